@@ -27,7 +27,8 @@
 //
 // # Debugging
 //
-// MILLRACE_CPU=generic or avx2 uses less of the processor than there is, -tags purego leaves the assembly out.
+// MILLRACE_CPU=generic or avx2 uses less of the processor than there is, avx512-products or avx512-shifts selects a
+// variant of the kernels that have two, and -tags purego leaves the assembly out.
 // MILLRACE_MUTANTS=1 go test ./fpga/unit -run Mutants proves that off-by-one edits of the kernels fail their tests;
 // MILLRACE_SWEEP=1 go test ./fpga/unit/logn -run Sweep -timeout 2h checks the logarithm on all 2^32 inputs.
 package unit

@@ -4,6 +4,7 @@ package crc32c
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/cpu"
 )
@@ -11,7 +12,10 @@ import (
 // wide says that the kernel is used.
 var wide = cpu.X86.HasSSE42 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && allowed(os.Getenv("MILLRACE_CPU"))
 
-func allowed(level string) bool { return level == "" || level == "avx512" }
+// allowed reports whether a value of the variable lets kernels use AVX-512; the last two select variants of kernels.
+func allowed(level string) bool {
+	return slices.Contains([]string{"", "avx512", "avx512-products", "avx512-shifts"}, level)
+}
 
 const (
 	stride = 256  // bytes that the kernel takes at a time

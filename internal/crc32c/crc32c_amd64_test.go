@@ -15,8 +15,8 @@ import (
 // TestPath proves which path runs.
 func TestPath(t *testing.T) {
 	assert.Equal(t, cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && allowed(os.Getenv("MILLRACE_CPU")), wide)
-	assert.True(t, allowed("") && allowed("avx512"))
-	assert.False(t, allowed("avx2") || allowed("generic") || allowed("typo"))
+	assert.True(t, allowed("") && allowed("avx512") && allowed("avx512-products") && allowed("avx512-shifts"))
+	assert.False(t, allowed("avx2") || allowed("generic") || allowed("typo") || allowed("avx512-typo"))
 	if !wide {
 		t.Log("the kernel was not run")
 		return

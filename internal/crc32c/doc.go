@@ -13,8 +13,8 @@
 // Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009). When 64 bytes are left the processor's own CRC32
 // instruction ends it. The factors are computed in _gen.
 //
-// The environment variable MILLRACE_CPU, read once, turns the kernel off when it is anything but empty or avx512, as it
-// does those of the drive's units.
+// The environment variable MILLRACE_CPU, read once, turns the kernel off when it is anything but empty, avx512,
+// avx512-products or avx512-shifts, as it does those of the drive's units.
 //
 // # Concurrency
 //

@@ -81,12 +81,12 @@ func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
 // power of x, and the exponents of the factors are less by one to make up for it.
 func crcFactors(name string, d int) Mem {
 	low, high := bits.Reverse64(uint64(crcPower(d+63))), bits.Reverse64(uint64(crcPower(d-1)))
-	m := GLOBL(name, RODATA|NOPTR)
-	for lane := range 4 {
-		DATA(16*lane, U64(low))
-		DATA(16*lane+8, U64(high))
-	}
-	return m
+	return shared(name, func() {
+		for lane := range 4 {
+			DATA(16*lane, U64(low))
+			DATA(16*lane+8, U64(high))
+		}
+	})
 }
 
 // crcPower returns x^n modulo the polynomial.

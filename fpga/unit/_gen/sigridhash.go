@@ -15,6 +15,7 @@ func sigridHash() {
 		hashKernel("hashSmall", "256", y256, newSmall256, to)
 	}
 	hashSumKernel()
+	sigridHashShifts()
 }
 
 // idStore says how a kernel stores ids.

@@ -87,6 +87,19 @@ func repeated(v vector, x uint64) Mem {
 	return m
 }
 
+// shared returns memory of the given name, which the first call fills.
+func shared(name string, fill func()) Mem {
+	m, ok := sharedData[name]
+	if !ok {
+		m = GLOBL(name, RODATA|NOPTR)
+		fill()
+		sharedData[name] = m
+	}
+	return m
+}
+
+var sharedData = map[string]Mem{}
+
 var repeats = map[uint64]Mem{}
 
 func hex(x uint64) string {

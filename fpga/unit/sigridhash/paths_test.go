@@ -39,7 +39,7 @@ func id(i int) int64 {
 
 func TestEveryPathInEveryPlace(t *testing.T) {
 	limits := maxima()
-	proving.EachLevel(t, func(t *testing.T) {
+	proving.EachVariant(t, func(t *testing.T) {
 		turn := 0
 		want := make([]int64, proving.Lengths)
 		proving.Places(t, id, func(dst, src []int64) {
@@ -64,7 +64,7 @@ func TestEveryPathInEveryPlace(t *testing.T) {
 // Bytes of the destination are at every alignment and end at the fence.
 func TestHash32InEveryPlace(t *testing.T) {
 	limits := maxima()
-	proving.EachLevel(t, func(t *testing.T) {
+	proving.EachVariant(t, func(t *testing.T) {
 		turn := 0
 		want := make([]int64, proving.Lengths)
 		to := proving.NewFence(t, 4*proving.Lengths+64)
@@ -106,7 +106,7 @@ func TestHash32SumInEveryPlace(t *testing.T) {
 			limits[turn%len(limits)])
 		require.Equal(t, want, dst, "%d ids, max %d", len(src), limits[turn%len(limits)])
 	}
-	proving.EachLevel(t, func(t *testing.T) {
+	proving.EachVariant(t, func(t *testing.T) {
 		turn := 0
 		to := proving.NewFence(t, 4*proving.Lengths+64)
 		proving.Places(t, id, func(_, src []int64) {
@@ -126,7 +126,7 @@ func TestHash32SumInEveryPlace(t *testing.T) {
 }
 
 func TestHash32EqualsReference(t *testing.T) {
-	proving.EachLevel(t, func(t *testing.T) {
+	proving.EachVariant(t, func(t *testing.T) {
 		for _, limit := range maxima() {
 			src, dst := make([]int64, 61), make([]byte, 62*4)
 			for i := range src {
@@ -150,7 +150,7 @@ func TestHash32EqualsReference(t *testing.T) {
 }
 
 func TestEveryPathEqualsReference(t *testing.T) {
-	proving.EachLevel(t, func(t *testing.T) {
+	proving.EachVariant(t, func(t *testing.T) {
 		for _, limit := range maxima() {
 			src, dst := make([]int64, 61), make([]int64, 62)
 			for i := range src {
@@ -169,17 +169,19 @@ func TestEveryPathEqualsReference(t *testing.T) {
 }
 
 func TestHashAllocatesNothing(t *testing.T) {
-	src, dst, narrow := make([]int64, 100), make([]int64, 100), make([]byte, 400)
-	h, err := New(Params{Max: 1000})
-	require.NoError(t, err)
-	proving.EachLevel(t, func(t *testing.T) {
-		require.Zero(t, testing.AllocsPerRun(10, func() {
-			h.Hash(dst, src)
-			h.Hash32(narrow, src)
-			h.Hash32Sum(narrow,
-				src, 1)
-		}))
-	})
+	const n = 200 // enough for the kernel of Hash32Sum
+	src, dst, narrow := make([]int64, n), make([]int64, n), make([]byte, 4*n)
+	for _, limit := range []int64{1000, 500000} {
+		h, err := New(Params{Max: limit})
+		require.NoError(t, err)
+		proving.EachVariant(t, func(t *testing.T) {
+			require.Zero(t, testing.AllocsPerRun(10, func() {
+				h.Hash(dst, src)
+				h.Hash32(narrow, src)
+				h.Hash32Sum(narrow, src, 1)
+			}))
+		})
+	}
 }
 
 func FuzzHash(f *testing.F) {
@@ -199,13 +201,17 @@ func FuzzHash(f *testing.F) {
 		if limit > 1 {
 			hashGeneric(h, want, src)
 		}
-		h.Hash(got, src)
-		require.Equal(t, want, got)
 		low := make([]byte, 4*len(src))
-		h.Hash32(low, src)
-		for i, x := range want {
-			require.Equal(t, uint32(x), binary.LittleEndian.Uint32(low[4*i:]))
-		}
+		proving.WithVariants(func() {
+			clear(got)
+			clear(low)
+			h.Hash(got, src)
+			require.Equal(t, want, got)
+			h.Hash32(low, src)
+			for i, x := range want {
+				require.Equal(t, uint32(x), binary.LittleEndian.Uint32(low[4*i:]))
+			}
+		})
 		for len(data) > 0 && len(data) < 2048 { // fuzzers like short inputs
 			data = append(data, data...)
 		}
@@ -214,12 +220,16 @@ func FuzzHash(f *testing.F) {
 			src, data = append(src, int64(binary.LittleEndian.Uint64(data))), data[8:]
 		}
 		narrow, both := make([]byte, 4*len(src)), make([]byte, 4*len(src))
-		h.Hash32(narrow, src)
 		raw := make([]byte, 0, 8*len(src))
 		for _, x := range src {
 			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
 		}
-		require.Equal(t, crc32.ChecksumIEEE(raw), h.Hash32Sum(both, src, 0))
-		require.Equal(t, narrow, both)
+		proving.WithVariants(func() {
+			clear(narrow)
+			clear(both)
+			h.Hash32(narrow, src)
+			require.Equal(t, crc32.ChecksumIEEE(raw), h.Hash32Sum(both, src, 0))
+			require.Equal(t, narrow, both)
+		})
 	})
 }

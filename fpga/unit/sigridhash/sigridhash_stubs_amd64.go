@@ -49,3 +49,32 @@ func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inve
 //
 //go:noescape
 func hashWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)
+
+// hashShiftsWide512 hashes n ids with AVX-512, and shifts in place of products. d is from 2^14 to 2^31.
+//
+//go:noescape
+func hashShiftsWide512(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashShiftsWideTo32x512 hashes n ids, and writes the low 32 bits of each hash, with AVX-512, and shifts in place of
+// products. d is from 2^14 to 2^31.
+//
+//go:noescape
+func hashShiftsWideTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashShiftsSmall512 hashes n ids with AVX-512, and shifts in place of products. d is below 2^14.
+//
+//go:noescape
+func hashShiftsSmall512(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashShiftsSmallTo32x512 hashes n ids, and writes the low 32 bits of each hash, with AVX-512, and shifts in place of
+// products. d is below 2^14.
+//
+//go:noescape
+func hashShiftsSmallTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashShiftsWideTo32Sum512 hashes n ids with shifts in place of products, writes the low 32 bits of each hash, and sets
+// left to a message that has the remainder of the ids' bytes, to which state is added first. n is a multiple of 32
+// above 0, and d is from 2^14 to 2^31.
+//
+//go:noescape
+func hashShiftsWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)

@@ -3,7 +3,7 @@
 //
 // # Concurrency
 //
-// EachLevel sets the level for the whole process: its tests do not run in parallel.
+// EachLevel and EachVariant set the level and the variant for the whole process: their tests do not run in parallel.
 //
 // # Errors
 //
@@ -35,18 +35,68 @@ func EachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
+// EachVariant runs f as a subtest at every level that this machine has, and at level AVX512 with every variant.
+func EachVariant(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	EachLevel(t, func(t *testing.T) {
+		if simd.Current() < simd.AVX512 {
+			f(t)
+			return
+		}
+		for _, v := range simd.Variants() {
+			t.Run(v.String(), func(t *testing.T) {
+				defer simd.ForceVariant(v)()
+				f(t)
+			})
+		}
+	})
+}
+
+// WithVariants calls f with every variant of level AVX512, or once where that level is not in use.
+func WithVariants(f func()) {
+	if simd.Current() < simd.AVX512 {
+		f()
+		return
+	}
+	for _, v := range simd.Variants() {
+		restore := simd.ForceVariant(v)
+		f()
+		restore()
+	}
+}
+
 // BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value;
 // values is the number of values in one operation.
 func BenchmarkEachLevel(b *testing.B, values int, f func()) {
 	for l := simd.Generic; l <= simd.Current(); l++ {
 		b.Run(l.String(), func(b *testing.B) {
 			defer simd.Force(l)()
-			for b.Loop() {
-				f()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(values), "ns/value")
+			benchmark(b, values, f)
 		})
 	}
+}
+
+// BenchmarkEachVariant is BenchmarkEachLevel for a kernel with variants: those of level AVX512 are sub-benchmarks of
+// their own.
+func BenchmarkEachVariant(b *testing.B, values int, f func()) {
+	BenchmarkEachLevel(b, values, f)
+	if simd.Current() < simd.AVX512 {
+		return
+	}
+	for _, v := range simd.Variants() {
+		b.Run(simd.AVX512.String()+"-"+v.String(), func(b *testing.B) {
+			defer simd.ForceVariant(v)()
+			benchmark(b, values, f)
+		})
+	}
+}
+
+// benchmark reports nanoseconds a value.
+func benchmark(b *testing.B, values int, f func()) {
+	for b.Loop() {
+		f()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(values), "ns/value")
 }
 
 // Picks fails unless paths picks, at each level that this machine has, the function of that name, and so proves which

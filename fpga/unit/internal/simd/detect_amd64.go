@@ -2,7 +2,11 @@
 
 package simd
 
-import "golang.org/x/sys/cpu"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/cpu"
+)
 
 func detect() Level {
 	x := &cpu.X86
@@ -16,3 +20,16 @@ func detect() Level {
 }
 
 func detectVBMI() bool { return cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2 }
+
+// cpuid executes the instruction, with 0 in ECX. Package cpu returns no vendor.
+func cpuid(leaf uint32) (eax, ebx, ecx, edx uint32)
+
+// processor returns this processor's vendor and family.
+func processor() (vendor string, family uint32) {
+	_, b, c, d := cpuid(0)
+	name := binary.LittleEndian.AppendUint32(nil, b)
+	name = binary.LittleEndian.AppendUint32(name, d)
+	name = binary.LittleEndian.AppendUint32(name, c)
+	signature, _, _, _ := cpuid(1)
+	return string(name), familyOf(signature)
+}

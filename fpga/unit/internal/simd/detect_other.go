@@ -5,3 +5,5 @@ package simd
 func detect() Level { return Generic }
 
 func detectVBMI() bool { return false }
+
+func processor() (vendor string, family uint32) { return "", 0 }
