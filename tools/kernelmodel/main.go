@@ -1,6 +1,6 @@
-// Kernelmodel writes a table of how many cycles a value the loops of the main kernels take on processors that are not at
-// hand, as the throughput model llvm-mca predicts it. The model knows the processor's operations, ports and latencies,
-// and takes all bytes to be in the first-level cache. docs/performance.md has the table.
+// Kernelmodel writes a table of how many cycles a value the loops of the main kernels take on processors that are not
+// at hand, as the throughput model llvm-mca predicts it. The model knows the processor's operations, ports and
+// latencies, and takes all bytes to be in the first-level cache. docs/performance.md has the table.
 //
 //	cd tools && go run ./kernelmodel
 //
@@ -69,14 +69,16 @@ func run(ctx context.Context, processors []string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	fmt.Printf("| kernel | path | %s |\n|---|---|%s\n", strings.Join(processors, " | "), strings.Repeat("---|", len(processors)))
+	fmt.Printf("| cycles a value, modelled | path | %s |\n", strings.Join(processors, " | "))
+	fmt.Printf("|---|---|%s\n", strings.Repeat("---|", len(processors)))
 	for _, k := range kernels {
 		binary, err := build(ctx, work, k.unit)
 		if err != nil {
 			return err
 		}
 		symbol := "github.com/millrace/millrace/fpga/unit/" + k.unit + "." + k.name + ".abi0"
-		listing, err := output(ctx, nil, "llvm-objdump"+suffix, "-d", "--no-show-raw-insn", "--disassemble-symbols="+symbol, binary)
+		listing, err := output(ctx, nil, "llvm-objdump"+suffix, "-d", "--no-show-raw-insn",
+			"--disassemble-symbols="+symbol, binary)
 		if err != nil {
 			return err
 		}
@@ -140,9 +142,9 @@ var (
 	comparison  = regexp.MustCompile(`^cmpq\s+\$0x([0-9a-f]+),`)
 )
 
-// firstLoop returns the instructions of a function's first loop over values, which takes the most of them at a time, and
-// their number: the loop begins with its comparison with the number that is left. Loops inside it, which do not begin
-// so, and branches inside it are modelled as if each ran once.
+// firstLoop returns the instructions of a function's first loop over values, which takes the most of them at a time,
+// and their number: the loop begins with its comparison with the number that is left. Loops inside it, which do not
+// begin so, and branches inside it are modelled as if each ran once.
 func firstLoop(listing string) (body string, values int64, err error) {
 	var addresses []uint64
 	var lines []string

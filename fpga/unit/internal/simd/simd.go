@@ -11,8 +11,8 @@
 //
 // The environment variable MILLRACE_CPU, read once, lowers what is used: generic, avx2 or avx512. It never raises it
 // above what the processor and the system offer. avx512-products and avx512-shifts select a variant of AVX-512, too, on
-// any processor that has AVX-512. Any other value means generic, so that a slip shows as slowness and not as a path that
-// was thought to be tested.
+// any processor that has AVX-512. Any other value means generic, so that a slip shows as slowness and not as a path
+// that was thought to be tested.
 //
 // # Concurrency
 //
