@@ -9,8 +9,8 @@ import (
 // shiftsUnroll is how many vectors the kernels of this file interleave.
 const shiftsUnroll = 8
 
-// sigridHashShifts writes the AVX-512 kernels of the variant with shifts: five, by the size of the divisor, by hashes as
-// int64 and as int32, and one that folds the ids for a checksum too.
+// sigridHashShifts writes the AVX-512 kernels of the variant with shifts: five, by the size of the divisor, by hashes
+// as int64 and as int32, and one that folds the ids for a checksum too.
 //
 // It is for Intel's processors. Two ports there work on vectors of 512 bits; only the first shifts, only the second
 // permutes, and VPMULLQ is three operations.
@@ -64,10 +64,11 @@ func hashShiftsKernel(small, narrow bool) {
 func hashShiftsSumKernel() {
 	const name = "hashShiftsWideTo32Sum512"
 	far := crcFactors("far", 8*crcStride)
-	TEXT(name, NOSPLIT, "func(left *[16]byte, dst *byte, src *int64, n int, salt, d uint64, inverse float64, state uint32)")
-	describe(name + " hashes n ids with shifts in place of products, writes the low 32 bits of each hash, and sets left to a message " +
-		"that has the remainder of the ids' bytes, to which state is added first. n is a multiple of 32 above 0, and d " +
-		"is from 2^14 to 2^31.")
+	TEXT(name, NOSPLIT, "func(left *[16]byte, dst *byte, src *int64, n int, salt, d uint64, inverse float64, "+
+		"state uint32)")
+	describe(name + " hashes n ids with shifts in place of products, writes the low 32 bits of each hash, and sets " +
+		"left to a message that has the remainder of the ids' bytes, to which state is added first. n is a multiple of " +
+		"32 above 0, and d is from 2^14 to 2^31.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)

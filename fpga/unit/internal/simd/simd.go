@@ -6,8 +6,8 @@
 // BW, DQ and VL, the set of every such processor since 2017). All paths give the same bits; plain Go is the oracle and
 // the only path on other architectures and with -tags purego.
 //
-// Where processors with AVX-512 differ much in an instruction's cost, a kernel has two variants of that path, which give
-// the same bits: see Variant. A table by vendor and family of processor selects one.
+// Where processors with AVX-512 differ much in an instruction's cost, a kernel has two variants of that path, which
+// give the same bits: see Variant. A table by vendor and family of processor selects one.
 //
 // The environment variable MILLRACE_CPU, read once, lowers what is used: generic, avx2 or avx512. It never raises it
 // above what the processor and the system offer. avx512-products and avx512-shifts select a variant of AVX-512, too, on
