@@ -384,7 +384,8 @@ func join256(name, kind string, size int) {
 	at := GP64()
 	XORQ(at, at)
 	type unpack func(y, x, to Op)
-	// interleaved replaces the values of x and y, which may be one register each, by both halves of their mixture.
+	// interleaved mixes the elements of x and y, and returns the lower and the upper half of the result. The upper half is
+	// in y's register.
 	interleaved := func(low, high unpack, x, y reg.VecVirtual) (first, second reg.VecVirtual) {
 		t := YMM()
 		low(y, x, t)

@@ -86,8 +86,8 @@ func transposition(name, does string, store func(row reg.VecVirtual, k reg.Opmas
 }
 
 // transposition256 writes a kernel that takes four rows of 16 columns at a time. The four rows of a column are one load of 128
-// bits, and two columns become the halves of a register, so that interleaving inside the halves is enough. The columns
-// of the halves are apart columns apart: such that the stores need no further permutation.
+// bits. Two columns, with numbers that differ by apart, become the halves of a register, so that interleaving inside the
+// halves is enough: apart is such that the rows, or their bfloat16, need no further permutation.
 func transposition256(name string, apart int, bfloat bool) {
 	does := "writes the first rows/4*4 rows of up to 16 columns"
 	if bfloat {
