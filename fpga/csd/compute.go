@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -35,6 +36,7 @@ type compute struct {
 	slm     []byte
 	slots   *slots
 	threads chan struct{} // a token a running execution
+	pacing  *pacing       // nil: native timing
 	stats   counters
 	log     *slog.Logger
 }
@@ -51,21 +53,32 @@ func (c *compute) Programs() controller.Programs { return c.slots }
 // BackendName implements controller.Compute.
 func (c *compute) BackendName() string { return BackendFunctional }
 
-// Execute implements controller.Compute: one slice on one engine thread.
-func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status) {
+// Execute implements controller.Compute: one slice on one engine thread. Under a modelled timing it ends when the model
+// says; the thread is free before that.
+func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+	v, st, until := c.execute(ctx, ranges, args)
+	if !until.IsZero() && c.pacing.Wait(ctx, until) != nil {
+		return v, nvme.CommandAborted
+	}
+	return v, st
+}
+
+// execute is Execute as fast as the host. until is when a modelled drive would end, and zero without one.
+func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status,
+	until time.Time) {
 	if len(ranges) != rangeCount && len(ranges) != rangeTables {
-		return 0, nvme.InvalidField
+		return 0, nvme.InvalidField, until
 	}
 	came := time.Now()
 	select {
 	case c.threads <- struct{}{}:
 	case <-ctx.Done():
-		return 0, nvme.CommandAborted
+		return 0, nvme.CommandAborted, until
 	}
 	defer func() { <-c.threads }()
-	e := c.slots.running()
+	e, active := c.slots.running()
 	if e == nil {
-		return 0, nvme.ProgramNotActivated
+		return 0, nvme.ProgramNotActivated, until
 	}
 	// The engine is written not to panic. Should it, the fault stays in the command: a drive does not take its host down.
 	in := controller.InputOf(ctx)
@@ -95,15 +108,30 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	start := time.Now()
 	var units engine.Profile
 	state := e.Measure(ctx, mem, args, &units)
-	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(controller.Moved(ctx)))
-	c.stats.ran(mem, args, state, uint64(time.Since(start)), &units)
-	switch {
-	case state == program.Idle && ctx.Err() != nil:
-		return uint64(state), nvme.CommandAborted
-	case state >= program.BadSlice:
-		return uint64(state), cs.StatusProgramFault
+	moved, took := controller.Moved(ctx), time.Since(start)
+	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(moved))
+	var err error
+	var pace func(timing.Work, bool) uint64
+	if c.pacing != nil {
+		pace = func(w timing.Work, isText bool) (ns uint64) {
+			// On the drive's clock, whose own part of a second is not the machine's.
+			x := timing.Execution{Image: active, Work: w, Text: isText, Host: moved + took,
+				Came: c.stats.clock.Before(time.Since(came) + moved)}
+			ns, until, err = c.pacing.take(x)
+			return ns
+		}
 	}
-	return uint64(state), nvme.Success
+	c.stats.ran(mem, args, state, uint64(took), &units, pace)
+	switch {
+	case err != nil:
+		c.log.Error("timing of an execution", "error", err)
+		return 0, nvme.InternalError, time.Time{}
+	case state == program.Idle && ctx.Err() != nil:
+		return uint64(state), nvme.CommandAborted, until
+	case state >= program.BadSlice:
+		return uint64(state), cs.StatusProgramFault, until
+	}
+	return uint64(state), nvme.Success, until
 }
 
 // isMemoryFault reports whether a panic is an access to memory that could not be read.

@@ -318,7 +318,7 @@ func TestDeactivatedDriveDoesNotExecute(t *testing.T) {
 }
 
 func TestCountersForgetTheOldestProgram(t *testing.T) {
-	c := newCounters()
+	c := newCounters(nil)
 	_, m := stock(t)
 	body := m.Spec.SelfTest[0].Program
 	for i := range maxPrograms + 5 {

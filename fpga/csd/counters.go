@@ -7,6 +7,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -19,6 +21,7 @@ const TransformName = "transform"
 
 // counters count the engine's work since power on.
 type counters struct {
+	clock *clock.Clock
 	start time.Time
 
 	mu         sync.Mutex // guards what follows
@@ -34,20 +37,26 @@ type counters struct {
 // programCounter holds one program's counters and its properties.
 type programCounter struct {
 	cs.ProgramCounter
-	columns uint64 // 1 for text sources
+	columns uint64   // 1 for text sources
+	borders []uint64 // of buckets, by column
+	text    bool
 	cells   uint64 // rows times columns put out
 	last    uint64
 }
 
-func newCounters() counters {
+// newCounters returns counters that begin now. clock is nil for the machine's time.
+func newCounters(clock *clock.Clock) counters {
 	return counters{
-		start:    time.Now(),
+		clock:    clock,
+		start:    clock.Now(),
 		programs: make(map[[32]byte]*programCounter),
 	}
 }
 
-// ran counts an execution of ns nanoseconds and the work of its units.
-func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile) {
+// ran counts an execution of ns nanoseconds and the work of its units. Where pace is given, it gets the work that the
+// execution did, and returns the nanoseconds that count instead.
+func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile,
+	pace func(w timing.Work, isText bool) uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.executions++
@@ -64,6 +73,9 @@ func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns u
 	var cells uint64
 	for _, t := range c.result.Tasks {
 		cells += uint64(t.Rows)
+	}
+	if pace != nil {
+		ns = pace(c.work(p, units), p.text)
 	}
 	p.last = c.executions
 	p.Timing.Add(ns)
@@ -107,7 +119,8 @@ func (c *counters) program(b []byte) *programCounter {
 		return nil
 	}
 	p := &programCounter{columns: max(1, uint64(len(prog.Columns)))}
-	if prog.Source != program.Parquet {
+	p.borders = bordersOf(prog)
+	if p.text = prog.Source != program.Parquet; p.text {
 		p.columns = 1
 	}
 	p.ID = c.slice.Digest
@@ -132,7 +145,7 @@ func (c *counters) forgetOldest() {
 func (c *counters) log() *cs.Log {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := &cs.Log{Uptime: uint64(time.Since(c.start)), Rows: c.rows, Executions: c.executions}
+	l := &cs.Log{Uptime: uint64(c.clock.Now().Sub(c.start)), Rows: c.rows, Executions: c.executions}
 	for _, ref := range program.Known() {
 		k := c.units[ref.Unit]
 		k.Name, k.Version = ref.Unit.String(), uint32(ref.Version)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme/controller"
 )
 
@@ -52,6 +53,9 @@ type Options struct {
 	NQN    string       // of the subsystem; empty: made from the UUID
 	NoMap  bool         // hosts in the process get no views of the memory
 	Logger *slog.Logger // nil: no log
+
+	// Timing makes executions take the time of a modelled drive. nil: native, as fast as the host.
+	Timing *timing.Pacing
 
 	// WrapFlash and WrapCompute wrap the flash and the compute device that the controller uses: for an injector of package
 	// nvme/faults.
@@ -138,6 +142,9 @@ func (d *Drive) open() error {
 		if o.Plain {
 			return errors.New("it has no flash and does not compute: there is nothing it could do")
 		}
+		if o.Timing != nil {
+			return errors.New("the model of drives reads from a drive's flash, and this drive has none: use native timing")
+		}
 	case o.WrapFlash != nil:
 		opt.Flash = o.WrapFlash(d.flash)
 	default:
@@ -148,7 +155,9 @@ func (d *Drive) open() error {
 	}
 	opt.Counters = d.state.Counters
 	var err error
-	d.sub, err = controller.New(opt)
+	if d.sub, err = controller.New(opt); err == nil && o.Timing != nil && d.comp != nil {
+		d.comp.pacing = &pacing{Pacer: o.Timing.NewPacer(o.Threads), flashBytes: d.sub.FlashBytes}
+	}
 	return err
 }
 
@@ -248,8 +257,8 @@ func (d *Drive) openCompute() error {
 	if err != nil {
 		return err
 	}
-	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), stats: newCounters(),
-		log: d.opt.Logger}
+	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), log: d.opt.Logger,
+		stats: newCounters(d.opt.clock())}
 	if d.opt.Path != "" {
 		s.save = func() error {
 			d.mu.Lock()

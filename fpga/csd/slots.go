@@ -275,11 +275,14 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 	return engine.New(engine.Options{Units: refs, Modules: m.Spec.ModuleBytes()}), nil
 }
 
-// running returns the active image's engine, nil when none is active.
-func (s *slots) running() *engine.Engine {
+// running returns the active image and its engine, nil when none is active.
+func (s *slots) running() (*engine.Engine, *image.Image) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.engine
+	if s.engine == nil {
+		return nil, nil
+	}
+	return s.engine, s.slots[s.active].img
 }
 
 // run makes the image of a slot, with its engine, the executing image.

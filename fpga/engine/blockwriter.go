@@ -11,6 +11,7 @@ import (
 // notes that in the task's state (stopEarly).
 func (x *executor) writeBlock(s *rowScan) (int, error) {
 	now := x.recordRun(program.UnitParquet, s.stageStart, x.block.Values())
+	x.profile[program.UnitParquet].addDecoded(&x.block, s.columnType.Physical)
 	x.result.Decode += now - s.stageStart
 	defer func() {
 		s.stageStart = x.readClock()

@@ -115,6 +115,9 @@ func (x *executor) scanGroup(plan groupPlan) (done uint32, failedLeaf int, err e
 		start := x.readClock()
 		n, failedLeaf, err := reader.decodeLeaves(min(rows, int(task.Count-done)))
 		now := x.recordRun(program.UnitParquet, start, reader.decodedValues())
+		for i := range reader.scans {
+			x.profile[program.UnitParquet].addDecoded(&reader.leaves[i].block, reader.scans[i].columnType.Physical)
+		}
 		x.result.Decode += now - start
 		if err != nil || n == 0 {
 			reader.keepCursorsBeforeBlock()

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // UnitTime is the work of one unit. A run is one block of one column through one operator, or out of one decoder
@@ -11,6 +13,9 @@ import (
 type UnitTime struct {
 	Runs, Values             uint64
 	Total, Shortest, Longest uint64
+	// Lengths and Bytes are of a decoder of columns: the lengths of lists that it yielded beside the values, and the bytes
+	// of both in the types of the file. Dictionaries are not in Bytes.
+	Lengths, Bytes uint64
 }
 
 // addRun counts a run of ns nanoseconds over a number of values.
@@ -22,6 +27,21 @@ func (t *UnitTime) addRun(ns, values uint64) {
 	t.Total += ns
 	t.Runs++
 	t.Values += values
+}
+
+// addDecoded counts the lengths and the bytes of a block that a decoder yielded.
+func (t *UnitTime) addDecoded(b *decoder.Block, physical format.Type) {
+	values, bytes := uint64(b.Values()), uint64(len(b.Data))
+	switch physical {
+	case format.Boolean:
+		bytes += (values + 7) / 8
+	case format.Int32, format.Float, format.ByteArray: // and a length a string
+		bytes += 4 * values
+	case format.Int64, format.Double:
+		bytes += 8 * values
+	}
+	t.Lengths += uint64(len(b.Lengths))
+	t.Bytes += bytes + 4*uint64(len(b.Lengths))
 }
 
 // Profile is the work of each unit in one execution, by the unit's number. An operator that finds nothing to do in a

@@ -34,14 +34,17 @@ func OfImage(board Device, p *image.Parameters) Device {
 }
 
 // CheckUnits returns an error if the device lacks a unit that the workload needs.
-func (d Device) CheckUnits(w Workload) error {
+func (d Device) CheckUnits(w Workload) error { return d.checkWork(w.Work(1)) }
+
+// checkWork returns an error if the device lacks a unit that the work needs.
+func (d Device) checkWork(w Work) error {
 	for _, s := range []struct {
 		unit   program.Unit
 		values float64
 		count  int
 	}{
-		{program.UnitParquet, w.Decoded(), d.Decode.Count}, {program.UnitBucketize, float64(w.Generated), d.Bucketize.Count},
-		{program.UnitSigridHash, w.Hashed(), d.Hash.Count}, {program.UnitLog, float64(w.Dense), d.Log.Count},
+		{program.UnitParquet, w.Decoded, d.Decode.Count}, {program.UnitBucketize, w.Bucketized, d.Bucketize.Count},
+		{program.UnitSigridHash, w.Hashed, d.Hash.Count}, {program.UnitLog, w.Logged, d.Log.Count},
 	} {
 		if s.values > 0 && s.count == 0 {
 			return fmt.Errorf("timing: the workload has values for unit %s (number %d), and the device has no elements of "+

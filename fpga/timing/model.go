@@ -71,6 +71,27 @@ func (w Workload) decodedBytes() float64 {
 // Hashed is the number of ids hashed a row.
 func (w Workload) Hashed() float64 { return w.ids() + float64(w.Generated) }
 
+// Work is what a device does, for some rows of a workload ([Workload.Work]) or as a drive counted it. The counts are
+// whole numbers where a drive counted.
+type Work struct {
+	FlashBytes   float64 // read from flash
+	OutBytes     float64 // of tensors
+	Decoded      float64 // values and lengths of lists that the decoder yields
+	DecodedBytes float64 // their bytes
+	Bucketized   float64 // values
+	Borders      float64 // that are loaded before the first value
+	Hashed       float64 // ids
+	Logged       float64 // values
+}
+
+// Work returns the work of a mini-batch of rows rows.
+func (w Workload) Work(rows int) Work {
+	n := float64(rows)
+	return Work{FlashBytes: n * w.InBytes(), OutBytes: n * w.outBytes(), Decoded: n * w.Decoded(),
+		DecodedBytes: n * w.decodedBytes(), Bucketized: n * float64(w.Generated), Borders: float64(w.Generated * w.Borders),
+		Hashed: n * w.Hashed(), Logged: n * float64(w.Dense)}
+}
+
 // Elements are the copies of one unit that a device has. A value enters a copy in each of Lanes lanes every Interval
 // cycles, and its result leaves it Latency cycles later.
 type Elements struct {
@@ -121,6 +142,9 @@ const (
 	PCIeGen3x4          = 4 * 8e9 / 8 * 128 / 130 // published: PCI Express 3.0, 4 lanes of 8 GT/s, 128b/130b
 	SmartSSDBytes       = 3.84e12                 // published: Samsung SmartSSD
 	TableIIElements     = 8                       // inferred: common factor of PreSto's Table II's DSP, URAM and BRAM
+	U280Units           = 2                       // published: PreSto, VI-C: twice the units of the SmartSSD's
+	U280DDR             = 0.8 * 38e9              // assumed: 80 % of the 38 GB/s of DDR4 in the Alveo U280's data sheet
+	U280Watts           = 225.0                   // published: PreSto, VI-C: TDP
 )
 
 // SmartSSD is the drive of PreSto as the model sees it: eight elements of one value a cycle of each unit. That decoded
@@ -132,6 +156,17 @@ func SmartSSD() Device {
 		PCIe: PCIeGen3x4, Decode: elements, Bucketize: elements, Hash: elements, Log: elements, Chained: true,
 		Overlap: true, Watts: PreStoWatts, Bytes: SmartSSDBytes,
 	}
+}
+
+// U280 is PreSto's other design as the model sees it: an Alveo U280 in the storage node, beside drives whose PCIe link
+// feeds it. That link, its clock and its output are assumed to be the SmartSSD's: the paper states none of them. Its
+// flash is that of one such drive.
+func U280() Device {
+	d := SmartSSD()
+	elements := Elements{Count: U280Units * TableIIElements, Lanes: 1, Interval: 1}
+	d.Name, d.DDR, d.Watts = "U280 (model)", U280DDR, U280Watts
+	d.Decode, d.Bucketize, d.Hash, d.Log = elements, elements, elements, elements
+	return d
 }
 
 // The stages of a mini-batch, as [Times.Bottleneck] names them.
@@ -158,30 +193,34 @@ type Times struct {
 
 // Batch returns the stage times of a mini-batch of rows rows.
 func (d Device) Batch(w Workload, rows int) Times {
-	n := float64(rows)
+	t := d.Times(w.Work(rows))
+	t.Rows = rows
+	return t
+}
+
+// Times returns the stage times of some work. It does not know of how many rows the work is.
+func (d Device) Times(w Work) Times {
 	out := d.Output
 	if d.PCIe > 0 {
 		out = min(out, d.PCIe)
 	}
 	// The moved bytes and the tensors are each written once and read once.
-	traffic := 2 * (w.InBytes() + w.outBytes())
+	traffic := 2 * (w.FlashBytes + w.OutBytes)
 	if !d.Chained {
-		traffic += 2 * w.decodedBytes()
+		traffic += 2 * w.DecodedBytes
 	}
 	t := Times{
-		Rows:   rows,
-		Move:   n * w.InBytes() / d.P2P,
-		Decode: d.Decode.cycles(n*w.Decoded()) / d.ClockHz,
-		// values, and loading the borders
-		Bucketize: d.Bucketize.cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders)) / d.ClockHz,
-		Hash:      d.Hash.cycles(n*w.Hashed()) / d.ClockHz,
-		Log:       d.Log.cycles(n*float64(w.Dense)) / d.ClockHz,
-		Output:    n * w.outBytes() / out,
-		DDR:       n * traffic / d.DDR,
+		Move:      w.FlashBytes / d.P2P,
+		Decode:    d.Decode.cycles(w.Decoded) / d.ClockHz,
+		Bucketize: d.Bucketize.cycles(w.Bucketized+w.Borders) / d.ClockHz,
+		Hash:      d.Hash.cycles(w.Hashed) / d.ClockHz,
+		Log:       d.Log.cycles(w.Logged) / d.ClockHz,
+		Output:    w.OutBytes / out,
+		DDR:       traffic / d.DDR,
 		Overlap:   d.Overlap,
 	}
 	if d.Network > 0 {
-		t.Network = n * w.outBytes() / d.Network
+		t.Network = w.OutBytes / d.Network
 	}
 	return t
 }
@@ -194,21 +233,30 @@ func (t Times) Serial() float64 {
 // ExtractShare is the part of the serial time that PreSto calls Extract: moving and decoding.
 func (t Times) ExtractShare() float64 { return (t.Move + t.Decode) / t.Serial() }
 
+// stage is the time of one stage.
+type stage struct {
+	name    string
+	seconds float64
+	output  bool // it comes behind the device memory
+}
+
+// stageCount is the number of stages.
+const stageCount = 8
+
+// stages returns every stage. Where two take the same time, the first one is the bottleneck.
+func (t *Times) stages() [stageCount]stage {
+	return [stageCount]stage{{StageMove, t.Move, false}, {StageDecode, t.Decode, false},
+		{StageBucketize, t.Bucketize, false}, {StageHash, t.Hash, false}, {StageLog, t.Log, false},
+		{StageDDR, t.DDR, false}, {StageOutput, t.Output, true}, {StageNetwork, t.Network, true}}
+}
+
 // Bottleneck names the longest stage and its time. Where stages overlap it bounds the throughput. The output and the
 // network count only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
 func (t Times) Bottleneck(withOutput bool) (string, float64) {
 	name, most := StageMove, t.Move
-	for _, s := range []struct {
-		name     string
-		t        float64
-		isOutput bool
-	}{
-		{StageDecode, t.Decode, false}, {StageBucketize, t.Bucketize, false}, {StageHash, t.Hash, false},
-		{StageLog, t.Log, false}, {StageDDR, t.DDR, false}, {StageOutput, t.Output, true},
-		{StageNetwork, t.Network, true},
-	} {
-		if s.t > most && (!s.isOutput || withOutput) {
-			name, most = s.name, s.t
+	for _, s := range t.stages() {
+		if s.seconds > most && (!s.output || withOutput) {
+			name, most = s.name, s.seconds
 		}
 	}
 	return name, most

@@ -178,7 +178,17 @@ func dataUnits(sectors uint64) uint64 {
 }
 
 // moves counts what commands moved between flash, device DRAM and the host.
-type moves struct{ flashToDRAM, dramToHost, hostToDRAM, flashLent movement }
+type moves struct {
+	flashToDRAM, dramToHost, hostToDRAM, flashLent movement
+
+	settled atomic.Uint64 // bytes of flashLent that were copied later, and are in flashToDRAM too
+}
+
+// flashBytes returns how many bytes commands have read of flash for the device.
+func (m *moves) flashBytes() uint64 {
+	settled := m.settled.Load() // first: it may not be ahead of the others
+	return m.flashToDRAM.bytes.Load() + m.flashLent.bytes.Load() - settled
+}
 
 type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }
 

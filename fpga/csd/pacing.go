@@ -1,0 +1,98 @@
+package csd
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/clock"
+)
+
+// pacing makes executions take the time of a modelled drive. nil: they take what they take.
+type pacing struct {
+	*timing.Pacer
+	flashBytes func() uint64 // that commands have read of flash so far
+
+	mu      sync.Mutex // guards counted
+	counted uint64     // of flashBytes, as work of executions
+}
+
+// clock returns the drive's clock, nil for the machine's.
+func (o *Options) clock() *clock.Clock {
+	if o.Timing == nil {
+		return nil
+	}
+	return o.Timing.Clock()
+}
+
+// readFlash returns how many bytes have been read of flash and are no execution's work yet. So the bytes that commands
+// before an execution moved are the execution's, as in the standard command set.
+func (p *pacing) readFlash() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.flashBytes()
+	n := now - min(p.counted, now)
+	p.counted = max(p.counted, now)
+	return float64(n)
+}
+
+// take counts an execution that came at a time and took the host some time. It returns the time that the model says.
+func (p *pacing) take(x timing.Execution) (ns uint64, end time.Time, err error) {
+	x.Work.FlashBytes = p.readFlash()
+	takes, end, err := p.Take(x)
+	return uint64(takes), end, err
+}
+
+// work returns what an execution did, without what it read of flash. c.mu is held, and c.slice and c.result are the
+// execution's.
+func (c *counters) work(p *programCounter, units *engine.Profile) timing.Work {
+	decoder := &units[program.UnitParquet]
+	w := timing.Work{
+		OutBytes: float64(c.result.BytesOut),
+		Decoded:  float64(decoder.Values + decoder.Lengths), DecodedBytes: float64(decoder.Bytes),
+		Bucketized: float64(units[program.UnitBucketize].Values),
+		Hashed:     float64(units[program.UnitSigridHash].Values), Logged: float64(units[program.UnitLog].Values),
+	}
+	last := len(p.borders)
+	for i := range min(len(c.result.Tasks), len(c.slice.Tasks)) {
+		column := int(c.slice.Tasks[i].Column)
+		// A column of several row groups has several tasks in a row, and loads its borders once.
+		if c.result.Tasks[i].Rows > 0 && column != last && column < len(p.borders) {
+			w.Borders += float64(p.borders[column])
+			last = column
+		}
+	}
+	return w
+}
+
+// bordersOf returns the number of bucket borders of each column's operators. Those of a graph belong to its first
+// column.
+func bordersOf(p *program.Program) []uint64 {
+	borders := make([]uint64, len(p.Columns))
+	graph := 0
+	for i := range p.Columns {
+		add := func(ops []program.Op) {
+			for _, op := range ops {
+				if b, ok := op.(*program.Bucketize); ok {
+					borders[i] += uint64(len(b.Borders32) + len(b.Borders64) + len(b.BordersInt))
+				}
+			}
+		}
+		for j := range p.Columns[i].Sinks {
+			add(p.Columns[i].Sinks[j].Ops)
+		}
+		if p.Columns[i].Part != program.GraphFirst || graph >= len(p.Graphs) {
+			continue
+		}
+		for j := range p.Graphs[graph].Steps {
+			add(p.Graphs[graph].Steps[j].Ops)
+		}
+		for j := range p.Graphs[graph].Sinks {
+			add(p.Graphs[graph].Sinks[j].Sink.Ops)
+		}
+		graph++
+	}
+	return borders
+}

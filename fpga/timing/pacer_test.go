@@ -1,0 +1,210 @@
+package timing
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/image"
+)
+
+// rowsOfExample is the workload of TestExampleByHand.
+func rowsOfExample() Workload { return Workload{Dense: 100, Sparse: 10, Mean: 4, IDBytes: 8} }
+
+// imageOf returns an image with parameters.
+func imageOf(p *image.Parameters) *image.Image { return &image.Image{Spec: image.Spec{Parameters: p}} }
+
+// drive runs slices of 1000 rows through a pacer with a number of commands at a time, each for hostTime, and returns
+// the rows a second of its clock.
+func drive(t *testing.T, p *Pacing, img *image.Image, commands, slices int, hostTime time.Duration) (float64, error) {
+	t.Helper()
+	r := p.NewPacer(1)
+	c := p.Clock()
+	thread := make(chan struct{}, 1)
+	left := make(chan struct{}, slices)
+	for range slices {
+		left <- struct{}{}
+	}
+	close(left)
+	began := c.Now()
+	ended := make(chan error, commands)
+	for range commands {
+		go func() {
+			for range left {
+				came := c.Now()
+				thread <- struct{}{}
+				time.Sleep(hostTime)
+				_, end, err := r.Take(Execution{Image: img, Work: rowsOfExample().Work(1000), Came: came, Host: hostTime})
+				<-thread
+				if err == nil {
+					err = r.Wait(t.Context(), end)
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+			ended <- nil
+		}()
+	}
+	var err error
+	for range commands {
+		err = errors.Join(err, <-ended)
+	}
+	return float64(slices) * 1000 / c.Now().Sub(began).Seconds(), err
+}
+
+// TestARunningDriveHasTheModelsP: with two commands at a time, dilated or not, with double buffers or without.
+func TestARunningDriveHasTheModelsP(t *testing.T) {
+	for name, change := range map[string]func(*image.Parameters){
+		"double buffers":      func(*image.Parameters) {},
+		"one stage at a time": func(p *image.Parameters) { p.Buffers = figure(1) },
+		"by way of memory":    func(p *image.Parameters) { p.Chained = figure(0) },
+		"half the clock":      func(p *image.Parameters) { p.Clock = figure(50_000) },
+	} {
+		for _, dilate := range []int{1, 20} {
+			synctest.Test(t, func(t *testing.T) {
+				params := exampleImage()
+				change(params)
+				want := OfImage(SmartSSD(), params).Batch(rowsOfExample(), 1000).RowsPerSecond(false)
+				p := NewPacing(ModeImage, dilate)
+				got, err := drive(t, p, imageOf(params), 2, 100, 100*time.Microsecond)
+				require.NoError(t, err)
+				// The first command has nothing before it that its execution overlaps with.
+				assert.InEpsilon(t, want, got, 1e-4, "%s, %d", name, dilate)
+				require.NoError(t, p.Err())
+				report := p.Report()
+				assert.Equal(t, Report{Timing: ModeImage, Modelled: true, Dilate: dilate, Bound: StageHash,
+					HostShare: report.HostShare}, report)
+				assert.InDelta(t, 1e-4*want/1000/float64(dilate), report.HostShare, 1e-3)
+			})
+		}
+	}
+}
+
+// TestPrestosDesignsDoNotAskTheImage: and a slice takes what they say.
+func TestPrestosDesignsDoNotAskTheImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for mode, device := range map[Mode]Device{ModeSmartSSD: SmartSSD(), ModeU280: U280()} {
+			p := NewPacing(mode, 1)
+			w := rowsOfExample()
+			came := p.Clock().Now()
+			takes, end, err := p.NewPacer(1).Take(Execution{Work: w.Work(100_000), Came: came})
+			require.NoError(t, err)
+			assert.InDelta(t, device.Batch(w, 100_000).Period(false), takes.Seconds(), 1e-9)
+			assert.Equal(t, takes, end.Sub(came))
+		}
+	})
+	w := rowsOfExample()
+	small, large := SmartSSD().Batch(w, 1000), U280().Batch(w, 1000)
+	assert.InEpsilon(t, small.Hash/2, large.Hash, 1e-9, "twice the units")
+	assert.InEpsilon(t, small.Move, large.Move, 1e-9)
+	assert.Less(t, large.DDR, small.DDR)
+}
+
+// TestASliceWithoutAnother: a command that comes to an idle drive begins when it comes.
+func TestASliceWithoutAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPacing(ModeSmartSSD, 1)
+		r := p.NewPacer(1)
+		for range 3 {
+			came := p.Clock().Now()
+			takes, end, err := r.Take(Execution{Work: rowsOfExample().Work(1000), Came: came})
+			require.NoError(t, err)
+			require.NoError(t, r.Wait(t.Context(), end))
+			assert.Equal(t, takes, p.Clock().Now().Sub(came))
+			require.NoError(t, p.Clock().Wait(t.Context(), time.Second))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, r.Wait(ctx, p.Clock().Now().Add(time.Hour)), context.Canceled)
+	})
+}
+
+// TestASlowHost: a machine that is slower than the model is an error, which names a factor with which it is none.
+func TestASlowHost(t *testing.T) {
+	img := imageOf(exampleImage())
+	const host = 5 * time.Millisecond // the model: 800.4 us
+	var slow *SlowHostError
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPacing(ModeImage, 2)
+		_, err := drive(t, p, img, 2, 10_000, host)
+		require.ErrorAs(t, err, &slow)
+		assert.Equal(t, 2, slow.Dilate)
+		assert.InEpsilon(t, 5/(2*0.8004), float64(slow.Host)/float64(slow.Model), 0.01)
+		assert.Contains(t, err.Error(), "--dilate 10")
+		require.ErrorAs(t, p.Err(), &slow, "the error stays")
+		_, _, err = p.NewPacer(1).Take(Execution{Image: img})
+		require.Error(t, err, "for every drive of the process")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPacing(ModeImage, slow.Needed)
+		_, err := drive(t, p, img, 2, 1000, host)
+		require.NoError(t, err)
+		require.NoError(t, p.Err())
+	})
+}
+
+// TestASlowSliceIsNoError: a machine that pauses for less than a second, and is fast enough on the whole.
+func TestASlowSliceIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		img := imageOf(exampleImage())
+		for pause, ok := range map[time.Duration]bool{900 * time.Millisecond: true, 1100 * time.Millisecond: false} {
+			p := NewPacing(ModeImage, 3)
+			r := p.NewPacer(1)
+			take := func(host time.Duration) error {
+				_, _, err := r.Take(Execution{Image: img, Work: rowsOfExample().Work(1000), Came: p.Clock().Now(), Host: host})
+				return err
+			}
+			if err := take(pause); !ok {
+				require.ErrorAs(t, err, new(*SlowHostError))
+				continue
+			}
+			require.ErrorAs(t, p.Err(), new(*SlowHostError), "until now it has been too slow on the whole")
+			for range 1000 {
+				require.NoError(t, take(time.Millisecond))
+			}
+			require.NoError(t, p.Err())
+		}
+	})
+}
+
+// TestWhatTheModelDoesNotKnow: an image without parameters, one without a unit, a text source.
+func TestWhatTheModelDoesNotKnow(t *testing.T) {
+	lacking := exampleImage()
+	lacking.Units = lacking.Units[:1]
+	for name, c := range map[string]struct {
+		x    Execution
+		says string
+	}{
+		"parameters": {Execution{Image: imageOf(nil)}, "states no parameters"},
+		"unit":       {Execution{Image: imageOf(lacking), Work: rowsOfExample().Work(1)}, "unit sigrid_hash"},
+		"text":       {Execution{Image: imageOf(exampleImage()), Text: true}, "unit text"},
+	} {
+		p := NewPacing(ModeImage, 1)
+		_, _, err := p.NewPacer(1).Take(c.x)
+		require.ErrorContains(t, err, c.says, name)
+		require.ErrorIs(t, p.Err(), err, name)
+	}
+}
+
+// TestModes: names, and the words of reports.
+func TestModes(t *testing.T) {
+	for _, name := range []string{"native", "image", "smartssd", "u280"} {
+		m, err := ParseMode(name)
+		require.NoError(t, err)
+		assert.Equal(t, name, string(m))
+	}
+	_, err := ParseMode("fast")
+	require.ErrorIs(t, err, ErrMode)
+	assert.Equal(t, "native: as fast as this machine", (*Pacing)(nil).Report().String())
+	assert.Equal(t, "u280, modelled: no drive ran; rates are the model's, bound by move; times were 20 times as long; "+
+		"this machine was busy for 25 % of them",
+		Report{Timing: ModeU280, Modelled: true, Dilate: 20, Bound: StageMove, HostShare: 0.25}.String())
+	assert.NotContains(t, NewPacing(ModeU280, 1).Report().String(), "bound", "nothing has run")
+}
