@@ -52,6 +52,10 @@ func (d *Drive) chooseEngine() error {
 	if d.engine == EngineDrive && !computes {
 		return fmt.Errorf("it does not compute: use --engine cpu: %w", sdk.ErrNoCompute)
 	}
+	if d.o.Device.Timing != nil && (d.engine != EngineDrive || d.card != nil) {
+		return errors.New("a modelled timing is that of a drive that computes on what lies on its own flash: leave out " +
+			"accelerators and the engines cpu and reference, or use native timing")
+	}
 	return nil
 }
 

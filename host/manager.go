@@ -27,6 +27,8 @@ type Options struct {
 	MeasureTime time.Duration
 	// Rates is a file in which P is kept, per drive, pipeline and image; "" keeps it in memory.
 	Rates string
+	// Now is the clock that P is measured on: that of drives with a modelled timing. nil: time.Now.
+	Now func() time.Time
 }
 
 // DefaultMeasureTime is long enough for a few mini-batches of the largest workload on a software drive.
@@ -59,6 +61,9 @@ func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 	}
 	if o.MeasureTime <= 0 {
 		o.MeasureTime = DefaultMeasureTime
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	m := &Manager{o: o, rates: openRates(o.Rates, o.Logger), jobs: map[dataset.Digest]*job{}}
 	seen := map[string]bool{}
@@ -323,7 +328,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 			return rate, true, nil
 		}
 	}
-	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: time.Now}
+	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: m.o.Now}
 	alone := d.Running() == 0
 	before := p.Stats()
 	rate, made, err := meter.measure(ctx)

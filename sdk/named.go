@@ -50,6 +50,9 @@ func openNamed(name string, opt csd.Options) (d *csd.Drive, release func() error
 			opt.Threads != 0 && opt.Threads != orDefault(n.opt.Threads, 1) {
 			return nil, nil, fmt.Errorf("the open drive of that name is another size: %w", csd.ErrGeometry)
 		}
+		if opt.Timing != nil && opt.Timing != n.opt.Timing {
+			return nil, nil, fmt.Errorf("the open drive of that name has another timing: %w", csd.ErrBusy)
+		}
 	}
 	n.uses++
 	return n.d, func() error { return n.release(name) }, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/passthru"
@@ -36,6 +37,10 @@ type DeviceOptions struct {
 	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. It has no
 	// effect on a drive over TCP or behind the kernel, whose trust is set where it is served.
 	Trust func(*image.Trust) error
+
+	// Timing makes a drive in this process take the time of a modelled one; see csd.Options. Opening a drive elsewhere with
+	// it is an error. nil: native timing.
+	Timing *timing.Pacing
 
 	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger
 	// from here where it has none; digests are used where either asks for them.
@@ -63,6 +68,11 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 	u, err := ParseURI(uri)
 	if err != nil {
 		return nil, err
+	}
+	if o.Timing != nil && u.Scheme != "mem" && u.Scheme != "file" {
+		return nil, fmt.Errorf("%s: modelled timing is for drives of this process (mem:, file:, files): the deadlines of "+
+			"NVMe/TCP and of the kernel run on the machine's time, which the model's is not; open the drive with native "+
+			"timing: %w", uri, ErrURI)
 	}
 	opt := o.drive()
 	opt.Create = create
@@ -95,7 +105,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 
 func (o *DeviceOptions) drive() csd.Options {
 	return csd.Options{
-		Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust,
+		Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, Timing: o.Timing,
 		WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute,
 	}
 }

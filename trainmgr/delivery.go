@@ -83,7 +83,7 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	d := &delivery{
-		job: j, epoch: epoch, queue: newQueue(j.options.QueueBytes, dueFrom(0), following), cancel: cancel,
+		job: j, epoch: epoch, queue: newQueue(j.options.QueueBytes, dueFrom(0), following, j.options.Now), cancel: cancel,
 		done: make(chan struct{}), whole: make(chan struct{}),
 		came: came, left: came.Total() - came.Count(), runningOn: map[string]int{},
 	}
@@ -95,7 +95,7 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.tally.current, j.tally.begun = d.queue, time.Now()
+	j.tally.current, j.tally.begun = d.queue, j.options.Now()
 	go d.dispatch(ctx, pieces)
 	return d, nil
 }
@@ -109,7 +109,7 @@ func (d *delivery) stop() {
 	j := d.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.tally.elapsed += time.Since(j.tally.begun)
+	j.tally.elapsed += j.options.Now().Sub(j.tally.begun)
 	j.tally.epochs = append(j.tally.epochs, d.queue.statistics())
 	j.tally.current, j.tally.begun = nil, time.Time{}
 }

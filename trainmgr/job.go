@@ -49,9 +49,10 @@ type JobOptions struct {
 	Schema     *tensor.Schema
 	Epochs     int // 0 means 1; the report's expected stall is for all of them
 	Order      dataset.Order
-	QueueBytes int64        // bound of the input queue, 0 means DefaultQueueBytes
-	Recording  Recording    // traces of moments in which the trainer starves
-	Logger     *slog.Logger // nil discards the log
+	QueueBytes int64            // bound of the input queue, 0 means DefaultQueueBytes
+	Recording  Recording        // traces of moments in which the trainer starves
+	Logger     *slog.Logger     // nil discards the log
+	Now        func() time.Time // the clock of the report's times; nil: time.Now
 }
 
 // NewJob makes a job over a source. Job.Close closes the source. Launchers call Submit, or Attach of package remote.
@@ -61,6 +62,9 @@ func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	o.Epochs = max(o.Epochs, 1)
 	switch {

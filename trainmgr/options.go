@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -56,6 +57,10 @@ type Options struct {
 	// Offload configures how the drives and the trainer's own CPUs share the splits.
 	Offload Offload
 
+	// Now is the clock that T, the elapsed time and the waits are measured on: that of drives with a modelled timing. nil:
+	// time.Now.
+	Now func() time.Time
+
 	Recording Recording    // traces of moments in which the trainer starves
 	Logger    *slog.Logger // nil discards the log
 }
@@ -84,6 +89,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Throughput.Now == nil {
+		o.Throughput.Now = o.Now
 	}
 	if err := o.Offload.check(&o); err != nil {
 		return o, err

@@ -61,10 +61,10 @@ func (s *queueStats) depthMean() float64 {
 	return float64(s.DepthTime) / float64(s.Elapsed)
 }
 
-// newQueue makes a queue in free order, or, with following, in plan order from due on.
-func newQueue(limitBytes int64, due uint64, following func(uint64) uint64) *queue {
+// newQueue makes a queue in free order, or, with following, in plan order from due on. now is its clock.
+func newQueue(limitBytes int64, due uint64, following func(uint64) uint64, now func() time.Time) *queue {
 	q := &queue{
-		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: time.Now,
+		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: now,
 		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{}, changed: make(chan struct{}),
 	}
 	q.depthChanged = q.now()

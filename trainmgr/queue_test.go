@@ -41,7 +41,7 @@ func TestQueueBoundOneBelowAtAndAbove(t *testing.T) {
 		fits  bool
 	}{{"one below", 79, false}, {"at", 80, true}, {"one above", 81, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			q := newQueue(c.limit, 0, nil)
+			q := newQueue(c.limit, 0, nil, time.Now)
 			require.True(t, tryPut(t, q, batchOf(0, 10)))
 			assert.Equal(t, c.fits, tryPut(t, q, batchOf(1, 10)))
 		})
@@ -49,7 +49,7 @@ func TestQueueBoundOneBelowAtAndAbove(t *testing.T) {
 }
 
 func TestQueueAdmitsTheOversizedAlone(t *testing.T) {
-	q := newQueue(8, 0, nil)
+	q := newQueue(8, 0, nil, time.Now)
 	require.True(t, tryPut(t, q, batchOf(0, 100)))
 	assert.False(t, tryPut(t, q, batchOf(1, 1)))
 	_, err := q.get(t.Context())
@@ -66,7 +66,7 @@ func TestQueueInPlanOrder(t *testing.T) {
 		}
 		return n
 	}
-	q := newQueue(48, 0, after)
+	q := newQueue(48, 0, after, time.Now)
 	require.True(t, tryPut(t, q, batchOf(3, 10)))
 	assert.False(t, tryPut(t, q, batchOf(4, 10)), "no room for what is not due")
 	require.True(t, tryPut(t, q, batchOf(0, 10)), "what is due is always admitted")
@@ -85,7 +85,7 @@ func TestQueueInPlanOrder(t *testing.T) {
 }
 
 func TestQueueDeliversWhatItHoldsBeforeTheError(t *testing.T) {
-	q := newQueue(1<<20, 0, nil)
+	q := newQueue(1<<20, 0, nil, time.Now)
 	require.True(t, tryPut(t, q, batchOf(7, 1)))
 	boom := errors.New("boom")
 	q.close(boom)
@@ -100,7 +100,7 @@ func TestQueueDeliversWhatItHoldsBeforeTheError(t *testing.T) {
 
 func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(40, 0, nil)
+		q := newQueue(40, 0, nil, time.Now)
 		go func() {
 			time.Sleep(2 * time.Second) // the first wait
 			assert.NoError(t, q.put(t.Context(), batchOf(0, 10)))
@@ -143,7 +143,7 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 
 func TestQueueDrainReleases(t *testing.T) {
 	released := 0
-	q := newQueue(1<<20, 0, nil)
+	q := newQueue(1<<20, 0, nil, time.Now)
 	mb := tensor.New(&tensor.Schema{}, 0, func() { released++ })
 	require.True(t, tryPut(t, q, mb))
 	q.close(nil)
@@ -154,7 +154,7 @@ func TestQueueDrainReleases(t *testing.T) {
 // TestReserveLetsWhatHasComePass: room is reserved for a mini-batch on its way. Neither the mini-batch that is due nor
 // a mini-batch that the trainer has had waits for room; any other waits until room is released.
 func TestReserveLetsWhatHasComePass(t *testing.T) {
-	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 })
+	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
 	require.NoError(t, q.reserve(t.Context(), 9, 80))
 	full, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -175,7 +175,7 @@ func TestReserveLetsWhatHasComePass(t *testing.T) {
 // TestReservedRoomIsKept: a mini-batch whose room is reserved enters at once, though the mini-batch that was due has
 // filled the queue meanwhile. A larger mini-batch than was reserved waits.
 func TestReservedRoomIsKept(t *testing.T) {
-	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 })
+	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
 	size := batchOf(9, 3).Bytes()
 	require.NoError(t, q.reserve(t.Context(), 9, size))
 	require.True(t, tryPut(t, q, batchOf(4, 24)), "due")

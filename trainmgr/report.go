@@ -3,7 +3,6 @@ package trainmgr
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/millrace/millrace/host/api"
 )
@@ -55,7 +54,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	elapsed := tally.elapsed
 	if tally.current != nil {
 		epochs = append(epochs, tally.current.statistics())
-		elapsed += time.Since(tally.begun)
+		elapsed += j.options.Now().Sub(tally.begun)
 	}
 	allocated := j.source.Allocation()
 	r := &Report{

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -23,6 +24,9 @@ type Trainer struct {
 	rowsPerSecond float64
 	cpuShare      float64   // of a step, on a processor
 	due           time.Time // when the step that runs ends
+
+	// Clock is the clock on which the speed is that of the trainer, also of its processor time; nil: the machine's time.
+	Clock *clock.Clock
 }
 
 // New returns a trainer that takes rowsPerSecond rows a second.
@@ -54,27 +58,16 @@ const late = 20 * time.Millisecond
 func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
 	seconds := float64(mb.Rows) / t.rowsPerSecond
 	if t.cpuShare > 0 {
-		if err := spin(ctx, time.Duration(t.cpuShare*seconds*float64(time.Second))); err != nil {
+		if err := spin(ctx, time.Duration(t.cpuShare*seconds*float64(t.Clock.Factor())*float64(time.Second))); err != nil {
 			return err
 		}
 		seconds *= 1 - t.cpuShare
-		t.due = time.Now() // the device does not make up for a delay of the processor
+		t.due = t.Clock.Now() // the device does not make up for a delay of the processor
 	}
-	now := time.Now()
+	now := t.Clock.Now()
 	if t.due.IsZero() || now.Sub(t.due) > late {
 		t.due = now
 	}
 	t.due = t.due.Add(time.Duration(seconds * float64(time.Second)))
-	wait := t.due.Sub(now)
-	if wait <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return t.Clock.Wait(ctx, t.due.Sub(now))
 }

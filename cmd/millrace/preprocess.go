@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -38,6 +39,7 @@ type preprocessResult struct {
 	PerDrive       []api.DriveReport   `json:"per_drive"`
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
 	Selection      *appliedSelection   `json:"selection,omitempty"` // of a pipeline with a filter
+	Timing         timing.Report       `json:"timing"`
 }
 
 func preprocessCommand(c *console) *cobra.Command {
@@ -50,6 +52,7 @@ func preprocessCommand(c *console) *cobra.Command {
 		have      vocabularyFlags
 		modules   moduleFlags
 		kept      selectionFlags
+		timed     timingFlags
 		build     []string
 	)
 	cmd := &cobra.Command{
@@ -65,7 +68,11 @@ one that a first pass over the same data builds, so that one command runs both o
 file name, --build-vocabulary keeps the vocabulary in memory for this run only.
 
 A pipeline with a filter is run over the rows that pass: a first pass over the filter's columns finds
-them. --selections names a folder that keeps what the pass found, for later runs.`,
+them. --selections names a folder that keeps what the pass found, for later runs.
+
+With --timing the drives take the time that the model of a drive says for the rows, values and bytes
+that they really process, and the rate is the model's. It is an error if this machine is slower than
+that: --dilate makes the modelled times longer.`,
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
 			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out " +
 			"day_0.arrow --format arrow\n" +
@@ -94,6 +101,11 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			if spec, err = modules.bind(spec, pipe); err != nil {
 				return err
 			}
+			pacing, err := timed.pacing()
+			if err != nil {
+				return err
+			}
+			defer func() { err = timingError(pacing, err) }()
 			o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
 			if err := plan.set(&o); err != nil {
 				return err
@@ -105,6 +117,7 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			if err != nil {
 				return err
 			}
+			configure(pacing, &config, &o)
 			ctx := cmd.Context()
 			manager, err := local.Open(ctx, config)
 			if err != nil {
@@ -129,7 +142,11 @@ them. --selections names a folder that keeps what the pass found, for later runs
 				return err
 			}
 			defer func() { err = errors.Join(err, w.Abort()) }()
-			begin := time.Now()
+			now := time.Now
+			if pacing != nil {
+				now = pacing.Clock().Now
+			}
+			begin := now()
 			p := c.newProgress("preprocess", "rows", job.Plan().Rows())
 			err = writeAll(ctx, job, w, p)
 			p.finish()
@@ -143,17 +160,19 @@ them. --selections names a folder that keeps what the pass found, for later runs
 			if err != nil {
 				return err
 			}
-			elapsed := time.Since(begin).Seconds()
+			elapsed := now().Sub(begin).Seconds()
 			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
-				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected}
+				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected,
+				Timing: pacing.Report()}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
 			return c.print(r, func(w io.Writer) {
 				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %d mini-batches, %.0f a second\nbytes\t%d\n", r.Out,
 					r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
+				fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 				if r.RowsDropped > 0 {
 					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
 				}
@@ -171,6 +190,7 @@ them. --selections names a folder that keeps what the pass found, for later runs
 		},
 	}
 	in.addFlags(cmd)
+	timed.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")

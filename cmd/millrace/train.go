@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/standin"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
@@ -47,8 +48,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&j.measure, "measure", time.Second, "least time to measure T, and P of each drive to 5 %")
 }
 
-// options turns the flags into a job, with a stand-in trainer to measure T with.
-func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
+// options turns the flags into a job, with a stand-in trainer to measure T with. pacing is that of the drives, or nil.
+func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Trainer, error) {
 	o := trainmgr.Options{Epochs: j.epochs, MaxDrives: j.maxDrives}
 	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
 		return o, nil,
@@ -75,6 +76,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if err != nil {
 		return o, nil, err
 	}
+	paceTrainers(pacing, trainer, dummy)
 	o.Ranks = []trainmgr.Step{{Run: dummy.Step}}
 	o.Throughput = trainmgr.ThroughputOptions{Time: j.measure}
 	return o, trainer, nil
@@ -105,6 +107,7 @@ func (c trainCommand) command() *cobra.Command {
 		have       vocabularyFlags
 		modules    moduleFlags
 		kept       selectionFlags
+		timed      timingFlags
 		checkpoint string
 		stopAfter  int
 		verbose    bool
@@ -127,6 +130,11 @@ while the job runs. Drives may be away, fail and come back.
 With --offload and a control plane, this rank's own CPUs are a worker of the job that serves this rank
 alone, beside the nodes and other workers. It reads partitions from the nodes, or from the files of
 --local where they are the same.
+
+With --timing the drives take the time that the model of a drive says for the rows, values and bytes
+that they really process; T, P, waits and the trainer's speed are on the same clock, so that rates are
+the model's. It is an error if this machine is slower than that: --dilate makes the modelled times
+longer. The time of moving, decoding, transforming and fetching is this machine's all the same.
 
 A mini-batch that a run has acknowledged never comes again. So a job that another run has partly
 consumed is refused, with how far it is, unless --checkpoint has a token or --resume says that this
@@ -157,6 +165,9 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
+				if err := timed.refuse(cmd); err != nil {
+					return err
+				}
 				if service.files, err = jobFiles(&have, &modules); err != nil {
 					return err
 				}
@@ -177,7 +188,16 @@ there when it ends.`,
 			if spec, err = modules.bind(spec, pipe); err != nil {
 				return err
 			}
-			o, trainer, err := jf.options()
+			pacing, err := timed.pacing()
+			if err != nil {
+				return err
+			}
+			defer func() { err = timingError(pacing, err) }()
+			if pacing != nil && share.given() {
+				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
+					"is not the model's: leave one of the two out")
+			}
+			o, trainer, err := jf.options(pacing)
 			if err != nil {
 				return err
 			}
@@ -193,6 +213,7 @@ there when it ends.`,
 				return err
 			}
 			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure}
+			configure(pacing, &config, &o)
 			ctx := cmd.Context()
 			var storage api.Storage
 			if share.given() {
@@ -237,10 +258,15 @@ there when it ends.`,
 			if err != nil {
 				return err
 			}
-			return c.print(r, func(w io.Writer) { printReport(w, r) })
+			timedRun := timedReport{r, pacing.Report()}
+			return c.print(timedRun, func(w io.Writer) {
+				fmt.Fprintf(w, "timing\t%s\n", timedRun.Timing)
+				printReport(w, r)
+			})
 		},
 	}
 	in.addFlags(cmd)
+	timed.addFlags(cmd)
 	jf.addFlags(cmd)
 	share.addFlags(cmd)
 	service.addFlags(cmd)

@@ -152,7 +152,7 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte)
 // runRank runs one rank of a job of a control plane.
 func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, share *ownFlags, pipe,
 	checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
-	o, trainer, err := jf.options()
+	o, trainer, err := jf.options(nil)
 	if err != nil {
 		return err
 	}

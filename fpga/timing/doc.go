@@ -8,6 +8,12 @@
 // each stage for a mini-batch. [Times.Period] is the time between two mini-batches: with double buffers the slowest
 // stage's, else the sum. [Times.Bottleneck] names the slowest stage.
 //
+// A [Pacing] makes the drives of a process take the model's time. Each drive counts the [Work] of its executions, and
+// its [Pacer] says when an execution ends at the earliest ([Device.Times] of that work). A drive that has two commands
+// at a time, on a machine that is fast enough, has the throughput of the model. The output to the host does not count,
+// as in a plan: the drive is on the trainer's machine. The latency of a single command, which fills the stages one after
+// the other, is not modelled. Times may be dilated: whatever reads [Pacing.Clock] then measures the model's rates.
+//
 // # Sources
 //
 // The constants are PreSto's where the paper states them (223 MHz, 25 W), and assumptions where it does not (3.0 GB/s
@@ -23,7 +29,13 @@
 //
 // # Concurrency
 //
-// Pure functions over values.
+// The model is pure functions over values. A Pacing and its pacers are safe for concurrent use.
+//
+// # Errors
+//
+// [ErrMode], and [SlowHostError]: the machine has been slower than the model on the whole, or by more than a second of
+// its time, or four slices, that it has not caught up with. An error of the pacing fails every later execution of the
+// process's drives.
 //
 // # Debugging
 //
