@@ -63,7 +63,8 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 			if err != nil {
 				return err
 			}
-			return c.print(r, func(w io.Writer) { printReport(w, r) })
+			native := nativeReport(r)
+			return c.print(native, func(w io.Writer) { printReport(w, native) })
 		},
 	}
 	f := cmd.Flags()

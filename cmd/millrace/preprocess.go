@@ -153,6 +153,9 @@ that: --dilate makes the modelled times longer.`,
 			if err != nil {
 				return err
 			}
+			if err := timingError(pacing, nil); err != nil {
+				return err
+			}
 			if err := w.Close(); err != nil {
 				return fmt.Errorf("write %s: %w", out, err)
 			}

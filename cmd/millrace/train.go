@@ -258,11 +258,8 @@ there when it ends.`,
 			if err != nil {
 				return err
 			}
-			timedRun := timedReport{r, pacing.Report()}
-			return c.print(timedRun, func(w io.Writer) {
-				fmt.Fprintf(w, "timing\t%s\n", timedRun.Timing)
-				printReport(w, r)
-			})
+			timed := timedReport{r, pacing.Report()}
+			return c.print(timed, func(w io.Writer) { printReport(w, timed) })
 		},
 	}
 	in.addFlags(cmd)
@@ -385,9 +382,10 @@ func writeSynced(path string, b []byte) error {
 }
 
 // printReport prints a job's report as a table.
-func printReport(w io.Writer, r *trainmgr.Report) {
+func printReport(w io.Writer, r timedReport) {
 	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds,
 		r.RowsPerSecond)
+	fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)
 	fmt.Fprintf(w, "P\t%.0f rows/s a drive, on average\n", r.PRowsPerSecond)
 	fmt.Fprintf(w, "drives\t%d at once (T/P asks for %d), %d at the busiest\n", r.Drives, r.DrivesWanted,

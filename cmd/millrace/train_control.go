@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -239,8 +238,9 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 		return err
 	}
 	looked := viewVocabularies(job.Status())
-	return c.print(rankReport{r, shared, looked}, func(w io.Writer) {
-		printReport(w, r)
+	native := nativeReport(r)
+	return c.print(rankReport{native, shared, looked}, func(w io.Writer) {
+		printReport(w, native)
 		printVocabularies(w, looked, nil)
 		printSharing(w, shared)
 	})
@@ -248,7 +248,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 
 // rankReport is the report of a rank of a control plane's job.
 type rankReport struct {
-	*trainmgr.Report
+	timedReport
 	Sharing *remote.Sharing `json:"sharing,omitempty"`
 
 	Vocabularies []appliedVocabulary `json:"vocabularies,omitempty"`

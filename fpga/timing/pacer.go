@@ -189,7 +189,7 @@ func (p *Pacing) Err() error {
 type Report struct {
 	Timing   Mode   `json:"timing"`
 	Modelled bool   `json:"modelled"`
-	Dilate   int    `json:"dilate"`
+	Dilate   int    `json:"dilation"`
 	Bound    string `json:"bound,omitempty"` // the stage that took the drives the longest
 	// HostShare is the part of the modelled time in which the machine was busy with a drive's work, of the drive for
 	// which it was the largest. Above 1 the machine is too slow for the model.
