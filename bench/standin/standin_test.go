@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -25,6 +26,22 @@ func TestStepTakesAsLongAsItsRows(t *testing.T) {
 			require.NoError(t, tr.Step(t.Context(), mb))
 		}
 		assert.Equal(t, 2*time.Second, time.Since(begin))
+	})
+}
+
+// TestADilatedTrainer is as fast on its clock as it says, and slower on the machine's.
+func TestADilatedTrainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, err := New(1000)
+		require.NoError(t, err)
+		tr.Clock = clock.New(7)
+		mb := tensor.New(&tensor.Schema{}, 500, nil)
+		begin, real := tr.Clock.Now(), time.Now()
+		for range 4 {
+			require.NoError(t, tr.Step(t.Context(), mb))
+		}
+		assert.Equal(t, 2*time.Second, tr.Clock.Now().Sub(begin))
+		assert.Equal(t, 14*time.Second, time.Since(real))
 	})
 }
 

@@ -50,3 +50,28 @@ func TestMeasure(t *testing.T) {
 	assert.Positive(t, operators)
 	assert.LessOrEqual(t, operators, r.Transform, "the tensors' writing is the rest")
 }
+
+// TestTheDecoderCountsLengthsAndBytes: of lists and scalars, in the types of the file, however they are encoded.
+func TestTheDecoderCountsLengthsAndBytes(t *testing.T) {
+	const rows, sparse, dense = 300, 3, 4
+	for _, encoding := range []string{"plain", "dictionary"} {
+		for _, lists := range []bool{false, true} {
+			data, p := benchmarkProgram(t, rows, dense, sparse, 0, 64, lists, "snappy", encoding)
+			e := engine.New(engine.Options{})
+			b := newSliceRunner(t, e, data, p, rows)
+			b.args = b.slice.AppendTo(nil)
+			var profile engine.Profile
+			require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
+			r, err := program.UnmarshalResult(b.mem.Result)
+			require.NoError(t, err)
+			ids, lengths := uint64(sparse*rows), uint64(0)
+			if lists {
+				ids, lengths = r.Values, sparse*rows
+				require.Greater(t, ids, uint64(rows))
+			}
+			parquet := profile[program.UnitParquet]
+			assert.Equal(t, lengths, parquet.Lengths, "lists %v", lists)
+			assert.Equal(t, 8*ids+4*lengths+4*(dense+1)*rows, parquet.Bytes, "lists %v, and a label", lists)
+		}
+	}
+}
