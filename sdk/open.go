@@ -38,8 +38,8 @@ type DeviceOptions struct {
 	// effect on a drive over TCP or behind the kernel, whose trust is set where it is served.
 	Trust func(*image.Trust) error
 
-	// Timing makes a drive in this process take the time of a modelled one; see csd.Options. Opening a drive elsewhere with
-	// it is an error. nil: native timing.
+	// Timing makes a drive in this process take the time of a modelled one; see csd.Options. Opening a drive elsewhere
+	// with it is an error. nil: native timing.
 	Timing *timing.Pacing
 
 	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger

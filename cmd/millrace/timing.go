@@ -23,8 +23,8 @@ type timingFlags struct {
 func (f *timingFlags) addFlags(cmd *cobra.Command) {
 	f.dilate = 1
 	cmd.Flags().StringVar(&f.mode, "timing", string(timing.ModeNative), "time of the drives, of --in or by URI mem: or "+
-		"file:; native: as fast as this machine; image: what the model says of the active image's parameters; smartssd, u280: "+
-		"what it says of PreSto's designs")
+		"file:; native: as fast as this machine; image: what the model says of the active image's parameters; smartssd, "+
+		"u280: what it says of PreSto's designs")
 	cmd.Flags().Var(quantity.CountFlag[int]{To: &f.dilate}, "dilate", "make modelled times this many times as long, so "+
 		"that a machine that is slower than the modelled drives can run them; rates are told in the model's time")
 }
@@ -50,9 +50,9 @@ func (f *timingFlags) refuse(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("timing") && !cmd.Flags().Changed("dilate") {
 		return nil
 	}
-	return usagef("--timing and --dilate are for drives of this process: the deadlines of nodes, of the control plane and " +
-		"of NVMe/TCP run on the machine's time, which the model's is not: name files with --in, or drives with --drive " +
-		"file:PATH")
+	return usagef("--timing and --dilate are for drives of this process: the deadlines of nodes, of the control plane " +
+		"and of NVMe/TCP run on the machine's time, which the model's is not: name files with --in, or drives with " +
+		"--drive file:PATH")
 }
 
 // configure makes drives, P and a job measure time as the pacing says.

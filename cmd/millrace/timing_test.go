@@ -18,8 +18,8 @@ func TestTimingOfPreprocess(t *testing.T) {
 	data := generate(t, "--rows", "3000")
 	tensors := func(how ...string) (timing.Report, map[string]string) {
 		out := filepath.Join(t.TempDir(), "out")
-		text := must(t, append([]string{"preprocess", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch",
-			"500", "--in", data, "--out", out}, how...)...)
+		text := must(t, append([]string{"preprocess", "--progress", "none", "--output", "json", "--pipeline", "rm1",
+			"--batch", "500", "--in", data, "--out", out}, how...)...)
 		return decode[preprocessResult](t, text).Timing, content(t, out)
 	}
 	native, want := tensors()
@@ -43,8 +43,8 @@ func TestTimingOfPreprocess(t *testing.T) {
 func TestTimingOfTrain(t *testing.T) {
 	t.Parallel()
 	data := generate(t, "--rows", "3000")
-	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch", "500", "--in", data,
-		"--measure", "200us", "--trainer-rows-per-second", "1e6"}
+	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch", "500",
+		"--in", data, "--measure", "200us", "--trainer-rows-per-second", "1e6"}
 	r := decode[timedReport](t, must(t, append(args, "--timing", "u280", "--dilate", "10000")...))
 	assert.EqualValues(t, 3000, r.Rows)
 	assert.Equal(t, timing.ModeU280, r.Timing.Timing)

@@ -11,8 +11,9 @@
 // A [Pacing] makes the drives of a process take the model's time. Each drive counts the [Work] of its executions, and
 // its [Pacer] says when an execution ends at the earliest ([Device.Times] of that work). A drive that has two commands
 // at a time, on a machine that is fast enough, has the throughput of the model. The output to the host does not count,
-// as in a plan: the drive is on the trainer's machine. The latency of a single command, which fills the stages one after
-// the other, is not modelled. Times may be dilated: whatever reads [Pacing.Clock] then measures the model's rates.
+// as in a plan: the drive is on the trainer's machine. The latency of a single command, which fills the stages one
+// after the other, is not modelled. Times may be dilated: whatever reads [Pacing.Clock] then measures the model's
+// rates.
 //
 // # Sources
 //

@@ -66,7 +66,8 @@ func plainFile(t testing.TB, rows int) string {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := make([]plainRow, rows)
 	for i := range all {
-		all[i] = plainRow{int32(i & 1), rng.Float32(), 200 * rng.Float32(), rng.Int64(), rng.Int64(), rng.Int64(), rng.Int64()}
+		all[i] = plainRow{int32(i & 1), rng.Float32(), 200 * rng.Float32(), rng.Int64(), rng.Int64(), rng.Int64(),
+			rng.Int64()}
 	}
 	var b bytes.Buffer
 	w := pq.NewGenericWriter[plainRow](&b)
@@ -210,7 +211,8 @@ func TestARunningDriveHasTheSmartSSDsP(t *testing.T) {
 func smartSSDRate(t *testing.T, file string, set sdk.Commands) (rowsPerSecond, bytesPerRow float64) {
 	t.Helper()
 	pacing := timing.NewPacing(timing.ModeSmartSSD, 1000)
-	c := Config{Files: []string{file}, DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Commands: set, Threads: 1}}
+	c := Config{Files: []string{file},
+		DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Commands: set, Threads: 1}}
 	c.Device.Timing = pacing
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)
