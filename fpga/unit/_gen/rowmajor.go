@@ -85,9 +85,9 @@ func transposition(name, does string, store func(row reg.VecVirtual, k reg.Opmas
 		advance: func(elements int) { ADDQ(I32(4*elements), tile) }}.emit()
 }
 
-// transposition256 writes a kernel that takes four rows of 16 columns at a time. The four rows of a column are one load of 128
-// bits. Two columns, with numbers that differ by apart, become the halves of a register, so that interleaving inside the
-// halves is enough: apart is such that the rows, or their bfloat16, need no further permutation.
+// transposition256 writes a kernel that takes four rows of 16 columns at a time. The four rows of a column are one load
+// of 128 bits. Two columns, with numbers that differ by apart, become the halves of a register, so that interleaving
+// inside the halves is enough: apart is such that the rows, or their bfloat16, need no further permutation.
 func transposition256(name string, apart int, bfloat bool) {
 	does := "writes the first rows/4*4 rows of up to 16 columns"
 	if bfloat {
