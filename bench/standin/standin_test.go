@@ -36,12 +36,12 @@ func TestADilatedTrainer(t *testing.T) {
 		require.NoError(t, err)
 		tr.Clock = clock.New(7)
 		mb := tensor.New(&tensor.Schema{}, 500, nil)
-		begin, real := tr.Clock.Now(), time.Now()
+		begin, machine := tr.Clock.Now(), time.Now()
 		for range 4 {
 			require.NoError(t, tr.Step(t.Context(), mb))
 		}
 		assert.Equal(t, 2*time.Second, tr.Clock.Now().Sub(begin))
-		assert.Equal(t, 14*time.Second, time.Since(real))
+		assert.Equal(t, 14*time.Second, time.Since(machine))
 	})
 }
 

@@ -17,9 +17,9 @@ func TestASecondIsFactorSeconds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, want := New(factor), time.Duration(max(factor, 1))
 			assert.Equal(t, int(want), c.Factor())
-			began, real := c.Now(), time.Now()
+			began, machine := c.Now(), time.Now()
 			require.NoError(t, c.Wait(t.Context(), time.Second))
-			assert.Equal(t, want*time.Second, time.Since(real))
+			assert.Equal(t, want*time.Second, time.Since(machine))
 			assert.Equal(t, time.Second, c.Now().Sub(began))
 		})
 	}
@@ -31,11 +31,11 @@ func TestNoClockIsTheMachines(t *testing.T) {
 		var c *Clock
 		assert.Equal(t, 1, c.Factor())
 		assert.True(t, c.Now().Equal(time.Now()))
-		real := time.Now()
+		machine := time.Now()
 		require.NoError(t, c.Wait(t.Context(), time.Second))
-		assert.Equal(t, time.Second, time.Since(real))
+		assert.Equal(t, time.Second, time.Since(machine))
 		require.NoError(t, c.Wait(t.Context(), -time.Second))
-		assert.Equal(t, time.Second, time.Since(real))
+		assert.Equal(t, time.Second, time.Since(machine))
 	})
 }
 
