@@ -156,7 +156,7 @@ func (d *Drive) open() error {
 	opt.Counters = d.state.Counters
 	var err error
 	if d.sub, err = controller.New(opt); err == nil && o.Timing != nil && d.comp != nil {
-		d.comp.pacing = &pacing{Pacer: o.Timing.NewPacer(o.Threads), flashBytes: d.sub.FlashBytes}
+		d.comp.pacing = &pacing{Pacer: o.Timing.NewPacer(o.Threads), copied: d.sub.FlashCopied}
 	}
 	return err
 }

@@ -13,10 +13,10 @@ import (
 // pacing makes executions take the time of a modelled drive. nil: they take what they take.
 type pacing struct {
 	*timing.Pacer
-	flashBytes func() uint64 // that commands have read of flash so far
+	copied func() uint64 // bytes of flash that Memory Copy commands have moved so far
 
 	mu      sync.Mutex // guards counted
-	counted uint64     // of flashBytes, as work of executions
+	counted uint64     // of copied, as work of executions
 }
 
 // clock returns the drive's clock, nil for the machine's.
@@ -27,20 +27,20 @@ func (o *Options) clock() *clock.Clock {
 	return o.Timing.Clock()
 }
 
-// readFlash returns how many bytes have been read of flash and are no execution's work yet. So the bytes that commands
-// before an execution moved are the execution's, as in the standard command set.
+// readFlash returns how many bytes of flash Memory Copy commands have moved that are no execution's work yet: in the
+// standard command set, those of the execution that ends next.
 func (p *pacing) readFlash() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.flashBytes()
-	n := now - min(p.counted, now)
-	p.counted = max(p.counted, now)
+	now := p.copied()
+	n := now - p.counted
+	p.counted = now
 	return float64(n)
 }
 
 // take counts an execution that came at a time and took the host some time. It returns the time that the model says.
 func (p *pacing) take(x timing.Execution) (ns uint64, end time.Time, err error) {
-	x.Work.FlashBytes = p.readFlash()
+	x.Work.FlashBytes += p.readFlash()
 	takes, end, err := p.Take(x)
 	return uint64(takes), end, err
 }

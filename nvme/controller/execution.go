@@ -76,18 +76,31 @@ func runPreprocess(r *request) nvme.Status {
 		if st := r.copyBlocks(from, p.Copies); !st.OK() {
 			return st
 		}
-		r.ctx = context.WithValue(r.ctx, movedKey{}, s.opt.Now().Sub(start))
+		moved := movedBefore{took: s.opt.Now().Sub(start), bytes: totalLength(dests)}
+		r.ctx = context.WithValue(r.ctx, movedKey{}, moved)
 	}
 	return r.execute(p.Ranges, p.Args)
 }
 
 type movedKey struct{}
 
+// movedBefore is what the copies of a Preprocess moved, and how long they took.
+type movedBefore struct {
+	took  time.Duration
+	bytes uint64
+}
+
 // Moved returns how long the copies before an Execute took, 0 if its command had none. ctx is the context that Execute
 // was given.
 func Moved(ctx context.Context) time.Duration {
-	d, _ := ctx.Value(movedKey{}).(time.Duration)
-	return d
+	m, _ := ctx.Value(movedKey{}).(movedBefore)
+	return m.took
+}
+
+// MovedBytes returns how many bytes of flash the copies before an Execute moved or lent, 0 if its command had none.
+func MovedBytes(ctx context.Context) uint64 {
+	m, _ := ctx.Value(movedKey{}).(movedBefore)
+	return m.bytes
 }
 
 func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {

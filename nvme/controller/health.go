@@ -181,13 +181,7 @@ func dataUnits(sectors uint64) uint64 {
 type moves struct {
 	flashToDRAM, dramToHost, hostToDRAM, flashLent movement
 
-	settled atomic.Uint64 // bytes of flashLent that were copied later, and are in flashToDRAM too
-}
-
-// flashBytes returns how many bytes commands have read of flash for the device.
-func (m *moves) flashBytes() uint64 {
-	settled := m.settled.Load() // first: it may not be ahead of the others
-	return m.flashToDRAM.bytes.Load() + m.flashLent.bytes.Load() - settled
+	copied atomic.Uint64 // bytes of flash that Memory Copy commands moved or lent
 }
 
 type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }

@@ -392,10 +392,7 @@ func (s *Subsystem) lendFrom(flash Flash, compute Compute) {
 	}
 	l := s.slm.lent
 	l.flash, s.inputRange = f, c.InputRange()
-	l.moved = func(bytes uint64) {
-		s.moves.flashToDRAM.bytes.Add(bytes)
-		s.moves.settled.Add(bytes)
-	}
+	l.moved = func(bytes uint64) { s.moves.flashToDRAM.bytes.Add(bytes) }
 	l.fault = func(off int64, n int, err error) {
 		s.log.Error("read flash for a copy that was put off", "offset", off, "bytes", n, "error", err)
 		s.health.mediaErrors.Add(1)

@@ -220,7 +220,19 @@ func runMemoryCopy(r *request) nvme.Status {
 	if st := r.accessRanges(dests); !st.OK() {
 		return st
 	}
-	return r.copyBlocks(from, copies)
+	st = r.copyBlocks(from, copies)
+	if st.OK() {
+		r.c.sub.moves.copied.Add(totalLength(dests))
+	}
+	return st
+}
+
+// totalLength returns the bytes of all ranges together.
+func totalLength(ranges []cs.Range) (n uint64) {
+	for i := range ranges {
+		n += ranges[i].Len
+	}
+	return n
 }
 
 // copyMemory moves bytes inside memory.
