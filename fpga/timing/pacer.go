@@ -224,7 +224,7 @@ func (r Report) String() string {
 	if !r.Modelled {
 		return "native: as fast as this machine"
 	}
-	s := fmt.Sprintf("%s, modelled: no drive ran; rates are the model's", r.Timing)
+	s := fmt.Sprintf("%s, modelled: no board ran; rates are the model's", r.Timing)
 	if r.Bound != "" {
 		s += ", bound by " + r.Bound
 	}

@@ -203,7 +203,7 @@ func TestModes(t *testing.T) {
 	_, err := ParseMode("fast")
 	require.ErrorIs(t, err, ErrMode)
 	assert.Equal(t, "native: as fast as this machine", (*Pacing)(nil).Report().String())
-	assert.Equal(t, "u280, modelled: no drive ran; rates are the model's, bound by move; times were 20 times as long; "+
+	assert.Equal(t, "u280, modelled: no board ran; rates are the model's, bound by move; times were 20 times as long; "+
 		"this machine was busy for 25 % of them",
 		Report{Timing: ModeU280, Modelled: true, Dilate: 20, Bound: StageMove, HostShare: 0.25}.String())
 	assert.NotContains(t, NewPacing(ModeU280, 1).Report().String(), "bound", "nothing has run")
