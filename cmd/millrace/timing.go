@@ -26,7 +26,7 @@ func (f *timingFlags) addFlags(cmd *cobra.Command) {
 		"file:; native: as fast as this machine; image: what the model says of the active image's parameters; smartssd, "+
 		"u280: what it says of PreSto's designs")
 	cmd.Flags().Var(quantity.CountFlag[int]{To: &f.dilate}, "dilate", "make modelled times this many times as long, so "+
-		"that a machine that is slower than the modelled drives can run them; rates are told in the model's time")
+		"that a machine that is slower than the modelled drives can run them; rates are those of the model's time")
 }
 
 // pacing returns the timing of the process's drives, nil for native timing.

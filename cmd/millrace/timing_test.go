@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 )
 
-// TestTimingOfPreprocess: the output is that of native timing, and the report says which timing it was. A machine that
-// is slower than the model leaves no output, and is told the dilation that it needs.
+// TestTimingOfPreprocess: the output is that of native timing, and the report names the timing. On a machine that is
+// slower than the model, the command fails: it removes the output, and its error names the dilation that is needed.
 func TestTimingOfPreprocess(t *testing.T) {
 	t.Parallel()
 	data := generate(t, "--rows", "3000")

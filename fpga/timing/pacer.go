@@ -153,9 +153,10 @@ type SlowHostError struct {
 }
 
 func (e *SlowHostError) Error() string {
-	return fmt.Sprintf("timing: this machine took %.2f s for what a modelled drive does in %.2f s (times are %d times as "+
-		"long): it is too slow for the model, and the rates would be its own: run again with --dilate %d or more, with "+
-		"fewer drives, or with --timing native", e.Host.Seconds(), e.Model.Seconds(), e.Dilate, e.Needed)
+	return fmt.Sprintf("timing: this machine took %v for what a modelled drive does in %v (times are %d times as long): "+
+		"it is too slow for the model, and the rates would be its own: run again with --dilate %d or more, with fewer "+
+		"drives, or with --timing native", e.Host.Round(time.Microsecond), e.Model.Round(time.Microsecond), e.Dilate,
+		e.Needed)
 }
 
 // spare is how much more the factor of a SlowHostError is than the host's time asks for.

@@ -10,7 +10,9 @@ import (
 
 // bucketizeKernels writes one kernel for each type of source and width.
 func bucketizeKernels() {
-	bucketKernel("bucketFloat32x512", "float32", 4, func(src Mem, k, _ reg.Register, y reg.VecVirtual) { load32(src, k, y) })
+	bucketKernel("bucketFloat32x512", "float32", 4, func(src Mem, k, _ reg.Register, y reg.VecVirtual) {
+		load32(src, k, y)
+	})
 	bucketKernel("bucketInt64x512", "int64", 8, func(src Mem, k, high reg.Register, y reg.VecVirtual) {
 		convert16(src, k, high, y, func(x, to reg.Register) { VCVTQQ2PS(x, to) })
 	})
@@ -38,15 +40,22 @@ func convert16(src Mem, k, high reg.Register, y reg.VecVirtual, convert func(x, 
 	VINSERTF32X8(Imm(1), half, y, y)
 }
 
+// bucketSignature is the signature of a lookup of values of a type.
+func bucketSignature(kind string) string {
+	return "func(dst *int64, src *" + kind + ", n int, regions *uint32, cells *uint64, thresholds *uint32, " +
+		"low, high, shift uint32, more int, nanTo int64, stop bool) (done int)"
+}
+
 // bucketKernel writes the lookup of package bucketize's cells, 16 values at a time.
 func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Register, y reg.VecVirtual)) {
-	TEXT(name, NOSPLIT, "func(dst *int64, src *"+kind+", n int, regions *uint32, cells *uint64, thresholds *uint32, low, high, shift uint32, more int, nanTo int64, stop bool) (done int)")
+	TEXT(name, NOSPLIT, bucketSignature(kind))
 	describe(name + " looks n values up with AVX-512. It compares each value with the first threshold of the value's " +
 		"cell and with as many further thresholds as more says. If stop is set, it ends before the first 16 values " +
 		"that hold a NaN; otherwise the bucket of a NaN is nanTo. It returns the number of values that it looked up.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	regions, cells, thresholds := Load(Param("regions"), GP64()), Load(Param("cells"), GP64()), Load(Param("thresholds"), GP64())
+	regions, cells := Load(Param("regions"), GP64()), Load(Param("cells"), GP64())
+	thresholds := Load(Param("thresholds"), GP64())
 	n, total, more := Load(Param("n"), GP64()).(reg.GPVirtual), GP64(), Load(Param("more"), GP64())
 	MOVQ(n, total)
 	v := z512
@@ -164,12 +173,13 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 // bucketKernel256 writes the lookup with AVX2, eight values at a time. Eight plain loads in place of a gather, with the
 // places of the cells taken from memory, took half as long again or twice as long on an Intel processor.
 func bucketKernel256(name, kind string, size int, load func(src Mem, y reg.VecVirtual)) {
-	TEXT(name, NOSPLIT, "func(dst *int64, src *"+kind+", n int, regions *uint32, cells *uint64, thresholds *uint32, low, high, shift uint32, more int, nanTo int64, stop bool) (done int)")
-	describe(name + " looks the first n/8*8 of n values up with AVX2, as " +
-		strings.Replace(name, "256", "512", 1) + " does, except that a NaN ends it before the first eight values that hold one.")
+	TEXT(name, NOSPLIT, bucketSignature(kind))
+	describe(name + " looks the first n/8*8 of n values up with AVX2, as " + strings.Replace(name, "256", "512", 1) +
+		" does, except that a NaN ends it before the first eight values that hold one.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	regions, cells, thresholds := Load(Param("regions"), GP64()), Load(Param("cells"), GP64()), Load(Param("thresholds"), GP64())
+	regions, cells := Load(Param("regions"), GP64()), Load(Param("cells"), GP64())
+	thresholds := Load(Param("thresholds"), GP64())
 	n, more := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("more"), GP64())
 	v := y256
 	low, high := v.param32("low"), v.param32("high")

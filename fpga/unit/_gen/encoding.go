@@ -157,8 +157,8 @@ func sums() {
 // four values.
 func sums256() {
 	TEXT("sums256", NOSPLIT, "func(v *int64, n int, least, last int64) (sum int64)")
-	describe("sums256 does with AVX2 what sums512 does, to the first n/4*4 of n values. It returns the last of the sums, " +
-		"or last if there are none.")
+	describe("sums256 does with AVX2 what sums512 does, to the first n/4*4 of n values. It returns the last of the " +
+		"sums, or last if there are none.")
 	Pragma("noescape")
 	v, n := Load(Param("v"), GP64()), Load(Param("n"), GP64()).(reg.GPVirtual)
 	least, last := y256.param64("least"), y256.param64("last")
