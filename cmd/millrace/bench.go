@@ -149,5 +149,6 @@ and workloads taken in turn.`,
 		},
 	}
 	o.register(cmd.Flags())
+	addNativeTiming(cmd.Flags(), machineTiming)
 	return cmd
 }

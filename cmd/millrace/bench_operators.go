@@ -45,6 +45,7 @@ runs beside.`,
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, machineTiming)
 	f.IntSliceVar(&o.Threads, "threads", o.Threads, "threads, several for one measurement each")
 	f.Var(quantity.CountFlag[int]{To: &o.Values}, "values", "values of a column (default 4194304)")
 	f.DurationVar(&o.Time, "time", operators.DefaultTime, "measure each at least so long")

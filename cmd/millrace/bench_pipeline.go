@@ -57,6 +57,7 @@ PYTHONPATH=sdk/python/src.`,
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, serviceTiming)
 	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"}, "workloads: rm1 to rm5, rm1-real")
 	f.StringVar(&o.Criteo, "criteo", "", "file of Criteo's rows as text, for rm1-real")
 	f.StringSliceVar(&ways, "ways", nil, "which ways (default: all)")

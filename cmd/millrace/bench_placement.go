@@ -53,6 +53,7 @@ software: what a row says about that stands below the table.`,
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, machineTiming)
 	f.StringVar(&o.Model, "model", "rm1", "workload: rm1 to rm5")
 	f.StringSliceVar(&modes, "modes", nil, "in-storage, node-cpu, card, pool, trainer (default: all)")
 	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of the data set (default: 262144, of lists 8192)")

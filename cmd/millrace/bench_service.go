@@ -68,6 +68,7 @@ time is that of trainer and nodes together. Then it measures durable acknowledge
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, serviceTiming)
 	f.StringSliceVar(&transports, "transports", []string{"unix", "tcp", "tls"},
 		"how the trainer reaches nodes: unix, tcp, tls")
 	f.IntSliceVar(&o.Nodes, "nodes", []int{1, 2, 4}, "how many nodes")

@@ -72,6 +72,7 @@ and target.`,
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, servedTiming)
 	f.StringSliceVar(&operations, "operations", []string{"random_read", "sequential_read", "sequential_write"},
 		"random_read (4 KiB), sequential_read, sequential_write (1 MiB)")
 	f.IntSliceVar(&o.Depths, "depths", []int{1, 32, 128}, "commands outstanding on each connection, 1 to 128")

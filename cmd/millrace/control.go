@@ -75,6 +75,7 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 		},
 	}
 	f := cmd.Flags()
+	addNativeTiming(f, serviceTiming)
 	f.StringVar(&o.Data, "data", "", "folder of the embedded etcd; made if it is not there")
 	f.StringVar(&o.Name, "name", "", "name of this member among --peers")
 	f.StringSliceVar(&peers, "peers", nil,

@@ -295,6 +295,7 @@ configurations name, and modules that are put only if their configurations say s
 			"certificates up to the first dot (default: every launcher may see it and attach)")
 	have.addFlag(fl)
 	modules.addFlag(fl)
+	addNativeTiming(fl, serviceTiming)
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")

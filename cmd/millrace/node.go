@@ -75,5 +75,6 @@ The configuration is one YAML document: millrace config print-defaults node show
 	}
 	cmd.Flags().StringVar(&config, "config", "", "the node's configuration, a YAML file")
 	far.addFlags(cmd.Flags())
+	addNativeTiming(cmd.Flags(), serviceTiming)
 	return cmd
 }

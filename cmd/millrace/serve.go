@@ -103,6 +103,7 @@ func (c serveCommand) command() *cobra.Command {
 		"wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, "+
 		"size: 1GiB, lba: 512}]), read again on SIGHUP")
+	addNativeTiming(fl, servedTiming)
 	f.trust.addFlags(cmd)
 	f.log.addFlags(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")

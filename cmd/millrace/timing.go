@@ -47,7 +47,7 @@ func (f *timingFlags) pacing() (*timing.Pacing, error) {
 
 // refuse returns an error if drives elsewhere were to take modelled times.
 func (f *timingFlags) refuse(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("timing") && !cmd.Flags().Changed("dilate") {
+	if f.mode == string(timing.ModeNative) && !cmd.Flags().Changed("dilate") {
 		return nil
 	}
 	return usagef("--timing and --dilate are for drives of this process: the deadlines of nodes, of the control plane " +

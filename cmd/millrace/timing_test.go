@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,4 +84,32 @@ func TestTimingRefused(t *testing.T) {
 		require.Equal(t, exitFailed, code, says)
 		assert.Contains(t, errs, says)
 	}
+}
+
+// TestTimingOfCommandsWithoutModelledDrives: each takes native, refuses the others and says why. native with a control
+// plane is no error of the flag.
+func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{
+		"drive serve": servedTiming, "bench wire": servedTiming,
+		"node run": serviceTiming, "worker run": serviceTiming, "control run": serviceTiming,
+		"jobs submit": serviceTiming, "up": serviceTiming, "bench pipeline": serviceTiming, "bench service": serviceTiming,
+		"bench roofline": machineTiming, "bench placement": machineTiming, "bench operators": machineTiming,
+	} {
+		command := strings.Fields(name)
+		for _, mode := range []string{"image", "smartssd", "u280"} {
+			code, _, errs := millrace(t, append(command, "--timing", mode)...)
+			assert.Equal(t, exitUsage, code, name)
+			assert.Contains(t, errs, "only native is possible here: "+why, name)
+		}
+		code, _, errs := millrace(t, append(command, "--timing", "fast")...)
+		assert.Equal(t, exitUsage, code, name)
+		assert.Contains(t, errs, "want native, image, smartssd or u280", name)
+		assert.Contains(t, must(t, append(command, "--timing", "native", "--help")...), "--timing", name)
+	}
+	code, _, errs := millrace(t, "drive", "serve", "--timing", "native")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--flash is wanted")
+	_, _, errs = millrace(t, "train", "--pipeline", "rm1", "--control", "http://127.0.0.1:1", "--timing", "native")
+	assert.NotContains(t, errs, "--timing")
 }

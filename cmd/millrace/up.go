@@ -61,6 +61,7 @@ what is on it.`,
 	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one; that of "+
 		"launchers is NAME-launcher (default "+site.DefaultContext+")")
 	fl.BoolVar(&f.detach, "detach", false, "return when it is ready, and let it go on in the background")
+	addNativeTiming(fl, serviceTiming)
 	fl.BoolVar(&f.systemd, "systemd", false, "have systemd run it; wants root")
 	return cmd
 }

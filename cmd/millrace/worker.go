@@ -117,6 +117,7 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 	f.addFlags(cmd, "")
 	fl := cmd.Flags()
 	f.far.addFlags(fl)
+	addNativeTiming(fl, serviceTiming)
 	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
 	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
 	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")
