@@ -5,7 +5,7 @@ package clamp
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
-	clampInt64   = simd.Paths[func(v []int64, lo, hi int64)]{clampGeneric[int64]}
-	clampFloat32 = simd.Paths[func(v []float32, lo, hi float32)]{clampGeneric[float32]}
-	clampFloat64 = simd.Paths[func(v []float64, lo, hi float64)]{clampGeneric[float64]}
+	clampInt64   = simd.Plain(clampGeneric[int64])
+	clampFloat32 = simd.Plain(clampGeneric[float32])
+	clampFloat64 = simd.Plain(clampGeneric[float64])
 )

@@ -118,7 +118,7 @@ func FuzzConvert(f *testing.F) {
 			wides[i] = math.Float64frombits(uint64(ints[i]))
 			narrows[i] = math.Float32frombits(uint32(ints[i]))
 		}
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			func() {
 				defer simd.Force(l)()
 				f32, f64 := make([]float32, n), make([]float64, n)

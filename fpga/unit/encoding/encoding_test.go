@@ -98,15 +98,15 @@ func TestUnpack64(t *testing.T) {
 	})
 }
 
-// TestKernelsUnpackWholeVectors proves that the kernels of AVX2, which leave an end to the plain path, do the rest.
+// TestKernelsUnpackWholeVectors proves that the kernels that leave an end to the plain path do the rest.
 func TestKernelsUnpackWholeVectors(t *testing.T) {
-	if simd.Detected() < simd.AVX2 {
-		t.Skipf("this machine offers %v only", simd.Detected())
-	}
 	src, dst, wide := make([]byte, 4096), make([]uint32, 256), make([]int64, 256)
-	kernels := wholeVectors(dst, wide, src)
+	level, kernels := wholeVectors(dst, wide, src)
+	if level == simd.Generic {
+		t.Skip("there are no such kernels on this architecture, or without assembly")
+	}
 	for width, kernel := range kernels {
-		proving.Whole(t, simd.AVX2, len(dst), func() int { return kernel(width) })
+		proving.Whole(t, level, len(dst), func() int { return kernel(width) })
 	}
 	require.NotEmpty(t, kernels)
 }
@@ -288,7 +288,7 @@ func FuzzUnpack(f *testing.F) {
 		for i := range want {
 			want[i] = int64(bitsOneByOne(src, int(bit)+i*int(w), w))
 		}
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			restore := simd.Force(l)
 			Unpack64(got, src, int(bit), w)
 			narrow := make([]uint32, n)
@@ -320,7 +320,7 @@ func FuzzGather(f *testing.F) {
 		}
 		want := make([]int64, len(idx))
 		done := gatherGeneric(want, dict, idx)
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			restore := simd.Force(l)
 			a, b := make([]int64, len(idx)), make([]int64, len(idx))
 			n, m := Gather(a, dict, idx), GatherNarrow(b, narrow, idx)
@@ -351,7 +351,7 @@ func FuzzSumAndSpread(f *testing.F) {
 		}
 		narrowSpreads := append([]uint32{}, narrow...)
 		spreadGeneric(narrowSpreads, valid, there)
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			restore := simd.Force(l)
 			a, b := append([]int64{}, deltas...), append([]int64{}, deltas...)
 			Sum(a, least, last)
@@ -377,7 +377,7 @@ func FuzzJoin(f *testing.F) {
 		narrow, wide := make([]uint32, n), make([]uint64, n)
 		join4Generic(narrow, src, stride)
 		join8Generic(wide, src, stride)
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			restore := simd.Force(l)
 			a, b := make([]uint32, n), make([]uint64, n)
 			Join4(a, src, stride)

@@ -2,7 +2,10 @@
 
 package encoding
 
-func wholeVectors(dst []uint32, wide []int64, src []byte) map[int]func(width int) int {
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+// wholeVectors returns kernels by a width that they take, and the level of all of them.
+func wholeVectors(dst []uint32, wide []int64, src []byte) (simd.Level, map[int]func(width int) int) {
 	kernels := map[int]func(width int) int{}
 	for _, w := range []int{1, 7, 25} {
 		kernels[w] = func(w int) int { return unpackNarrow256(&dst[0], &src[0], len(dst), 3, w, len(src)) }
@@ -13,5 +16,5 @@ func wholeVectors(dst []uint32, wide []int64, src []byte) map[int]func(width int
 	for _, w := range []int{33, 49, 57} {
 		kernels[w] = func(w int) int { return unpackWidest256(&wide[0], &src[0], len(wide), 3, w, len(src)) }
 	}
-	return kernels
+	return simd.AVX2, kernels
 }

@@ -2,4 +2,8 @@
 
 package encoding
 
-func wholeVectors([]uint32, []int64, []byte) map[int]func(width int) int { return nil }
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+func wholeVectors([]uint32, []int64, []byte) (simd.Level, map[int]func(width int) int) {
+	return simd.Generic, nil
+}

@@ -4,4 +4,4 @@ package hextoint
 
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
-var hex = simd.Paths[func(dst []int64, offsets []uint32, data []byte, valid []byte) error]{hexGeneric}
+var hex = simd.Plain(hexGeneric)

@@ -4,4 +4,4 @@ package logn
 
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
-var log = simd.Paths[func(dst, src []float32, add, lo, hi float32)]{logGeneric}
+var log = simd.Plain(logGeneric)

@@ -20,7 +20,7 @@ func log1(t require.TestingT, x, add float32) float32 {
 	for i := range src {
 		src[i] = x
 	}
-	for l := simd.Generic; l <= simd.Detected(); l++ {
+	for _, l := range simd.Levels() {
 		restore := simd.Force(l)
 		logUnclamped(dst, src, add)
 		restore()

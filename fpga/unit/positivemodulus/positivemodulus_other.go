@@ -4,4 +4,4 @@ package positivemodulus
 
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
-var mod = simd.Paths[func(m *Modulus, dst, src []int64)]{modGeneric}
+var mod = simd.Plain(modGeneric)

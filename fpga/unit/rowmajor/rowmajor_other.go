@@ -5,7 +5,7 @@ package rowmajor
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
-	writeRows = simd.Paths[func(dst []byte, stride int, t *Tile, columns, from, rows int)]{writeGeneric}
+	writeRows = simd.Plain(writeGeneric)
 
-	writeBFloatRows = simd.Paths[func(dst []byte, stride int, t *Tile, columns, from, rows int)]{writeBFloatGeneric}
+	writeBFloatRows = simd.Plain(writeBFloatGeneric)
 )

@@ -5,8 +5,8 @@ package sigridhash
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
-	hash   = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric}
-	hash32 = simd.Paths[func(h *Hasher, dst []byte, src []int64)]{hash32Generic}
+	hash   = simd.Plain(hashGeneric)
+	hash32 = simd.Plain(hash32Generic)
 )
 
 func hash32Sum(_ *Hasher, _ []byte, _ []int64, sum uint32) (uint32, int) { return sum, 0 }

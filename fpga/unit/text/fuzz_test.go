@@ -22,7 +22,7 @@ func FuzzDecode(f *testing.F) {
 		if cut := int(split); cut < len(data) && o.Policy != text.Fail {
 			cuts = append(cuts, cut)
 		}
-		for l := simd.Generic; l <= simd.Detected(); l++ {
+		for _, l := range simd.Levels() {
 			restore := simd.Force(l)
 			equalsReference(t, data, o, n, cuts...)
 			restore()

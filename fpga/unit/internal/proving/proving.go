@@ -27,7 +27,7 @@ import (
 // EachLevel runs f as a subtest at every level that this machine has.
 func EachLevel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	for l := simd.Generic; l <= simd.Detected(); l++ {
+	for _, l := range simd.Levels() {
 		t.Run(l.String(), func(t *testing.T) {
 			defer simd.Force(l)()
 			f(t)
@@ -39,7 +39,7 @@ func EachLevel(t *testing.T, f func(t *testing.T)) {
 func EachVariant(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	EachLevel(t, func(t *testing.T) {
-		if simd.Current() < simd.AVX512 {
+		if simd.Current() != simd.AVX512 {
 			f(t)
 			return
 		}
@@ -54,7 +54,7 @@ func EachVariant(t *testing.T, f func(t *testing.T)) {
 
 // WithVariants calls f with every variant of level AVX512, or once where that level is not in use.
 func WithVariants(f func()) {
-	if simd.Current() < simd.AVX512 {
+	if simd.Current() != simd.AVX512 {
 		f()
 		return
 	}
@@ -68,7 +68,10 @@ func WithVariants(f func()) {
 // BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value;
 // values is the number of values in one operation.
 func BenchmarkEachLevel(b *testing.B, values int, f func()) {
-	for l := simd.Generic; l <= simd.Current(); l++ {
+	for _, l := range simd.Levels() {
+		if l > simd.Current() {
+			break
+		}
 		b.Run(l.String(), func(b *testing.B) {
 			defer simd.Force(l)()
 			benchmark(b, values, f)
@@ -80,7 +83,7 @@ func BenchmarkEachLevel(b *testing.B, values int, f func()) {
 // their own.
 func BenchmarkEachVariant(b *testing.B, values int, f func()) {
 	BenchmarkEachLevel(b, values, f)
-	if simd.Current() < simd.AVX512 {
+	if simd.Current() != simd.AVX512 {
 		return
 	}
 	for _, v := range simd.Variants() {
@@ -100,10 +103,14 @@ func benchmark(b *testing.B, values int, f func()) {
 }
 
 // Picks fails unless paths picks, at each level that this machine has, the function of that name, and so proves which
-// path ran.
+// path ran. Where there is no name for a level, which is the case for NEON alone, the kernel has no path of its own for
+// it and picks the first function.
 func Picks[F any](t *testing.T, paths *simd.Paths[F], names ...string) {
 	t.Helper()
-	for l := simd.Generic; l <= simd.Detected(); l++ {
+	for int(simd.NEON) >= len(names) {
+		names = append(names, names[0])
+	}
+	for _, l := range simd.Levels() {
 		restore := simd.Force(l)
 		name := runtime.FuncForPC(reflect.ValueOf(paths.Pick()).Pointer()).Name()
 		restore()

@@ -81,11 +81,14 @@ func TestFloats(t *testing.T) {
 func plain()  {}
 func narrow() {}
 func wide()   {}
+func arm()    {}
 
 func TestPicksAndLevels(t *testing.T) {
-	Picks(t, &simd.Paths[func()]{plain, narrow, wide}, "plain", "narrow", "wide")
+	Picks(t, &simd.Paths[func()]{plain, narrow, wide, arm}, "plain", "narrow", "wide", "arm")
+	all := simd.Plain(plain)
+	all[simd.AVX2], all[simd.AVX512] = narrow, wide
+	Picks(t, &all, "plain", "narrow", "wide")
 	var seen []simd.Level
 	EachLevel(t, func(*testing.T) { seen = append(seen, simd.Current()) })
-	require.Len(t, seen, int(simd.Detected())+1)
-	require.Equal(t, simd.Detected(), seen[len(seen)-1])
+	require.Equal(t, simd.Levels(), seen)
 }

@@ -3,6 +3,7 @@ package simd
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -15,9 +16,16 @@ func TestTheVariableIsRead(t *testing.T) {
 		t.Logf("level in use: %v. variant in use: %v.", Current(), CurrentVariant())
 		return
 	}
+	command := []string{os.Args[0]}
+	for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
+		// Where QEMU runs this process, the operating system may be unable to start the program without QEMU.
+		if qemu, err := exec.LookPath(name); err == nil && runtime.GOARCH == "arm64" {
+			command = []string{qemu, os.Args[0]}
+		}
+	}
 	for _, wish := range []string{"", "generic", "avx2", "avx512", "avx512-products",
-		"avx512-shifts", "typo"} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestTheVariableIsRead$", "-test.v")
+		"avx512-shifts", "neon", "typo"} {
+		cmd := exec.Command(command[0], append(command[1:], "-test.run=^TestTheVariableIsRead$", "-test.v")...)
 		cmd.Env = append(os.Environ(), "MILLRACE_CPU_CHILD=1", Variable+"="+wish)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
