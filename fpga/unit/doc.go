@@ -9,8 +9,8 @@
 // value and 0 for a null, and an element that is null holds 0.
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
-// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). Package internal/simd picks the path.
-// All paths give the same bits; docs/performance gives the cost of each.
+// assembly for AVX2 and AVX-512 on amd64 and for NEON on arm64, which the generator in _gen writes (make asm). Package
+// internal/simd picks the path. All paths give the same bits; docs/performance gives the cost of each.
 //
 // This package itself holds no code but the tests that span the units: every case of every golden file (golden_test.go)
 // and the mutants (mutants_test.go).
@@ -27,8 +27,8 @@
 //
 // # Debugging
 //
-// MILLRACE_CPU=generic or avx2 uses less of the processor than there is, avx512-products or avx512-shifts selects a
-// variant of the kernels that have two, and -tags purego leaves the assembly out.
+// MILLRACE_CPU=generic, or on amd64 avx2, uses less of the processor than there is, avx512-products or avx512-shifts
+// selects a variant of the kernels that have two, and -tags purego leaves the assembly out.
 // MILLRACE_MUTANTS=1 go test ./fpga/unit -run Mutants proves that off-by-one edits of the kernels fail their tests;
 // MILLRACE_SWEEP=1 go test ./fpga/unit/logn -run Sweep -timeout 2h checks the logarithm on all 2^32 inputs.
 package unit

@@ -1,9 +1,9 @@
-// Command _gen writes the assembly of the units' kernels, with avo. It is a module of its own, so that a build of
-// Millrace does not need avo: the repository holds the assembly, and `make lint` compares it with the output of this
-// command. `make asm` writes it again.
+// Command _gen writes the assembly of the units' kernels: with avo for amd64, and with a small assembler of its own for
+// arm64 (neon.go). It is a module of its own, so that a build of Millrace does not need avo: the repository holds the
+// assembly, and `make lint` compares it with the output of this command. `make asm` writes it again.
 //
-// A file here holds one unit's kernels. The comments in a unit's Go files say what a kernel computes and why the
-// result is exact; the comments here say how.
+// A file here holds one unit's kernels, those of arm64 in files of their own whose names begin with neon. The comments
+// in a unit's Go files say what a kernel computes and why the result is exact; the comments here say how.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/mmcloughlin/avo/build"
 )
@@ -32,21 +33,38 @@ var units = map[string]func(){
 	"zeroextend":      zeroExtend,
 }
 
+var neonUnits = map[string]func(a *arm64File){
+	"encoding":   neonEncodings,
+	"sigridhash": neonSigridHash,
+}
+
 func main() {
 	unit := flag.String("unit", "", "which unit's kernels to write")
-	list := flag.Bool("list", false, "list the units")
+	arch := flag.String("arch", "amd64", "for which architecture: amd64 or arm64")
+	list := flag.Bool("list", false, "list the architecture's units")
 	flag.Parse()
-	if *list {
-		for _, name := range slices.Sorted(maps.Keys(units)) {
-			fmt.Println(name)
+	names := slices.Sorted(maps.Keys(units))
+	if *arch == "arm64" {
+		names = slices.Sorted(maps.Keys(neonUnits))
+	}
+	switch {
+	case *list:
+		fmt.Println(strings.Join(names, "\n"))
+		return
+	case !slices.Contains(names, *unit):
+		fmt.Fprintf(os.Stderr, "_gen: unknown unit %q\n", *unit)
+		os.Exit(2)
+	case *arch == "arm64":
+		var a arm64File
+		neonUnits[*unit](&a)
+		given := func(name string) string { return flag.Lookup(name).Value.String() } // avo's flags
+		if err := a.write(*unit, given("out"), given("stubs"), given("pkg")); err != nil {
+			fmt.Fprintf(os.Stderr, "_gen: %v\n", err)
+			os.Exit(1)
 		}
 		return
 	}
-	write, ok := units[*unit]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "_gen: unknown unit %q\n", *unit)
-		os.Exit(2)
-	}
+	write := units[*unit]
 	build.ConstraintExpr("!purego")
 	write()
 	build.Generate()

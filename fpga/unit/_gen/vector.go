@@ -41,7 +41,10 @@ func (v vector) half(r reg.VecVirtual) reg.Register {
 func (v vector) lanes64() int { return v.bits / 64 }
 
 // describe sets the comment of the function that is being built, in lines of at most 120 columns.
-func describe(text string) {
+func describe(text string) { Doc(wrap(text)...) }
+
+// wrap breaks a comment's text into lines.
+func wrap(text string) []string {
 	const width = 117 // without "// "
 	var lines []string
 	line := ""
@@ -56,7 +59,7 @@ func describe(text string) {
 			line += " " + word
 		}
 	}
-	Doc(append(lines, line)...)
+	return append(lines, line)
 }
 
 var constants = map[uint64]Mem{}

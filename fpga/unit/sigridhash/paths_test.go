@@ -13,14 +13,14 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &hash, "hashGeneric", "hashAVX2", "hashAVX512")
-	proving.Picks(t, &hash32, "hash32Generic", "hash32AVX2", "hash32AVX512")
+	proving.Picks(t, &hash, "hashGeneric", "hashAVX2", "hashAVX512", "hashNEON")
+	proving.Picks(t, &hash32, "hash32Generic", "hash32AVX2", "hash32AVX512", "hash32NEON")
 }
 
 // Small and wide divisors on both sides of where one becomes the other, and of every width.
 func maxima() []int64 {
-	all := []int64{1, 2, 3, 5, 7, 100, 8191, 1<<14 - 1, 1 << 14, 1<<14 + 1, 500000, 1<<21 - 1, 1 << 21,
-		math.MaxInt64 - 1, math.MaxInt64}
+	all := []int64{1, 2, 3, 5, 7, 100, 8191, 1<<14 - 1, 1 << 14, 1<<14 + 1, 500000, 1<<21 - 1, 1 << 21, 1<<31 - 1,
+		1 << 31, 1<<31 + 1, math.MaxInt64 - 1, math.MaxInt64}
 	for k := 5; k < 63; k += 3 {
 		all = append(all, 1<<k-1, 1<<k, 1<<k+1)
 	}

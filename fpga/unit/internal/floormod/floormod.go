@@ -70,5 +70,9 @@ const WideFrom = 1 << 14
 // D returns the divisor.
 func (v Divisor) D() uint64 { return v.d }
 
+// Reciprocal returns what kernels multiply by in general registers, as Mod does, and the bits by which they shift the
+// upper half of the product.
+func (v Divisor) Reciprocal() (m, shift uint64) { return v.m, uint64(v.shift) }
+
 // Inverse returns 1/d as vectors multiply by it.
 func (v Divisor) Inverse() float64 { return 1 / float64(v.d) }

@@ -1,0 +1,25 @@
+//go:build !purego
+
+package sigridhash
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The kernels of NEON take whole turns of their loops, and the divisors whose remainders are int32.
+func TestIDsThatNEONTakes(t *testing.T) {
+	for _, c := range []struct {
+		max     int64
+		n, want int
+	}{
+		{2, 11, 0}, {2, 12, 12}, {500000, 23, 12}, {500000, 24, 24}, {1 << 31, 35, 24}, {1<<31 + 1, 35, 0},
+		{math.MaxInt64, 35, 0},
+	} {
+		h, err := New(Params{Max: c.max})
+		require.NoError(t, err)
+		require.Equal(t, c.want, h.idsNEON(c.n), "%d ids, max %d", c.n, c.max)
+	}
+}
