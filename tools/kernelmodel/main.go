@@ -3,6 +3,9 @@
 // latencies, and takes all bytes to be in the first-level cache. docs/performance.md has the table.
 //
 //	cd tools && go run ./kernelmodel
+//	cd tools && go run ./kernelmodel -arch arm64
+//
+// The table of arm64 has the loops of plain Go beside those of NEON, since both are modelled only.
 //
 // It needs llvm-mca and llvm-objdump: `apt install llvm-19`, or a later version. It takes the newest in PATH.
 package main
@@ -22,44 +25,86 @@ import (
 	"strings"
 )
 
-// kernel is an assembly function whose first loop is modelled.
+// kernel is a function whose first loop is modelled.
 type kernel struct {
-	row   string // of the table
-	unit  string // folder under fpga/unit
-	name  string
-	level string
+	row    string // of the table
+	unit   string // folder under fpga/unit
+	name   string // as the linker has it
+	level  string
+	values int64 // that a turn of the loop takes, if its first instruction does not say so
 }
 
-var kernels = []kernel{
-	{"`sigrid_hash`, max 500,000", "sigridhash", "hashWide512", "AVX-512, products"},
-	{"", "sigridhash", "hashShiftsWide512", "AVX-512, shifts"},
-	{"", "sigridhash", "hashWide256", "AVX2"},
-	{"to int32", "sigridhash", "hashWideTo32x512", "AVX-512, products"},
-	{"", "sigridhash", "hashShiftsWideTo32x512", "AVX-512, shifts"},
-	{"max below 2^14", "sigridhash", "hashSmall512", "AVX-512, products"},
-	{"", "sigridhash", "hashShiftsSmall512", "AVX-512, shifts"},
-	{"`positive_modulus`, wide", "positivemodulus", "modWide512", "AVX-512"},
-	{"`log`", "logn", "log512", "AVX-512"},
-	{"", "logn", "log256", "AVX2"},
-	{"`bucketize`, float32, every step once", "bucketize", "bucketFloat32x512", "AVX-512"},
-	{"", "bucketize", "bucketFloat32x256", "AVX2"},
-	{"`clamp`, int64", "clamp", "clampInt64x512", "AVX-512"},
-	{"`clamp`, float32", "clamp", "clampFloat32x512", "AVX-512"},
-	{"`fill_null`, int64", "fillnull", "fill64x512", "AVX-512"},
-	{"`fill_null`, float32", "fillnull", "fill32x512", "AVX-512"},
-	{"unpacking, up to 16 bits", "encoding", "unpackNarrow512", "AVX-512"},
+// architecture says how the kernels of an architecture are modelled.
+type architecture struct {
+	triple     string
+	processors string // unless others are asked for
+	kernels    []kernel
+	comment    string         // what begins one in a listing
+	jump       *regexp.Regexp // a jump to an address
+	comparison *regexp.Regexp // of the values that are left with those of a turn, which begins loops; or nil
+}
+
+var architectures = map[string]architecture{
+	"amd64": {"x86_64", "sapphirerapids,znver4,znver5", amd64Kernels, " #",
+		regexp.MustCompile(`^j[a-z]+\s+0x([0-9a-f]+)`), regexp.MustCompile(`^cmpq\s+\$0x([0-9a-f]+),`)},
+	"arm64": {"aarch64", "neoverse-n1,neoverse-v2", arm64Kernels, " //",
+		regexp.MustCompile(`^(?:b|b\.[a-z]+|cbn?z\s+\w+,|tbn?z\s+\w+, #\w+,)\s+0x([0-9a-f]+)`), nil},
+}
+
+var amd64Kernels = []kernel{
+	{"`sigrid_hash`, max 500,000", "sigridhash", "hashWide512.abi0", "AVX-512, products", 0},
+	{"", "sigridhash", "hashShiftsWide512.abi0", "AVX-512, shifts", 0},
+	{"", "sigridhash", "hashWide256.abi0", "AVX2", 0},
+	{"to int32", "sigridhash", "hashWideTo32x512.abi0", "AVX-512, products", 0},
+	{"", "sigridhash", "hashShiftsWideTo32x512.abi0", "AVX-512, shifts", 0},
+	{"max below 2^14", "sigridhash", "hashSmall512.abi0", "AVX-512, products", 0},
+	{"", "sigridhash", "hashShiftsSmall512.abi0", "AVX-512, shifts", 0},
+	{"`positive_modulus`, wide", "positivemodulus", "modWide512.abi0", "AVX-512", 0},
+	{"`log`", "logn", "log512.abi0", "AVX-512", 0},
+	{"", "logn", "log256.abi0", "AVX2", 0},
+	{"`bucketize`, float32, every step once", "bucketize", "bucketFloat32x512.abi0", "AVX-512", 0},
+	{"", "bucketize", "bucketFloat32x256.abi0", "AVX2", 0},
+	{"`clamp`, int64", "clamp", "clampInt64x512.abi0", "AVX-512", 0},
+	{"`clamp`, float32", "clamp", "clampFloat32x512.abi0", "AVX-512", 0},
+	{"`fill_null`, int64", "fillnull", "fill64x512.abi0", "AVX-512", 0},
+	{"`fill_null`, float32", "fillnull", "fill32x512.abi0", "AVX-512", 0},
+	{"unpacking, up to 16 bits", "encoding", "unpackNarrow512.abi0", "AVX-512", 0},
+}
+
+var arm64Kernels = []kernel{
+	{"`sigrid_hash`, max 500,000", "sigridhash", "hashGeneric", "plain Go", 1},
+	{"", "sigridhash", "hashWideNEON.abi0", "NEON", 12},
+	{"to int32", "sigridhash", "hashWideTo32NEON.abi0", "NEON", 12},
+	{"max below 2^14, to int32", "sigridhash", "hashSmallTo32NEON.abi0", "NEON", 12},
+	{"unpacking, 9 to 16 bits", "encoding", "unpackByTwo", "plain Go", 8},
+	{"17 to 32 bits", "encoding", "unpackByEight", "plain Go", 1},
+	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8},
+	{"26 to 32 bits", "encoding", "unpackWideNEON.abi0", "NEON", 8},
+	{"to int64, up to 57 bits", "encoding", "unpackWidestNEON.abi0", "NEON", 8},
+	{"split bytes of 4", "encoding", "join4Generic", "plain Go", 1},
+	{"", "encoding", "join4NEON.abi0", "NEON", 16},
+	{"split bytes of 8", "encoding", "join8NEON.abi0", "NEON", 16},
 }
 
 func main() {
-	processors := flag.String("mcpu", "sapphirerapids,znver4,znver5", "processors, as llvm-mca names them")
+	arch := flag.String("arch", "amd64", "architecture: amd64 or arm64")
+	processors := flag.String("mcpu", "", "processors, as llvm-mca names them (default: some of the architecture)")
 	flag.Parse()
-	if err := run(context.Background(), strings.Split(*processors, ",")); err != nil {
+	if err := run(context.Background(), *arch, *processors); err != nil {
 		fmt.Fprintln(os.Stderr, "kernelmodel:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, processors []string) error {
+func run(ctx context.Context, arch, names string) error {
+	a, ok := architectures[arch]
+	if !ok {
+		return fmt.Errorf("no kernels are listed for %q: amd64 or arm64", arch)
+	}
+	if names == "" {
+		names = a.processors
+	}
+	processors := strings.Split(names, ",")
 	suffix, err := newestLLVM()
 	if err != nil {
 		return err
@@ -71,24 +116,24 @@ func run(ctx context.Context, processors []string) error {
 	defer os.RemoveAll(work)
 	fmt.Printf("| cycles a value, modelled | path | %s |\n", strings.Join(processors, " | "))
 	fmt.Printf("|---|---|%s\n", strings.Repeat("---|", len(processors)))
-	for _, k := range kernels {
-		binary, err := build(ctx, work, k.unit)
+	for _, k := range a.kernels {
+		binary, err := build(ctx, work, arch, k.unit)
 		if err != nil {
 			return err
 		}
-		symbol := "github.com/millrace/millrace/fpga/unit/" + k.unit + "." + k.name + ".abi0"
+		symbol := "github.com/millrace/millrace/fpga/unit/" + k.unit + "." + k.name
 		listing, err := output(ctx, nil, "llvm-objdump"+suffix, "-d", "--no-show-raw-insn",
 			"--disassemble-symbols="+symbol, binary)
 		if err != nil {
 			return err
 		}
-		body, values, err := firstLoop(string(listing))
+		body, values, err := a.firstLoop(string(listing), k.values)
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		fmt.Printf("| %s | %s |", k.row, k.level)
 		for _, p := range processors {
-			cycles, err := model(ctx, suffix, p, body)
+			cycles, err := model(ctx, suffix, a.triple, p, body)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", k.name, p, err)
 			}
@@ -115,12 +160,13 @@ func newestLLVM() (suffix string, err error) {
 }
 
 // build returns a program that holds the kernels of a unit: its tests.
-func build(ctx context.Context, work, unit string) (binary string, err error) {
+func build(ctx context.Context, work, arch, unit string) (binary string, err error) {
 	binary = filepath.Join(work, unit)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
-	_, err = output(ctx, nil, "go", "-C", "..", "test", "-c", "-o", binary, "./"+path.Join("fpga/unit", unit))
+	_, err = output(ctx, nil, "env", "GOARCH="+arch, "go", "-C", "..", "test", "-c", "-o", binary,
+		"./"+path.Join("fpga/unit", unit))
 	return binary, err
 }
 
@@ -136,16 +182,12 @@ func output(ctx context.Context, in []byte, name string, args ...string) ([]byte
 	return out, nil
 }
 
-var (
-	instruction = regexp.MustCompile(`^\s*([0-9a-f]+):\s+(.*)$`)
-	jump        = regexp.MustCompile(`^j[a-z]+\s+0x([0-9a-f]+)`)
-	comparison  = regexp.MustCompile(`^cmpq\s+\$0x([0-9a-f]+),`)
-)
+var instruction = regexp.MustCompile(`^\s*([0-9a-f]+):\s+(.*)$`)
 
 // firstLoop returns the instructions of a function's first loop over values, which takes the most of them at a time,
-// and their number: the loop begins with its comparison with the number that is left. Loops inside it, which do not
-// begin so, and branches inside it are modelled as if each ran once.
-func firstLoop(listing string) (body string, values int64, err error) {
+// and their number. Where that is not known, the loop begins with its comparison with the number that is left. Loops
+// inside it, which do not begin so, and branches inside it are modelled as if each ran once.
+func (a architecture) firstLoop(listing string, known int64) (body string, values int64, err error) {
 	var addresses []uint64
 	var lines []string
 	for line := range strings.Lines(listing) {
@@ -157,10 +199,13 @@ func firstLoop(listing string) (body string, values int64, err error) {
 		if err != nil {
 			return "", 0, err
 		}
-		text, _, _ := strings.Cut(m[2], " #")
+		text, _, _ := strings.Cut(m[2], a.comment)
 		text, _, _ = strings.Cut(text, " <")
+		j := a.jump.FindStringSubmatch(text)
+		if j != nil { // llvm-mca wants a target in reach
+			text = strings.TrimSuffix(strings.TrimSpace(text), "0x"+j[1]) + "."
+		}
 		addresses, lines = append(addresses, address), append(lines, strings.TrimSpace(text))
-		j := jump.FindStringSubmatch(text)
 		if j == nil {
 			continue
 		}
@@ -172,7 +217,10 @@ func firstLoop(listing string) (body string, values int64, err error) {
 			if from != target {
 				continue
 			}
-			count := comparison.FindStringSubmatch(lines[i])
+			if known > 0 {
+				return strings.Join(lines[i:], "\n") + "\n", known, nil
+			}
+			count := a.comparison.FindStringSubmatch(lines[i])
 			if count == nil {
 				break
 			}
@@ -186,9 +234,9 @@ func firstLoop(listing string) (body string, values int64, err error) {
 var total = regexp.MustCompile(`(?m)^Total Cycles:\s+(\d+)$`)
 
 // model returns the cycles of one turn of a loop.
-func model(ctx context.Context, suffix, processor, body string) (cycles float64, err error) {
+func model(ctx context.Context, suffix, triple, processor, body string) (cycles float64, err error) {
 	const turns = 500
-	out, err := output(ctx, []byte(body), "llvm-mca"+suffix, "-mtriple=x86_64", "-mcpu="+processor,
+	out, err := output(ctx, []byte(body), "llvm-mca"+suffix, "-mtriple="+triple, "-mcpu="+processor,
 		"-iterations="+strconv.Itoa(turns), "--instruction-info=false", "--resource-pressure=false")
 	if err != nil {
 		return 0, err
