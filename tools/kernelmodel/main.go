@@ -76,6 +76,7 @@ var arm64Kernels = []kernel{
 	{"", "sigridhash", "hashWideNEON.abi0", "NEON", 12},
 	{"to int32", "sigridhash", "hashWideTo32NEON.abi0", "NEON", 12},
 	{"max below 2^14, to int32", "sigridhash", "hashSmallTo32NEON.abi0", "NEON", 12},
+	{"`log`", "logn", "log4NEON.abi0", "NEON", 4},
 	{"unpacking, 9 to 16 bits", "encoding", "unpackByTwo", "plain Go", 8},
 	{"17 to 32 bits", "encoding", "unpackByEight", "plain Go", 1},
 	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8},

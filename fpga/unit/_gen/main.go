@@ -35,6 +35,7 @@ var units = map[string]func(){
 
 var neonUnits = map[string]func(a *arm64File){
 	"encoding":   neonEncodings,
+	"logn":       neonLogN,
 	"sigridhash": neonSigridHash,
 }
 

@@ -39,18 +39,19 @@ func (l arrangement) wide() arrangement { return []arrangement{h8, s4, d2}[l.siz
 type form int
 
 const (
-	three       form = iota // three registers, lanes of integers
-	threeFloat              // three registers, lanes of floats
-	threeLogic              // three registers, all bits alike
-	threeLong               // two registers of narrow lanes to one of wide lanes
-	two                     // two registers, lanes of integers
-	twoFloat                // two registers, lanes of floats, or of floats and integers of one size
-	twoLong                 // a register of narrow lanes to one of wide lanes
-	twoNarrow               // a register of wide lanes to one of narrow lanes
-	twoFullLong             // twoLong with a shift by the lane's bits
-	shiftLeft               // two registers and a number of bits
-	shiftRight              // likewise
-	shiftLong               // shiftLeft to wide lanes
+	three          form = iota // three registers, lanes of integers
+	threeFloat                 // three registers, lanes of floats
+	threeLogic                 // three registers, all bits alike
+	threeLong                  // two registers of narrow lanes to one of wide lanes
+	two                        // two registers, lanes of integers
+	twoFloat                   // two registers, lanes of floats, or of floats and integers of one size
+	twoLongFloat               // a register of narrow floats to one of wide floats
+	twoNarrowFloat             // a register of wide floats to one of narrow floats
+	twoFullLong                // as twoLongFloat, of integers, shifted left by the narrow lane's bits
+	shiftLeft                  // two registers and a number of bits
+	shiftRight                 // likewise
+	shiftLong                  // shiftLeft to wide lanes
+	across                     // all lanes of a register to the lowest lane of another
 )
 
 // operation is a row of the table of operations.
@@ -79,13 +80,22 @@ var operations = map[string]operation{
 	"orr":    {"VORR", threeLogic, 0x0ea01c00},
 	"fmla":   {"VFMLA", threeFloat, 0x0e20cc00},
 	"fmul":   {"", threeFloat, 0x2e20dc00},
+	"fadd":   {"", threeFloat, 0x0e20d400},
+	"fsub":   {"", threeFloat, 0x0ea0d400},
+	"fmax":   {"", threeFloat, 0x0e20f400},
+	"fmin":   {"", threeFloat, 0x0ea0f400},
+	"cmhs":   {"", three, 0x2e203c00},
 	"umull":  {"", threeLong, 0x2e20c000},
 	"umlal":  {"", threeLong, 0x2e208000},
 	"not":    {"", two, 0x2e205800},
 	"scvtf":  {"", twoFloat, 0x0e21d800},
 	"fcvtns": {"", twoFloat, 0x0e21a800},
+	"umaxv":  {"", across, 0x2e30a800},
+	"fcvtl":  {"", twoLongFloat, 0x0e217800},
+	"fcvtn":  {"", twoNarrowFloat, 0x0e216800},
 	"shll":   {"", twoFullLong, 0x2e213800},
 	"shl":    {"VSHL", shiftLeft, 0x0f005400},
+	"sshr":   {"", shiftRight, 0x0f000400},
 	"ushr":   {"VUSHR", shiftRight, 0x2f000400},
 	"ushll":  {"VUSHLL", shiftLong, 0x2f00a400},
 }
@@ -197,13 +207,16 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 	}
 	to, from := l, l
 	switch op.form {
-	case threeLong, twoLong, twoFullLong, shiftLong:
+	case threeLong, twoLongFloat, twoFullLong, shiftLong:
 		to = l.wide()
-	case twoNarrow:
+	case twoNarrowFloat:
 		from = l.wide()
 	}
 	code := op.code | l.q<<30 | uint32(d)
 	arm, plan9 := fmt.Sprintf("v%d.%s", d, to.arm), fmt.Sprintf("V%d.%s", d, to.plan9)
+	if op.form == across {
+		arm = fmt.Sprintf("%c%d", "bhs"[l.size], d)
+	}
 	sources := 0
 	for _, o := range operands {
 		r, isRegister := o.(vreg)
@@ -219,6 +232,8 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 	switch op.form {
 	case threeFloat, twoFloat:
 		code |= l.size & 1 << 22
+	case twoLongFloat, twoNarrowFloat:
+		code |= max(from.size, to.size) & 1 << 22 // 1 between lanes of 32 and of 64 bits
 	case threeLogic:
 		if l != b16 {
 			panic(name + " takes all bits alike")
@@ -235,7 +250,7 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 	}
 	mnemonic := op.plan9
 	switch op.form {
-	case threeLong, twoLong, twoFullLong, shiftLong, twoNarrow:
+	case threeLong, twoLongFloat, twoNarrowFloat, twoFullLong, shiftLong:
 		if l.q == 1 {
 			name, mnemonic = name+"2", mnemonic+"2"
 		}
@@ -245,6 +260,11 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 		return
 	}
 	a.line("WORD $0x%08x // %s %s", code, name, arm)
+}
+
+// entry loads 16 bytes of a table, whose number a general register holds.
+func (a *arm64File) entry(d vreg, table, index int) {
+	a.line("WORD $0x%08x // ldr q%d, [x%d, x%d, lsl #4]", 0x3ce07800|index<<16|table<<5|int(d), d, table, index)
 }
 
 // each writes an instruction for every destination, with the operands that of returns.

@@ -17,8 +17,8 @@
 //
 // The vector paths do the same, with what suits them: AVX-512 a table of 16 entries, which fit registers, and a series
 // to the ninth power, good to 2^-48; AVX2 no table but a division, s = (z-1)/(z+1), and the series of the logarithm in
-// s, good to 2^-49. A block of values that Ziv's test stops at goes to the plain path, as a block with anything special
-// does with AVX2.
+// s, good to 2^-49; NEON the plain path's table and series, operation for operation. A block of values that Ziv's test
+// stops at goes to the plain path, as a block with anything special does with AVX2 and NEON.
 //
 // # Concurrency
 //

@@ -11,7 +11,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &log, "logGeneric", "logAVX2", "logAVX512")
+	proving.Picks(t, &log, "logGeneric", "logAVX2", "logAVX512", "logNEON")
 }
 
 // value returns the i-th of a mixture that has every kind of lane next to every other: ordinary values, those that

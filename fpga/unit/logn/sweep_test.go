@@ -24,11 +24,13 @@ type loopOf struct {
 	dst   []float32
 }
 
-// loops are those that this machine can run: AVX-512 has one for 32 values, one for 16 and one under a mask.
+// loops are those that this machine can run: AVX-512 has one for 32 values, one for 16 and one under a mask, the others
+// have one each.
 func loops() (all []loopOf) {
 	for _, l := range []loopOf{
 		{level: simd.Generic, piece: chunk}, {level: simd.AVX2, piece: chunk},
 		{level: simd.AVX512, piece: chunk}, {level: simd.AVX512, piece: 16}, {level: simd.AVX512, piece: 15},
+		{level: simd.NEON, piece: chunk},
 	} {
 		if slices.Contains(simd.Levels(), l.level) {
 			l.dst = make([]float32, chunk)
