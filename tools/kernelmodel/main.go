@@ -25,13 +25,14 @@ import (
 	"strings"
 )
 
-// kernel is a function whose first loop is modelled.
+// kernel is a function of which a loop is modelled, the first one unless others are skipped.
 type kernel struct {
 	row    string // of the table
 	unit   string // folder under fpga/unit
 	name   string // as the linker has it
 	level  string
 	values int64 // that a turn of the loop takes, if its first instruction does not say so
+	skip   int   // loops that end before it and are not modelled
 }
 
 // architecture says how the kernels of an architecture are modelled.
@@ -52,39 +53,48 @@ var architectures = map[string]architecture{
 }
 
 var amd64Kernels = []kernel{
-	{"`sigrid_hash`, max 500,000", "sigridhash", "hashWide512.abi0", "AVX-512, products", 0},
-	{"", "sigridhash", "hashShiftsWide512.abi0", "AVX-512, shifts", 0},
-	{"", "sigridhash", "hashWide256.abi0", "AVX2", 0},
-	{"to int32", "sigridhash", "hashWideTo32x512.abi0", "AVX-512, products", 0},
-	{"", "sigridhash", "hashShiftsWideTo32x512.abi0", "AVX-512, shifts", 0},
-	{"max below 2^14", "sigridhash", "hashSmall512.abi0", "AVX-512, products", 0},
-	{"", "sigridhash", "hashShiftsSmall512.abi0", "AVX-512, shifts", 0},
-	{"`positive_modulus`, wide", "positivemodulus", "modWide512.abi0", "AVX-512", 0},
-	{"`log`", "logn", "log512.abi0", "AVX-512", 0},
-	{"", "logn", "log256.abi0", "AVX2", 0},
-	{"`bucketize`, float32, every step once", "bucketize", "bucketFloat32x512.abi0", "AVX-512", 0},
-	{"", "bucketize", "bucketFloat32x256.abi0", "AVX2", 0},
-	{"`clamp`, int64", "clamp", "clampInt64x512.abi0", "AVX-512", 0},
-	{"`clamp`, float32", "clamp", "clampFloat32x512.abi0", "AVX-512", 0},
-	{"`fill_null`, int64", "fillnull", "fill64x512.abi0", "AVX-512", 0},
-	{"`fill_null`, float32", "fillnull", "fill32x512.abi0", "AVX-512", 0},
-	{"unpacking, up to 16 bits", "encoding", "unpackNarrow512.abi0", "AVX-512", 0},
+	{"`sigrid_hash`, max 500,000", "sigridhash", "hashWide512.abi0", "AVX-512, products", 0, 0},
+	{"", "sigridhash", "hashShiftsWide512.abi0", "AVX-512, shifts", 0, 0},
+	{"", "sigridhash", "hashWide256.abi0", "AVX2", 0, 0},
+	{"to int32", "sigridhash", "hashWideTo32x512.abi0", "AVX-512, products", 0, 0},
+	{"", "sigridhash", "hashShiftsWideTo32x512.abi0", "AVX-512, shifts", 0, 0},
+	{"max below 2^14", "sigridhash", "hashSmall512.abi0", "AVX-512, products", 0, 0},
+	{"", "sigridhash", "hashShiftsSmall512.abi0", "AVX-512, shifts", 0, 0},
+	{"`positive_modulus`, wide", "positivemodulus", "modWide512.abi0", "AVX-512", 0, 0},
+	{"`log`", "logn", "log512.abi0", "AVX-512", 0, 0},
+	{"", "logn", "log256.abi0", "AVX2", 0, 0},
+	{"`bucketize`, float32, every step once", "bucketize", "bucketFloat32x512.abi0", "AVX-512", 0, 0},
+	{"", "bucketize", "bucketFloat32x256.abi0", "AVX2", 0, 0},
+	{"`clamp`, int64", "clamp", "clampInt64x512.abi0", "AVX-512", 0, 0},
+	{"`clamp`, float32", "clamp", "clampFloat32x512.abi0", "AVX-512", 0, 0},
+	{"`fill_null`, int64", "fillnull", "fill64x512.abi0", "AVX-512", 0, 0},
+	{"`fill_null`, float32", "fillnull", "fill32x512.abi0", "AVX-512", 0, 0},
+	{"unpacking, up to 16 bits", "encoding", "unpackNarrow512.abi0", "AVX-512", 0, 0},
 }
 
 var arm64Kernels = []kernel{
-	{"`sigrid_hash`, max 500,000", "sigridhash", "hashGeneric", "plain Go", 1},
-	{"", "sigridhash", "hashWideNEON.abi0", "NEON", 12},
-	{"to int32", "sigridhash", "hashWideTo32NEON.abi0", "NEON", 12},
-	{"max below 2^14, to int32", "sigridhash", "hashSmallTo32NEON.abi0", "NEON", 12},
-	{"`log`", "logn", "log4NEON.abi0", "NEON", 4},
-	{"unpacking, 9 to 16 bits", "encoding", "unpackByTwo", "plain Go", 8},
-	{"17 to 32 bits", "encoding", "unpackByEight", "plain Go", 1},
-	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8},
-	{"26 to 32 bits", "encoding", "unpackWideNEON.abi0", "NEON", 8},
-	{"to int64, up to 57 bits", "encoding", "unpackWidestNEON.abi0", "NEON", 8},
-	{"split bytes of 4", "encoding", "join4Generic", "plain Go", 1},
-	{"", "encoding", "join4NEON.abi0", "NEON", 16},
-	{"split bytes of 8", "encoding", "join8NEON.abi0", "NEON", 16},
+	{"`sigrid_hash`, max 500,000", "sigridhash", "hashGeneric", "plain Go", 1, 0},
+	{"", "sigridhash", "hashWideNEON.abi0", "NEON", 12, 0},
+	{"to int32", "sigridhash", "hashWideTo32NEON.abi0", "NEON", 12, 0},
+	{"max below 2^14, to int32", "sigridhash", "hashSmallTo32NEON.abi0", "NEON", 12, 0},
+	{"`log`", "logn", "log4NEON.abi0", "NEON", 4, 0},
+	{"`clamp`, int64", "clamp", "clampGeneric[int64]", "plain Go", 1, 0},
+	{"", "clamp", "clampInt64NEON.abi0", "NEON", 8, 0},
+	{"`clamp`, float32", "clamp", "clampFloat32NEON.abi0", "NEON", 16, 0},
+	{"`fill_null`, int64", "fillnull", "fillGeneric[uint64]", "plain Go", 1, 0},
+	{"", "fillnull", "fill64xNEON.abi0", "NEON", 8, 0},
+	{"`fill_null`, float32", "fillnull", "fill32xNEON.abi0", "NEON", 16, 0},
+	{"rows of dense, 16 columns", "rowmajor", "writeGeneric", "plain Go", 1, 3},
+	{"rows of dense", "rowmajor", "rowsNEON.abi0", "NEON", 16, 0},
+	{"rows of dense, bfloat16", "rowmajor", "rowsBFloatNEON.abi0", "NEON", 16, 0},
+	{"unpacking, 9 to 16 bits", "encoding", "unpackByTwo", "plain Go", 8, 0},
+	{"17 to 32 bits", "encoding", "unpackByEight", "plain Go", 1, 0},
+	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8, 0},
+	{"26 to 32 bits", "encoding", "unpackWideNEON.abi0", "NEON", 8, 0},
+	{"to int64, up to 57 bits", "encoding", "unpackWidestNEON.abi0", "NEON", 8, 0},
+	{"split bytes of 4", "encoding", "join4Generic", "plain Go", 1, 0},
+	{"", "encoding", "join4NEON.abi0", "NEON", 16, 0},
+	{"split bytes of 8", "encoding", "join8NEON.abi0", "NEON", 16, 0},
 }
 
 func main() {
@@ -128,7 +138,7 @@ func run(ctx context.Context, arch, names string) error {
 		if err != nil {
 			return err
 		}
-		body, values, err := a.firstLoop(string(listing), k.values)
+		body, values, err := a.loop(string(listing), k)
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
@@ -185,10 +195,11 @@ func output(ctx context.Context, in []byte, name string, args ...string) ([]byte
 
 var instruction = regexp.MustCompile(`^\s*([0-9a-f]+):\s+(.*)$`)
 
-// firstLoop returns the instructions of a function's first loop over values, which takes the most of them at a time,
-// and their number. Where that is not known, the loop begins with its comparison with the number that is left. Loops
+// loop returns the instructions of a kernel's loop over values, and their number. Where that is not known, it is the
+// first loop, which takes the most values at a time and begins with its comparison with the number that is left. Loops
 // inside it, which do not begin so, and branches inside it are modelled as if each ran once.
-func (a architecture) firstLoop(listing string, known int64) (body string, values int64, err error) {
+func (a architecture) loop(listing string, k kernel) (body string, values int64, err error) {
+	skip := k.skip
 	var addresses []uint64
 	var lines []string
 	for line := range strings.Lines(listing) {
@@ -218,8 +229,12 @@ func (a architecture) firstLoop(listing string, known int64) (body string, value
 			if from != target {
 				continue
 			}
-			if known > 0 {
-				return strings.Join(lines[i:], "\n") + "\n", known, nil
+			if k.values > 0 {
+				if skip > 0 {
+					skip--
+					break
+				}
+				return strings.Join(lines[i:], "\n") + "\n", k.values, nil
 			}
 			count := a.comparison.FindStringSubmatch(lines[i])
 			if count == nil {

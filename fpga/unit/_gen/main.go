@@ -34,8 +34,11 @@ var units = map[string]func(){
 }
 
 var neonUnits = map[string]func(a *arm64File){
+	"clamp":      neonClamp,
 	"encoding":   neonEncodings,
+	"fillnull":   neonFillNull,
 	"logn":       neonLogN,
+	"rowmajor":   neonRowMajor,
 	"sigridhash": neonSigridHash,
 }
 

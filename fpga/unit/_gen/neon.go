@@ -77,6 +77,8 @@ var operations = map[string]operation{
 	"ushl":   {"", three, 0x2e204400},
 	"and":    {"VAND", threeLogic, 0x0e201c00},
 	"eor":    {"VEOR", threeLogic, 0x2e201c00},
+	"bit":    {"VBIT", threeLogic, 0x2ea01c00},
+	"bif":    {"VBIF", threeLogic, 0x2ee01c00},
 	"orr":    {"VORR", threeLogic, 0x0ea01c00},
 	"fmla":   {"VFMLA", threeFloat, 0x0e20cc00},
 	"fmul":   {"", threeFloat, 0x2e20dc00},
@@ -84,6 +86,10 @@ var operations = map[string]operation{
 	"fsub":   {"", threeFloat, 0x0ea0d400},
 	"fmax":   {"", threeFloat, 0x0e20f400},
 	"fmin":   {"", threeFloat, 0x0ea0f400},
+	"fcmeq":  {"", threeFloat, 0x0e20e400},
+	"fcmgt":  {"", threeFloat, 0x2ea0e400},
+	"cmeq":   {"VCMEQ", three, 0x2e208c00},
+	"cmgt":   {"", three, 0x0e203400},
 	"cmhs":   {"", three, 0x2e203c00},
 	"umull":  {"", threeLong, 0x2e20c000},
 	"umlal":  {"", threeLong, 0x2e208000},
@@ -95,6 +101,7 @@ var operations = map[string]operation{
 	"fcvtn":  {"", twoNarrowFloat, 0x0e216800},
 	"shll":   {"", twoFullLong, 0x2e213800},
 	"shl":    {"VSHL", shiftLeft, 0x0f005400},
+	"sri":    {"VSRI", shiftRight, 0x2f004400},
 	"sshr":   {"", shiftRight, 0x0f000400},
 	"ushr":   {"VUSHR", shiftRight, 0x2f000400},
 	"ushll":  {"VUSHLL", shiftLong, 0x2f00a400},
@@ -159,11 +166,11 @@ func (a *arm64File) function(name, doc string, params []param, result string) {
 		}
 		a.offset = align(a.offset, sizeOf(p.kind)) + sizeOf(p.kind)
 	}
-	frame := align(a.offset, 8)
+	frame := a.offset
 	signature := "func " + name + "(" + strings.Join(list, ", ") + ")"
 	if result != "" {
 		signature += " (" + result + " int)"
-		frame += 8
+		frame = align(frame, 8) + 8
 	}
 	fmt.Fprintf(&a.stubs, "\n// %s\n//\n//go:noescape\n%s\n", strings.Join(wrap(doc), "\n// "), signature)
 	fmt.Fprintf(&a.text, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", signature, name, frame)
@@ -179,6 +186,20 @@ func (a *arm64File) load(p param, to string) {
 	}
 	a.line("%s %s+%d(FP), %s", move, p.name, a.offset, to)
 	a.offset += sizeOf(p.kind)
+}
+
+// loadEvery returns a register with the function's next parameter in every lane. It uses R15.
+func (a *arm64File) loadEvery(p param, l arrangement) vreg {
+	r := a.vec()
+	switch p.kind {
+	case "float32", "float64":
+		a.load(p, fmt.Sprintf("F%d", r))
+		a.line("VDUP V%d.%c[0], V%d.%s", r, l.plan9[0], r, l.plan9)
+	default:
+		a.load(p, "R15")
+		a.line("VDUP R15, V%d.%s", r, l.plan9)
+	}
+	return r
 }
 
 // result stores the function's result from a general register.

@@ -15,11 +15,7 @@ func neonLogN(a *arm64File) {
 	for i, p := range params[:3] {
 		a.load(p, fmt.Sprintf("R%d", i))
 	}
-	add, lo, hi := a.vec(), a.vec(), a.vec()
-	for i, r := range []vreg{add, lo, hi} {
-		a.load(params[3+i], fmt.Sprintf("F%d", r))
-		a.line("VDUP V%d.S[0], V%d.S4", r, r)
-	}
+	add, lo, hi := a.loadEvery(params[3], s4), a.loadEvery(params[4], s4), a.loadEvery(params[5], s4)
 	a.load(params[6], "R3")
 	float := func(x float64) vreg { return a.everyLane(d2, math.Float64bits(x)) }
 	// logn.go has the constants and says what they are for.

@@ -12,9 +12,9 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &clampInt64, "clampGeneric", "clampInt64AVX2", "clampInt64AVX512")
-	proving.Picks(t, &clampFloat32, "clampGeneric", "clampFloat32AVX2", "clampFloat32AVX512")
-	proving.Picks(t, &clampFloat64, "clampGeneric", "clampFloat64AVX2", "clampFloat64AVX512")
+	proving.Picks(t, &clampInt64, "clampGeneric", "clampInt64AVX2", "clampInt64AVX512", "clampInt64OfNEON")
+	proving.Picks(t, &clampFloat32, "clampGeneric", "clampFloat32AVX2", "clampFloat32AVX512", "clampFloat32OfNEON")
+	proving.Picks(t, &clampFloat64, "clampGeneric", "clampFloat64AVX2", "clampFloat64AVX512", "clampFloat64OfNEON")
 }
 
 // bits returns the i-th of a mixture of patterns that are hard as one type or another: NaNs quiet and signalling,

@@ -11,8 +11,8 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &fill64, "fillGeneric", "fill64AVX2", "fill64AVX512")
-	proving.Picks(t, &fill32, "fillGeneric", "fill32AVX2", "fill32AVX512")
+	proving.Picks(t, &fill64, "fillGeneric", "fill64AVX2", "fill64AVX512", "fill64NEON")
+	proving.Picks(t, &fill32, "fillGeneric", "fill32AVX2", "fill32AVX512", "fill32NEON")
 }
 
 // valid returns the i-th flag: any byte but 0 is a value, whichever bits it has.

@@ -14,8 +14,8 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &writeRows, "writeGeneric", "writeAVX2", "writeAVX512")
-	proving.Picks(t, &writeBFloatRows, "writeBFloatGeneric", "writeBFloatAVX2", "writeBFloatAVX512")
+	proving.Picks(t, &writeRows, "writeGeneric", "writeAVX2", "writeAVX512", "writeNEON")
+	proving.Picks(t, &writeBFloatRows, "writeBFloatGeneric", "writeBFloatAVX2", "writeBFloatAVX512", "writeBFloatNEON")
 }
 
 // filled is a tile in which every value names its place, NaNs and zeros among them.
@@ -36,7 +36,7 @@ func TestWriteInEveryPlace(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		for _, stride := range []int{64, 68, 64 * 3, 2016} {
 			fence := proving.NewFence(t, 70*stride+64)
-			for _, columns := range []int{1, 2, 7, 15, 16} {
+			for _, columns := range []int{1, 2, 3, 4, 5, 7, 14, 15, 16} {
 				for rows := range 70 {
 					size := max(0, (rows-1)*stride+4*columns)
 					dst := proving.End[byte](fence, size)
@@ -68,7 +68,7 @@ func TestWriteBFloat16InEveryPlace(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		for _, stride := range []int{32, 34, 32 * 3, 1008} {
 			fence := proving.NewFence(t, 70*stride+32)
-			for _, columns := range []int{1, 2, 7, 15, 16} {
+			for _, columns := range []int{1, 2, 3, 4, 5, 7, 14, 15, 16} {
 				for rows := range 70 {
 					size := max(0, (rows-1)*stride+2*columns)
 					dst := proving.End[byte](fence, size)
