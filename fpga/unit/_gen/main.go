@@ -28,6 +28,7 @@ var units = map[string]func(){
 	"logn":            logN,
 	"positivemodulus": positiveModulus,
 	"rowmajor":        rowMajor,
+	"snappy":          snappyKernels,
 	"sigridhash":      sigridHash,
 	"text":            textKernels,
 	"zeroextend":      zeroExtend,

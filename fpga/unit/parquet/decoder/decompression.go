@@ -8,12 +8,12 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/millrace/millrace/fpga/unit/checksum"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/fpga/unit/snappy"
 )
 
 // Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
@@ -67,7 +67,7 @@ func decompress(dst, src []byte, c format.Codec) error {
 	var err error
 	switch c {
 	case format.Snappy:
-		n, err = unpackSnappy(dst, src)
+		n, err = snappy.Decode(dst, src)
 	case format.Gzip:
 		n, err = unpackGzip(dst, src)
 	case format.Zstd:
@@ -88,15 +88,6 @@ func decompress(dst, src []byte, c format.Codec) error {
 		return format.Corrupt("%v: %d bytes where %d were promised", c, n, len(dst))
 	}
 	return nil
-}
-
-func unpackSnappy(dst, src []byte) (int, error) {
-	n, err := snappy.DecodedLen(src)
-	if err != nil || n != len(dst) {
-		return n, err // not decoded: the block's own length is not the header's
-	}
-	out, err := snappy.Decode(dst, src)
-	return len(out), err
 }
 
 // Decompressors are kept between pages: to make their tables costs more than to unpack a page.
