@@ -140,11 +140,17 @@ func snappyWalk() {
 	MOVBLZX(Mem{Base: sizes, Index: p, Scale: 1, Disp: snappySpan}, both.As32())
 	MOVBLZX(Mem{Base: sizes, Index: p, Scale: 1}, second.As32())
 	TESTL(both.As32(), both.As32())
-	JE(LabelRef("done"))
+	JE(LabelRef("one"))
 	ADDQ(p, second)
 	element("first", p, "done")
 	element("second", second, "stopped_at_second")
 	ADDQ(both, p)
+	JMP(LabelRef("turn"))
+	Label("one") // the element behind it is a long literal, or this one is
+	TESTL(second.As32(), second.As32())
+	JE(LabelRef("done"))
+	element("single", p, "done")
+	ADDQ(second, p)
 	JMP(LabelRef("turn"))
 	for _, emit := range later {
 		emit()

@@ -20,9 +20,36 @@ func Decode(dst, block []byte) (int, error) {
 	return len(out), err
 }
 
+// Literal returns the bytes that block holds unpacked, if block is nothing but one literal: what encoders make of
+// bytes that they cannot pack. The result is a part of block.
+func Literal(block []byte) (page []byte, ok bool) {
+	size, n := binary.Uvarint(block)
+	if n <= 0 || size == 0 || size > uint64(len(block)) {
+		return nil, false
+	}
+	tag := block[n:]
+	if len(tag) == 0 || tag[0]&3 != literal {
+		return nil, false
+	}
+	extra := max(0, int(tag[0]>>2)+1-60)
+	if uint64(len(tag)) != 1+uint64(extra)+size {
+		return nil, false
+	}
+	length := uint64(tag[0]>>2) + 1
+	if extra > 0 {
+		length = 1
+		for i, b := range tag[1 : 1+extra] {
+			length += uint64(b) << (8 * i)
+		}
+	}
+	return tag[1+extra:], length == size
+}
+
 const (
-	span   = 2048 // bytes of a block whose elements' sizes are computed at once
-	margin = 128  // bytes that the walk reads and writes behind its bounds: those of two elements
+	// The bytes of a block whose elements' sizes are computed at once, at most and at first.
+	span, leastSpan = 2048, 256
+	// margin is how many bytes the walk reads and writes behind its bounds: those of two elements.
+	margin = 128
 )
 
 // decode fills dst from block. It reports whether the block is whole and no element is wrong.
@@ -30,9 +57,9 @@ func decode(dst, block []byte) bool {
 	_, begin := binary.Uvarint(block)
 	src := block[begin:]
 	var sizes [2][span]byte
-	s, d := 0, 0
+	s, d, ahead := 0, 0, leastSpan
 	for s < len(src) {
-		n := min(span, (len(src)-s-margin)&^63)
+		n := min(ahead, (len(src)-s-margin)&^63)
 		var ok bool
 		if n <= 0 || d > len(dst)-margin || isLongLiteral(src[s]) {
 			if d, s, ok = decodeElement(dst, d, src, s); !ok {
@@ -53,6 +80,10 @@ func decode(dst, block []byte) bool {
 			}
 		}
 		s += p
+		// Sizes inside a long literal are computed in vain: fewer are computed where such literals are frequent.
+		if ahead = min(2*ahead, span); p > n+margin {
+			ahead = leastSpan
+		}
 	}
 	return d == len(dst)
 }
@@ -70,32 +101,39 @@ func isLongLiteral(tag byte) bool { return tag&3 == literal && tag >= 60<<2 }
 // decodeElement decodes the element at src[s] to dst[d:] and returns what follows. ok is false if the element is wrong.
 func decodeElement(dst []byte, d int, src []byte, s int) (nextD, nextS int, ok bool) {
 	tag, rest := src[s], src[s+1:]
-	length := int(tag>>2) + 1
-	if tag&3 == literal {
-		if extra := length - 60; extra > 0 {
-			if extra > len(rest) {
-				return d, s, false
-			}
-			var number [8]byte
-			copy(number[:], rest[:extra])
-			length, rest = int(binary.LittleEndian.Uint64(number[:]))+1, rest[extra:]
+	length, offset, extra := int(tag>>2)+1, 0, 0 // extra bytes behind the tag are a number
+	switch tag & 3 {
+	case literal:
+		extra = max(0, length-60)
+	case copy1:
+		extra = 1
+	case copy2:
+		extra = 2
+	case copy4:
+		extra = 4
+	}
+	if extra > len(rest) {
+		return d, s, false
+	}
+	number := 0
+	for i, b := range rest[:extra] {
+		number |= int(b) << (8 * i)
+	}
+	rest = rest[extra:]
+	switch tag & 3 {
+	case literal:
+		if extra > 0 {
+			length = number + 1
 		}
 		if length > len(rest) || length > len(dst)-d {
 			return d, s, false
 		}
 		copy(dst[d:], rest[:length])
-		return d + length, len(src) - len(rest) + length, true
-	}
-	extra := [...]int{copy1: 1, copy2: 2, copy4: 4}[tag&3]
-	if extra > len(rest) {
-		return d, s, false
-	}
-	var number [8]byte
-	copy(number[:], rest[:extra])
-	offset := int(binary.LittleEndian.Uint64(number[:]))
-	if tag&3 == copy1 {
-		offset |= int(tag>>5) << 8
-		length = 4 + int(tag>>2&7)
+		return d + length, s + 1 + extra + length, true
+	case copy1:
+		length, offset = 4+int(tag>>2&7), int(tag>>5)<<8|number
+	default:
+		offset = number
 	}
 	if offset == 0 || offset > d || length > len(dst)-d {
 		return d, s, false

@@ -155,7 +155,7 @@ turn:
 	MOVBLZX 2048(R8)(SI*1), R10
 	MOVBLZX (R8)(SI*1), R11
 	TESTL   R10, R10
-	JE      done
+	JE      one
 	ADDQ    SI, R11
 	MOVBLZX (BX)(SI*1), R12
 	MOVL    1(BX)(SI*1), R13
@@ -206,6 +206,35 @@ second_done:
 	ADDQ R10, SI
 	JMP  turn
 
+one:
+	TESTL   R11, R11
+	JE      done
+	MOVBLZX (BX)(SI*1), R10
+	MOVL    1(BX)(SI*1), R12
+	ANDL    (R9)(R10*4), R12
+	ORL     1024(R9)(R10*4), R12
+	MOVBLZX 2048(R9)(R10*1), R13
+	CMPQ    R12, R13
+	JB      done
+	MOVQ    CX, R15
+	SUBQ    AX, R15
+	CMPQ    R15, R12
+	JB      done
+	LEAQ    1(BX)(SI*1), R14
+	MOVQ    CX, R15
+	SUBQ    R12, R15
+	TESTB   $0x03, R10
+	CMOVQNE R15, R14
+	VMOVDQU (R14), X0
+	VMOVDQU X0, (CX)
+	CMPL    R13, $0x10
+	JA      single_long
+
+single_done:
+	ADDQ R13, CX
+	ADDQ R11, SI
+	JMP  turn
+
 first_long:
 	VMOVDQU 16(R15), Y0
 	VMOVDQU 48(R15), X1
@@ -219,6 +248,13 @@ second_long:
 	VMOVDQU Y0, 16(CX)
 	VMOVDQU X1, 48(CX)
 	JMP     second_done
+
+single_long:
+	VMOVDQU 16(R14), Y0
+	VMOVDQU 48(R14), X1
+	VMOVDQU Y0, 16(CX)
+	VMOVDQU X1, 48(CX)
+	JMP     single_done
 
 stopped_at_second:
 	MOVQ R11, SI

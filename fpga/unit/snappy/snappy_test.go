@@ -277,6 +277,43 @@ func TestSizesThatDiffer(t *testing.T) {
 	require.ErrorIs(t, err, library.ErrCorrupt)
 }
 
+// TestLiteral finds the blocks that are one literal, with every length of its number, and no others.
+func TestLiteral(t *testing.T) {
+	r := rand.New(rand.NewSource(5))
+	page := make([]byte, 70_000)
+	r.Read(page)
+	for _, size := range []int{1, 59, 60, 61, 255, 256, 257, 65535, 65536, 65537} {
+		for extra := range 5 {
+			if extra == 0 && size > 60 || extra > 0 && extra < 4 && size > 1<<(8*extra) {
+				continue
+			}
+			block := binary.AppendUvarint(nil, uint64(size))
+			if extra == 0 {
+				block = append(block, byte(size-1)<<2)
+			} else {
+				number := binary.LittleEndian.AppendUint32([]byte{byte(59+extra) << 2}, uint32(size-1))
+				block = append(block, number[:1+extra]...)
+			}
+			block = append(block, page[:size]...)
+			got, ok := Literal(block)
+			require.True(t, ok, "%d bytes, %d of length", size, extra)
+			require.Equal(t, page[:size], got)
+			want, err := library.Decode(nil, block)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			for _, other := range [][]byte{block[:len(block)-1], append(block[:len(block):len(block)], 0), block[1:], nil} {
+				_, ok := Literal(other)
+				require.False(t, ok)
+			}
+		}
+	}
+	for _, block := range [][]byte{{0}, {0, 0}, {4, 3 << 2, 1, 2, 3}, {4, 2<<2 | 1, 1, 2, 3, 4}, {3, 1 << 2, 1, 2, 3},
+		{0xff}, {3, 0, 1, 1 << 2, 2, 3}} {
+		_, ok := Literal(block)
+		require.False(t, ok, "%v", block)
+	}
+}
+
 // TestRepeatCodes decodes a copy with offset 0, which S2 knows and Snappy does not, as the library does.
 func TestRepeatCodes(t *testing.T) {
 	body := []byte{19 << 2}
@@ -331,6 +368,9 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		want, err := library.Decode(make([]byte, size), block)
+		if page, ok := Literal(block); ok && (err != nil || !bytes.Equal(want, page)) {
+			t.Fatalf("%x: literal %x, want %x (%v)", block, page, want, err)
+		}
 		got := fences.decode(t, size, block)
 		if (err == nil) != (got != nil) || err == nil && !bytes.Equal(want, got) {
 			t.Fatalf("%x: %x, want %x (%v)", block, got, want, err)

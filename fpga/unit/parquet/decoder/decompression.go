@@ -19,7 +19,7 @@ import (
 // Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
 // (else *SizeError). payload is the h.Compressed bytes after the header (ErrMoreInput if there are fewer; what
 // follows them is not looked at). The result is dst's beginning; where nothing is compressed it is payload itself,
-// and dst may be nil.
+// and dst may be nil. A dictionary page that Snappy could not pack is a part of payload, too.
 func Unpack(dst []byte, h *format.PageHeader, payload []byte, ct *format.ColumnType) ([]byte, error) {
 	if err := h.CheckSizes(); err != nil {
 		return nil, err
@@ -42,6 +42,11 @@ func Unpack(dst []byte, h *format.PageHeader, payload []byte, ct *format.ColumnT
 	}
 	if int64(h.Uncompressed) > int64(len(dst)) {
 		return nil, &format.SizeError{What: "unpacked page", Need: int64(h.Uncompressed), Have: int64(len(dst))}
+	}
+	if ct.Codec == format.Snappy && h.Type == format.DictionaryPage {
+		if page, ok := snappy.Literal(payload); ok && len(page) == int(h.Uncompressed) {
+			return page, nil
+		}
 	}
 	dst = dst[:h.Uncompressed:h.Uncompressed]
 	levels := 0
