@@ -78,6 +78,7 @@ var arm64Kernels = []kernel{
 	{"to int32", "sigridhash", "hashWideTo32NEON.abi0", "NEON", 12, 0},
 	{"max below 2^14, to int32", "sigridhash", "hashSmallTo32NEON.abi0", "NEON", 12, 0},
 	{"`log`", "logn", "log4NEON.abi0", "NEON", 4, 0},
+	{"`bucketize`, float32, every step once", "bucketize", "bucketFloat32NEON.abi0", "NEON", 4, 1},
 	{"`clamp`, int64", "clamp", "clampGeneric[int64]", "plain Go", 1, 0},
 	{"", "clamp", "clampInt64NEON.abi0", "NEON", 8, 0},
 	{"`clamp`, float32", "clamp", "clampFloat32NEON.abi0", "NEON", 16, 0},

@@ -35,6 +35,7 @@ var units = map[string]func(){
 }
 
 var neonUnits = map[string]func(a *arm64File){
+	"bucketize":  neonBucketize,
 	"clamp":      neonClamp,
 	"encoding":   neonEncodings,
 	"fillnull":   neonFillNull,

@@ -43,6 +43,7 @@ const (
 	threeFloat                 // three registers, lanes of floats
 	threeLogic                 // three registers, all bits alike
 	threeLong                  // two registers of narrow lanes to one of wide lanes
+	threeWide                  // a register of wide lanes and one of narrow lanes to one of wide lanes
 	two                        // two registers, lanes of integers
 	twoFloat                   // two registers, lanes of floats, or of floats and integers of one size
 	twoLongFloat               // a register of narrow floats to one of wide floats
@@ -69,6 +70,7 @@ var operations = map[string]operation{
 	"mul":    {"", three, 0x0e209c00},
 	"mla":    {"", three, 0x0e209400},
 	"mls":    {"", three, 0x2e209400},
+	"umax":   {"VUMAX", three, 0x2e206400},
 	"umin":   {"VUMIN", three, 0x2e206c00},
 	"uzp1":   {"VUZP1", three, 0x0e001800},
 	"uzp2":   {"VUZP2", three, 0x0e005800},
@@ -91,11 +93,13 @@ var operations = map[string]operation{
 	"cmeq":   {"VCMEQ", three, 0x2e208c00},
 	"cmgt":   {"", three, 0x0e203400},
 	"cmhs":   {"", three, 0x2e203c00},
+	"uaddw":  {"VUADDW", threeWide, 0x2e201000},
 	"umull":  {"", threeLong, 0x2e20c000},
 	"umlal":  {"", threeLong, 0x2e208000},
 	"not":    {"", two, 0x2e205800},
 	"scvtf":  {"", twoFloat, 0x0e21d800},
 	"fcvtns": {"", twoFloat, 0x0e21a800},
+	"uminv":  {"", across, 0x2e31a800},
 	"umaxv":  {"", across, 0x2e30a800},
 	"fcvtl":  {"", twoLongFloat, 0x0e217800},
 	"fcvtn":  {"", twoNarrowFloat, 0x0e216800},
@@ -228,7 +232,7 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 	}
 	to, from := l, l
 	switch op.form {
-	case threeLong, twoLongFloat, twoFullLong, shiftLong:
+	case threeLong, threeWide, twoLongFloat, twoFullLong, shiftLong:
 		to = l.wide()
 	case twoNarrowFloat:
 		from = l.wide()
@@ -245,9 +249,13 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 			arm, plan9 = arm+fmt.Sprintf(", #%d", o), fmt.Sprintf("$%d, ", o)+plan9
 			continue
 		}
+		of := from
+		if op.form == threeWide && sources == 0 {
+			of = to
+		}
 		code |= uint32(r) << []int{5, 16}[sources]
 		sources++
-		arm, plan9 = arm+fmt.Sprintf(", v%d.%s", r, from.arm), fmt.Sprintf("V%d.%s, ", r, from.plan9)+plan9
+		arm, plan9 = arm+fmt.Sprintf(", v%d.%s", r, of.arm), fmt.Sprintf("V%d.%s, ", r, of.plan9)+plan9
 	}
 	bits := 8 << l.size
 	switch op.form {
@@ -271,7 +279,7 @@ func (a *arm64File) i(name string, l arrangement, d vreg, operands ...any) {
 	}
 	mnemonic := op.plan9
 	switch op.form {
-	case threeLong, twoLongFloat, twoNarrowFloat, twoFullLong, shiftLong:
+	case threeLong, threeWide, twoLongFloat, twoNarrowFloat, twoFullLong, shiftLong:
 		if l.q == 1 {
 			name, mnemonic = name+"2", mnemonic+"2"
 		}

@@ -12,8 +12,8 @@
 //
 // The kernels turn values into unsigned keys of the same order, cut the keys' range into cells of at most one border
 // where that is possible (equal cells, or a table of two levels, finer where borders are dense), and finish with a
-// compare, or a few. Comparing as float32, which is the default, has paths for AVX-512 and AVX2, which gather;
-// float64 and int64 are plain Go.
+// compare, or a few. Comparing as float32, which is the default, has paths for AVX-512 and AVX2, which gather, and for
+// NEON, which loads word by word; float64 and int64 are plain Go.
 //
 // # Concurrency
 //

@@ -15,9 +15,12 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &narrowFloat32, "narrowGeneric", "narrowFloat32AVX2", "narrowFloat32AVX512")
-	proving.Picks(t, &narrowFloat64, "narrowGeneric", "narrowFloat64AVX2", "narrowFloat64AVX512")
-	proving.Picks(t, &narrowInt64, "narrowGeneric", "narrowInt64AVX2", "narrowInt64AVX512")
+	proving.Picks(t, &narrowFloat32, "narrowGeneric", "narrowFloat32AVX2", "narrowFloat32AVX512",
+		"narrowFloat32NEON")
+	proving.Picks(t, &narrowFloat64, "narrowGeneric", "narrowFloat64AVX2", "narrowFloat64AVX512",
+		"narrowFloat64NEON")
+	proving.Picks(t, &narrowInt64, "narrowGeneric", "narrowInt64AVX2", "narrowInt64AVX512",
+		"narrowInt64NEON")
 }
 
 // tables is one of every kind of cells: equal ones, of one threshold and of several; unequal ones, likewise; rough
