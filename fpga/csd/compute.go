@@ -115,10 +115,10 @@ func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	if c.pacing != nil {
 		pace = func(w timing.Work, isText bool) (ns uint64) {
 			// On the drive's clock, whose own part of a second is not the machine's.
-			w.FlashBytes = float64(controller.MovedBytes(ctx))
 			x := timing.Execution{Image: active, Work: w, Text: isText, Host: moved + took,
 				Came: c.stats.clock.Before(time.Since(came) + moved)}
-			ns, until, err = c.pacing.take(x)
+			ns, until, err = c.pacing.take(x, controller.MovedBytes(ctx), ranges[rangeResult].Addr, &c.stats.slice,
+				&c.stats.result)
 			return ns
 		}
 	}

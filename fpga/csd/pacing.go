@@ -14,6 +14,7 @@ import (
 type pacing struct {
 	*timing.Pacer
 	copied func() uint64 // bytes of flash that Memory Copy commands have moved so far
+	reads  flashReads
 
 	mu      sync.Mutex // guards counted
 	counted uint64     // of copied, as work of executions
@@ -27,8 +28,7 @@ func (o *Options) clock() *clock.Clock {
 	return o.Timing.Clock()
 }
 
-// readFlash returns how many bytes of flash Memory Copy commands have moved that are no execution's work yet: in the
-// standard command set, those of the execution that ends next.
+// readFlash returns how many bytes of flash Memory Copy commands have moved since the last call.
 func (p *pacing) readFlash() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,9 +38,12 @@ func (p *pacing) readFlash() float64 {
 	return float64(n)
 }
 
-// take counts an execution that came at a time and took the host some time. It returns the time that the model says.
-func (p *pacing) take(x timing.Execution) (ns uint64, end time.Time, err error) {
-	x.Work.FlashBytes += p.readFlash()
+// take counts an execution that came at a time and took the host some time, of a slice with a result. stream is the
+// address of the result block, and moved the bytes that the execution's own command moved. It returns the time that the
+// model says.
+func (p *pacing) take(x timing.Execution, moved uint64, stream uint64, s *program.Slice, r *program.Result) (ns uint64,
+	end time.Time, err error) {
+	x.Work.FlashBytes = p.reads.count(float64(moved)+p.readFlash(), stream, s, r)
 	takes, end, err := p.Take(x)
 	return uint64(takes), end, err
 }
