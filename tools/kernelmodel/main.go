@@ -29,7 +29,7 @@ import (
 type kernel struct {
 	row    string // of the table
 	unit   string // folder under fpga/unit
-	name   string // as the linker has it
+	name   string // as the linker has it, with the package's path where that is another one
 	level  string
 	values int64 // that a turn of the loop takes, if its first instruction does not say so
 	skip   int   // loops that end before it and are not modelled
@@ -38,6 +38,7 @@ type kernel struct {
 // architecture says how the kernels of an architecture are modelled.
 type architecture struct {
 	triple     string
+	features   string // that llvm-mca does not take a processor of the architecture to have
 	processors string // unless others are asked for
 	kernels    []kernel
 	comment    string         // what begins one in a listing
@@ -46,9 +47,9 @@ type architecture struct {
 }
 
 var architectures = map[string]architecture{
-	"amd64": {"x86_64", "sapphirerapids,znver4,znver5", amd64Kernels, " #",
+	"amd64": {"x86_64", "", "sapphirerapids,znver4,znver5", amd64Kernels, " #",
 		regexp.MustCompile(`^j[a-z]+\s+0x([0-9a-f]+)`), regexp.MustCompile(`^cmpq\s+\$0x([0-9a-f]+),`)},
-	"arm64": {"aarch64", "neoverse-n1,neoverse-v2", arm64Kernels, " //",
+	"arm64": {"aarch64", "+aes", "neoverse-n1,neoverse-v2", arm64Kernels, " //",
 		regexp.MustCompile(`^(?:b|b\.[a-z]+|cbn?z\s+\w+,|tbn?z\s+\w+, #\w+,)\s+0x([0-9a-f]+)`), nil},
 }
 
@@ -88,6 +89,8 @@ var arm64Kernels = []kernel{
 	{"rows of dense, 16 columns", "rowmajor", "writeGeneric", "plain Go", 1, 3},
 	{"rows of dense", "rowmajor", "rowsNEON.abi0", "NEON", 16, 0},
 	{"rows of dense, bfloat16", "rowmajor", "rowsBFloatNEON.abi0", "NEON", 16, 0},
+	{"checksum, a byte", "checksum", "hash/crc32.ieeeUpdate.abi0", "hash/crc32", 16, 0},
+	{"", "checksum", "foldNEON.abi0", "NEON", 128, 0},
 	{"unpacking, 9 to 16 bits", "encoding", "unpackByTwo", "plain Go", 8, 0},
 	{"17 to 32 bits", "encoding", "unpackByEight", "plain Go", 1, 0},
 	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8, 0},
@@ -133,7 +136,10 @@ func run(ctx context.Context, arch, names string) error {
 		if err != nil {
 			return err
 		}
-		symbol := "github.com/millrace/millrace/fpga/unit/" + k.unit + "." + k.name
+		symbol := k.name
+		if !strings.Contains(symbol, "/") {
+			symbol = "github.com/millrace/millrace/fpga/unit/" + k.unit + "." + symbol
+		}
 		listing, err := output(ctx, nil, "llvm-objdump"+suffix, "-d", "--no-show-raw-insn",
 			"--disassemble-symbols="+symbol, binary)
 		if err != nil {
@@ -145,7 +151,7 @@ func run(ctx context.Context, arch, names string) error {
 		}
 		fmt.Printf("| %s | %s |", k.row, k.level)
 		for _, p := range processors {
-			cycles, err := model(ctx, suffix, a.triple, p, body)
+			cycles, err := a.model(ctx, suffix, p, body)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", k.name, p, err)
 			}
@@ -251,10 +257,10 @@ func (a architecture) loop(listing string, k kernel) (body string, values int64,
 var total = regexp.MustCompile(`(?m)^Total Cycles:\s+(\d+)$`)
 
 // model returns the cycles of one turn of a loop.
-func model(ctx context.Context, suffix, triple, processor, body string) (cycles float64, err error) {
+func (a architecture) model(ctx context.Context, suffix, processor, body string) (cycles float64, err error) {
 	const turns = 500
-	out, err := output(ctx, []byte(body), "llvm-mca"+suffix, "-mtriple="+triple, "-mcpu="+processor,
-		"-iterations="+strconv.Itoa(turns), "--instruction-info=false", "--resource-pressure=false")
+	out, err := output(ctx, []byte(body), "llvm-mca"+suffix, "-mtriple="+a.triple, "-mattr="+a.features,
+		"-mcpu="+processor, "-iterations="+strconv.Itoa(turns), "--instruction-info=false", "--resource-pressure=false")
 	if err != nil {
 		return 0, err
 	}

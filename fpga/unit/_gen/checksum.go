@@ -75,12 +75,17 @@ func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
 	VMOVDQU64(sum, Mem{Base: left})
 }
 
-// crcFactors returns, in every 128 bits, the pair of factors that move 128 bits of a message d bits further. The
-// checksum reads bits from the lowest: in 128 bits bit i is the coefficient of x^(127-i), so the powers of the low
-// half are greater by 64 than those of the high half. A carry-less product of two reflected words is off by one
-// power of x, and the exponents of the factors are less by one to make up for it.
+// crcPair returns the pair of factors that move 128 bits of a message d bits further. The checksum reads bits from the
+// lowest: in 128 bits bit i is the coefficient of x^(127-i), so the powers of the low half are greater by 64 than those
+// of the high half. A carry-less product of two reflected words is off by one power of x, and the exponents of the
+// factors are less by one to make up for it.
+func crcPair(d int) (low, high uint64) {
+	return bits.Reverse64(uint64(crcPower(d + 63))), bits.Reverse64(uint64(crcPower(d - 1)))
+}
+
+// crcFactors returns memory with crcPair in every 128 bits.
 func crcFactors(name string, d int) Mem {
-	low, high := bits.Reverse64(uint64(crcPower(d+63))), bits.Reverse64(uint64(crcPower(d-1)))
+	low, high := crcPair(d)
 	return shared(name, func() {
 		for lane := range 4 {
 			DATA(16*lane, U64(low))

@@ -36,6 +36,7 @@ var units = map[string]func(){
 
 var neonUnits = map[string]func(a *arm64File){
 	"bucketize":  neonBucketize,
+	"checksum":   neonChecksum,
 	"clamp":      neonClamp,
 	"encoding":   neonEncodings,
 	"fillnull":   neonFillNull,

@@ -4,8 +4,10 @@
 //
 // Page computes the checksum of a page, Update that of a page that comes in pieces. The standard library multiplies
 // without carries in registers of 128 bits; where the processor does so in registers of 512 (VPCLMULQDQ beside
-// AVX-512: Intel since 2019, AMD since Zen 4), the kernel takes 256 bytes in eight such products. Elsewhere, for
-// short pages, and for the rest at the end, it is hash/crc32.
+// AVX-512: Intel since 2019, AMD since Zen 4), the kernel takes 256 bytes in eight such products. On arm64 the standard
+// library takes an instruction for eight bytes, each of which waits for the one before; where the processor multiplies
+// without carries (PMULL), the kernel takes 128 bytes in 16 such products. Elsewhere, for short pages, and for the rest
+// at the end, it is hash/crc32.
 //
 // A message is a polynomial and its checksum the remainder of a division. 128 bits that lie d bits before others may be
 // multiplied by x^d mod P and added to those, and the remainder stays (V. Gopal and others, "Fast CRC Computation for
@@ -22,5 +24,6 @@
 //
 // # Debugging
 //
-// Reference is the definition, a bit at a time. MILLRACE_CPU=generic or avx2 turns the kernel off.
+// Reference is the definition, a bit at a time. MILLRACE_CPU=generic, or avx2 on amd64, turns the kernel
+// off.
 package checksum
