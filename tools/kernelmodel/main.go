@@ -96,6 +96,8 @@ var arm64Kernels = []kernel{
 	{"up to 25 bits", "encoding", "unpackNarrowNEON.abi0", "NEON", 8, 0},
 	{"26 to 32 bits", "encoding", "unpackWideNEON.abi0", "NEON", 8, 0},
 	{"to int64, up to 57 bits", "encoding", "unpackWidestNEON.abi0", "NEON", 8, 0},
+	{"dictionary, int64", "encoding", "gatherGeneric[uint64]", "plain Go", 1, 0},
+	{"", "encoding", "gather64NEON.abi0", "NEON", 8, 0},
 	{"split bytes of 4", "encoding", "join4Generic", "plain Go", 1, 0},
 	{"", "encoding", "join4NEON.abi0", "NEON", 16, 0},
 	{"split bytes of 8", "encoding", "join8NEON.abi0", "NEON", 16, 0},

@@ -213,7 +213,7 @@ func (a *arm64File) result(name, from string) {
 
 func sizeOf(kind string) int {
 	switch kind {
-	case "uint32", "float32":
+	case "uint32", "int32", "float32":
 		return 4
 	case "bool":
 		return 1

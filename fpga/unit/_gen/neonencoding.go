@@ -7,6 +7,10 @@ func neonEncodings(a *arm64File) {
 	neonUnpack(a, "unpackNarrowNEON", "uint32", 25, 4)
 	neonUnpack(a, "unpackWideNEON", "uint32", 32, 8)
 	neonUnpack(a, "unpackWidestNEON", "int64", 57, 8)
+	neonGather(a, "gather64NEON", "uint64", "uint64", "MOVD")
+	neonGather(a, "gather32NEON", "uint32", "uint32", "MOVWU")
+	neonGather(a, "gatherSignedNEON", "int64", "int32", "MOVW")
+	neonGather(a, "gatherUnsignedNEON", "int64", "uint32", "MOVWU")
 	neonJoin(a, 4)
 	neonJoin(a, 8)
 }
@@ -95,6 +99,48 @@ func neonUnpack(a *arm64File, name, to string, most, lane int) {
 	a.label("end")
 	a.line("LSL $3, R6")
 	a.result("done", "R6")
+	a.line("RET")
+}
+
+// neonGather writes a kernel that looks up eight values at a time. NEON gathers nothing: the lookups are single loads,
+// and vector registers only find the greatest of eight indices.
+func neonGather(a *arm64File, name, to, from, load string) {
+	params := []param{{"dst", "*" + to}, {"dict", "*" + from}, {"idx", "*uint32"}, {"n", "int"}, {"size", "int"}}
+	a.function(name, name+" sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, "+
+		"or when one of the next 8 is not below size. It returns the number of elements that it set.", params, "done")
+	for i, p := range params {
+		a.load(p, fmt.Sprintf("R%d", i))
+	}
+	store := map[int]string{4: "STPW", 8: "STP"}[sizeOf(to)]
+	scale := map[int]int{4: 2, 8: 3}[sizeOf(from)]
+	a.line("MOVD R3, R5")
+	a.label("loop")
+	a.line("CMP $8, R3")
+	a.line("BLT end")
+	low, up := a.vec(), a.vec()
+	a.line("FLDPQ (R2), (F%d, F%d)", low, up)
+	a.i("umax", s4, low, low, up)
+	a.i("umaxv", s4, low, low)
+	a.line("FMOVS F%d, R6", low)
+	a.line("CMP R4, R6")
+	a.line("BHS end")
+	for i := 0; i < 8; i += 2 {
+		a.line("LDPW %d(R2), (R%d, R%d)", 4*i, 8+i, 9+i)
+	}
+	for i := range 8 {
+		a.line("%s (R1)(R%d<<%d), R%d", load, 8+i, scale, 8+i)
+	}
+	size := sizeOf(to)
+	for i := 0; i < 8; i += 2 {
+		a.line("%s (R%d, R%d), %d(R0)", store, 8+i, 9+i, size*i)
+	}
+	a.line("ADD $32, R2")
+	a.line("ADD $%d, R0", 8*size)
+	a.line("SUB $8, R3")
+	a.line("B loop")
+	a.label("end")
+	a.line("SUB R3, R5")
+	a.result("done", "R5")
 	a.line("RET")
 }
 

@@ -13,7 +13,7 @@
 //	Spread                values to where nulls leave them
 //
 // Each has a path of plain Go, the oracle of the others, and paths of assembly for AVX-512 and, where it pays, AVX2.
-// Unpack32, Unpack64, Join4 and Join8 have one for NEON, too.
+// All but Sum and Spread have one for NEON, too.
 //
 // # Concurrency
 //

@@ -9,12 +9,16 @@ var (
 		simd.NEON: unpack32NEON}
 	unpack64 = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{simd.Generic: unpack64Generic,
 		simd.NEON: unpack64NEON}
-	gather64       = simd.Plain(gatherGeneric[uint64])
-	gather32       = simd.Plain(gatherGeneric[uint32])
-	gatherSigned   = simd.Plain(widenGeneric[int32])
-	gatherUnsigned = simd.Plain(widenGeneric[uint32])
-	sum            = simd.Plain(sumGeneric)
-	join4          = simd.Paths[func(dst []uint32, src []byte, stride int)]{simd.Generic: join4Generic,
+	gather64 = simd.Paths[func(dst, dict []uint64, idx []uint32) int]{simd.Generic: gatherGeneric[uint64],
+		simd.NEON: gather64OfNEON}
+	gather32 = simd.Paths[func(dst, dict []uint32, idx []uint32) int]{simd.Generic: gatherGeneric[uint32],
+		simd.NEON: gather32OfNEON}
+	gatherSigned = simd.Paths[func(dst []int64, dict []int32, idx []uint32) int]{simd.Generic: widenGeneric[int32],
+		simd.NEON: gatherSignedOfNEON}
+	gatherUnsigned = simd.Paths[func(dst []int64, dict []uint32, idx []uint32) int]{simd.Generic: widenGeneric[uint32],
+		simd.NEON: gatherUnsignedOfNEON}
+	sum   = simd.Plain(sumGeneric)
+	join4 = simd.Paths[func(dst []uint32, src []byte, stride int)]{simd.Generic: join4Generic,
 		simd.NEON: join4OfNEON}
 	join8 = simd.Paths[func(dst []uint64, src []byte, stride int)]{simd.Generic: join8Generic,
 		simd.NEON: join8OfNEON}
@@ -59,4 +63,20 @@ func join8OfNEON(dst []uint64, src []byte, stride int) {
 		join8NEON(&dst[0], &src[0], whole, stride)
 	}
 	join8Generic(dst[whole:], src[whole:], stride)
+}
+
+func gather64OfNEON(dst, dict []uint64, idx []uint32) int {
+	return lookUp(gather64NEON, gatherGeneric[uint64], dst, dict, idx)
+}
+
+func gather32OfNEON(dst, dict []uint32, idx []uint32) int {
+	return lookUp(gather32NEON, gatherGeneric[uint32], dst, dict, idx)
+}
+
+func gatherSignedOfNEON(dst []int64, dict []int32, idx []uint32) int {
+	return lookUp(gatherSignedNEON, widenGeneric[int32], dst, dict, idx)
+}
+
+func gatherUnsignedOfNEON(dst []int64, dict []uint32, idx []uint32) int {
+	return lookUp(gatherUnsignedNEON, widenGeneric[uint32], dst, dict, idx)
 }

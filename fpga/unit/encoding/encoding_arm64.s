@@ -368,6 +368,182 @@ end:
 	MOVD R6, done+48(FP)
 	RET
 
+// func gather64NEON(dst, dict *uint64, idx *uint32, n, size int) (done int)
+TEXT ·gather64NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD dict+8(FP), R1
+	MOVD idx+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD size+32(FP), R4
+	MOVD R3, R5
+
+loop:
+	CMP $8, R3
+	BLT end
+	FLDPQ (R2), (F0, F1)
+	VUMAX V1.S4, V0.S4, V0.S4
+	WORD $0x6eb0a800 // umaxv s0, v0.4s
+	FMOVS F0, R6
+	CMP R4, R6
+	BHS end
+	LDPW 0(R2), (R8, R9)
+	LDPW 8(R2), (R10, R11)
+	LDPW 16(R2), (R12, R13)
+	LDPW 24(R2), (R14, R15)
+	MOVD (R1)(R8<<3), R8
+	MOVD (R1)(R9<<3), R9
+	MOVD (R1)(R10<<3), R10
+	MOVD (R1)(R11<<3), R11
+	MOVD (R1)(R12<<3), R12
+	MOVD (R1)(R13<<3), R13
+	MOVD (R1)(R14<<3), R14
+	MOVD (R1)(R15<<3), R15
+	STP (R8, R9), 0(R0)
+	STP (R10, R11), 16(R0)
+	STP (R12, R13), 32(R0)
+	STP (R14, R15), 48(R0)
+	ADD $32, R2
+	ADD $64, R0
+	SUB $8, R3
+	B loop
+
+end:
+	SUB R3, R5
+	MOVD R5, done+40(FP)
+	RET
+
+// func gather32NEON(dst, dict, idx *uint32, n, size int) (done int)
+TEXT ·gather32NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD dict+8(FP), R1
+	MOVD idx+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD size+32(FP), R4
+	MOVD R3, R5
+
+loop:
+	CMP $8, R3
+	BLT end
+	FLDPQ (R2), (F0, F1)
+	VUMAX V1.S4, V0.S4, V0.S4
+	WORD $0x6eb0a800 // umaxv s0, v0.4s
+	FMOVS F0, R6
+	CMP R4, R6
+	BHS end
+	LDPW 0(R2), (R8, R9)
+	LDPW 8(R2), (R10, R11)
+	LDPW 16(R2), (R12, R13)
+	LDPW 24(R2), (R14, R15)
+	MOVWU (R1)(R8<<2), R8
+	MOVWU (R1)(R9<<2), R9
+	MOVWU (R1)(R10<<2), R10
+	MOVWU (R1)(R11<<2), R11
+	MOVWU (R1)(R12<<2), R12
+	MOVWU (R1)(R13<<2), R13
+	MOVWU (R1)(R14<<2), R14
+	MOVWU (R1)(R15<<2), R15
+	STPW (R8, R9), 0(R0)
+	STPW (R10, R11), 8(R0)
+	STPW (R12, R13), 16(R0)
+	STPW (R14, R15), 24(R0)
+	ADD $32, R2
+	ADD $32, R0
+	SUB $8, R3
+	B loop
+
+end:
+	SUB R3, R5
+	MOVD R5, done+40(FP)
+	RET
+
+// func gatherSignedNEON(dst *int64, dict *int32, idx *uint32, n, size int) (done int)
+TEXT ·gatherSignedNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD dict+8(FP), R1
+	MOVD idx+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD size+32(FP), R4
+	MOVD R3, R5
+
+loop:
+	CMP $8, R3
+	BLT end
+	FLDPQ (R2), (F0, F1)
+	VUMAX V1.S4, V0.S4, V0.S4
+	WORD $0x6eb0a800 // umaxv s0, v0.4s
+	FMOVS F0, R6
+	CMP R4, R6
+	BHS end
+	LDPW 0(R2), (R8, R9)
+	LDPW 8(R2), (R10, R11)
+	LDPW 16(R2), (R12, R13)
+	LDPW 24(R2), (R14, R15)
+	MOVW (R1)(R8<<2), R8
+	MOVW (R1)(R9<<2), R9
+	MOVW (R1)(R10<<2), R10
+	MOVW (R1)(R11<<2), R11
+	MOVW (R1)(R12<<2), R12
+	MOVW (R1)(R13<<2), R13
+	MOVW (R1)(R14<<2), R14
+	MOVW (R1)(R15<<2), R15
+	STP (R8, R9), 0(R0)
+	STP (R10, R11), 16(R0)
+	STP (R12, R13), 32(R0)
+	STP (R14, R15), 48(R0)
+	ADD $32, R2
+	ADD $64, R0
+	SUB $8, R3
+	B loop
+
+end:
+	SUB R3, R5
+	MOVD R5, done+40(FP)
+	RET
+
+// func gatherUnsignedNEON(dst *int64, dict, idx *uint32, n, size int) (done int)
+TEXT ·gatherUnsignedNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD dict+8(FP), R1
+	MOVD idx+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD size+32(FP), R4
+	MOVD R3, R5
+
+loop:
+	CMP $8, R3
+	BLT end
+	FLDPQ (R2), (F0, F1)
+	VUMAX V1.S4, V0.S4, V0.S4
+	WORD $0x6eb0a800 // umaxv s0, v0.4s
+	FMOVS F0, R6
+	CMP R4, R6
+	BHS end
+	LDPW 0(R2), (R8, R9)
+	LDPW 8(R2), (R10, R11)
+	LDPW 16(R2), (R12, R13)
+	LDPW 24(R2), (R14, R15)
+	MOVWU (R1)(R8<<2), R8
+	MOVWU (R1)(R9<<2), R9
+	MOVWU (R1)(R10<<2), R10
+	MOVWU (R1)(R11<<2), R11
+	MOVWU (R1)(R12<<2), R12
+	MOVWU (R1)(R13<<2), R13
+	MOVWU (R1)(R14<<2), R14
+	MOVWU (R1)(R15<<2), R15
+	STP (R8, R9), 0(R0)
+	STP (R10, R11), 16(R0)
+	STP (R12, R13), 32(R0)
+	STP (R14, R15), 48(R0)
+	ADD $32, R2
+	ADD $64, R0
+	SUB $8, R3
+	B loop
+
+end:
+	SUB R3, R5
+	MOVD R5, done+40(FP)
+	RET
+
 // func join4NEON(dst *uint32, src *byte, n, stride int)
 TEXT ·join4NEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0

@@ -22,6 +22,30 @@ func unpackWideNEON(dst *uint32, src *byte, n, bit, width, have int) (done int)
 //go:noescape
 func unpackWidestNEON(dst *int64, src *byte, n, bit, width, have int) (done int)
 
+// gather64NEON sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one
+// of the next 8 is not below size. It returns the number of elements that it set.
+//
+//go:noescape
+func gather64NEON(dst, dict *uint64, idx *uint32, n, size int) (done int)
+
+// gather32NEON sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when one
+// of the next 8 is not below size. It returns the number of elements that it set.
+//
+//go:noescape
+func gather32NEON(dst, dict, idx *uint32, n, size int) (done int)
+
+// gatherSignedNEON sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or when
+// one of the next 8 is not below size. It returns the number of elements that it set.
+//
+//go:noescape
+func gatherSignedNEON(dst *int64, dict *int32, idx *uint32, n, size int) (done int)
+
+// gatherUnsignedNEON sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, or
+// when one of the next 8 is not below size. It returns the number of elements that it set.
+//
+//go:noescape
+func gatherUnsignedNEON(dst *int64, dict, idx *uint32, n, size int) (done int)
+
 // join4NEON puts together n values of 4 bytes, which lie stride bytes apart. n is a multiple of 16 above 0.
 //
 //go:noescape

@@ -15,10 +15,11 @@ import (
 func TestPaths(t *testing.T) {
 	proving.Picks(t, &unpack32, "unpack32Generic", "unpack32AVX2", "unpack32AVX512", "unpack32NEON")
 	proving.Picks(t, &unpack64, "unpack64Generic", "unpack64AVX2", "unpack64AVX2", "unpack64NEON")
-	proving.Picks(t, &gather64, "gatherGeneric", "gather64AVX2", "gather64AVX512")
-	proving.Picks(t, &gather32, "gatherGeneric", "gather32AVX2", "gather32AVX512")
-	proving.Picks(t, &gatherSigned, "widenGeneric", "gatherSignedAVX2", "gatherSignedAVX512")
-	proving.Picks(t, &gatherUnsigned, "widenGeneric", "gatherUnsignedAVX2", "gatherUnsignedAVX512")
+	proving.Picks(t, &gather64, "gatherGeneric", "gather64AVX2", "gather64AVX512", "gather64OfNEON")
+	proving.Picks(t, &gather32, "gatherGeneric", "gather32AVX2", "gather32AVX512", "gather32OfNEON")
+	proving.Picks(t, &gatherSigned, "widenGeneric", "gatherSignedAVX2", "gatherSignedAVX512", "gatherSignedOfNEON")
+	proving.Picks(t, &gatherUnsigned, "widenGeneric", "gatherUnsignedAVX2", "gatherUnsignedAVX512",
+		"gatherUnsignedOfNEON")
 	proving.Picks(t, &sum, "sumGeneric", "sumAVX2", "sumAVX512")
 	proving.Picks(t, &join4, "join4Generic", "join4AVX2", "join4AVX512", "join4OfNEON")
 	proving.Picks(t, &join8, "join8Generic", "join8AVX2", "join8AVX512", "join8OfNEON")
