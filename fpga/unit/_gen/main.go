@@ -35,14 +35,15 @@ var units = map[string]func(){
 }
 
 var neonUnits = map[string]func(a *arm64File){
-	"bucketize":  neonBucketize,
-	"checksum":   neonChecksum,
-	"clamp":      neonClamp,
-	"encoding":   neonEncodings,
-	"fillnull":   neonFillNull,
-	"logn":       neonLogN,
-	"rowmajor":   neonRowMajor,
-	"sigridhash": neonSigridHash,
+	"bucketize":       neonBucketize,
+	"checksum":        neonChecksum,
+	"clamp":           neonClamp,
+	"encoding":        neonEncodings,
+	"fillnull":        neonFillNull,
+	"logn":            neonLogN,
+	"positivemodulus": neonPositiveModulus,
+	"rowmajor":        neonRowMajor,
+	"sigridhash":      neonSigridHash,
 }
 
 func main() {

@@ -106,8 +106,9 @@ func neonUnpack(a *arm64File, name, to string, most, lane int) {
 // and vector registers only find the greatest of eight indices.
 func neonGather(a *arm64File, name, to, from, load string) {
 	params := []param{{"dst", "*" + to}, {"dict", "*" + from}, {"idx", "*uint32"}, {"n", "int"}, {"size", "int"}}
-	a.function(name, name+" sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are left, "+
-		"or when one of the next 8 is not below size. It returns the number of elements that it set.", params, "done")
+	a.function(name, name+" sets dst[i] to dict[idx[i]] for n indices, 8 at a time. It ends when fewer than 8 are "+
+		"left, or when one of the next 8 is not below size. It returns the number of elements that it set.", params,
+		"done")
 	for i, p := range params {
 		a.load(p, fmt.Sprintf("R%d", i))
 	}

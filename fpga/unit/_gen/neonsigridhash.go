@@ -15,12 +15,10 @@ func neonSigridHash(a *arm64File) {
 
 // neonHash holds the constants of a kernel.
 type neonHash struct {
-	a                *arm64File
-	saltLow, saltUp  vreg // halves of the salt, in 32-bit lanes
-	mulLow, mulUp    vreg // halves of hash_128_to_64's multiplier, likewise
-	d, inverse       vreg // the divisor in 32-bit lanes, its reciprocal in float64
-	magic, inverse32 vreg // for wide divisors, and for small ones
-	small            bool
+	a               *arm64File
+	saltLow, saltUp vreg // halves of the salt, in 32-bit lanes
+	mulLow, mulUp   vreg // halves of hash_128_to_64's multiplier, likewise
+	modulus         neonModulus
 }
 
 // half holds the halves of four 64-bit numbers: the lower ones in one register, the upper ones in another.
@@ -42,21 +40,11 @@ func neonHashKernel(a *arm64File, name string, small, to32 bool) {
 	for i, p := range params[:7] {
 		a.load(p, fmt.Sprintf("R%d", i))
 	}
-	h := neonHash{a: a, small: small, saltLow: a.vec(), saltUp: a.vec(), d: a.vec(), inverse: a.vec()}
-	a.load(params[7], fmt.Sprintf("F%d", h.inverse))
+	h := neonHash{a: a, saltLow: a.vec(), saltUp: a.vec(), modulus: newNEONModulus(a, small, "R4", params[7])}
 	a.line("VDUP R3, V%d.S4", h.saltLow)
 	a.line("LSR $32, R3, R7")
 	a.line("VDUP R7, V%d.S4", h.saltUp)
 	a.line("MOVD $0x9ddfea08eb382d69, R7")
-	a.line("VDUP R4, V%d.S4", h.d)
-	if small {
-		h.inverse32 = a.vec()
-		a.line("FCVTDS F%d, F%d", h.inverse, h.inverse32)
-		a.line("VDUP V%d.S[0], V%d.S4", h.inverse32, h.inverse32)
-	} else {
-		h.magic = a.everyLane(d2, 0x4338_0000_0000_0000) // 1.5 2^52
-	}
-	a.line("VDUP V%d.D[0], V%d.D2", h.inverse, h.inverse)
 	h.mulLow, h.mulUp = a.everyLane(s4, 0xeb382d69), a.everyLane(s4, 0x9ddfea08)
 
 	a.label("loop")
@@ -71,10 +59,7 @@ func neonHashKernel(a *arm64File, name string, small, to32 bool) {
 			return
 		}
 		for i, r := range rs {
-			up := a.vec()
-			a.i("ushll", s4, up, r, 0)
-			a.i("ushll", s2, r, r, 0)
-			a.line("FSTPQ (F%d, F%d), %d(R0)", r, up, 32*i)
+			a.storeWidened(r, 32*i)
 		}
 	}, func() { neonHashScalar(a, 8, to32) })
 	a.line("ADD $96, R1")
@@ -229,43 +214,19 @@ func (h *neonHash) times(hs []half) {
 	}
 }
 
-// mod does the last product and returns its remainders, four in a register. Package floormod has the steps and their
-// bounds. The remainders of a max up to 2^31 fit 32 bits, so that q d is computed modulo 2^32.
+// mod does the last product and returns its remainders, four in a register.
 func (h *neonHash) mod(hs []half) []vreg {
 	a := h.a
 	var rs []vreg
 	cs := h.crossed(hs)
 	for i, x := range hs {
-		p, q := a.vecs(2), a.vecs(2)
+		p := a.vecs(2)
 		for k, l := range []arrangement{s2, s4} {
 			a.i("shll", l, p[k], cs[i])
 			a.i("umlal", l, p[k], x.low, h.mulLow)
 		}
-		r := x.low
-		a.i("uzp1", s4, r, p[0], p[1])
-		a.each("scvtf", d2, p, func(k int) []any { return []any{p[k]} })
-		if h.small {
-			a.each("fmul", d2, p, func(k int) []any { return []any{p[k], h.inverse} })
-			a.each("fcvtns", d2, q, func(k int) []any { return []any{p[k]} })
-		} else {
-			a.each("orr", b16, q, func(k int) []any { return []any{h.magic, h.magic} })
-			a.each("fmla", d2, q, func(k int) []any { return []any{p[k], h.inverse} })
-		}
-		t := q[0]
-		a.i("uzp1", s4, t, q[0], q[1])
-		a.i("mls", s4, r, t, h.d)
-		if h.small {
-			a.i("scvtf", s4, t, r)
-			a.i("fmul", s4, t, t, h.inverse32)
-			a.i("fcvtns", s4, t, t)
-			a.i("mls", s4, r, t, h.d)
-		}
-		a.i("add", s4, t, r, h.d)
-		a.i("umin", s4, r, r, t) // r + d is the lesser one, as numbers without a sign, where r is negative
-		a.free(p...)
-		a.free(q...)
-		a.free(x.up, cs[i])
-		rs = append(rs, r)
+		a.free(x.low, x.up, cs[i])
+		rs = append(rs, h.modulus.remainders(p))
 	}
 	return rs
 }

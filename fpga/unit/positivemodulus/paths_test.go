@@ -12,7 +12,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	proving.Picks(t, &mod, "modGeneric", "modAVX2", "modAVX512")
+	proving.Picks(t, &mod, "modGeneric", "modAVX2", "modAVX512", "modNEON")
 }
 
 // Every small divisor that is a prime or near a power of two, both sides of where divisors become wide, every width.

@@ -13,15 +13,15 @@ TEXT ·hashWideNEON(SB), NOSPLIT, $0-64
 	MOVD d+32(FP), R4
 	MOVD reciprocal+40(FP), R5
 	MOVD shift+48(FP), R6
+	VDUP R4, V2.S4
 	FMOVD inverse+56(FP), F3
+	VDUP V3.D[0], V3.D2
+	MOVD $0x4338000000000000, R15
+	VDUP R15, V4.D2
 	VDUP R3, V0.S4
 	LSR $32, R3, R7
 	VDUP R7, V1.S4
 	MOVD $0x9ddfea08eb382d69, R7
-	VDUP R4, V2.S4
-	MOVD $0x4338000000000000, R15
-	VDUP R15, V4.D2
-	VDUP V3.D[0], V3.D2
 	MOVD $0xeb382d69, R15
 	VDUP R15, V5.S4
 	MOVD $0x9ddfea08, R15
@@ -245,58 +245,58 @@ loop:
 	WORD $0x6ea1396e // shll2 v14.2d, v11.4s, #32
 	LSR R6, R19, R19
 	WORD $0x6ea580ee // umlal2 v14.2d, v7.4s, v5.4s
-	VUZP1 V14.S4, V13.S4, V7.S4
+	VUZP1 V14.S4, V13.S4, V11.S4
 	LSR R6, R20, R20
 	WORD $0x4e61d9ad // scvtf v13.2d, v13.2d
 	LSR R6, R21, R21
 	WORD $0x4e61d9ce // scvtf v14.2d, v14.2d
-	VORR V4.B16, V4.B16, V15.B16
+	VORR V4.B16, V4.B16, V7.B16
 	LSR R6, R22, R22
-	VORR V4.B16, V4.B16, V16.B16
+	VORR V4.B16, V4.B16, V8.B16
 	MSUB R19, R10, R4, R10
-	VFMLA V3.D2, V13.D2, V15.D2
-	VFMLA V3.D2, V14.D2, V16.D2
+	VFMLA V3.D2, V13.D2, V7.D2
+	VFMLA V3.D2, V14.D2, V8.D2
 	MSUB R20, R11, R4, R11
-	VUZP1 V16.S4, V15.S4, V15.S4
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
+	VUZP1 V8.S4, V7.S4, V7.S4
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
 	MSUB R21, R12, R4, R12
-	VADD V2.S4, V7.S4, V15.S4
+	VADD V2.S4, V11.S4, V7.S4
 	MSUB R22, R13, R4, R13
-	VUMIN V15.S4, V7.S4, V7.S4
-	WORD $0x2ea13988 // shll v8.2d, v12.2s, #32
+	VUMIN V7.S4, V11.S4, V11.S4
+	WORD $0x2ea13987 // shll v7.2d, v12.2s, #32
 	EOR R23, R10, R10
-	WORD $0x2ea58128 // umlal v8.2d, v9.2s, v5.2s
+	WORD $0x2ea58127 // umlal v7.2d, v9.2s, v5.2s
 	AND R23, R4, R19
-	WORD $0x6ea1398b // shll2 v11.2d, v12.4s, #32
-	WORD $0x6ea5812b // umlal2 v11.2d, v9.4s, v5.4s
+	WORD $0x6ea13988 // shll2 v8.2d, v12.4s, #32
+	WORD $0x6ea58128 // umlal2 v8.2d, v9.4s, v5.4s
 	EOR R24, R11, R11
-	VUZP1 V11.S4, V8.S4, V9.S4
-	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
+	VUZP1 V8.S4, V7.S4, V12.S4
+	WORD $0x4e61d8e7 // scvtf v7.2d, v7.2d
 	AND R24, R4, R20
-	WORD $0x4e61d96b // scvtf v11.2d, v11.2d
+	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
 	EOR R25, R12, R12
-	VORR V4.B16, V4.B16, V13.B16
-	VORR V4.B16, V4.B16, V14.B16
+	VORR V4.B16, V4.B16, V9.B16
+	VORR V4.B16, V4.B16, V10.B16
 	AND R25, R4, R21
-	VFMLA V3.D2, V8.D2, V13.D2
+	VFMLA V3.D2, V7.D2, V9.D2
 	EOR R26, R13, R13
-	VFMLA V3.D2, V11.D2, V14.D2
-	VUZP1 V14.S4, V13.S4, V13.S4
+	VFMLA V3.D2, V8.D2, V10.D2
+	VUZP1 V10.S4, V9.S4, V9.S4
 	AND R26, R4, R22
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
-	VADD V2.S4, V9.S4, V13.S4
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
+	VADD V2.S4, V12.S4, V9.S4
 	ADD R19, R10, R10
-	VUMIN V13.S4, V9.S4, V9.S4
+	VUMIN V9.S4, V12.S4, V12.S4
 	ADD R20, R11, R11
-	VUSHLL2 $0, V7.S4, V8.D2
-	VUSHLL $0, V7.S2, V7.D2
+	VUSHLL2 $0, V11.S4, V7.D2
+	VUSHLL $0, V11.S2, V11.D2
 	ADD R21, R12, R12
-	FSTPQ (F7, F8), 0(R0)
+	FSTPQ (F11, F7), 0(R0)
 	ADD R22, R13, R13
-	VUSHLL2 $0, V9.S4, V10.D2
-	VUSHLL $0, V9.S2, V9.D2
+	VUSHLL2 $0, V12.S4, V7.D2
+	VUSHLL $0, V12.S2, V12.D2
 	STP (R10, R11), 64(R0)
-	FSTPQ (F9, F10), 32(R0)
+	FSTPQ (F12, F7), 32(R0)
 	STP (R12, R13), 80(R0)
 	ADD $96, R1
 	ADD $96, R0
@@ -313,15 +313,15 @@ TEXT ·hashSmallNEON(SB), NOSPLIT, $0-64
 	MOVD d+32(FP), R4
 	MOVD reciprocal+40(FP), R5
 	MOVD shift+48(FP), R6
+	VDUP R4, V2.S4
 	FMOVD inverse+56(FP), F3
+	VDUP V3.D[0], V3.D2
+	FCVTDS F3, F4
+	VDUP V4.S[0], V4.S4
 	VDUP R3, V0.S4
 	LSR $32, R3, R7
 	VDUP R7, V1.S4
 	MOVD $0x9ddfea08eb382d69, R7
-	VDUP R4, V2.S4
-	FCVTDS F3, F4
-	VDUP V4.S[0], V4.S4
-	VDUP V3.D[0], V3.D2
 	MOVD $0xeb382d69, R15
 	VDUP R15, V5.S4
 	MOVD $0x9ddfea08, R15
@@ -542,7 +542,7 @@ loop:
 	UMULH R5, R10, R19
 	WORD $0x6ea580ee // umlal2 v14.2d, v7.4s, v5.4s
 	UMULH R5, R11, R20
-	VUZP1 V14.S4, V13.S4, V7.S4
+	VUZP1 V14.S4, V13.S4, V11.S4
 	WORD $0x4e61d9ad // scvtf v13.2d, v13.2d
 	UMULH R5, R12, R21
 	WORD $0x4e61d9ce // scvtf v14.2d, v14.2d
@@ -550,61 +550,61 @@ loop:
 	UMULH R5, R13, R22
 	WORD $0x6e63ddce // fmul v14.2d, v14.2d, v3.2d
 	LSR R6, R19, R19
-	WORD $0x4e61a9af // fcvtns v15.2d, v13.2d
-	WORD $0x4e61a9d0 // fcvtns v16.2d, v14.2d
+	WORD $0x4e61a9a7 // fcvtns v7.2d, v13.2d
+	WORD $0x4e61a9c8 // fcvtns v8.2d, v14.2d
 	LSR R6, R20, R20
-	VUZP1 V16.S4, V15.S4, V15.S4
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
+	VUZP1 V8.S4, V7.S4, V7.S4
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
 	LSR R6, R21, R21
-	WORD $0x4e21d8ef // scvtf v15.4s, v7.4s
+	WORD $0x4e21d967 // scvtf v7.4s, v11.4s
 	LSR R6, R22, R22
-	WORD $0x6e24ddef // fmul v15.4s, v15.4s, v4.4s
-	WORD $0x4e21a9ef // fcvtns v15.4s, v15.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
 	MSUB R19, R10, R4, R10
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
-	VADD V2.S4, V7.S4, V15.S4
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
+	VADD V2.S4, V11.S4, V7.S4
 	MSUB R20, R11, R4, R11
-	VUMIN V15.S4, V7.S4, V7.S4
+	VUMIN V7.S4, V11.S4, V11.S4
 	MSUB R21, R12, R4, R12
-	WORD $0x2ea13988 // shll v8.2d, v12.2s, #32
-	WORD $0x2ea58128 // umlal v8.2d, v9.2s, v5.2s
+	WORD $0x2ea13987 // shll v7.2d, v12.2s, #32
+	WORD $0x2ea58127 // umlal v7.2d, v9.2s, v5.2s
 	MSUB R22, R13, R4, R13
-	WORD $0x6ea1398b // shll2 v11.2d, v12.4s, #32
-	WORD $0x6ea5812b // umlal2 v11.2d, v9.4s, v5.4s
+	WORD $0x6ea13988 // shll2 v8.2d, v12.4s, #32
+	WORD $0x6ea58128 // umlal2 v8.2d, v9.4s, v5.4s
 	EOR R23, R10, R10
-	VUZP1 V11.S4, V8.S4, V9.S4
+	VUZP1 V8.S4, V7.S4, V12.S4
 	AND R23, R4, R19
+	WORD $0x4e61d8e7 // scvtf v7.2d, v7.2d
 	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
-	WORD $0x4e61d96b // scvtf v11.2d, v11.2d
 	EOR R24, R11, R11
+	WORD $0x6e63dce7 // fmul v7.2d, v7.2d, v3.2d
 	WORD $0x6e63dd08 // fmul v8.2d, v8.2d, v3.2d
-	WORD $0x6e63dd6b // fmul v11.2d, v11.2d, v3.2d
 	AND R24, R4, R20
-	WORD $0x4e61a90d // fcvtns v13.2d, v8.2d
+	WORD $0x4e61a8e9 // fcvtns v9.2d, v7.2d
 	EOR R25, R12, R12
-	WORD $0x4e61a96e // fcvtns v14.2d, v11.2d
-	VUZP1 V14.S4, V13.S4, V13.S4
+	WORD $0x4e61a90a // fcvtns v10.2d, v8.2d
+	VUZP1 V10.S4, V9.S4, V9.S4
 	AND R25, R4, R21
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
-	WORD $0x4e21d92d // scvtf v13.4s, v9.4s
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
+	WORD $0x4e21d989 // scvtf v9.4s, v12.4s
 	EOR R26, R13, R13
-	WORD $0x6e24ddad // fmul v13.4s, v13.4s, v4.4s
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
 	AND R26, R4, R22
-	WORD $0x4e21a9ad // fcvtns v13.4s, v13.4s
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
 	ADD R19, R10, R10
-	VADD V2.S4, V9.S4, V13.S4
-	VUMIN V13.S4, V9.S4, V9.S4
+	VADD V2.S4, V12.S4, V9.S4
+	VUMIN V9.S4, V12.S4, V12.S4
 	ADD R20, R11, R11
-	VUSHLL2 $0, V7.S4, V8.D2
+	VUSHLL2 $0, V11.S4, V7.D2
 	ADD R21, R12, R12
-	VUSHLL $0, V7.S2, V7.D2
-	FSTPQ (F7, F8), 0(R0)
+	VUSHLL $0, V11.S2, V11.D2
+	FSTPQ (F11, F7), 0(R0)
 	ADD R22, R13, R13
-	VUSHLL2 $0, V9.S4, V10.D2
-	VUSHLL $0, V9.S2, V9.D2
+	VUSHLL2 $0, V12.S4, V7.D2
+	VUSHLL $0, V12.S2, V12.D2
 	STP (R10, R11), 64(R0)
-	FSTPQ (F9, F10), 32(R0)
+	FSTPQ (F12, F7), 32(R0)
 	STP (R12, R13), 80(R0)
 	ADD $96, R1
 	ADD $96, R0
@@ -621,15 +621,15 @@ TEXT ·hashWideTo32NEON(SB), NOSPLIT, $0-64
 	MOVD d+32(FP), R4
 	MOVD reciprocal+40(FP), R5
 	MOVD shift+48(FP), R6
+	VDUP R4, V2.S4
 	FMOVD inverse+56(FP), F3
+	VDUP V3.D[0], V3.D2
+	MOVD $0x4338000000000000, R15
+	VDUP R15, V4.D2
 	VDUP R3, V0.S4
 	LSR $32, R3, R7
 	VDUP R7, V1.S4
 	MOVD $0x9ddfea08eb382d69, R7
-	VDUP R4, V2.S4
-	MOVD $0x4338000000000000, R15
-	VDUP R15, V4.D2
-	VDUP V3.D[0], V3.D2
 	MOVD $0xeb382d69, R15
 	VDUP R15, V5.S4
 	MOVD $0x9ddfea08, R15
@@ -856,50 +856,50 @@ loop:
 	WORD $0x6ea1396e // shll2 v14.2d, v11.4s, #32
 	WORD $0x6ea580ee // umlal2 v14.2d, v7.4s, v5.4s
 	LSR R6, R22, R22
-	VUZP1 V14.S4, V13.S4, V7.S4
+	VUZP1 V14.S4, V13.S4, V11.S4
 	MSUB R19, R10, R4, R10
 	WORD $0x4e61d9ad // scvtf v13.2d, v13.2d
 	WORD $0x4e61d9ce // scvtf v14.2d, v14.2d
 	MSUB R20, R11, R4, R11
-	VORR V4.B16, V4.B16, V15.B16
+	VORR V4.B16, V4.B16, V7.B16
 	MSUB R21, R12, R4, R12
-	VORR V4.B16, V4.B16, V16.B16
-	VFMLA V3.D2, V13.D2, V15.D2
+	VORR V4.B16, V4.B16, V8.B16
+	VFMLA V3.D2, V13.D2, V7.D2
 	MSUB R22, R13, R4, R13
-	VFMLA V3.D2, V14.D2, V16.D2
+	VFMLA V3.D2, V14.D2, V8.D2
 	EOR R23, R10, R10
-	VUZP1 V16.S4, V15.S4, V15.S4
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
+	VUZP1 V8.S4, V7.S4, V7.S4
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
 	AND R23, R4, R19
-	VADD V2.S4, V7.S4, V15.S4
+	VADD V2.S4, V11.S4, V7.S4
 	EOR R24, R11, R11
-	VUMIN V15.S4, V7.S4, V7.S4
-	WORD $0x2ea13988 // shll v8.2d, v12.2s, #32
+	VUMIN V7.S4, V11.S4, V11.S4
+	WORD $0x2ea13987 // shll v7.2d, v12.2s, #32
 	AND R24, R4, R20
-	WORD $0x2ea58128 // umlal v8.2d, v9.2s, v5.2s
-	WORD $0x6ea1398b // shll2 v11.2d, v12.4s, #32
+	WORD $0x2ea58127 // umlal v7.2d, v9.2s, v5.2s
+	WORD $0x6ea13988 // shll2 v8.2d, v12.4s, #32
 	EOR R25, R12, R12
-	WORD $0x6ea5812b // umlal2 v11.2d, v9.4s, v5.4s
+	WORD $0x6ea58128 // umlal2 v8.2d, v9.4s, v5.4s
 	AND R25, R4, R21
-	VUZP1 V11.S4, V8.S4, V9.S4
-	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
+	VUZP1 V8.S4, V7.S4, V12.S4
+	WORD $0x4e61d8e7 // scvtf v7.2d, v7.2d
 	EOR R26, R13, R13
-	WORD $0x4e61d96b // scvtf v11.2d, v11.2d
+	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
 	AND R26, R4, R22
-	VORR V4.B16, V4.B16, V13.B16
-	VORR V4.B16, V4.B16, V14.B16
+	VORR V4.B16, V4.B16, V9.B16
+	VORR V4.B16, V4.B16, V10.B16
 	ADD R19, R10, R10
-	VFMLA V3.D2, V8.D2, V13.D2
+	VFMLA V3.D2, V7.D2, V9.D2
 	ADD R20, R11, R11
-	VFMLA V3.D2, V11.D2, V14.D2
-	VUZP1 V14.S4, V13.S4, V13.S4
+	VFMLA V3.D2, V8.D2, V10.D2
+	VUZP1 V10.S4, V9.S4, V9.S4
 	ADD R21, R12, R12
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
 	ADD R22, R13, R13
-	VADD V2.S4, V9.S4, V13.S4
-	VUMIN V13.S4, V9.S4, V9.S4
+	VADD V2.S4, V12.S4, V9.S4
+	VUMIN V9.S4, V12.S4, V12.S4
 	STPW (R10, R11), 32(R0)
-	FSTPQ (F7, F9), (R0)
+	FSTPQ (F11, F12), (R0)
 	STPW (R12, R13), 40(R0)
 	ADD $96, R1
 	ADD $48, R0
@@ -916,15 +916,15 @@ TEXT ·hashSmallTo32NEON(SB), NOSPLIT, $0-64
 	MOVD d+32(FP), R4
 	MOVD reciprocal+40(FP), R5
 	MOVD shift+48(FP), R6
+	VDUP R4, V2.S4
 	FMOVD inverse+56(FP), F3
+	VDUP V3.D[0], V3.D2
+	FCVTDS F3, F4
+	VDUP V4.S[0], V4.S4
 	VDUP R3, V0.S4
 	LSR $32, R3, R7
 	VDUP R7, V1.S4
 	MOVD $0x9ddfea08eb382d69, R7
-	VDUP R4, V2.S4
-	FCVTDS F3, F4
-	VDUP V4.S[0], V4.S4
-	VDUP V3.D[0], V3.D2
 	MOVD $0xeb382d69, R15
 	VDUP R15, V5.S4
 	MOVD $0x9ddfea08, R15
@@ -1147,7 +1147,7 @@ loop:
 	WORD $0x6ea1396e // shll2 v14.2d, v11.4s, #32
 	WORD $0x6ea580ee // umlal2 v14.2d, v7.4s, v5.4s
 	UMULH R5, R13, R22
-	VUZP1 V14.S4, V13.S4, V7.S4
+	VUZP1 V14.S4, V13.S4, V11.S4
 	LSR R6, R19, R19
 	WORD $0x4e61d9ad // scvtf v13.2d, v13.2d
 	WORD $0x4e61d9ce // scvtf v14.2d, v14.2d
@@ -1155,54 +1155,54 @@ loop:
 	WORD $0x6e63ddad // fmul v13.2d, v13.2d, v3.2d
 	WORD $0x6e63ddce // fmul v14.2d, v14.2d, v3.2d
 	LSR R6, R21, R21
-	WORD $0x4e61a9af // fcvtns v15.2d, v13.2d
+	WORD $0x4e61a9a7 // fcvtns v7.2d, v13.2d
 	LSR R6, R22, R22
-	WORD $0x4e61a9d0 // fcvtns v16.2d, v14.2d
-	VUZP1 V16.S4, V15.S4, V15.S4
+	WORD $0x4e61a9c8 // fcvtns v8.2d, v14.2d
+	VUZP1 V8.S4, V7.S4, V7.S4
 	MSUB R19, R10, R4, R10
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
 	MSUB R20, R11, R4, R11
-	WORD $0x4e21d8ef // scvtf v15.4s, v7.4s
-	WORD $0x6e24ddef // fmul v15.4s, v15.4s, v4.4s
+	WORD $0x4e21d967 // scvtf v7.4s, v11.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
 	MSUB R21, R12, R4, R12
-	WORD $0x4e21a9ef // fcvtns v15.4s, v15.4s
-	WORD $0x6ea295e7 // mls v7.4s, v15.4s, v2.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x6ea294eb // mls v11.4s, v7.4s, v2.4s
 	MSUB R22, R13, R4, R13
-	VADD V2.S4, V7.S4, V15.S4
+	VADD V2.S4, V11.S4, V7.S4
 	EOR R23, R10, R10
-	VUMIN V15.S4, V7.S4, V7.S4
-	WORD $0x2ea13988 // shll v8.2d, v12.2s, #32
+	VUMIN V7.S4, V11.S4, V11.S4
+	WORD $0x2ea13987 // shll v7.2d, v12.2s, #32
 	AND R23, R4, R19
-	WORD $0x2ea58128 // umlal v8.2d, v9.2s, v5.2s
-	WORD $0x6ea1398b // shll2 v11.2d, v12.4s, #32
+	WORD $0x2ea58127 // umlal v7.2d, v9.2s, v5.2s
+	WORD $0x6ea13988 // shll2 v8.2d, v12.4s, #32
 	EOR R24, R11, R11
-	WORD $0x6ea5812b // umlal2 v11.2d, v9.4s, v5.4s
+	WORD $0x6ea58128 // umlal2 v8.2d, v9.4s, v5.4s
 	AND R24, R4, R20
-	VUZP1 V11.S4, V8.S4, V9.S4
-	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
+	VUZP1 V8.S4, V7.S4, V12.S4
+	WORD $0x4e61d8e7 // scvtf v7.2d, v7.2d
 	EOR R25, R12, R12
-	WORD $0x4e61d96b // scvtf v11.2d, v11.2d
+	WORD $0x4e61d908 // scvtf v8.2d, v8.2d
 	AND R25, R4, R21
+	WORD $0x6e63dce7 // fmul v7.2d, v7.2d, v3.2d
 	WORD $0x6e63dd08 // fmul v8.2d, v8.2d, v3.2d
-	WORD $0x6e63dd6b // fmul v11.2d, v11.2d, v3.2d
 	EOR R26, R13, R13
-	WORD $0x4e61a90d // fcvtns v13.2d, v8.2d
-	WORD $0x4e61a96e // fcvtns v14.2d, v11.2d
+	WORD $0x4e61a8e9 // fcvtns v9.2d, v7.2d
+	WORD $0x4e61a90a // fcvtns v10.2d, v8.2d
 	AND R26, R4, R22
-	VUZP1 V14.S4, V13.S4, V13.S4
+	VUZP1 V10.S4, V9.S4, V9.S4
 	ADD R19, R10, R10
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
-	WORD $0x4e21d92d // scvtf v13.4s, v9.4s
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
+	WORD $0x4e21d989 // scvtf v9.4s, v12.4s
 	ADD R20, R11, R11
-	WORD $0x6e24ddad // fmul v13.4s, v13.4s, v4.4s
-	WORD $0x4e21a9ad // fcvtns v13.4s, v13.4s
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
 	ADD R21, R12, R12
-	WORD $0x6ea295a9 // mls v9.4s, v13.4s, v2.4s
+	WORD $0x6ea2952c // mls v12.4s, v9.4s, v2.4s
 	ADD R22, R13, R13
-	VADD V2.S4, V9.S4, V13.S4
-	VUMIN V13.S4, V9.S4, V9.S4
+	VADD V2.S4, V12.S4, V9.S4
+	VUMIN V9.S4, V12.S4, V12.S4
 	STPW (R10, R11), 32(R0)
-	FSTPQ (F7, F9), (R0)
+	FSTPQ (F11, F12), (R0)
 	STPW (R12, R13), 40(R0)
 	ADD $96, R1
 	ADD $48, R0

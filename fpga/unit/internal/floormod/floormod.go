@@ -18,8 +18,8 @@
 // q is below 2^49, so that adding 1.5 2^52 rounds it and leaves it in the low bits. q d and r are computed modulo 2^64,
 // which is enough.
 //
-// Small divisors, with AVX-512: the first step leaves |r| < (2^12/d + 1) d <= 2^14, so that a second, whose quotient is
-// off by less than 2^-30, leaves |r| <= d/2.
+// Small divisors, with AVX-512 and NEON: the first step leaves |r| < (2^12/d + 1) d <= 2^14, so that a second, whose
+// quotient is off by less than 2^-30, leaves |r| <= d/2.
 //
 // Small divisors, with AVX2, which has no conversion of 64-bit integers: with x = high 2^32 + low, 0 <= low < 2^32, the
 // remainder of high, |r| <= d/2, then that of r 2^32 + low, below 2^46: all of it is exact in float64.
