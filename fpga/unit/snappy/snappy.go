@@ -13,7 +13,7 @@ func Decode(dst, block []byte) (int, error) {
 	if err != nil || n != len(dst) {
 		return n, err
 	}
-	if canWalk() && decode(dst, block) {
+	if k := kernelsOfLevel(); k != noKernels && decode(dst, block, k) {
 		return n, nil
 	}
 	out, err := library.Decode(dst, block)
@@ -52,8 +52,17 @@ const (
 	margin = 128
 )
 
+// kernels says which kernels the processor has.
+type kernels int
+
+const (
+	noKernels kernels = iota
+	oneByOne          // AVX2: the sizes of elements, and a walk of an element a turn
+	twoByTwo          // AVX-512 with VBMI: also the sizes of two elements, and a walk of two a turn
+)
+
 // decode fills dst from block. It reports whether the block is whole and no element is wrong.
-func decode(dst, block []byte) bool {
+func decode(dst, block []byte, k kernels) bool {
 	_, begin := binary.Uvarint(block)
 	src := block[begin:]
 	var sizes [2][span]byte
@@ -67,11 +76,11 @@ func decode(dst, block []byte) bool {
 			}
 			continue
 		}
-		elementSizes512(&sizes, &src[s], n)
+		k.elementSizes(&sizes, &src[s], n)
 		p := 0
 		for p < n {
 			if d <= len(dst)-margin {
-				if d, p = walk(&dst[0], d, len(dst)-margin, &src[s], p, n, &sizes, &tags.masks[0]); p >= n {
+				if d, p = k.walk(dst, d, src[s:], p, n, &sizes); p >= n {
 					break
 				}
 			}

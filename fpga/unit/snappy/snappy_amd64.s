@@ -133,9 +133,55 @@ DATA snappyLanes<>+62(SB)/1, $0x3e
 DATA snappyLanes<>+63(SB)/1, $0x3f
 GLOBL snappyLanes<>(SB), RODATA|NOPTR, $64
 
-// func walk(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)
+// func elementSizes256(sizes *[2][2048]byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·elementSizes256(SB), NOSPLIT, $0-24
+	MOVQ         sizes+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTD word0000000003030303<>+0(SB), Y0
+	VPBROADCASTD word000000003f3f3f3f<>+0(SB), Y1
+	VPBROADCASTD word0000000002020202<>+0(SB), Y2
+	VPBROADCASTD word000000003d3d3d3d<>+0(SB), Y3
+	VPBROADCASTD word0000000005030200<>+0(SB), Y4
+	VPXOR        Y5, Y5, Y5
+
+vector:
+	VMOVDQU   (CX), Y6
+	VPAND     Y0, Y6, Y7
+	VPCMPEQB  Y5, Y7, Y8
+	VPSHUFB   Y7, Y4, Y7
+	VPSRLW    $0x02, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDB    Y2, Y6, Y6
+	VPCMPGTB  Y3, Y6, Y9
+	VPANDN    Y6, Y9, Y6
+	VPBLENDVB Y8, Y6, Y7, Y7
+	VMOVDQU   Y7, (AX)
+	VMOVDQU   32(CX), Y6
+	VPAND     Y0, Y6, Y7
+	VPCMPEQB  Y5, Y7, Y8
+	VPSHUFB   Y7, Y4, Y7
+	VPSRLW    $0x02, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDB    Y2, Y6, Y6
+	VPCMPGTB  Y3, Y6, Y9
+	VPANDN    Y6, Y9, Y6
+	VPBLENDVB Y8, Y6, Y7, Y7
+	VMOVDQU   Y7, 32(AX)
+	ADDQ      $+64, CX
+	ADDQ      $+64, AX
+	SUBQ      $+64, DX
+	JNE       vector
+	VZEROUPPER
+	RET
+
+DATA word000000003d3d3d3d<>+0(SB)/8, $0x000000003d3d3d3d
+GLOBL word000000003d3d3d3d<>(SB), RODATA|NOPTR, $8
+
+// func walkPairs(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)
 // Requires: AVX, CMOV
-TEXT ·walk(SB), NOSPLIT, $8-80
+TEXT ·walkPairs(SB), NOSPLIT, $8-80
 	MOVQ dst+0(FP), AX
 	MOVQ at+8(FP), CX
 	MOVQ room+16(FP), DX
@@ -258,6 +304,68 @@ single_long:
 
 stopped_at_second:
 	MOVQ R11, SI
+
+done:
+	SUBQ AX, CX
+	MOVQ CX, to+64(FP)
+	MOVQ SI, element+72(FP)
+	VZEROUPPER
+	RET
+
+// func walkSingly(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)
+// Requires: AVX, CMOV
+TEXT ·walkSingly(SB), NOSPLIT, $0-80
+	MOVQ dst+0(FP), AX
+	MOVQ at+8(FP), CX
+	MOVQ room+16(FP), DX
+	ADDQ AX, CX
+	ADDQ AX, DX
+	MOVQ src+24(FP), BX
+	MOVQ from+32(FP), SI
+	MOVQ n+40(FP), DI
+	MOVQ sizes+48(FP), R8
+	MOVQ tags+56(FP), R9
+
+turn:
+	CMPQ    SI, DI
+	JAE     done
+	CMPQ    CX, DX
+	JA      done
+	MOVBLZX (R8)(SI*1), R10
+	TESTL   R10, R10
+	JE      done
+	MOVBLZX (BX)(SI*1), R11
+	MOVL    1(BX)(SI*1), R12
+	ANDL    (R9)(R11*4), R12
+	ORL     1024(R9)(R11*4), R12
+	MOVBLZX 2048(R9)(R11*1), R13
+	CMPQ    R12, R13
+	JB      done
+	MOVQ    CX, R15
+	SUBQ    AX, R15
+	CMPQ    R15, R12
+	JB      done
+	LEAQ    1(BX)(SI*1), R14
+	MOVQ    CX, R15
+	SUBQ    R12, R15
+	TESTB   $0x03, R11
+	CMOVQNE R15, R14
+	VMOVDQU (R14), X0
+	VMOVDQU X0, (CX)
+	CMPL    R13, $0x10
+	JA      only_long
+
+only_done:
+	ADDQ R13, CX
+	ADDQ R10, SI
+	JMP  turn
+
+only_long:
+	VMOVDQU 16(R14), Y0
+	VMOVDQU 48(R14), X1
+	VMOVDQU Y0, 16(CX)
+	VMOVDQU X1, 48(CX)
+	JMP     only_done
 
 done:
 	SUBQ AX, CX

@@ -11,10 +11,24 @@ package snappy
 //go:noescape
 func elementSizes512(sizes *[2][2048]byte, src *byte, n int)
 
-// walk decodes elements from src[from] on until one begins at src[n] or behind, and writes them from dst[at] on while
-// at is not above room. It also stops at an element whose size is 0, at a copy that overlaps itself, and at a copy from
-// before dst. It returns at and the element at which it stopped. It writes up to 128 bytes behind room and reads up to
-// 128 bytes behind src[n].
+// elementSizes256 sets sizes[0][i] to the bytes that an element takes if it begins at src[i], for i below n, a positive
+// multiple of 64. A size is 0 where a literal is longer than 60 bytes.
 //
 //go:noescape
-func walk(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)
+func elementSizes256(sizes *[2][2048]byte, src *byte, n int)
+
+// walkPairs decodes elements from src[from] on until one begins at src[n] or behind, and writes them from dst[at] on
+// while at is not above room. It also stops at an element whose size is 0, at a copy that overlaps itself, and at a
+// copy from before dst. It returns at and the element at which it stopped. It writes up to 128 bytes behind room and
+// reads up to 128 bytes behind src[n].
+//
+//go:noescape
+func walkPairs(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)
+
+// walkSingly decodes elements from src[from] on until one begins at src[n] or behind, and writes them from dst[at] on
+// while at is not above room. It also stops at an element whose size is 0, at a copy that overlaps itself, and at a
+// copy from before dst. It returns at and the element at which it stopped. It writes up to 128 bytes behind room and
+// reads up to 128 bytes behind src[n]. It reads sizes[0] alone.
+//
+//go:noescape
+func walkSingly(dst *byte, at int, room int, src *byte, from int, n int, sizes *[2][2048]byte, tags *uint32) (to int, element int)

@@ -148,8 +148,8 @@ func TestElements(t *testing.T) {
 			want := plainDecode(block)
 			require.NotNil(t, want)
 			require.True(t, bytes.Equal(want, fences.decode(t, len(want), block)), "block %d", i)
-			if canWalk() {
-				require.True(t, decode(make([]byte, len(want)), block), "block %d: the library is not needed", i)
+			if k := kernelsOfLevel(); k != noKernels {
+				require.True(t, decode(make([]byte, len(want)), block, k), "block %d: the library is not needed", i)
 			}
 		}
 	})
@@ -157,7 +157,9 @@ func TestElements(t *testing.T) {
 
 // TestEveryElementAtEveryPlace decodes each tag at distances from the block's beginning and end around those at which
 // the kernel takes over from Go and hands back.
-func TestEveryElementAtEveryPlace(t *testing.T) {
+func TestEveryElementAtEveryPlace(t *testing.T) { proving.EachLevel(t, everyElementAtEveryPlace) }
+
+func everyElementAtEveryPlace(t *testing.T) {
 	fences := newFences(t)
 	for tag := range 256 {
 		if isLongLiteral(byte(tag)) {
@@ -231,7 +233,9 @@ func TestPages(t *testing.T) {
 }
 
 // TestWrongBlocks gives blocks with errors the verdict of the library, whether the kernel meets them or Go does.
-func TestWrongBlocks(t *testing.T) {
+func TestWrongBlocks(t *testing.T) { proving.EachLevel(t, wrongBlocks) }
+
+func wrongBlocks(t *testing.T) {
 	fences := newFences(t)
 	r := rand.New(rand.NewSource(3))
 	same := func(block []byte) (refused bool) {
@@ -328,31 +332,37 @@ func TestRepeatCodes(t *testing.T) {
 	require.Equal(t, want, newFences(t).decode(t, len(want), block))
 }
 
-// TestPath proves that the kernel decodes what it is for, and that it runs where the level allows it.
+// TestPath proves which kernels run, that they decode what they are for, and that nothing is allocated.
 func TestPath(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
-		require.Equal(t, simd.VBMI(), canWalk())
-		if !canWalk() {
+		k := kernelsOfLevel()
+		switch {
+		case simd.VBMI():
+			require.Equal(t, twoByTwo, k)
+		case simd.Current() == simd.AVX2 || simd.Current() == simd.AVX512:
+			require.Equal(t, oneByOne, k)
+		default:
+			require.Equal(t, noKernels, k)
 			return
 		}
 		page := pages()["ids"]
 		block := library.Encode(nil, page)
 		_, begin := binary.Uvarint(block)
 		var sizes [2][span]byte
-		elementSizes512(&sizes, &block[begin], span)
+		k.elementSizes(&sizes, &block[begin], span)
 		dst := make([]byte, len(page))
-		d, p := walk(&dst[0], 0, len(dst)-margin, &block[begin], 0, span, &sizes, &tags.masks[0])
+		d, p := k.walk(dst, 0, block[begin:], 0, span, &sizes)
 		for steps := 0; p < span; steps++ { // the first values have nothing to be copied from
 			require.Less(t, steps, 100)
 			d, p, _ = decodeElement(dst, d, block[begin:], p)
-			d, p = walk(&dst[0], d, len(dst)-margin, &block[begin], p, span, &sizes, &tags.masks[0])
+			d, p = k.walk(dst, d, block[begin:], p, span, &sizes)
 		}
 		require.Equal(t, page[:d], dst[:d])
 		require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = Decode(dst, block) }))
 	})
 }
 
-// FuzzDecode compares the kernel and Go with the library on any bytes.
+// FuzzDecode compares every level's kernels and Go with the library on any bytes.
 func FuzzDecode(f *testing.F) {
 	r := rand.New(rand.NewSource(4))
 	for i := range 20 {
@@ -371,9 +381,13 @@ func FuzzDecode(f *testing.F) {
 		if page, ok := Literal(block); ok && (err != nil || !bytes.Equal(want, page)) {
 			t.Fatalf("%x: literal %x, want %x (%v)", block, page, want, err)
 		}
-		got := fences.decode(t, size, block)
-		if (err == nil) != (got != nil) || err == nil && !bytes.Equal(want, got) {
-			t.Fatalf("%x: %x, want %x (%v)", block, got, want, err)
+		for _, level := range simd.Levels() {
+			restore := simd.Force(level)
+			got := fences.decode(t, size, block)
+			restore()
+			if (err == nil) != (got != nil) || err == nil && !bytes.Equal(want, got) {
+				t.Fatalf("%x: %x, want %x (%v) with %v", block, got, want, err, level)
+			}
 		}
 	})
 }
