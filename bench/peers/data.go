@@ -18,7 +18,7 @@ type layout struct{ Codec, Encoding string }
 func (l layout) String() string { return l.Codec + ", " + l.Encoding }
 
 // layouts are the layouts in the table.
-var layouts = []layout{{"none", "plain"}, {"snappy", "dictionary"}}
+var layouts = []layout{{"none", "plain"}, {"snappy", "dictionary"}, {"zstd", "dictionary"}}
 
 // dataset is one file and the columns to make from it.
 type dataset struct {

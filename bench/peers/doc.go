@@ -13,7 +13,7 @@
 //
 // # What is compared
 //
-// Files are those of bench/workload: RM1 and RM5, PLAIN uncompressed and Snappy with dictionaries, every feature
+// Files are those of bench/workload: RM1 and RM5, PLAIN uncompressed, Snappy and ZSTD with dictionaries, every feature
 // present unless -coverage says otherwise, in memory (ours, arrow-go and parquet-go read a slice of bytes; DuckDB and
 // Python read the file from a file system in memory). Operators are those of the models' pipelines: fill null, clamp,
 // log(x+1); SigridHash modulo 500,000, of ids and of lists of ids; Bucketize and SigridHash for generated features.
