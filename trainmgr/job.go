@@ -113,6 +113,7 @@ type QueueStatus struct {
 	LimitBytes  int64
 	Full        bool          // a mini-batch waits for room in the queue
 	Stall       time.Duration // the trainer waited, after its first mini-batch
+	TakenRows   uint64        // that the trainer has taken since the job began
 }
 
 // Queue returns the state of the input queue.
@@ -122,6 +123,7 @@ func (j *Job) Queue() QueueStatus {
 	status := QueueStatus{LimitBytes: j.options.QueueBytes}
 	addStall := func(epoch int, stats queueStats) {
 		status.Stall += stats.Stall
+		status.TakenRows += stats.TakenRows
 		if epoch > 0 { // the trainer ran already when the epoch began
 			status.Stall += stats.FirstWait
 		}

@@ -51,6 +51,7 @@ type queueStats struct {
 	DepthTime  time.Duration // integral of the depth over time, in mini-batches
 	Elapsed    time.Duration // time that DepthTime spans
 	firstTaken bool          // the trainer has taken a mini-batch
+	TakenRows  uint64        // that the trainer has taken
 }
 
 // depthMean returns the mean number of mini-batches in the queue over time.
@@ -173,6 +174,7 @@ func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
 				q.accountTrainerWait(q.now().Sub(begin))
 			}
 			q.stats.firstTaken = true
+			q.stats.TakenRows += uint64(mb.Rows)
 			q.wakeWaiters()
 			return mb, nil
 		}

@@ -58,6 +58,7 @@ type sharing struct {
 	limitedRows float64
 	meters      [2]SideMeter // by offload.Side
 	splits      [2]uint64    // started splits, by offload.Side
+	epochRows   float64 // of the splits of the present epoch
 	redone      uint64
 	retunings   int
 	away        bool // a failure of the drives was logged, and no drive has made a split since
@@ -105,7 +106,7 @@ func (s *sharing) start() {
 	s.begun = s.now()
 	s.counters = offload.NewCounters(s.decision.Ratio)
 	s.pacer.refresh = s.limitLocal
-	if s.options.Ratio == nil {
+	if s.options.Ratio == nil && s.options.Policy == offload.Extended { // the other policies decide once
 		s.tuner = offload.NewTuner(s.options.Tuner, s.decision.Ratio)
 	}
 }
@@ -259,7 +260,7 @@ func (s *sharing) limitLocal() {
 }
 
 // tune lets the tuner decide once a second. changed reports whether the tuner changed the ratio.
-func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
+func (s *sharing) tune(queue QueueStatus, remoteAway bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -269,7 +270,8 @@ func (s *sharing) tune(stall time.Duration, remoteAway bool) (changed bool) {
 	s.tuned = now
 	local, remote := s.meters[offload.Local].Read(), s.meters[offload.Remote].Read()
 	r := s.tuner.Decide(offload.Inputs{
-		Seconds: now.Sub(s.begun).Seconds(), StallSeconds: stall.Seconds(),
+		Seconds: now.Sub(s.begun).Seconds(), StallSeconds: queue.Stall.Seconds(), TakenRows: float64(queue.TakenRows),
+		EpochRows: s.epochRows,
 		LocalRows: float64(local.Rows), RemoteRows: float64(remote.Rows),
 		LocalBusy: local.Busy.Seconds(), RemoteBusy: remote.Busy.Seconds(),
 		LocalSupply: s.localSupply, RemoteSupply: s.remoteSupply, RemoteAway: remoteAway,
@@ -341,6 +343,10 @@ func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Del
 		drives: slices.Clone(pieces.source.data.Drives), running: map[int]*sharedPiece{}, suspended: map[int]bool{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.epochRows = 0
+	for _, r := range pieces.requests {
+		s.epochRows += float64(r.Split.Rows)
+	}
 	if s.away {
 		for w, d := range shared.drives {
 			if !d.Local {
@@ -349,7 +355,38 @@ func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Del
 		}
 		shared.retryAt = s.now().Add(s.options.RetryAfter)
 	}
+	if s.tuner != nil {
+		shared.joining.Go(shared.keepTuning)
+	}
 	return shared
+}
+
+// keepTuning lets the tuner decide until the epoch is over, also when every split has been made and the trainer still
+// takes mini-batches from the input queue.
+func (s *sharedPieces) keepTuning() {
+	ticker := time.NewTicker(tunePeriod / 4) // a decision is due at most that much later than a period after the last
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.ctx.Done():
+			return
+		}
+		queue := s.delivery.Status().Queue
+		s.mu.Lock()
+		s.tune(queue)
+		s.mu.Unlock()
+	}
+}
+
+// tune lets the tuner decide, if a decision is due. storagePieces.mu is held.
+func (s *sharedPieces) tune(queue QueueStatus) {
+	share := s.sharing
+	if share.tune(queue, !s.remoteThere()) {
+		share.mu.Lock()
+		s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
+		share.mu.Unlock()
+	}
 }
 
 // suspend keeps a worker from starting splits. storagePieces.mu is held, or no other goroutine has the pieces yet.
@@ -363,8 +400,7 @@ func (s *sharedPieces) Next(ctx context.Context) (Piece, error) {
 	ticker := time.NewTicker(tunePeriod)
 	defer ticker.Stop()
 	for {
-		stall := s.delivery.Status().Queue.Stall
-		piece, changed, over := s.startPiece(stall)
+		piece, changed, over := s.startPiece(s.delivery.Status().Queue)
 		switch {
 		case piece != nil:
 			return piece, nil
@@ -381,16 +417,12 @@ func (s *sharedPieces) Next(ctx context.Context) (Piece, error) {
 }
 
 // startPiece starts a split if a split can start now. over is true if every split has ended.
-func (s *sharedPieces) startPiece(stall time.Duration) (piece *sharedPiece, changed <-chan struct{}, over bool) {
+func (s *sharedPieces) startPiece(queue QueueStatus) (piece *sharedPiece, changed <-chan struct{}, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	share := s.sharing
 	s.lookForDrives()
-	if share.tune(stall, !s.remoteThere()) {
-		share.mu.Lock()
-		s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
-		share.mu.Unlock()
-	}
+	s.tune(queue)
 	if s.schedule.Pending() == 0 {
 		return nil, s.changed, s.schedule.Running() == 0
 	}

@@ -429,6 +429,52 @@ func TestOffloadOptionsAreChecked(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
+// TestTheTunerDecidesWhileTheQueueHoldsTheEpoch: both sides have made all of an epoch, and the trainer still takes
+// mini-batches from the input queue. The tuner goes on to observe what the trainer takes. The policy Paper decides once.
+func TestTheTunerDecidesWhileTheQueueHoldsTheEpoch(t *testing.T) {
+	for _, policy := range []offload.Policy{offload.Extended, offload.Paper} {
+		const rows = 10_000
+		local, remote := newFake(t, rows/2, []int{0, 1}), newFake(t, rows/2, []int{0, 1})
+		var (
+			mu  sync.Mutex
+			log []offload.Inputs
+		)
+		o := sharedOptions(local, dataset.Fastest, -1)
+		o.Offload.Policy = policy
+		o.Offload.Metrics = &offload.Metrics{Gthp: 1e6, Lthp: 1e6}
+		o.Offload.Record = func(r offload.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			log = append(log, r.Inputs)
+		}
+		j, err := Submit(t.Context(), remote, o)
+		require.NoError(t, err)
+		taken := 0
+		for b, err := range j.MiniBatches(t.Context()) {
+			require.NoError(t, err)
+			if taken == 0 && policy == offload.Extended {
+				require.Eventually(t, func() bool { // all is made, and the tuner has decided since
+					mu.Lock()
+					defer mu.Unlock()
+					return len(log) > 1 && log[len(log)-2].LocalRows == rows
+				}, time.Minute, 10*time.Millisecond)
+			}
+			taken += b.Rows
+		}
+		assert.Equal(t, rows, taken)
+		assert.Equal(t, uint64(rows), j.Queue().TakenRows)
+		require.NoError(t, j.Close())
+		if policy == offload.Paper {
+			assert.Empty(t, log)
+			continue
+		}
+		last := log[len(log)-1]
+		assert.InDelta(t, rows, last.EpochRows, 0)
+		assert.Less(t, last.TakenRows, float64(rows))
+		assert.InDelta(t, rows, last.LocalRows+last.RemoteRows, 0)
+	}
+}
+
 // TestTheRatioFollowsWhileTheJobRuns begins with everything local and a trainer that stalls: the tuner raises the ratio
 // until the drives make splits, and its records replay.
 func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {

@@ -33,10 +33,10 @@ type tunedJob interface {
 }
 
 const (
-	// tunedSeconds bounds the seconds of a search. A search counts as ended when the tuner has changed nothing for
-	// restSeconds.
-	tunedSeconds = 900
-	restSeconds  = 12
+	// tunedSeconds bounds the seconds of a search, of which most end within 80 s. A
+	// search counts as ended when the tuner has changed nothing for restSeconds.
+	tunedSeconds = 160
+	restSeconds  = 24
 )
 
 // tune begins a job and lets a tuner decide about it until the tuner's search has ended.
@@ -64,7 +64,7 @@ func tune(bed testBed, d offload.Decision, profile *offload.Metrics) tunedJob {
 		decision := tuner.Decide(in).Decision
 		job.shares().SetRatio(decision.Ratio)
 		if quiet++; decision.Changed || decision.After.Trying ||
-			decision.After.Search.Stage != offload.Rest && decision.After.Starving > 0 {
+			!decision.After.Search.Resting && decision.After.Starving > 0 {
 			quiet = 0
 		}
 	}

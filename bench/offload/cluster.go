@@ -522,6 +522,7 @@ func (r *clusterRun) inputs() offload.Inputs {
 	r.mark(offload.Local)
 	r.mark(offload.Remote)
 	in := r.observed
+	in.TakenRows = float64(r.taken)
 	if r.stepping == 0 {
 		in.StallSeconds += r.now - r.waitedFrom
 	}

@@ -42,6 +42,11 @@ func drawMachine(rng *rand.Rand) *Machine {
 			LinkWork: 1},
 		{Cut: offload.All, ReceiveCPU: receive, WorkerWork: 1, LinkWork: 1},
 	}
+	if rng.IntN(3) == 0 {
+		streams := m.LocalThreads + 1 + streamsOfWorker*len(m.WorkerSeconds)
+		m.EpochBatches = m.SplitBatches * streams * (3 + rng.IntN(6))
+		m.QueueBatches = max(m.QueueBatches, rng.IntN(2*m.EpochBatches))
+	}
 	return m
 }
 

@@ -42,7 +42,7 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestTheLastThirdCounts(t *testing.T) {
 	log := ""
 	for second, rows := range []int{0, 100, 200, 300, 400, 900, 1400} {
-		log += fmt.Sprintf(`{"inputs":{"seconds":%d,"local_rows":%d,"remote_rows":%d}}`+"\n", second, rows/2, rows/2)
+		log += fmt.Sprintf(`{"inputs":{"seconds":%d,"taken_rows":%d}}`+"\n", second, rows)
 	}
 	path := filepath.Join(t.TempDir(), "log")
 	write := func(text string) {

@@ -19,7 +19,10 @@ type Machine struct {
 	LinkSeconds   float64   // of the link to the trainer, with everything offloaded
 	QueueBatches  int       // of the input queue
 	SplitBatches  int
-	Cuts          []CutCost
+	// EpochBatches are the mini-batches of an epoch: the next epoch begins when the trainer has done the last of them,
+	// so a queue that holds an epoch is filled and emptied in turn. 0: the job is one epoch.
+	EpochBatches int
+	Cuts         []CutCost
 	// Variation is the greatest difference of a mini-batch's work from the mean, as a share. Without variation the
 	// streams fall into step with each other, and the throughput at one ratio differs by a tenth from the throughput at
 	// its neighbours.
@@ -70,6 +73,8 @@ type simulation struct {
 	trainer lane
 	queued  int
 	taken   int
+	started int // mini-batches of splits that have started
+	due     int // mini-batches of the epochs that have begun
 	turns   int // turns given for engine threads so far
 
 	rates []float64 // of the lanes, and last of the trainer
@@ -118,7 +123,11 @@ func (m *Machine) second(profile *offload.Metrics) float64 {
 func (s *simulation) runUntil(until float64) { s.advance(math.MaxInt, until) }
 
 // inputs implements tunedJob.
-func (s *simulation) inputs() offload.Inputs { return s.seen }
+func (s *simulation) inputs() offload.Inputs {
+	in := s.seen
+	in.TakenRows, in.EpochRows = float64(s.taken), float64(s.m.EpochBatches)
+	return in
+}
 
 // shares implements tunedJob.
 func (s *simulation) shares() *offload.Counters { return s.counters }
@@ -259,6 +268,12 @@ func (s *simulation) startWork() {
 
 // startSplit starts the next split on a free lane of the side whose turn it is.
 func (s *simulation) startSplit() bool {
+	if s.m.EpochBatches > 0 && s.started == s.due {
+		if s.taken < s.due {
+			return false
+		}
+		s.due += s.m.EpochBatches
+	}
 	side := s.counters.Next()
 	best := -1
 	for i := range s.lanes {
@@ -274,6 +289,7 @@ func (s *simulation) startSplit() bool {
 		return false
 	}
 	s.counters.Count(side)
+	s.started += s.m.SplitBatches
 	s.lanes[best].split = s.m.SplitBatches
 	s.nextBatch(&s.lanes[best])
 	return true

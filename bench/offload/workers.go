@@ -236,7 +236,7 @@ func lateRate(path string) (rowsPerSecond float64, ok bool, err error) {
 	if last.Seconds <= from.Seconds {
 		return 0, false, nil
 	}
-	rows := last.LocalRows + last.RemoteRows - from.LocalRows - from.RemoteRows
+	rows := last.TakenRows - from.TakenRows
 	return rows / (last.Seconds - from.Seconds), true, nil
 }
 

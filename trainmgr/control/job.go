@@ -172,6 +172,21 @@ func (j *job) latest() *edition {
 	return j.editions[list[len(list)-1].Number]
 }
 
+// epochRows returns the rows of an epoch of the last edition; 0: not known.
+func (j *job) epochRows() (rows float64) {
+	g := j.latest()
+	if g == nil || g.needsSelection() {
+		return 0
+	}
+	if g.passing == nil {
+		return float64(g.data.Manifest.Rows())
+	}
+	for _, passing := range g.passing {
+		rows += float64(passing)
+	}
+	return rows
+}
+
 // poke wakes the job's goroutine.
 func (j *job) poke() {
 	select {

@@ -149,12 +149,15 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 		return
 	}
 	r := k.progress
-	if r.GetOwn() == nil && r.GetOthers() == nil {
-		return // the launcher does not count the sides
+	if c.job.offload.Policy != offload.Extended || r.GetOwn() == nil && r.GetOthers() == nil {
+		return // the other policies decide once, and some launchers do not count the sides
 	}
 	counts := s.former.plus(r)
+	waiting := r.GetQueueBatches() * float64(c.job.plan.Batch)
 	record := s.tuner.Decide(offload.Inputs{
 		Seconds: now.Sub(s.began).Seconds(), StallSeconds: counts.stall,
+		TakenRows: math.Max(counts.ownRows+counts.othersRows-waiting, 0),
+		EpochRows: c.job.epochRows() / float64(len(c.job.launchers)),
 		LocalRows: counts.ownRows, RemoteRows: counts.othersRows,
 		LocalBusy: counts.ownBusy, RemoteBusy: counts.othersBusy,
 		LocalSupply: m.Supply, RemoteSupply: others,

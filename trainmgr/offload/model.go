@@ -210,7 +210,10 @@ func (o *model) wanted() float64 {
 }
 
 // extended is the policy Extended.
-func extended(m *Metrics) Decision {
+func extended(measured *Metrics) Decision {
+	consistent := *measured
+	consistent.Gthp = measured.trainerRate()
+	m := &consistent
 	switch {
 	case m.Gthp <= m.Lthp:
 		return Decision{Expected: m.Gthp,
@@ -250,6 +253,16 @@ func extended(m *Metrics) Decision {
 	d.Why = fmt.Sprintf("%.0f%% at cut %v: %.0f rows/s are expected, %.0f with everything local; %s", 100*share,
 		chosen.Cut, rate, m.Lthp, best.binding(share))
 	return d
+}
+
+// trainerRate returns Gthp, or the throughput of a pipeline with the trainer if that is higher: the trainer alone is not
+// slower, so the measurement of Gthp was disturbed.
+func (m *Metrics) trainerRate() float64 {
+	rate := math.Max(m.Gthp, m.Lthp)
+	for _, c := range m.Candidates {
+		rate = math.Max(rate, c.Rthp)
+	}
+	return rate
 }
 
 // contenderShare is the share by which a cut's foretold throughput may be below that of the best cut for the cut to be

@@ -1,25 +1,34 @@
 package offload
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 const (
-	mostTry       = 10    // times Up: a try ends after this time, even if its gain is uncertain
+	mostTry       = 5     // times Up: a try ends after this time, even if its rate is uncertain
+	mostTried     = 16    // ratios of a search
+	mostVerified  = 3     // how often a result of a search is observed for longer
+	leastTryGain  = 0.005 // share of the rate: a result is not replaced for less
+	mostBalances  = 3     // balances that a search tries
 	certainSpread = 2     // standard errors: a greater difference is significant
-	leastTryGain  = 0.005 // share of the rate: a try that gains less is undone
 	// certainShareOfRate is the standard error, as a share of a rate, at which the rate counts as known.
-	certainShareOfRate = 0.01
-	// A step is a share of the throughput. If the local side is the bottleneck, the neighbour above is better by a
-	// step; if the workers are the bottleneck, the neighbour below is. So if neither neighbour at leastStep is better,
-	// no ratio is better by more than leastStep.
-	firstStep = 0.4
-	leastStep = 0.04
-	mostStep  = 1
-	againStep = 0.1
+	certainShareOfRate = 0.012
+	// potentialGain is the gain, as a share of the rate, below which a search does not look for a better ratio.
+	potentialGain = 0.03
 	// endShare is the share of splits below which a side gets no splits.
-	endShare  = 0.03
+	endShare = 0.03
+	// leastGap is the least distance of ratios between which a search tries a further one.
+	leastGap = 0.01
+	// edgeShare is the part of an interval of ratios, at each end of it, in which a search does not try a ratio: a line
+	// through two ratios that are close to each other says little.
+	edgeShare = 0.25
+	// firstStep is the logarithm of the factor by which a try raises the bound of a side of which nothing is known.
+	firstStep = 0.4
+	againStep = 0.1  // the same for the neighbours that are tried after a rest
+	againGain = 0.01 // share of the rate: a neighbour that is better by more begins a search
 	firstRest = 64   // times Settle
 	mostRest  = 3600 // seconds
 	// If the smoothed rate of a job differs by driftShare from the rate at which the search ended, for driftSeconds,
@@ -28,12 +37,15 @@ const (
 	driftShare   = 0.15
 	driftGain    = 0.02
 	driftSeconds = 8
-	mostGain     = 10 // a greater gain counts as this one
-	// otherEndShare is the share of the rate that the profile measured at an end, if the end is tried last.
-	otherEndShare = 0.95
-	// leastBalanceMove is how far the balance has moved since it was tried and rejected, if the same search tries it
-	// again.
-	leastBalanceMove = 0.1
+	leastRate    = 1e-9 // rows a second: a job that makes nothing counts as making this
+	shortEpoch   = 30   // seconds: a rate is observed for a whole epoch if epochs are shorter
+	// verifySeconds is how long a search's result is observed before it stands.
+	verifySeconds = 16
+	mostGain      = 10 // a greater gain counts as this one
+	// trustedShare is the factor by which a side may make more with all splits than its profile or its observed rate says.
+	trustedShare = 1.15
+	// leastBalanceMove is the least distance of a balance that a search tries from the ratios that it has tried.
+	leastBalanceMove = 0.02
 )
 
 // Sample is a rate that is observed in intervals.
@@ -69,180 +81,182 @@ func (s *Sample) spread() float64 {
 	return math.Sqrt(math.Max(0, s.Squares/s.Seconds-float64(mean*mean)) / (s.Count - 1))
 }
 
-// Stage is the kind of ratio that a search tries next.
-type Stage uint8
-
-// The stages of a search, in their order.
-const (
-	TryEnd      Stage = iota // the end, 0 or 1, at which the profile measured more
-	TryBalance               // the ratio at which both sides are done at the same time
-	Climb                    // a neighbour of the ratio
-	TryOtherEnd              // the better end of the profile again, if it was about as fast as the ratio that was found
-	Rest                     // no ratio until the rest is over
-)
-
-// Search is the state of a search for the best ratio. The throughput as a function of the ratio has one summit: each
-// bound grows with the ratio or falls with it, and the least of such bounds has no valley. So a ratio that is better
-// than both of its neighbours is within a step of the best ratio. Climb continues in a direction while the rate grows,
-// and doubles the step each time. If neither neighbour is better, it halves the step until the step is below leastStep.
-// A side that has no work at all costs nothing, so an end may be better than all ratios near it: if the profile
-// measured about as much there, it is tried last.
-type Search struct {
-	Stage    Stage   `json:"stage"`
-	Step     float64 `json:"step"` // share of the throughput; 0: firstStep
-	Down     bool    `json:"down"` // the direction in which the next neighbour lies
-	Misses   int     `json:"misses"`
-	Rests    int     `json:"rests"`         // since conditions changed
-	Rested   float64 `json:"rest_seconds"`  // so far
-	Drifted  float64 `json:"drift_seconds"` // for how long the rate has differed from BaseRate
-	Rate     float64 `json:"rows_per_second"`
-	BaseRate float64 `json:"base_rows_per_second"` // rate at the ratio around which the search tries; 0: not known
-	// BaseGain is the gain that the balance of both sides promised when BaseRate was observed.
-	BaseGain float64 `json:"base_gain"`
-	Balance  float64 `json:"balance"` // the balance that was tried last; 0: none was
+// Tried is a ratio that a search has tried, and the job's rate there.
+type Tried struct {
+	Ratio float64 `json:"ratio"`
+	Seen  Sample  `json:"sample"`
 }
 
-// begin restarts the search.
-func (s *Search) begin() {
-	*s = Search{Rests: s.Rests, Rate: s.Rate}
+// time returns the seconds of a row.
+func (t *Tried) time() float64 { return 1 / math.Max(t.Seen.mean(), leastRate) }
+
+// Search is the state of a search for the best ratio.
+//
+// The time of a row, as a function of the ratio, is convex: each bound of it (the trainer's step, the local side, the
+// workers, the CPUs of the trainer's machine) is a straight line, and the greatest of such lines is convex. So the line
+// through two ratios that were tried is below the time of a row beyond them, and a search knows from the ratios on both
+// sides of an interval how much better a ratio inside can be at most. It tries the ratio with the highest potential, and
+// ends if none promises more than potentialGain (the cutting planes of Kelley, J. SIAM 8(4), 1960, in one dimension). A
+// side that has no work at all costs nothing, so 0 and 1 may be better than all ratios near them: no line goes through
+// them, but a side never makes more rows a second with fewer splits than with all.
+type Search struct {
+	Resting  bool             `json:"resting"`    // no ratio is tried until the rest is over
+	From     float64          `json:"from_ratio"` // with which the search began
+	Count    int              `json:"tried_count"`
+	Tried    [mostTried]Tried `json:"tried"`         // the first Count are valid, in order of the ratio
+	Balances int              `json:"balances"`      // that were tried
+	Verified int              `json:"verified"`      // how often a result was observed for longer
+	Rests    int              `json:"rests"`         // since conditions changed
+	Rested   float64          `json:"rest_seconds"`  // so far
+	Drifted  float64          `json:"drift_seconds"` // for how long the rate has differed from BaseRate
+	Rate     float64          `json:"rows_per_second"`
+	BaseRate float64          `json:"base_rows_per_second"` // rate when the rest began; 0: not known
+	// BaseGain is the least gain that the balance of both sides has promised since BaseRate was observed.
+	BaseGain float64 `json:"base_gain"`
+}
+
+// begin restarts the search, after a rest or because conditions have changed.
+func (s *Search) begin(changed bool) {
+	if changed {
+		*s = Search{Rate: s.Rate}
+		return
+	}
+	*s = Search{Rests: s.Rests, Rate: s.Rate, BaseRate: s.BaseRate, BaseGain: s.BaseGain}
 }
 
 // watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance
-// of both sides promises has grown.
-func (s *Search) watch(o TunerOptions, seen Sample, promised, rate, dt float64) {
+// of both sides promises has grown. seen is the rate at the present ratio; long reports whether it was observed long
+// enough to last.
+func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, dt float64) {
 	promised = math.Min(promised, mostGain)
 	if s.Rate == 0 {
 		s.Rate = rate
 	}
 	s.Rate += float64((rate - s.Rate) * (1 - math.Exp(-dt/smoothingSeconds)))
-	if s.Stage != Rest {
+	if !s.Resting {
 		return
 	}
 	s.Rested += dt
-	if s.BaseRate == 0 && seen.Seconds >= 4*smoothingSeconds {
+	if s.BaseRate == 0 && long {
 		s.BaseRate, s.BaseGain = seen.mean(), promised
 	}
+	s.BaseGain = math.Min(s.BaseGain, promised)
 	s.Drifted += dt
-	if !s.moved(s.Rate, 0) && (s.BaseRate == 0 || promised-s.BaseGain < driftGain) {
+	moved := s.BaseRate > 0 && math.Abs(s.Rate-s.BaseRate) > float64(driftShare*s.BaseRate)
+	if !moved && (s.BaseRate == 0 || promised-s.BaseGain < driftGain) {
 		s.Drifted = 0
 	}
 	switch {
 	case s.Drifted >= driftSeconds:
-		s.begin()
-		s.Rests = 0
+		s.begin(true)
 	case s.Rested >= math.Min(math.Ldexp(firstRest*o.Settle, min(s.Rests-1, 30)), mostRest):
-		s.begin()
-	}
-}
-
-// moved reports whether a rate differs from the rate that the search began with at the same ratio: T, the load or the
-// workers have changed.
-func (s *Search) moved(rate, spread float64) bool {
-	return s.BaseRate > 0 && math.Abs(rate-s.BaseRate) > float64(driftShare*s.BaseRate)+2*spread
-}
-
-// accept records that a try gained. The balance is computed again, because more of both sides' rates has been
-// observed.
-func (s *Search) accept() {
-	s.BaseRate = 0
-	switch s.Stage {
-	case TryEnd:
-		s.Stage = TryBalance
-	case TryBalance:
-		s.Step, s.Misses = 0, 0
-	case TryOtherEnd:
-		s.Stage, s.Step, s.Misses = Climb, againStep, 0
-	case Climb:
-		s.Step, s.Misses = math.Min(2*s.Step, mostStep), 0
-	}
-}
-
-// reject records that a try did not gain.
-func (s *Search) reject() {
-	switch s.Stage {
-	case Climb:
-		s.miss()
-	case TryOtherEnd:
-		s.end()
-	default:
-		s.Stage++
-	}
-}
-
-// miss continues with the other neighbour, or with a smaller step.
-func (s *Search) miss() {
-	s.Down = !s.Down
-	if s.Misses++; s.Misses < 2 {
-		return
-	}
-	s.Misses = 0
-	if s.Step /= 2; s.Step < leastStep {
-		s.Stage = TryOtherEnd
+		s.begin(false)
 	}
 }
 
 // end ends the search.
 func (s *Search) end() {
-	s.Stage, s.Rested, s.BaseRate, s.Drifted = Rest, 0, 0, 0
+	s.Resting, s.Rested, s.Drifted = true, 0, 0
+	if s.Rests == 0 {
+		s.BaseRate, s.BaseGain = 0, 0
+	}
 	s.Rests++
+}
+
+// record adds a rate that was observed at a ratio. A full search forgets nothing, and takes no further ratio.
+func (s *Search) record(ratio float64, seen Sample) {
+	at, there := s.find(ratio)
+	switch {
+	case seen.Seconds == 0:
+	case there:
+		s.Tried[at].Seen = seen // conditions may have changed since the ratio was tried
+	case s.Count < mostTried:
+		copy(s.Tried[at+1:s.Count+1], s.Tried[at:s.Count])
+		s.Tried[at] = Tried{ratio, seen}
+		s.Count++
+	}
+}
+
+// verify records the rate of a search's result, which was observed for longer than before. If the rate has moved, the
+// rates of the other ratios say nothing any more: the search begins again, and verify returns false.
+func (s *Search) verify(ratio float64, seen Sample) bool {
+	s.Verified++
+	at, there := s.find(ratio)
+	if there && math.Abs(seen.mean()-s.Tried[at].Seen.mean()) > float64(driftShare*s.Tried[at].Seen.mean())+
+		float64(certainSpread*s.Tried[at].Seen.spread()) {
+		s.begin(true)
+		return false
+	}
+	s.record(ratio, seen)
+	return true
+}
+
+// find returns the place of a ratio in Tried.
+func (s *Search) find(ratio float64) (at int, there bool) {
+	return slices.BinarySearchFunc(s.Tried[:s.Count], ratio, func(t Tried, ratio float64) int {
+		return cmp.Compare(t.Ratio, ratio)
+	})
+}
+
+// best returns the ratio with the highest rate. Its Seconds are 0 if no ratio was tried.
+func (s *Search) best() (best Tried) {
+	for _, t := range s.Tried[:s.Count] {
+		if best.Seen.Seconds == 0 || t.Seen.mean() > best.Seen.mean() {
+			best = t
+		}
+	}
+	return best
+}
+
+// near reports whether a ratio was tried that is nearer than a distance.
+func (s *Search) near(ratio, distance float64) bool {
+	return slices.ContainsFunc(s.Tried[:s.Count], func(t Tried) bool { return math.Abs(t.Ratio-ratio) < distance })
 }
 
 // next returns the ratio to try, and the reason. ok is false if no ratio is to be tried now.
 func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
-	if s.Search.Stage == Rest {
+	best := s.Search.best()
+	made := best.Seen.mean()
+	if s.Search.Count == mostTried {
 		return 0, "", false
 	}
-	made := s.Seen.mean()
-	if s.Search.moved(made, s.Seen.spread()) {
-		s.Search.begin()
-		s.Search.Rests = 0
+	if s.Search.Rests > 0 { // the rate shows no change since the last search
+		return s.nextNeighbour(o, in)
 	}
-	s.Search.BaseRate = made
-	if s.Search.Stage == TryEnd {
-		end, rate := in.betterEnd()
-		if s.Ratio != end && made > 0 && made < rate*(1-o.Gain) {
-			return end, fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: "+
-				"%.3f becomes %.0f", made, rate, end, s.Ratio, end), true
-		}
-		s.Search.Stage = TryBalance
+	if end, rate := in.betterEnd(); !s.Search.near(end, math.SmallestNonzeroFloat64) && made < rate*(1-o.Gain) {
+		return end, fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: %.3f becomes %.0f",
+			made, rate, end, s.Ratio, end), true
 	}
-	target = s.balanced(in)
-	promising := s.gain(in, target) >= o.Gain
-	if promising && math.Abs(target-s.Search.Balance) >= leastBalanceMove {
-		s.Search.Stage = TryBalance // which the smoothed rates did not show before
+	balance := s.balanced(in)
+	if s.Search.Balances < mostBalances && s.gain(in, best.Ratio, balance) >= o.Gain &&
+		!s.Search.near(balance, leastBalanceMove) {
+		s.Search.Balances++
+		local, remote := s.rates(in)
+		return balance, fmt.Sprintf("the trainer lacked mini-batches: local %.0f rows/s, remote %.0f: %.3f becomes %.3f",
+			local, remote, s.Ratio, balance), true
 	}
-	if s.Search.Stage == TryBalance {
-		if promising {
-			s.Search.Balance = target
-			return target, fmt.Sprintf("the trainer lacked mini-batches for %.1f s: local %.0f rows/s, remote %.0f: "+
-				"%.3f becomes %.3f", s.Starving, s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply),
-				s.Ratio, target), true
-		}
-		s.Search.Stage = Climb
+	target, potential := s.promising(in)
+	if potential < made*(1+potentialGain) {
+		return 0, "", false
 	}
-	if s.Search.Step == 0 {
-		s.Search.Step, s.Search.Down = firstStep, s.balanced(in) < s.Ratio
-		if s.Search.Rests > 0 { // the rate shows no change since the last search
-			s.Search.Step = againStep
+	return target, fmt.Sprintf("the job makes %.0f rows/s at %.3f, and at most %.0f at %.3f, which it tries", made,
+		best.Ratio, potential, target), true
+}
+
+// nextNeighbour returns the next neighbour of the ratio with which a search after a rest began. If a neighbour is
+// better, the search goes on as a first one.
+func (s *State) nextNeighbour(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
+	for _, step := range []float64{againStep, -againStep} {
+		if target = neighbour(s.Search.From, step); !s.Search.near(target, math.SmallestNonzeroFloat64) {
+			return target, fmt.Sprintf("the trainer lacked mini-batches at %.3f: it tries %.3f", s.Search.From, target), true
 		}
 	}
-	for s.Search.Stage == Climb {
-		step := s.Search.Step
-		if s.Search.Down {
-			step = -step
-		}
-		if target = neighbour(s.Ratio, step); target != s.Ratio {
-			return target, fmt.Sprintf("the trainer lacked mini-batches for %.1f s at %.0f rows/s: %.3f tries %.3f",
-				s.Starving, made, s.Ratio, target), true
-		}
-		s.Search.miss()
+	at, _ := s.Search.find(s.Search.From)
+	if best := s.Search.best(); best.Seen.mean() <= s.Search.Tried[at].Seen.mean()*(1+againGain) {
+		return 0, "", false
 	}
-	if end, rate := in.betterEnd(); s.Ratio != end && rate > 0 && rate >= made*otherEndShare {
-		return end, fmt.Sprintf("no ratio beside %.3f is better, and the profile made %.0f rows/s at %.0f: %.3f tries it",
-			s.Ratio, rate, end, s.Ratio), true
-	}
-	s.Search.end()
-	return 0, "", false
+	s.Search.Rests = 0
+	return s.next(o, in)
 }
 
 // neighbour returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step or, if the step
@@ -260,4 +274,109 @@ func neighbour(ratio, step float64) float64 {
 		return 0
 	}
 	return ratio
+}
+
+// line is a straight line that is nowhere above the time of a row, over an interval of ratios.
+type line struct{ ratio, time, slope float64 }
+
+func (l line) at(ratio float64) float64 { return l.time + float64(l.slope*(ratio-l.ratio)) }
+
+// promising returns the untried ratio with the highest potential, and the rate that is possible there.
+func (s *State) promising(in Inputs) (target, potential float64) {
+	for i := range s.Search.Count + 1 {
+		low, high := 0.0, 1.0
+		if i > 0 {
+			low = s.Search.Tried[i-1].Ratio
+		}
+		if i < s.Search.Count {
+			high = s.Search.Tried[i].Ratio
+		}
+		if high-low < leastGap {
+			continue
+		}
+		if at, rate := s.potential(in, i); rate > potential {
+			target, potential = at, rate
+		}
+	}
+	return target, potential
+}
+
+// potential returns the ratio between two neighbours in Tried at which the job may be fastest, and the rate that is
+// possible there. i is the place of the upper neighbour.
+func (s *State) potential(in Inputs, i int) (ratio, rate float64) {
+	low, high := s.lower(in, i), s.upper(in, i)
+	switch {
+	case low == nil:
+		ratio = neighbour(high.ratio, -firstStep)
+		return ratio, in.bounded(high.at(ratio))
+	case high == nil:
+		ratio = neighbour(low.ratio, firstStep)
+		return ratio, in.bounded(low.at(ratio))
+	case low.slope >= 0 && high.slope >= 0:
+		ratio = low.ratio
+	case low.slope <= 0 && high.slope <= 0:
+		ratio = high.ratio
+	default: // where the lines meet
+		ratio = (high.at(0) - low.at(0)) / (low.slope - high.slope)
+		ratio = math.Min(math.Max(ratio, low.ratio), high.ratio)
+	}
+	rate = in.bounded(math.Max(low.at(ratio), high.at(ratio)))
+	edge := float64(edgeShare * (high.ratio - low.ratio))
+	switch tried := s.Search.Tried[:s.Search.Count]; {
+	case i == 0 && ratio < endShare:
+		return 0, rate
+	case i == len(tried) && ratio > 1-endShare:
+		return 1, rate
+	case i > 0 && ratio < low.ratio+edge:
+		ratio = low.ratio + edge
+	case i < len(tried) && ratio > high.ratio-edge:
+		ratio = high.ratio - edge
+	}
+	return ratio, rate
+}
+
+// lower returns the line that goes up from the lower neighbour of place i in Tried. It returns nil if the lower
+// neighbour is 0, was not tried, and nothing is known of the local side.
+func (s *State) lower(in Inputs, i int) *line {
+	tried := s.Search.Tried[:s.Search.Count]
+	if i == 0 {
+		rate := float64(trustedShare * math.Max(in.LocalThroughput, s.Local))
+		if rate == 0 {
+			return nil
+		}
+		return &line{0, 1 / rate, -1 / rate}
+	}
+	l := line{ratio: tried[i-1].Ratio, time: tried[i-1].time()}
+	l.slope = -l.time / (1 - l.ratio)
+	if i > 1 && tried[i-2].Ratio > 0 {
+		l.slope = math.Max(l.slope, (l.time-tried[i-2].time())/(l.ratio-tried[i-2].Ratio))
+	}
+	return &l
+}
+
+// upper returns the line that goes down from the upper neighbour of place i in Tried, as lower does.
+func (s *State) upper(in Inputs, i int) *line {
+	tried := s.Search.Tried[:s.Search.Count]
+	if i == len(tried) {
+		rate := float64(trustedShare * math.Max(in.RemoteThroughput, s.Remote))
+		if rate == 0 {
+			return nil
+		}
+		return &line{1, 1 / rate, 1 / rate}
+	}
+	l := line{ratio: tried[i].Ratio, time: tried[i].time()}
+	l.slope = l.time / l.ratio
+	if i+1 < len(tried) && tried[i+1].Ratio < 1 {
+		l.slope = math.Min(l.slope, (tried[i+1].time()-l.time)/(tried[i+1].Ratio-l.ratio))
+	}
+	return &l
+}
+
+// bounded returns the rate for a time of a row. The rate is at most the trainer's.
+func (in *Inputs) bounded(time float64) float64 {
+	rate := 1 / math.Max(time, 1/most)
+	if in.TrainerThroughput > 0 {
+		return math.Min(rate, in.TrainerThroughput)
+	}
+	return rate
 }

@@ -49,6 +49,8 @@ type Inputs struct {
 	Seconds float64 `json:"seconds"` // since any fixed moment
 	// StallSeconds is how long the trainer waited for mini-batches.
 	StallSeconds float64 `json:"stall_seconds"`
+	TakenRows    float64 `json:"taken_rows"` // that the trainer took
+	EpochRows    float64 `json:"epoch_rows"` // that the trainer takes in an epoch; 0: not known
 	LocalRows    float64 `json:"local_rows"` // made by the trainer's own CPUs
 	RemoteRows   float64 `json:"remote_rows"`
 	// LocalBusy is the time in which the local side was making at least one mini-batch that had room in the queue.
@@ -66,14 +68,18 @@ type Inputs struct {
 	RemoteAway bool `json:"remote_away"`
 }
 
-// known replaces values that are not numbers by 0, because JSON cannot represent them.
+// known replaces values that are not numbers by 0, because JSON cannot represent them, and rates that contradict each
+// other.
 func (in Inputs) known() Inputs {
-	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
+	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.EpochRows, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
 		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput,
 		&in.TrainerThroughput} {
 		if !(*v >= 0) || *v > most {
 			*v = 0
 		}
+	}
+	if in.TrainerThroughput > 0 { // the trainer alone is not slower than with a pipeline
+		in.TrainerThroughput = math.Max(in.TrainerThroughput, math.Max(in.LocalThroughput, in.RemoteThroughput))
 	}
 	return in
 }
@@ -88,11 +94,9 @@ type State struct {
 	Sated    float64 `json:"sated_seconds"`          // for how long the trainer had all that it could take, before that
 	Changed  float64 `json:"changed_at_seconds"`
 	Away     bool    `json:"away"`
-	// A change is a try until the observed rate shows a gain. Previous is the ratio before the change, and PreviousSeen
-	// the rate at that ratio.
-	Trying       bool    `json:"trying"`
-	Previous     float64 `json:"previous_ratio"`
-	PreviousSeen Sample  `json:"previous_sample"`
+	// While Trying, the ratio is one that a search tries, and Best is the best ratio that the search has seen.
+	Trying bool    `json:"trying"`
+	Best   float64 `json:"best_ratio"`
 	// Seen is the job's rate since the last change settled.
 	Seen   Sample `json:"sample"`
 	Search Search `json:"search"`
@@ -120,19 +124,17 @@ type Record struct {
 // The law: nothing changes while the trainer gets all mini-batches that it can take. This is the case if the trainer
 // waited for at most Stall of the time and the job makes at least Gthp less half of Gain, if Gthp is known.
 // (Preprocessing beside a trainer may slow the trainer's step without making the trainer wait.) If the trainer
-// lacked mini-batches for Up seconds without a break, the tuner searches, from the cheapest guess to the most
-// expensive one:
+// lacked mini-batches for Up seconds without a break, the tuner searches: it observes the job's rate at one ratio after
+// the other, until no ratio can be better by more than potentialGain (see [Search]). The first ratios are the cheapest
+// guesses:
 //
 //  1. the end, 0 or 1, at which the profile measured more than the job makes now;
-//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the observed rates
-//     of the sides while they work;
-//  3. neighbours of the ratio, in steps that become smaller until no neighbour is better (see [Search]).
+//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates of the sides.
 //
-// Each change is a try: it stays if the job is faster than before once the change has settled, and is undone
-// otherwise. A try lasts until the difference exceeds the spread of the observed rates, or for mostTry times Up.
-// When the search has ended, the tuner rests for a time that doubles with every search, and begins again at once if
-// the rate has moved by driftShare since. While no remote worker is available the ratio is 0; when workers return,
-// the earlier ratio applies again.
+// The ratio with the highest rate then applies, and the tuner rests for a time that doubles with every search. After
+// that it tries the two neighbours of the ratio, and searches again if one of them is better. It searches at once if the
+// rate has moved by driftShare. While no remote worker is available the ratio is 0; when workers return, the earlier
+// ratio applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State
@@ -176,76 +178,116 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 		}
 		return s.conclude(before, "workers are there again")
 	}
-	if in.Seconds-s.Changed > o.Settle/2 {
-		s.Seen.add(local+remote, dt)
+	taken := math.Max(in.TakenRows-last.TakenRows, 0)
+	wants := taken > 0 || stall > 0 // the trainer, in this interval
+	if wants && in.Seconds-s.Changed > o.Settle/2 {
+		s.Seen.add(taken, dt)
 	}
-	s.Search.watch(o, s.Seen, s.gain(in, s.balanced(in)), (local+remote)/dt, dt)
-	if s.Trying {
-		if s.undecided(o, in) {
-			return s.conclude(before, "a change is on trial")
+	long := s.Seen.Seconds >= verifySeconds && s.whole(in)
+	if long && s.Search.Resting && s.Search.BaseRate == 0 && s.Search.Verified < mostVerified {
+		if target, why, ok := s.verify(o, in); ok {
+			s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
+			return s.conclude(before, why)
 		}
-		if s.Trying = false; !s.gained() {
-			return s.goBack(in, before)
-		}
-		s.Search.accept()
 	}
+	s.Search.watch(o, s.Seen, long, s.gain(in, s.Ratio, s.balanced(in)), taken/dt, dt)
+	content := stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2)
 	switch {
 	case s.Away:
 		return s.conclude(before, "no worker is there")
-	case local+remote == 0 && stall == 0:
+	case !wants:
 		s.Starving = 0
 		return s.conclude(before, "the trainer takes nothing")
-	case stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2):
-		s.Starving = 0
+	case s.Trying && !s.known(o, in):
+		return s.conclude(before, fmt.Sprintf("%.3f is on trial", s.Ratio))
+	case s.Trying:
+		s.Search.record(s.Ratio, s.Seen)
+		s.Seen = Sample{}
+		if best := s.Search.best(); best.Ratio != s.Ratio && content {
+			content = false // the trainer does not wait, but another ratio was faster
+		}
+	}
+	if content {
+		s.Starving, s.Trying = 0, false
 		s.Sated += dt
 		return s.conclude(before, "the trainer does not wait")
 	}
 	if s.Sated >= driftSeconds {
 		// The rate until now was the trainer's, and says nothing about the ratio.
-		s.Starving, s.Changed, s.Seen = 0, in.Seconds, Sample{}
-		s.Search.begin()
-		s.Search.Rests = 0
+		s.Starving, s.Changed, s.Seen, s.Trying = 0, in.Seconds, Sample{}, false
+		s.Search.begin(true)
 	}
 	s.Sated = 0
 	s.Starving += dt
-	if s.Starving < o.Up || in.Seconds-s.Changed < o.Settle || s.Search.Stage == Climb && s.uncertain(o, in) {
+	if !s.Trying && (s.Search.Resting || s.Starving < o.Up || !s.known(o, in)) {
 		return s.conclude(before, fmt.Sprintf("the trainer has lacked mini-batches for %.1f s", s.Starving))
 	}
-	target, why, ok := s.next(o, in)
-	if !ok {
-		return s.conclude(before, fmt.Sprintf("the trainer lacks mini-batches, and no ratio beside %.3f is better",
-			s.Ratio))
+	return s.search(o, in, before)
+}
+
+// search goes on to the next ratio of a search, or ends the search.
+func (s State) search(o TunerOptions, in Inputs, before float64) Tuning {
+	if !s.Trying { // the first ratio of a search is the one in force
+		if s.Search.Count == 0 {
+			s.Search.From = s.Ratio
+		}
+		s.Search.record(s.Ratio, s.Seen)
 	}
-	s.Trying, s.Previous, s.PreviousSeen = true, s.Ratio, s.Seen
-	s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
+	target, why, ok := s.next(o, in)
+	best := s.Search.best()
+	if !ok {
+		s.Search.end()
+		target, why = best.Ratio, fmt.Sprintf("the trainer lacks mini-batches, and no ratio beside %.3f is better: "+
+			"%.0f rows/s", best.Ratio, best.Seen.mean())
+	}
+	s.Best, s.Trying = best.Ratio, ok
+	if target != s.Ratio {
+		s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
+	}
 	return s.conclude(before, why)
 }
 
-// undecided reports whether a try goes on because its rate is not known yet, or does not differ significantly from
-// the earlier rate.
-func (s *State) undecided(o TunerOptions, in Inputs) bool {
+// verify replaces the rate of a search's result by one that was observed for longer, and returns another ratio if that
+// is better, or worth a try, after all.
+func (s *State) verify(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
+	if !s.Search.verify(s.Ratio, s.Seen) {
+		return 0, "", false
+	}
+	best := s.Search.best()
+	if best.Ratio != s.Ratio && best.Seen.mean() > s.Seen.mean()*(1+leastTryGain) {
+		s.Best = best.Ratio
+		return best.Ratio, fmt.Sprintf("at %.3f the job made %.0f rows/s in %.0f s, and %.0f at %.3f", s.Ratio,
+			s.Seen.mean(), s.Seen.Seconds, best.Seen.mean(), best.Ratio), true
+	}
+	rests := s.Search.Rests
+	s.Search.Rests = 0
+	if target, why, ok = s.next(o, in); !ok {
+		s.Search.Rests = rests
+		return 0, "", false
+	}
+	s.Search.Resting, s.Trying, s.Best = false, true, best.Ratio
+	return target, why, true
+}
+
+// known reports whether a try has shown the rate at its ratio well enough.
+func (s *State) known(o TunerOptions, in Inputs) bool {
 	elapsed := in.Seconds - s.Changed
 	switch {
-	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0:
-		return true
-	case elapsed >= o.Settle+mostTry*o.Up:
+	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0 || !s.whole(in):
 		return false
+	case elapsed >= o.Settle+float64(mostTry*o.Up) || s.Seen.spread() <= float64(certainShareOfRate*s.Seen.mean()):
+		return true
 	}
-	difference := math.Abs(s.Seen.mean() - s.PreviousSeen.mean())
-	return difference < certainSpread*math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
+	best := s.Search.best()
+	return s.Seen.mean()+float64(certainSpread*s.Seen.spread()) < best.Seen.mean() // it is not the best ratio
 }
 
-// gained reports whether a try made the job significantly faster.
-func (s *State) gained() bool {
-	return s.Seen.mean() > s.PreviousSeen.mean()*(1+leastTryGain)+math.Hypot(s.Seen.spread(), s.PreviousSeen.spread())
-}
-
-// uncertain reports whether the rate at the present ratio is not known well enough yet for a comparison with a
-// neighbour.
-func (s *State) uncertain(o TunerOptions, in Inputs) bool {
-	elapsed := in.Seconds - s.Changed
-	return elapsed < o.Settle+o.Up ||
-		elapsed < o.Settle+float64(mostTry*o.Up) && s.Seen.spread() > float64(certainShareOfRate*s.Seen.mean())
+// whole reports whether the rate at the present ratio was observed for an epoch, if epochs are short. An epoch begins
+// with an empty input queue, and ends with the last splits of slow workers, so a part of it says little.
+func (s *State) whole(in Inputs) bool {
+	best := s.Search.best()
+	fastest := math.Max(s.Seen.mean(), best.Seen.mean())
+	return in.EpochRows >= float64(shortEpoch*fastest) || s.Seen.Rows >= in.EpochRows
 }
 
 // betterEnd returns the ratio, 0 or 1, at which the profile measured the higher throughput, and that throughput.
@@ -254,15 +296,6 @@ func (in *Inputs) betterEnd() (ratio, rate float64) {
 		return 1, in.RemoteThroughput
 	}
 	return 0, in.LocalThroughput
-}
-
-// goBack reverts a change that made the job no faster.
-func (s State) goBack(in Inputs, before float64) Tuning {
-	why := fmt.Sprintf("at %.3f the job made %.0f rows/s, and %.0f before: back to %.3f", s.Ratio, s.Seen.mean(),
-		s.PreviousSeen.mean(), s.Previous)
-	s.Search.reject()
-	s.Ratio, s.Starving, s.Changed, s.Seen = s.Previous, 0, in.Seconds, Sample{}
-	return s.conclude(before, why)
 }
 
 // observe updates a side's observed rate by the rows that the side made in an interval.
@@ -289,7 +322,7 @@ func (s *State) rateOf(observed, foretold float64) float64 {
 // balanced returns the ratio at which both sides are done at the same time, from their rates. A side whose rate is
 // unknown gets a small first share.
 func (s *State) balanced(in Inputs) float64 {
-	local, remote := s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply)
+	local, remote := s.rates(in)
 	switch {
 	case remote == 0:
 		return math.Max(s.Ratio, probeRatio)
@@ -299,23 +332,29 @@ func (s *State) balanced(in Inputs) float64 {
 	return within(remote / (local + remote))
 }
 
-// gain returns the share by which the throughput grows if target replaces the ratio. The gain is infinite if the
-// ratio or target gives splits to a side whose rate is unknown.
-func (s *State) gain(in Inputs, target float64) float64 {
-	if target == s.Ratio {
+// rates returns the rates of the sides; 0: not known.
+func (s *State) rates(in Inputs) (local, remote float64) {
+	return s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply)
+}
+
+// gain returns the share by which the throughput grows if target replaces a ratio, by the rates of the sides. The gain
+// is infinite if the ratio or target gives splits to a side whose rate is unknown.
+func (s *State) gain(in Inputs, ratio, target float64) float64 {
+	if target == ratio {
 		return 0
 	}
+	local, remote := s.rates(in)
 	pace := func(ratio float64) float64 {
 		pace := math.Inf(1)
 		if ratio < 1 {
-			pace = s.rateOf(s.Local, in.LocalSupply) / (1 - ratio)
+			pace = local / (1 - ratio)
 		}
 		if ratio > 0 {
-			pace = math.Min(pace, s.rateOf(s.Remote, in.RemoteSupply)/ratio)
+			pace = math.Min(pace, remote/ratio)
 		}
 		return pace
 	}
-	now := pace(s.Ratio)
+	now := pace(ratio)
 	if now == 0 || pace(target) == 0 {
 		return math.Inf(1)
 	}

@@ -32,6 +32,7 @@ func (f *fluid) run(ratio float64) {
 	}
 	f.in.Seconds++
 	f.in.StallSeconds += 1 - rate/f.gthp
+	f.in.TakenRows += rate
 	f.in.LocalRows += rate * (1 - ratio)
 	f.in.RemoteRows += rate * ratio
 	f.in.LocalBusy += math.Min(1, rate*(1-ratio)/f.local)
@@ -61,14 +62,16 @@ func tuneFor(f *fluid, tuner *Tuner, ratio float64, seconds int) (float64, []Rec
 // standing returns the ratio that applies unless a try gains.
 func standing(r Record) float64 {
 	if after := r.Decision.After; after.Trying {
-		return after.Previous
+		return after.Best
 	}
 	return r.Decision.Ratio
 }
 
-// TestTunerFindsTheBalance draws jobs, and changes T, the load and the workers while the tuner runs. Each time, the
-// ratio that applies unless a try gains is within 5 % of the best ratio after 150 and after 300 s; in the last 50 s the
-// tuner rests, a last try apart, unless a rest has lasted its time; and its log replays.
+// TestTunerFindsTheBalance draws jobs, and changes T, the load and the workers while the tuner runs. The best ratio of
+// which the tuner knows is within 4 % of the best one after 50, 150 and 300 s. After a change it is within 7 %, because
+// the tuner does not search for what promises less than driftGain; a change of a side that has no splits is not seen at
+// all before the next rest is over. In the last 50 s the tuner rests, a last try apart, unless a rest has lasted its
+// time; and its log replays.
 func TestTunerFindsTheBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(10, 1000)
@@ -76,6 +79,7 @@ func TestTunerFindsTheBalance(t *testing.T) {
 		f := &fluid{gthp: rate.Draw(t, "gthp"), local: rate.Draw(t, "local"), remote: rate.Draw(t, "remote")}
 		tuner := NewTuner(TunerOptions{}, ratio)
 		var log []Record
+		changed, seen := false, true
 		for range 3 {
 			var part []Record
 			ratio, part = tuneFor(f, tuner, ratio, 300)
@@ -84,13 +88,17 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			for i := range 101 {
 				best = math.Max(best, f.rate(float64(i)/100))
 			}
-			for _, seconds := range []int{150, 300} {
-				require.GreaterOrEqual(t, f.rate(standing(part[seconds-1])), 0.95*best, "after %d s", seconds)
+			for _, seconds := range []int{50, 150, 300} {
+				if !changed {
+					require.GreaterOrEqual(t, f.rate(standing(part[seconds-1])), 0.96*best, "after %d s", seconds)
+				} else if seen && seconds > 50 {
+					require.GreaterOrEqual(t, f.rate(standing(part[seconds-1])), 0.93*best, "after %d s", seconds)
+				}
 			}
 			changes, rested := 0, false
 			for i, r := range part {
 				before, after := r.Before.Search, r.Decision.After.Search
-				rested = rested || before.Stage == Rest && after.Stage != Rest && after.Rests > 0
+				rested = rested || before.Resting && !after.Resting && after.Rests > 0
 				if i >= 250 && r.Decision.Changed {
 					changes++
 				}
@@ -98,13 +106,16 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			if !rested {
 				require.LessOrEqual(t, changes, 2)
 			}
+			changed = true
 			switch rapid.IntRange(0, 2).Draw(t, "change") {
 			case 0:
 				f.gthp = rate.Draw(t, "gthp")
 			case 1:
 				f.local = rate.Draw(t, "local")
+				seen = seen && ratio < 1
 			case 2:
 				f.remote = rate.Draw(t, "remote")
+				seen = seen && ratio > 0
 			}
 		}
 		text, err := json.Marshal(log)
@@ -125,6 +136,7 @@ func TestTunerTakesALossBack(t *testing.T) {
 		rate := 100 * (1 - 2*(1-ratio)) // of 120
 		in.Seconds++
 		in.StallSeconds += 0.2
+		in.TakenRows += rate
 		in.LocalRows += rate * (1 - ratio)
 		in.RemoteRows += rate * ratio
 		in.LocalBusy += 0.3
@@ -143,13 +155,16 @@ func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
 		f := &fluid{gthp: 500, local: 200, remote: 200, in: Inputs{LocalThroughput: 200 * (1 - end),
 			RemoteThroughput: 200 * end}}
 		tuner, ratio := NewTuner(TunerOptions{}, 0.5), 0.5
-		for range 20 {
+		for second := range 80 {
 			f.run(ratio)
 			if ratio != end {
-				f.in.LocalRows -= 150
-				f.in.RemoteRows -= 150
+				f.in.TakenRows -= 300
 			}
-			ratio = tuner.Decide(f.in).Decision.Ratio
+			r := tuner.Decide(f.in)
+			ratio = r.Decision.Ratio
+			if second >= 20 {
+				assert.InDelta(t, end, standing(r), 0)
+			}
 		}
 		assert.InDelta(t, end, ratio, 0)
 	}
@@ -193,8 +208,8 @@ func TestTunerTriesASideOfWhichNothingIsKnown(t *testing.T) {
 		assert.InDelta(t, 0.5, ratio, 0.03)
 	}
 	f := &fluid{gthp: 300, local: 100, remote: 300, in: Inputs{RemoteSupply: 300}}
-	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0), 0, 6)
-	assert.InDelta(t, 0.75, log[5].Decision.Ratio, 1e-9, "the profile's rate stands in")
+	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0), 0, 8)
+	assert.InDelta(t, 0.75, log[7].Decision.Ratio, 1e-9, "the profile's rate stands in")
 }
 
 func TestTunerTakesAnyNumbers(t *testing.T) {
@@ -205,7 +220,7 @@ func TestTunerTakesAnyNumbers(t *testing.T) {
 		var log []Record
 		for range 20 {
 			var in Inputs
-			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
+			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
 				&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
 				*v = number.Draw(t, "input")
 			}
