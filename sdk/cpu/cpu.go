@@ -53,7 +53,7 @@ func NewTarget(o Options) target.Target {
 	// A Go allocation of this size begins at a page of the machine, so that addresses which the slicer aligns are
 	// aligned.
 	return &memoryTarget{
-		memory:  make([]byte, max(memory, 64<<10))[:memory],
+		memory:  newMemory(max(memory, 64<<10))[:memory],
 		engine:  engine.New(engine.Options{Modules: o.Modules}),
 		threads: make(chan struct{}, max(o.Threads, 1)),
 	}

@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHugePages looks for the memory's mapping in the kernel's list, and at memory on both sides of the least size.
+func TestHugePages(t *testing.T) {
+	for _, size := range []uint64{0, 1, 64 << 10, leastHuge - 1, leastHuge, leastHuge + 1, leastHuge + hugePage - 1} {
+		memory := newMemory(size)
+		require.Len(t, memory, int(size))
+		require.Equal(t, int(size), cap(memory))
+		if size < leastHuge {
+			continue
+		}
+		at := uintptr(unsafe.Pointer(&memory[0]))
+		require.Zero(t, at%hugePage)
+		memory[0], memory[size-1] = 1, 1
+		if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err == nil {
+			require.Contains(t, flagsOfMapping(t, at), " hg")
+		}
+	}
+}
+
+// flagsOfMapping returns the kernel's flags of the mapping that holds an address.
+func flagsOfMapping(t *testing.T, at uintptr) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			inside = from <= at && at < to
+		}
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && inside {
+			return flags
+		}
+	}
+	t.Fatalf("no mapping holds %#x", at)
+	return ""
+}
