@@ -18,32 +18,12 @@ import (
 // synthesis.json keeps what Yosys makes of every unit for UltraScale+, and docs/rtl.md shows it.
 const synthesisFile = "synthesis.json"
 
-// synthesis is the content of the file.
-type synthesis struct {
-	Tool  string          `json:"tool"`
-	Units []unitResources `json:"units"`
-}
-
-// unitResources are the cells of one unit, without pads and clock buffers.
-type unitResources struct {
-	Unit    string `json:"unit"`
-	Sources string `json:"sources_sha256"`
-	LUT     int    `json:"lut"`         // as logic
-	SRL     int    `json:"lut_shift"`   // as shift registers
-	LUTRAM  int    `json:"lut_memory"`  // as memories
-	FF      int    `json:"flip_flops"`  // those that placement moves into DSP slices are counted
-	CARRY8  int    `json:"carry8"`      // Yosys counts CARRY4, which are two to a CARRY8
-	BRAM18  int    `json:"block_ram18"` // half a RAMB36 each
-	URAM    int    `json:"ultra_ram"`
-	DSP     int    `json:"dsp"`
-}
-
 // memoryLUTs says how many LUTs a cell of distributed memory takes.
 var memoryLUTs = map[string]int{"RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2}
 
 // countCells sums the cells of a netlist. A kind of cell that it does not know is an error.
-func countCells(cells map[string]int) (unitResources, error) {
-	var sum unitResources
+func countCells(cells map[string]int) (Resources, error) {
+	var sum Resources
 	carry4 := 0
 	for kind, n := range cells {
 		switch {
@@ -79,7 +59,7 @@ const synthesisCommands = "read_verilog -sv %s; synth_xilinx -family xcup -flatt
 	"tee -q -o %s stat -json -tech xilinx"
 
 // synthesise has Yosys map a unit to the cells of UltraScale+.
-func synthesise(t *testing.T, yosys string, unit Unit) unitResources {
+func synthesise(t *testing.T, yosys string, unit Unit) Resources {
 	t.Helper()
 	folder := sourceFolder(t, unchanged, unit.Sources...)
 	statistics := filepath.Join(folder, "statistics.json")
@@ -104,11 +84,11 @@ func synthesise(t *testing.T, yosys string, unit Unit) unitResources {
 	return resources
 }
 
-func keptSynthesis(t *testing.T) synthesis {
+func keptSynthesis(t *testing.T) Synthesis {
 	t.Helper()
 	text, err := os.ReadFile(synthesisFile)
 	require.NoError(t, err)
-	var kept synthesis
+	var kept Synthesis
 	require.NoError(t, json.Unmarshal(text, &kept))
 	return kept
 }
@@ -130,7 +110,7 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 
 // cachedSynthesis returns what Yosys makes of a unit. The results are kept from one run of the tests to the next, by
 // the sources' digest and the version of Yosys, so that only units whose sources changed are synthesised again.
-func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) unitResources {
+func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) Resources {
 	t.Helper()
 	digest, err := unit.Digest()
 	require.NoError(t, err)
@@ -140,7 +120,7 @@ func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) unitResourc
 	}
 	key := sha256.Sum256([]byte(version + "\n" + synthesisCommands + "\n" + digest))
 	kept := filepath.Join(cache, "millrace", "rtl", fmt.Sprintf("%s-synthesis-%x.json", unit.Name, key[:8]))
-	var resources unitResources
+	var resources Resources
 	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &resources) == nil {
 		return resources
 	}
@@ -161,7 +141,7 @@ func TestSynthesis(t *testing.T) {
 	require.NoError(t, err)
 	units, err := Units()
 	require.NoError(t, err)
-	kept, made := keptSynthesis(t), synthesis{Tool: lineOf(version)}
+	kept, made := keptSynthesis(t), Synthesis{Tool: lineOf(version)}
 	for _, unit := range units {
 		made.Units = append(made.Units, cachedSynthesis(t, yosys, made.Tool, unit))
 	}
@@ -191,7 +171,7 @@ func TestCountCells(t *testing.T) {
 	sum, err := countCells(map[string]int{"LUT2": 3, "LUT6": 4, "INV": 1, "SRL16E": 5, "SRLC32E": 1, "RAM32M16": 2,
 		"FDRE": 9, "FDSE": 1, "CARRY4": 3, "RAMB18E2": 1, "RAMB36E2": 2, "DSP48E2": 7, "URAM288": 1, "MUXF7": 8})
 	require.NoError(t, err)
-	require.Equal(t, unitResources{LUT: 8, SRL: 6, LUTRAM: 16, FF: 10, CARRY8: 2, BRAM18: 5, URAM: 1, DSP: 7}, sum)
+	require.Equal(t, Resources{LUT: 8, SRL: 6, LUTRAM: 16, FF: 10, CARRY8: 2, BRAM18: 5, URAM: 1, DSP: 7}, sum)
 	_, err = countCells(map[string]int{"$mul": 1})
 	require.ErrorContains(t, err, "$mul")
 }
