@@ -173,7 +173,7 @@ func TestNeedOfAModel(t *testing.T) {
 func TestMeanShareOfExtract(t *testing.T) {
 	mean := 0.0
 	for _, model := range []string{"rm1", "rm2", "rm3", "rm4", "rm5"} {
-		w, err := costOfRow(model, 8)
+		w, err := CostOfRow(model, 8)
 		require.NoError(t, err)
 		mean += timing.SmartSSD().Batch(w, workload.Batch).ExtractShare() / 5
 	}

@@ -42,7 +42,7 @@ func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
 	if need, ok := DPP(model); ok {
 		return need, true
 	}
-	w, err := costOfRow(model, idBytes)
+	w, err := CostOfRow(model, idBytes)
 	if err != nil {
 		return Need{Model: model}, false
 	}
@@ -52,7 +52,7 @@ func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
 // NeedUnderImage returns the need of rm1 to rm5 as [NeedOf] does, with P of the SmartSSD's model under an image. It is
 // an error if the image states no parameters, or none of a unit that the model's rows need.
 func NeedUnderImage(model string, idBytes int, prices *Prices, m *image.Image) (Need, error) {
-	w, err := costOfRow(model, idBytes)
+	w, err := CostOfRow(model, idBytes)
 	if err != nil {
 		return Need{}, fmt.Errorf("%w: the model of drives knows the rows of rm1 to rm5 only: %w", ErrNeed, err)
 	}
@@ -74,8 +74,8 @@ func NeedUnderImage(model string, idBytes int, prices *Prices, m *image.Image) (
 	return need, nil
 }
 
-// costOfRow returns what a row of rm1 to rm5 costs.
-func costOfRow(model string, idBytes int) (timing.Workload, error) {
+// CostOfRow returns what a row of rm1 to rm5 costs, with ids of idBytes bytes each in the file.
+func CostOfRow(model string, idBytes int) (timing.Workload, error) {
 	m, err := workload.Find(model)
 	if err != nil {
 		return timing.Workload{}, err

@@ -74,6 +74,7 @@ var statuses = map[string]commandStatus{
 	"image activate": {"file:NONE first", "file:NONE 1"},
 	"image build":    {"TEXT --stock", "NONE --out NONE"},
 	"image diff":     {"TEXT TEXT --output xml", "TEXT NONE"},
+	"image explore":  {"--elements 0", "--svg NONE/none"},
 	"image info":     {"TEXT --output xml", "TEXT"},
 	"image list":     {"file:", "file:NONE"},
 	"image load":     {"file:NONE TEXT --slot 0", "file:NONE TEXT"},

@@ -68,6 +68,7 @@ func everyCommand(t *testing.T) map[string]string {
 		"--measure", "10ms")
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
+	do("image", "explore", "--elements", "2")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	module, vectors := writeCountVectors(t, 5)
 	do("operator", "test", module, vectors)
@@ -137,6 +138,9 @@ var counts = map[string]bool{
 	"null_rate_difference": true, "mean_move_deviations": true, "greatest_quantile_move_deviations": true,
 	"distinct_values_change": true, "stability_index": true, "frequent_values_stability_index": true,
 	"mean_list_length_change": true,
+	// Resources of an FPGA, and elements of its units.
+	"lut": true, "block_ram18": true, "ultra_ram": true, "dsp": true, "parquet": true, "bucketize": true,
+	"sigrid_hash": true, "log": true, "decoder_lanes": true, "designs": true, "fitting_designs": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
