@@ -32,7 +32,8 @@ func neonPositiveModulus(a *arm64File) {
 }
 
 // neonModulus holds the constants of floorMod by a divisor up to 2^31. Package floormod has the steps and their bounds.
-// The remainders fit 32 bits, so that q d is computed modulo 2^32.
+// The remainders fit 32 bits, so that q d is computed modulo 2^32. The second step of small divisors is in float32, as
+// in AVX-512's variant shifts, which has its bounds.
 type neonModulus struct {
 	a                *arm64File
 	small            bool

@@ -36,7 +36,7 @@ func neonHashKernel(a *arm64File, name string, small, to32 bool) {
 	name += "NEON"
 	params := []param{{"dst", "*" + to}, {"src", "*int64"}, {"n", "int"}, {"salt", "uint64"}, {"d", "uint64"},
 		{"reciprocal", "uint64"}, {"shift", "uint64"}, {"inverse", "float64"}}
-	a.function(name, name+" hashes n ids, a multiple of 12 above 0"+as+". d is "+limit+".", params, "")
+	a.function(name, name+" hashes n ids, a multiple of 14 above 0"+as+". d is "+limit+".", params, "")
 	for i, p := range params[:7] {
 		a.load(p, fmt.Sprintf("R%d", i))
 	}
@@ -62,25 +62,26 @@ func neonHashKernel(a *arm64File, name string, small, to32 bool) {
 			a.storeWidened(r, 32*i)
 		}
 	}, func() { neonHashScalar(a, 8, to32) })
-	a.line("ADD $96, R1")
-	a.line("ADD $%d, R0", 12*size)
-	a.line("SUBS $12, R2, R2")
+	a.line("ADD $112, R1")
+	a.line("ADD $%d, R0", 14*size)
+	a.line("SUBS $14, R2, R2")
 	a.line("BNE loop")
 	a.line("RET")
 }
 
-// neonHashScalar hashes four ids, from number first on, in general registers, as plain Go does. A number's part in sums
-// and folds by more than four bits is shifted on its own: the processors shift it on one port otherwise.
+// neonHashScalar hashes six ids, from number first on, in general registers, as plain Go does, but that it adds shifted
+// copies where plain Go multiplies by a small constant.
 func neonHashScalar(a *arm64File, first int, to32 bool) {
-	xs, ts := []string{"R10", "R11", "R12", "R13"}, []string{"R19", "R20", "R21", "R22"}
+	xs, ts := []string{"R8", "R9", "R10", "R11", "R12", "R13"}, []string{"R14", "R15", "R16", "R17", "R19", "R20"}
 	each := func(text string) {
 		for i := range xs {
 			a.line("%s", strings.NewReplacer("x", xs[i], "t", ts[i]).Replace(text))
 		}
 	}
 	fold := func(by int) { each(fmt.Sprintf("EOR x>>%d, x, x", by)) }
-	a.line("LDP %d(R1), (%s, %s)", 8*first, xs[0], xs[1])
-	a.line("LDP %d(R1), (%s, %s)", 8*first+16, xs[2], xs[3])
+	for i := 0; i < len(xs); i += 2 {
+		a.line("LDP %d(R1), (%s, %s)", 8*(first+i), xs[i], xs[i+1])
+	}
 	each("MVN x, t")
 	each("ADD x<<21, t, x")
 	fold(24)
@@ -99,7 +100,7 @@ func neonHashScalar(a *arm64File, first int, to32 bool) {
 	fold(47)
 	each("MUL R7, x, x")
 	// floormod.Divisor's Mod.
-	sign := []string{"R23", "R24", "R25", "R26"}
+	sign := []string{"R21", "R22", "R23", "R24", "R25", "R26"}
 	for i := range xs {
 		a.line("ASR $63, %s, %s", xs[i], sign[i])
 		a.line("EOR %s, %s, %s", sign[i], xs[i], xs[i])

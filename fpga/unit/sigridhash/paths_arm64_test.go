@@ -15,8 +15,8 @@ func TestIDsThatNEONTakes(t *testing.T) {
 		max     int64
 		n, want int
 	}{
-		{2, 11, 0}, {2, 12, 12}, {500000, 23, 12}, {500000, 24, 24}, {1 << 31, 35, 24}, {1<<31 + 1, 35, 0},
-		{math.MaxInt64, 35, 0},
+		{2, 13, 0}, {2, 14, 14}, {500000, 27, 14}, {500000, 28, 28}, {1 << 31, 41, 28}, {1<<31 + 1, 41, 0},
+		{math.MaxInt64, 41, 0},
 	} {
 		h, err := New(Params{Max: c.max})
 		require.NoError(t, err)

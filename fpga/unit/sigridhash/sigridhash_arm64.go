@@ -19,7 +19,7 @@ func (h *Hasher) idsNEON(n int) int {
 	if h.div.D() > 1<<31 {
 		return 0
 	}
-	return n / 12 * 12
+	return n / 14 * 14
 }
 
 func hashNEON(h *Hasher, dst, src []int64) {

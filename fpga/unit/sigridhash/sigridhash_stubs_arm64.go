@@ -4,22 +4,22 @@
 
 package sigridhash
 
-// hashWideNEON hashes n ids, a multiple of 12 above 0. d is 2^14 to 2^31.
+// hashWideNEON hashes n ids, a multiple of 14 above 0. d is 2^14 to 2^31.
 //
 //go:noescape
 func hashWideNEON(dst, src *int64, n int, salt, d, reciprocal, shift uint64, inverse float64)
 
-// hashSmallNEON hashes n ids, a multiple of 12 above 0. d is 2 to 2^14.
+// hashSmallNEON hashes n ids, a multiple of 14 above 0. d is 2 to 2^14.
 //
 //go:noescape
 func hashSmallNEON(dst, src *int64, n int, salt, d, reciprocal, shift uint64, inverse float64)
 
-// hashWideTo32NEON hashes n ids, a multiple of 12 above 0, and writes the low 32 bits of each hash. d is 2^14 to 2^31.
+// hashWideTo32NEON hashes n ids, a multiple of 14 above 0, and writes the low 32 bits of each hash. d is 2^14 to 2^31.
 //
 //go:noescape
 func hashWideTo32NEON(dst *byte, src *int64, n int, salt, d, reciprocal, shift uint64, inverse float64)
 
-// hashSmallTo32NEON hashes n ids, a multiple of 12 above 0, and writes the low 32 bits of each hash. d is 2 to 2^14.
+// hashSmallTo32NEON hashes n ids, a multiple of 14 above 0, and writes the low 32 bits of each hash. d is 2 to 2^14.
 //
 //go:noescape
 func hashSmallTo32NEON(dst *byte, src *int64, n int, salt, d, reciprocal, shift uint64, inverse float64)
