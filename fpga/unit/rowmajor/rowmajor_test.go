@@ -100,9 +100,10 @@ func TestRoundingOfEveryUpperHalf(t *testing.T) {
 		got, want := make([]byte, Rows*2*Columns), make([]byte, Rows*2*Columns)
 		for _, lower := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff} {
 			for from := uint32(0); from < 1<<16; from += Rows * Columns {
-				for c := range Columns {
+				for i := range Columns {
 					for r := range Rows {
-						tile[c*Stride+r] = math.Float32frombits((from+uint32(r*Columns+c))<<16 | lower)
+						c := (i + r) % Columns // so that even and odd halves follow each other in a column
+						tile[c*Stride+r] = math.Float32frombits((from+uint32(r*Columns+i))<<16 | lower)
 						binary.LittleEndian.PutUint16(want[2*(r*Columns+c):], bfloat16.Round(tile[c*Stride+r]))
 					}
 				}
