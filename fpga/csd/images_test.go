@@ -458,3 +458,20 @@ func TestChunksOfAHostThatGoes(t *testing.T) {
 	put(t, c, 1, b, m)
 	activeIs(t, d, c, m)
 }
+
+// TestNamedStockImagesRun: a drive takes each, passes its self-tests, and makes it the active one.
+func TestNamedStockImagesRun(t *testing.T) {
+	for _, name := range image.StockNames() {
+		b, err := image.StockNamed(name)
+		require.NoError(t, err)
+		m, err := image.Parse(b)
+		require.NoError(t, err)
+		c := connect(t, openDrive(t, Options{Size: 1 << 20}))
+		put(t, c, 1, b, m)
+		for _, v := range m.Spec.SelfTest {
+			_, output, err := runVector(t, c, v)
+			require.NoError(t, err, "%s: %s", name, v.Name)
+			assert.Equal(t, v.Output, output[:len(v.Output)], "%s: %s", name, v.Name)
+		}
+	}
+}

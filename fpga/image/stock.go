@@ -29,8 +29,8 @@ func Stock() ([]byte, error) {
 	s := &Spec{
 		Platform:  StockPlatform,
 		Interface: StockInterface(),
-		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
-		Partition: Partition{Slots: 2},
+		Memories:  stockMemories(),
+		Partition: stockPartition(),
 		SelfTest: []Vector{rowsVector(), chunksVector(), mapsVector(), realsVector(), textVector(), tablesVector(),
 			annotatedVector(), graphVector(), crossVector(), scoresVector(), scoredVector(), lookupsVector()},
 		Build: BuildInfo{Tool: "millrace", Reproducible: true},
@@ -39,14 +39,24 @@ func Stock() ([]byte, error) {
 		if u.Unit == program.UnitWasm { // the image has no module
 			continue
 		}
-		unit, compute, kernel := stockParts(u)
-		s.Units, s.Compute, s.Kernels = append(s.Units, unit), append(s.Compute, compute), append(s.Kernels, kernel)
-	}
-	// Decoders read SLM; everything behind them is chained on chip.
-	for _, c := range []program.Unit{program.UnitParquet, program.UnitText} {
-		s.Connections = append(s.Connections, Connection{Compute: c.String() + "_0", Memory: "slm"})
+		s.addStockUnit(u)
 	}
 	return Build(s)
+}
+
+// stockMemories and stockPartition are those of every stock image.
+func stockMemories() []Memory { return []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}} }
+
+func stockPartition() Partition { return Partition{Slots: 2} }
+
+// addStockUnit adds what an image says about a unit of this build. Decoders read SLM; everything behind them is chained
+// on chip.
+func (s *Spec) addStockUnit(u program.UnitRef) {
+	unit, compute, kernel := stockParts(u)
+	s.Units, s.Compute, s.Kernels = append(s.Units, unit), append(s.Compute, compute), append(s.Kernels, kernel)
+	if u.Unit == program.UnitParquet || u.Unit == program.UnitText {
+		s.Connections = append(s.Connections, Connection{Compute: compute.Name, Memory: "slm"})
+	}
 }
 
 // stockParts returns what an image says about a unit of this build.

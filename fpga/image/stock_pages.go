@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -20,10 +21,21 @@ type pageColumn struct {
 // pagesVector is a known answer for Parquet columns of one page each. dense has the expected floats row by row, and ids
 // the expected values of one key after the other, one a row.
 func pagesVector(name string, rows int, columns []pageColumn, dense []float32, ids []int64) Vector {
+	return pagesVectorWith(name, rows, columns, dense, ids, nil)
+}
+
+// pagesVectorWith is pagesVector with a lookup table of the keys 3 to 9, of which three have an index. nil: none.
+func pagesVectorWith(name string, rows int, columns []pageColumn, dense []float32, ids []int64,
+	table []byte) Vector {
 	p := &program.Program{
 		Source: program.Parquet,
 		Output: program.Output{Dense: uint32(len(dense) / rows), Keys: uint32(len(ids) / rows), IDs: program.IDs64,
 			Fixed: true},
+	}
+	var tables []byte
+	if len(table) > 0 {
+		p.LookupTables = []program.LookupTable{{Digest: sha256.Sum256(table), Entries: 7, Keys: 3, Least: 3}}
+		tables = append(slices.Clone(table), make([]byte, program.Align-len(table))...)
 	}
 	place := p.Output.Layout(uint32(rows))
 	slice := &program.Slice{Rows: uint32(rows), Layout: place, ValueCap: uint64(len(ids))}
@@ -52,6 +64,6 @@ func pagesVector(name string, rows int, columns []pageColumn, dense []float32, i
 	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
 	return Vector{
 		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
-		Dict: 4096, State: uint64(program.Done), Output: out,
+		Dict: 4096, State: uint64(program.Done), Output: out, Tables: tables,
 	}
 }

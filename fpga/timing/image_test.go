@@ -106,3 +106,14 @@ func TestAUnitThatIsLacking(t *testing.T) {
 	_, most := d.Batch(w, batch).Bottleneck(false)
 	assert.True(t, math.IsInf(most, 1))
 }
+
+// TestTheStockImagePrestoIsPrestosDesign: a drive with it has the times of the SmartSSD's model.
+func TestTheStockImagePrestoIsPrestosDesign(t *testing.T) {
+	b, err := image.StockNamed("presto")
+	require.NoError(t, err)
+	m, err := image.Parse(b)
+	require.NoError(t, err)
+	for _, w := range []Workload{rm1, rm5} {
+		assert.Equal(t, SmartSSD().Batch(w, batch), OfImage(SmartSSD(), m.Spec.Parameters).Batch(w, batch))
+	}
+}

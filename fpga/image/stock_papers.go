@@ -1,0 +1,157 @@
+package image
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// namedStock is a stock image with a name: some units of this build, and the parameters that a paper or a guess gives
+// their designs.
+type namedStock struct {
+	name       string
+	units      []program.Unit
+	parameters Parameters // units in any order
+	selfTests  []Vector
+}
+
+// Figures of the named stock images.
+func published(v uint32, where string) Figure {
+	return Figure{Value: v, Source: SourcePublished, Reference: where}
+}
+
+func assumed(v uint32, why string) Figure {
+	return Figure{Value: v, Source: SourceAssumed, Reference: why}
+}
+
+func requested(v uint32) Figure { return Figure{Value: v, Source: SourceRequested} }
+
+// namedStocks are the named stock images, in the order of their names' list.
+func namedStocks() []namedStock {
+	chained := assumed(1, "decoded values reach the operators on chip")
+	overlapped := assumed(2, "the stages work on successive mini-batches at the same time")
+	noLatency := func(paper string) Figure { return assumed(0, paper+" states no latencies") }
+
+	presto := Parameters{Clock: published(223_000, "PreSto, Table II"), Buffers: overlapped, Chained: chained}
+	for _, u := range []program.Unit{program.UnitParquet, program.UnitBucketize, program.UnitSigridHash,
+		program.UnitLog} {
+		presto.Units = append(presto.Units, UnitParameters{Unit: uint16(u),
+			Elements: assumed(8, "common factor of the DSP, URAM and BRAM that PreSto's Table II implies"),
+			Lanes:    assumed(1, "a value a cycle"), Interval: assumed(1, "a value a cycle"), Latency: noLatency("PreSto")})
+	}
+
+	const oneDataflow = "one dataflow of dense and one of sparse features"
+	piper := Parameters{Clock: assumed(250_000, "Piper decodes 11 GB in 11.00 s at 4 bytes a cycle"),
+		Buffers: overlapped, Chained: published(1, "Piper, introduction: column-wise pipelined execution")}
+	add := func(p *Parameters, u program.Unit, lanes, interval Figure, elements, latency Figure) {
+		p.Units = append(p.Units, UnitParameters{Unit: uint16(u), Elements: elements, Lanes: lanes, Interval: interval,
+			Latency: latency})
+	}
+	for _, x := range []struct {
+		unit     program.Unit
+		interval Figure
+	}{
+		{program.UnitClamp, published(1, "Piper, Neg2Zero")}, {program.UnitLog, published(1, "Piper, Logarithm")},
+		{program.UnitPositiveModulus, published(1, "Piper, Modulus")},
+		{program.UnitVocabulary, published(2, "Piper, ApplyVocab with a small table in on-chip RAM")},
+	} {
+		add(&piper, x.unit, assumed(1, "a value a cycle"), x.interval, assumed(1, oneDataflow), noLatency("Piper"))
+	}
+	add(&piper, program.UnitText,
+		published(4, "Piper, parallel UTF-8 decoding: an input of four bytes; a lane is a byte"),
+		published(1, "Piper, Decode"), assumed(1, oneDataflow), noLatency("Piper"))
+
+	port := assumed(16, "MiniPipe, figure 5: a port of 64 bytes; values of 4 bytes")
+	minipipe := Parameters{Clock: published(200_000, "MiniPipe, 4.1: kernel frequency of its pipelines"),
+		Buffers: overlapped, Chained: published(1, "MiniPipe, 3.4: operators run in a pipelined manner")}
+	for _, x := range []struct {
+		unit     program.Unit
+		lanes    Figure
+		interval Figure
+	}{
+		{program.UnitParquet, port, assumed(1, "it keeps up with the operators")},
+		{program.UnitClamp, port, published(1, "MiniPipe, 3.4.1: Neg2Zero")},
+		{program.UnitLog, port, published(1, "MiniPipe, 3.4.1: Logarithm")},
+		{program.UnitHexToInt, assumed(8, "MiniPipe, figure 5: a port of 64 bytes; ids of 8 digits"),
+			published(1, "MiniPipe, 3.4.2: Hex2Int")},
+		{program.UnitPositiveModulus, port, published(1, "MiniPipe, 3.4.2: Modulus")},
+		{program.UnitVocabulary, port, published(1, "MiniPipe, 3.4.2: VocabMap in on-chip memory")},
+	} {
+		add(&minipipe, x.unit, x.lanes, x.interval, assumed(1, oneDataflow), noLatency("MiniPipe"))
+	}
+
+	passthrough := Parameters{Clock: requested(223_000), Buffers: requested(2), Chained: chained}
+	add(&passthrough, program.UnitParquet, requested(8), assumed(1, "a group of values a cycle"), requested(1),
+		assumed(0, "no unit of fpga/rtl is a whole decoder"))
+
+	plain := []program.Unit{program.UnitFillNull, program.UnitConvert, program.UnitParquet}
+	pipers := []program.Unit{program.UnitFillNull, program.UnitConvert, program.UnitClamp, program.UnitLog,
+		program.UnitPositiveModulus, program.UnitVocabulary}
+	return []namedStock{
+		{"presto", append(slices.Clone(plain), program.UnitClamp, program.UnitLog, program.UnitBucketize,
+			program.UnitSigridHash), presto, []Vector{operatorsVector(program.UnitLog, program.UnitBucketize,
+			program.UnitSigridHash)}},
+		{"piper", append(slices.Clone(pipers), program.UnitText), piper, []Vector{criteoVector(), lookupsVector()}},
+		{"minipipe", append(slices.Clone(pipers), program.UnitHexToInt, program.UnitParquet), minipipe,
+			[]Vector{operatorsVector(program.UnitLog, program.UnitPositiveModulus, program.UnitHexToInt,
+				program.UnitVocabulary)}},
+		{"passthrough", plain, passthrough, []Vector{operatorsVector()}},
+	}
+}
+
+// StockNames lists the names of the stock images that have one. The stock image of drives ([Stock]) has none.
+func StockNames() []string {
+	var names []string
+	for _, s := range namedStocks() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// StockNamed builds the stock image of a name: the units of a paper's design and the parameters that the paper states,
+// each with its place, or that are assumed, each with the reason. Like every image they say nothing of what a board
+// achieved. The bytes are the same in every run of one build.
+//
+//	presto       PreSto: Bucketize, SigridHash and Log over Parquet
+//	piper        Piper: Criteo's text, modulus, vocabulary and logarithm
+//	minipipe     MiniPipe: Parquet with hexadecimal ids, modulus, vocabulary and logarithm
+//	passthrough  no operator: decodes Parquet, fills nulls, converts
+func StockNamed(name string) ([]byte, error) {
+	stocks := namedStocks()
+	i := slices.IndexFunc(stocks, func(s namedStock) bool { return s.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("image: no stock image %q: want one of %s", name, strings.Join(StockNames(), ", "))
+	}
+	s := &Spec{
+		Platform: StockPlatform, Interface: StockInterface(), Memories: stockMemories(), Partition: stockPartition(),
+		SelfTest: stocks[i].selfTests, Parameters: &stocks[i].parameters,
+		Build: BuildInfo{Tool: "millrace", Reproducible: true},
+	}
+	for _, u := range program.Known() {
+		if slices.Contains(stocks[i].units, u.Unit) {
+			s.addStockUnit(u)
+		}
+	}
+	slices.SortFunc(s.Parameters.Units, func(a, b UnitParameters) int { return int(a.Unit) - int(b.Unit) })
+	return Build(s)
+}
+
+// StockName returns the name of the stock image with an id, and "" for other images.
+func StockName(id ID) (string, error) {
+	for _, name := range StockNames() {
+		b, err := StockNamed(name)
+		if err != nil {
+			return "", err
+		}
+		m, err := Parse(b)
+		if err != nil {
+			return "", err
+		}
+		if m.ID == id {
+			return name, nil
+		}
+	}
+	return "", nil
+}
