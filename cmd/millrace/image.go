@@ -62,6 +62,7 @@ func readImage(path string) (*image.Image, error) {
 type imageDescription struct {
 	File      string          `json:"file"`
 	Image     image.ID        `json:"image"`
+	Stock     string          `json:"stock,omitempty"` // name of the stock image that it is
 	UUID      string          `json:"uuid"`
 	Interface string          `json:"interface"`
 	Platform  string          `json:"platform"`
@@ -155,7 +156,13 @@ the document is printed, in JSON, from which millrace image build makes the same
 				return e.Encode(document.Of(&m.Spec))
 			}
 			d := describeImage(args[0], m)
+			if d.Stock, err = image.StockName(m.ID); err != nil {
+				return err
+			}
 			return c.print(d, func(w io.Writer) {
+				if d.Stock != "" {
+					fmt.Fprintf(w, "stock image\t%s\n", d.Stock)
+				}
 				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID,
 					d.Interface, d.Platform, d.Bytes)
 				signed := "no"

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,16 +77,23 @@ func (c imageCommands) build() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "build [SPEC]", Short: "Build an image from a document",
 		Long: `Builds an image from a document in YAML or JSON, or with --stock the image that drives come with.
+--stock NAME is a stock image with the units and parameters of a paper's design: presto, piper, minipipe;
+passthrough decodes and computes nothing.
 The bytes follow from the document alone: the time is the document's, else SOURCE_DATE_EPOCH, else
 0. "base: stock" begins with the stock image and replaces what the document names; docs/images.md
 has the keys. With --wasm the image holds WebAssembly modules with operators of one's own, which drives
 that activate it run; --vectors adds known answers of a module to the self-tests.`,
 		Example: "  millrace image build --stock --out stock.mimg\n" +
 			"  millrace image build spec.yaml --out new.mimg --key signing.pem\n" +
+			"  millrace image build --stock presto --out presto.mimg\n" +
 			"  millrace image build --stock --wasm features.wasm --vectors features=vectors.json --out features.mimg",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || stock == (len(args) == 1) {
-				return usagef("%s wants either a SPEC or --stock", cmd.CommandPath())
+			if len(args) > 1 || !stock && len(args) == 0 {
+				return usagef("%s wants either a SPEC, or --stock and perhaps a stock image's name", cmd.CommandPath())
+			}
+			if stock && len(args) == 1 && !slices.Contains(image.StockNames(), args[0]) {
+				return usagef("--stock %s: want %s, or nothing for the image that drives come with; a SPEC goes "+
+					"without --stock", args[0], strings.Join(image.StockNames(), ", "))
 			}
 			return nil
 		},
@@ -92,7 +101,7 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 			if out == "" {
 				return usagef("--out is wanted: the file to write")
 			}
-			b, err := buildImage(args, &modules)
+			b, err := buildImage(args, stock, &modules)
 			if err != nil {
 				return err
 			}
@@ -105,15 +114,15 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write")
-	cmd.Flags().BoolVar(&stock, "stock", false, "build the stock image")
+	cmd.Flags().BoolVar(&stock, "stock", false, "build the stock image, or the one of a name behind it")
 	cmd.Flags().StringVar(&key, "key", "", "sign it too, with the private key in this PEM file")
 	modules.addFlags(cmd.Flags())
 	return cmd
 }
 
-// buildImage builds from the document in a file, or the stock image where there is none.
-func buildImage(args []string, modules *imageModuleFlags) ([]byte, error) {
-	s, name, err := readImageSpec(args)
+// buildImage builds from the document in a file, or a stock image.
+func buildImage(args []string, stock bool, modules *imageModuleFlags) ([]byte, error) {
+	s, name, err := readImageSpec(args, stock)
 	if err == nil {
 		err = modules.addTo(s)
 	}
@@ -127,10 +136,10 @@ func buildImage(args []string, modules *imageModuleFlags) ([]byte, error) {
 	return b, nil
 }
 
-// readImageSpec returns the specification in a file, or the stock image's where there is none, and its name.
-func readImageSpec(args []string) (*image.Spec, string, error) {
-	if len(args) == 0 {
-		b, err := image.Stock()
+// readImageSpec returns the specification in a file, or a stock image's, and its name.
+func readImageSpec(args []string, stock bool) (*image.Spec, string, error) {
+	if stock {
+		b, err := stockImage(args)
 		if err != nil {
 			return nil, "", err
 		}
@@ -153,6 +162,14 @@ func readImageSpec(args []string) (*image.Spec, string, error) {
 		return nil, "", fmt.Errorf("%s: %w", args[0], err)
 	}
 	return s, args[0], nil
+}
+
+// stockImage builds the stock image of the only argument, or without one that of drives.
+func stockImage(args []string) ([]byte, error) {
+	if len(args) == 0 {
+		return image.Stock()
+	}
+	return image.StockNamed(args[0])
 }
 
 // signWith signs an image with the private key in a PEM file.

@@ -283,8 +283,8 @@ func TestImageStatus(t *testing.T) {
 		says   string
 	}{
 		{exitUsage, []string{"image", "bogus"}, "unknown command"},
-		{exitUsage, []string{"image", "build", "--out", none}, "either a SPEC or --stock"},
-		{exitUsage, []string{"image", "build", "--stock", "spec", "--out", none}, "either a SPEC or --stock"},
+		{exitUsage, []string{"image", "build", "--out", none}, "either a SPEC, or --stock"},
+		{exitUsage, []string{"image", "build", "--stock", "spec", "--out", none}, "want presto, piper"},
 		{exitUsage, []string{"image", "build", "--stock"}, "--out is wanted"},
 		{exitUsage, []string{"image", "sign", img}, "--key is wanted"},
 		{exitUsage, []string{"image", "verify"}, "wants FILE"},
