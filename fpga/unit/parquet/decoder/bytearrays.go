@@ -45,6 +45,78 @@ func (v *valueReader) appendBytes(b *Block, n int) error {
 	return nil
 }
 
+const (
+	alikeBytes = 8  // byte arrays whose lengths are compared at once
+	unlikeRun  = 16 // byte arrays that are read one by one after a comparison that failed
+)
+
+// byteArraySize returns the length of the PLAIN byte array at the beginning of src.
+func byteArraySize(src []byte) (int, error) {
+	if len(src) < 4 {
+		return 0, valuesEndError()
+	}
+	size := binary.LittleEndian.Uint32(src)
+	if int64(size) > int64(len(src)-4) {
+		return 0, format.Corrupt("byte array of %d bytes, the page has %d left", size, len(src)-4)
+	}
+	return int(size), nil
+}
+
+// alike returns how many of the next n byte arrays have size bytes, as a multiple of alikeBytes. While lengths are
+// equal, they lie apart by a known distance and need not be read one after the other.
+func alike(src []byte, size, n int) (count int) {
+	step := 4 + size
+	n = min(n, len(src)/step)
+	if size == 8 { // such as Criteo's categories, of eight hexadecimal digits
+		for src = src[:12*n]; len(src) >= 96; src = src[96:] {
+			group := (*[96]byte)(src)
+			differ := uint32(0)
+			differ |= binary.LittleEndian.Uint32(group[0:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[12:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[24:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[36:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[48:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[60:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[72:]) ^ 8
+			differ |= binary.LittleEndian.Uint32(group[84:]) ^ 8
+			if differ != 0 {
+				break
+			}
+			count += alikeBytes
+		}
+		return count
+	}
+	for ; count+alikeBytes <= n; count += alikeBytes {
+		group := src[count*step:][:alikeBytes*step]
+		differ := uint32(0)
+		for at := 0; at < alikeBytes*step; at += step {
+			differ |= binary.LittleEndian.Uint32(group[at:]) ^ uint32(size)
+		}
+		if differ != 0 {
+			break
+		}
+	}
+	return count
+}
+
+// skipByteArrays returns src after n PLAIN byte arrays.
+func skipByteArrays(src []byte, n int) ([]byte, error) {
+	alone := 0 // byte arrays to read one by one before the next comparison
+	for n > 0 {
+		size, err := byteArraySize(src)
+		if err != nil {
+			return nil, err
+		}
+		count := 1
+		if alone--; alone < 0 {
+			count, alone = max(alike(src, size, n), 1), unlikeRun
+		}
+		src = src[count*(4+size):]
+		n -= count
+	}
+	return src, nil
+}
+
 // appendPlainBytes decodes n PLAIN byte arrays to the end of b.
 func (v *valueReader) appendPlainBytes(b *Block, n, limit int) error {
 	if 4*n > len(v.src) {
@@ -53,23 +125,58 @@ func (v *valueReader) appendPlainBytes(b *Block, n, limit int) error {
 	at := len(b.Offsets)
 	b.Offsets = growSlice(b.Offsets, n)
 	offsets, data, src := b.Offsets[at:], b.Data, v.src
-	for i := range offsets {
-		if len(src) < 4 {
-			return valuesEndError()
-		}
-		size := int(binary.LittleEndian.Uint32(src))
-		if size > len(src)-4 {
-			return format.Corrupt("byte array of %d bytes, the page has %d left", size, len(src)-4)
+	alone := 0 // byte arrays to read one by one before the next comparison
+	for len(offsets) > 0 {
+		size, err := byteArraySize(src)
+		if err != nil {
+			return err
 		}
 		if size > limit-len(data) {
 			return blockDataError(limit)
 		}
+		if alone--; alone < 0 {
+			alone = unlikeRun
+			room := len(offsets)
+			if size > 0 {
+				room = min(room, (limit-len(data))/size)
+			}
+			if count := alike(src, size, room); count > 0 {
+				data = appendAlike(data, offsets[:count], src, size)
+				src, offsets = src[count*(4+size):], offsets[count:]
+				continue
+			}
+		}
 		data = append(data, src[4:4+size]...)
 		src = src[4+size:]
-		offsets[i] = uint32(len(data))
+		offsets[0] = uint32(len(data))
+		offsets = offsets[1:]
 	}
 	b.Data, v.src = data, src
 	return nil
+}
+
+// appendAlike appends byte arrays of size bytes each, and where each of them ends. Their number is a multiple of
+// alikeBytes.
+func appendAlike(data []byte, offsets []uint32, src []byte, size int) []byte {
+	from := len(data)
+	data = growSlice(data, len(offsets)*size)
+	to := data[from:]
+	if size == 8 {
+		for end := uint32(from); len(to) > 0; to, src, offsets = to[64:], src[96:], offsets[alikeBytes:] {
+			into, group, ends := (*[64]byte)(to), (*[96]byte)(src), (*[alikeBytes]uint32)(offsets)
+			for i := range alikeBytes {
+				binary.LittleEndian.PutUint64(into[8*i:], binary.LittleEndian.Uint64(group[12*i+4:]))
+				end += 8
+				ends[i] = end
+			}
+		}
+		return data
+	}
+	for i := range offsets {
+		copy(to[i*size:(i+1)*size], src[i*(4+size)+4:])
+		offsets[i] = uint32(from + (i+1)*size)
+	}
+	return data
 }
 
 // appendDictionaryBytes decodes n byte arrays of the dictionary to the end of b.

@@ -142,11 +142,11 @@ func (v *valueReader) skip(n int) error {
 		}
 		v.bit += n
 	case fromBytes:
-		for ; n > 0; n-- {
-			if _, err := v.takeByteArray(); err != nil {
-				return err
-			}
+		src, err := skipByteArrays(v.src, n)
+		if err != nil {
+			return err
 		}
+		v.src = src
 	case fromDelta:
 		var dropped [deltaBatch]int64
 		for n > 0 {
@@ -169,20 +169,6 @@ func (v *valueReader) skip(n int) error {
 
 // valuesEndError is the error of a page that ends before its values do.
 func valuesEndError() error { return format.Corrupt("page ends before its values do") }
-
-// takeByteArray takes a PLAIN byte array.
-func (v *valueReader) takeByteArray() ([]byte, error) {
-	if len(v.src) < 4 {
-		return nil, valuesEndError()
-	}
-	n := binary.LittleEndian.Uint32(v.src)
-	if int64(n) > int64(len(v.src)-4) {
-		return nil, format.Corrupt("byte array of %d bytes, the page has %d left", n, len(v.src)-4)
-	}
-	b := v.src[4 : 4+n]
-	v.src = v.src[4+n:]
-	return b, nil
-}
 
 // appendValues decodes n values to the end of b. It leaves validity to its caller.
 func (v *valueReader) appendValues(b *Block, n int) error {
