@@ -37,6 +37,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
@@ -65,6 +66,9 @@ type Options struct {
 	Folder string
 	// VocabularyMemory bounds the memory of keys while a vocabulary is built; 0 is that of vocabulary.BuilderOptions.
 	VocabularyMemory int64
+	// Timing makes the drive take modelled time, on whose clock Time and the rates are. nil: as fast as the machine. Only
+	// for the engine drive, and Parquet without vocabularies.
+	Timing *timing.Pacing
 	// Progress, if not nil, receives each step in words.
 	Progress func(string)
 }
@@ -89,6 +93,8 @@ type Result struct {
 	TransformShare       float64 `json:"transform_share"`
 	FetchShare           float64 `json:"fetch_share"`
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
+
+	Timing timing.Report `json:"timing"` // which time ElapsedSeconds and the rates are of; the shares are the machine's
 }
 
 // defaultRows keeps a data set near 100 MB.
@@ -152,6 +158,10 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 		return r, err
 	}
 	b := &bench{o: o, spec: spec, source: sourceOf(data)}
+	if o.Timing != nil && (o.Engine != host.EngineDrive || b.source != program.Parquet || len(spec.Vocabularies) > 0) {
+		return r, fmt.Errorf("%w: modelled timing is that of engine drive over Parquet without vocabularies: rm1 to rm5",
+			workload.ErrOptions)
+	}
 	measure, open := b.measure, b.open
 	if len(spec.Vocabularies) > 0 { // each loop has a processor of its own
 		measure, open = (&Loops{bench: b, dir: dir}).measure, b.openPartition
@@ -236,7 +246,7 @@ func createDrive(ctx context.Context, path string, data []byte, o Options) (*sdk
 	if o.Commands != "" {
 		uri += "&commands=" + string(o.Commands)
 	}
-	dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
+	dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{Timing: o.Timing})
 	if err != nil {
 		return nil, err
 	}
@@ -283,21 +293,42 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	before := b.processor.Stats()
-	begin, used := time.Now(), processorTime()
+	begin, used := b.now(), processorTime()
 	if err := b.turns(ctx, b.o.Time); err != nil {
 		return Result{}, err
 	}
-	elapsed, cpu := time.Since(begin).Seconds(), (processorTime() - used).Seconds()
+	elapsed, cpu := b.now().Sub(begin).Seconds(), (processorTime() - used).Seconds()
+	if b.o.Timing != nil {
+		if err := b.o.Timing.Err(); err != nil {
+			return Result{}, err
+		}
+	}
 	s := b.processor.Stats().Sub(before)
 	r := Result{Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
-		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows}
+		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows, Timing: b.o.Timing.Report()}
 	r.setTimes(s, elapsed, cpu)
 	return r, nil
 }
 
+// now returns the time of the drive's clock.
+func (b *bench) now() time.Time {
+	if b.o.Timing == nil {
+		return time.Now()
+	}
+	return b.o.Timing.Clock().Now()
+}
+
+// streams is how many streams run at once: a modelled drive overlaps its stages when it has two commands at a time.
+func (b *bench) streams() int {
+	if b.o.Timing == nil {
+		return b.o.Threads
+	}
+	return max(2, b.o.Threads)
+}
+
 // setTimes sets what follows from the counters, the elapsed and the processor's seconds, for r.Rows rows.
 func (r *Result) setTimes(s processor.Stats, elapsed, cpu float64) {
-	busy := elapsed * float64(r.Threads)
+	busy := elapsed * float64(r.Threads) * float64(max(r.Timing.Dilate, 1)) // of the machine
 	r.ElapsedSeconds, r.RowsPerSecond, r.CPUSeconds = elapsed, float64(r.Rows)/elapsed, cpu
 	r.InputBytesPerSecond, r.OutputBytesPerSecond = float64(s.BytesIn)/elapsed, float64(s.BytesOut)/elapsed
 	r.WaitShare, r.MoveShare, r.DecodeShare = s.Wait.Seconds()/busy, s.Move.Seconds()/busy, s.Decode.Seconds()/busy
@@ -308,16 +339,16 @@ func (r *Result) setTimes(s processor.Stats, elapsed, cpu float64) {
 	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
 }
 
-// turns runs the whole partition on every thread, at least once, until the time has passed.
+// turns runs the whole partition in every stream, at least once, until the time has passed.
 func (b *bench) turns(ctx context.Context, least time.Duration) error {
-	begin := time.Now()
-	errs := make([]error, b.o.Threads)
+	begin := b.now()
+	errs := make([]error, b.streams())
 	var wg sync.WaitGroup
-	for i := range b.o.Threads {
+	for i := range errs {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for first := true; first || time.Since(begin) < least; first = false {
+			for first := true; first || b.now().Sub(begin) < least; first = false {
 				if errs[i] = b.turn(ctx); errs[i] != nil {
 					return
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/roofline"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
@@ -69,7 +70,10 @@ func (o *rmFlags) check(progress func(string)) error {
 }
 
 func (c benchCommands) rm() *cobra.Command {
-	var o rmFlags
+	var (
+		o     rmFlags
+		timed timingFlags
+	)
 	cmd := &cobra.Command{
 		Use:   "rm",
 		Short: "RM1 to RM5: rows a second of one engine, and the share of each stage",
@@ -81,7 +85,8 @@ the last without a modulus), criteo-5k-tsv and criteo-1m-tsv (text), and d1-1 to
 pipelines) run both loops of Piper: a row counts once for the pass that builds the vocabularies and the pass that
 applies them. criteo-real-tsv, criteo-real-bin, criteo-real-5k, criteo-real-5k-tsv and rm1-real (Parquet, RM1's
 pipeline) take Criteo's own rows from the file that --criteo names, repeated to --rows, with its skew and its
-nulls. Rows a second of processor time tell more than those of the wall's clock where other work runs beside.`,
+nulls. With --engine drive and --timing smartssd or u280, rates and --time of rm1 to rm5 are those of the model's
+time. Rows a second of processor time tell more than those of the wall's clock where other work runs beside.`,
 		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n" +
 			"  millrace bench rm --models criteo-tsv,criteo-bin --threads 2\n" +
 			"  millrace bench rm --models criteo-5k,criteo-512k,criteo-1m --threads 2\n" +
@@ -91,6 +96,15 @@ nulls. Rows a second of processor time tell more than those of the wall's clock 
 			if err := o.check(c.announce); err != nil {
 				return err
 			}
+			pacing, err := timed.pacing()
+			if err != nil {
+				return err
+			}
+			if pacing != nil && timed.mode == string(timing.ModeImage) {
+				return usagef("--timing image: the drive here has the stock image, which states no parameters; use " +
+					"smartssd or u280, or millrace train --image")
+			}
+			o.Timing = pacing
 			results, err := rm.Run(cmd.Context(), o.Options)
 			if errors.Is(err, workload.ErrOptions) {
 				return usageError{err}
@@ -109,10 +123,14 @@ nulls. Rows a second of processor time tell more than those of the wall's clock 
 						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare,
 						100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
 				}
+				if pacing != nil {
+					fmt.Fprintf(w, "timing: %s\n", pacing.Report())
+				}
 			})
 		},
 	}
 	o.register(cmd.Flags())
+	timed.addFlags(cmd)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
@@ -112,4 +113,32 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 	assert.Contains(t, errs, "--flash is wanted")
 	_, _, errs = millrace(t, "train", "--pipeline", "rm1", "--control", "http://127.0.0.1:1", "--timing", "native")
 	assert.NotContains(t, errs, "--timing")
+}
+
+// TestTimingOfBenchRM: rates are the model's, and what it has no model of is refused.
+func TestTimingOfBenchRM(t *testing.T) {
+	t.Parallel()
+	bench := []string{"bench", "rm", "--models", "rm1", "--rows", "20000", "--time", "1us", "--output", "json"}
+	for _, r := range decode[[]rm.Result](t, must(t, append(bench, "--engine", "drive", "--timing", "smartssd",
+		"--dilate", "1000")...)) {
+		assert.Equal(t, timing.ModeSmartSSD, r.Timing.Timing)
+		assert.Greater(t, r.RowsPerSecond, 2e6, "this machine has less")
+		assert.Less(t, r.RowsPerSecond, 11.4e6)
+	}
+	for _, r := range decode[[]rm.Result](t, must(t, bench...)) {
+		assert.Equal(t, timing.ModeNative, r.Timing.Timing)
+	}
+	for says, args := range map[string][]string{
+		"rm1 to rm5":        {"--timing", "u280"},
+		"states no":         {"--engine", "drive", "--timing", "image"},
+		"for modelled time": {"--dilate", "2"},
+	} {
+		code, _, errs := millrace(t, append(bench, args...)...)
+		assert.Equal(t, exitUsage, code, says)
+		assert.Contains(t, errs, says)
+	}
+	code, _, errs := millrace(t, "bench", "rm", "--models", "criteo-tsv", "--rows", "100", "--engine", "drive", "--timing",
+		"u280")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "rm1 to rm5")
 }
