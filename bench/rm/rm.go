@@ -171,7 +171,7 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	}
 	o.Progress(fmt.Sprintf("%s: measure for %v", name, o.Time))
 	r, err = measure(ctx)
-	r.Model = name
+	r.Model, r.Timing = name, o.Timing.Report()
 	if b.source != program.Parquet {
 		r.Codec, r.Encoding = "none", name
 	}
