@@ -12,10 +12,9 @@ const (
 	mostTried     = 16    // ratios of a search
 	mostVerified  = 3     // how often a result of a search is observed for longer
 	leastTryGain  = 0.005 // share of the rate: a result is not replaced for less
-	mostBalances  = 3     // balances that a search tries
 	certainSpread = 2     // standard errors: a greater difference is significant
 	// certainShareOfRate is the standard error, as a share of a rate, at which the rate counts as known.
-	certainShareOfRate = 0.012
+	certainShareOfRate = 0.02
 	// potentialGain is the gain, as a share of the rate, below which a search does not look for a better ratio.
 	potentialGain = 0.03
 	// endShare is the share of splits below which a side gets no splits.
@@ -44,7 +43,7 @@ const (
 	mostGain      = 10 // a greater gain counts as this one
 	// trustedShare is the factor by which a side may make more with all splits than its profile or its observed rate says.
 	trustedShare = 1.15
-	// leastBalanceMove is the least distance of a balance that a search tries from the ratios that it has tried.
+	// leastBalanceMove is the least distance of the balance from the ratios that a search has tried, if it tries it.
 	leastBalanceMove = 0.02
 )
 
@@ -104,7 +103,7 @@ type Search struct {
 	From     float64          `json:"from_ratio"` // with which the search began
 	Count    int              `json:"tried_count"`
 	Tried    [mostTried]Tried `json:"tried"`         // the first Count are valid, in order of the ratio
-	Balances int              `json:"balances"`      // that were tried
+	Balanced bool             `json:"balanced"`      // the balance of both sides was tried
 	Verified int              `json:"verified"`      // how often a result was observed for longer
 	Rests    int              `json:"rests"`         // since conditions changed
 	Rested   float64          `json:"rest_seconds"`  // so far
@@ -227,11 +226,10 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 		return end, fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: %.3f becomes %.0f",
 			made, rate, end, s.Ratio, end), true
 	}
-	balance := s.balanced(in)
-	if s.Search.Balances < mostBalances && s.gain(in, best.Ratio, balance) >= o.Gain &&
+	balance, local, remote := s.balanceToTry(in)
+	if !s.Search.Balanced && s.gain(in, best.Ratio, balance) >= o.Gain &&
 		!s.Search.near(balance, leastBalanceMove) {
-		s.Search.Balances++
-		local, remote := s.rates(in)
+		s.Search.Balanced = true
 		return balance, fmt.Sprintf("the trainer lacked mini-batches: local %.0f rows/s, remote %.0f: %.3f becomes %.3f",
 			local, remote, s.Ratio, balance), true
 	}
@@ -241,6 +239,22 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 	}
 	return target, fmt.Sprintf("the job makes %.0f rows/s at %.3f, and at most %.0f at %.3f, which it tries", made,
 		best.Ratio, potential, target), true
+}
+
+// balanceToTry returns the balance of both sides, and their rates. A side that shares the CPUs of the trainer's machine
+// makes less when it works all the time than while it works, and at most what the profile measured.
+func (s *State) balanceToTry(in Inputs) (balance, local, remote float64) {
+	local, remote = s.rates(in)
+	if in.LocalThroughput > 0 {
+		local = math.Min(local, in.LocalThroughput)
+	}
+	if in.RemoteThroughput > 0 {
+		remote = math.Min(remote, in.RemoteThroughput)
+	}
+	if local == 0 || remote == 0 {
+		return s.balanced(in), local, remote
+	}
+	return within(remote / (local + remote)), local, remote
 }
 
 // nextNeighbour returns the next neighbour of the ratio with which a search after a rest began. If a neighbour is
