@@ -430,7 +430,8 @@ func TestOffloadOptionsAreChecked(t *testing.T) {
 }
 
 // TestTheTunerDecidesWhileTheQueueHoldsTheEpoch: both sides have made all of an epoch, and the trainer still takes
-// mini-batches from the input queue. The tuner goes on to observe what the trainer takes. The policy Paper decides once.
+// mini-batches from the input queue. The tuner goes on to observe what the trainer takes. The policy Paper decides
+// once.
 func TestTheTunerDecidesWhileTheQueueHoldsTheEpoch(t *testing.T) {
 	for _, policy := range []offload.Policy{offload.Extended, offload.Paper} {
 		const rows = 10_000

@@ -255,8 +255,8 @@ func extended(measured *Metrics) Decision {
 	return d
 }
 
-// trainerRate returns Gthp, or the throughput of a pipeline with the trainer if that is higher: the trainer alone is not
-// slower, so the measurement of Gthp was disturbed.
+// trainerRate returns Gthp, or the throughput of a pipeline with the trainer if that is higher: the trainer alone is
+// not slower, so the measurement of Gthp was disturbed.
 func (m *Metrics) trainerRate() float64 {
 	rate := math.Max(m.Gthp, m.Lthp)
 	for _, c := range m.Candidates {

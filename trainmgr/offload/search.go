@@ -94,10 +94,10 @@ func (t *Tried) time() float64 { return 1 / math.Max(t.Seen.mean(), leastRate) }
 // The time of a row, as a function of the ratio, is convex: each bound of it (the trainer's step, the local side, the
 // workers, the CPUs of the trainer's machine) is a straight line, and the greatest of such lines is convex. So the line
 // through two ratios that were tried is below the time of a row beyond them, and a search knows from the ratios on both
-// sides of an interval how much better a ratio inside can be at most. It tries the ratio with the highest potential, and
-// ends if none promises more than potentialGain (the cutting planes of Kelley, J. SIAM 8(4), 1960, in one dimension). A
-// side that has no work at all costs nothing, so 0 and 1 may be better than all ratios near them: no line goes through
-// them, but a side never makes more rows a second with fewer splits than with all.
+// sides of an interval how much better a ratio inside can be at most. It tries the ratio with the highest potential,
+// and ends if none promises more than potentialGain (the cutting planes of Kelley, J. SIAM 8(4), 1960, in one
+// dimension). A side that has no work at all costs nothing, so 0 and 1 may be better than all ratios near them: no line
+// goes through them, but a side never makes more rows a second with fewer splits than with all.
 type Search struct {
 	Resting  bool             `json:"resting"`    // no ratio is tried until the rest is over
 	From     float64          `json:"from_ratio"` // with which the search began

@@ -71,8 +71,9 @@ type Inputs struct {
 // known replaces values that are not numbers by 0, because JSON cannot represent them, and rates that contradict each
 // other.
 func (in Inputs) known() Inputs {
-	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.EpochRows, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
-		&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput,
+	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.EpochRows, &in.LocalRows,
+		&in.RemoteRows, &in.LocalBusy, &in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput,
+		&in.RemoteThroughput,
 		&in.TrainerThroughput} {
 		if !(*v >= 0) || *v > most {
 			*v = 0
@@ -129,12 +130,13 @@ type Record struct {
 // guesses:
 //
 //  1. the end, 0 or 1, at which the profile measured more than the job makes now;
-//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates of the sides.
+//  2. the ratio at which both sides are done at the same time, which is Remote/(Local+Remote) of the rates of the
+//     sides.
 //
 // The ratio with the highest rate then applies, and the tuner rests for a time that doubles with every search. After
-// that it tries the two neighbours of the ratio, and searches again if one of them is better. It searches at once if the
-// rate has moved by driftShare. While no remote worker is available the ratio is 0; when workers return, the earlier
-// ratio applies again.
+// that it tries the two neighbours of the ratio, and searches again if one of them is better. It searches at once if
+// the rate has moved by driftShare. While no remote worker is available the ratio is 0; when workers return, the
+// earlier ratio applies again.
 type Tuner struct {
 	options TunerOptions
 	state   State

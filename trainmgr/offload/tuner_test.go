@@ -220,8 +220,9 @@ func TestTunerTakesAnyNumbers(t *testing.T) {
 		var log []Record
 		for range 20 {
 			var in Inputs
-			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.LocalRows, &in.RemoteRows, &in.LocalBusy,
-				&in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput, &in.RemoteThroughput} {
+			for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.EpochRows, &in.LocalRows,
+				&in.RemoteRows, &in.LocalBusy, &in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput,
+				&in.RemoteThroughput} {
 				*v = number.Draw(t, "input")
 			}
 			in.RemoteAway = rapid.Bool().Draw(t, "away")
