@@ -100,6 +100,10 @@ func (m *Machine) cost(cut offload.Cut) CutCost {
 func (m *Machine) steadyBatches() (warmup, counted int) {
 	streams := m.LocalThreads + 1 + streamsOfWorker*len(m.WorkerSeconds)
 	round := m.SplitBatches * streams
-	return max(warmupBatches, 2*round, 2*m.QueueBatches), max(countedBatches, 4*round, 20*m.SplitBatches,
-		8*m.QueueBatches)
+	warmup = max(warmupBatches, 2*round, 2*m.QueueBatches)
+	counted = max(countedBatches, 4*round, 20*m.SplitBatches, 8*m.QueueBatches)
+	if m.EpochBatches > 0 { // a part of an epoch says little
+		counted = (counted + m.EpochBatches - 1) / m.EpochBatches * m.EpochBatches
+	}
+	return warmup, counted
 }
