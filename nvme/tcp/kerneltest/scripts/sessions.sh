@@ -26,12 +26,15 @@ namespace_appears() {
 		dd if=/tmp/pattern of="/dev/$ADDED_NS" bs=65536 oflag=direct 2>/dev/null
 		dd if="/dev/$ADDED_NS" of=/tmp/back bs=65536 count=16 iflag=direct 2>/dev/null
 		cmp /tmp/pattern /tmp/back
-		while dd if=/tmp/pattern of="/dev/$ADDED_NS" bs=65536 oflag=direct 2>/dev/null; do :; done &
+		# Where the device has gone, dd may make a file of its name, which it can write for ever.
+		while dd if=/tmp/pattern of="/dev/$ADDED_NS" bs=65536 oflag=direct 2>/dev/null && [ -b "/dev/$ADDED_NS" ]; do :; done &
 		writer=$!
 		sleep 0.3
 		remove_namespace
+		removed=$ADDED_NS
 		wait_for 120 no_added_device
 		wait $writer || true
+		[ -b "/dev/$removed" ] || rm -f "/dev/$removed"
 		nvme list-ns "/dev/$CTRL" >/tmp/list
 		if grep "0x$ADDED$" /tmp/list; then return 1; fi
 	done
