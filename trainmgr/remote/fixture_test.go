@@ -540,7 +540,7 @@ func (c *cluster) Release(_ context.Context, req *apiv1.ReleaseRequest) (*apiv1.
 		c.reasons = append(c.reasons, req.Reason)
 		delete(r.leases, id)
 	}
-	if req.Reason == "detach" {
+	if req.Reason == reasonDetach || req.Reason == reasonDone {
 		c.reasons = append(c.reasons, req.Reason)
 		clear(r.leases)
 	}

@@ -83,6 +83,25 @@ func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
+// TestARankReportsItsEndAfterAnElection checks that Close of a finished rank asks for longer than the control plane has
+// no leader. A report that is lost would keep the job for minutes.
+func TestARankReportsItsEndAfterAnElection(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 100, batch: 10, split: 3})
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	require.NoError(t, take(t, c, j, -1, nil).err)
+	elected := time.Now().Add(closeTime + time.Second)
+	c.set(func() {
+		c.before = func(call string) error {
+			if call == "Release" && time.Now().Before(elected) {
+				return connect.NewError(connect.CodeUnavailable, errors.New("no leader is elected"))
+			}
+			return nil
+		}
+	})
+	require.NoError(t, j.Close())
+	c.set(func() { require.Contains(t, c.reasons, reasonDone) })
+}
+
 func TestEndedLeasesAreRememberedForAWhile(t *testing.T) {
 	var e endedLeases
 	assert.False(t, e.contains(0))

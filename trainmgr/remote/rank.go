@@ -22,8 +22,12 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// closeTime is how long Close waits for the control plane.
-const closeTime = 3 * time.Second
+// How long Close waits for the control plane. For a rank that has finished it waits longer than an election takes: the
+// job stays for minutes for a rank that announced its end and did not report it.
+const (
+	closeTime    = 3 * time.Second
+	finishedTime = 20 * time.Second
+)
 
 // rank is the trainmgr.Source of one rank: its session, and the durable progress of its epoch.
 type rank struct {
@@ -439,9 +443,13 @@ func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.Driv
 }
 
 // Close implements trainmgr.Source. It makes the acknowledgements durable if the control plane answers within
-// closeTime.
+// closeTime. It reports the end of a rank that has finished if the control plane answers within finishedTime.
 func (r *rank) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	limit := closeTime
+	if r.finished {
+		limit = finishedTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := r.acks.flush(ctx)
 	r.acks.close()
