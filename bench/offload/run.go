@@ -73,8 +73,9 @@ type Measured struct {
 	Note       string  `json:"note,omitempty"` // deviations from the options
 }
 
-// JobOutcome is what a policy came to. Of Extended it is one long job, whose rate is that of its last third; of other
-// policies it is the median of the turns.
+// JobOutcome is what a policy came to. Of Extended it is one long job, whose rate is that of its last third, or of the
+// whole job under a control plane; of other policies it is the median of the turns. Rates of whole jobs leave out the
+// wait for the first mini-batch.
 type JobOutcome struct {
 	Outcome
 	Metrics *offload.Metrics `json:"metrics,omitempty"` // what the profile measured; nil: the control plane decided

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -63,6 +64,17 @@ func TestTheLastThirdCounts(t *testing.T) {
 	require.ErrorContains(t, err, "log of decisions")
 	_, _, err = lateRate(path + ".missing")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestTheWaitForTheFirstMiniBatchDoesNotCount checks that jobs of different length are compared without the time in
+// which they attach.
+func TestTheWaitForTheFirstMiniBatchDoesNotCount(t *testing.T) {
+	short := trainmgr.Report{Rows: 1000, ElapsedSeconds: 12, FirstWaitSeconds: 2, RowsPerSecond: 1000. / 12}
+	long := trainmgr.Report{Rows: 10_000, ElapsedSeconds: 102, FirstWaitSeconds: 2, RowsPerSecond: 10_000. / 102}
+	assert.InDelta(t, 100, rateAfterFirst(&short), 0)
+	assert.InDelta(t, 100, rateAfterFirst(&long), 0)
+	none := trainmgr.Report{Rows: 10, ElapsedSeconds: 2, FirstWaitSeconds: 2, RowsPerSecond: 5}
+	assert.InDelta(t, 5, rateAfterFirst(&none), 0)
 }
 
 func TestACommandThatFailsSaysWhy(t *testing.T) {

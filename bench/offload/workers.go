@@ -240,6 +240,15 @@ func lateRate(path string) (rowsPerSecond float64, ok bool, err error) {
 	return rows / (last.Seconds - from.Seconds), true, nil
 }
 
+// rateAfterFirst returns the rows a second of a job without the wait for its first mini-batch. Jobs of the sweep are
+// shorter than a job of Extended, and attaching to a control plane takes each of them the same time.
+func rateAfterFirst(r *trainmgr.Report) float64 {
+	if trained := r.ElapsedSeconds - r.FirstWaitSeconds; trained > 0 {
+		return float64(r.Rows) / trained
+	}
+	return r.RowsPerSecond
+}
+
 // train runs a job. offloading is a share or the name of a policy; more is added to the command's arguments.
 func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offloading string,
 	epochs int, more ...string,
@@ -277,7 +286,7 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 	if err := json.Unmarshal(out, &report); err != nil {
 		return trained{}, fmt.Errorf("report of train: %w", err)
 	}
-	result := trained{rowsPerSecond: report.RowsPerSecond}
+	result := trained{rowsPerSecond: rateAfterFirst(&report.Report)}
 	switch shared := report.Sharing; {
 	case report.Offload != nil:
 		result.decision, result.metrics = report.Offload.Decision, report.Offload.Metrics
