@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/hugepages"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/target"
@@ -51,9 +52,10 @@ func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Op
 func NewTarget(o Options) target.Target {
 	memory := memoryOf(o)
 	// A Go allocation of this size begins at a page of the machine, so that addresses which the slicer aligns are
-	// aligned.
+	// aligned. A slice looks values up all over the dictionaries of its columns, which together are larger than what the
+	// processor keeps of the translation of pages of 4 KiB.
 	return &memoryTarget{
-		memory:  newMemory(max(memory, 64<<10))[:memory],
+		memory:  hugepages.Make(max(memory, 64<<10))[:memory],
 		engine:  engine.New(engine.Options{Modules: o.Modules}),
 		threads: make(chan struct{}, max(o.Threads, 1)),
 	}

@@ -1,4 +1,4 @@
-package cpu
+package hugepages
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 
 // TestHugePages looks for the memory's mapping in the kernel's list, and at memory on both sides of the least size.
 func TestHugePages(t *testing.T) {
-	for _, size := range []uint64{0, 1, 64 << 10, leastHuge - 1, leastHuge, leastHuge + 1, leastHuge + hugePage - 1} {
-		memory := newMemory(size)
+	for _, size := range []uint64{0, 1, 64 << 10, Least - 1, Least, Least + 1, Least + Size - 1} {
+		memory := Make(size)
 		require.Len(t, memory, int(size))
 		require.Equal(t, int(size), cap(memory))
-		if size < leastHuge {
+		if size < Least {
 			continue
 		}
 		at := uintptr(unsafe.Pointer(&memory[0]))
-		require.Zero(t, at%hugePage)
+		require.Zero(t, at%Size)
 		memory[0], memory[size-1] = 1, 1
 		if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err == nil {
 			require.Contains(t, flagsOfMapping(t, at), " hg")
