@@ -4,8 +4,11 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
+	"unsafe"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/internal/hugepages"
 )
 
 // heldColumn are the keys of a column, as far as no generator has them yet. A column at a time is faster than a
@@ -28,9 +31,41 @@ const heldBlock = 1 << 16
 // heldKeyBytes is the memory of a key that is held.
 const heldKeyBytes = 4
 
+// heldMemory makes the blocks of held keys, many from one piece of memory in huge pages: each key is written once, and
+// most of the time of that is the page faults of small pages. A piece stays until no block of it is used. heldMemory is
+// safe for concurrent use. A nil heldMemory makes each block alone.
+type heldMemory struct {
+	mu   sync.Mutex
+	left []uint32 // of the last piece
+}
+
+// newHeldMemory returns memory for at most some bytes of keys, or nil if a piece would be more than a part of them.
+func newHeldMemory(most int64) *heldMemory {
+	if most < 4*hugepages.Least {
+		return nil
+	}
+	return &heldMemory{}
+}
+
+// block returns an empty block with room for heldBlock keys.
+func (m *heldMemory) block() []uint32 {
+	if m == nil {
+		return make([]uint32, 0, heldBlock)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.left) == 0 {
+		piece := hugepages.Make(hugepages.Least)
+		m.left = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(piece))), len(piece)/heldKeyBytes)
+	}
+	block := m.left[:0:heldBlock]
+	m.left = m.left[heldBlock:]
+	return block
+}
+
 // hold takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits
 // without a sign, if there are too many keys, or if the rows continue no sequence and there are too many.
-func (h *heldColumn) hold(first uint64, keys []int64) bool {
+func (h *heldColumn) hold(memory *heldMemory, first uint64, keys []int64) bool {
 	if len(keys) == 0 {
 		return true
 	}
@@ -52,7 +87,7 @@ func (h *heldColumn) hold(first uint64, keys []int64) bool {
 		part := left[:min(len(left), heldBlock-len(block))]
 		left = left[len(part):]
 		if last > 0 && block == nil {
-			block = make([]uint32, 0, heldBlock)
+			block = memory.block()
 		}
 		block = slices.Grow(block, len(part)) // the first block is as large as its keys want
 		to := block[len(block) : len(block)+len(part)]

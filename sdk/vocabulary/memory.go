@@ -33,6 +33,7 @@ import (
 type MemoryBuilder struct {
 	builder *Builder // of the tables that need positions or counts
 	tables  []memoryTable
+	memory  *heldMemory  // of the keys that wait for the end of the pass
 	held    atomic.Int64 // bytes of the keys of all tables that wait for the end of the pass
 	bytes   atomic.Int64 // of the generators of all tables
 	short   atomic.Bool  // memory is: every table moves to the builder
@@ -65,7 +66,7 @@ func NewMemoryBuilder(columns []Column, rules Rules, o BuilderOptions) (*MemoryB
 	if err != nil {
 		return nil, err
 	}
-	m := &MemoryBuilder{builder: b, tables: make([]memoryTable, len(b.tables))}
+	m := &MemoryBuilder{builder: b, tables: make([]memoryTable, len(b.tables)), memory: newHeldMemory(b.memory / 4)}
 	for i := range m.tables {
 		m.tables[i].column = i
 		// Rows of several columns in one table do not come in the order of their positions.
@@ -87,7 +88,7 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 	if t.inBuilder {
 		return m.builder.Add(column, first, ids, lengths)
 	}
-	if lengths == nil && t.held.hold(first, ids) {
+	if lengths == nil && t.held.hold(m.memory, first, ids) {
 		if m.held.Add(heldKeyBytes*int64(len(ids))) > m.builder.memory/4 {
 			return m.release(index)
 		}

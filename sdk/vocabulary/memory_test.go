@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/internal/hugepages"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -350,8 +351,30 @@ func TestKeptIDs(t *testing.T) {
 // TestKeysThatAnEncoderDoesNotTake checks the most keys of a column that is held.
 func TestKeysThatAnEncoderDoesNotTake(t *testing.T) {
 	h := heldColumn{keys: unit.MaxColumn - 3}
-	require.True(t, h.hold(0, []int64{1, 2}))
-	require.False(t, h.hold(2, []int64{3, 4}))
-	require.True(t, h.hold(2, []int64{3}))
-	require.False(t, h.hold(3, []int64{4}))
+	require.True(t, h.hold(nil, 0, []int64{1, 2}))
+	require.False(t, h.hold(nil, 2, []int64{3, 4}))
+	require.True(t, h.hold(nil, 2, []int64{3}))
+	require.False(t, h.hold(nil, 3, []int64{4}))
+}
+
+// TestBlocksOfHeldMemory checks that blocks of one piece and of the next one do not overlap, and that memory for few
+// keys has no pieces.
+func TestBlocksOfHeldMemory(t *testing.T) {
+	require.Nil(t, newHeldMemory(4*hugepages.Least-1))
+	m := newHeldMemory(4 * hugepages.Least)
+	require.NotNil(t, m)
+	var blocks [][]uint32
+	for i := range 2*hugepages.Least/(heldKeyBytes*heldBlock) + 1 {
+		block := m.block()
+		require.Empty(t, block)
+		require.Equal(t, heldBlock, cap(block), "an appended key must not reach the next block")
+		block = block[:heldBlock]
+		block[0], block[heldBlock-1] = uint32(i), uint32(i)
+		blocks = append(blocks, block)
+	}
+	for i, block := range blocks {
+		require.Equal(t, uint32(i), block[0])
+		require.Equal(t, uint32(i), block[heldBlock-1])
+	}
+	require.Equal(t, heldBlock, cap((*heldMemory)(nil).block()))
 }
