@@ -22,6 +22,7 @@ const (
 	leastProfiled    = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
 	leastInEpoch     = 4 * profileSteps             // a window lies inside an epoch
 	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
+	steadyDrain      = 10                           // a steady window takes at most one of so many from the queue
 	shortestMeasured = 1e-9                         // seconds: the clock may stand still
 )
 
@@ -150,7 +151,11 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 		p.rows += mb.Rows
 		if p.seen >= profileSteps {
 			now := p.sample()
-			if now.at.Sub(p.begin.at) >= profileTime || p.seen >= 2*profileSteps {
+			switch {
+			case now.at.Sub(p.begin.at) < profileTime && p.seen < 2*profileSteps:
+			case p.drained(now):
+				p.nextWindow(now)
+			default:
 				p.noteSide(p.side(now, mb.Rows), now)
 				return p.measured == ""
 			}
@@ -163,6 +168,16 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 	}
 	return p.measured == ""
 }
+
+// drained reports whether the trainer took so much of a window from the queue that the window says little: a trainer
+// that does not wait may leave the side less CPU time than one that does. Once the queue is empty, the trainer and the
+// side have the same rate. p.mu is held.
+func (p *profiler) drained(now profileSample) bool {
+	return steadyDrain*(p.begin.queued-now.queued) > p.seen
+}
+
+// nextWindow begins another window where one ends. p.mu is held.
+func (p *profiler) nextWindow(now profileSample) { p.seen, p.rows, p.begin = 0, 0, &now }
 
 // restart begins the window again. p.mu is held.
 func (p *profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }

@@ -144,11 +144,11 @@ func TestProfileWindows(t *testing.T) {
 
 	m = newProfiledTrainer(knownTrainer)
 	m.take(true, profileWarmup)
-	m.now.queued = 25
+	m.now.queued = 5
 	m.take(true, 1)
 	m.now.queued = 0
 	m.until(t, true, apiv1.SideOthers)
-	assert.InEpsilon(t, 125, m.profiler.local.rowsPerSecond, 1e-9)
+	assert.InEpsilon(t, 225, m.profiler.local.rowsPerSecond, 1e-9)
 
 	m = newProfiledTrainer(knownTrainer)
 	assert.Equal(t, 550, m.until(t, false, ""), "10 s, in steps of profileSteps")
@@ -159,6 +159,44 @@ func TestProfileWindows(t *testing.T) {
 	m = newProfiledTrainer(knownTrainer)
 	m.others = time.Second
 	assert.Equal(t, profilePatience, m.until(t, false, ""))
+}
+
+// TestAQueueThatDrains checks that a window counts only once the queue has stopped draining. Until then the trainer runs
+// at its own speed and leaves the side less CPU time than later.
+func TestAQueueThatDrains(t *testing.T) {
+	t.Parallel()
+	slow, steady := 160*time.Millisecond, 40*time.Millisecond
+	m := newProfiledTrainer(knownTrainer)
+	drain := func(count, perMiniBatch int) {
+		for range count {
+			m.now.queued = max(m.now.queued-perMiniBatch, 0)
+			m.take(true, 1)
+		}
+	}
+	m.own, m.now.queued = slow, profileSteps
+	drain(profileWarmup+1+profileSteps, 1)
+	assert.Equal(t, apiv1.SideOwn, m.profiler.measured, "the whole window came from the queue")
+	m.own = steady
+	assert.Equal(t, profileSteps, m.until(t, true, apiv1.SideOthers), "the next window begins at once")
+	assert.InEpsilon(t, 250, m.profiler.local.rowsPerSecond, 1e-9)
+
+	m = newProfiledTrainer(knownTrainer)
+	m.now.queued = 5
+	drain(profileWarmup+1, 0)
+	drain(profileSteps, 1)
+	assert.Equal(t, apiv1.SideOthers, m.profiler.measured, "a tenth from the queue is steady")
+	m = newProfiledTrainer(knownTrainer)
+	m.now.queued = 6
+	drain(profileWarmup+1, 0)
+	drain(profileSteps, 1)
+	assert.Equal(t, apiv1.SideOwn, m.profiler.measured)
+
+	m = newProfiledTrainer(knownTrainer)
+	m.now.queued = 1 << 20
+	drain(profilePatience+2*profileSteps, 1)
+	ended, result, _ := m.profiler.ended()
+	assert.True(t, ended, "a queue that never empties ends the profile")
+	assert.Nil(t, result)
 }
 
 // TestWhichJobsAreProfiled checks that a job is profiled if a policy decides its share and the job is long enough.

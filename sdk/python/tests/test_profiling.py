@@ -126,15 +126,41 @@ class Profiles(unittest.TestCase):
     def test_what_waited_was_made_before(self) -> None:
         m = Machine()
         m.take(True, 4)
-        m.queued = 20 * ROWS
+        m.queued = 5 * ROWS
         m.take(True)  # the window begins
         m.queued = 0
-        m.take(True, 20, made=0.0)  # they were there
+        m.take(True, 5, made=0.0)  # they were there
         m.until(True, OTHERS)
         m.until(False, "")
         assert m.profiler.profile is not None
-        made, seconds = (STEPS - 20) * ROWS, 20 * 0.01 + (STEPS - 20) * 0.04
+        made, seconds = (STEPS - 5) * ROWS, 5 * 0.01 + (STEPS - 5) * 0.04
         self.close(m.profiler.profile["lthp"], made / seconds)
+
+    def test_a_queue_that_drains(self) -> None:
+        """A window counts only once the queue has stopped draining: until then the trainer runs at its own speed and
+        leaves the side less CPU time than later."""
+
+        def drain(m: Machine, count: int, made: float) -> None:
+            for _ in range(count):
+                m.queued = max(m.queued - ROWS, 0)
+                m.take(True, made=made)
+
+        m = Machine()
+        m.take(True, 4)
+        m.queued = (STEPS + 1) * ROWS
+        drain(m, 1 + STEPS, made=0.16)
+        self.assertEqual(m.profiler.side, OWN, "the whole window came from the queue")
+        self.assertEqual(m.until(True, OTHERS), STEPS, "the next window begins at once")
+        m.until(False, "")
+        assert m.profiler.profile is not None
+        self.close(m.profiler.profile["lthp"], ROWS / 0.04)
+
+        for waiting, side in ((STEPS // 10, OTHERS), (STEPS // 10 + 1, OWN)):
+            m = Machine()
+            m.take(True, 4)
+            m.queued = (waiting + 1) * ROWS
+            drain(m, 1 + STEPS, made=0.04)
+            self.assertEqual(m.profiler.side, side)
 
     def test_a_side_that_makes_nothing_ends_the_profile(self) -> None:
         for first in (False, True):

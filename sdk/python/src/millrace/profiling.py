@@ -24,6 +24,7 @@ _SIDE_SECONDS = 10.0  # least time in which a side must fill a window: the leade
 _LEAST = 100 * STEPS  # mini-batches of a job below which a profile would take too large a part
 _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
+_STEADY_DRAIN = 10  # a steady window takes at most one mini-batch of so many from the queue
 NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 
 
@@ -130,10 +131,18 @@ class Profiler:
             if self._seen >= STEPS:
                 now = sample()
                 if now.seconds - self._begin.seconds >= _SECONDS or self._seen >= 2 * STEPS:
-                    self._measured(self._side(self._begin, now))
-                    return
+                    if not self._drained(self._begin, now):
+                        self._measured(self._side(self._begin, now))
+                        return
+                    self._seen, self._rows, self._begin = 0, 0, now
         if self._left <= 0 and self._left % STEPS == 0 and sample().seconds - self._since >= _SIDE_SECONDS:
             self.side = ""  # the side makes too little, or nothing
+
+    def _drained(self, begin: Sample, end: Sample) -> bool:
+        """Reports whether so much of a window came from the queue that the window says little: a trainer that does not
+        wait may leave the side less CPU time than one that does. Once the queue is empty, both have the same rate.
+        """
+        return _STEADY_DRAIN * (begin.queued - end.queued) > self._rows
 
     def _side(self, begin: Sample, end: Sample) -> _Side:
         seconds = max(end.seconds - begin.seconds, 1e-9)
