@@ -44,26 +44,88 @@ func (e *Encoder) Encode(blocks [][]uint32, width int) (keys []int64) {
 	return e.encodeSpread(blocks, n)
 }
 
-// encodeDense is Encode of n keys below span. Whether a key is new is as good as random while a vocabulary fills, so
-// that no branch depends on it: every key is noted, and the next one overwrites it unless the key is new.
+// encodeDense is Encode of n keys below span.
 func (e *Encoder) encodeDense(blocks [][]uint32, n, span int) []int64 {
 	if cap(e.array) < span {
 		e.array = make([]uint32, span)
 	}
-	array, noted, found := e.array[:span], e.room(min(n, span)+1), uint32(0)
+	d := denseEncoder{array: e.array[:span], keys: e.room(min(n, span))[:0]}
 	for _, block := range blocks {
-		for i, key := range block {
-			next := array[key]
-			noted[found] = key
-			isNew := uint32((uint64(next) - 1) >> 63)
-			found += isNew
-			next |= found & -isNew
-			array[key] = next
-			block[i] = next - 1
+		for len(block) > 0 {
+			chunk := block[:min(len(block), denseChunk)]
+			block = block[len(chunk):]
+			before := len(d.keys)
+			if d.steady {
+				d.encodeKnown(chunk)
+			} else {
+				d.encodeAny(chunk)
+			}
+			d.steady = len(d.keys)-before <= steadyKeys
 		}
 	}
-	clear(array)
-	return widened(noted[:found])
+	clear(d.array)
+	return widened(d.keys)
+}
+
+const (
+	// denseChunk is how many keys a denseEncoder takes at a time. Their places fit 16 bits, and what it notes of them
+	// stays in the first-level cache.
+	denseChunk = 1 << 10
+	// steadyKeys is up to how many new keys of a chunk a branch for new keys is well predicted in the next one.
+	steadyKeys = denseChunk / 64
+)
+
+// denseEncoder encodes the keys of one column, chunk by chunk, with an array.
+type denseEncoder struct {
+	array  []uint32 // index + 1 of a key, or 0
+	keys   []uint32 // the different keys; it has the capacity for all of them
+	steady bool     // the last chunk had few new keys
+
+	// The keys of a chunk that the array does not have, with their places in the chunk.
+	newKeys [denseChunk]uint32
+	places  [denseChunk]uint16
+}
+
+// encodeKnown replaces the keys of a chunk by their indices. Few of them are new.
+func (d *denseEncoder) encodeKnown(chunk []uint32) {
+	array := d.array
+	for i, key := range chunk {
+		next := array[key]
+		if next == 0 {
+			next = d.add(key)
+		}
+		chunk[i] = next - 1
+	}
+}
+
+// encodeAny replaces the keys of a chunk by their indices. While a vocabulary fills, whether a key is new is as good as
+// random, so that no branch depends on it: every key is noted, and the next one overwrites it unless the key is new.
+// The new keys get their indices afterwards. Until then the array is only read, and the processor loads the elements of
+// many keys at a time.
+func (d *denseEncoder) encodeAny(chunk []uint32) {
+	array, found := d.array, 0
+	for i, key := range chunk {
+		next := array[key]
+		d.newKeys[found&(denseChunk-1)] = key
+		d.places[found&(denseChunk-1)] = uint16(i)
+		found += int((uint64(next) - 1) >> 63)
+		chunk[i] = next - 1
+	}
+	for i, key := range d.newKeys[:found] {
+		next := array[key]
+		if next == 0 { // nearly always: no earlier key of the chunk is the same
+			next = d.add(key)
+		}
+		chunk[d.places[i]] = next - 1
+	}
+}
+
+// add gives a new key the next index, and returns it + 1.
+func (d *denseEncoder) add(key uint32) uint32 {
+	d.keys = append(d.keys, key)
+	next := uint32(len(d.keys))
+	d.array[key] = next
+	return next
 }
 
 // room returns memory for some keys, whose values are any.

@@ -96,6 +96,30 @@ func TestEncoderForms(t *testing.T) {
 	}
 }
 
+// TestEncoderOfSteadyColumns checks columns whose chunks have few new keys, none, and then many: an encoder takes them
+// in another way.
+func TestEncoderOfSteadyColumns(t *testing.T) {
+	var column []uint32
+	known := func(n int) {
+		for i := range n {
+			column = append(column, uint32(i%100))
+		}
+	}
+	known(3 * denseChunk)
+	column = append(column, 200, 201, 200, 202)
+	known(2*denseChunk + 7)
+	for i := range uint32(3 * denseChunk) { // each new key twice within a chunk
+		column = append(column, 300+i/2)
+	}
+	for _, few := range []int{steadyKeys, steadyKeys + 1} { // on both sides of the bound
+		for i := range few {
+			column = append(column, uint32(5000+100*few+i))
+		}
+		known(denseChunk - few)
+	}
+	requireEncoded(t, &Encoder{}, column, []int{1, 2 * denseChunk, 17})
+}
+
 func BenchmarkEncode(b *testing.B) {
 	for _, c := range []struct {
 		name string
