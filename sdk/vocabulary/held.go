@@ -32,11 +32,12 @@ const heldBlock = 1 << 16
 const heldKeyBytes = 4
 
 // heldMemory makes the blocks of held keys, many from one piece of memory in huge pages: each key is written once, and
-// most of the time of that is the page faults of small pages. A piece stays until no block of it is used. heldMemory is
-// safe for concurrent use. A nil heldMemory makes each block alone.
+// most of the time of that is the page faults of small pages. A piece stays until no block of it is used, so blocks
+// that are given back are used again. heldMemory is safe for concurrent use. A nil heldMemory makes each block alone.
 type heldMemory struct {
 	mu   sync.Mutex
-	left []uint32 // of the last piece
+	left []uint32   // of the last piece
+	free [][]uint32 // blocks that were given back
 }
 
 // newHeldMemory returns memory for at most some bytes of keys, or nil if a piece would be more than a part of them.
@@ -54,6 +55,11 @@ func (m *heldMemory) block() []uint32 {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if last := len(m.free) - 1; last >= 0 {
+		block := m.free[last]
+		m.free = m.free[:last]
+		return block
+	}
 	if len(m.left) == 0 {
 		piece := hugepages.Make(hugepages.Least)
 		m.left = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(piece))), len(piece)/heldKeyBytes)
@@ -61,6 +67,16 @@ func (m *heldMemory) block() []uint32 {
 	block := m.left[:0:heldBlock]
 	m.left = m.left[heldBlock:]
 	return block
+}
+
+// giveBack takes a block whose keys are no longer held. A sequence's first block may be smaller than the others.
+func (m *heldMemory) giveBack(block []uint32) {
+	if m == nil || cap(block) != heldBlock {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.free = append(m.free, block[:0])
 }
 
 // hold takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits

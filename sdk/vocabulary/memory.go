@@ -24,8 +24,8 @@ import (
 // that no later generation can extend it.
 //
 // Where the rules are the order of first appearance without a least count, a MemoryBuilder gives keys their ids as they
-// come, with neither positions nor counts nor a sort. Keys of 32 bits, one a row, wait for the end of the pass where a
-// quarter of the memory holds them, and all rows of a column get their ids then. A MemoryBuilder goes on as a Builder
+// come, with neither positions nor counts nor a sort. Keys of 32 bits, one a row, wait for the end of the pass where
+// half of the memory holds them, and all rows of a column get their ids then. A MemoryBuilder goes on as a Builder
 // does, with runs on disk, for other rules, where memory is short, and where rows come in more than mostSequences
 // sequences.
 //
@@ -66,7 +66,7 @@ func NewMemoryBuilder(columns []Column, rules Rules, o BuilderOptions) (*MemoryB
 	if err != nil {
 		return nil, err
 	}
-	m := &MemoryBuilder{builder: b, tables: make([]memoryTable, len(b.tables)), memory: newHeldMemory(b.memory / 4)}
+	m := &MemoryBuilder{builder: b, tables: make([]memoryTable, len(b.tables)), memory: newHeldMemory(b.memory / 2)}
 	for i := range m.tables {
 		m.tables[i].column = i
 		// Rows of several columns in one table do not come in the order of their positions.
@@ -89,7 +89,7 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 		return m.builder.Add(column, first, ids, lengths)
 	}
 	if lengths == nil && t.held.hold(m.memory, first, ids) {
-		if m.held.Add(heldKeyBytes*int64(len(ids))) > m.builder.memory/4 {
+		if m.held.Add(heldKeyBytes*int64(len(ids))) > m.mostHeld() {
 			return m.release(index)
 		}
 		return nil
@@ -106,6 +106,15 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 	}
 	generate(m, t, first, rows, ids)
 	return nil
+}
+
+// mostHeld returns how many bytes of keys may wait for the end of the pass: half of the memory while that is all there
+// is, and a quarter of it beside generators.
+func (m *MemoryBuilder) mostHeld() int64 {
+	if m.bytes.Load() == 0 {
+		return m.builder.memory / 2
+	}
+	return m.builder.memory / 4
 }
 
 // release gives the keys that a table holds to generators, or to the builder. The table is locked.
@@ -127,6 +136,7 @@ func (m *MemoryBuilder) release(index int) error {
 			}
 			row += uint64(len(block))
 			m.held.Add(-heldKeyBytes * int64(len(block)))
+			m.memory.giveBack(block)
 			s.blocks[j] = nil
 		}
 	}
@@ -171,7 +181,8 @@ func generate[K unit.Key](m *MemoryBuilder, t *memoryTable, first, rows uint64, 
 	before := sequence.generator.Bytes()
 	unit.Generate(sequence.generator, keys)
 	sequence.end += rows
-	if m.bytes.Add(sequence.generator.Bytes()-before) > m.builder.memory*3/4 {
+	most := min(m.builder.memory*3/4, m.builder.memory-m.held.Load())
+	if m.bytes.Add(sequence.generator.Bytes()-before) > most {
 		m.short.Store(true)
 	}
 }

@@ -205,9 +205,9 @@ func TestVocabulariesInMemoryOfMiniBatches(t *testing.T) {
 }
 
 // TestHeldKeys checks which keys wait for the end of the pass: those of 32 bits, one a row, in few sequences, and as
-// long as a quarter of the memory holds them.
+// long as half of the memory holds them.
 func TestHeldKeys(t *testing.T) {
-	const most = 4 << 20 / 4 / heldKeyBytes // keys in 4 MiB of memory
+	const most = 4 << 20 / 2 / heldKeyBytes // keys in 4 MiB of memory
 	sequence := func(n int, last int64) []int64 {
 		keys := make([]int64, n)
 		for i := range keys {
@@ -357,6 +357,21 @@ func TestKeysThatAnEncoderDoesNotTake(t *testing.T) {
 	require.False(t, h.hold(nil, 3, []int64{4}))
 }
 
+// TestHeldKeysBesideGenerators checks that a quarter of the memory holds keys once a generator has some of it.
+func TestHeldKeysBesideGenerators(t *testing.T) {
+	const most = 4 << 20 / 4 / heldKeyBytes // keys in 4 MiB of memory
+	for _, more := range []int{0, 1} {
+		m, err := NewMemoryBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir(), Memory: 4 << 20})
+		require.NoError(t, err)
+		require.NoError(t, m.Add(1, 0, []int64{1, 2}, []int32{2, 0})) // keys with lengths are not held
+		require.Positive(t, m.bytes.Load())
+		require.NoError(t, m.Add(0, 0, make([]int64, most+more), nil))
+		require.Equal(t, more == 0, len(m.tables[0].sequences) == 0)
+		require.EqualValues(t, (1-more)*most*heldKeyBytes, m.held.Load())
+		require.NoError(t, m.Close())
+	}
+}
+
 // TestBlocksOfHeldMemory checks that blocks of one piece and of the next one do not overlap, and that memory for few
 // keys has no pieces.
 func TestBlocksOfHeldMemory(t *testing.T) {
@@ -376,5 +391,11 @@ func TestBlocksOfHeldMemory(t *testing.T) {
 		require.Equal(t, uint32(i), block[0])
 		require.Equal(t, uint32(i), block[heldBlock-1])
 	}
+	m.giveBack(blocks[1])
+	m.giveBack(make([]uint32, 7, heldBlock-1)) // a first block, which is as large as its keys wanted
+	again := m.block()
+	require.Empty(t, again)
+	require.Same(t, &blocks[1][0], &again[:1][0])
+	require.NotSame(t, &blocks[1][0], &m.block()[:1][0])
 	require.Equal(t, heldBlock, cap((*heldMemory)(nil).block()))
 }
