@@ -9,7 +9,9 @@
 //	cost-efficiency = throughput x duration / (CapEx + OpEx),  OpEx = sum(power x duration x price of electricity)
 //
 // Drives that only store are bought anyway: a plan that capacity binds says how few of its drives preprocess at once.
-// P comes from a measurement (--p) or from the model of fpga/timing. Prices and powers are a YAML file ([Prices]), each
+// P comes from a measurement (--p) or from the model of fpga/timing. It is the rate of the computation: what the flash
+// yields is a constraint of its own. [Plan] counts drives alone; package sizing counts whole placements, with nodes,
+// networks and racks. Prices and powers are a YAML file ([Prices]), each
 // with its source; the embedded one is PreSto's where PreSto states a figure and an assumption, named so, where it
 // does not.
 //
@@ -118,9 +120,8 @@ type Need struct {
 	Replicas    int     // copies of every partition, 0 means 1
 	T           float64 // rows/s that the trainers take
 	BytesPerRow float64 // read from flash, as stored
-	P           float64 // rows/s of one drive; 0 derives it from the drive's read bandwidth
+	P           float64 // rows/s that one drive computes; 0: unknown, and the drive keeps up with its flash
 	PSource     string
-	PFromRead   bool     // P follows from the drive's read bandwidth, so that the two constraints are one
 	Assumes     []string // lines that the report has beside the plan's own
 	// CPUs are the baselines measured on CPU cores. Plan puts the baseline of the price file before them.
 	CPUs []CoreRate
@@ -146,6 +147,7 @@ type Result struct {
 	T             float64      `json:"t_rows_per_second"`
 	P             float64      `json:"p_rows_per_second"`
 	PSource       string       `json:"p_source"`
+	DriveRate     float64      `json:"drive_rows_per_second"` // the lower of P and of what the flash yields
 	Constraints   []Constraint `json:"constraints"`
 	Drives        int64        `json:"drives"`
 	Binds         string       `json:"binds"`
@@ -160,8 +162,6 @@ type Result struct {
 	Says          string       `json:"says"`
 	Assumes       []string     `json:"assumes"`
 	NotCounted    []string     `json:"not_counted"`
-
-	boundByRead bool // P follows from the read bandwidth
 }
 
 // Baseline is the CPU cores that would sustain the same T. Watts and dollars are of whole nodes.
@@ -192,12 +192,12 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		return nil,
 			fmt.Errorf("%w: bytes %v, replicas %d, P %v: want numbers not below 0", ErrNeed, n.Bytes, n.Replicas, n.P)
 	}
-	r := &Result{Model: n.Model, T: n.T, P: n.P, PSource: n.PSource, boundByRead: n.PFromRead}
+	r := &Result{Model: n.Model, T: n.T, P: n.P, PSource: n.PSource}
+	flash := p.Drive.Read / n.BytesPerRow
 	if r.P == 0 {
-		r.P = p.Drive.Read / n.BytesPerRow
-		r.PSource = "drive's read bandwidth / bytes a row"
-		r.boundByRead = true
+		r.P, r.PSource = flash, "drive's read bandwidth / bytes a row"
 	}
+	r.DriveRate = min(r.P, flash)
 	up := func(x float64) int64 { return int64(math.Ceil(x - 1e-9)) }
 	usable := p.Drive.Bytes * p.Drive.Fill
 	r.Constraints = []Constraint{
@@ -252,7 +252,7 @@ func Plan(n Need, p *Prices) (*Result, error) {
 			r.Baselines = append(r.Baselines, Baseline{Name: c.Name, Source: c.Source})
 			continue
 		}
-		r.Baselines = append(r.Baselines, baseline(c.Name, r.P/c.RowsPerSecond, n.T/c.RowsPerSecond, c.Source))
+		r.Baselines = append(r.Baselines, baseline(c.Name, r.DriveRate/c.RowsPerSecond, n.T/c.RowsPerSecond, c.Source))
 	}
 	switch r.Binds {
 	case "capacity":
@@ -272,10 +272,10 @@ func Plan(n Need, p *Prices) (*Result, error) {
 			"other follows from those figures alone",
 	}
 	r.Assumes = append(r.Assumes, n.Assumes...)
-	if r.boundByRead {
+	if n.P == 0 {
 		r.Assumes = append(r.Assumes,
-			"t_over_p and read_bandwidth are one constraint here: P is what the drive's read bandwidth "+
-				"gives; give --p with a measured P to set them apart")
+			"t_over_p and read_bandwidth are one constraint here: P is not known, and taken to be what the drive's "+
+				"read bandwidth gives; give --p with a measured P to set them apart")
 	}
 	r.NotCounted = []string{
 		"the network between storage and trainers",

@@ -120,7 +120,6 @@ func TestPlanSaysWhereTwoConstraintsAreOne(t *testing.T) {
 		return strings.Join(r.Assumes, "\n")
 	}
 	assert.Contains(t, says(Need{T: 1e6, BytesPerRow: 100}), "are one constraint")
-	assert.Contains(t, says(Need{T: 1e6, BytesPerRow: 100, P: 1e5, PFromRead: true}), "are one constraint")
 	assert.NotContains(t, says(Need{T: 1e6, BytesPerRow: 100, P: 1e5}), "are one constraint")
 }
 
@@ -143,27 +142,21 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNeedOfAModel(t *testing.T) {
-	p := prices(t)
-	dpp, known := NeedOf("dpp-rm1", 8, p)
+	dpp, known := NeedOf("dpp-rm1", 8)
 	require.True(t, known)
 	want, _ := DPP("dpp-rm1")
 	assert.Equal(t, want, dpp)
 
 	for _, model := range []string{"rm1", "rm5"} {
-		wide, known := NeedOf(model, 8, p)
+		wide, known := NeedOf(model, 8)
 		require.True(t, known)
-		narrow, _ := NeedOf(model, 4, p)
+		narrow, _ := NeedOf(model, 4)
 		assert.Greater(t, wide.BytesPerRow, narrow.BytesPerRow, "%s: ids of 8 bytes make wider rows", model)
 		assert.Positive(t, wide.P)
 		assert.Zero(t, wide.T)
 		assert.Contains(t, wide.PSource, "model of ")
 	}
-	slow := *p
-	slow.Drive.Read = 1e6
-	need, _ := NeedOf("rm1", 8, &slow)
-	assert.True(t, need.PFromRead, "a slow flash is what bounds P")
-
-	need, known = NeedOf("resnet", 8, p)
+	need, known := NeedOf("resnet", 8)
 	assert.False(t, known)
 	assert.Equal(t, Need{Model: "resnet"}, need)
 }
@@ -181,35 +174,34 @@ func TestMeanShareOfExtract(t *testing.T) {
 }
 
 func TestNeedUnderAnImage(t *testing.T) {
-	p := prices(t)
 	figure := func(v uint32) image.Figure { return image.Figure{Value: v, Source: image.SourceRequested} }
 	unit := func(u program.Unit) image.UnitParameters {
 		return image.UnitParameters{Unit: uint16(u), Elements: figure(8), Lanes: figure(1), Interval: figure(1),
 			Latency: figure(0)}
 	}
 	m := new(image.Image)
-	_, err := NeedUnderImage("rm5", 8, p, m)
+	_, err := NeedUnderImage("rm5", 8, m)
 	require.ErrorIs(t, err, ErrNeed)
 	m.Spec.Parameters = &image.Parameters{Clock: figure(223000), Buffers: figure(2), Chained: figure(1),
 		Units: []image.UnitParameters{unit(program.UnitLog), unit(program.UnitBucketize), unit(program.UnitSigridHash),
 			unit(program.UnitParquet)}}
-	got, err := NeedUnderImage("rm5", 8, p, m)
+	got, err := NeedUnderImage("rm5", 8, m)
 	require.NoError(t, err)
-	want, _ := NeedOf("rm5", 8, p)
+	want, _ := NeedOf("rm5", 8)
 	assert.InEpsilon(t, want.P, got.P, 1e-9, "the parameters are those of the model without an image")
-	assert.True(t, got.PFromRead)
 	assert.Len(t, got.Assumes, 1+3+4*4)
 
 	m.Spec.Parameters.Buffers = figure(1)
-	serial, err := NeedUnderImage("rm5", 8, p, m)
+	serial, err := NeedUnderImage("rm5", 8, m)
 	require.NoError(t, err)
 	assert.Less(t, serial.P, got.P)
-	assert.False(t, serial.PFromRead, "the sum of the stages bounds P")
+	assert.Less(t, serial.P, timing.SmartSSDMeasuredP2P/serial.BytesPerRow,
+		"without overlap the moves from flash take a part of P's time")
 
 	m.Spec.Parameters.Units = m.Spec.Parameters.Units[1:]
-	_, err = NeedUnderImage("rm5", 8, p, m)
+	_, err = NeedUnderImage("rm5", 8, m)
 	require.ErrorIs(t, err, ErrNeed)
 	require.ErrorContains(t, err, "unit log")
-	_, err = NeedUnderImage("dpp-rm1", 8, p, m)
+	_, err = NeedUnderImage("dpp-rm1", 8, m)
 	require.ErrorIs(t, err, ErrNeed)
 }

@@ -61,9 +61,9 @@ latencies from the parameters of an image; the report lists them with their sour
 			if err != nil {
 				return err
 			}
-			need, known := capacity.NeedOf(model, ids, table)
+			need, known := capacity.NeedOf(model, ids)
 			if imageFile != "" {
-				if need, err = needUnderImage(model, ids, table, imageFile); err != nil {
+				if need, err = needUnderImage(model, ids, imageFile); err != nil {
 					return err
 				}
 			}
@@ -74,7 +74,7 @@ latencies from the parameters of an image; the report lists them with their sour
 				need.T = t
 			}
 			if p > 0 {
-				need.P, need.PSource, need.PFromRead = p, "--p", false
+				need.P, need.PSource = p, "--p"
 			}
 			if bytesPerRow > 0 {
 				need.BytesPerRow = bytesPerRow
@@ -118,12 +118,12 @@ latencies from the parameters of an image; the report lists them with their sour
 }
 
 // needUnderImage returns the need of a model whose drives run the image in a file.
-func needUnderImage(model string, idBytes int, prices *capacity.Prices, file string) (capacity.Need, error) {
+func needUnderImage(model string, idBytes int, file string) (capacity.Need, error) {
 	m, err := readImage(file)
 	if err != nil {
 		return capacity.Need{}, err
 	}
-	need, err := capacity.NeedUnderImage(model, idBytes, prices, m)
+	need, err := capacity.NeedUnderImage(model, idBytes, m)
 	if err != nil {
 		return capacity.Need{}, fmt.Errorf("%s: %w", file, err)
 	}

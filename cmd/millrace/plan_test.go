@@ -19,10 +19,12 @@ func TestPlanShowsThreeBaselinesAndWhatIsNotCounted(t *testing.T) {
 	for _, want := range []string{
 		"PreSto's TorchArrow cores, published", "TorchArrow's loops, measured here", "our kernels, measured here",
 		"measured on ", "not counted:", "the network between storage and trainers", "the storage hosts",
-		"are one constraint here",
+		"t over p          8 ", "read bandwidth    12 ",
 	} {
 		assert.Contains(t, out, want)
 	}
+	assert.NotContains(t, out, "are one constraint here", "the model tells computation and flash apart")
+	assert.Contains(t, must(t, "plan", "--model", "dpp-rm1"), "are one constraint here")
 	for _, ratio := range []string{"11.3x", "4.3x", "15.1x", "energy efficiency"} {
 		assert.NotContains(t, out, ratio)
 	}
