@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/millrace/millrace/internal/terminal"
 )
 
@@ -25,9 +27,16 @@ type console struct {
 	screen io.Writer
 }
 
-// checkShared checks the flags that every command has.
-func (c *console) checkShared() error {
-	if c.output != "table" && c.output != "json" {
+// moreOutputs is the annotation of a command that has a further --output beside table and json: its name.
+const moreOutputs = "millrace/output"
+
+// checkShared checks the flags that every command has, of one command.
+func (c *console) checkShared(cmd *cobra.Command) error {
+	more := cmd.Annotations[moreOutputs]
+	if c.output != "table" && c.output != "json" && (more == "" || c.output != more) {
+		if more != "" {
+			return usagef("--output %q: want table, json or %s", c.output, more)
+		}
 		return usagef("--output %q: want table or json", c.output)
 	}
 	switch c.progress {

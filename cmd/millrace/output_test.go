@@ -138,6 +138,10 @@ var counts = map[string]bool{
 	"null_rate_difference": true, "mean_move_deviations": true, "greatest_quantile_move_deviations": true,
 	"distinct_values_change": true, "stability_index": true, "frequent_values_stability_index": true,
 	"mean_list_length_change": true,
+	// A plan's counts, and the range of a figure in the figure's unit.
+	"racks": true, "cards": true, "spare_drives": true, "storage_nodes": true, "pool_nodes": true,
+	"network_interfaces": true, "trainer_network_interfaces": true, "training_nodes": true, "years": true,
+	"low": true, "high": true,
 	// Resources of an FPGA, and elements of its units.
 	"lut": true, "block_ram18": true, "ultra_ram": true, "dsp": true, "parquet": true, "bucketize": true,
 	"sigrid_hash": true, "log": true, "decoder_lanes": true, "designs": true, "fitting_designs": true,

@@ -1,170 +1,135 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/bench/capacity/planpage"
+	"github.com/millrace/millrace/bench/capacity/sizing"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
+// planOptions are the flags of plan.
+type planOptions struct {
+	model, size, prices, figures string
+	image, rateFile, media       string
+	in                           []string
+	t, p, bytesPerRow, tensors   float64
+	gpuRate, growth, tGrowth     float64
+	retention, readSize          float64
+	gpus, replicas, ids, nodes   int
+	printPrices, printFigures    bool
+	far                          sourceFlags
+}
+
+// planResult is the whole answer of plan: the drives alone, and the placements.
+type planResult struct {
+	*capacity.Result
+	Placements *sizing.Report `json:"plan"`
+}
+
 func planCommand(c *console) *cobra.Command {
-	var (
-		model, bytesFlag, prices string
-		imageFile                string
-		t, p, bytesPerRow        float64
-		replicas, ids            int
-		printPrices              bool
-	)
+	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "How many drives, watts and dollars a job needs, and which constraint binds",
-		Long: `Counts drives by capacity, by T/P and by read bandwidth, says which of them binds, and sets watts
-and dollars by PreSto's formula (throughput x duration / (CapEx + OpEx)). Beside the drives stand
-three CPU baselines: the cores that PreSto publishes, TorchArrow's loops as measured here, and our
-own kernels as measured here; for RM1 and RM5 they differ by more than ten times. The network and
-the storage hosts are not counted.
+		Long: `Counts drives by capacity, by T/P and by read bandwidth, and sets watts and dollars by PreSto's formula
+(throughput x duration / (CapEx + OpEx)). Beside the drives stand three CPU baselines: the cores that PreSto
+publishes, TorchArrow's loops as measured here, and our own kernels as measured here.
 
-P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with "millrace train" or
-"millrace bench rm". With --image the model takes clock, elements, lanes, initiation intervals and
-latencies from the parameters of an image; the report lists them with their sources.`,
+Then it sizes each placement of the preprocessing: in the drives, on the storage nodes' CPUs or cards, in a
+pool of CPU nodes or accelerators, on the trainers' CPUs. It counts drives, nodes, network interfaces, racks,
+watts and dollars, says which constraint binds each, which placement is the cheapest, which figures move
+that answer, and where it turns. Every figure is measured, modelled, published or assumed, and has a source.
+
+T is --t, or --gpus times --t-gpu, or that of the table of models and GPUs that have a source (--gpus
+alone). P is the model's (fpga/timing) for rm1 to rm5, under an image with --image, or what --p says, or what
+"millrace bench rm --output json" measured (--p-from). --in takes bytes and rows of a data set from its files.
+--output html writes one page that needs no network; it prints well.`,
 		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n" +
+			"  millrace plan --model rm5 --gpus 8 --size 50TB --output html > plan.html\n" +
 			"  millrace plan --model rm5 --t 3.0e6 --image new.mimg\n" +
 			"  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if !(t >= 0) || !(p >= 0) || !(bytesPerRow >= 0) || replicas < 1 || ids != 4 && ids != 8 {
-				return usagef(
-					"--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
-						"below 0, 1 copy or more, ids of 4 or 8 bytes", t, p, bytesPerRow, replicas, ids)
-			}
-			if printPrices {
+		Args:        noArgs,
+		Annotations: map[string]string{moreOutputs: "html"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case o.printPrices:
 				_, err := c.out.Write(capacity.DefaultPrices())
 				return err
+			case o.printFigures:
+				_, err := c.out.Write(sizing.DefaultFigures())
+				return err
 			}
-			raw := capacity.DefaultPrices()
-			if prices != "" {
-				b, err := readDocument(prices)
-				if err != nil {
-					return fmt.Errorf("read prices: %w", err)
-				}
-				raw = b
+			if err := o.check(); err != nil {
+				return err
 			}
-			table, err := capacity.ReadPrices(raw)
-			if err != nil && prices != "" {
-				return fmt.Errorf("%s: %w", prices, err)
-			}
+			r, err := o.plan(cmd.Context())
 			if err != nil {
 				return err
 			}
-			need, known := capacity.NeedOf(model, ids)
-			if imageFile != "" {
-				if need, err = needUnderImage(model, ids, imageFile); err != nil {
-					return err
-				}
-			}
-			if !known && bytesPerRow <= 0 {
-				return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p", model)
-			}
-			if t > 0 {
-				need.T = t
-			}
-			if p > 0 {
-				need.P, need.PSource = p, "--p"
-			}
-			if bytesPerRow > 0 {
-				need.BytesPerRow = bytesPerRow
-			}
-			if bytesFlag != "" {
-				size, err := quantity.Bytes(bytesFlag)
-				if err != nil {
-					return usagef("--size: %w", err)
-				}
-				need.Bytes = float64(size)
-			}
-			need.Replicas = replicas
-			if need.CPUs, err = capacity.MeasuredCPUs(model); err != nil {
-				return err
-			}
-			if need.T <= 0 {
-				return usagef("--t is wanted: the rows a second that the trainers take")
-			}
-			r, err := capacity.Plan(need, table)
-			if errors.Is(err, capacity.ErrNeed) {
-				return usageError{err}
-			}
-			if err != nil {
-				return err
+			if c.output == "html" {
+				return planpage.Write(c.out, r.Result, r.Placements)
 			}
 			return c.print(r, func(w io.Writer) { printPlan(w, r) })
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&model, "model", "rm1", "rm1 to rm5 (PreSto), or dpp-rm1 to dpp-rm3")
-	f.Var(quantity.RateFlag{To: &t}, "t", "T: rows a second that the trainers take")
-	f.Var(quantity.RateFlag{To: &p}, "p", "P: rows a second of one drive, measured")
-	f.Var(quantity.RateFlag{To: &bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
-	f.StringVar(&bytesFlag, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
-	f.IntVar(&replicas, "replicas", 1, "copies of every partition")
-	f.IntVar(&ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")
-	f.StringVar(&prices, "prices", "", "YAML of prices and powers")
-	f.StringVar(&imageFile, "image", "", "image file whose parameters the model of a drive takes")
-	f.BoolVar(&printPrices, "print-prices", false, "print the built-in prices with their sources")
+	o.register(cmd.Flags())
 	return cmd
 }
 
-// needUnderImage returns the need of a model whose drives run the image in a file.
-func needUnderImage(model string, idBytes int, file string) (capacity.Need, error) {
-	m, err := readImage(file)
-	if err != nil {
-		return capacity.Need{}, err
-	}
-	need, err := capacity.NeedUnderImage(model, idBytes, m)
-	if err != nil {
-		return capacity.Need{}, fmt.Errorf("%s: %w", file, err)
-	}
-	return need, nil
+func (o *planOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.model, "model", "rm1", "rm1 to rm5 (PreSto), or dpp-rm1 to dpp-rm3; another name with "+
+		"--bytes-per-row, --tensor-bytes-per-row and --p, or with --p-from")
+	f.Var(quantity.RateFlag{To: &o.t}, "t", "T: rows a second that the trainers take")
+	f.IntVar(&o.gpus, "gpus", 0, "GPUs that train: T is --t-gpu times this, or that of the table")
+	f.Var(quantity.RateFlag{To: &o.gpuRate}, "t-gpu", "T of one GPU, for --gpus")
+	f.Var(quantity.RateFlag{To: &o.p}, "p", "P: rows a second of one drive, measured")
+	f.StringVar(&o.rateFile, "p-from", "", "what bench rm --output json wrote: with --engine drive P of a drive, with "+
+		"--engine cpu the rate of our kernels; also the bytes of a row")
+	f.Var(quantity.RateFlag{To: &o.bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
+	f.Var(quantity.RateFlag{To: &o.tensors}, "tensor-bytes-per-row", "bytes of a row's tensors, which go to the trainer")
+	f.StringVar(&o.size, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
+	f.StringSliceVar(&o.in, "in", nil, "files of the data set, folders or patterns, or its manifest (*.json): its bytes, "+
+		"unless --size gives them, and the bytes of a row")
+	f.IntVar(&o.replicas, "replicas", 1, "copies of every partition")
+	f.IntVar(&o.ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")
+	f.Float64Var(&o.growth, "growth", 0, "growth of the data a year, as 0.5 for half as much again")
+	f.Float64Var(&o.tGrowth, "t-growth", 0, "growth of T a year")
+	f.Float64Var(&o.retention, "retention", 0, "days after which data is replaced by new data (default: never)")
+	f.IntVar(&o.nodes, "training-nodes", 0, "training nodes that there are (default: as few as take the tensors in)")
+	f.StringVar(&o.media, "media", "ssd", "what plain drives are: ssd or hdd")
+	f.Var(quantity.RateFlag{To: &o.readSize}, "read-bytes", "bytes of a read from flash, on average")
+	f.StringVar(&o.prices, "prices", "", "YAML of prices and powers")
+	f.StringVar(&o.figures, "figures", "", "YAML of the other figures that differ for you")
+	f.StringVar(&o.image, "image", "", "image file whose parameters the model of a drive takes")
+	f.BoolVar(&o.printPrices, "print-prices", false, "print the built-in prices with their sources")
+	f.BoolVar(&o.printFigures, "print-figures", false, "print the other built-in figures with their sources")
+	o.far.addFlags(f)
 }
 
-func printPlan(w io.Writer, r *capacity.Result) {
-	fmt.Fprintf(w, "%s\n\n", r.Says)
-	fmt.Fprintf(w, "constraint\tdrives\twhy\n")
-	for _, k := range r.Constraints {
-		name := strings.ReplaceAll(k.Name, "_", " ")
-		if k.Name == r.Binds {
-			name += " (binds)"
-		}
-		fmt.Fprintf(w, "%s\t%d\t%s\n", name, k.Drives, k.Why)
+// check refuses values that no plan has.
+func (o *planOptions) check() error {
+	switch {
+	case !(o.t >= 0) || !(o.p >= 0) || !(o.bytesPerRow >= 0) || o.replicas < 1 || o.ids != 4 && o.ids != 8:
+		return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
+			"below 0, 1 copy or more, ids of 4 or 8 bytes", o.t, o.p, o.bytesPerRow, o.replicas, o.ids)
+	case !(o.growth >= 0) || !(o.tGrowth >= 0) || !(o.retention >= 0) || o.nodes < 0 || o.gpus < 0:
+		return usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not below 0",
+			o.growth, o.tGrowth, o.retention, o.nodes, o.gpus)
+	case o.media != string(sizing.SSD) && o.media != string(sizing.HDD):
+		return usagef("--media %q: want ssd or hdd", o.media)
+	case o.t > 0 && o.gpus > 0:
+		return usagef("--t and --gpus both say T: give one of them")
+	case o.gpuRate > 0 && o.gpus == 0:
+		return usagef("--t-gpu is the rate of one GPU: give their number with --gpus")
+	case o.p > 0 && o.rateFile != "":
+		return usagef("--p and --p-from both say P: give one of them")
+	case o.image != "" && (o.p > 0 || o.rateFile != ""):
+		return usagef("--image gives P by the model of a drive, and so do --p and --p-from by measurement: give one of them")
 	}
-	fmt.Fprintf(w, "\n\tall drives\tdrives at once\n")
-	fmt.Fprintf(w, "count\t%d\t%d\n", r.Drives, r.Busy)
-	fmt.Fprintf(w, "watts\t%.0f\t%.0f\n", r.Watts, r.BusyWatts)
-	fmt.Fprintf(w, "CapEx + OpEx, $\t%.0f\t%.0f\n", r.CapEx+r.OpEx, r.BusyUSD)
-	fmt.Fprintf(w, "rows a $\t%.4g\t\n", r.RowsPerDollar)
-	fmt.Fprintf(w, "\nthe same T on CPU cores\tcores a drive\tcores\tnodes\twatts\tCapEx + OpEx, $\trows a $\n")
-	for _, b := range r.Baselines {
-		if b.DriveCores == 0 {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\n", b.Name)
-			continue
-		}
-		fmt.Fprintf(w, "%s\t%.2g\t%d\t%d\t%.0f\t%.0f\t%.4g\n", b.Name, b.DriveCores, b.Cores, b.Nodes, b.Watts, b.USD,
-			b.Rows)
-	}
-	list := func(title string, lines []string) {
-		fmt.Fprintf(w, "\n%s:\n", title)
-		for _, line := range lines {
-			fmt.Fprintf(w, "  %s\n", line)
-		}
-	}
-	sources := make([]string, len(r.Baselines))
-	for i, b := range r.Baselines {
-		sources[i] = b.Name + ": " + b.Source
-	}
-	list("where the cores come from", sources)
-	list("not counted", r.NotCounted)
-	list("assumes", r.Assumes)
+	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // A plan shows all three CPU baselines with their sources, says what it leaves out, and repeats no ratio of a paper.
@@ -18,8 +21,9 @@ func TestPlanShowsThreeBaselinesAndWhatIsNotCounted(t *testing.T) {
 		"numbers as people type them")
 	for _, want := range []string{
 		"PreSto's TorchArrow cores, published", "TorchArrow's loops, measured here", "our kernels, measured here",
-		"measured on ", "not counted:", "the network between storage and trainers", "the storage hosts",
-		"t over p          8 ", "read bandwidth    12 ",
+		"measured on ", "not counted above:", "the network between storage and trainers", "the storage hosts",
+		"t over p          8 ", "read bandwidth    12 ", "In storage loses: $313091",
+		"figures: 2 measured, 6 modelled, 17 published, 36 assumed", "counted in no placement:",
 	} {
 		assert.Contains(t, out, want)
 	}
@@ -63,4 +67,131 @@ func TestPlanUnderAnImage(t *testing.T) {
 		assert.Equal(t, exitFailed, code, says)
 		errorLine(t, stderr, says)
 	}
+}
+
+// planOf returns the plan that flags make, as JSON.
+func planOf(t *testing.T, args ...string) (r planResult) {
+	t.Helper()
+	out := must(t, append([]string{"plan", "--output", "json"}, args...)...)
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	return r
+}
+
+// figureOf returns a figure of a plan.
+func figureOf(t *testing.T, r *planResult, name string) sizing.Figure {
+	t.Helper()
+	for _, f := range r.Placements.Figures {
+		if f.Name == name {
+			return f
+		}
+	}
+	require.FailNow(t, "the plan has no figure "+name)
+	return sizing.Figure{}
+}
+
+func TestPlanWritesAPage(t *testing.T) {
+	page := must(t, "plan", "--model", "rm5", "--t", "3.0e6", "--size", "500TB", "--output", "html")
+	assert.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
+	assert.Contains(t, page, "In storage loses: $313091")
+	code, _, stderr := millrace(t, "plan", "--model", "rm5", "--t", "1", "--output", "pdf")
+	assert.Equal(t, exitUsage, code)
+	errorLine(t, stderr, "want table, json or html")
+	code, _, stderr = millrace(t, "pipeline", "show", "rm1", "--output", "html")
+	assert.Equal(t, exitUsage, code)
+	errorLine(t, stderr, "want table or json")
+}
+
+// TestPlanTakesT from the table of models and GPUs, or from the rate of one GPU.
+func TestPlanTakesT(t *testing.T) {
+	four := planOf(t, "--model", "dpp-rm1", "--gpus", "32")
+	assert.InEpsilon(t, 4*24.16*11.6e3, four.T, 1e-9)
+	assert.Equal(t, sizing.Published, figureOf(t, &four, "job.t").Kind)
+	presto := planOf(t, "--model", "rm5", "--gpus", "8")
+	assert.Equal(t, sizing.Assumed, figureOf(t, &presto, "job.t").Kind)
+	assert.Contains(t, figureOf(t, &presto, "job.t").Source, "only as 367 cores")
+	own := planOf(t, "--model", "rm1", "--gpus", "4", "--t-gpu", "250k")
+	assert.InEpsilon(t, 1e6, own.T, 1e-9)
+}
+
+// TestPlanTakesRates from a measurement: P of a drive, or the rate of our kernels.
+func TestPlanTakesRates(t *testing.T) {
+	line := func(engine string) string {
+		return file(t, engine+".json", `[{"model": "rm3", "engine": "`+engine+`", "threads": 1, "codec": "none",
+			"encoding": "plain", "rows_per_second": 200000, "input_bytes_per_second": 1.6e9,
+			"output_bytes_per_second": 1.2e9, "timing": {"timing": "native"}}]`)
+	}
+	drive := planOf(t, "--model", "rm3", "--t", "1e6", "--p-from", line("drive"))
+	assert.InDelta(t, 200e3, drive.P, 1e-9)
+	assert.Contains(t, drive.PSource, "drive.json: engine drive")
+	assert.InDelta(t, 6000, figureOf(t, &drive, "job.row_out").Value, 1e-9)
+	kernels := planOf(t, "--model", "rm3", "--t", "1e6", "--p-from", line("cpu"))
+	assert.Contains(t, kernels.PSource, "model of SmartSSD")
+	assert.Equal(t, sizing.Measured, figureOf(t, &kernels, "core.kernels").Kind)
+	typed := planOf(t, "--model", "rm3", "--t", "1e6", "--p", "200k")
+	assert.InDelta(t, 200e3, figureOf(t, &typed, "csd.p").Value, 1e-9)
+}
+
+// TestPlanOfFiles takes bytes and rows from the files' footers, or from a manifest.
+func TestPlanOfFiles(t *testing.T) {
+	data := generate(t, "--rows", "600", "--partitions", "2")
+	var size int64
+	for _, name := range []string{"/part-00000.parquet", "/part-00001.parquet"} {
+		info, err := os.Stat(data + name)
+		require.NoError(t, err)
+		size += info.Size()
+	}
+	r := planOf(t, "--model", "rm1", "--t", "1e6", "--in", data)
+	assert.InDelta(t, float64(size), figureOf(t, &r, "job.bytes").Value, 0)
+	row := figureOf(t, &r, "job.row_in")
+	assert.InEpsilon(t, float64(size)/600, row.Value, 1e-9)
+	assert.Equal(t, sizing.Measured, row.Kind)
+
+	m, err := dataset.NewManifest([]dataset.Partition{{Name: "a", Bytes: 5000, Rows: 50, RowGroups: []int64{50}}})
+	require.NoError(t, err)
+	b, err := m.MarshalJSON()
+	require.NoError(t, err)
+	r = planOf(t, "--model", "rm1", "--t", "1e6", "--size", "1TB", "--in", file(t, "manifest.json", string(b)))
+	assert.InDelta(t, 1e12, figureOf(t, &r, "job.bytes").Value, 0, "--size holds")
+	assert.InDelta(t, 100, figureOf(t, &r, "job.row_in").Value, 1e-9)
+}
+
+func TestPlanTakesFigures(t *testing.T) {
+	own := file(t, "figures.yaml", "- {name: host.bays, value: 12, kind: measured, source: our servers}\n")
+	r := planOf(t, "--model", "rm5", "--t", "3.0e6", "--size", "500TB", "--figures", own)
+	assert.EqualValues(t, 14, r.Placements.Placements[0].Nodes)
+	assert.Equal(t, string(sizing.DefaultFigures()), must(t, "plan", "--print-figures"))
+}
+
+func TestRefusedPlans(t *testing.T) {
+	empty := file(t, "empty.json", `{"version":1,"partitions":[]}`)
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "--t is wanted", nil},
+		{exitUsage, "give one of them", []string{"--t", "1", "--gpus", "1"}},
+		{exitUsage, "give their number with --gpus", []string{"--t", "1", "--t-gpu", "1"}},
+		{exitUsage, "no source states T of rm1", []string{"--gpus", "8"}},
+		{exitUsage, "--p and --p-from", []string{"--t", "1", "--p", "1", "--p-from", "x"}},
+		{exitUsage, "--image gives P", []string{"--t", "1", "--p", "1", "--image", "x"}},
+		{exitUsage, "want ssd or hdd", []string{"--t", "1", "--media", "tape"}},
+		{exitUsage, "want numbers not below 0", []string{"--t", "1", "--growth", "-1"}},
+		{exitUsage, "or give --bytes-per-row and --p, or --p-from", []string{"--t", "1", "--model", "ads"}},
+		{exitUsage, "or give --bytes-per-row and --p", []string{"--t", "1", "--model", "ads", "--bytes-per-row", "9"}},
+		{exitFailed, "is not what millrace bench rm", []string{"--t", "1", "--p-from", empty}},
+		{exitFailed, "have no rows", []string{"--t", "1", "--in", empty}},
+		{exitFailed, "not in canonical form", []string{"--t", "1", "--in", file(t, "m.json", `{"version": 1}`)}},
+		{exitFailed, "is not a figure of the table",
+			[]string{"--t", "1", "--figures", file(t, "f.yaml", "- {name: x, value: 1, kind: assumed, source: x}")}},
+		{exitUsage, "which no plan is for", []string{"--t", "1e29"}},
+		{exitUsage, "compute asks for", []string{"--t", "1e6", "--figures",
+			file(t, "g.yaml", "- {name: host.serve_cores, value: 32, kind: assumed, source: x}"), "--model", "rm5"}},
+		{exitFailed, "read figures", []string{"--t", "1", "--figures", "none.yaml"}},
+	} {
+		code, _, stderr := millrace(t, append([]string{"plan"}, c.args...)...)
+		assert.Equal(t, c.code, code, c.says)
+		errorLine(t, stderr, c.says)
+	}
+	must(t, "plan", "--model", "ads", "--t", "1e6", "--bytes-per-row", "100", "--p", "100k")
 }

@@ -82,8 +82,8 @@ func newRoot(s streams) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return c.checkShared()
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return c.checkShared(cmd)
 		},
 	}
 	root.SetIn(s.in)

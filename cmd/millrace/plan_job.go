@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// plan sizes the job of the flags.
+func (o *planOptions) plan(ctx context.Context) (*planResult, error) {
+	prices, err := o.readPrices()
+	if err != nil {
+		return nil, err
+	}
+	table, err := o.readFigures()
+	if err != nil {
+		return nil, err
+	}
+	job, need, err := o.job()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.takeData(ctx, job); err != nil {
+		return nil, err
+	}
+	if err := o.takeFlags(job, &need); err != nil {
+		return nil, err
+	}
+	need.T, need.Bytes, need.BytesPerRow = job.T.Value, job.Bytes.Value, job.RowIn.Value
+	need.Replicas = o.replicas
+	drives, err := capacity.Plan(need, prices)
+	if errors.Is(err, capacity.ErrNeed) {
+		return nil, usageError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	placements, err := sizing.Plan(job, table, prices)
+	if errors.Is(err, sizing.ErrJob) {
+		return nil, usageError{err}
+	}
+	return &planResult{drives, placements}, err
+}
+
+// readPrices reads the file of --prices, or returns the built-in prices.
+func (o *planOptions) readPrices() (*capacity.Prices, error) {
+	if o.prices == "" {
+		return capacity.ReadPrices(capacity.DefaultPrices())
+	}
+	b, err := readDocument(o.prices)
+	if err != nil {
+		return nil, fmt.Errorf("read prices: %w", err)
+	}
+	p, err := capacity.ReadPrices(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.prices, err)
+	}
+	return p, nil
+}
+
+// readFigures returns the built-in figures, with those of the file of --figures in their place.
+func (o *planOptions) readFigures() (*sizing.Table, error) {
+	if o.figures == "" {
+		return sizing.NewTable(nil)
+	}
+	b, err := readDocument(o.figures)
+	if err != nil {
+		return nil, fmt.Errorf("read figures: %w", err)
+	}
+	t, err := sizing.NewTable(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.figures, err)
+	}
+	return t, nil
+}
+
+// job returns what is known of the model, under the image of --image.
+func (o *planOptions) job() (*sizing.Job, capacity.Need, error) {
+	need, _ := capacity.NeedOf(o.model, o.ids)
+	job, err := sizing.JobOf(o.model, o.ids)
+	if err != nil {
+		return nil, need, err
+	}
+	if o.image == "" {
+		return job, need, nil
+	}
+	m, err := readImage(o.image)
+	if err != nil {
+		return nil, need, err
+	}
+	if need, err = capacity.NeedUnderImage(o.model, o.ids, m); err != nil {
+		return nil, need, fmt.Errorf("%s: %w", o.image, err)
+	}
+	w, err := capacity.CostOfRow(o.model, o.ids)
+	if err != nil {
+		return nil, need, err
+	}
+	drive, err := capacity.DriveOfImage(w, m)
+	if err != nil {
+		return nil, need, err
+	}
+	job.Drive = sizing.RatesOf(drive, w)
+	return job, need, nil
+}
+
+// takeData takes the bytes and rows of the files of --in.
+func (o *planOptions) takeData(ctx context.Context, job *sizing.Job) error {
+	if len(o.in) == 0 {
+		return nil
+	}
+	partitions, size, rows, err := o.measureData(ctx)
+	if err != nil {
+		return err
+	}
+	if rows == 0 {
+		return fmt.Errorf("--in %s: %d partitions have no rows: a plan wants the bytes of a row", strings.Join(o.in, " "),
+			partitions)
+	}
+	figure := func(v float64) sizing.Figure {
+		return sizing.Figure{Value: v, Kind: sizing.Measured,
+			Source: fmt.Sprintf("--in: %d bytes and %d rows of %d partitions, all columns", size, rows, partitions)}
+	}
+	job.Bytes, job.RowIn = figure(float64(size)), figure(float64(size)/float64(rows))
+	return nil
+}
+
+// measureData counts the partitions, bytes and rows of --in.
+func (o *planOptions) measureData(ctx context.Context) (partitions int, size, rows int64, err error) {
+	if len(o.in) == 1 && strings.HasSuffix(o.in[0], ".json") {
+		b, err := readDocument(o.in[0])
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		m, err := dataset.ReadManifest(b)
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("%s: %w", o.in[0], err)
+		}
+		for i := range m.Partitions {
+			size += m.Partitions[i].Bytes
+			rows += m.Partitions[i].Rows
+		}
+		return len(m.Partitions), size, rows, nil
+	}
+	resolver, err := o.far.resolver(o.in)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	files, err := resolver.Expand(ctx, o.in, partitionfile.Parquet)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	for _, name := range files {
+		d, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
+		if err != nil {
+			return 0, 0, 0, adviseImport(err)
+		}
+		size += d.Bytes
+		rows += d.Rows
+	}
+	return len(files), size, rows, nil
+}
+
+// takeFlags takes what the flags say of the job, which holds beside what is known of the model.
+func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error) {
+	given := func(flag string, v float64) sizing.Figure {
+		return sizing.Figure{Value: v, Kind: sizing.Assumed, Source: "given with " + flag}
+	}
+	if o.rateFile != "" {
+		if err := o.takeBench(job, need); err != nil {
+			return err
+		}
+	}
+	if o.p > 0 {
+		need.P, need.PSource, need.Assumes = o.p, "--p", nil
+		job.Drive = sizing.Rates{P: sizing.Figure{Value: o.p, Kind: sizing.Measured,
+			Source: "given with --p as measured; command, machine and date are not known to the plan"},
+			Memory: sizing.Figure{Source: "P contains the device's memory"}}
+	}
+	if o.bytesPerRow > 0 {
+		job.RowIn = given("--bytes-per-row", o.bytesPerRow)
+	}
+	if job.RowIn.Value == 0 || need.P == 0 && o.knownOnlyByFlags() {
+		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p, or --p-from",
+			o.model)
+	}
+	switch {
+	case o.tensors > 0:
+		job.RowOut = given("--tensor-bytes-per-row", o.tensors)
+	case job.RowOut.Value == 0:
+		job.RowOut = sizing.Figure{Value: job.RowIn.Value, Kind: sizing.Assumed,
+			Source: "as many bytes as a stored row: give --tensor-bytes-per-row"}
+	}
+	if o.readSize > 0 {
+		job.ReadSize = given("--read-bytes", o.readSize)
+	}
+	if o.size != "" {
+		size, err := quantity.Bytes(o.size)
+		if err != nil {
+			return usagef("--size: %w", err)
+		}
+		job.Bytes = given("--size", float64(size))
+	}
+	job.Replicas, job.Trainers, job.Medium = o.replicas, o.nodes, sizing.Medium(o.media)
+	job.Growth, job.TGrowth, job.Retention = o.growth, o.tGrowth, o.retention
+	if need.CPUs, err = capacity.MeasuredCPUs(o.model); err != nil {
+		return err
+	}
+	return o.takeDemand(job)
+}
+
+// knownOnlyByFlags reports whether the model is none of the papers', so that flags must describe its rows.
+func (o *planOptions) knownOnlyByFlags() bool {
+	_, known := capacity.NeedOf(o.model, o.ids)
+	return !known
+}
+
+// takeBench takes what the file of --p-from says.
+func (o *planOptions) takeBench(job *sizing.Job, need *capacity.Need) error {
+	b, err := readDocument(o.rateFile)
+	if err != nil {
+		return err
+	}
+	before := job.Drive.P.Value
+	if err := job.TakeBench(b, o.rateFile); err != nil {
+		return err
+	}
+	if job.Drive.P.Value != before {
+		need.P, need.PSource, need.Assumes = job.Drive.P.Value, job.Drive.P.Source, nil
+	}
+	return nil
+}
+
+// takeDemand takes T.
+func (o *planOptions) takeDemand(job *sizing.Job) (err error) {
+	switch {
+	case o.t > 0:
+		job.T = sizing.Figure{Value: o.t, Kind: sizing.Assumed, Source: "given with --t"}
+	case o.gpuRate > 0:
+		job.T = sizing.Figure{Value: o.gpuRate * float64(o.gpus), Kind: sizing.Assumed,
+			Source: fmt.Sprintf("given: %d GPUs of %.4g rows/s (--gpus, --t-gpu)", o.gpus, o.gpuRate)}
+	case o.gpus > 0:
+		if job.T, err = sizing.DemandOf(o.model, o.gpus, job.LoopsCore); err != nil {
+			return usageError{err}
+		}
+	}
+	if job.T.Value <= 0 {
+		return usagef("--t is wanted: the rows a second that the trainers take; or --gpus")
+	}
+	return nil
+}
