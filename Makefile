@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders sweep mutants rtl rtl-exhaustive generate deb wheel container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container clean
 
 all: build
 
@@ -94,6 +94,13 @@ bench-vocabularies:
 # In a separate environment that pip fills; it needs python3-torch. LOADERS=--help lists the flags.
 bench-loaders:
 	bash bench/peers/python/loaders $(LOADERS)
+
+# The papers' figures and tables; writes bench/results/papers and docs/reproduction.md.
+# Run it on an idle machine. It takes less than half an hour on two cores. PAPERS=... gives flags: --quick, --paper, or
+# --note with a sentence that the results keep.
+reproduce: build
+	./bin/millrace bench papers --results bench/results/papers --note "Run by make reproduce." $(PAPERS)
+	MILLRACE_UPDATE=1 $(GO) test -count=1 ./bench/papers
 
 # Tests Log over all 2^32 inputs, in about ten minutes on two cores.
 sweep:

@@ -7,6 +7,8 @@
 // one core, with the processor, the date, the commit and the command. No figure in this package is typed in by hand:
 // a figure that the file lacks is absent, and [Report.Rate] reports that.
 //
+// The folder papers has the runs of bench/papers, of which docs/reproduction.md is written.
+//
 // # Errors
 //
 // [Peers] fails only if the embedded file does not parse, which a test excludes.

@@ -1,0 +1,173 @@
+package papers
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// Places of the kept runs and of the page.
+const (
+	kept = "../results/papers"
+	docs = "../../docs"
+)
+
+// all reads every paper and its kept run.
+func all(t *testing.T) (papers []*Paper, results []*Result) {
+	t.Helper()
+	for _, name := range Names() {
+		p, err := Find(name)
+		require.NoError(t, err)
+		r, err := ReadResult(kept, name)
+		require.NoError(t, err)
+		papers, results = append(papers, p), append(results, r)
+	}
+	return papers, results
+}
+
+// TestThePageIsWhatTheGeneratorWrites compares docs/reproduction.md and its pictures with what the documents and the
+// kept runs make.
+func TestThePageIsWhatTheGeneratorWrites(t *testing.T) {
+	papers, results := all(t)
+	page, err := Page(papers, results)
+	require.NoError(t, err)
+	goldenfile.Text(t, filepath.Join(docs, "reproduction.md"), page)
+	for i, p := range papers {
+		if p.Picture == nil {
+			continue
+		}
+		picture, err := Picture(p, results[i])
+		require.NoError(t, err)
+		goldenfile.Text(t, filepath.Join(docs, PictureName(p)), picture)
+	}
+}
+
+// TestEveryPaperHasItsFiles: a run or a document of a paper that is not run any more would not be seen.
+func TestEveryPaperHasItsFiles(t *testing.T) {
+	documents, err := filepath.Glob("*.yaml")
+	require.NoError(t, err)
+	runs, err := filepath.Glob(filepath.Join(kept, "*.json"))
+	require.NoError(t, err)
+	assert.Len(t, documents, len(Names()))
+	assert.Len(t, runs, len(Names()))
+}
+
+// TestRunsSayWhereTheyWereMade checks what every kept run has beside its values.
+func TestRunsSayWhereTheyWereMade(t *testing.T) {
+	_, results := all(t)
+	for _, r := range results {
+		assert.True(t, strings.HasPrefix(r.Command, "millrace bench papers"), r.Paper)
+		assert.NotEmpty(t, r.Time, r.Paper)
+		assert.NotEmpty(t, r.Machine.CPU, r.Paper)
+		assert.NotEmpty(t, r.Machine.LoadBefore, r.Paper)
+		assert.NotEmpty(t, r.Notes, "%s: --note says what else ran", r.Paper)
+		assert.NoError(t, r.check())
+	}
+}
+
+// small is a document and a run that make a page.
+func small() (*Paper, *Result) {
+	p := &Paper{Name: "a", Short: "A", Title: "A paper", Scale: "Small.", Exhibits: []Exhibit{{ID: "Figure 1",
+		Shows: "a value", How: "It is set.", Rows: []Row{{Quantity: "v", Paper: "2", Place: "I", Ours: "{v|%.1f}x",
+			Cause: "A cause."}}}}}
+	r := &Result{Paper: "a", Command: "run", Values: map[string]Value{"v": {1.25, "times", Measured}}}
+	return p, r
+}
+
+func TestPage(t *testing.T) {
+	p, r := small()
+	page, err := Page([]*Paper{p}, []*Result{r})
+	require.NoError(t, err)
+	assert.Contains(t, page, "| 1 | v | 2 (I) | 1.2x | measured |\n")
+	assert.Contains(t, page, "- 1: A cause.\n")
+
+	p.Exhibits[0].Rows[0] = Row{Quantity: "v", Ours: "{v}"}
+	page, err = Page([]*Paper{p}, []*Result{r})
+	require.NoError(t, err)
+	assert.Contains(t, page, "| 1 | v | no value in the text | 1.25 | measured |\n")
+
+	r.Values["w"] = Value{Value: 1}
+	_, err = Page([]*Paper{p}, []*Result{r})
+	assert.ErrorContains(t, err, "w is on no row")
+
+	delete(r.Values, "v")
+	_, err = Page([]*Paper{p}, []*Result{r})
+	assert.ErrorContains(t, err, "the run has no value v")
+}
+
+func TestDocumentsThatBreakTheRules(t *testing.T) {
+	const head = "name: a\nexhibits:\n  - id: Figure 1\n    shows: a value\n"
+	for name, c := range map[string]struct{ rows, why string }{
+		"no cause":       {"    rows: [{quantity: v, paper: '1', place: I, ours: '{v}'}]\n", "without the cause"},
+		"no reason":      {"    rows: [{quantity: v, paper: '1', place: I}]\n", "reason why there is none"},
+		"no place":       {"    rows: [{quantity: v, paper: '1', missing: no board}]\n", "belong together"},
+		"no quantity":    {"    rows: [{ours: '{v}'}]\n", "names its quantity"},
+		"cause of none":  {"    rows: [{quantity: v, ours: '{v}', cause: none}]\n", "wants two values"},
+		"rows and none":  {"    not_reproduced: no board\n    rows: [{quantity: v, ours: '{v}'}]\n", "either rows or"},
+		"neither":        {"", "either rows or"},
+		"an unknown key": {"    colour: red\n", "colour"},
+	} {
+		_, err := parse([]byte(head + c.rows))
+		require.ErrorIs(t, err, errDocument, name)
+		assert.ErrorContains(t, err, c.why, name)
+	}
+	_, err := parse([]byte(head + "    not_reproduced: no board\n"))
+	assert.NoError(t, err)
+	_, err = Find("nobody")
+	assert.ErrorIs(t, err, ErrOptions)
+}
+
+func TestFormat(t *testing.T) {
+	for how, want := range map[string]string{"si": "12.3 k", "pct": "1234500.0 %", "": "1.23e+04", "%.0f": "12345"} {
+		assert.Equal(t, want, format(12345, how), how)
+	}
+	for v, want := range map[float64]string{999: "999", 999.6: "1 k", 2.5e6: "2.5 M", 3e9: "3 G", 5e12: "5e+03 G"} {
+		assert.Equal(t, want, si(v))
+	}
+}
+
+func TestLines(t *testing.T) {
+	assert.Equal(t, []string{"one two", "three"}, lines("one  two\nthree", 8))
+	assert.Equal(t, []string{"longerthan", "x"}, lines("longerthan x", 4))
+}
+
+func TestResultsAreReadBack(t *testing.T) {
+	_, r := small()
+	dir := t.TempDir()
+	require.NoError(t, r.Write(dir))
+	again, err := ReadResult(dir, "a")
+	require.NoError(t, err)
+	assert.Equal(t, r, again)
+	require.NoError(t, os.Rename(filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")))
+	_, err = ReadResult(dir, "b")
+	assert.ErrorContains(t, err, `a run for paper "a"`)
+	r.Values["v"] = Value{Value: 0, Kind: Measured}
+	assert.NoError(t, r.check())
+	zero := 0.0
+	r.Values["v"] = Value{Value: 1 / zero}
+	assert.ErrorContains(t, r.check(), "value v is +Inf")
+}
+
+func TestProcessor(t *testing.T) {
+	const info = "model name\t: AMD EPYC\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: other\n"
+	assert.Equal(t, "AMD EPYC, family 26, model 2", processor(strings.NewReader(info)))
+	assert.Equal(t, "unknown", processor(strings.NewReader("")))
+}
+
+func TestPictureRefusesUnknownKeys(t *testing.T) {
+	p, r := small()
+	p.Picture = &Bars{Title: "<a>", Unit: "x", Bars: []Bar{{Label: "paper", Paper: 2}, {Label: "here", Ours: "v"}}}
+	s, err := Picture(p, r)
+	require.NoError(t, err)
+	assert.Contains(t, s, "<title>&lt;a&gt;</title>")
+	assert.Contains(t, s, `width="231.2"`)
+	p.Picture.Bars[1].Ours = "w"
+	_, err = Picture(p, r)
+	assert.ErrorContains(t, err, "no value w")
+}

@@ -1,0 +1,119 @@
+package papers
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tolerance is for values that are computed in another order.
+const tolerance = 1e-9
+
+// modelled computes the values of a paper that do not depend on the machine.
+func modelled(t *testing.T, paper string) *Result {
+	t.Helper()
+	for _, e := range experiments() {
+		if e.name == paper {
+			r := newResult(paper, "")
+			require.NoError(t, e.model(r))
+			require.NoError(t, r.check())
+			return r
+		}
+	}
+	require.Fail(t, "no such paper", paper)
+	return nil
+}
+
+// TestModelledValuesAreCurrent computes what does not depend on the machine again: a kept run of an older model would
+// make a page that is wrong.
+func TestModelledValuesAreCurrent(t *testing.T) {
+	_, results := all(t)
+	for _, r := range results {
+		again := modelled(t, r.Paper)
+		assert.NotEmpty(t, again.Values, r.Paper)
+		for key, want := range again.Values {
+			got, ok := r.Values[key]
+			if assert.True(t, ok, "%s has no %s: run make reproduce", r.Paper, key) {
+				assert.InDelta(t, want.Value, got.Value, tolerance*(1+want.Value), "%s: %s", r.Paper, key)
+				assert.Equal(t, want.Kind, got.Kind, key)
+				assert.Equal(t, want.Unit, got.Unit, key)
+			}
+		}
+	}
+}
+
+// TestPreStoHangsTogether checks relations between the modelled values.
+func TestPreStoHangsTogether(t *testing.T) {
+	r := modelled(t, "presto")
+	// A drive equals the paper's cores if a core does what the drive leaves for it.
+	assert.InEpsilon(t, float64(prestoCores)/prestoDrives, r.at("drive.rows.rm5")/r.at("cores.paper_core"), tolerance)
+	// The drive's rows/s times a core's rate make the drive's again.
+	for _, model := range []string{"rm1", rm5} {
+		for _, core := range []string{"loops", "kernels"} {
+			assert.InEpsilon(t, r.at("drive.rows."+model), r.at("cores."+core+"."+model)*r.at("core.rows."+core+"."+model),
+				tolerance)
+		}
+		assert.Greater(t, r.at("cores.loops."+model), r.at("cores.kernels."+model))
+		assert.LessOrEqual(t, r.at("drive.rows_with_output."+model), r.at("drive.rows."+model))
+	}
+	// A slower link gives fewer rows/s, narrower ids more.
+	assert.Less(t, r.at("drive.rows_slow_link.rm5"), r.at("drive.rows.rm5"))
+	assert.Greater(t, r.at("drive.rows_small_ids.rm5"), r.at("drive.rows.rm5"))
+	// With one mini-batch in flight a drive would equal as many cores as its latency says.
+	assert.Greater(t, r.at("cores.batches_in_flight"), 1.0)
+	assert.InEpsilon(t, prestoMost*r.at("cores.batches_in_flight"), r.at("cores.from_latency"), tolerance)
+	// Nine drives take the watts of Figure 14's text, and the U280 is not slower than the SmartSSD.
+	assert.InEpsilon(t, 9*25.0, r.at("fig15.drive_watts"), tolerance)
+	assert.Equal(t, float64(prestoDrives), r.at("fig15.drives"))
+	assert.GreaterOrEqual(t, r.at("fig16.card_over_drive"), 1.0)
+	assert.InEpsilon(t, 9/r.at("fig16.card_over_drive"), r.at("fig16.per_watt"), tolerance, "225 W beside 25 W")
+	// Elements share a unit's features.
+	for _, unit := range []string{"bucketize", "hash", "log"} {
+		assert.InEpsilon(t, 4*r.at("fig17."+unit+".1"), r.at("fig17."+unit+".4"), tolerance, unit)
+	}
+	// A share of Extract lies between those of the models with the smallest and the largest.
+	assert.Greater(t, r.at("fig12.extract.mean"), r.at("fig12.extract.rm1"))
+	assert.Less(t, r.at("fig12.extract.mean"), r.at("fig12.extract.rm2"))
+}
+
+// TestPreStosKeptRun checks relations of what was measured and counted.
+func TestPreStosKeptRun(t *testing.T) {
+	r, err := ReadResult(kept, "presto")
+	require.NoError(t, err)
+	for _, model := range []string{"rm1", rm5} {
+		assert.InEpsilon(t, r.at("fig13.pool."+model), r.at("fig13.reduction."+model)*r.at("fig13.in_storage."+model),
+			tolerance)
+		assert.Greater(t, r.at("fig13.reduction."+model), 1.0)
+	}
+	for _, model := range []string{"rm1", "rm2", "rm3", "rm4", "rm5"} {
+		share := r.at("fig5.transform." + model)
+		assert.True(t, share > 0 && share < 1, "%s: %v", model, share)
+		assert.Greater(t, r.at("fig5.rows."+model), 0.0)
+	}
+	assert.Less(t, r.at("fig5.rows.rm5"), r.at("fig5.rows.rm1"))
+}
+
+// TestEveryExperimentRuns makes every value with the least that runs. Every value of the kept run is made, and no other.
+func TestEveryExperimentRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it generates data sets")
+	}
+	for _, name := range Names() {
+		results, err := Run(t.Context(), Options{Papers: []string{name}, Folder: t.TempDir(), Command: "test", smoke: true})
+		require.NoError(t, err, name)
+		require.Len(t, results, 1)
+		before, err := ReadResult(kept, name)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, slices.Collect(maps.Keys(before.Values)), slices.Collect(maps.Keys(results[0].Values)),
+			"%s: run make reproduce", name)
+		for key, v := range results[0].Values {
+			assert.Equal(t, before.Values[key].Kind, v.Kind, key)
+			assert.Equal(t, before.Values[key].Unit, v.Unit, key)
+		}
+	}
+	_, err := Run(t.Context(), Options{Papers: []string{"nobody"}})
+	assert.ErrorIs(t, err, ErrOptions)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/bench/papers"
+)
+
+// TestBenchPapersRefuses checks the flags of bench papers. What it measures is tested by the package papers.
+func TestBenchPapersRefuses(t *testing.T) {
+	for _, c := range []struct{ flag, value, says string }{
+		{"--paper", "nobody", "want one of"},
+		{"--results", filepath.Join(t.TempDir(), "none"), "is no folder"},
+		{"--timing", "smartssd", "only native is possible here"},
+	} {
+		code, stdout, stderr := millrace(t, "bench", "papers", c.flag, c.value)
+		assert.Equal(t, exitUsage, code, stderr)
+		assert.Empty(t, stdout)
+		errorLine(t, stderr, c.says)
+	}
+}
+
+func TestPapersCommand(t *testing.T) {
+	assert.Equal(t, "millrace bench papers", papersCommand(papers.Options{}))
+	assert.Equal(t, "millrace bench papers --paper presto --quick",
+		papersCommand(papers.Options{Papers: []string{"presto"}, Quick: true}))
+}
