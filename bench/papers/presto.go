@@ -54,7 +54,7 @@ func perCPU(m *rm.Result) float64 {
 	return m.RowsPerSecond
 }
 
-// measureThreads sets how RM5 scales to two threads: by processor time, since other programs may have the second core.
+// measureThreads sets how RM5 scales to two threads, by processor time: other programs may have the second core.
 func measureThreads(ctx context.Context, r *Result, o rm.Options) error {
 	o.Models = []string{rm5}
 	rates := map[int]float64{}

@@ -96,7 +96,7 @@ func TestPreStosKeptRun(t *testing.T) {
 	assert.Less(t, r.at("fig5.rows.rm5"), r.at("fig5.rows.rm1"))
 }
 
-// TestEveryExperimentRuns makes every value with the least that runs. Every value of the kept run is made, and no other.
+// TestEveryExperimentRuns makes every value with the least that runs: those of the kept run, and no others.
 func TestEveryExperimentRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it generates data sets")
@@ -116,4 +116,38 @@ func TestEveryExperimentRuns(t *testing.T) {
 	}
 	_, err := Run(t.Context(), Options{Papers: []string{"nobody"}})
 	assert.ErrorIs(t, err, ErrOptions)
+}
+
+// TestMiniPipeHangsTogether checks the port's model against what the paper prints of the board.
+func TestMiniPipeHangsTogether(t *testing.T) {
+	r := modelled(t, "minipipe")
+	board := map[string]float64{"neg2zero": 0.23, "logarithm": 0.23, "hex2int": 0.92, "modulus": 0.46,
+		"vocabgen-8k": 0.92, "vocabmap-8k": 0.46, "vocabgen-512k": 2.15, "vocabmap-512k": 2.96} // Table 4, MiniPipe
+	for name, seconds := range board {
+		// The board reaches more than two thirds of its port, and no more than rounding of "about six" beyond it.
+		model := r.at("table4.model." + name)
+		assert.Greater(t, model, seconds*2/3, name)
+		assert.Less(t, model, seconds*1.1, name)
+	}
+	// The operators that are bound by the port alone have one efficiency.
+	for _, name := range []string{"logarithm", "hex2int", "modulus", "vocabgen-8k", "vocabmap-8k"} {
+		assert.InDelta(t, r.at("table4.model.neg2zero")/0.23, r.at("table4.model."+name)/board[name], 0.01, name)
+	}
+	assert.InEpsilon(t, 4*r.at("fig11.rate.1"), r.at("fig11.rate.4"), tolerance)
+	assert.Greater(t, r.at("fig11.rate.7"), r.at("fig11.rate.4"))
+	assert.Greater(t, r.at("fig11.rate.7"), r.at("fig11.host"), "seven pipelines match the link")
+	assert.LessOrEqual(t, r.at("fig9.model.d1-1"), r.at("fig9.model.d1-2"))
+	assert.LessOrEqual(t, r.at("fig9.model.d1-2"), r.at("fig9.model.d1-3"))
+}
+
+// TestMiniPipesKeptRun checks relations of what was measured.
+func TestMiniPipesKeptRun(t *testing.T) {
+	r, err := ReadResult(kept, "minipipe")
+	require.NoError(t, err)
+	for _, set := range []string{"d1", "d2"} {
+		assert.Greater(t, r.at("fig9.seconds."+set+"-3"), r.at("fig9.seconds."+set+"-1"), "a vocabulary costs time")
+	}
+	for _, o := range portOperators() {
+		assert.InEpsilon(t, r.at("table4."+o.name), float64(o.columns)*r.at("fig7."+o.name), tolerance)
+	}
 }

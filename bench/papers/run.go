@@ -37,6 +37,7 @@ type experiment struct {
 func experiments() []experiment {
 	return []experiment{
 		{"presto", modelPreSto, measurePreSto},
+		{"minipipe", modelMiniPipe, measureMiniPipe},
 	}
 }
 
