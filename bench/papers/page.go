@@ -103,7 +103,11 @@ func (p *page) exhibit(e *Exhibit) error {
 		p.paragraph("Not reproduced: " + e.NotReproduced)
 		return nil
 	}
-	p.paragraph(e.How)
+	how, _, err := p.fill(e.How)
+	if err != nil {
+		return err
+	}
+	p.paragraph(how)
 	p.WriteString("| | quantity | paper | here | kind |\n|---|---|---|---|---|\n")
 	var causes []string
 	for i := range e.Rows {

@@ -54,7 +54,7 @@ func perCPU(m *rm.Result) float64 {
 	return m.RowsPerSecond
 }
 
-// measureThreads sets how RM5 scales to two threads, by processor time: other programs may have the second core.
+// measureThreads sets how RM5 scales to two threads, by processor time.
 func measureThreads(ctx context.Context, r *Result, o rm.Options) error {
 	o.Models = []string{rm5}
 	rates := map[int]float64{}
@@ -77,8 +77,8 @@ func countMoves(ctx context.Context, o *Options, r *Result) error {
 		if err != nil {
 			return err
 		}
-		measured, err := placement.Run(ctx, placement.Options{Model: model, Rows: o.whole(rowsOf(m) / 2), Time: time.Millisecond,
-			Modes: []placement.Mode{placement.InStorage, placement.Pool}, Progress: o.Progress})
+		measured, err := placement.Run(ctx, placement.Options{Model: model, Rows: o.whole(rowsOf(m) / 2),
+			Time: time.Millisecond, Modes: []placement.Mode{placement.InStorage, placement.Pool}, Progress: o.Progress})
 		if err != nil {
 			return err
 		}

@@ -151,3 +151,31 @@ func TestMiniPipesKeptRun(t *testing.T) {
 		assert.InEpsilon(t, r.at("table4."+o.name), float64(o.columns)*r.at("fig7."+o.name), tolerance)
 	}
 }
+
+// TestPiperHangsTogether checks the model of the boards against what the paper prints of them.
+func TestPiperHangsTogether(t *testing.T) {
+	const rounding = 0.005 // of three digits
+	r := modelled(t, "piper")
+	for key, printed := range map[string]float64{ // tables of 4.4.6 and of 4.4.3
+		"operators.one_cycle.5k": 7.33, "operators.two_cycles.5k": 14.67, "operators.one_cycle.1m": 13.58,
+		"operators.two_cycles.1m": 27.16, "rates.local.5k-tsv": 1.87e6, "rates.network.5k-tsv": 1.56e6,
+		"rates.network.1m-tsv": 8.45e5,
+	} {
+		assert.InEpsilon(t, printed, r.at(key), rounding, key)
+	}
+	assert.InEpsilon(t, 2*r.at("operators.one_cycle.5k"), r.at("operators.two_cycles.5k"), tolerance)
+	assert.InEpsilon(t, piperLarge/piperSmall, r.at("operators.clock.5k")/r.at("operators.clock.1m"), tolerance)
+}
+
+// TestPipersKeptRun checks relations of what was measured and counted.
+func TestPipersKeptRun(t *testing.T) {
+	r, err := ReadResult(kept, "piper")
+	require.NoError(t, err)
+	assert.Zero(t, r.at("decoder.wrong"))
+	for _, name := range []string{"5k", "5k-tsv"} {
+		large := "1m" + name[2:]
+		assert.Greater(t, r.at("rates."+name+".1"), r.at("rates."+large+".1"), "a larger vocabulary costs time")
+	}
+	share := r.at("fig10.buffer_share")
+	assert.True(t, share > 0 && share < 1, share)
+}

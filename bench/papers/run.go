@@ -38,6 +38,7 @@ func experiments() []experiment {
 	return []experiment{
 		{"presto", modelPreSto, measurePreSto},
 		{"minipipe", modelMiniPipe, measureMiniPipe},
+		{"piper", modelPiper, measurePiper},
 	}
 }
 
