@@ -156,8 +156,8 @@ func TestResultsAreReadBack(t *testing.T) {
 
 func TestProcessor(t *testing.T) {
 	const info = "model name\t: AMD EPYC\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: other\n"
-	assert.Equal(t, "AMD EPYC, family 26, model 2", processor(strings.NewReader(info)))
-	assert.Equal(t, "unknown", processor(strings.NewReader("")))
+	assert.Equal(t, "AMD EPYC, family 26, model 2", processorName(strings.NewReader(info)))
+	assert.Equal(t, "unknown", processorName(strings.NewReader("")))
 }
 
 func TestPictureRefusesUnknownKeys(t *testing.T) {

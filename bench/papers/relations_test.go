@@ -2,6 +2,7 @@ package papers
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -178,4 +179,72 @@ func TestPipersKeptRun(t *testing.T) {
 	}
 	share := r.at("fig10.buffer_share")
 	assert.True(t, share > 0 && share < 1, share)
+}
+
+// TestDPPHangsTogether checks the workers of Table IX against what it prints.
+func TestDPPHangsTogether(t *testing.T) {
+	r := modelled(t, "dpp")
+	for model, printed := range map[string]float64{"rm1": 24.16, "rm2": 9.44, "rm3": 55.22} {
+		assert.InEpsilon(t, printed, r.at("table9.exact."+model), 0.02, "the table rounds to two digits")
+		assert.Equal(t, math.Ceil(r.at("table9.exact."+model)), r.at("table9.workers."+model))
+	}
+	assert.Equal(t, float64(len(dppTransforms)), r.at("table11.transforms"))
+	assert.Len(t, dppTransforms, 16)
+}
+
+// TestDPPsKeptRun checks the story of section VII: selective reading hurts disks, joined reads and an order of features
+// mend that, and no step reads what the one before did not.
+func TestDPPsKeptRun(t *testing.T) {
+	r, err := ReadResult(kept, "dpp")
+	require.NoError(t, err)
+	assert.Less(t, r.at("storage.over_maps.flattened"), 1.0)
+	steps := []string{"flattened", "coalesced", "ordered", "large_stripes"}
+	for i := 1; i < len(steps); i++ {
+		assert.Greater(t, r.at("storage.over_maps."+steps[i]), r.at("storage.over_maps."+steps[i-1]), steps[i])
+		assert.Less(t, r.at("storage.reads."+steps[i]), r.at("storage.reads."+steps[i-1]), steps[i])
+	}
+	assert.Zero(t, r.at("storage.excess.flattened"))
+	assert.Greater(t, r.at("storage.excess.maps"), r.at("storage.excess.coalesced"))
+	assert.Greater(t, r.at("worker.over_maps"), 1.0)
+	assert.Less(t, r.at("worker.bytes_in.flattened"), r.at("worker.bytes_in.maps"))
+	assert.Less(t, r.at("table6.p5"), r.at("table6.p95"))
+}
+
+func TestCoalesce(t *testing.T) {
+	groups := [][]byteRange{{{0, 10}, {10, 20}, {90, 100}}, {{100, 110}}}
+	for span, want := range map[int64][][]byteRange{
+		10:  {{{0, 10}, {10, 20}, {90, 100}}, {{100, 110}}},
+		19:  {{{0, 10}, {10, 20}, {90, 100}}, {{100, 110}}},
+		20:  {{{0, 20}, {90, 100}}, {{100, 110}}},
+		99:  {{{0, 20}, {90, 100}}, {{100, 110}}},
+		100: {{{0, 100}}, {{100, 110}}},
+	} {
+		assert.Equal(t, want, coalesce(groups, span), span)
+	}
+	assert.Equal(t, 40.0, total(groups))
+	d := distributionOf(groups)
+	assert.Equal(t, distribution{10, 0, 10, 10, 10, 10, 10}, d)
+}
+
+// TestFastFlowHangsTogether checks the threshold of section 4.1, and relations of the simulated systems.
+func TestFastFlowHangsTogether(t *testing.T) {
+	model := modelled(t, "fastflow")
+	assert.Zero(t, model.at("when.none"))
+	assert.Zero(t, model.at("when.below"))
+	assert.Equal(t, 1.0, model.at("when.above"))
+
+	r, err := ReadResult(kept, "fastflow")
+	require.NoError(t, err)
+	for _, simulator := range []string{"processors", "queues"} {
+		for _, name := range []string{"paper", "code", "extended"} {
+			key := simulator + "." + name
+			assert.LessOrEqual(t, r.at(key+".least"), r.at(key+".median"), key)
+			assert.LessOrEqual(t, r.at(key+".median"), r.at(key+".most"), key)
+			offloading := r.at(key+".p1") + r.at(key+".p2") + r.at(key+".p3")
+			assert.InDelta(t, offloading, r.at(key+".offloads")*r.at("cases."+simulator), tolerance*offloading, key)
+		}
+		assert.Zero(t, r.at(simulator+".paper.needless"), "section 4.1 excludes it")
+		assert.Less(t, r.at(simulator+".extended.distance"), r.at(simulator+".paper.distance"))
+	}
+	assert.Greater(t, r.at("ranks.gain.1"), r.at("ranks.gain.4"), "ranks that wait for each other gain less")
 }

@@ -79,15 +79,15 @@ func newResult(paper, command string) *Result {
 	m := Machine{CPU: "unknown", Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		Go: runtime.Version(), LoadBefore: load()}
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
-		m.CPU = processor(f)
+		m.CPU = processorName(f)
 		f.Close()
 	}
 	return &Result{Paper: paper, Command: command, Time: time.Now().UTC().Format("2006-01-02 15:04 MST"), Machine: m,
 		Notes: []string{}, Values: map[string]Value{}}
 }
 
-// processor returns name, family and model of /proc/cpuinfo: virtual machines often hide which AMD EPYC they have.
-func processor(r io.Reader) string {
+// processorName returns name, family and model of /proc/cpuinfo: virtual machines often hide which AMD EPYC they have.
+func processorName(r io.Reader) string {
 	found := map[string]string{}
 	for s := bufio.NewScanner(r); s.Scan(); {
 		k, v, _ := strings.Cut(s.Text(), ":")

@@ -39,6 +39,8 @@ func experiments() []experiment {
 		{"presto", modelPreSto, measurePreSto},
 		{"minipipe", modelMiniPipe, measureMiniPipe},
 		{"piper", modelPiper, measurePiper},
+		{"dpp", modelDPP, measureDPP},
+		{"fastflow", modelFastFlow, measureFastFlow},
 	}
 }
 

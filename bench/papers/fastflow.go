@@ -1,0 +1,143 @@
+package papers
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/millrace/millrace/bench/offload"
+	policy "github.com/millrace/millrace/trainmgr/offload"
+)
+
+// What FastFlow's policy and evaluation state.
+const (
+	fastflowNear = 0.01 // a distance from the sweep's best that is taken as none
+	fastflowSeed = 2023
+)
+
+// modelFastFlow sets whether the paper's policy offloads just below and just above its threshold of a stall.
+func modelFastFlow(r *Result) error {
+	for name, stall := range map[string]float64{"none": 1, "below": 1.09, "above": 1.11} {
+		// A local pipeline of 100 rows a second, a trainer that could take more, and a worker as fast as the pipeline.
+		d, err := policy.Decide(policy.Paper, policy.Metrics{Gthp: 100 * stall, Lthp: 100, Pcycle: 0.01,
+			Candidates: []policy.Candidate{{Cut: policy.ReadAndTransforms, Rthp: 100, Ocycle: 0.002}}})
+		if err != nil {
+			return err
+		}
+		offloads := 0.0
+		if d.Offload {
+			offloads = 1
+		}
+		r.set(Modelled, "when."+name, "decision", offloads)
+	}
+	return nil
+}
+
+// measureFastFlow lets the policies decide for drawn systems, in virtual time.
+func measureFastFlow(ctx context.Context, o *Options, r *Result) error {
+	for key, queues := range map[string]bool{"processors": false, "queues": true} {
+		if o.Progress != nil {
+			o.Progress("simulate " + key)
+		}
+		cases, err := drawCases(ctx, int(o.size(fastflowCases(queues))), queues)
+		if err != nil {
+			return err
+		}
+		r.set(Modelled, "cases."+key, "systems", float64(len(cases)))
+		for i, name := range []string{"extended", "paper", "code"} {
+			outcomesOf(r, key+"."+name, cases, i)
+		}
+		if queues {
+			byRanks(r, cases)
+		}
+	}
+	return nil
+}
+
+// fastflowCases is the number of systems, of which those of queues take longer.
+func fastflowCases(queues bool) int64 {
+	if queues {
+		return 128
+	}
+	return 512
+}
+
+// drawCases returns each case by itself.
+func drawCases(ctx context.Context, n int, queues bool) ([]offload.Case, error) {
+	cases := make([]offload.Case, 0, n)
+	for i := range n {
+		s, err := offload.Simulate(ctx, offload.SimulateOptions{Cases: 1, First: i, Seed: fastflowSeed, Queues: queues})
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, s.Farthest)
+	}
+	return cases, nil
+}
+
+// outcomesOf sets how a policy's outcomes compare with no offloading and with the sweep's best.
+func outcomesOf(r *Result, key string, cases []offload.Case, i int) {
+	var gains, distances []float64
+	near, offloads, needless := 0.0, 0.0, 0.0
+	n := float64(len(cases))
+	cuts := map[policy.Cut]float64{}
+	for k := range cases {
+		c := &cases[k]
+		outcome := &c.Outcomes[i]
+		gains = append(gains, outcome.RowsPerSecond/c.NoOffload)
+		distances = append(distances, outcome.Distance)
+		if outcome.Distance <= fastflowNear {
+			near++
+		}
+		if outcome.Decision.Offload {
+			offloads++
+			cuts[outcome.Decision.Cut]++
+			if c.Metrics.Gthp <= c.Metrics.Lthp {
+				needless++
+			}
+		}
+	}
+	slices.Sort(gains)
+	r.set(Modelled, key+".most", "times", gains[len(gains)-1])
+	r.set(Modelled, key+".median", "times", gains[len(gains)/2])
+	r.set(Modelled, key+".least", "times", gains[0])
+	r.set(Modelled, key+".distance", "share", mean(distances))
+	r.set(Modelled, key+".near", "share", near/n)
+	r.set(Modelled, key+".offloads", "share", offloads/n)
+	r.set(Modelled, key+".needless", "systems", needless)
+	for cut, name := range map[policy.Cut]string{policy.Transforms: "p1", policy.ReadAndTransforms: "p2",
+		policy.All: "p3"} {
+		r.set(Modelled, key+"."+name, "systems", cuts[cut])
+	}
+}
+
+// mean is the mean of values, 0 of none.
+func mean(values []float64) (m float64) {
+	for _, v := range values {
+		m += v / float64(len(values))
+	}
+	return m
+}
+
+// ranksOf finds the ranks in a drawn cluster's description.
+var ranksOf = regexp.MustCompile(`\bRanks:(\d+)\b`)
+
+// byRanks sets the mean gain of the paper's policy for jobs of one, two and four ranks.
+func byRanks(r *Result, cases []offload.Case) {
+	gains := map[int][]float64{}
+	for k := range cases {
+		c := &cases[k]
+		if m := ranksOf.FindStringSubmatch(c.System); m != nil {
+			ranks, _ := strconv.Atoi(m[1]) // digits
+			if outcome := &c.Outcomes[1]; outcome.Decision.Offload {
+				gains[ranks] = append(gains[ranks], outcome.RowsPerSecond/c.NoOffload)
+			}
+		}
+	}
+	for _, ranks := range []int{1, 2, 4} {
+		r.set(Modelled, fmt.Sprintf("ranks.gain.%d", ranks), "times", mean(gains[ranks]))
+		r.set(Modelled, fmt.Sprintf("ranks.cases.%d", ranks), "systems", float64(len(gains[ranks])))
+	}
+}
