@@ -99,8 +99,8 @@ bench-loaders:
 # Run it on an idle machine. It takes less than half an hour on two cores. PAPERS=... gives flags: --quick, --paper, or
 # --note with a sentence that the results keep.
 reproduce: build
-	./bin/millrace bench papers --results bench/results/papers --note "Run by make reproduce." $(PAPERS)
-	MILLRACE_UPDATE=1 $(GO) test -count=1 ./bench/papers
+	./bin/millrace bench papers --results bench/results/papers --page docs/reproduction.md \
+		--note "Run by make reproduce." $(PAPERS)
 
 # Tests Log over all 2^32 inputs, in about ten minutes on two cores.
 sweep:

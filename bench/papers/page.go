@@ -2,6 +2,8 @@ package papers
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,8 +23,8 @@ type page struct {
 	used   map[string]bool
 }
 
-// Page writes docs/reproduction.md of the papers' documents and results, which are in the same order.
-func Page(papers []*Paper, results []*Result) (string, error) {
+// pageOf writes the page of the papers' documents and results, which are in the same order.
+func pageOf(papers []*Paper, results []*Result) (string, error) {
 	p := &page{}
 	p.WriteString("# Reproduction of the papers\n\n")
 	for _, s := range introduction {
@@ -37,11 +39,47 @@ func Page(papers []*Paper, results []*Result) (string, error) {
 	return strings.TrimRight(p.String(), "\n") + "\n", nil
 }
 
+// WritePage writes the page of all papers, and their pictures beside it, of the results in a folder.
+func WritePage(results, path string) error {
+	var papers []*Paper
+	var runs []*Result
+	for _, name := range Names() {
+		p, err := Find(name)
+		if err != nil {
+			return err
+		}
+		r, err := readResult(results, name)
+		if err != nil {
+			return fmt.Errorf("the page has all papers, and there is no run of %s: %w", name, err)
+		}
+		papers, runs = append(papers, p), append(runs, r)
+	}
+	text, err := pageOf(papers, runs)
+	if err != nil {
+		return err
+	}
+	files := map[string]string{path: text}
+	for i, p := range papers {
+		if p.Picture == nil {
+			continue
+		}
+		if files[filepath.Join(filepath.Dir(path), pictureName(p))], err = pictureOf(p, runs[i]); err != nil {
+			return err
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // introduction is what stands above the papers.
 var introduction = []string{
-	"This page is generated: `MILLRACE_UPDATE=1 go test ./bench/papers` writes it from the papers' values " +
-		"(`bench/papers`, with the places that print them) and from the results of a run (`bench/results/papers`). " +
-		"`make reproduce` runs everything again and writes both.",
+	"This page is generated from the papers' values (`bench/papers`, with the places that print them) and from the " +
+		"results of a run (`bench/results/papers`). `make reproduce` runs everything again and writes both; " +
+		"`MILLRACE_UPDATE=1 go test ./bench/papers` writes the page alone.",
 	"The papers' values are those that their prose and tables print. Heights of bars are in no text, and nothing is " +
 		"read off a picture; where a figure has no value in its text, the value here stands alone. *Modelled* values " +
 		"follow from constants of `fpga/timing` or of the paper, whose sources the code names: no board has run. " +
@@ -65,7 +103,7 @@ func (p *page) paper(paper *Paper, r *Result) error {
 		for _, b := range paper.Picture.Bars {
 			p.used[b.Ours] = true
 		}
-		fmt.Fprintf(p, "![%s](%s)\n\n", paper.Picture.Title, PictureName(paper))
+		fmt.Fprintf(p, "![%s](%s)\n\n", paper.Picture.Title, pictureName(paper))
 	}
 	for key := range r.Values {
 		if !p.used[key] {

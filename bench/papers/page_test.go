@@ -24,7 +24,7 @@ func all(t *testing.T) (papers []*Paper, results []*Result) {
 	for _, name := range Names() {
 		p, err := Find(name)
 		require.NoError(t, err)
-		r, err := ReadResult(kept, name)
+		r, err := readResult(kept, name)
 		require.NoError(t, err)
 		papers, results = append(papers, p), append(results, r)
 	}
@@ -34,18 +34,17 @@ func all(t *testing.T) (papers []*Paper, results []*Result) {
 // TestThePageIsWhatTheGeneratorWrites compares docs/reproduction.md and its pictures with what the documents and the
 // kept runs make.
 func TestThePageIsWhatTheGeneratorWrites(t *testing.T) {
-	papers, results := all(t)
-	page, err := Page(papers, results)
+	dir := t.TempDir()
+	require.NoError(t, WritePage(kept, filepath.Join(dir, "reproduction.md")))
+	written, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	goldenfile.Text(t, filepath.Join(docs, "reproduction.md"), page)
-	for i, p := range papers {
-		if p.Picture == nil {
-			continue
-		}
-		picture, err := Picture(p, results[i])
+	assert.Len(t, written, 1+len(Names()), "the page, and a picture for each paper")
+	for _, f := range written {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		require.NoError(t, err)
-		goldenfile.Text(t, filepath.Join(docs, PictureName(p)), picture)
+		goldenfile.Text(t, filepath.Join(docs, f.Name()), string(b))
 	}
+	assert.ErrorContains(t, WritePage(dir, filepath.Join(dir, "page.md")), "there is no run of "+Names()[0])
 }
 
 // TestEveryPaperHasItsFiles: a run or a document of a paper that is not run any more would not be seen.
@@ -82,22 +81,22 @@ func small() (*Paper, *Result) {
 
 func TestPage(t *testing.T) {
 	p, r := small()
-	page, err := Page([]*Paper{p}, []*Result{r})
+	page, err := pageOf([]*Paper{p}, []*Result{r})
 	require.NoError(t, err)
 	assert.Contains(t, page, "| 1 | v | 2 (I) | 1.2x | measured |\n")
 	assert.Contains(t, page, "- 1: A cause.\n")
 
 	p.Exhibits[0].Rows[0] = Row{Quantity: "v", Ours: "{v}"}
-	page, err = Page([]*Paper{p}, []*Result{r})
+	page, err = pageOf([]*Paper{p}, []*Result{r})
 	require.NoError(t, err)
 	assert.Contains(t, page, "| 1 | v | no value in the text | 1.25 | measured |\n")
 
 	r.Values["w"] = Value{Value: 1}
-	_, err = Page([]*Paper{p}, []*Result{r})
+	_, err = pageOf([]*Paper{p}, []*Result{r})
 	assert.ErrorContains(t, err, "w is on no row")
 
 	delete(r.Values, "v")
-	_, err = Page([]*Paper{p}, []*Result{r})
+	_, err = pageOf([]*Paper{p}, []*Result{r})
 	assert.ErrorContains(t, err, "the run has no value v")
 }
 
@@ -141,11 +140,11 @@ func TestResultsAreReadBack(t *testing.T) {
 	_, r := small()
 	dir := t.TempDir()
 	require.NoError(t, r.Write(dir))
-	again, err := ReadResult(dir, "a")
+	again, err := readResult(dir, "a")
 	require.NoError(t, err)
 	assert.Equal(t, r, again)
 	require.NoError(t, os.Rename(filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")))
-	_, err = ReadResult(dir, "b")
+	_, err = readResult(dir, "b")
 	assert.ErrorContains(t, err, `a run for paper "a"`)
 	r.Values["v"] = Value{Value: 0, Kind: Measured}
 	assert.NoError(t, r.check())
@@ -163,11 +162,11 @@ func TestProcessor(t *testing.T) {
 func TestPictureRefusesUnknownKeys(t *testing.T) {
 	p, r := small()
 	p.Picture = &Bars{Title: "<a>", Unit: "x", Bars: []Bar{{Label: "paper", Paper: 2}, {Label: "here", Ours: "v"}}}
-	s, err := Picture(p, r)
+	s, err := pictureOf(p, r)
 	require.NoError(t, err)
 	assert.Contains(t, s, "<title>&lt;a&gt;</title>")
 	assert.Contains(t, s, `width="231.2"`)
 	p.Picture.Bars[1].Ours = "w"
-	_, err = Picture(p, r)
+	_, err = pictureOf(p, r)
 	assert.ErrorContains(t, err, "no value w")
 }

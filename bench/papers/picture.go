@@ -15,11 +15,11 @@ const (
 	ourFill, theirsFill = "#3b6ea8", "#a83b3b"
 )
 
-// PictureName is the name of a paper's picture, beside the page.
-func PictureName(p *Paper) string { return "reproduction-" + p.Name + ".svg" }
+// pictureName is the name of a paper's picture, beside the page.
+func pictureName(p *Paper) string { return "reproduction-" + p.Name + ".svg" }
 
-// Picture draws a paper's bars as SVG. The bytes follow from the document and the result alone.
-func Picture(p *Paper, r *Result) (string, error) {
+// pictureOf draws a paper's bars as SVG. The bytes follow from the document and the result alone.
+func pictureOf(p *Paper, r *Result) (string, error) {
 	b := p.Picture
 	values := make([]float64, len(b.Bars))
 	most := 0.0

@@ -145,6 +145,10 @@ func modelCores(r *Result) error {
 				workload.Batch/core/(r.at("fig12.serial."+model)/1e3))
 		}
 	}
+	for _, model := range []string{"rm1", rm5} {
+		r.set(Kept, "cores.kernels_over_loops."+model, "times",
+			r.at("core.rows.kernels."+model)/r.at("core.rows.loops."+model))
+	}
 	loops := r.at("core.rows.loops.rm5")
 	r.set(ModelledAndKept, "cores.slow_link.loops.rm5", perDrive, r.at("drive.rows_slow_link.rm5")/loops)
 	r.set(ModelledAndKept, "cores.small_ids.loops.rm5", perDrive, r.at("drive.rows_small_ids.rm5")/loops)

@@ -82,7 +82,7 @@ func TestPreStoHangsTogether(t *testing.T) {
 
 // TestPreStosKeptRun checks relations of what was measured and counted.
 func TestPreStosKeptRun(t *testing.T) {
-	r, err := ReadResult(kept, "presto")
+	r, err := readResult(kept, "presto")
 	require.NoError(t, err)
 	for _, model := range []string{"rm1", rm5} {
 		assert.InEpsilon(t, r.at("fig13.pool."+model), r.at("fig13.reduction."+model)*r.at("fig13.in_storage."+model),
@@ -106,7 +106,7 @@ func TestEveryExperimentRuns(t *testing.T) {
 		results, err := Run(t.Context(), Options{Papers: []string{name}, Folder: t.TempDir(), Command: "test", smoke: true})
 		require.NoError(t, err, name)
 		require.Len(t, results, 1)
-		before, err := ReadResult(kept, name)
+		before, err := readResult(kept, name)
 		require.NoError(t, err)
 		assert.ElementsMatch(t, slices.Collect(maps.Keys(before.Values)), slices.Collect(maps.Keys(results[0].Values)),
 			"%s: run make reproduce", name)
@@ -143,7 +143,7 @@ func TestMiniPipeHangsTogether(t *testing.T) {
 
 // TestMiniPipesKeptRun checks relations of what was measured.
 func TestMiniPipesKeptRun(t *testing.T) {
-	r, err := ReadResult(kept, "minipipe")
+	r, err := readResult(kept, "minipipe")
 	require.NoError(t, err)
 	for _, set := range []string{"d1", "d2"} {
 		assert.Greater(t, r.at("fig9.seconds."+set+"-3"), r.at("fig9.seconds."+set+"-1"), "a vocabulary costs time")
@@ -170,7 +170,7 @@ func TestPiperHangsTogether(t *testing.T) {
 
 // TestPipersKeptRun checks relations of what was measured and counted.
 func TestPipersKeptRun(t *testing.T) {
-	r, err := ReadResult(kept, "piper")
+	r, err := readResult(kept, "piper")
 	require.NoError(t, err)
 	assert.Zero(t, r.at("decoder.wrong"))
 	for _, name := range []string{"5k", "5k-tsv"} {
@@ -195,7 +195,7 @@ func TestDPPHangsTogether(t *testing.T) {
 // TestDPPsKeptRun checks the story of section VII: selective reading hurts disks, joined reads and an order of features
 // mend that, and no step reads what the one before did not.
 func TestDPPsKeptRun(t *testing.T) {
-	r, err := ReadResult(kept, "dpp")
+	r, err := readResult(kept, "dpp")
 	require.NoError(t, err)
 	assert.Less(t, r.at("storage.over_maps.flattened"), 1.0)
 	steps := []string{"flattened", "coalesced", "ordered", "large_stripes"}
@@ -233,7 +233,7 @@ func TestFastFlowHangsTogether(t *testing.T) {
 	assert.Zero(t, model.at("when.below"))
 	assert.Equal(t, 1.0, model.at("when.above"))
 
-	r, err := ReadResult(kept, "fastflow")
+	r, err := readResult(kept, "fastflow")
 	require.NoError(t, err)
 	for _, simulator := range []string{"processors", "queues"} {
 		for _, name := range []string{"paper", "code", "extended"} {

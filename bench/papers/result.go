@@ -119,8 +119,8 @@ func (r *Result) Write(folder string) error {
 	return os.WriteFile(filepath.Join(folder, r.Paper+".json"), append(b, '\n'), 0o644)
 }
 
-// ReadResult reads a paper's result from its file in a folder.
-func ReadResult(folder, paper string) (*Result, error) {
+// readResult reads a paper's result from its file in a folder.
+func readResult(folder, paper string) (*Result, error) {
 	path := filepath.Join(folder, paper+".json")
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // papers reproduces the papers' figures and tables.
 func (c benchCommands) papers() *cobra.Command {
 	var (
-		o      papers.Options
-		folder string
+		o            papers.Options
+		folder, page string
 	)
 	cmd := &cobra.Command{
 		Use:   "papers",
@@ -26,31 +26,26 @@ func (c benchCommands) papers() *cobra.Command {
 		Long: `Makes the values of docs/reproduction.md, paper by paper: runs on this machine, scaled down; counts of
 bytes; and what the model of a SmartSSD gives. Each value has a key and a kind: measured on this
 machine, counted, modelled, or kept from the run of bench/peers. With --results the values are also
-written to files, with the machine, its load, and the notes of --note; the page is written from
-these. Values of CPU time tell more than those of the wall's clock where other work runs beside.`,
+written to files, with the machine, its load, and the notes of --note; with --page the page is written
+from the files of all papers. Values of CPU time tell more than those of the wall's clock where other work runs beside.`,
 		Example: "  millrace bench papers --paper presto --quick\n" +
-			"  millrace bench papers --results bench/results/papers --note \"Nothing else ran on the machine.\"",
+			"  millrace bench papers --results bench/results/papers --page docs/reproduction.md \\\n" +
+			"      --note \"Nothing else ran on the machine.\"",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if folder != "" {
-				if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-					return usagef("--results %q is no folder", folder)
-				}
+			if err := checkPapersFlags(folder, page); err != nil {
+				return err
 			}
 			o.Progress, o.Command = c.announce, papersCommand(o)
 			results, err := papers.Run(cmd.Context(), o)
 			if errors.Is(err, papers.ErrOptions) {
 				return usageError{err}
 			}
+			if err == nil {
+				err = writePapers(results, folder, page)
+			}
 			if err != nil {
 				return err
-			}
-			if folder != "" {
-				for _, r := range results {
-					if err := r.Write(folder); err != nil {
-						return fmt.Errorf("write results: %w", err)
-					}
-				}
 			}
 			return c.print(results, func(w io.Writer) { printPapers(w, results) })
 		},
@@ -61,9 +56,42 @@ these. Values of CPU time tell more than those of the wall's clock where other w
 	f.StringSliceVar(&o.Papers, "paper", nil, strings.Join(papers.Names(), ", ")+" (default: all)")
 	f.BoolVar(&o.Quick, "quick", false, "less data, and a tenth of the time")
 	f.StringVar(&folder, "results", "", "folder to write the results to")
+	f.StringVar(&page, "page", "", "file to write the page to, with its pictures beside it")
 	f.StringArrayVar(&o.Notes, "note", nil, "a sentence to keep with the results, for example what else ran")
 	f.StringVar(&o.Folder, "temporary", "", "folder for data (default: the system's)")
 	return cmd
+}
+
+// checkPapersFlags checks the folder of results and the file of the page.
+func checkPapersFlags(folder, page string) error {
+	if folder != "" {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return usagef("--results %q is no folder", folder)
+		}
+	}
+	if page != "" && folder == "" {
+		return usagef("--page wants --results, the folder of the runs that the page is of")
+	}
+	return nil
+}
+
+// writePapers writes results to a folder, and the page of all results there; it writes neither without a name.
+func writePapers(results []*papers.Result, folder, page string) error {
+	if folder == "" {
+		return nil
+	}
+	for _, r := range results {
+		if err := r.Write(folder); err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
+	}
+	if page == "" {
+		return nil
+	}
+	if err := papers.WritePage(folder, page); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
 }
 
 // papersCommand is the command that makes the results again.

@@ -14,6 +14,7 @@ func TestBenchPapersRefuses(t *testing.T) {
 	for _, c := range []struct{ flag, value, says string }{
 		{"--paper", "nobody", "want one of"},
 		{"--results", filepath.Join(t.TempDir(), "none"), "is no folder"},
+		{"--page", "page.md", "--page wants --results"},
 		{"--timing", "smartssd", "only native is possible here"},
 	} {
 		code, stdout, stderr := millrace(t, "bench", "papers", c.flag, c.value)

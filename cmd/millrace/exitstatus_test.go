@@ -23,6 +23,7 @@ var statuses = map[string]commandStatus{
 	"bench rm":        {"--engine gpu", ""},
 	"bench roofline":  {"--time 0s", ""},
 	"bench pipeline":  {"--ways moon", ""},
+	"bench papers":    {"--paper moon", ""},
 	"bench placement": {"--modes moon", ""},
 	"bench service":   {"--time 0s", ""},
 	"bench wire":      {"--size much", ""},
