@@ -14,10 +14,10 @@
 //
 // # What holds a page together
 //
-// [WritePage] fails if a row has a value of the paper beside its own and no cause of the difference, if a row has neither a
-// value of its own nor a reason for having none, if a key is unknown, and if a value of the run is on no row. Modelled
-// values are computed again by a test and compared with the kept run; relations between values are checked by tests
-// within bounds that follow from the run.
+// [WritePage] fails if a row has a value of the paper beside its own and no cause of the difference, if a row has
+// neither a value of its own nor a reason for having none, if a key is unknown, and if a value of the run is on no row.
+// Modelled values are computed again by a test and compared with the kept run; relations between values are checked by
+// tests within bounds that follow from the run.
 //
 // # Errors
 //

@@ -27,7 +27,8 @@ func (c benchCommands) papers() *cobra.Command {
 bytes; and what the model of a SmartSSD gives. Each value has a key and a kind: measured on this
 machine, counted, modelled, or kept from the run of bench/peers. With --results the values are also
 written to files, with the machine, its load, and the notes of --note; with --page the page is written
-from the files of all papers. Values of CPU time tell more than those of the wall's clock where other work runs beside.`,
+from the files of all papers. Values of CPU time tell more than those of the wall's clock where other
+work runs beside.`,
 		Example: "  millrace bench papers --paper presto --quick\n" +
 			"  millrace bench papers --results bench/results/papers --page docs/reproduction.md \\\n" +
 			"      --note \"Nothing else ran on the machine.\"",
