@@ -58,7 +58,10 @@ const (
 	queueSource = "common/byte_queue.sv"
 	listsSource = "decode/list_lengths.sv"
 
-	listsRegisters = "generated/list_lengths_registers.sv"
+	gatherSource = "decode/dictionary_gather.sv"
+
+	listsRegisters  = "generated/list_lengths_registers.sv"
+	gatherRegisters = "generated/dictionary_gather_registers.sv"
 )
 
 // runIn runs a program in a folder and returns all that it printed.
@@ -100,6 +103,15 @@ func proveLists(t *testing.T, folder string, falsify bool) string {
 	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL %s; "+
 		"prep -top list_lengths -flatten; delete -output list_lengths/out_data_o; memory_map; opt -full; async2sync; "+
 		"dffunmap; simplemap t:$dff; opt_clean -purge", listsRegisters, pipeSource, listsSource), falsify)
+}
+
+// proveGather returns what is wrong with the halves of unit dictionary_gather in a folder; see solve. The proof leaves
+// out what the results hold.
+func proveGather(t *testing.T, folder string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL %s; chparam -set "+
+		"IndexWidth 2 dictionary_gather; prep -top dictionary_gather -flatten; delete -output "+
+		"dictionary_gather/out_data_o; opt_clean -purge; memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff; "+
+		"opt_clean -purge", gatherRegisters, pipeSource, gatherSource), falsify)
 }
 
 // solve returns what is wrong with a model that Yosys prepares in a folder: "" if the base case and the induction step
@@ -163,6 +175,15 @@ func TestListSectionsAreProven(t *testing.T) {
 	requireCovers(t, 1, func(folder string) string { return proveLists(t, folder, true) }, sources...)
 }
 
+// TestGatherHalvesAreProven proves by induction that unit dictionary_gather gives its pipeline both halves of every
+// transfer that has two, and marks the last result of each section.
+func TestGatherHalvesAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	sources := []string{gatherSource, gatherRegisters, pipeSource}
+	require.Empty(t, proveGather(t, sourceFolder(t, unchanged, sources...), false))
+	requireCovers(t, 1, func(folder string) string { return proveGather(t, folder, true) }, sources...)
+}
+
 // TestProofFindsFaults checks that the proofs fail for each of some faults.
 func TestProofFindsFaults(t *testing.T) {
 	toolchain(t, "yosys", "yosys-smtbmc", "z3")
@@ -221,6 +242,21 @@ func TestProofFindsFaults(t *testing.T) {
 			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
 			return fault
 		}, pipeSource, listsRegisters)
+	}
+	for name, fault := range map[string][2]string{
+		"a transfer is taken with its first half": {"admitted & (second_q | ~halves);", "admitted;"},
+		"a half is issued without room":           {"issue      = in_valid_i & admitted;", "issue      = in_valid_i;"},
+		"a second half is issued twice":           {"halves & ~second_q;", "halves;"},
+		"a second half is not awaited":            {"else if (issue) second_q", "else second_q"},
+		"a second half is full":                   {"values = 3'(count - 4'd4);", "values = 3'd4;"},
+		"both halves are the last":                {"in_data_i[260] & in_ready_o;", "in_data_i[260];"},
+		"a cycle without a transfer is a result":  {"{issued_q[1:0], issue}", "{issued_q[1:0], 1'b1}"},
+	} {
+		try(name, gatherSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := proveGather(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
+		}, pipeSource, gatherRegisters)
 	}
 }
 

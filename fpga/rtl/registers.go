@@ -109,8 +109,8 @@ func HybridDecoder(width uint, limit, count uint32) (Setup, error) {
 		{Address: 1, Data: min(uint64(limit), 1<<width-1)}, {Address: 2, Data: uint64(count)}}}, nil
 }
 
-// HybridTransfers returns the words of the transfers of a section to unit hybrid_decoder.
-func HybridTransfers(section []byte) []uint64 {
+// SectionTransfers returns the words of the transfers of a section's bytes to units hybrid_decoder and plain_decoder.
+func SectionTransfers(section []byte) []uint64 {
 	const (
 		beat      = 32 // bytes
 		beatWords = 4  // behind which there are the number of bytes and whether the beat is the last

@@ -98,9 +98,9 @@ func TestTransfers(t *testing.T) {
 
 	section := make([]byte, 33)
 	section[0], section[31], section[32] = 1, 2, 3
-	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 6}, HybridTransfers(nil))
-	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32 | 1<<6}, HybridTransfers(section[:32]))
-	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32, 3, 0, 0, 0, 1 | 1<<6}, HybridTransfers(section))
+	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 6}, SectionTransfers(nil))
+	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32 | 1<<6}, SectionTransfers(section[:32]))
+	require.Equal(t, []uint64{1, 0, 0, 2 << 56, 32, 3, 0, 0, 0, 1 | 1<<6}, SectionTransfers(section))
 	values, last, damaged := HybridValues([]uint64{1 | 2<<32, 3, 0, 0, 3 | 1<<4})
 	require.Equal(t, []uint32{1, 2, 3}, values)
 	require.True(t, last)
@@ -110,7 +110,22 @@ func TestTransfers(t *testing.T) {
 	require.False(t, last)
 	require.True(t, damaged)
 
+	values64, last, damaged := WideValues([]uint64{5, 6, 0, 0, 2 | 1<<3})
+	require.Equal(t, []uint64{5, 6}, values64)
+	require.True(t, last)
+	require.False(t, damaged)
+	values64, last, damaged = WideValues([]uint64{1, 2, 3, 4, 4 | 1<<4})
+	require.Equal(t, []uint64{1, 2, 3, 4}, values64)
+	require.False(t, last)
+	require.True(t, damaged)
+
 	full := func() int { return 8 }
+	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 4}, IndexTransfers(nil, full))
+	require.Equal(t, []uint64{7 | 1<<63, 9, 0, 0, 3 | 1<<4}, IndexTransfers([]uint32{7, 1 << 31, 9}, full))
+	require.Equal(t, []uint64{1, 0, 0, 0, 1, 2, 0, 0, 0, 1 | 1<<4},
+		IndexTransfers([]uint32{1, 2}, func() int { return 1 }))
+	require.Equal(t, []uint64{1, 1, 1, 1 | 1<<32, 8, 2, 0, 0, 0, 1 | 1<<4},
+		IndexTransfers([]uint32{1, 0, 1, 0, 1, 0, 1, 1, 2}, full))
 	require.Equal(t, []uint64{1 << 60}, LevelTransfers(nil, nil, full))
 	require.Equal(t, []uint64{0b10 | 3<<8 | 62<<14 | 2<<56 | 1<<60},
 		LevelTransfers([]uint8{0, 1}, []uint8{3, 62}, full))
@@ -149,6 +164,15 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"modulus of 0":        func() error { _, err := PositiveModulus(0); return err },
 		"values of 33 bits":   func() error { _, err := HybridDecoder(33, 0, 0); return err },
 		"lists of lists":      func() error { _, err := ListLengths(format.ColumnType{MaxRep: 2}); return err },
+		"booleans": func() error {
+			_, err := PlainDecoder(format.ColumnType{Physical: format.Boolean}, 1)
+			return err
+		},
+		"byte arrays": func() error {
+			_, err := PlainDecoder(format.ColumnType{Physical: format.ByteArray}, 1)
+			return err
+		},
+		"dictionary of 16385": func() error { _, err := DictionaryGather(make([]uint64, 16385)); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"side right": func() error {
@@ -168,6 +192,7 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	for _, try := range []func() error{
 		func() error { _, err := SigridHash(sigridhash.Params{Max: math.MaxUint32}); return err },
 		func() error { _, err := PositiveModulus(1); return err },
+		func() error { _, err := DictionaryGather(make([]uint64, 16384)); return err },
 		func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4096)}); return err },
 	} {
 		require.NoError(t, try())

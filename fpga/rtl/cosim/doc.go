@@ -22,7 +22,7 @@
 //	    the words of count transfers
 //
 // and answers a 'D' with the cycles, u64, the number of results, u64, and the words of the results. Cycles of 0 say
-// that the unit stood still.
+// that the unit stood still, or made results without end.
 //
 // # Concurrency
 //

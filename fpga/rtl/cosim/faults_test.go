@@ -28,6 +28,8 @@ func seededFaults() map[string][]seededFault {
 	const (
 		hybrid = "decode/hybrid_decoder.sv"
 		lists  = "decode/list_lengths.sv"
+		plain  = "decode/plain_decoder.sv"
+		gather = "decode/dictionary_gather.sv"
 		sum    = "common/float_sum.sv"
 		ln     = "common/natural_logarithm.sv"
 	)
@@ -96,6 +98,47 @@ func seededFaults() map[string][]seededFault {
 			{"a length where no row ends", lists, "begun ? length_q + 32'(ends_q[3:0]) : 32'd0",
 				"length_q + 32'(ends_q[3:0])"},
 			{"presence behind the rows", lists, "8'((9'd1 << rows_q) - 9'd1)", "8'hff"},
+		},
+		"plain_decoder": {
+			{"values are read before they came", plain, "9'(bytes) <= available", "available != '0"},
+			{"values of the section's end are not there", plain, "9'(bytes) <= available", "9'(bytes) < available"},
+			{"a section of four does not end", plain, " | (needed_q == 32'd4)", ""},
+			{"a section ends before its last values", plain, "~there | ~full", "~there | (needed_q[31:3] == '0)"},
+			{"a section that ends early does not end", plain, "(there | ended)", "there"},
+			{"an end without values", plain, "running_q & (there | ended)", "running_q"},
+			{"narrow values take the bytes of wide ones", plain, "{1'b0, values, 2'b00}", "{values, 3'b000}"},
+			{"what a section has too much goes to the next", plain, "done   = issue & last", "done   = 1'b0"},
+			{"the next section waits for a value", plain, "running_q | ended | (available != '0)",
+				"running_q | (available != '0)"},
+			{"the count is that of the section before", plain, "if (!running_q) needed_q <= count_q;\n    else if", "if"},
+			{"damage is not seen", plain, "damaged1_q <= ~there", "damaged1_q <= 1'b0"},
+			{"a damaged end has values", plain, "there ? values : '0", "values"},
+			{"the sign is lost", plain, "{32{signed_q & narrow[31]}}", "32'b0"},
+			{"all have a sign", plain, "signed_q & narrow[31]", "narrow[31]"},
+			{"wide values are narrow", plain, "wide_q ? window_q[64*lane +: 64] :", ""},
+			{"a value behind those that count", plain, "3'(lane) < values1_q", "3'(lane) <= values1_q"},
+		},
+		"dictionary_gather": {
+			{"a second half is not issued", gather, "second_q <= halves & ~second_q", "second_q <= 1'b0"},
+			{"a transfer is taken with its first half", gather, "admitted & (second_q | ~halves)", "admitted"},
+			{"four indices are two halves", gather, "count > 4'd4", "count >= 4'd4"},
+			{"five indices are one half", gather, "count > 4'd4", "count > 4'd5"},
+			{"a second half that was not offered", gather, "else if (issue) second_q", "else if (admitted) second_q"},
+			{"a second half has the first one's indices", gather, "second_q ? in_data_i[32*(lane+Lanes) +: 32]",
+				"1'b0 ? in_data_i[32*(lane+Lanes) +: 32]"},
+			{"a second half is full", gather, "3'(count - 4'd4)", "3'd4"},
+			{"an index just behind the dictionary", gather, "index_q >= 32'(size_q)", "index_q > 32'(size_q)"},
+			{"the high bits of an index", gather, "index_q >= 32'(size_q)", "index_q[IndexWidth:0] >= size_q"},
+			{"an index that does not count", gather, "(3'(lane) < values1_q) & (index_q", "(index_q"},
+			{"a value behind those that count", gather, "(3'(lane) < values3_q) & ~above", "~above"},
+			{"the last half is the first", gather, "in_data_i[260] & in_ready_o", "in_data_i[260]"},
+			{"damage of the input is not seen", gather, "damaged_q | faulty3_q", "damaged_q"},
+			{"damage is forgotten", gather, "damaged_q | faulty3_q", "faulty3_q"},
+			{"damage goes on to the next section", gather, "damaged & ~last3_q", "damaged"},
+			{"damage that was not issued", gather, "else if (issued_q[2]) damaged_q", "else damaged_q"},
+			{"the dictionary has half the values", gather, "dictionary_q[index_q[IndexWidth-1:0]]",
+				"dictionary_q[{1'b0, index_q[IndexWidth-2:0]}]"},
+			{"the size is an entry", gather, "(register_address_i[15:IndexWidth] == '0)", "1'b1"},
 		},
 		"log": {
 			{"a subnormal operand has exponent 0", sum, "field == '0 ? 8'd1 : field", "field"},

@@ -152,7 +152,7 @@ func hybridCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 		require.NoError(t, err)
 		cases = append(cases, unitCase{
 			name:  fmt.Sprintf("hybrid_decoder %s: %d values of %d bits, limit %d", s.name, s.count, s.width, s.limit),
-			setup: setup, stream: Stream{Words: rtl.HybridTransfers(s.bytes)},
+			setup: setup, stream: Stream{Words: rtl.SectionTransfers(s.bytes)},
 			kernel: func(*testing.T, Stream) []uint64 {
 				values := make([]uint32, s.count)
 				return judged(values, decoder.ReadRuns(values, s.bytes, s.width, s.limit))
@@ -281,7 +281,7 @@ func TestSectionsFollowOneAnother(t *testing.T) {
 		}
 		values := make([]uint32, count)
 		want = append(want, judged(values, decoder.ReadRuns(values, b, width, greatest(width))))
-		stream.Words = append(stream.Words, rtl.HybridTransfers(b)...)
+		stream.Words = append(stream.Words, rtl.SectionTransfers(b)...)
 	}
 	for _, seeds := range [][2]uint32{{0, 0}, {1, 0}, {0, 2}, {3, 4}} {
 		stream.InputSeed, stream.OutputSeed = seeds[0], seeds[1]

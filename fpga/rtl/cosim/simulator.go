@@ -111,8 +111,8 @@ func (s *Simulator) Run(stream Stream) (results []uint64, cycles uint64, err err
 		return nil, 0, s.failure("read results", err)
 	}
 	if cycles = binary.LittleEndian.Uint64(head); cycles == 0 && len(stream.Words) > 0 {
-		return nil, 0, fmt.Errorf("cosim: unit %s stood still: seeds %d and %d", s.unit.Name, stream.InputSeed,
-			stream.OutputSeed)
+		return nil, 0, fmt.Errorf("cosim: unit %s stood still, or made results without end: seeds %d and %d", s.unit.Name,
+			stream.InputSeed, stream.OutputSeed)
 	}
 	results = make([]uint64, len(answer)/8)
 	for i := range results {

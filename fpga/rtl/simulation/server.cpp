@@ -108,9 +108,12 @@ struct Transfer {
   uint32_t count, input_seed, output_seed;
 };
 
+// How many results more than transfers a unit may make: far more than any run asks for.
+constexpr size_t kMostMoreResults = 1 << 20;
+
 // Returns the cycles from the first in which a transfer was offered to the one in which the last result left, or 0 if
-// the unit made no progress for far longer than any stall. The last result is the one behind as many results as there
-// are transfers or, in a unit that marks the last transfer of a section, that of the last section.
+// the unit made no progress for far longer than any stall, or results without end. The last result is the one behind as
+// many results as there are transfers or, in a unit that marks the last transfer of a section, that of the last section.
 uint64_t Run(UNIT& unit, const Transfer& t, const std::vector<uint64_t>& words, std::vector<uint64_t>& results) {
   Stalls input(t.input_seed), output(t.output_seed);
   uint64_t left = t.count;
@@ -136,6 +139,7 @@ uint64_t Run(UNIT& unit, const Transfer& t, const std::vector<uint64_t>& words, 
     bool taken = unit.in_valid_i && unit.in_ready_o;
     bool leaves = unit.out_valid_o && unit.out_ready_i;
     if (leaves) {
+      if (results.size() / kOutputWords >= t.count + kMostMoreResults) return 0;
       results.resize(results.size() + kOutputWords);
       uint64_t* result = &results[results.size() - kOutputWords];
       Get(unit.out_data_o, result);
