@@ -14,10 +14,11 @@
 // registers; where the hardware does not have what an operator asks for, the error is a *[NotInRTLError]. [HexToken]
 // makes a transfer of a token.
 //
-// The units of [HybridDecoder] and [PlainDecoder] take sections instead of values: [SectionTransfers] makes transfers of
-// a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the results of
-// [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths] has
-// [LevelTransfers] and [ListRows]. The input and the output mark the last transfer of a section.
+// The units of [HybridDecoder] and [PlainDecoder] take sections instead of values: [SectionTransfers] makes transfers
+// of a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the
+// results of [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths]
+// has [LevelTransfers] and [ListRows], [RowPacker] has [ColumnTransfers] and [PackedRow]. The input and the output mark
+// the last transfer of a section.
 //
 // # Rules of the sources
 //

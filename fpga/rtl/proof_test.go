@@ -59,9 +59,11 @@ const (
 	listsSource = "decode/list_lengths.sv"
 
 	gatherSource = "decode/dictionary_gather.sv"
+	packerSource = "transform/row_packer.sv"
 
 	listsRegisters  = "generated/list_lengths_registers.sv"
 	gatherRegisters = "generated/dictionary_gather_registers.sv"
+	packerRegisters = "generated/row_packer_registers.sv"
 )
 
 // runIn runs a program in a folder and returns all that it printed.
@@ -112,6 +114,15 @@ func proveGather(t *testing.T, folder string, falsify bool) string {
 		"IndexWidth 2 dictionary_gather; prep -top dictionary_gather -flatten; delete -output "+
 		"dictionary_gather/out_data_o; opt_clean -purge; memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff; "+
 		"opt_clean -purge", gatherRegisters, pipeSource, gatherSource), falsify)
+}
+
+// provePacker returns what is wrong with the tiles of unit row_packer in a folder, for tiles of up to two rows; see
+// solve.
+func provePacker(t *testing.T, folder string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL -defer %s; hierarchy "+
+		"-top row_packer -chparam RowWidth 1; prep -flatten; delete -output row_packer/out_data_o; opt_clean -purge; "+
+		"memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff t:$mux; opt_clean -purge; opt -full",
+		packerRegisters, pipeSource, packerSource), falsify)
 }
 
 // solve returns what is wrong with a model that Yosys prepares in a folder: "" if the base case and the induction step
@@ -182,6 +193,15 @@ func TestGatherHalvesAreProven(t *testing.T) {
 	sources := []string{gatherSource, gatherRegisters, pipeSource}
 	require.Empty(t, proveGather(t, sourceFolder(t, unchanged, sources...), false))
 	requireCovers(t, 1, func(folder string) string { return proveGather(t, folder, true) }, sources...)
+}
+
+// TestPackedTilesAreProven proves by induction that unit row_packer loses, doubles and reorders no tile, row or value,
+// for tiles of one row and of two, whose first two columns the proof looks at.
+func TestPackedTilesAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	sources := []string{packerSource, packerRegisters, pipeSource}
+	require.Empty(t, provePacker(t, sourceFolder(t, unchanged, sources...), false))
+	requireCovers(t, 1, func(folder string) string { return provePacker(t, folder, true) }, sources...)
 }
 
 // TestProofFindsFaults checks that the proofs fail for each of some faults.
@@ -257,6 +277,21 @@ func TestProofFindsFaults(t *testing.T) {
 			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
 			return fault
 		}, pipeSource, gatherRegisters)
+	}
+	for name, fault := range map[string][2]string{
+		"a full half takes a tile":           {"in_ready_o  = ~full_q[fill_q];", "in_ready_o  = 1'b1;"},
+		"a half is free before its last row": {"& ~drain_q};", "};"},
+		"a tile leaves before it came":       {"issue       = full_q[drain_q] & admitted;", "issue       = admitted;"},
+		"a damaged tile is a whole one":      {"column_q[4] | ~column_ends;", "column_q[4];"},
+		"the columns of the other tile":      {"drain_q ? columns_odd_q : columns_even_q;", "columns_even_q;"},
+		"the rows change places":             {"{drain_q, read_q}", "{drain_q, ~read_q}"},
+		"values go to every column":          {"push & (column_q == 5'(column));", "push;"},
+	} {
+		try(name, packerSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := provePacker(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
+		}, pipeSource, packerRegisters)
 	}
 }
 

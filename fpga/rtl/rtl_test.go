@@ -119,6 +119,20 @@ func TestTransfers(t *testing.T) {
 	require.False(t, last)
 	require.True(t, damaged)
 
+	require.Empty(t, ColumnTransfers(nil))
+	require.Equal(t, []uint64{0x3f800000, 0xc0000000 | 1<<32}, ColumnTransfers([]float32{1, -2}))
+	row, last, damaged := PackedRow([]uint64{0x3f800000 | 0xc0000000<<32, 0x40400000, 0, 0, 0, 0, 0, 0, 3 | 1<<5})
+	require.Equal(t, []float32{1, -2, 3}, row)
+	require.True(t, last)
+	require.False(t, damaged)
+	row, last, damaged = PackedRow([]uint64{0, 0, 0, 0, 0, 0, 0, 0x3f800000 << 32, 16})
+	require.Len(t, row, 16)
+	require.EqualValues(t, 1, row[15])
+	require.False(t, last)
+	require.False(t, damaged)
+	_, _, damaged = PackedRow([]uint64{0, 0, 0, 0, 0, 0, 0, 0, 1<<5 | 1<<6})
+	require.True(t, damaged)
+
 	full := func() int { return 8 }
 	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 4}, IndexTransfers(nil, full))
 	require.Equal(t, []uint64{7 | 1<<63, 9, 0, 0, 3 | 1<<4}, IndexTransfers([]uint32{7, 1 << 31, 9}, full))
@@ -173,6 +187,8 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 			return err
 		},
 		"dictionary of 16385": func() error { _, err := DictionaryGather(make([]uint64, 16385)); return err },
+		"no rows":             func() error { _, err := RowPacker(0); return err },
+		"513 rows":            func() error { _, err := RowPacker(513); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"side right": func() error {
@@ -192,6 +208,8 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	for _, try := range []func() error{
 		func() error { _, err := SigridHash(sigridhash.Params{Max: math.MaxUint32}); return err },
 		func() error { _, err := PositiveModulus(1); return err },
+		func() error { _, err := RowPacker(1); return err },
+		func() error { _, err := RowPacker(512); return err },
 		func() error { _, err := DictionaryGather(make([]uint64, 16384)); return err },
 		func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4096)}); return err },
 	} {

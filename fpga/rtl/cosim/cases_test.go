@@ -39,7 +39,8 @@ func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 		bucketizeCases(t, draw, count), hexCases(draw, count), hybridCases(t, draw, count),
 		// These have sources of their own, so that the records of the others stay as they are.
 		logCases(rand.New(rand.NewPCG(seed, 8)), count), levelCases(t, rand.New(rand.NewPCG(seed, 9)), count),
-		plainCases(t, rand.New(rand.NewPCG(seed, 10)), count), gatherCases(t, rand.New(rand.NewPCG(seed, 11)), count))
+		plainCases(t, rand.New(rand.NewPCG(seed, 10)), count), gatherCases(t, rand.New(rand.NewPCG(seed, 11)), count),
+		rowCases(t, rand.New(rand.NewPCG(seed, 12)), count))
 }
 
 // eachValue has a reference for one value compute the results of a stream.

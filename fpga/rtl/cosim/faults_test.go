@@ -30,6 +30,7 @@ func seededFaults() map[string][]seededFault {
 		lists  = "decode/list_lengths.sv"
 		plain  = "decode/plain_decoder.sv"
 		gather = "decode/dictionary_gather.sv"
+		packer = "transform/row_packer.sv"
 		sum    = "common/float_sum.sv"
 		ln     = "common/natural_logarithm.sv"
 	)
@@ -139,6 +140,35 @@ func seededFaults() map[string][]seededFault {
 			{"the dictionary has half the values", gather, "dictionary_q[index_q[IndexWidth-1:0]]",
 				"dictionary_q[{1'b0, index_q[IndexWidth-2:0]}]"},
 			{"the size is an entry", gather, "(register_address_i[15:IndexWidth] == '0)", "1'b1"},
+		},
+		"row_packer": {
+			{"a full half takes a tile", packer, "in_ready_o  = ~full_q[fill_q]", "in_ready_o  = 1'b1"},
+			{"both tiles go to one half", packer, "fill_q  <= fill_q ^ tile_comes", "fill_q  <= fill_q"},
+			{"a half is not free again", packer, "~{tile_leaves & drain_q, tile_leaves & ~drain_q}", "2'b11"},
+			{"a value that was not offered", packer, "push        = in_valid_i & in_ready_o", "push        = in_ready_o"},
+			{"a column too long", packer, "assign column_ends = {1'b0, row_q} + (RowWidth + 1)'(1) == rows_q",
+				"assign column_ends = {1'b0, row_q} == rows_q"},
+			{"a seventeenth column is the first", packer, "column_q <= column_q + 5'(next_column)",
+				"column_q <= {1'b0, 4'(column_q + 5'(next_column))}"},
+			{"a column goes on to the next tile", packer, "!rst_ni || tile_comes) begin\n      row_q    <= '0;\n      column_q",
+				"!rst_ni) begin\n      row_q    <= '0;\n      column_q"},
+			{"a column too many is not seen", packer, "wrong       = column_q[4] | ~column_ends", "wrong       = ~column_ends"},
+			{"an end within a column is not seen", packer, "wrong       = column_q[4] | ~column_ends",
+				"wrong       = column_q[4]"},
+			{"a tile has the columns of the other", packer, "drain_q ? columns_odd_q : columns_even_q", "columns_even_q"},
+			{"a tile has the damage of the other", packer, "assign damaged     = wrong_q[drain_q]",
+				"assign damaged     = wrong_q[0]"},
+			{"a damaged tile has rows", packer, "last        = damaged | (", "last        = ("},
+			{"a damaged tile has columns", packer, "damaged ? '0 : columns", "columns"},
+			{"the last row does not leave", packer, "{1'b0, read_q} + (RowWidth + 1)'(1) == rows_q",
+				"{1'b0, read_q} + (RowWidth + 1)'(2) == rows_q"},
+			{"rows leave before there is room", packer, "issue       = full_q[drain_q] & admitted",
+				"issue       = full_q[drain_q]"},
+			{"a tile begins with the row of the one before", packer, "if (tile_leaves) read_q <= '0;\n      else if (issue)",
+				"if (issue)"},
+			{"a column behind those of the tile", packer, "5'(column) < count1_q", "5'(column) <= count1_q"},
+			{"values go to every column", packer, "push & (column_q == 5'(column))", "push"},
+			{"the rows of the other half", packer, "memory_q[{drain_q, read_q}]", "memory_q[{~drain_q, read_q}]"},
 		},
 		"log": {
 			{"a subnormal operand has exponent 0", sum, "field == '0 ? 8'd1 : field", "field"},
