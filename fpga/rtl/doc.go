@@ -17,8 +17,9 @@
 // The units of [HybridDecoder] and [PlainDecoder] take sections instead of values: [SectionTransfers] makes transfers
 // of a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the
 // results of [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths]
-// has [LevelTransfers] and [ListRows], [RowPacker] has [ColumnTransfers] and [PackedRow]. The input and the output mark
-// the last transfer of a section.
+// has [LevelTransfers] and [ListRows], [RowPacker] has [ColumnTransfers] and [PackedRow], and [GenerateVocabulary] and
+// [ApplyVocabulary] have [KeyTransfers] and [VocabularyResult]. The input and the output mark the last transfer of a
+// section.
 //
 // # Rules of the sources
 //

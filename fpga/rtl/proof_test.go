@@ -60,10 +60,12 @@ const (
 
 	gatherSource = "decode/dictionary_gather.sv"
 	packerSource = "transform/row_packer.sv"
+	vocabSource  = "transform/vocabulary.sv"
 
 	listsRegisters  = "generated/list_lengths_registers.sv"
 	gatherRegisters = "generated/dictionary_gather_registers.sv"
 	packerRegisters = "generated/row_packer_registers.sv"
+	vocabRegisters  = "generated/vocabulary_registers.sv"
 )
 
 // runIn runs a program in a folder and returns all that it printed.
@@ -110,19 +112,27 @@ func proveLists(t *testing.T, folder string, falsify bool) string {
 // proveGather returns what is wrong with the halves of unit dictionary_gather in a folder; see solve. The proof leaves
 // out what the results hold.
 func proveGather(t *testing.T, folder string, falsify bool) string {
-	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL %s; chparam -set "+
-		"IndexWidth 2 dictionary_gather; prep -top dictionary_gather -flatten; delete -output "+
-		"dictionary_gather/out_data_o; opt_clean -purge; memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff; "+
-		"opt_clean -purge", gatherRegisters, pipeSource, gatherSource), falsify)
+	return solveSmall(t, folder, "dictionary_gather", "IndexWidth 2", gatherSource, gatherRegisters, falsify)
 }
 
 // provePacker returns what is wrong with the tiles of unit row_packer in a folder, for tiles of up to two rows; see
 // solve.
 func provePacker(t *testing.T, folder string, falsify bool) string {
-	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL -defer %s; hierarchy "+
-		"-top row_packer -chparam RowWidth 1; prep -flatten; delete -output row_packer/out_data_o; opt_clean -purge; "+
-		"memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff t:$mux; opt_clean -purge; opt -full",
-		packerRegisters, pipeSource, packerSource), falsify)
+	return solveSmall(t, folder, "row_packer", "RowWidth 1", packerSource, packerRegisters, falsify)
+}
+
+// proveVocabulary returns what is wrong with the indices of unit vocabulary in a folder, for four keys; see solve.
+func proveVocabulary(t *testing.T, folder string, falsify bool) string {
+	return solveSmall(t, folder, "vocabulary", "KeyWidth 2", vocabSource, vocabRegisters, falsify)
+}
+
+// solveSmall is solve of a unit with memories, of which a parameter makes small ones. What leaves is not looked at,
+// since the elastic wrapper has a proof of its own.
+func solveSmall(t *testing.T, folder, unit, parameter, source, registers string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL -defer %s; "+
+		"hierarchy -top %s -chparam %s; prep -flatten; delete -output %s/out_data_o; opt_clean -purge; memory_map; "+
+		"opt -full; async2sync; dffunmap; simplemap t:$dff t:$mux; opt_clean -purge; opt -full", registers, pipeSource,
+		source, unit, parameter, unit), falsify)
 }
 
 // solve returns what is wrong with a model that Yosys prepares in a folder: "" if the base case and the induction step
@@ -202,6 +212,15 @@ func TestPackedTilesAreProven(t *testing.T) {
 	sources := []string{packerSource, packerRegisters, pipeSource}
 	require.Empty(t, provePacker(t, sourceFolder(t, unchanged, sources...), false))
 	requireCovers(t, 1, func(folder string) string { return provePacker(t, folder, true) }, sources...)
+}
+
+// TestVocabulariesAreProven proves by induction that unit vocabulary finds a key exactly if its section had it before,
+// for keys of two bits.
+func TestVocabulariesAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	sources := []string{vocabSource, vocabRegisters, pipeSource}
+	require.Empty(t, proveVocabulary(t, sourceFolder(t, unchanged, sources...), false))
+	requireCovers(t, 1, func(folder string) string { return proveVocabulary(t, folder, true) }, sources...)
 }
 
 // TestProofFindsFaults checks that the proofs fail for each of some faults.
@@ -292,6 +311,21 @@ func TestProofFindsFaults(t *testing.T) {
 			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
 			return fault
 		}, pipeSource, packerRegisters)
+	}
+	for name, fault := range map[string][2]string{
+		"a key comes every cycle":        {"admitted & ~busy_q;", "admitted;"},
+		"the key before is not known":    {"~fixed_q & before_valid_q &", "1'b0 &"},
+		"the key before of no section":   {"before_valid_q <= 1'b0;", "before_valid_q <= 1'b1;"},
+		"any index is good":              {"(held3_q == key3_q) & ({1'b0", "({1'b0"},
+		"keys of the section before":     {"& ({1'b0, index3_q} < (fixed_q ? size_q : count_q))", ""},
+		"a new key is written elsewhere": {": count_q[KeyWidth-1:0];\n  always_ff", ": index3_q;\n  always_ff"},
+		"all keys have one index":        {"(KeyWidth + 1)'(is_new);", "'0;"},
+	} {
+		try(name, vocabSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := proveVocabulary(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
+		}, pipeSource, vocabRegisters)
 	}
 }
 

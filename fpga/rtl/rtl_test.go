@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
@@ -133,6 +134,11 @@ func TestTransfers(t *testing.T) {
 	_, _, damaged = PackedRow([]uint64{0, 0, 0, 0, 0, 0, 0, 0, 1<<5 | 1<<6})
 	require.True(t, damaged)
 
+	require.Empty(t, KeyTransfers(nil))
+	require.Equal(t, []uint64{7, 0, math.MaxUint64, 1}, KeyTransfers([]int64{7, -1}))
+	require.Equal(t, KeyResult{Index: 9, Present: true, New: true}, VocabularyResult(9|1<<32|1<<33))
+	require.Equal(t, KeyResult{Last: true}, VocabularyResult(1<<34))
+
 	full := func() int { return 8 }
 	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 4}, IndexTransfers(nil, full))
 	require.Equal(t, []uint64{7 | 1<<63, 9, 0, 0, 3 | 1<<4}, IndexTransfers([]uint32{7, 1 << 31, 9}, full))
@@ -189,6 +195,10 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"dictionary of 16385": func() error { _, err := DictionaryGather(make([]uint64, 16385)); return err },
 		"no rows":             func() error { _, err := RowPacker(0); return err },
 		"513 rows":            func() error { _, err := RowPacker(513); return err },
+		"keys below 32769":    func() error { _, err := GenerateVocabulary(1<<15 + 1); return err },
+		"keys below 0":        func() error { _, err := GenerateVocabulary(0); return err },
+		"key 32768":           func() error { _, err := ApplyVocabulary([]int64{1, 1 << 15}); return err },
+		"key -1":              func() error { _, err := ApplyVocabulary([]int64{-1}); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"side right": func() error {
@@ -205,10 +215,17 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		_, err := Bucketize(bucketize.Params{Borders: wrong})
 		require.ErrorIs(t, err, bucketize.ErrBorders, name)
 	}
+	var duplicate *vocabulary.DuplicateError
+	_, err := ApplyVocabulary([]int64{5, 6, 5})
+	require.ErrorAs(t, err, &duplicate)
+	require.Equal(t, vocabulary.DuplicateError{Key: 5, First: 0, Second: 2}, *duplicate)
 	for _, try := range []func() error{
 		func() error { _, err := SigridHash(sigridhash.Params{Max: math.MaxUint32}); return err },
 		func() error { _, err := PositiveModulus(1); return err },
 		func() error { _, err := RowPacker(1); return err },
+		func() error { _, err := GenerateVocabulary(1); return err },
+		func() error { _, err := GenerateVocabulary(1 << 15); return err },
+		func() error { _, err := ApplyVocabulary([]int64{0, 1<<15 - 1}); return err },
 		func() error { _, err := RowPacker(512); return err },
 		func() error { _, err := DictionaryGather(make([]uint64, 16384)); return err },
 		func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4096)}); return err },

@@ -86,10 +86,11 @@ func TestUnitsAreKernels(t *testing.T) {
 
 // cyclesOf returns the cycles that the unit's description says for a case, when nothing waits.
 func cyclesOf(c unitCase, unit rtl.Unit) int {
-	if c.read != nil {
-		return c.cycles*unit.InitiationInterval + unit.Latency
+	transfers := c.cycles
+	if c.read == nil {
+		transfers = len(c.stream.Words) / rtl.TransferWords(unit.Input)
 	}
-	return len(c.stream.Words)/rtl.TransferWords(unit.Input)*unit.InitiationInterval + unit.Latency
+	return (transfers-1)*unit.InitiationInterval + 1 + unit.Latency
 }
 
 // said returns what results of the unit say, in the form of the case's kernel and reference.

@@ -31,6 +31,7 @@ func seededFaults() map[string][]seededFault {
 		plain  = "decode/plain_decoder.sv"
 		gather = "decode/dictionary_gather.sv"
 		packer = "transform/row_packer.sv"
+		vocab  = "transform/vocabulary.sv"
 		sum    = "common/float_sum.sv"
 		ln     = "common/natural_logarithm.sv"
 	)
@@ -169,6 +170,33 @@ func seededFaults() map[string][]seededFault {
 			{"a column behind those of the tile", packer, "5'(column) < count1_q", "5'(column) <= count1_q"},
 			{"values go to every column", packer, "push & (column_q == 5'(column))", "push"},
 			{"the rows of the other half", packer, "memory_q[{drain_q, read_q}]", "memory_q[{~drain_q, read_q}]"},
+		},
+		"vocabulary": {
+			{"a key comes every cycle", vocab, "in_ready_o = admitted & ~busy_q", "in_ready_o = admitted"},
+			{"a key that was not offered", vocab, "issue      = in_valid_i & in_ready_o", "issue      = in_ready_o"},
+			{"foreign keys are taken by their low bits", vocab, "in_data_i[63:KeyWidth] == '0", "1'b1"},
+			{"the sign alone is looked at", vocab, "in_data_i[63:KeyWidth] == '0", "in_data_i[63] == 1'b0"},
+			{"the key before is not known", vocab, "~fixed_q & before_valid_q & (key3", "1'b0 & (key3"},
+			{"the key before is that of the section before", vocab, "before_valid_q <= 1'b0", "before_valid_q <= 1'b1"},
+			{"a key that was not sent is the one before", vocab,
+				"    if (valid3_q && known3_q) begin\n      before_key_q", "    if (known3_q) begin\n      before_key_q"},
+			{"a foreign key is the one before", vocab, "    if (valid3_q && known3_q) begin\n      before_key_q",
+				"    if (valid3_q) begin\n      before_key_q"},
+			{"the key before has another index", vocab, "else if (again) index = before_index_q", "else if (1'b0) index = '0"},
+			{"any index is good", vocab, "(held3_q == key3_q) & ({1'b0", "({1'b0"},
+			{"keys of the section before", vocab, " & ({1'b0, index3_q} < (fixed_q ? size_q : count_q))", ""},
+			{"a host's vocabulary has the keys of another", vocab, "fixed_q ? size_q : count_q", "count_q"},
+			{"a host's vocabulary grows", vocab, "known3_q & ~found & ~fixed_q", "known3_q & ~found"},
+			{"a foreign key is new", vocab, "is_new = known3_q & ", "is_new = "},
+			{"a section goes on with the indices of the one before", vocab,
+				"if (!rst_ni || (valid3_q && last3_q)) begin\n      count_q", "if (!rst_ni) begin\n      count_q"},
+			{"a foreign last key does not end", vocab,
+				"if (!rst_ni || (valid3_q && last3_q)) begin\n      count_q",
+				"if (!rst_ni || (valid3_q && last3_q && known3_q)) begin\n      count_q"},
+			{"a new key is not written", vocab, "host | (valid3_q & is_new)", "host"},
+			{"all keys have one index", vocab, "(KeyWidth + 1)'(is_new)", "'0"},
+			{"an absent key has an index", vocab, "found | is_new ? 32'(index) : 32'd0", "32'(index)"},
+			{"the registers are keys", vocab, "(register_address_i[15:KeyWidth] == '0)", "1'b1"},
 		},
 		"log": {
 			{"a subnormal operand has exponent 0", sum, "field == '0 ? 8'd1 : field", "field"},
