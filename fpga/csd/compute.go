@@ -31,12 +31,12 @@ const (
 // BackendFunctional is the backend whose units are the Go kernels.
 const BackendFunctional = "functional"
 
-// compute is the FPGA and its DRAM, with which the controller runs namespaces 2 and 3.
+// compute is the FPGA and its DRAM, with which the controller runs namespace 2 and the regions' namespaces.
 type compute struct {
 	slm     []byte
 	slots   *slots
-	threads chan struct{} // a token a running execution
-	pacing  *pacing       // nil: native timing
+	threads []chan struct{} // by region: a token a running execution
+	pacing  *pacing         // nil: native timing
 	stats   counters
 	log     *slog.Logger
 }
@@ -53,7 +53,7 @@ func (c *compute) Programs() controller.Programs { return c.slots }
 // BackendName implements controller.Compute.
 func (c *compute) BackendName() string { return BackendFunctional }
 
-// Execute implements controller.Compute: one slice on one engine thread. Under a modelled timing it ends when the model
+// Execute implements controller.Compute: one slice on one engine thread of its region. Under a modelled timing it ends when the model
 // says; the thread is free before that.
 func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
 	v, st, until := c.execute(ctx, ranges, args)
@@ -69,14 +69,15 @@ func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	if len(ranges) != rangeCount && len(ranges) != rangeTables {
 		return 0, nvme.InvalidField, until
 	}
-	came := time.Now()
+	came, number := time.Now(), controller.RegionOf(ctx)
+	threads := c.threads[number]
 	select {
-	case c.threads <- struct{}{}:
+	case threads <- struct{}{}:
 	case <-ctx.Done():
 		return 0, nvme.CommandAborted, until
 	}
-	defer func() { <-c.threads }()
-	e, active := c.slots.running()
+	defer func() { <-threads }()
+	e, active := c.slots.running(number)
 	if e == nil {
 		return 0, nvme.ProgramNotActivated, until
 	}
@@ -151,7 +152,7 @@ func (c *compute) at(r cs.Range) []byte { return c.slm[r.Addr : r.Addr+r.Len : r
 func (c *compute) Log() []byte {
 	l := c.stats.log()
 	l.Backend = BackendFunctional
-	l.Threads = uint16(cap(c.threads))
+	l.Threads = uint16(len(c.threads) * cap(c.threads[0]))
 	l.SLMBytes = uint64(len(c.slm))
 	return l.Marshal()
 }

@@ -32,6 +32,12 @@ func stock(t testing.TB) ([]byte, *image.Image) {
 // runVector runs a known answer through the drive's commands, as a host would, and returns state and output.
 func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error) {
 	t.Helper()
+	return runVectorIn(t, c, 0, v)
+}
+
+// runVectorIn is runVector in a region.
+func runVectorIn(t testing.TB, c nvme.Conn, region int, v image.Vector) (uint64, []byte, error) {
+	t.Helper()
 	var ranges []cs.Range
 	sizes := []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10}
 	if len(v.Tables) > 0 {
@@ -39,7 +45,7 @@ func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error
 	}
 	for _, n := range sizes {
 		n = (n + 4096) &^ 4095
-		cmd := cs.SLMReserve(cs.AnyAddress, uint64(n))
+		cmd := cs.InRegion(cs.SLMReserve(cs.AnyAddress, uint64(n)), region)
 		cpl, err := c.Admin(t.Context(), &cmd, nil)
 		require.NoError(t, err)
 		ranges = append(ranges, cs.Range{Addr: cpl.Result(), Len: uint64(n)})
@@ -72,7 +78,7 @@ func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error
 	p := cs.Preprocess{Ranges: ranges, Args: v.Args}
 	b, err := p.Marshal()
 	require.NoError(t, err)
-	cmd := cs.PreprocessCommand(uint32(len(b)))
+	cmd := cs.InRegion(cs.PreprocessCommand(uint32(len(b))), region)
 	cpl, err := c.IO(t.Context(), &cmd, b)
 	out := make([]byte, len(v.Output))
 	fetch := cs.Fetch(ranges[4].Addr, uint32(len(out)))
@@ -172,12 +178,12 @@ func TestExecutionsThatFail(t *testing.T) {
 
 func TestOneEngineThreadAtATime(t *testing.T) {
 	d := openDrive(t, Options{Size: 1 << 20})
-	d.comp.threads <- struct{}{} // the thread is busy
+	d.comp.threads[0] <- struct{}{} // the thread is busy
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, st := d.comp.Execute(ctx, make([]cs.Range, rangeCount), nil)
 	assert.Equal(t, nvme.CommandAborted, st)
-	<-d.comp.threads
+	<-d.comp.threads[0]
 	_, st = d.comp.Execute(t.Context(), make([]cs.Range, rangeCount), nil)
 	assert.Equal(t, cs.StatusProgramFault, st)
 }
@@ -199,7 +205,13 @@ func load(t testing.TB, c nvme.Conn, slot uint16, b []byte, puid uint64) error {
 
 func activate(t testing.TB, c nvme.Conn, slot uint16) error {
 	t.Helper()
-	cmd := cs.ImageActivate(slot)
+	return activateIn(t, c, 0, slot)
+}
+
+// activateIn is activate in a region.
+func activateIn(t testing.TB, c nvme.Conn, region int, slot uint16) error {
+	t.Helper()
+	cmd := cs.InRegion(cs.ImageActivate(slot), region)
 	_, err := c.Admin(t.Context(), &cmd, nil)
 	return err
 }

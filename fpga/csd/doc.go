@@ -19,6 +19,15 @@
 // under an execution fails its command with Unrecovered Read Error. Flash on file systems other than ext4, XFS, Btrfs,
 // F2FS and tmpfs is copied, and so is flash in memory.
 //
+// # Regions
+//
+// A drive has 1 to 7 regions ([Options].Regions), which execute apart from each other. A region has an active image
+// with an engine of its own, Options.Threads engine threads, and an equal share of the local memory. The image slots are
+// a library for all regions. In the standard command set region r is namespace 3 + r, in the vendor set a field of the
+// commands; package controller keeps hosts out of each other's regions. The images of regions are activated and kept
+// one by one; all that follows about the active image holds for each region. PATH.json of a drive with one region has
+// the version that older builds read.
+//
 // # Images
 //
 // Image slot 0 holds the stock image, which came with the drive and cannot be replaced. Slots 1 and 2 are the field
@@ -28,8 +37,9 @@
 // An image is judged when it is loaded (format, interface, revocation, signature, identifier), and again when it is
 // activated. The drive must then have the image's units, and the image's known-answer vectors must come out; until they
 // do, the old image stays active. The write of PATH.json commits: a kill before it leaves the old image active, a kill
-// after it the new one. No image is activated while a host holds memory or executes. A drive starts with the last good
-// image: the image that was active, else the one before it, else the stock image. The drive's trust ([Options].Trust)
+// after it the new one. No image is activated in a region while another host holds memory of the region or a program
+// executes there. A region starts with its last good image: the image that was active, else the one before it, else the
+// stock image. The drive's trust ([Options].Trust)
 // is kept in PATH.json; a host never sets it.
 //
 // # Durability
@@ -45,8 +55,8 @@
 //
 // # Concurrency
 //
-// A Drive is safe for concurrent use. It executes at most Options.Threads slices at once, on the goroutines that bring
-// the commands; further ones wait. Close needs every association closed.
+// A Drive is safe for concurrent use. A region executes at most Options.Threads slices at once, on the goroutines that
+// bring the commands; further ones wait. Close needs every association closed.
 //
 // # Errors
 //

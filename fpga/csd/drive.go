@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
 )
 
 // Defaults of Options.
@@ -43,7 +44,12 @@ type Options struct {
 	Diskless bool
 	Plain    bool  // no computation: namespace 1 only
 	SLMBytes int64 // device memory; 0 means DefaultSLM
-	Threads  int   // engine threads; 0 means 1
+	Threads  int   // engine threads of each region; 0 means 1
+
+	// Regions is the number of regions, 1 to cs.MaxRegions. 0 means one for a new drive, and as many as it has for an
+	// existing one. Another number changes an existing drive: the regions past it end, and new ones start with the stock
+	// image.
+	Regions int
 
 	// Trust changes which images the drive takes. It gets the trust that the drive kept; a new drive takes any image. nil
 	// leaves the trust as it is. The result is kept, and holds from the start, also for images that the drive has.
@@ -73,7 +79,8 @@ type Drive struct {
 	comp  *compute // nil: plain
 	free  func() error
 
-	created bool // the file is this open's own
+	created        bool // the file is this open's own
+	regionsChanged bool // by this open
 
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
 	state  state
@@ -121,7 +128,13 @@ func (d *Drive) open() error {
 	if o.Threads < 1 || o.Threads > MaxThreads {
 		return fmt.Errorf("%d engine threads: want 1 to %d", o.Threads, MaxThreads)
 	}
+	if o.Regions < 0 || o.Regions > cs.MaxRegions {
+		return fmt.Errorf("%d regions: want 1 to %d", o.Regions, cs.MaxRegions)
+	}
 	if err := d.openFlash(); err != nil {
+		return err
+	}
+	if err := d.setRegions(); err != nil {
 		return err
 	}
 	opt := controller.Options{
@@ -164,7 +177,7 @@ func (d *Drive) open() error {
 // openFlash opens the flash and learns geometry, identity and counters.
 func (d *Drive) openFlash() error {
 	o := &d.opt
-	d.state = state{Version: StateVersion, UUID: o.UUID, Size: o.Size, LBA: o.LBA, Clean: true}
+	d.state = state{UUID: o.UUID, Size: o.Size, LBA: o.LBA, Clean: true}
 	if d.state.UUID == (uuid.UUID{}) {
 		var err error
 		if d.state.UUID, err = uuid.NewRandom(); err != nil {
@@ -247,6 +260,29 @@ func (d *Drive) openFile() error {
 	return nil
 }
 
+// setRegions makes the state one of as many regions as Options say.
+func (d *Drive) setRegions() error {
+	o := &d.opt
+	if o.Plain {
+		if o.Regions > 1 {
+			return fmt.Errorf("%d regions: a drive that does not compute has none", o.Regions)
+		}
+		return nil
+	}
+	if o.Regions != 0 && o.Regions != d.state.regions() {
+		d.regionsChanged = true
+		d.state.setRegions(o.Regions)
+	}
+	n := d.state.regions()
+	if share := o.SLMBytes / int64(n); share < MinSLM {
+		return fmt.Errorf("local memory of %d bytes for %d regions: each needs %d", o.SLMBytes, n, MinSLM)
+	}
+	if n > 1 && o.Timing != nil {
+		return fmt.Errorf("the model of drives has one region, and this drive has %d: use native timing", n)
+	}
+	return nil
+}
+
 func (d *Drive) openCompute() error {
 	mem, free, err := newMemory(d.opt.SLMBytes)
 	if err != nil {
@@ -257,8 +293,10 @@ func (d *Drive) openCompute() error {
 	if err != nil {
 		return err
 	}
-	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), log: d.opt.Logger,
-		stats: newCounters(d.opt.clock())}
+	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.clock())}
+	for range s.regions {
+		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads))
+	}
 	if d.opt.Path != "" {
 		s.save = func() error {
 			d.mu.Lock()
@@ -328,7 +366,7 @@ func (d *Drive) Flash() Flash { return d.flash }
 // UUID returns the drive's identity.
 func (d *Drive) UUID() uuid.UUID { return d.state.UUID }
 
-// ActiveImage returns the id of the active image, and whether there is one.
+// ActiveImage returns the id of the active image of region 0, and whether there is one.
 func (d *Drive) ActiveImage() (image.ID, bool) {
 	if d.comp == nil {
 		return image.ID{}, false
@@ -336,10 +374,11 @@ func (d *Drive) ActiveImage() (image.ID, bool) {
 	s := d.comp.slots
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.active < 0 {
+	active := s.regions[0].active
+	if active < 0 {
 		return image.ID{}, false
 	}
-	return s.slots[s.active].img.ID, true
+	return s.slots[active].img.ID, true
 }
 
 // Close writes the drive's state, flushes the flash and closes the drive. Associations must be closed first: while

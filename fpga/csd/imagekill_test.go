@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ const (
 	loadPath   = "MILLRACE_TEST_LOAD"
 	loadImages = "MILLRACE_TEST_LOAD_IMAGES" // files, separated by the list separator
 	loadKill   = "MILLRACE_TEST_LOAD_KILL"   // the step at which to die; empty: never, and go round and round
+	loadRegion = "MILLRACE_TEST_LOAD_REGION" // the region whose image changes; empty: 0
 )
 
 // TestImageVictim is that process. Tests that start it do not run beside others: a process that is being started holds,
@@ -35,6 +37,7 @@ func TestImageVictim(t *testing.T) {
 		t.Skip("a process that another test starts and kills")
 	}
 	armed := false
+	region, _ := strconv.Atoi(os.Getenv(loadRegion))
 	o := Options{Path: path, atStep: func(step string) {
 		if armed && step == os.Getenv(loadKill) {
 			p, err := os.FindProcess(os.Getpid())
@@ -54,17 +57,20 @@ func TestImageVictim(t *testing.T) {
 				require.NoError(t, err)
 				m, err := image.Parse(b)
 				require.NoError(t, err)
-				put(t, c, uint16(d.Images().Free()), b, m)
+				slot := uint16(d.Images().Free())
+				require.NoError(t, load(t, c, slot, b, m.ID.PUID()))
+				require.NoError(t, activateIn(t, c, region, slot))
 				fmt.Println("active", m.ID)
 			}
 		}
 	})
 }
 
-func victimOf(path string, images []string, kill string) (*exec.Cmd, io.Reader, error) {
+func victimOf(path string, images []string, kill string, environment ...string) (*exec.Cmd, io.Reader, error) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestImageVictim$", "-test.v")
 	cmd.Env = append(os.Environ(), loadPath+"="+path, loadImages+"="+strings.Join(images, string(os.PathListSeparator)),
 		loadKill+"="+kill)
+	cmd.Env = append(cmd.Env, environment...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err

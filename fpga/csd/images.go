@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
 )
 
 // refuse records why a command about images fails, and returns its status.
@@ -59,14 +60,16 @@ func (s *slots) Busy(operation string, i int, holders []string) {
 	s.refuse(operation, i, e)
 }
 
-// Firmware implements controller.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id.
+// Firmware implements controller.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id. The
+// page has room for one active slot, which is region 0's.
 // A drive without an active image runs what slot 1 stands for, its own firmware.
 func (s *slots) Firmware() nvme.FirmwareLog {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	f := nvme.FirmwareLog{Active: uint8(max(s.active, 0)) + 1}
-	if s.boot.Slot != s.active {
-		f.Next = uint8(s.boot.Slot) + 1
+	first := &s.regions[0]
+	f := nvme.FirmwareLog{Active: uint8(max(first.active, 0)) + 1}
+	if first.boot.Slot != first.active {
+		f.Next = uint8(first.boot.Slot) + 1
 	}
 	for i := 1; i < slotCount; i++ {
 		if m := s.slots[i].img; m != nil {
@@ -106,7 +109,9 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 		if m := s.slots[i].img; m != nil {
 			t.Lookups = offersLookups(m)
 			t.Image, t.Interface, t.Bytes = m.ID, m.Interface(), len(m.Bytes())
-			t.Boot, t.Previous = s.boot == mark{i, m.ID}, s.previous == mark{i, m.ID}
+			at := mark{i, m.ID}
+			t.Boot = slices.ContainsFunc(s.regions, func(r region) bool { return r.boot == at })
+			t.Previous = slices.ContainsFunc(s.regions, func(r region) bool { return r.previous == at })
 			for k := range m.Spec.Modules {
 				x := &m.Spec.Modules[k]
 				t.Modules = append(t.Modules, image.SlotModule{Name: x.Name, SHA256: x.Digest()})
@@ -121,7 +126,24 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 		}
 		r.Slots = append(r.Slots, t)
 	}
+	for number := range s.regions {
+		g := &s.regions[number]
+		window := cs.RegionWindow(uint64(s.slm), len(s.regions), number)
+		r.Regions = append(r.Regions, image.Region{
+			Region: number, Slot: g.active, Boot: g.boot.Slot, Previous: s.slotOf(g.previous), Threads: s.threads,
+			SLMAddress: window.Addr, SLMBytes: window.Len,
+		})
+	}
 	return r, s.changes
+}
+
+// slotOf returns the slot that a mark names, noSlot where the slot holds another image by now or the mark is empty. s.mu
+// is held.
+func (s *slots) slotOf(m mark) int {
+	if img := s.slots[m.Slot].img; m.Image == (image.ID{}) || img == nil || img.ID != m.Image {
+		return noSlot
+	}
+	return m.Slot
 }
 
 // offersLookups reports whether an image has the unit of lookup tables.

@@ -43,21 +43,21 @@ type slot struct {
 	reason string       // why the slot is empty though it held an image, or why the image does not run
 }
 
-// slots are the drive's image slots. The controller calls one method that changes them at a time, and activates no
-// image beside an execution.
+// slots are the drive's image slots, a library for its regions. The controller calls one method that changes them at a
+// time, and activates no image in a region beside an execution there.
 type slots struct {
 	log  *slog.Logger
 	path string            // of a drive in a file, else empty
 	save func() error      // keeps the state; nothing for a drive in memory
 	step func(name string) // tests end the process here
 
+	threads int   // of a region, for the log page
+	slm     int64 // bytes of local memory, for the log page
+
 	mu       sync.RWMutex // guards what follows: List and ImageLog run beside everything
 	trust    image.Trust
 	slots    [slotCount]slot
-	active   int            // the slot whose image executes; noSlot: none
-	engine   *engine.Engine // of the active image; nil: none
-	boot     mark           // the last image that was active and good: the drive starts with it
-	previous mark           // the last good image before boot, to which a rollback goes
+	regions  []region
 	refusals []image.Refusal
 	refused  uint64 // refusals so far
 	changes  uint64 // how often the log page changed
@@ -69,10 +69,11 @@ type mark struct {
 	Image image.ID `json:"image"`
 }
 
-// newSlots puts the stock image into slot 0 and the kept images into the others, and starts the last good image.
+// newSlots puts the stock image into slot 0 and the kept images into the others, and starts the last good image of each
+// region.
 func newSlots(o *Options, st *state) (*slots, error) {
-	s := &slots{log: o.Logger, path: o.Path, active: noSlot, save: func() error { return nil }, step: o.atStep,
-		trust: st.Trust}
+	s := &slots{log: o.Logger, path: o.Path, regions: make([]region, st.regions()), save: func() error { return nil },
+		step: o.atStep, trust: st.Trust, threads: o.Threads, slm: o.SLMBytes}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
@@ -101,7 +102,13 @@ func newSlots(o *Options, st *state) (*slots, error) {
 			s.restore(i)
 		}
 	}
-	return s, s.start(context.Background(), st)
+	for r := range s.regions {
+		s.regions[r].active = noSlot
+		if err := s.start(context.Background(), r, st.kept(r)); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // restore reads the image that a slot held when the drive was closed.
@@ -134,58 +141,6 @@ func (s *slots) restore(i int) {
 func (s *slots) hold(i int, m *image.Image) {
 	s.slots[i].img, s.slots[i].reason = m, ""
 	s.transition(i, slotLoad)
-}
-
-// start activates the last good image: the image that was active, else the image before it, else the stock image.
-func (s *slots) start(ctx context.Context, st *state) error {
-	s.boot, s.previous = s.lastGood(st), st.Previous
-	for _, m := range []mark{s.boot, s.previous} {
-		if m.Slot == 0 {
-			break
-		}
-		e, err := s.ready(ctx, m)
-		if err == nil {
-			if m != s.boot {
-				s.boot, s.previous = m, mark{}
-			}
-			s.run(m.Slot, e)
-			return nil
-		}
-		s.slots[m.Slot].reason = err.Error()
-		s.log.Warn("image cannot be started, an earlier one takes its place", "slot", m.Slot, "error", err)
-	}
-	e, err := s.prepare(ctx, 0)
-	if err != nil {
-		return err
-	}
-	if s.boot.Slot != 0 { // neither it nor the image before it can be started
-		s.previous = mark{}
-	}
-	s.boot = mark{0, s.slots[0].img.ID}
-	s.run(0, e)
-	return nil
-}
-
-// lastGood returns the image to start with.
-func (s *slots) lastGood(st *state) mark {
-	m := mark{max(st.Active, 0), st.Image}
-	if img := s.slots[m.Slot].img; img != nil && (m.Slot == 0 || m.Image == (image.ID{})) {
-		m.Image = img.ID // the stock image is this build's; version 1 named the slot only
-	}
-	return m
-}
-
-// ready tests the image that a mark names, and returns its engine.
-func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
-	switch img := s.slots[m.Slot].img; {
-	case img == nil && s.slots[m.Slot].reason != "":
-		return nil, errors.New(s.slots[m.Slot].reason)
-	case img == nil:
-		return nil, fmt.Errorf("slot %d is empty", m.Slot)
-	case img.ID != m.Image:
-		return nil, fmt.Errorf("slot %d holds image %s, not %s, which ran", m.Slot, img.ID.Short(), m.Image.Short())
-	}
-	return s.prepare(ctx, m.Slot)
 }
 
 // judge reports whether the drive takes an image. Its error is a LoadError.
@@ -275,26 +230,9 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 	return engine.New(engine.Options{Units: refs, Modules: m.Spec.ModuleBytes()}), nil
 }
 
-// running returns the active image and its engine, nil when none is active.
-func (s *slots) running() (*engine.Engine, *image.Image) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.engine == nil {
-		return nil, nil
-	}
-	return s.engine, s.slots[s.active].img
-}
-
-// run makes the image of a slot, with its engine, the executing image.
-func (s *slots) run(i int, e *engine.Engine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.execute(i, e)
-}
-
 // Limits implements controller.Programs.
 func (s *slots) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: slotCount, MaxBytes: image.MaxSize}
+	return controller.ProgramLimits{Slots: slotCount, MaxBytes: image.MaxSize, Regions: len(s.regions)}
 }
 
 // List implements controller.Programs.
@@ -308,7 +246,7 @@ func (s *slots) List() []cs.Program {
 			continue
 		}
 		list[i] = cs.Program{
-			Occupancy: cs.SlotDownloaded, Active: i == s.active, Type: cs.ProgramTypeImage, PUID: m.ID.PUID(),
+			Occupancy: cs.SlotDownloaded, Active: s.slots[i].state.executes(), Type: cs.ProgramTypeImage, PUID: m.ID.PUID(),
 			Bytes: uint64(len(m.Bytes())),
 		}
 	}
@@ -346,12 +284,12 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	return nvme.Success
 }
 
-// vacant refuses to change the slot of the image that the drive would start with. The controller refuses the active
-// slot itself; this is the case where a host has deactivated the image.
+// vacant refuses to change the slot of an image that a region would start with. The controller refuses the active
+// slots itself; this is the case where a host has deactivated the image.
 func (s *slots) vacant(i int) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if m := s.slots[i].img; m != nil && i == s.boot.Slot {
+	if m := s.slots[i].img; m != nil && s.boots(i) {
 		return &image.LoadError{
 			Step: image.StepInUse, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
 			Err: &image.BusyError{What: fmt.Sprintf("slot %d holds the last good image and", i)},
@@ -389,59 +327,31 @@ func (s *slots) Test(ctx context.Context, i int) nvme.Status {
 	return nvme.Success
 }
 
-// Activate implements controller.Programs. No program executes meanwhile. The old image stays active until the new one
-// has passed its self-test; the write of PATH.json is the moment from which on the drive starts with the new one.
-func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
+// Activate implements controller.Programs. No program executes in the region meanwhile. The old image stays active until
+// the new one has passed its self-test; the write of PATH.json is the moment from which on the region starts with the
+// new one.
+func (s *slots) Activate(ctx context.Context, number, i int) nvme.Status {
 	e, err := s.prepare(ctx, i)
 	if err != nil {
 		return s.refuse("activate", i, err)
 	}
 	s.step("image: tested")
 	s.mu.Lock()
-	before := s.position()
+	r := &s.regions[number]
+	before := *r
 	m := mark{i, s.slots[i].img.ID}
-	if m != s.boot {
-		s.previous, s.boot = s.boot, m
+	if m != r.boot {
+		r.previous, r.boot = r.boot, m
 	}
-	s.execute(i, e)
+	s.execute(number, i, e)
 	s.slots[i].reason = ""
 	img := s.slots[i].img
 	s.mu.Unlock()
 	if err := s.save(); err != nil {
-		s.back(before)
+		s.back(number, before)
 		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(),
 			Have: image.StockInterface(), Err: err})
 	}
 	s.step("image: active")
 	return nvme.Success
-}
-
-// Deactivate implements controller.Programs. It is not kept: a drive starts with its last good image.
-func (s *slots) Deactivate(int) nvme.Status {
-	s.run(noSlot, nil)
-	return nvme.Success
-}
-
-// position is the state that a failed activation is taken back to.
-type position struct {
-	active         int
-	engine         *engine.Engine
-	boot, previous mark
-}
-
-// position returns the current state of the slots. s.mu is held.
-func (s *slots) position() position { return position{s.active, s.engine, s.boot, s.previous} }
-
-func (s *slots) back(p position) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.execute(p.active, p.engine)
-	s.boot, s.previous = p.boot, p.previous
-}
-
-// keep puts into the state what the drive starts with next time.
-func (s *slots) keep(st *state) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st.Active, st.Image, st.Previous, st.Trust = s.boot.Slot, s.boot.Image, s.previous, s.trust
 }

@@ -1,9 +1,6 @@
 package csd
 
-import (
-	"github.com/millrace/millrace/fpga/engine"
-	"github.com/millrace/millrace/internal/transition"
-)
+import "github.com/millrace/millrace/internal/transition"
 
 // slotState says what an image slot holds, and whether its image executes.
 type slotState uint8
@@ -12,7 +9,7 @@ const (
 	slotEmpty   slotState = iota
 	slotLoaded            // holds an image that has not passed its self-test since it was loaded
 	slotTested            // holds an image that has passed its self-test
-	slotActive            // its image executes
+	slotActive            // its image executes in a region, or in several
 	slotSuspect           // its image executes, and has failed a self-test since it was activated
 )
 
@@ -28,8 +25,8 @@ const (
 	slotUnload                      // the image is removed
 	slotPass                        // the image has passed its self-test
 	slotFail                        // the image has failed its self-test
-	slotActivate                    // the image becomes the one that executes
-	slotDeactivate                  // the image executes no more; another may take its place
+	slotActivate                    // the image becomes the one that a region executes
+	slotDeactivate                  // no region executes the image any more
 )
 
 var slotEventNames = [...]string{"load", "unload", "pass", "fail", "activate", "deactivate"}
@@ -63,18 +60,4 @@ func (s *slots) transition(i int, on slotEvent) {
 	}
 	s.slots[i].state = next
 	s.changes++
-}
-
-// execute makes the image of a slot the one that executes, with its engine; noSlot and nil: none executes. s.mu is
-// held.
-func (s *slots) execute(i int, e *engine.Engine) {
-	if s.active != i {
-		if s.active != noSlot {
-			s.transition(s.active, slotDeactivate)
-		}
-		if i != noSlot {
-			s.transition(i, slotActivate)
-		}
-	}
-	s.active, s.engine = i, e
 }

@@ -15,26 +15,72 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/ownership"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
 )
 
-// StateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images
-// only the active slot.
-const StateVersion = 2
+// StateVersion is the newest version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of
+// images only the active slot. Version 2 knows one region. A drive of one region is written in version 2, which older
+// builds read.
+const StateVersion = 3
+
+const stateOneRegion = 2
 
 // state is what a drive in a file keeps beside its flash, in PATH.json, which is always replaced by a rename.
 type state struct {
-	Version int       `json:"version"`
-	UUID    uuid.UUID `json:"uuid"`
-	Size    int64     `json:"size_bytes"`
-	LBA     int       `json:"lba_bytes"`
-	// of the last good image, which the drive starts with; version 1 wrote -1 for none
-	Active   int                 `json:"active_slot"`
-	Image    image.ID            `json:"active_image"` // zero, of version 1: the image that the slot holds
-	Previous mark                `json:"previous"`     // the image that was active before; zero: none
-	Trust    image.Trust         `json:"trust"`
-	Lost     *lostRange          `json:"lost,omitempty"` // of the flash, whose file was cut
-	Clean    bool                `json:"clean_shutdown"`
-	Counters controller.Counters `json:"counters"`
+	Version     int                 `json:"version"`
+	UUID        uuid.UUID           `json:"uuid"`
+	Size        int64               `json:"size_bytes"`
+	LBA         int                 `json:"lba_bytes"`
+	regionState                     // of region 0
+	Further     []regionState       `json:"further_regions,omitempty"` // regions 1 and up
+	Trust       image.Trust         `json:"trust"`
+	Lost        *lostRange          `json:"lost,omitempty"` // of the flash, whose file was cut
+	Clean       bool                `json:"clean_shutdown"`
+	Counters    controller.Counters `json:"counters"`
+}
+
+// regionState is what is kept of a region.
+type regionState struct {
+	// of the last good image, which the region starts with; version 1 wrote -1 for none
+	Active   int      `json:"active_slot"`
+	Image    image.ID `json:"active_image"` // zero, of version 1: the image that the slot holds
+	Previous mark     `json:"previous"`     // the image that was active before; zero: none
+}
+
+func (r *regionState) check() error {
+	if r.Active < -1 || r.Active >= slotCount {
+		return fmt.Errorf("active slot %d: there are 0 to %d", r.Active, slotCount-1)
+	}
+	if r.Previous.Slot < 0 || r.Previous.Slot >= slotCount {
+		return fmt.Errorf("previous slot %d: there are 0 to %d", r.Previous.Slot, slotCount-1)
+	}
+	return nil
+}
+
+// regions returns the number of regions.
+func (s *state) regions() int { return 1 + len(s.Further) }
+
+// kept returns what is kept of a region.
+func (s *state) kept(number int) regionState {
+	if number == 0 {
+		return s.regionState
+	}
+	return s.Further[number-1]
+}
+
+// setRegions changes the number of regions. New ones start with the stock image.
+func (s *state) setRegions(n int) {
+	further := make([]regionState, n-1)
+	copy(further, s.Further)
+	s.Further = further
+}
+
+// version returns the version of the form that can hold the state.
+func (s *state) version() int {
+	if len(s.Further) == 0 {
+		return stateOneRegion
+	}
+	return StateVersion
 }
 
 func statePath(path string) string { return path + ".json" }
@@ -67,15 +113,19 @@ func parseState(b []byte) (*state, error) {
 	if s.Version < 1 || s.Version > StateVersion {
 		return nil, fmt.Errorf("version %d, this build knows 1 to %d", s.Version, StateVersion)
 	}
-	s.Version = StateVersion
+	if len(s.Further) >= cs.MaxRegions || s.Version < StateVersion && len(s.Further) > 0 {
+		return nil, fmt.Errorf("version %d with %d further regions: version %d has at most %d, and older ones none",
+			s.Version, len(s.Further), StateVersion, cs.MaxRegions-1)
+	}
+	s.Version = s.version()
 	if s.UUID == (uuid.UUID{}) {
 		return nil, errors.New("no uuid")
 	}
-	if s.Active < -1 || s.Active >= slotCount {
-		return nil, fmt.Errorf("active slot %d: there are 0 to %d", s.Active, slotCount-1)
-	}
-	if s.Previous.Slot < 0 || s.Previous.Slot >= slotCount {
-		return nil, fmt.Errorf("previous slot %d: there are 0 to %d", s.Previous.Slot, slotCount-1)
+	for number := range s.regions() {
+		kept := s.kept(number)
+		if err := kept.check(); err != nil {
+			return nil, fmt.Errorf("region %d: %w", number, err)
+		}
 	}
 	if err := checkGeometry(s.Size, s.LBA); err != nil {
 		return nil, err
@@ -85,11 +135,12 @@ func parseState(b []byte) (*state, error) {
 
 // essence returns the part of a state that must be kept, as text to compare: all but the counters.
 func (s state) essence() ([]byte, error) {
-	s.Counters, s.Clean = controller.Counters{}, false
+	s.Counters, s.Clean, s.Version = controller.Counters{}, false, s.version()
 	return json.Marshal(s)
 }
 
 func (s *state) write(path string, step func(string)) error {
+	s.Version = s.version()
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err

@@ -33,4 +33,11 @@ func TestFormOfTheLogPage(t *testing.T) {
 	r, err := ParseLogPage(goldenfile.Read(t, "testdata/logpage.v1.hex"))
 	require.NoError(t, err)
 	assert.Equal(t, sampleLogPage(), r)
+
+	b, err = sampleOfRegions().Marshal(2)
+	require.NoError(t, err)
+	goldenfile.Bytes(t, "testdata/logpage.regions.v1.hex", b)
+	r, err = ParseLogPage(goldenfile.Read(t, "testdata/logpage.regions.v1.hex"))
+	require.NoError(t, err)
+	assert.Equal(t, sampleOfRegions(), r)
 }

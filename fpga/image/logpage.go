@@ -33,8 +33,9 @@ type LogPage struct {
 	Keys          []KeyID   `json:"keys"`
 	RevokedKeys   []KeyID   `json:"revoked_keys"`
 	RevokedImages []ID      `json:"revoked_images"`
-	Slots         []Slot    `json:"slots"`    // by number
-	Refusals      []Refusal `json:"refusals"` // latest first, at most MaxRefusals
+	Slots         []Slot    `json:"slots"`             // by number
+	Regions       []Region  `json:"regions,omitempty"` // by number; drives of builds that know none leave them out
+	Refusals      []Refusal `json:"refusals"`          // latest first, at most MaxRefusals
 }
 
 // Slot describes a program slot.
@@ -44,9 +45,9 @@ type Slot struct {
 	Image     ID        `json:"image"` // zero: empty
 	Interface uuid.UUID `json:"interface"`
 	Bytes     int       `json:"bytes"`
-	Active    bool      `json:"active"`    // runs now
-	Boot      bool      `json:"boot"`      // will be started when the drive is opened again
-	Previous  bool      `json:"previous"`  // rollback activates it
+	Active    bool      `json:"active"`    // runs now, in a region
+	Boot      bool      `json:"boot"`      // will be started, in a region, when the drive is opened again
+	Previous  bool      `json:"previous"`  // rollback of a region activates it
 	Tested    bool      `json:"tested"`    // passed its self-test since it was loaded or the drive was opened
 	SignedBy  KeyID     `json:"signed_by"` // zero: unsigned
 	Standing  Standing  `json:"standing"`  // empty: the slot is
@@ -55,6 +56,20 @@ type Slot struct {
 	Modules []SlotModule `json:"modules,omitempty"`
 	// Lookups says that the image has the unit vocabulary.
 	Lookups bool `json:"lookups,omitempty"`
+}
+
+// NoSlot is the slot of a region without an image.
+const NoSlot = -1
+
+// Region describes a region of a drive: what it executes, and its share.
+type Region struct {
+	Region     int    `json:"region"`
+	Slot       int    `json:"slot"`          // whose image it executes, or NoSlot
+	Boot       int    `json:"boot_slot"`     // with whose image it starts when the drive is opened again
+	Previous   int    `json:"previous_slot"` // whose image a rollback activates, or NoSlot
+	Threads    int    `json:"engine_threads"`
+	SLMAddress uint64 `json:"slm_first_byte"` // of its share of local memory
+	SLMBytes   uint64 `json:"slm_bytes"`
 }
 
 // SlotModule is a module of an image in a slot.
@@ -83,6 +98,7 @@ const (
 	maxText     = 1024 // bytes of a reason or a detail
 	maxHolders  = 32
 	maxSlots    = 256
+	maxRegions  = 7
 )
 
 // On the wire a LogPage is a header, little endian, and JSON:
@@ -176,8 +192,15 @@ func ParseLogPage(b []byte) (*LogPage, error) {
 		return nil, fmt.Errorf("%w: %w", ErrLogPage, err)
 	}
 	if len(r.Slots) > maxSlots || len(r.Keys) > MaxKeys || len(r.RevokedKeys) > MaxRevoked ||
-		len(r.RevokedImages) > MaxRevoked || len(r.Refusals) > MaxRefusals {
+		len(r.RevokedImages) > MaxRevoked || len(r.Refusals) > MaxRefusals || len(r.Regions) > maxRegions {
 		return nil, fmt.Errorf("%w: a list is longer than it may be", ErrLogPage)
+	}
+	for i, g := range r.Regions {
+		slots := len(r.Slots)
+		if g.Region != i || g.Slot < NoSlot || g.Slot >= slots || g.Boot < 0 || g.Boot >= slots || g.Previous < NoSlot ||
+			g.Previous >= slots {
+			return nil, fmt.Errorf("%w: region %d names a slot that is not there, or is in place %d", ErrLogPage, g.Region, i)
+		}
 	}
 	for i := range r.Slots {
 		if len(r.Slots[i].Modules) > MaxModules {
@@ -197,13 +220,24 @@ func ParseLogPage(b []byte) (*LogPage, error) {
 	return r, nil
 }
 
-// Active is the slot whose image runs, and whether one does.
+// Active is the slot whose image runs in region 0, and whether one does.
 func (r *LogPage) Active() (Slot, bool) {
+	if len(r.Regions) > 0 {
+		return r.ActiveIn(0)
+	}
 	i := slices.IndexFunc(r.Slots, func(s Slot) bool { return s.Active })
 	if i < 0 {
 		return Slot{}, false
 	}
 	return r.Slots[i], true
+}
+
+// ActiveIn is the slot whose image runs in a region, and whether one does.
+func (r *LogPage) ActiveIn(region int) (Slot, bool) {
+	if region >= len(r.Regions) || r.Regions[region].Slot == NoSlot {
+		return Slot{}, false
+	}
+	return r.Slots[r.Regions[region].Slot], true
 }
 
 // HasModule reports whether the image in the slot holds a module.
@@ -240,9 +274,12 @@ func (r *LogPage) Free() int {
 	return free
 }
 
-// Rollback is the slot that a rollback activates: the image that ran before the active one if it is there still, else
+// Rollback is the slot that a rollback of region 0 activates: the image that ran before the active one if it is there still, else
 // the stock image. There is none when the stock image runs and nothing ran before it.
 func (r *LogPage) Rollback() (Slot, bool) {
+	if len(r.Regions) > 0 {
+		return r.RollbackIn(0)
+	}
 	for _, s := range r.Slots {
 		if s.Previous && !s.Active && s.Image != (ID{}) {
 			return s, true
@@ -252,6 +289,22 @@ func (r *LogPage) Rollback() (Slot, bool) {
 		if s.Role == RoleStock && !s.Active {
 			return s, true
 		}
+	}
+	return Slot{}, false
+}
+
+// RollbackIn is the slot that a rollback of a region activates: the image that ran there before the active one if it is
+// on the drive still, else the stock image. There is none when the stock image runs and nothing ran before it.
+func (r *LogPage) RollbackIn(region int) (Slot, bool) {
+	if region >= len(r.Regions) {
+		return Slot{}, false
+	}
+	g := &r.Regions[region]
+	if g.Previous != NoSlot && g.Previous != g.Slot {
+		return r.Slots[g.Previous], true
+	}
+	if g.Slot != 0 && len(r.Slots) > 0 {
+		return r.Slots[0], true
 	}
 	return Slot{}, false
 }

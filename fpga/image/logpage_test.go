@@ -26,6 +26,60 @@ func sampleLogPage() *LogPage {
 	}
 }
 
+// sampleOfRegions is the page of a drive of three regions, of which one executes nothing.
+func sampleOfRegions() *LogPage {
+	r := sampleLogPage()
+	r.Regions = []Region{
+		{Region: 0, Slot: 1, Boot: 1, Previous: 2, Threads: 2, SLMBytes: 1 << 20},
+		{Region: 1, Slot: NoSlot, Boot: 0, Previous: NoSlot, Threads: 2, SLMAddress: 1 << 20, SLMBytes: 1 << 20},
+		{Region: 2, Slot: 3, Boot: 3, Previous: 3, Threads: 2, SLMAddress: 2 << 20, SLMBytes: 1 << 20},
+	}
+	return r
+}
+
+func TestRegionsOfALogPage(t *testing.T) {
+	r := sampleOfRegions()
+	for region, want := range []int{1, NoSlot, 3} {
+		at, ok := r.ActiveIn(region)
+		assert.Equal(t, want != NoSlot, ok)
+		assert.Equal(t, max(want, 0), at.Slot)
+	}
+	_, ok := r.ActiveIn(3)
+	assert.False(t, ok, "there is no such region")
+	for region, want := range []int{2, 0, 0} {
+		to, ok := r.RollbackIn(region)
+		assert.True(t, ok)
+		assert.Equal(t, want, to.Slot, "region %d", region)
+	}
+	_, ok = r.RollbackIn(3)
+	assert.False(t, ok)
+	r.Regions[0] = Region{Slot: 0, Previous: NoSlot}
+	_, ok = r.Rollback()
+	assert.False(t, ok, "the stock image runs and nothing ran before it")
+	at, ok := r.Active()
+	assert.True(t, ok)
+	assert.Equal(t, 0, at.Slot, "of region 0")
+
+	for name, change := range map[string]func(*LogPage){
+		"eight regions":         func(r *LogPage) { r.Regions = make([]Region, maxRegions+1) },
+		"out of place":          func(r *LogPage) { r.Regions[1].Region = 2 },
+		"slot past the last":    func(r *LogPage) { r.Regions[0].Slot = 4 },
+		"slot below none":       func(r *LogPage) { r.Regions[0].Slot = -2 },
+		"boots a slot past it":  func(r *LogPage) { r.Regions[0].Boot = 4 },
+		"boots none":            func(r *LogPage) { r.Regions[0].Boot = NoSlot },
+		"before it, past it":    func(r *LogPage) { r.Regions[0].Previous = 4 },
+		"before it, below none": func(r *LogPage) { r.Regions[0].Previous = -2 },
+		"regions, and no slot":  func(r *LogPage) { r.Slots = nil },
+	} {
+		r := sampleOfRegions()
+		change(r)
+		b, err := r.Marshal(1)
+		require.NoError(t, err)
+		_, err = ParseLogPage(b)
+		require.ErrorIs(t, err, ErrLogPage, name)
+	}
+}
+
 func TestLogPageOnTheWire(t *testing.T) {
 	r := sampleLogPage()
 	b, err := r.Marshal(77)

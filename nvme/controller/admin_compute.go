@@ -5,13 +5,16 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// onCompute reports whether an admin command of the Computational Programs set names its namespace.
-func onCompute(cmd *nvme.Command) bool { return cmd.NSID() == cs.NamespaceCompute }
+// onCompute reports whether an admin command of the Computational Programs set names a namespace of it.
+func (c *Controller) onCompute(cmd *nvme.Command) bool {
+	_, ok := c.sub.regionOf(cmd.NSID())
+	return ok
+}
 
-func checkLoadProgram(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkLoadProgram(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	l := cs.ParseLoad(cmd)
 	switch {
-	case !onCompute(cmd):
+	case !c.onCompute(cmd):
 		return 0, nvme.InvalidNamespace
 	case l.Unload:
 		return 0, nvme.Success
@@ -52,21 +55,27 @@ func runImageDownload(r *request) nvme.Status {
 	return r.c.sub.prog.load(r.c, cs.ParseImageDownload(r.cmd), r.data)
 }
 
+func checkImageActivate(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	_, st := c.sub.vendorRegion(cmd)
+	return 0, st
+}
+
 func runImageActivate(r *request) nvme.Status {
 	r.tellWhy()
 	slot, test := cs.ParseImageActivate(r.cmd)
 	if test {
 		return r.c.sub.prog.test(r.context(), slot)
 	}
-	st := r.c.sub.prog.activate(r.context(), slot, true)
+	region := int(cs.ParseRegion(r.cmd))
+	st := r.c.sub.prog.activate(r.context(), r.c, region, slot, true)
 	if st.OK() {
-		r.c.sub.NamespaceChanged(cs.NamespaceCompute)
+		r.c.sub.NamespaceChanged(cs.RegionNamespace(region))
 	}
 	return st
 }
 
-func checkActivation(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-	if !onCompute(cmd) {
+func checkActivation(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	if !c.onCompute(cmd) {
 		return 0, nvme.InvalidNamespace
 	}
 	if _, sel := cs.ParseActivation(cmd); sel > cs.SelectActivate {
@@ -78,16 +87,20 @@ func checkActivation(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 func runActivation(r *request) nvme.Status {
 	r.tellWhy()
 	slot, sel := cs.ParseActivation(r.cmd)
-	if sel == cs.SelectDeactivate {
-		return r.c.sub.prog.deactivate(slot)
+	region, ok := r.c.sub.regionOf(r.cmd.NSID())
+	switch {
+	case !ok:
+		return nvme.InvalidNamespace
+	case sel == cs.SelectDeactivate:
+		return r.c.sub.prog.deactivate(r.c, region, slot)
 	}
-	return r.c.sub.prog.activate(r.context(), slot, false)
+	return r.c.sub.prog.activate(r.context(), r.c, region, slot, false)
 }
 
-func checkRangeSet(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkRangeSet(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	m := cs.ParseRangeSet(cmd)
 	switch {
-	case !onCompute(cmd):
+	case !c.onCompute(cmd):
 		return 0, nvme.InvalidNamespace
 	case m.Select == cs.SelectDelete:
 		return 0, nvme.Success
@@ -101,10 +114,14 @@ func checkRangeSet(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme
 
 func runRangeSet(r *request) nvme.Status {
 	m, c := cs.ParseRangeSet(r.cmd), r.c
+	region, ok := c.sub.regionOf(r.cmd.NSID())
+	if !ok {
+		return nvme.InvalidNamespace
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.Select == cs.SelectDelete {
-		if _, ok := c.sets[m.ID]; !ok {
+		if set, ok := c.sets[m.ID]; !ok || set.region != region {
 			return nvme.InvalidMemoryRangeSetID
 		}
 		if st := c.sub.slm.releaseSet(c, m.ID); !st.OK() {
@@ -127,17 +144,20 @@ func runRangeSet(r *request) nvme.Status {
 		}
 		ranges[i] = cs.Range{Addr: d.Addr, Len: uint64(d.Len)}
 	}
-	if st := c.sub.checkRanges(ranges); !st.OK() {
+	if st := c.sub.checkRanges(region, ranges); !st.OK() {
 		return st
 	}
 	id := uint16(1)
-	for c.sets[id] != nil {
+	for {
+		if _, used := c.sets[id]; !used {
+			break
+		}
 		id++
 	}
-	if st := c.sub.slm.claimSet(c, id, ranges); !st.OK() {
+	if st := c.sub.slm.claimSet(c, region, id, ranges); !st.OK() {
 		return st
 	}
-	c.sets[id] = ranges
+	c.sets[id] = rangeSet{region, ranges}
 	r.result = uint64(id)
 	return nvme.Success
 }

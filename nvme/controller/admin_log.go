@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
@@ -95,11 +98,11 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	case nvme.LogEffects:
 		return s.effects(l.csi)
 	case nvme.LogPrograms:
-		return cs.MarshalPrograms(s.prog.device.List()), nvme.Success
+		return cs.MarshalPrograms(s.programList(nsid)), nvme.Success
 	case nvme.LogProgramTypes:
 		return cs.MarshalProgramTypes([]uint8{cs.ProgramTypeImage}), nvme.Success
 	case nvme.LogMemoryRangeSets:
-		return c.rangeSets(), nvme.Success
+		return c.rangeSets(nsid), nvme.Success
 	case nvme.LogVendor:
 		return s.vendorLog(), nvme.Success
 	case nvme.LogImages:
@@ -167,13 +170,29 @@ func (s *Subsystem) effects(csi uint8) ([]byte, nvme.Status) {
 	return l.Marshal(), nvme.Success
 }
 
-func (c *Controller) rangeSets() []byte {
+// programList is log page 82h: a program is active if it is so in the region of the namespace that the command names,
+// or for another namespace in any region.
+func (s *Subsystem) programList(nsid uint32) []cs.Program {
+	list := s.prog.device.List()
+	if region, ok := s.regionOf(nsid); ok {
+		active := int(s.prog.active[region].Load())
+		for i := range list {
+			list[i].Active = i == active
+		}
+	}
+	return list
+}
+
+// rangeSets is log page 84h: the memory range sets of the region of the namespace that the command names, or for
+// another namespace those of all regions.
+func (c *Controller) rangeSets(nsid uint32) []byte {
+	region, one := c.sub.regionOf(nsid)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var sets []cs.MemoryRangeSet
-	for id := uint16(1); len(sets) < len(c.sets); id++ {
-		if r, ok := c.sets[id]; ok {
-			sets = append(sets, cs.MemoryRangeSet{ID: id, Ranges: r})
+	for _, id := range slices.Sorted(maps.Keys(c.sets)) {
+		if set := c.sets[id]; !one || set.region == region {
+			sets = append(sets, cs.MemoryRangeSet{ID: id, Ranges: set.ranges})
 		}
 	}
 	return cs.MarshalRangeSets(sets)

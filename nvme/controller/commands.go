@@ -70,8 +70,8 @@ func newTables(flash, computes bool) tables {
 	t.admin[nvme.AdminMemoryRangeSetManage] = &handler{"Memory Range Set Management", supported, checkRangeSet,
 		runRangeSet}
 	t.admin[cs.AdminImageDownload] = &handler{"Image Download", supported, checkImageDownload, runImageDownload}
-	t.admin[cs.AdminImageActivate] = &handler{"Image Activate", supported, noData, runImageActivate}
-	t.admin[cs.AdminSLMReserve] = &handler{"SLM Reserve", supported, noData, runReserve}
+	t.admin[cs.AdminImageActivate] = &handler{"Image Activate", supported, checkImageActivate, runImageActivate}
+	t.admin[cs.AdminSLMReserve] = &handler{"SLM Reserve", supported, checkReserve, runReserve}
 	t.admin[cs.AdminSLMRelease] = &handler{"SLM Release", supported, noData, runRelease}
 	t.io[nvme.CSISLM] = &table{
 		cs.SLMCopy:  {"Memory Copy", supported, checkMemoryCopy, runMemoryCopy},

@@ -7,13 +7,14 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Compute is the device behind namespaces 2 (subsystem local memory) and 3 (computational programs). It does not
-// interpret images, arguments and results. Methods are safe for concurrent use.
+// Compute is the device behind namespace 2 (subsystem local memory) and the namespaces of computational programs, 3 and
+// up, one a region. It does not interpret images, arguments and results. Methods are safe for concurrent use.
 type Compute interface {
 	// SLM returns the device DRAM of the memory namespace: the same slice on every call. Only the controller decides which
 	// association may touch which byte; the device reads and writes without further locks, as a DMA engine does.
 	SLM() []byte
-	// Execute runs the active program over the memory ranges with args, and returns its 64-bit result. There are 0 to
+	// Execute runs the active program of a region, which RegionOf returns from ctx, over the memory ranges with args, and
+	// returns its 64-bit result. Executions of different regions do not wait for each other. There are 0 to
 	// cs.MaxRanges ranges; they lie inside SLM, are disjoint, and are held by one association for the length of the call.
 	// Execute waits for an engine thread, and returns nvme.CommandAborted when ctx ends first. It does not keep ranges and
 	// args. Moved returns from ctx how long the command's copies took. A program that fails returns cs.StatusProgramFault
@@ -29,28 +30,32 @@ type Compute interface {
 }
 
 // Programs is the device's program slots. Slot 0 holds the device-defined stock program, which can not be replaced and
-// is active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. Exactly one program is
-// active at a time, or none after Deactivate.
+// is active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. The slots are a library for
+// all regions: in each region one program is active at a time, or none after Deactivate, and a program may be active in
+// several regions.
 //
-// The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs,
+// The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs in
+// their region,
 // and only after checking what it can: the slot exists, is downloadable, is not active where it must not be, the image
 // is not larger than Limits say. The device judges the image itself. A call that fails changes nothing.
 type Programs interface {
 	// Limits says how many slots there are and how much an image may hold: constants.
 	Limits() ProgramLimits
-	// List describes every slot, in order; its length is Limits().Slots.
+	// List describes every slot, in order; its length is Limits().Slots. A program is active if it is in any region.
 	List() []cs.Program
+	// Active returns the slot of the program that is active in a region, -1 for none.
+	Active(region int) int
 	// Load puts a whole image, which the controller gathered from its chunks, into an inactive slot, replacing what was
 	// there. image is the device's to keep. A malformed image is nvme.InvalidProgramData; too many bytes over all slots
 	// nvme.ProgramBytesExceeded; a signature that the device's policy refuses nvme.OperationDenied.
 	Load(slot int, puid uint64, image []byte) nvme.Status
 	// Unload empties an inactive slot.
 	Unload(slot int) nvme.Status
-	// Activate verifies the slot's image, tests it, and makes it the active program. When this fails, the program that was
-	// active stays so. To activate the active slot succeeds and does nothing.
-	Activate(ctx context.Context, slot int) nvme.Status
-	// Deactivate leaves no program active.
-	Deactivate(slot int) nvme.Status
+	// Activate verifies the slot's image, tests it, and makes it the active program of a region. When this fails, the
+	// program that was active there stays so.
+	Activate(ctx context.Context, region, slot int) nvme.Status
+	// Deactivate leaves no program active in a region.
+	Deactivate(region int) nvme.Status
 }
 
 // ImageSlots is implemented by Programs whose slots hold images, of which the program list says too little.
@@ -71,4 +76,5 @@ type ImageSlots interface {
 type ProgramLimits struct {
 	Slots    int    // including slot 0; 1 to 256
 	MaxBytes uint64 // most bytes of one image, at most 1 GiB
+	Regions  int    // 1 to cs.MaxRegions; 0 means 1
 }

@@ -43,7 +43,13 @@ type Controller struct {
 	aborts      int // Abort commands running
 	features    features
 	events      events
-	sets        map[uint16][]cs.Range // memory range sets
+	sets        map[uint16]rangeSet // memory range sets
+}
+
+// rangeSet is a memory range set, which belongs to a region.
+type rangeSet struct {
+	region int
+	ranges []cs.Range
 }
 
 type queue struct{ size, running int }
@@ -120,7 +126,7 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 	}
 	c := &Controller{
 		sub: s, id: s.nextID, host: host, kato: kato, queues: map[uint16]*queue{},
-		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16][]cs.Range{},
+		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16]rangeSet{},
 	}
 	c.idle = sync.NewCond(&c.mu)
 	c.seen.Store(s.opt.Now().UnixNano())

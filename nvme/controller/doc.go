@@ -1,8 +1,8 @@
 // Package controller is an NVMe controller: admin and I/O command processing over namespaces and a compute interface.
 //
-// A Subsystem is a drive. Namespace 1 holds blocks (NVM command set) over a Flash. A drive that computes has two more
-// namespaces over a Compute: namespace 2, subsystem local memory, and namespace 3, computational programs. Without a
-// Compute it is a plain drive. ChangeNamespaces adds and removes further namespaces of blocks while hosts are
+// A Subsystem is a drive. Namespace 1 holds blocks (NVM command set) over a Flash. A drive that computes has more
+// namespaces over a Compute: namespace 2, subsystem local memory, and namespaces of computational programs from 3 on, one
+// for each region of the device. Without a Compute it is a plain drive. ChangeNamespaces adds and removes further namespaces of blocks while hosts are
 // connected.
 //
 // A Controller is one host's association with the drive (dynamic controller model). A transport drives it:
@@ -20,9 +20,15 @@
 // reserves the memory that it needs for that; a second host may reserve what is left, and their executions then share
 // the engine's threads in turn.
 //
-// The active program belongs to the drive and not to an association: a host that may administer the drive activates
+// A device with several regions executes in each apart from the others. A region's share of the memory is a part of its
+// own (cs.RegionWindow), and a program runs over memory of its region only. The association that holds memory of a
+// region owns it: others can neither reserve memory of the region nor execute there. Memory range sets belong to a
+// region and an association.
+//
+// The active program belongs to the region and not to an association: a host that may administer the drive activates
 // images, and other hosts that asked for namespace events learn of it. The active program never changes during an
-// execution: Program Activation and Image Activate return Program In Use while one runs.
+// execution in its region: Program Activation and Image Activate return Program In Use while one runs. They do so, too,
+// while a host holds memory of the region, other than the owner of one region of several.
 //
 // # Moving and executing
 //

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"testing"
 
@@ -69,8 +70,11 @@ type stubCompute struct {
 
 func newStub(slm int) *stubCompute {
 	s := &stubCompute{slm: make([]byte, slm)}
-	s.slots.list = []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 100},
+	s.slots.list = []cs.Program{{Occupancy: cs.SlotDevice, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 100},
 		{}, {}, {}}
+	for region := range s.slots.active {
+		s.slots.active[region] = 1
+	}
 	return s
 }
 
@@ -116,17 +120,32 @@ func (s *stubCompute) Execute(ctx context.Context, ranges []cs.Range, args []byt
 }
 
 type stubPrograms struct {
+	regions int // 0: one
+
 	mu     sync.Mutex
 	list   []cs.Program
 	images map[int]string
+	active [cs.MaxRegions]int // by region, the slot + 1; 0: none
 }
 
-func (p *stubPrograms) Limits() ProgramLimits { return ProgramLimits{Slots: 4, MaxBytes: 2 << 20} }
+func (p *stubPrograms) Limits() ProgramLimits {
+	return ProgramLimits{Slots: 4, MaxBytes: 2 << 20, Regions: p.regions}
+}
 
 func (p *stubPrograms) List() []cs.Program {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]cs.Program(nil), p.list...)
+	list := slices.Clone(p.list)
+	for i := range list {
+		list[i].Active = slices.Contains(p.active[:], i+1)
+	}
+	return list
+}
+
+func (p *stubPrograms) Active(region int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active[region] - 1
 }
 
 func (p *stubPrograms) Load(slot int, puid uint64, image []byte) nvme.Status {
@@ -151,19 +170,17 @@ func (p *stubPrograms) Unload(slot int) nvme.Status {
 	return nvme.Success
 }
 
-func (p *stubPrograms) Activate(_ context.Context, slot int) nvme.Status {
+func (p *stubPrograms) Activate(_ context.Context, region, slot int) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.list {
-		p.list[i].Active = i == slot
-	}
+	p.active[region] = slot + 1
 	return nvme.Success
 }
 
-func (p *stubPrograms) Deactivate(slot int) nvme.Status {
+func (p *stubPrograms) Deactivate(region int) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.list[slot].Active = false
+	p.active[region] = 0
 	return nvme.Success
 }
 

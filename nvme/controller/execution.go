@@ -9,11 +9,15 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// checkRanges checks a program's memory ranges without regard to which association holds them.
-func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
+// checkRanges checks the memory ranges of a program in a region without regard to which association holds them. A range
+// of no bytes belongs to every region.
+func (s *Subsystem) checkRanges(region int, ranges []cs.Range) nvme.Status {
 	for i, a := range ranges {
 		if !s.slm.inside(a) {
 			return nvme.InvalidMemoryRangeSet
+		}
+		if a.Len > 0 && !s.slm.windows[region].Contains(a) {
+			return nvme.AccessDenied
 		}
 		for _, b := range ranges[:i] {
 			if a.Overlaps(b) {
@@ -24,9 +28,41 @@ func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
 	return nvme.Success
 }
 
-// execute runs the program over ranges that are leased. enter has admitted the request before.
-func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
+type regionKey struct{}
+
+// RegionOf returns the region in which an Execute runs. ctx is the context that Execute was given.
+func RegionOf(ctx context.Context) int {
+	region, _ := ctx.Value(regionKey{}).(int)
+	return region
+}
+
+// vendorRegion returns the region that a vendor command names.
+func (s *Subsystem) vendorRegion(cmd *nvme.Command) (int, nvme.Status) {
+	region := cs.ParseRegion(cmd)
+	if region >= uint32(s.prog.limits.Regions) {
+		return 0, nvme.InvalidField
+	}
+	// On a drive without flash the command is sent to a namespace of computational programs: to the first, or the region's.
+	if of, ok := s.regionOf(cmd.NSID()); ok && of != 0 && of != int(region) {
+		return 0, nvme.InvalidField
+	}
+	return int(region), nvme.Success
+}
+
+// enter lets the request into a region, unless another association owns it.
+func (r *request) enter(region, slot int) nvme.Status {
+	if r.c.sub.slm.ownedByAnother(r.c, region) {
+		return nvme.AccessDenied
+	}
+	return r.c.sub.prog.enter(region, slot)
+}
+
+// execute runs the program of a region over ranges that are leased. enter has admitted the request before.
+func (r *request) execute(region int, ranges []cs.Range, args []byte) nvme.Status {
 	s, ctx := r.c.sub, r.context()
+	if region != 0 {
+		ctx = context.WithValue(ctx, regionKey{}, region)
+	}
 	if in := s.slm.lent.begin(ranges, s.inputRange); in != nil {
 		defer s.slm.lent.end(in)
 		ctx = context.WithValue(ctx, inputKey{}, in)
@@ -36,7 +72,10 @@ func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
 	return st
 }
 
-func checkPreprocess(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkPreprocess(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	if _, st := c.sub.vendorRegion(cmd); !st.OK() {
+		return 0, st
+	}
 	n := uint64(cmd.DataLength())
 	if n < cs.PreprocessHeader {
 		return 0, nvme.InvalidField
@@ -56,7 +95,11 @@ func runPreprocess(r *request) nvme.Status {
 		}
 		return nvme.InvalidField
 	}
-	if st := s.checkRanges(p.Ranges); !st.OK() {
+	region, st := s.vendorRegion(r.cmd)
+	if !st.OK() {
+		return st
+	}
+	if st := s.checkRanges(region, p.Ranges); !st.OK() {
 		return st
 	}
 	from := s.spaces.Load()
@@ -64,13 +107,18 @@ func runPreprocess(r *request) nvme.Status {
 	if !st.OK() {
 		return st
 	}
+	for _, d := range dests {
+		if !s.slm.windows[region].Contains(d) {
+			return nvme.AccessDenied
+		}
+	}
 	if st := r.accessRanges(append(dests, p.Ranges...)); !st.OK() {
 		return st
 	}
-	if st := s.prog.enter(anySlot); !st.OK() {
+	if st := r.enter(region, anySlot); !st.OK() {
 		return st
 	}
-	defer s.prog.leave()
+	defer s.prog.leave(region)
 	if len(p.Copies) > 0 {
 		start := s.opt.Now()
 		if st := r.copyBlocks(from, p.Copies); !st.OK() {
@@ -79,7 +127,7 @@ func runPreprocess(r *request) nvme.Status {
 		moved := movedBefore{took: s.opt.Now().Sub(start), bytes: totalLength(dests)}
 		r.ctx = context.WithValue(r.ctx, movedKey{}, moved)
 	}
-	return r.execute(p.Ranges, p.Args)
+	return r.execute(region, p.Ranges, p.Args)
 }
 
 type movedKey struct{}
@@ -120,15 +168,19 @@ func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.
 
 func runExecute(r *request) nvme.Status {
 	e, s := cs.ParseExecution(r.cmd), r.c.sub
+	region, ok := s.regionOf(r.cmd.NSID())
+	if !ok {
+		return nvme.InvalidNamespace
+	}
 	var ranges []cs.Range
 	if e.Set != 0 {
 		r.c.mu.Lock()
 		set, ok := r.c.sets[e.Set]
 		r.c.mu.Unlock()
-		if !ok {
+		if !ok || set.region != region {
 			return nvme.InvalidMemoryRangeSetID
 		}
-		ranges = set
+		ranges = set.ranges
 	}
 	for i := range int(e.Ranges) {
 		m := cs.ParseMemoryRange(r.data, i)
@@ -137,15 +189,15 @@ func runExecute(r *request) nvme.Status {
 		}
 		ranges = append(ranges, cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
 	}
-	if st := s.checkRanges(ranges); !st.OK() {
+	if st := s.checkRanges(region, ranges); !st.OK() {
 		return st
 	}
 	if st := r.accessSet(e.Set, ranges); !st.OK() {
 		return st
 	}
-	if st := s.prog.enter(int(e.Slot)); !st.OK() {
+	if st := r.enter(region, int(e.Slot)); !st.OK() {
 		return st
 	}
-	defer s.prog.leave()
-	return r.execute(ranges, r.data[e.Ranges*cs.MemoryRangeSize:])
+	defer s.prog.leave(region)
+	return r.execute(region, ranges, r.data[e.Ranges*cs.MemoryRangeSize:])
 }

@@ -32,6 +32,9 @@ type access struct {
 type memory struct {
 	bytes []byte  // not guarded: claims and leases keep commands apart
 	lent  *lender // blocks that the memory holds and that lie on the flash
+	// windows are the shares of the regions. A byte of a window is memory of its region only, and of several regions each
+	// has one owner: the association that holds memory in the window.
+	windows []cs.Range
 
 	mu       sync.Mutex
 	claims   []claim // sorted by off
@@ -39,8 +42,12 @@ type memory struct {
 	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
 }
 
-func newMemory(bytes []byte) *memory {
-	return &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}}
+func newMemory(bytes []byte, regions int) *memory {
+	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}}
+	for region := range regions {
+		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), regions, region))
+	}
+	return m
 }
 
 func (m *memory) size() uint64 { return uint64(len(m.bytes)) }
@@ -51,15 +58,19 @@ func (m *memory) inside(r cs.Range) bool {
 	return ok && end <= m.size()
 }
 
-// reserve claims a range for the vendor set, or with cs.AnyAddress the first that is free, and returns its address.
-func (m *memory) reserve(owner *Controller, r cs.Range) (uint64, nvme.Status) {
+// reserve claims a range of a region for the vendor set, or with cs.AnyAddress the first that is free, and returns its
+// address.
+func (m *memory) reserve(owner *Controller, region int, r cs.Range) (uint64, nvme.Status) {
 	if r.Len == 0 || r.Len%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.foreign(owner, region) {
+		return 0, nvme.AccessDenied
+	}
 	if r.Addr == cs.AnyAddress {
-		addr, ok := m.firstFree(r.Len)
+		addr, ok := m.firstFree(m.windows[region], r.Len)
 		if !ok {
 			return 0, nvme.InsufficientResources
 		}
@@ -68,7 +79,7 @@ func (m *memory) reserve(owner *Controller, r cs.Range) (uint64, nvme.Status) {
 	if r.Addr%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
-	if !m.inside(r) {
+	if !m.inside(r) || !m.windows[region].Contains(r) {
 		return 0, nvme.LBAOutOfRange
 	}
 	for _, c := range m.claims {
@@ -82,22 +93,47 @@ func (m *memory) reserve(owner *Controller, r cs.Range) (uint64, nvme.Status) {
 	return r.Addr, m.add(owner, 0, []cs.Range{r})
 }
 
-func (m *memory) firstFree(n uint64) (uint64, bool) {
+// foreign reports whether a region of several is owned by another association: it holds memory of the region. m.mu is
+// held.
+func (m *memory) foreign(owner *Controller, region int) bool {
+	return len(m.windows) > 1 && slices.ContainsFunc(m.claims, func(c claim) bool {
+		return c.owner != owner && c.within(m.windows[region])
+	})
+}
+
+// ownedByAnother reports whether another association owns a region of several.
+func (m *memory) ownedByAnother(asks *Controller, region int) bool {
+	if len(m.windows) == 1 {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.foreign(asks, region)
+}
+
+// within reports whether the claim has a byte in a range.
+func (c claim) within(r cs.Range) bool { return r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off}) }
+
+// firstFree returns the address of the first n bytes of a window that nobody holds. m.mu is held.
+func (m *memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
 	const g = cs.ReserveGranularity
-	at := uint64(0)
+	at, end := window.Addr, window.Addr+window.Len
 	for _, c := range m.claims {
-		if c.off >= at && c.off-at >= n {
+		if c.off >= end || c.off >= at && c.off-at >= n {
 			break
 		}
 		at = max(at, (c.end+g-1)/g*g)
 	}
-	return at, at <= m.size() && m.size()-at >= n
+	return at, at <= end && end-at >= n
 }
 
-// claimSet claims the ranges of a memory range set, which lie inside the memory.
-func (m *memory) claimSet(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
+// claimSet claims the ranges of a memory range set of a region, which lie inside its window.
+func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.foreign(owner, region) {
+		return nvme.AccessDenied
+	}
 	for _, c := range m.claims {
 		for _, r := range ranges {
 			if c.owner != owner && r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off}) {
@@ -206,12 +242,16 @@ func (m *memory) reserved() uint64 {
 	return sum
 }
 
-// holders returns the names of the hosts whose associations hold memory, each once, sorted.
-func (m *memory) holders() []string {
+// holders returns the names of the hosts whose associations hold memory of a region, each once, sorted. On a drive of
+// several regions the association that asks is left out: a region is its owner's to change.
+func (m *memory) holders(asks *Controller, region int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []string
 	for _, c := range m.claims {
+		if !c.within(m.windows[region]) || c.owner == asks && len(m.windows) > 1 {
+			continue
+		}
 		name := c.owner.host.NQN
 		if name == "" {
 			name = "a host without a name"

@@ -270,8 +270,13 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 	return nvme.Success
 }
 
+func checkReserve(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	_, st := c.sub.vendorRegion(cmd)
+	return 0, st
+}
+
 func runReserve(r *request) nvme.Status {
-	addr, st := r.c.sub.slm.reserve(r.c, cs.ParseReservation(r.cmd))
+	addr, st := r.c.sub.slm.reserve(r.c, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
 	r.result = addr
 	return st
 }

@@ -85,14 +85,14 @@ func TestReserveAtItsLimits(t *testing.T) {
 }
 
 func TestTheNumberOfClaimsIsBounded(t *testing.T) {
-	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity))
+	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity), 1)
 	owner := &Controller{}
 	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
 	for range maxClaims {
-		_, st := m.reserve(owner, r)
+		_, st := m.reserve(owner, 0, r)
 		require.True(t, st.OK())
 	}
-	_, st := m.reserve(owner, r)
+	_, st := m.reserve(owner, 0, r)
 	assert.ErrorIs(t, st, nvme.InsufficientResources)
 }
 
@@ -100,7 +100,7 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 func TestMemoryAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const pages, g = 24, cs.ReserveGranularity
-		m := newMemory(make([]byte, pages*g))
+		m := newMemory(make([]byte, pages*g), 1)
 		owners := []*Controller{{}, {}, {}}
 		type holding struct{ owner, page, count, set int }
 		var held []holding
@@ -145,7 +145,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 			r := cs.Range{Addr: uint64(page) * g, Len: uint64(n) * g}
 			switch rapid.IntRange(0, 6).Draw(rt, "what") {
 			case 0:
-				_, st := m.reserve(owners[o], r)
+				_, st := m.reserve(owners[o], 0, r)
 				require.Equal(rt, free(page, n, -1), st.OK())
 				if st.OK() {
 					require.False(rt, bytes.ContainsAny(m.bytes[r.Addr:r.Addr+r.Len], "\x01\x02\x03"), "an earlier holder's byte")
@@ -153,7 +153,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				}
 			case 1:
 				set := step + 1
-				st := m.claimSet(owners[o], uint16(set), []cs.Range{r})
+				st := m.claimSet(owners[o], 0, uint16(set), []cs.Range{r})
 				require.Equal(rt, free(page, n, o), st.OK())
 				if st.OK() {
 					held = append(held, holding{o, page, n, set})

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Identifiers of namespaces that ChangeNamespaces adds. Those below are the drive's own.
+// Identifiers of namespaces that ChangeNamespaces adds. Those below are the drive's own, and on a drive of n regions
+// the n - 1 from FirstAddedNSID on are too.
 const (
 	FirstAddedNSID = cs.NamespaceCompute + 1
 	MaxNSID        = 128 // NN of Identify
@@ -158,7 +159,7 @@ func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32
 	added := make([]*namespace, len(add))
 	for i, n := range add {
 		var err error
-		if added[i], err = n.open(); err != nil {
+		if added[i], err = n.open(s.firstAdded()); err != nil {
 			return nil, fmt.Errorf("add namespace %d: %w", n.NSID, err)
 		}
 	}
@@ -181,10 +182,10 @@ func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32
 	return ids, nil
 }
 
-// open makes the namespace that n describes. Its identifier is 0 where n leaves the choice.
-func (n Namespace) open() (*namespace, error) {
-	if n.NSID != 0 && (n.NSID < FirstAddedNSID || n.NSID > MaxNSID) {
-		return nil, fmt.Errorf("use an identifier from %d to %d: those below are the drive's own", FirstAddedNSID, MaxNSID)
+// open makes the namespace that n describes. Its identifier is 0 where n leaves the choice, and else not below first.
+func (n Namespace) open(first uint32) (*namespace, error) {
+	if n.NSID != 0 && (n.NSID < first || n.NSID > MaxNSID) {
+		return nil, fmt.Errorf("use an identifier from %d to %d: those below are the drive's own", first, MaxNSID)
 	}
 	if n.Flash == nil {
 		return nil, errors.New("no flash: Namespace.Flash is required")
@@ -212,7 +213,7 @@ func (s *Subsystem) replaceSpaces(remove []uint32, added []*namespace) (removed 
 	next := *s.spaces.Load()
 	for _, id := range remove {
 		ns := next.find(id)
-		if ns == nil || id < FirstAddedNSID {
+		if ns == nil || id < s.firstAdded() {
 			return nil, fmt.Errorf("remove namespace %d: %w", id, ErrNoNamespace)
 		}
 		removed = append(removed, ns)
@@ -232,11 +233,12 @@ func (s *Subsystem) replaceSpaces(remove []uint32, added []*namespace) (removed 
 		if ns.id != 0 {
 			continue
 		}
-		free := slices.Index(next[FirstAddedNSID:], nil)
+		first := s.firstAdded()
+		free := slices.Index(next[first:], nil)
 		if free < 0 {
-			return nil, fmt.Errorf("add a namespace: there are %d already: %w", MaxNSID-FirstAddedNSID+1, ErrNamespaceExists)
+			return nil, fmt.Errorf("add a namespace: there are %d already: %w", MaxNSID-first+1, ErrNamespaceExists)
 		}
-		ns.id = uint32(FirstAddedNSID + free)
+		ns.id = first + uint32(free)
 		next[ns.id] = ns
 	}
 	s.spaces.Store(&next)

@@ -12,16 +12,16 @@ import (
 
 const maxImageBytes = 1 << 30
 
-// programs drives the device's program slots: it gathers chunks, keeps activation and execution apart, and knows which
-// program is active.
+// programs drives the device's program slots: it gathers chunks, keeps activation and execution in a region apart, and
+// knows which program is active in each region.
 type programs struct {
 	device  Programs
-	images  ImageSlots      // the device, if its slots hold images
-	holders func() []string // hosts that hold local memory
-	limits  ProgramLimits
-	active  atomic.Int32 // slot, -1: none
+	images  ImageSlots                      // the device, if its slots hold images
+	holders func(*Controller, int) []string // hosts that hold memory of a region, without the one that may change it
+	limits  ProgramLimits                   // Regions is at least 1
+	active  [cs.MaxRegions]atomic.Int32     // slot by region, -1: none
 
-	gate sync.RWMutex // held for reading by executions, for writing by changes of the active program
+	gates [cs.MaxRegions]sync.RWMutex // held for reading by executions in a region, for writing by changes of its program
 
 	mu    sync.Mutex // one change at a time
 	loads map[uint16]*loading
@@ -34,8 +34,8 @@ type loading struct {
 	data  []byte
 }
 
-func newPrograms(device Programs, holders func() []string) (*programs, error) {
-	p := &programs{device: device, holders: holders, limits: device.Limits(), loads: map[uint16]*loading{}}
+func newPrograms(device Programs) (*programs, error) {
+	p := &programs{device: device, limits: device.Limits(), loads: map[uint16]*loading{}}
 	p.images, _ = device.(ImageSlots)
 	if p.limits.Slots < 1 || p.limits.Slots > cs.MaxPrograms {
 		return nil, fmt.Errorf("compute device: %d program slots: 1 to %d are possible", p.limits.Slots, cs.MaxPrograms)
@@ -44,18 +44,17 @@ func newPrograms(device Programs, holders func() []string) (*programs, error) {
 		return nil, fmt.Errorf("compute device: images of %d bytes: at most %d are possible", p.limits.MaxBytes,
 			maxImageBytes)
 	}
-	p.noteActive()
+	if p.limits.Regions < 0 || p.limits.Regions > cs.MaxRegions {
+		return nil, fmt.Errorf("compute device: %d regions: 1 to %d are possible", p.limits.Regions, cs.MaxRegions)
+	}
+	p.limits.Regions = max(p.limits.Regions, 1)
+	for region := range p.limits.Regions {
+		p.noteActive(region)
+	}
 	return p, nil
 }
 
-func (p *programs) noteActive() {
-	p.active.Store(-1)
-	for i, e := range p.device.List() {
-		if e.Active {
-			p.active.Store(int32(i))
-		}
-	}
-}
+func (p *programs) noteActive(region int) { p.active[region].Store(int32(p.device.Active(region))) }
 
 // slot describes the program in a slot.
 func (p *programs) slot(slot uint16) (cs.Program, nvme.Status) {
@@ -135,8 +134,8 @@ func (p *programs) unload(slot uint16) nvme.Status {
 	return p.device.Unload(int(slot))
 }
 
-// activate makes a slot's program the active one. Where another is active that is replaced, or refused.
-func (p *programs) activate(ctx context.Context, slot uint16, replace bool) nvme.Status {
+// activate makes a slot's program the active one of a region. Where another is active that is replaced, or refused.
+func (p *programs) activate(ctx context.Context, asks *Controller, region int, slot uint16, replace bool) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, st := p.slot(slot)
@@ -145,24 +144,25 @@ func (p *programs) activate(ctx context.Context, slot uint16, replace bool) nvme
 		return st
 	case e.Occupancy == cs.SlotEmpty:
 		return nvme.NoProgram
-	case e.Active:
+	case p.active[region].Load() == int32(slot):
 		return nvme.Success
-	case p.active.Load() >= 0 && !replace:
+	case p.active[region].Load() >= 0 && !replace:
 		return nvme.ProgramsActivatedExceeded
 	}
-	if st := p.close("activate", slot); !st.OK() {
+	if st := p.close("activate", asks, region, slot); !st.OK() {
 		return st
 	}
-	defer p.gate.Unlock()
-	defer p.noteActive()
-	return p.device.Activate(ctx, int(slot))
+	defer p.gates[region].Unlock()
+	defer p.noteActive(region)
+	return p.device.Activate(ctx, region, int(slot))
 }
 
-// close locks the gate for a change of the active program, unless a host uses it: it executes, or holds memory in which
-// a program is made ready for it.
-func (p *programs) close(operation string, slot uint16) nvme.Status {
-	holders := p.holders()
-	if len(holders) == 0 && p.gate.TryLock() {
+// close locks the gate of a region for a change of its active program, unless a host uses the region: it executes, or
+// holds memory in which a program is made ready for the region. The owner of one region of several may change its
+// program while it holds memory and nothing executes.
+func (p *programs) close(operation string, asks *Controller, region int, slot uint16) nvme.Status {
+	holders := p.holders(asks, region)
+	if len(holders) == 0 && p.gates[region].TryLock() {
 		return nvme.Success
 	}
 	if p.images != nil {
@@ -187,7 +187,7 @@ func (p *programs) test(ctx context.Context, slot uint16) nvme.Status {
 	return p.images.Test(ctx, int(slot))
 }
 
-func (p *programs) deactivate(slot uint16) nvme.Status {
+func (p *programs) deactivate(asks *Controller, region int, slot uint16) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, st := p.slot(slot)
@@ -196,24 +196,24 @@ func (p *programs) deactivate(slot uint16) nvme.Status {
 		return st
 	case e.Occupancy == cs.SlotEmpty:
 		return nvme.NoProgram
-	case !e.Active:
+	case p.active[region].Load() != int32(slot):
 		return nvme.ProgramNotActivated
 	}
-	if st := p.close("deactivate", slot); !st.OK() {
+	if st := p.close("deactivate", asks, region, slot); !st.OK() {
 		return st
 	}
-	defer p.gate.Unlock()
-	defer p.noteActive()
-	return p.device.Deactivate(int(slot))
+	defer p.gates[region].Unlock()
+	defer p.noteActive(region)
+	return p.device.Deactivate(region)
 }
 
 // anySlot asks for the active program.
 const anySlot = -1
 
-// enter lets an execution of a slot's program in, and keeps the program active until leave.
-func (p *programs) enter(slot int) nvme.Status {
-	p.gate.RLock()
-	active := int(p.active.Load())
+// enter lets an execution of a slot's program into a region, and keeps the program active there until leave.
+func (p *programs) enter(region, slot int) nvme.Status {
+	p.gates[region].RLock()
+	active := int(p.active[region].Load())
 	st := nvme.Success
 	switch {
 	case active < 0 && slot == anySlot:
@@ -227,9 +227,9 @@ func (p *programs) enter(slot int) nvme.Status {
 		}
 	}
 	if !st.OK() {
-		p.gate.RUnlock()
+		p.gates[region].RUnlock()
 	}
 	return st
 }
 
-func (p *programs) leave() { p.gate.RUnlock() }
+func (p *programs) leave(region int) { p.gates[region].RUnlock() }

@@ -138,12 +138,12 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
-		s.slm = newMemory(opt.Compute.SLM())
-		p, err := newPrograms(opt.Compute.Programs(), s.slm.holders)
+		p, err := newPrograms(opt.Compute.Programs())
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
-		s.prog = p
+		s.slm = newMemory(opt.Compute.SLM(), p.limits.Regions)
+		s.prog, p.holders = p, s.slm.holders
 		s.lendFrom(opt.Flash, opt.Compute)
 	}
 	return s, nil
@@ -232,14 +232,27 @@ func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
 
 // computeSet returns the command set of a namespace for computation.
 func (s *Subsystem) computeSet(nsid uint32) (csi uint8, ok bool) {
-	switch {
-	case s.opt.Compute == nil:
-	case nsid == cs.NamespaceSLM:
+	if s.opt.Compute != nil && nsid == cs.NamespaceSLM {
 		return nvme.CSISLM, true
-	case nsid == cs.NamespaceCompute:
-		return nvme.CSICompute, true
 	}
-	return 0, false
+	_, ok = s.regionOf(nsid)
+	return nvme.CSICompute, ok
+}
+
+// regionOf returns the region that is a namespace of computational programs.
+func (s *Subsystem) regionOf(nsid uint32) (region int, ok bool) {
+	if s.prog == nil || nsid < cs.NamespaceCompute || nsid >= s.firstAdded() {
+		return 0, false
+	}
+	return int(nsid - cs.NamespaceCompute), true
+}
+
+// firstAdded returns the first identifier of namespaces that may be added: those below are the drive's own.
+func (s *Subsystem) firstAdded() uint32 {
+	if s.prog == nil {
+		return FirstAddedNSID
+	}
+	return cs.RegionNamespace(s.prog.limits.Regions)
 }
 
 // namespaceUUID returns a UUID that is always the same for the same drive and namespace, and different for any other.

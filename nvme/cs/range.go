@@ -23,6 +23,9 @@ func (r Range) Overlaps(o Range) bool {
 	return r.Len > 0 && o.Len > 0 && r.Addr < o.Addr+o.Len && o.Addr < r.Addr+r.Len
 }
 
+// Contains reports whether every byte of o lies in the range. Neither may run past 2^64.
+func (r Range) Contains(o Range) bool { return o.Addr >= r.Addr && o.Addr+o.Len <= r.Addr+r.Len }
+
 // Copy moves NLB logical blocks (a count, not 0's based) of namespace NSID from block SLBA on to byte Dest of subsystem
 // local memory.
 type Copy struct {

@@ -9,6 +9,32 @@ const (
 	NamespaceCompute = 3 // Computational Programs command set; of a drive without flash, the vendor I/O commands too
 )
 
+// MaxRegions is the most regions of a drive. Region r is namespace NamespaceCompute + r of the Computational Programs
+// command set; the vendor commands name a region in dword 14, where 0 is region 0.
+const MaxRegions = 7
+
+// RegionNamespace returns the namespace of computational programs that is a region.
+func RegionNamespace(region int) uint32 { return NamespaceCompute + uint32(region) }
+
+// InRegion makes a vendor command that runs a program, activates an image or reserves memory address a region.
+func InRegion(c nvme.Command, region int) nvme.Command {
+	c.SetDW(14, uint32(region))
+	return c
+}
+
+// ParseRegion reads the region of a vendor command.
+func ParseRegion(c *nvme.Command) uint32 { return c.DW(14) }
+
+// RegionWindow returns the share of a region in subsystem local memory of size bytes: the regions' windows follow one
+// another, have equal lengths, and begin at multiples of ReserveGranularity. The only region has all of the memory.
+func RegionWindow(size uint64, regions, region int) Range {
+	if regions <= 1 {
+		return Range{Len: size}
+	}
+	share := size / uint64(regions) / ReserveGranularity * ReserveGranularity
+	return Range{Addr: uint64(region) * share, Len: share}
+}
+
 // Opcodes of the vendor set. Their low two bits are the direction of the data.
 const (
 	IOPreprocess = 0x81

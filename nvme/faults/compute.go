@@ -24,6 +24,13 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, arguments []by
 	return c.Compute.Execute(ctx, ranges, arguments)
 }
 
+// Programs returns the device's program slots. The drive asks for them before a host connects.
+func (c *compute) Programs() controller.Programs {
+	p := c.Compute.Programs()
+	c.in.regions.Store(int32(max(p.Limits().Regions, 1) - 1))
+	return p
+}
+
 // endExecution counts an execution, and returns how it ends where a rule meets it; otherwise the status is Success.
 func (in *Injector) endExecution() (result uint64, st nvme.Status) {
 	in.mu.Lock()

@@ -39,6 +39,7 @@ type Stats struct {
 type Injector struct {
 	log       *slog.Logger
 	blockSize atomic.Int64 // bytes of a block
+	regions   atomic.Int32 // of the compute device, after the first
 
 	mu                                       sync.Mutex
 	script                                   Script
@@ -180,7 +181,7 @@ func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Dur
 		d := &in.script.Delay[i]
 		switch {
 		case !d.Queue.has(queue), d.Opcode != AnyOpcode && uint8(d.Opcode) != cmd.Opcode():
-		case d.Blocks && (cmd.NSID() == cs.NamespaceSLM || cmd.NSID() == cs.NamespaceCompute):
+		case d.Blocks && cmd.NSID() >= cs.NamespaceSLM && cmd.NSID() <= cs.RegionNamespace(int(in.regions.Load())):
 		case in.delay[i].hit(d.Count):
 			keep = max(keep, d.By)
 		}

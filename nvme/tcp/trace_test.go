@@ -182,6 +182,8 @@ func (idlePrograms) Limits() controller.ProgramLimits {
 	return controller.ProgramLimits{Slots: 1, MaxBytes: 1 << 20}
 }
 
+func (idlePrograms) Active(int) int { return 0 }
+
 func (idlePrograms) List() []cs.Program {
 	return []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 1}}
 }

@@ -85,7 +85,8 @@ func (slots) Limits() controller.ProgramLimits {
 func (slots) List() []cs.Program {
 	return []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 1}}
 }
-func (slots) Load(int, uint64, []byte) nvme.Status      { return nvme.InvalidProgramIndex }
-func (slots) Unload(int) nvme.Status                    { return nvme.InvalidProgramIndex }
-func (slots) Activate(context.Context, int) nvme.Status { return nvme.Success }
-func (slots) Deactivate(int) nvme.Status                { return nvme.Success }
+func (slots) Load(int, uint64, []byte) nvme.Status           { return nvme.InvalidProgramIndex }
+func (slots) Unload(int) nvme.Status                         { return nvme.InvalidProgramIndex }
+func (slots) Activate(context.Context, int, int) nvme.Status { return nvme.Success }
+func (slots) Deactivate(int) nvme.Status                     { return nvme.Success }
+func (slots) Active(int) int                                 { return 0 }
