@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Compute is the computing side of a drive: subsystem local memory (SLM) and the active program. It is safe for
+// Compute is the computing side of a drive, in the device's region: its share of subsystem local memory (SLM) and its
+// active program. It is safe for
 // concurrent use.
 type Compute struct {
 	d   *Device
@@ -40,10 +41,10 @@ type commandSet interface {
 	giveBack(ctx context.Context) error
 }
 
-// SLMSize returns the size of the drive's local memory in bytes, including memory that hosts hold.
+// SLMSize returns the size of the region's share of the drive's local memory in bytes, including memory that hosts hold.
 func (c *Compute) SLMSize() uint64 { return c.d.info.SLM.Size }
 
-// Threads returns the number of executions that the drive runs at once; further executions wait.
+// Threads returns the number of executions that the region runs at once; further executions wait.
 func (c *Compute) Threads() int { return max(1, c.d.info.Threads) }
 
 // MaxArgs returns the most bytes of arguments that one execution takes beside a number of copies and ranges.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
 )
 
 // ErrNoCompute says that a plain drive was asked to compute.
@@ -18,12 +19,14 @@ var ErrNoFlash = errors.New("drive has no flash: it computes on what hosts store
 
 // Device is an open drive: one association with its controller. It is safe for concurrent use. Close it.
 type Device struct {
-	name  string // how it was opened, for errors
-	conn  nvme.Conn
-	queue *Queue
-	trace *Trace
-	mdts  int // most bytes of one command's data
-	info  Info
+	name   string // how it was opened, for errors
+	conn   nvme.Conn
+	queue  *Queue
+	trace  *Trace
+	mdts   int      // most bytes of one command's data
+	region int      // in which the device computes
+	window cs.Range // of the region, in local memory
+	info   Info
 
 	compute *Compute
 	rmw     sync.Mutex // makes WriteAt's read-modify-write of partial blocks whole against other WriteAt calls
@@ -47,6 +50,9 @@ func (d *Device) Size() int64 { return d.info.Size }
 
 // MaxTransfer returns the most bytes that one command moves.
 func (d *Device) MaxTransfer() int { return d.mdts }
+
+// Region returns the region of the drive in which the device computes.
+func (d *Device) Region() int { return d.region }
 
 // String names the drive as it was opened.
 func (d *Device) String() string { return d.name }

@@ -31,6 +31,12 @@ const sharedNQN = "nqn.2024-01.io.millrace:shared"
 // servedFiles is a drive that holds some files, behind a loopback address.
 func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []partition.Extent) {
 	t.Helper()
+	return servedRegions(t, 1, slm, files...)
+}
+
+// servedRegions is servedFiles with a drive of some regions.
+func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri string, at []partition.Extent) {
+	t.Helper()
 	var paths []string
 	for i, data := range files {
 		paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprintf("part-%d.parquet", i)))
@@ -41,7 +47,8 @@ func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []par
 	for _, p := range places {
 		at = append(at, partition.Extent{Device: p.Offset, Len: p.Size})
 	}
-	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN})
+	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN,
+		Regions: regions})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})
 	require.NoError(t, err)

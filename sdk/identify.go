@@ -133,6 +133,9 @@ func (d *Device) identifyCompute(ctx context.Context) error {
 		return fmt.Errorf("vendor log: %w", err)
 	}
 	d.info.Backend, d.info.Threads = l.Backend, int(l.Threads)
+	if err := d.identifyRegion(ctx); err != nil {
+		return fmt.Errorf("region %d: %w", d.region, err)
+	}
 	list, err := d.programs(ctx)
 	if err != nil {
 		return fmt.Errorf("program list: %w", err)
@@ -147,6 +150,41 @@ func (d *Device) identifyCompute(ctx context.Context) error {
 	return nil
 }
 
+// identifyRegion learns how many regions there are, and the share of the device's region.
+func (d *Device) identifyRegion(ctx context.Context) error {
+	d.info.Region, d.window = d.region, cs.Range{Len: d.info.SLM.Size}
+	for _, ns := range d.info.Namespaces {
+		if ns.CSI == nvme.CSICompute {
+			d.info.Regions++
+		}
+	}
+	switch {
+	case d.region >= d.info.Regions:
+		return fmt.Errorf("the drive has %d, counted from 0: name another with region=, or make the drive with more: %w",
+			d.info.Regions, ErrRegion)
+	case d.info.Regions == 1:
+		return nil
+	}
+	r, err := d.imageLog(ctx)
+	if err != nil {
+		return err
+	}
+	if len(r.Regions) != d.info.Regions {
+		return fmt.Errorf("the drive reports %d regions and has %d namespaces of programs: %w", len(r.Regions),
+			d.info.Regions, ErrRegion)
+	}
+	g := &r.Regions[d.region]
+	window := cs.Range{Addr: g.SLMAddress, Len: g.SLMBytes}
+	if end, ok := window.Ends(); !ok || end > d.info.SLM.Size {
+		return fmt.Errorf("the drive reports a share of memory that it does not have: %w", ErrRegion)
+	}
+	d.window, d.info.SLM.Size, d.info.Threads = window, g.SLMBytes, g.Threads
+	return nil
+}
+
+// ErrRegion says that a drive does not have a region that a device was to compute in.
+var ErrRegion = errors.New("no such region")
+
 // log reads n bytes of a log page; n is a multiple of 4.
 func (d *Device) log(ctx context.Context, lid uint8, nsid uint32, n int) ([]byte, error) {
 	b := make([]byte, n)
@@ -157,7 +195,7 @@ func (d *Device) log(ctx context.Context, lid uint8, nsid uint32, n int) ([]byte
 
 // programs reads the list of program slots.
 func (d *Device) programs(ctx context.Context) ([]cs.Program, error) {
-	b, err := d.log(ctx, logPrograms, cs.NamespaceCompute, 64+cs.MaxPrograms*cs.ProgramSize)
+	b, err := d.log(ctx, logPrograms, cs.RegionNamespace(d.region), 64+cs.MaxPrograms*cs.ProgramSize)
 	if err != nil {
 		return nil, err
 	}

@@ -51,9 +51,9 @@ func (d *Device) TestImage(ctx context.Context, slot int) error {
 	return d.wrap(op, d.why(ctx, err, "test", slot))
 }
 
-// ActivateImage makes the image in a slot the active image. The drive tests the image first; until the test is passed,
-// the old image stays active. ActivateImage does not wait for hosts: while hosts execute or hold local memory, it fails
-// with an *image.LoadError that holds an *image.BusyError, and with nvme.ProgramInUse.
+// ActivateImage makes the image in a slot the active image of the device's region. The drive tests the image first; until the test is passed,
+// the old image stays active. ActivateImage does not wait for hosts: while hosts execute or hold local memory of the
+// region, it fails with an *image.LoadError that holds an *image.BusyError, and with nvme.ProgramInUse.
 //
 // The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one
 // is activated again.
@@ -63,7 +63,7 @@ func (d *Device) ActivateImage(ctx context.Context, slot int) error {
 		return err
 	}
 	if d.info.Commands != string(Standard) {
-		cmd := cs.ImageActivate(uint16(slot))
+		cmd := cs.InRegion(cs.ImageActivate(uint16(slot)), d.region)
 		_, err := d.admin(ctx, &cmd, nil)
 		return d.wrap(op, d.why(ctx, err, "activate", slot))
 	}
@@ -87,18 +87,18 @@ func (d *Device) replaceProgram(ctx context.Context, slot int) error {
 		if err != nil && !isStatus(err, nvme.InvalidOpcode) && !isStatus(err, nvme.InvalidField) {
 			return d.why(ctx, err, "test", slot)
 		}
-		cmd = cs.Activation(uint16(old), false)
+		cmd = d.standard(cs.Activation(uint16(old), false))
 		if _, err := d.admin(ctx, &cmd, nil); err != nil {
 			return d.why(ctx, err, "deactivate", old)
 		}
 	}
-	cmd := cs.Activation(uint16(slot), true)
+	cmd := d.standard(cs.Activation(uint16(slot), true))
 	if _, err = d.admin(ctx, &cmd, nil); err == nil {
 		return nil
 	}
 	err = d.why(ctx, err, "activate", slot)
 	if old >= 0 {
-		cmd := cs.Activation(uint16(old), true)
+		cmd := d.standard(cs.Activation(uint16(old), true))
 		if _, again := d.admin(context.WithoutCancel(ctx), &cmd, nil); again != nil {
 			err = errors.Join(err,
 				fmt.Errorf("the image that was active, in slot %d, cannot be activated again: %w", old, again))

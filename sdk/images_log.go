@@ -16,8 +16,8 @@ var ErrNoImageLog = errors.New("drive does not tell of its images")
 // firstLogPart is how much of a log page is read at first: all of it on a drive without long lists.
 const firstLogPart = 8 << 10
 
-// ImageLog reads the drive's log page of its images: interface, policy, keys, revoked keys and images, slots, and
-// the latest refusals. An error wraps ErrNoCompute, ErrNoImageLog or image.ErrLogPage.
+// ImageLog reads the drive's log page of its images: interface, policy, keys, revoked keys and images, slots, regions,
+// and the latest refusals. Its Active and Rollback are those of the device's region. An error wraps ErrNoCompute, ErrNoImageLog or image.ErrLogPage.
 func (d *Device) ImageLog(ctx context.Context) (*image.LogPage, error) {
 	if d.compute == nil {
 		return nil, d.wrap("read the log page of images", ErrNoCompute)
@@ -58,7 +58,11 @@ func (d *Device) imageLog(ctx context.Context) (*image.LogPage, error) {
 				continue
 			}
 		}
-		return image.ParseLogPage(b)
+		r, err := image.ParseLogPage(b)
+		if err != nil {
+			return nil, err
+		}
+		return r.In(d.region), nil
 	}
 	return nil, fmt.Errorf("%w: it changed under each of %d readings", image.ErrLogPage, tries)
 }
@@ -142,7 +146,7 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 	return slot, true, d.LoadImage(ctx, slot, b)
 }
 
-// RollbackImage activates the image that was active before the active one, or the stock image where that is gone, and
+// RollbackImage activates the image that was active in the device's region before the active one, or the stock image where that is gone, and
 // returns its slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it,
 // ErrNoRollback.
 func (d *Device) RollbackImage(ctx context.Context) (image.Slot, error) {

@@ -17,6 +17,8 @@ type Info struct {
 
 	// The rest is zero for a plain drive.
 	SLM      SLMInfo   `json:"slm"`
+	Region   int       `json:"region"`  // in which the device computes; slm and engine_threads are the region's
+	Regions  int       `json:"regions"` // of the drive
 	Threads  int       `json:"engine_threads"`
 	Backend  string    `json:"backend"`
 	Commands string    `json:"commands"` // the command set in use: vendor or standard

@@ -47,7 +47,8 @@ func openNamed(name string, opt csd.Options) (d *csd.Drive, release func() error
 		size, lba := n.d.Geometry()
 		if opt.Size != 0 && opt.Size != size || opt.Diskless && size != 0 || opt.LBA != 0 && opt.LBA != lba ||
 			opt.SLMBytes != 0 && opt.SLMBytes != orDefault(n.opt.SLMBytes, csd.DefaultSLM) ||
-			opt.Threads != 0 && opt.Threads != orDefault(n.opt.Threads, 1) {
+			opt.Threads != 0 && opt.Threads != orDefault(n.opt.Threads, 1) ||
+			opt.Regions != 0 && opt.Regions != orDefault(n.opt.Regions, 1) {
 			return nil, nil, fmt.Errorf("the open drive of that name is another size: %w", csd.ErrGeometry)
 		}
 		if opt.Timing != nil && opt.Timing != n.opt.Timing {

@@ -29,6 +29,10 @@ type DeviceOptions struct {
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: named to processes that find the drive open; nil: none
 
+	// Regions is the number of regions of a mem: or file: drive whose URI names none; see csd.Options. Region is the region
+	// in which the device computes, if the URI names none.
+	Regions, Region int
+
 	// FileThreads and FileSLM are the engine threads and the bytes of local memory of a drive in a file (file:) whose URI
 	// names none; 0 means csd's defaults.
 	FileThreads int
@@ -77,6 +81,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 	opt := o.drive()
 	opt.Create = create
 	opt.Size, opt.LBA, opt.SLMBytes, opt.Threads, opt.Diskless = u.Size, u.LBA, u.SLM, u.Threads, u.Diskless
+	opt.Regions, o.Region = cmp.Or(u.Regions, o.Regions), cmp.Or(u.Region, o.Region)
 	switch u.Scheme {
 	case "mem":
 		d, release, err := openNamed(u.Name, opt)
@@ -105,7 +110,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 
 func (o *DeviceOptions) drive() csd.Options {
 	return csd.Options{
-		Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, Timing: o.Timing,
+		Regions: o.Regions, Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, Timing: o.Timing,
 		WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute,
 	}
 }
@@ -206,11 +211,14 @@ func NewDevice(ctx context.Context, name string, conn nvme.Conn, set Commands, o
 	if set == "" {
 		set = Vendor
 	}
-	d := &Device{name: name, conn: conn, trace: o.Trace, queue: newQueue(conn, o.Depth, o.Trace)}
+	d := &Device{name: name, conn: conn, trace: o.Trace, queue: newQueue(conn, o.Depth, o.Trace), region: o.Region}
 	if err := d.identify(ctx); err != nil {
 		return nil, d.wrap("identify", err)
 	}
 	if !d.hasNamespace(nvme.CSISLM) || !d.hasNamespace(nvme.CSICompute) {
+		if d.region != 0 {
+			return nil, d.wrap(fmt.Sprintf("open region %d", d.region), ErrNoCompute)
+		}
 		return d, nil
 	}
 	d.compute = &Compute{d: d}

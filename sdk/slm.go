@@ -14,6 +14,9 @@ import (
 // ErrSLMFull says that the drive has no free run of local memory of the size asked for.
 var ErrSLMFull = errors.New("drive has too little free local memory")
 
+// ErrRegionOwned says that another host holds memory of the region.
+var ErrRegionOwned = errors.New("another host owns the region: name another with region=, or end that host's job")
+
 // ReserveError says how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
 type ReserveError struct {
 	Drive       string
@@ -61,6 +64,9 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	addr, err := c.set.reserve(s.bind(ctx), whole)
 	if isStatus(err, nvme.InsufficientResources) {
 		return nil, &ReserveError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
+	}
+	if c.d.info.Regions > 1 && isStatus(err, nvme.AccessDenied) {
+		err = fmt.Errorf("region %d: %w (%w)", c.d.region, ErrRegionOwned, err)
 	}
 	if err != nil {
 		return nil, c.d.wrap("reserve local memory", err)

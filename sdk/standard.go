@@ -76,6 +76,12 @@ func (s *standardSet) noteActive(list []Program) {
 	}
 }
 
+// standard makes a command of the Computational Programs set address the device's region.
+func (d *Device) standard(cmd nvme.Command) nvme.Command {
+	cmd.SetNSID(cs.RegionNamespace(d.region))
+	return cmd
+}
+
 func (s *standardSet) granularity() uint64 { return cs.SLMGranularity }
 
 // create makes a memory range set.
@@ -84,12 +90,13 @@ func (s *standardSet) create(ctx context.Context, ranges []cs.Range) (uint16, er
 	if err != nil {
 		return 0, err
 	}
-	cpl, err := s.d.admin(ctx, &t.Command, t.Data)
+	cmd := s.d.standard(t.Command)
+	cpl, err := s.d.admin(ctx, &cmd, t.Data)
 	return uint16(cpl.DW0()), err
 }
 
 func (s *standardSet) drop(ctx context.Context, id uint16) error {
-	cmd := cs.DeleteRangeSet(id)
+	cmd := s.d.standard(cs.DeleteRangeSet(id))
 	_, err := s.d.admin(ctx, &cmd, nil)
 	return err
 }
@@ -104,9 +111,9 @@ func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.current(ctx) // if it is over, the drive's connection says so
-	size := s.d.info.SLM.Size
+	size, end := s.d.window.Len, s.d.window.Addr+s.d.window.Len
 	step := max(n, size/1024/cs.ReserveGranularity*cs.ReserveGranularity, cs.ReserveGranularity)
-	for at := uint64(0); at <= size && n <= size-at; {
+	for at := s.d.window.Addr; at <= end && n <= end-at; {
 		if next, taken := s.behind(cs.Range{Addr: at, Len: n}); taken {
 			at = next
 			continue
@@ -123,10 +130,10 @@ func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 		if !isStatus(err, nvme.InsufficientResources) {
 			return 0, err
 		}
-		if at == size-n {
+		if at == end-n {
 			break
 		}
-		at = min(at+step, size-n)
+		at = min(at+step, end-n)
 	}
 	return 0, nvme.InsufficientResources
 }
@@ -280,7 +287,8 @@ func (s *standardSet) execute(ctx context.Context, ranges []cs.Range, args []byt
 	} else if t, err = cs.Execute(slot, ranges, args); err != nil {
 		return 0, err
 	}
-	cpl, err := s.d.queue.Submit(ctx, &t.Command, t.Data).Wait()
+	cmd := s.d.standard(t.Command)
+	cpl, err := s.d.queue.Submit(ctx, &cmd, t.Data).Wait()
 	return cpl.Result(), err
 }
 

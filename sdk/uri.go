@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
@@ -44,7 +45,9 @@ type URI struct {
 	Diskless bool   // mem and file: size=0, a drive without flash
 	LBA      int    // bytes of a block: 512 or 4096
 	SLM      int64  // bytes of local memory
-	Threads  int    // engine threads
+	Threads  int    // engine threads, of each region
+	Regions  int    // mem and file: of the drive
+	Region   int    // in which the device computes
 	Commands Commands
 	HostNQN  string  // tcp: the name of this host, for the drive's allow-list
 	Digests  Digests // tcp
@@ -147,6 +150,18 @@ func (u *URI) set(key, value string) error {
 		if u.Threads, err = strconv.Atoi(value); err != nil || u.Threads < 1 || u.Threads > MaxThreads {
 			return fmt.Errorf("threads=%s: want 1 to %d", value, MaxThreads)
 		}
+	case "regions":
+		u.Regions, err = strconv.Atoi(value)
+		switch {
+		case u.Scheme != "mem" && u.Scheme != "file":
+			return fmt.Errorf("regions=%s: only a drive that is opened here, mem: or file:, gets a number of regions", value)
+		case err != nil || u.Regions < 1 || u.Regions > cs.MaxRegions:
+			return fmt.Errorf("regions=%s: want 1 to %d", value, cs.MaxRegions)
+		}
+	case "region":
+		if u.Region, err = strconv.Atoi(value); err != nil || u.Region < 0 || u.Region >= cs.MaxRegions {
+			return fmt.Errorf("region=%s: want 0 to %d", value, cs.MaxRegions-1)
+		}
 	case "commands":
 		u.Commands = Commands(value)
 		if u.Commands != Vendor && u.Commands != Standard {
@@ -181,7 +196,7 @@ func (u *URI) set(key, value string) error {
 			return fmt.Errorf("digests=%s: want none, header, data or both", value)
 		}
 	default:
-		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands, and for tcp: hostnqn, "+
+		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads, regions, region and commands, and for tcp: hostnqn, "+
 			"digests, keyfile and ctrlkeyfile", key)
 	}
 	if err != nil {

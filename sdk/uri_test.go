@@ -33,6 +33,9 @@ func TestParseURI(t *testing.T) {
 		{"mem:?size=512B", URI{Scheme: "mem", Size: 512}},
 		{"mem:?size=0", URI{Scheme: "mem", Diskless: true}},
 		{"file:state?size=0&slm=64MiB", URI{Scheme: "file", Name: "state", Diskless: true, SLM: 64 << 20}},
+		{"mem:?regions=7&region=6", URI{Scheme: "mem", Regions: 7, Region: 6}},
+		{"file:x?regions=1&region=0", URI{Scheme: "file", Name: "x", Regions: 1}},
+		{"nvme:/dev/nvme0?region=2", URI{Scheme: "nvme", Name: "/dev/nvme0", Region: 2}},
 		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
 	} {
 		u, err := ParseURI(c.in)
@@ -54,6 +57,8 @@ func TestParseURIRefuses(t *testing.T) {
 		"mem:?size=9223372036854775807KiB", "mem:?size=1B&size=1B", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
 		"mem:?threads=257", "mem:?threads=x", "mem:?commands=both", "mem:?commands=", "mem:?color=red", "mem:?size=1GiB&",
 		"mem:?&size=1GiB", "mem:?size=0&lba=512", "mem:?lba=4096&size=0", "mem:?size=00", "mem:?size=0&size=0",
+		"mem:?regions=0", "mem:?regions=8", "mem:?regions=x", "mem:?region=7", "mem:?region=-1", "mem:?region=",
+		"tcp://h:1/n?regions=2", "nvme:/dev/nvme0?regions=2",
 		"tcp://h:1/n?size=0", "nvme:/dev/nvme0?size=0",
 	} {
 		_, err := ParseURI(in)

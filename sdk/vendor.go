@@ -23,7 +23,7 @@ type vendorSet struct {
 func (v *vendorSet) granularity() uint64 { return 1 }
 
 func (v *vendorSet) reserve(ctx context.Context, n uint64) (uint64, error) {
-	cmd := cs.SLMReserve(cs.AnyAddress, n)
+	cmd := cs.InRegion(cs.SLMReserve(cs.AnyAddress, n), v.d.region)
 	cpl, err := v.d.admin(ctx, &cmd, nil)
 	if err == nil {
 		v.mu.Lock()
@@ -100,7 +100,7 @@ func (v *vendorSet) preprocess(
 		return 0, 0, err
 	}
 	*buf = b
-	cmd := v.address(cs.PreprocessCommand(uint32(len(b))))
+	cmd := v.address(cs.InRegion(cs.PreprocessCommand(uint32(len(b))), v.d.region))
 	cpl, err := v.d.queue.Submit(ctx, cmd, b).Wait()
 	return cpl.Result(), 0, err // the result block reports the moves
 }

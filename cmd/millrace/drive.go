@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -21,7 +22,7 @@ type driveCommands struct{ *console }
 
 func (c driveCommands) command() *cobra.Command {
 	return group("drive",
-		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, "+
+		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&regions=1&region=0&commands=vendor, "+
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
 		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
 		serveCommand(c).command(),
@@ -47,10 +48,15 @@ func (c *console) warnings() *slog.Logger { return c.log(logFlags{level: "warn",
 // withDrive opens a drive, calls fn with it and closes it. The drive logs to log; nil discards the log, for commands
 // whose errors already say what the log would.
 func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
+	return withRegion(ctx, uri, 0, log, fn)
+}
+
+// withRegion is withDrive for a region of the drive, unless the URI names one.
+func withRegion(ctx context.Context, uri string, region int, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
 	if err := checkURI(uri); err != nil {
 		return err
 	}
-	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{Logger: log})
+	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{Logger: log, Region: region})
 	if err != nil {
 		return err
 	}
@@ -59,13 +65,17 @@ func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.D
 }
 
 func (c driveCommands) create() *cobra.Command {
-	var trust trustFlags
+	var (
+		trust   trustFlags
+		regions int
+	)
 	cmd := &cobra.Command{
 		Use:   "create URI",
 		Short: "Make a drive",
 		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and
 which images it takes are in PATH.json. With ?size=0 the drive has no flash: PATH stays empty, and its identity,
-its images and which it takes are in PATH.json and beside it. An existing drive is not touched.`,
+its images and which it takes are in PATH.json and beside it. An existing drive is not touched.
+Each of its regions has engine threads, an active image and an equal share of memory of its own.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args: exactArgs("URI"),
@@ -77,7 +87,10 @@ its images and which it takes are in PATH.json and beside it. An existing drive 
 			if err != nil {
 				return usageError{err}
 			}
-			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change})
+			if err := checkRegions(regions); err != nil {
+				return err
+			}
+			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change, Regions: regions})
 			if err != nil {
 				return err
 			}
@@ -85,8 +98,17 @@ its images and which it takes are in PATH.json and beside it. An existing drive 
 			return c.printInfo(driveInfo(inspection.Description{Info: dev.Info()}))
 		},
 	}
+	cmd.Flags().IntVar(&regions, "regions", 1, "regions of the drive, 1 to 7, unless the URI says how many")
 	trust.addFlags(cmd)
 	return cmd
+}
+
+// checkRegions returns a usageError for a number of regions that no drive has.
+func checkRegions(n int) error {
+	if n < 1 || n > cs.MaxRegions {
+		return usagef("--regions %d: want 1 to %d", n, cs.MaxRegions)
+	}
+	return nil
 }
 
 // storedFile is a file on a drive's volume.
@@ -270,13 +292,18 @@ func (c driveCommands) printInfo(i driveInfo) error {
 			fmt.Fprintf(w, "compute\tnone: the node's CPU preprocesses what lies here\n")
 			return
 		}
-		fmt.Fprintf(w, "compute\t%s, %d engine threads, %d bytes of memory, %s commands\n", i.Backend, i.Threads,
+		of := ""
+		if i.Regions > 1 {
+			of = fmt.Sprintf("region %d of %d: ", i.Region, i.Regions)
+		}
+		fmt.Fprintf(w, "compute\t%s%s, %d engine threads, %d bytes of memory, %s commands\n", of, i.Backend, i.Threads,
 			i.SLM.Size, i.Commands)
 		for _, p := range i.Programs {
 			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID,
 				p.Bytes)
 		}
 		if i.Images != nil {
+			printRegions(w, i.Images)
 			printTrust(w, i.Images)
 		}
 		if k := i.Counters; k != nil {

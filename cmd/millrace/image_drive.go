@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host/inspection"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -20,6 +21,7 @@ type slotResult struct {
 	Slot   int        `json:"slot"`
 	Role   image.Role `json:"role"`
 	Image  image.ID   `json:"image"`
+	Region int        `json:"region"` // that the command was for
 	Active bool       `json:"active"`
 	Tested bool       `json:"tested"`
 }
@@ -34,8 +36,14 @@ func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int,
 		return fmt.Errorf("%s: there is no slot %d", dev, slot)
 	}
 	s := r.Slots[slot]
-	return c.print(slotResult{dev.String(), s.Slot, s.Role, s.Image, s.Active, s.Tested}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s image %s, slot %d\n", dev, did, s.Image, s.Slot)
+	active, ok := r.Active()
+	result := slotResult{dev.String(), s.Slot, s.Role, s.Image, dev.Region(), ok && active.Slot == slot, s.Tested}
+	return c.print(result, func(w io.Writer) {
+		in := ""
+		if len(r.Regions) > 1 {
+			in = fmt.Sprintf(", region %d", dev.Region())
+		}
+		fmt.Fprintf(w, "%s: %s image %s, slot %d%s\n", dev, did, s.Image, s.Slot, in)
 	})
 }
 
@@ -43,6 +51,7 @@ func (c imageCommands) load() *cobra.Command {
 	var (
 		slot     int
 		activate bool
+		region   regionFlag
 	)
 	cmd := &cobra.Command{
 		Use: "load URI FILE", Short: "Put an image into a slot of a drive",
@@ -59,11 +68,14 @@ the field pair (1 and 2). With --activate it is tested and made the active one.`
 			if err := checkURI(args[0]); err != nil {
 				return err
 			}
+			if err := region.check(); err != nil {
+				return err
+			}
 			b, err := readRegular(args[1], image.MaxSize)
 			if err != nil {
 				return err
 			}
-			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
+			return withRegion(cmd.Context(), args[0], int(region), nil, func(dev *sdk.Device) error {
 				ctx, did := cmd.Context(), "loaded"
 				if slot == 0 {
 					at, loaded, err := dev.PlaceImage(ctx, b)
@@ -92,23 +104,43 @@ the field pair (1 and 2). With --activate it is tested and made the active one.`
 	cmd.Flags().IntVar(&slot, "slot", 0,
 		"slot to load into: 1 or 2, or 3 to try an image (default: the free one of 1 and 2)")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make it the active image")
+	region.addFlag(cmd)
 	return cmd
 }
 
+// regionFlag is the flag --region.
+type regionFlag int
+
+func (r *regionFlag) addFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar((*int)(r), "region", 0, "region whose image changes, unless the URI names one")
+}
+
+func (r regionFlag) check() error {
+	if r < 0 || r >= cs.MaxRegions {
+		return usagef("--region %d: want 0 to %d", r, cs.MaxRegions-1)
+	}
+	return nil
+}
+
 func (c imageCommands) activate() *cobra.Command {
-	return &cobra.Command{
+	var region regionFlag
+	cmd := &cobra.Command{
 		Use: "activate URI SLOT|ID", Short: "Make an image that a drive holds the active one",
 		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it,
 instead. The drive tests it first, and the image that was active goes on running until the test is
-passed. While a host holds memory of the drive, or executes, it is refused.`,
-		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash da4c21672900be58",
-		Args:    exactArgs("URI", "SLOT|ID"),
+passed. While a host holds memory of the region, or executes there, it is refused. Other regions go on.`,
+		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash da4c21672900be58\n" +
+			"  millrace image activate file:d0.flash 2 --region 1",
+		Args: exactArgs("URI", "SLOT|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			find, err := parseSlot(args[1])
 			if err != nil {
 				return usageError{err}
 			}
-			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
+			if err := region.check(); err != nil {
+				return err
+			}
+			return withRegion(cmd.Context(), args[0], int(region), nil, func(dev *sdk.Device) error {
 				ctx := cmd.Context()
 				r, err := dev.ImageLog(ctx)
 				if err != nil {
@@ -125,6 +157,8 @@ passed. While a host holds memory of the drive, or executes, it is refused.`,
 			})
 		},
 	}
+	region.addFlag(cmd)
+	return cmd
 }
 
 // parseSlot parses a slot's number, or the id of an image, whole or its first 16 digits. It returns a function that
@@ -147,14 +181,18 @@ func parseSlot(s string) (func(*image.LogPage) (int, error), error) {
 }
 
 func (c imageCommands) rollback() *cobra.Command {
-	return &cobra.Command{
+	var region regionFlag
+	cmd := &cobra.Command{
 		Use: "rollback URI", Short: "Go back to the image that was active before",
 		Long: `Activates the image that was active before the one that is; where that is gone, the stock image,
 which always is there. Rolling back twice leads back again.`,
 		Example: "  millrace image rollback file:d0.flash",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
+			if err := region.check(); err != nil {
+				return err
+			}
+			return withRegion(cmd.Context(), args[0], int(region), nil, func(dev *sdk.Device) error {
 				to, err := dev.RollbackImage(cmd.Context())
 				if err != nil {
 					return err
@@ -163,6 +201,8 @@ which always is there. Rolling back twice leads back again.`,
 			})
 		},
 	}
+	region.addFlag(cmd)
+	return cmd
 }
 
 func (c imageCommands) list() *cobra.Command {
@@ -197,6 +237,7 @@ func (c imageCommands) printImages(r *inspection.ImageList) error {
 			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)),
 				slotState(&s))
 		}
+		printRegions(w, r.LogPage)
 		printTrust(w, r.LogPage)
 		for _, f := range r.Refusals {
 			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
@@ -219,6 +260,21 @@ func slotState(s *image.Slot) string {
 		}
 	}
 	return dash(strings.Join(words, ", "))
+}
+
+// printRegions prints the regions of a drive that has several.
+func printRegions(w io.Writer, r *image.LogPage) {
+	if len(r.Regions) < 2 {
+		return
+	}
+	for _, g := range r.Regions {
+		runs := "no image"
+		if g.Slot != image.NoSlot {
+			runs = fmt.Sprintf("slot %d, image %s", g.Slot, r.Slots[g.Slot].Image.Short())
+		}
+		fmt.Fprintf(w, "region %d\t%s, %d engine threads, %d bytes of memory from byte %d\n", g.Region, runs, g.Threads,
+			g.SLMBytes, g.SLMAddress)
+	}
 }
 
 // printTrust prints a drive's policy and keys.

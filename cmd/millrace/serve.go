@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -29,7 +30,7 @@ type serveCommand struct{ *console }
 // serveFlags are the flags of drive serve.
 type serveFlags struct {
 	flash, size, lba, slm string
-	threads               int
+	threads, regions      int
 	diskless              bool
 	state                 string
 	listen, discovery     string
@@ -85,7 +86,8 @@ func (c serveCommand) command() *cobra.Command {
 	fl.StringVar(&f.size, "size", "", "capacity of a drive that is made (default 1GiB)")
 	fl.StringVar(&f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)")
 	fl.StringVar(&f.slm, "slm", "4GiB", "local memory")
-	fl.IntVar(&f.threads, "threads", 1, "engine threads")
+	fl.IntVar(&f.threads, "threads", 1, "engine threads of each region")
+	fl.IntVar(&f.regions, "regions", 0, "regions of the drive, 1 to 7 (default 1, or as many as the drive has)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:4420", "address to serve at; port 0 picks one")
 	fl.StringVar(&f.discovery, "discovery-listen", "", "address to answer discovery at, beside --listen")
 	fl.StringVar(&f.advertise, "advertise", "", "IP, or IP:PORT, at which hosts reach the drive")
@@ -121,7 +123,8 @@ type serving struct {
 	Size      int64    `json:"size_bytes"`
 	BlockSize int      `json:"lba_bytes"`
 	SLM       int64    `json:"slm_bytes"`
-	Threads   int      `json:"engine_threads"`
+	Regions   int      `json:"regions"`
+	Threads   int      `json:"engine_threads"`   // of each region
 	Hosts     []string `json:"hosts"`            // empty: any
 	Faults    string   `json:"faults,omitempty"` // the script
 	Added     []uint32 `json:"added_namespaces"` // of --namespaces
@@ -154,7 +157,8 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 	s := serving{
 		NQN: sub.NQN(), Address: t.Address(), Discovery: t.DiscoveryAddresses(), URI: t.URI(), Hosts: o.Hosts,
 		Size: int64(sub.Blocks()) * int64(sub.BlockSize()), BlockSize: int(sub.BlockSize()), SLM: o.Drive.SLMBytes,
-		Diskless: f.diskless, State: f.state, Threads: o.Drive.Threads, Faults: f.faults, Added: t.Namespaces(),
+		Diskless: f.diskless, State: f.state, Threads: o.Drive.Threads,
+		Regions: len(t.Drive().Images().Regions), Faults: f.faults, Added: t.Namespaces(),
 	}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
@@ -187,8 +191,12 @@ func (c serveCommand) ready(s serving) error {
 		case s.Diskless:
 			flash = "no flash (nothing is kept; with --state FILE it keeps what it is and its images)"
 		}
-		fmt.Fprintf(w, "serving %s: %s, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
-			s.URI, flash, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
+		regions := ""
+		if s.Regions > 1 {
+			regions = fmt.Sprintf("%d regions, each with ", s.Regions)
+		}
+		fmt.Fprintf(w, "serving %s: %s, %d bytes of memory, %s%d engine threads, to %s; discovery at %s%s%s\n",
+			s.URI, flash, s.SLM, regions, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
 	})
 }
 
@@ -257,7 +265,7 @@ func (f *serveFlags) explain(err error) error {
 
 // drive reads the flags that describe the drive.
 func (f *serveFlags) drive() (o csd.Options, err error) {
-	o = csd.Options{Path: f.flash, Threads: f.threads, NQN: f.nqn}
+	o = csd.Options{Path: f.flash, Threads: f.threads, Regions: f.regions, NQN: f.nqn}
 	if o.Trust, err = f.trust.change(); err != nil {
 		return o, err
 	}
@@ -291,6 +299,9 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	}
 	if f.threads < 1 || f.threads > csd.MaxThreads {
 		return o, fmt.Errorf("--threads %d: want 1 to %d", f.threads, csd.MaxThreads)
+	}
+	if f.regions < 0 || f.regions > cs.MaxRegions {
+		return o, fmt.Errorf("--regions %d: want 1 to %d", f.regions, cs.MaxRegions)
 	}
 	if f.nqn != "" {
 		if err := fabrics.CheckNQN(f.nqn); err != nil {

@@ -165,7 +165,7 @@ func TestAnImageOfSeveralRegions(t *testing.T) {
 	require.NoError(t, activateIn(t, c, 2, 0))
 	require.NoError(t, load(t, c, 1, other, om.ID.PUID()))
 
-	_, ok := logPageOf(t, c).RollbackIn(2)
+	_, ok := logPageOf(t, c).In(2).Rollback()
 	assert.False(t, ok, "the image that ran before is gone, and the stock image runs")
 	assert.EqualValues(t, 1, d.comp.slots.Firmware().Active, "log page 03h is region 0's")
 }
@@ -194,7 +194,7 @@ func TestRegionsAreKept(t *testing.T) {
 	assert.Equal(t, 3, version())
 	session(t, Options{Path: path}, func(d *Drive, c nvme.Conn) {
 		assert.Equal(t, []int{1, 1, 2}, activeIn(d))
-		to, ok := d.Images().RollbackIn(2)
+		to, ok := d.Images().In(2).Rollback()
 		require.True(t, ok)
 		assert.Equal(t, 0, to.Slot)
 	})

@@ -36,6 +36,16 @@ type LogPage struct {
 	Slots         []Slot    `json:"slots"`             // by number
 	Regions       []Region  `json:"regions,omitempty"` // by number; drives of builds that know none leave them out
 	Refusals      []Refusal `json:"refusals"`          // latest first, at most MaxRefusals
+
+	region int // whose images Active and Rollback return
+}
+
+// In returns the page as a host of a region sees it: Active and Rollback return the region's images. Without In they
+// return those of region 0.
+func (r *LogPage) In(region int) *LogPage {
+	c := *r
+	c.region = region
+	return &c
 }
 
 // Slot describes a program slot.
@@ -220,24 +230,19 @@ func ParseLogPage(b []byte) (*LogPage, error) {
 	return r, nil
 }
 
-// Active is the slot whose image runs in region 0, and whether one does.
+// Active is the slot whose image runs in the region, and whether one does.
 func (r *LogPage) Active() (Slot, bool) {
-	if len(r.Regions) > 0 {
-		return r.ActiveIn(0)
+	i := NoSlot
+	switch {
+	case r.region < len(r.Regions):
+		i = r.Regions[r.region].Slot
+	case r.region == 0: // of a build that knows no regions
+		i = slices.IndexFunc(r.Slots, func(s Slot) bool { return s.Active })
 	}
-	i := slices.IndexFunc(r.Slots, func(s Slot) bool { return s.Active })
 	if i < 0 {
 		return Slot{}, false
 	}
 	return r.Slots[i], true
-}
-
-// ActiveIn is the slot whose image runs in a region, and whether one does.
-func (r *LogPage) ActiveIn(region int) (Slot, bool) {
-	if region >= len(r.Regions) || r.Regions[region].Slot == NoSlot {
-		return Slot{}, false
-	}
-	return r.Slots[r.Regions[region].Slot], true
 }
 
 // HasModule reports whether the image in the slot holds a module.
@@ -274,11 +279,14 @@ func (r *LogPage) Free() int {
 	return free
 }
 
-// Rollback is the slot that a rollback of region 0 activates: the image that ran before the active one if it is there still, else
-// the stock image. There is none when the stock image runs and nothing ran before it.
+// Rollback is the slot that a rollback of the region activates: the image that ran there before the active one if it is
+// on the drive still, else the stock image. There is none when the stock image runs and nothing ran before it.
 func (r *LogPage) Rollback() (Slot, bool) {
-	if len(r.Regions) > 0 {
-		return r.RollbackIn(0)
+	switch {
+	case r.region < len(r.Regions):
+		return r.rollbackOf(&r.Regions[r.region])
+	case r.region > 0:
+		return Slot{}, false
 	}
 	for _, s := range r.Slots {
 		if s.Previous && !s.Active && s.Image != (ID{}) {
@@ -293,17 +301,11 @@ func (r *LogPage) Rollback() (Slot, bool) {
 	return Slot{}, false
 }
 
-// RollbackIn is the slot that a rollback of a region activates: the image that ran there before the active one if it is
-// on the drive still, else the stock image. There is none when the stock image runs and nothing ran before it.
-func (r *LogPage) RollbackIn(region int) (Slot, bool) {
-	if region >= len(r.Regions) {
-		return Slot{}, false
-	}
-	g := &r.Regions[region]
+func (r *LogPage) rollbackOf(g *Region) (Slot, bool) {
 	if g.Previous != NoSlot && g.Previous != g.Slot {
 		return r.Slots[g.Previous], true
 	}
-	if g.Slot != 0 && len(r.Slots) > 0 {
+	if g.Slot != 0 {
 		return r.Slots[0], true
 	}
 	return Slot{}, false

@@ -40,18 +40,18 @@ func sampleOfRegions() *LogPage {
 func TestRegionsOfALogPage(t *testing.T) {
 	r := sampleOfRegions()
 	for region, want := range []int{1, NoSlot, 3} {
-		at, ok := r.ActiveIn(region)
+		at, ok := r.In(region).Active()
 		assert.Equal(t, want != NoSlot, ok)
 		assert.Equal(t, max(want, 0), at.Slot)
 	}
-	_, ok := r.ActiveIn(3)
+	_, ok := r.In(3).Active()
 	assert.False(t, ok, "there is no such region")
 	for region, want := range []int{2, 0, 0} {
-		to, ok := r.RollbackIn(region)
+		to, ok := r.In(region).Rollback()
 		assert.True(t, ok)
 		assert.Equal(t, want, to.Slot, "region %d", region)
 	}
-	_, ok = r.RollbackIn(3)
+	_, ok = r.In(3).Rollback()
 	assert.False(t, ok)
 	r.Regions[0] = Region{Slot: 0, Previous: NoSlot}
 	_, ok = r.Rollback()
