@@ -112,7 +112,8 @@ var counts = map[string]bool{
 	"dilation":     true, // a factor
 	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
 	"queue_depth_mean": true,
-	"nsid":             true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
+	"region":           true, "regions": true, "boot_slot": true, "previous_slot": true, "slm_first_byte": true,
+	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
 	"rows_dropped": true,
 	"depth":        true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true,
 	"host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true,

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +17,6 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -248,21 +249,85 @@ func TestKillAtEveryStepOfASwitch(t *testing.T) {
 	}
 }
 
-// BenchmarkSwitch measures the activation of a tested image in a region of a drive in memory, and in a file.
+// BenchmarkSwitch measures the switch of a region between two images that are resident and tested, of a drive in memory
+// and of one in a file: from the end of the last slice of one image to the moment at which the first slice of the other
+// has executed, so that the slice itself counts, too. The owner of the region holds its memory all the time. Another
+// region executes slices meanwhile in the runs "beside".
 func BenchmarkSwitch(b *testing.B) {
-	image7, m := numbered(b, 7)
-	for name, path := range map[string]string{"memory": "", "file": filepath.Join(b.TempDir(), "drive")} {
-		b.Run(name, func(b *testing.B) {
-			d := openDrive(b, Options{Path: path, Create: path != "", Size: 1 << 20, Regions: 2})
-			c, err := controller.Local(d.Subsystem(), controller.HostID{})
-			require.NoError(b, err)
-			defer func() { require.NoError(b, c.Close()) }()
-			require.NoError(b, load(b, c, 1, image7, m.ID.PUID()))
-			n := uint16(0)
-			for b.Loop() {
-				n++
-				require.NoError(b, activateIn(b, c, 1, n%2))
+	for _, flash := range []string{"memory", "file"} {
+		for _, beside := range []bool{false, true} {
+			name := flash + map[bool]string{false: "/alone", true: "/beside"}[beside]
+			b.Run(name, func(b *testing.B) {
+				o := Options{Size: 1 << 20, Regions: 2}
+				if flash == "file" {
+					o.Path, o.Create = filepath.Join(b.TempDir(), "drive"), true
+				}
+				benchmarkSwitch(b, o, beside)
+			})
+		}
+	}
+}
+
+func benchmarkSwitch(b *testing.B, o Options, beside bool) {
+	d := openDrive(b, o)
+	c := connect(b, d)
+	loaded, m := numbered(b, 7)
+	require.NoError(b, load(b, c, 1, loaded, m.ID.PUID()))
+	slice := prepared(b, c, 1, m.Spec.SelfTest[0])
+	stop := make(chan struct{})
+	var other sync.WaitGroup
+	if beside {
+		host := connect(b, d)
+		theirs := prepared(b, host, 0, m.Spec.SelfTest[0])
+		other.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					theirs()
+				}
 			}
 		})
+	}
+	var took []time.Duration
+	for n := uint16(1); b.Loop(); n++ {
+		slice()
+		began := time.Now()
+		require.NoError(b, activateIn(b, c, 1, n%2))
+		slice()
+		took = append(took, time.Since(began))
+	}
+	close(stop)
+	other.Wait()
+	slices.Sort(took)
+	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))].Seconds() * 1e3 }
+	b.ReportMetric(at(0.5), "p50-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+}
+
+// prepared stores a known answer in the memory of a region, and returns a function that executes its slice.
+func prepared(b *testing.B, c nvme.Conn, region int, v image.Vector) func() {
+	p := cs.Preprocess{Args: v.Args}
+	for i, n := range []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10} {
+		n = (n + 4096) &^ 4095
+		reserve := cs.InRegion(cs.SLMReserve(cs.AnyAddress, uint64(n)), region)
+		at, err := c.Admin(b.Context(), &reserve, nil)
+		require.NoError(b, err)
+		p.Ranges = append(p.Ranges, cs.Range{Addr: at.Result(), Len: uint64(n)})
+		if i > rangeInput {
+			continue
+		}
+		content := [][]byte{v.Program, v.Input}[i]
+		store := cs.Store(at.Result(), uint32(len(content)))
+		_, err = c.IO(b.Context(), &store, content)
+		require.NoError(b, err)
+	}
+	data, err := p.Marshal()
+	require.NoError(b, err)
+	cmd := cs.InRegion(cs.PreprocessCommand(uint32(len(data))), region)
+	return func() {
+		_, err := c.IO(context.Background(), &cmd, data)
+		require.NoError(b, err)
 	}
 }
