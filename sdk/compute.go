@@ -41,7 +41,8 @@ type commandSet interface {
 	giveBack(ctx context.Context) error
 }
 
-// SLMSize returns the size of the region's share of the drive's local memory in bytes, including memory that hosts hold.
+// SLMSize returns the size of the region's share of the drive's local memory in bytes, including memory that hosts
+// hold.
 func (c *Compute) SLMSize() uint64 { return c.d.info.SLM.Size }
 
 // Threads returns the number of executions that the region runs at once; further executions wait.

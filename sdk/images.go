@@ -51,9 +51,10 @@ func (d *Device) TestImage(ctx context.Context, slot int) error {
 	return d.wrap(op, d.why(ctx, err, "test", slot))
 }
 
-// ActivateImage makes the image in a slot the active image of the device's region. The drive tests the image first; until the test is passed,
-// the old image stays active. ActivateImage does not wait for hosts: while hosts execute or hold local memory of the
-// region, it fails with an *image.LoadError that holds an *image.BusyError, and with nvme.ProgramInUse.
+// ActivateImage makes the image in a slot the active image of the device's region. The drive tests the image first;
+// until the test is passed, the old image stays active. ActivateImage does not wait for hosts: while hosts execute or
+// hold local memory of the region, it fails with an *image.LoadError that holds an *image.BusyError, and with
+// nvme.ProgramInUse.
 //
 // The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one
 // is activated again.

@@ -17,7 +17,8 @@ var ErrNoImageLog = errors.New("drive does not tell of its images")
 const firstLogPart = 8 << 10
 
 // ImageLog reads the drive's log page of its images: interface, policy, keys, revoked keys and images, slots, regions,
-// and the latest refusals. Its Active and Rollback are those of the device's region. An error wraps ErrNoCompute, ErrNoImageLog or image.ErrLogPage.
+// and the latest refusals. Its Active and Rollback are those of the device's region. An error wraps ErrNoCompute,
+// ErrNoImageLog or image.ErrLogPage.
 func (d *Device) ImageLog(ctx context.Context) (*image.LogPage, error) {
 	if d.compute == nil {
 		return nil, d.wrap("read the log page of images", ErrNoCompute)
@@ -146,9 +147,9 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 	return slot, true, d.LoadImage(ctx, slot, b)
 }
 
-// RollbackImage activates the image that was active in the device's region before the active one, or the stock image where that is gone, and
-// returns its slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it,
-// ErrNoRollback.
+// RollbackImage activates the image that was active in the device's region before the active one, or the stock image
+// where that is gone, and returns its slot. Errors are those of ActivateImage; when the stock image runs and nothing
+// ran before it, ErrNoRollback.
 func (d *Device) RollbackImage(ctx context.Context) (image.Slot, error) {
 	r, err := d.ImageLog(ctx)
 	if err != nil {

@@ -29,8 +29,8 @@ type DeviceOptions struct {
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: named to processes that find the drive open; nil: none
 
-	// Regions is the number of regions of a mem: or file: drive whose URI names none; see csd.Options. Region is the region
-	// in which the device computes, if the URI names none.
+	// Regions is the number of regions of a mem: or file: drive whose URI names none; see csd.Options. Region is the
+	// region in which the device computes, if the URI names none.
 	Regions, Region int
 
 	// FileThreads and FileSLM are the engine threads and the bytes of local memory of a drive in a file (file:) whose URI

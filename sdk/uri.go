@@ -196,8 +196,8 @@ func (u *URI) set(key, value string) error {
 			return fmt.Errorf("digests=%s: want none, header, data or both", value)
 		}
 	default:
-		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads, regions, region and commands, and for tcp: hostnqn, "+
-			"digests, keyfile and ctrlkeyfile", key)
+		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads, regions, region and commands, and for "+
+			"tcp: hostnqn, digests, keyfile and ctrlkeyfile", key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", key, value, err)

@@ -53,8 +53,8 @@ func (c *compute) Programs() controller.Programs { return c.slots }
 // BackendName implements controller.Compute.
 func (c *compute) BackendName() string { return BackendFunctional }
 
-// Execute implements controller.Compute: one slice on one engine thread of its region. Under a modelled timing it ends when the model
-// says; the thread is free before that.
+// Execute implements controller.Compute: one slice on one engine thread of its region. Under a modelled timing it ends
+// when the model says; the thread is free before that.
 func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
 	v, st, until := c.execute(ctx, ranges, args)
 	if !until.IsZero() && c.pacing.Wait(ctx, until) != nil {

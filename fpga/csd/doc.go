@@ -22,11 +22,11 @@
 // # Regions
 //
 // A drive has 1 to 7 regions ([Options].Regions), which execute apart from each other. A region has an active image
-// with an engine of its own, Options.Threads engine threads, and an equal share of the local memory. The image slots are
-// a library for all regions. In the standard command set region r is namespace 3 + r, in the vendor set a field of the
-// commands; package controller keeps hosts out of each other's regions. The images of regions are activated and kept
-// one by one; all that follows about the active image holds for each region. PATH.json of a drive with one region has
-// the version that older builds read.
+// with an engine of its own, Options.Threads engine threads, and an equal share of the local memory. The image slots
+// are a library for all regions. In the standard command set region r is namespace 3 + r, in the vendor set a field of
+// the commands; package controller keeps hosts out of each other's regions. The images of regions are activated and
+// kept one by one; all that follows about the active image holds for each region. PATH.json of a drive with one region
+// has the version that older builds read.
 //
 // # Images
 //

@@ -137,8 +137,8 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 	return r, s.changes
 }
 
-// slotOf returns the slot that a mark names, noSlot where the slot holds another image by now or the mark is empty. s.mu
-// is held.
+// slotOf returns the slot that a mark names, noSlot where the slot holds another image by now or the mark is empty.
+// s.mu is held.
 func (s *slots) slotOf(m mark) int {
 	if img := s.slots[m.Slot].img; m.Image == (image.ID{}) || img == nil || img.ID != m.Image {
 		return noSlot

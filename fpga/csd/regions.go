@@ -93,8 +93,8 @@ func (s *slots) run(number, i int, e *engine.Engine) {
 	s.execute(number, i, e)
 }
 
-// execute makes the image of a slot the one that a region executes, with its engine; noSlot and nil: none executes. s.mu
-// is held.
+// execute makes the image of a slot the one that a region executes, with its engine; noSlot and nil: none executes.
+// s.mu is held.
 func (s *slots) execute(number, i int, e *engine.Engine) {
 	r := &s.regions[number]
 	old := r.active

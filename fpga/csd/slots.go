@@ -327,9 +327,9 @@ func (s *slots) Test(ctx context.Context, i int) nvme.Status {
 	return nvme.Success
 }
 
-// Activate implements controller.Programs. No program executes in the region meanwhile. The old image stays active until
-// the new one has passed its self-test; the write of PATH.json is the moment from which on the region starts with the
-// new one.
+// Activate implements controller.Programs. No program executes in the region meanwhile. The old image stays active
+// until the new one has passed its self-test; the write of PATH.json is the moment from which on the region starts with
+// the new one.
 func (s *slots) Activate(ctx context.Context, number, i int) nvme.Status {
 	e, err := s.prepare(ctx, i)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package controller is an NVMe controller: admin and I/O command processing over namespaces and a compute interface.
 //
 // A Subsystem is a drive. Namespace 1 holds blocks (NVM command set) over a Flash. A drive that computes has more
-// namespaces over a Compute: namespace 2, subsystem local memory, and namespaces of computational programs from 3 on, one
-// for each region of the device. Without a Compute it is a plain drive. ChangeNamespaces adds and removes further namespaces of blocks while hosts are
-// connected.
+// namespaces over a Compute: namespace 2, subsystem local memory, and namespaces of computational programs from 3 on,
+// one for each region of the device. Without a Compute it is a plain drive. ChangeNamespaces adds and removes further
+// namespaces of blocks while hosts are connected.
 //
 // A Controller is one host's association with the drive (dynamic controller model). A transport drives it:
 // PropertyGet and PropertySet for properties, OpenQueue and CloseQueue for queues, and two steps for every command.

@@ -42,7 +42,8 @@ func (s *Subsystem) vendorRegion(cmd *nvme.Command) (int, nvme.Status) {
 	if region >= uint32(s.prog.limits.Regions) {
 		return 0, nvme.InvalidField
 	}
-	// On a drive without flash the command is sent to a namespace of computational programs: to the first, or the region's.
+	// On a drive without flash the command is sent to a namespace of computational programs: to the first, or the
+	// region's.
 	if of, ok := s.regionOf(cmd.NSID()); ok && of != 0 && of != int(region) {
 		return 0, nvme.InvalidField
 	}

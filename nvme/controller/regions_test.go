@@ -166,7 +166,8 @@ func (h *heldRegions) Execute(ctx context.Context, ranges []cs.Range, args []byt
 	return h.stubCompute.Execute(ctx, ranges, args)
 }
 
-// TestARegionIsSwitchedWhileOthersExecute: the activation waits for nobody and hinders nobody but its own region's host.
+// TestARegionIsSwitchedWhileOthersExecute: the activation waits for nobody and hinders nobody but its own region's
+// host.
 func TestARegionIsSwitchedWhileOthersExecute(t *testing.T) {
 	h := &heldRegions{stubCompute: newStub(testSLM), began: make(chan int)}
 	for i := range h.end {
