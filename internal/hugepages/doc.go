@@ -4,6 +4,6 @@
 // memory that is written once spends much of that time in faults of such pages. The memory belongs to Go's heap and is
 // collected as any other.
 //
-// A program may have memory that is advised and no huge pages: where the system has transparent huge pages switched off,
-// has no free ones, or is not Linux. The memory is as good.
+// A program may have memory that is advised and no huge pages: where the system has transparent huge pages switched
+// off, has no free ones, or is not Linux. The memory is as good.
 package hugepages

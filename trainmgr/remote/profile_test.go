@@ -161,8 +161,8 @@ func TestProfileWindows(t *testing.T) {
 	assert.Equal(t, profilePatience, m.until(t, false, ""))
 }
 
-// TestAQueueThatDrains checks that a window counts only once the queue has stopped draining. Until then the trainer runs
-// at its own speed and leaves the side less CPU time than later.
+// TestAQueueThatDrains checks that a window counts only once the queue has stopped draining. Until then the trainer
+// runs at its own speed and leaves the side less CPU time than later.
 func TestAQueueThatDrains(t *testing.T) {
 	t.Parallel()
 	slow, steady := 160*time.Millisecond, 40*time.Millisecond
