@@ -35,9 +35,8 @@ type Compute interface {
 // several regions.
 //
 // The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs in
-// their region,
-// and only after checking what it can: the slot exists, is downloadable, is not active where it must not be, the image
-// is not larger than Limits say. The device judges the image itself. A call that fails changes nothing.
+// their region, and only after checking what it can: the slot exists, is downloadable, is not active where it must not
+// be, the image is not larger than Limits say. The device judges the image itself. A call that fails changes nothing.
 type Programs interface {
 	// Limits says how many slots there are and how much an image may hold: constants.
 	Limits() ProgramLimits
