@@ -256,9 +256,12 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	}
 	switch r.Binds {
 	case "capacity":
-		r.Says = fmt.Sprintf(
-			"%d drives hold the data; %d of them at once feed the trainers (T/P). Capacity binds: the compute comes "+
-				"with the storage.", r.Drives, r.Busy)
+		why := "T/P"
+		if r.Constraints[2].Drives > r.Constraints[1].Drives {
+			why = "read bandwidth"
+		}
+		r.Says = fmt.Sprintf("%d drives hold the data; %d of them at once feed the trainers (%s). Capacity binds: the "+
+			"compute comes with the storage.", r.Drives, r.Busy, why)
 	default:
 		r.Says = fmt.Sprintf("%d drives: %s binds; the data alone would fit %d.", r.Drives, r.Binds,
 			max(r.Constraints[0].Drives, 0))
