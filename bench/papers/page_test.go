@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,7 @@ func small() (*Paper, *Result) {
 	p := &Paper{Name: "a", Short: "A", Title: "A paper", Scale: "Small.", Exhibits: []Exhibit{{ID: "Figure 1",
 		Shows: "a value", How: "It is set.", Rows: []Row{{Quantity: "v", Paper: "2", Place: "I", Ours: "{v|%.1f}x",
 			Cause: "A cause."}}}}}
-	r := &Result{Paper: "a", Command: "run", Values: map[string]Value{"v": {1.25, "times", Measured}}}
+	r := &Result{Paper: "a", Command: "run", Values: Values{"v": {1.25, "times", Measured}}}
 	return p, r
 }
 
@@ -169,4 +170,16 @@ func TestPictureRefusesUnknownKeys(t *testing.T) {
 	p.Picture.Bars[1].Ours = "w"
 	_, err = pictureOf(p, r)
 	assert.ErrorContains(t, err, "no value w")
+}
+
+// TestValuesInJSON checks that values are a list in the order of their keys, and that a key comes once.
+func TestValuesInJSON(t *testing.T) {
+	b, err := json.Marshal(Values{"b": {2, "rows", Counted}, "a": {1.5, "s", Measured}})
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"key":"a","value":1.5,"unit":"s","kind":"measured"},`+
+		`{"key":"b","value":2,"unit":"rows","kind":"counted"}]`, string(b))
+	var v Values
+	require.NoError(t, json.Unmarshal(b, &v))
+	require.Equal(t, Values{"b": {2, "rows", Counted}, "a": {1.5, "s", Measured}}, v)
+	require.ErrorContains(t, json.Unmarshal([]byte(`[{"key":"a"},{"key":"a"}]`), &v), `two values have the key "a"`)
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,14 +38,48 @@ type Value struct {
 
 // Result is a run for one paper.
 type Result struct {
-	Paper   string           `json:"paper"`
-	Command string           `json:"command"`
-	Time    string           `json:"time"`
-	Seconds float64          `json:"elapsed_seconds"`
-	Machine Machine          `json:"machine"`
-	Notes   []string         `json:"notes"`
-	Kept    string           `json:"kept,omitempty"` // where the kept values come from
-	Values  map[string]Value `json:"values"`
+	Paper   string   `json:"paper"`
+	Command string   `json:"command"`
+	Time    string   `json:"time"`
+	Seconds float64  `json:"elapsed_seconds"`
+	Machine Machine  `json:"machine"`
+	Notes   []string `json:"notes"`
+	Kept    string   `json:"kept,omitempty"` // where the kept values come from
+	Values  Values   `json:"values"`
+}
+
+// Values are the values of a run by their keys. In JSON they are a list in the order of the keys.
+type Values map[string]Value
+
+// keyedValue is an element of the list.
+type keyedValue struct {
+	Key string `json:"key"`
+	Value
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v Values) MarshalJSON() ([]byte, error) {
+	list := make([]keyedValue, 0, len(v))
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		list = append(list, keyedValue{key, v[key]})
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. A key that comes twice is an error.
+func (v *Values) UnmarshalJSON(b []byte) error {
+	var list []keyedValue
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	*v = make(Values, len(list))
+	for _, k := range list {
+		if _, there := (*v)[k.Key]; there {
+			return fmt.Errorf("two values have the key %q", k.Key)
+		}
+		(*v)[k.Key] = k.Value
+	}
+	return nil
 }
 
 // Machine is what a run was made on.
@@ -83,7 +119,7 @@ func newResult(paper, command string) *Result {
 		f.Close()
 	}
 	return &Result{Paper: paper, Command: command, Time: time.Now().UTC().Format("2006-01-02 15:04 MST"), Machine: m,
-		Notes: []string{}, Values: map[string]Value{}}
+		Notes: []string{}, Values: Values{}}
 }
 
 // processorName returns name, family and model of /proc/cpuinfo: virtual machines often hide which AMD EPYC they have.

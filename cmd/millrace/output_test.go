@@ -76,6 +76,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "placement", "--time", "1ms", "--rows", "500", "--batch", "100", "--slm", "64MiB")
 	do("bench", "offload", "--cases", "2")
+	do("bench", "papers", "--paper", "dpp", "--quick")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	t.Setenv(asCommand, "1") // the control plane is a process of this binary
 	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
