@@ -22,7 +22,7 @@ const (
 	leastProfiled    = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
 	leastInEpoch     = 4 * profileSteps             // a window lies inside an epoch
 	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
-	steadyDrain      = 10                           // a steady window takes at most one of so many from the queue
+	steadyDrain      = 10                           // a steady window takes at most one in ten from the queue
 	shortestMeasured = 1e-9                         // seconds: the clock may stand still
 )
 

@@ -24,7 +24,7 @@ _SIDE_SECONDS = 10.0  # least time in which a side must fill a window: the leade
 _LEAST = 100 * STEPS  # mini-batches of a job below which a profile would take too large a part
 _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
-_STEADY_DRAIN = 10  # a steady window takes at most one mini-batch of so many from the queue
+_STEADY_DRAIN = 10  # a steady window takes at most one in this many mini-batches from the queue
 NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 
 
