@@ -114,8 +114,19 @@ func (b *buffers) floatDestination(n int) []float32 {
 	return resize(&b.float32s, n)
 }
 
-// runChain passes v through the steps and times each step.
+// runChain passes v through the steps. Afterwards no list holds a null.
 func (x *executor) runChain(steps []step, v *chainValues) error {
+	if err := x.runSteps(steps, v); err != nil {
+		return err
+	}
+	if v.list && v.valid != nil {
+		x.buffers.emptyNullLists(v)
+	}
+	return nil
+}
+
+// runSteps passes v through the steps and times each step. The lists of v may hold nulls afterwards.
+func (x *executor) runSteps(steps []step, v *chainValues) error {
 	b, at := &x.buffers, x.readClock()
 	for i := range steps {
 		s, n := &steps[i], v.count
@@ -145,9 +156,6 @@ func (x *executor) runChain(steps []step, v *chainValues) error {
 			return err
 		}
 		at = x.recordRun(s.unit, at, n)
-	}
-	if v.list && v.valid != nil {
-		b.emptyNullLists(v)
 	}
 	return nil
 }

@@ -11,18 +11,16 @@ import (
 // graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
 // graphValues holds the values of some rows of a block, and the ids of keys go the way of a map's (staging.go).
 //
-// Values are numbered: the columns and the features of maps, the steps, and then the columns and features that a step
-// of several inputs takes as they are and that are lists: a list that holds a null counts as empty there.
+// Values are numbered: the columns and the features of maps, and then the steps.
 type graphPlan struct {
 	columnGroup
-	columns     []program.ValueType  // the values that are columns or features of maps
-	sources     []program.GraphValue // of columns
-	leafParts   []program.Part       // of the leaves of the group
-	maps        []graphMap
-	steps       []graphStep
-	directLists []int // the columns that the last values are
-	sinks       []graphSink
-	passes      []graphPass // of text
+	columns   []program.ValueType  // the values that are columns or features of maps
+	sources   []program.GraphValue // of columns
+	leafParts []program.Part       // of the leaves of the group
+	maps      []graphMap
+	steps     []graphStep
+	sinks     []graphSink
+	passes    []graphPass // of text
 }
 
 // graphStep is one step made ready.
@@ -113,7 +111,7 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 		}
 	}
 	for _, n := range from.Inputs {
-		s.inputs = append(s.inputs, p.inputNumber(int(n), len(g.Steps), from.Combine != nil))
+		s.inputs = append(s.inputs, int(n))
 	}
 	chain, err := compileSink(&program.Sink{Ops: from.Ops}, of.Kind, tables)
 	if err != nil {
@@ -127,21 +125,6 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 	}
 	s.list = of.List
 	return s, of, nil
-}
-
-// inputNumber returns the number of the value that a step takes for value n: for a list of a column that is combined as
-// it is, that of a value without lists that hold nulls.
-func (p *graphPlan) inputNumber(n, steps int, combined bool) int {
-	if !combined || n >= len(p.columns) || !p.columns[n].List {
-		return n
-	}
-	for k, column := range p.directLists {
-		if column == n {
-			return len(p.columns) + steps + k
-		}
-	}
-	p.directLists = append(p.directLists, n)
-	return len(p.columns) + steps + len(p.directLists) - 1
 }
 
 // keepNullsOfSteps corrects a chain behind a step: a null there need not hold 0, as a decoded one does.
@@ -171,7 +154,7 @@ func (p *graphPlan) dividePasses() {
 		pass := &p.passes[i]
 		pass.needed = make([]bool, len(p.steps))
 		need := func(value int) {
-			if k := value - len(p.columns); k >= 0 && k < len(p.steps) {
+			if k := value - len(p.columns); k >= 0 {
 				pass.needed[k] = true
 			}
 		}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -461,5 +462,45 @@ func TestGraphTasks(t *testing.T) {
 			require.Equal(t, program.BadSlice, bad.state)
 			require.Contains(t, bad.message, c.want)
 		})
+	}
+}
+
+// TestNullsInListsOfSteps checks a mini-batch that is written down: what takes a step's value may fill the nulls that
+// the step made, and for a step of several inputs a list that holds one is empty.
+func TestNullsInListsOfSteps(t *testing.T) {
+	tokens := testColumn{name: "tokens", physical: format.ByteArray, list: true, elements: true, rows: []any{
+		[]any{[]byte("a"), []byte("")}, []any{[]byte("b"), []byte("c")}, []any{[]byte("d"), nil}, []any{}}}
+	data := writeFile(t, []testColumn{tokens}, layout{groupRows: 4, batchRows: 4, pageBytes: 64, version: 1})
+	f := readFooter(t, data)
+	fill := program.Sink{To: program.ToSparse, Ops: []program.Op{program.FillNull{Int: 7}}}
+	filled, ids, pairs := fill, fill, fill
+	ids.Index, ids.Ops = 1, nil
+	pairs.Index, pairs.Ops = 2, nil
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{{Name: f.Leaves[0].Path, Kind: program.Bytes, List: true,
+			Part: program.GraphFirst}},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{
+				{Inputs: []uint32{0}, Ops: []program.Op{program.HexToInt{}}},
+				{Inputs: []uint32{1, 1}, Combine: program.IDListTransform{}},
+			},
+			Sinks: []program.GraphSink{{Value: 1, Sink: filled}, {Value: 1, Sink: ids}, {Value: 2, Sink: pairs}},
+		}},
+		Output: program.Output{Keys: 3, IDs: program.IDs64},
+	}
+	require.NoError(t, p.Validate())
+	want := &reference.Tensors{Rows: 4, Lengths: []int32{2, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0},
+		Values: []int64{10, 7, 11, 12, 11, 12, 11, 12}}
+	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+	require.NoError(t, err)
+	got, err := ref.MiniBatch(0, 4)
+	require.NoError(t, err)
+	requireSame(t, want, got)
+	for _, block := range []int{1, 3, 0} {
+		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, 1)
+		got, err = h.miniBatch(0, 4)
+		require.NoError(t, err)
+		requireSame(t, want, got)
 	}
 }

@@ -52,6 +52,9 @@ type graphValue struct {
 	scores, keptScores []float32
 	originalLengths    []int32
 
+	// Inputs of a step of several inputs whose lists held nulls, and hold none any more, by their number.
+	emptied []graphValue
+
 	// Inputs that are scalars and become lists, by their number.
 	listLengths [maxListInputs][]int32
 	listIDs     [maxListInputs][]int64
@@ -63,17 +66,25 @@ type graphValue struct {
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (g *graphValues) bufferBytes() (n int) {
-	n = 4 * (cap(g.sinkLists.keptScores) + cap(g.sinkLists.originalLengths))
+	n = g.sinkLists.bufferBytes()
 	for i := range g.maps {
 		n += g.maps[i].bufferBytes()
 	}
 	for i := range g.values {
-		v := &g.values[i]
-		n += 8*(cap(v.int64s)+cap(v.float64s)) + cap(v.valid) + 4*(cap(v.float32s)+cap(v.lengths)+cap(v.scores)+
-			cap(v.keptScores)+cap(v.originalLengths))
-		for k := range maxListInputs {
-			n += 8*cap(v.listIDs[k]) + 4*(cap(v.listScores[k])+cap(v.listLengths[k]))
-		}
+		n += g.values[i].bufferBytes()
+	}
+	return n
+}
+
+// bufferBytes returns the size of the buffers that grow with the data.
+func (g *graphValue) bufferBytes() int {
+	n := 8*(cap(g.int64s)+cap(g.float64s)) + cap(g.valid) + 4*(cap(g.float32s)+cap(g.lengths)+cap(g.scores)+
+		cap(g.keptScores)+cap(g.originalLengths))
+	for k := range maxListInputs {
+		n += 8*cap(g.listIDs[k]) + 4*(cap(g.listScores[k])+cap(g.listLengths[k]))
+	}
+	for i := range g.emptied {
+		n += g.emptied[i].bufferBytes()
 	}
 	return n
 }
@@ -82,11 +93,19 @@ func (g *graphValues) bufferBytes() (n int) {
 func (g *graphValues) releaseMemory() {
 	clear(g.columns[:cap(g.columns)])
 	for i := range g.values {
-		g.values[i].view = chainValues{}
+		g.values[i].releaseMemory()
 	}
 	clear(g.inputs[:cap(g.inputs)])
 	for i := range g.maps {
 		g.maps[i].scores = nil
+	}
+}
+
+// releaseMemory drops the references to the blocks of columns.
+func (g *graphValue) releaseMemory() {
+	g.view = chainValues{}
+	for i := range g.emptied {
+		g.emptied[i].releaseMemory()
 	}
 }
 
@@ -95,7 +114,7 @@ func (g *graphValues) beginBlock(p *graphPlan) {
 	g.columns = resize(&g.columns, len(p.columns))
 	g.starts = resize(&g.starts, len(p.columns))
 	clear(g.starts)
-	n := len(p.columns) + len(p.steps) + len(p.directLists)
+	n := len(p.columns) + len(p.steps)
 	if cap(g.values) < n {
 		g.values = append(g.values[:cap(g.values)], make([]graphValue, n-cap(g.values))...)
 	}
@@ -160,14 +179,12 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 				if p.columns[i].List {
 					l = int64(g.columns[i].lengths[r])
 				}
-			case k >= len(p.steps):
-				l = g.lengths[p.directLists[k-len(p.steps)]]
 			case p.steps[k].combine == nil:
 				l = p.steps[k].mostAfterChain(g.lengths[p.steps[k].inputs[0]])
 			case p.steps[k].list:
 				g.row = g.row[:0]
 				for _, n := range p.steps[k].inputs {
-					g.row = append(g.row, g.lengths[p.columnOf(n)])
+					g.row = append(g.row, g.lengths[n])
 				}
 				l = p.steps[k].mostAfterChain(p.steps[k].combine.mostElements(g.row))
 			}
@@ -198,30 +215,12 @@ func (s *graphStep) mostAfterChain(n int64) int64 {
 	return n
 }
 
-// columnOf returns the column whose list a value is as it is, or the value itself.
-func (p *graphPlan) columnOf(value int) int {
-	if k := value - len(p.columns) - len(p.steps); k >= 0 {
-		return p.directLists[k]
-	}
-	return value
-}
-
 // computeRows computes the values of some rows of the block, which follow those that were computed before. needed says
 // which steps are wanted; nil means all. leaf is the column that an error is about.
 func (p *graphPlan) computeRows(x *executor, from, rows int, needed []bool) (leaf int, err error) {
 	g := &x.graphValues
 	for i := range p.columns {
 		g.values[i].view = g.columns[i].rowsFrom(from, rows, &g.starts[i])
-	}
-	for k, column := range p.directLists {
-		v := g.values[column].view
-		to := &g.values[len(p.columns)+len(p.steps)+k]
-		to.noteLengths(&v)
-		if err := x.runChain(nil, &v); err != nil {
-			return p.sources[column].Column, err
-		}
-		to.cutScores(&v)
-		to.keepView(&v)
 	}
 	for i := range p.steps {
 		if needed != nil && !needed[i] {
@@ -241,8 +240,12 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 	v := g.values[s.inputs[0]].view
 	if s.combine != nil {
 		g.inputs = g.inputs[:0]
-		for _, n := range s.inputs {
-			g.inputs = append(g.inputs, &g.values[n].view)
+		for k, n := range s.inputs {
+			in := &g.values[n].view
+			if in.list && in.valid != nil {
+				in = to.emptyNullLists(&x.buffers, k, in)
+			}
+			g.inputs = append(g.inputs, in)
 		}
 		start := x.readClock()
 		if err := s.combine.combine(to, g.inputs, rows); err != nil {
@@ -253,12 +256,31 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 	}
 	x.buffers.chainDestination = destination{}
 	to.noteLengths(&v)
-	if err := x.runChain(s.ops, &v); err != nil {
+	if v.scores == nil {
+		// What takes the value may fill the nulls of a list.
+		if err := x.runSteps(s.ops, &v); err != nil {
+			return err
+		}
+	} else if err := x.runChain(s.ops, &v); err != nil {
 		return err
 	}
 	to.cutScores(&v)
 	to.keepView(&v)
 	return nil
+}
+
+// emptyNullLists returns lists with length 0 for every list of v that holds a null, as an operator of several inputs
+// takes its input number k. v is left as it is.
+func (g *graphValue) emptyNullLists(b *buffers, k int, v *chainValues) *chainValues {
+	for len(g.emptied) <= k {
+		g.emptied = append(g.emptied, graphValue{})
+	}
+	to, lists := &g.emptied[k], *v
+	to.noteLengths(&lists)
+	b.emptyNullLists(&lists)
+	to.cutScores(&lists)
+	to.keepView(&lists)
+	return &to.view
 }
 
 // keepView makes v the value. What lies in the buffers of chains is copied to memory of the value.
