@@ -24,6 +24,9 @@ const (
 	// edgeShare is the part of an interval of ratios, at each end of it, in which a search does not try a ratio: a line
 	// through two ratios that are close to each other says little.
 	edgeShare = 0.25
+	// losingShare is the share of the best rate by which a ratio on trial must make less to be given up before it was
+	// observed for an epoch.
+	losingShare = 0.4
 	// firstStep is the logarithm of the factor by which a try raises the bound of a side of which nothing is known.
 	firstStep = 0.4
 	againStep = 0.1  // the same for the neighbours that are tried after a rest
@@ -336,17 +339,39 @@ func (s *State) potential(in Inputs, i int) (ratio, rate float64) {
 	}
 	rate = in.bounded(math.Max(low.at(ratio), high.at(ratio)))
 	edge := float64(edgeShare * (high.ratio - low.ratio))
+	least, most := s.reach(in)
 	switch tried := s.Search.Tried[:s.Search.Count]; {
 	case i == 0 && ratio < endShare:
 		return 0, rate
 	case i == len(tried) && ratio > 1-endShare:
 		return 1, rate
 	case i > 0 && ratio < low.ratio+edge:
-		ratio = low.ratio + edge
+		ratio = math.Max(ratio, math.Min(low.ratio+edge, most))
 	case i < len(tried) && ratio > high.ratio-edge:
-		ratio = high.ratio - edge
+		ratio = math.Min(ratio, math.Max(high.ratio-edge, least))
 	}
 	return ratio, rate
+}
+
+// reach returns the ratios between which neither side takes longer than the best ratio has taken, if it makes as much
+// as may be expected of it at most.
+func (s *State) reach(in Inputs) (least, most float64) {
+	best := s.Search.best()
+	time := best.time()
+	local, remote := s.trusted(in)
+	least, most = 0, 1
+	if local > 0 {
+		least = math.Max(1-float64(local*time), 0)
+	}
+	if remote > 0 {
+		most = math.Min(float64(remote*time), 1)
+	}
+	return least, most
+}
+
+// trusted returns the greatest rates that may be expected of the sides with all splits; 0: not known.
+func (s *State) trusted(in Inputs) (local, remote float64) {
+	return trustedShare * math.Max(in.LocalThroughput, s.Local), trustedShare * math.Max(in.RemoteThroughput, s.Remote)
 }
 
 // lower returns the line that goes up from the lower neighbour of place i in Tried. It returns nil if the lower
@@ -354,7 +379,7 @@ func (s *State) potential(in Inputs, i int) (ratio, rate float64) {
 func (s *State) lower(in Inputs, i int) *line {
 	tried := s.Search.Tried[:s.Search.Count]
 	if i == 0 {
-		rate := float64(trustedShare * math.Max(in.LocalThroughput, s.Local))
+		rate, _ := s.trusted(in)
 		if rate == 0 {
 			return nil
 		}
@@ -372,7 +397,7 @@ func (s *State) lower(in Inputs, i int) *line {
 func (s *State) upper(in Inputs, i int) *line {
 	tried := s.Search.Tried[:s.Search.Count]
 	if i == len(tried) {
-		rate := float64(trustedShare * math.Max(in.RemoteThroughput, s.Remote))
+		_, rate := s.trusted(in)
 		if rate == 0 {
 			return nil
 		}

@@ -69,6 +69,47 @@ func TestPotentialByHand(t *testing.T) {
 	assert.InDelta(t, 200*math.Exp(firstStep), rate, 1e-6)
 }
 
+// TestNoTryBeyondReach has workers that make 27,000 rows a second at most, beside a job that makes 299,000 whether 0 or
+// 0.056 of the splits are theirs. The next ratio is above 0.056, but none at which the workers alone take longer.
+func TestNoTryBeyondReach(t *testing.T) {
+	s := triedAt(map[float64]float64{0: 299130, 0.056: 299092})
+	in := Inputs{LocalThroughput: 329454, RemoteThroughput: 26780}
+	ratio, _ := s.potential(in, 2)
+	assert.Greater(t, ratio, 0.056)
+	assert.LessOrEqual(t, ratio/(trustedShare*26780), 1/299092.0)
+	s = triedAt(map[float64]float64{1: 299130, 0.944: 299092}) // the same with the sides changed
+	ratio, _ = s.potential(Inputs{LocalThroughput: 26780, RemoteThroughput: 329454}, 0)
+	assert.Less(t, ratio, 0.944)
+	assert.LessOrEqual(t, (1-ratio)/(trustedShare*26780), 1/299092.0)
+	ratio, _ = triedAt(map[float64]float64{0.1: 80, 0.11: 90}).potential(Inputs{RemoteThroughput: 100}, 2)
+	assert.Greater(t, ratio, 0.11+0.2, "workers that may make more are tried in the middle")
+}
+
+// TestLosingTriesEndSoon has an epoch of ten seconds at the best ratio. A ratio that makes half as much is given up
+// after that time, and one that makes 30 % less is observed for an epoch of its own.
+func TestLosingTriesEndSoon(t *testing.T) {
+	o, in := TunerOptions{}.withDefaults(), Inputs{EpochRows: 1000, Seconds: 100}
+	for rate, want := range map[float64]bool{50: true, 70: false} {
+		s := triedAt(map[float64]float64{0: 100})
+		s.Trying, s.Changed = true, 100-14
+		s.Seen = Sample{Rows: 10 * rate, Seconds: 10, Squares: 10 * rate * rate, Count: 10}
+		assert.Equal(t, want, s.known(o, in), "%v rows/s", rate)
+		s.Seen = Sample{Rows: 9 * rate, Seconds: 9, Squares: 9 * rate * rate, Count: 9}
+		assert.False(t, s.known(o, in), "%v rows/s, less than the best ratio's epoch", rate)
+	}
+}
+
+// TestShortBusyTimesWeighLittle: rows count when they are done, so an interval in which a side ends a long work seems
+// fast.
+func TestShortBusyTimesWeighLittle(t *testing.T) {
+	rate := 30000.0
+	observe(&rate, 16384, 0.23, 1)
+	assert.Less(t, rate, 33000.0)
+	rate = 30000
+	observe(&rate, 71234, 1, 1)
+	assert.Greater(t, rate, 38000.0, "a whole interval weighs its time")
+}
+
 // TestNoLineGoesThroughAnEnd: an end, where one side costs nothing, may be faster than all ratios near it. It must not
 // hide a better ratio in the middle.
 func TestNoLineGoesThroughAnEnd(t *testing.T) {

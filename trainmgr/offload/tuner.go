@@ -275,13 +275,25 @@ func (s *State) verify(o TunerOptions, in Inputs) (target float64, why string, o
 func (s *State) known(o TunerOptions, in Inputs) bool {
 	elapsed := in.Seconds - s.Changed
 	switch {
-	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0 || !s.whole(in):
+	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0:
+		return false
+	case s.loses(in):
+		return true
+	case !s.whole(in):
 		return false
 	case elapsed >= o.Settle+float64(mostTry*o.Up) || s.Seen.spread() <= float64(certainShareOfRate*s.Seen.mean()):
 		return true
 	}
 	best := s.Search.best()
 	return s.Seen.mean()+float64(certainSpread*s.Seen.spread()) < best.Seen.mean() // it is not the best ratio
+}
+
+// loses reports whether the present ratio makes so much less than the best one that a whole epoch need not be observed:
+// the time that an epoch takes at the best ratio is enough.
+func (s *State) loses(in Inputs) bool {
+	best := s.Search.best()
+	rate := best.Seen.mean()
+	return s.Seen.mean() < rate*(1-losingShare) && s.Seen.Seconds*rate >= in.EpochRows
 }
 
 // whole reports whether the rate at the present ratio was observed for an epoch, if epochs are short. An epoch begins
@@ -300,17 +312,20 @@ func (in *Inputs) betterEnd() (ratio, rate float64) {
 	return 0, in.LocalThroughput
 }
 
-// observe updates a side's observed rate by the rows that the side made in an interval.
+// observe updates a side's observed rate by the rows that the side made in an interval of dt seconds.
 func observe(rate *float64, rows, busy, dt float64) {
 	if rows <= 0 {
 		return
 	}
-	seen := rows / math.Min(math.Max(busy, leastBusyShare*dt), dt)
+	busy = math.Min(math.Max(busy, leastBusyShare*dt), dt)
+	seen := rows / busy
 	if *rate == 0 {
 		*rate = seen
 		return
 	}
-	*rate += float64((seen - *rate) * (1 - math.Exp(-dt/smoothingSeconds)))
+	// An interval weighs as much as it was busy: rows count when they are done, so that a short busy time holds rows that
+	// were made before it.
+	*rate += float64((seen - *rate) * (1 - math.Exp(-busy/smoothingSeconds)))
 }
 
 // rateOf returns the observed rate, or the rate that the profile foretold.
