@@ -2,6 +2,7 @@ package rtl
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -22,15 +23,23 @@ type Setup struct {
 	Writes []Write
 }
 
-// NotInRTLError says that no unit of this package does what an operator or a page asks for.
+// ErrNotInRTL says that no unit of this package does what a step of a program or a page asks for. *NotInRTLError is
+// such an error.
+var ErrNotInRTL = errors.New("not in RTL")
+
+// NotInRTLError says what a unit of this package lacks of what an operator or a page asks for.
 type NotInRTLError struct {
 	Unit string
 	What string // what the unit lacks, and what it has
 }
 
+// Error names the unit and what it lacks.
 func (e *NotInRTLError) Error() string {
 	return fmt.Sprintf("rtl: the unit %s %s; use another engine", e.Unit, e.What)
 }
+
+// Is reports whether target is ErrNotInRTL.
+func (e *NotInRTLError) Is(target error) bool { return target == ErrNotInRTL }
 
 // SigridHash returns the setup of unit sigrid_hash. The largest max that the unit has is 2^32 - 1.
 func SigridHash(p sigridhash.Params) (Setup, error) {
@@ -145,6 +154,9 @@ func HybridValues(result []uint64) (values []uint32, last, damaged bool) {
 func Log(add float32) Setup {
 	return Setup{Unit: "log", Writes: []Write{{Address: 0, Data: uint64(math.Float32bits(add))}}}
 }
+
+// IntToFloat returns the setup of unit int_to_float, which has no registers.
+func IntToFloat() Setup { return Setup{Unit: "int_to_float"} }
 
 // ClampInt64 returns the setup of unit clamp for integers.
 func ClampInt64(least, greatest int64) Setup {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,6 +135,13 @@ func TestTransfers(t *testing.T) {
 	_, _, damaged = PackedRow([]uint64{0, 0, 0, 0, 0, 0, 0, 0, 1<<5 | 1<<6})
 	require.True(t, damaged)
 
+	value, last, damaged := LaneValue([]uint64{5, 0})
+	require.Equal(t, []any{uint64(5), false, false}, []any{value, last, damaged})
+	value, last, damaged = LaneValue([]uint64{0, 3})
+	require.Equal(t, []any{uint64(0), true, true}, []any{value, last, damaged})
+	_, last, damaged = LaneValue([]uint64{0, 1})
+	require.Equal(t, []any{true, false}, []any{last, damaged})
+
 	require.Empty(t, KeyTransfers(nil))
 	require.Equal(t, []uint64{7, 0, math.MaxUint64, 1}, KeyTransfers([]int64{7, -1}))
 	require.Equal(t, KeyResult{Index: 9, Present: true, New: true}, VocabularyResult(9|1<<32|1<<33))
@@ -201,6 +209,22 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"key -1":              func() error { _, err := ApplyVocabulary([]int64{-1}); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
+		"no lane of hash before clamp": func() error {
+			_, err := Lane(LaneSection{Chain: []Setup{{Unit: "sigrid_hash"}, {Unit: "clamp"}}})
+			return err
+		},
+		"no lane of clamp twice": func() error {
+			_, err := Lane(LaneSection{Chain: []Setup{{Unit: "clamp"}, {Unit: "clamp"}}})
+			return err
+		},
+		"no lane of vocabulary": func() error {
+			_, err := Lane(LaneSection{Chain: []Setup{{Unit: "vocabulary"}}})
+			return err
+		},
+		"no lane of 262145 rows with nulls": func() error {
+			_, err := Lane(LaneSection{Present: make([]bool, 1<<18+1)})
+			return err
+		},
 		"side right": func() error {
 			_, err := Bucketize(bucketize.Params{Borders: borders(1), Side: bucketize.SideRight})
 			return err
@@ -208,6 +232,7 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	} {
 		var lacks *NotInRTLError
 		require.True(t, errors.As(try(), &lacks), name)
+		require.ErrorIs(t, lacks, ErrNotInRTL)
 	}
 	for name, wrong := range map[string][]float32{
 		"decreasing": {2, 1}, "a NaN": {float32(math.NaN())},
@@ -222,6 +247,10 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	for _, try := range []func() error{
 		func() error { _, err := SigridHash(sigridhash.Params{Max: math.MaxUint32}); return err },
 		func() error { _, err := PositiveModulus(1); return err },
+		func() error {
+			_, err := Lane(LaneSection{Present: make([]bool, 1<<18), Chain: []Setup{{Unit: "clamp"}, {Unit: "sigrid_hash"}}})
+			return err
+		},
 		func() error { _, err := RowPacker(1); return err },
 		func() error { _, err := GenerateVocabulary(1); return err },
 		func() error { _, err := GenerateVocabulary(1 << 15); return err },
@@ -232,4 +261,39 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 	} {
 		require.NoError(t, try())
 	}
+}
+
+// TestLaneAddresses checks that the registers and tables of units lie in unit lane where its description says.
+func TestLaneAddresses(t *testing.T) {
+	lane, err := Named("lane")
+	require.NoError(t, err)
+	registers, tables := make(map[string]uint16), make(map[string]uint16)
+	for _, r := range lane.Registers {
+		registers[r.Unit+" "+r.Name] = r.Address
+	}
+	for _, table := range lane.Tables {
+		tables[table.Name] = table.Address
+	}
+	require.Equal(t, map[string]uint16{"encoded": laneEncoded, "nullable": laneNullable, "rows": laneRowCount,
+		"stages": laneStages, "presence": lanePresence}, map[string]uint16{"encoded": registers[" encoded"],
+		"nullable": registers[" nullable"], "rows": registers[" rows"], "stages": registers[" stages"],
+		"presence": tables["presence"]})
+	found := 4
+	for name, base := range laneAddresses {
+		unit, err := Named(name)
+		require.NoError(t, err)
+		for _, r := range unit.Registers {
+			require.Equal(t, base+r.Address, registers[name+" "+r.Name], "%s of %s", r.Name, name)
+			found++
+		}
+		for _, table := range unit.Tables {
+			require.Equal(t, base+table.Address, tables[table.Name], "%s of %s", table.Name, name)
+		}
+	}
+	require.Len(t, lane.Registers, found)
+	setup, err := Lane(LaneSection{Values: Setup{Unit: "plain_decoder", Writes: []Write{{Address: 2, Data: 70}}}, Rows: 70,
+		Present: slices.Repeat([]bool{true, false}, 35), Chain: []Setup{FillNull(9), IntToFloat()}})
+	require.NoError(t, err)
+	require.Equal(t, []Write{{laneEncoded, 0}, {laneNullable, 1}, {laneRowCount, 70}, {laneStages, 0b101}, {0xa012, 70},
+		{lanePresence, 0x5555555555555555}, {lanePresence + 1, 0b010101}, {0xa030, 9}}, setup.Writes)
 }

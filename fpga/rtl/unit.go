@@ -72,6 +72,7 @@ func LastBit(fields []Field) (bit int, ok bool) {
 
 // Register is a word that the host writes before a column.
 type Register struct {
+	Unit    string `json:"unit,omitempty"` // a unit inside, whose register it is; empty: of the unit itself
 	Name    string `json:"name"`
 	Address uint16 `json:"address"`
 	Bits    int    `json:"bits"`
@@ -190,12 +191,15 @@ func (u Unit) Digest() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// registerPackage returns the SystemVerilog package with the addresses of the unit's registers.
+// registerPackage returns the SystemVerilog package with the addresses of the unit's own registers.
 func (u Unit) registerPackage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// The registers of unit %s. Made of units/%s.json; do not edit.\n", u.Name, u.Name)
 	fmt.Fprintf(&b, "package %s_registers;\n", u.Name)
 	for _, r := range u.Registers {
+		if r.Unit != "" {
+			continue // the unit inside has a package of its own
+		}
 		fmt.Fprintf(&b, "  localparam logic [15:0] %s = 16'd%d;  // %s\n", camelCase(r.Name), r.Address, r.About)
 	}
 	b.WriteString("endpackage\n")

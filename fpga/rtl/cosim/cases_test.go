@@ -40,7 +40,8 @@ func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 		// These have sources of their own, so that the records of the others stay as they are.
 		logCases(rand.New(rand.NewPCG(seed, 8)), count), levelCases(t, rand.New(rand.NewPCG(seed, 9)), count),
 		plainCases(t, rand.New(rand.NewPCG(seed, 10)), count), gatherCases(t, rand.New(rand.NewPCG(seed, 11)), count),
-		rowCases(t, rand.New(rand.NewPCG(seed, 12)), count), vocabularyCases(t, rand.New(rand.NewPCG(seed, 13)), count))
+		rowCases(t, rand.New(rand.NewPCG(seed, 12)), count), vocabularyCases(t, rand.New(rand.NewPCG(seed, 13)), count),
+		intToFloatCases(rand.New(rand.NewPCG(seed, 14)), count), laneCases(t, rand.New(rand.NewPCG(seed, 15)), count))
 }
 
 // eachValue has a reference for one value compute the results of a stream.

@@ -34,6 +34,9 @@ func seededFaults() map[string][]seededFault {
 		vocab  = "transform/vocabulary.sv"
 		sum    = "common/float_sum.sv"
 		ln     = "common/natural_logarithm.sv"
+		float  = "transform/int_to_float.sv"
+		spread = "decode/value_spread.sv"
+		lane   = "transform/lane.sv"
 	)
 	return map[string][]seededFault{
 		"hybrid_decoder": {
@@ -50,6 +53,20 @@ func seededFaults() map[string][]seededFault {
 			{"damage is forgotten", hybrid, "damaged_q | (above_q", "1'b0 & damaged_q | (above_q"},
 			{"damage goes on to the next section", hybrid, "damaged & ~tags_q[4*TagWidth+5]", "damaged"},
 			{"a repeated value is cut to its bits", hybrid, "33'd1 << {value_bytes, 3'b000}", "33'd1 << width_q"},
+		},
+		"int_to_float": {
+			{"ties go up", float, "(normal[40] | (normal[38:0] != '0))", "1'b1"},
+			{"ties go down", float, "(normal[40] | (normal[38:0] != '0))", "(normal[38:0] != '0)"},
+			{"what lies behind the half is not seen", float, "(normal[40] | (normal[38:0] != '0))", "normal[40]"},
+			{"a zero has an exponent", float, "zero3_q ? '0 : ", ""},
+		},
+		"lane": {
+			{"a null takes a value", spread, "take      = advance & ~absent", "take      = advance"},
+			{"the nulls of the rows before", spread, "row_next[AddressWidth+5:6]", "row_q[AddressWidth+5:6]"},
+			{"a cycle between two transfers", spread, "(~full_q | (leave & ~last))", "~full_q"},
+			{"the end comes before the rows", lane, "done & (under_way_q == '0)", "done"},
+			{"clamp is left out", lane, ".use_i(stages_q[1])", ".use_i(1'b0)"},
+			{"a register of another unit", lane, ".register_write_i(unit_write[7])", ".register_write_i(unit_write[6])"},
 		},
 		"list_lengths": {
 			{"the last row does not leave", lists, "closing_q <= ~closing_q & in_data_i[60]", "closing_q <= 1'b0"},
