@@ -10,16 +10,17 @@
 // A unit is a pipeline of fixed latency between two streams with valid and ready. What goes at once is a transfer; the
 // description lists its fields, the first in the lowest bits. The registers are written before a column and stay as
 // they are until the column's last value has left. The functions [SigridHash], [PositiveModulus], [ClampInt64],
-// [ClampFloat32], [FillNull], [Bucketize], [HexToInt] and [Log] turn the parameters of an operator into writes of
-// registers; where the hardware does not have what an operator asks for, the error is a *[NotInRTLError]. [HexToken]
-// makes a transfer of a token.
+// [ClampFloat32], [FillNull], [Bucketize], [HexToInt], [IntToFloat] and [Log] turn the parameters of an operator into
+// writes of registers; where the hardware does not have what an operator asks for, the error is a *[NotInRTLError], and
+// matches [ErrNotInRTL]. [HexToken] makes a transfer of a token.
 //
 // The units of [HybridDecoder] and [PlainDecoder] take sections instead of values: [SectionTransfers] makes transfers
 // of a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the
 // results of [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths]
 // has [LevelTransfers] and [ListRows], [RowPacker] has [ColumnTransfers] and [PackedRow], and [GenerateVocabulary] and
-// [ApplyVocabulary] have [KeyTransfers] and [VocabularyResult]. The input and the output mark the last transfer of a
-// section.
+// [ApplyVocabulary] have [KeyTransfers] and [VocabularyResult]. The unit of [Lane] chains units on chip: it takes a
+// section as the decoders do, and [LaneValue] reads what a chain of operators made of a row. The input and the output
+// mark the last transfer of a section.
 //
 // # Rules of the sources
 //
@@ -30,6 +31,7 @@
 //
 // # What is shown, and what is not
 //
-// Package cosim compares every unit with the kernel that the drive runs. docs/rtl.md says how to run it. No board has
-// run these sources, and no tool here places or routes them: there is no clock frequency to tell.
+// Package cosim compares every unit with the kernel that the drive runs, and package lane takes programs through
+// simulated units. docs/rtl.md says how to run both. No board has run these sources, and no tool here places or routes
+// them: there is no clock frequency to tell.
 package rtl

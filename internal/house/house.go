@@ -16,8 +16,8 @@
 // for packages, TestReferencesShareOnlyTypes for the files of one).
 //
 // Package sdk is about drives. The packages below it that are not (sdk/dataset, sdk/pipeline, sdk/tensor,
-// sdk/partition, sdk/target, sdk/slicer, sdk/processor, sdk/cpu) do not import it, and only sdk/cpu (the cpu and the
-// reference engine) reaches fpga/engine from above fpga.
+// sdk/partition, sdk/target, sdk/slicer, sdk/processor, sdk/cpu, sdk/rtl) do not import it, and only sdk/cpu (the cpu
+// and the reference engine) reaches fpga/engine from above fpga.
 package house
 
 import "strings"
@@ -50,7 +50,7 @@ var trainmgrMayImport = map[string]bool{
 // partition to a mini-batch, whatever engine computes.
 func belowDrives(pkg string) bool {
 	for _, name := range []string{"dataset", "pipeline", "tensor", "partition", "target", "slicer", "processor",
-		"cpu"} {
+		"cpu", "rtl"} {
 		if pkg == "sdk/"+name || strings.HasPrefix(pkg, "sdk/"+name+"/") {
 			return true
 		}

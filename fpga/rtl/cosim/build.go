@@ -16,24 +16,48 @@ import (
 	"github.com/millrace/millrace/fpga/rtl"
 )
 
-// ErrNoVerilator says that there is no Verilator on the path.
-var ErrNoVerilator = errors.New("cosim: no verilator on the path: install verilator and g++")
+// ErrTools says that a tool which makes simulators is missing. The error names the tool and the packages to install.
+var ErrTools = errors.New("cosim: a tool that makes simulators is missing")
+
+// ErrNotBuilt says that a folder has no simulator of a unit's present sources.
+var ErrNotBuilt = errors.New("cosim: the simulator is not built")
+
+// FindTools returns an error that wraps ErrTools if this machine cannot make simulators.
+func FindTools() error {
+	for _, tool := range []string{"verilator", "g++", "make"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%w: there is no %s on the path: install Debian's packages verilator, g++ and make, or others "+
+				"of these programs; simulators are then built when they are needed", ErrTools, tool)
+		}
+	}
+	return nil
+}
 
 // server is the frame around a simulated unit, among rtl.Sources.
 const server = "simulation/server.cpp"
 
-// Build makes the simulator of a unit, or finds the one that was made of the same sources, and returns its path. The
-// programs are kept in folder.
-func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
-	verilator, err := exec.LookPath("verilator")
-	if err != nil {
-		return "", ErrNoVerilator
+// Find returns the path of the simulator of a unit in a folder, if Build made it there of the same sources with the
+// same tools. Otherwise the error is ErrNotBuilt.
+func Find(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
+	if err := FindTools(); err != nil {
+		return "", err
 	}
 	digest, err := unit.Digest()
 	if err != nil {
 		return "", err
 	}
-	version, err := exec.CommandContext(ctx, verilator, "--version").Output()
+	if program, err = programPath(ctx, unit, digest, folder); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("unit %s: %w", unit.Name, ErrNotBuilt)
+	}
+	return program, nil
+}
+
+// programPath returns where the simulator of a unit is kept: a name that says all that the program is made of.
+func programPath(ctx context.Context, unit rtl.Unit, digest, folder string) (string, error) {
+	version, err := exec.CommandContext(ctx, "verilator", "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("cosim: verilator --version: %w", err)
 	}
@@ -44,9 +68,22 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 		return "", err
 	}
 	key.Write(frame)
-	program = filepath.Join(folder, unit.Name+"-"+hex.EncodeToString(key.Sum(nil))[:16])
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
+	return filepath.Join(folder, unit.Name+"-"+hex.EncodeToString(key.Sum(nil))[:16]), nil
+}
+
+// Build makes the simulator of a unit, or finds the one that was made of the same sources, and returns its path. The
+// programs are kept in folder.
+func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
+	program, err = Find(ctx, unit, folder)
+	if !errors.Is(err, ErrNotBuilt) {
+		return program, err
+	}
+	digest, err := unit.Digest()
+	if err != nil {
+		return "", err
+	}
+	if program, err = programPath(ctx, unit, digest, folder); err != nil {
+		return "", err
 	}
 	work, err := os.MkdirTemp("", "millrace-rtl-")
 	if err != nil {
@@ -56,7 +93,7 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 	if err := writeSources(unit, work); err != nil {
 		return "", err
 	}
-	simulator, err := verilate(ctx, verilator, unit, digest, work)
+	simulator, err := verilate(ctx, "verilator", unit, digest, work)
 	if err != nil {
 		return "", err
 	}

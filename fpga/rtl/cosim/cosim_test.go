@@ -23,7 +23,7 @@ func start(t *testing.T, name string) (rtl.Unit, *Simulator) {
 	unit, err := rtl.Named(name)
 	require.NoError(t, err)
 	program, err := Build(t.Context(), unit, simulatorFolder(t))
-	if errors.Is(err, ErrNoVerilator) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
+	if errors.Is(err, ErrTools) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

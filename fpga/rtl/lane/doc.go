@@ -1,0 +1,33 @@
+// Package lane takes a program's columns through simulated units, from the pages of a Parquet file to mini-batches.
+//
+// # Overview
+//
+// A [Simulation] holds the simulators of the units that programs need, each a process of its own (package cosim).
+// [Simulation.NewReader] finds the unit of every step of a program, and [Reader.MiniBatch] makes mini-batches as the
+// drive's engine does, to the last bit:
+//
+//	levels     hybrid_decoder, then list_lengths
+//	values     plain_decoder, or hybrid_decoder and then dictionary_gather
+//	operators  fill_null, clamp, int_to_float, log, bucketize, sigrid_hash, positive_modulus, hex_to_int
+//	dense      row_packer
+//
+// This machine's processor does the rest, which docs/rtl.md calls firmware: it reads footers and page headers, unpacks
+// pages, carries the results of a unit to the next one, and puts ids, lengths and labels together. A [Report] says
+// which units computed, in how many cycles, and what firmware did.
+//
+// # Concurrency
+//
+// A Simulation may be used by several goroutines; one unit runs at a time. A Reader belongs to one goroutine at a time.
+//
+// # Errors
+//
+// An error wraps rtl.ErrNotInRTL if a program or a page asks for something that no unit has, and names the step.
+// [Check] finds the steps of a program that no unit computes before anything is simulated; encodings are known when
+// pages are read. cosim.ErrTools says that the tools which make simulators are missing, [ErrData] that the data is at
+// fault, and a *format.PageError names the page that is damaged.
+//
+// # Debugging
+//
+// Compare a mini-batch with that of fpga/engine/reference. Each step is one call of a unit with a setup and words,
+// which a test of package cosim can repeat.
+package lane

@@ -1,0 +1,11 @@
+package lane
+
+// What this machine's processor does beside the units, in a report's words.
+const (
+	firmwareHeaders       = "footers, page headers and checksums are read"
+	firmwareDecompression = "pages are unpacked: "
+	firmwareByteArrays    = "byte arrays are cut out of PLAIN pages"
+	firmwareNulls         = "nulls that no unit fills are put between the values"
+	firmwareChaining      = "results are carried from unit to unit, for chains that the unit lane does not have"
+	firmwareTensors       = "levels and columns are carried between units; ids, lengths and labels are put together"
+)

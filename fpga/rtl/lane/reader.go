@@ -1,0 +1,158 @@
+package lane
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// Tensors are the tensors of one mini-batch of B rows.
+type Tensors struct {
+	Rows    int
+	Label   []float32 // [B]; nil if the output has none
+	Dense   []float32 // [B, D] row-major
+	Lengths []int32   // [F, B], also where the output leaves them out because all are 1
+	Values  []int64   // feature-major, then batch
+}
+
+// Reader makes mini-batches of one Parquet file. It keeps what the chains made of the row group that each column was
+// read in last.
+type Reader struct {
+	s      *Simulation
+	plan   *plan
+	file   *format.File
+	data   io.ReaderAt
+	leaves []int // of each column; absentLeaf: the file lacks the column
+	kept   []keptChains
+}
+
+// keptChains is what the chains of a column made of a row group.
+type keptChains struct {
+	group  int // row group; -1: none
+	chains []*rowsMade
+}
+
+// rowsMade finds the elements of rows.
+type rowsMade struct {
+	*made
+	starts []int // of each row, the place of its first element; one more behind the last row
+}
+
+// absentLeaf stands for the leaf of a column that the file lacks.
+const absentLeaf = -1
+
+// NewReader returns a reader of a Parquet file whose footer was read from r. The error wraps rtl.ErrNotInRTL if the
+// program has a step that no unit computes.
+func (s *Simulation) NewReader(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, error) {
+	planned, err := planOf(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Reader{s: s, plan: planned, file: f, data: r, kept: make([]keptChains, len(p.Columns))}
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		d.kept[i].group = -1
+		l, ok := f.Leaf(c.Name)
+		switch {
+		case !ok && c.Absent:
+			d.leaves = append(d.leaves, absentLeaf)
+			continue
+		case !ok:
+			return nil, fmt.Errorf("the file has no column %q", c.Name)
+		case l.Unsupported != nil:
+			return nil, fmt.Errorf("column %q: %w", c.Name, l.Unsupported)
+		case l.Physical == format.Boolean || l.Physical == format.Int96 || l.Physical == format.FixedLenByteArray:
+			return nil, lacks("column %q: no unit decodes %v", c.Name, l.Physical)
+		case l.Part != format.NoPart:
+			return nil, lacks("column %q: no unit reads a leaf of a map", c.Name)
+		}
+		kind := parquetcolumn.KindOf(l.Physical.Kind())
+		switch {
+		case parquetcolumn.Widens(kind, c.Kind):
+			return nil, lacks("column %q: no unit makes %v of %v", c.Name, c.Kind, kind)
+		case kind != c.Kind || l.List != c.List:
+			return nil, fmt.Errorf("column %q is %v (list: %t), the program reads %v (list: %t)", c.Name, l.Physical,
+				l.List, c.Kind, c.List)
+		}
+		d.leaves = append(d.leaves, l.Index)
+	}
+	return d, nil
+}
+
+// MiniBatch builds the mini-batch of rows rows from row first of the file on.
+func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
+	if first < 0 || rows < 0 || first > r.file.Rows || int64(rows) > r.file.Rows-first {
+		return nil, fmt.Errorf("rows %d+%d of %d", first, rows, r.file.Rows)
+	}
+	b := r.newBatch(first, rows)
+	for i := range r.plan.program.Columns {
+		if err := r.addColumn(b, i); err != nil {
+			return nil, fmt.Errorf("column %q: %w", r.plan.program.Columns[i].Name, err)
+		}
+	}
+	return b.finish(r.s)
+}
+
+// addColumn adds rows of a column to a mini-batch, row group by row group.
+func (r *Reader) addColumn(b *batch, i int) error {
+	row, left := b.first, int64(b.rows)
+	for group := range r.file.RowGroups {
+		here := r.file.RowGroups[group].Rows
+		if row >= here {
+			row -= here
+			continue
+		}
+		n := min(left, here-row)
+		if n <= 0 {
+			break
+		}
+		chains, err := r.chainsOf(i, group)
+		if err != nil {
+			return err
+		}
+		for j := range chains {
+			if err := b.add(&r.plan.program.Columns[i].Sinks[j], chains[j], int(row), int(n)); err != nil {
+				return err
+			}
+		}
+		row, left = 0, left-n
+	}
+	return nil
+}
+
+// chainsOf returns what the chains of a column make of a row group.
+func (r *Reader) chainsOf(i, group int) ([]*rowsMade, error) {
+	kept := &r.kept[i]
+	if kept.group == group {
+		return kept.chains, nil
+	}
+	*kept = keptChains{group: -1}
+	column := &r.plan.program.Columns[i]
+	c := absentChunk(r.file.RowGroups[group].Rows, column.List, column.Kind == program.Bytes)
+	if r.leaves[i] != absentLeaf {
+		var err error
+		if c, err = r.s.decodeChunk(r.data, r.file, group, r.leaves[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, chain := range r.plan.chains[i] {
+		v, err := r.s.runChain(chain, c, column.List)
+		if err != nil {
+			return nil, err
+		}
+		made := &rowsMade{made: v, starts: make([]int, 1, len(v.lengths)+1)}
+		for row, length := range v.lengths {
+			made.starts = append(made.starts, made.starts[row]+int(length))
+		}
+		kept.chains = append(kept.chains, made)
+	}
+	kept.group = group
+	return kept.chains, nil
+}
+
+// fitsInt32 reports whether an id is an int32.
+func fitsInt32(id int64) bool { return id >= math.MinInt32 && id <= math.MaxInt32 }
