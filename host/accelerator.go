@@ -19,7 +19,7 @@ func (d *Drive) openAccelerator(ctx context.Context) error {
 	switch {
 	case uri == "":
 		return nil
-	case d.o.Engine == EngineCPU || d.o.Engine == EngineReference:
+	case d.o.Engine.onHost():
 		return fmt.Errorf("accelerator %s: it %w where engine is %s: leave one of the two out",
 			uri, ErrAccelerator, d.o.Engine)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // DriveOptions describe the partitions of a drive and the engine that computes. The zero value means Parquet, every
@@ -51,6 +53,9 @@ type DriveOptions struct {
 	Skip func(member string, err error)
 
 	Sources Sources // OpenFiles: of files that are named by a URI
+
+	// Simulate makes the processors of EngineRTL. Package sdk/rtl has it.
+	Simulate func(prog *program.Program, schema *tensor.Schema) (processor.Processor, error)
 
 	// Device says how the device is opened, beside its URI: depth, trace, log, and faults in tests.
 	Device sdk.DeviceOptions

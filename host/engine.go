@@ -28,9 +28,13 @@ const (
 	EngineDrive     Engine = "drive"     // the drive; a drive that does not compute is refused
 	EngineCPU       Engine = "cpu"       // the node's CPU, with the drive's kernels
 	EngineReference Engine = "reference" // the node's CPU, by the definition: slow
+	EngineRTL       Engine = "rtl"       // the units of fpga/rtl, simulated by DriveOptions.Simulate: slower still
 )
 
-// ParseEngine reads reference, cpu or drive.
+// onHost reports whether the node computes, and no drive.
+func (e Engine) onHost() bool { return e == EngineCPU || e == EngineReference || e == EngineRTL }
+
+// ParseEngine reads reference, cpu or drive. EngineRTL is none that a configuration can name.
 func ParseEngine(s string) (Engine, error) {
 	switch e := Engine(s); e {
 	case EngineDrive, EngineCPU, EngineReference:
@@ -49,12 +53,15 @@ func (d *Drive) chooseEngine() error {
 			d.engine = EngineDrive
 		}
 	}
+	if d.engine == EngineRTL && d.o.Simulate == nil {
+		return errors.New("the engine rtl wants a simulation of its units")
+	}
 	if d.engine == EngineDrive && !computes {
 		return fmt.Errorf("it does not compute: use --engine cpu: %w", sdk.ErrNoCompute)
 	}
 	if d.o.Device.Timing != nil && (d.engine != EngineDrive || d.card != nil) {
 		return errors.New("a modelled timing is that of a drive that computes on what lies on its own flash: leave out " +
-			"accelerators and the engines cpu and reference, or use native timing")
+			"accelerators and the engines cpu, reference and rtl, or use native timing")
 	}
 	return nil
 }
@@ -86,6 +93,8 @@ func (d *Drive) streams() int {
 	switch {
 	case d.o.Streams > 0:
 		return d.o.Streams
+	case d.engine == EngineRTL:
+		return 1 // one unit runs at a time, and the next split goes on in the row group that is decoded
 	case d.engine == EngineReference:
 		return min(2, runtime.NumCPU())
 	case d.engine == EngineCPU && d.elsewhere != nil:
@@ -138,7 +147,7 @@ func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinS
 // follows the threads: each of the drive's jobs gets enough for its streams. One thread, and a drive that does not
 // compute, have the default, which is 0. Memory that is never used is never touched.
 func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
-	if o.Engine == EngineCPU || o.Engine == EngineReference || o.Accelerator != "" || u.Diskless {
+	if o.Engine.onHost() || o.Accelerator != "" || u.Diskless {
 		return 0, 0
 	}
 	threads = cmp.Or(u.Threads, o.Threads, 1)
@@ -239,6 +248,8 @@ func (d *Drive) newEngineProcessor(
 		}
 	}
 	switch d.engine {
+	case EngineRTL:
+		return d.o.Simulate(prog, schema)
 	case EngineReference:
 		return cpu.NewReference(prog, schema)
 	case EngineCPU:

@@ -38,6 +38,7 @@ type input struct {
 	streams   int
 	coalesce  string
 	noTrainer bool // nothing trains beside it, so that files get every core
+	simulates bool // --engine may be rtl, for which the command makes a simulation
 	far       sourceFlags
 	elsewhere string // the alternative to --in and --drive that the error names when both are missing
 }
@@ -53,8 +54,11 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
 		"plain drives, and stores in its memory; it needs no flash")
 	i.formatFlags(f, "what the files of --in are by name and content; parquet with --drive")
-	f.StringVar(&i.engine, "engine", "",
-		"who computes: reference, cpu or drive (default: the drive, where it computes)")
+	engines := "reference, cpu or drive"
+	if i.simulates {
+		engines = "reference, cpu, drive, or rtl, which simulates the units in SystemVerilog"
+	}
+	f.StringVar(&i.engine, "engine", "", "who computes: "+engines+" (default: the drive, where it computes)")
 	f.StringVar(&i.commands, "commands", "vendor",
 		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
 	f.StringVar(&i.image, "image", "", "an image file that the drive made of --in is to run, as one with WebAssembly "+
@@ -101,7 +105,10 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	switch i.engine {
 	case "":
 	case "rtl":
-		return c, usagef("--engine rtl: this version has no RTL simulation; want reference, cpu or drive")
+		if !i.simulates {
+			return c, usagef("--engine rtl: want reference, cpu or drive; millrace preprocess simulates the units")
+		}
+		c.Engine = host.EngineRTL
 	default:
 		if c.Engine, err = host.ParseEngine(i.engine); err != nil {
 			return c, usageError{err}
@@ -175,12 +182,17 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	return c, nil
 }
 
+// onThisMachine reports whether this machine computes, and no drive.
+func onThisMachine(e host.Engine) bool {
+	return e == host.EngineCPU || e == host.EngineReference || e == host.EngineRTL
+}
+
 // readDriveImage reads the image that the drive made of the files is to run. Such a drive computes.
 func (i *input) readDriveImage(o *host.DriveOptions) error {
 	switch {
 	case len(i.drives) > 0 || i.card != "":
 		return usagef("--image is for --in alone: load the image of a drive with millrace image load")
-	case o.Engine == host.EngineCPU || o.Engine == host.EngineReference:
+	case onThisMachine(o.Engine):
 		return usagef("--image is for a drive, and --engine %s does without: leave one of the two out", o.Engine)
 	}
 	m, err := readImage(i.image)
@@ -204,7 +216,7 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 		}
 	}
 	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
-	switch cpu := i.engine == string(host.EngineCPU) || i.engine == string(host.EngineReference); {
+	switch cpu := onThisMachine(host.Engine(i.engine)); {
 	case given("commands"):
 		return usagef("--commands is for --in alone: with --drive say it in the URI, as file:d0.flash?commands=%s",
 			i.commands)
@@ -224,7 +236,7 @@ func (i *input) checkAccelerator(cmd *cobra.Command, engine host.Engine) error {
 	}
 	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
 	switch {
-	case engine == host.EngineCPU || engine == host.EngineReference:
+	case onThisMachine(engine):
 		return usagef("--accelerator computes, and so does --engine %s: leave one of the two out", engine)
 	case given("commands"), given("threads"):
 		return usagef("--commands and --threads are not for --accelerator: say them in its URI, as %s?threads=2", i.card)

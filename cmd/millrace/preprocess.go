@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/rtl"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
 	"github.com/millrace/millrace/trainmgr"
@@ -40,11 +41,12 @@ type preprocessResult struct {
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
 	Selection      *appliedSelection   `json:"selection,omitempty"` // of a pipeline with a filter
 	Timing         timing.Report       `json:"timing"`
+	RTL            *rtl.Report         `json:"rtl,omitempty"` // of the engine rtl
 }
 
 func preprocessCommand(c *console) *cobra.Command {
 	var (
-		in        = input{noTrainer: true}
+		in        = input{noTrainer: true, simulates: true}
 		pipe, out string
 		format    string
 		plan      planFlags
@@ -72,7 +74,11 @@ them. --selections names a folder that keeps what the pass found, for later runs
 
 With --timing the drives take the time that the model of a drive says for the rows, values and bytes
 that they really process, and the rate is the model's. It is an error if this machine is slower than
-that: --dilate makes the modelled times longer.`,
+that: --dilate makes the modelled times longer.
+
+With --engine rtl the values go through the units in SystemVerilog, which Verilator simulates cycle by
+cycle: slowly, and to the same bytes. The report says which units computed, in how many cycles, and what
+was left to this machine. A pipeline with a step that no unit computes is refused.`,
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
 			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out " +
 			"day_0.arrow --format arrow\n" +
@@ -119,6 +125,11 @@ that: --dilate makes the modelled times longer.`,
 			}
 			configure(pacing, &config, &o)
 			ctx := cmd.Context()
+			units, err := c.simulateUnits(ctx, &config)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, units.close()) }()
 			manager, err := local.Open(ctx, config)
 			if err != nil {
 				return err
@@ -168,7 +179,7 @@ that: --dilate makes the modelled times longer.`,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
 				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected,
-				Timing: pacing.Report()}
+				Timing: pacing.Report(), RTL: units.report()}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
@@ -186,6 +197,7 @@ that: --dilate makes the modelled times longer.`,
 					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)
 				}
 				printLookups(w, r.PerDrive)
+				printUnits(w, r.RTL)
 				for _, d := range r.PerDrive {
 					fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
 				}
