@@ -384,7 +384,7 @@ func TestHostDies(t *testing.T) {
 			require.Eventually(t, func() bool {
 				freed, err = stays.ReserveSLM(t.Context(), slm/2)
 				return err == nil
-			}, 30*time.Second, 10*time.Millisecond, "what the host held is given back")
+			}, time.Minute, 10*time.Millisecond, "what the host held is given back")
 			found := make([]byte, freed.Size())
 			require.NoError(t, freed.Fetch(t.Context(), 0, found))
 			require.True(t, bytes.Equal(make([]byte, len(found)), found), "and cleared")
@@ -415,7 +415,7 @@ func TestMemoryEndsWithTheConnection(t *testing.T) {
 		require.Eventually(t, func() bool {
 			taken, err = second.ReserveSLM(t.Context(), slm)
 			return err == nil
-		}, 30*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		require.NoError(t, taken.Store(t.Context(), 0, []byte("another's")))
 		// Blocks are read as if nothing had been.
 		_, err = first.ReadAt(make([]byte, 4096), 0)

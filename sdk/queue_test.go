@@ -129,7 +129,7 @@ func TestQueueClose(t *testing.T) {
 	_, err := q.Submit(t.Context(), numbered(4), nil).Wait()
 	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, q.Close())
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, 20*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, time.Minute, time.Millisecond,
 		"goroutines end")
 }
 

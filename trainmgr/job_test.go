@@ -291,7 +291,7 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), QueueBytes: 1200})
 	require.NoError(t, err)
 	for range j.MiniBatches(t.Context()) {
-		require.Eventually(t, func() bool { return f.alive.Load() >= 10 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return f.alive.Load() >= 10 }, time.Minute, time.Millisecond)
 		time.Sleep(20 * time.Millisecond) // a longer pause would only give them more time to make too many
 		// 1,200 bytes of queue hold 10 mini-batches of 120; each of four workers may hold one more, the trainer has
 		// one.
@@ -318,7 +318,7 @@ func TestNoGoroutineOutlivesTheIteration(t *testing.T) {
 		last = err
 	}
 	require.ErrorIs(t, last, context.Canceled)
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])

@@ -165,7 +165,7 @@ func TestReserveLetsWhatHasComePass(t *testing.T) {
 	q.release(3, 80)
 	got := make(chan error)
 	go func() { got <- q.reserve(t.Context(), 10, 80) }()
-	require.Eventually(t, func() bool { return q.statistics().Waiters == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.statistics().Waiters == 1 }, time.Minute, time.Millisecond)
 	q.release(9, 80)
 	require.NoError(t, <-got)
 	q.close(nil)

@@ -120,7 +120,7 @@ func startStub(t *testing.T, url string) {
 		return err == nil && !r.WantInventory
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	require.Eventually(t, func() bool { return beat(ctx) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return beat(ctx) }, time.Minute, 10*time.Millisecond)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -225,15 +225,15 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, must(t, "jobs", "show", "ads"), id)
 	require.Eventually(t, func() bool {
 		return strings.Contains(must(t, "jobs", "show", "ads", "--decisions"), "T/P")
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return strings.Contains(must(t, "nodes", "list"), "ready")
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	assert.Contains(t, must(t, "nodes", "show", "node0"), "csd0")
 	assert.Contains(t, must(t, "nodes", "drain", "node0"), "node node0 drains")
 	require.Eventually(t, func() bool {
 		return strings.Contains(must(t, "nodes", "list"), "draining")
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	assert.Contains(t, must(t, "nodes", "drain", "node0", "--undo"), "takes splits again")
 	assert.Contains(t, must(t, "jobs", "cancel", id), "is cancelled")
 	assert.Contains(t, must(t, "jobs", "watch", id), "cancelled")

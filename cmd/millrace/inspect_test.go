@@ -50,7 +50,7 @@ func awaitOK(t *testing.T, url string) {
 			return false
 		}
 		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-	}, 30*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // TestADriveInServiceIsAskedThroughItsNode: the runbook and the alerts send people to these commands while a node
@@ -71,7 +71,7 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	t.Setenv("MILLRACE_CONTROL", control.URL)
 	require.Eventually(t, func() bool {
 		return strings.Contains(must(t, "nodes", "list"), "ready")
-	}, 30*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 
 	for _, how := range [][]string{{drive}, {"n1/d0"}, {"d0", "--node", node.URLs[0]}} {
 		ask := func(args ...string) string { return must(t, append(args, how...)...) }

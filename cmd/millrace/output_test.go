@@ -301,7 +301,7 @@ func TestBarsEnd(t *testing.T) {
 		}()
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the bar of %d of %d waits without end", c.done, c.total)
 		}
 	}

@@ -52,7 +52,7 @@ func TestServeNamespaces(t *testing.T) {
 	require.Eventually(t, func() bool {
 		ids := activeNamespaces(t, h)
 		return len(ids) == 5 && ids[3] == 7 && ids[4] == 9
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	got := make([]byte, 4096)
 	read := nvme.Read(9, 3, 1, 4096)
 	_, err = h.IO(t.Context(), &read, got)

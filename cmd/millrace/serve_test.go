@@ -70,7 +70,7 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 		errs.mu.Lock()
 		defer errs.mu.Unlock()
 		require.Failf(t, "serve ended", "status %d: %s", c, errs.b.String())
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "serve did not say that it is ready")
 	}
 	return line, stop

@@ -243,12 +243,12 @@ func TestReadAhead(t *testing.T) {
 	b := make([]byte, 100)
 	_, err := r.ReadAt(b, 4)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(src.asked()) == 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(src.asked()) == 2 }, time.Minute, time.Millisecond)
 	assert.ElementsMatch(t, []interval{{4, 4 + LongestRead}, {4 + LongestRead, 4 + chunk}}, src.asked())
 	_, err = r.ReadAt(b, 4+LongestRead)
 	require.NoError(t, err)
 	following := interval{4 + 2*chunk, 4 + 2*chunk + LongestRead} // the column's next row group
-	require.Eventually(t, func() bool { return slices.Contains(src.asked(), following) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(src.asked(), following) }, time.Minute, time.Millisecond)
 	require.NoError(t, r.Close())
 }
 
@@ -355,7 +355,7 @@ func TestReadsEndWithTheirContext(t *testing.T) {
 		r.cache.mu.Lock()
 		defer r.cache.mu.Unlock()
 		return len(r.segments) == 1 && r.segments[0].pins == 1
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	close(src.hold)
 	require.NoError(t, <-result)
 	require.NoError(t, r.Close())

@@ -135,7 +135,7 @@ func TestAFetchGoesOn(t *testing.T) {
 			release()
 		}
 		return err == nil
-	}, 30*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	assert.EqualValues(t, 1, p.asked.Load())
 }
 

@@ -59,7 +59,7 @@ func TestWaitingEventRequestsEndInSilence(t *testing.T) {
 				require.Less(t, n, 10_000, "the requests have not left the submission queue: its head is %d", cpl.SQHead())
 			}
 			require.NoError(t, r.nc.Close())
-			require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, time.Minute, time.Millisecond)
 		})
 	}
 }

@@ -382,7 +382,7 @@ func TestSuccessFlag(t *testing.T) {
 			require.True(t, cpl.Status().OK())
 			_, _, err := r.rx.next()
 			require.Error(t, err, "the connection ends with its queue")
-			require.Eventually(t, func() bool { return s.target.Connections() == 1 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.target.Connections() == 1 }, time.Minute, time.Millisecond)
 		})
 	}
 }

@@ -81,8 +81,8 @@ func TestRandomCommands(t *testing.T) {
 	other := s.dial(DialOptions{})
 	admin, id := s.admin(pdu.ICReq{HeaderDigest: true})
 	io := s.ioQueue(pdu.ICReq{HeaderDigest: true}, id, fabrics.Connect{})
-	require.NoError(t, admin.nc.SetDeadline(time.Now().Add(length+30*time.Second)))
-	require.NoError(t, io.nc.SetDeadline(time.Now().Add(length+30*time.Second)))
+	require.NoError(t, admin.nc.SetDeadline(time.Now().Add(length+time.Minute)))
+	require.NoError(t, io.nc.SetDeadline(time.Now().Add(length+time.Minute)))
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -36,7 +36,7 @@ func dialRaw(t testing.TB, address string) *rawHost {
 	nc, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nc.Close() })
-	require.NoError(t, nc.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, nc.SetDeadline(time.Now().Add(time.Minute)))
 	return &rawHost{t: t, nc: nc, rx: newReader(nc, pdu.Rules{MaxData: 1 << 24})}
 }
 

@@ -64,7 +64,7 @@ func TestSlowAndSilentPeers(t *testing.T) {
 				}
 			}
 			return true
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 	})
 	require.NoError(t, read(t.Context(), other, 0, make([]byte, 512)))
 	assert.Zero(t, other.Stats().Reconnects, "an idle connection is not a slow one")
@@ -88,7 +88,7 @@ func TestKeepAliveExpires(t *testing.T) {
 	}
 	r.ended()
 	io.ended()
-	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestTooManyConnections(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTooManyConnections(t *testing.T) {
 		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
 		_, _, err := r.rx.next()
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond, "there is room again")
+	}, time.Minute, 10*time.Millisecond, "there is room again")
 }
 
 // A connection never holds more memory than its budget, however many large commands wait.
@@ -126,7 +126,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	_, _, err := r.rx.next()
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the third waits for memory")
-	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(time.Minute)))
 	done := 0
 	for done < 8 {
 		for cid, q := range asked {
@@ -148,7 +148,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 			c.budget.mu.Lock()
 			defer c.budget.mu.Unlock()
 			return c.budget.free == 1<<20
-		}, 20*time.Second, time.Millisecond, "memory is missing")
+		}, time.Minute, time.Millisecond, "memory is missing")
 	}
 }
 
@@ -161,9 +161,9 @@ func TestShutdown(t *testing.T) {
 	s.flash.setHold(hold)
 	wrote := make(chan error, 1)
 	go func() { wrote <- write(context.Background(), h, 0, pattern(65536, 4)) }()
-	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 }, time.Minute, time.Millisecond)
 	time.AfterFunc(50*time.Millisecond, func() { close(hold) })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.target.Shutdown(ctx))
 	require.NoError(t, <-wrote, "it ran, so it is answered")
@@ -214,7 +214,7 @@ func TestConnectDisconnect(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 10*time.Second,
+	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, time.Minute,
 		time.Millisecond)
 	assert.Empty(t, s.target.associations)
 }
@@ -282,11 +282,11 @@ func TestBudgetServesInOrder(t *testing.T) {
 				order = append(order, n)
 			}
 		}()
-		require.Eventually(t, func() bool { return b.waiting() == i+1 }, 20*time.Second, time.Microsecond)
+		require.Eventually(t, func() bool { return b.waiting() == i+1 }, time.Minute, time.Microsecond)
 	}
 	require.False(t, b.try(1), "nobody passes those who wait")
 	b.give(6)
-	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 20*time.Second,
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, time.Minute,
 		time.Microsecond)
 	b.end()
 	wg.Wait()

@@ -245,7 +245,7 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	l.mu.Lock()
 	letPass(l, time.Now().Add(1000*time.Hour))
 	l.mu.Unlock()
-	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, 20*time.Second,
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, time.Minute,
 		time.Millisecond)
 	token, err := checkpointOf(t, c, k.id)
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	o.AbandonAfter = time.Hour
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	c := newClient(s)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
 	stop := n.beats(t, c)
@@ -316,7 +316,7 @@ func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	l := s.leading.Load()
 	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "waiting: every mini-batch") },
-		20*time.Second, time.Millisecond)
+		time.Minute, time.Millisecond)
 	l.mu.Lock()
 	letPass(l, time.Now().Add(1000*time.Hour))
 	at := l.jobs[k.id].Phase()
@@ -340,7 +340,7 @@ func TestConnectionsAreKnownWhileTheyAreOpen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, open())
 	kill()
-	require.Eventually(t, func() bool { return open() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return open() == 0 }, time.Minute, time.Millisecond)
 	ctx := s.connections.opened(t.Context(), nil)
 	n := s.connections.of(ctx)
 	assert.NotZero(t, n)

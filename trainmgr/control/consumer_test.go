@@ -192,7 +192,7 @@ func await(t testing.TB, c *client, names ...string) {
 			}
 		}
 		return found == len(names)
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // until waits for a job's state.
@@ -202,7 +202,7 @@ func until(t testing.TB, c *client, id, state string) *apiv1.JobStatus {
 	require.Eventually(t, func() bool {
 		last = get(t, c, id)
 		return last.State == state
-	}, 20*time.Second, 5*time.Millisecond, "it is %v", &last)
+	}, time.Minute, 5*time.Millisecond, "it is %v", &last)
 	return last
 }
 
@@ -251,7 +251,7 @@ func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return n.finished[string(st.Digest)] == 1
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		assert.Equal(t, 1, n.prepared[string(st.Digest)])
 	}
 }

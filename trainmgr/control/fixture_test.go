@@ -169,7 +169,7 @@ func (n *fakeNode) preparedSources(t testing.TB, digest []byte) []*apiv1.Partiti
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.prepared[string(digest)] > 0
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.sources[string(digest)]
@@ -256,7 +256,7 @@ const (
 // machine must not end the term.
 func testOptions(t testing.TB) Options {
 	return Options{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond,
+		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 2 * time.Minute, Tick: 20 * time.Millisecond,
 		Election: 200 * time.Millisecond,
 		Beat:     testBeat, DeadAfter: testDead, ScaleEvery: 20 * time.Millisecond, Logger: testLogger(t),
 	}
@@ -271,7 +271,7 @@ func testLogger(t testing.TB) *slog.Logger {
 }
 
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -282,7 +282,7 @@ func start(t testing.TB, o Options) (*Server, *client) {
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	return s, newClient(s)
 }
 
@@ -420,6 +420,6 @@ func attachToJob(t *testing.T, c *client, spec *apiv1.JobSpec) (*apiv1.JobStatus
 	await(t, c, "a")
 	st := submit(t, c, spec)
 	k := newConsumer(t, c, st.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, time.Minute, 10*time.Millisecond)
 	return st, k
 }

@@ -54,7 +54,7 @@ func TestRolesAreChecked(t *testing.T) {
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	ctx := patient(t)
 	ads := a.client(s, identity.Launcher, "ads.host-0")
 	sibling := a.client(s, identity.Launcher, "ads.host-1")

@@ -102,7 +102,7 @@ func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.jobs[k.id].Rank(0).Withdraws(2)
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	cancel()
 	require.Error(t, <-done)
 	drain(false)

@@ -70,7 +70,7 @@ func TestAWorkerIsToldWhereThePartitionsAre(t *testing.T) {
 	assert.Equal(t, []string{"a/d"}, copies(sources[0]))
 	assert.Equal(t, []string{"a/d", "b/d"}, copies(sources[1]))
 	stopB()
-	require.Eventually(t, func() bool { return nodeRecord(t, s, "b").State == "dead" }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return nodeRecord(t, s, "b").State == "dead" }, time.Minute, time.Millisecond)
 	sources, err = locate(t, c, st.Digest, "p0000")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/d"}, copies(sources[0]))

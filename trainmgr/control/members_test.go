@@ -105,7 +105,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	require.Eventually(t, func() bool { // when etcd has noticed that the member is down
 		_, err := next.RemoveMember(context.Background(), &apiv1.RemoveMemberRequest{Member: dead.o.Name})
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 
 	o := testOptions(t)
 	o.Name, o.Peers, o.LeaderTTL = "m3", freePeers(t, 1, "http"), time.Second
@@ -123,7 +123,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	joined, err := Start(patient(t), o)
 	require.NoError(t, err)
 	members[at] = joined
-	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, 20*time.Second,
+	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, time.Minute,
 		10*time.Millisecond)
 
 	// The first leader is replaced by now; the second of the first three members ends.

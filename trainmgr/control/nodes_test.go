@@ -66,13 +66,13 @@ func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 		_, err := k.lease(4, 0, 0.1)
 		require.NoError(t, err)
 		return on("a") == 2 && on("b") == 2
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stopA()
 	require.Eventually(t, func() bool {
 		_, err := k.lease(0, 0, 0)
 		require.NoError(t, err)
 		return on("a") == 0
-	}, 20*time.Second, 5*time.Millisecond, "revoked")
+	}, time.Minute, 5*time.Millisecond, "revoked")
 	assert.Equal(t, 2, on("b"), "and only those")
 	assert.Equal(t, "dead", nodeRecord(t, s, "a").State)
 	require.NoError(t, k.consume(0))
@@ -103,7 +103,7 @@ func TestARestartedNodeIsPreparedAgain(t *testing.T) {
 		_, err := k.lease(0, 0, 0)
 		require.NoError(t, err)
 		return len(k.held) == 0
-	}, 20*time.Second, 5*time.Millisecond, "what ran there is gone")
+	}, time.Minute, 5*time.Millisecond, "what ran there is gone")
 	_, err = k.lease(1, 0, 20)
 	require.NoError(t, err)
 	require.NotEmpty(t, k.held)
@@ -125,7 +125,7 @@ func TestANodeForgetsWhatEndedWithoutIt(t *testing.T) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.finished[strings.Repeat("\xab", 32)] > 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // TestANodeThatJoinsTakesPart: a node with another copy joins while the job runs, and makes splits of the job.
@@ -144,7 +144,7 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.prepared[string(st.Digest)] > 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // TestAPartitionThatVanishesOrChanges: a running job is granted no splits of the partition, its status names the
@@ -163,7 +163,7 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	assert.Empty(t, get(t, c, "job").WaitsFor)
 	waits := func(want string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return get(t, c, "job").WaitsFor == want }, 20*time.Second,
+		require.Eventually(t, func() bool { return get(t, c, "job").WaitsFor == want }, time.Minute,
 			5*time.Millisecond, want)
 	}
 	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
@@ -223,7 +223,7 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 		defer l.mu.Unlock()
 		return maps.Clone(l.jobs[st.Id].State().P)
 	}
-	require.Eventually(t, func() bool { return len(measured()) == 3 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(measured()) == 3 }, time.Minute, 5*time.Millisecond)
 	assert.Equal(t, map[string]float64{"a/d": 500, "b/d": 1500, "b/e": 1500}, measured())
 	st = get(t, c, st.Id)
 	assert.InDelta(t, 3500.0/3, st.PRowsPerSecond, 1)
@@ -326,11 +326,11 @@ func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 			return len(n.drains) > 0 && n.drains[len(n.drains)-1] == want
 		}
 	}
-	require.Eventually(t, told(true), 20*time.Second, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return nodeRecord(t, s, "n").State == "draining" }, 20*time.Second,
+	require.Eventually(t, told(true), time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return nodeRecord(t, s, "n").State == "draining" }, time.Minute,
 		5*time.Millisecond)
 	drain(false)
-	require.Eventually(t, told(false), 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, told(false), time.Minute, 5*time.Millisecond)
 	_, err = k.lease(1, 0, 20)
 	require.NoError(t, err)
 	require.NotEmpty(t, k.held)
@@ -342,7 +342,7 @@ func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 		_, err := k.lease(0, 0, 0)
 		require.NoError(t, err)
 		return len(k.held) == 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	n.mu.Lock()
 	n.status.Drives[0].State = "ready"
 	n.mu.Unlock()
@@ -390,7 +390,7 @@ func TestAFullEtcdDegrades(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, body := fetch(t, s.URL()+"/readyz")
 		return code == http.StatusServiceUnavailable && strings.Contains(body, "etcd alarm NOSPACE")
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 
 	require.NoError(t, l.term.Commit(patient(t), store.DeletePrefix("fill/")))
 	l.wg.Add(1)
@@ -426,7 +426,7 @@ func TestAFullEtcdCanBeLed(t *testing.T) {
 	o.EtcdQuota = 4 << 20
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	l := s.leading.Load()
 	fill(t, l.term)
 	require.NoError(t, l.term.Commit(patient(t), store.DeletePrefix("fill/")))
@@ -468,7 +468,7 @@ func TestMetricsAndReadiness(t *testing.T) {
 		code, b := fetch(t, s.URL()+"/metrics")
 		body = b
 		return code == http.StatusOK && strings.Contains(body, `millrace_control_nodes{state="ready"} 1`)
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	for _, d := range described {
 		assert.Contains(t, body, "# HELP "+d.name+" ")
 	}

@@ -37,7 +37,7 @@ func TestAPolicySharesTheSplitsOfARank(t *testing.T) {
 			require.NoError(t, err)
 			last = get(t, c, "job").Ranks[0]
 			return holds(last)
-		}, 20*time.Second, 5*time.Millisecond, "%s", what)
+		}, time.Minute, 5*time.Millisecond, "%s", what)
 		t.Logf("%s: %v", what, last)
 	}
 	comes("nothing is shared", func(r *apiv1.RankStatus) bool { return r.ShareElsewhere == -1 && r.OwnWorkers == 0 })
@@ -116,7 +116,7 @@ func TestAMeasuredSideMakesEverySplit(t *testing.T) {
 		require.Eventually(t, func() bool {
 			require.NoError(t, report(r))
 			return holds(get(t, c, "job").Ranks[0])
-		}, 20*time.Second, 5*time.Millisecond, "%v", r)
+		}, time.Minute, 5*time.Millisecond, "%v", r)
 	}
 	comes(&apiv1.RankReport{}, func(r *apiv1.RankStatus) bool { return r.ShareElsewhere > 0 && r.ShareElsewhere < 1 })
 	comes(&apiv1.RankReport{Profiling: apiv1.SideOwn}, func(r *apiv1.RankStatus) bool {

@@ -41,7 +41,7 @@ func startSecurePlane(t *testing.T) *securePlane {
 	p.server, err = Start(patient(t), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.server.Close()) })
-	require.Eventually(t, p.server.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, p.server.Leads, time.Minute, time.Millisecond)
 	p.ads = p.client(p.server, identity.Launcher, "ads.host-0")
 	n := newNode(t, "n0", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
 	id := p.issue(identity.Node, "n0")
@@ -61,7 +61,7 @@ func (p *securePlane) submit(by apiv1connect.ControlClient, name, owner string) 
 	require.Eventually(p.t, func() bool {
 		g, err := by.GetJob(patient(p.t), &apiv1.GetJobRequest{Id: r.Job.Id})
 		return err == nil && g.Job.State == "running"
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return r.Job
 }
 
@@ -241,7 +241,7 @@ func TestALauncherLocatesItsOwnPartitions(t *testing.T) {
 		g, err := operator.GetJob(ctx, &apiv1.GetJobRequest{Id: open.Job.Id})
 		open = &apiv1.SubmitJobResponse{Job: g.GetJob()}
 		return err == nil && len(g.Job.Digest) == len(dataset.Digest{})
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	ask.Job = open.Job.Digest
 	_, err = p.ads.Locate(ctx, ask)
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err), "a job without an owner: %v", err)
@@ -278,9 +278,9 @@ func TestTheLeaderCallsOnlyTheOwnersServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		g, err := p.ads.GetJob(patient(t), &apiv1.GetJobRequest{Id: p.job.Id})
 		return err == nil && len(g.Job.Ranks) == 2 && g.Job.Ranks[0].OwnWorkers == 1
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	for n, opened := range strangers {
-		require.Eventually(t, func() bool { return opened.Load() > 0 }, 20*time.Second, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return opened.Load() > 0 }, time.Minute, 10*time.Millisecond,
 			"the leader connects to %s, and again every two seconds", n.name)
 		n.mu.Lock()
 		assert.Empty(t, n.fences, n.name)

@@ -64,7 +64,7 @@ func TestLaunchersTalkToFewWorkers(t *testing.T) {
 	beatAll() // heartbeats with inventory
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", Ranks: ranks,
 		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
-	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == workers }, 60*time.Second,
+	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == workers }, time.Minute,
 		20*time.Millisecond)
 
 	var wg sync.WaitGroup

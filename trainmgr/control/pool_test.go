@@ -44,7 +44,7 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 		require.NoError(t, err)
 		names = lines(filepath.Join(dir, "start"))
 		return len(names) > 0
-	}, 60*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.Len(t, names, 1, "one worker, which is all that is allowed")
 	assert.True(t, strings.HasPrefix(names[0], "pool-"), names[0])
 	assert.Equal(t, []string{st.Id}, lines(filepath.Join(dir, "jobs")))
@@ -54,7 +54,7 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 400)
 
-	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, 60*time.Second,
+	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, time.Minute,
 		10*time.Millisecond)
 	assert.Equal(t, names, lines(filepath.Join(dir, "stop")))
 	assert.Contains(t, []string{"draining", "silent"}, nodeRecord(t, s, names[0]).State)
@@ -65,7 +65,7 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return !l.fleet.Alive(names[0]) && !l.fleet.Asked(names[0])
-	}, 60*time.Second, 10*time.Millisecond, "its record may be forgotten")
+	}, time.Minute, 10*time.Millisecond, "its record may be forgotten")
 	assert.Equal(t, names, lines(filepath.Join(dir, "start")), "no other was started")
 }
 
@@ -81,7 +81,7 @@ func TestNobodyElsesWorkerIsStopped(t *testing.T) {
 	mine.beats(t, c)
 	theirs.beats(t, c)
 	await(t, c, "mine", "pool-1-1")
-	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, 60*time.Second,
+	require.Eventually(t, func() bool { return len(lines(filepath.Join(dir, "stop"))) > 0 }, time.Minute,
 		10*time.Millisecond)
 	assert.Equal(t, []string{"pool-1-1"}, lines(filepath.Join(dir, "stop")))
 	assert.Contains(t, lively, nodeRecord(t, s, "mine").State)

@@ -52,7 +52,7 @@ func leadAgain(t *testing.T, o Options) *Server {
 	t.Helper()
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
-	require.Eventually(t, s.Leads, 30*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	return s
 }
 

@@ -40,7 +40,7 @@ func TestKeysOfAProfile(t *testing.T) {
 		require.Eventually(t, func() bool {
 			after = keys()
 			return !proto.Equal(before, after)
-		}, 20*time.Second, 5*time.Millisecond, what)
+		}, time.Minute, 5*time.Millisecond, what)
 		assert.True(t, same(after), "%s: %v, and before %v", what, after, before)
 		return after
 	}
@@ -60,7 +60,7 @@ func TestKeysOfAProfile(t *testing.T) {
 		return string(after.OwnWorkers) == string(faster.OwnWorkers) && string(after.Pipeline) == string(alone.Pipeline)
 	})
 	stop()
-	require.Eventually(t, func() bool { return proto.Equal(faster, keys()) }, 20*time.Second, 5*time.Millisecond,
+	require.Eventually(t, func() bool { return proto.Equal(faster, keys()) }, time.Minute, 5*time.Millisecond,
 		"the worker has gone")
 	// A worker of the same kind and another name is the same key.
 	pool, twin := newWorker(t, "pool2"), newWorker(t, "twin")
@@ -68,11 +68,11 @@ func TestKeysOfAProfile(t *testing.T) {
 	with := changes("a worker again", faster, func(*apiv1.ProfileKeys) bool { return true })
 	stop()
 	twin.beats(t, c)
-	require.Eventually(t, func() bool { return proto.Equal(with, keys()) }, 20*time.Second, 5*time.Millisecond, "a twin")
+	require.Eventually(t, func() bool { return proto.Equal(with, keys()) }, time.Minute, 5*time.Millisecond, "a twin")
 
 	fixed := submit(t, c, &apiv1.JobSpec{Name: "fixed", Offload: "0.5"})
 	k = newConsumer(t, c, fixed.Id, 0)
-	require.Eventually(t, func() bool { return k.attach(nil) == nil }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return k.attach(nil) == nil }, time.Minute, 10*time.Millisecond)
 	assert.Nil(t, keys())
 }
 

@@ -204,7 +204,7 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	o := testOptions(t)
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	c := newClient(s)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
 	stop := n.beats(t, c)
@@ -224,7 +224,7 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	s, err = Start(patient(t), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
-	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)
 	c = newClient(s)
 	n.beats(t, c)
 	await(t, c, "n")
@@ -273,7 +273,7 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 		_, err := attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "b"})
 		p := partlyConsumed(err)
 		return p != nil && p.Finished
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // TestEveryRankSubmits: all ranks submit at the same time, and all get the same job.

@@ -30,7 +30,7 @@ func (k *consumer) holdOn(t *testing.T, node string) {
 		_, err := k.lease(8, 0, 0.1)
 		require.NoError(t, err)
 		return k.leasesOn(node) > 0
-	}, 20*time.Second, time.Millisecond, "no lease on %s", node)
+	}, time.Minute, time.Millisecond, "no lease on %s", node)
 }
 
 // releaseOn gives the leases on a node back.
@@ -81,7 +81,7 @@ func TestAWorkerFillsTheGap(t *testing.T) {
 		_, err := k.lease(0, 0, 0)
 		require.NoError(t, err)
 		return k.leasesOn("w") == 0
-	}, 20*time.Second, 5*time.Millisecond, "revoked")
+	}, time.Minute, 5*time.Millisecond, "revoked")
 	assert.Equal(t, "dead", nodeRecord(t, s, "w").State)
 	assert.Equal(t, 2, k.leasesOn("a"), "and only those")
 	w.set(func(s *apiv1.NodeStatus) { s.Incarnation = "w-2" })
@@ -95,7 +95,7 @@ func TestAWorkerFillsTheGap(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.finished[string(st.Digest)] > 0
-	}, 20*time.Second, time.Millisecond, "the worker forgets the job")
+	}, time.Minute, time.Millisecond, "the worker forgets the job")
 }
 
 // TestWorkersAreNotPreparedForNothing: while the drives sustain the trainer, no worker is asked to prepare the job.
@@ -137,7 +137,7 @@ func TestAPool(t *testing.T) {
 	require.Eventually(t, func() bool {
 		st = get(t, c, "job")
 		return strings.HasPrefix(st.State, "running") || strings.HasPrefix(st.State, "waiting")
-	}, 20*time.Second, time.Millisecond, "%v", st)
+	}, time.Minute, time.Millisecond, "%v", st)
 	assert.Equal(t, "pool", st.Spec.Placement)
 	require.NoError(t, k.attach(nil))
 	r, err := k.lease(1, 0, 0)
@@ -173,7 +173,7 @@ func TestAStoreWithoutNodes(t *testing.T) {
 	v.beats(t, c)
 	await(t, c, "w", "v")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == 2 }, time.Minute, time.Millisecond)
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
 	require.NoError(t, k.consume(3))
@@ -188,7 +188,7 @@ func TestAStoreWithoutNodes(t *testing.T) {
 	stopW() // no live agent knows where p0 lies any more
 	require.Eventually(t, func() bool {
 		return strings.Contains(get(t, c, "job").WaitsFor, "no live node holds it")
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	w.beats(t, c)
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
@@ -234,7 +234,7 @@ func TestEachRankHasItsOwnWorker(t *testing.T) {
 	}
 	for rank, name := range []string{"w0", "w1"} {
 		k := newConsumer(t, c, st.Id, uint32(rank))
-		require.Eventually(t, func() bool { return k.attach(nil) == nil }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return k.attach(nil) == nil }, time.Minute, 10*time.Millisecond)
 		k.holdOn(t, name)
 		assert.Len(t, k.held, k.leasesOn(name), "of its own worker alone")
 		require.NoError(t, k.consume(0))
@@ -253,7 +253,7 @@ func TestAWorkerThatFailsIsSetAside(t *testing.T) {
 	w.beats(t, c)
 	await(t, c, "a", "w")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", Plan: &apiv1.PlanOptions{SplitBatches: 1}})
-	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return get(t, c, "job").WorkersReady == 1 }, time.Minute, time.Millisecond)
 	k := newConsumer(t, c, st.Id, 0)
 	require.NoError(t, k.attach(nil))
 	k.holdOn(t, "w")
@@ -266,7 +266,7 @@ func TestAWorkerThatFailsIsSetAside(t *testing.T) {
 	require.Eventually(t, func() bool {
 		trouble = nodeRecord(t, s, "w").Troubles
 		return len(trouble) == 1 && trouble[0].SetAside != ""
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	assert.Equal(t, "w", trouble[0].Drive)
 	assert.GreaterOrEqual(t, trouble[0].Failures, uint64(3))
 	assert.Contains(t, trouble[0].SetAside, "connection refused")

@@ -270,7 +270,7 @@ func failure(t *testing.T, c Config, o trainmgr.Options, opened func()) error {
 		assert.NoError(t, j.Close())
 	}
 	assert.NoError(t, m.Close())
-	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(until), "goroutines are left")
 	}
 	require.Error(t, err)

@@ -41,7 +41,7 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond, "it does not wait for the process")
+	}, time.Minute, time.Millisecond, "it does not wait for the process")
 	require.Empty(t, ended, "it runs")
 	require.NoError(t, cmd.Process.Kill())
 	assert.True(t, <-ended)

@@ -41,7 +41,7 @@ func TestAcknowledgementsTravelInGroups(t *testing.T) {
 	var token []byte
 	take(t, c, j, 5, func(mb *tensor.MiniBatch) {
 		require.NoError(t, j.Acknowledge(mb.Name))
-		require.Eventually(t, func() bool { return count() > 0 }, 10*time.Second, time.Millisecond,
+		require.Eventually(t, func() bool { return count() > 0 }, time.Minute, time.Millisecond,
 			"nobody asked for it")
 		var err error
 		token, err = j.Checkpoint(t.Context())

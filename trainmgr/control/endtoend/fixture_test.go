@@ -267,7 +267,7 @@ func controlOptions(data string) control.Options {
 // startControl starts a member in this process.
 func startControl(t testing.TB, o control.Options) *control.Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := control.Start(ctx, o)
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func overLinks(t *testing.T, data map[string][]byte, want *result, c cut, n int)
 					time.Sleep(3 * time.Second)
 					return
 				}
-				assert.Eventually(t, func() bool { return stateOf(ctx, client, "n0") == "dead" }, 20*time.Second,
+				assert.Eventually(t, func() bool { return stateOf(ctx, client, "n0") == "dead" }, time.Minute,
 					20*time.Millisecond, "the link is cut")
 				time.Sleep(time.Second)
 			})

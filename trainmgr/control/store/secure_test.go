@@ -203,7 +203,7 @@ func TestOnlyControlCertificatesAreClients(t *testing.T) {
 		require.Error(t, ask(role, 300*time.Millisecond), role)
 	}
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "launcher/client may not do this") },
-		10*time.Second, 10*time.Millisecond)
+		time.Minute, 10*time.Millisecond)
 	value, err := s.client.Get(patient(t), "k")
 	require.NoError(t, err)
 	assert.Equal(t, "control", string(value.Kvs[0].Value))

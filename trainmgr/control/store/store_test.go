@@ -34,7 +34,7 @@ func quick(o Options) Options {
 }
 
 func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -190,7 +190,7 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	assert.Equal(t, "by zero", string(value))
 
 	for _, m := range members {
-		require.Eventually(t, func() bool { l, _ := m.Leader(); return l == "other" }, 10*time.Second,
+		require.Eventually(t, func() bool { l, _ := m.Leader(); return l == "other" }, time.Minute,
 			10*time.Millisecond)
 	}
 }
@@ -362,7 +362,7 @@ func TestAFullStoreSaysSo(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h, err := s.Healthy(patient(t))
 		return err == nil && len(h.Alarms) == 1 && h.Alarms[0] == "NOSPACE"
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestAnotherFormatIsRefused(t *testing.T) {
@@ -389,7 +389,7 @@ func TestAnEtcdElsewhereServesToo(t *testing.T) {
 	term, err := outside.Campaign(patient(t), "outside")
 	require.NoError(t, err)
 	require.NoError(t, term.Commit(patient(t), Put("k", nil)))
-	require.Eventually(t, func() bool { l, _ := inside.Leader(); return l == "outside" }, 10*time.Second,
+	require.Eventually(t, func() bool { l, _ := inside.Leader(); return l == "outside" }, time.Minute,
 		10*time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
