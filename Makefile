@@ -28,8 +28,9 @@ race:
 	bash .ci/race $(RACE)
 
 # A short run of every fuzz target from its kept corpus. FUZZTIME=5m runs each for five minutes.
+# COVERAGE=no builds them without instrumentation, in minutes less: inputs are then changed at random.
 fuzz:
-	FUZZTIME=$(or $(FUZZTIME),20s) bash .ci/fuzz
+	FUZZTIME=$(or $(FUZZTIME),20s) COVERAGE=$(COVERAGE) bash .ci/fuzz
 
 # The checks that take too long for every run; the table at the end has the time of each.
 # A row group of 640 MiB through 64 MiB of memory, a million splits, kills by the hundred, every way of a job, soaks.
@@ -40,13 +41,7 @@ long:
 # The kernels' tests at every level of the instruction set.
 # At two levels of the compiler, without assembly, and as on processors that offer less than this one.
 golden:
-	GOAMD64=v1 $(GO) test ./fpga/unit/... ./fpga/engine/...
-	GOAMD64=v3 $(GO) test ./fpga/unit/... ./fpga/engine/...
-	$(GO) test -tags purego ./fpga/unit/... ./fpga/engine/...
-	MILLRACE_CPU=generic $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
-	MILLRACE_CPU=avx2 $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
-	MILLRACE_CPU=avx512-products $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
-	MILLRACE_CPU=avx512-shifts $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
+	bash .ci/golden
 
 # gofmt, vet, staticcheck, golangci-lint (.golangci.yml), and whether generated files are what their generators write.
 # Every check runs, and the last lines name those that failed; CHECK=golangci runs one of them alone.
