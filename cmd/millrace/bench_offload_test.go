@@ -24,7 +24,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 	require.NoError(t, err)
 	o := bench.Options{
 		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 20_000, Steps: 2,
-		TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 500 * time.Millisecond,
+		Turns: 1, TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 500 * time.Millisecond,
 	}
 	results, err := bench.Run(t.Context(), o)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 		assert.Equal(t, cut, results[i].Cut)
 		checkMeasured(t, results[i])
 	}
-	o.Cuts, o.Bandwidths, o.Steps = []offload.Cut{offload.ReadAndTransforms}, []float64{20e6}, 1
+	o.Cuts, o.Bandwidths, o.Steps, o.Turns = []offload.Cut{offload.ReadAndTransforms}, []float64{20e6}, 1, 2
 	notes := ""
 	o.Progress = func(line string) { notes += line + "\n" }
 	results, err = bench.Run(t.Context(), o)
@@ -46,7 +46,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o.Cores, o.Bandwidths, o.Turns = []float64{0.3, 0.7}, nil, 1
+	o.Cores, o.Bandwidths = []float64{0.3, 0.7}, nil
 	o.Progress = func(line string) {
 		if strings.Contains(line, "uses 0.7 of a CPU") {
 			cancel()
