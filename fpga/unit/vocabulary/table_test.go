@@ -96,7 +96,9 @@ func TestATableOfManyNarrowKeys(t *testing.T) {
 	indices := make([]int32, len(keys))
 	require.True(t, Lookup(table, indices, keys))
 	for i, index := range indices {
-		require.EqualValues(t, i, index)
+		if int(index) != i { // require.EqualValues takes half a microsecond
+			require.EqualValues(t, i, index)
+		}
 	}
 	absent := []int64{int64(uint32(len(keys) * spread)), keys[3] + 1<<32, keys[3] - 1<<32}
 	require.False(t, Lookup(table, indices[:3], absent))
