@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -133,6 +135,7 @@ func (d *Device) identifyCompute(ctx context.Context) error {
 		return fmt.Errorf("vendor log: %w", err)
 	}
 	d.info.Backend, d.info.Threads = l.Backend, int(l.Threads)
+	d.info.HostIOShare = cmp.Or(int(l.HostIOShare), controller.NoHostIOLimit)
 	if err := d.identifyRegion(ctx); err != nil {
 		return fmt.Errorf("region %d: %w", d.region, err)
 	}

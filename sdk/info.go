@@ -16,10 +16,14 @@ type Info struct {
 	Namespaces []Namespace `json:"namespaces"`
 
 	// The rest is zero for a plain drive.
-	SLM      SLMInfo   `json:"slm"`
-	Region   int       `json:"region"`  // in which the device computes; slm and engine_threads are the region's
-	Regions  int       `json:"regions"` // of the drive
-	Threads  int       `json:"engine_threads"`
+	SLM     SLMInfo `json:"slm"`
+	Region  int     `json:"region"`  // in which the device computes; slm and engine_threads are the region's
+	Regions int     `json:"regions"` // of the drive
+	Threads int     `json:"engine_threads"`
+	// HostIOShare is how much of the time, in percent, ordinary reads and writes may use the flash while regions compute:
+	// controller.NoHostIOLimit if there is no limit.
+	HostIOShare int `json:"host_io_share_percent"`
+
 	Backend  string    `json:"backend"`
 	Commands string    `json:"commands"` // the command set in use: vendor or standard
 	Programs []Program `json:"programs"`

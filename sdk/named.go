@@ -3,6 +3,7 @@ package sdk
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/csd"
@@ -48,8 +49,11 @@ func openNamed(name string, opt csd.Options) (d *csd.Drive, release func() error
 		if opt.Size != 0 && opt.Size != size || opt.Diskless && size != 0 || opt.LBA != 0 && opt.LBA != lba ||
 			opt.SLMBytes != 0 && opt.SLMBytes != orDefault(n.opt.SLMBytes, csd.DefaultSLM) ||
 			opt.Threads != 0 && opt.Threads != orDefault(n.opt.Threads, 1) ||
-			opt.Regions != 0 && opt.Regions != orDefault(n.opt.Regions, 1) {
-			return nil, nil, fmt.Errorf("the open drive of that name is another size: %w", csd.ErrGeometry)
+			opt.Regions != 0 && opt.Regions != orDefault(n.opt.Regions, 1) ||
+			opt.RegionWeights != nil && !slices.Equal(opt.RegionWeights, n.opt.RegionWeights) ||
+			opt.HostIOShare != 0 && opt.HostIOShare != n.d.HostIOShare() {
+			return nil, nil, fmt.Errorf("the open drive of that name is another size, or has other regions or limits: %w",
+				csd.ErrGeometry)
 		}
 		if opt.Timing != nil && opt.Timing != n.opt.Timing {
 			return nil, nil, fmt.Errorf("the open drive of that name has another timing: %w", csd.ErrBusy)

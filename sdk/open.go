@@ -33,6 +33,12 @@ type DeviceOptions struct {
 	// region in which the device computes, if the URI names none.
 	Regions, Region int
 
+	// RegionWeights are those of a mem: or file: drive; see csd.Options.
+	RegionWeights []int
+
+	// HostIOShare limits ordinary reads and writes of a mem: or file: drive; see csd.Options.
+	HostIOShare int
+
 	// FileThreads and FileSLM are the engine threads and the bytes of local memory of a drive in a file (file:) whose URI
 	// names none; 0 means csd's defaults.
 	FileThreads int
@@ -81,7 +87,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 	opt := o.drive()
 	opt.Create = create
 	opt.Size, opt.LBA, opt.SLMBytes, opt.Threads, opt.Diskless = u.Size, u.LBA, u.SLM, u.Threads, u.Diskless
-	opt.Regions, o.Region = cmp.Or(u.Regions, o.Regions), cmp.Or(u.Region, o.Region)
+	opt.Regions, o.Region = cmp.Or(u.Regions, o.Regions, len(o.RegionWeights)), cmp.Or(u.Region, o.Region)
 	switch u.Scheme {
 	case "mem":
 		d, release, err := openNamed(u.Name, opt)
@@ -110,8 +116,8 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 
 func (o *DeviceOptions) drive() csd.Options {
 	return csd.Options{
-		Regions: o.Regions, Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, Timing: o.Timing,
-		WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute,
+		Regions: o.Regions, RegionWeights: o.RegionWeights, HostIOShare: o.HostIOShare, Plain: o.Plain, NoMap: o.NoMap,
+		Logger: o.Logger, Trust: o.Trust, Timing: o.Timing, WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute,
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 )
@@ -68,6 +70,8 @@ func (c driveCommands) create() *cobra.Command {
 	var (
 		trust   trustFlags
 		regions int
+		weights []int
+		share   int
 	)
 	cmd := &cobra.Command{
 		Use:   "create URI",
@@ -75,7 +79,9 @@ func (c driveCommands) create() *cobra.Command {
 		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and
 which images it takes are in PATH.json. With ?size=0 the drive has no flash: PATH stays empty, and its identity,
 its images and which it takes are in PATH.json and beside it. An existing drive is not touched.
-Each of its regions has engine threads, an active image and an equal share of memory of its own.`,
+Each of its regions has engine threads, an active image and a share of memory of its own: equal ones,
+or in proportion to --region-weights.
+--host-io-share limits what ordinary reads and writes of hosts take while regions compute.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args: exactArgs("URI"),
@@ -90,7 +96,14 @@ Each of its regions has engine threads, an active image and an equal share of me
 			if err := checkRegions(regions); err != nil {
 				return err
 			}
-			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change, Regions: regions})
+			if regions, err = regionsOf(cmd, regions, weights); err != nil {
+				return usageError{err}
+			}
+			if err := checkHostIOShare(share); err != nil {
+				return usageError{err}
+			}
+			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change, Regions: regions,
+				RegionWeights: weights, HostIOShare: share})
 			if err != nil {
 				return err
 			}
@@ -99,6 +112,8 @@ Each of its regions has engine threads, an active image and an equal share of me
 		},
 	}
 	cmd.Flags().IntVar(&regions, "regions", 1, "regions of the drive, 1 to 7, unless the URI says how many")
+	cmd.Flags().IntSliceVar(&weights, "region-weights", nil, regionWeightsHelp)
+	cmd.Flags().IntVar(&share, "host-io-share", controller.NoHostIOLimit, hostIOShareHelp)
 	trust.addFlags(cmd)
 	return cmd
 }
@@ -107,6 +122,43 @@ Each of its regions has engine threads, an active image and an equal share of me
 func checkRegions(n int) error {
 	if n < 1 || n > cs.MaxRegions {
 		return usagef("--regions %d: want 1 to %d", n, cs.MaxRegions)
+	}
+	return nil
+}
+
+// regionWeightsHelp describes the flag --region-weights.
+const regionWeightsHelp = "weight of each region, 1 to 16, as 2,1,1: so many shares of the memory, and times " +
+	"--threads engine threads (default: equal)"
+
+// regionsOf returns the number of regions that --regions and --region-weights say. 0 leaves it to the weights.
+func regionsOf(cmd *cobra.Command, regions int, weights []int) (int, error) {
+	if len(weights) == 0 {
+		return regions, nil
+	}
+	if !cmd.Flags().Changed("regions") {
+		regions = 0
+	}
+	if n := cmp.Or(regions, len(weights)); n != len(weights) || n < 2 || n > cs.MaxRegions {
+		return 0, fmt.Errorf("--region-weights has %d weights for %d regions: want one for each of 2 to %d regions",
+			len(weights), n, cs.MaxRegions)
+	}
+	for _, w := range weights {
+		if w < 1 || w > cs.MaxRegionWeight {
+			return 0, fmt.Errorf("--region-weights: a weight of %d: want 1 to %d", w, cs.MaxRegionWeight)
+		}
+	}
+	return regions, nil
+}
+
+// hostIOShareHelp describes the flag --host-io-share.
+const hostIOShareHelp = "percent of the time in which ordinary reads and writes may use the flash while regions " +
+	"compute, 5 to 99; 100 is no limit"
+
+// checkHostIOShare returns an error for a share that no drive has.
+func checkHostIOShare(percent int) error {
+	if percent < controller.MinHostIOShare || percent > controller.NoHostIOLimit {
+		return fmt.Errorf("--host-io-share %d: want %d to %d percent, where %d is no limit", percent,
+			controller.MinHostIOShare, controller.NoHostIOLimit, controller.NoHostIOLimit)
 	}
 	return nil
 }
@@ -298,6 +350,10 @@ func (c driveCommands) printInfo(i driveInfo) error {
 		}
 		fmt.Fprintf(w, "compute\t%s%s, %d engine threads, %d bytes of memory, %s commands\n", of, i.Backend, i.Threads,
 			i.SLM.Size, i.Commands)
+		if i.HostIOShare < controller.NoHostIOLimit {
+			fmt.Fprintf(w, "host I/O\tordinary reads and writes use the flash for at most %d %% of the time while regions "+
+				"compute\n", i.HostIOShare)
+		}
 		for _, p := range i.Programs {
 			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID,
 				p.Bytes)

@@ -74,3 +74,62 @@ func TestAServedDriveOfRegions(t *testing.T) {
 	line, _ = startServe(t, "--flash", path)
 	assert.Contains(t, line, "2 regions, each with 1 engine threads", "the drive keeps them")
 }
+
+// TestTheShareOfHosts is kept by the drive, changed where it is served, and reported.
+func TestTheShareOfHosts(t *testing.T) {
+	path := t.TempDir() + "/d0.flash"
+	drive := "file:" + path
+	assert.Contains(t, must(t, "drive", "create", drive+"?size=1MiB", "--host-io-share", "20"), "at most 20 % of the time")
+	assert.Contains(t, must(t, "drive", "info", drive), "at most 20 % of the time")
+	line, stop := startServe(t, "--flash", path)
+	assert.Contains(t, line, "limited to 20 % of the time")
+	uri := strings.TrimSuffix(strings.Fields(line)[1], ":")
+	assert.Equal(t, 20, decode[driveInfo](t, must(t, "drive", "info", uri, "--output", "json")).HostIOShare)
+	stop()
+	line, stop = startServe(t, "--flash", path, "--host-io-share", "100")
+	assert.NotContains(t, line, "limited")
+	stop()
+	assert.Equal(t, 100, decode[driveInfo](t, must(t, "drive", "info", drive, "--output", "json")).HostIOShare)
+	assert.NotContains(t, must(t, "drive", "info", drive), "ordinary reads")
+
+	for _, args := range [][]string{
+		{"drive", "create", drive, "--host-io-share", "4"}, {"drive", "create", drive, "--host-io-share", "101"},
+		{"drive", "create", drive, "--host-io-share", "0"}, {"drive", "serve", "--flash", path, "--host-io-share", "4"},
+		{"drive", "serve", "--flash", path, "--host-io-share", "101"},
+		{"drive", "serve", "--diskless", "--host-io-share", "20"},
+	} {
+		code, _, stderr := millrace(t, args...)
+		assert.Equal(t, exitUsage, code, strings.Join(args, " "))
+		errorLine(t, stderr, "--host-io-share")
+	}
+}
+
+// TestWeightsOfRegions are kept by the drive, changed where it is served, and reported.
+func TestWeightsOfRegions(t *testing.T) {
+	path := t.TempDir() + "/d0.flash"
+	drive := "file:" + path
+	assert.Contains(t, must(t, "drive", "create", drive+"?size=1MiB", "--region-weights", "2,1,1"), "region 0 of 3")
+	v := decode[driveInfo](t, must(t, "drive", "info", drive+"?slm=64MiB", "--output", "json"))
+	assert.EqualValues(t, 32<<20, v.SLM.Size)
+	assert.Equal(t, 2, v.Threads)
+	v = decode[driveInfo](t, must(t, "drive", "info", drive+"?slm=64MiB&region=2", "--output", "json"))
+	assert.EqualValues(t, 16<<20, v.SLM.Size)
+	assert.Equal(t, 1, v.Threads)
+	line, stop := startServe(t, "--flash", path)
+	assert.Contains(t, line, "3 regions of weights 2, 1, 1, for each of its weight with 1 engine threads")
+	stop()
+	line, stop = startServe(t, "--flash", path, "--regions", "2", "--region-weights", "1,1")
+	assert.Contains(t, line, "2 regions, each with 1 engine threads")
+	stop()
+
+	for _, args := range [][]string{
+		{"--region-weights", "2"}, {"--region-weights", "1,0"}, {"--region-weights", "17,1"},
+		{"--region-weights", "1,1,1,1,1,1,1,1"}, {"--region-weights", "2,1", "--regions", "3"},
+	} {
+		for _, command := range [][]string{{"drive", "create", drive}, {"drive", "serve", "--flash", path}} {
+			code, _, stderr := millrace(t, append(command, args...)...)
+			assert.Equal(t, exitUsage, code, strings.Join(args, " "))
+			errorLine(t, stderr, "--region-weights")
+		}
+	}
+}

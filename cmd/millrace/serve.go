@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/faults"
@@ -31,6 +33,8 @@ type serveCommand struct{ *console }
 type serveFlags struct {
 	flash, size, lba, slm string
 	threads, regions      int
+	weights               []int
+	hostIOShare           int
 	diskless              bool
 	state                 string
 	listen, discovery     string
@@ -74,6 +78,10 @@ func (c serveCommand) command() *cobra.Command {
 			if err := f.log.check(); err != nil {
 				return err
 			}
+			var err error
+			if f.regions, err = regionsOf(cmd, f.regions, f.weights); err != nil {
+				return usageError{err}
+			}
 			return c.serve(cmd.Context(), f)
 		},
 	}
@@ -88,6 +96,8 @@ func (c serveCommand) command() *cobra.Command {
 	fl.StringVar(&f.slm, "slm", "4GiB", "local memory")
 	fl.IntVar(&f.threads, "threads", 1, "engine threads of each region")
 	fl.IntVar(&f.regions, "regions", 0, "regions of the drive, 1 to 7 (default 1, or as many as the drive has)")
+	fl.IntSliceVar(&f.weights, "region-weights", nil, regionWeightsHelp)
+	fl.IntVar(&f.hostIOShare, "host-io-share", 0, hostIOShareHelp+" (default: 100, or as the drive has it)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:4420", "address to serve at; port 0 picks one")
 	fl.StringVar(&f.discovery, "discovery-listen", "", "address to answer discovery at, beside --listen")
 	fl.StringVar(&f.advertise, "advertise", "", "IP, or IP:PORT, at which hosts reach the drive")
@@ -124,7 +134,9 @@ type serving struct {
 	BlockSize int      `json:"lba_bytes"`
 	SLM       int64    `json:"slm_bytes"`
 	Regions   int      `json:"regions"`
-	Threads   int      `json:"engine_threads"`   // of each region
+	Threads   int      `json:"engine_threads"` // of each region of weight 1
+	Weights   []int    `json:"region_weights"`
+	HostIO    int      `json:"host_io_share_percent"`
 	Hosts     []string `json:"hosts"`            // empty: any
 	Faults    string   `json:"faults,omitempty"` // the script
 	Added     []uint32 `json:"added_namespaces"` // of --namespaces
@@ -158,7 +170,11 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 		NQN: sub.NQN(), Address: t.Address(), Discovery: t.DiscoveryAddresses(), URI: t.URI(), Hosts: o.Hosts,
 		Size: int64(sub.Blocks()) * int64(sub.BlockSize()), BlockSize: int(sub.BlockSize()), SLM: o.Drive.SLMBytes,
 		Diskless: f.diskless, State: f.state, Threads: o.Drive.Threads,
-		Regions: len(t.Drive().Images().Regions), Faults: f.faults, Added: t.Namespaces(),
+		Regions: len(t.Drive().Images().Regions), HostIO: t.Drive().HostIOShare(), Faults: f.faults,
+		Added: t.Namespaces(),
+	}
+	for _, g := range t.Drive().Images().Regions {
+		s.Weights = append(s.Weights, g.Threads/s.Threads)
 	}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
@@ -194,9 +210,17 @@ func (c serveCommand) ready(s serving) error {
 		regions := ""
 		if s.Regions > 1 {
 			regions = fmt.Sprintf("%d regions, each with ", s.Regions)
+			if slices.Max(s.Weights) > 1 {
+				regions = fmt.Sprintf("%d regions of weights %s, for each of its weight with ", s.Regions,
+					strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Weights)), ", "), "[]"))
+			}
 		}
-		fmt.Fprintf(w, "serving %s: %s, %d bytes of memory, %s%d engine threads, to %s; discovery at %s%s%s\n",
-			s.URI, flash, s.SLM, regions, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
+		share := ""
+		if s.HostIO < controller.NoHostIOLimit {
+			share = fmt.Sprintf("; ordinary reads and writes limited to %d %% of the time beside computation", s.HostIO)
+		}
+		fmt.Fprintf(w, "serving %s: %s, %d bytes of memory, %s%d engine threads, to %s; discovery at %s%s%s%s\n",
+			s.URI, flash, s.SLM, regions, s.Threads, hosts, strings.Join(s.Discovery, ", "), share, added, faults)
 	})
 }
 
@@ -265,7 +289,10 @@ func (f *serveFlags) explain(err error) error {
 
 // drive reads the flags that describe the drive.
 func (f *serveFlags) drive() (o csd.Options, err error) {
-	o = csd.Options{Path: f.flash, Threads: f.threads, Regions: f.regions, NQN: f.nqn}
+	o = csd.Options{Path: f.flash, Threads: f.threads, Regions: f.regions, HostIOShare: f.hostIOShare, NQN: f.nqn}
+	if len(f.weights) > 0 {
+		o.RegionWeights = f.weights
+	}
 	if o.Trust, err = f.trust.change(); err != nil {
 		return o, err
 	}
@@ -302,6 +329,14 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	}
 	if f.regions < 0 || f.regions > cs.MaxRegions {
 		return o, fmt.Errorf("--regions %d: want 1 to %d", f.regions, cs.MaxRegions)
+	}
+	if f.hostIOShare != 0 {
+		if err := checkHostIOShare(f.hostIOShare); err != nil {
+			return o, err
+		}
+		if f.diskless && f.hostIOShare != controller.NoHostIOLimit {
+			return o, errors.New("--host-io-share limits reads and writes of the flash, and a drive of --diskless has none")
+		}
 	}
 	if f.nqn != "" {
 		if err := fabrics.CheckNQN(f.nqn); err != nil {

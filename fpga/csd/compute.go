@@ -152,7 +152,9 @@ func (c *compute) at(r cs.Range) []byte { return c.slm[r.Addr : r.Addr+r.Len : r
 func (c *compute) Log() []byte {
 	l := c.stats.log()
 	l.Backend = BackendFunctional
-	l.Threads = uint16(len(c.threads) * cap(c.threads[0]))
+	for _, threads := range c.threads {
+		l.Threads += uint16(cap(threads))
+	}
 	l.SLMBytes = uint64(len(c.slm))
 	return l.Marshal()
 }

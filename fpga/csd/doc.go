@@ -22,11 +22,12 @@
 // # Regions
 //
 // A drive has 1 to 7 regions ([Options].Regions), which execute apart from each other. A region has an active image
-// with an engine of its own, Options.Threads engine threads, and an equal share of the local memory. The image slots
-// are a library for all regions. In the standard command set region r is namespace 3 + r, in the vendor set a field of
-// the commands; package controller keeps hosts out of each other's regions. The images of regions are activated and
-// kept one by one; all that follows about the active image holds for each region. PATH.json of a drive with one region
-// has the version that older builds read.
+// with an engine of its own, and a weight (Options.RegionWeights), to which its engine threads and its share of the local
+// memory are in proportion. The image slots are a library for all regions. In the standard command set region r is
+// namespace 3 + r, in the vendor set a field of the commands; package controller keeps hosts out of each other's regions. The images of regions are activated and
+// kept one by one; all that follows about the active image holds for each region. [Options].HostIOShare limits what
+// ordinary reads and writes take from regions that compute. PATH.json has the oldest version that can hold its content,
+// so that older builds read it.
 //
 // # Images
 //
@@ -55,8 +56,8 @@
 //
 // # Concurrency
 //
-// A Drive is safe for concurrent use. A region executes at most Options.Threads slices at once, on the goroutines that
-// bring the commands; further ones wait. Close needs every association closed.
+// A Drive is safe for concurrent use. A region of weight 1 executes at most Options.Threads slices at once, on the
+// goroutines that bring the commands; further ones wait. Close needs every association closed.
 //
 // # Errors
 //

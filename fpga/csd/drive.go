@@ -44,12 +44,22 @@ type Options struct {
 	Diskless bool
 	Plain    bool  // no computation: namespace 1 only
 	SLMBytes int64 // device memory; 0 means DefaultSLM
-	Threads  int   // engine threads of each region; 0 means 1
+	Threads  int   // engine threads of each region of weight 1; 0 means 1
 
 	// Regions is the number of regions, 1 to cs.MaxRegions. 0 means one for a new drive, and as many as it has for an
 	// existing one. Another number changes an existing drive: the regions past it end, and new ones start with the stock
 	// image.
 	Regions int
+
+	// RegionWeights are weights of the regions, one each, 1 to cs.MaxRegionWeight. A region of weight w has w shares of the
+	// local memory and w times Threads engine threads. nil means equal weights for a new drive and for another number of
+	// regions, and else the weights that the drive has. They give the number of regions where Regions is 0.
+	RegionWeights []int
+
+	// HostIOShare is how much of the time, in percent, ordinary reads and writes of hosts may use the flash while regions
+	// compute: controller.MinHostIOShare to controller.NoHostIOLimit. 0 means no limit for a new drive, and the share that
+	// it has for an existing one. Another share changes an existing drive.
+	HostIOShare int
 
 	// Trust changes which images the drive takes. It gets the trust that the drive kept; a new drive takes any image. nil
 	// leaves the trust as it is. The result is kept, and holds from the start, also for images that the drive has.
@@ -79,8 +89,8 @@ type Drive struct {
 	comp  *compute // nil: plain
 	free  func() error
 
-	created        bool // the file is this open's own
-	regionsChanged bool // by this open
+	created bool // the file is this open's own
+	changed bool // this open changed the number of regions, or the share of ordinary reads and writes
 
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
 	state  state
@@ -134,7 +144,7 @@ func (d *Drive) open() error {
 	if err := d.openFlash(); err != nil {
 		return err
 	}
-	if err := d.setRegions(); err != nil {
+	if err := errors.Join(d.setRegions(), d.setHostIOShare()); err != nil {
 		return err
 	}
 	opt := controller.Options{
@@ -145,7 +155,7 @@ func (d *Drive) open() error {
 		if err := d.openCompute(); err != nil {
 			return err
 		}
-		opt.Compute = d.comp
+		opt.Compute, opt.HostIOShare = d.comp, d.state.HostIOShare
 		if o.WrapCompute != nil {
 			opt.Compute = o.WrapCompute(d.comp)
 		}
@@ -260,29 +270,6 @@ func (d *Drive) openFile() error {
 	return nil
 }
 
-// setRegions makes the state one of as many regions as Options say.
-func (d *Drive) setRegions() error {
-	o := &d.opt
-	if o.Plain {
-		if o.Regions > 1 {
-			return fmt.Errorf("%d regions: a drive that does not compute has none", o.Regions)
-		}
-		return nil
-	}
-	if o.Regions != 0 && o.Regions != d.state.regions() {
-		d.regionsChanged = true
-		d.state.setRegions(o.Regions)
-	}
-	n := d.state.regions()
-	if share := o.SLMBytes / int64(n); share < MinSLM {
-		return fmt.Errorf("local memory of %d bytes for %d regions: each needs %d", o.SLMBytes, n, MinSLM)
-	}
-	if n > 1 && o.Timing != nil {
-		return fmt.Errorf("the model of drives has one region, and this drive has %d: use native timing", n)
-	}
-	return nil
-}
-
 func (d *Drive) openCompute() error {
 	mem, free, err := newMemory(d.opt.SLMBytes)
 	if err != nil {
@@ -294,8 +281,8 @@ func (d *Drive) openCompute() error {
 		return err
 	}
 	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.clock())}
-	for range s.regions {
-		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads))
+	for _, weight := range s.weights {
+		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads*weight))
 	}
 	if d.opt.Path != "" {
 		s.save = func() error {

@@ -45,6 +45,13 @@ func TestFormOfTheState(t *testing.T) {
 	require.NoError(t, err)
 	goldenfile.Text(t, "testdata/state.v3.json", string(b)+"\n")
 	readsAgain(t, "testdata/state.v3.json", s)
+
+	s.HostIOShare, s.Weights = 20, []int{2, 1, 16}
+	s.Version = s.version()
+	b, err = json.MarshalIndent(s, "", "  ")
+	require.NoError(t, err)
+	goldenfile.Text(t, "testdata/state.v4.json", string(b)+"\n")
+	readsAgain(t, "testdata/state.v4.json", s)
 }
 
 // readsAgain demands that a kept file is the form of a state.
@@ -74,7 +81,28 @@ func TestStatesOfRegionsAreChecked(t *testing.T) {
 	require.NoError(t, parse(func(s *state) { s.Further, s.Version = nil, 2 }))
 	require.ErrorContains(t, parse(func(s *state) { s.Further = append(s.Further, regionState{}) }), "7 further regions")
 	require.ErrorContains(t, parse(func(s *state) { s.Version = 2 }), "version 2 with 6 further regions")
-	require.ErrorContains(t, parse(func(s *state) { s.Version = 4 }), "version 4")
+	require.NoError(t, parse(func(s *state) { s.Version = 4 }), "a drive that had a limit")
+	require.ErrorContains(t, parse(func(s *state) { s.Version = 5 }), "version 5")
+	for share, valid := range map[int]bool{4: false, 5: true, 99: true, 100: false, -1: false} {
+		err := parse(func(s *state) { s.HostIOShare, s.Version = share, 4 })
+		require.Equal(t, valid, err == nil, "%d %%: %v", share, err)
+	}
+	require.ErrorContains(t, parse(func(s *state) { s.HostIOShare, s.Version = 20, 3 }), "version 3 with a share")
+	for says, weights := range map[string][]int{
+		"": {1, 2, 3, 4, 5, 6, 16}, "6 weights for 7 regions": {1, 1, 1, 1, 1, 1},
+		"region 0 of weight 0": {0, 1, 1, 1, 1, 1, 1}, "region 6 of weight 17": {1, 1, 1, 1, 1, 1, 17},
+	} {
+		err := parse(func(s *state) { s.Weights, s.Version = weights, 4 })
+		if says == "" {
+			require.NoError(t, err, "%v", weights)
+		} else {
+			require.ErrorContains(t, err, says)
+		}
+	}
+	require.ErrorContains(t, parse(func(s *state) { s.Weights, s.Version = []int{2, 1, 1, 1, 1, 1, 1}, 3 }),
+		"version 3 with weights")
+	require.ErrorContains(t, parse(func(s *state) { s.Weights, s.Further, s.Version = []int{2}, nil, 4 }),
+		"1 weights for 1 regions")
 	require.ErrorContains(t, parse(func(s *state) { s.Further[5].Active = 4 }), "region 6: active slot 4")
 	require.ErrorContains(t, parse(func(s *state) { s.Further[0].Active = -2 }), "region 1: active slot -2")
 	require.ErrorContains(t, parse(func(s *state) { s.Further[1].Previous.Slot = 4 }), "region 2: previous slot 4")

@@ -128,10 +128,10 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 	}
 	for number := range s.regions {
 		g := &s.regions[number]
-		window := cs.RegionWindow(uint64(s.slm), len(s.regions), number)
+		window := cs.RegionWindow(uint64(s.slm), s.weights, number)
 		r.Regions = append(r.Regions, image.Region{
-			Region: number, Slot: g.active, Boot: g.boot.Slot, Previous: s.slotOf(g.previous), Threads: s.threads,
-			SLMAddress: window.Addr, SLMBytes: window.Len,
+			Region: number, Slot: g.active, Boot: g.boot.Slot, Previous: s.slotOf(g.previous),
+			Threads: s.threads * s.weights[number], SLMAddress: window.Addr, SLMBytes: window.Len,
 		})
 	}
 	return r, s.changes

@@ -24,7 +24,7 @@ func (d *Drive) begin() error {
 		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.name(), "error", ff.readOnly)
 		return nil
 	}
-	changed := d.created || d.regionsChanged
+	changed := d.created || d.changed
 	if !changed && d.comp != nil {
 		if changed, err = d.trustChanged(); err != nil {
 			return err

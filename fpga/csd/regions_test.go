@@ -173,13 +173,7 @@ func TestAnImageOfSeveralRegions(t *testing.T) {
 
 func TestRegionsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")
-	version := func() int {
-		b, err := os.ReadFile(statePath(path))
-		require.NoError(t, err)
-		var v struct{ Version int }
-		require.NoError(t, json.Unmarshal(b, &v))
-		return v.Version
-	}
+	version := func() int { return keptVersion(t, path) }
 	a, am := numbered(t, 7)
 	b, bm := numbered(t, 8)
 	session(t, Options{Path: path, Create: true, Size: 1 << 20}, func(d *Drive, c nvme.Conn) {
@@ -211,6 +205,16 @@ func TestRegionsAreKept(t *testing.T) {
 		assert.Equal(t, []int{1, 0}, activeIn(d))
 		assert.NotEmpty(t, d.Images().Slots[2].Reason)
 	})
+}
+
+// keptVersion returns the version of a drive's PATH.json.
+func keptVersion(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(statePath(path))
+	require.NoError(t, err)
+	var v struct{ Version int }
+	require.NoError(t, json.Unmarshal(b, &v))
+	return v.Version
 }
 
 // TestKillAtEveryStepOfASwitch: a region has its old image or its new one, and the other regions theirs.

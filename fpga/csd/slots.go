@@ -51,7 +51,8 @@ type slots struct {
 	save func() error      // keeps the state; nothing for a drive in memory
 	step func(name string) // tests end the process here
 
-	threads int   // of a region, for the log page
+	threads int   // of a region of weight 1, for the log page
+	weights []int // of the regions
 	slm     int64 // bytes of local memory, for the log page
 
 	mu       sync.RWMutex // guards what follows: List and ImageLog run beside everything
@@ -73,7 +74,7 @@ type mark struct {
 // region.
 func newSlots(o *Options, st *state) (*slots, error) {
 	s := &slots{log: o.Logger, path: o.Path, regions: make([]region, st.regions()), save: func() error { return nil },
-		step: o.atStep, trust: st.Trust, threads: o.Threads, slm: o.SLMBytes}
+		step: o.atStep, trust: st.Trust, threads: o.Threads, weights: st.weights(), slm: o.SLMBytes}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
@@ -232,7 +233,8 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 
 // Limits implements controller.Programs.
 func (s *slots) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: slotCount, MaxBytes: image.MaxSize, Regions: len(s.regions)}
+	return controller.ProgramLimits{Slots: slotCount, MaxBytes: image.MaxSize, Regions: len(s.regions),
+		Weights: s.weights}
 }
 
 // List implements controller.Programs.

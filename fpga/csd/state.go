@@ -19,11 +19,15 @@ import (
 )
 
 // StateVersion is the newest version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of
-// images only the active slot. Version 2 knows one region. A drive of one region is written in version 2, which older
-// builds read.
-const StateVersion = 3
+// images only the active slot. Version 2 knows one region, and version 3 neither weights of regions nor a limit of
+// ordinary reads and writes. A drive is written in the oldest version from 2 on that can hold its state, so that older
+// builds read it.
+const StateVersion = 4
 
-const stateOneRegion = 2
+const (
+	stateOneRegion = 2
+	stateRegions   = 3
+)
 
 // state is what a drive in a file keeps beside its flash, in PATH.json, which is always replaced by a rename.
 type state struct {
@@ -32,7 +36,9 @@ type state struct {
 	Size        int64               `json:"size_bytes"`
 	LBA         int                 `json:"lba_bytes"`
 	regionState                     // of region 0
-	Further     []regionState       `json:"further_regions,omitempty"` // regions 1 and up
+	Further     []regionState       `json:"further_regions,omitempty"`       // regions 1 and up
+	Weights     []int               `json:"region_weights,omitempty"`        // of all regions; empty: each 1
+	HostIOShare int                 `json:"host_io_share_percent,omitempty"` // 0: no limit
 	Trust       image.Trust         `json:"trust"`
 	Lost        *lostRange          `json:"lost,omitempty"` // of the flash, whose file was cut
 	Clean       bool                `json:"clean_shutdown"`
@@ -68,8 +74,9 @@ func (s *state) kept(number int) regionState {
 	return s.Further[number-1]
 }
 
-// setRegions changes the number of regions. New ones start with the stock image.
+// setRegions changes the number of regions. New ones start with the stock image, and all weigh the same.
 func (s *state) setRegions(n int) {
+	s.Weights = nil
 	further := make([]regionState, n-1)
 	copy(further, s.Further)
 	s.Further = further
@@ -77,10 +84,13 @@ func (s *state) setRegions(n int) {
 
 // version returns the version of the form that can hold the state.
 func (s *state) version() int {
-	if len(s.Further) == 0 {
-		return stateOneRegion
+	switch {
+	case s.HostIOShare != 0 || s.Weights != nil:
+		return StateVersion
+	case len(s.Further) > 0:
+		return stateRegions
 	}
-	return StateVersion
+	return stateOneRegion
 }
 
 func statePath(path string) string { return path + ".json" }
@@ -113,9 +123,23 @@ func parseState(b []byte) (*state, error) {
 	if s.Version < 1 || s.Version > StateVersion {
 		return nil, fmt.Errorf("version %d, this build knows 1 to %d", s.Version, StateVersion)
 	}
-	if len(s.Further) >= cs.MaxRegions || s.Version < StateVersion && len(s.Further) > 0 {
+	if len(s.Further) >= cs.MaxRegions || s.Version < stateRegions && len(s.Further) > 0 {
 		return nil, fmt.Errorf("version %d with %d further regions: version %d has at most %d, and older ones none",
-			s.Version, len(s.Further), StateVersion, cs.MaxRegions-1)
+			s.Version, len(s.Further), stateRegions, cs.MaxRegions-1)
+	}
+	if s.HostIOShare != 0 && (s.Version < StateVersion || !limitsHostIO(s.HostIOShare)) {
+		return nil, fmt.Errorf("version %d with a share of ordinary reads and writes of %d %%: version %d has %d to %d, and "+
+			"older ones none", s.Version, s.HostIOShare, StateVersion, controller.MinHostIOShare,
+			controller.NoHostIOLimit-1)
+	}
+	if s.Weights != nil {
+		if s.Version < StateVersion {
+			return nil, fmt.Errorf("version %d with weights of regions: version %d has them, and older ones none", s.Version,
+				StateVersion)
+		}
+		if err := checkWeights(s.Weights, s.regions()); err != nil {
+			return nil, err
+		}
 	}
 	s.Version = s.version()
 	if s.UUID == (uuid.UUID{}) {

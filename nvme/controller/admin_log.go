@@ -210,5 +210,8 @@ func (s *Subsystem) vendorLog() []byte {
 	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = m.flashToDRAM.read(), m.dramToHost.read(), m.hostToDRAM.read()
 	l.FlashLent = m.flashLent.read()
 	l.SLMBytes, l.SLMReserved = s.slm.size(), s.slm.reserved()
+	if s.hostIO != nil {
+		l.HostIOShare = uint8(s.opt.HostIOShare)
+	}
 	return l.Marshal()
 }

@@ -76,4 +76,6 @@ type ProgramLimits struct {
 	Slots    int    // including slot 0; 1 to 256
 	MaxBytes uint64 // most bytes of one image, at most 1 GiB
 	Regions  int    // 1 to cs.MaxRegions; 0 means 1
+	// Weights of the regions, 1 to cs.MaxRegionWeight, in proportion to which they share the memory. nil: equal shares.
+	Weights []int
 }

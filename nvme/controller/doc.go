@@ -37,6 +37,13 @@
 // counted for each direction and reported in vendor log page C0h. Blocks that such moves read count as data units read
 // in the SMART log, but not as host read commands. Reads of a mapped view are not counted, as with a PCIe BAR.
 //
+// # Ordinary commands beside computation
+//
+// Options.HostIOShare limits the commands of the NVM command set to a share of the time, while a region executes and
+// for a moment after: one at a time is on the flash, and each pays for the time that it took. Moves of Preprocess and
+// Memory Copy do not wait, nor does anything while no region executes. Only the part of a command that uses the flash
+// waits; it holds no lock meanwhile, and an abort or the removal of its namespace ends it.
+//
 // # Lent blocks
 //
 // A flash that can lend its bytes (LendingFlash) saves the copy of blocks into memory where the device reads its input

@@ -120,7 +120,8 @@ func (s *stubCompute) Execute(ctx context.Context, ranges []cs.Range, args []byt
 }
 
 type stubPrograms struct {
-	regions int // 0: one
+	regions int   // 0: one
+	weights []int // nil: equal
 
 	mu     sync.Mutex
 	list   []cs.Program
@@ -129,7 +130,7 @@ type stubPrograms struct {
 }
 
 func (p *stubPrograms) Limits() ProgramLimits {
-	return ProgramLimits{Slots: 4, MaxBytes: 2 << 20, Regions: p.regions}
+	return ProgramLimits{Slots: 4, MaxBytes: 2 << 20, Regions: p.regions, Weights: p.weights}
 }
 
 func (p *stubPrograms) List() []cs.Program {

@@ -55,7 +55,17 @@ func (r *request) enter(region, slot int) nvme.Status {
 	if r.c.sub.slm.ownedByAnother(r.c, region) {
 		return nvme.AccessDenied
 	}
-	return r.c.sub.prog.enter(region, slot)
+	st := r.c.sub.prog.enter(region, slot)
+	if st.OK() {
+		r.c.sub.hostIO.beginExecution()
+	}
+	return st
+}
+
+// leave ends what enter began.
+func (s *Subsystem) leave(region int) {
+	s.hostIO.endExecution()
+	s.prog.leave(region)
 }
 
 // execute runs the program of a region over ranges that are leased. enter has admitted the request before.
@@ -119,7 +129,7 @@ func runPreprocess(r *request) nvme.Status {
 	if st := r.enter(region, anySlot); !st.OK() {
 		return st
 	}
-	defer s.prog.leave(region)
+	defer s.leave(region)
 	if len(p.Copies) > 0 {
 		start := s.opt.Now()
 		if st := r.copyBlocks(from, p.Copies); !st.OK() {
@@ -199,6 +209,6 @@ func runExecute(r *request) nvme.Status {
 	if st := r.enter(region, int(e.Slot)); !st.OK() {
 		return st
 	}
-	defer s.prog.leave(region)
+	defer s.leave(region)
 	return r.execute(region, ranges, r.data[e.Ranges*cs.MemoryRangeSize:])
 }

@@ -42,10 +42,11 @@ type memory struct {
 	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
 }
 
-func newMemory(bytes []byte, regions int) *memory {
+// newMemory makes the memory of regions with weights.
+func newMemory(bytes []byte, weights []int) *memory {
 	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}}
-	for region := range regions {
-		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), regions, region))
+	for region := range weights {
+		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), weights, region))
 	}
 	return m
 }

@@ -85,7 +85,7 @@ func TestReserveAtItsLimits(t *testing.T) {
 }
 
 func TestTheNumberOfClaimsIsBounded(t *testing.T) {
-	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity), 1)
+	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity), []int{1})
 	owner := &Controller{}
 	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
 	for range maxClaims {
@@ -100,7 +100,7 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 func TestMemoryAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const pages, g = 24, cs.ReserveGranularity
-		m := newMemory(make([]byte, pages*g), 1)
+		m := newMemory(make([]byte, pages*g), []int{1})
 		owners := []*Controller{{}, {}, {}}
 		type holding struct{ owner, page, count, set int }
 		var held []holding

@@ -79,18 +79,32 @@ func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 	return nvme.Success
 }
 
-func (r *request) writeFlash(p []byte, off int64) nvme.Status {
-	defer r.changing(off, int64(len(p)))()
-	if n, err := r.ns.flash.WriteAt(p, off); n < len(p) || err != nil {
-		r.lba = uint64(off+int64(max(n, 0))) >> r.ns.shift
-		return r.c.sub.writeStatus("write flash", off, err)
-	}
-	return nvme.Success
+// readForHost is readFlash for a command of the NVM command set, within the share of such commands.
+func (r *request) readForHost(p []byte, off int64) nvme.Status {
+	return r.onFlash(func() nvme.Status { return r.readFlash(r.ns, p, off) })
 }
 
-func (r *request) discardFlash(off, n int64) error {
+func (r *request) writeFlash(p []byte, off int64) nvme.Status {
+	defer r.changing(off, int64(len(p)))()
+	return r.onFlash(func() nvme.Status {
+		if n, err := r.ns.flash.WriteAt(p, off); n < len(p) || err != nil {
+			r.lba = uint64(off+int64(max(n, 0))) >> r.ns.shift
+			return r.c.sub.writeStatus("write flash", off, err)
+		}
+		return nvme.Success
+	})
+}
+
+// discardFlash deallocates the n bytes from off on.
+func (r *request) discardFlash(off, n int64) nvme.Status {
 	defer r.changing(off, n)()
-	return r.ns.flash.Discard(off, n)
+	return r.onFlash(func() nvme.Status {
+		if err := r.ns.flash.Discard(off, n); err != nil {
+			r.lba = uint64(off) >> r.ns.shift
+			return r.c.sub.writeStatus("discard flash", off, err)
+		}
+		return nvme.Success
+	})
 }
 
 // writeStatus is the status of a write that flash refused.
@@ -110,16 +124,23 @@ func (r *request) settle(force bool) nvme.Status {
 	if !force {
 		return nvme.Success
 	}
-	if err := r.ns.flash.Sync(); err != nil {
-		return r.c.sub.writeStatus("sync flash", 0, err)
-	}
-	return nvme.Success
+	return r.syncFlash(r.ns.flash.Sync)
+}
+
+// syncFlash puts what was written on stable storage, by sync.
+func (r *request) syncFlash(sync func() error) nvme.Status {
+	return r.onFlash(func() nvme.Status {
+		if err := sync(); err != nil {
+			return r.c.sub.writeStatus("sync flash", 0, err)
+		}
+		return nvme.Success
+	})
 }
 
 func runRead(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
 	r.c.sub.health.hostReads.Add(1)
-	return r.readFlash(r.ns, r.data, int64(slba<<r.ns.shift))
+	return r.readForHost(r.data, int64(slba<<r.ns.shift))
 }
 
 func runWrite(r *request) nvme.Status {
@@ -140,7 +161,7 @@ func runCompare(r *request) nvme.Status {
 	buf := make([]byte, min(len(r.data), len(zeros)))
 	for data := r.data; len(data) > 0; {
 		buf = buf[:min(len(data), len(buf))]
-		if st := r.readFlash(r.ns, buf, off); !st.OK() {
+		if st := r.readForHost(buf, off); !st.OK() {
 			return st
 		}
 		if !bytes.Equal(buf, data[:len(buf)]) {
@@ -153,10 +174,7 @@ func runCompare(r *request) nvme.Status {
 
 func runFlush(r *request) nvme.Status {
 	if r.ns == nil { // every namespace
-		if err := r.c.sub.sync(); err != nil {
-			return r.c.sub.writeStatus("sync flash", 0, err)
-		}
-		return nvme.Success
+		return r.syncFlash(r.c.sub.sync)
 	}
 	if r.ns.readOnly {
 		return nvme.Success
@@ -168,9 +186,8 @@ func runWriteZeroes(r *request) nvme.Status {
 	slba, n := nvmBlocks(r.cmd)
 	off, left := int64(slba<<r.ns.shift), int64(n<<r.ns.shift)
 	if r.cmd.DW(12)&nvme.NVMDeallocate != 0 {
-		if err := r.discardFlash(off, left); err != nil {
-			r.lba = slba
-			return r.c.sub.writeStatus("discard flash", off, err)
+		if st := r.discardFlash(off, left); !st.OK() {
+			return st
 		}
 		left = 0
 	}
@@ -207,9 +224,8 @@ func runDataset(r *request) nvme.Status {
 			continue
 		}
 		off := int64(d.SLBA << r.ns.shift)
-		if err := r.discardFlash(off, int64(d.Blocks)<<r.ns.shift); err != nil {
-			r.lba = d.SLBA
-			return r.c.sub.writeStatus("discard flash", off, err)
+		if st := r.discardFlash(off, int64(d.Blocks)<<r.ns.shift); !st.OK() {
+			return st
 		}
 	}
 	return r.settle(false)

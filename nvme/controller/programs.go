@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -48,6 +49,18 @@ func newPrograms(device Programs) (*programs, error) {
 		return nil, fmt.Errorf("compute device: %d regions: 1 to %d are possible", p.limits.Regions, cs.MaxRegions)
 	}
 	p.limits.Regions = max(p.limits.Regions, 1)
+	if p.limits.Weights == nil {
+		p.limits.Weights = slices.Repeat([]int{1}, p.limits.Regions)
+	}
+	if len(p.limits.Weights) != p.limits.Regions {
+		return nil, fmt.Errorf("compute device: %d weights for %d regions", len(p.limits.Weights), p.limits.Regions)
+	}
+	for region, w := range p.limits.Weights {
+		if w < 1 || w > cs.MaxRegionWeight {
+			return nil, fmt.Errorf("compute device: region %d of weight %d: 1 to %d are possible", region, w,
+				cs.MaxRegionWeight)
+		}
+	}
 	for region := range p.limits.Regions {
 		p.noteActive(region)
 	}

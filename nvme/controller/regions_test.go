@@ -55,6 +55,27 @@ func TestTheNumberOfRegionsIsBounded(t *testing.T) {
 	}
 }
 
+// TestRegionsHaveTheirWeightOfTheMemory: a reservation ends where the window of the region does.
+func TestRegionsHaveTheirWeightOfTheMemory(t *testing.T) {
+	for says, weights := range map[string][]int{
+		"2 weights for 3 regions": {1, 1}, "4 weights": {1, 1, 1, 1}, "region 1 of weight 0": {1, 0, 1},
+		"region 2 of weight 17": {1, 1, cs.MaxRegionWeight + 1},
+	} {
+		c := newStub(testSLM)
+		c.slots.regions, c.slots.weights = 3, weights
+		_, err := New(Options{Compute: c})
+		require.ErrorContains(t, err, says)
+	}
+	d := newDrive(t, withRegions(3), func(o *Options) { o.Compute.(*stubCompute).slots.weights = []int{1, 2, 1} })
+	c := d.connect()
+	for region, want := range []cs.Range{{Len: testSLM / 4}, {Addr: testSLM / 4, Len: testSLM / 2},
+		{Addr: 3 * testSLM / 4, Len: testSLM / 4}} {
+		admin(t, c, cs.InRegion(cs.SLMReserve(cs.AnyAddress, want.Len+4096), region), nil, nvme.InsufficientResources)
+		out := admin(t, c, cs.InRegion(cs.SLMReserve(cs.AnyAddress, want.Len), region), nil, nvme.Success)
+		assert.Equal(t, want.Addr, out.Result())
+	}
+}
+
 func TestAddedNamespacesBeginBehindTheRegions(t *testing.T) {
 	d := newDrive(t, withRegions(3))
 	_, err := d.ChangeNamespaces(nil, []Namespace{{NSID: 5, Flash: newFlash(4096)}})

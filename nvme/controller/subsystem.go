@@ -43,6 +43,10 @@ type Options struct {
 	Model    string    // default "Millrace CSD"; at most 40
 	Firmware string    // default "1.0"; at most 8
 
+	// HostIOShare is how much of the time, in percent, Read, Write and the other commands of the NVM command set may use
+	// the flash while regions compute; they then take turns. MinHostIOShare to NoHostIOLimit; 0 means NoHostIOLimit.
+	HostIOShare int
+
 	MaxAssociations int      // that are admitted; default 64, at most 1024
 	Counters        Counters // what the drive counted before it was powered on
 
@@ -64,6 +68,7 @@ type Subsystem struct {
 	prog       *programs
 	health     *health
 	moves      moves
+	hostIO     *hostGate  // nil: no limit
 	inputRange int        // of programs, in which blocks may be lent
 	discovery  *discovery // nil: a drive
 	log        *slog.Logger
@@ -120,6 +125,9 @@ func New(opt Options) (*Subsystem, error) {
 	if opt.MaxAssociations < 0 || opt.MaxAssociations > 1024 {
 		return nil, fmt.Errorf("new subsystem: %d associations: use 1 to 1024", opt.MaxAssociations)
 	}
+	if err := checkHostIOShare(opt.HostIOShare); err != nil {
+		return nil, fmt.Errorf("new subsystem: %w", err)
+	}
 	if opt.Lost == nil {
 		opt.Lost = func() (off, n int64) { return 0, 0 }
 	}
@@ -132,6 +140,7 @@ func New(opt Options) (*Subsystem, error) {
 	s := &Subsystem{
 		opt: opt, tables: newTables(opt.Flash != nil, opt.Compute != nil), log: opt.Logger,
 		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
+		hostIO: newHostGate(opt.HostIOShare, opt.Now),
 	}
 	if own != nil {
 		own.uuid = s.namespaceUUID(own.id)
@@ -142,7 +151,7 @@ func New(opt Options) (*Subsystem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
-		s.slm = newMemory(opt.Compute.SLM(), p.limits.Regions)
+		s.slm = newMemory(opt.Compute.SLM(), p.limits.Weights)
 		s.prog, p.holders = p, s.slm.holders
 		s.lendFrom(opt.Flash, opt.Compute)
 	}

@@ -37,4 +37,9 @@ func TestFormOfTheLog(t *testing.T) {
 	var got Log
 	require.NoError(t, got.Unmarshal(goldenfile.Read(t, "testdata/log.v1.hex")))
 	assert.Equal(t, l, got)
+
+	l.FlashLent, l.HostIOShare = Movement{23, 24, 25}, 26
+	goldenfile.Bytes(t, "testdata/log.share.v1.hex", l.Marshal())
+	require.NoError(t, got.Unmarshal(goldenfile.Read(t, "testdata/log.share.v1.hex")))
+	assert.Equal(t, l, got)
 }

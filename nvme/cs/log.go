@@ -12,9 +12,9 @@ import (
 // On the wire, little endian: a header of LogHeaderSize bytes {version u16 = 1, units u16, programs u16, threads u16,
 // uptime u64, rows u64, executions u64, backend 32 bytes of text padded with zeros; from byte 64 on three movements of
 // {bytes u64, commands u64, nanoseconds u64}: flash to DRAM, DRAM to host, host to DRAM; SLM bytes u64, of them
-// reserved u64; a fourth movement, flash lent, which drives of before have as zeros; reserved up to 256}, the units and
-// then the programs, each of LogEntrySize bytes: {name or identity 32 bytes, runs u64, total u64, shortest u64, longest
-// u64, average u64, rows u64, rows a second f64, version u32, reserved}.
+// reserved u64; a fourth movement, flash lent, and the share of ordinary commands u8, which drives of before have as
+// zeros; reserved up to 256}, the units and then the programs, each of LogEntrySize bytes: {name or identity 32 bytes,
+// runs u64, total u64, shortest u64, longest u64, average u64, rows u64, rows a second f64, version u32, reserved}.
 type Log struct {
 	Backend     string // at most 32 bytes: functional, rtl-sim or bitstream
 	Threads     uint16 // engine threads
@@ -27,6 +27,7 @@ type Log struct {
 	HostToDRAM  Movement
 	SLMBytes    uint64
 	SLMReserved uint64
+	HostIOShare uint8            // percent of the time in which ordinary commands use the flash while regions compute; 0: no limit
 	Units       []UnitCounter    // at most MaxLogEntries
 	Programs    []ProgramCounter // at most MaxLogEntries
 }
@@ -101,6 +102,7 @@ func (l *Log) Marshal() []byte {
 	for i, v := range []uint64{l.FlashLent.Bytes, l.FlashLent.Commands, l.FlashLent.Nanoseconds} {
 		put64(b[152+8*i:], v)
 	}
+	b[176] = l.HostIOShare
 	e := b[LogHeaderSize:]
 	for _, u := range units {
 		copy(e[:32], u.Name)
@@ -140,7 +142,7 @@ func (l *Log) Unmarshal(b []byte) error {
 	*l = Log{
 		Backend: text(b[32:64]), Threads: le16(b[6:]), Uptime: le64(b[8:]), Rows: le64(b[16:]), Executions: le64(b[24:]),
 		SLMBytes: le64(b[136:]), SLMReserved: le64(b[144:]),
-		FlashLent: Movement{le64(b[152:]), le64(b[160:]), le64(b[168:])},
+		FlashLent: Movement{le64(b[152:]), le64(b[160:]), le64(b[168:])}, HostIOShare: b[176],
 	}
 	for i, m := range []*Movement{&l.FlashToDRAM, &l.DRAMToHost, &l.HostToDRAM} {
 		*m = Movement{le64(b[64+24*i:]), le64(b[72+24*i:]), le64(b[80+24*i:])}

@@ -7,20 +7,25 @@ import (
 )
 
 func TestRegionWindows(t *testing.T) {
-	assert.Equal(t, Range{Len: 4097}, RegionWindow(4097, 1, 0), "the only region has all of the memory")
-	for regions := 2; regions <= MaxRegions; regions++ {
+	for _, weights := range [][]int{nil, {1}, {MaxRegionWeight}} {
+		assert.Equal(t, Range{Len: 4097}, RegionWindow(4097, weights, 0), "the only region has all of the memory")
+	}
+	for _, weights := range [][]int{{1, 1}, {1, 1, 1, 1, 1, 1, 1}, {2, 1, 1}, {1, 16}, {16, 16, 16, 16, 16, 16, 16}} {
 		const size = 512<<20 + 4095
 		var last Range
-		for region := range regions {
-			w := RegionWindow(size, regions, region)
+		total := 0
+		for region, weight := range weights {
+			w := RegionWindow(size, weights, region)
 			assert.Zero(t, w.Addr%ReserveGranularity)
+			assert.Equal(t, RegionWindow(size, weights, 0).Len*uint64(weight), w.Len*uint64(weights[0]))
 			assert.Zero(t, w.Len%ReserveGranularity)
 			assert.Equal(t, last.Addr+last.Len, w.Addr, "behind the one before")
 			last = w
+			total += weight
 		}
 		end := last.Addr + last.Len
 		assert.LessOrEqual(t, end, uint64(size))
-		assert.Less(t, uint64(size)-end, uint64(regions*ReserveGranularity+ReserveGranularity))
+		assert.Less(t, uint64(size)-end, uint64(total*ReserveGranularity+ReserveGranularity))
 	}
 }
 

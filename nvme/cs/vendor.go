@@ -25,14 +25,25 @@ func InRegion(c nvme.Command, region int) nvme.Command {
 // ParseRegion reads the region of a vendor command.
 func ParseRegion(c *nvme.Command) uint32 { return c.DW(14) }
 
-// RegionWindow returns the share of a region in subsystem local memory of size bytes: the regions' windows follow one
-// another, have equal lengths, and begin at multiples of ReserveGranularity. The only region has all of the memory.
-func RegionWindow(size uint64, regions, region int) Range {
-	if regions <= 1 {
+// MaxRegionWeight is the largest weight of a region; the smallest is 1.
+const MaxRegionWeight = 16
+
+// RegionWindow returns the share of a region in subsystem local memory of size bytes, where each region has a weight:
+// the regions' windows follow one another, have lengths in proportion to the weights, and begin at multiples of
+// ReserveGranularity. The only region has all of the memory.
+func RegionWindow(size uint64, weights []int, region int) Range {
+	if len(weights) <= 1 {
 		return Range{Len: size}
 	}
-	share := size / uint64(regions) / ReserveGranularity * ReserveGranularity
-	return Range{Addr: uint64(region) * share, Len: share}
+	var total, before uint64
+	for i, w := range weights {
+		total += uint64(w)
+		if i < region {
+			before += uint64(w)
+		}
+	}
+	unit := size / total / ReserveGranularity * ReserveGranularity // of a weight of 1
+	return Range{Addr: before * unit, Len: uint64(weights[region]) * unit}
 }
 
 // Opcodes of the vendor set. Their low two bits are the direction of the data.
