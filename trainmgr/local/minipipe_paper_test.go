@@ -53,8 +53,8 @@ func minipipeFile(t *testing.T, rows []minipipeRow) string {
 }
 
 // TestThePipelineComputesWhatMiniPipeSays takes sentences of MiniPipe, sections 2.3 to 4.1.4, and checks for each what
-// becomes of a Parquet file on every engine. VocabGen and VocabMap are in TestTheTwoLoopsOfPiper. Several pipelines at
-// once in dynamic regions (3.3), switched in milliseconds, are not implemented, and no rate of the paper is tested
+// becomes of a Parquet file on every engine. VocabGen and VocabMap are in TestTheTwoLoopsOfPiper, and several pipelines
+// at once in regions that are switched (3.3) in TestHostsInRegionsAtOnce of package sdk. No rate of the paper is tested
 // here.
 func TestThePipelineComputesWhatMiniPipeSays(t *testing.T) {
 	// 4.1.1: "In this transformation, dense features are represented as floating-point values, and sparse features are
