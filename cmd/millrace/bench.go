@@ -24,7 +24,7 @@ type benchCommands struct{ *console }
 
 func (c benchCommands) command() *cobra.Command {
 	return group("bench", "Our own tables, measured on this machine", c.rm(), c.roofline(), c.wire(),
-		c.service(), c.pipeline(), c.placement(), c.offload(), c.operators(), c.papers())
+		c.service(), c.pipeline(), c.placement(), c.regions(), c.offload(), c.operators(), c.papers())
 }
 
 // rmFlags are the flags that choose the workloads to measure.

@@ -25,6 +25,7 @@ var statuses = map[string]commandStatus{
 	"bench pipeline":  {"--ways moon", ""},
 	"bench papers":    {"--paper moon", ""},
 	"bench placement": {"--modes moon", ""},
+	"bench regions":   {"--regions 8", "--rows 10 --models rm1 --drive file:NONE/none"},
 	"bench service":   {"--time 0s", ""},
 	"bench wire":      {"--size much", ""},
 	"completion":      {"csh", ""},

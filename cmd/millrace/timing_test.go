@@ -96,6 +96,7 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 		"node run": serviceTiming, "worker run": serviceTiming, "control run": serviceTiming,
 		"jobs submit": serviceTiming, "up": serviceTiming, "bench pipeline": serviceTiming, "bench service": serviceTiming,
 		"bench roofline": machineTiming, "bench placement": machineTiming, "bench operators": machineTiming,
+		"bench regions": machineTiming,
 	} {
 		command := strings.Fields(name)
 		for _, mode := range []string{"image", "smartssd", "u280"} {

@@ -1,0 +1,168 @@
+package regions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
+)
+
+// job makes the mini-batches of a workload in a region, again and again. It has one user.
+type job struct {
+	work      *work
+	device    *sdk.Device
+	processor processor.Processor
+	stream    processor.Stream // nil: the partition begins again
+}
+
+// newJob begins a job in a region. A job of turns makes a mini-batch only when it is asked for one, so that its region
+// is idle in between.
+func (s *stage) newJob(ctx context.Context, region int, w *work, turns bool) (*job, error) {
+	dev, err := s.device(ctx, region)
+	if err != nil {
+		return nil, err
+	}
+	p, err := sdk.NewProcessor(ctx, dev, w.program, w.schema, processor.Options{Streams: 1, Sync: turns})
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &job{work: w, device: dev, processor: p}, nil
+}
+
+// newJobs begins a job in each of the first regions, of workloads in turn.
+func (s *stage) newJobs(ctx context.Context, works ...*work) (list jobs, err error) {
+	for region, w := range works {
+		j, err := s.newJob(ctx, region, w, false)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("job in region %d: %w", region, err), list.close())
+		}
+		list = append(list, j)
+	}
+	return list, nil
+}
+
+// next makes a mini-batch, and returns how many rows it has.
+func (j *job) next(ctx context.Context) (int, error) {
+	for {
+		if j.stream == nil {
+			p := j.work.partition
+			s, err := j.processor.Open(ctx, processor.Run{Partition: p, Rows: p.Rows, Batch: j.work.batch})
+			if err != nil {
+				return 0, err
+			}
+			j.stream = s
+		}
+		mb, err := j.stream.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			err, j.stream = j.stream.Close(), nil
+			if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		rows := mb.Rows
+		mb.Release()
+		return rows, nil
+	}
+}
+
+func (j *job) close() error {
+	var err error
+	if j.stream != nil {
+		err = j.stream.Close()
+	}
+	return errors.Join(err, j.processor.Close(), j.device.Close())
+}
+
+// jobs are those of several regions.
+type jobs []*job
+
+func (list jobs) close() error {
+	var err error
+	for _, j := range list {
+		err = errors.Join(err, j.close())
+	}
+	return err
+}
+
+// rates runs the jobs for a time, after a mini-batch of each that does not count, and returns the rows a second of
+// each.
+func (list jobs) rates(ctx context.Context, d time.Duration) ([]float64, error) {
+	rates, errs := make([]float64, len(list)), make([]error, len(list))
+	var ready, done sync.WaitGroup
+	ready.Add(len(list))
+	for i, j := range list {
+		done.Go(func() {
+			_, errs[i] = j.next(ctx)
+			ready.Done()
+			ready.Wait()
+			if errs[i] == nil {
+				rates[i], errs[i] = j.rate(ctx, d)
+			}
+		})
+	}
+	done.Wait()
+	return rates, errors.Join(errs...)
+}
+
+// rate runs a job for a time.
+func (j *job) rate(ctx context.Context, d time.Duration) (float64, error) {
+	begin, rows := time.Now(), 0
+	for rows == 0 || time.Since(begin) < d {
+		n, err := j.next(ctx)
+		if err != nil {
+			return 0, err
+		}
+		rows += n
+	}
+	return float64(rows) / time.Since(begin).Seconds(), nil
+}
+
+// background runs step until stop is called or it fails. stop returns the error of the step that failed.
+func background(step func() error) (stop func() error) {
+	ended, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-ended:
+				failed <- nil
+				return
+			default:
+			}
+			if err := step(); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	return func() error {
+		close(ended)
+		return <-failed
+	}
+}
+
+// run makes mini-batches of the jobs until stop is called.
+func (list jobs) run(ctx context.Context) (stop func() error) {
+	var stops []func() error
+	for _, j := range list {
+		stops = append(stops, background(func() error {
+			_, err := j.next(ctx)
+			return err
+		}))
+	}
+	return func() error {
+		var err error
+		for _, stop := range stops {
+			err = errors.Join(err, stop())
+		}
+		return err
+	}
+}

@@ -1,0 +1,76 @@
+package regions
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// recorder is a compute device that notes when a region executed last, and when it accepts a slice again. It watches
+// one region.
+type recorder struct {
+	controller.Compute
+	region int
+
+	mu    sync.Mutex
+	ended time.Time // when the last slice ended
+	armed bool      // the next slice is the first of its image
+
+	accepted chan time.Time // when the first slice after arm was accepted
+}
+
+func newRecorder(region int) *recorder {
+	return &recorder{region: region, accepted: make(chan time.Time, 1)}
+}
+
+// wrap puts the recorder around a compute device.
+func (r *recorder) wrap(c controller.Compute) controller.Compute {
+	r.Compute = c
+	return r
+}
+
+// InputRange implements controller.InputReader, so that blocks are lent as without a recorder.
+func (r *recorder) InputRange() int { return r.Compute.(controller.InputReader).InputRange() }
+
+// Execute implements controller.Compute. A slice was accepted before its blocks were moved.
+func (r *recorder) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+	if controller.RegionOf(ctx) != r.region {
+		return r.Compute.Execute(ctx, ranges, args)
+	}
+	r.begin(time.Now().Add(-controller.Moved(ctx)))
+	defer r.end()
+	return r.Compute.Execute(ctx, ranges, args)
+}
+
+func (r *recorder) begin(accepted time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.armed {
+		r.armed = false
+		r.accepted <- accepted
+	}
+}
+
+func (r *recorder) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = time.Now()
+}
+
+// arm asks for the time at which the next slice is accepted.
+func (r *recorder) arm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed = true
+}
+
+// last returns when the last slice ended.
+func (r *recorder) last() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}

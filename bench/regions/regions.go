@@ -1,0 +1,150 @@
+package regions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/sdk"
+)
+
+// ErrOptions says that Options ask for something that cannot be measured.
+var ErrOptions = errors.New("cannot be measured")
+
+// MinRegions is the least number of regions: one that is switched, and one beside it.
+const MinRegions = 2
+
+// Options select the measurement. The zero value measures a drive of seven regions in memory.
+type Options struct {
+	// Drive is mem: or file:PATH, with slm, threads, lba and commands if the URI says so. A drive in a file must not
+	// exist; it is made, and removed in the end. Empty: mem:
+	Drive   string
+	Regions int // of the drive, MinRegions to cs.MaxRegions; 0: cs.MaxRegions
+	// Models are workloads: rm1 to rm5, d1 and d2. The first is that of all measurements but the mixed one. Empty: rm1
+	// and d1.
+	Models      []string
+	Rows        int64         // of each workload's partition; 0: some 40 MB
+	Time        time.Duration // of each run; 0: 10 s
+	Turns       int           // of jobs beside a region that is switched and one that is not; 0: 5
+	Switches    int           // that are timed one by one; 0: 500
+	HostIOShare int           // limit of ordinary commands in percent, for the runs that have one; 0: 20
+	Seed        uint64        // of the data and of all random places and moments
+	Progress    func(string)  // each step in words; nil: none
+
+	uri sdk.URI
+}
+
+// check replaces zeros by defaults and refuses what cannot be measured.
+func (o *Options) check() error {
+	o.defaults()
+	var err error
+	if o.uri, err = sdk.ParseURI(o.Drive); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	u := &o.uri
+	if u.Scheme != "mem" && u.Scheme != "file" || u.Scheme == "mem" && u.Name != "" || u.Size != 0 || u.Diskless ||
+		u.Regions != 0 || u.Region != 0 {
+		return fmt.Errorf("%w: drive %q: want mem: or file:PATH of a drive that is made here, and of its properties slm, "+
+			"threads, lba and commands", ErrOptions, o.Drive)
+	}
+	if o.Regions < MinRegions || o.Regions > cs.MaxRegions {
+		return fmt.Errorf("%w: %d regions: want %d to %d", ErrOptions, o.Regions, MinRegions, cs.MaxRegions)
+	}
+	if o.Rows < 0 || o.Time < 0 || o.Turns < 1 || o.Switches < 1 {
+		return fmt.Errorf("%w: %d rows, %v, %d turns, %d switches: want a turn and a switch at least, and nothing below 0",
+			ErrOptions, o.Rows, o.Time, o.Turns, o.Switches)
+	}
+	if o.HostIOShare < controller.MinHostIOShare || o.HostIOShare >= controller.NoHostIOLimit {
+		return fmt.Errorf("%w: a share of %d %% for ordinary commands: want %d to %d", ErrOptions, o.HostIOShare,
+			controller.MinHostIOShare, controller.NoHostIOLimit-1)
+	}
+	for i, name := range o.Models {
+		if _, _, err := find(name); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+		if slices.Contains(o.Models[:i], name) {
+			return fmt.Errorf("%w: model %s is named twice", ErrOptions, name)
+		}
+	}
+	return nil
+}
+
+func (o *Options) defaults() {
+	setDefault(&o.Drive, "mem:")
+	setDefault(&o.Regions, cs.MaxRegions)
+	setDefault(&o.Time, 10*time.Second)
+	setDefault(&o.Turns, 5)
+	setDefault(&o.Switches, 500)
+	setDefault(&o.HostIOShare, 20)
+	if len(o.Models) == 0 {
+		o.Models = []string{"rm1", "d1"}
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+func setDefault[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// others is the number of regions whose jobs run beside one that is switched: all threads together have a core each.
+func (o *Options) others() int { return min(o.Regions-1, max(1, cores()-1)) }
+
+// cores is the number of processors that this process may use.
+func cores() int { return max(1, int(processors.Available())) }
+
+// Run measures the regions of a drive.
+func Run(ctx context.Context, o Options) (r *Result, err error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("bench regions: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "millrace-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	works, err := generate(ctx, &o, dir)
+	if err != nil {
+		return nil, fmt.Errorf("bench regions: %w", err)
+	}
+	r = &Result{Drive: o.uri.Scheme, Regions: o.Regions, Threads: max(1, o.uri.Threads), Cores: cores()}
+	steps := []struct {
+		name    string
+		share   int // of ordinary commands
+		measure func(context.Context, *stage) error
+	}{
+		{"switch", controller.NoHostIOLimit, r.measureSwitches},
+		{"beside switches", controller.NoHostIOLimit, r.measureBeside},
+		{"throughput", controller.NoHostIOLimit, r.measureThroughput},
+		{"host I/O", controller.NoHostIOLimit, r.measureHostIO},
+		{"host I/O with a limit", o.HostIOShare, r.measureHostIO},
+	}
+	for _, step := range steps {
+		if err := onStage(ctx, &o, works, step.share, step.measure); err != nil {
+			return nil, fmt.Errorf("bench regions: %s: %w", step.name, err)
+		}
+	}
+	r.Notes = r.notes()
+	return r, nil
+}
+
+// onStage measures on a drive that is made for it.
+func onStage(ctx context.Context, o *Options, works []*work, share int,
+	measure func(context.Context, *stage) error) (err error) {
+	s, err := newStage(ctx, o, works, share)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return measure(ctx, s)
+}
