@@ -126,20 +126,21 @@ func (j *job) rate(ctx context.Context, d time.Duration) (float64, error) {
 	return float64(rows) / time.Since(begin).Seconds(), nil
 }
 
-// background runs step until stop is called or it fails. stop returns the error of the step that failed.
+// background runs step, once at least, until stop is called or it fails. stop returns the error of the step that
+// failed.
 func background(step func() error) (stop func() error) {
 	ended, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
+			if err := step(); err != nil {
+				failed <- err
+				return
+			}
 			select {
 			case <-ended:
 				failed <- nil
 				return
 			default:
-			}
-			if err := step(); err != nil {
-				failed <- err
-				return
 			}
 		}
 	}()
