@@ -206,7 +206,7 @@ func TestJSONKeysHaveTheirUnits(t *testing.T) {
 	b, err := json.Marshal(Result{HostIO: []HostIO{{Read: &Quantiles{}}}, Throughput: []Throughput{{}}})
 	require.NoError(t, err)
 	for _, key := range []string{"cores", "p99_seconds", "loss_share", "switches_per_second", "total_rows_per_second",
-		"host_io_share_percent", "iops", "drain", "rows_per_second_beside_switches"} {
+		"host_io_share_percent", "iops", "drain", "switched_rows_per_second"} {
 		assert.Contains(t, string(b), `"`+key+`"`)
 	}
 }

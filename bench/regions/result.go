@@ -43,7 +43,7 @@ type BesideResult struct {
 	Turns int `json:"turns"`
 	// RowsPerSecond are those of all jobs of other regions together, the median of the turns: without switches and with.
 	RowsPerSecond         float64 `json:"rows_per_second"`
-	RowsPerSecondSwitched float64 `json:"rows_per_second_beside_switches"`
+	RowsPerSecondSwitched float64 `json:"switched_rows_per_second"`
 	Loss                  float64 `json:"loss_share"` // of the medians
 	LeastLoss             float64 `json:"least_loss_share"`
 	MostLoss              float64 `json:"most_loss_share"` // of a turn

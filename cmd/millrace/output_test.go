@@ -111,7 +111,8 @@ var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|wa
 
 // counts are numbers without a unit: the number of the things that the key names, or the number of one of them.
 var counts = map[string]bool{
-	"rounds":       true,
+	"rounds":   true,
+	"switches": true, "other_jobs": true, "turns": true, "speedup": true, // of bench regions
 	"dilation":     true, // a factor
 	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
 	"queue_depth_mean": true,
