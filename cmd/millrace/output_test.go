@@ -75,8 +75,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "operators", "--values", "1000", "--time", "1ms")
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "placement", "--time", "1ms", "--rows", "500", "--batch", "100", "--slm", "64MiB")
-	do("bench", "regions", "--time", "1ms", "--rows", "500", "--turns", "1", "--switches", "2", "--regions", "2", "--models",
-		"rm1", "--drive", "mem:?slm=128MiB")
+	do("bench", "regions", "--time", "1ms", "--rows", "500", "--turns", "1", "--switches", "2", "--regions", "2",
+		"--models", "rm1", "--drive", "mem:?slm=128MiB")
 	do("bench", "offload", "--cases", "2")
 	do("bench", "papers", "--paper", "dpp", "--quick")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")

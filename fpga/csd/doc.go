@@ -22,12 +22,12 @@
 // # Regions
 //
 // A drive has 1 to 7 regions ([Options].Regions), which execute apart from each other. A region has an active image
-// with an engine of its own, and a weight (Options.RegionWeights), to which its engine threads and its share of the local
-// memory are in proportion. The image slots are a library for all regions. In the standard command set region r is
-// namespace 3 + r, in the vendor set a field of the commands; package controller keeps hosts out of each other's regions. The images of regions are activated and
-// kept one by one; all that follows about the active image holds for each region. [Options].HostIOShare limits what
-// ordinary reads and writes take from regions that compute. PATH.json has the oldest version that can hold its content,
-// so that older builds read it.
+// with an engine of its own, and a weight (Options.RegionWeights), to which its engine threads and its share of the
+// local memory are in proportion. The image slots are a library for all regions. In the standard command set region r
+// is namespace 3 + r, in the vendor set a field of the commands; package controller keeps hosts out of each other's
+// regions. The images of regions are activated and kept one by one; all that follows about the active image holds for
+// each region. [Options].HostIOShare limits what ordinary reads and writes take from regions that compute. PATH.json
+// has the oldest version that can hold its content, so that older builds read it.
 //
 // # Images
 //

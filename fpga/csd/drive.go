@@ -51,9 +51,9 @@ type Options struct {
 	// image.
 	Regions int
 
-	// RegionWeights are weights of the regions, one each, 1 to cs.MaxRegionWeight. A region of weight w has w shares of the
-	// local memory and w times Threads engine threads. nil means equal weights for a new drive and for another number of
-	// regions, and else the weights that the drive has. They give the number of regions where Regions is 0.
+	// RegionWeights are weights of the regions, one each, 1 to cs.MaxRegionWeight. A region of weight w has w shares of
+	// the local memory and w times Threads engine threads. nil means equal weights for a new drive and for another number
+	// of regions, and else the weights that the drive has. They give the number of regions where Regions is 0.
 	RegionWeights []int
 
 	// HostIOShare is how much of the time, in percent, ordinary reads and writes of hosts may use the flash while regions

@@ -18,8 +18,8 @@ const (
 )
 
 const (
-	// hostIOBurst is the time on the flash that ordinary commands have saved up at most, so that a few of them pass without
-	// waiting.
+	// hostIOBurst is the time on the flash that ordinary commands have saved up at most, so that a few of them pass
+	// without waiting.
 	hostIOBurst = time.Millisecond
 	// computingLinger is how long a drive counts as computing after its last execution: the slices of a job follow each
 	// other in less.

@@ -27,7 +27,7 @@ type Log struct {
 	HostToDRAM  Movement
 	SLMBytes    uint64
 	SLMReserved uint64
-	HostIOShare uint8            // percent of the time in which ordinary commands use the flash while regions compute; 0: no limit
+	HostIOShare uint8            // percent of the time for ordinary commands while regions compute; 0: no limit
 	Units       []UnitCounter    // at most MaxLogEntries
 	Programs    []ProgramCounter // at most MaxLogEntries
 }
