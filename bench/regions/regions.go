@@ -17,15 +17,15 @@ import (
 // ErrOptions says that Options ask for something that cannot be measured.
 var ErrOptions = errors.New("cannot be measured")
 
-// MinRegions is the least number of regions: one that is switched, and one beside it.
-const MinRegions = 2
+// minRegions is the least number of regions: one that is switched, and one beside it.
+const minRegions = 2
 
 // Options select the measurement. The zero value measures a drive of seven regions in memory.
 type Options struct {
 	// Drive is mem: or file:PATH, with slm, threads, lba and commands if the URI says so. A drive in a file must not
 	// exist; it is made, and removed in the end. Empty: mem:
 	Drive   string
-	Regions int // of the drive, MinRegions to cs.MaxRegions; 0: cs.MaxRegions
+	Regions int // of the drive, minRegions to cs.MaxRegions; 0: cs.MaxRegions
 	// Models are workloads: rm1 to rm5, d1 and d2. The first is that of all measurements but the mixed one. Empty: rm1
 	// and d1.
 	Models      []string
@@ -53,8 +53,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: drive %q: want mem: or file:PATH of a drive that is made here, and of its properties slm, "+
 			"threads, lba and commands", ErrOptions, o.Drive)
 	}
-	if o.Regions < MinRegions || o.Regions > cs.MaxRegions {
-		return fmt.Errorf("%w: %d regions: want %d to %d", ErrOptions, o.Regions, MinRegions, cs.MaxRegions)
+	if o.Regions < minRegions || o.Regions > cs.MaxRegions {
+		return fmt.Errorf("%w: %d regions: want %d to %d", ErrOptions, o.Regions, minRegions, cs.MaxRegions)
 	}
 	if o.Rows < 0 || o.Time < 0 || o.Turns < 1 || o.Switches < 1 {
 		return fmt.Errorf("%w: %d rows, %v, %d turns, %d switches: want a turn and a switch at least, and nothing below 0",
