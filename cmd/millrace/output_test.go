@@ -147,6 +147,8 @@ var counts = map[string]bool{
 	"racks": true, "cards": true, "spare_drives": true, "storage_nodes": true, "pool_nodes": true,
 	"network_interfaces": true, "trainer_network_interfaces": true, "training_nodes": true, "years": true,
 	"low": true, "high": true,
+	// Energy, and the width of an integer: the key is the unit.
+	"joules": true, "bits": true,
 	// Resources of an FPGA, and elements of its units.
 	"lut": true, "block_ram18": true, "ultra_ram": true, "dsp": true, "parquet": true, "bucketize": true,
 	"sigrid_hash": true, "log": true, "decoder_lanes": true, "designs": true, "fitting_designs": true,

@@ -38,6 +38,9 @@ type Column struct {
 	// It is nil if that is not known without reading the values.
 	PresentRows *int64 `json:"present_rows,omitempty"`
 	Refused     string `json:"refused,omitempty"` // why a pipeline cannot read it
+	// Schema and Leaves are there for columns of Parquet files that a pipeline can read.
+	Schema *Schema `json:"schema,omitempty"`
+	Leaves []Leaf  `json:"leaves,omitempty"`
 }
 
 // CheckReadable refuses a file none of whose columns a pipeline could read.
@@ -122,6 +125,9 @@ func describePartition(
 					x.Compressed += chunk.Compressed
 					x.Unpacked += chunk.Uncompressed
 				}
+			}
+			if k.Unsupported == nil {
+				x.Schema, x.Leaves = schemaOf(&k), leavesOf(p.File, &k, leaf, n)
 			}
 			leaf += n
 		} else if p.File != nil {
