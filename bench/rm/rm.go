@@ -40,6 +40,7 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
@@ -69,6 +70,8 @@ type Options struct {
 	// Timing makes the drive take modelled time, on whose clock Time and the rates are. nil: as fast as the machine. Only
 	// for the engine drive, and Parquet without vocabularies.
 	Timing *timing.Pacing
+	// Power measures the energy of each workload; nil: nothing is measured.
+	Power *power.Meter
 	// Progress, if not nil, receives each step in words.
 	Progress func(string)
 }
@@ -94,7 +97,8 @@ type Result struct {
 	FetchShare           float64 `json:"fetch_share"`
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
 
-	Timing timing.Report `json:"timing"` // which time ElapsedSeconds and the rates are of; the shares are the machine's
+	Energy *power.Energy `json:"energy,omitempty"` // of the machine while the rows were preprocessed
+	Timing timing.Report `json:"timing"`           // which time ElapsedSeconds and the rates are of; the shares are the machine's
 }
 
 // defaultRows keeps a data set near 100 MB.
@@ -293,21 +297,41 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	before := b.processor.Stats()
-	begin, used := b.now(), processorTime()
-	if err := b.turns(ctx, b.o.Time); err != nil {
+	var s processor.Stats
+	var elapsed, cpu float64
+	energy, err := b.o.Power.Measure(ctx, func() (power.Use, error) {
+		begin, used := b.now(), processorTime()
+		if err := b.turns(ctx, b.o.Time); err != nil {
+			return power.Use{}, err
+		}
+		elapsed, cpu = b.now().Sub(begin).Seconds(), (processorTime() - used).Seconds()
+		s = b.processor.Stats().Sub(before)
+		return b.use(s.Rows, elapsed, cpu), b.timingErr()
+	})
+	if err != nil {
 		return Result{}, err
 	}
-	elapsed, cpu := b.now().Sub(begin).Seconds(), (processorTime() - used).Seconds()
-	if b.o.Timing != nil {
-		if err := b.o.Timing.Err(); err != nil {
-			return Result{}, err
-		}
-	}
-	s := b.processor.Stats().Sub(before)
 	r := Result{Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
-		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows, Timing: b.o.Timing.Report()}
+		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows, Timing: b.o.Timing.Report(), Energy: energy}
 	r.setTimes(s, elapsed, cpu)
 	return r, nil
+}
+
+// use is what rows used of processors, or of a modelled drive.
+func (b *bench) use(rows int64, elapsed, cpu float64) power.Use {
+	u := power.Use{Rows: rows, CPUSeconds: cpu}
+	if b.o.Timing != nil {
+		u.DriveSeconds = elapsed
+	}
+	return u
+}
+
+// timingErr returns the error of the modelled timing, if there is one.
+func (b *bench) timingErr() error {
+	if b.o.Timing == nil {
+		return nil
+	}
+	return b.o.Timing.Err()
 }
 
 // now returns the time of the drive's clock.

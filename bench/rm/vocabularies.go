@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -187,14 +188,21 @@ func (l *Loops) measure(ctx context.Context) (_ Result, err error) {
 	r := Result{Engine: string(l.o.Engine), Threads: l.o.Threads, Codec: or(l.o.Codec, "none"),
 		Encoding: or(l.o.Encoding, "plain")}
 	before := l.stats()
-	begin, used := time.Now(), processorTime()
-	for first := true; first || time.Since(begin) < l.o.Time; first = false {
-		if err := l.Turn(ctx, drop); err != nil {
-			return Result{}, err
+	var elapsed, cpu float64
+	r.Energy, err = l.o.Power.Measure(ctx, func() (power.Use, error) {
+		begin, used := time.Now(), processorTime()
+		for first := true; first || time.Since(begin) < l.o.Time; first = false {
+			if err := l.Turn(ctx, drop); err != nil {
+				return power.Use{}, err
+			}
+			r.Rows += l.partition.Rows
 		}
-		r.Rows += l.partition.Rows
+		elapsed, cpu = time.Since(begin).Seconds(), (processorTime() - used).Seconds()
+		return l.use(r.Rows, elapsed, cpu), nil
+	})
+	if err != nil {
+		return Result{}, err
 	}
-	elapsed, cpu := time.Since(begin).Seconds(), (processorTime() - used).Seconds()
 	r.setTimes(l.stats().Sub(before), elapsed, cpu)
 	return r, nil
 }

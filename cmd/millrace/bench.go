@@ -71,8 +71,9 @@ func (o *rmFlags) check(progress func(string)) error {
 
 func (c benchCommands) rm() *cobra.Command {
 	var (
-		o     rmFlags
-		timed timingFlags
+		o      rmFlags
+		timed  timingFlags
+		energy powerFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "rm",
@@ -86,7 +87,8 @@ pipelines) run both loops of Piper: a row counts once for the pass that builds t
 applies them. criteo-real-tsv, criteo-real-bin, criteo-real-5k, criteo-real-5k-tsv and rm1-real (Parquet, RM1's
 pipeline) take Criteo's own rows from the file that --criteo names, repeated to --rows, with its skew and its
 nulls. With --engine drive and --timing smartssd or u280, rates and --time of rm1 to rm5 are those of the model's
-time. Rows a second of processor time tell more than those of the wall's clock where other work runs beside.`,
+time. Rows a second of processor time tell more than those of the wall's clock where other work runs beside.
+Energy is measured where the machine can (docs/planning.md, Power), and modelled otherwise.`,
 		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n" +
 			"  millrace bench rm --models criteo-tsv,criteo-bin --threads 2\n" +
 			"  millrace bench rm --models criteo-5k,criteo-512k,criteo-1m --threads 2\n" +
@@ -105,6 +107,9 @@ time. Rows a second of processor time tell more than those of the wall's clock w
 					"smartssd or u280, or millrace train --image")
 			}
 			o.Timing = pacing
+			if o.Power, err = energy.open(cmd.Context(), timed.mode); err != nil {
+				return err
+			}
 			results, err := rm.Run(cmd.Context(), o.Options)
 			if errors.Is(err, workload.ErrOptions) {
 				return usageError{err}
@@ -126,11 +131,16 @@ time. Rows a second of processor time tell more than those of the wall's clock w
 				if pacing != nil {
 					fmt.Fprintf(w, "timing: %s\n", pacing.Report())
 				}
+				for _, r := range results {
+					fmt.Fprintf(w, "\n%s\n", strings.ToUpper(r.Model))
+					printEnergy(w, r.Energy)
+				}
 			})
 		},
 	}
 	o.register(cmd.Flags())
 	timed.addFlags(cmd)
+	energy.addFlags(cmd.Flags())
 	return cmd
 }
 

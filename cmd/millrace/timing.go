@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -90,9 +91,11 @@ func timingError(pacing *timing.Pacing, err error) error {
 type timedReport struct {
 	*trainmgr.Report
 	Timing timing.Report `json:"timing"`
+	// Energy is that of this machine while the job trained, or of the modelled drives; nil: it was not measured.
+	Energy *power.Energy `json:"energy,omitempty"`
 }
 
 // nativeReport is the report of a job whose drives are as fast as their machines.
 func nativeReport(r *trainmgr.Report) timedReport {
-	return timedReport{r, (*timing.Pacing)(nil).Report()}
+	return timedReport{Report: r, Timing: (*timing.Pacing)(nil).Report()}
 }

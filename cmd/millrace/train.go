@@ -16,6 +16,8 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/power"
+	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -108,6 +110,7 @@ func (c trainCommand) command() *cobra.Command {
 		modules    moduleFlags
 		kept       selectionFlags
 		timed      timingFlags
+		energy     powerFlags
 		checkpoint string
 		stopAfter  int
 		verbose    bool
@@ -197,6 +200,10 @@ there when it ends.`,
 				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
 					"is not the model's: leave one of the two out")
 			}
+			meter, err := energy.open(cmd.Context(), timed.mode)
+			if err != nil {
+				return err
+			}
 			o, trainer, err := jf.options(pacing)
 			if err != nil {
 				return err
@@ -249,21 +256,28 @@ there when it ends.`,
 				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
 			}
 			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
-			err = c.takeMiniBatches(ctx, job, trainer, stopAfter, p)
+			var r *trainmgr.Report
+			used, err := meter.Measure(ctx, func() (power.Use, error) {
+				before := processors.Time()
+				if err := c.takeMiniBatches(ctx, job, trainer, stopAfter, p); err != nil {
+					return power.Use{}, err
+				}
+				if r, err = job.Report(ctx); err != nil {
+					return power.Use{}, err
+				}
+				return energyUse(r, processors.Time()-before, pacing != nil), nil
+			})
 			p.finish()
 			if err != nil {
 				return err
 			}
-			r, err := job.Report(ctx)
-			if err != nil {
-				return err
-			}
-			timed := timedReport{r, pacing.Report()}
+			timed := timedReport{r, pacing.Report(), used}
 			return c.print(timed, func(w io.Writer) { printReport(w, timed) })
 		},
 	}
 	in.addFlags(cmd)
 	timed.addFlags(cmd)
+	energy.addFlags(cmd.Flags())
 	jf.addFlags(cmd)
 	share.addFlags(cmd)
 	service.addFlags(cmd)
@@ -277,6 +291,15 @@ there when it ends.`,
 	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
 	f.BoolVar(&verbose, "verbose", false, "log drives, measurements and allocation")
 	return cmd
+}
+
+// energyUse is what a job used of this process's processors, or of modelled drives.
+func energyUse(r *trainmgr.Report, cpu time.Duration, modelled bool) power.Use {
+	u := power.Use{CPUSeconds: cpu.Seconds(), Rows: r.Rows}
+	if modelled {
+		u.DriveSeconds = float64(max(r.DrivesBusiest, 1)) * r.ElapsedSeconds
+	}
+	return u
 }
 
 // trainedJob is a job of this machine, or a rank of a job of a control plane.
@@ -399,6 +422,9 @@ func printReport(w io.Writer, r timedReport) {
 			"%.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams "+
 			"added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
+	if r.Energy != nil {
+		printEnergy(w, r.Energy)
+	}
 	printOffload(w, r.Offload)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
