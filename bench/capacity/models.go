@@ -67,7 +67,7 @@ func NeedOf(model string, idBytes int) (Need, bool) {
 	if err != nil {
 		return Need{Model: model}, false
 	}
-	return modelled(model, w, timing.SmartSSD()), true
+	return modelled(model, BatchOf(w), timing.SmartSSD()), true
 }
 
 // NeedUnderImage returns the need of rm1 to rm5 as [NeedOf] does, with P of the SmartSSD's model under an image. It is
@@ -75,13 +75,33 @@ func NeedOf(model string, idBytes int) (Need, bool) {
 func NeedUnderImage(model string, idBytes int, m *image.Image) (Need, error) {
 	w, err := CostOfRow(model, idBytes)
 	if err != nil {
-		return Need{}, fmt.Errorf("%w: the model of drives knows the rows of rm1 to rm5 only: %w", ErrNeed, err)
+		return Need{}, fmt.Errorf("%w: the model of drives knows the rows of rm1 to rm5 only, and those of --pipeline: %w",
+			ErrNeed, err)
 	}
-	drive, err := DriveOfImage(w, m)
+	return NeedOfBatch(model, BatchOf(w), m)
+}
+
+// Batch is the work of a mini-batch.
+type Batch struct {
+	Work timing.Work
+	Rows int
+}
+
+// BatchOf returns the mini-batch of PreSto's size of a workload.
+func BatchOf(w timing.Workload) Batch { return Batch{w.Work(workload.Batch), workload.Batch} }
+
+// NeedOfBatch returns the need of rows of which the work of a mini-batch is known. P is that of the SmartSSD's model,
+// under an image if m is not nil. It is an error if the image states no parameters, or none of a unit that the work
+// needs.
+func NeedOfBatch(model string, b Batch, m *image.Image) (Need, error) {
+	if m == nil {
+		return modelled(model, b, timing.SmartSSD()), nil
+	}
+	drive, err := DriveOfImage(b, m)
 	if err != nil {
 		return Need{}, err
 	}
-	need := modelled(model, w, drive)
+	need := modelled(model, b, drive)
 	need.Assumes = append(need.Assumes, "no tool and no board achieved the image's figures: each is what its source says")
 	for _, f := range m.Spec.Parameters.Figures(m.Spec.Units) {
 		need.Assumes = append(need.Assumes, "image: "+f.Name+" "+f.Figure.String())
@@ -102,8 +122,8 @@ func CostOfRow(model string, idBytes int) (timing.Workload, error) {
 }
 
 // DriveOfImage returns the SmartSSD's model under an image. It is an error if the image states no parameters, or none
-// of a unit that the model's rows need.
-func DriveOfImage(w timing.Workload, m *image.Image) (timing.Device, error) {
+// of a unit that the work needs.
+func DriveOfImage(b Batch, m *image.Image) (timing.Device, error) {
 	p := m.Spec.Parameters
 	if p == nil {
 		return timing.Device{}, fmt.Errorf("%w: image %s states no parameters, from which P would follow: build it with some",
@@ -111,7 +131,7 @@ func DriveOfImage(w timing.Workload, m *image.Image) (timing.Device, error) {
 	}
 	drive := timing.OfImage(timing.SmartSSD(), p)
 	drive.Name += " under image " + m.ID.Short()
-	if err := drive.CheckUnits(w); err != nil {
+	if err := drive.CheckWork(b.Work); err != nil {
 		return timing.Device{}, fmt.Errorf("%w: image %s: %w", ErrNeed, m.ID.Short(), err)
 	}
 	return drive, nil
@@ -120,16 +140,17 @@ func DriveOfImage(w timing.Workload, m *image.Image) (timing.Device, error) {
 // modelled returns the need of a model whose P is that of a modelled drive. Where the stages of the drive overlap, P is
 // that of its units and its memory. Without overlap the moves from flash take their part of each mini-batch's time, at
 // the bandwidth that was measured of the board.
-func modelled(model string, w timing.Workload, drive timing.Device) Need {
+func modelled(model string, b Batch, drive timing.Device) Need {
 	drive.P2P = timing.SmartSSDMeasuredP2P
-	times := drive.Batch(w, workload.Batch)
+	times := drive.Times(b.Work)
+	times.Rows = b.Rows
 	if drive.Overlap {
 		times.Move = 0
 	}
 	bottleneck, _ := times.Bottleneck(false)
 	return Need{
 		Model:       model,
-		BytesPerRow: w.InBytes(),
+		BytesPerRow: b.Work.FlashBytes / float64(b.Rows),
 		P:           times.RowsPerSecond(false),
 		PSource:     "model of " + drive.Name + ", bound by " + bottleneck,
 	}

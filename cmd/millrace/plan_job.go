@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/millrace/millrace/bench/capacity"
 	"github.com/millrace/millrace/bench/capacity/sizing"
-	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // plan sizes the job of the flags.
@@ -24,16 +21,14 @@ func (o *planOptions) plan(ctx context.Context) (*planResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, need, err := o.job()
+	job, need, err := o.job(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := o.takeData(ctx, job); err != nil {
 		return nil, err
 	}
 	if err := o.takeFlags(job, &need); err != nil {
 		return nil, err
 	}
+	need.Model = job.Model
 	need.T, need.Bytes, need.BytesPerRow = job.T.Value, job.Bytes.Value, job.RowIn.Value
 	need.Replicas = o.replicas
 	drives, err := capacity.Plan(need, prices)
@@ -82,19 +77,41 @@ func (o *planOptions) readFigures() (*sizing.Table, error) {
 	return t, nil
 }
 
-// job returns what is known of the model, under the image of --image.
-func (o *planOptions) job() (*sizing.Job, capacity.Need, error) {
+// job returns what is known of the job's rows, those of the pipeline or of the model, under the image of --image.
+func (o *planOptions) job(ctx context.Context) (*sizing.Job, capacity.Need, error) {
+	m, err := o.readImage()
+	if err != nil {
+		return nil, capacity.Need{}, err
+	}
+	data, err := o.readData(ctx)
+	if err != nil {
+		return nil, capacity.Need{}, err
+	}
+	if o.pipeline != "" {
+		return o.pipelineJob(data, m)
+	}
+	job, need, err := o.modelJob(m)
+	if err == nil && data != nil {
+		job.Bytes = data.figure(float64(data.bytes), "all columns")
+		job.RowIn = data.figure(float64(data.bytes)/float64(data.rows), "all columns")
+	}
+	return job, need, err
+}
+
+// readImage reads the image of --image; nil: there is none.
+func (o *planOptions) readImage() (*image.Image, error) {
+	if o.image == "" {
+		return nil, nil
+	}
+	return readImage(o.image)
+}
+
+// modelJob returns what is known of the model, under an image if it is not nil.
+func (o *planOptions) modelJob(m *image.Image) (*sizing.Job, capacity.Need, error) {
 	need, _ := capacity.NeedOf(o.model, o.ids)
 	job, err := sizing.JobOf(o.model, o.ids)
-	if err != nil {
-		return nil, need, err
-	}
-	if o.image == "" {
-		return job, need, nil
-	}
-	m, err := readImage(o.image)
-	if err != nil {
-		return nil, need, err
+	if err != nil || m == nil {
+		return job, need, err
 	}
 	if need, err = capacity.NeedUnderImage(o.model, o.ids, m); err != nil {
 		return nil, need, fmt.Errorf("%s: %w", o.image, err)
@@ -103,69 +120,17 @@ func (o *planOptions) job() (*sizing.Job, capacity.Need, error) {
 	if err != nil {
 		return nil, need, err
 	}
-	drive, err := capacity.DriveOfImage(w, m)
-	if err != nil {
-		return nil, need, err
-	}
-	job.Drive = sizing.RatesOf(drive, w)
-	return job, need, nil
+	return job, need, o.driveOfImage(job, capacity.BatchOf(w), m)
 }
 
-// takeData takes the bytes and rows of the files of --in.
-func (o *planOptions) takeData(ctx context.Context, job *sizing.Job) error {
-	if len(o.in) == 0 {
-		return nil
-	}
-	partitions, size, rows, err := o.measureData(ctx)
+// driveOfImage sets the job's drive to the model of one under an image.
+func (o *planOptions) driveOfImage(job *sizing.Job, b capacity.Batch, m *image.Image) error {
+	drive, err := capacity.DriveOfImage(b, m)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", o.image, err)
 	}
-	if rows == 0 {
-		return fmt.Errorf("--in %s: %d partitions have no rows: a plan wants the bytes of a row", strings.Join(o.in, " "),
-			partitions)
-	}
-	figure := func(v float64) sizing.Figure {
-		return sizing.Figure{Value: v, Kind: sizing.Measured,
-			Source: fmt.Sprintf("--in: %d bytes and %d rows of %d partitions, all columns", size, rows, partitions)}
-	}
-	job.Bytes, job.RowIn = figure(float64(size)), figure(float64(size)/float64(rows))
+	job.Drive = sizing.RatesOf(drive, b)
 	return nil
-}
-
-// measureData counts the partitions, bytes and rows of --in.
-func (o *planOptions) measureData(ctx context.Context) (partitions int, size, rows int64, err error) {
-	if len(o.in) == 1 && strings.HasSuffix(o.in[0], ".json") {
-		b, err := readDocument(o.in[0])
-		if err != nil {
-			return 0, 0, 0, err
-		}
-		m, err := dataset.ReadManifest(b)
-		if err != nil {
-			return 0, 0, 0, fmt.Errorf("%s: %w", o.in[0], err)
-		}
-		for i := range m.Partitions {
-			size += m.Partitions[i].Bytes
-			rows += m.Partitions[i].Rows
-		}
-		return len(m.Partitions), size, rows, nil
-	}
-	resolver, err := o.far.resolver(o.in)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	files, err := resolver.Expand(ctx, o.in, partitionfile.Parquet)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	for _, name := range files {
-		d, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
-		if err != nil {
-			return 0, 0, 0, adviseImport(err)
-		}
-		size += d.Bytes
-		rows += d.Rows
-	}
-	return len(files), size, rows, nil
 }
 
 // takeFlags takes what the flags say of the job, which holds beside what is known of the model.
@@ -188,8 +153,8 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 		job.RowIn = given("--bytes-per-row", o.bytesPerRow)
 	}
 	if job.RowIn.Value == 0 || need.P == 0 && o.knownOnlyByFlags() {
-		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p, or --p-from",
-			o.model)
+		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --pipeline with --in, or --bytes-per-row "+
+			"and --p, or --p-from", o.model)
 	}
 	switch {
 	case o.tensors > 0:
@@ -210,14 +175,30 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 	}
 	job.Replicas, job.Trainers, job.Medium = o.replicas, o.nodes, sizing.Medium(o.media)
 	job.Growth, job.TGrowth, job.Retention = o.growth, o.tGrowth, o.retention
-	if need.CPUs, err = capacity.MeasuredCPUs(o.model); err != nil {
+	if need.CPUs, err = o.baselines(job); err != nil {
 		return err
 	}
 	return o.takeDemand(job)
 }
 
-// knownOnlyByFlags reports whether the model is none of the papers', so that flags must describe its rows.
+// baselines returns the rates of cores that stand beside the drives.
+func (o *planOptions) baselines(job *sizing.Job) ([]capacity.CoreRate, error) {
+	if o.pipeline == "" {
+		return capacity.MeasuredCPUs(o.model)
+	}
+	k := job.KernelsCore
+	return []capacity.CoreRate{
+		{Name: "TorchArrow's loops", Source: job.LoopsCore.Source},
+		{Name: "our kernels, " + string(k.Kind), RowsPerSecond: k.Value, Source: k.Source},
+	}, nil
+}
+
+// knownOnlyByFlags reports whether the rows are those of no paper's model and of no pipeline, so that flags must
+// describe them.
 func (o *planOptions) knownOnlyByFlags() bool {
+	if o.pipeline != "" {
+		return false
+	}
 	_, known := capacity.NeedOf(o.model, o.ids)
 	return !known
 }
@@ -229,7 +210,7 @@ func (o *planOptions) takeBench(job *sizing.Job, need *capacity.Need) error {
 		return err
 	}
 	before := job.Drive.P.Value
-	if err := job.TakeBench(b, o.rateFile); err != nil {
+	if err := job.TakeRates(b, o.rateFile); err != nil {
 		return err
 	}
 	if job.Drive.P.Value != before {

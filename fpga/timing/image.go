@@ -33,11 +33,8 @@ func OfImage(board Device, p *image.Parameters) Device {
 	return d
 }
 
-// CheckUnits returns an error if the device lacks a unit that the workload needs.
-func (d Device) CheckUnits(w Workload) error { return d.checkWork(w.Work(1)) }
-
-// checkWork returns an error if the device lacks a unit that the work needs.
-func (d Device) checkWork(w Work) error {
+// CheckWork returns an error if the device lacks a unit that the work needs.
+func (d Device) CheckWork(w Work) error {
 	for _, s := range []struct {
 		unit   program.Unit
 		values float64

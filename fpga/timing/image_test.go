@@ -90,19 +90,19 @@ func TestAUnitThatIsLacking(t *testing.T) {
 	for name, u := range map[string]program.Unit{"parquet": program.UnitParquet, "sigrid_hash": program.UnitSigridHash,
 		"log": program.UnitLog} {
 		p := exampleImage()
-		require.NoError(t, OfImage(SmartSSD(), p).CheckUnits(w))
+		require.NoError(t, OfImage(SmartSSD(), p).CheckWork(w.Work(1)))
 		for i := range p.Units {
 			if p.Units[i].Unit == uint16(u) {
 				p.Units[i].Unit = 999
 			}
 		}
 		d := OfImage(SmartSSD(), p)
-		require.ErrorContains(t, d.CheckUnits(w), "unit "+name)
+		require.ErrorContains(t, d.CheckWork(w.Work(1)), "unit "+name)
 		assert.Zero(t, d.Batch(w, batch).RowsPerSecond(false), name)
 	}
 	w.Generated = 1
 	d := OfImage(SmartSSD(), exampleImage())
-	require.ErrorContains(t, d.CheckUnits(w), "unit bucketize")
+	require.ErrorContains(t, d.CheckWork(w.Work(1)), "unit bucketize")
 	_, most := d.Batch(w, batch).Bottleneck(false)
 	assert.True(t, math.IsInf(most, 1))
 }

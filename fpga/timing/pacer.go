@@ -95,7 +95,7 @@ func (r *Pacer) take(x Execution) (takes time.Duration, end time.Time, err error
 		return 0, end, fmt.Errorf("timing: the model of drives has no stage for unit %s: use Parquet files, or timing "+
 			"native", program.UnitText)
 	}
-	if err := d.checkWork(x.Work); err != nil {
+	if err := d.CheckWork(x.Work); err != nil {
 		return 0, end, err
 	}
 	t := d.Times(x.Work)

@@ -21,13 +21,14 @@ type benchResult struct {
 	} `json:"timing"`
 }
 
-// TakeBench takes what `millrace bench rm --output json` measured of the job's model: with the engine drive P of a
-// drive, with the engine cpu the rate of a core that runs our kernels; and the bytes of a row. name is the file's.
-// Errors wrap ErrJob.
-func (j *Job) TakeBench(b []byte, name string) error {
+// takeBench takes what `millrace bench rm --output json` measured of the job's model: with the engine drive P of a
+// drive, with the engine cpu the rate of a core that runs our kernels; and the bytes of a row, unless the job has a
+// pipeline's. name is the file's. Errors wrap ErrJob.
+func (j *Job) takeBench(b []byte, name string) error {
 	var all []benchResult
 	if err := json.Unmarshal(b, &all); err != nil {
-		return fmt.Errorf("%w: %s is not what millrace bench rm --output json writes: %w", ErrJob, name, err)
+		return fmt.Errorf("%w: %s is not what millrace bench rm --output json writes, nor the report of millrace train "+
+			"--output json: %w", ErrJob, name, err)
 	}
 	taken := 0
 	for i := range all {
@@ -43,6 +44,10 @@ func (j *Job) TakeBench(b []byte, name string) error {
 		if err := j.take(r, name); err != nil {
 			return err
 		}
+	}
+	if taken == 0 && j.Own {
+		return fmt.Errorf("%w: %s has no result of %q: bench rm measures its own models; a pipeline's rates are in the "+
+			"report of a job, of millrace train --pipeline FILE --in FILES --output json", ErrJob, name, j.Model)
 	}
 	if taken != 1 {
 		return fmt.Errorf("%w: %s has %d results of %q, want one: measure with millrace bench rm --models %s --output json",
@@ -70,6 +75,8 @@ func (j *Job) take(r *benchResult, name string) error {
 	default:
 		return fmt.Errorf("%w: %s: engine %q is no placement: measure the engine drive or cpu", ErrJob, name, r.Engine)
 	}
-	j.RowIn, j.RowOut = figure(r.InputBytes/r.Rate), figure(r.OutputBytes/r.Rate)
+	if !j.Own { // the files of a user's own pipeline have other bytes
+		j.RowIn, j.RowOut = figure(r.InputBytes/r.Rate), figure(r.OutputBytes/r.Rate)
+	}
 	return nil
 }

@@ -16,7 +16,7 @@ func measured(engine, timing string) string {
 
 func TestTakeBench(t *testing.T) {
 	j := rm5(t, 1e6, 1e12)
-	require.NoError(t, j.TakeBench([]byte(measured("drive", `{"timing": "native"}`)), "bench.json"))
+	require.NoError(t, j.takeBench([]byte(measured("drive", `{"timing": "native"}`)), "bench.json"))
 	assert.InDelta(t, 1000, j.Drive.P.Value, 0)
 	assert.Equal(t, Measured, j.Drive.P.Kind)
 	assert.Contains(t, j.Drive.P.Source, "bench.json: engine drive, 2 thread(s), none, plain, timing native")
@@ -29,12 +29,12 @@ func TestTakeBench(t *testing.T) {
 		assert.NotEqual(t, "device memory", k.Name)
 	}
 
-	require.NoError(t, j.TakeBench([]byte(measured("drive", `{"timing": "smartssd", "modelled": true}`)), "bench.json"))
+	require.NoError(t, j.takeBench([]byte(measured("drive", `{"timing": "smartssd", "modelled": true}`)), "bench.json"))
 	assert.Equal(t, Modelled, j.Drive.P.Kind)
 
 	j = rm5(t, 1e6, 1e12)
 	drive := j.Drive
-	require.NoError(t, j.TakeBench([]byte(measured("cpu", `{"timing": "native"}`)), "bench.json"))
+	require.NoError(t, j.takeBench([]byte(measured("cpu", `{"timing": "native"}`)), "bench.json"))
 	assert.InDelta(t, 500, j.KernelsCore.Value, 0, "a core's part of two threads")
 	assert.Equal(t, drive, j.Drive)
 }
@@ -49,7 +49,7 @@ func TestRefusedBench(t *testing.T) {
 		`[{"model": "rm5", "engine": "cpu", "threads": 0, "rows_per_second": 1}]`:              "0 threads",
 		measured("cpu", "{}")[:len(measured("cpu", "{}"))-1] + "," + measured("cpu", "{}")[1:]: "2 results",
 	} {
-		err := rm5(t, 1, 1).TakeBench([]byte(document), "f")
+		err := rm5(t, 1, 1).takeBench([]byte(document), "f")
 		require.ErrorIs(t, err, ErrJob, document)
 		assert.ErrorContains(t, err, says, document)
 	}

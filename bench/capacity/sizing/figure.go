@@ -135,6 +135,9 @@ func (t *Table) set(f Figure) {
 	t.figures[f.Name] = f
 }
 
+// DriveLink returns the bandwidth of the link of a drive that computes, in bytes a second.
+func (t *Table) DriveLink() float64 { return t.figures[figureDriveLink].Value }
+
 // with returns a copy of the table in which one figure has another value.
 func (t *Table) with(name string, value float64) *Table {
 	c := &Table{figures: maps.Clone(t.figures), order: t.order}

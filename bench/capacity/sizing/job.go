@@ -17,6 +17,7 @@ var ErrJob = errors.New("plan")
 // or a row without a range goes from half to double in the tornado.
 type Job struct {
 	Model    string
+	Own      bool   // Model is the name of a user's own pipeline: what papers say of a model of that name does not hold
 	T        Figure // rows/s that the trainers take
 	Bytes    Figure // to store, one copy; 0: capacity does not matter
 	RowIn    Figure // bytes of a row that are read from flash
@@ -68,6 +69,14 @@ func (j *Job) check() error {
 		return fmt.Errorf("%w: medium %q: want ssd or hdd", ErrJob, j.Medium)
 	}
 	return nil
+}
+
+// paperModel returns the model of which papers say something, if the job is one's.
+func (j *Job) paperModel() string {
+	if j.Own {
+		return ""
+	}
+	return j.Model
 }
 
 // medium returns what plain drives are.

@@ -4,22 +4,22 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
 // RatesOf returns the rates of a modelled device. Where the device's stages overlap, P is that of its units, and its
 // memory is a bandwidth of its own; moves from flash and output are left to the drives' constraints. Without overlap a
 // mini-batch's stages follow each other, and P contains them all but the output.
-func RatesOf(d timing.Device, w timing.Workload) Rates {
+func RatesOf(d timing.Device, b capacity.Batch) Rates {
 	if !d.Overlap {
 		d.P2P = timing.SmartSSDMeasuredP2P
-		times := d.Batch(w, workload.Batch)
+		times := d.Times(b.Work)
+		times.Rows = b.Rows
 		return Rates{P: Figure{Value: times.RowsPerSecond(false), Kind: Modelled,
 			Source: "model of " + d.Name + ", the sum of its stages"}}
 	}
-	times := d.Batch(w, workload.Batch)
-	times.Move, times.DDR = 0, 0
+	times := d.Times(b.Work)
+	times.Rows, times.Move, times.DDR = b.Rows, 0, 0
 	unit, _ := times.Bottleneck(false)
 	return Rates{
 		P: Figure{Value: times.RowsPerSecond(false), Kind: Modelled, Source: fmt.Sprintf("model of %s: %s binds its units",
@@ -32,8 +32,7 @@ func RatesOf(d timing.Device, w timing.Workload) Rates {
 // rates of cores that were measured or published; for any other model the rates have no figure. T of rm1 to rm5 is not
 // known, nor is what they store.
 func JobOf(model string, idBytes int) (*Job, error) {
-	j := &Job{Model: model, ReadSize: Figure{Value: 64 << 10, Low: 4 << 10, High: 1280 << 10, Kind: Assumed,
-		Source: "the most that --coalesce joins; high: DPP's 1.25 MiB"}}
+	j := newJob(model)
 	none := Figure{Source: "no figure for the rows of this job: give --p"}
 	j.Drive.P, j.Card.P = none, Figure{Source: "no figure: only rm1 to rm5 have a model of a card"}
 	if err := j.measuredCores(model); err != nil {
@@ -47,7 +46,8 @@ func JobOf(model string, idBytes int) (*Job, error) {
 	if err != nil {
 		return j, nil // a job of the user's own, whose row flags describe
 	}
-	j.Drive, j.Card = RatesOf(timing.SmartSSD(), w), RatesOf(timing.U280(), w)
+	b := capacity.BatchOf(w)
+	j.Drive, j.Card = RatesOf(timing.SmartSSD(), b), RatesOf(timing.U280(), b)
 	narrow := w
 	narrow.TensorIDBytes = 4
 	j.RowIn = Figure{Value: w.InBytes(), Low: w.InBytes() / 2, High: w.InBytes(), Kind: Modelled,
@@ -56,6 +56,12 @@ func JobOf(model string, idBytes int) (*Job, error) {
 	j.RowOut = Figure{Value: w.Work(1).OutBytes, Low: narrow.Work(1).OutBytes, High: w.Work(1).OutBytes, Kind: Modelled,
 		Source: "dense float32, ids of 8 bytes, lengths, label; low: ids of 4 bytes"}
 	return j, nil
+}
+
+// newJob returns a job of which only the bytes of a read are known.
+func newJob(model string) *Job {
+	return &Job{Model: model, ReadSize: Figure{Value: 64 << 10, Low: 4 << 10, High: 1280 << 10, Kind: Assumed,
+		Source: "the most that --coalesce joins; high: DPP's 1.25 MiB"}}
 }
 
 // measuredCores sets the rates of cores that bench/peers measured.

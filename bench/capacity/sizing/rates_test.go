@@ -14,16 +14,16 @@ import (
 func TestRatesOfTheModel(t *testing.T) {
 	w, err := capacity.CostOfRow("rm5", 8)
 	require.NoError(t, err)
-	r := RatesOf(timing.SmartSSD(), w)
+	r := RatesOf(timing.SmartSSD(), capacity.BatchOf(w))
 	assert.InEpsilon(t, 8*223e6/(504+840+42), r.P.Value, 1e-9, "8 elements take one of 1386 values a cycle each")
 	assert.Contains(t, r.P.Source, "decode binds")
 	assert.InEpsilon(t, 0.8*19.2e9, r.Memory.Value, 1e-9)
-	card := RatesOf(timing.U280(), w)
+	card := RatesOf(timing.U280(), capacity.BatchOf(w))
 	assert.InEpsilon(t, 2*r.P.Value, card.P.Value, 1e-9, "twice the units")
 
 	serial := timing.SmartSSD()
 	serial.Overlap = false
-	one := RatesOf(serial, w)
+	one := RatesOf(serial, capacity.BatchOf(w))
 	assert.Zero(t, one.Memory.Value)
 	assert.Less(t, one.P.Value, timing.SmartSSDMeasuredP2P/w.InBytes(), "the moves are a part of each mini-batch's time")
 }

@@ -50,7 +50,7 @@ func Plan(j *Job, t *Table, p *capacity.Prices) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Model: j.Model, T: s.t, Bytes: s.bytes, Years: s.value(figureYears), TrainingNodes: s.trainingNodes(),
-		Placements: placements, Answer: summarize(placements), Tiers: Tiers(j.Model)}
+		Placements: placements, Answer: summarize(placements), Tiers: Tiers(j.paperModel())}
 	r.decide()
 	if r.Tornado, err = tornado(s, j); err != nil {
 		return nil, err

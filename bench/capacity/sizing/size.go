@@ -63,7 +63,7 @@ type sizer struct {
 }
 
 func newSizer(t *Table, j *Job) *sizer {
-	s := &sizer{table: t, used: make(map[string]bool), model: j.Model, plain: j.medium()}
+	s := &sizer{table: t, used: make(map[string]bool), model: j.paperModel(), plain: j.medium()}
 	years := s.value(figureYears)
 	s.t = s.value(figureT) * math.Pow(1+s.value(figureTGrowth), years)
 	s.bytes = s.value(figureBytes) * math.Pow(1+s.value(figureGrowth), years) * s.value(figureReplicas)
