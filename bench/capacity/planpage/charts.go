@@ -16,6 +16,7 @@ const (
 	capExFill  = "#1f6fb5"
 	opExFill   = "#e08e2b"
 	misfitFill = "#a9b4c0"
+	labelRoom  = 110 // pixels between the middles of two amounts below the tornado
 	lowFill    = "#7aa6d0"
 	highFill   = "#1f6fb5"
 )
@@ -98,6 +99,9 @@ func tornado(r *sizing.Report) string {
 	}
 	s.text(x.at(low), bottom+18, "start", dollars(low))
 	s.text(x.at(high), bottom+18, "end", dollars(high))
+	if at := x.at(now); at-x.from > labelRoom && x.to-at > labelRoom && math.Abs(at-x.at(0)) > labelRoom {
+		s.text(at, bottom+18, "middle", dollars(now)+" now")
+	}
 	s.rectangle(labelWidth, bottom+28, 12, 12, lowFill)
 	s.text(labelWidth+18, bottom+39, "start", "at the low end")
 	s.rectangle(labelWidth+180, bottom+28, 12, 12, highFill)

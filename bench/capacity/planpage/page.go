@@ -15,7 +15,7 @@ import (
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"figure": figure, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"figure": figure, "short": short, "words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 }).Parse(pageText))
 
 // figure writes a number as people read it: whole numbers below a million with all digits, others with four.
@@ -31,6 +31,16 @@ func figure(v any) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// short writes a number above 0 with four digits and a prefix of its unit: 3 M, 11.95 P.
+func short(v float64) string {
+	prefixes := []string{"", "k", "M", "G", "T", "P", "E"}
+	i := 0
+	for ; v >= 999.95 && i < len(prefixes)-1; i++ {
+		v /= 1000
+	}
+	return fmt.Sprintf("%.4g %s", v, prefixes[i])
 }
 
 // content is what the page's template takes.

@@ -117,6 +117,10 @@ func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 163: "163", -12: "-12", 0.25: "0.25", 3e6: "3e+06", 2.5: "2.5"} {
 		assert.Equal(t, want, figure(v))
 	}
+	for v, want := range map[float64]string{0: "0 ", 999: "999 ", 999.94: "999.9 ", 999.96: "1 k", 3e6: "3 M",
+		11.95e15: "11.95 P", 5e14: "500 T", 1e24: "1e+06 E"} {
+		assert.Equal(t, want, short(v))
+	}
 	assert.Equal(t, "7", figure(int64(7)))
 	assert.Equal(t, "x", figure("x"))
 	for v, want := range map[float64]string{0: "$0", 999: "$999", 1000: "$1 k", -2.5e6: "-$2.5 M", 4e12: "$4e+03 G"} {
