@@ -432,7 +432,7 @@ func TestCartesianOverflow(t *testing.T) {
 	_, err = run(program.Cartesian{MaxLength: program.MaxCartesian}, engine.Options{MaxList: 20_000})
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, program.NoSupport, bad.state)
-	require.Contains(t, bad.message, "a row of a graph with 105536 values, want at most 80000")
+	require.Contains(t, bad.message, "a row of a graph with 85536 values, want at most 80000")
 }
 
 // TestGraphTasks checks slices whose tasks do not name all columns of a graph for the same rows.

@@ -101,5 +101,7 @@ func TestOraclesReadOurFiles(t *testing.T) {
 			compared++
 		}
 	})
-	require.Greater(t, compared, 10, "of the 100 files hardly any was read by another library")
+	if !testing.Short() { // which draws too few files to count on
+		require.Greater(t, compared, 10, "of the 100 files hardly any was read by another library")
+	}
 }
