@@ -78,7 +78,7 @@ func decompress(dst, src []byte, c format.Codec) error {
 	case format.Zstd:
 		n, err = unpackZstd(dst, src)
 	case format.LZ4Raw:
-		n, err = lz4.UncompressBlock(src, dst)
+		n, err = unpackLZ4Block(dst, src)
 	case format.LZ4:
 		n, err = unpackLZ4(dst, src)
 	case format.Brotli:
@@ -150,10 +150,22 @@ func unpackLZ4(dst, src []byte) (int, error) {
 		if rest = rest[8:]; packed > uint64(len(rest)) || unpacked > uint64(len(dst)-n) {
 			break
 		}
-		if m, err := lz4.UncompressBlock(rest[:packed], dst[n:n+int(unpacked)]); err != nil || m != int(unpacked) {
+		if m, err := unpackLZ4Block(dst[n:n+int(unpacked)], rest[:packed]); err != nil || m != int(unpacked) {
 			break
 		}
 		n, rest = n+int(unpacked), rest[packed:]
+	}
+	return unpackLZ4Block(dst, src)
+}
+
+// unpackLZ4Block unpacks a bare block of LZ4. One without values is a token of no literals and no match, and is checked
+// here: the library's assembly takes a destination of nil for a large one, and writes to it.
+func unpackLZ4Block(dst, src []byte) (int, error) {
+	if len(dst) == 0 {
+		if len(src) > 1 || len(src) == 1 && src[0] != 0 {
+			return 0, lz4.ErrInvalidSourceShortBuffer
+		}
+		return 0, nil
 	}
 	return lz4.UncompressBlock(src, dst)
 }

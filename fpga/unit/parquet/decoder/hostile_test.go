@@ -326,6 +326,29 @@ func TestBombsAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, format.ErrLimit, "the decoder must be reset")
 }
 
+// TestPagesOfNothing unpacks pages without values to no memory at all. A block of LZ4 without values is one zero; other
+// blocks want room.
+func TestPagesOfNothing(t *testing.T) {
+	for _, codec := range []format.Codec{format.Snappy, format.Gzip, format.Brotli, format.LZ4, format.Zstd,
+		format.LZ4Raw} {
+		ct := format.ColumnType{Physical: format.Int64, Codec: codec}
+		unpack := func(payload []byte) error {
+			h := format.PageHeader{Type: format.DataPage, Compressed: int32(len(payload))}
+			out, err := Unpack(nil, &h, payload, &ct)
+			require.Empty(t, out)
+			return err
+		}
+		require.NoError(t, unpack(nil), codec)
+		require.ErrorIs(t, unpack(parquettest.Compress(make([]byte, 64), codec)), format.ErrCorrupt, codec)
+		require.ErrorIs(t, unpack(bytes.Repeat([]byte{0x44}, 44)), format.ErrCorrupt, codec)
+		if codec == format.LZ4 || codec == format.LZ4Raw {
+			require.NoError(t, unpack([]byte{0}))
+			require.ErrorIs(t, unpack([]byte{0, 0}), format.ErrCorrupt)
+			require.ErrorIs(t, unpack([]byte{0x10}), format.ErrCorrupt)
+		}
+	}
+}
+
 func TestDecompressionIsBounded(t *testing.T) {
 	zeros := make([]byte, 1<<20)
 	for _, codec := range []format.Codec{format.Snappy, format.Gzip, format.Brotli, format.LZ4, format.Zstd,
