@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/rtl/cosim"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // wantSimulators skips a test without the tools that make simulators, or fails it if they are required.
 func wantSimulators(t *testing.T) {
 	t.Helper()
 	err := cosim.FindTools()
-	if err != nil && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
-		t.Skip(err)
+	if err != nil {
+		shared.MissingSimulator(t, err)
 	}
 	require.NoError(t, err)
 }

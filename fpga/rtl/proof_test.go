@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // toolchain returns the paths of programs. Without one of them it skips the test, or fails it if they are required.
@@ -20,10 +22,9 @@ func toolchain(t *testing.T, names ...string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
 		path, err := exec.LookPath(name)
-		if err != nil && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
-			t.Skipf("%s is not here: install yosys and z3", name)
+		if err != nil {
+			shared.MissingSimulator(t, fmt.Errorf("install yosys and z3: %w", err))
 		}
-		require.NoError(t, err)
 		paths[i] = path
 	}
 	return paths

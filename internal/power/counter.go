@@ -55,12 +55,8 @@ const maxCounterBytes = 64
 // readCounter reads a file that holds one number.
 func readCounter(path string) (uint64, error) {
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrPermission) {
-		return 0, fmt.Errorf("%w: Linux lets root alone read energy counters, as they betray what other programs compute: "+
-			"run as root, or let this user read them with: chmod a+r %s", err, path)
-	}
 	if err != nil {
-		return 0, err
+		return 0, unreadable(path, err)
 	}
 	text := strings.TrimSpace(string(b[:min(len(b), maxCounterBytes)]))
 	v, err := strconv.ParseUint(text, 10, 64)
@@ -68,6 +64,15 @@ func readCounter(path string) (uint64, error) {
 		return 0, fmt.Errorf("%s holds %q, want a number of microjoules", path, text)
 	}
 	return v, nil
+}
+
+// unreadable returns the error of a file that could not be read, with what to do about it.
+func unreadable(path string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: Linux lets root alone read energy counters, as they betray what other programs compute: "+
+		"run as root, or let this user read them with: chmod a+r %s", err, path)
 }
 
 // findCounters finds the counters that can be read. Why others cannot be read is in the notes.

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	Powercap string        // the folder of the counters; "" means /sys/class/powercap
 	Readings string        // file of readings of the whole machine, lines of time,watts; "": none
-	Idle     time.Duration // that Open waits, to measure the idle machine; 0: static and dynamic energy are not told apart
+	Idle     time.Duration // Open measures the idle machine for this time; 0: energy is not split into static and dynamic
 	Model    Model
 	// GPUs returns the power that GPUs draw, as `nvidia-smi` prints it. nil runs the program, if there is one.
 	GPUs func(context.Context) ([]byte, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -201,16 +202,17 @@ func TestDamagedTrees(t *testing.T) {
 	}
 }
 
-// TestUnreadableCounters: the note says how to make them readable.
+// TestUnreadableCounters: the note says why a counter is left out, and how to make it readable where that helps.
 func TestUnreadableCounters(t *testing.T) {
 	s := server(t)
 	path := filepath.Join(s.root, "intel-rapl:0", "energy_uj")
-	require.NoError(t, os.Chmod(path, 0))
-	if _, err := os.ReadFile(path); err == nil {
-		t.Skip("this user may read everything")
-	}
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700)) // a file of mode 0 would be readable to root
 	e := open(t, s.root, &hands{}, nil).begin(t.Context()).end(t.Context(), Use{})
-	assert.Contains(t, e.Notes[0], "chmod a+r "+path)
+	assert.Contains(t, e.Notes[0], "an energy counter is left out: read "+path)
+	denied := unreadable(path, &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission})
+	require.ErrorIs(t, denied, fs.ErrPermission)
+	assert.ErrorContains(t, denied, "chmod a+r "+path)
 }
 
 // TestOnlyABoard: psys counts where there is no package.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
@@ -13,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	fpgartl "github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/cosim"
+	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
@@ -24,8 +24,8 @@ import (
 func simulate(t *testing.T) *rtl.Simulation {
 	t.Helper()
 	s, err := rtl.New(t.Context(), nil)
-	if errors.Is(err, cosim.ErrTools) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
-		t.Skip(err)
+	if errors.Is(err, cosim.ErrTools) {
+		shared.MissingSimulator(t, err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // browsers are the names of Chromium, as distributions have it.
@@ -68,6 +69,7 @@ func browse(t *testing.T, browser, file string, width int, args ...string) strin
 	defer cancel()
 	// Without the sandbox, which root cannot have; the page is this test's own.
 	command := exec.CommandContext(ctx, browser, append([]string{"--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", // which is small in containers
 		"--hide-scrollbars", "--no-first-run", "--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,2400", width)},
 		append(args, "file://"+file)...)...)
 	var says strings.Builder
@@ -91,7 +93,7 @@ func TestThePageInABrowser(t *testing.T) {
 		}
 	}
 	if browser == "" {
-		t.Skip("no Chromium: install the package chromium to see the page rendered")
+		shared.Missing(t, "no Chromium: install the package chromium to see the page rendered")
 	}
 	keep := os.Getenv("MILLRACE_PLAN_PICTURES")
 	for name, c := range map[string]struct {

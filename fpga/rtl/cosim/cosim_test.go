@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // start returns the simulator of a unit. Without Verilator it skips the test, or fails it if the tools are required.
@@ -23,8 +24,8 @@ func start(t *testing.T, name string) (rtl.Unit, *Simulator) {
 	unit, err := rtl.Named(name)
 	require.NoError(t, err)
 	program, err := Build(t.Context(), unit, simulatorFolder(t))
-	if errors.Is(err, ErrTools) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
-		t.Skip(err)
+	if errors.Is(err, ErrTools) {
+		shared.MissingSimulator(t, err)
 	}
 	require.NoError(t, err)
 	simulator, err := Start(context.Background(), unit, program)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/rtl/cosim"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // Apart has every chain go through one unit behind the other, and never through unit lane.
@@ -22,8 +23,8 @@ func Simulate(t *testing.T) *Simulation {
 		folder = filepath.Join(cache, "millrace", "rtl")
 	}
 	s, err := New(t.Context(), Options{Folder: folder})
-	if errors.Is(err, cosim.ErrTools) && os.Getenv("MILLRACE_RTL_SIM") != "require" && os.Getenv("CI") != "true" {
-		t.Skip(err)
+	if errors.Is(err, cosim.ErrTools) {
+		shared.MissingSimulator(t, err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
