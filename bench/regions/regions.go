@@ -32,7 +32,7 @@ type Options struct {
 	Rows        int64         // of each workload's partition; 0: some 40 MB
 	Time        time.Duration // of each run; 0: 10 s
 	Turns       int           // of jobs beside a region that is switched and one that is not; 0: 5
-	Switches    int           // that are timed one by one; 0: 500
+	Switches    int           // how many switches are timed; 0: 500
 	HostIOShare int           // limit of ordinary commands in percent, for the runs that have one; 0: 20
 	Seed        uint64        // of the data and of all random places and moments
 	Progress    func(string)  // each step in words; nil: none

@@ -12,7 +12,7 @@ type Result struct {
 	Drive   string `json:"drive"` // mem or file
 	Regions int    `json:"regions"`
 	Threads int    `json:"engine_threads"` // of each region
-	Cores   int    `json:"cores"`          // that this process may use
+	Cores   int    `json:"cores"`          // processors that this process may use
 
 	Switch     SwitchResult `json:"switch"`
 	Beside     BesideResult `json:"beside_switches"`
@@ -31,7 +31,7 @@ type Quantiles struct {
 // SwitchResult is how long the switch of a region takes.
 type SwitchResult struct {
 	Switches   int       `json:"switches"`
-	OtherJobs  int       `json:"other_jobs"` // that ran in other regions meanwhile
+	OtherJobs  int       `json:"other_jobs"` // jobs that ran in other regions meanwhile
 	Drain      Quantiles `json:"drain"`      // from the interruption of the job to the end of its last slice
 	Switch     Quantiles `json:"switch"`     // from there to the first slice that the drive accepted
 	Activation Quantiles `json:"activation"` // of it, the command

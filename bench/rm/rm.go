@@ -98,7 +98,7 @@ type Result struct {
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
 
 	Energy *power.Energy `json:"energy,omitempty"` // of the machine while the rows were preprocessed
-	Timing timing.Report `json:"timing"`           // which time ElapsedSeconds and the rates are of; the shares are the machine's
+	Timing timing.Report `json:"timing"`           // of ElapsedSeconds and the rates; the shares are of the machine's time
 }
 
 // defaultRows keeps a data set near 100 MB.

@@ -28,6 +28,23 @@ func requireSame(t require.TestingT, want, got *reference.Tensors) {
 	requireFloats(t, "dense", want.Dense, got.Dense)
 }
 
+// requireMiniBatch checks that the reference and the engine, in blocks of any size, make a mini-batch of all rows.
+func requireMiniBatch(t *testing.T, p *program.Program, f *format.File, data []byte, want *reference.Tensors) {
+	t.Helper()
+	require.NoError(t, p.Validate())
+	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+	require.NoError(t, err)
+	got, err := ref.MiniBatch(0, want.Rows)
+	require.NoError(t, err)
+	requireSame(t, want, got)
+	for _, block := range []int{1, 3, 0} {
+		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, 1)
+		got, err = h.miniBatch(0, want.Rows)
+		require.NoError(t, err)
+		requireSame(t, want, got)
+	}
+}
+
 func requireFloats(t require.TestingT, name string, want, got []float32) {
 	require.Equal(t, len(want), len(got), name)
 	for i := range want {

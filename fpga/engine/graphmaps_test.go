@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -171,19 +169,8 @@ func TestFeaturesOfMapsInSteps(t *testing.T) {
 		}},
 		Output: program.Output{Keys: 2, Dense: 1, Weights: true},
 	}
-	require.NoError(t, p.Validate())
 	want := &reference.Tensors{Rows: 4, Lengths: []int32{1, 0, 1, 0, 2, 0, 0, 0}, Values: []int64{60, 81, 50, 60},
 		Weights: []float32{1, 1, .5, 1.5}, Dense: []float32{1.5, 0, 0, 0}}
-	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
-	require.NoError(t, err)
-	got, err := ref.MiniBatch(0, 4)
-	require.NoError(t, err)
-	requireSame(t, want, got)
-	for _, block := range []int{1, 3, 0} {
-		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, 1)
-		got, err = h.miniBatch(0, 4)
-		require.NoError(t, err)
-		requireSame(t, want, got)
-	}
+	requireMiniBatch(t, p, f, data, want)
 	require.True(t, slices.Contains(p.Units(), program.UnitRef{Unit: program.UnitMap, Version: 1}))
 }

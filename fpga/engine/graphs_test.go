@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -489,18 +488,7 @@ func TestNullsInListsOfSteps(t *testing.T) {
 		}},
 		Output: program.Output{Keys: 3, IDs: program.IDs64},
 	}
-	require.NoError(t, p.Validate())
 	want := &reference.Tensors{Rows: 4, Lengths: []int32{2, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0},
 		Values: []int64{10, 7, 11, 12, 11, 12, 11, 12}}
-	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
-	require.NoError(t, err)
-	got, err := ref.MiniBatch(0, 4)
-	require.NoError(t, err)
-	requireSame(t, want, got)
-	for _, block := range []int{1, 3, 0} {
-		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, 1)
-		got, err = h.miniBatch(0, 4)
-		require.NoError(t, err)
-		requireSame(t, want, got)
-	}
+	requireMiniBatch(t, p, f, data, want)
 }

@@ -32,7 +32,7 @@ func newPreparedTables() *preparedTables {
 }
 
 func (p *preparedTables) bucketTable(o *program.Bucketize) (*bucketize.Table, error) {
-	return prepareOnce(p.buckets, o, func() (*bucketize.Table, error) { return bucketize.New(bucketizeParams(o)) })
+	return prepareOnce(p.buckets, o, func() (*bucketize.Table, error) { return bucketize.New(BucketizeParams(o)) })
 }
 
 func (p *preparedTables) zone(o *program.LocalHour) (*localhour.Zone, error) {
@@ -57,8 +57,8 @@ func prepareOnce[K comparable, V any](made map[K]V, key K, prepare func() (V, er
 	return v, err
 }
 
-// bucketizeParams turns the program's form of Bucketize into the unit's.
-func bucketizeParams(b *program.Bucketize) bucketize.Params {
+// BucketizeParams returns the parameters of the unit for a program's operator.
+func BucketizeParams(b *program.Bucketize) bucketize.Params {
 	p := bucketize.Params{Borders: b.Borders32, Borders64: b.Borders64, BordersI64: b.BordersInt}
 	switch {
 	case len(b.Borders64) > 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// Schema is a column as a pipeline needs to know it. Who has a file's description can resolve a pipeline without the
-// file.
+// Schema describes a column as a pipeline needs to know it. A program that has a file's description can resolve a
+// pipeline without the file.
 type Schema struct {
 	Kind            string     `json:"kind"` // int64, float32, float64 or bytes
 	List            bool       `json:"list,omitempty"`

@@ -8,7 +8,7 @@
 // [Cost]: everything is a mean for each row, and no value is read. [Cost.Batch] is the work of a mini-batch, from which
 // the model of drives (package timing) has P.
 //
-// # What footers do not say
+// # Assumptions
 //
 // The mean length of a list follows from the footer, except that an empty list counts as one id where the file has no
 // statistics. What operators make of lists follows from the mean length: firstx of 10 keeps the smaller one of 10 and

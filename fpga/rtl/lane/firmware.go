@@ -1,6 +1,6 @@
 package lane
 
-// What this machine's processor does beside the units, in a report's words.
+// The work of this machine's processor beside the units, in the words of a report.
 const (
 	firmwareHeaders       = "footers, page headers and checksums are read"
 	firmwareDecompression = "pages are unpacked: "

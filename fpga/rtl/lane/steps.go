@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
-	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
@@ -115,7 +115,7 @@ func setupOf(op program.Op, kind program.Kind) (rtl.Setup, error) {
 		return rtl.Log(o.Add), nil
 	case *program.Bucketize:
 		if kind == program.Float32 {
-			return rtl.Bucketize(bucketParams(o))
+			return rtl.Bucketize(engine.BucketizeParams(o))
 		}
 	case program.SigridHash:
 		return rtl.SigridHash(sigridhash.Params{Salt: o.Salt, Max: o.Max})
@@ -136,23 +136,6 @@ func fillBits(o program.FillNull, kind program.Kind) uint64 {
 		return math.Float64bits(o.Float)
 	}
 	return uint64(o.Int)
-}
-
-// bucketParams returns the parameters of the kernel, which the unit's setup is made of.
-func bucketParams(o *program.Bucketize) bucketize.Params {
-	p := bucketize.Params{Borders: o.Borders32}
-	if o.Side == program.Right {
-		p.Side = bucketize.SideRight
-	}
-	switch o.NaN {
-	case program.NaNFirst:
-		p.NaN = bucketize.NaNFirst
-	case program.NaNLast:
-		p.NaN = bucketize.NaNLast
-	case program.NaNError:
-		p.NaN = bucketize.NaNFail
-	}
-	return p
 }
 
 // ErrData says that the partition holds a value that the pipeline does not allow: a token that is no number, a null
