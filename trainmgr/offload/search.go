@@ -128,15 +128,15 @@ func (s *Search) begin(changed bool) {
 
 // watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance
 // of both sides promises has grown. seen is the rate at the present ratio; long reports whether it was observed long
-// enough to last.
-func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, dt float64) {
+// enough to last. watch reports whether conditions have changed.
+func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, dt float64) (changed bool) {
 	promised = math.Min(promised, mostGain)
 	if s.Rate == 0 {
 		s.Rate = rate
 	}
 	s.Rate += float64((rate - s.Rate) * (1 - math.Exp(-dt/smoothingSeconds)))
 	if !s.Resting {
-		return
+		return false
 	}
 	s.Rested += dt
 	if s.BaseRate == 0 && long {
@@ -151,9 +151,11 @@ func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, d
 	switch {
 	case s.Drifted >= driftSeconds:
 		s.begin(true)
+		return true
 	case s.Rested >= math.Min(math.Ldexp(firstRest*o.Settle, min(s.Rests-1, 30)), mostRest):
 		s.begin(false)
 	}
+	return false
 }
 
 // end ends the search.

@@ -192,7 +192,9 @@ func tune(o TunerOptions, s State, in Inputs) Tuning {
 			return s.conclude(before, why)
 		}
 	}
-	s.Search.watch(o, s.Seen, long, s.gain(in, s.Ratio, s.balanced(in)), taken/dt, dt)
+	if s.Search.watch(o, s.Seen, long, s.gain(in, s.Ratio, s.balanced(in)), taken/dt, dt) {
+		s.Seen, s.Changed = Sample{}, in.Seconds // the rate before the change says nothing about the present one
+	}
 	content := stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2)
 	switch {
 	case s.Away:
@@ -253,6 +255,7 @@ func (s State) search(o TunerOptions, in Inputs, before float64) Tuning {
 // is better, or worth a try, after all.
 func (s *State) verify(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
 	if !s.Search.verify(s.Ratio, s.Seen) {
+		s.Seen, s.Changed = Sample{}, in.Seconds
 		return 0, "", false
 	}
 	best := s.Search.best()

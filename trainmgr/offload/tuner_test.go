@@ -126,6 +126,25 @@ func TestTunerFindsTheBalance(t *testing.T) {
 	})
 }
 
+// TestTunerForgetsTheRateBeforeAChange halves the local rate in the middle of a rest. The first search after that
+// compares the ratios by rates that were observed since.
+func TestTunerForgetsTheRateBeforeAChange(t *testing.T) {
+	f := &fluid{gthp: 206.5, local: 32, remote: 170}
+	tuner := NewTuner(TunerOptions{}, 0.25)
+	ratio, _ := tuneFor(f, tuner, 0.25, 300)
+	f.local = 16
+	ratio, log := tuneFor(f, tuner, ratio, 60)
+	assert.InDelta(t, 170.0/186, ratio, 0.025)
+	for _, r := range log {
+		search := r.Decision.After.Search
+		for _, tried := range search.Tried[:search.Count] {
+			if search.Rests < 2 { // of the search after the change
+				assert.InDelta(t, f.rate(tried.Ratio), tried.Seen.mean(), 0.01, "at %.3f", tried.Ratio)
+			}
+		}
+	}
+}
+
 // TestTunerTakesALossBack has a machine on which the balance of the observed rates is wrong, because each local row
 // slows the trainer down. The tuner tries, goes back, and waits longer before each further try.
 func TestTunerTakesALossBack(t *testing.T) {
