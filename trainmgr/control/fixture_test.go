@@ -46,6 +46,7 @@ type fakeNode struct {
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
 	hang     chan struct{}      // Measure waits for it, if set
 
+	measures   int            // calls of Measure
 	unmeasured error          // the error that Measure returns
 	spread     float64        // that measure answers
 	resets     map[string]int // calls by method whose connections are still to be reset
@@ -71,6 +72,7 @@ func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.P
 
 func (n *fakeNode) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
 	n.mu.Lock()
+	n.measures++
 	known, p, hang, refuse, spread := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang, n.unmeasured, n.spread
 	n.mu.Unlock()
 	if refuse != nil {

@@ -44,6 +44,7 @@ type job struct {
 // launcher holds the leader's data of a rank's launcher beside the life of its job.
 type launcher struct {
 	progress       *apiv1.RankReport     // the last report; nil: the launcher has sent none
+	called         bool                  // the launcher's session has called Lease
 	stalledSeconds float64               // of sessions that ended
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
 	wake           chan struct{}         // closed and replaced when the rank has news

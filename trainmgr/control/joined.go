@@ -83,11 +83,28 @@ func (c *conductor) measurable(at fleet.DriveID, g *edition, p map[string]float6
 func (c *conductor) unmeasuredWorker(g *edition, now time.Time) (fleet.DriveID, bool) {
 	p := c.job.State().P
 	for _, at := range c.workersFor() {
-		if c.measurable(at, g, p, now) {
+		if c.measurable(at, g, p, now) && c.undisturbed(at) {
 			return at, true
 		}
 	}
 	return fleet.DriveID{}, false
+}
+
+// undisturbed reports whether the launchers measure nothing that a measurement of a worker would disturb. A rank's own
+// worker uses the CPUs of the rank's trainer: the launcher measures T before its first Lease call, and its profile
+// after that. l.mu is held.
+func (c *conductor) undisturbed(at fleet.DriveID) bool {
+	serves := c.servedRank(at)
+	if serves == nil || serves.Job != c.job.ID || int(serves.Rank) >= len(c.job.launchers) {
+		return true
+	}
+	k := &c.job.launchers[serves.Rank]
+	return k.called && !profiles(k.progress)
+}
+
+// profiles reports whether a launcher measures its profile, or is about to do so.
+func profiles(r *apiv1.RankReport) bool {
+	return r.GetProfiling() != "" || r.GetTrainingSeconds() > 0 && r.ProfileSeconds == 0 && r.ProfileFrom == ""
 }
 
 // sourceToMeasure chooses the partition on which P of a worker of any reach is measured. It chooses another

@@ -176,8 +176,9 @@ func (c *leaseCall) hold(now time.Time) error {
 	c.rank.Held(c.session, slices.Concat(c.req.Held, c.req.Fetched), c.leased)
 	c.job.Announces(c.session.Rank, c.req.SaysDone)
 	c.resp.Revoked = append(c.resp.Revoked, revoked...)
+	at := &c.job.launchers[c.session.Rank]
+	at.called = true
 	if c.req.Report != nil {
-		at := &c.job.launchers[c.session.Rank]
 		at.progress = c.req.Report
 		at.noteProfileCost(c.req.Report)
 		if profile := c.req.Report.Profile; profile != nil && !proto.Equal(profile, at.profile) {

@@ -55,7 +55,7 @@ func (k *launcher) endSession(sameRun bool) {
 	if !sameRun {
 		k.sharing, k.profile, k.profileCost = nil, nil, profileCost{}
 	}
-	k.stalledSeconds, k.progress = k.stalledSeconds+k.progress.GetStallSeconds(), nil
+	k.stalledSeconds, k.progress, k.called = k.stalledSeconds+k.progress.GetStallSeconds(), nil, false
 }
 
 // addToLedger adds a job to the ledger, with the shares that the job's specification fixes. l.mu is held.
@@ -206,11 +206,16 @@ func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics
 	return m, others, nil
 }
 
-// metricsOfProfile turns a launcher's profile into metrics.
+// metricsOfProfile turns a launcher's profile into metrics. A launcher does not measure the other workers if its trainer
+// hardly waits for the rank's own CPUs: then P says what the other workers make.
 func metricsOfProfile(p *apiv1.OffloadMetrics, own, others float64) *offload.Metrics {
 	m := &offload.Metrics{Gthp: p.Gthp, Lthp: p.Lthp, Pcycle: p.Pcycle, Tcycle: p.Tcycle, Cores: p.Cores, Supply: own}
-	if p.Rthp > 0 && others > 0 {
-		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: p.Rthp, Ocycle: p.Ocycle, Supply: others}}
+	if others > 0 {
+		rthp := p.Rthp
+		if rthp == 0 {
+			rthp = min(p.Gthp, others)
+		}
+		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: rthp, Ocycle: p.Ocycle, Supply: others}}
 	}
 	return m
 }

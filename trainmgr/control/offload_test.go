@@ -12,6 +12,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 // TestAPolicySharesTheSplitsOfARank: the policy decides by P of both sides while nothing else is known, by the
@@ -133,4 +134,59 @@ func TestAMeasuredSideMakesEverySplit(t *testing.T) {
 	err := report(&apiv1.RankReport{Profiling: "both"})
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	assert.ErrorContains(t, err, "both")
+}
+
+// TestOwnCPUsAreMeasuredAfterTheLauncher: P of a rank's own worker is not measured while the launcher measures T or its
+// profile on the same CPUs.
+func TestOwnCPUsAreMeasuredAfterTheLauncher(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended",
+		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
+	w := newWorker(t, "w")
+	w.set(func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: st.Id} })
+	w.beats(t, c)
+	measures := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.measures
+	}
+	for range 100 { // the launcher measures T, and has not called Lease
+		require.Zero(t, measures())
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, r := range []*apiv1.RankReport{
+		{TrainingSeconds: 1},
+		{TrainingSeconds: 2, ProfileSeconds: 2, Profiling: apiv1.SideOwn},
+		{TrainingSeconds: 3, ProfileSeconds: 3, Profiling: apiv1.SideOthers},
+		{TrainingSeconds: 4, ProfileSeconds: 3},
+	} {
+		report := func() {
+			_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+				return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Report: r})
+			})
+			require.NoError(t, err)
+		}
+		if r.TrainingSeconds == 4 { // the profile has ended
+			require.Eventually(t, func() bool { report(); return measures() == 1 }, time.Minute, 5*time.Millisecond)
+			continue
+		}
+		for range 100 {
+			report()
+			require.Zero(t, measures(), "%v", r)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// TestOtherWorkersThatWereNotMeasured: a launcher whose trainer hardly waits does not measure the other workers. The
+// policy takes them at their P, and knows that they are there.
+func TestOtherWorkersThatWereNotMeasured(t *testing.T) {
+	t.Parallel()
+	m := metricsOfProfile(&apiv1.OffloadMetrics{Gthp: 1000, Lthp: 950, Pcycle: 1e-3, Tcycle: 1e-4, Cores: 1}, 990, 600)
+	require.Equal(t, []offload.Candidate{{Cut: offload.All, Rthp: 600, Supply: 600}}, m.Candidates)
+	d, err := offload.Decide(offload.Extended, *m)
+	require.NoError(t, err)
+	assert.True(t, d.Offload, d.Why)
+	assert.Empty(t, metricsOfProfile(&apiv1.OffloadMetrics{Gthp: 1000, Lthp: 950}, 990, 0).Candidates)
 }
