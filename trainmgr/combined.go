@@ -11,22 +11,45 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 // localPrefix begins the names of the trainer's own workers in errors and reports, so that no drive has the same name.
 const localPrefix = "trainer/"
 
 // combinedStorage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
-// partition and must always answer. The remote part may be unreachable: the partitions that it holds are then
-// unknown.
+// partition and must always answer. A remote part may be unreachable: the partitions that it holds are then unknown. One
+// of the remote parts is in use; the others make nothing.
 type combinedStorage struct {
-	local, remote api.Storage // remote may be nil
-	logger        *slog.Logger
+	local  api.Storage
+	logger *slog.Logger
 
 	mu       sync.Mutex
+	parts    []remotePart      // at least one
+	used     int               // the part in use
 	manifest *dataset.Manifest // of the local part; nil before Dataset
 	job      *api.Job          // as it was prepared; nil before
-	prepared bool              // the remote part has the job
+}
+
+// remotePart is a storage elsewhere, and the part of the pipeline that it runs.
+type remotePart struct {
+	storage  api.Storage // nil: the job names none
+	cut      offload.Cut
+	prepared bool // it has the job
+}
+
+// use makes another remote part the one in use. No stream of the former part is open.
+func (c *combinedStorage) use(part int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used = part
+}
+
+// inUse returns the remote part in use.
+func (c *combinedStorage) inUse() remotePart {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parts[c.used]
 }
 
 // Dataset implements api.Storage. It returns the drives of the local part; join adds the drives elsewhere.
@@ -50,14 +73,15 @@ func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 // errNoRemote says that there is no storage beside the trainer's own CPUs.
 var errNoRemote = errors.New("the job names no drive and no worker")
 
-// remoteDrives asks the remote part which drives it has, with the partitions in the numbers of the job's manifest.
+// remoteDrives asks the remote part in use which drives it has, with the partitions in the numbers of the job's manifest.
 // remoteDrives returns ErrOptions if a partition of the job is another file there. It leaves out partitions that the
 // job does not have, and drives that hold no partition of the job.
 func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
-	if c.remote == nil {
+	remote := c.inUse().storage
+	if remote == nil {
 		return nil, errNoRemote
 	}
-	there, err := c.remote.Dataset(ctx)
+	there, err := remote.Dataset(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +115,7 @@ func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error)
 	return drives, nil
 }
 
-// Prepare implements api.Storage. join hands the job to the remote part.
+// Prepare implements api.Storage. join hands the job to a remote part.
 func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
 	if err := c.local.Prepare(ctx, job); err != nil {
 		return fmt.Errorf("the trainer's own CPUs: %w", err)
@@ -102,7 +126,7 @@ func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
 	return nil
 }
 
-// join asks the remote part for its drives, gives it the job and returns the drives.
+// join asks the remote part in use for its drives, gives it the job and returns the drives.
 func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 	drives, err := c.remoteDrives(ctx)
 	if err != nil {
@@ -111,13 +135,14 @@ func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 	c.mu.Lock()
 	job := *c.job
 	job.Manifest = c.manifest
+	part := &c.parts[c.used]
 	c.mu.Unlock()
-	if err := c.remote.Prepare(ctx, &job); err != nil {
+	if err := part.storage.Prepare(ctx, &job); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.prepared = true
+	part.prepared = true
 	return drives, nil
 }
 
@@ -126,10 +151,11 @@ func (c *combinedStorage) part(drive string) (api.Storage, string, error) {
 	if name, ok := strings.CutPrefix(drive, localPrefix); ok {
 		return c.local, name, nil
 	}
-	if c.remote == nil {
+	remote := c.inUse().storage
+	if remote == nil {
 		return nil, "", fmt.Errorf("drive %s: %w", drive, api.ErrUnknownDrive)
 	}
-	return c.remote, drive, nil
+	return remote, drive, nil
 }
 
 // Measure implements api.Storage.
@@ -161,26 +187,27 @@ func (c *combinedStorage) Report(ctx context.Context, job dataset.Digest) ([]api
 	for i := range reports {
 		reports[i].Name = localPrefix + reports[i].Name
 	}
-	if !c.isPrepared() {
+	remote := c.inUse()
+	if !remote.prepared {
 		return reports, nil
 	}
-	there, err := c.remote.Report(ctx, job)
+	there, err := remote.storage.Report(ctx, job)
 	if err != nil {
 		c.logger.Warn("the drives elsewhere do not report", "error", err)
 	}
 	return slices.Concat(there, reports), nil
 }
 
-func (c *combinedStorage) isPrepared() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.prepared
-}
-
 // Finish implements api.Storage. A remote part that is away forgets the job by itself.
 func (c *combinedStorage) Finish(ctx context.Context, job dataset.Digest) error {
-	if c.isPrepared() {
-		if err := c.remote.Finish(ctx, job); err != nil {
+	c.mu.Lock()
+	parts := slices.Clone(c.parts)
+	c.mu.Unlock()
+	for _, part := range parts {
+		if !part.prepared {
+			continue
+		}
+		if err := part.storage.Finish(ctx, job); err != nil {
 			c.logger.Warn("the drives elsewhere did not forget the job", "error", err)
 		}
 	}

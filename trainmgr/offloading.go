@@ -25,6 +25,10 @@ type Offload struct {
 	// Cut is the part of the pipeline that the storage that Submit is given runs; 0 means offload.ReadAndTransforms,
 	// which a drive under the launcher does.
 	Cut offload.Cut
+	// Also are further storages of the same partitions, each with a cut of its own. The job uses one storage elsewhere:
+	// the policy chooses among them and the storage that Submit is given, before the first epoch, by a profile of each. If
+	// the chosen one goes away, everything is local until it is back.
+	Also []RemoteStorage
 	// Ratio fixes the share of splits that the storage makes, 0 to 1; nil lets Policy decide, and change it while the
 	// job runs.
 	Ratio *float64
@@ -51,13 +55,29 @@ type Offload struct {
 	Record func(offload.Record)
 }
 
+// RemoteStorage is a storage that makes mini-batches outside the trainer's CPUs, and the part of the pipeline that it
+// runs.
+type RemoteStorage struct {
+	Storage api.Storage
+	Cut     offload.Cut
+}
+
+// firstCut returns the cut of the storage that Submit is given.
+func (o *Offload) firstCut() offload.Cut {
+	if o.Cut == offload.None {
+		return offload.ReadAndTransforms
+	}
+	return o.Cut
+}
+
 // DefaultRetryAfter is how long a drive that failed is left alone if Offload.RetryAfter is 0.
 const DefaultRetryAfter = 5 * time.Second
 
 // check refuses options that make no sense.
 func (o *Offload) check(options *Options) error {
 	switch {
-	case o.Local == nil && (o.Ratio != nil || o.Metrics != nil || o.Record != nil || o.Cut != offload.None):
+	case o.Local == nil && (o.Ratio != nil || o.Metrics != nil || o.Record != nil || o.Cut != offload.None ||
+		len(o.Also) > 0):
 		return fmt.Errorf("%w: offloading needs Offload.Local, the trainer's own CPUs", ErrOptions)
 	case o.Local == nil:
 		return nil
@@ -75,6 +95,27 @@ func (o *Offload) check(options *Options) error {
 		return fmt.Errorf("%w: a profile of %v", ErrOptions, o.ProfileTime)
 	case options.AllDrives && o.Ratio == nil:
 		return fmt.Errorf("%w: AllDrives measures nothing: fix Offload.Ratio", ErrOptions)
+	case o.Ratio != nil && len(o.Also) > 0:
+		return fmt.Errorf("%w: a fixed share chooses no storage: leave Offload.Ratio or Offload.Also out", ErrOptions)
+	}
+	return o.checkCuts()
+}
+
+// checkCuts refuses further storages of which the policy could not choose one by its cut.
+func (o *Offload) checkCuts() error {
+	cuts := []offload.Cut{o.firstCut()}
+	for _, also := range o.Also {
+		switch {
+		case also.Storage == nil:
+			return fmt.Errorf("%w: a storage of Offload.Also is nil", ErrOptions)
+		case also.Cut == offload.None || also.Cut > offload.All:
+			return fmt.Errorf("%w: a storage of Offload.Also offloads %v: want %v to %v", ErrOptions, also.Cut,
+				offload.Transforms, offload.All)
+		case slices.Contains(cuts, also.Cut):
+			return fmt.Errorf("%w: two storages have the cut %v: give the drives of one cut as one storage", ErrOptions,
+				also.Cut)
+		}
+		cuts = append(cuts, also.Cut)
 	}
 	return nil
 }
@@ -109,47 +150,18 @@ type OffloadReport struct {
 	LocalWaitSeconds float64 `json:"local_wait_seconds"`
 }
 
-// allocateShared finds the drives elsewhere and decides their share and how many of them run at once.
+// allocateShared finds the drives elsewhere, chooses a storage of them, and decides their share and how many of them run
+// at once.
 func (s *storageSource) allocateShared(ctx context.Context) error {
 	share := s.sharing
-	drives, err := share.storage.join(ctx)
-	if errors.Is(err, ErrOptions) {
+	own := s.data.Drives
+	if err := s.findSides(ctx, own); err != nil {
 		return err
 	}
-	if err != nil {
-		share.sayAway(err, true)
-	}
-	s.data.Drives = slices.Concat(drives, s.data.Drives)
-	holders, err := s.countHolders()
+	s.turnTo(0, own)
+	p, err := s.measureOwn(ctx, own)
 	if err != nil {
 		return err
-	}
-	p := map[string]float64{}
-	locals := 0
-	for _, drive := range s.data.Drives {
-		if drive.Local {
-			locals++
-		}
-		if s.options.AllDrives {
-			continue
-		}
-		worker, ok, err := s.measureDrive(ctx, drive, holders)
-		switch {
-		case err != nil && !drive.Local:
-			share.sayAway(err, false)
-			continue
-		case err != nil:
-			return err
-		case !ok:
-			continue
-		}
-		p[worker.Name] = worker.RowsPerSecond
-		if drive.Local {
-			share.localSupply += worker.RowsPerSecond
-			continue
-		}
-		share.remoteSupply += worker.RowsPerSecond
-		share.remoteWorkers = append(share.remoteWorkers, worker)
 	}
 	profiles := share.options.Metrics == nil && share.options.Ratio == nil && len(s.options.Ranks) > 0
 	rowsPerSecond := s.options.RowsPerSecond
@@ -161,15 +173,19 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 	share.metrics = share.options.Metrics
 	switch {
 	case profiles:
-		if share.metrics, err = s.profile(ctx, rowsPerSecond); err != nil {
+		if share.metrics, err = s.profile(ctx, rowsPerSecond, own); err != nil {
 			return err
 		}
 		rowsPerSecond = share.metrics.Gthp
 	case share.metrics == nil:
-		share.metrics = metricsOfRates(rowsPerSecond, share.localSupply, share.remoteSupply, share.cut())
+		share.metrics = metricsOfRates(rowsPerSecond, share.localSupply, share.sides)
 	}
 	if share.decision, err = share.decide(*share.metrics); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	s.turnTo(share.chosen(), own)
+	for _, worker := range share.remoteWorkers {
+		p[worker.Name] = worker.RowsPerSecond
 	}
 	share.trainerThroughput = rowsPerSecond
 	share.cpuOfMiniBatch = share.metrics.Pcycle * float64(s.firstEpoch.Plan.Options().Batch)
@@ -178,8 +194,8 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 		share.pace = rowsPerSecond
 	}
 	share.mu.Lock()
-	share.remoteCount = len(drives)
-	running := share.remoteDrives(share.decision.Ratio) + locals
+	share.remoteCount = len(s.data.Drives) - len(own)
+	running := share.remoteDrives(share.decision.Ratio) + len(own)
 	share.mu.Unlock()
 	s.allocated = allocation.Allocation{RowsPerSecond: rowsPerSecond, Drives: running, Wanted: running, P: p,
 		Note: share.decision.Why}
@@ -207,15 +223,119 @@ func secondsOf(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
+// remoteSide is what a job knows of a storage elsewhere before it begins.
+type remoteSide struct {
+	cut     offload.Cut
+	drives  []api.Drive
+	workers []allocation.Worker // drives whose P is known
+	supply  float64             // sum of their P
+}
+
+// turnTo makes the storage of a side the one elsewhere that the job uses. own are the trainer's own workers.
+func (s *storageSource) turnTo(side int, own []api.Drive) {
+	share := s.sharing
+	share.storage.use(side)
+	s.data.Drives = slices.Concat(share.sides[side].drives, own)
+	share.remoteWorkers, share.remoteSupply = share.sides[side].workers, share.sides[side].supply
+}
+
+// findSides finds the drives of every storage elsewhere, and measures P of each.
+func (s *storageSource) findSides(ctx context.Context, own []api.Drive) error {
+	share := s.sharing
+	var away []error
+	there := false
+	for part := range share.storage.parts {
+		share.storage.use(part)
+		drives, err := share.storage.join(ctx)
+		if errors.Is(err, ErrOptions) {
+			return err
+		}
+		if err != nil {
+			away = append(away, err)
+		}
+		there = there || len(drives) > 0
+		side := remoteSide{cut: share.cut(), drives: drives}
+		if err := s.measureSide(ctx, &side, own); err != nil {
+			return err
+		}
+		share.sides = append(share.sides, side)
+	}
+	share.sayUnused(errors.Join(away...), there)
+	return nil
+}
+
+// measureSide measures P of the drives of a side.
+func (s *storageSource) measureSide(ctx context.Context, side *remoteSide, own []api.Drive) error {
+	s.data.Drives = slices.Concat(side.drives, own)
+	holders, err := s.countHolders()
+	if err != nil || s.options.AllDrives {
+		return err
+	}
+	for _, drive := range side.drives {
+		worker, ok, err := s.measureDrive(ctx, drive, holders)
+		if err != nil {
+			s.sharing.sayAway(err, false)
+			continue
+		}
+		if ok {
+			side.workers = append(side.workers, worker)
+			side.supply += worker.RowsPerSecond
+		}
+	}
+	return nil
+}
+
+// measureOwn measures P of the trainer's own workers.
+func (s *storageSource) measureOwn(ctx context.Context, own []api.Drive) (p map[string]float64, err error) {
+	p = map[string]float64{}
+	holders, err := s.countHolders()
+	if err != nil || s.options.AllDrives {
+		return p, err
+	}
+	for _, drive := range own {
+		worker, ok, err := s.measureDrive(ctx, drive, holders)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			p[worker.Name] = worker.RowsPerSecond
+			s.sharing.localSupply += worker.RowsPerSecond
+		}
+	}
+	return p, nil
+}
+
+// chosen returns the side of the decision's cut. If nothing is offloaded, it is the side that makes most: the share may
+// grow while the job runs.
+func (s *sharing) chosen() (side int) {
+	cut := s.decision.Cut
+	if !s.decision.Offload {
+		most := 0.0
+		for _, c := range s.metrics.Candidates {
+			if c.Rthp > most {
+				cut, most = c.Cut, c.Rthp
+			}
+		}
+	}
+	return max(slices.IndexFunc(s.sides, func(side remoteSide) bool { return side.cut == cut }), 0)
+}
+
 // metricsOfRates makes metrics of T and of the sums of P, where no step was given to profile. The metrics contain no
 // CPU times. A trainer of unknown speed counts as faster than all workers.
-func metricsOfRates(t, local, remote float64, cut offload.Cut) *offload.Metrics {
+func metricsOfRates(t, local float64, sides []remoteSide) *offload.Metrics {
 	if t <= 0 {
-		t = 2 * (local + remote)
+		most := 0.0
+		for _, side := range sides {
+			most = math.Max(most, side.supply)
+		}
+		t = 2 * (local + most)
 	}
 	m := &offload.Metrics{Gthp: t, Lthp: math.Min(t, local), Supply: local}
-	if remote > 0 {
-		m.Candidates = []offload.Candidate{{Cut: cut, Rthp: math.Min(t, remote), Supply: remote}}
+	for _, side := range sides {
+		if side.supply > 0 {
+			m.Candidates = append(m.Candidates, offload.Candidate{Cut: side.cut, Rthp: math.Min(t, side.supply),
+				Supply: side.supply})
+		}
 	}
 	return m
 }

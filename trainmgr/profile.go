@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,12 +32,12 @@ const DefaultProfileTime = time.Second
 
 // profile measures the metrics of FastFlow, or takes those that the store has. It runs no mini-batch of the job: the
 // passes over the data are forgotten, and the trainer's step works on a copy of the model or between its snapshot and
-// the restore. gthp is T, which was measured before.
-func (s *storageSource) profile(ctx context.Context, gthp float64) (m *offload.Metrics, err error) {
+// the restore. gthp is T, which was measured before; own are the trainer's own workers.
+func (s *storageSource) profile(ctx context.Context, gthp float64, own []api.Drive) (m *offload.Metrics, err error) {
 	share := s.sharing
 	begun := time.Now()
 	defer func() { share.profileTime = time.Since(begun) }()
-	keys := s.metricKeys()
+	keys := s.metricKeys(own)
 	stored := offload.Metrics{}
 	if share.options.Store != nil && share.options.Model != "" {
 		if stored, share.known, err = share.options.Store.Lookup(keys); err != nil {
@@ -56,7 +57,7 @@ func (s *storageSource) profile(ctx context.Context, gthp float64) (m *offload.M
 			}
 		}()
 	}
-	p := profiler{source: s, run: step.Run, steps: share.options.ProfileSteps, time: share.options.ProfileTime}
+	p := profiler{source: s, own: own, run: step.Run, steps: share.options.ProfileSteps, time: share.options.ProfileTime}
 	if p.steps == 0 {
 		p.steps = DefaultProfileSteps
 	}
@@ -76,18 +77,21 @@ func (s *storageSource) profile(ctx context.Context, gthp float64) (m *offload.M
 }
 
 // metricKeys returns the keys of the job's metrics.
-func (s *storageSource) metricKeys() offload.Keys {
+func (s *storageSource) metricKeys(own []api.Drive) offload.Keys {
 	parts := offload.KeyParts{
 		Model: s.sharing.options.Model, Batch: s.firstEpoch.Plan.Options().Batch, Pipeline: s.canonical,
 		Machine: fmt.Sprintf("%s/%s, %d processors, %.2f usable", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 			processors.Available()),
 	}
-	for _, d := range s.data.Drives {
-		worker := fmt.Sprintf("%s, compute %v, %d threads, %d streams", d.Name, d.Compute, d.Threads, d.Streams)
-		if d.Local {
-			parts.Machine += "; " + worker
-		} else {
-			parts.Workers = append(parts.Workers, fmt.Sprintf("%v, %s", s.sharing.cut(), worker))
+	worker := func(d *api.Drive) string {
+		return fmt.Sprintf("%s, compute %v, %d threads, %d streams", d.Name, d.Compute, d.Threads, d.Streams)
+	}
+	for i := range own {
+		parts.Machine += "; " + worker(&own[i])
+	}
+	for _, side := range s.sharing.sides {
+		for i := range side.drives {
+			parts.Workers = append(parts.Workers, fmt.Sprintf("%v, %s", side.cut, worker(&side.drives[i])))
 		}
 	}
 	return parts.Keys()
@@ -96,6 +100,7 @@ func (s *storageSource) metricKeys() offload.Keys {
 // profiler measures one job.
 type profiler struct {
 	source *storageSource
+	own    []api.Drive
 	run    func(ctx context.Context, mb *tensor.MiniBatch) error
 	steps  int
 	time   time.Duration
@@ -129,30 +134,41 @@ func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offloa
 		}
 		m.Lthp, m.Pcycle, m.Supply, have.Pipeline = both.rowsPerSecond, pipeline.cpuPerRow, pipeline.rowsPerSecond, true
 	}
-	if known.Remote || m.Gthp <= m.Lthp || !p.remoteThere() {
+	if known.Remote || m.Gthp <= m.Lthp {
 		return have, nil
 	}
-	both, pipeline, err := p.side(ctx, false)
-	if err != nil {
-		p.source.sharing.sayAway(err, false)
-		return have, nil
-	}
-	m.Candidates = []offload.Candidate{{Cut: p.source.sharing.cut(), Rthp: both.rowsPerSecond,
-		Ocycle: pipeline.cpuPerRow, Supply: pipeline.rowsPerSecond}}
-	if m.Pcycle == 0 { // this platform does not report processor times
-		m.Candidates[0].Ocycle = 0
-	}
-	have.Remote = true
+	m.Candidates, have.Remote = p.candidates(ctx, m.Pcycle > 0)
 	return have, nil
 }
 
-func (p *profiler) remoteThere() bool {
-	for _, d := range p.source.data.Drives {
-		if !d.Local && len(d.Partitions) > 0 {
-			return true
+// candidates measures each storage elsewhere that has a drive with partitions. all is false if there is none, or if one
+// could not be measured. Without CPU times, which some platforms do not report, the candidates have none either.
+func (p *profiler) candidates(ctx context.Context, cpuTimes bool) (list []offload.Candidate, all bool) {
+	share := p.source.sharing
+	var failed []error
+	for i, side := range share.sides {
+		if !slices.ContainsFunc(side.drives, func(d api.Drive) bool { return len(d.Partitions) > 0 }) {
+			continue
 		}
+		p.source.turnTo(i, p.own)
+		both, pipeline, err := p.side(ctx, false)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		c := offload.Candidate{Cut: side.cut, Rthp: both.rowsPerSecond, Ocycle: pipeline.cpuPerRow,
+			Supply: pipeline.rowsPerSecond}
+		if !cpuTimes {
+			c.Ocycle = 0
+		}
+		list = append(list, c)
 	}
-	return false
+	if len(failed) > 0 && len(list) == 0 {
+		share.sayAway(errors.Join(failed...), false)
+	} else {
+		share.sayUnused(errors.Join(failed...), true)
+	}
+	return list, len(failed) == 0 && len(list) > 0
 }
 
 // dummy makes a mini-batch of the job's size.

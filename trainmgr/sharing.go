@@ -40,6 +40,7 @@ type sharing struct {
 	// cpuOfMiniBatch is the CPU seconds of a local mini-batch, as the profile foretells; 0: not known.
 	cpuOfMiniBatch float64
 	remoteWorkers  []allocation.Worker // workers elsewhere whose P is known
+	sides          []remoteSide        // one for each storage elsewhere
 	pace           float64             // expected rows a second
 	maxDrives      int
 	begun          time.Time
@@ -73,17 +74,16 @@ func newSharing(o *Options, remote api.Storage) *sharing {
 	if s.options.RetryAfter == 0 {
 		s.options.RetryAfter = DefaultRetryAfter
 	}
-	s.storage = &combinedStorage{local: o.Offload.Local, remote: remote, logger: o.Logger}
+	parts := []remotePart{{storage: remote, cut: o.Offload.firstCut()}}
+	for _, also := range o.Offload.Also {
+		parts = append(parts, remotePart{storage: also.Storage, cut: also.Cut})
+	}
+	s.storage = &combinedStorage{local: o.Offload.Local, parts: parts, logger: o.Logger}
 	return s
 }
 
-// cut returns the cut: the part of the pipeline that the storage elsewhere runs.
-func (s *sharing) cut() offload.Cut {
-	if s.options.Cut == offload.None {
-		return offload.ReadAndTransforms
-	}
-	return s.options.Cut
-}
+// cut returns the cut: the part of the pipeline that the storage elsewhere in use runs.
+func (s *sharing) cut() offload.Cut { return s.storage.inUse().cut }
 
 // decide returns the fixed share, or the decision of the policy.
 func (s *sharing) decide(m offload.Metrics) (offload.Decision, error) {
@@ -304,6 +304,17 @@ func (s *sharing) sayAway(err error, all bool) {
 	s.logger.Warn(text, "error", err)
 }
 
+// sayUnused logs, if err is not nil, that a storage elsewhere could not be used. others says whether another one can.
+func (s *sharing) sayUnused(err error, others bool) {
+	switch {
+	case err == nil:
+	case others:
+		s.logger.Warn("a storage elsewhere is away: the policy chooses among the others", "error", err)
+	default:
+		s.sayAway(err, true)
+	}
+}
+
 // sayBack logs that a drive made a split again.
 func (s *sharing) sayBack(drive string) {
 	s.mu.Lock()
@@ -492,7 +503,7 @@ func (s *sharedPieces) remoteThere() bool {
 
 // lookForDrives starts a search for the drives that are away, if a search is due. storagePieces.mu is held.
 func (s *sharedPieces) lookForDrives() {
-	if s.looking || s.sharing.storage.remote == nil || len(s.suspended) == 0 && s.remoteThere() ||
+	if s.looking || s.sharing.storage.inUse().storage == nil || len(s.suspended) == 0 && s.remoteThere() ||
 		s.sharing.now().Before(s.retryAt) {
 		return
 	}

@@ -196,6 +196,9 @@ there when it ends.`,
 				return err
 			}
 			defer func() { err = timingError(pacing, err) }()
+			if err := share.checkAlone(); err != nil {
+				return err
+			}
 			if pacing != nil && share.given() {
 				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
 					"is not the model's: leave one of the two out")

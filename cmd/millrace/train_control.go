@@ -70,7 +70,7 @@ var (
 		"own-worker", "cert", "key", "ca"}
 	localOnly = []string{
 		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "image", "slm", "spread", "threads",
-		"streams", "coalesce", "offload-log", "power-file", "power-idle",
+		"streams", "coalesce", "offload-log", "local-accelerator", "power-file", "power-idle",
 	}
 	submitOnly = []string{
 		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",

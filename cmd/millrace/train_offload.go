@@ -20,6 +20,7 @@ import (
 // offloadFlags are the flags of a job that shares its splits between drives and the trainer's own CPUs.
 type offloadFlags struct {
 	files   []string
+	card    string
 	policy  string
 	model   string
 	metrics string
@@ -31,6 +32,9 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.files, "local", nil,
 		"with --drive or --accelerator, or with --offload for a job of the service: the same partitions as files of "+
 			"this machine, whose CPUs preprocess what drives and nodes do not")
+	f.StringVar(&o.card, "local-accelerator", "",
+		"with --local and --drive: a drive by URI that can compute on what this machine reads of --local; the policy "+
+			"chooses between it and the drives of --drive")
 	f.StringVar(&o.policy, "offload", "extended",
 		"with --local, or for a job of the service: share of the splits for the drives and all other workers elsewhere: "+
 			"extended, paper, fastflow-code, or a number from 0 to 1")
@@ -44,6 +48,16 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 
 // given reports whether the job shares its splits.
 func (o *offloadFlags) given() bool { return len(o.files) > 0 }
+
+// checkAlone refuses flags that mean something only where the job shares its splits.
+func (o *offloadFlags) checkAlone() error {
+	for flag, value := range map[string]string{"local-accelerator": o.card, "offload-log": o.log} {
+		if value != "" && !o.given() {
+			return usagef("--%s is for a job that shares its splits with this machine: name the files with --local", flag)
+		}
+	}
+	return nil
+}
 
 // options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller
 // closes the returned value.
@@ -64,6 +78,11 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	} else if share.Policy, err = offload.ParsePolicy(o.policy); err != nil {
 		return nil, nil, usageError{err}
 	}
+	if o.card != "" {
+		if err := o.checkCard(in, share); err != nil {
+			return nil, nil, err
+		}
+	}
 	own := ownFlags{model: o.model, metrics: o.metrics}
 	if share.Store, err = own.metricStore(); err != nil {
 		return nil, nil, err
@@ -81,6 +100,12 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	share.Local = ownDrives
 	drives = local.NewElsewhere(remote)
 	closers := []func() error{drives.Close, ownDrives.Close}
+	if o.card != "" {
+		card := local.NewElsewhere(local.Config{Files: files, Manager: remote.Manager,
+			DriveOptions: host.DriveOptions{Accelerator: o.card, Source: remote.Source}})
+		share.Also = []trainmgr.RemoteStorage{{Storage: card, Cut: offload.Transforms}}
+		closers = append(closers, card.Close)
+	}
 	if o.log != "" {
 		file, err := os.Create(o.log)
 		if err != nil {
@@ -104,6 +129,18 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	}, nil
 }
 
+// checkCard checks the flags beside --local-accelerator.
+func (o *offloadFlags) checkCard(in *input, share *trainmgr.Offload) error {
+	switch {
+	case len(in.drives) == 0 || in.card != "":
+		return usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and --accelerator")
+	case share.Ratio != nil:
+		return usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give --offload "+
+			"a policy", o.policy)
+	}
+	return checkURI(o.card)
+}
+
 // printOffload prints how the splits were shared.
 func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
 	if r == nil {
@@ -111,6 +148,11 @@ func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
 	}
 	fmt.Fprintf(w, "share of the drives\t%.1f%% of the splits now, %.1f%% decided before: %s\n", 100*r.Ratio,
 		100*r.Decision.Ratio, r.Decision.Why)
+	if r.Metrics != nil && len(r.Metrics.Candidates) > 1 {
+		for _, c := range r.Metrics.Candidates {
+			fmt.Fprintf(w, "cut %v\t%.0f rows/s with everything offloaded\n", c.Cut, c.Rthp)
+		}
+	}
 	fmt.Fprintf(w, "made\t%d rows in %d splits here, %d rows in %d splits on drives; %d splits begun again\n",
 		r.LocalRows, r.LocalSplits, r.RemoteRows, r.RemoteSplits, r.Redone)
 	fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %d times since\n", r.ProfileSeconds,

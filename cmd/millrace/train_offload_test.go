@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 // TestTrainReportsItsProfile shares a job between a drive and this machine. The report says which part of the time the
@@ -49,4 +50,35 @@ func TestTrainReportsItsProfile(t *testing.T) {
 	batch := train("--batch", "50")
 	assert.False(t, batch.Known.Model, "the batch is part of the model's key")
 	assert.True(t, train().Known.Model, "the other batch took nothing away")
+}
+
+// TestTrainChoosesItsCut gives a job drives and an accelerator for what this machine reads: both are measured, the
+// report names the cut that is used, and every row comes. Flags that contradict the choice are refused.
+func TestTrainChoosesItsCut(t *testing.T) {
+	drive, data := filledDrive(t, "4000")
+	args := []string{"train", "--pipeline", "rm1", "--batch", "100", "--split-batches", "2",
+		"--trainer-rows-per-second", "1e9", "--measure", "10ms", "--progress", "none"}
+	both := append(args, "--drive", drive, "--local", data, "--local-accelerator", "mem:")
+	var report trainmgr.Report
+	require.NoError(t, json.Unmarshal([]byte(must(t, append(both, "--output", "json")...)), &report))
+	require.EqualValues(t, 4000, report.Rows)
+	if m := report.Offload.Metrics; m.Gthp > m.Lthp { // of a busy machine it may be the other way
+		require.Len(t, m.Candidates, 2)
+		assert.Equal(t, []offload.Cut{offload.ReadAndTransforms, offload.Transforms},
+			[]offload.Cut{m.Candidates[0].Cut, m.Candidates[1].Cut})
+		if report.Offload.Decision.Offload {
+			assert.Contains(t, report.Offload.Decision.Why, "cut "+report.Offload.Decision.Cut.String())
+		}
+		assert.Contains(t, must(t, both...), "rows/s with everything offloaded")
+	}
+	for says, refused := range map[string][]string{
+		"name the files with --local": append(args, "--drive", drive, "--local-accelerator", "mem:"),
+		"a choice beside --drive":     append(args, "--in", data, "--local", data, "--accelerator", "mem:", "--local-accelerator", "mem:"),
+		"fixes a share":               append(both, "--offload", "0.5"),
+		"URI":                         append(args, "--drive", drive, "--local", data, "--local-accelerator", "card"),
+	} {
+		code, _, errs := millrace(t, refused...)
+		assert.Equal(t, 2, code, says)
+		assert.Contains(t, errs, says)
+	}
 }
