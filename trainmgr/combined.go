@@ -18,8 +18,8 @@ import (
 const localPrefix = "trainer/"
 
 // combinedStorage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
-// partition and must always answer. A remote part may be unreachable: the partitions that it holds are then unknown. One
-// of the remote parts is in use; the others make nothing.
+// partition and must always answer. A remote part may be unreachable: the partitions that it holds are then unknown.
+// One of the remote parts is in use; the others make nothing.
 type combinedStorage struct {
 	local  api.Storage
 	logger *slog.Logger
@@ -73,9 +73,9 @@ func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 // errNoRemote says that there is no storage beside the trainer's own CPUs.
 var errNoRemote = errors.New("the job names no drive and no worker")
 
-// remoteDrives asks the remote part in use which drives it has, with the partitions in the numbers of the job's manifest.
-// remoteDrives returns ErrOptions if a partition of the job is another file there. It leaves out partitions that the
-// job does not have, and drives that hold no partition of the job.
+// remoteDrives asks the remote part in use which drives it has, with the partitions in the numbers of the job's
+// manifest. remoteDrives returns ErrOptions if a partition of the job is another file there. It leaves out partitions
+// that the job does not have, and drives that hold no partition of the job.
 func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
 	remote := c.inUse().storage
 	if remote == nil {

@@ -150,8 +150,8 @@ type OffloadReport struct {
 	LocalWaitSeconds float64 `json:"local_wait_seconds"`
 }
 
-// allocateShared finds the drives elsewhere, chooses a storage of them, and decides their share and how many of them run
-// at once.
+// allocateShared finds the drives elsewhere, chooses a storage of them, and decides their share and how many of them
+// run at once.
 func (s *storageSource) allocateShared(ctx context.Context) error {
 	share := s.sharing
 	own := s.data.Drives

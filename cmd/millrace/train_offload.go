@@ -135,8 +135,8 @@ func (o *offloadFlags) checkCard(in *input, share *trainmgr.Offload) error {
 	case len(in.drives) == 0 || in.card != "":
 		return usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and --accelerator")
 	case share.Ratio != nil:
-		return usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give --offload "+
-			"a policy", o.policy)
+		return usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give "+
+			"--offload a policy", o.policy)
 	}
 	return checkURI(o.card)
 }

@@ -73,9 +73,10 @@ func TestTrainChoosesItsCut(t *testing.T) {
 	}
 	for says, refused := range map[string][]string{
 		"name the files with --local": append(args, "--drive", drive, "--local-accelerator", "mem:"),
-		"a choice beside --drive":     append(args, "--in", data, "--local", data, "--accelerator", "mem:", "--local-accelerator", "mem:"),
-		"fixes a share":               append(both, "--offload", "0.5"),
-		"URI":                         append(args, "--drive", drive, "--local", data, "--local-accelerator", "card"),
+		"a choice beside --drive": append(args, "--in", data, "--local", data, "--accelerator", "mem:",
+			"--local-accelerator", "mem:"),
+		"fixes a share": append(both, "--offload", "0.5"),
+		"URI":           append(args, "--drive", drive, "--local", data, "--local-accelerator", "card"),
 	} {
 		code, _, errs := millrace(t, refused...)
 		assert.Equal(t, 2, code, says)

@@ -206,8 +206,8 @@ func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics
 	return m, others, nil
 }
 
-// metricsOfProfile turns a launcher's profile into metrics. A launcher does not measure the other workers if its trainer
-// hardly waits for the rank's own CPUs: then P says what the other workers make.
+// metricsOfProfile turns a launcher's profile into metrics. A launcher does not measure the other workers if its
+// trainer hardly waits for the rank's own CPUs: then P says what the other workers make.
 func metricsOfProfile(p *apiv1.OffloadMetrics, own, others float64) *offload.Metrics {
 	m := &offload.Metrics{Gthp: p.Gthp, Lthp: p.Lthp, Pcycle: p.Pcycle, Tcycle: p.Tcycle, Cores: p.Cores, Supply: own}
 	if others > 0 {
