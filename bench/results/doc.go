@@ -4,12 +4,14 @@
 // # Overview
 //
 // [Peers] reads peers.json, which `make bench-peers` writes: rows a second of our cpu engine and of the peers, on
-// one core, with the processor, the date, the commit and the command. No figure in this package is typed in by hand:
-// a figure that the file lacks is absent, and [Report.Rate] reports that.
+// one core, with the processor, the date, the commit and the command. [Reports] reads all runs: those with two threads
+// and those over vocabularies too. [Loaders] reads the run of bench/peers/python/loaders.py, which feeds a training
+// loop. No figure in this package is typed in by hand: a figure that a file lacks is absent, and [Report.Rate] reports
+// that.
 //
 // The folder papers has the runs of bench/papers, of which docs/reproduction.md is written.
 //
 // # Errors
 //
-// [Peers] fails only if the embedded file does not parse, which a test excludes.
+// [Peers], [Reports] and [Loaders] fail only if an embedded file does not parse, which a test excludes.
 package results

@@ -1,13 +1,16 @@
 package results
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 )
 
-//go:embed peers.json
-var peers []byte
+//go:embed *.json
+var kept embed.FS
 
 // Names of two lines of the report, as bench/peers writes them.
 const (
@@ -29,6 +32,9 @@ type Header struct {
 	Commit  string `json:"commit"`
 	Command string `json:"command"`
 	Threads int    `json:"threads"`
+	// Versions name the libraries with their versions.
+	Versions []string `json:"versions"`
+	Load     string   `json:"load_before"` // averages of 1, 5 and 15 minutes
 }
 
 // Table is one workload in one layout.
@@ -47,10 +53,40 @@ type Line struct {
 }
 
 // Peers returns the embedded run on one core.
-func Peers() (*Report, error) {
+func Peers() (*Report, error) { return read("peers.json") }
+
+// Reports returns all embedded runs of bench/peers, in the order of their files' names without the ending: the run with
+// one thread comes before that with two.
+func Reports() (reports []*Report, err error) {
+	files, err := kept.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(files, func(a, b fs.DirEntry) int {
+		return strings.Compare(strings.TrimSuffix(a.Name(), ".json"), strings.TrimSuffix(b.Name(), ".json"))
+	})
+	for _, f := range files {
+		if f.Name() == loadersFile {
+			continue
+		}
+		r, err := read(f.Name())
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+// read reads an embedded run.
+func read(name string) (*Report, error) {
+	b, err := kept.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
 	var r Report
-	if err := json.Unmarshal(peers, &r); err != nil {
-		return nil, fmt.Errorf("read bench/results/peers.json: %w: run make bench-peers again", err)
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("read bench/results/%s: %w: run make bench-peers again", name, err)
 	}
 	return &r, nil
 }
@@ -69,6 +105,18 @@ func (r *Report) Rate(model, layout, program string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Programs returns the names of the programs of all tables, in the order in which they come first.
+func (r *Report) Programs() (names []string) {
+	for _, t := range r.Tables {
+		for _, l := range t.Lines {
+			if !slices.Contains(names, l.Name) {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	return names
 }
 
 // Source returns the origin of the run's figures in one line.

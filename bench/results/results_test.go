@@ -1,6 +1,8 @@
 package results
 
 import (
+	"io/fs"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,4 +33,41 @@ func TestWhatTheRunLacksIsAbsent(t *testing.T) {
 		_, ok := r.Rate(c[0], c[1], c[2])
 		assert.False(t, ok, c)
 	}
+}
+
+// TestReports checks that all runs are there, and what their tables need beside rates.
+func TestReports(t *testing.T) {
+	reports, err := Reports()
+	require.NoError(t, err)
+	one, err := Peers()
+	require.NoError(t, err)
+	require.Greater(t, len(reports), 1, "the run with two threads")
+	require.Equal(t, one, reports[0], "the run with one thread is the first")
+	for _, r := range reports {
+		assert.NotEmpty(t, r.Header.Versions, r.Header.Command)
+		assert.Equal(t, Ours, r.Programs()[0], "ours is the first")
+		assert.Len(t, slices.Compact(slices.Sorted(slices.Values(r.Programs()))), len(r.Programs()), "each once")
+	}
+	_, err = read("nothing.json")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestLoaders checks the run of loaders.py, if there is one, and that a file of another form is refused.
+func TestLoaders(t *testing.T) {
+	r, err := Loaders()
+	require.NoError(t, err)
+	if r != nil {
+		assert.NotEmpty(t, r.Header.Versions)
+		for _, one := range r.Results {
+			assert.Positive(t, one.RowsPerSecond, one.Side)
+			assert.Positive(t, one.Cores, one.Side)
+		}
+	}
+	r, err = parseLoaders([]byte(`{"results": [{"side": "Millrace", "cores": 1, "rows_per_second": 2}],
+		"skipped": {"a (rm1)": "no module named a"}}`))
+	require.NoError(t, err)
+	assert.Equal(t, []LoaderResult{{Side: LoaderBase, Cores: 1, RowsPerSecond: 2}}, r.Results)
+	assert.Equal(t, "no module named a", r.Skipped["a (rm1)"])
+	_, err = parseLoaders([]byte(`[]`))
+	assert.ErrorContains(t, err, "run make bench-loaders again")
 }
