@@ -23,8 +23,8 @@ type page struct {
 	used   map[string]bool
 }
 
-// pageOf writes the page of the papers' documents and results, which are in the same order.
-func pageOf(papers []*Paper, results []*Result) (string, error) {
+// pageOf writes the page of the papers' documents and results, which are in the same order, and of the baselines.
+func pageOf(papers []*Paper, runs []*Result, kept baselines) (string, error) {
 	p := &page{}
 	p.WriteString("# Reproduction of the papers\n\n")
 	for _, s := range introduction {
@@ -32,15 +32,18 @@ func pageOf(papers []*Paper, results []*Result) (string, error) {
 	}
 	p.WriteString("<!-- not run: measures for up to half an hour -->\n```sh\nmake reproduce\n```\n\n")
 	for i, paper := range papers {
-		if err := p.paper(paper, results[i]); err != nil {
+		if err := p.paper(paper, runs[i]); err != nil {
 			return "", fmt.Errorf("%s: %w", paper.Name, err)
 		}
+	}
+	if err := p.baselines(kept); err != nil {
+		return "", err
 	}
 	return strings.TrimRight(p.String(), "\n") + "\n", nil
 }
 
 // WritePage writes the page of all papers, and their pictures beside it, of the results in a folder.
-func WritePage(results, path string) error {
+func WritePage(folder, path string) error {
 	var papers []*Paper
 	var runs []*Result
 	for _, name := range Names() {
@@ -48,13 +51,17 @@ func WritePage(results, path string) error {
 		if err != nil {
 			return err
 		}
-		r, err := readResult(results, name)
+		r, err := readResult(folder, name)
 		if err != nil {
 			return fmt.Errorf("the page has all papers, and there is no run of %s: %w", name, err)
 		}
 		papers, runs = append(papers, p), append(runs, r)
 	}
-	text, err := pageOf(papers, runs)
+	kept, err := keptBaselines()
+	if err != nil {
+		return err
+	}
+	text, err := pageOf(papers, runs, kept)
 	if err != nil {
 		return err
 	}
@@ -85,7 +92,8 @@ var introduction = []string{
 		"follow from constants of `fpga/timing` or of the paper, whose sources the code names: no board has run. " +
 		"*Measured* values are software on the machine that each section names. *Counted* values are bytes, rows or " +
 		"features. *Kept* values are from the run of `bench/peers` that `bench/results` keeps. The cause of every " +
-		"difference stands below its table; a cause with the word *probably* is a guess that nothing here can decide.",
+		"difference stands below its table; a cause with the word *probably* is a guess that nothing here can decide. " +
+		"The [baselines](#baselines) stand behind the papers.",
 }
 
 // paper writes one paper.

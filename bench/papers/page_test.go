@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/bench/results"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
@@ -20,16 +21,16 @@ const (
 )
 
 // all reads every paper and its kept run.
-func all(t *testing.T) (papers []*Paper, results []*Result) {
+func all(t *testing.T) (papers []*Paper, runs []*Result) {
 	t.Helper()
 	for _, name := range Names() {
 		p, err := Find(name)
 		require.NoError(t, err)
 		r, err := readResult(kept, name)
 		require.NoError(t, err)
-		papers, results = append(papers, p), append(results, r)
+		papers, runs = append(papers, p), append(runs, r)
 	}
-	return papers, results
+	return papers, runs
 }
 
 // TestThePageIsWhatTheGeneratorWrites compares docs/reproduction.md and its pictures with what the documents and the
@@ -60,8 +61,8 @@ func TestEveryPaperHasItsFiles(t *testing.T) {
 
 // TestRunsSayWhereTheyWereMade checks what every kept run has beside its values.
 func TestRunsSayWhereTheyWereMade(t *testing.T) {
-	_, results := all(t)
-	for _, r := range results {
+	_, runs := all(t)
+	for _, r := range runs {
 		assert.True(t, strings.HasPrefix(r.Command, "millrace bench papers"), r.Paper)
 		assert.NotEmpty(t, r.Time, r.Paper)
 		assert.NotEmpty(t, r.Machine.CPU, r.Paper)
@@ -82,23 +83,61 @@ func small() (*Paper, *Result) {
 
 func TestPage(t *testing.T) {
 	p, r := small()
-	page, err := pageOf([]*Paper{p}, []*Result{r})
+	page, err := pageOf([]*Paper{p}, []*Result{r}, baselines{})
 	require.NoError(t, err)
 	assert.Contains(t, page, "| 1 | v | 2 (I) | 1.2x | measured |\n")
 	assert.Contains(t, page, "- 1: A cause.\n")
 
 	p.Exhibits[0].Rows[0] = Row{Quantity: "v", Ours: "{v}"}
-	page, err = pageOf([]*Paper{p}, []*Result{r})
+	page, err = pageOf([]*Paper{p}, []*Result{r}, baselines{})
 	require.NoError(t, err)
 	assert.Contains(t, page, "| 1 | v | no value in the text | 1.25 | measured |\n")
 
 	r.Values["w"] = Value{Value: 1}
-	_, err = pageOf([]*Paper{p}, []*Result{r})
+	_, err = pageOf([]*Paper{p}, []*Result{r}, baselines{})
 	assert.ErrorContains(t, err, "w is on no row")
 
 	delete(r.Values, "v")
-	_, err = pageOf([]*Paper{p}, []*Result{r})
+	_, err = pageOf([]*Paper{p}, []*Result{r}, baselines{})
 	assert.ErrorContains(t, err, "the run has no value v")
+}
+
+// TestBaselines checks the table of a kept run: ours without a ratio, what was not timed, and a run without ours.
+func TestBaselines(t *testing.T) {
+	const document = `{"header": {"time": "today", "cpu": "a core", "commit": "c", "command": "run", "versions": ["A 1"]},
+		"tables": [{"model": "rm1", "layout": "plain", "lines": [
+			{"name": "millrace", "rows_per_second": {"median": 3e6}}, {"name": "a", "rows_per_second": {"median": 2e6}}]},
+			{"model": "rm5", "layout": "plain", "lines": [
+			{"name": "millrace", "rows_per_second": {"median": 1000}}, {"name": "b", "rows_per_second": {"median": 400}}]}]}`
+	var report results.Report
+	require.NoError(t, json.Unmarshal([]byte(document), &report))
+	page, err := pageOf(nil, nil, baselines{peers: []*results.Report{&report}})
+	require.NoError(t, err)
+	assert.Contains(t, page, "This is measured on a core, 1 thread(s), today, commit c, `run` in bench/peers, with A 1.")
+	assert.Contains(t, page, "| | RM1, plain | RM5, plain |\n|---|---|---|\n| millrace | 3 M | 1 k |\n"+
+		"| a | 2 M (1.5x) | - |\n| b | - | 400 (2.5x) |\n")
+
+	report.Tables[1].Lines = report.Tables[1].Lines[1:]
+	_, err = pageOf(nil, nil, baselines{peers: []*results.Report{&report}})
+	assert.ErrorContains(t, err, "no rate of millrace for RM5, plain")
+}
+
+// TestLoaderBaselines checks the table of the ways to feed a loop.
+func TestLoaderBaselines(t *testing.T) {
+	r := results.LoaderReport{Header: results.Header{CPU: "a core", Time: "today", Commit: "c", Command: "loaders.py",
+		Versions: []string{"A 1"}}, Results: []results.LoaderResult{
+		{Model: "rm1", Cores: 1, Side: results.LoaderBase, RowsPerSecond: 3e6},
+		{Model: "rm1", Cores: 1, Side: "a", RowsPerSecond: 2e6},
+		{Model: "rm5", Cores: 2, Side: results.LoaderBase, RowsPerSecond: 1000}},
+		Skipped: map[string]string{"b (rm1)": "it is not here"}}
+	page, err := pageOf(nil, nil, baselines{loaders: &r})
+	require.NoError(t, err)
+	assert.Contains(t, page, "Measured on a core, today, commit c, `loaders.py`, with A 1; load before unknown.")
+	assert.Contains(t, page, "| | RM1, 1 core(s) | RM5, 2 core(s) |\n|---|---|---|\n| Millrace | 3 M | 1 k |\n"+
+		"| a | 2 M (1.5x) | - |\n\n- Not compared: b (rm1): it is not here.\n")
+	r.Results = r.Results[1:]
+	_, err = pageOf(nil, nil, baselines{loaders: &r})
+	assert.ErrorContains(t, err, "no rate of Millrace for RM1, 1 core(s)")
 }
 
 func TestDocumentsThatBreakTheRules(t *testing.T) {
