@@ -85,7 +85,7 @@ bench-vocabularies:
 		CGO_ENABLED=0 $(GO) run . -python "$$python" -threads $$threads -rounds 3 \
 		-models criteo-5k,criteo-512k,criteo-1m,criteo-zipf,criteo-5k-tsv,d1-1,d1-2,d1-3 $(PEERS) || exit 1; done
 
-# Millrace beside pyarrow + NumPy, torchdata, torch's DataLoader and NVTabular, as a training loop sees them.
+# Millrace beside pyarrow + NumPy, torchdata, torch's DataLoader, NVTabular and tf.data, as a training loop sees them.
 # In a separate environment that pip fills; it needs python3-torch. LOADERS=--help lists the flags.
 bench-loaders:
 	bash bench/peers/python/loaders $(LOADERS)

@@ -1,6 +1,7 @@
 """Millrace beside the ways in which PyTorch is fed from Parquet: rows a second of whole mini-batches as tensors.
 
     loaders.py [--rows N,N,N] [--cores N] [--turns N] [--models rm1,rm5,criteo] [--criteo FILE] [--output table|json]
+               [--results FILE]
 
 Each side hands the training process the same mini-batches: label, dense and ids of a pipeline as tensors of torch. A
 turn is a process of its own, bound to the same cores as the turns of the other sides; imports do not count, and the
@@ -18,10 +19,12 @@ asked for. The sides read the rows as Parquet; if the file is text, Millrace rea
 
 import argparse
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -157,12 +160,28 @@ def nvtabular_cpu(job, cores):
     return turn
 
 
+def tf_data(job, cores):
+    """tf.data over TFRecords that were made of the file, operators in TensorFlow's graph: see tfdata.py."""
+    import tfdata
+
+    return tfdata.turn(job, cores, BATCH, service=False)
+
+
+def tf_data_service(job, cores):
+    """The same with tf.data service: a dispatcher and a worker in a process of their own, on the same cores."""
+    import tfdata
+
+    return tfdata.turn(job, cores, BATCH, service=True)
+
+
 SIDES = {
     "Millrace": millrace_open,
     "pyarrow + NumPy": pyarrow_numpy,
     "torchdata nodes + pyarrow": torchdata_nodes,
     "DataLoader processes + pyarrow": torch_dataloader,
     "NVTabular on CPU": nvtabular_cpu,
+    "tf.data over TFRecords": tf_data,
+    "tf.data service over TFRecords": tf_data_service,
 }
 
 
@@ -192,7 +211,8 @@ def one_turn(name, job, cores, keep):
     torch.set_num_threads(cores)
     turn = sides_of(job)[name](job, cores)
     first, rows, found = None, 0, []
-    before, begun = cpu_seconds(), time.perf_counter()
+    elsewhere = getattr(turn, "elsewhere", lambda: 0)  # processor time of a process that does not end with the turn
+    before, begun = cpu_seconds() + elsewhere(), time.perf_counter()
     for batch in turn():
         if first is None:
             first = time.perf_counter() - begun
@@ -201,7 +221,8 @@ def one_turn(name, job, cores, keep):
             found.append(digest(batch))
             np.save(f"{keep}/{found[-1]}.npy", batch[1].numpy())
     seconds = time.perf_counter() - begun
-    cpu = cpu_seconds() - before
+    cpu = cpu_seconds() + elsewhere() - before
+    getattr(turn, "end", lambda: None)()
     return {"rows": rows, "seconds": seconds, "first_seconds": first, "cpu_seconds": cpu, "digests": found}
 
 
@@ -360,6 +381,36 @@ def table(results, skipped, turns):
     return "\n".join(lines)
 
 
+def header(turns, load):
+    """Where, when and how the results were made, as bench/results keeps it."""
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
+    versions = [f"Python {platform.python_version()}"]
+    for name in ("pyarrow", "numpy", "torch", "torchdata", "nvtabular", "pandas", "tensorflow-cpu"):
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            pass  # its side is skipped, with the reason
+    return {
+        "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system().lower()}/{platform.machine()}",
+        "commit": commit,
+        "command": shlex.join(["loaders.py", *sys.argv[1:]]),
+        "versions": versions,
+        "turns": turns,
+        "load_before": " ".join(f"{x:.2f}" for x in load),
+    }
+
+
+def processor():
+    """The processor's name, family and model: virtual machines often hide which AMD EPYC they have."""
+    with open("/proc/cpuinfo") as f:
+        said = dict(line.split("\t", 1) for line in f.read().split("\n\n")[0].splitlines() if "\t" in line)
+    of = {name.strip(): value.strip(" :\t") for name, value in said.items()}
+    return f"{of['model name']}, family {of['cpu family']}, model {of['model']}"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--models", default="rm1,rm5,criteo", help="of millrace dataset generate, and criteo")
@@ -369,12 +420,13 @@ def main():
     p.add_argument("--criteo", default=os.environ.get("MILLRACE_CRITEO", ""), help="rows of Criteo's: Parquet, or text (TSV)")
     p.add_argument("--without", action="append", default=[], choices=list(SIDES)[1:], help="a side to leave out")
     p.add_argument("--output", choices=("table", "json"), default="table")
+    p.add_argument("--results", help="a file to write the results to, with the machine and the versions, as JSON")
     p.add_argument("--turn", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.turn:
         print(json.dumps(one_turn(*json.load(sys.stdin))))
         return
-    results, skipped = [], {}
+    load, results, skipped = os.getloadavg(), [], {}
     for model, rows in zip(a.models.split(","), a.rows.split(",")):
         if model == "criteo" and not a.criteo:
             skipped["criteo"] = "no file of Criteo's rows: --criteo FILE"
@@ -383,6 +435,10 @@ def main():
             found, missing = compare(model, int(rows), int(cores), a.turns, a.criteo, a.without)
             results += found
             skipped.update({f"{name} ({model})": why for name, why in missing.items()})
+    if a.results:
+        with open(a.results, "w") as f:
+            json.dump({"header": header(a.turns, load), "results": results, "skipped": skipped}, f, indent=1)
+            f.write("\n")
     if a.output == "json":
         print(json.dumps({"results": results, "skipped": skipped}, indent=2))
     else:
