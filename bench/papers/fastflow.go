@@ -32,6 +32,37 @@ func modelFastFlow(r *Result) error {
 		}
 		r.set(Modelled, "when."+name, "decision", offloads)
 	}
+	return modelRatios(r)
+}
+
+// What section 7 states of two workloads.
+const (
+	fastflowVCPUs      = 7.0     // 7.1: of the local container
+	transformerVCPUs   = 20.0    // 7.2: those that Transformer ASR wants for preprocessing
+	speakerStall       = 0.8     // 7.2: of the time, of Speaker Recognition on the local container
+	transformerBytes   = 410e6   // 7.2: bytes a second that Transformer ASR takes
+	fastflowSlowLink   = 1e9 / 8 // 7.1: bytes a second of the slow link, at most
+	fastflowFarVCPUs   = 30.0    // 7.1: behind the slow link
+	fastflowMoreRemote = 21.0    // 7.3: vCPUs of the larger environment
+)
+
+// modelRatios sets the ratio that section 4.3 gives the two workloads of Figure 9. Gthp is 1. Remote vCPUs are as fast
+// as local ones, and receiving costs nothing, since the text prints no cycles.
+func modelRatios(r *Result) error {
+	speaker, transformer := 1-speakerStall, fastflowVCPUs/transformerVCPUs // Lthp
+	for name, v := range map[string]struct{ lthp, remote, link float64 }{
+		"speaker.7":        {speaker, fastflowVCPUs, 1},
+		"speaker.21":       {speaker, fastflowMoreRemote, 1},
+		"transformer.slow": {transformer, fastflowFarVCPUs, fastflowSlowLink / transformerBytes},
+	} {
+		rthp := min(1, v.link, v.lthp*v.remote/fastflowVCPUs)
+		d, err := policy.Decide(policy.Paper, policy.Metrics{Gthp: 1, Lthp: v.lthp,
+			Candidates: []policy.Candidate{{Cut: policy.ReadAndTransforms, Rthp: rthp}}})
+		if err != nil {
+			return err
+		}
+		r.set(Modelled, "ratio."+name, "share", d.Ratio)
+	}
 	return nil
 }
 
@@ -49,6 +80,7 @@ func measureFastFlow(ctx context.Context, o *Options, r *Result) error {
 		for i, name := range []string{"extended", "paper", "code"} {
 			outcomesOf(r, key+"."+name, cases, i)
 		}
+		overService(r, key, cases)
 		if queues {
 			byRanks(r, cases)
 		}
@@ -110,6 +142,34 @@ func outcomesOf(r *Result, key string, cases []offload.Case, i int) {
 	for cut, name := range map[policy.Cut]string{policy.Transforms: "p1", policy.ReadAndTransforms: "p2",
 		policy.All: "p3"} {
 		r.set(Modelled, key+"."+name, "systems", cuts[cut])
+	}
+}
+
+// overService sets the gains of the paper's policy over what tf.data service does: everything offloaded at p'3
+// (TF-DSR), which is what a profile's Rthp of p'3 is; and both sides at once at p'3 (TF-DSLR), by the estimate of
+// section 4.2 from the same profile, which the trainer bounds.
+func overService(r *Result, key string, cases []offload.Case) {
+	gains := map[string][]float64{}
+	for k := range cases {
+		c := &cases[k]
+		rate := c.Outcomes[1].RowsPerSecond
+		for _, candidate := range c.Metrics.Candidates {
+			if candidate.Cut != policy.All {
+				continue
+			}
+			left := 1.0
+			if c.Metrics.Pcycle > 0 {
+				left = max(0, 1-candidate.Ocycle/c.Metrics.Pcycle)
+			}
+			gains["remote"] = append(gains["remote"], rate/candidate.Rthp)
+			gains["both"] = append(gains["both"], rate/min(c.Metrics.Gthp, c.Metrics.Lthp*left+candidate.Rthp))
+		}
+	}
+	for over, list := range gains {
+		slices.Sort(list)
+		r.set(Modelled, key+".over_"+over+".least", "times", list[0])
+		r.set(Modelled, key+".over_"+over+".median", "times", list[len(list)/2])
+		r.set(Modelled, key+".over_"+over+".most", "times", list[len(list)-1])
 	}
 }
 

@@ -40,6 +40,7 @@ func modelPiper(r *Result) error {
 		r.set(Modelled, "rates.network."+size+"-tsv", "rows/s", firstRows/(piperLoops*piperInterval*one))
 	}
 	r.set(Modelled, "rates.local.5k-tsv", "rows/s", piperLocal/(piperLoops*piperInterval*piperValues))
+	modelBinary(r)
 	return nil
 }
 
@@ -70,6 +71,7 @@ func measurePiper(ctx context.Context, o *Options, r *Result) error {
 			return err
 		}
 	}
+	endToEnd(r)
 	return countDamage(r)
 }
 
@@ -130,6 +132,7 @@ func piperStages(ctx context.Context, o *Options, r *Result) (err error) {
 	if err := stage("count", func() (err error) { size, err = countLines(loops.Path()); return err }); err != nil {
 		return err
 	}
+	r.set(Counted, "fig10.text_row", "bytes/row", float64(size)/float64(loops.Rows()))
 	var buffer []byte
 	if err := stage("buffer", func() error { buffer = touched(size); return nil }); err != nil {
 		return err

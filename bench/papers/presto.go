@@ -6,7 +6,14 @@ import (
 
 	"github.com/millrace/millrace/bench/placement"
 	"github.com/millrace/millrace/bench/rm"
+	"github.com/millrace/millrace/bench/roofline"
 	"github.com/millrace/millrace/bench/workload"
+)
+
+// What a copy, which Figure 6 is compared with, takes at least.
+const (
+	copyBytes = 256 << 20 // more than caches hold
+	copyTime  = 500 * time.Millisecond
 )
 
 // measurePreSto measures RM1 to RM5 on this machine's cores, and counts bytes between machines.
@@ -25,6 +32,14 @@ func measurePreSto(ctx context.Context, o *Options, r *Result) error {
 		r.set(Measured, "fig5.transform."+m.Model, "share",
 			m.TransformShare/(m.MoveShare+m.DecodeShare+m.TransformShare))
 		r.set(Measured, "fig5.latency."+m.Model, "ms", 1e3*workload.Batch/perCPU(m))
+		if model.Name == "rm1" || model.Name == rm5 { // those of Figure 6
+			r.set(Measured, "fig6.cpu."+m.Model, "share", m.CPUSeconds/m.ElapsedSeconds)
+			r.set(Measured, "fig6.traffic."+m.Model, "bytes/s", m.InputBytesPerSecond+m.OutputBytesPerSecond)
+		}
+	}
+	r.set(Measured, "fig6.copy", "bytes/s", roofline.Copy(ctx, 1, int(o.whole(copyBytes)), o.duration(copyTime)))
+	for _, model := range []string{"rm1", rm5} {
+		r.set(Measured, "fig6.bandwidth."+model, "share", r.at("fig6.traffic."+model)/r.at("fig6.copy"))
 	}
 	for _, model := range models {
 		r.set(Measured, "fig5.over_rm1."+model, "times", r.at("fig5.latency."+model)/r.at("fig5.latency.rm1"))
@@ -32,6 +47,9 @@ func measurePreSto(ctx context.Context, o *Options, r *Result) error {
 	drive := r.at("drive.rows.rm5")
 	r.set(ModelledAndMeasured, "cores.here.rm5", perDrive, drive/r.at("fig5.rows.rm5"))
 	if err := measureThreads(ctx, r, timed); err != nil {
+		return err
+	}
+	if err := measureSteps(ctx, o, r); err != nil {
 		return err
 	}
 	return countMoves(ctx, o, r)

@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/bench/capacity"
 	"github.com/millrace/millrace/bench/results"
 	"github.com/millrace/millrace/bench/workload"
-	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/timing"
-	"github.com/millrace/millrace/fpga/timing/exploration"
 )
 
 // What PreSto states of its system.
 const (
 	prestoCores  = 367             // VI-B: cores that feed 8 A100s with RM5
 	prestoDrives = 9               // VI-B: SmartSSDs that feed them
+	prestoGPUs   = 8               // VI-B
+	prestoFew    = 16              // III-A: CPU cores that feed one A100
 	prestoMost   = 11.6            // VI-A: most that one drive's latency is below one core's
 	prestoLink   = 10e9 / 8        // V-B: 10 Gbps Ethernet, in bytes a second
 	idBytes      = 8               // of an id in files: those that bench/peers reads
@@ -85,42 +85,6 @@ func modelBounds(r *Result) error {
 	return nil
 }
 
-// tableII sets the shares of the SmartSSD's FPGA that the elements of PreSto's counts take, made of the units of
-// fpga/rtl.
-func tableII(r *Result) error {
-	w, err := capacity.CostOfRow(rm5, idBytes)
-	if err != nil {
-		return err
-	}
-	board := exploration.SmartSSD()
-	report, err := exploration.Explore(exploration.Options{Board: board, Workload: w, Rows: workload.Batch, Elements: 1})
-	if err != nil {
-		return err
-	}
-	shares := report.Counted.Shares
-	r.set(Modelled, "table2.total.lut", "share", shares.LUT)
-	r.set(Modelled, "table2.total.bram", "share", shares.BRAM)
-	r.set(Modelled, "table2.total.uram", "share", shares.URAM)
-	r.set(Modelled, "table2.total.dsp", "share", shares.DSP)
-	synthesis, err := rtl.ReadSynthesis()
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"bucketize", "sigrid_hash", "log"} {
-		u, err := synthesis.Named(name)
-		if err != nil {
-			return err
-		}
-		part := func(n, whole, platform int) float64 {
-			return timing.TableIIElements * float64(n) / float64(whole-platform)
-		}
-		r.set(Modelled, "table2."+name+".lut", "share", part(u.LUT+u.SRL+u.LUTRAM, board.FPGA.LUT, board.Platform.LUT))
-		r.set(Modelled, "table2."+name+".bram", "share", part(u.BRAM18, board.FPGA.BRAM18, board.Platform.BRAM18))
-		r.set(Modelled, "table2."+name+".dsp", "share", part(u.DSP, board.FPGA.DSP, board.Platform.DSP))
-	}
-	return nil
-}
-
 // modelCores sets how many cores a modelled drive equals: the paper's, and those that bench/peers measured.
 func modelCores(r *Result) error {
 	drive := r.at("drive.rows.rm5")
@@ -152,6 +116,11 @@ func modelCores(r *Result) error {
 	loops := r.at("core.rows.loops.rm5")
 	r.set(ModelledAndKept, "cores.slow_link.loops.rm5", perDrive, r.at("drive.rows_slow_link.rm5")/loops)
 	r.set(ModelledAndKept, "cores.small_ids.loops.rm5", perDrive, r.at("drive.rows_small_ids.rm5")/loops)
+	// An A100's part of the rate that the drives sustain is fed by few cores, which do not exceed it.
+	gpu := prestoDrives * drive / prestoGPUs
+	r.set(Modelled, "fig3.gpu.paper_core", "share", min(1, prestoFew*r.at("cores.paper_core")/gpu))
+	r.set(ModelledAndKept, "fig3.gpu.loops", "share", min(1, prestoFew*loops/gpu))
+	r.set(ModelledAndKept, "fig3.gpu.kernels", "share", min(1, prestoFew*r.at("core.rows.kernels.rm5")/gpu))
 	r.set(ModelledAndKept, "fig14.drives_for_paper_cores", "drives", math.Ceil(prestoCores*loops/drive))
 	r.set(ModelledAndKept, "fig14.cores_for_paper_drives", "cores", math.Ceil(prestoDrives*drive/loops))
 	r.set(ModelledAndKept, "fig14.kernel_cores_for_paper_drives", "cores",

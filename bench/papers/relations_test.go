@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // tolerance is for values that are computed in another order.
@@ -75,6 +79,19 @@ func TestPreStoHangsTogether(t *testing.T) {
 	for _, unit := range []string{"bucketize", "hash", "log"} {
 		assert.InEpsilon(t, 4*r.at("fig17."+unit+".1"), r.at("fig17."+unit+".4"), tolerance, unit)
 	}
+	// The parts of Table II make its total; a decoder's dictionaries are in UltraRAM, of which the board leaves 116.
+	for _, resource := range []string{"lut", "bram", "uram", "dsp"} {
+		sum := 0.0
+		for part := range prestoUnits() {
+			sum += r.at("table2." + part + "." + resource)
+		}
+		assert.InDelta(t, sum, r.at("table2.total."+resource), tolerance, resource)
+		assert.Less(t, sum, 0.8, "%s: the design fits", resource)
+	}
+	assert.InEpsilon(t, 2*16/116.0, r.at("table2.decode.uram"), tolerance)
+	// By the paper's own 367 cores for eight GPUs, 16 cores feed one to 35 %.
+	assert.InEpsilon(t, 16/(367/8.0), r.at("fig3.gpu.paper_core"), tolerance)
+	assert.Equal(t, 1.0, r.at("fig3.gpu.kernels"), "more than a GPU takes")
 	// A share of Extract lies between those of the models with the smallest and the largest.
 	assert.Greater(t, r.at("fig12.extract.mean"), r.at("fig12.extract.rm1"))
 	assert.Less(t, r.at("fig12.extract.mean"), r.at("fig12.extract.rm2"))
@@ -95,6 +112,36 @@ func TestPreStosKeptRun(t *testing.T) {
 		assert.Greater(t, r.at("fig5.rows."+model), 0.0)
 	}
 	assert.Less(t, r.at("fig5.rows.rm5"), r.at("fig5.rows.rm1"))
+	for _, model := range stepModels {
+		dense, sparse, generated := r.at("fig5.dense."+model), r.at("fig5.sparse."+model), r.at("fig5.generated."+model)
+		assert.InEpsilon(t, dense+sparse, r.at("fig5.hash_and_log."+model), tolerance)
+		assert.Positive(t, generated)
+		assert.Less(t, dense+sparse+generated, 1.0, "operators are a part of the whole")
+	}
+	for _, model := range []string{"rm1", rm5} {
+		assert.InEpsilon(t, r.at("fig6.traffic."+model), r.at("fig6.bandwidth."+model)*r.at("fig6.copy"), tolerance)
+	}
+}
+
+// TestFeatureKinds checks that the pipelines of kinds of features have these alone, and leave the whole one as it is.
+func TestFeatureKinds(t *testing.T) {
+	spec, err := pipeline.Named(rm5)
+	require.NoError(t, err)
+	kinds := featureKinds(spec)
+	for kind, groups := range map[string]func(*pipeline.Spec) []pipeline.Group{
+		"dense":     func(s *pipeline.Spec) []pipeline.Group { return s.Dense },
+		"sparse":    func(s *pipeline.Spec) []pipeline.Group { return s.Sparse },
+		"generated": func(s *pipeline.Spec) []pipeline.Group { return s.Generated },
+	} {
+		for name, part := range kinds {
+			if name == kind {
+				assert.Equal(t, groups(spec), groups(part), name)
+				assert.NotEmpty(t, groups(part), name)
+				continue
+			}
+			assert.Empty(t, groups(part), "%s has %s features", name, kind)
+		}
+	}
 }
 
 // TestEveryExperimentRuns makes every value with the least that runs: those of the kept run, and no others.
@@ -139,6 +186,14 @@ func TestMiniPipeHangsTogether(t *testing.T) {
 	assert.Greater(t, r.at("fig11.rate.7"), r.at("fig11.host"), "seven pipelines match the link")
 	assert.LessOrEqual(t, r.at("fig9.model.d1-1"), r.at("fig9.model.d1-2"))
 	assert.LessOrEqual(t, r.at("fig9.model.d1-2"), r.at("fig9.model.d1-3"))
+	// The printed seconds of the GPUs, added up by hand, over the model's.
+	assert.InEpsilon(t, 0.107/r.at("fig9.model.d1-1"), r.at("fig9.rtx3090.d1-1"), tolerance)
+	assert.InEpsilon(t, 64.222/r.at("fig9.model.d1-3"), r.at("fig9.rtx3090.d1-3"), tolerance)
+	assert.InEpsilon(t, 9.013/r.at("fig9.model.d1-2"), r.at("fig9.a100.d1-2"), tolerance)
+	for _, resource := range []string{"lut", "bram", "dsp"} {
+		share := r.at("table2." + resource)
+		assert.True(t, share > 0 && share < 0.176, "%s: %v, the paper's with its shell is 17.6 %%", resource, share)
+	}
 }
 
 // TestMiniPipesKeptRun checks relations of what was measured.
@@ -150,6 +205,12 @@ func TestMiniPipesKeptRun(t *testing.T) {
 	}
 	for _, o := range portOperators() {
 		assert.InEpsilon(t, r.at("table4."+o.name), float64(o.columns)*r.at("fig7."+o.name), tolerance)
+	}
+	assert.LessOrEqual(t, r.at("switch.p50"), r.at("switch.p99"))
+	assert.LessOrEqual(t, r.at("beside.least"), r.at("beside.most"))
+	assert.Equal(t, 1.0, r.at("regions.speedup.1"))
+	for _, n := range []string{"2", "4", "7"} {
+		assert.InEpsilon(t, r.at("regions.rows."+n), r.at("regions.speedup."+n)*r.at("regions.rows.1"), tolerance)
 	}
 }
 
@@ -166,6 +227,10 @@ func TestPiperHangsTogether(t *testing.T) {
 	}
 	assert.InEpsilon(t, 2*r.at("operators.one_cycle.5k"), r.at("operators.two_cycles.5k"), tolerance)
 	assert.InEpsilon(t, piperLarge/piperSmall, r.at("operators.clock.5k")/r.at("operators.clock.1m"), tolerance)
+	// Binary rows: about 15 cycles give about the printed rate of 1M; two cycles are a bound for 5K.
+	assert.InEpsilon(t, 4.99e6, r.at("rates.network.1m"), 0.15)
+	assert.Greater(t, r.at("rates.network.5k"), 2.36e7)
+	assert.Greater(t, r.at("rates.local.5k"), 1.77e7)
 }
 
 // TestPipersKeptRun checks relations of what was measured and counted.
@@ -179,6 +244,17 @@ func TestPipersKeptRun(t *testing.T) {
 	}
 	share := r.at("fig10.buffer_share")
 	assert.True(t, share > 0 && share < 1, share)
+	for _, threads := range []string{".1", ".2"} {
+		for name, rate := range map[string]string{"network.5k-tsv": "5k-tsv", "network.1m-tsv": "1m-tsv", "network.5k": "5k",
+			"network.1m": "1m"} {
+			assert.InEpsilon(t, r.at("rates."+name)/r.at("rates."+rate+threads), r.at("fig9."+name+threads), tolerance, name)
+		}
+		assert.Less(t, r.at("fig9.local.5k-tsv"+threads)*r.at("rates.5k-tsv"+threads), r.at("rates.local.5k-tsv"),
+			"the host's stages are on top of the kernel's time")
+		assert.InEpsilon(t, r.at("fig9.local.5k-tsv"+threads)/r.at("fig9.local_host.5k-tsv"+threads),
+			r.at("fig10.host_over_kernel"), tolerance)
+	}
+	assert.Greater(t, r.at("fig10.paper_host_over_kernel"), r.at("fig10.host_over_kernel"))
 }
 
 // TestDPPHangsTogether checks the workers of Table IX against what it prints.
@@ -190,6 +266,34 @@ func TestDPPHangsTogether(t *testing.T) {
 	}
 	assert.Equal(t, float64(len(dppTransforms)), r.at("table11.transforms"))
 	assert.Len(t, dppTransforms, 16)
+	// The inferred share makes the printed gains agree.
+	share := r.at("power.share")
+	assert.InEpsilon(t, dppPowerGain, 1/(share/dppWorkerGain+(1-share)/dppStorageGain), tolerance)
+	assert.True(t, share > 0 && share < 1, share)
+}
+
+// TestMixHasTheScaledCounts checks the pipelines of VI-D's classes: how many features each makes.
+func TestMixHasTheScaledCounts(t *testing.T) {
+	columns := []pipeline.ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
+	for i := range mixDense {
+		columns = append(columns, pipeline.ColumnInfo{Name: fmt.Sprint("int_", i), Kind: program.Float32, Nullable: true})
+	}
+	for i := range mixSparse {
+		columns = append(columns,
+			pipeline.ColumnInfo{Name: fmt.Sprint("cat_", i), Kind: program.Int64, List: true, Nullable: true})
+	}
+	const third, classes = mixDense / 3, 8 // Onehot takes what two thirds leave, and makes a column of each class
+	for class, want := range map[string][2]int{"dense": {2*third + classes*(mixDense-2*third), 0},
+		"sparse": {0, mixSparse}, "generated": {0, mixDerived}} {
+		spec, err := pipeline.Parse([]byte(mixPipelines()[class]))
+		require.NoError(t, err, class)
+		resolved, err := spec.Resolve(columns)
+		require.NoError(t, err, class)
+		_, schema, err := pipeline.Lower(resolved)
+		require.NoError(t, err, class)
+		assert.Equal(t, want, [2]int{len(schema.Dense), len(schema.Keys)}, class)
+	}
+	assert.Len(t, mixPipelines(), 3)
 }
 
 // TestDPPsKeptRun checks the story of section VII: selective reading hurts disks, joined reads and an order of features
@@ -208,6 +312,10 @@ func TestDPPsKeptRun(t *testing.T) {
 	assert.Greater(t, r.at("worker.over_maps"), 1.0)
 	assert.Less(t, r.at("worker.bytes_in.flattened"), r.at("worker.bytes_in.maps"))
 	assert.Less(t, r.at("table6.p5"), r.at("table6.p95"))
+	assert.InDelta(t, 1, r.at("mix.share.dense")+r.at("mix.share.sparse")+r.at("mix.share.generated"), tolerance)
+	least := min(r.at("worker.over_maps"), r.at("storage.over_maps.large_stripes"))
+	assert.GreaterOrEqual(t, r.at("power.gain"), least, "a weighted gain lies between both")
+	assert.LessOrEqual(t, r.at("power.gain"), max(r.at("worker.over_maps"), r.at("storage.over_maps.large_stripes")))
 }
 
 func TestCoalesce(t *testing.T) {
@@ -232,6 +340,10 @@ func TestFastFlowHangsTogether(t *testing.T) {
 	assert.Zero(t, model.at("when.none"))
 	assert.Zero(t, model.at("when.below"))
 	assert.Equal(t, 1.0, model.at("when.above"))
+	// As many remote vCPUs as local ones make half of the rows, three times as many three quarters.
+	assert.InEpsilon(t, 0.5, model.at("ratio.speaker.7"), tolerance)
+	assert.InEpsilon(t, 0.75, model.at("ratio.speaker.21"), tolerance)
+	assert.Less(t, model.at("ratio.transformer.slow"), 0.5, "the link gives less than the local vCPUs")
 
 	r, err := readResult(kept, "fastflow")
 	require.NoError(t, err)
@@ -243,6 +355,12 @@ func TestFastFlowHangsTogether(t *testing.T) {
 			offloading := r.at(key+".p1") + r.at(key+".p2") + r.at(key+".p3")
 			assert.InDelta(t, offloading, r.at(key+".offloads")*r.at("cases."+simulator), tolerance*offloading, key)
 		}
+		for _, over := range []string{".over_remote", ".over_both"} {
+			assert.LessOrEqual(t, r.at(simulator+over+".least"), r.at(simulator+over+".median"), over)
+			assert.LessOrEqual(t, r.at(simulator+over+".median"), r.at(simulator+over+".most"), over)
+		}
+		assert.GreaterOrEqual(t, r.at(simulator+".over_remote.median"), r.at(simulator+".over_both.median"),
+			"both sides make at least what one makes")
 		assert.Zero(t, r.at(simulator+".paper.needless"), "section 4.1 excludes it")
 		assert.Less(t, r.at(simulator+".extended.distance"), r.at(simulator+".paper.distance"))
 	}

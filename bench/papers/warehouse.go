@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/millrace/millrace/bench/workload"
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/internal/processors"
-	"github.com/millrace/millrace/sdk/cpu"
-	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
-	"github.com/millrace/millrace/sdk/processor"
 )
 
 // The synthetic warehouse is DPP's RM3, a tenth as wide: Tables IV and V.
@@ -49,20 +37,11 @@ type table struct {
 
 // makeTable writes the warehouse's rows as one file, with a column a feature or with features in maps.
 func makeTable(ctx context.Context, o *Options, stripe int, maps bool) (*table, error) {
-	dir, err := os.MkdirTemp(o.Folder, "millrace-papers-")
-	if err != nil {
-		return nil, err
-	}
 	model := workload.Model{Name: "warehouse", Dense: warehouseDense, Sparse: warehouseSparse, Lists: true,
 		MeanLength: warehouseLength, Tables: warehouseSparse, Embeddings: 500_000}
-	files, err := workload.Generate(ctx, workload.Options{Model: model, Rows: o.whole(largeStripe),
-		RowGroupRows: stripe, Codec: warehouseCodec, Out: filepath.Join(dir, "table"), Maps: maps,
-		Coverage: warehouseShare})
-	t := &table{maps: maps}
-	if err == nil {
-		t.bytes, err = os.ReadFile(files[0].Path)
-	}
-	return t, errors.Join(err, os.RemoveAll(dir))
+	data, err := generate(ctx, o, workload.Options{Model: model, Rows: o.whole(largeStripe), RowGroupRows: stripe,
+		Codec: warehouseCodec, Maps: maps, Coverage: warehouseShare})
+	return &table{bytes: data, maps: maps}, err
 }
 
 // features returns every which-th of all features, so that those read lie apart as in DPP before its write path was
@@ -101,74 +80,13 @@ func (t *table) pipeline() (*pipeline.Spec, error) {
 		columns[0], columns[1])))
 }
 
-// pass is what a measurement of a table gives.
-type pass struct {
-	rowsPerCPUSecond float64
-	bytesIn          int64 // decoded, of one pass
-	rows             int64
-}
-
 // measure reads the model's features of a table again and again, with one thread, for some time.
-func (t *table) measure(ctx context.Context, least time.Duration) (_ *pass, err error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+func (t *table) measure(ctx context.Context, least time.Duration) (*pass, error) {
 	spec, err := t.pipeline()
 	if err != nil {
 		return nil, err
 	}
-	p, err := partition.Open(ctx, "warehouse", bytes.NewReader(t.bytes), int64(len(t.bytes)), program.Parquet,
-		partition.Options{Bytes: t.bytes})
-	if err != nil {
-		return nil, err
-	}
-	columns, _ := host.Columns(p, text.Options{})
-	resolved, err := spec.Resolve(columns)
-	if err != nil {
-		return nil, err
-	}
-	lowered, schema, err := pipeline.Lower(resolved)
-	if err != nil {
-		return nil, err
-	}
-	engine, err := cpu.New(ctx, lowered, schema, cpu.Options{Threads: 1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	run := processor.Run{Partition: p, Rows: p.Rows, Batch: resolved.Batch}
-	if err := readAll(ctx, engine, run); err != nil { // warms caches
-		return nil, err
-	}
-	first := engine.Stats()
-	begin, used := time.Now(), processors.Time()
-	for again := true; again; again = time.Since(begin) < least {
-		if err := readAll(ctx, engine, run); err != nil {
-			return nil, err
-		}
-	}
-	seconds := (processors.Time() - used).Seconds()
-	if seconds <= 0 {
-		seconds = time.Since(begin).Seconds() // the system does not tell
-	}
-	rows := engine.Stats().Sub(first).Rows
-	return &pass{float64(rows) / seconds, first.BytesIn, p.Rows}, nil
-}
-
-// readAll makes all mini-batches of a run and drops them.
-func readAll(ctx context.Context, p processor.Processor, run processor.Run) error {
-	s, err := p.Open(ctx, run)
-	if err != nil {
-		return err
-	}
-	for {
-		mb, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return s.Close()
-		}
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		mb.Release()
-	}
+	return measurePipeline(ctx, t.bytes, spec, least)
 }
 
 // byteRange is a range of a file.
