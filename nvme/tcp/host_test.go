@@ -245,6 +245,8 @@ func TestDialErrorsSayWhatToDo(t *testing.T) {
 	}()
 	_, err = Dial(t.Context(), DialOptions{Address: address, Subsystem: testNQN})
 	require.ErrorContains(t, err, "is it an NVMe/TCP target")
+	require.ErrorIs(t, err, ErrLost, "a drive that was just then ended")
+	require.NotErrorIs(t, err, io.EOF)
 	require.NoError(t, l.Close())
 	_, err = Dial(t.Context(), DialOptions{Address: address, Subsystem: testNQN})
 	require.ErrorContains(t, err, "refused")

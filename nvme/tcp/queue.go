@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -115,20 +116,37 @@ func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, 
 	return q, nil
 }
 
+// unansweredError says that the other side closed a connection before it answered. It is an ErrLost, since a target may
+// end just then. It is no io.EOF, with which streams end.
+type unansweredError struct{}
+
+func (unansweredError) Error() string {
+	return "the other side closed the connection: is it an NVMe/TCP target, and does it take more connections?"
+}
+
+func (unansweredError) Unwrap() error { return ErrLost }
+
+// closedByOther reports whether an error of a connection says that the other side closed it.
+func closedByOther(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
+		func(closed error) bool { return errors.Is(err, closed) })
+}
+
 func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	if d, ok := ctx.Deadline(); ok {
 		_ = q.nc.SetDeadline(d)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = q.nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := q.nc.Write(req.Put(new([pdu.ICSize]byte))); err != nil {
+	if _, err := q.nc.Write(req.Put(new([pdu.ICSize]byte))); closedByOther(err) {
+		return unansweredError{}
+	} else if err != nil {
 		return err
 	}
 	f, header, err := q.rx.next()
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more " +
-			"connections?")
+	case closedByOther(err):
+		return unansweredError{}
 	case err != nil:
 		return fmt.Errorf("wait for the answer: %w", err)
 	case f.Type == pdu.TypeC2HTermReq:
