@@ -50,7 +50,7 @@ func NewBusy(rowsPerSecond, cpuShare float64) (*Trainer, error) {
 	return t, err
 }
 
-// late is how late a timer may wake up on a busy machine.
+// late is how late a timer may wake up on a busy machine, in the machine's time.
 const late = 20 * time.Millisecond
 
 // Step is busy with a mini-batch. A step that begins soon after the last one's end goes on from that end, so that a
@@ -65,7 +65,7 @@ func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
 		t.due = t.Clock.Now() // the device does not make up for a delay of the processor
 	}
 	now := t.Clock.Now()
-	if t.due.IsZero() || now.Sub(t.due) > late {
+	if t.due.IsZero() || now.Sub(t.due) > late/time.Duration(t.Clock.Factor()) {
 		t.due = now
 	}
 	t.due = t.due.Add(time.Duration(seconds * float64(time.Second)))

@@ -45,6 +45,30 @@ func TestADilatedTrainer(t *testing.T) {
 	})
 }
 
+// TestATrainerThatWaited makes up for a timer that was late, and not for a wait for a mini-batch, also where its clock
+// is slower than the machine's.
+func TestATrainerThatWaited(t *testing.T) {
+	for _, dilate := range []int{1, 1000} {
+		for waited, want := range map[time.Duration]time.Duration{
+			late - time.Millisecond: time.Second, // from the first step's end to the second's, in the clock's time
+			late + time.Millisecond: time.Second + (late+time.Millisecond)/time.Duration(dilate),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				tr, err := New(500)
+				require.NoError(t, err)
+				tr.Clock = clock.New(dilate)
+				mb := tensor.New(&tensor.Schema{}, 500, nil)
+				require.NoError(t, tr.Step(t.Context(), mb))
+				begin := tr.Clock.Now()
+				time.Sleep(waited)
+				require.NoError(t, tr.Step(t.Context(), mb))
+				assert.Equal(t, want, tr.Clock.Now().Sub(begin), "%v of the machine, times are %d times as long", waited,
+					dilate)
+			})
+		}
+	}
+}
+
 func TestStepEndsWithItsContext(t *testing.T) {
 	tr, err := New(1)
 	require.NoError(t, err)
