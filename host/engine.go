@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -180,8 +181,16 @@ func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processo
 		}
 	}
 	p, err := d.newLookupProcessor(ctx, l)
+	if errors.Is(err, sdk.ErrRegionOwned) || errors.Is(err, sdk.ErrSLMFull) {
+		err = takenError{err}
+	}
 	return p, l, err
 }
+
+// takenError is an error of a drive that others have: an api.ErrTaken in the drive's own words.
+type takenError struct{ error }
+
+func (e takenError) Unwrap() []error { return []error{e.error, api.ErrTaken} }
 
 // lookupMemory returns the bytes of the drive's memory that the lookup tables of a job may take: what is left beside
 // the least memory of its streams, so that tables cost no stream. It is 0 where this machine computes, which has the

@@ -96,6 +96,14 @@ func openManager(t testing.TB, drives ...*Drive) *Manager {
 // prepare makes a job of the document over what the manager holds.
 func prepare(t testing.TB, m *Manager, o dataset.Options) (*api.Job, *dataset.Plan) {
 	t.Helper()
+	j, plan := describeJob(t, m, o)
+	require.NoError(t, m.Prepare(t.Context(), j))
+	return j, plan
+}
+
+// describeJob makes a job of the document over what the manager holds, and does not prepare it.
+func describeJob(t testing.TB, m *Manager, o dataset.Options) (*api.Job, *dataset.Plan) {
+	t.Helper()
 	spec, err := pipeline.Parse([]byte(doc))
 	require.NoError(t, err)
 	data, err := m.Dataset(t.Context())
@@ -103,9 +111,7 @@ func prepare(t testing.TB, m *Manager, o dataset.Options) (*api.Job, *dataset.Pl
 	o.Batch = 10
 	plan, err := dataset.NewPlan(data.Manifest, o)
 	require.NoError(t, err)
-	j := &api.Job{Digest: dataset.Digest{byte(o.Shuffle) + 1}, Pipeline: spec, Plan: plan.Options()}
-	require.NoError(t, m.Prepare(t.Context(), j))
-	return j, plan
+	return &api.Job{Digest: dataset.Digest{byte(o.Shuffle) + 1}, Pipeline: spec, Plan: plan.Options()}, plan
 }
 
 // take reads a stream to its end and returns the rows and numbers of its mini-batches.

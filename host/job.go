@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/selection"
+	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // job is a prepared job.
@@ -28,6 +29,7 @@ type job struct {
 
 	mu         sync.Mutex
 	processors map[string]*driveProcessor // by drive
+	released   map[string]*driveProcessor // by drive: what a drive that was given up did, until it is taken again
 	plans      map[uint64]*dataset.Plan
 }
 
@@ -38,7 +40,10 @@ type driveProcessor struct {
 	rate     api.Measurement
 	measured processor.Stats // the work of measuring P, which no report counts
 	counted  *api.Counters   // the drive's counters at that time; nil where it does not compute
+	earlier  processor.Stats // the work of the job's processors on the drive before this one
 	running  int             // open streams
+	lent     int             // mini-batches that are views of the drive's memory, and not released yet
+	ended    bool            // no stream begins any more
 	// inDrive and behind name the keys whose ids the drive looks up in vocabularies, and this host behind it.
 	inDrive, behind []string
 }
@@ -48,7 +53,7 @@ type driveProcessor struct {
 func (j *job) enterProcessor(p *driveProcessor, streams int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if p.running >= streams {
+	if p.running >= streams || p.ended {
 		return false
 	}
 	p.running++
@@ -86,7 +91,7 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	}
 	resolved.Malformed = data.Malformed
 	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*driveProcessor{},
-		plans: map[uint64]*dataset.Plan{}}
+		released: map[string]*driveProcessor{}, plans: map[uint64]*dataset.Plan{}}
 	for _, d := range drives {
 		if d.elsewhere != nil {
 			j.elsewhere = d.elsewhere.from
@@ -144,11 +149,64 @@ func (j *job) processor(ctx context.Context, d *Drive) (*driveProcessor, error) 
 		behind: lowered.Behind()}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if before, ok := j.released[d.name]; ok && before.drive == d {
+		p.rate, p.counted, p.earlier = before.rate, before.counted, before.earlier
+	}
 	if j.processors == nil { // finished meanwhile
 		return nil, errors.Join(fmt.Errorf("job %s: %w", j.Digest, api.ErrUnknownJob), started.Close())
 	}
 	j.processors[d.name] = p
+	delete(j.released, d.name)
 	return p, nil
+}
+
+// release ends the job's processor on a drive, if it has one and nothing uses it. The job's next split there gets a new
+// one.
+func (j *job) release(d *Drive) error {
+	j.starting.Lock()
+	defer j.starting.Unlock()
+	j.mu.Lock()
+	p, ok := j.processors[d.name]
+	if !ok {
+		j.mu.Unlock()
+		return nil
+	}
+	if p.running > 0 || p.lent > 0 {
+		defer j.mu.Unlock()
+		return fmt.Errorf("drive %s has %d streams of the job open, and has lent it %d mini-batches: %w", d.name,
+			p.running, p.lent, api.ErrBusy)
+	}
+	p.earlier = p.work()
+	p.ended = true
+	delete(j.processors, d.name)
+	j.released[d.name] = p
+	j.mu.Unlock()
+	if err := p.Close(); err != nil {
+		return fmt.Errorf("drive %s: %w", d.name, err)
+	}
+	return nil
+}
+
+// work returns what the job's processors did on the drive, without the work of measuring P.
+func (p *driveProcessor) work() processor.Stats {
+	if p.ended {
+		return p.earlier
+	}
+	return p.Stats().Sub(p.measured).Add(p.earlier)
+}
+
+// noteLent counts a mini-batch that is a view of the drive's memory, until it is released.
+func (j *job) noteLent(p *driveProcessor, mb *tensor.MiniBatch) {
+	if !mb.Lent() {
+		return
+	}
+	count := func(n int) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		p.lent += n
+	}
+	count(1)
+	mb.OnRelease(func() { count(-1) })
 }
 
 // stop ends the job's processor on a drive, if it has one.

@@ -51,7 +51,10 @@ type Manager struct {
 	jobs   map[dataset.Digest]*job
 }
 
-var _ api.Storage = (*Manager)(nil)
+var (
+	_ api.Storage = (*Manager)(nil)
+	_ api.Elastic = (*Manager)(nil)
+)
 
 // NewManager takes the drives over; Close closes them. The drives may hold several data sets: a job names the
 // partitions that it is over (api.Job.Manifest), and only those must agree. Two drives of one name are refused.
@@ -143,7 +146,7 @@ func (m *Manager) Dataset(context.Context) (*api.Dataset, error) { return descri
 // Prepare lowers the job's pipeline and gives the program to every drive that holds a partition of the job. The error
 // of a partition that differs from the job's manifest is a *ChangedError. The error of a digest that is not that of the
 // job's manifest, pipeline and plan is ErrDigest. If a drive has no memory left for another job, the error wraps
-// sdk.ErrSLMFull.
+// sdk.ErrSLMFull and api.ErrTaken, unless the job is elastic and another drive has room for it.
 func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.preparing.Lock()
 	defer m.preparing.Unlock()
@@ -159,14 +162,24 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 		return fmt.Errorf("prepare job: %w", err)
 	}
 	n := 0
+	var taken error // the first drive that others have
 	for i, d := range drives {
 		if j.hasManifest && len(data.Drives[i].Partitions) == 0 && !d.ReachesAny() {
 			continue
 		}
-		n++
-		if _, err := j.processor(ctx, d); err != nil && !errors.Is(err, ErrSuspended) {
+		_, err := j.processor(ctx, d)
+		switch {
+		case err == nil, errors.Is(err, ErrSuspended):
+			n++
+			continue
+		case !spec.Elastic || !errors.Is(err, api.ErrTaken):
 			return errors.Join(fmt.Errorf("prepare job: drive %s: %w", d.name, err), j.close())
+		case taken == nil:
+			taken = fmt.Errorf("prepare job: drive %s: %w", d.name, err)
 		}
+	}
+	if n == 0 && taken != nil {
+		return errors.Join(taken, j.close())
 	}
 	m.mu.Lock()
 	m.jobs[spec.Digest] = j
@@ -243,6 +256,25 @@ func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 		return err
 	}
 	return j.stop(d)
+}
+
+// Acquire implements api.Elastic.
+func (m *Manager) Acquire(ctx context.Context, digest dataset.Digest, drive string) error {
+	_, _, _, err := m.find(ctx, digest, drive)
+	return err
+}
+
+// Release implements api.Elastic.
+func (m *Manager) Release(_ context.Context, digest dataset.Digest, drive string) error {
+	j, err := m.job(digest)
+	if err != nil {
+		return err
+	}
+	d, err := m.drive(drive)
+	if err != nil {
+		return err
+	}
+	return j.release(d)
 }
 
 // ErrSuspended says that a drive holds nothing for jobs now, because it gets another image.
@@ -399,13 +431,16 @@ func (m *Manager) Report(ctx context.Context, digest dataset.Digest) ([]api.Driv
 	for _, d := range m.Drives() {
 		j.mu.Lock()
 		p, ok := j.processors[d.name]
+		if !ok {
+			p, ok = j.released[d.name]
+		}
 		if !ok || p.drive != d {
 			j.mu.Unlock()
 			continue
 		}
-		rate, measured, counted := p.rate, p.measured, p.counted
+		rate, work, counted := p.rate, p.work(), p.counted
 		j.mu.Unlock()
-		r, err := d.report(ctx, p.Stats().Sub(measured), counted)
+		r, err := d.report(ctx, work, counted)
 		if err != nil {
 			return nil, fmt.Errorf("drive %s: %w", d.name, err)
 		}

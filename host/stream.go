@@ -150,6 +150,7 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 		mb.Release()
 		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.MiniBatches)
 	}
+	s.job.noteLent(s.processor, mb)
 	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch,
 		Number: split.FirstNumber + uint64(s.next)}
 	s.next++

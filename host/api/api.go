@@ -15,8 +15,8 @@
 //
 // # Errors
 //
-// [ErrUnknownDrive], [ErrUnknownJob], [ErrBusy]; a fault of a drive or a partition comes wrapped in a type of its
-// own.
+// [ErrUnknownDrive], [ErrUnknownJob], [ErrBusy], [ErrTaken]; a fault of a drive or a partition comes wrapped in a type
+// of its own.
 package api
 
 import (
@@ -37,6 +37,9 @@ var (
 	ErrUnknownJob = errors.New("no such job: prepare it first")
 	// ErrBusy says that a drive runs as many streams as it can: close one first.
 	ErrBusy = errors.New("the drive runs as many splits as it can")
+	// ErrTaken says that others have a drive: another host owns its region, or its memory is all in use. It may be free
+	// later.
+	ErrTaken = errors.New("others have the drive now")
 )
 
 // Storage is the storage side.
@@ -53,6 +56,16 @@ type Storage interface {
 	Report(ctx context.Context, job dataset.Digest) ([]DriveReport, error)
 	// Finish forgets the job and frees its memory on the drives. Streams must be closed before.
 	Finish(ctx context.Context, job dataset.Digest) error
+}
+
+// Elastic is implemented by a Storage whose drives a job can give up, and take again, while it runs.
+type Elastic interface {
+	// Acquire takes what a job needs on a drive, unless the job has it already. The error wraps ErrTaken if others have
+	// the drive.
+	Acquire(ctx context.Context, job dataset.Digest, drive string) error
+	// Release frees what a job holds on a drive, so that others can have the drive. Release fails with ErrBusy while the
+	// job has streams open on the drive, or has not released a mini-batch that the drive lent.
+	Release(ctx context.Context, job dataset.Digest, drive string) error
 }
 
 // Dataset is what the drives hold.
@@ -95,6 +108,9 @@ type Job struct {
 	// Sources say where partitions of the manifest can be read, for workers that hold none. They may name some
 	// partitions or none; a worker asks for the sources that it lacks.
 	Sources []Source
+	// Elastic says that the job takes drives and gives them up while it runs (interface Elastic): a drive that others
+	// have when the job is prepared is no error.
+	Elastic bool
 }
 
 // Source says where the bytes of a partition can be read. The job's manifest says which bytes they must be.

@@ -144,6 +144,18 @@ func (m *MiniBatch) Release() {
 	}
 }
 
+// OnRelease adds something to do when the last holder has released the mini-batch, after what there is to do already.
+// It is called before the mini-batch has further holders.
+func (m *MiniBatch) OnRelease(do func()) {
+	release := m.release
+	m.release = func() {
+		if release != nil {
+			release()
+		}
+		do()
+	}
+}
+
 // Lent reports whether the tensors are lent memory, of which there is little, and which is valid only until Release.
 func (m *MiniBatch) Lent() bool { return m.lent }
 

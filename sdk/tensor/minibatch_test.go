@@ -105,6 +105,24 @@ func TestRecycledMemoryIsNotLent(t *testing.T) {
 	assert.Equal(t, 1, recycled)
 }
 
+// TestOnRelease: what is added is done once, after the last release and after what was there before. Memory is lent or
+// not as before.
+func TestOnRelease(t *testing.T) {
+	for _, m := range []*MiniBatch{New(&Schema{}, 1, nil), New(&Schema{}, 1, func() {})} {
+		lent := m.Lent()
+		var done []int
+		for i := range 3 {
+			m.OnRelease(func() { done = append(done, i) })
+		}
+		assert.Equal(t, lent, m.Lent())
+		m.Retain()
+		m.Release()
+		assert.Empty(t, done)
+		m.Release()
+		assert.Equal(t, []int{0, 1, 2}, done)
+	}
+}
+
 func TestReleaseFromManyGoroutines(t *testing.T) {
 	released := 0
 	m := New(&Schema{Label: true}, 0, func() { released++ })
