@@ -1,6 +1,9 @@
 package allocation
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Schedule decides which split starts next, and on which worker. It is a pure machine: its owner reports each split
 // that has ended, and asks for the split to start next.
@@ -9,6 +12,9 @@ import "slices"
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
 // place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
 // waits for always runs.
+//
+// Where the limit is lowered, those workers go on that have the most rows left. Each of the others ends the splits that
+// it runs and starts no other, until it is idle: then it waits for its turn.
 //
 // Workers belong to groups, and each group has a limit of its own, for owners that decide which group makes the next
 // split. A schedule begins with group 0.
@@ -27,7 +33,8 @@ type Schedule struct {
 type scheduledWorker struct {
 	group        int
 	suspended    bool
-	concurrency  int // splits at once
+	ending       bool // it ends its splits, because more workers run than the limit allows
+	concurrency  int  // splits at once
 	running      int
 	pendingRows  int64 // of the pending splits that the worker holds
 	firstPending int   // index into splits; no split before it is pending
@@ -100,7 +107,7 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 			}
 		}
 	}
-	if s.activeWorkers(group) >= s.limits[group] {
+	if s.Active(group) >= s.limits[group] {
 		return 0, 0, false
 	}
 	best := -1
@@ -133,8 +140,11 @@ func (s *Schedule) startInPlanOrder(group int) (split, worker int, ok bool) {
 func (s *Schedule) End(split int) {
 	ended := &s.splits[split]
 	ended.state = splitDone
-	s.workers[ended.worker].running--
 	s.running--
+	worker := &s.workers[ended.worker]
+	if worker.running--; worker.running == 0 {
+		worker.ending = false
+	}
 }
 
 // Return marks a running split as pending: its worker did not make it.
@@ -170,7 +180,44 @@ func (s *Schedule) AddWorker(group, concurrency int, splits []int) (worker int) 
 }
 
 // SetLimit changes how many workers of a group run at once, at least one.
-func (s *Schedule) SetLimit(group, limit int) { s.limits[group] = max(limit, 1) }
+func (s *Schedule) SetLimit(group, limit int) {
+	s.limits[group] = max(limit, 1)
+	var active []int
+	for w := range s.workers {
+		if s.workers[w].group == group && s.workers[w].running > 0 {
+			active = append(active, w)
+		}
+	}
+	slices.SortStableFunc(active, func(a, b int) int {
+		return cmp.Compare(s.workers[b].pendingRows, s.workers[a].pendingRows)
+	})
+	for i, w := range active {
+		s.workers[w].ending = i >= s.limits[group]
+	}
+}
+
+// Idle reports whether a worker runs no split, and would start none now: it has none to start, or as many workers of
+// its group run as may.
+func (s *Schedule) Idle(worker int) bool {
+	w := &s.workers[worker]
+	return w.running == 0 && (w.pendingRows == 0 || s.Active(w.group) >= s.limits[w.group])
+}
+
+// Holders returns how many workers of a group run a split or hold a pending one.
+func (s *Schedule) Holders(group int) int {
+	holders := 0
+	for w := range s.workers {
+		if s.workers[w].group == group && s.Holds(w) {
+			holders++
+		}
+	}
+	return holders
+}
+
+// Holds reports whether a worker runs a split or holds a pending one.
+func (s *Schedule) Holds(worker int) bool {
+	return s.workers[worker].running > 0 || s.workers[worker].pendingRows > 0
+}
 
 // Running returns how many splits run.
 func (s *Schedule) Running() int { return s.running }
@@ -195,7 +242,9 @@ func (s *Schedule) CanServe(group int) bool {
 	for s.splits[s.firstPending].state != splitPending {
 		s.firstPending++
 	}
-	return slices.ContainsFunc(s.splits[s.firstPending].holders, func(w int) bool { return s.usable(w, group) })
+	return slices.ContainsFunc(s.splits[s.firstPending].holders, func(w int) bool {
+		return s.workers[w].group == group && !s.workers[w].suspended
+	})
 }
 
 // Stalled reports whether, in plan order, the first pending split precedes every running split. Then no running split
@@ -210,16 +259,17 @@ func (s *Schedule) Stalled() bool {
 	return s.splits[s.firstUndone].state == splitPending
 }
 
-// usable reports whether a worker belongs to the group and is not suspended.
+// usable reports whether a worker belongs to the group and may start splits.
 func (s *Schedule) usable(worker, group int) bool {
-	return s.workers[worker].group == group && !s.workers[worker].suspended
+	w := &s.workers[worker]
+	return w.group == group && !w.suspended && !w.ending
 }
 
 // Pending returns how many splits have not started.
 func (s *Schedule) Pending() int { return s.pending }
 
-// activeWorkers counts the workers of a group that run a split.
-func (s *Schedule) activeWorkers(group int) int {
+// Active returns how many workers of a group run a split.
+func (s *Schedule) Active(group int) int {
 	active := 0
 	for w := range s.workers {
 		if s.workers[w].group == group && s.workers[w].running > 0 {
@@ -236,7 +286,7 @@ func (s *Schedule) freeHolder(group int, holders []int) int {
 	for _, w := range holders {
 		running := s.workers[w].running
 		if !s.usable(w, group) || running >= s.workers[w].concurrency ||
-			(running == 0 && s.activeWorkers(group) >= s.limits[group]) {
+			(running == 0 && s.Active(group) >= s.limits[group]) {
 			continue
 		}
 		if best < 0 || running < s.workers[best].running {

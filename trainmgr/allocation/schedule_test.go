@@ -126,7 +126,7 @@ func TestScheduleProperties(t *testing.T) {
 				}
 				require.LessOrEqual(t, per, concurrency[st.worker])
 			}
-			require.LessOrEqual(t, s.activeWorkers(0), limit)
+			require.LessOrEqual(t, s.Active(0), limit)
 			require.NotEmpty(t, running, "nothing runs and not all is done")
 			i := rapid.IntRange(0, len(running)-1).Draw(t, "end")
 			s.End(running[i].split)
@@ -177,8 +177,8 @@ func TestScheduleGroups(t *testing.T) {
 			} else {
 				require.NotEmpty(t, running, "nothing runs and nothing starts")
 			}
-			require.LessOrEqual(t, s.activeWorkers(0), 1)
-			require.LessOrEqual(t, s.activeWorkers(1), 3)
+			require.LessOrEqual(t, s.Active(0), 1)
+			require.LessOrEqual(t, s.Active(1), 3)
 			require.Equal(t, len(running), s.Running())
 			if len(running) == 0 || rapid.Bool().Draw(t, "wait") && s.pending > 0 {
 				continue
@@ -198,4 +198,78 @@ func TestScheduleGroups(t *testing.T) {
 			require.Zero(t, s.workers[w].running)
 		}
 	})
+}
+
+// TestALowerLimit: workers with the most rows left go on, and the others end what they run; then they wait for their
+// turn. A higher limit lets them go on.
+func TestALowerLimit(t *testing.T) {
+	for _, inOrder := range []bool{false, true} {
+		s := NewSchedule(inOrder, 3, []int{2, 2, 2})
+		for split := range 30 {
+			s.Add(int64(10+split%3), []int{split % 3})
+		}
+		require.Len(t, startAll(s), 6)
+		require.Equal(t, 3, s.Active(0))
+		require.Equal(t, 3, s.Holders(0))
+		s.SetLimit(0, 1)
+		runningOn := func(w int) (splits []int) {
+			for i := range s.splits {
+				if s.splits[i].state == splitRunning && s.splits[i].worker == w {
+					splits = append(splits, i)
+				}
+			}
+			return splits
+		}
+		for w := range 2 { // worker 2 has the largest splits
+			splits := runningOn(w)
+			s.End(splits[0])
+			for _, x := range startAll(s) {
+				require.NotEqual(t, w, x.worker, "it ends its splits")
+			}
+			require.False(t, s.Idle(w), "it runs a split")
+			s.End(splits[1])
+			require.True(t, s.Idle(w), "worker 2 runs, and no other may")
+		}
+		require.Equal(t, 1, s.Active(0))
+		if inOrder { // what is due is held by a worker that waits: it runs when worker 2 has ended
+			for _, split := range runningOn(2) {
+				s.End(split)
+			}
+		}
+		s.SetLimit(0, 3)
+		for _, x := range startAll(s) {
+			require.True(t, s.splits[x.split].state == splitRunning)
+		}
+		for !s.ended() {
+			for w := range 3 {
+				for _, split := range runningOn(w) {
+					s.End(split)
+				}
+			}
+			startAll(s)
+		}
+		for w := range 3 {
+			require.True(t, s.Idle(w), "no split is left")
+		}
+		require.Zero(t, s.Holders(0))
+	}
+}
+
+// TestALimitThatGoesDownAndUp: a worker that was to end its splits goes on if the limit allows it again.
+func TestALimitThatGoesDownAndUp(t *testing.T) {
+	s := NewSchedule(false, 2, []int{1, 2})
+	for range 4 {
+		s.Add(1, []int{0})
+		s.Add(1, []int{1})
+	}
+	require.Len(t, startAll(s), 3)
+	s.SetLimit(0, 1)
+	s.SetLimit(0, 2)
+	for i := range s.splits {
+		if s.splits[i].state == splitRunning && s.splits[i].worker == 1 {
+			s.End(i)
+			break
+		}
+	}
+	require.Len(t, startAll(s), 1)
 }
