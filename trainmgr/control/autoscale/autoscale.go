@@ -14,9 +14,9 @@ const (
 	DefaultDown   = 10
 	DefaultProbe  = 60
 	DefaultSettle = 4
+	DefaultSmooth = 4
 
 	maxProbe    = 3600 // seconds between tries to do with fewer
-	smoothing   = 4    // seconds: time constant of T and P
 	fullShare   = 0.9  // of the queue's limit: above it the drives stand still now and then
 	utilisation = 0.95 // the greatest utilisation at which fewer drives may work
 	idle        = 0.5  // the trainer does not wait for drives that are less busy than this
@@ -30,6 +30,16 @@ type Options struct {
 	Down   float64 `json:"down_seconds"`   // fewer drives after a full queue for this time; 0 means DefaultDown
 	Probe  float64 `json:"probe_seconds"`  // a try with fewer after a full queue for this time; 0 means DefaultProbe
 	Settle float64 `json:"settle_seconds"` // nothing changes for this time after a change; 0 means DefaultSettle
+	// Smooth is the time constant of the observed T and P; 0 means DefaultSmooth.
+	Smooth float64 `json:"smooth_seconds,omitempty"`
+}
+
+// smooth is Smooth or its default, which records leave out.
+func (o Options) smooth() float64 {
+	if o.Smooth > 0 && !math.IsInf(o.Smooth, 0) {
+		return o.Smooth
+	}
+	return DefaultSmooth
 }
 
 func (o Options) withDefaults() Options {
@@ -166,7 +176,7 @@ func decideBoth(o Options, s State, in Inputs) Decision {
 
 	starving := stall > o.Stall*dt || in.QueueBatches < 1
 	full := in.Blocked || in.QueueLimit > 0 && in.QueueBatches >= fullShare*in.QueueLimit
-	s.learn(in, rows, stall, dt, starving && !full)
+	s.learn(in, rows, stall, dt, o.smooth(), starving && !full)
 	switch {
 	case rows == 0 && stall == 0:
 		s.Starving, s.Full = 0, 0
@@ -221,9 +231,8 @@ func first(s State, in Inputs, bound int) Decision {
 	return conclude(s, bound, "T or P is not known: every holder runs")
 }
 
-// learn updates the observed T and P.
-func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
-	over := float64(smoothing)
+// learn updates the observed T and P, with a time constant.
+func (s *State) learn(in Inputs, rows, stall, dt, over float64, starving bool) {
 	if starving { // earlier observations are no longer valid
 		over /= 4
 	}

@@ -207,3 +207,32 @@ func FuzzDecide(f *testing.F) {
 		require.NoError(t, replay(log))
 	})
 }
+
+// TestTheLawsTimesAreOptions: where every time is a thousandth, as of a job of a few milliseconds, the decisions are
+// the same. With the default time constant they are not.
+func TestTheLawsTimesAreOptions(t *testing.T) {
+	s := newCluster(2400, drives(10, 1000)...)
+	s.noBusy, s.known = true, Inputs{T: 1000, P: 1000}
+	s.run(300, map[int]func(){100: func() { s.t *= 2 }, 200: func() { s.t /= 4 }})
+	require.Greater(t, s.changes(0, 300), 3)
+	const unit = 1.0 / 1024 // a power of two: the sums are the same to the bit
+	o := Options{Up: DefaultUp * unit, Down: DefaultDown * unit, Probe: DefaultProbe * unit,
+		Settle: DefaultSettle * unit, Smooth: DefaultSmooth * unit}
+	differ := func(o Options) (n int) {
+		c := New(o)
+		for _, r := range s.log {
+			in := r.Inputs
+			in.Seconds, in.StallSeconds, in.T, in.P = in.Seconds*unit, in.StallSeconds*unit, in.T/unit, in.P/unit
+			if c.Decide(in).Decision.Drives != r.Decision.Drives {
+				n++
+			}
+		}
+		return n
+	}
+	assert.Zero(t, differ(o))
+	o.Smooth = math.Inf(1) // as 0, the default
+	assert.Positive(t, differ(o))
+	b, err := json.Marshal(New(Options{}).Decide(Inputs{}))
+	require.NoError(t, err)
+	assert.NotContains(t, string(b), "smooth", "records of jobs without it are as before")
+}

@@ -9,6 +9,9 @@
 //		keep the JSON of r
 //	}
 //
+// Package trainmgr/control decides so about the jobs of a control plane, and package trainmgr about a job over its own
+// drives, on whatever clock the job has. A region of a drive is a drive here.
+//
 // # The law
 //
 // DPP (III-B) wants "a non-zero number of buffered tensors (indicating that trainer demand is met) and maximum ...
