@@ -20,7 +20,8 @@
 // allocates as many drives as make their P add up to T, which is ceil(T/P) of equal drives. The job then keeps an input
 // queue, bounded in bytes, full. T/P bounds how many drives run at once and not which rows are read: every partition is
 // preprocessed, each epoch, by a drive that holds it, and when a running drive has no undelivered split left the next
-// drive takes its place. Package trainmgr/allocation holds that arithmetic.
+// drive takes its place. Package trainmgr/allocation holds that arithmetic. With [Options.Autoscale] the number of
+// drives follows the trainer while the job runs.
 //
 // The package is light: it imports no drives, no etcd and no Arrow. Package trainmgr/local wires the drives of this
 // machine under a job. Package trainmgr/remote takes the work from a control plane. Both run the same [Job] over
@@ -32,6 +33,7 @@
 //	Source      says where pieces come from: the drives of an api.Storage, or the leases of a control plane
 //	Piece       is consecutive mini-batches of one split that one drive makes
 //	Delivery    is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
+//	scaling     changes how many drives run while the job runs, by the law of package control/autoscale
 //	sharing     shares splits between drives and the trainer's own CPUs (package offload decides how many)
 //	pacer       limits the CPU time of the trainer's own workers
 //	queue       is the input queue: bounded in bytes, in order if asked, with its depth and the waits at both ends

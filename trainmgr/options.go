@@ -57,6 +57,9 @@ type Options struct {
 	// Offload configures how the drives and the trainer's own CPUs share the splits.
 	Offload Offload
 
+	// Autoscale lets the number of drives that run at once follow the trainer.
+	Autoscale Autoscale
+
 	// Now is the clock that T, the elapsed time and the waits are measured on: that of drives with a modelled timing. nil:
 	// time.Now.
 	Now func() time.Time
@@ -97,6 +100,9 @@ func (o Options) withDefaults() (Options, error) {
 		o.Throughput.Now = o.Now
 	}
 	if err := o.Offload.check(&o); err != nil {
+		return o, err
+	}
+	if err := o.Autoscale.check(&o); err != nil {
 		return o, err
 	}
 	switch {

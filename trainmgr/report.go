@@ -39,6 +39,8 @@ type Report struct {
 	PerDrive            []api.DriveReport `json:"per_drive"`
 	// Offload describes how the drives and the trainer's own CPUs shared the splits; nil if they did not share them.
 	Offload *OffloadReport `json:"offload,omitempty"`
+	// Autoscale describes how the number of drives followed the trainer; nil if it was fixed.
+	Autoscale *AutoscaleReport `json:"autoscale,omitempty"`
 }
 
 // Report returns the job's report so far.
@@ -74,6 +76,9 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	r.addQueues(epochs)
 	r.addDrives(drives)
 	r.HeldBackBy = r.bottleneck()
+	if source, ok := j.source.(*storageSource); ok && source.scaling != nil {
+		r.Autoscale = source.scaling.report()
+	}
 	if source, ok := j.source.(*storageSource); ok && source.sharing != nil {
 		r.Offload = source.sharing.report()
 		if whole := r.ElapsedSeconds + r.Offload.ProfileSeconds; whole > 0 {

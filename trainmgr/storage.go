@@ -28,6 +28,9 @@ type storageSource struct {
 	firstEpoch *Epoch   // the epoch that the first call of Epoch returns; nil after it
 	epoch      uint64   // number of the epoch that Epoch returned last
 	sharing    *sharing // with the trainer's own CPUs; nil if the drives make every split
+	scaling    *scaling // of the number of drives; nil if it is fixed
+	// takenByOthers are the drives that others had when their P was to be measured.
+	takenByOthers []string
 }
 
 // Epoch implements Source.
@@ -107,6 +110,9 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	}
 	if s.sharing != nil {
 		return s.sharing.begin(ctx, pieces, delivery), nil
+	}
+	if s.scaling != nil {
+		return s.scaling.begin(pieces, delivery), nil
 	}
 	return pieces, nil
 }

@@ -37,7 +37,8 @@ func (s *storageSource) submit(ctx context.Context) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepared := &api.Job{Digest: s.digest, Pipeline: s.options.Pipeline, Plan: s.firstEpoch.Plan.Options()}
+	prepared := &api.Job{Digest: s.digest, Pipeline: s.options.Pipeline, Plan: s.firstEpoch.Plan.Options(),
+		Elastic: s.options.Autoscale.Every > 0}
 	if err := s.storage.Prepare(ctx, prepared); err != nil {
 		return nil, fmt.Errorf("prepare drives: %w", err)
 	}
@@ -174,6 +175,9 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	s.allocated = a
+	if s.options.Autoscale.Every > 0 {
+		s.scaling = newScaling(s)
+	}
 	s.options.Logger.Info("allocated drives", "digest", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted,
 		"expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
 	return nil
@@ -210,16 +214,34 @@ func (s *storageSource) trainerThroughput(ctx context.Context,
 }
 
 // measureDrives measures P of every drive that holds rows. A drive without rows has nothing to preprocess and nothing
-// to measure P with. holders is, for each partition, how many drives hold it.
+// to measure P with. holders is, for each partition, how many drives hold it. If others have a drive of an elastic job,
+// it is taken to have the mean P of the job's other drives.
 func (s *storageSource) measureDrives(ctx context.Context, holders []int) ([]allocation.Worker, error) {
 	var workers []allocation.Worker
+	var sum float64
+	var taken error
+	measured := 0
 	for _, drive := range s.data.Drives {
 		worker, ok, err := s.measureDrive(ctx, drive, holders)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		switch {
+		case s.options.Autoscale.Every > 0 && errors.Is(err, api.ErrTaken):
+			taken = err
+			s.takenByOthers = append(s.takenByOthers, drive.Name)
 			workers = append(workers, worker)
+		case err != nil:
+			return nil, err
+		case ok:
+			workers = append(workers, worker)
+			sum += worker.RowsPerSecond
+			measured++
+		}
+	}
+	if measured == 0 && taken != nil {
+		return nil, taken
+	}
+	for i := range workers {
+		if workers[i].RowsPerSecond == 0 {
+			workers[i].RowsPerSecond = sum / float64(measured)
 		}
 	}
 	return workers, nil

@@ -3,8 +3,9 @@
 //
 // The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Four rules go beyond "only what is below":
 //
-//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation
-//     and trainmgr/offload (and the standard library), and these two import no package of the module;
+//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation,
+//     trainmgr/offload and trainmgr/control/autoscale (and the standard library); the first two of these import no
+//     package of the module, and the third imports the first;
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics, host/exposition and host/worker
 //     link Prometheus;
@@ -43,7 +44,7 @@ func floor(pkg string) int {
 // trainmgrMayImport lists the packages of the module that the launcher's package may import.
 var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
-	"trainmgr/offload": true,
+	"trainmgr/offload": true, "trainmgr/control/autoscale": true,
 }
 
 // belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a
@@ -78,10 +79,12 @@ func Check(from, to string) string {
 	case f < t:
 		return "the arrow runs up from " + floors[f] + " to " + floors[t]
 	case from == "trainmgr" && !trainmgrMayImport[to]:
-		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api, trainmgr/allocation and " +
-			"trainmgr/offload"
+		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api, trainmgr/allocation, " +
+			"trainmgr/offload and trainmgr/control/autoscale"
 	case (from == "trainmgr/allocation" || from == "trainmgr/offload") && to != from:
 		return from + " is pure arithmetic and imports no package of the module"
+	case from == "trainmgr/control/autoscale" && to != from && to != "trainmgr/allocation":
+		return from + " is a pure law and imports only trainmgr/allocation"
 	case f == t && to == "sdk" && belowDrives(from):
 		return "the packages of sdk that know no drives do not import package sdk"
 	case f > 1 && strings.HasPrefix(to, "fpga/engine") && from != "sdk/cpu":

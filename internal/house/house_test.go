@@ -77,6 +77,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"},
 		{"trainmgr", "sdk"}, {"trainmgr", "trainmgr/local"},
 		{"trainmgr/allocation", "sdk/dataset"}, {"trainmgr/offload", "trainmgr/allocation"},
+		{"trainmgr/control/autoscale", "trainmgr/offload"}, {"trainmgr", "trainmgr/control"},
 		{"sdk/dataset", "sdk"}, {"sdk/slicer", "sdk"}, {"sdk/tensor/arrowipc", "sdk"}, {"host", "fpga/engine"},
 		{"sdk", "fpga/engine"}, {"host/api", "host"},
 		{"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
@@ -87,7 +88,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to string }{
 		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr", "trainmgr/allocation"},
-		{"trainmgr", "trainmgr/offload"},
+		{"trainmgr", "trainmgr/offload"}, {"trainmgr", "trainmgr/control/autoscale"},
+		{"trainmgr/control/autoscale", "trainmgr/allocation"},
 		{"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"},
 		{"nvme", "internal/shared"}, {"examples/launcher", "trainmgr/local"},
 		{"examples/python", "examples/storagenode"}, {"host/api/v1/apiv1connect", "host/api/v1"},
