@@ -110,6 +110,7 @@ func (c trainCommand) command() *cobra.Command {
 		modules    moduleFlags
 		kept       selectionFlags
 		timed      timingFlags
+		autoscale  time.Duration
 		energy     powerFlags
 		checkpoint string
 		stopAfter  int
@@ -143,6 +144,10 @@ A mini-batch that a run has acknowledged never comes again. So a job that anothe
 consumed is refused, with how far it is, unless --checkpoint has a token or --resume says that this
 run wants the rest. All ranks of a run say the same --run.
 
+With --autoscale the number of drives that run at once follows the trainer while the job runs: more when
+it starves, fewer when the input queue stays full. Drives that are not needed are given up, so that
+another job can have a region of a drive meanwhile. The time is that of --timing's clock.
+
 With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token
 there when it ends.`,
 		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash " +
@@ -169,6 +174,9 @@ there when it ends.`,
 			}
 			if onService {
 				if err := timed.refuse(cmd); err != nil {
+					return err
+				}
+				if err := refuseAutoscale(cmd); err != nil {
 					return err
 				}
 				if service.files, err = jobFiles(&have, &modules); err != nil {
@@ -211,6 +219,10 @@ there when it ends.`,
 			if err != nil {
 				return err
 			}
+			if err := checkAutoscale(cmd, autoscale, share.given()); err != nil {
+				return err
+			}
+			o.Autoscale.Every = autoscale
 			o.Pipeline, o.Logger = spec, log
 			if o.Resume, err = readToken(checkpoint); err != nil {
 				return err
@@ -290,6 +302,7 @@ there when it ends.`,
 	modules.addFlag(f)
 	kept.addFlag(f)
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
+	addAutoscaleFlag(f, &autoscale)
 	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
 	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
 	f.BoolVar(&verbose, "verbose", false, "log drives, measurements and allocation")
@@ -428,6 +441,7 @@ func printReport(w io.Writer, r timedReport) {
 	if r.Energy != nil {
 		printEnergy(w, r.Energy)
 	}
+	printAutoscale(w, r.Autoscale)
 	printOffload(w, r.Offload)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
