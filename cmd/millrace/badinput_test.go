@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -409,6 +410,10 @@ func noneLeft(t *testing.T, before int) {
 func TestCancelledInTheMiddle(t *testing.T) {
 	data := generate(t, "--rows", "60000", "--partitions", "3", "--row-group-rows", "5000")
 	uris := drives(t, data, 2, 512)
+	// The first command that waits for signals starts a goroutine of package signal, which stays.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
 	for name, args := range map[string][]string{
 		"preprocess files": {
 			"preprocess", "--pipeline", "rm1", "--in", data, "--batch", "50", "--queue", "1MiB", "--out", "OUT",
