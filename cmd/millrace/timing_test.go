@@ -44,14 +44,14 @@ func TestTimingOfPreprocess(t *testing.T) {
 // TestTimingOfTrain: T, P and the elapsed time are on the clock of the drives.
 func TestTimingOfTrain(t *testing.T) {
 	t.Parallel()
-	data := generate(t, "--rows", "3000")
-	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch", "500",
+	data := generate(t, "--rows", "600")
+	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch", "100",
 		"--in", data, "--measure", "200us", "--trainer-rows-per-second", "1e6"}
 	r := decode[timedReport](t, must(t, append(args, "--timing", "u280", "--dilate", "10000")...))
-	assert.EqualValues(t, 3000, r.Rows)
+	assert.EqualValues(t, 600, r.Rows)
 	assert.Equal(t, timing.ModeU280, r.Timing.Timing)
-	assert.Less(t, r.ElapsedSeconds, 0.1, "a second of the model is hours: 3000 rows take 3 ms of the trainer's time")
-	assert.GreaterOrEqual(t, r.ElapsedSeconds, 3000/1e6)
+	assert.Less(t, r.ElapsedSeconds, 0.1, "a second of the model is hours: 600 rows take 0.6 ms of the trainer's time")
+	assert.GreaterOrEqual(t, r.ElapsedSeconds, 600/1e6)
 	assert.Greater(t, r.PRowsPerSecond, 1e6, "this machine has less under load; the model has more")
 	code, _, errs := millrace(t, append(args, "--timing", "image")...)
 	assert.Equal(t, exitFailed, code)
