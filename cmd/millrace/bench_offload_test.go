@@ -46,7 +46,7 @@ func TestBenchOffloadTrains(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o.Cores, o.Bandwidths = []float64{0.3, 0.7}, nil
+	o.Cores, o.Bandwidths, o.Turns = []float64{0.3, 0.7}, nil, 1
 	o.Progress = func(line string) {
 		if strings.Contains(line, "uses 0.7 of a CPU") {
 			cancel()
