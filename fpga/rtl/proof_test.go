@@ -62,6 +62,7 @@ const (
 	gatherSource = "decode/dictionary_gather.sv"
 	packerSource = "transform/row_packer.sv"
 	vocabSource  = "transform/vocabulary.sv"
+	spreadSource = "decode/value_spread.sv"
 
 	listsRegisters  = "generated/list_lengths_registers.sv"
 	gatherRegisters = "generated/dictionary_gather_registers.sv"
@@ -125,6 +126,13 @@ func provePacker(t *testing.T, folder string, falsify bool) string {
 // proveVocabulary returns what is wrong with the indices of unit vocabulary in a folder, for four keys; see solve.
 func proveVocabulary(t *testing.T, folder string, falsify bool) string {
 	return solveSmall(t, folder, "vocabulary", "KeyWidth 2", vocabSource, vocabRegisters, falsify)
+}
+
+// proveSpread returns what is wrong with the spreading of values in a folder, for a memory of two words; see solve.
+func proveSpread(t *testing.T, folder string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv -formal -D FORMAL -defer %s; hierarchy -top value_spread "+
+		"-chparam PresenceWords 2; prep -flatten; memory_map; opt -full; async2sync; dffunmap; simplemap t:$dff t:$mux; "+
+		"opt_clean -purge; opt -full", spreadSource), falsify)
 }
 
 // solveSmall is solve of a unit with memories, of which a parameter makes small ones. What leaves is not looked at,
@@ -215,6 +223,15 @@ func TestPackedTilesAreProven(t *testing.T) {
 	requireCovers(t, 1, func(folder string) string { return provePacker(t, folder, true) }, sources...)
 }
 
+// TestSpreadValuesAreProven proves by induction that value_spread loses, doubles and reorders no value of a section,
+// puts none into a row that is null, and says of every section whether it is damaged; and that sections end in each
+// way.
+func TestSpreadValuesAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	require.Empty(t, proveSpread(t, sourceFolder(t, unchanged, spreadSource), false))
+	requireCovers(t, 3, func(folder string) string { return proveSpread(t, folder, true) }, spreadSource)
+}
+
 // TestVocabulariesAreProven proves by induction that unit vocabulary finds a key exactly if its section had it before,
 // for keys of two bits.
 func TestVocabulariesAreProven(t *testing.T) {
@@ -249,6 +266,27 @@ func TestProofFindsFaults(t *testing.T) {
 	} {
 		try(name, pipeSource, fault[0], fault[1], func(t *testing.T, folder string) string {
 			return provePipe(t, folder, 2)
+		})
+	}
+	for name, fault := range map[string][2]string{
+		"a null takes a value": {"advance & ~absent;", "advance;"},
+		"a null is no row": {"? '0 : row_q + 32'(advance);\n      ended_q",
+			"? '0 : row_q + 32'(take);\n      ended_q"},
+		"the nulls of the rows before":        {"row_next[AddressWidth+5:6]]", "row_q[AddressWidth+5:6]]"},
+		"a transfer is taken over another":    {"(~full_q | (leave & ~last))", "1'b1"},
+		"a section ends with any transfer":    {"(ended_q | (leave & last))", "(ended_q | leave)"},
+		"values that are left are no damage":  {"(has_value & rows_done) |", ""},
+		"a section is done without a value":   {"ended_q & (rows_done | damaged_q);", "ended_q;"},
+		"a mark is not seen":                  {"(leave & held_q[260]) |", ""},
+		"damage goes on to the next section":  {"damaged_q <= ~next_i & (", "damaged_q <= ("},
+		"a transfer begins with its second":   {"lane_q <= '0;", "lane_q <= 3'd1;"},
+		"two lanes change places":             {"out_value_o = held_q[127:64];", "out_value_o = held_q[191:128];"},
+		"the last value leaves with the rows": {"lane_q + 3'd1 == count", "lane_q + 3'd2 == count"},
+	} {
+		try(name, spreadSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := proveSpread(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
 		})
 	}
 	for name, fault := range map[string][2]string{

@@ -1,5 +1,5 @@
-// The streams around a stage of a lane: values go through the stage's unit, or past it if use_i is 0. use_i changes only
-// while no value is under way.
+// The streams around a stage of a lane: values go through the stage's unit, or past it if use_i is 0. use_i changes
+// only while no value is under way.
 module stage_bypass (
   input  logic        use_i,
 

@@ -1,9 +1,9 @@
 // The values of a section, one a cycle, each in the place of its row.
 //
 // The input is that of plain_decoder and dictionary_gather: up to 4 values a transfer. A memory says which rows are
-// null; a row that is null takes no value of the section. The section is done when rows_i rows have left and the input's
-// last transfer has come. It is damaged if its input is, or holds fewer values than rows that are not null, or more. A
-// section that is damaged and whose last transfer has come is done at once.
+// null; a row that is null takes no value of the section. The section is done when rows_i rows have left and the
+// input's last transfer has come. It is damaged if its input is, or holds fewer values than rows that are not null, or
+// more. A section that is damaged and whose last transfer has come is done at once.
 module value_spread #(
   parameter int unsigned PresenceWords = 4096,  // of 64 rows each, a power of two
   localparam int unsigned AddressWidth = $clog2(PresenceWords)
@@ -107,4 +107,99 @@ module value_spread #(
 
   logic unused_row;
   assign unused_row = ^row_next[31:AddressWidth+6] ^ ^row_next[5:0];
+
+`ifdef FORMAL
+  // Shown by induction, whatever the sides do: the values of a section go to the rows that are not null, each once and
+  // in their order; a row is null exactly if the memory says so; and damaged_o is 1 exactly for a section that is done
+  // and had a transfer marked as damaged, more values than rows for them, or fewer. A row that waits stays as it is.
+  //
+  // The values of a section are numbered. A reset lasts two cycles or more. The memory holds anything, and nothing is
+  // written into it.
+  localparam int unsigned NumberWidth = 4;
+
+  logic [NumberWidth-1:0] come_q;     // values of the section that came
+  logic [NumberWidth-1:0] gone_q;     // values that went to rows
+  logic [NumberWidth-1:0] first_q;    // number of the held transfer's first value
+  logic [31:0]            rows_q;     // rows that left
+  logic                   more_q;     // values were left over
+  logic                   marked_q;   // a transfer was marked as damaged
+  logic                   closed_q;   // the last transfer came
+  logic                   waited_q;
+  logic [NumberWidth:0]   waiting_q;
+  logic                   empty_q;    // the transfer that left had no value
+  logic [31:0]            section_rows_q;
+  logic                   section_nullable_q;
+  logic                   nulls_q;    // a row of the section was null
+  logic                   stalled_q;  // a transfer of the section waited
+  logic                   reset_q;
+  logic                   reset_before_q;
+  logic                   past_q;
+  initial past_q         = 1'b0;
+  initial reset_q        = 1'b0;
+  initial reset_before_q = 1'b0;
+
+  logic push;
+  logic bit_of_row;
+  assign push       = in_valid_i & in_ready_o;
+  assign bit_of_row = ~nullable_i | presence_q[row_q[AddressWidth+5:6]][row_q[5:0]];
+  always_ff @(posedge clk_i) begin
+    past_q         <= 1'b1;
+    reset_q        <= ~rst_ni;
+    reset_before_q <= reset_q;
+    if (!past_q || (reset_q && !reset_before_q)) assume (!rst_ni);
+    assume (!presence_write_i);
+    section_rows_q     <= rows_i;
+    section_nullable_q <= nullable_i;
+    if (rst_ni) assume (rows_i == section_rows_q && nullable_i == section_nullable_q);
+    assume (in_data_i[258:256] <= 3'd4);
+    assume (done_o || !next_i);
+
+    come_q    <= rst_ni & ~next_i ? come_q + (push ? NumberWidth'(in_data_i[258:256]) : '0) : '0;
+    gone_q    <= rst_ni & ~next_i ? gone_q + NumberWidth'(advance & out_present_o) : '0;
+    rows_q    <= rst_ni & ~next_i ? rows_q + 32'(advance) : '0;
+    more_q    <= rst_ni & ~next_i & (more_q | (leave & (lane_q + 3'(take) != count)));
+    marked_q  <= rst_ni & ~next_i & (marked_q | (push & in_data_i[260]));
+    closed_q  <= rst_ni & ~next_i & (closed_q | (push & in_data_i[259]));
+    nulls_q   <= rst_ni & ~next_i & (nulls_q | (advance & ~out_present_o));
+    stalled_q <= rst_ni & ~next_i & (stalled_q | (in_valid_i & ~in_ready_o & ~closed_q));
+    waited_q  <= rst_ni & out_valid_o & ~out_ready_i;
+    waiting_q <= {out_present_o, out_value_o[NumberWidth-1:0]};
+    empty_q   <= leave & ~has_value;
+    if (push) first_q <= come_q;
+
+    if (past_q && rst_ni) begin
+      assert (word_q == presence_q[row_q[AddressWidth+5:6]]);
+      assert (row_q == rows_q && row_q <= rows_i);
+      if (full_q) assert (lane_q <= count && count <= 3'd4 && !ended_q);
+      if (full_q) assert (come_q == first_q + NumberWidth'(count));
+      if (full_q && !more_q) assert (gone_q == first_q + NumberWidth'(lane_q));
+      if (!full_q && !more_q) assert (gone_q == come_q);
+      if (more_q) assert (rows_done && damaged_q);
+      assert (closed_q == (ended_q || (full_q && last)));
+      if (marked_q) assert (damaged_q || (full_q && held_q[260]));
+      if (full_q && held_q[260]) assert (marked_q);
+
+      // What leaves.
+      if (out_valid_o) assert (!rows_done && out_present_o == bit_of_row);
+      if (out_valid_o && out_present_o) assert (out_value_o[NumberWidth-1:0] == gone_q);
+      if (waited_q) assert (out_valid_o || (ended_q && damaged_q) || empty_q);
+      if (waited_q && out_valid_o) assert (waiting_q == {out_present_o, out_value_o[NumberWidth-1:0]});
+      if (done_o && !damaged_o) assert (closed_q && rows_q == rows_i && come_q == gone_q && !more_q && !marked_q);
+      if (damaged_o) assert (marked_q || more_q || (ended_q && rows_q != rows_i && bit_of_row));
+
+      // The proof is not empty.
+      cover (done_o && !damaged_o && nulls_q && stalled_q && gone_q == NumberWidth'(6));
+      cover (done_o && damaged_o && !marked_q && !more_q);
+      cover (done_o && more_q && !marked_q);
+    end
+  end
+  for (genvar lane = 0; lane < 4; lane++) begin : gen_numbers
+    always_ff @(posedge clk_i) begin
+      assume (in_data_i[64*lane +: NumberWidth] == come_q + NumberWidth'(lane));
+      if (past_q && rst_ni && full_q) begin
+        assert (held_q[64*lane +: NumberWidth] == first_q + NumberWidth'(lane));
+      end
+    end
+  end
+`endif
 endmodule
