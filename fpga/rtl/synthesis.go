@@ -8,8 +8,9 @@ import (
 
 // Synthesis is what a tool made of every unit for UltraScale+, before placement. A test holds it against the sources.
 type Synthesis struct {
-	Tool  string      `json:"tool"`
-	Units []Resources `json:"units"` // in the order of [Units]
+	Tool   string      `json:"tool"`
+	Delays Delays      `json:"path_screen"`
+	Units  []Resources `json:"units"` // in the order of [Units]
 }
 
 // Resources are the cells of one unit, without pads and clock buffers.
@@ -24,6 +25,7 @@ type Resources struct {
 	BRAM18  int    `json:"block_ram18"` // half a RAMB36 each
 	URAM    int    `json:"ultra_ram"`
 	DSP     int    `json:"dsp"`
+	Path    Path   `json:"longest_path"`
 }
 
 //go:embed synthesis.json

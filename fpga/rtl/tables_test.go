@@ -42,11 +42,22 @@ func TestDocument(t *testing.T) {
 		fmt.Fprintf(&resources, "| `%s` | %d | %d | %d | %d | %d | %d | %d | %d |\n", unit.Unit, unit.LUT, unit.SRL,
 			unit.LUTRAM, unit.FF, unit.CARRY8, unit.BRAM18, unit.URAM, unit.DSP)
 	}
+	var paths strings.Builder
+	fmt.Fprintf(&paths, "| unit | ns | fits %d MHz | LUT and MUXF | CARRY4 | DSP | begins at | ends at |\n"+
+		"|---|---|---|---|---|---|---|---|\n", ScreenedClockKHz/1000)
+	for _, unit := range kept.Units {
+		p, fits := unit.Path, "yes"
+		if limit := p.LimitKHz(); limit < ScreenedClockKHz {
+			fits = fmt.Sprintf("no: %d MHz", limit/1000)
+		}
+		fmt.Fprintf(&paths, "| `%s` | %.3f | %s | %d | %d | %d | %s | %s |\n", unit.Unit, float64(p.Picoseconds)/1e3, fits,
+			p.LUTs, p.Carries, p.DSPs, p.BeginKind, p.EndKind)
+	}
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	made := string(text)
 	for name, content := range map[string]string{"units": table.String(), "transfers": transfers.String(),
-		"resources": resources.String()} {
+		"resources": resources.String(), "paths": paths.String()} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
 		before, rest, found := strings.Cut(made, begin)
 		require.True(t, found, "%s has no %q", document, begin)

@@ -8,7 +8,8 @@ import (
 )
 
 // fillFigures gives every figure of the source "rtl" the value and the reference of this build's fpga/rtl. A document
-// that states another value or reference is refused: nobody types in what the description of a unit has.
+// that states another value or reference is refused: nobody types in what the description of a unit has. So is one
+// that requests a clock too fast for the longest path of such a unit, by the path screen of fpga/rtl.
 func fillFigures(s *image.Spec) error {
 	names := make(map[uint16]string, len(s.Units))
 	for _, u := range s.Units {
@@ -21,6 +22,9 @@ func fillFigures(s *image.Spec) error {
 		}
 		u, reference, err := describedUnit(names[p.Unit])
 		if err != nil {
+			return err
+		}
+		if err := checkClock(u, s.Parameters.Clock.Value); err != nil {
 			return err
 		}
 		for _, f := range []struct {
@@ -57,4 +61,21 @@ func describedUnit(operator string) (rtl.Unit, string, error) {
 		return u, image.RTLReference(u.Name, digest), err
 	}
 	return rtl.Unit{}, "", fmt.Errorf("fpga/rtl has no unit %q: give the figure another source", operator)
+}
+
+// checkClock returns an error if a clock is faster than the longest path of a unit allows.
+func checkClock(u rtl.Unit, clockKHz uint32) error {
+	synthesis, err := rtl.ReadSynthesis()
+	if err != nil {
+		return err
+	}
+	resources, err := synthesis.Named(u.Name)
+	if err != nil {
+		return err
+	}
+	if limit := resources.Path.LimitKHz(); clockKHz > limit {
+		return fmt.Errorf("unit %s: clock_khz is %d, and the longest path of fpga/rtl's unit takes %d ps by the path "+
+			"screen: request at most %d", u.Name, clockKHz, resources.Path.Picoseconds, limit)
+	}
+	return nil
 }

@@ -74,3 +74,45 @@ func TestFiguresOfTheHardwareDescription(t *testing.T) {
 		assert.Positive(t, e.Line)
 	}
 }
+
+// TestClocksFitThePaths checks both sides of the clock that the longest path of a unit allows.
+func TestClocksFitThePaths(t *testing.T) {
+	synthesis, err := rtl.ReadSynthesis()
+	require.NoError(t, err)
+	hash, err := synthesis.Named("sigrid_hash")
+	require.NoError(t, err)
+	clock := func(kHz uint32) error {
+		text := strings.Replace(parametersText, "value: 223000", fmt.Sprintf("value: %d", kHz), 1)
+		require.NotEqual(t, text, strings.Replace(parametersText, "value: 223000", "", 1))
+		_, err := Read([]byte("base: stock\n"+text), 0)
+		return err
+	}
+	limit := hash.Path.LimitKHz()
+	require.NoError(t, clock(limit))
+	require.ErrorContains(t, clock(limit+1), fmt.Sprintf("clock_khz is %d", limit+1))
+	require.ErrorContains(t, clock(limit+1), fmt.Sprintf("request at most %d", limit))
+}
+
+// TestStockClocksFitThePaths checks that no stock image requests a clock that is too fast for the longest path of a
+// unit that fpga/rtl has of its operators.
+func TestStockClocksFitThePaths(t *testing.T) {
+	checked := 0
+	for _, name := range image.StockNames() {
+		b, err := image.StockNamed(name)
+		require.NoError(t, err)
+		m, err := image.Parse(b)
+		require.NoError(t, err)
+		if m.Spec.Parameters == nil {
+			continue
+		}
+		for _, u := range m.Spec.Units {
+			described, _, err := describedUnit(u.Name)
+			if err != nil {
+				continue // fpga/rtl has no such unit
+			}
+			checked++
+			assert.NoError(t, checkClock(described, m.Spec.Parameters.Clock.Value), "%s", name)
+		}
+	}
+	assert.Greater(t, checked, 10)
+}
