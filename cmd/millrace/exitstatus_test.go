@@ -79,6 +79,7 @@ var statuses = map[string]commandStatus{
 	"image explore":  {"--elements 0", "--svg NONE/none"},
 	"image info":     {"TEXT --output xml", "TEXT"},
 	"image list":     {"file:", "file:NONE"},
+	"image package":  {"--out NONE", "--unit clamp --out TEXT"},
 	"image load":     {"file:NONE TEXT --slot 0", "file:NONE TEXT"},
 	"image rollback": {"file:", "file:NONE"},
 	"image sign":     {"TEXT", "TEXT --key NONE"},

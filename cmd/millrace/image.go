@@ -21,7 +21,7 @@ type imageCommands struct{ *console }
 func (c imageCommands) command() *cobra.Command {
 	return group("image",
 		"Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
-		c.build(), c.sign(), c.verify(), c.info(), c.diff(), c.explore(), c.load(), c.activate(),
+		c.build(), c.sign(), c.verify(), c.info(), c.diff(), c.explore(), c.pack(), c.load(), c.activate(),
 		c.rollback(), c.list(), c.trust())
 }
 

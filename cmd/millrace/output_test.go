@@ -69,6 +69,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("image", "explore", "--elements", "2")
+	do("image", "package", "--unit", "clamp", "--out", dir+"/kernel")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	module, vectors := writeCountVectors(t, 5)
 	do("operator", "test", module, vectors)

@@ -31,7 +31,9 @@
 //
 // # What is shown, and what is not
 //
-// Package cosim compares every unit with the kernel that the drive runs, and package lane takes programs through
-// simulated units. docs/rtl.md says how to run both. No board has run these sources, and no tool here places or routes
-// them: there is no clock frequency to tell.
+// Package cosim compares every unit with the kernel that the drive runs, package lane takes programs through simulated
+// units, and package packaging makes kernels of boards of them. docs/rtl.md says how to run them. [ReadSynthesis] has
+// the resources of every unit before placement, and its longest path by the path screen of [Delays]. No board has run
+// these sources, and no tool here places or routes them: [Path.LimitKHz] limits the clocks that may be requested, and
+// is no clock that anything reached.
 package rtl

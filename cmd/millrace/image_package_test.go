@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestImagePackage writes a kernel's folder, and refuses what it cannot write.
+func TestImagePackage(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "kernel")
+	p := decode[packagedUnit](t, must(t, "image", "package", "--unit", "clamp", "--out", folder, "--output", "json"))
+	assert.Equal(t, "millrace_clamp", p.Kernel)
+	assert.Equal(t, []int{8, 8}, []int{p.InputBeat, p.OutputBeat})
+	assert.Contains(t, p.Registers, packagedRegister{"unit_least", 0x80008, 8, "the least value"})
+	assert.Contains(t, p.Files, "kernel.xml")
+	assert.LessOrEqual(t, p.ClockKHz, uint32(223_000))
+	for _, name := range p.Files {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		assert.NotEmpty(t, text)
+	}
+
+	code, _, errs := millrace(t, "image", "package", "--unit", "clamp", "--out", folder)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "the folder is not empty")
+	for says, args := range map[string][]string{
+		"want one of bucketize, clamp,": {"--unit", "none", "--out", filepath.Join(folder, "none")},
+		"--unit \"\"":                   {"--out", filepath.Join(folder, "none")},
+		"--out is wanted":               {"--unit", "clamp"},
+	} {
+		code, _, errs := millrace(t, append([]string{"image", "package"}, args...)...)
+		assert.Equal(t, exitUsage, code, says)
+		assert.Contains(t, errs, says)
+	}
+	assert.NoDirExists(t, filepath.Join(folder, "none"))
+
+	empty := t.TempDir()
+	table := must(t, "image", "package", "--unit", "lane", "--out", empty)
+	assert.Contains(t, table, "table presence")
+	assert.True(t, strings.Contains(table, "beats of 64 and 16 bytes"), table)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	code, _, _ = millrace(t, "image", "package", "--unit", "clamp", "--out", file)
+	assert.Equal(t, exitFailed, code)
+}
