@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -23,10 +24,11 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// A process of its own serves the drive at a path, at an address, until its standard input ends or it is killed.
+// A process of its own serves the drive at a path, until its standard input ends or it is killed.
 const (
-	regionsPath    = "MILLRACE_TEST_REGIONS"
-	regionsAddress = "MILLRACE_TEST_REGIONS_ADDRESS"
+	regionsPath = "MILLRACE_TEST_REGIONS"
+
+	nobodysAddress = "127.0.0.1:1" // connections to it are refused
 
 	scheduleNQN  = "nqn.2024-01.io.millrace:schedule"
 	scheduleSLM  = 4 << 20 // of a region
@@ -35,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(regionsPath); path != "" {
-		if err := serveRegions(path, os.Getenv(regionsAddress)); err != nil {
+		if err := serveRegions(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -45,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // serveRegions is that process.
-func serveRegions(path, address string) error {
+func serveRegions(path string) error {
 	drive, err := csd.Open(csd.Options{Path: path, SLMBytes: scheduleRegions * scheduleSLM, NQN: scheduleNQN})
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func serveRegions(path, address string) error {
 	if err := target.Add(drive.Subsystem()); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func serveRegions(path, address string) error {
 type driveProcess struct {
 	t       *testing.T
 	path    string
-	address string
+	address atomic.Value // string
 	cmd     *exec.Cmd
 	stdin   io.Closer
 }
@@ -80,7 +82,7 @@ type driveProcess struct {
 // it.
 func newDriveProcess(t *testing.T, data []byte) *driveProcess {
 	t.Helper()
-	d := &driveProcess{t: t, path: filepath.Join(t.TempDir(), "drive"), address: "127.0.0.1:0"}
+	d := &driveProcess{t: t, path: filepath.Join(t.TempDir(), "drive")}
 	dev, err := sdk.Create(t.Context(), fmt.Sprintf("file:%s?size=%dB&regions=%d&slm=%dB", d.path, scheduleSize,
 		scheduleRegions, scheduleRegions*scheduleSLM), sdk.DeviceOptions{})
 	require.NoError(t, err)
@@ -97,11 +99,12 @@ func newDriveProcess(t *testing.T, data []byte) *driveProcess {
 	return d
 }
 
-// start starts the process, at the address that the one before had.
+// start starts the process. Its address is another one each time: a port that is free for a moment may be taken by
+// another process of the machine.
 func (d *driveProcess) start() {
 	d.t.Helper()
 	d.cmd = exec.Command(os.Args[0])
-	d.cmd.Env = append(os.Environ(), regionsPath+"="+d.path, regionsAddress+"="+d.address)
+	d.cmd.Env = append(os.Environ(), regionsPath+"="+d.path)
 	d.cmd.Stderr = os.Stderr
 	var err error
 	d.stdin, err = d.cmd.StdinPipe()
@@ -111,16 +114,22 @@ func (d *driveProcess) start() {
 	require.NoError(d.t, d.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(d.t, err, "the drive did not start")
-	if address := strings.TrimSpace(line); address != d.address { // the first time: hosts read it later
-		d.address = address
-	}
+	d.address.Store(strings.TrimSpace(line))
 }
 
 // kill ends the process as kill -9 does.
 func (d *driveProcess) kill() {
 	d.t.Helper()
+	d.address.Store(nobodysAddress)
 	require.NoError(d.t, d.cmd.Process.Kill())
 	_ = d.cmd.Wait() // says that it was killed
+}
+
+// dial connects to where the drive is now.
+func (d *driveProcess) dial(c *cord) func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return c.dial(ctx, network, d.address.Load().(string))
+	}
 }
 
 // end ends the process in order.

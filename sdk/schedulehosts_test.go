@@ -125,7 +125,7 @@ func (h *scheduledHost) device(ctx context.Context) (*sdk.Device, error) {
 	if dev != nil {
 		h.close()
 	}
-	dev, conn, c, err := openScheduled(ctx, h.drive.address, h.id, h.set, region)
+	dev, conn, c, err := openScheduled(ctx, h.drive, h.id, h.set, region)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +136,11 @@ func (h *scheduledHost) device(ctx context.Context) (*sdk.Device, error) {
 }
 
 // openScheduled makes an association of a host with the drive.
-func openScheduled(ctx context.Context, address string, id uuid.UUID, set sdk.Commands,
+func openScheduled(ctx context.Context, drive *driveProcess, id uuid.UUID, set sdk.Commands,
 	region int) (*sdk.Device, *tcp.Host, *cord, error) {
 	c := &cord{}
-	conn, err := tcp.Dial(ctx, tcp.DialOptions{Address: address, Subsystem: scheduleNQN, HostID: id, DialContext: c.dial,
-		FirstDelay: 5 * time.Millisecond, LongestDelay: 50 * time.Millisecond})
+	conn, err := tcp.Dial(ctx, tcp.DialOptions{Address: nobodysAddress, Subsystem: scheduleNQN, HostID: id,
+		DialContext: drive.dial(c), FirstDelay: 5 * time.Millisecond, LongestDelay: 50 * time.Millisecond})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -250,14 +250,13 @@ func (s *scheduleStage) activate(ctx context.Context, h *scheduledHost, e schedu
 			concerned = append(concerned, other)
 		}
 	}
-	address := s.drive.address
 	s.beside.Go(func() {
 		defer func() {
 			for _, other := range concerned {
 				other.end()
 			}
 		}()
-		dev, _, _, err := openScheduled(ctx, address, h.id, h.set, e.region)
+		dev, _, _, err := openScheduled(ctx, s.drive, h.id, h.set, e.region)
 		if err != nil {
 			s.typed(err)
 			return
@@ -288,7 +287,7 @@ func (s *scheduleStage) checkRegions() {
 	for _, number := range []int{-1, scheduleImages, 0} {
 		for region := range scheduleRegions {
 			h := s.hosts[region%scheduleHosts]
-			dev, _, _, err := openScheduled(s.t.Context(), s.drive.address, uuid.New(), h.set, region)
+			dev, _, _, err := openScheduled(s.t.Context(), s.drive, uuid.New(), h.set, region)
 			require.NoError(s.t, err, "region %d", region)
 			if number < 0 {
 				r, err := dev.ImageLog(s.t.Context())
