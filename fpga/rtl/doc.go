@@ -17,10 +17,11 @@
 // The units of [HybridDecoder] and [PlainDecoder] take sections instead of values: [SectionTransfers] makes transfers
 // of a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the
 // results of [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths]
-// has [LevelTransfers] and [ListRows], [RowPacker] has [ColumnTransfers] and [PackedRow], and [GenerateVocabulary] and
-// [ApplyVocabulary] have [KeyTransfers] and [VocabularyResult]. The unit of [Lane] chains units on chip: it takes a
-// section as the decoders do, and [LaneValue] reads what a chain of operators made of a row. The input and the output
-// mark the last transfer of a section.
+// has [LevelTransfers] and [ListRows], [TextDecoder] has [TextTransfers] and [TextCells], of which [TextRows] makes
+// rows, [RowPacker] has [ColumnTransfers] and [PackedRow], and [GenerateVocabulary] and [ApplyVocabulary] have
+// [KeyTransfers] and [VocabularyResult]. The unit of [Lane] chains units on chip: it takes a section as the decoders
+// do, and [LaneValue] reads what a chain of operators made of a row. The input and the output mark the last transfer of
+// a section.
 //
 // # Rules of the sources
 //

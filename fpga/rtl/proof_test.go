@@ -58,6 +58,7 @@ const (
 	pipeSource  = "common/stream_credit_pipe.sv"
 	queueSource = "common/byte_queue.sv"
 	listsSource = "decode/list_lengths.sv"
+	linesSource = "decode/text_decoder.sv"
 
 	gatherSource = "decode/dictionary_gather.sv"
 	packerSource = "transform/row_packer.sv"
@@ -68,6 +69,10 @@ const (
 	gatherRegisters = "generated/dictionary_gather_registers.sv"
 	packerRegisters = "generated/row_packer_registers.sv"
 	vocabRegisters  = "generated/vocabulary_registers.sv"
+	delaySource     = "common/delay_line.sv"
+	numbersSource   = "decode/text_numbers.sv"
+	endsSource      = "decode/text_lines.sv"
+	linesRegisters  = "generated/text_decoder_registers.sv"
 )
 
 // runIn runs a program in a folder and returns all that it printed.
@@ -109,6 +114,15 @@ func proveLists(t *testing.T, folder string, falsify bool) string {
 	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s; read_verilog -sv -formal -D FORMAL %s; "+
 		"prep -top list_lengths -flatten; delete -output list_lengths/out_data_o; memory_map; opt -full; async2sync; "+
 		"dffunmap; simplemap t:$dff; opt_clean -purge", listsRegisters, pipeSource, listsSource), falsify)
+}
+
+// proveLines returns what is wrong with the sections of unit text_decoder in a folder; see solve. The proof leaves out
+// what the results hold, and the elastic wrapper has a proof of its own.
+func proveLines(t *testing.T, folder string, falsify bool) string {
+	return solve(t, folder, fmt.Sprintf("read_verilog -sv %s %s %s %s %s; read_verilog -sv -formal -D FORMAL %s; "+
+		"prep -top text_decoder -flatten; delete -output text_decoder/out_data_o; opt_clean -purge; memory_map; opt -full; "+
+		"async2sync; dffunmap; simplemap t:$dff; opt_clean -purge", linesRegisters, pipeSource, delaySource, numbersSource,
+		endsSource, linesSource), falsify)
 }
 
 // proveGather returns what is wrong with the halves of unit dictionary_gather in a folder; see solve. The proof leaves
@@ -203,6 +217,15 @@ func TestListSectionsAreProven(t *testing.T) {
 	sources := []string{listsSource, listsRegisters, pipeSource}
 	require.Empty(t, proveLists(t, sourceFolder(t, unchanged, sources...), false))
 	requireCovers(t, 1, func(folder string) string { return proveLists(t, folder, true) }, sources...)
+}
+
+// TestTextSectionsAreProven proves by induction that unit text_decoder gives its pipeline every transfer and, behind a
+// section whose last transfer is full, one cycle more, and marks one result of each section.
+func TestTextSectionsAreProven(t *testing.T) {
+	toolchain(t, "yosys")
+	sources := []string{linesSource, linesRegisters, pipeSource, delaySource, numbersSource, endsSource}
+	require.Empty(t, proveLines(t, sourceFolder(t, unchanged, sources...), false))
+	requireCovers(t, 1, func(folder string) string { return proveLines(t, folder, true) }, sources...)
 }
 
 // TestGatherHalvesAreProven proves by induction that unit dictionary_gather gives its pipeline both halves of every
@@ -320,6 +343,21 @@ func TestProofFindsFaults(t *testing.T) {
 			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
 			return fault
 		}, pipeSource, listsRegisters)
+	}
+	for name, fault := range map[string][2]string{
+		"a transfer is taken beside an end":      {"admitted & ~closing_q;", "admitted;"},
+		"an end leaves before there is room":     {"closing_q) & admitted;", "(closing_q | admitted));"},
+		"an end is not awaited":                  {"else if (issue) begin\n      closing_q", "else begin\n      closing_q"},
+		"an end behind every section":            {"in_data_i[35] & full;", "in_data_i[35];"},
+		"an end behind an end":                   {"<= ~closing_q & in_data_i[35]", "<= in_data_i[35]"},
+		"the mark comes early":                   {"<= last_q[Stages-2];", "<= last_q[Stages-3];"},
+		"a cycle without a transfer is a result": {"{issued_q[Stages-3:0], issue}", "{issued_q[Stages-3:0], 1'b1}"},
+	} {
+		try(name, linesSource, fault[0], fault[1], func(t *testing.T, folder string) string {
+			fault := proveLines(t, folder, false)
+			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
+			return fault
+		}, pipeSource, linesRegisters, delaySource, numbersSource, endsSource)
 	}
 	for name, fault := range map[string][2]string{
 		"a transfer is taken with its first half": {"admitted & (second_q | ~halves);", "admitted;"},

@@ -142,6 +142,17 @@ func TestTransfers(t *testing.T) {
 	_, last, damaged = LaneValue([]uint64{0, 1})
 	require.Equal(t, []any{true, false}, []any{last, damaged})
 
+	require.Equal(t, []uint64{1 << 35}, TextTransfers(nil))
+	require.Equal(t, []uint64{0x34333231 | 4<<32 | 1<<35}, TextTransfers([]byte("1234")))
+	require.Equal(t, []uint64{0x34333231 | 4<<32, 0x35 | 1<<32 | 1<<35}, TextTransfers([]byte("12345")))
+	require.Equal(t, []Write{{0, 1}, {1, 0}}, TextDecoder(true, false).Writes)
+	require.Equal(t, []Write{{0, 0}, {1, 1}}, TextDecoder(false, true).Writes)
+	require.Equal(t, TextResult{Last: true, Cells: [4]TextCell{0: {Kept: true, Value: 7, Present: true, Field: 39,
+		End: TextLineMalformedCell}, 3: {Kept: true, Malformed: true, Field: 40, End: TextLineEmpty}}},
+		TextCells([]uint64{7, 0, 0b1001 | 1<<4 | 1<<11 | 39<<12 | 40<<30 | 2<<36 | 5<<45 | 1<<49}))
+	require.Equal(t, TextResult{Skipped: true, Cells: [4]TextCell{1: {Value: 5}, 2: {Value: 6}}},
+		TextCells([]uint64{5 << 32, 6, 1 << 48}))
+
 	require.Empty(t, KeyTransfers(nil))
 	require.Equal(t, []uint64{7, 0, math.MaxUint64, 1}, KeyTransfers([]int64{7, -1}))
 	require.Equal(t, KeyResult{Index: 9, Present: true, New: true}, VocabularyResult(9|1<<32|1<<33))

@@ -41,7 +41,8 @@ func unitCases(t *testing.T, count int, seed uint64) []unitCase {
 		logCases(rand.New(rand.NewPCG(seed, 8)), count), levelCases(t, rand.New(rand.NewPCG(seed, 9)), count),
 		plainCases(t, rand.New(rand.NewPCG(seed, 10)), count), gatherCases(t, rand.New(rand.NewPCG(seed, 11)), count),
 		rowCases(t, rand.New(rand.NewPCG(seed, 12)), count), vocabularyCases(t, rand.New(rand.NewPCG(seed, 13)), count),
-		intToFloatCases(rand.New(rand.NewPCG(seed, 14)), count), laneCases(t, rand.New(rand.NewPCG(seed, 15)), count))
+		intToFloatCases(rand.New(rand.NewPCG(seed, 14)), count), laneCases(t, rand.New(rand.NewPCG(seed, 15)), count),
+		lineCases(rand.New(rand.NewPCG(seed, 16)), count))
 }
 
 // eachValue has a reference for one value compute the results of a stream.

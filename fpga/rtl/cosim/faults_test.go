@@ -37,6 +37,9 @@ func seededFaults() map[string][]seededFault {
 		float  = "transform/int_to_float.sv"
 		spread = "decode/value_spread.sv"
 		lane   = "transform/lane.sv"
+		lines  = "decode/text_decoder.sv"
+		number = "decode/text_numbers.sv"
+		ends   = "decode/text_lines.sv"
 	)
 	return map[string][]seededFault{
 		"hybrid_decoder": {
@@ -53,6 +56,45 @@ func seededFaults() map[string][]seededFault {
 			{"damage is forgotten", hybrid, "damaged_q | (above_q", "1'b0 & damaged_q | (above_q"},
 			{"damage goes on to the next section", hybrid, "damaged & ~tags_q[4*TagWidth+5]", "damaged"},
 			{"a repeated value is cut to its bits", hybrid, "33'd1 << {value_bytes, 3'b000}", "33'd1 << width_q"},
+		},
+		"text_decoder": {
+			{"two digits have one", number, "(count > 4'd1) ? digit_left_q", "(count > 4'd2) ? digit_left_q"},
+			{"nine digits have eight", number, "wide8_q    <= count > 4'd8", "wide8_q    <= count > 4'd9"},
+			{"the first digits are of the transfer before", number, "wide8_2_q ? tops_q", "wide8_2_q ? tops_left_q"},
+			{"a number may have any two digits at the top", number, "top3_q > 7'd21", "top3_q > 7'd63"},
+			{"the greatest number is 2^31", number, "(~negative6 | (decimal6_q[30:0] != '0))", "(decimal6_q[30:0] != '0)"},
+			{"the least number is 1 - 2^31", number, "(~negative6 | (decimal6_q[30:0] != '0))", "1'b1"},
+			{"numbers have no sign", number, "negative6 ? -decimal6_q : decimal6_q", "decimal6_q"},
+			{"a sign without digits", number, "(count < 4'd2) | ", ""},
+			{"a sign is a digit", number, "(count > 4'd11)", "(count > 4'd10)"},
+			{"eleven digits", number, ": (count > 4'd10))", ": (count > 4'd11))"},
+			{"nine hexadecimal digits", number, "| (count > 4'd8);", "| (count > 4'd9);"},
+			{"a sign within a number", lines, "~(minus2_q & begins_cell)", "~minus2_q"},
+			{"a cell begins with each transfer", lines, "{content2_q[2:0], content_left_q}", "{content2_q[2:0], 1'b0}"},
+			{"a sign is forgotten", lines, "negative3_q[place] | (open3_q[place] & negative_q)", "negative3_q[place]"},
+			{"a wrong digit is forgotten", lines, "wrong_hex3_q[place] | (open3_q[place] & wrong_hex_q)",
+				"wrong_hex3_q[place]"},
+			{"a long cell begins again", lines, "(count_q >= 4'd12) ? 4'd12 : count_q", "count_q"},
+			{"a line of 65536 bytes is too long", lines, "& line_past_q[place]", ""},
+			{"a line of 65537 bytes is not", lines, "(line_transfers_q > 15'd16384) |", "1'b0 |"},
+			{"the tabs of a line begin again", lines, "if (line_tabs_q < 6'd40) line", "line"},
+			{"a byte order mark is a part of the line", lines, "line_transfers_q <= 15'd1;", "line_transfers_q <= 15'd0;"},
+			{"each section begins a partition", lines, "first1_q & begins_q", "first1_q"},
+			{"each transfer begins a section", lines, "first1_q & begins_q", "begins_q"},
+			{"a byte order mark of two bytes", lines, "(&mark_q) & there_q[2]", "(&mark_q)"},
+			{"a section goes on with the line before", lines, "if (last_q[2]) begin", "if (1'b0) begin"},
+			{"a CR belongs to the end of a section", ends, "newline_i[place] & ~end_i[place] & return",
+				"newline_i[place] & return"},
+			{"a CR belongs to a tab", ends, "newline_i[place] & ~end_i[place] & return", "~end_i[place] & return"},
+			{"the end behind an LF is a line", ends, "<= ends_cell_i[place] & ~(nothing & end_i[place]);",
+				"<= ends_cell_i[place];"},
+			{"a label may be empty", ends, "(wrong | (empty & (field == '0)))", "wrong"},
+			{"damage goes on to the next line", ends, "malformed_line[3] & ~newline_q[3];", "malformed_line[3];"},
+			{"damage is forgotten", ends, " | (goes_on & malformed_left_q)", ""},
+			{"lines without a label have 38 fields", lines, "line_tabs + {5'b0, label_absent_q}", "line_tabs"},
+			{"the end behind a full transfer is lost", lines, "~closing_q & in_data_i[35] & full", "1'b0"},
+			{"the number of the transfer before is lost", ends, "{values_i, values_left_q}", "{values_i, 64'b0}"},
+			{"a sum lacks its high part", number, "+ {top5_q, 8'b0}", ""},
 		},
 		"int_to_float": {
 			{"ties go up", float, "(normal[40] | (normal[38:0] != '0))", "1'b1"},

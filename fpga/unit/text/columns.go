@@ -16,7 +16,7 @@ func (c *Columns) check(first, n int) error {
 	}
 	for f := range fields {
 		if v, ok := c.column(f); short(v, ok) {
-			return fmt.Errorf("criteo columns: %s does not hold rows %d to %d+%d: %w", fieldName(f), first, first, n,
+			return fmt.Errorf("criteo columns: %s does not hold rows %d to %d+%d: %w", FieldName(f), first, first, n,
 				ErrColumns)
 		}
 	}

@@ -179,7 +179,7 @@ func (d *Decoder) parseCareful(line []byte, r int, counts *Counts) (kept bool, e
 func (d *Decoder) rowError(pos int, lines int64, field int, kind error) *RowError {
 	e := &RowError{Line: d.at.Line + lines + 1, Offset: d.at.Offset + int64(pos), Field: field, Err: kind}
 	if field >= 0 {
-		e.Name = fieldName(field)
+		e.Name = FieldName(field)
 		e.Field -= d.firstField
 	}
 	return e
@@ -271,8 +271,8 @@ func parseHex(cell []byte) (uint32, bool) {
 	return v, true
 }
 
-// fieldName is the name of a field's column.
-func fieldName(field int) string {
+// FieldName returns the name of a field's column: label, int_0 to int_12, cat_0 to cat_25.
+func FieldName(field int) string {
 	switch {
 	case field == 0:
 		return "label"
