@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,6 +83,39 @@ sparse:
 			require.NotEmpty(t, r.RTL.Firmware)
 		})
 	}
+}
+
+// TestPreprocessTextBySimulation checks that the engine rtl writes the bytes of the engine cpu of Criteo's text, of
+// which some lines are malformed.
+func TestPreprocessTextBySimulation(t *testing.T) {
+	wantSimulators(t)
+	var lines strings.Builder
+	for i := range 120 {
+		lines.WriteString(strings.Repeat("\n", i%3)) // lines begin at each byte of a transfer
+		fmt.Fprintf(&lines, "%d%s", i%2, strings.Repeat(fmt.Sprintf("\t%d", 7*i-300), 12))
+		fmt.Fprintf(&lines, "\t%s\n", strings.Repeat(fmt.Sprintf("\t%08x", i*0x1234567), 26))
+		if i%9 == 0 {
+			lines.WriteString("1\t2\n")
+		}
+	}
+	rows := file(t, "rows.tsv", lines.String())
+	outputs := make(map[string]map[string]string)
+	for _, engine := range []string{"cpu", "rtl"} {
+		out := filepath.Join(t.TempDir(), engine)
+		r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline", "criteo", "--in", rows, "--input-format",
+			"criteo-tsv", "--malformed", "drop", "--engine", engine, "--batch", "50", "--out", out, "--progress", "none",
+			"--output", "json"))
+		require.EqualValues(t, 120, r.Rows)
+		outputs[engine] = content(t, out)
+		if engine == "rtl" {
+			var names []string
+			for _, u := range r.RTL.Units {
+				names = append(names, u.Unit)
+			}
+			require.Equal(t, []string{"lane", "row_packer", "text_decoder"}, names)
+		}
+	}
+	require.Equal(t, outputs["cpu"], outputs["rtl"])
 }
 
 // TestPreprocessBySimulationReports checks what the command prints for people, and that it names the step of a pipeline

@@ -72,9 +72,9 @@ type simulatedProcessor struct {
 // Open implements processor.Processor.
 func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	part := run.Partition
-	if part == nil || part.File == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 ||
-		run.First > part.Rows || run.Rows > part.Rows-run.First {
-		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of no Parquet file")
+	if part == nil || part.File == nil && part.Index == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 ||
+		run.Rows < 1 || run.First > part.Rows || run.Rows > part.Rows-run.First {
+		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of neither Parquet nor text")
 	}
 	s := &stream{p: p, ctx: ctx, run: run, row: run.First}
 	p.mu.Lock()
@@ -88,7 +88,14 @@ func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (proce
 // readerOf returns the reader of a partition. The caller holds mu.
 func (p *simulatedProcessor) readerOf(part *partition.Partition) (*lane.Reader, error) {
 	if p.last != part {
-		reader, err := p.lanes.NewReader(p.prog, part.File, part)
+		var reader *lane.Reader
+		var err error
+		if part.Index != nil {
+			reader, err = p.lanes.NewTextReader(p.prog, lane.TextPartition{Data: part, Index: part.Index,
+				Options: part.Text()})
+		} else {
+			reader, err = p.lanes.NewReader(p.prog, part.File, part)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	fpgartl "github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/cosim"
+	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -64,6 +65,33 @@ func TestMiniBatchesAreThoseOfTheCPU(t *testing.T) {
 		}
 	}
 	require.Positive(t, s.Report().Cycles)
+}
+
+// TestTextIsThatOfTheCPU makes the mini-batches of lines of text by simulated units and by the node's CPU.
+func TestTextIsThatOfTheCPU(t *testing.T) {
+	s := simulate(t)
+	for _, policy := range []program.Malformed{program.MalformedFail, program.MalformedDrop, program.MalformedNull} {
+		bad := 0
+		if policy != program.MalformedFail {
+			bad = 7
+		}
+		data := processortest.TextRows(300, bad)
+		part := processortest.OpenText(t, data, program.CriteoTSV, partition.Options{Bytes: data, Every: 100,
+			Text: text.Options{Policy: text.Policy(policy)}})
+		prog, schema := processortest.Criteo(program.CriteoTSV, policy)
+		simulated, err := s.NewProcessor(prog, schema)
+		require.NoError(t, err)
+		onCPU := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 8 << 20})
+		for _, run := range []processor.Run{{Rows: 128, Batch: 64}, {First: 128, Rows: part.Rows - 128, Batch: 50},
+			{First: part.Rows - 1, Rows: 1, Batch: 9}} {
+			run.Partition = part
+			processortest.RequireSame(t, processortest.MiniBatches(t, onCPU, run), processortest.MiniBatches(t, simulated, run),
+				policy)
+		}
+	}
+	prog, schema := processortest.Criteo(program.CriteoBinary, program.MalformedFail)
+	_, err := s.NewProcessor(prog, schema)
+	require.ErrorIs(t, err, fpgartl.ErrNotInRTL)
 }
 
 // TestStream keeps a stream to its contract.

@@ -1,11 +1,13 @@
-// Package lane takes a program's columns through simulated units, from the pages of a Parquet file to mini-batches.
+// Package lane takes a program's columns through simulated units, from the pages of a Parquet file, or from text, to
+// mini-batches.
 //
 // # Overview
 //
 // A [Simulation] holds the simulators of the units that programs need, each a process of its own (package cosim).
-// [Simulation.NewReader] finds the unit of every step of a program, and [Reader.MiniBatch] makes mini-batches as the
-// drive's engine does, to the last bit:
+// [Simulation.NewReader] and [Simulation.NewTextReader] find the unit of every step of a program, and
+// [Reader.MiniBatch] makes mini-batches as the drive's engine does, to the last bit:
 //
+//	text       text_decoder
 //	levels     hybrid_decoder, then list_lengths
 //	values     plain_decoder, or hybrid_decoder and then dictionary_gather
 //	operators  fill_null, clamp, int_to_float, log, bucketize, sigrid_hash, positive_modulus, hex_to_int
@@ -24,7 +26,7 @@
 // An error wraps rtl.ErrNotInRTL if a program or a page asks for something that no unit has, and names the step.
 // [Check] finds the steps of a program that no unit computes before anything is simulated; encodings are known when
 // pages are read. cosim.ErrTools says that the tools which make simulators are missing, [ErrData] that the data is at
-// fault, and a *format.PageError names the page that is damaged.
+// fault, and a *format.PageError names the page that is damaged, a *text.RowError the line.
 //
 // # Debugging
 //

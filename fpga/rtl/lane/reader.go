@@ -19,14 +19,16 @@ type Tensors struct {
 	Values  []int64   // feature-major, then batch
 }
 
-// Reader makes mini-batches of one Parquet file. It keeps what the chains made of the row group that each column was
-// read in last.
+// Reader makes mini-batches of one Parquet file, or of one partition of text. It keeps what the chains made of the row
+// group that each column was read in last. The rows of text between two entries of an index are a row group.
 type Reader struct {
 	s      *Simulation
 	plan   *plan
+	groups []int64 // rows of each row group
 	file   *format.File
 	data   io.ReaderAt
-	leaves []int // of each column; absentLeaf: the file lacks the column
+	leaves []int       // of each column; absentLeaf: the file lacks the column
+	text   *textReader // nil of a Parquet file
 	kept   []keptChains
 }
 
@@ -52,10 +54,16 @@ func (s *Simulation) NewReader(p *program.Program, f *format.File, r io.ReaderAt
 	if err != nil {
 		return nil, err
 	}
-	d := &Reader{s: s, plan: planned, file: f, data: r, kept: make([]keptChains, len(p.Columns))}
+	if p.Source != program.Parquet {
+		return nil, fmt.Errorf("a program over %v was given a Parquet file", p.Source)
+	}
+	d := s.newReader(planned)
+	d.file, d.data = f, r
+	for i := range f.RowGroups {
+		d.groups = append(d.groups, f.RowGroups[i].Rows)
+	}
 	for i := range p.Columns {
 		c := &p.Columns[i]
-		d.kept[i].group = -1
 		l, ok := f.Leaf(c.Name)
 		switch {
 		case !ok && c.Absent:
@@ -83,10 +91,31 @@ func (s *Simulation) NewReader(p *program.Program, f *format.File, r io.ReaderAt
 	return d, nil
 }
 
-// MiniBatch builds the mini-batch of rows rows from row first of the file on.
+// newReader returns a reader without a partition.
+func (s *Simulation) newReader(p *plan) *Reader {
+	r := &Reader{s: s, plan: p, kept: make([]keptChains, len(p.program.Columns))}
+	for i := range r.kept {
+		r.kept[i].group = -1
+	}
+	return r
+}
+
+// rows returns the number of the partition's rows.
+func (r *Reader) rows() int64 {
+	sum := int64(0)
+	for _, n := range r.groups {
+		sum += n
+	}
+	return sum
+}
+
+// MiniBatch builds the mini-batch of rows rows from row first of the partition on.
 func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
-	if first < 0 || rows < 0 || first > r.file.Rows || int64(rows) > r.file.Rows-first {
-		return nil, fmt.Errorf("rows %d+%d of %d", first, rows, r.file.Rows)
+	if all := r.rows(); first < 0 || rows < 0 || first > all || int64(rows) > all-first {
+		return nil, fmt.Errorf("rows %d+%d of %d", first, rows, all)
+	}
+	if r.text != nil {
+		r.text.keep(first, rows)
 	}
 	b := r.newBatch(first, rows)
 	for i := range r.plan.program.Columns {
@@ -100,8 +129,7 @@ func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 // addColumn adds rows of a column to a mini-batch, row group by row group.
 func (r *Reader) addColumn(b *batch, i int) error {
 	row, left := b.first, int64(b.rows)
-	for group := range r.file.RowGroups {
-		here := r.file.RowGroups[group].Rows
+	for group, here := range r.groups {
 		if row >= here {
 			row -= here
 			continue
@@ -132,12 +160,9 @@ func (r *Reader) chainsOf(i, group int) ([]*rowsMade, error) {
 	}
 	*kept = keptChains{group: -1}
 	column := &r.plan.program.Columns[i]
-	c := absentChunk(r.file.RowGroups[group].Rows, column.List, column.Kind == program.Bytes)
-	if r.leaves[i] != absentLeaf {
-		var err error
-		if c, err = r.s.decodeChunk(r.data, r.file, group, r.leaves[i]); err != nil {
-			return nil, err
-		}
+	c, err := r.chunkOf(i, group)
+	if err != nil {
+		return nil, err
 	}
 	for _, chain := range r.plan.chains[i] {
 		v, err := r.s.runChain(chain, c, column.List)
@@ -152,6 +177,18 @@ func (r *Reader) chainsOf(i, group int) ([]*rowsMade, error) {
 	}
 	kept.group = group
 	return kept.chains, nil
+}
+
+// chunkOf returns the chunk of a column in a row group.
+func (r *Reader) chunkOf(i, group int) (*chunk, error) {
+	column := &r.plan.program.Columns[i]
+	switch {
+	case r.text != nil:
+		return r.text.chunk(int(column.Field), group)
+	case r.leaves[i] == absentLeaf:
+		return absentChunk(r.groups[group], column.List, column.Kind == program.Bytes), nil
+	}
+	return r.s.decodeChunk(r.data, r.file, group, r.leaves[i])
 }
 
 // fitsInt32 reports whether an id is an int32.
