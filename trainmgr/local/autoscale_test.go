@@ -105,7 +105,7 @@ func testElasticRegions(t *testing.T, set sdk.Commands, order dataset.Order) {
 		case phase == 0 && r.Drives == 4: // the trainer takes all at once, and starves
 			phase++
 		case phase == 1: // it is slow
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 			if r.Drives < 4 && r.Given > 0 {
 				if other = takeRegion(t, dev, regions); other != nil {
 					phase++

@@ -16,7 +16,10 @@ const (
 	DefaultSettle = 4
 	DefaultSmooth = 4
 
-	maxProbe    = 3600 // seconds between tries to do with fewer
+	maxProbe = 3600 // seconds between tries to do with fewer
+	// longestStep is for how many times Options.Down a trainer that takes nothing counts as in a long step, so that the
+	// queue is as full as before the step. After that the trainer pauses.
+	longestStep = 3
 	fullShare   = 0.9  // of the queue's limit: above it the drives stand still now and then
 	utilisation = 0.95 // the greatest utilisation at which fewer drives may work
 	idle        = 0.5  // the trainer does not wait for drives that are less busy than this
@@ -77,20 +80,21 @@ type Inputs struct {
 
 // State is the memory of the law from decision to decision.
 type State struct {
-	Target   int     `json:"target"`              // drives wanted, without the bounds; 0: nothing was decided yet
-	Drives   int     `json:"drives"`              // decided last, of both kinds
-	T        float64 `json:"t_rows_per_second"`   // as seen; 0: not yet
-	P        float64 `json:"p_rows_per_second"`   // as seen; 0: not yet
-	Busy     float64 `json:"busy"`                // smoothed; 0: not known
-	Seconds  float64 `json:"seconds"`             // of the last decision
-	Stall    float64 `json:"stall_seconds"`       // then
-	Rows     float64 `json:"rows"`                // then
-	Queue    float64 `json:"queue_batches"`       // then
-	Starving float64 `json:"starving_seconds"`    // for how long
-	Full     float64 `json:"full_seconds"`        // for how long
-	Changed  float64 `json:"changed_at_seconds"`  // when the target changed last
-	Probe    float64 `json:"probe_after_seconds"` // wait before the next try; 0: Options.Probe
-	Trying   bool    `json:"trying"`              // the last change was a try
+	Target   int     `json:"target"`                   // drives wanted, without the bounds; 0: nothing was decided yet
+	Drives   int     `json:"drives"`                   // decided last, of both kinds
+	T        float64 `json:"t_rows_per_second"`        // as seen; 0: not yet
+	P        float64 `json:"p_rows_per_second"`        // as seen; 0: not yet
+	Busy     float64 `json:"busy"`                     // smoothed; 0: not known
+	Seconds  float64 `json:"seconds"`                  // of the last decision
+	Stall    float64 `json:"stall_seconds"`            // then
+	Rows     float64 `json:"rows"`                     // then
+	Queue    float64 `json:"queue_batches"`            // then
+	Starving float64 `json:"starving_seconds"`         // for how long
+	Full     float64 `json:"full_seconds"`             // for how long
+	Paused   float64 `json:"paused_seconds,omitempty"` // for how long the trainer took nothing, without a wait
+	Changed  float64 `json:"changed_at_seconds"`       // when the target changed last
+	Probe    float64 `json:"probe_after_seconds"`      // wait before the next try; 0: Options.Probe
+	Trying   bool    `json:"trying"`                   // the last change was a try
 }
 
 // Decision is how many drives the job runs at once from now on, and how many workers of any reach beside them.
@@ -177,9 +181,15 @@ func decideBoth(o Options, s State, in Inputs) Decision {
 	starving := stall > o.Stall*dt || in.QueueBatches < 1
 	full := in.Blocked || in.QueueLimit > 0 && in.QueueBatches >= fullShare*in.QueueLimit
 	s.learn(in, rows, stall, dt, o.smooth(), starving && !full)
+	if rows > 0 || stall > 0 {
+		s.Paused = 0
+	}
 	switch {
 	case rows == 0 && stall == 0:
-		s.Starving, s.Full = 0, 0
+		s.Starving = 0
+		if s.Paused += dt; s.Paused >= longestStep*o.Down {
+			s.Full = 0
+		}
 		return conclude(s, bound, "the trainer takes nothing")
 	case starving:
 		s.Starving, s.Full = s.Starving+dt, 0

@@ -109,6 +109,21 @@ func TestPause(t *testing.T) {
 	assert.Equal(t, "the trainer takes nothing", s.log[200].Decision.Why)
 }
 
+// TestStepsLongerThanADecision has a trainer that takes mini-batches every seven seconds from a full queue, while the
+// law decides every second: drives that it does not need are given up.
+func TestStepsLongerThanADecision(t *testing.T) {
+	c := New(Options{})
+	drives := 0
+	for second := range 300 {
+		drives = c.Decide(Inputs{Seconds: float64(second), T: 3500, P: 1000, Holders: 4, Running: 4, QueueBatches: 100,
+			QueueLimit: 100, Blocked: true, Rows: float64(700 * (second / 7))}).Decision.Drives
+		if second == 10 {
+			assert.Equal(t, 4, drives, "T/P, before the trainer is seen")
+		}
+	}
+	assert.Equal(t, 1, drives)
+}
+
 // TestDecisions checks single steps of the law, with the words of their decisions.
 func TestDecisions(t *testing.T) {
 	settled := State{Target: 4, Drives: 4, Seconds: 100, Stall: 5, Rows: 1e6, T: 4000, P: 1000}
