@@ -243,15 +243,21 @@ func (m *Manager) Plan(digest dataset.Digest, epoch uint64) (*dataset.Plan, erro
 	return j.plan(epoch)
 }
 
+// jobOn returns a job and a drive.
+func (m *Manager) jobOn(digest dataset.Digest, drive string) (*job, *Drive, error) {
+	j, err := m.job(digest)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := m.drive(drive)
+	return j, d, err
+}
+
 // Restart ends a job's processor on a drive, so that the job's next split there gets a new one. That is needed when
 // the drive has forgotten its state for this host, as it does when its connection breaks. The job's streams on the
 // drive must be closed, and the mini-batches that they lent released.
 func (m *Manager) Restart(digest dataset.Digest, drive string) error {
-	j, err := m.job(digest)
-	if err != nil {
-		return err
-	}
-	d, err := m.drive(drive)
+	j, d, err := m.jobOn(digest, drive)
 	if err != nil {
 		return err
 	}
@@ -266,11 +272,7 @@ func (m *Manager) Acquire(ctx context.Context, digest dataset.Digest, drive stri
 
 // Release implements api.Elastic.
 func (m *Manager) Release(_ context.Context, digest dataset.Digest, drive string) error {
-	j, err := m.job(digest)
-	if err != nil {
-		return err
-	}
-	d, err := m.drive(drive)
+	j, d, err := m.jobOn(digest, drive)
 	if err != nil {
 		return err
 	}

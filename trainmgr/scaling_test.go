@@ -20,9 +20,9 @@ type scalableStorage struct {
 	*fakeStorage
 
 	mu       sync.Mutex
-	taken    map[string]int // by drive: for so many calls others have it; below 0: always
+	taken    map[string]int // by drive: how many calls find that another host has it; below 0: all
 	released map[string]int // by drive
-	busy     int            // for so many calls of Release, mini-batches are still lent
+	busy     int            // how many calls of Release find a mini-batch that is still lent
 }
 
 func newScalable(t *testing.T, rows int64, holds ...[]int) *scalableStorage {

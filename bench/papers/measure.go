@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
+	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -69,13 +69,13 @@ func measurePipeline(ctx context.Context, data []byte, spec *pipeline.Spec, leas
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	run := processor.Run{Partition: p, Rows: p.Rows, Batch: resolved.Batch}
-	if err := readAll(ctx, engine, run); err != nil { // warms caches
+	if err := rm.ReadAll(ctx, engine, run); err != nil { // warms caches
 		return nil, err
 	}
 	first := engine.Stats()
 	begin, used := time.Now(), processors.Time()
 	for again := true; again; again = time.Since(begin) < least {
-		if err := readAll(ctx, engine, run); err != nil {
+		if err := rm.ReadAll(ctx, engine, run); err != nil {
 			return nil, err
 		}
 	}
@@ -86,22 +86,4 @@ func measurePipeline(ctx context.Context, data []byte, spec *pipeline.Spec, leas
 	s := engine.Stats().Sub(first)
 	return &pass{rowsPerCPUSecond: float64(s.Rows) / seconds, bytesIn: first.BytesIn, rows: p.Rows,
 		operators: float64(s.Transform) / float64(s.Move+s.Decode+s.Transform)}, nil
-}
-
-// readAll makes all mini-batches of a run and drops them.
-func readAll(ctx context.Context, p processor.Processor, run processor.Run) error {
-	s, err := p.Open(ctx, run)
-	if err != nil {
-		return err
-	}
-	for {
-		mb, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return s.Close()
-		}
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		mb.Release()
-	}
 }

@@ -384,7 +384,12 @@ func (b *bench) turns(ctx context.Context, least time.Duration) error {
 }
 
 func (b *bench) turn(ctx context.Context) error {
-	s, err := b.processor.Open(ctx, processor.Run{Partition: b.partition, Rows: b.partition.Rows, Batch: b.batch})
+	return ReadAll(ctx, b.processor, processor.Run{Partition: b.partition, Rows: b.partition.Rows, Batch: b.batch})
+}
+
+// ReadAll makes all mini-batches of a run and drops them.
+func ReadAll(ctx context.Context, p processor.Processor, run processor.Run) error {
+	s, err := p.Open(ctx, run)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // Sources are the SystemVerilog files, the descriptions of the units, and the frame of a simulated unit in C++.
 //
-//go:embed common/*.sv decode/*.sv transform/*.sv generated/*.sv units/*.json simulation/server.cpp
+//go:embed common/*.sv decode/*.sv transform/*.sv generated/*.sv units/*.json simulation/server.cpp simulation/pipes.h
 var Sources embed.FS
 
 // Unit describes one unit: the content of units/NAME.json.

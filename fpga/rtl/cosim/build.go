@@ -33,8 +33,11 @@ func FindTools() error {
 	return nil
 }
 
-// server is the frame around a simulated unit, among rtl.Sources.
-const server = "simulation/server.cpp"
+// server is the frame around a simulated unit, and pipes what it includes; both are among rtl.Sources.
+const (
+	server = "simulation/server.cpp"
+	pipes  = "simulation/pipes.h"
+)
 
 // Find returns the path of the simulator of a unit in a folder, if Build made it there of the same sources with the
 // same tools. Otherwise the error is ErrNotBuilt.
@@ -63,11 +66,13 @@ func programPath(ctx context.Context, unit rtl.Unit, digest, folder string) (str
 	}
 	key := sha256.New()
 	fmt.Fprintf(key, "%s\n%s\n%s\n", version, digest, compilerFlags(unit, digest))
-	frame, err := fs.ReadFile(rtl.Sources, server)
-	if err != nil {
-		return "", err
+	for _, name := range []string{server, pipes} {
+		frame, err := fs.ReadFile(rtl.Sources, name)
+		if err != nil {
+			return "", err
+		}
+		key.Write(frame)
 	}
-	key.Write(frame)
 	return filepath.Join(folder, unit.Name+"-"+hex.EncodeToString(key.Sum(nil))[:16]), nil
 }
 
@@ -132,7 +137,7 @@ func compilerFlags(unit rtl.Unit, digest string) string {
 
 // writeSources writes the unit's sources and the server into a folder.
 func writeSources(unit rtl.Unit, folder string) error {
-	for _, name := range append(slices.Clone(unit.Sources), server) {
+	for _, name := range append(slices.Clone(unit.Sources), server, pipes) {
 		text, err := fs.ReadFile(rtl.Sources, name)
 		if err != nil {
 			return fmt.Errorf("cosim: unit %s: %w", unit.Name, err)

@@ -360,10 +360,13 @@ func startChanged(t *testing.T, unit rtl.Unit, kind, key string, change func(wor
 
 // frameDigest returns the digest of the frame around a simulated unit.
 func frameDigest(t *testing.T) string {
-	frame, err := rtl.Sources.ReadFile(server)
-	require.NoError(t, err)
-	digest := sha256.Sum256(frame)
-	return hex.EncodeToString(digest[:])
+	digest := sha256.New()
+	for _, name := range []string{server, pipes} {
+		frame, err := rtl.Sources.ReadFile(name)
+		require.NoError(t, err)
+		digest.Write(frame)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // differs reports whether a simulator's results or cycles for a case are not those of the kernel and the description.

@@ -49,13 +49,16 @@ func startKernel(t *testing.T, unit rtl.Unit, edit func(name, text string) strin
 		"-MAKEFLAGS", "OPT_GLOBAL=-O0", "--top-module", kernel.Name, "--Mdir", "made", "-o", "simulator", "kernel.cpp"}
 	arguments = append(arguments, more...)
 	key, work := sha256.New(), t.TempDir()
-	fmt.Fprintf(key, "%s%s%s", version, arguments, frame)
+	included, err := rtl.Sources.ReadFile(pipes)
+	require.NoError(t, err)
+	fmt.Fprintf(key, "%s%s%s%s", version, arguments, frame, included)
 	write := func(name, text string) {
 		path := filepath.Join(work, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("kernel.cpp", string(frame))
+	write("pipes.h", string(included))
 	for _, f := range files {
 		text := edit(f.Name, f.Text)
 		fmt.Fprintf(key, "%s %d\n%s", f.Name, len(text), text)

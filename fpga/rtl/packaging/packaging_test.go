@@ -219,12 +219,11 @@ proc exec {args} { puts "called exec $args" }
 source %s
 `
 
-// TestScriptsAreTcl has a Tcl shell run the scripts, with AMD's commands recorded instead of done. Without a Tcl shell
-// it is skipped.
+// TestScriptsAreTcl has a Tcl shell run the scripts, with AMD's commands recorded instead of done.
 func TestScriptsAreTcl(t *testing.T) {
 	tclsh, err := exec.LookPath("tclsh")
 	if err != nil {
-		t.Skip("there is no tclsh")
+		shared.Missing(t, "install tcl: %v", err)
 	}
 	eachKernel(t, func(t *testing.T, k Kernel, files map[string]string) {
 		folder := t.TempDir()

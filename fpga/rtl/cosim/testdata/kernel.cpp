@@ -7,8 +7,6 @@
 //   'S'                 answered with the registers results and status of the last run, u32 each
 //
 // The program ends with a message if the kernel breaks a rule of AXI4 or writes where no result belongs.
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipes.h"
 #include UNIT_HEADER
 #include "verilated.h"
 
@@ -28,47 +27,12 @@ namespace {
 
 template <typename T>
 bool Read(T* to, size_t count = 1) {
-  auto* at = reinterpret_cast<uint8_t*>(to);
-  for (size_t left = count * sizeof(T); left > 0;) {
-    ssize_t n = read(STDIN_FILENO, at, left);
-    if (n <= 0) return false;
-    at += n;
-    left -= static_cast<size_t>(n);
-  }
-  return true;
+  return ReadAll(to, count * sizeof(T));
 }
 
 void Write(const void* from, size_t bytes) {
-  auto* at = static_cast<const uint8_t*>(from);
-  while (bytes > 0) {
-    ssize_t n = write(STDOUT_FILENO, at, bytes);
-    if (n <= 0) std::exit(1);
-    at += n;
-    bytes -= static_cast<size_t>(n);
-  }
+  if (!WriteAll(from, bytes)) std::exit(1);
 }
-
-// Decides in each cycle whether a side waits; seed 0 never waits.
-class Stalls {
- public:
-  explicit Stalls(uint32_t seed) : state_(seed) {}
-  bool Wait() {
-    if (state_ == 0) return false;
-    if (cycle_++ % 64 == 0) share_ = Next() % 4;
-    static constexpr uint32_t kOneIn[] = {2, 8, 40};
-    return share_ < 3 && Next() % kOneIn[share_] != 0;
-  }
-
- private:
-  uint32_t Next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 17;
-    state_ ^= state_ << 5;
-    return state_;
-  }
-  uint32_t state_, share_ = 0;
-  uint64_t cycle_ = 0;
-};
 
 // Put and Get copy between words and a port, which is an integer or, above 64 bits, an array of 32-bit words.
 template <typename Port>
