@@ -4,127 +4,143 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync"
-	"unsafe"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
-	"github.com/millrace/millrace/internal/hugepages"
 )
 
 // heldColumn are the keys of a column, as far as no generator has them yet. A column at a time is faster than a
-// mini-batch at a time, because the processor's caches hold one table and not those of all columns.
+// mini-batch at a time, because the processor's caches hold one table and not those of all columns. The zero value
+// holds none.
+//
+// Keys are held in 16 bits until one has more. Most of the time of holding keys goes to pages that are new, so half of
+// the memory is half of the time.
 type heldColumn struct {
-	sequences []heldSequence // of rows that do not overlap; at most mostSequences
-	keys      int            // of all sequences; at most unit.MaxColumn
-	all       uint32         // the bits that some key has
-}
-
-// heldSequence are keys of rows that came in order and without a gap, one each.
-type heldSequence struct {
-	first, end uint64     // rows
-	blocks     [][]uint32 // of heldBlock keys, but for the last
-}
-
-// heldBlock is how many keys a block has.
-const heldBlock = 1 << 16
-
-// heldKeyBytes is the memory of a key that is held.
-const heldKeyBytes = 4
-
-// heldMemory makes the blocks of held keys, many from one piece of memory in huge pages: each key is written once, and
-// most of the time of that is the page faults of small pages. A piece stays until no block of it is used, so blocks
-// that are given back are used again. heldMemory is safe for concurrent use. A nil heldMemory makes each block alone.
-type heldMemory struct {
-	mu   sync.Mutex
-	left []uint32   // of the last piece
-	free [][]uint32 // blocks that were given back
-}
-
-// newHeldMemory returns memory for at most some bytes of keys, or nil if a piece would be more than a part of them.
-func newHeldMemory(most int64) *heldMemory {
-	if most < 4*hugepages.Least {
-		return nil
-	}
-	return &heldMemory{}
-}
-
-// block returns an empty block with room for heldBlock keys.
-func (m *heldMemory) block() []uint32 {
-	if m == nil {
-		return make([]uint32, 0, heldBlock)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last := len(m.free) - 1; last >= 0 {
-		block := m.free[last]
-		m.free = m.free[:last]
-		return block
-	}
-	if len(m.left) == 0 {
-		piece := hugepages.Make(hugepages.Least)
-		m.left = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(piece))), len(piece)/heldKeyBytes)
-	}
-	block := m.left[:0:heldBlock]
-	m.left = m.left[heldBlock:]
-	return block
-}
-
-// giveBack takes a block whose keys are no longer held. A sequence's first block may be smaller than the others.
-func (m *heldMemory) giveBack(block []uint32) {
-	if m == nil || cap(block) != heldBlock {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.free = append(m.free, block[:0])
+	narrow heldKeys[uint16]
+	wide   heldKeys[uint32] // instead of narrow
+	isWide bool
+	keys   int    // at most unit.MaxColumn
+	all    uint32 // the bits that some key has
 }
 
 // hold takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits
-// without a sign, if there are too many keys, or if the rows continue no sequence and there are too many.
-func (h *heldColumn) hold(memory *heldMemory, first uint64, keys []int64) bool {
+// without a sign, if there are too many keys, or if the rows continue no sequence and there are too many. more is by
+// how many bytes the keys of the column grew.
+func (h *heldColumn) hold(memory *heldMemory, first uint64, keys []int64) (more int64, held bool) {
 	if len(keys) == 0 {
-		return true
+		return 0, true
 	}
 	if len(keys) > unit.MaxColumn-h.keys {
-		return false
+		return 0, false
 	}
+	before, all := h.bytes(), uint64(0)
+	if !h.isWide {
+		all, held = h.narrow.hold(memory, first, keys)
+		if !held && all > math.MaxUint16 && all <= math.MaxUint32 {
+			h.widen(memory)
+		}
+	}
+	if h.isWide {
+		all, held = h.wide.hold(memory, first, keys)
+	}
+	if held {
+		h.keys += len(keys)
+		h.all |= uint32(all)
+	}
+	return h.bytes() - before, held
+}
+
+// bytes returns the memory of the keys.
+func (h *heldColumn) bytes() int64 {
+	if h.isWide {
+		return heldKeyBytes[uint32]() * int64(h.keys)
+	}
+	return heldKeyBytes[uint16]() * int64(h.keys)
+}
+
+// widen holds the keys in 32 bits from now on.
+func (h *heldColumn) widen(memory *heldMemory) {
+	for _, s := range h.narrow.sequences {
+		wide := heldSequence[uint32]{first: s.first, end: s.end}
+		for _, block := range s.blocks {
+			appendKeys(memory, &wide, block)
+			giveBack(memory, block)
+		}
+		h.wide.sequences = append(h.wide.sequences, wide)
+	}
+	h.narrow.sequences, h.isWide = nil, true
+}
+
+// encode replaces all keys by their ids, less the base, and returns the different keys in the order of their rows.
+func (h *heldColumn) encode(e *unit.Encoder) []int64 {
+	width := bits.Len32(h.all)
+	if h.isWide {
+		return unit.Encode(e, h.wide.blocks(), width)
+	}
+	return unit.Encode(e, h.narrow.blocks(), width)
+}
+
+// isWhole reports whether the column holds the keys of so many rows from the first one on.
+func (h *heldColumn) isWhole(rows uint64) bool {
+	if h.isWide {
+		return h.wide.isWhole(rows)
+	}
+	return h.narrow.isWhole(rows)
+}
+
+// heldKeys are held keys of one width.
+type heldKeys[K unit.EncodedKey] struct {
+	sequences []heldSequence[K] // of rows that do not overlap; at most mostSequences
+}
+
+// heldSequence are keys of rows that came in order and without a gap, one each.
+type heldSequence[K unit.EncodedKey] struct {
+	first, end uint64 // rows
+	blocks     [][]K  // of heldBlockKeys keys, but for the last
+}
+
+// hold is hold of a column. all are the bits that some of the keys has; they are 0 if the keys were not looked at.
+func (h *heldKeys[K]) hold(memory *heldMemory, first uint64, keys []int64) (all uint64, held bool) {
 	s := h.sequenceOf(first)
 	if s == nil {
-		return false
+		return 0, false
 	}
+	if all = appendKeys(memory, s, keys); all > uint64(^K(0)) {
+		s.drop(len(keys))
+		return all, false
+	}
+	s.end += uint64(len(keys))
+	return all, true
+}
+
+// appendKeys appends keys to the blocks of a sequence, each without the bits that do not fit. It returns the bits that
+// some key has.
+func appendKeys[K unit.EncodedKey, From int64 | uint16](memory *heldMemory, s *heldSequence[K], keys []From) uint64 {
 	all := uint64(0)
-	for left := keys; len(left) > 0; {
+	for len(keys) > 0 {
 		last := len(s.blocks) - 1
-		if last < 0 || len(s.blocks[last]) == heldBlock {
+		if last < 0 || len(s.blocks[last]) == heldBlockKeys[K]() {
 			s.blocks = append(s.blocks, nil)
 			last++
 		}
 		block := s.blocks[last]
-		part := left[:min(len(left), heldBlock-len(block))]
-		left = left[len(part):]
+		part := keys[:min(len(keys), heldBlockKeys[K]()-len(block))]
+		keys = keys[len(part):]
 		if last > 0 && block == nil {
-			block = memory.block()
+			block = newHeldBlock[K](memory)
 		}
 		block = slices.Grow(block, len(part)) // the first block is as large as its keys want
 		to := block[len(block) : len(block)+len(part)]
 		for i, key := range part {
-			to[i] = uint32(key)
+			to[i] = K(key)
 			all |= uint64(key)
 		}
 		s.blocks[last] = block[:len(block)+len(part)]
 	}
-	if all > math.MaxUint32 {
-		s.drop(len(keys))
-		return false
-	}
-	s.end += uint64(len(keys))
-	h.keys += len(keys)
-	h.all |= uint32(all)
-	return true
+	return all
 }
 
 // drop takes the last keys back.
-func (s *heldSequence) drop(keys int) {
+func (s *heldSequence[K]) drop(keys int) {
 	for keys > 0 {
 		last := len(s.blocks) - 1
 		n := min(keys, len(s.blocks[last]))
@@ -136,7 +152,7 @@ func (s *heldSequence) drop(keys int) {
 }
 
 // sequenceOf returns the sequence that a row continues, or a new one; nil: there are too many.
-func (h *heldColumn) sequenceOf(first uint64) *heldSequence {
+func (h *heldKeys[K]) sequenceOf(first uint64) *heldSequence[K] {
 	for i := range h.sequences {
 		if s := &h.sequences[i]; s.end == first {
 			return s
@@ -145,13 +161,13 @@ func (h *heldColumn) sequenceOf(first uint64) *heldSequence {
 	if len(h.sequences) == mostSequences {
 		return nil
 	}
-	h.sequences = append(h.sequences, heldSequence{first: first, end: first})
+	h.sequences = append(h.sequences, heldSequence[K]{first: first, end: first})
 	return &h.sequences[len(h.sequences)-1]
 }
 
 // sort brings the sequences in the order of their rows.
-func (h *heldColumn) sort() {
-	slices.SortFunc(h.sequences, func(a, b heldSequence) int {
+func (h *heldKeys[K]) sort() {
+	slices.SortFunc(h.sequences, func(a, b heldSequence[K]) int {
 		if a.first < b.first {
 			return -1
 		}
@@ -159,12 +175,23 @@ func (h *heldColumn) sort() {
 	})
 }
 
-// encode replaces all keys by their ids, less the base, and returns the different keys in the order of their rows.
-func (h *heldColumn) encode(e *unit.Encoder) []int64 {
+// blocks returns the blocks of all sequences in the order of their rows.
+func (h *heldKeys[K]) blocks() (blocks [][]K) {
 	h.sort()
-	var blocks [][]uint32
 	for _, s := range h.sequences {
 		blocks = append(blocks, s.blocks...)
 	}
-	return e.Encode(blocks, bits.Len32(h.all))
+	return blocks
+}
+
+// isWhole is isWhole of a column. The sequences are sorted.
+func (h *heldKeys[K]) isWhole(rows uint64) bool {
+	end := uint64(0)
+	for _, s := range h.sequences {
+		if s.first != end {
+			return false
+		}
+		end = s.end
+	}
+	return end == rows
 }

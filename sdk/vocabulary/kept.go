@@ -39,14 +39,7 @@ func newKeptIDs(columns []heldColumn, partitions []PartitionRows) *keptIDs {
 		rows += uint64(p.Rows)
 	}
 	for i := range columns {
-		end := uint64(0)
-		for _, s := range columns[i].sequences {
-			if s.first != end {
-				return nil
-			}
-			end = s.end
-		}
-		if end != rows {
+		if !columns[i].isWhole(rows) {
 			return nil
 		}
 	}
@@ -79,10 +72,18 @@ type keptColumn struct {
 
 // appendIDs appends the ids of rows that were found.
 func appendIDs[To unit.ID](c *keptColumn, ids []To, first uint64, rows int, base To) []To {
-	for _, s := range c.columns[c.column].sequences {
+	if column := &c.columns[c.column]; column.isWide {
+		return appendKept(&column.wide, ids, first, rows, base)
+	}
+	return appendKept(&c.columns[c.column].narrow, ids, first, rows, base)
+}
+
+// appendKept is appendIDs of ids of one width.
+func appendKept[To unit.ID, K unit.EncodedKey](h *heldKeys[K], ids []To, first uint64, rows int, base To) []To {
+	for _, s := range h.sequences {
 		for rows > 0 && first >= s.first && first < s.end {
-			at := first - s.first
-			block := s.blocks[at/heldBlock][at%heldBlock:]
+			at := int(first - s.first)
+			block := s.blocks[at/heldBlockKeys[K]()][at%heldBlockKeys[K]():]
 			block = block[:min(len(block), rows)]
 			begin := len(ids)
 			ids = ids[:begin+len(block)]

@@ -24,10 +24,10 @@ import (
 // that no later generation can extend it.
 //
 // Where the rules are the order of first appearance without a least count, a MemoryBuilder gives keys their ids as they
-// come, with neither positions nor counts nor a sort. Keys of 32 bits, one a row, wait for the end of the pass where
-// half of the memory holds them, and all rows of a column get their ids then. A MemoryBuilder goes on as a Builder
-// does, with runs on disk, for other rules, where memory is short, and where rows come in more than mostSequences
-// sequences.
+// come, with neither positions nor counts nor a sort. Keys of 32 bits at most, one a row, wait for the end of the pass
+// where half of the memory holds them, and all rows of a column get their ids then. A MemoryBuilder goes on as a
+// Builder does, with runs on disk, for other rules, where memory is short, and where rows come in more than
+// mostSequences sequences.
 //
 // It is safe for concurrent use.
 type MemoryBuilder struct {
@@ -88,11 +88,13 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 	if t.inBuilder {
 		return m.builder.Add(column, first, ids, lengths)
 	}
-	if lengths == nil && t.held.hold(m.memory, first, ids) {
-		if m.held.Add(heldKeyBytes*int64(len(ids))) > m.mostHeld() {
+	if lengths == nil {
+		more, held := t.held.hold(m.memory, first, ids)
+		if all := m.held.Add(more); held && all <= m.mostHeld() {
+			return nil
+		} else if held {
 			return m.release(index)
 		}
-		return nil
 	}
 	if err := m.release(index); err != nil {
 		return err
@@ -119,10 +121,19 @@ func (m *MemoryBuilder) mostHeld() int64 {
 
 // release gives the keys that a table holds to generators, or to the builder. The table is locked.
 func (m *MemoryBuilder) release(index int) error {
+	held := &m.tables[index].held
+	if err := releaseKeys(m, index, &held.narrow); err != nil {
+		return err
+	}
+	return releaseKeys(m, index, &held.wide)
+}
+
+// releaseKeys is release of keys of one width.
+func releaseKeys[K unit.EncodedKey](m *MemoryBuilder, index int, h *heldKeys[K]) error {
 	t := &m.tables[index]
-	t.held.sort()
-	for i := range t.held.sequences {
-		s := &t.held.sequences[i]
+	h.sort()
+	for i := range h.sequences {
+		s := &h.sequences[i]
 		row := s.first
 		for j, block := range s.blocks {
 			ready, err := m.makeRoom(index, row, len(block))
@@ -131,28 +142,29 @@ func (m *MemoryBuilder) release(index int) error {
 			}
 			if ready {
 				generate(m, t, row, uint64(len(block)), block)
-			} else if err := m.addHeld(t.column, row, block); err != nil {
+			} else if err := addHeld(m.builder, t.column, row, block); err != nil {
 				return err
 			}
 			row += uint64(len(block))
-			m.held.Add(-heldKeyBytes * int64(len(block)))
-			m.memory.giveBack(block)
+			t.held.keys -= len(block)
+			m.held.Add(-heldKeyBytes[K]() * int64(len(block)))
+			giveBack(m.memory, block)
 			s.blocks[j] = nil
 		}
 	}
-	t.held.sequences = nil
+	h.sequences = nil
 	return nil
 }
 
 // addHeld gives a block of keys to the builder.
-func (m *MemoryBuilder) addHeld(column int, first uint64, block []uint32) error {
+func addHeld[K unit.EncodedKey](b *Builder, column int, first uint64, block []K) error {
 	var wide [1024]int64
 	for len(block) > 0 {
 		part := block[:min(len(block), len(wide))]
 		for i, key := range part {
 			wide[i] = int64(key)
 		}
-		if err := m.builder.Add(column, first, wide[:len(part)], nil); err != nil {
+		if err := b.Add(column, first, wide[:len(part)], nil); err != nil {
 			return err
 		}
 		first += uint64(len(part))

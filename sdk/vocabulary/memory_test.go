@@ -207,7 +207,9 @@ func TestVocabulariesInMemoryOfMiniBatches(t *testing.T) {
 // TestHeldKeys checks which keys wait for the end of the pass: those of 32 bits, one a row, in few sequences, and as
 // long as half of the memory holds them.
 func TestHeldKeys(t *testing.T) {
-	const most = 4 << 20 / 2 / heldKeyBytes // keys in 4 MiB of memory
+	const most = 4 << 20 / 2 / 4       // keys of 32 bits in 4 MiB of memory
+	const mostNarrow = 4 << 20 / 2 / 2 // of 16 bits
+	heldBlock := heldBlockKeys[uint32]()
 	sequence := func(n int, last int64) []int64 {
 		keys := make([]int64, n)
 		for i := range keys {
@@ -224,14 +226,16 @@ func TestHeldKeys(t *testing.T) {
 		held    bool
 	}{
 		{"a block and a key", sequence(heldBlock+1, math.MaxUint32), nil, true},
-		{"a wide key", sequence(heldBlock+1, math.MaxUint32+1), nil, false},
+		{"a key of more bits", sequence(heldBlock+1, math.MaxUint32+1), nil, false},
 		{"a negative key", sequence(3, -1), nil, false},
 		{"lengths", sequence(3, 5), rowsOf(3, 1), false},
-		{"as much as memory holds", sequence(most, 7), nil, true},
-		{"more than memory holds", sequence(most+1, 7), nil, false},
+		{"as much as memory holds", sequence(most, math.MaxUint16+1), nil, true},
+		{"more than memory holds", sequence(most+1, math.MaxUint16+1), nil, false},
+		{"as much of 16 bits as memory holds", sequence(mostNarrow, math.MaxUint16), nil, true},
+		{"more of 16 bits than memory holds", sequence(mostNarrow+1, math.MaxUint16), nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			column := scalars(sequence(most+3, 3)...)[:0]
+			column := scalars(sequence(mostNarrow+4, 3)...)[:0]
 			m, err := NewMemoryBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir(), Memory: 4 << 20})
 			require.NoError(t, err)
 			row := uint64(0)
@@ -251,7 +255,7 @@ func TestHeldKeys(t *testing.T) {
 			got, err := m.Vocabulary()
 			require.NoError(t, err)
 			requireSame(t, written(t, []testColumn{column}, Rules{}, t.TempDir()), got)
-			assert.Equal(t, c.held && len(c.ids) < most, got.kept != nil)
+			assert.Equal(t, c.held && len(c.ids) != most && len(c.ids) != mostNarrow, got.kept != nil)
 			if !c.held {
 				assert.Zero(t, m.held.Load())
 			}
@@ -263,7 +267,8 @@ func TestHeldKeys(t *testing.T) {
 // TestKeptIDs applies a vocabulary to the rows that it was built of. The ids are those that lookups give, for mini-
 // batches that cross blocks and sequences, and of keys beside them that have lookups, or none.
 func TestKeptIDs(t *testing.T) {
-	const rows = 2*heldBlock + 100
+	heldBlock := heldBlockKeys[uint32]()
+	rows := 2*heldBlock + 100
 	random := rand.New(rand.NewPCG(3, 4))
 	keys := make([][]int64, 3)
 	for i := range keys {
@@ -281,7 +286,7 @@ func TestKeptIDs(t *testing.T) {
 		}
 	}
 	partitions := []PartitionRows{{Name: "a", Digest: [32]byte{1}, Rows: 100}, {Name: "none"},
-		{Name: "b", Digest: [32]byte{2}, Rows: rows - 100}}
+		{Name: "b", Digest: [32]byte{2}, Rows: int64(rows - 100)}}
 	m.KeepIDs(partitions)
 	v, err := m.Vocabulary()
 	require.NoError(t, err)
@@ -312,7 +317,7 @@ func TestKeptIDs(t *testing.T) {
 			rows int
 		}{
 			{Rows{"a", [32]byte{1}, 0}, 0, 100}, {Rows{"b", [32]byte{2}, 0}, 100, rows - 100},
-			{Rows{"b", [32]byte{2}, heldBlock - 101}, heldBlock - 1, 10}, {Rows{"b", [32]byte{2}, 5}, 105, 1},
+			{Rows{"b", [32]byte{2}, int64(heldBlock - 101)}, heldBlock - 1, 10}, {Rows{"b", [32]byte{2}, 5}, 105, 1},
 		} {
 			batchOf := func(schema *tensor.Schema, columns ...[]int64) *tensor.MiniBatch {
 				mb := tensor.New(schema, c.rows, func() {})
@@ -348,18 +353,61 @@ func TestKeptIDs(t *testing.T) {
 	}
 }
 
+// TestHeldKeysWiden has a key of more than 16 bits come at several places of a column: the keys before it are held in
+// 32 bits then. A column of which no key has more stays as it is.
+func TestHeldKeysWiden(t *testing.T) {
+	rows := 2*heldBlockKeys[uint16]() + 300
+	for _, c := range []struct {
+		name string
+		at   int // row of the greatest key
+		key  int64
+	}{
+		{"16 bits", rows - 1, math.MaxUint16}, {"at first", 0, math.MaxUint16 + 1}, {"at last", rows - 1, math.MaxUint16 + 1},
+		{"in the first block", 200, math.MaxUint32}, {"in the second block", heldBlockKeys[uint16]() + 5, 1 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			keys := make([]int64, rows)
+			for i := range keys {
+				keys[i] = int64(i*7919) % (math.MaxUint16 + 1)
+			}
+			keys[c.at] = c.key
+			m, err := NewMemoryBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir()})
+			require.NoError(t, err)
+			require.NotNil(t, m.memory)
+			const step, later = 100, 1000 // two sequences, the later first
+			for _, part := range [][2]int{{later, rows}, {0, later}} {
+				for begin := part[0]; begin < part[1]; begin += step {
+					end := min(begin+step, part[1])
+					require.NoError(t, m.Add(0, uint64(begin), keys[begin:end], nil))
+				}
+			}
+			require.Equal(t, c.key > math.MaxUint16, m.tables[0].held.isWide)
+			require.Equal(t, m.tables[0].held.bytes(), m.held.Load())
+			require.EqualValues(t, rows, m.tables[0].held.keys)
+			got, err := m.Vocabulary()
+			require.NoError(t, err)
+			requireSame(t, written(t, []testColumn{scalars(keys...)}, Rules{}, t.TempDir()), got)
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
 // TestKeysThatAnEncoderDoesNotTake checks the most keys of a column that is held.
 func TestKeysThatAnEncoderDoesNotTake(t *testing.T) {
 	h := heldColumn{keys: unit.MaxColumn - 3}
-	require.True(t, h.hold(nil, 0, []int64{1, 2}))
-	require.False(t, h.hold(nil, 2, []int64{3, 4}))
-	require.True(t, h.hold(nil, 2, []int64{3}))
-	require.False(t, h.hold(nil, 3, []int64{4}))
+	for _, c := range []struct {
+		first uint64
+		keys  []int64
+		held  bool
+	}{{0, []int64{1, 2}, true}, {2, []int64{3, 4}, false}, {2, []int64{3}, true}, {3, []int64{4}, false}} {
+		_, held := h.hold(nil, c.first, c.keys)
+		require.Equal(t, c.held, held)
+	}
 }
 
 // TestHeldKeysBesideGenerators checks that a quarter of the memory holds keys once a generator has some of it.
 func TestHeldKeysBesideGenerators(t *testing.T) {
-	const most = 4 << 20 / 4 / heldKeyBytes // keys in 4 MiB of memory
+	const most = 4 << 20 / 4 / 2 // keys of 16 bits in 4 MiB of memory
 	for _, more := range []int{0, 1} {
 		m, err := NewMemoryBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir(), Memory: 4 << 20})
 		require.NoError(t, err)
@@ -367,7 +415,7 @@ func TestHeldKeysBesideGenerators(t *testing.T) {
 		require.Positive(t, m.bytes.Load())
 		require.NoError(t, m.Add(0, 0, make([]int64, most+more), nil))
 		require.Equal(t, more == 0, len(m.tables[0].sequences) == 0)
-		require.EqualValues(t, (1-more)*most*heldKeyBytes, m.held.Load())
+		require.EqualValues(t, (1-more)*most*2, m.held.Load())
 		require.NoError(t, m.Close())
 	}
 }
@@ -378,24 +426,31 @@ func TestBlocksOfHeldMemory(t *testing.T) {
 	require.Nil(t, newHeldMemory(4*hugepages.Least-1))
 	m := newHeldMemory(4 * hugepages.Least)
 	require.NotNil(t, m)
+	wide, narrow := heldBlockKeys[uint32](), heldBlockKeys[uint16]()
 	var blocks [][]uint32
-	for i := range 2*hugepages.Least/(heldKeyBytes*heldBlock) + 1 {
-		block := m.block()
+	for i := range 2*hugepages.Least/heldBlockBytes + 1 {
+		block := newHeldBlock[uint32](m)
 		require.Empty(t, block)
-		require.Equal(t, heldBlock, cap(block), "an appended key must not reach the next block")
-		block = block[:heldBlock]
-		block[0], block[heldBlock-1] = uint32(i), uint32(i)
+		require.Equal(t, wide, cap(block), "an appended key must not reach the next block")
+		block = block[:wide]
+		block[0], block[wide-1] = uint32(i), uint32(i)
 		blocks = append(blocks, block)
 	}
 	for i, block := range blocks {
 		require.Equal(t, uint32(i), block[0])
-		require.Equal(t, uint32(i), block[heldBlock-1])
+		require.Equal(t, uint32(i), block[wide-1])
 	}
-	m.giveBack(blocks[1])
-	m.giveBack(make([]uint32, 7, heldBlock-1)) // a first block, which is as large as its keys wanted
-	again := m.block()
+	giveBack(m, blocks[1])
+	giveBack(m, blocks[2])
+	giveBack(m, make([]uint32, 7, wide-1)) // a first block, which is as large as its keys wanted
+	again := newHeldBlock[uint32](m)
 	require.Empty(t, again)
-	require.Same(t, &blocks[1][0], &again[:1][0])
-	require.NotSame(t, &blocks[1][0], &m.block()[:1][0])
-	require.Equal(t, heldBlock, cap((*heldMemory)(nil).block()))
+	require.Same(t, &blocks[2][0], &again[:1][0])
+	half := newHeldBlock[uint16](m) // the same memory, for twice as many keys
+	require.Empty(t, half)
+	require.Equal(t, narrow, cap(half))
+	half[:narrow][narrow-1] = 7
+	require.Equal(t, uint32(7<<16|1), blocks[1][wide-1])
+	require.NotSame(t, &blocks[1][0], &newHeldBlock[uint32](m)[:1][0])
+	require.Equal(t, wide, cap(newHeldBlock[uint32](nil)))
 }

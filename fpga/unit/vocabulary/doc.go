@@ -15,9 +15,9 @@
 // or hash table serves both loops. Keys begin in a hash table and move to an array when they turn out to be dense. A
 // generator keeps no counts and no positions, so that it takes keys in their order only.
 //
-// An [Encoder] has a whole column of keys of 32 bits at hand and writes the indices over the keys, which is faster.
-// Keys that are dense have an array. Other keys are divided by their hashes into parts, each of which has a hash table
-// that stays in the second-level cache; the indices are given in the order of the column afterwards.
+// An [Encoder] has a whole column of keys of 16 or 32 bits at hand, and [Encode] writes the indices over the keys,
+// which is faster. Keys that are dense have an array. Other keys are divided by their hashes into parts, each of which
+// has a hash table that stays in the second-level cache; the indices are given in the order of the column afterwards.
 //
 // A drive's memory holds a table as bytes: [Store] makes them and says their [Shape], and [View] looks keys up in them
 // where they lie. Others may write that memory, so a lookup there checks all it reads: whatever the bytes are, it ends

@@ -18,8 +18,8 @@ type Encoder struct {
 }
 
 const (
-	// encodedSpread is how many integers an encoder's array spans at most for each key of the column: it takes at most
-	// twice the memory of the column.
+	// encodedSpread is how many integers an encoder's array spans at most for each key of 32 bits of the column: it
+	// takes at most twice the memory of the column. Keys of 16 bits always have an array, which takes at most 256 KiB.
 	encodedSpread = 2
 	// partKeys is about how many keys a part has: twice as many slots take 64 KiB.
 	partKeys = 1 << 13
@@ -27,29 +27,34 @@ const (
 	mostParts = 1 << 10
 )
 
-// MaxColumn bounds the keys of a column for Encoder.Encode.
+// MaxColumn bounds the keys of a column for Encode.
 const MaxColumn = 1<<31 - 1
+
+// EncodedKey is the type of keys that an Encoder replaces by their indices.
+type EncodedKey interface{ uint16 | uint32 }
 
 // Encode replaces the keys of a column, which has at most [MaxColumn], by their indices in the order of first
 // appearance. It returns the different keys in that order. The column lies in blocks, one after the other, and no key
 // has more bits than width.
-func (e *Encoder) Encode(blocks [][]uint32, width int) (keys []int64) {
+func Encode[K EncodedKey](e *Encoder, blocks [][]K, width int) (keys []int64) {
 	n := 0
 	for _, block := range blocks {
 		n += len(block)
 	}
-	if span := uint64(1) << width; span <= denseLeast || width <= maxArrayWidth && span <= encodedSpread*uint64(n) {
-		return e.encodeDense(blocks, n, int(span))
+	wide, isWide := any(blocks).([][]uint32)
+	if span := uint64(1) << width; isWide && span > denseLeast &&
+		(width > maxArrayWidth || span > encodedSpread*uint64(n)) {
+		return e.encodeSpread(wide, n)
 	}
-	return e.encodeSpread(blocks, n)
+	return encodeDense(e, blocks, n, 1<<width)
 }
 
 // encodeDense is Encode of n keys below span.
-func (e *Encoder) encodeDense(blocks [][]uint32, n, span int) []int64 {
+func encodeDense[K EncodedKey](e *Encoder, blocks [][]K, n, span int) []int64 {
 	if cap(e.array) < span {
 		e.array = make([]uint32, span)
 	}
-	d := denseEncoder{array: e.array[:span], keys: e.room(min(n, span))[:0]}
+	d := denseEncoder[K]{array: e.array[:span], keys: e.room(min(n, span))[:0]}
 	for _, block := range blocks {
 		for len(block) > 0 {
 			chunk := block[:min(len(block), denseChunk)]
@@ -76,25 +81,25 @@ const (
 )
 
 // denseEncoder encodes the keys of one column, chunk by chunk, with an array.
-type denseEncoder struct {
+type denseEncoder[K EncodedKey] struct {
 	array  []uint32 // index + 1 of a key, or 0
 	keys   []uint32 // the different keys; it has the capacity for all of them
 	steady bool     // the last chunk had few new keys
 
 	// The keys of a chunk that the array does not have, with their places in the chunk.
-	newKeys [denseChunk]uint32
+	newKeys [denseChunk]K
 	places  [denseChunk]uint16
 }
 
 // encodeKnown replaces the keys of a chunk by their indices. Few of them are new.
-func (d *denseEncoder) encodeKnown(chunk []uint32) {
+func (d *denseEncoder[K]) encodeKnown(chunk []K) {
 	array := d.array
 	for i, key := range chunk {
 		next := array[key]
 		if next == 0 {
 			next = d.add(key)
 		}
-		chunk[i] = next - 1
+		chunk[i] = K(next - 1)
 	}
 }
 
@@ -102,27 +107,27 @@ func (d *denseEncoder) encodeKnown(chunk []uint32) {
 // random, so that no branch depends on it: every key is noted, and the next one overwrites it unless the key is new.
 // The new keys get their indices afterwards. Until then the array is only read, and the processor loads the elements of
 // many keys at a time.
-func (d *denseEncoder) encodeAny(chunk []uint32) {
+func (d *denseEncoder[K]) encodeAny(chunk []K) {
 	array, found := d.array, 0
 	for i, key := range chunk {
 		next := array[key]
 		d.newKeys[found&(denseChunk-1)] = key
 		d.places[found&(denseChunk-1)] = uint16(i)
 		found += int((uint64(next) - 1) >> 63)
-		chunk[i] = next - 1
+		chunk[i] = K(next - 1)
 	}
 	for i, key := range d.newKeys[:found] {
 		next := array[key]
 		if next == 0 { // nearly always: no earlier key of the chunk is the same
 			next = d.add(key)
 		}
-		chunk[d.places[i]] = next - 1
+		chunk[d.places[i]] = K(next - 1)
 	}
 }
 
 // add gives a new key the next index, and returns it + 1.
-func (d *denseEncoder) add(key uint32) uint32 {
-	d.keys = append(d.keys, key)
+func (d *denseEncoder[K]) add(key K) uint32 {
+	d.keys = append(d.keys, uint32(key))
 	next := uint32(len(d.keys))
 	d.array[key] = next
 	return next

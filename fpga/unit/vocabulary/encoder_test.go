@@ -11,36 +11,46 @@ import (
 	"pgregory.net/rapid"
 )
 
-// requireEncoded checks what an encoder makes of a column in blocks of some lengths.
+// requireEncoded checks what an encoder makes of a column in blocks of some lengths, and of the same column in 16 bits
+// if no key has more.
 func requireEncoded(t require.TestingT, e *Encoder, column []uint32, lengths []int) {
-	wide := make([]int64, len(column))
+	wide, all := make([]int64, len(column)), uint32(0)
 	for i, key := range column {
 		wide[i] = int64(key)
+		all |= key
 	}
 	wantKeys := firstSeen(wide)
 	reference, err := NewReference(wantKeys)
 	require.NoError(t, err)
 	want := make([]int32, len(column))
 	reference.Lookup(want, wide)
-	indices := slices.Clone(column)
-	var blocks [][]uint32
-	left := indices
+	requireIndices(t, e, slices.Clone(column), lengths, bits.Len32(all), wantKeys, want)
+	if all > math.MaxUint16 {
+		return
+	}
+	narrow := make([]uint16, len(column))
+	for i, key := range column {
+		narrow[i] = uint16(key)
+	}
+	requireIndices(t, &Encoder{}, narrow, lengths, bits.Len32(all), wantKeys, want)
+}
+
+func requireIndices[K EncodedKey](t require.TestingT, e *Encoder, column []K, lengths []int, width int,
+	wantKeys []int64, want []int32) {
+	var blocks [][]K
+	left := column
 	for _, length := range lengths {
 		length = min(length, len(left))
 		blocks = append(blocks, left[:length])
 		left = left[length:]
 	}
-	all := uint32(0)
-	for _, key := range column {
-		all |= key
-	}
-	keys := e.Encode(append(blocks, left), bits.Len32(all))
+	keys := Encode(e, append(blocks, left), width)
 	if !slices.Equal(wantKeys, keys) {
 		require.Equal(t, wantKeys, append([]int64{}, keys...))
 	}
-	for i, index := range indices {
-		if uint32(want[i]) != index {
-			require.Equal(t, want[i], index, "key %d, %d", i, column[i])
+	for i, index := range column {
+		if want[i] != int32(index) {
+			require.EqualValues(t, want[i], index, "key %d", i)
 		}
 	}
 }
@@ -137,7 +147,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.SetBytes(int64(len(column)))
 			for b.Loop() {
 				copy(indices, column)
-				e.Encode([][]uint32{indices}, bits.Len32(uint32(c.span-1)))
+				Encode(e, [][]uint32{indices}, bits.Len32(uint32(c.span-1)))
 			}
 		})
 	}

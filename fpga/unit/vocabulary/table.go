@@ -150,7 +150,9 @@ func (t *Table) home(key int64) uint64 { return hashOf(key, t.multiplier) >> t.s
 type ID interface{ int32 | int64 }
 
 // Key is the type of keys that get indices.
-type Key interface{ int32 | uint32 | int64 }
+type Key interface {
+	int32 | uint16 | uint32 | int64
+}
 
 // Lookup sets each element of indices to the index of the key at the same place, or to Absent, and reports whether all
 // keys have an index. Both slices have the same length, and may be the same memory if their types are the same.
