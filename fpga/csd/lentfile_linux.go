@@ -3,6 +3,8 @@ package csd
 import (
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -40,6 +42,7 @@ const (
 	touchedBytes  = 2 << 20
 	residentBytes = 64 << 20    // of the mapping: when as many were touched, the pages of all go, and come again when read
 	leaseInterval = time.Second // between two attempts to get a lease
+	faultAround   = 64 << 10    // of cached bytes that Linux maps at an access to one of them, aligned
 )
 
 // lendingFileSystems are the file systems on which a lease keeps every writer away.
@@ -80,7 +83,7 @@ func (l *lentFile) lend(off, n int64) (b []byte, term uint64, ok bool) {
 		// The bytes are read from the medium here and not when an execution needs them, so that an error of the medium is
 		// one of the command that moves blocks. For that they are then read as any other.
 		lo, hi := first*touchedBytes, min((last+1)*touchedBytes, int64(len(all)))
-		if unix.Madvise(all[lo:hi], unix.MADV_POPULATE_READ) != nil {
+		if l.populate(all[lo:hi], lo) != nil {
 			return nil, 0, false
 		}
 		l.mu.Lock()
@@ -90,6 +93,45 @@ func (l *lentFile) lend(off, n int64) (b []byte, term uint64, ok bool) {
 		l.mu.Unlock()
 	}
 	return all[off : off+n], term, true
+}
+
+// populate reads bytes of the mapped file, which begin and end where pages do, and enters their pages in the process's
+// page table. Where all of them lie in the page cache, one access enters the pages around it too, which takes a fifth of
+// the time of MADV_POPULATE_READ. Elsewhere that call waits for the medium, as an access would, but leaves its processor
+// to others.
+func (l *lentFile) populate(mapped []byte, off int64) error {
+	if l.isCached(off, int64(len(mapped))) && access(mapped) {
+		return nil
+	}
+	return unix.Madvise(mapped, unix.MADV_POPULATE_READ)
+}
+
+// isCached reports whether bytes of the file lie in the page cache. It may report false where they do: before Linux 6.5,
+// and for files of others.
+func (l *lentFile) isCached(off, n int64) bool {
+	var stat unix.Cachestat_t
+	err := unix.Cachestat(uint(l.f.Fd()), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &stat, 0)
+	page := uint64(os.Getpagesize())
+	return err == nil && stat.Cache >= (uint64(n)+page-1)/page
+}
+
+// access reads a byte of each faultAround bytes of a mapped file. It reports false if the medium failed.
+func access(mapped []byte) (ok bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			if !isMemoryFault(r) {
+				panic(r)
+			}
+			ok = false
+		}
+	}()
+	sum := byte(0)
+	for i := 0; i < len(mapped); i += faultAround {
+		sum += mapped[i]
+	}
+	runtime.KeepAlive(sum)
+	return true
 }
 
 // touch notes that pieces first to last of the file were read. When enough were, it takes the pages of all from the
