@@ -600,15 +600,16 @@ func TestADriveInAFileHasThreads(t *testing.T) {
 		memory           uint64
 	}{
 		{"", DriveOptions{}, 1, 2, csd.DefaultSLM},
-		{"", DriveOptions{Threads: 1, Jobs: 2}, 1, 1, csd.DefaultSLM},
-		{"", DriveOptions{Threads: 2, Jobs: 2}, 2, 3, 2 * MemoryOfStreams(3)},
+		{"", DriveOptions{Threads: 1, Jobs: 2}, 1, 2, csd.DefaultSLM},
+		{"", DriveOptions{Threads: 2, Jobs: 2}, 2, 3, csd.DefaultSLM},
+		{"", DriveOptions{Threads: 2, Jobs: 3}, 2, 3, 3 * MemoryOfStreams(3)},
 		{"", DriveOptions{Threads: 2}, 2, 3, csd.DefaultSLM}, // three streams want less
 		{"", DriveOptions{Threads: 7}, 7, 8, MemoryOfStreams(8)},
 		{"?threads=3", DriveOptions{Jobs: 2}, 3, 4, 2 * MemoryOfStreams(4)},
 		{"?threads=3", DriveOptions{Threads: 9, Jobs: 2}, 3, 4, 2 * MemoryOfStreams(4)},
 		{"?slm=400MiB", DriveOptions{Threads: 9}, 9, 3, MemoryOfStreams(3)},
 		{"", DriveOptions{Threads: 4, Streams: 9}, 4, 9, MemoryOfStreams(9)},
-		{"", DriveOptions{Threads: 2, SLM: 300 << 20, Jobs: 2}, 2, 2, 600 << 20},
+		{"", DriveOptions{Threads: 2, SLM: 300 << 20, Jobs: 4}, 2, 2, 1200 << 20},
 	} {
 		d, err := OpenDrive(t.Context(), uri+c.query, c.o)
 		require.NoError(t, err)

@@ -13,7 +13,7 @@
 //	                     &keyfile=PATH&ctrlkeyfile=PATH; see package nvme/tcp
 //	nvme:/dev/nvme0      a drive behind the Linux kernel, local or over fabrics; see package nvme/passthru
 //
-// with ?size=1GiB&lba=512&slm=512MiB&threads=1&regions=1&region=0&commands=vendor. With size=0 a drive that is opened
+// with ?size=1GiB&lba=512&slm=1GiB&threads=1&regions=1&region=0&commands=vendor. With size=0 a drive that is opened
 // here is diskless: it has no flash, and computes on what hosts store in its memory. A drive of several regions
 // (regions=) is opened at one of them (region=), in which the device computes and whose image it changes. [OpenFiles]
 // makes a drive whose namespace is some existing files, not copied.

@@ -83,7 +83,7 @@ func TestSizesWantAUnit(t *testing.T) {
 
 func FuzzParseURI(f *testing.F) {
 	for _, s := range []string{
-		"mem:a?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor", "file:/x", "tcp://h:1/n", "nvme:/dev/nvme0",
+		"mem:a?size=1GiB&lba=512&slm=1GiB&threads=1&commands=vendor", "file:/x", "tcp://h:1/n", "nvme:/dev/nvme0",
 	} {
 		f.Add(s)
 	}

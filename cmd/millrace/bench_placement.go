@@ -62,7 +62,7 @@ software: what a row says about that stands below the table.`,
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.Float64Var(&o.Coverage, "coverage", 1, "share of rows that have a feature")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
-	f.StringVar(&slm, "slm", "512MiB", "memory of a drive that computes")
+	f.StringVar(&slm, "slm", "1GiB", "memory of a drive that computes")
 	f.DurationVar(&o.Time, "time", 2*time.Second, "measure each placement at least so long")
 	return cmd
 }

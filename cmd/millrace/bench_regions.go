@@ -51,7 +51,7 @@ measures a host's reads and writes of 4 KiB alone and beside jobs, without a lim
 	f := cmd.Flags()
 	addNativeTiming(f, machineTiming)
 	f.StringVar(&o.Drive, "drive", "mem:",
-		"mem: or file:PATH of a drive that is made and removed, with ?slm=512MiB&threads=1&lba=512&commands=vendor")
+		"mem: or file:PATH of a drive that is made and removed, with ?slm=1GiB&threads=1&lba=512&commands=vendor")
 	f.IntVar(&o.Regions, "regions", cs.MaxRegions, "regions of the drive, 2 to 7")
 	f.StringSliceVar(&o.Models, "models", []string{"rm1", "d1"},
 		"workloads: rm1 to rm5, d1 and d2; all measurements but the mixed one are of the first")

@@ -24,7 +24,7 @@ type driveCommands struct{ *console }
 
 func (c driveCommands) command() *cobra.Command {
 	return group("drive",
-		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&regions=1&region=0&commands=vendor, "+
+		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=1GiB&threads=1&regions=1&region=0&commands=vendor, "+
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
 		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
 		serveCommand(c).command(),

@@ -18,7 +18,9 @@ import (
 // Defaults of Options.
 const (
 	DefaultSize = 1 << 30
-	DefaultSLM  = 512 << 20
+	// DefaultSLM holds a mini-batch of RM5, its pages and their dictionaries for each of two streams. Half of it does not,
+	// so that packed pages were moved and unpacked twice. Memory that is never used is never touched.
+	DefaultSLM = 1 << 30
 	// MinSLM and MaxSLM bound the local memory; an execution's six ranges need some pages.
 	MinSLM = 64 << 10
 	MaxSLM = 1 << 40

@@ -125,7 +125,7 @@ func TestExaminedEngines(t *testing.T) {
 		want   []Finding
 	}{
 		"one thread": {[]DriveConfig{{Name: "a", URI: "file:x"}}, 1, csd.DefaultSLM,
-			[]Finding{{"drives[0] a", Fine, "1 engine threads, 512MiB of memory for 2 jobs"}}},
+			[]Finding{{"drives[0] a", Fine, "1 engine threads, 1GiB of memory for 2 jobs"}}},
 		"four, and memory for their streams": {[]DriveConfig{{Name: "a", URI: "file:x"}}, 4, memory,
 			[]Finding{{"drives[0] a", Fine, "4 engine threads, 1312MiB of memory for 2 jobs"}}},
 		"a byte less than they may take": {[]DriveConfig{{Name: "a", URI: "file:x"}}, 4, memory - 1,

@@ -17,9 +17,9 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// DefaultMemory is the memory of a processor a thread: as much as a drive in process has, whose one thread it is for.
-// With less, several threads' mini-batches would be copied for want of room to lend them. Memory that is never used
-// is never touched.
+// DefaultMemory is the memory of a processor a thread: half as much as a drive in process has for one thread, because
+// partitions are read where they lie. With less, several threads' mini-batches would be copied for want of room to lend
+// them. Memory that is never used is never touched.
 const DefaultMemory = 512 << 20
 
 // maxDefaultMemory bounds the default memory of many threads: as much as a drive that is served has.
