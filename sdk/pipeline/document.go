@@ -18,7 +18,7 @@ func Manual() []byte {
 # Operators
 
 A pipeline passes each column through a chain of operators. Every operator has a reference that reads like its
-definition, a kernel, and golden vectors; the same bytes come out of every engine. [pipelines.md](pipelines.md) tells
+definition, a kernel, and golden vectors; the same bytes come out of every engine. [pipelines.md](pipelines.md) says
 how chains are written.
 
 Rules that hold for all of them:
