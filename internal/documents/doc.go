@@ -11,6 +11,7 @@
 //
 //   - that every link of every document leads to a file and, behind "#", to a heading;
 //   - that every path and every name of the code between backquotes exists;
+//   - that every row of a table has as many cells as the table's head;
 //   - docs/glossary.md: its order, its form, and that each name is declared in the code;
 //   - docs/architecture.md: that the rooms, and the files and functions on a mini-batch's way, exist;
 //   - docs/compatibility.md: that every form has golden files, and that every golden file belongs to a form;

@@ -91,6 +91,41 @@ func TestReadMeNamesEveryDocument(t *testing.T) {
 	}
 }
 
+// TestRowsHaveTheCellsOfTheirHead: a row with more cells than its table's head is two rows on one line, and what is
+// beyond the head is not shown.
+func TestRowsHaveTheCellsOfTheirHead(t *testing.T) {
+	rows := 0
+	for _, document := range all(t) {
+		head := 0
+		eachLine(read(t, document), func(line string, number int) {
+			if !strings.HasPrefix(line, "|") {
+				head = 0
+				return
+			}
+			cells := countCells(line)
+			if head == 0 {
+				head = cells
+				return
+			}
+			rows++
+			assert.Equal(t, head, cells, "%s:%d", document, number)
+		})
+	}
+	assert.Greater(t, rows, 1000)
+}
+
+// countCells returns the number of cells of a table's line. A bar in a code span or behind a backslash ends no cell.
+func countCells(line string) int {
+	return strings.Count(strings.ReplaceAll(codePattern.ReplaceAllString(line, "x"), `\|`, ""), "|") - 1
+}
+
+func TestCountCells(t *testing.T) {
+	assert.Equal(t, 2, countCells("| a | `b | c` |"))
+	assert.Equal(t, 3, countCells("| | | |"))
+	assert.Equal(t, 1, countCells(`| a \| b |`))
+	assert.Equal(t, 4, countCells("| a | b | | c |"))
+}
+
 func TestLinks(t *testing.T) {
 	text := "# A b\n[one](x.md#y) and [two](https://z)\n```sh\n[three](no.md)\n```\n[four](#a-b) [five](mailto:x@y)\n"
 	assert.Equal(t, []Link{{"x.md#y", 2}, {"#a-b", 6}}, Links(text))
