@@ -19,9 +19,9 @@
 // measures T, the trainer's highest throughput, on dummy mini-batches, and P, the throughput of each drive. It
 // allocates as many drives as make their P add up to T, which is ceil(T/P) of equal drives. The job then keeps an input
 // queue, bounded in bytes, full. T/P bounds how many drives run at once and not which rows are read: every partition is
-// preprocessed, each epoch, by a drive that holds it, and when a running drive has no undelivered split left the next
-// drive takes its place. Package trainmgr/allocation holds that arithmetic. With [Options.Autoscale] the number of
-// drives follows the trainer while the job runs.
+// preprocessed, each epoch, by a drive that holds it or by a worker of any reach, and when a running drive has no
+// undelivered split left the next drive takes its place. Package trainmgr/allocation holds that arithmetic. With
+// [Options.Autoscale] the number of drives follows the trainer while the job runs.
 //
 // The package is light: it imports no drives, no etcd and no Arrow. Package trainmgr/local wires the drives of this
 // machine under a job. Package trainmgr/remote takes the work from a control plane. Both run the same [Job] over

@@ -8,12 +8,11 @@
 //
 //	cost-efficiency = throughput x duration / (CapEx + OpEx),  OpEx = sum(power x duration x price of electricity)
 //
-// Drives that only store are bought anyway: a plan that capacity binds says how few of its drives preprocess at once.
-// P comes from a measurement (--p) or from the model of fpga/timing. It is the rate of the computation: what the flash
+// Drives that only store are bought anyway: a plan that capacity binds says how few of its drives preprocess at once. P
+// comes from a measurement (--p) or from the model of fpga/timing. It is the rate of the computation: what the flash
 // yields is a constraint of its own. [Plan] counts drives alone; package sizing counts whole placements, with nodes,
-// networks and racks. Prices and powers are a YAML file ([Prices]), each
-// with its source; the embedded one is PreSto's where PreSto states a figure and an assumption, named so, where it
-// does not.
+// networks and racks. Prices and powers are a YAML file ([Prices]), each with its source; the embedded one is PreSto's
+// where PreSto states a figure and an assumption, named so, where it does not.
 //
 // Three CPU baselines stand beside the drives: the published one of the price file (PreSto's 41 cores a drive), and two
 // that bench/peers measured ([MeasuredCPUs]): TorchArrow's loops and our own kernels. Models that were not measured

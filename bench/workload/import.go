@@ -40,7 +40,7 @@ type Policy = text.Policy
 // Counts are the numbers of unusual lines and values in text.
 type Counts = text.Counts
 
-// Import reads Criteo rows, text (OPERATORS' strict grammar; see package text) or binary, and writes them as Parquet
+// Import reads Criteo rows, text (by the strict grammar of package text) or binary, and writes them as Parquet
 // partitions with RM1's columns: label int32 (required; nullable under text.Null, absent with LabelAbsent), int_0 to
 // int_12 nullable int32, cat_0 to cat_25 nullable int64 that hold the unsigned 32-bit ids. The rows keep their order.
 // Errors about a row are a *text.RowError. On an error the partitions before it stay and are returned.

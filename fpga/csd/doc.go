@@ -12,12 +12,12 @@
 // # Lent flash
 //
 // Engine threads read blocks of flash in a file where they lie, in a mapping of the file, instead of a copy in the
-// drive's memory, on Linux and while nobody else can change the file. The drive holds a lease on the file (fcntl,
-// F_SETLEASE), which the kernel grants if nobody else has it open, or has a file of [Files] open for writing. Whoever
-// opens or cuts the file later waits until the drive has copied what it lent and given the lease back, which takes as
-// long as the executions that run. The drive asks for another lease a second later at the earliest. A medium that fails
-// under an execution fails its command with Unrecovered Read Error. Flash on file systems other than ext4, XFS, Btrfs,
-// F2FS and tmpfs is copied, and so is flash in memory.
+// drive's memory, on Linux and while no other process can change the file. The drive holds a lease on the file (fcntl,
+// F_SETLEASE), which the kernel grants if no other process has it open, or has a file of [Files] open for writing. A
+// process that later opens or cuts the file waits until the drive has copied what it lent and given the lease back,
+// which takes as long as the executions that run. The drive asks for another lease a second later at the earliest. A
+// medium that fails under an execution fails its command with Unrecovered Read Error. Flash on file systems other than
+// ext4, XFS, Btrfs, F2FS and tmpfs is copied, and so is flash in memory.
 //
 // # Regions
 //
@@ -40,8 +40,7 @@
 // do, the old image stays active. The write of PATH.json commits: a kill before it leaves the old image active, a kill
 // after it the new one. No image is activated in a region while another host holds memory of the region or a program
 // executes there. A region starts with its last good image: the image that was active, else the one before it, else the
-// stock image. The drive's trust ([Options].Trust)
-// is kept in PATH.json; a host never sets it.
+// stock image. The drive's trust ([Options].Trust) is kept in PATH.json; a host never sets it.
 //
 // # Durability
 //

@@ -3,14 +3,14 @@
 //
 // # Overview
 //
-// A reference reads like the definition in docs/operators and is the oracle of the tests; the engine links the
+// A reference reads like the definition in docs/operators.md and is the oracle of the tests; the engine links the
 // kernels. Kernels take and return plain slices, allocate nothing once built, and may run in place where they say so.
 // Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte an element, 1 for a
 // value and 0 for a null, and an element that is null holds 0.
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
 // assembly for AVX2 and AVX-512 on amd64 and for NEON on arm64, which the generator in _gen writes (make asm). Package
-// internal/simd picks the path. All paths give the same bits; docs/performance gives the cost of each.
+// internal/simd picks the path. All paths give the same bits; docs/performance.md gives the cost of each.
 //
 // This package itself holds no code but the tests that span the units: every case of every golden file (golden_test.go)
 // and the mutants (mutants_test.go).

@@ -20,7 +20,7 @@ type Options struct {
 	Sources host.Sources   // of files that are named by a URI
 }
 
-// Draft is a pipeline that was guessed.
+// Draft is a pipeline that New made of columns and rows of files, with its assumptions in the comments of the document.
 type Draft struct {
 	Spec     *pipeline.Spec
 	Document []byte // the pipeline in YAML, with comments that say what was assumed

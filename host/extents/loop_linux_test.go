@@ -238,7 +238,7 @@ func TestLoopPreSto(t *testing.T) {
 	}
 }
 
-// TestLoopRefusals makes the files that DESIGN's rules refuse.
+// TestLoopRefusals makes the files whose bytes cannot be located with certainty: each must be refused.
 func TestLoopRefusals(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain"), make([]byte, 10000), 0o644))

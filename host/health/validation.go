@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Result of a step.
+// Result says how a step of Validate ended.
 type Result string
 
 // Results.

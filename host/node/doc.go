@@ -20,7 +20,7 @@
 //	splits       open splits: makes mini-batches ahead of their requests, and buffers them
 //	delivery     GET /v1/minibatch: tickets, and writing responses
 //	partitions   partitions that come from outside or from other nodes
-//	heartbeat    tells the control plane's leader about the node
+//	heartbeat    reports the node to the control plane's leader
 //	metrics      what the node counts and knows, for Prometheus
 //	errorcode    the code of every error that leaves the node
 //	service      the calls of the control plane and of operators (in this package)

@@ -14,7 +14,7 @@ var (
 	ErrReplicas = errors.New("not enough drives")
 )
 
-// Ref names a drive.
+// Ref names a drive of a node.
 type Ref struct {
 	Node  string `json:"node"`
 	Drive string `json:"drive"`

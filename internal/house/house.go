@@ -1,7 +1,7 @@
 // Package house holds the floor plan of the project: which package stands on which floor, and which imports that
 // allows. Its test reads every Go file of the tree, test files included, and fails on an arrow that runs up.
 //
-// The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Four rules go beyond "only what is below":
+// The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. These rules go beyond "only what is below":
 //
 //   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation,
 //     trainmgr/offload and trainmgr/control/autoscale (and the standard library); the first two of these import no
@@ -9,6 +9,7 @@
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics, host/exposition and host/worker
 //     link Prometheus;
+//   - host/api and the packages below it hold types, and import no other package of host;
 //   - only host/source/s3 links the client library of S3, and no package that a launcher imports links host/source/s3;
 //   - examples import the floors that a user may import (nvme, fpga, sdk, host, trainmgr) and each other; nothing
 //     else imports examples.

@@ -1,4 +1,4 @@
-// Package manual reads the commands that README.md and docs/*.md tell a person to type, so that a test can type them.
+// Package manual reads the commands that README.md and docs/*.md ask a reader to type, so that a test can type them.
 //
 // # Overview
 //

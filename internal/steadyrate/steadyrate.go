@@ -1,12 +1,12 @@
 // Package steadyrate measures the rate of work that is slow at first: work that opens files, learns sizes, and touches
 // memory for the first time.
 //
-// A [Meter] is told of every piece of work as it is finished. It cuts the time into intervals and leaves out the
-// intervals at the beginning that are not of the steady state, by the rule MSER (K. P. White, "An effective truncation
-// heuristic for bias reduction in simulation output", Simulation 69 (1997)): of all beginnings it leaves out the one
-// without which the mean of the others has the smallest standard error. The measurement ends when the rate is known
-// well enough, or at a limit. A [Sampler] is a Meter that also says how counters, for example of processor time, grew
-// in the time that counts.
+// The owner of a [Meter] reports every piece of work when it is finished. The Meter cuts the time into intervals and
+// leaves out the intervals at the beginning that are not of the steady state, by the rule MSER (K. P. White, "An
+// effective truncation heuristic for bias reduction in simulation output", Simulation 69 (1997)): of all beginnings it
+// leaves out the one without which the mean of the others has the smallest standard error. The measurement ends when
+// the rate is known well enough, or at a limit. A [Sampler] is a Meter that also says how counters, for example of
+// processor time, grew in the time that counts.
 //
 // # Concurrency
 //

@@ -1,4 +1,4 @@
-// Package wholefile writes files that are there whole or not at all, whenever the machine stops.
+// Package wholefile writes files so that each is complete or absent, also after a crash of the process or the machine.
 package wholefile
 
 import (

@@ -129,7 +129,8 @@ type Lowered struct {
 	resolved *Resolved
 }
 
-// Behind names the keys whose ids are looked up by whoever takes the program's mini-batches.
+// Behind returns the names of the keys whose ids are looked up behind the drive, by the host that takes the program's
+// mini-batches.
 func (l *Lowered) Behind() []string {
 	var names []string
 	for i, v := range l.Lookups {

@@ -1,6 +1,5 @@
 // Package summary holds what a pass over a data set leaves beside mini-batches: the statistics of its columns, whole
-// and for each partition. It compares two
-// summaries, too.
+// and for each partition. It also compares two summaries.
 //
 // # Overview
 //

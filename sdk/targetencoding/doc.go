@@ -12,8 +12,8 @@
 // row's own, so that no row's feature holds its own label; in serving they are those of all folds. A key that the table
 // lacks, and a row without a key, get the mean. Every value is the float32 nearest to the exact one.
 //
-// The fold of a row depends on its name alone, which is its partition's name and its number there, and on a seed:
-// see [Folding]. So mini-batches are the same whoever makes them, and in whatever order.
+// The fold of a row depends on its name alone, which is its partition's name and its number there, and on a seed: see
+// [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making.
 //
 // An [Applier] puts the encodings of keys into the dense features of mini-batches.
 //

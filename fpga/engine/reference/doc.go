@@ -3,9 +3,9 @@
 // # Overview
 //
 // A [Reader] holds a program and the bytes of one partition. [Reader.MiniBatch] decodes whole column chunks with the
-// units' references, applies each operator's reference to one Go value at a time, row by row, and builds the tensors as
-// DESIGN.md defines them. It shares with the fast engine only the types of programs and of Parquet metadata: no pages,
-// no windows, no blocks, no kernels.
+// units' references, applies each operator's reference to one Go value at a time, row by row, and builds the tensors of
+// a mini-batch (package sdk/tensor describes them). It shares with the fast engine only the types of programs and of
+// Parquet metadata: no pages, no windows, no blocks, no kernels.
 //
 //	value   nil (null), int64, float32, float64 or []byte
 //	list    []any of values

@@ -6,7 +6,7 @@
 // DPP (Table XI) names GetLocalHour without a definition; Velox's hour(timestamp, zone) is the public one. A zone is a
 // table: Offsets[i] is what the zone's clocks are ahead of UTC, in seconds, from Starts[i] on, until Starts[i+1]. The
 // hour is floorMod(t + offset, 86400) / 3600, computed without overflow for every int64 t. The unit knows no names of
-// zones: whoever lowers a pipeline makes the table, so that all drives compute the same hours.
+// zones: the host that lowers a pipeline makes the table, so that all drives compute the same hours.
 //
 // Times of neighbouring rows are often near each other. The kernel keeps the interval of the last time, and searches
 // the table for times outside that interval alone.

@@ -4,7 +4,7 @@
 //
 // The sum is rounded once to float32 and its logarithm once to float32, nearest even. That is the one definition that
 // depends on no implementation: glibc's logf, NumPy's and Sleef's differ from it and from each other in the last bits
-// (docs/operators). In numbers:
+// (docs/operators.md). In numbers:
 //
 //	x + c NaN or below zero   7fc00000h, whatever NaN came in
 //	x + c = 0, of any sign    -Inf

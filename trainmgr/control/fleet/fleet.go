@@ -142,7 +142,7 @@ func (f *Fleet) Tick(now time.Time) []Event {
 	return events
 }
 
-// Drain records that an operator wants a node drained, or used again.
+// Drain records that an operator drained a node, or undid that.
 func (f *Fleet) Drain(name string, drain bool) error {
 	n := f.nodes[name]
 	if n == nil {
@@ -158,10 +158,10 @@ func (f *Fleet) Draining(name string) bool {
 	return n != nil && (n.drain || n.status.Draining)
 }
 
-// Asked reports whether an operator wants a node drained. The node itself may not drain yet.
+// Asked reports whether an operator drained a node. The node itself may not drain yet.
 func (f *Fleet) Asked(name string) bool { n := f.nodes[name]; return n != nil && n.drain }
 
-// Alive reports whether a node beats.
+// Alive reports whether the node's heartbeats arrive.
 func (f *Fleet) Alive(name string) bool { n := f.nodes[name]; return n != nil && n.alive }
 
 // Status returns the last status of a node; nil: the node is not known. Do not change the result.
