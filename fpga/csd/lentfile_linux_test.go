@@ -260,3 +260,38 @@ func TestLentPiecesOfALargeFile(t *testing.T) {
 	require.LessOrEqual(t, most, (residentBytes+3*touchedBytes)>>10)
 	require.Greater(t, most, residentBytes>>11)
 }
+
+// TestPagesOfLentBytes enters the pages of a file whose pages are cached, whose pages are not, and which was cut, so that
+// an access to its mapping is a fault.
+func TestPagesOfLentBytes(t *testing.T) {
+	const size = 3*touchedBytes + 4096
+	f, err := os.Create(filepath.Join(t.TempDir(), "flash"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	_, err = f.Write(bytes.Repeat([]byte{7}, size))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	l := &lentFile{f: f}
+	require.True(t, l.mapFile())
+	defer func() { require.NoError(t, l.unmap()) }()
+	if !l.isCached(0, size) {
+		t.Skip("this kernel does not say what the page cache holds")
+	}
+	require.True(t, access(l.bytes))
+	require.GreaterOrEqual(t, mappedKiB(t, f.Name()), size>>10/16, "an access enters one page at least")
+
+	require.NoError(t, unix.Madvise(l.bytes, unix.MADV_DONTNEED))
+	require.NoError(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+	if l.isCached(0, size) {
+		t.Skip("this file system keeps its pages")
+	}
+	require.NoError(t, l.populate(l.bytes, 0))
+	require.True(t, l.isCached(0, size), "the medium was read")
+	require.Equal(t, size>>10, mappedKiB(t, f.Name()))
+
+	require.NoError(t, f.Truncate(touchedBytes))
+	require.False(t, l.isCached(0, size))
+	require.True(t, access(l.bytes[:touchedBytes]))
+	require.False(t, access(l.bytes))
+	require.Error(t, l.populate(l.bytes, 0))
+}
