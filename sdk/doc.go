@@ -15,8 +15,9 @@
 //
 // with ?size=1GiB&lba=512&slm=1GiB&threads=1&regions=1&region=0&commands=vendor. With size=0 a drive that is opened
 // here is diskless: it has no flash, and computes on what hosts store in its memory. A drive of several regions
-// (regions=) is opened at one of them (region=), in which the device computes and whose image it changes. [OpenFiles]
-// makes a drive whose namespace is some existing files, not copied.
+// (regions=) is opened at one of them (region=), in which the device computes and whose image it changes. A drive in a
+// file is open once in a process, unless its devices have the same [SharedDrives]. [OpenFiles] makes a drive whose
+// namespace is some existing files, not copied.
 //
 // [NewProcessor] runs a lowered pipeline on a drive. It makes a target (package target) of the drive and starts a
 // processor (package processor) on it; package cpu does the same for the node's CPU. A partition that lies on the drive

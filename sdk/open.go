@@ -29,6 +29,10 @@ type DeviceOptions struct {
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: named to processes that find the drive open; nil: none
 
+	// Shared are the drives in files that this device may share with others, a region each; nil: a drive in a file that
+	// is open is refused. The device that opens the drive first decides on its Trust, weights, timing and faults.
+	Shared *SharedDrives
+
 	// Regions is the number of regions of a mem: or file: drive whose URI names none; see csd.Options. Region is the
 	// region in which the device computes, if the URI names none.
 	Regions, Region int
@@ -97,21 +101,45 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 		return attach(ctx, uri, d, release, u.Commands, o)
 	case "file":
 		opt.Path, opt.Threads, opt.SLMBytes = u.Name, cmp.Or(u.Threads, o.FileThreads), cmp.Or(u.SLM, o.FileSLM)
-		d, err := csd.Open(opt)
+		d, release, err := openInFile(opt, o.Shared)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", uri, err)
 		}
-		if o.Owner != nil {
-			// A drive is usable without a record of its owner, as on a disk that is full.
-			if err := d.Own(*o.Owner); err != nil && o.Logger != nil {
-				o.Logger.Warn("others who find the drive open are not told by whom", "drive", uri, "error", err)
-			}
+		dev, err := attach(ctx, uri, d, release, u.Commands, o)
+		if err == nil {
+			o.own(uri, d)
 		}
-		return attach(ctx, uri, d, d.Close, u.Commands, o)
+		return dev, err
 	case "nvme":
 		return openKernel(ctx, u, o, create)
 	}
 	return openRemote(ctx, u, o, create)
+}
+
+// openInFile opens a drive in a file. shared has it afterwards, unless shared is nil or the drive is made.
+func openInFile(opt csd.Options, shared *SharedDrives) (d *csd.Drive, release func() error, err error) {
+	if shared != nil && !opt.Create {
+		return shared.open(opt)
+	}
+	if d, err = csd.Open(opt); err != nil {
+		return nil, nil, err
+	}
+	return d, d.Close, nil
+}
+
+// own names the owner of an open drive to others who find it open. A drive is usable without that, as on a disk that is
+// full.
+func (o *DeviceOptions) own(uri string, d *csd.Drive) {
+	if o.Owner == nil {
+		return
+	}
+	if o.Shared != nil {
+		o.Shared.owning.Lock()
+		defer o.Shared.owning.Unlock()
+	}
+	if err := d.Own(*o.Owner); err != nil && o.Logger != nil {
+		o.Logger.Warn("others who find the drive open are not told by whom", "drive", uri, "error", err)
+	}
 }
 
 func (o *DeviceOptions) drive() csd.Options {
