@@ -44,6 +44,9 @@ type DriveOptions struct {
 	// 0 means 1. Package trainmgr/local gives drives made of files the machine's cores, a storage node its drives in
 	// files.
 	Threads int
+	// Regions is how many regions a drive in a file (file:) has at least: each gets the memory of one drive, where the URI
+	// names none. 0 means as many as the URI says, or 1.
+	Regions int
 	// Accelerator is the URI of a drive that computes for this one: this host reads the partitions, of files or of a
 	// plain drive, and stores their windows in the accelerator's memory. It may be a drive without flash. Empty: none.
 	Accelerator string

@@ -144,16 +144,21 @@ const memoryGrain = 1 << 16
 // and a program.
 func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
 
-// FileDriveEngine returns the engine threads and the memory of a drive in a file, where its URI names none. The memory
-// follows the threads: each of the drive's jobs gets enough for its streams. One thread, and a drive that does not
-// compute, have the default, which is 0. Memory that is never used is never touched.
+// FileDriveEngine returns the engine threads of a region, and the memory of all regions, of a drive in a file where its
+// URI names none. The memory follows the threads: each of the region's jobs gets enough for its streams. A region of one
+// thread has the default of a drive. 0 is the default: for a drive of one region and one thread, and for a drive that
+// does not compute. Memory that is never used is never touched.
 func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 	if o.Engine.onHost() || o.Accelerator != "" || u.Diskless {
 		return 0, 0
 	}
 	threads = cmp.Or(u.Threads, o.Threads, 1)
-	if threads == 1 {
+	regions := int64(max(o.Regions, u.Regions, 1))
+	if threads == 1 && regions == 1 {
 		return threads, 0
+	}
+	if threads == 1 {
+		return threads, regions * csd.DefaultSLM
 	}
 	part := o.SLM
 	if part == 0 {
@@ -164,7 +169,7 @@ func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 		return threads, csd.MaxSLM
 	}
 	memory = int64((jobs*part + memoryGrain - 1) &^ (memoryGrain - 1))
-	return threads, max(memory, csd.DefaultSLM)
+	return threads, min(regions*max(memory, csd.DefaultSLM), csd.MaxSLM)
 }
 
 // newProcessor makes a job's processor on the drive, and returns the lowered pipeline that it runs. A drive that

@@ -182,7 +182,9 @@ func (s *schemaMemo) digest(columns []pipeline.ColumnInfo, policy program.Malfor
 // DriveStatus is how a drive is now.
 type DriveStatus struct {
 	Name     string
-	UUID     string // its own identity, "" where it has none
+	UUID     string // its own identity, "" where it has none; all regions of a drive have it
+	Region   int    // of the drive, in which it computes
+	Regions  int    // of the drive; 0 if it does not compute
 	Image    string // the active image's id, "" where it has none
 	Computes bool
 	Threads  int
@@ -200,7 +202,10 @@ func (m *Manager) Status(d *Drive) DriveStatus {
 	s := DriveStatus{
 		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(),
 		Streams: d.streams(),
-		Running: d.Running(), Rates: m.rates.of(d.Identity(), d.image()),
+		Running: d.Running(), Rates: m.rates.of(d.rateIdentity(), d.image()),
+	}
+	if dev := d.Device(); dev != nil {
+		s.Region, s.Regions = dev.Region(), dev.Info().Regions
 	}
 	if d.volume != nil {
 		used, size := d.volume.Used()
@@ -210,16 +215,17 @@ func (m *Manager) Status(d *Drive) DriveStatus {
 }
 
 // Busy returns how long the drive's engine threads, or the CPU's where it computes, have computed since the drive was
-// opened. It asks the drive, so that an error says that the drive is gone.
+// opened. It asks the drive, so that an error says that the drive is gone. The counters of a drive of several regions
+// are of all regions; a region's own time is that of the jobs that this host runs there now.
 func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
 	c, err := d.counters(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("drive %s: %w", d.name, err)
 	}
-	if c != nil {
+	if c != nil && d.computer().Info().Regions < 2 {
 		return time.Duration(c.BusyNanoseconds), nil
 	}
-	if d.device != nil {
+	if c == nil && d.device != nil {
 		if _, err := d.device.SMART(ctx); err != nil {
 			return 0, fmt.Errorf("drive %s: %w", d.name, err)
 		}
@@ -227,7 +233,7 @@ func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
 	return m.computeTime(d), nil
 }
 
-// computeTime returns how long the processors on a drive have computed.
+// computeTime returns how long the processors of the present jobs on a drive have computed.
 func (m *Manager) computeTime(d *Drive) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

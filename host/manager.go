@@ -349,7 +349,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if err != nil {
 		return rate, false, err
 	}
-	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
+	key := rateKey{Drive: d.rateIdentity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
 		Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
 	if d.Computes() {
 		key.Commands = d.computer().Info().Commands

@@ -122,7 +122,18 @@ func (r *rates) of(drive, image string) map[string]float64 {
 	return m
 }
 
-// Identity returns the identity under which records of a drive are kept: its UUID where it has one, else its name.
+// rateIdentity returns the identity under which P of a drive is kept. A region has a P of its own, which depends on how
+// many regions share the drive's flash, too.
+func (d *Drive) rateIdentity() string {
+	id := d.Identity()
+	if dev := d.computer(); dev != nil && dev.Info().Regions > 1 {
+		return fmt.Sprintf("%s region %d of %d", id, dev.Region(), dev.Info().Regions)
+	}
+	return id
+}
+
+// Identity returns the identity under which records of what a drive holds are kept: its UUID where it has one, else its
+// name. The regions of a drive hold the same, and have one identity.
 func (d *Drive) Identity() string {
 	if id := d.UUID(); id != "" {
 		if d.card != nil && d.device != nil {
