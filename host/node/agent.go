@@ -189,8 +189,8 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 		Sources: o.Sources, Changed: changed, Log: a.log, Device: o.Device,
 	})
 	a.store = partitions.New(partitions.Options{
-		Drive: a.drives.Drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime),
-		Changed: changed, Log: a.log,
+		Drive: a.drives.Drive, Siblings: a.drives.Siblings, Client: a.client, StateDir: c.StateDir,
+		WriteTime: time.Duration(c.Runs.WriteTime), Changed: changed, Log: a.log,
 	})
 	a.drain = &drainSwitch{splits: a.splits, changed: changed, log: a.log}
 	a.status = &statusReader{

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ type TLSConfig struct {
 // DriveConfig is one drive.
 type DriveConfig struct {
 	Name        string   `yaml:"name" doc:"name of the drive, unique on the node"`
-	URI         string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md)"`
+	URI         string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md); a drive of several regions may be listed once for each, with ?region=0, ?region=1 and so on (docs/images.md)"`
 	Accelerator string   `yaml:"accelerator" doc:"a drive that computes on what the node reads of this one, which is plain, and stores in its memory; it needs no flash; empty: none"`
 	Engine      string   `yaml:"engine" doc:"who computes; empty: the drive if it can, else the node's CPU" enum:",drive,cpu,reference"`
 	Threads     int      `yaml:"threads" doc:"engine threads of a drive in a file (file:) whose uri names none, and where the CPU computes; 0: drives in files divide the cores that the others leave, at least one each; other drives have 1"`
@@ -243,9 +242,9 @@ func (c *Config) Check() error {
 	return c.checkDrives()
 }
 
-// checkDrives checks the drives, and that no drive is there twice.
+// checkDrives checks the drives, and that no drive, and no region of a drive, is there twice.
 func (c *Config) checkDrives() error {
-	seen, locations := map[string]bool{}, map[string]string{}
+	seen, locations := map[string]bool{}, map[string]*driveRegions{}
 	for i := range c.Drives {
 		d := &c.Drives[i]
 		if err := d.check(); err != nil {
@@ -256,14 +255,19 @@ func (c *Config) checkDrives() error {
 		}
 		seen[d.Name] = true
 		u, err := sdk.ParseURI(d.URI)
-		if err != nil || u.Scheme == "mem" { // every drive in memory is another
+		if err != nil {
+			continue // check has reported it
+		}
+		at := location(&u)
+		if at == "" {
 			continue
 		}
-		location := u.Scheme + ":" + u.Host + filepath.Clean(u.Name)
-		if other, ok := locations[location]; ok {
-			return fmt.Errorf("drives[%d].uri: it is the drive that %s is, too", i, other)
+		if locations[at] == nil {
+			locations[at] = &driveRegions{names: map[int]string{}}
 		}
-		locations[location] = d.Name
+		if err := locations[at].add(d, u); err != nil {
+			return fmt.Errorf("drives[%d]%w", i, err)
+		}
 	}
 	return nil
 }
@@ -312,6 +316,9 @@ func (d *DriveConfig) check() error {
 	}
 	if u.Scheme == "file" && u.Name == "" {
 		return errors.New(".uri: file: wants a path")
+	}
+	if u.Regions > 0 && u.Region >= u.Regions {
+		return fmt.Errorf(".uri: region=%d: regions=%d has 0 to %d", u.Region, u.Regions, u.Regions-1)
 	}
 	if u.Scheme == "file" && d.Engine != string(host.EngineCPU) && u.Threads > 0 && d.Threads > 0 &&
 		u.Threads != d.Threads {
@@ -365,7 +372,11 @@ func (c *Config) driveConfigs(cores int) []drives.Config {
 	threads := c.divideCores(cores)
 	for i := range c.Drives {
 		d := &c.Drives[i]
-		list = append(list, drives.Config{Name: d.Name, URI: d.URI, Host: d.hostOptions(c.Text, threads[i])})
+		o := d.hostOptions(c.Text, threads[i])
+		if u, err := sdk.ParseURI(d.URI); err == nil {
+			o.Regions = c.regionsAt(&u)
+		}
+		list = append(list, drives.Config{Name: d.Name, URI: d.URI, Host: o})
 	}
 	return list
 }

@@ -27,6 +27,9 @@
 //
 // Without a control plane the node serves any client that prepares jobs on it.
 //
+// A configuration may list a drive of several regions once for each region. Each is a drive to the node's parts and to
+// the control plane, with jobs, image and state of its own; what lies on the flash is common to them.
+//
 // # Concurrency
 //
 // An Agent is safe for concurrent use. Close ends every goroutine before it returns. A processor is closed only after

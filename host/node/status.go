@@ -118,6 +118,7 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	}
 	is := s.manager.Status(d.Drive)
 	status.Uuid, status.Image, status.Computes = is.UUID, is.Image, is.Computes
+	status.Region, status.Regions = uint32(is.Region), uint32(is.Regions)
 	status.Threads, status.Streams, status.Running = int32(is.Threads), int32(is.Streams),
 		int32(s.splits.Running(is.Name))
 	status.FreeBytes, status.PRowsPerSecond = is.Free, is.Rates

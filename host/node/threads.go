@@ -79,6 +79,7 @@ func (d *DriveConfig) threadsUnused() bool {
 func (x *examination) examineEngines(cores int, memory uint64) {
 	var threads int
 	var bytes uint64
+	counted := map[string]bool{} // drives in files, whose memory their regions divide
 	for i, own := range x.c.divideCores(cores) {
 		d := &x.c.Drives[i]
 		if d.threadsUnused() {
@@ -94,13 +95,18 @@ func (x *examination) examineEngines(cores int, memory uint64) {
 			continue
 		}
 		o := d.hostOptions(x.c.Text, own)
+		o.Regions = x.c.regionsAt(&u)
 		own, slm := o.FileDriveEngine(u)
 		if slm = cmp.Or(u.SLM, slm); slm == 0 && own > 0 {
 			slm = csd.DefaultSLM
 		}
-		bytes += uint64(slm)
+		if at := location(&u); !counted[at] {
+			counted[at] = true
+			bytes += uint64(slm)
+		}
 		if own > 0 {
-			x.add(x.c.drivePart(i), Fine, "%d engine threads, %s of memory for %d jobs", own, quantity.Text(slm), o.Jobs)
+			x.add(x.c.drivePart(i), Fine, "%d engine threads, %s of memory for %d jobs", own,
+				quantity.Text(slm/int64(o.Regions)), o.Jobs)
 		}
 	}
 	if threads > cores {

@@ -387,8 +387,12 @@ type Drive struct {
 	ComputesOn     string `protobuf:"bytes,15,opt,name=computes_on,json=computesOn,proto3" json:"computes_on,omitempty"`
 	SourceFailures uint64 `protobuf:"varint,16,opt,name=source_failures,json=sourceFailures,proto3" json:"source_failures,omitempty"` // reads of a source that failed permanently since the agent started
 	SourceError    string `protobuf:"bytes,17,opt,name=source_error,json=sourceError,proto3" json:"source_error,omitempty"`           // the error of the last failed read
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// A drive of several regions may be listed once for each of them, with the same uuid. What the drive holds, and the
+	// room on it, is the same in all of them.
+	Region        uint32 `protobuf:"varint,18,opt,name=region,proto3" json:"region,omitempty"`   // the region in which this entry computes
+	Regions       uint32 `protobuf:"varint,19,opt,name=regions,proto3" json:"regions,omitempty"` // of the drive; 0 if it does not compute, or if the agent knows no regions
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Drive) Reset() {
@@ -538,6 +542,20 @@ func (x *Drive) GetSourceError() string {
 		return x.SourceError
 	}
 	return ""
+}
+
+func (x *Drive) GetRegion() uint32 {
+	if x != nil {
+		return x.Region
+	}
+	return 0
+}
+
+func (x *Drive) GetRegions() uint32 {
+	if x != nil {
+		return x.Regions
+	}
+	return 0
 }
 
 // RankName names a rank of a job.
@@ -7398,7 +7416,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\tmalformed\x18\x04 \x01(\rR\tmalformed\x1a=\n" +
 	"\x0fMeanLengthEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xe0\x04\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\x92\x05\n" +
 	"\x05Drive\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x1a\n" +
@@ -7421,7 +7439,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\vcomputes_on\x18\x0f \x01(\tR\n" +
 	"computesOn\x12'\n" +
 	"\x0fsource_failures\x18\x10 \x01(\x04R\x0esourceFailures\x12!\n" +
-	"\fsource_error\x18\x11 \x01(\tR\vsourceError\x1aA\n" +
+	"\fsource_error\x18\x11 \x01(\tR\vsourceError\x12\x16\n" +
+	"\x06region\x18\x12 \x01(\rR\x06region\x12\x18\n" +
+	"\aregions\x18\x13 \x01(\rR\aregions\x1aA\n" +
 	"\x13PRowsPerSecondEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"0\n" +

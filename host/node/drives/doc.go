@@ -9,6 +9,9 @@
 // broke, or a worker panicked) keeps its place: the processors of its jobs are made again, because the drive may have
 // forgotten its state for this host.
 //
+// A region of a drive is a drive here: it is opened, probed, repaired, drained and switched to an image alone. The
+// regions of a drive in a file share the open file, which is closed with the last of them.
+//
 // While a drive is not ready, the node's open splits (package splits) refuse requests for it, with the reason.
 //
 // [Set.RollOut] compares the images that the drives run with the wanted image, and rolls that out (package deploy),

@@ -49,8 +49,9 @@ type Options struct {
 // Set is the drives of a node.
 type Set struct {
 	o           Options
-	supervisors []*supervisor // as configured
-	opened      chan struct{} // wakes RollOut: a drive was opened, or failed to open; capacity 1
+	supervisors []*supervisor    // as configured
+	opened      chan struct{}    // wakes RollOut: a drive was opened, or failed to open; capacity 1
+	shared      sdk.SharedDrives // in files: each region of a drive has a supervisor
 	running     sync.WaitGroup
 
 	mu sync.Mutex // guards the supervisors' state
@@ -149,6 +150,17 @@ func (s *Set) Drive(name string) (*host.Drive, error) {
 		return nil, fmt.Errorf("drive %s: %w: %s", name, errorcode.ErrUnavailable, status.State)
 	}
 	return status.Drive, nil
+}
+
+// Siblings returns the other open regions of a drive, which hold what the drive holds.
+func (s *Set) Siblings(d *host.Drive) []*host.Drive {
+	var list []*host.Drive
+	for _, status := range s.Statuses() {
+		if other := status.Drive; other != nil && other != d && d.UUID() != "" && other.UUID() == d.UUID() {
+			list = append(list, other)
+		}
+	}
+	return list
 }
 
 // DriveWithDevice returns an open drive by name, even if the drive has failed, provided that it has a device.

@@ -99,7 +99,7 @@ func (v *supervisor) driveOptions() host.DriveOptions {
 	o.Sources = v.set.o.Sources
 	o.Device = sdk.DeviceOptions{
 		Logger: v.set.o.Log, Owner: v.set.o.Owner(name), TCP: tcp.DialOptions{GiveUp: giveUpTime},
-		Trust: v.set.o.Image.Trust,
+		Trust: v.set.o.Image.Trust, Shared: &v.set.shared,
 	}
 	if v.set.o.Device != nil {
 		v.set.o.Device(name, &o.Device)

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -44,6 +45,7 @@ func TestQuestionsDrive(t *testing.T) {
 		splits.ErrDraining:                                     false,
 		fmt.Errorf("d0: %w: x", errorcode.ErrUnavailable):      false,
 		fmt.Errorf("d0: %w", host.ErrSuspended):                false,
+		fmt.Errorf("d0: %w", sdk.ErrRegionOwned):               false,
 		fmt.Errorf("page 3: %w", partition.ErrData):            false,
 		fmt.Errorf("%w", context.Canceled):                     false,
 		fmt.Errorf("the drive has no stream: %w", api.ErrBusy): false,

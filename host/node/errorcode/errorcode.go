@@ -66,6 +66,7 @@ var codes = []struct {
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},
 	{sdk.ErrSLMFull, connect.CodeResourceExhausted},
+	{sdk.ErrRegionOwned, connect.CodeResourceExhausted}, // until the other host has given its memory back
 	{volume.ErrFull, connect.CodeResourceExhausted},
 	{splits.ErrOwner, connect.CodeResourceExhausted},
 	{ticket.ErrNone, connect.CodeUnauthenticated},

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -25,6 +26,7 @@ func TestWrite(t *testing.T) {
 		{ErrRequest, connect.CodeInvalidArgument, http.StatusBadRequest},
 		{fmt.Errorf("drive d0: %w", ErrUnavailable), connect.CodeUnavailable, http.StatusServiceUnavailable},
 		{ErrTooMany, connect.CodeResourceExhausted, http.StatusServiceUnavailable},
+		{sdk.ErrRegionOwned, connect.CodeResourceExhausted, http.StatusServiceUnavailable},
 		{api.ErrUnknownJob, connect.CodeNotFound, http.StatusNotFound},
 		{volume.ErrExists, connect.CodeAlreadyExists, http.StatusConflict},
 		{ticket.ErrNone, connect.CodeUnauthenticated, http.StatusUnauthorized},

@@ -94,7 +94,11 @@ func (s *Store) volume(drive string) (*host.Drive, *volume.Volume, error) {
 func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition,
 	in *checkedReader) ([]byte, error) {
 	drive := d.Name()
-	if err := v.Put(ctx, want.Name, want.Bytes, in); err != nil {
+	appender := s.appender(d)
+	appender.Lock()
+	err := v.Put(ctx, want.Name, want.Bytes, in)
+	appender.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("drive %s: %w", drive, err)
 	}
 	sum := in.all.Sum(nil)
@@ -110,7 +114,7 @@ func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want
 		return nil, fmt.Errorf("%w: drive %s gives other bytes back than were written to it: validate the drive",
 			ErrCopy, drive)
 	}
-	if err := d.Rescan(ctx); err != nil {
+	if err := s.rescan(ctx, d); err != nil {
 		return nil, err
 	}
 	p := partitionOf(d, want.Name)

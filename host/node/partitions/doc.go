@@ -14,7 +14,8 @@
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. Partitions are verified one at a time, because the drives have other work.
+// A Store is safe for concurrent use. Partitions are verified one at a time, because the drives have other work. They
+// are appended to a drive one at a time, through whichever of its regions, and all its regions list them then.
 //
 // # Errors
 //
