@@ -190,21 +190,11 @@ func (c *conductor) awaitHolders(g *edition) {
 func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 
 // measureAll asks for P of every drive that holds a partition: of all nodes at once, and of a node's drives one
-// after the other.
+// after the other. The regions of a drive are measured at once, so that each P is what the region makes beside the
+// others, and their sum is what the drive makes.
 func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
-	drives := map[string]map[string]bool{} // by node
-	for _, holders := range c.fleet.Holders(g.data.Manifest) {
-		for _, h := range holders {
-			if !c.employs(c.job, h) {
-				continue
-			}
-			if drives[h.Node] == nil {
-				drives[h.Node] = map[string]bool{}
-			}
-			drives[h.Node][h.Drive] = true
-		}
-	}
+	drives := c.drivesToMeasure(g)
 	c.mu.Unlock()
 	if len(drives) == 0 && c.job.workersMake() {
 		return map[string]float64{}, nil // workers of any reach are measured when they join
@@ -215,28 +205,53 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 		p    = map[string]float64{}
 		errs []error
 	)
-	for node, names := range drives {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for name := range names {
-				measured, err := c.calls.measure(c.ctx, node, name, g.Digest, nil)
-				mu.Lock()
-				if err != nil {
-					errs = append(errs, err)
-					c.logger.Warn("measure P", "job", c.job.ID, "node", node, "drive", name, "error", err)
-				} else {
-					p[driveName(fleet.DriveID{Node: node, Drive: name})] = measured.rows
-					c.logger.Info("measured P", "job", c.job.ID, "node", node, "drive", name, "p_rows_per_second",
-						measured.rows, "spread_share", measured.spread, "settled", measured.settled)
+	measure := func(at fleet.DriveID) {
+		measured, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, nil)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
+			c.logger.Warn("measure P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "error", err)
+			return
+		}
+		p[driveName(at)] = measured.rows
+		c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second",
+			measured.rows, "spread_share", measured.spread, "settled", measured.settled)
+	}
+	for node, flashes := range drives {
+		wg.Go(func() {
+			for _, regions := range flashes {
+				var together sync.WaitGroup
+				for _, name := range regions {
+					together.Go(func() { measure(fleet.DriveID{Node: node, Drive: name}) })
 				}
-				mu.Unlock()
+				together.Wait()
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	if len(p) == 0 {
 		return nil, fmt.Errorf("no drive's P could be measured: %w", errors.Join(errs...))
 	}
 	return p, nil
+}
+
+// drivesToMeasure returns the drives that hold a partition of an edition and work for the job: by node, and by the
+// flash that regions share. l.mu is held.
+func (c *conductor) drivesToMeasure(g *edition) map[string]map[string][]string {
+	drives, seen := map[string]map[string][]string{}, map[fleet.DriveID]bool{}
+	for _, holders := range c.fleet.Holders(g.data.Manifest) {
+		for _, h := range holders {
+			if seen[h] || !c.employs(c.job, h) {
+				continue
+			}
+			seen[h] = true
+			if drives[h.Node] == nil {
+				drives[h.Node] = map[string][]string{}
+			}
+			flash := c.fleet.Flash(h)
+			drives[h.Node][flash] = append(drives[h.Node][flash], h.Drive)
+		}
+	}
+	return drives
 }

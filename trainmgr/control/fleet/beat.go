@@ -140,7 +140,8 @@ func record(s *apiv1.NodeStatus) *apiv1.NodeStatus {
 		Version: s.Version, Owner: s.Owner}
 	for _, d := range s.Drives {
 		r.Drives = append(r.Drives, &apiv1.Drive{Name: d.Name, Uuid: d.Uuid, Computes: d.Computes, Threads: d.Threads,
-			Streams: d.Streams, Reach: d.Reach, Serves: d.Serves, ComputesOn: d.ComputesOn})
+			Streams: d.Streams, Reach: d.Reach, Serves: d.Serves, ComputesOn: d.ComputesOn, Region: d.Region,
+			Regions: d.Regions})
 	}
 	return r
 }
@@ -164,23 +165,37 @@ func (f *Fleet) admit(n *node, s *apiv1.NodeStatus) error {
 		return fmt.Errorf("another agent registered under this name since (incarnation %s): give every node its own "+
 			"name", n.status.Incarnation)
 	}
-	own := map[string]string{}
+	type region struct {
+		uuid   string
+		number uint32
+	}
+	own := map[region]string{}
 	for _, d := range s.Drives {
 		if d.Uuid == "" {
 			continue
 		}
-		if other, ok := own[d.Uuid]; ok {
-			return fmt.Errorf("drives %s and %s are one drive, %s: list it once", other, d.Name, d.Uuid)
+		g := region{d.Uuid, d.Region}
+		if other, ok := own[g]; ok {
+			return fmt.Errorf("drives %s and %s are one drive%s, %s: list it once", other, d.Name, regionWords(d), d.Uuid)
 		}
-		own[d.Uuid] = d.Name
+		own[g] = d.Name
 		if holder, ok := f.claims[d.Uuid]; ok && holder != s.Name {
 			if h := f.nodes[holder]; h != nil && h.alive {
 				return fmt.Errorf("drive %s (%s) is node %s's, which claimed it first and lives: take it out of one "+
-					"of the two configurations", d.Name, d.Uuid, holder)
+					"of the two configurations (all regions of a drive are one node's, which alone appends to it)", d.Name,
+					d.Uuid, holder)
 			}
 		}
 	}
 	return nil
+}
+
+// regionWords names the region of a drive that has several, in an error.
+func regionWords(d *apiv1.Drive) string {
+	if d.Regions < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" in one region (%d of %d)", d.Region, d.Regions)
 }
 
 // claim records which drives a node has now. A launcher's worker claims none, so that no launcher can keep a node from
@@ -236,6 +251,8 @@ func check(s *apiv1.NodeStatus) error {
 			return fmt.Errorf("node %s: a drive's name, UUID or state is missing or too long", s.Name)
 		case seen[d.Name]:
 			return fmt.Errorf("node %s: two drives are called %s", s.Name, d.Name)
+		case d.Region >= max(d.Regions, 1):
+			return fmt.Errorf("node %s: drive %s: region %d of %d", s.Name, d.Name, d.Region, d.Regions)
 		case len(d.Partitions) > MaxPartitions:
 			return fmt.Errorf("node %s: drive %s: %d partitions, at most %d", s.Name, d.Name, len(d.Partitions),
 				MaxPartitions)

@@ -10,7 +10,8 @@
 // An operator names a node; every start of its agent is a new incarnation. A beat of an incarnation that a later one
 // replaced is refused, since two agents must not share a name. A drive is identified by its UUID if it has one. The
 // node that claimed a drive first keeps it until that node is dead; another node that claims the drive meanwhile is
-// refused.
+// refused. A node may list a drive of several regions once for each: the regions share the UUID, and a partition on
+// their flash is one copy. All of them are one node's, because a drive has one appender.
 //
 // A drive of a status is any worker. A worker of reach held makes splits of the partitions that it lists. A worker of
 // reach any lists none and makes any split; it reads a partition from the places that [Fleet.Locate] names: a drive of

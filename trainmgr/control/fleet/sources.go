@@ -10,18 +10,14 @@ import (
 // sourceIndex finds the partitions that one node holds, or whose URLs its agent announces. The index is made at its
 // first use after the node's inventory has changed.
 type sourceIndex struct {
-	drives map[string][]string               // by partition: the drives that hold it
+	drives map[string][]string               // by partition: the drives that hold it; of the regions of a drive one
 	urls   map[string]*apiv1.PartitionSource // by partition
 }
 
 func (n *node) sources() *sourceIndex {
 	if n.sourceIndex == nil {
 		x := &sourceIndex{drives: map[string][]string{}, urls: map[string]*apiv1.PartitionSource{}}
-		for _, d := range n.status.Drives {
-			for _, p := range d.Partitions {
-				x.drives[p] = append(x.drives[p], d.Name)
-			}
-		}
+		x.addDrives(n.status.Drives)
 		for _, s := range n.status.Sources {
 			x.urls[s.Partition] = s
 		}
@@ -30,9 +26,47 @@ func (n *node) sources() *sourceIndex {
 	return n.sourceIndex
 }
 
+// addDrives adds the drives that hold partitions. Of the regions of a drive, which share a UUID, it adds one: a region
+// that is ready, if there is one.
+func (x *sourceIndex) addDrives(drives []*apiv1.Drive) {
+	regions := map[string]int{} // by UUID
+	for _, d := range drives {
+		regions[d.Uuid]++
+	}
+	type copyOn struct{ partition, uuid string }
+	listed := map[copyOn]bool{}
+	for _, ready := range []bool{true, false} {
+		for _, d := range drives {
+			if (d.State == "ready") != ready {
+				continue
+			}
+			alone := d.Uuid == "" || regions[d.Uuid] == 1
+			for _, p := range d.Partitions {
+				if on := (copyOn{p, d.Uuid}); alone || !listed[on] {
+					x.drives[p] = append(x.drives[p], d.Name)
+					if !alone {
+						listed[on] = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// Flash returns a name of the flash of a drive, which the regions of a drive have in common and no other drive of the
+// node has.
+func (f *Fleet) Flash(at DriveID) string {
+	for _, d := range f.Status(at.Node).GetDrives() {
+		if d.Name == at.Drive && d.Uuid != "" {
+			return "uuid " + d.Uuid
+		}
+	}
+	return "drive " + at.Drive
+}
+
 // Source says where a partition can be read now: on every drive of a live node that holds the partition of the
-// manifest's entry, and at the URL that a live agent announces. A source without copies and URL cannot be read
-// anywhere.
+// manifest's entry, through one of its regions, and at the URL that a live agent announces. A source without copies
+// and URL cannot be read anywhere.
 func (f *Fleet) Source(p dataset.Partition) *apiv1.PartitionSource {
 	return f.Locate([]dataset.Partition{p})[0]
 }
