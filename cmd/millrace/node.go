@@ -39,7 +39,9 @@ says when it is ready; the log is on standard error. When it is interrupted it t
 lets those that run end (drain_time bounds that), and ends. Metrics are at /metrics, readiness at
 /readyz.
 
-The configuration is one YAML document: millrace config print-defaults node shows every field.`,
+The configuration is one YAML document: millrace config print-defaults node shows every field. It
+may list a drive of several regions once for each region (?region=0, ?region=1 in its uri): then each
+is a drive to the control plane and its jobs.`,
 		Example: "  millrace config print-defaults node > node.yaml\n  millrace node run --config node.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,7 +39,9 @@ type nodeView struct {
 
 type driveView struct {
 	Name       string   `json:"name"`
-	UUID       string   `json:"uuid"`
+	UUID       string   `json:"uuid"` // of the drive; its regions have it in common
+	Region     uint32   `json:"region"`
+	Regions    uint32   `json:"regions"` // of the drive; 0: it does not compute
 	State      string   `json:"state"`
 	Computes   bool     `json:"computes"`
 	Threads    int32    `json:"engine_threads"`
@@ -72,6 +74,14 @@ func (v *nodeView) holds() string {
 	return "worker, reach any"
 }
 
+// formatRegion returns which region of its drive this is, for a table.
+func (d *driveView) formatRegion() string {
+	if d.Regions < 2 {
+		return dash("")
+	}
+	return fmt.Sprintf("%d of %d", d.Region, d.Regions)
+}
+
 // shortImage returns the part of an image's id that image list shows.
 func shortImage(id string) string { return id[:min(len(id), 16)] }
 
@@ -100,9 +110,9 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 			names = []string{}
 		}
 		v.Drives = append(v.Drives, driveView{
-			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams,
-			Running: d.Running,
-			Busy:    d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
+			Name: d.Name, UUID: d.Uuid, Region: d.Region, Regions: d.Regions, State: d.State, Computes: d.Computes,
+			Threads: d.Threads, Streams: d.Streams, Running: d.Running,
+			Busy: d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
 			Reach: cmp.Or(d.Reach, apiv1.ReachHeld), ComputesOn: fleet.ComputesOn(d), Failures: d.SourceFailures,
 			Failed: d.SourceError, Leases: trouble.GetFailures(), SetAside: trouble.GetSetAside(),
 			Aside: trouble.GetSetAsideSeconds(),
@@ -183,8 +193,9 @@ func (c nodesCommands) show() *cobra.Command {
 		Use:   "show NODE",
 		Short: "Show a storage node, its drives and what they hold",
 		Long: `Shows what a node said of itself with its last heartbeat: its version, and of each drive its state,
-what it holds, the bytes that are free and the image that it runs. What else a drive tells is asked
-with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
+what it holds, the bytes that are free and the image that it runs. Regions of one drive have its uuid
+in common: they hold the same, and their free bytes are the same bytes. What else a drive tells is
+asked with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
 		Example: "  millrace nodes show node0 --output json",
 		Args:    exactArgs("NODE"),
 	}
@@ -204,12 +215,13 @@ with millrace drive info, smart and ls and millrace image list, which take NODE/
 						"buffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
 					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes,
 					v.Partitions)
-				fmt.Fprintf(w,
-					"drive\tstate\treach\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
-				for _, d := range v.Drives {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Reach,
+				fmt.Fprintf(w, "drive\tstate\treach\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\t"+
+					"image\tregion\tuuid\n")
+				for i := range v.Drives {
+					d := &v.Drives[i]
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", d.Name, d.State, d.Reach,
 						d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free,
-						dash(shortImage(d.Image)), d.UUID)
+						dash(shortImage(d.Image)), d.formatRegion(), d.UUID)
 				}
 				for _, d := range v.Drives {
 					if d.Failures > 0 {

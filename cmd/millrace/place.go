@@ -484,6 +484,15 @@ func listSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// joinRefs lists the names of a drive's regions, or the name of a drive that has one.
+func joinRefs(regions []placement.Ref) string {
+	names := make([]string, len(regions))
+	for i, r := range regions {
+		names[i] = r.String()
+	}
+	return strings.Join(names, ", ")
+}
+
 func (c placementCommands) retire() *cobra.Command {
 	var (
 		f        remoteFlags
@@ -498,7 +507,8 @@ func (c placementCommands) retire() *cobra.Command {
 drives until each has, without it, the number of copies that the control plane keeps for it (or as
 many as it has now, where none is kept). Then the drive may be taken out of its node's
 configuration. Running jobs go on with the copies. --replicas takes another number, this once; where
-that is lower than the number that is kept, the command says so and its exit status is 1.`,
+that is lower than the number that is kept, the command says so and its exit status is 1. Of a drive
+whose regions are listed one by one, all regions are drained, whichever is named.`,
 		Example: "  millrace drive retire node0/d3",
 		Args:    exactArgs("NODE/DRIVE"),
 	}
@@ -516,6 +526,8 @@ that is lower than the number that is kept, the command says so and its exit sta
 			return usagef("--replicas %d: want 1 or more", replicas)
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
+			regions := on.Regions(r)
+			r = on.Whole(r)
 			parts := on.Numbered(on.Partitions(nil), replicas, func(name string) int { return len(on.Holders(name)) })
 			copies, err := placement.Retire(on.Drives(), parts, r)
 			if err != nil {
@@ -536,7 +548,8 @@ that is lower than the number that is kept, the command says so and its exit sta
 				if err := f.awaitListing(ctx, client, copies); err != nil {
 					return err
 				}
-				c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", r, r.Node))
+				c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions),
+					r.Node))
 			}
 			held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
 				return !slices.Contains(on.Holders(p.Name), r)

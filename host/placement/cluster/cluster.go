@@ -24,7 +24,9 @@ import (
 type Cluster struct {
 	client     *http.Client
 	nodes      map[string]*apiv1.NodeStatus
-	drives     []placement.Drive
+	drives     []placement.Drive               // a drive of several regions once
+	whole      map[placement.Ref]placement.Ref // of each region: the name of its drive in drives
+	regions    map[placement.Ref][]region      // of each of drives
 	partitions map[string]*apiv1.Partition
 	wanted     map[string]*apiv1.PartitionCopies
 }
@@ -41,7 +43,8 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 		return nil, err
 	}
 	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{},
-		wanted: map[string]*apiv1.PartitionCopies{}}
+		wanted: map[string]*apiv1.PartitionCopies{}, whole: map[placement.Ref]placement.Ref{},
+		regions: map[placement.Ref][]region{}}
 	for _, p := range wanted {
 		c.wanted[p.GetPartition()] = p
 	}
@@ -59,12 +62,14 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 			}
 			c.partitions[p.GetName()] = p
 		}
-		for _, d := range s.GetDrives() {
-			c.drives = append(c.drives, placement.Drive{
-				Ref:       placement.Ref{Node: s.GetName(), Drive: d.GetName()},
-				FreeBytes: d.GetFreeBytes(), RowsPerSecond: mean(d.GetPRowsPerSecond()), Partitions: d.GetPartitions(),
-				Closed: s.GetDraining() || d.GetState() != "ready",
-			})
+		for _, regions := range byFlash(s.GetDrives()) {
+			c.drives = append(c.drives, wholeDrive(s, regions))
+			whole := c.drives[len(c.drives)-1].Ref
+			for _, d := range regions {
+				r := placement.Ref{Node: s.GetName(), Drive: d.GetName()}
+				c.whole[r] = whole
+				c.regions[whole] = append(c.regions[whole], region{r, d.GetState() == "ready", d.GetPartitions()})
+			}
 		}
 	}
 	if len(c.drives) == 0 {
@@ -85,7 +90,8 @@ func mean(rates map[string]float64) float64 {
 // Close ends idle connections.
 func (c *Cluster) Close() { c.client.CloseIdleConnections() }
 
-// Drives returns the drives, for package placement.
+// Drives returns the drives, for package placement. The regions of a drive have its flash in common, and are one drive
+// here, which has the name of the first of them.
 func (c *Cluster) Drives() []placement.Drive { return c.drives }
 
 // Partitions returns the partitions that lie on some drive and that match, sorted by name. A nil match matches all.
@@ -175,7 +181,7 @@ func (c *Cluster) carryOne(ctx context.Context, k placement.Copy, open func(part
 		if err != nil {
 			return err
 		}
-		return errors.Join(c.put(ctx, k.To, f), f.Close())
+		return errors.Join(c.put(ctx, c.via(k.To, f.Name), f), f.Close())
 	}
 	from, to := c.nodes[k.From.Node], c.nodes[k.To.Node]
 	p := c.partitions[k.Partition.Name]
@@ -184,8 +190,8 @@ func (c *Cluster) carryOne(ctx context.Context, k placement.Copy, open func(part
 	}
 	return c.ask(ctx, k.To.Node, func(n apiv1connect.NodeClient) error {
 		_, err := n.Copy(ctx,
-			&apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachableURL(from.GetUrls()),
-				FromDrive: k.From.Drive})
+			&apiv1.CopyRequest{Drive: c.via(k.To, p.Name).Drive, Partition: p, FromUrl: reachableURL(from.GetUrls()),
+				FromDrive: c.via(k.From, p.Name).Drive})
 		return err
 	})
 }
@@ -264,6 +270,7 @@ func (c *Cluster) Verify(ctx context.Context, r placement.Ref, partition string)
 // sum asks a node for a partition's checksums.
 func (c *Cluster) sum(ctx context.Context, r placement.Ref, q *apiv1.VerifyRequest) (Sum, error) {
 	var s Sum
+	q.Drive = c.via(r, q.Partition).Drive
 	err := c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
 		v, err := n.Verify(ctx, q)
 		if err == nil {
@@ -277,7 +284,7 @@ func (c *Cluster) sum(ctx context.Context, r placement.Ref, q *apiv1.VerifyReque
 	return s, nil
 }
 
-// Drain makes a drive refuse new splits, or take them again, and returns how many are open.
+// Drain makes a drive, or a region of one, refuse new splits, or take them again, and returns how many are open.
 func (c *Cluster) Drain(ctx context.Context, r placement.Ref, drain bool) (running int, err error) {
 	err = c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
 		v, err := n.Drain(ctx, &apiv1.DrainRequest{Drive: r.Drive, Drain: drain})
@@ -290,12 +297,19 @@ func (c *Cluster) Drain(ctx context.Context, r placement.Ref, drain bool) (runni
 	return running, nil
 }
 
-// Settle drains a drive and waits until no split is open on it, or ctx ends.
+// Settle drains all regions of a drive and waits until no split is open on any, or ctx ends.
 func (c *Cluster) Settle(ctx context.Context, r placement.Ref) error {
 	for {
-		n, err := c.Drain(ctx, r, true)
-		if err != nil || n == 0 {
-			return err
+		n := 0
+		for _, region := range c.Regions(r) {
+			running, err := c.Drain(ctx, region, true)
+			if err != nil {
+				return err
+			}
+			n += running
+		}
+		if n == 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
