@@ -144,10 +144,10 @@ const memoryGrain = 1 << 16
 // and a program.
 func MemoryOfStreams(streams int) uint64 { return uint64(streams)*processor.MinStreamMemory + 16<<20 }
 
-// FileDriveEngine returns the engine threads of a region, and the memory of all regions, of a drive in a file where its
-// URI names none. The memory follows the threads: each of the region's jobs gets enough for its streams. A region of one
-// thread has the default of a drive. 0 is the default: for a drive of one region and one thread, and for a drive that
-// does not compute. Memory that is never used is never touched.
+// FileDriveEngine returns the engine threads of a region, and the memory of all regions, of a drive in a file where
+// its URI names none. The memory follows the threads: each of the region's jobs gets enough for its streams. A region
+// of one thread has the default of a drive. 0 is the default: for a drive of one region and one thread, and for a drive
+// that does not compute. Memory that is never used is never touched.
 func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 	if o.Engine.onHost() || o.Accelerator != "" || u.Diskless {
 		return 0, 0

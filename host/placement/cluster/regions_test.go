@@ -91,8 +91,8 @@ func TestPlacingOnADriveOfRegions(t *testing.T) {
 		placement.Ref{Node: "n1", Drive: "d0"}
 	path := file(t, 1, 500)
 	openFile := func(name string) (*File, error) { return OpenFile(t.Context(), path, name, Format{}) }
-	require.NoError(t, c.Carry(t.Context(), []placement.Copy{{Partition: placement.Partition{Name: "p"}, To: r0}}, openFile,
-		nil))
+	toRegion := []placement.Copy{{Partition: placement.Partition{Name: "p"}, To: r0}}
+	require.NoError(t, c.Carry(t.Context(), toRegion, openFile, nil))
 	c = open(t, ready, n0, n1)
 	require.Equal(t, []placement.Ref{r0}, c.Holders("p"))
 	copies, err := placement.Replicate(c.Drives(), c.Numbered(c.Partitions(nil), 2, nil))

@@ -52,7 +52,7 @@ func TestRegionsOfADrive(t *testing.T) {
 			s.Drives = append(s.Drives, &apiv1.Drive{Name: "e", Uuid: "uuid-b", Region: 3, Regions: 7})
 		},
 		"drive d6: region 7 of 7":                 func(s *apiv1.NodeStatus) { s.Drives[2].Region = 7 },
-		"drive d6: region 1 of 0":                 func(s *apiv1.NodeStatus) { s.Drives[2].Region, s.Drives[2].Regions = 1, 0 },
+		"drive d6: region 6 of 0":                 func(s *apiv1.NodeStatus) { s.Drives[2].Regions = 0 },
 		"is node a's, which claimed it first and": func(s *apiv1.NodeStatus) { s.Drives[2].Uuid = "uuid-a" },
 		"all regions of a drive are one node's":   func(s *apiv1.NodeStatus) { s.Drives[2].Uuid = "uuid-a" },
 	} {
