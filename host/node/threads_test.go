@@ -54,7 +54,7 @@ func TestDrivesInFilesDivideTheCores(t *testing.T) {
 func TestThreadsMakeTheSameMiniBatches(t *testing.T) {
 	files := map[string][]byte{"a.parquet": makePartition(t, 1, 1500), "b.parquet": makePartition(t, 2, 900)}
 	for _, c := range []struct{ configured, threads, streams int }{
-		{1, 1, 1}, {2, 2, 3}, {5, 5, 6}, {0, runtime.GOMAXPROCS(0), 0},
+		{1, 1, 2}, {2, 2, 3}, {5, 5, 6}, {0, runtime.GOMAXPROCS(0), 0},
 	} {
 		f := start(t, func(conf *Config) { conf.Drives[0].Threads = c.configured }, fill(t, "file", files))
 		j := f.prepare(dataset.Options{SplitBatches: 3})
