@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/millrace/millrace/internal/ownership"
@@ -19,7 +21,9 @@ type fileFlash struct {
 	readOnly error // why it cannot be written; nil: it can. Constant once the drive is open
 	blocks   stripes
 	lost     losses
-	lent     *lentFile // nil: its bytes are not lent
+	syncs    sync.RWMutex          // those that run hold it for reading
+	unsynced atomic.Pointer[error] // why a Sync failed
+	lent     *lentFile             // nil: its bytes are not lent
 }
 
 // fileMode is the mode of flash and of the files beside it: training rows are for their owner and the group that may
@@ -84,14 +88,14 @@ func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
 	if err := inside(ff, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return len(p), ff.blocks.each(off, len(p), false, func(at int64, from, to int) error {
+	return ff.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
 		n, err := ff.f.ReadAt(p[from:to], at)
 		if err == io.EOF {
 			// Somebody cut the file: flash that was never written reads as zeros.
 			clear(p[from+n : to])
-			err = nil
+			n, err = to-from, nil
 		}
-		return err
+		return n, err
 	})
 }
 
@@ -102,22 +106,35 @@ func (ff *fileFlash) WriteAt(p []byte, off int64) (int, error) {
 	if ff.readOnly != nil {
 		return 0, fmt.Errorf("%w: %w", errReadOnly, ff.readOnly)
 	}
-	err := ff.blocks.each(off, len(p), true, func(at int64, from, to int) error {
-		_, err := ff.f.WriteAt(p[from:to], at)
-		return err
+	n, err := ff.blocks.each(off, len(p), true, func(at int64, from, to int) (int, error) {
+		return ff.f.WriteAt(p[from:to], at)
 	})
 	if err == nil {
 		ff.lost.replaced(off, int64(len(p)))
 	}
-	return len(p), err
+	return n, err
 }
 
-// Sync puts everything written on the disk.
+// Sync puts everything written on the disk. After a failure it fails until the file is opened again: the kernel may have
+// dropped what it could not write, tells so once, and writes later data as if nothing were missing.
 func (ff *fileFlash) Sync() error {
 	if ff.readOnly != nil {
 		return nil
 	}
-	return ff.f.Sync()
+	ff.syncs.RLock()
+	if err := ff.f.Sync(); err != nil {
+		err = fmt.Errorf("what was written may be lost, and nothing more counts as flushed until the drive is opened again: %w",
+			err)
+		ff.unsynced.CompareAndSwap(nil, &err)
+	}
+	ff.syncs.RUnlock()
+	// Of the syncs that run at a time the kernel tells only one: wait for all of them.
+	ff.syncs.Lock()
+	defer ff.syncs.Unlock()
+	if err := ff.unsynced.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (ff *fileFlash) Discard(off, n int64) (err error) {
@@ -135,8 +152,8 @@ func (ff *fileFlash) Discard(off, n int64) (err error) {
 	const step = 1 << 30
 	for n > 0 {
 		part := min(n, step)
-		if err := ff.blocks.each(off, int(part), true, func(at int64, from, to int) error {
-			return punch(ff.f, at, int64(to-from))
+		if _, err := ff.blocks.each(off, int(part), true, func(at int64, from, to int) (int, error) {
+			return 0, punch(ff.f, at, int64(to-from))
 		}); err != nil {
 			return err
 		}

@@ -43,21 +43,22 @@ type stripes [64]sync.RWMutex
 
 const stripeSize = 1 << 20
 
-// each calls f for the part of [off, off+n) in every stripe with that stripe locked.
-func (s *stripes) each(off int64, n int, write bool, f func(at int64, from, to int) error) error {
+// each calls f for the part of [off, off+n) in every stripe with that stripe locked. f returns how many bytes of its
+// part are done, which counts where it fails. each ends at the first error, and returns how many bytes are done.
+func (s *stripes) each(off int64, n int, write bool, f func(at int64, from, to int) (int, error)) (int, error) {
 	for from := 0; from < n; {
 		at := off + int64(from)
 		to := min(n, from+int(stripeSize-at%stripeSize))
 		l := &s[at/stripeSize%int64(len(s))]
-		if err := locked(l, write, func() error { return f(at, from, to) }); err != nil {
-			return err
+		if done, err := locked(l, write, func() (int, error) { return f(at, from, to) }); err != nil {
+			return from + done, err
 		}
 		from = to
 	}
-	return nil
+	return n, nil
 }
 
-func locked(l *sync.RWMutex, write bool, f func() error) error {
+func locked(l *sync.RWMutex, write bool, f func() (int, error)) (int, error) {
 	if write {
 		l.Lock()
 		defer l.Unlock()
@@ -96,9 +97,8 @@ func (m *memoryFlash) ReadAt(p []byte, off int64) (int, error) {
 	if err := inside(m, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return len(p), m.blocks.each(off, len(p), false, func(at int64, from, to int) error {
-		copy(p[from:to], m.mem[at:])
-		return nil
+	return m.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
+		return copy(p[from:to], m.mem[at:]), nil
 	})
 }
 
@@ -106,9 +106,8 @@ func (m *memoryFlash) WriteAt(p []byte, off int64) (int, error) {
 	if err := inside(m, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return len(p), m.blocks.each(off, len(p), true, func(at int64, from, to int) error {
-		copy(m.mem[at:], p[from:to])
-		return nil
+	return m.blocks.each(off, len(p), true, func(at int64, from, to int) (int, error) {
+		return copy(m.mem[at:], p[from:to]), nil
 	})
 }
 
@@ -116,10 +115,11 @@ func (m *memoryFlash) Discard(off, n int64) error {
 	if err := inside(m, off, n); err != nil {
 		return err
 	}
-	return m.blocks.each(off, int(n), true, func(at int64, from, to int) error {
+	_, err := m.blocks.each(off, int(n), true, func(at int64, from, to int) (int, error) {
 		zeroMemory(m.mem[at : at+int64(to-from)])
-		return nil
+		return to - from, nil
 	})
+	return err
 }
 
 // inside checks a run of bytes against the flash.

@@ -157,7 +157,7 @@ func (l *lender) cut(lo, hi uint64) (parts []lentRun) {
 func (l *lender) copyAll(runs []lentRun) {
 	for _, r := range runs {
 		b := l.slm[r.at:r.end()]
-		if n, err := l.flash.ReadAt(b, r.off); n < len(b) {
+		if n, err := l.flash.ReadAt(b, r.off); n < len(b) || err != nil {
 			clear(b[max(n, 0):])
 			l.fault(r.off+int64(max(n, 0)), len(b), err)
 		}

@@ -70,7 +70,7 @@ func (r *request) interrupted(ns *namespace) nvme.Status {
 // readFlash reads blocks of a namespace into p and counts them.
 func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 	s := r.c.sub
-	if n, err := ns.flash.ReadAt(p, off); n < len(p) {
+	if n, err := ns.flash.ReadAt(p, off); n < len(p) || err != nil {
 		r.lba = uint64(off+int64(max(n, 0))) >> ns.shift
 		s.log.Error("read flash", "offset", off, "bytes", len(p), "done", n, "error", err)
 		return nvme.UnrecoveredReadError

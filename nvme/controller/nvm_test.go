@@ -256,6 +256,16 @@ func TestMediaErrorsAreReportedLoggedAndCounted(t *testing.T) {
 	io(t, c, nvme.Read(1, 8, 4, 512), b, nvme.Success)
 }
 
+// errorFlash fails all reads, and says that it has read everything.
+type errorFlash struct{ Flash }
+
+func (errorFlash) ReadAt(p []byte, _ int64) (int, error) { return len(p), errors.New("worn out") }
+
+func TestAnErrorFailsARead(t *testing.T) {
+	c := newDrive(t, func(o *Options) { o.Flash = errorFlash{o.Flash} }).connect()
+	io(t, c, nvme.Read(1, 0, 1, 512), make([]byte, 512), nvme.UnrecoveredReadError)
+}
+
 func TestErrorLogKeepsTheLatest(t *testing.T) {
 	var broken brokenParts
 	d := newDrive(t, func(o *Options) {
