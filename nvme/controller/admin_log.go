@@ -56,20 +56,22 @@ func (s *Subsystem) logPages() []uint8 {
 
 func runGetLog(r *request) nvme.Status {
 	l := parseGetLog(r.cmd)
-	b, st := r.c.logPage(l, r.cmd.NSID())
-	if !st.OK() {
-		return st
-	}
-	if l.off > uint64(len(b)) {
-		return nvme.InvalidField
-	}
-	clear(r.data[copy(r.data, b[l.off:]):])
-	if !l.retain {
+	for {
 		r.c.mu.Lock()
-		r.c.events.logRead(l.lid)
+		raised := r.c.events.raised
 		r.c.mu.Unlock()
+		b, st := r.c.logPage(l, r.cmd.NSID())
+		if !st.OK() {
+			return st
+		}
+		if l.off > uint64(len(b)) {
+			return nvme.InvalidField
+		}
+		if l.retain || r.c.logRead(l.lid, raised) {
+			clear(r.data[copy(r.data, b[l.off:]):])
+			return nvme.Success
+		}
 	}
-	return nvme.Success
 }
 
 func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {

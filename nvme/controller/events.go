@@ -20,9 +20,10 @@ type events struct {
 	pending []nvme.AsyncEvent // raised while no request waited; no event twice
 	masked  []nvme.AsyncEvent // reported, and their log page not read since
 	changed []uint32          // namespaces that changed since log page 04h was read
+	raised  uint64            // how often something has happened, whether it was reported or not
 }
 
-func (e *events) reset() { *e = events{waiting: e.waiting} }
+func (e *events) reset() { *e = events{waiting: e.waiting, raised: e.raised} }
 
 func (e *events) enabled(ev nvme.AsyncEvent) bool {
 	switch ev {
@@ -47,7 +48,12 @@ func (e *events) enabled(ev nvme.AsyncEvent) bool {
 func (c *Controller) raise(ev nvme.AsyncEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := &c.events
+	c.events.raise(ev)
+}
+
+// raise is the controller's raise. The controller's mu is held.
+func (e *events) raise(ev nvme.AsyncEvent) {
+	e.raised++
 	if !e.enabled(ev) || slices.Contains(e.masked, ev) || slices.Contains(e.pending, ev) {
 		return
 	}
@@ -60,23 +66,31 @@ func (c *Controller) raise(ev nvme.AsyncEvent) {
 	e.waiting = e.waiting[1:]
 }
 
-// logRead re-arms the events that a log page reports. c.mu is held.
-func (e *events) logRead(lid uint8) {
+// logRead re-arms the events that a log page reports, unless something has happened since raised had a value: the page
+// was made after that and may not have it.
+func (c *Controller) logRead(lid uint8, raised uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.events
+	if e.raised != raised {
+		return false
+	}
 	e.masked = slices.DeleteFunc(e.masked, func(ev nvme.AsyncEvent) bool { return ev.Log == lid })
 	e.pending = slices.DeleteFunc(e.pending, func(ev nvme.AsyncEvent) bool { return ev.Log == lid })
 	if lid == nvme.LogChangedNamespaces {
 		e.changed = nil
 	}
+	return true
 }
 
 func (c *Controller) namespaceChanged(nsid uint32) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !slices.Contains(c.events.changed, nsid) {
 		c.events.changed = append(c.events.changed, nsid)
 		slices.Sort(c.events.changed)
 	}
-	c.mu.Unlock()
-	c.raise(nvme.EventNamespaceChanged)
+	c.events.raise(nvme.EventNamespaceChanged)
 }
 
 // healthChanged raises what the sensors' values warn of, by this controller's thresholds.

@@ -9,6 +9,35 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
+// TestWhatHappensDuringGetLogIsInThePage, because it is not reported again: its event was reported before.
+func TestWhatHappensDuringGetLogIsInThePage(t *testing.T) {
+	var during func()
+	d := newDrive(t, func(o *Options) {
+		o.Lost = func() (int64, int64) {
+			if f := during; f != nil {
+				during = nil
+				f()
+			}
+			return 0, 0
+		}
+	})
+	c := d.connect()
+	hot := Health{Temperature: 330, AvailableSpare: 100}
+	admin(t, c, nvme.SetFeature(nvme.FeatureAsyncEvents, nvme.WarningTemperature), nil, nvme.Success)
+	admin(t, c, nvme.SetFeature(nvme.FeatureTemperature, 320), nil, nvme.Success)
+	d.SetHealth(hot)
+	require.Equal(t, nvme.EventTemperature, <-waitEvent(c))
+	d.SetHealth(Health{Temperature: 300, AvailableSpare: 100})
+	during = func() { d.SetHealth(hot) }
+	b := make([]byte, nvme.SMARTLogSize)
+	admin(t, c, nvme.GetLog(nvme.LogSMART, nvme.AllNamespaces, 0, nvme.SMARTLogSize), b, nvme.Success)
+	var s nvme.SMARTLog
+	require.NoError(t, s.Unmarshal(b))
+	assert.EqualValues(t, nvme.WarningTemperature, s.CriticalWarning)
+	d.SetHealth(hot)
+	assert.Equal(t, nvme.EventTemperature, <-waitEvent(c), "the page was read")
+}
+
 // TestLostBlocksAreTold in SMART and in log page C2h, in whole blocks, as long as they are lost.
 func TestLostBlocksAreTold(t *testing.T) {
 	off, n := int64(1000), int64(600)
