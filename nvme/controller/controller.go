@@ -37,10 +37,10 @@ type Controller struct {
 	idle        *sync.Cond // outstanding became empty
 	state       state
 	cc          cc
+	resets      uint64            // how often CC.EN became 0
 	queues      map[uint16]*queue // I/O queues
 	outstanding map[uint32]*request
 	admin       int // outstanding commands of the admin queue
-	aborts      int // Abort commands running
 	features    features
 	events      events
 	sets        map[uint16]rangeSet // memory range sets

@@ -166,7 +166,10 @@ func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Sta
 	c.cc = v
 	if !v.enable() && old.enable() {
 		if c.transition(eventDisable) {
-			c.background(c.drain)
+			c.resets++
+			c.cancelAll(nvme.QueueDeleted)
+			resets := c.resets
+			c.background(func() { c.drain(resets) })
 		}
 		return nvme.Success
 	}
@@ -180,17 +183,22 @@ func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Sta
 		}
 	}
 	if v.shutdown() != 0 && old.shutdown() == 0 && c.transition(eventShutdown) {
-		c.background(c.shutdown)
+		c.cancelAll(nvme.QueueDeleted)
+		resets := c.resets
+		c.background(func() { c.shutdown(resets) })
 	}
 	return nvme.Success
 }
 
-// drain ends every command after a reset, and then gives back what the association held.
-func (c *Controller) drain() {
+// drain waits for the commands that a reset has cancelled, and then gives back what the association held. It does
+// nothing after a later reset, which drains itself.
+func (c *Controller) drain(resets uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cancelAll(nvme.QueueDeleted)
 	c.waitIdle()
+	if c.resets != resets {
+		return
+	}
 	clear(c.queues)
 	c.features = defaultFeatures(c.kato)
 	c.events.reset()
@@ -198,18 +206,23 @@ func (c *Controller) drain() {
 	c.transition(eventDrained)
 }
 
-func (c *Controller) shutdown() {
+// shutdown waits for the commands that a shutdown has cancelled, and flushes the flash. What comes after a reset is not
+// its own: other queues, and maybe another shutdown that has not flushed yet.
+func (c *Controller) shutdown(resets uint64) {
 	c.mu.Lock()
-	c.cancelAll(nvme.QueueDeleted)
 	c.waitIdle()
-	clear(c.queues)
+	if c.resets == resets {
+		clear(c.queues)
+	}
 	c.mu.Unlock()
 	if err := c.sub.sync(); err != nil {
 		c.sub.log.Error("shutdown: flush flash", "cntlid", c.id, "error", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.transition(eventFlushed)
+	if c.resets == resets {
+		c.transition(eventFlushed)
+	}
 }
 
 // fail puts the controller into the failed state, from which only a reset leads on. c.mu is held.

@@ -80,6 +80,48 @@ func TestEnableAndShutdownInTheOrderOfLinux(t *testing.T) {
 	assert.Zero(t, d.Associations())
 }
 
+// gatedFlash holds every Sync until its release.
+type gatedFlash struct {
+	Flash
+	syncs chan chan error
+}
+
+func (f gatedFlash) Sync() error {
+	release := make(chan error)
+	f.syncs <- release
+	return <-release
+}
+
+// TestAShutdownBeforeAResetIsOver: when its flush ends, that neither completes a later shutdown nor takes queues.
+func TestAShutdownBeforeAResetIsOver(t *testing.T) {
+	syncs := make(chan chan error)
+	d := newDrive(t, func(o *Options) { o.Flash = gatedFlash{o.Flash, syncs} })
+	c := d.enabled()
+	const shutdown = DefaultCC | 1<<14
+	require.True(t, c.PropertySet(PropertyCC, 4, shutdown).OK())
+	first := <-syncs
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^1).OK())
+	until(t, func() bool { return csts(c) == 0 })
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+	require.True(t, c.OpenQueue(1, 2).OK())
+	first <- nil
+	done := make(chan struct{})
+	go func() { c.shutdown(0); close(done) }() // another that is as old
+	(<-syncs) <- nil
+	<-done
+	assert.ErrorIs(t, c.OpenQueue(1, 2), nvme.CommandSequenceError, "it is open")
+
+	require.True(t, c.PropertySet(PropertyCC, 4, shutdown).OK())
+	second := <-syncs
+	done = make(chan struct{})
+	go func() { c.shutdown(0); close(done) }()
+	(<-syncs) <- nil
+	<-done
+	assert.Equal(t, uint64(5), csts(c), "its flush has not ended")
+	second <- nil
+	until(t, func() bool { return csts(c) == 9 })
+}
+
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	d := newDrive(t)
 	for name, configuration := range map[string]uint64{
