@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"sync"
@@ -35,10 +36,15 @@ func (c *programCache) compiledFor(s *program.Slice, mem []byte, e *Engine) (*co
 			return entry.program, nil
 		}
 	}
-	if s.Program > uint64(len(mem)) {
+	switch {
+	case s.Program > uint64(len(mem)):
 		return nil, sliceError("a program of %d bytes in a range of %d", s.Program, len(mem))
+	case s.Program > program.MaxSize:
+		return nil, programError(fmt.Errorf("a program of %d bytes, want at most %d", s.Program, program.MaxSize))
 	}
-	b := mem[:s.Program]
+	// A copy, because other hosts share the cache: a host that writes its range meanwhile must not get another program
+	// than the digest names into it.
+	b := bytes.Clone(mem[:s.Program])
 	if got := sha256.Sum256(b); got != s.Digest {
 		return nil, programError(fmt.Errorf("the program range holds %x, the slice wants %x: store the program first",
 			got[:8], s.Digest[:8]))

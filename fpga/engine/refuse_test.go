@@ -140,6 +140,11 @@ func TestProgramRefused(t *testing.T) {
 	assert.Equal(t, program.BadProgram, state)
 	assert.Contains(t, r.Message, "store the program first")
 	b.slice.Digest[3]--
+	b.mem.Program, b.slice.Program = make([]byte, program.MaxSize+1), program.MaxSize+1
+	state, r = b.execute()
+	assert.Equal(t, program.BadProgram, state)
+	assert.Contains(t, r.Message, "want at most", "it is neither copied nor hashed")
+	store(good)
 	state, _ = b.execute()
 	assert.Equal(t, program.Done, state)
 
