@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 )
@@ -249,14 +248,8 @@ func (c *Cache) fillSegment(g *segment, seen *Statistics) error {
 	}
 	return retry.Do(ctx, src.Name(), func(ctx context.Context) error {
 		seen.Requests++
-		n, err := src.ReadAt(ctx, g.buffer, g.from)
+		n, err := readFull(ctx, src, g.buffer, g.from)
 		seen.Bytes += int64(n)
-		if n == len(g.buffer) {
-			return nil
-		}
-		if err == nil || errors.Is(err, io.EOF) {
-			err = &TruncatedError{Name: src.Name(), Offset: g.from, Want: int64(len(g.buffer)), Got: int64(n)}
-		}
 		return err
 	})
 }

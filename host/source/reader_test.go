@@ -411,3 +411,34 @@ func TestIntervalsCountEachByteOnce(t *testing.T) {
 		}
 	})
 }
+
+// shortSource ends its first answers early, as an io.ReaderAt does at its end.
+type shortSource struct {
+	*memorySource
+	short int // answers
+}
+
+func (s *shortSource) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
+	if s.short > 0 {
+		s.short--
+		n, err := s.memorySource.ReadAt(ctx, b[:len(b)/2], off)
+		if err == nil {
+			err = io.EOF
+		}
+		return n, err
+	}
+	return s.memorySource.ReadAt(ctx, b, off)
+}
+
+func TestSequenceDoesNotEndEarly(t *testing.T) {
+	retry := Retry{Attempts: 3, Wait: func(context.Context, time.Duration) error { return nil }}
+	src := &shortSource{newMemorySource(1000), 2}
+	got, err := io.ReadAll(NewSequence(t.Context(), src, retry))
+	require.NoError(t, err)
+	assert.Equal(t, src.data, got)
+	src.short = 3
+	_, err = io.ReadAll(NewSequence(t.Context(), src, retry))
+	var truncated *TruncatedError
+	require.ErrorAs(t, err, &truncated)
+	assert.EqualValues(t, 500, truncated.Got)
+}

@@ -53,13 +53,7 @@ func (s *Sequence) readPiece() error {
 		s.buffer = make([]byte, size)
 	}
 	s.err = s.retry.Do(s.ctx, s.source.Name(), func(ctx context.Context) error {
-		n, err := s.source.ReadAt(ctx, s.buffer[:size], s.at)
-		if int64(n) == size {
-			return nil // io.ReaderAt allows io.EOF beside all bytes
-		}
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
+		_, err := readFull(ctx, s.source, s.buffer[:size], s.at)
 		return err
 	})
 	if s.err != nil {

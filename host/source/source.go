@@ -1,6 +1,10 @@
 package source
 
-import "context"
+import (
+	"context"
+	"errors"
+	"io"
+)
 
 // Source is the bytes of one partition, wherever they lie. The methods are safe for concurrent use.
 type Source interface {
@@ -15,6 +19,18 @@ type Source interface {
 	ReadAt(ctx context.Context, b []byte, off int64) (int, error)
 	// Close frees the resources of the source. No read may be under way.
 	Close() error
+}
+
+// readFull reads all of b. Fewer bytes are an error that is not io.EOF: b lies inside the source.
+func readFull(ctx context.Context, s Source, b []byte, off int64) (int, error) {
+	n, err := s.ReadAt(ctx, b, off)
+	if n == len(b) {
+		return n, nil // io.ReaderAt allows io.EOF beside all bytes
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = &TruncatedError{Name: s.Name(), Offset: off, Want: int64(len(b)), Got: int64(n)}
+	}
+	return n, err
 }
 
 // Object is one entry of a listing.
