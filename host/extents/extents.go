@@ -112,17 +112,21 @@ func find(path string, o Options) (_ *Map, err error) {
 	if o.Sysfs == "" {
 		o.Sysfs = "/sys"
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
+	// Before it is opened, because opening a named pipe waits for a writer.
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is no regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
 	}
 	m := &Map{Path: path, Size: info.Size(), options: o, modified: info.ModTime()}
 	var major, minor uint32

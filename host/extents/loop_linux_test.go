@@ -309,3 +309,11 @@ func TestFileSystemsThatDoNotSay(t *testing.T) {
 	_, err = Find(filepath.Join(t.TempDir(), "none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// TestFindDoesNotWait: nobody writes to the pipe.
+func TestFindDoesNotWait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	_, err := Find(path, Options{})
+	require.ErrorContains(t, err, "no regular file")
+}
