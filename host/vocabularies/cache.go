@@ -106,6 +106,11 @@ func (c *Cache) Acquire(ctx context.Context, want File) (*vocabulary.Vocabulary,
 				return nil, nil, fmt.Errorf("%w: vocabulary %v was removed at once", ErrRoom, want.Digest)
 			}
 		}
+		if size, ok := c.o.Store.Size(want.Digest); ok && size != want.Bytes { // the memory is reserved by want.Bytes
+			release()
+			return nil, nil, fmt.Errorf("%w: vocabulary %v: its file has %d bytes, not %d", ErrRequest, want.Digest, size,
+				want.Bytes)
+		}
 		v, releaseMemory, err := c.load(ctx, want, release)
 		if again && (errors.Is(err, ErrDigest) || errors.Is(err, ErrMissing)) {
 			continue // the file was damaged on the disk and is removed: it is fetched again, once

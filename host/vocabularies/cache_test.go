@@ -100,6 +100,19 @@ func TestAcquire(t *testing.T) {
 	assert.Equal(t, asked, p.asked.Load(), "the file is on the disk")
 }
 
+// TestAcquireChecksTheLength: a job that understates a file's length gets no more memory than the cache has.
+func TestAcquireChecksTheLength(t *testing.T) {
+	want, raw := vocabularyOf(t, 1000)
+	c := newTestCache(t, CacheOptions{Memory: memoryFactor * leastBytes}, &peer{raw: raw})
+	require.NoError(t, c.Fetch(t.Context(), want))
+	_, _, err := c.Acquire(t.Context(), want)
+	require.ErrorIs(t, err, ErrRoom)
+	want.Bytes = leastBytes
+	_, _, err = c.Acquire(t.Context(), want)
+	require.ErrorIs(t, err, ErrRequest)
+	assert.Zero(t, c.Counts().Loaded)
+}
+
 func TestSeveralAtOnceFetchOnce(t *testing.T) {
 	want, raw := vocabularyOf(t, 1000)
 	p := &peer{raw: raw}

@@ -319,7 +319,14 @@ func (s *Store) forget(digest vocabulary.Digest) {
 
 // remove removes a file, held or not.
 func (s *Store) remove(digest vocabulary.Digest) error {
-	s.forget(digest)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removeLocked(digest)
+}
+
+// removeLocked is remove. s.mu is held, so that nobody holds the file, or puts it again, before it is gone.
+func (s *Store) removeLocked(digest vocabulary.Digest) error {
+	delete(s.files, digest)
 	if err := os.Remove(s.path(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -330,10 +337,10 @@ func (s *Store) remove(digest vocabulary.Digest) error {
 func (s *Store) Sweep() {
 	now := s.o.Now()
 	s.mu.Lock()
-	var old []vocabulary.Digest
+	old := map[vocabulary.Digest]error{}
 	for digest, f := range s.files {
 		if f.held == 0 && now.Sub(f.used) >= s.o.Unused {
-			old = append(old, digest)
+			old[digest] = s.removeLocked(digest)
 		}
 	}
 	var left []*upload
@@ -344,9 +351,9 @@ func (s *Store) Sweep() {
 		}
 	}
 	s.mu.Unlock()
-	for _, digest := range old {
+	for digest, err := range old {
 		s.o.Logger.Info("a file that no job uses any more is removed", "digest", digest.String())
-		if err := s.remove(digest); err != nil {
+		if err != nil {
 			s.o.Logger.Warn("remove a file", "digest", digest.String(), "error", err)
 		}
 	}
@@ -372,9 +379,8 @@ func (s *Store) makeRoom(n int64) error {
 			return fmt.Errorf("%w of %d bytes: %d of %d bytes are in use in %s", ErrRoom, n, s.reserved(), s.o.Most,
 				s.o.Folder)
 		}
-		delete(s.files, oldest)
 		s.o.Logger.Info("a file makes room for another", "digest", oldest.String())
-		if err := os.Remove(s.path(oldest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.removeLocked(oldest); err != nil {
 			return err
 		}
 	}

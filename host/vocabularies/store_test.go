@@ -2,6 +2,8 @@ package vocabularies
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -174,6 +176,34 @@ func TestRoom(t *testing.T) {
 	entries, err := os.ReadDir(s.o.Folder)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
+}
+
+// holder is the log of a store, at whose first line somebody wants to hold a file.
+type holder struct {
+	slog.Handler
+	hold func()
+}
+
+func (h *holder) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *holder) Handle(context.Context, slog.Record) error {
+	h.hold()
+	return nil
+}
+
+// TestAFileThatIsHeldIsNotSwept: whoever holds a file while a sweep is under way has it, or is told that it is gone.
+func TestAFileThatIsHeldIsNotSwept(t *testing.T) {
+	now := newClock()
+	want, raw := vocabularyOf(t, 100)
+	held := false
+	var s *Store
+	log := &holder{Handler: slog.DiscardHandler, hold: func() { _, held = s.Hold(want.Digest) }}
+	s = openStore(t, Options{Now: now.read, Unused: time.Hour, Logger: slog.New(log)})
+	require.NoError(t, put(s, "", want, raw, 80))
+	now.pass(time.Hour)
+	s.Sweep()
+	_, err := os.Stat(s.path(want.Digest))
+	assert.Equal(t, held, err == nil, "held: %t, the file: %v", held, err)
 }
 
 // TestAnOwnersBound: an owner's files that no job holds are bounded, and do not bound others.
