@@ -183,7 +183,10 @@ func (s *Store) ReadAt(p dataset.Partition, filter dataset.Digest, offset int64)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	piece = make([]byte, min(maxPiece, known.bytes-offset))
-	if _, err := f.ReadAt(piece, offset); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := f.ReadAt(piece, offset); errors.Is(err, io.EOF) && len(piece) > 0 {
+		delete(s.parts, name) // it is made again, in the place of this file
+		return nil, 0, fmt.Errorf("%s: %w: its file was cut", p.Name, ErrMissing)
+	} else if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
 	}
 	return piece, known.bytes, nil

@@ -108,6 +108,21 @@ func TestDamagedParts(t *testing.T) {
 	assert.False(t, has(t, open(t, folder, 1<<20), partition(1), filter))
 }
 
+// TestAPartThatIsCut while the store is open is not read as zeros, and counts as none.
+func TestAPartThatIsCut(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder, 1<<20)
+	require.NoError(t, s.Put(part(t, partition(1))))
+	files, err := filepath.Glob(filepath.Join(folder, "*.selection"))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(files[0], 50))
+	_, _, err = s.ReadAt(partition(1), filter, 0)
+	require.ErrorIs(t, err, selections.ErrMissing)
+	assert.False(t, has(t, s, partition(1), filter), "it is to be made again")
+	require.NoError(t, s.Put(part(t, partition(1))))
+	assert.True(t, has(t, s, partition(1), filter))
+}
+
 // TestRoom: the part that was used longest ago makes room, and the newest one stays even if it is too large alone.
 func TestRoom(t *testing.T) {
 	size := int64(len(part(t, partition(0)).Encode()))
