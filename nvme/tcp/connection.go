@@ -87,8 +87,10 @@ func newConnection(t *Target, nc net.Conn) *connection {
 	return c
 }
 
-// join makes the connection a queue of an association.
+// join makes the connection a queue of an association. The answers to earlier Connects, which were refused, are written
+// before: their writer reads what join sets.
 func (c *connection) join(a *association, req fabrics.Connect) {
+	c.out.wait()
 	c.queue, c.depth, c.noFlowControl = req.Queue, int(req.Size)+1, req.Attributes&fabrics.DisableFlowControl != 0
 	c.target.mu.Lock() // watch reads it
 	c.association = a

@@ -287,6 +287,25 @@ func TestConnectRefused(t *testing.T) {
 	require.ErrorContains(t, err, "does not know the subsystem NQN")
 }
 
+// TestConnectWithoutWaiting: a host that sends a Connect before it has the answer to the one before.
+func TestConnectWithoutWaiting(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	for range 50 {
+		r := s.dialRaw()
+		r.initialise(pdu.ICReq{})
+		d := fabrics.ConnectData{HostNQN: hostNQN, SubsystemNQN: testNQN, ControllerID: fabrics.AnyController}
+		refused := fabrics.Connect{Size: 31, Format: 1}
+		first := r.capsule(refused.Command(), d.Marshal())
+		good := fabrics.Connect{Size: 31}
+		second := r.capsule(good.Command(), d.Marshal())
+		cpl, _ := r.completion(first)
+		require.True(t, cpl.Status().Is(fabrics.IncompatibleFormat), cpl.String())
+		cpl, _ = r.completion(second)
+		require.True(t, cpl.Status().OK(), cpl.String())
+		require.NoError(t, r.nc.Close())
+	}
+}
+
 // A write arrives in pieces of every size, and one byte at a time.
 func TestWritesSplitAnywhere(t *testing.T) {
 	req := pdu.ICReq{HeaderDigest: true, DataDigest: true}
