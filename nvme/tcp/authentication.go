@@ -74,6 +74,8 @@ const maxAuthReceive = 4 * auth.MaxMessage
 // demand makes the host of the connection authenticate, if the target wants that of this host. It returns the bits that
 // say so in Connect's dword 0. The receiving goroutine calls it before join.
 func (c *connection) demand(a *association) (uint32, error) {
+	c.auth = nil // of a Connect on this connection that was refused
+	c.authDeadline.Store(0)
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
 		return 0, nil

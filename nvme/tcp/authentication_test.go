@@ -207,6 +207,27 @@ func TestDiscoveryNeedsNoAuthentication(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// A Connect that was refused leaves no demand to authenticate behind on its connection.
+func TestDiscoveryAfterARefusedQueue(t *testing.T) {
+	_, o := keys(t)
+	s := serve(t, o)
+	require.NoError(t, s.target.Add(controller.NewDiscovery(controller.DiscoveryOptions{})))
+	admin := s.dialRaw()
+	admin.initialise(pdu.ICReq{})
+	cpl := admin.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
+	require.True(t, cpl.Status().OK(), cpl.String())
+	r := s.dialRaw()
+	r.initialise(pdu.ICReq{})
+	cpl = r.connect(fabrics.Connect{Queue: 1, Size: 7}, fabrics.ConnectData{ControllerID: uint16(cpl.DW0())})
+	require.ErrorIs(t, cpl.Status(), nvme.CommandSequenceError, "the controller is not enabled")
+	cpl = r.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController,
+		SubsystemNQN: fabrics.DiscoveryNQN})
+	require.True(t, cpl.Status().OK(), cpl.String())
+	require.Zero(t, cpl.DW0()&fabrics.WantsAuthentication)
+	cpl, _ = r.do(fabrics.PropertyGet(controller.PropertyCAP, 8), nil)
+	require.True(t, cpl.Status().OK(), cpl.String())
+}
+
 // bare is an admin queue that has connected and done nothing else.
 func bare(t *testing.T, s *served, change ...func(*DialOptions)) (*link, *queue) {
 	t.Helper()
