@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,6 +130,39 @@ func TestWhatEndsAReconnect(t *testing.T) {
 			require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), c.want)
 		})
 	}
+}
+
+// slowEnd is a connection whose reader takes its time to end.
+type slowEnd struct {
+	net.Conn
+	readers *atomic.Int32
+}
+
+func (c slowEnd) Read(b []byte) (int, error) {
+	c.readers.Add(1)
+	defer c.readers.Add(-1)
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return n, err
+}
+
+// TestNothingRunsOnAnotherDrive: a connection to another drive has ended when it is refused.
+func TestNothingRunsOnAnotherDrive(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	var readers atomic.Int32
+	h := s.dial(DialOptions{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, address)
+		return slowEnd{nc, &readers}, err
+	}})
+	require.NoError(t, h.Close())
+	require.Zero(t, readers.Load())
+	h.serial = "S0"
+	_, err := h.connect(t.Context())
+	require.ErrorIs(t, err, errOtherDrive)
+	require.Zero(t, readers.Load(), "nobody reads from it")
 }
 
 // Cancelled commands give their identifiers back: after 300 writes with short deadlines and 300 cancelled event

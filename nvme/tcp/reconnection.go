@@ -103,14 +103,24 @@ func (h *Host) connect(ctx context.Context) (*link, error) {
 		}
 		return nil, err
 	}
+	if was := h.adopt(l); was != l.serial {
+		l.lose(errOtherDrive)
+		<-l.dead
+		return nil, fmt.Errorf("%w: serial number %q where %q was", errOtherDrive, l.serial, was)
+	}
+	return l, nil
+}
+
+// adopt numbers a link of the drive that the host knows. The first link's drive is the one. It returns the serial
+// number of the drive that the host knows.
+func (h *Host) adopt(l *link) (serial string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.serial != "" && h.serial != l.serial {
-		l.lose(errOtherDrive)
-		return nil, fmt.Errorf("%w: serial number %q where %q was", errOtherDrive, l.serial, h.serial)
+		return h.serial
 	}
 	h.serial = l.serial
 	h.made++
 	l.number = h.made
-	return l, nil
+	return l.serial
 }
