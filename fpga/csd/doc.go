@@ -51,8 +51,9 @@
 // is opened again, because the kernel may have dropped what it could not write.
 //
 // A file that is shorter than the drive was cut: the bytes that are missing read as zeros, and [Drive.Lost], the log,
-// SMART and log page C2h say so until they have been written or deallocated. A drive whose state cannot be kept,
-// because the disk is full, opens with a warning, and one whose file this process may only read opens for reading.
+// SMART and log page C2h say so until they have been written or deallocated. A cut under an open drive is noticed when
+// missing bytes are read. A drive whose state cannot be kept, because the disk is full, opens with a warning, and one
+// whose file this process may only read opens for reading.
 //
 // # Concurrency
 //

@@ -21,6 +21,7 @@ type fileFlash struct {
 	readOnly error // why it cannot be written; nil: it can. Constant once the drive is open
 	blocks   stripes
 	lost     losses
+	onCut    func(lostRange) error // called when a read finds that the file was cut; nil: nobody wants to know
 	syncs    sync.RWMutex          // those that run hold it for reading
 	unsynced atomic.Pointer[error] // why a Sync failed
 	lent     *lentFile             // nil: its bytes are not lent
@@ -91,9 +92,9 @@ func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
 	return ff.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
 		n, err := ff.f.ReadAt(p[from:to], at)
 		if err == io.EOF {
-			// Somebody cut the file: flash that was never written reads as zeros.
+			// Somebody cut the file: what is missing reads as zeros.
 			clear(p[from+n : to])
-			n, err = to-from, nil
+			n, err = to-from, ff.noteCut()
 		}
 		return n, err
 	})

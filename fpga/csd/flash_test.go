@@ -122,6 +122,7 @@ func TestFileFlashIsSparse(t *testing.T) {
 	_, err = ff.ReadAt(b, 1<<40-3)
 	require.NoError(t, err)
 	assert.Equal(t, make([]byte, 3), b)
+	assert.Equal(t, &lostRange{From: 4096, To: 1 << 40}, ff.lost.get())
 }
 
 func TestFilesReadAsOneFlash(t *testing.T) {

@@ -42,6 +42,21 @@ func (l *losses) set(r *lostRange) {
 	l.some.Store(r != nil)
 }
 
+// add makes a range lost, and what lies between it and the range that was lost before. It reports whether that is new.
+func (l *losses) add(r lostRange) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.some.Load() {
+		r = lostRange{From: min(r.From, l.at.From), To: max(r.To, l.at.To)}
+	}
+	if l.some.Load() && r == l.at {
+		return false
+	}
+	l.at = r
+	l.some.Store(true)
+	return true
+}
+
 // get returns the range, nil if there is none.
 func (l *losses) get() *lostRange {
 	if !l.some.Load() {
@@ -117,6 +132,31 @@ func (ff *fileFlash) holdsAny(from, to int64) (bool, error) {
 	return bytes.ContainsFunc(b, func(r rune) bool { return r != 0 }), nil
 }
 
+// noteCut notes what is missing from a file that was cut while it is open.
+func (ff *fileFlash) noteCut() error {
+	st, err := ff.f.Stat()
+	if err != nil || st.Size() >= ff.size {
+		return err
+	}
+	if now := (lostRange{From: st.Size(), To: ff.size}); ff.lost.add(now) && ff.onCut != nil {
+		return ff.onCut(now)
+	}
+	return nil
+}
+
+// keepCut keeps what is missing from a file that was cut while the drive is open, and makes the file whole again.
+func (d *Drive) keepCut(ff *fileFlash, lost lostRange) error {
+	d.opt.Logger.Error("the flash file was cut while the drive is open: what is missing reads as zeros", "drive", d.name(),
+		"from_byte", lost.From, "to_byte", lost.To)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.save(); err != nil { // a longer file would hide that it was cut
+		d.opt.Logger.Warn("that the flash file was cut is not kept", "drive", d.name(), "error", err)
+		return nil
+	}
+	return ff.extend()
+}
+
 // extend makes the file as long as the flash.
 func (ff *fileFlash) extend() error {
 	st, err := ff.f.Stat()
@@ -126,8 +166,8 @@ func (ff *fileFlash) extend() error {
 	return ff.f.Truncate(ff.size)
 }
 
-// Lost returns the bytes of namespace 1 that were missing when the drive was opened and have not been written since: n
-// from off on, 0 if there are none.
+// Lost returns the bytes of namespace 1 that were missing when the drive was opened, or when they were read, and have
+// not been written since: n from off on, 0 if there are none.
 func (d *Drive) Lost() (off, n int64) {
 	if ff, ok := d.flash.(*fileFlash); ok {
 		if r := ff.lost.get(); r != nil {

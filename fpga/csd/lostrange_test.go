@@ -41,6 +41,34 @@ func lostOf(d *Drive) [2]int64 {
 	return [2]int64{off, off + n}
 }
 
+// TestACutUnderAnOpenDrive is said when the missing bytes are read, and kept.
+func TestACutUnderAnOpenDrive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drive")
+	written(t, path)
+	d, log := logged(t, Options{Path: path, Plain: true})
+	require.NoError(t, os.Truncate(path, 300_000))
+	b := bytes.Repeat([]byte{7}, 1024)
+	for range 2 {
+		_, err := d.Flash().ReadAt(b, 299_520)
+		require.NoError(t, err)
+		assert.Equal(t, append(bytes.Repeat([]byte{1}, 480), make([]byte, 544)...), b)
+		assert.Equal(t, [2]int64{300_000, lostSize}, lostOf(d))
+	}
+	assert.Contains(t, log.String(), "from_byte=300000")
+	require.NoError(t, d.Close())
+	d, _ = logged(t, Options{Path: path, Plain: true})
+	assert.Equal(t, [2]int64{300_000, lostSize}, lostOf(d), "kept")
+	require.NoError(t, os.Truncate(path, 200_000))
+	require.NoError(t, d.Flash().Discard(199_680, lostSize-199_680))
+	_, err := d.Flash().ReadAt(b, 500_224)
+	require.NoError(t, err)
+	require.NoError(t, d.Flash().Discard(199_680, lostSize-199_680))
+	_, err = d.Flash().ReadAt(b, 500_224)
+	require.NoError(t, err)
+	assert.Equal(t, [2]int64{}, lostOf(d), "nobody misses what was deallocated")
+	require.NoError(t, d.Close())
+}
+
 // TestACutFlashIsNotExtendedInSilence: what is missing is said, and kept until it was written again.
 func TestACutFlashIsNotExtendedInSilence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")

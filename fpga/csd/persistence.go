@@ -14,6 +14,7 @@ func (d *Drive) begin() error {
 	if !ok {
 		return nil
 	}
+	ff.onCut = func(lost lostRange) error { return d.keepCut(ff, lost) }
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cut, err := d.lookForCut(ff)
