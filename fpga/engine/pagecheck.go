@@ -22,6 +22,10 @@ func (x *executor) checkPages(t *taskState) error {
 		p             page
 	)
 	for rowsLeft > 0 {
+		if x.ctx.Err() != nil { // a chunk may have millions of pages without rows
+			t.stopEarly(program.Idle, 0)
+			return nil
+		}
 		if t.chunkEnded(&at) {
 			return t.chunkEndError(&at, rowsLeft)
 		}

@@ -372,6 +372,11 @@ func TestContextEnds(t *testing.T) {
 	clear(b.mem.Output)
 	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, b.slice.Marshal()))
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
+	// The walk over the page headers, which comes first and would find that bytes are missing, ends too.
+	b.slice.Tasks[0].Window.Len = 1
+	state, _ := b.execute()
+	require.Equal(t, program.MoreInput, state)
+	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, b.slice.Marshal()))
 }
 
 // TestThreads checks that engine threads share only programs.
