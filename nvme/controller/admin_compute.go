@@ -158,6 +158,6 @@ func runRangeSet(r *request) nvme.Status {
 		return st
 	}
 	c.sets[id] = rangeSet{region, ranges}
-	r.result = uint64(id)
+	r.result, r.gave = uint64(id), true
 	return nvme.Success
 }

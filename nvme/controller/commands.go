@@ -257,7 +257,7 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 		r.q.running--
 		c.sub.health.leave()
 	}
-	if r.aborted != nvme.Success && !(st.OK() && r.cmd.Opcode() == nvme.AdminAsyncEventRequest && r.queue == 0) {
+	if r.aborted != nvme.Success && !(st.OK() && r.gave) {
 		st, r.result = r.aborted, 0
 	}
 	if len(c.outstanding) == 0 {

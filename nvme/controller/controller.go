@@ -68,6 +68,7 @@ type request struct {
 	lba    uint64 // for the error information log: the block that failed
 	more   uint8  // for it too: the log page that says why the command was refused, 0 if none does
 	access access
+	gave   bool // its result is something that the host has from now on: an abort that comes too late does not take it
 
 	// The controller's mu guards these.
 	ctx     context.Context // ends with caller, and when the command is aborted; nil until somebody wants it

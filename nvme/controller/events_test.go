@@ -127,6 +127,35 @@ func TestEventRequestLimit(t *testing.T) {
 	}
 }
 
+// TestAnAbortThatComesTooLateTakesNothing: a host that is told that its command was aborted has got nothing by it.
+func TestAnAbortThatComesTooLateTakesNothing(t *testing.T) {
+	c := newDrive(t).enabled()
+	set, err := cs.CreateRangeSet([]cs.Range{{Addr: 0, Len: 4096}})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name string
+		cmd  nvme.Command
+		data []byte
+		want nvme.Status
+	}{
+		{"keep alive", nvme.KeepAlive(), nil, nvme.CommandAborted},
+		{"reserve", cs.SLMReserve(0, 4096), nil, nvme.Success},
+		{"range set", set.Command, set.Data, nvme.Success},
+	} {
+		h, ns, _, st := c.judge(0, &test.cmd)
+		require.True(t, st.OK(), test.name)
+		r := &request{c: c, h: h, caller: context.Background(), cmd: &test.cmd, data: test.data, ns: ns}
+		require.True(t, c.begin(r).OK(), test.name)
+		st = r.contained()
+		require.True(t, st.OK(), "%s: %s", test.name, st)
+		c.mu.Lock()
+		r.abort(nvme.CommandAborted)
+		c.mu.Unlock()
+		assert.Equal(t, test.want, c.end(r, st), test.name)
+	}
+	assert.Len(t, c.sets, 1)
+}
+
 func TestAbort(t *testing.T) {
 	d := newDrive(t)
 	d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})

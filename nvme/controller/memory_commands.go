@@ -277,7 +277,7 @@ func checkReserve(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.
 
 func runReserve(r *request) nvme.Status {
 	addr, st := r.c.sub.slm.reserve(r.c, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
-	r.result = addr
+	r.result, r.gave = addr, true
 	return st
 }
 
