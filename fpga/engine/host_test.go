@@ -38,6 +38,7 @@ type host struct {
 	stats           program.Result
 	slices          int
 	windowLimit     uint64                 // most input memory of a task; 0 means no limit
+	ctx             context.Context        // of the executions; nil: it does not end
 	editSlice       func(s *program.Slice) // changes slices before they are executed; may be nil
 	tables          []byte                 // the tables range
 	absent          program.AbsentKey      // of the last slice
@@ -273,7 +274,11 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 	mem := engine.Memory{Program: m.code, Input: input, Dict: m.dict, Scratch: m.scratch, Output: m.output,
 		Result: make([]byte, program.ResultSize(n)), Tables: m.tables}
 	s.TablesChecked = m.slices > 0 && len(m.tables) > 0
-	state := m.engine.Execute(context.Background(), mem, s.Marshal())
+	ctx := m.host.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	state := m.engine.Execute(ctx, mem, s.Marshal())
 	r, err := program.UnmarshalResult(mem.Result)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,11 @@ func (x *executor) readLastRow(s *rowScan) (last lastRow, err error) {
 	for {
 		movePastPage(&at, &x.page)
 		at.Skip = 0
+		if x.ctx.Err() != nil { // there may be millions of pages that hold no values
+			s.stopEarly(program.Idle, 0)
+			last.keepCursorBeforeRow(s)
+			return last, nil
+		}
 		if s.chunkEnded(&at) {
 			if at.Seen < s.task.Chunk.Values {
 				return last, s.chunkEndError(&at, 0)

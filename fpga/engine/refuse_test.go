@@ -379,6 +379,40 @@ func TestContextEnds(t *testing.T) {
 	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, b.slice.Marshal()))
 }
 
+// askedContext counts how often somebody asks whether it has ended.
+type askedContext struct {
+	context.Context
+	asked *int
+}
+
+func (c askedContext) Err() error {
+	*c.asked++
+	return nil
+}
+
+// TestContextIsAskedAtEveryPage, also at those without values between the two pages of a row.
+func TestContextIsAskedAtEveryPage(t *testing.T) {
+	const between = 1000
+	c := testColumn{name: "c", physical: format.Int64, list: true, rows: []any{[]any{int64(1), int64(2), int64(3)}}}
+	e := c.entries()
+	data := c.page(e[:1], 1, false)
+	for range between {
+		data = append(data, pageHeaderBytes(1, 0, nil, false, func(*thrift) {})...)
+	}
+	data = append(data, c.page(e[1:], 1, false)...)
+	l := format.Leaf{Path: "c", Name: "c", Physical: c.physical, List: true, MaxDef: 1, MaxRep: 1, RepDef: 1}
+	f := &format.File{Rows: 1, Leaves: []format.Leaf{l}, RowGroups: []format.RowGroup{{Rows: 1,
+		Columns: []format.Chunk{{Compressed: int64(len(data)), NumValues: int64(len(e))}}}}}
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1}, Columns: []program.Column{
+		{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}
+	h, asked := newHost(engine.New(engine.Options{}), p, f, data, 1), 0
+	h.wholeChunks, h.firstCapacity, h.ctx = true, 3, askedContext{context.Background(), &asked}
+	got, err := h.miniBatch(0, 1)
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 2, 3}, got.Values)
+	assert.GreaterOrEqual(t, asked, between)
+}
+
 // TestThreads checks that engine threads share only programs.
 func TestThreads(t *testing.T) {
 	data, p := benchmarkProgram(t, 200, 3, 3, 1, 16, true, "snappy", "dictionary")
