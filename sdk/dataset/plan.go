@@ -74,7 +74,11 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 			}
 			p.partitions[i] = passing[i]
 		}
-		splits := (p.countBatches(i) + int64(o.SplitBatches) - 1) / int64(o.SplitBatches)
+		batches, perSplit := p.countBatches(i), int64(o.SplitBatches)
+		splits := batches / perSplit
+		if batches%perSplit != 0 {
+			splits++
+		}
 		if splits > MaxSplits-int64(p.firstSplitID[i]) {
 			return nil, fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions,
 				int64(MaxSplits))

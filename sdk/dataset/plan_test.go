@@ -113,8 +113,10 @@ func TestPlanRefuses(t *testing.T) {
 
 	huge, err := NewManifest([]Partition{{Name: "a", Rows: math.MaxInt64, RowGroups: []int64{math.MaxInt64}}})
 	require.NoError(t, err)
-	_, err = NewPlan(huge, Options{Batch: 1, SplitBatches: 1})
-	require.ErrorIs(t, err, ErrOptions, "too many splits")
+	for _, perSplit := range []int{1, 2, MaxSplitBatches} {
+		_, err = NewPlan(huge, Options{Batch: 1, SplitBatches: perSplit})
+		require.ErrorIs(t, err, ErrOptions, "too many splits of %d", perSplit)
+	}
 	p, err := NewPlan(huge, Options{Batch: MaxBatch, SplitBatches: MaxSplitBatches, Shuffle: ShuffleNone})
 	require.NoError(t, err)
 	last, err := p.MiniBatch(p.MiniBatches() - 1)
