@@ -216,6 +216,15 @@ func TestCreateRefusesAndAborts(t *testing.T) {
 
 	w, err = Create(path, s)
 	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(path, 0o700), "somebody else takes the name")
+	require.Error(t, w.Close())
+	require.FileExists(t, path+".partial")
+	require.NoError(t, w.Abort())
+	require.NoFileExists(t, path+".partial")
+	require.NoError(t, os.Remove(path))
+
+	w, err = Create(path, s)
+	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	_, err = Create(path, s)
 	require.ErrorIs(t, err, fs.ErrExist)

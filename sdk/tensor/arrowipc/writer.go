@@ -148,13 +148,13 @@ func (w *FileWriter) Close() error {
 	if err := w.Writer.Close(); err != nil {
 		return err
 	}
-	w.done = true
 	if err := errors.Join(w.f.Sync(), w.f.Close()); err != nil {
 		return fmt.Errorf("finish arrow file: %w", err)
 	}
 	if err := os.Rename(w.part, w.path); err != nil {
 		return fmt.Errorf("finish arrow file: %w", err)
 	}
+	w.done = true
 	return nil
 }
 
@@ -165,7 +165,8 @@ func (w *FileWriter) Abort() error {
 	}
 	w.done = true
 	w.err = fmt.Errorf("arrow file: %w", fs.ErrClosed)
-	if err := errors.Join(w.f.Close(), os.Remove(w.part)); err != nil {
+	_ = w.f.Close() // Close may have closed it, and the file is removed next
+	if err := os.Remove(w.part); err != nil {
 		return fmt.Errorf("remove arrow file: %w", err)
 	}
 	return nil
