@@ -308,6 +308,7 @@ func TestDisklessFaults(t *testing.T) {
 		_, err = dev.WriteAt(make([]byte, 1), 0)
 		require.ErrorIs(t, err, sdk.ErrNoFlash)
 		require.ErrorIs(t, dev.ReadBlocks(t.Context(), nil, 0), sdk.ErrNoFlash)
+		require.ErrorIs(t, dev.Deallocate(t.Context(), 0, 0), sdk.ErrNoFlash)
 		require.NoError(t, dev.Flush(t.Context()))
 		for _, ns := range dev.Info().Namespaces {
 			assert.NotEqual(t, uint32(cs.NamespaceNVM), ns.ID)

@@ -53,8 +53,11 @@ func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 var ErrNoDeallocate = errors.New("drive does not deallocate blocks")
 
 // Deallocate frees n blocks from block lba on. Their contents are gone: the blocks may read as anything, and as zeros
-// on a drive of this project. An error wraps ErrNoDeallocate where the drive cannot.
+// on a drive of this project. An error wraps ErrNoDeallocate where the drive cannot, and ErrNoFlash where it has none.
 func (d *Device) Deallocate(ctx context.Context, lba, n uint64) error {
+	if d.info.Diskless {
+		return d.wrap("deallocate", ErrNoFlash)
+	}
 	if total := uint64(d.info.Size) / uint64(d.info.BlockSize); lba > total || n > total-lba {
 		return d.wrap("deallocate", fmt.Errorf("lba %d+%d of %d: %w", lba, n, total, nvme.LBAOutOfRange))
 	}
