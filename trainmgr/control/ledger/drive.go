@@ -108,6 +108,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	if (d.reach == Any) != (p.Reach == Any) {
 		l.countActive(d, p.Reach == Any)
 	}
+	changed := d.reach != p.Reach || d.compute != p.Compute // placements leave out drives that a job does not employ
 	d.reach, d.compute, d.serves = p.Reach, p.Compute, p.Serves
 	l.placementVersion++
 	for adopted && d.busy > d.streams { // leases were adopted for it from more than one earlier leader
@@ -117,7 +118,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		}
 		l.revoke(d.leases[i], "the drive has fewer streams than leases")
 	}
-	if !sameNames(d.partitions, p.Partitions) {
+	if changed || !sameNames(d.partitions, p.Partitions) {
 		d.partitions = make(map[string]struct{}, len(p.Partitions))
 		for _, name := range p.Partitions {
 			d.partitions[name] = struct{}{}

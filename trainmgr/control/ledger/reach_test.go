@@ -131,3 +131,30 @@ func TestPartnersAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, len(of), partnersOfRank, "worker %v", w)
 	}
 }
+
+// TestADriveThatComputesAgain: a node starts again with other engines while an epoch runs. A job gets splits of a drive
+// from the moment at which the job employs it.
+func TestADriveThatComputesAgain(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: 1, Shuffle: dataset.ShuffleNone}, "p:100")
+	id := DriveID{"n", "d"}
+	for name, before := range map[string]Drive{
+		"it was computed on the node's cores": {ID: id, Streams: 1, Compute: OnCPU, Partitions: names},
+		"it was only read":                    {ID: id, Reach: Source, Partitions: names},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := scriptStart
+			l := New(Config{Fence: 1})
+			require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 1, Makers: NoCPUs}))
+			require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, now))
+			require.NoError(t, l.PutDrive(before, now))
+			a, err := l.Attach("x", 0, nil, now)
+			require.NoError(t, err)
+			require.NoError(t, l.Want("x", a.Session, 0, 1, now))
+			require.Empty(t, l.Ready().Grants)
+			require.NoError(t, l.PutDrive(Drive{ID: id, Streams: 1, Partitions: names}, now))
+			require.NoError(t, l.Want("x", a.Session, 0, 1, now))
+			require.Len(t, l.Ready().Grants, 1)
+			require.NoError(t, l.verify())
+		})
+	}
+}
