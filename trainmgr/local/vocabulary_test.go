@@ -407,3 +407,11 @@ func selected(t *testing.T, c Config, spec *pipeline.Spec) *pipeline.Spec {
 	require.NoError(t, err)
 	return bound
 }
+
+// TestFilesOfVocabulariesAreTakenInTheOrderOfNames: of two errors the same one is returned each time.
+func TestFilesOfVocabulariesAreTakenInTheOrderOfNames(t *testing.T) {
+	for range 20 {
+		_, err := BindVocabularies(&pipeline.Spec{}, map[string]string{"b": "", "a": "", "c": "", "d": ""})
+		require.ErrorContains(t, err, `"a"`)
+	}
+}

@@ -109,11 +109,11 @@ func BindStatistics(spec *pipeline.Spec, files map[string]string) (*pipeline.Spe
 
 // BindVocabularies returns a pipeline with the files of its vocabularies, by name.
 func BindVocabularies(spec *pipeline.Spec, files map[string]string) (*pipeline.Spec, error) {
-	for name, path := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, err := spec.Bind(name, nil); err != nil {
 			return nil, err
 		}
-		file, err := vocabulary.LoadForLookups(path)
+		file, err := vocabulary.LoadForLookups(files[name])
 		if err != nil {
 			return nil, err
 		}
