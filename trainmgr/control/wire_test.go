@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
@@ -36,6 +37,7 @@ func TestWhatErrorsAreOnTheWire(t *testing.T) {
 		assert.Equal(t, c.code, connect.CodeOf(err), "%v", c.err)
 		assert.ErrorContains(t, err, c.err.Error())
 	}
+	assert.ErrorContains(t, ledger.ErrSession, apiv1.FencedOff, "launchers tell it from the end of a job by these words")
 	assert.NoError(t, l.wireError(nil))
 	wired := connect.NewError(connect.CodeDataLoss, errors.New("a node's word"))
 	assert.Equal(t, wired, l.wireError(wired))

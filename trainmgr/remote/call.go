@@ -76,7 +76,7 @@ func withSentinel(err error) error {
 	case connect.CodeNotFound:
 		return fmt.Errorf("%w: %w", ErrNoJob, err)
 	case connect.CodeAborted:
-		if strings.Contains(err.Error(), "session") {
+		if strings.Contains(err.Error(), apiv1.FencedOff) {
 			return fmt.Errorf("%w: %w", ErrFenced, err)
 		}
 		if strings.Contains(err.Error(), "abandoned: ") {

@@ -82,6 +82,10 @@ func PartitionURL(base, partition, drive string) string {
 // being made, which takes as long as the rows are many: a launcher asks again without losing patience.
 const SelectingRows = "rows are selected"
 
+// FencedOff is in the text of the error aborted where another launcher has attached a rank of the job: the caller's
+// session has ended, and the job goes on. Without it the error says that the job has ended.
+const FencedOff = "the session was fenced off"
+
 // FenceHeader is the HTTP header in which a leader of the control plane sends its fence (decimal) to nodes with every
 // call. A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls
 // without it.

@@ -282,7 +282,8 @@ class Session(Consumption):
         if e.code == "aborted" and "abandoned: " in e.message:
             return JobAbandonedError(f"job {self.id}: {e.message}")
         if e.code in ("failed_precondition", "aborted"):
-            return self._fenced(e.message) if "session" in e.message else JobEndedError(f"job {self.id}: {e.message}")
+            fenced = "session was fenced off" in e.message  # otherwise the job's name or its end may say "session"
+            return self._fenced(e.message) if fenced else JobEndedError(f"job {self.id}: {e.message}")
         return JobEndedError(f"job {self.id}: {e.message}") if e.code == "not_found" else e
 
     # --- profile ------------------------------------------------------------------------------------------------------
