@@ -289,6 +289,7 @@ class Ledger:
         self.adopted: list[dict[str, Any]] = []
         self.reports: list[dict[str, Any]] = []
         self.state = "running"
+        self.reach = "held"  # of every worker
         self.lease_seconds = 10.0
         self.revoke: list[int] = []
         self.turn = 0
@@ -485,6 +486,7 @@ class Ledger:
             "from": str(first),
             "to": str(end),
             "node": node.name,
+            "reach": self.reach,
         }
         if self.epoch:
             g["epoch"] = str(self.epoch)
@@ -518,7 +520,7 @@ class Ledger:
             self.leases.pop(int(i), None)
         if m["reason"] == "detach":
             self.leases = {i: x for i, x in self.leases.items() if x["rank"] != rank}
-        if m["reason"].startswith("data:"):
+        if m["reason"].startswith("data:") and self.reach != "any":
             self.state = "failed: " + m["reason"]
 
 

@@ -14,6 +14,7 @@ import time
 import unittest
 import weakref
 from typing import Any
+from unittest import mock
 
 import millrace
 from millrace import (
@@ -552,7 +553,7 @@ class Faults(unittest.TestCase):
                     h.refuse(status, code, words)
                 return number == 7
 
-            with self.subTest(code), Cluster(nodes=2, total=20) as c:
+            with self.subTest(code), Cluster(nodes=2, total=20) as c, mock.patch("millrace.fetching.REFUSED", 0.2):
                 for n in c.nodes:
                     n.faults.append(lost)
                 with Job(c.urls, "rm1") as job, self.assertRaisesRegex(DataLossError, words):
@@ -560,6 +561,29 @@ class Faults(unittest.TestCase):
                 self.assertTrue(
                     any(r.startswith("data: ") and words in r for r in c.ledger.released), c.ledger.released
                 )
+
+    def test_what_another_node_can_make_does_not_end_the_job(self) -> None:
+        for status, code, reach, reason in (
+            (400, "failed_precondition", "held", "node: "),  # the partition was moved: heartbeats tell it soon
+            (500, "data_loss", "any", "data: "),  # the worker read the partition elsewhere: the leader decides
+        ):
+            left = [3]
+
+            def lost(h: Any, epoch: int, number: int) -> bool:
+                if number != 7 or not left[0]:
+                    return False
+                left[0] -= 1
+                h.refuse(status, code, "partition p is not here")
+                return True
+
+            with self.subTest(code), Cluster(nodes=2, total=20) as c:
+                c.ledger.reach = reach
+                for n in c.nodes:
+                    n.faults.append(lost)
+                with Job(c.urls, "rm1") as job:
+                    self.assertEqual(sorted(numbers(job)), list(range(20)))
+                told = [r for r in c.ledger.released if "partition p is not here" in r]
+                self.assertEqual([r[:6] for r in told], [reason] * 3)
 
     def test_another_consumer_fences_this_one_off(self) -> None:
         with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=1) as old:
@@ -606,6 +630,15 @@ class Faults(unittest.TestCase):
             with self.assertRaisesRegex(JobEndedError, "cancelled"):
                 for _ in it:
                     pass
+
+    def test_words_about_a_session_fence_nobody_off(self) -> None:
+        with Cluster() as c, Job(c.urls, "rm1") as job:
+            for message, kind in (
+                ("job session-ads-1 has ended: cancelled", JobEndedError),
+                ("job rm1 has ended: failed: data: the session column is cut off", JobEndedError),
+                ("ledger: the session was fenced off: attach again", FencedError),
+            ):
+                self.assertIs(type(job._session.named(ServiceError("aborted", message, "Lease"))), kind)
 
     def test_a_job_that_ended_before(self) -> None:
         with Cluster() as c:

@@ -19,6 +19,10 @@ __all__ = ["Fetchers"]
 
 log = logging.getLogger("millrace")
 
+# How long, in seconds, nodes may refuse a mini-batch before the data count as at fault. The nodes' heartbeats tell the
+# control plane within seconds that a partition was moved.
+REFUSED = 5.0
+
 
 class Fetchers:
     """``count`` threads that fill a session's intake. The session's condition guards it."""
@@ -26,6 +30,7 @@ class Fetchers:
     def __init__(self, session: "Session", count: int) -> None:
         self._session = session
         self._sick: dict[str, tuple[float, float]] = {}  # by node: earliest time of the next fetch, and the last pause
+        self._refused: dict[tuple[int, int], float] = {}  # by epoch and number: since when nodes refuse the mini-batch
         self._threads = [
             threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True)
             for i in range(count)
@@ -77,6 +82,7 @@ class Fetchers:
                 meter.leave(time.monotonic(), batch.rows)
                 s.fetch_seconds += time.thread_time() - spent
                 self._sick.pop(work.lease.node, None)
+                self._refused.pop((work.lease.epoch, work.number), None)
                 if not s.intake.fetched(work, batch):
                     s.statistics.duplicates += 1
                 s.cond.notify_all()
@@ -90,7 +96,9 @@ class Fetchers:
                 return
             held = s.intake.failed(work)
             s.statistics.failures += 1
-            if held and not e.final:
+            bad_data = held and (e.final or e.refused and self._stays_refused(work))
+            ends = bad_data and not lease.without_data
+            if held and not ends:
                 log.warning(
                     "job %s: mini-batch %d from drive %s of node %s: %s; another makes it",
                     s.id,
@@ -104,8 +112,13 @@ class Fetchers:
                 pause = min(2 * pause, 2.0)
                 self._sick[lease.node] = (time.monotonic() + pause, pause)
             if held:
-                s.with_release(lease, f"{'data' if e.final else 'node'}: {e}")
-            if e.final:  # the control plane gets the report first
+                s.with_release(lease, f"{'data' if bad_data else 'node'}: {e}")
+            if ends:  # the control plane gets the report first
                 s.with_told(2.0)
-        if e.final:
+        if ends:
             raise DataLossError(f"mini-batch {work.number} from drive {lease.drive} of node {lease.node}: {e}")
+
+    def _stays_refused(self, work: Work) -> bool:
+        """Reports whether nodes have refused a mini-batch for longer than :data:`REFUSED`."""
+        now = time.monotonic()
+        return now - self._refused.setdefault((work.lease.epoch, work.number), now) > REFUSED

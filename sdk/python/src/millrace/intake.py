@@ -43,6 +43,7 @@ class Lease:
     drive: str
     urls: tuple[str, ...]
     own: bool = False  # the drive is a worker that serves this rank alone
+    without_data: bool = False  # the leader decides whether the worker's word that data are bad ends the job
     ticket: str = ""  # in base64, as the control plane sends it and the node receives it
     todo: deque[int] = field(default_factory=deque)  # numbers that were not requested yet, ascending
     out: int = 0  # how many mini-batches are being fetched
@@ -68,6 +69,7 @@ class Lease:
             drive=str(grant.get("drive", "")),
             urls=tuple(urls),
             own=grant.get("own") is True,
+            without_data=grant.get("reach") == "any",
             ticket=str(grant.get("ticket", "")),
         )
 

@@ -41,14 +41,16 @@ class Failed(Exception):
     Attributes:
         code: one of Connect's codes.
         retry_after: seconds after which the node may be asked again.
-        final: whether every node would fail in the same way, as after a change of the partition.
+        final: whether every node would fail in the same way.
+        refused: whether the node does not hold the partition: it has changed, or was moved to another node.
     """
 
     def __init__(self, code: str, message: str, retry_after: float = 0.1) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.retry_after = retry_after
-        self.final = code in ("data_loss", "failed_precondition")
+        self.final = code == "data_loss"
+        self.refused = code == "failed_precondition"
 
 
 def batch_of(spec: Mapping[str, Any]) -> int:
