@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/filelock"
@@ -127,9 +128,10 @@ func (f *folder) temporary() string { return filepath.Join(f.path, temporaryName
 // close lets other processes use the folder.
 func (f *folder) close() error { return f.lock.Close() }
 
-// remove removes the pass's files, and the folder if nothing else is in it.
+// remove removes the pass's files, and the folder if nothing else is in it. The last part goes first: whenever the
+// process ends, the parts that are left follow each other from the first one on, as readParts wants them.
 func (f *folder) remove() error {
-	for _, p := range f.parts {
+	for _, p := range slices.Backward(f.parts) {
 		if err := os.Remove(p.file.Path); err != nil {
 			return err
 		}
