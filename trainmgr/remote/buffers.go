@@ -9,7 +9,8 @@ import (
 )
 
 // buffers lends memory for frames and takes it back, so that in steady state no memory is allocated for tensors. Buffer
-// sizes are eighths of a power of two, so that at most an eighth of a buffer is idle.
+// sizes are eighths of a power of two, so that at most an eighth of a buffer is idle. If free buffers have no room for
+// one that comes back, buffers of other sizes make room: frames may no longer have these sizes.
 type buffers struct {
 	maxFree int64 // most bytes in free
 
@@ -37,6 +38,7 @@ func (p *buffers) get(n int) []byte {
 	list := p.free[size]
 	if len(list) > 0 {
 		b := list[len(list)-1]
+		list[len(list)-1] = nil // otherwise the list keeps memory that does not come back
 		p.free[size] = list[:len(list)-1]
 		p.freeBytes -= int64(size)
 		p.mu.Unlock()
@@ -53,9 +55,27 @@ func (p *buffers) put(b []byte) {
 	size := cap(b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dropOthers(size)
 	if p.freeBytes+int64(size) > p.maxFree {
 		return
 	}
 	p.free[size] = append(p.free[size], b[:0])
 	p.freeBytes += int64(size)
+}
+
+// dropOthers drops free buffers of other sizes until there is room for a buffer of the size. p.mu is held.
+func (p *buffers) dropOthers(size int) {
+	if int64(size) > p.maxFree {
+		return
+	}
+	for other, list := range p.free {
+		for other != size && len(list) > 0 && p.freeBytes+int64(size) > p.maxFree {
+			list[len(list)-1] = nil
+			list = list[:len(list)-1]
+			p.freeBytes -= int64(other)
+		}
+		if p.free[other] = list; len(list) == 0 {
+			delete(p.free, other)
+		}
+	}
 }
