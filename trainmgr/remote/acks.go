@@ -212,7 +212,7 @@ func (a *acks) flush(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		have, err, changed := a.durable, a.err, a.changed
-		a.flushing = have < want
+		a.flushing = a.flushing || have < want // another caller may wait for more
 		a.mu.Unlock()
 		switch {
 		case have >= want:

@@ -225,15 +225,19 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	if err := schema.Validate(); err != nil {
 		return nil, err
 	}
+	digest := dataset.Digest(resp.Job.Digest)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.schema == nil {
-		r.schema = &schema
-	} else if !r.schema.Equal(&schema) {
+	switch {
+	case r.schema == nil: // fields that other goroutines read without a lock from now on
+		r.schema, r.id, r.digest = &schema, resp.Job.Id, digest
+	case r.id != resp.Job.Id || r.digest != digest:
+		return nil, fmt.Errorf("the answer is about job %s with digest %v, want job %s with %v", resp.Job.Id, digest, r.id,
+			r.digest)
+	case !r.schema.Equal(&schema):
 		return nil, errors.New("the job's schema has changed")
 	}
-	r.id, r.session, r.status = resp.Job.Id, resp.Session, resp.Job
-	r.digest = dataset.Digest(resp.Job.Digest)
+	r.session, r.status = resp.Session, resp.Job
 	return resp, nil
 }
 

@@ -149,16 +149,7 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 		_, _ = rand.Read(b[:]) // never fails
 		spec.Name = "job-" + hex.EncodeToString(b[:])
 	}
-	tries := 0
-	resp, err := call(ctx, c, submitTime, func(ctx context.Context, m controlClient) (*apiv1.SubmitJobResponse, error) {
-		tries++
-		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
-	})
-	if connect.CodeOf(err) == connect.CodeAlreadyExists && tries > 1 {
-		if running, getErr := c.Get(ctx, spec.Name); getErr == nil && sameJob(running.Spec, spec) {
-			return running, nil
-		}
-	}
+	resp, err := invoke(ctx, c, submitTime, controlClient.SubmitJob, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
 	if err != nil {
 		return nil, fmt.Errorf("submit job %s: %w", spec.Name, err)
 	}
@@ -170,12 +161,6 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 
 // submitTime is how long one member gets to answer SubmitJob, which reads the manifest.
 const submitTime = 30 * time.Second
-
-// sameJob reports whether a job is the job that a launcher submitted. It does not compare the fields in which the
-// control plane fills defaults in.
-func sameJob(have, want *apiv1.JobSpec) bool {
-	return have != nil && string(have.Pipeline) == string(want.Pipeline) && have.Name == want.Name
-}
 
 // List returns the jobs that the control plane remembers.
 func (c *Client) List(ctx context.Context) ([]*apiv1.JobStatus, error) {

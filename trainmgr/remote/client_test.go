@@ -147,6 +147,20 @@ func TestSubmitIsSafeToRepeat(t *testing.T) {
 		_, err := c.dial(t).Submit(t.Context(), spec)
 		require.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
 	})
+	t.Run("a job with other partitions has the name, and the first member leads no more", func(t *testing.T) {
+		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+		c.submits = 1
+		c.before = func(call string) error {
+			if c.calls[call] == 1 {
+				return connect.NewError(connect.CodeUnavailable, errors.New("I lead no more"))
+			}
+			return nil
+		}
+		_, err := c.dial(t).Submit(t.Context(), &apiv1.JobSpec{Name: c.spec.Name, Pipeline: c.spec.Pipeline,
+			Partitions: []string{"others/*"}})
+		require.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
+		require.Equal(t, 2, c.calls["SubmitJob"])
+	})
 	t.Run("a job without a name gets one", func(t *testing.T) {
 		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
 		st, err := c.dial(t).Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte("name: t")})
@@ -176,6 +190,17 @@ func TestWatchGoesOnOverAChangeOfTheLeader(t *testing.T) {
 	for _, err := range c.dial(t).Watch(t.Context(), "j1") {
 		require.ErrorIs(t, err, ErrNoJob)
 	}
+}
+
+func TestDrainingAnUnknownNodeIsAboutNoJob(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	c.before = func(string) error {
+		return connect.NewError(connect.CodeNotFound, errors.New("fleet: unknown: node x"))
+	}
+	_, err := c.dial(t).Drain(t.Context(), "x", true)
+	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+	require.ErrorContains(t, err, "unknown: node x")
+	require.NotErrorIs(t, err, ErrNoJob)
 }
 
 func TestDialRefuses(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
@@ -270,6 +272,31 @@ func TestAJobThatWasCancelledSaysSo(t *testing.T) {
 	_ = j.Close() // the last acknowledgements cannot be sent any more
 }
 
+// TestAReasonIsText: an error may name a file in bytes that are no text, and a cut may fall into a letter.
+func TestAReasonIsText(t *testing.T) {
+	long := strings.Repeat("ä", maxReason)
+	for _, s := range []string{"a", "", long, "a" + long, "\xff\xfe name"} {
+		got := shortened(s)
+		assert.True(t, utf8.ValidString(got), "%q", got)
+		assert.LessOrEqual(t, len(got), maxReason)
+	}
+	assert.Equal(t, "a"+long[:maxReason-2], shortened("a"+long))
+	assert.Equal(t, " name", shortened("\xff\xfe name"))
+}
+
+// TestAJobsNameDoesNotFenceItsRanksOff: the words of the error hold the job's name, and why it has ended.
+func TestAJobsNameDoesNotFenceItsRanksOff(t *testing.T) {
+	for text, fenced := range map[string]bool{
+		"job session-ads-1 has ended: cancelled":              false,
+		"job ads-1 has ended: failed: the session is cut off": false,
+		"ledger: the session was fenced off: attach again":    true,
+	} {
+		err := withSentinel(connect.NewError(connect.CodeAborted, errors.New(text)))
+		require.Equal(t, fenced, errors.Is(err, ErrFenced), text)
+		require.Equal(t, !fenced, errors.Is(err, ErrEnded), text)
+	}
+}
+
 // TestTheLeaderMayBeAway: while no member leads, leased pieces go on; then acknowledgements arrive.
 func TestTheLeaderMayBeAway(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 2000, batch: 10, split: 8, nodes: 2})
@@ -409,6 +436,42 @@ func TestTheControlPlaneHears(t *testing.T) {
 	}
 	assert.Contains(t, c.reasons, "stop")
 	assert.Equal(t, "detach", c.reasons[len(c.reasons)-1], "whoever closes in the middle says that nobody is there")
+}
+
+// TestReportsNameNodesInOrder: of one job, two reports differ in their numbers alone.
+func TestReportsNameNodesInOrder(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 400, batch: 10, split: 1, nodes: 8})
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	require.NoError(t, take(t, c, j, -1, nil).err)
+	for _, n := range c.nodes {
+		n.kill()
+	}
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(r.Notes), 8)
+	assert.IsIncreasing(t, r.Notes[:8])
+	require.NoError(t, j.Close())
+}
+
+// TestAnEpochOfAnotherJobIsRefused: mini-batches, tokens and acknowledgements are named by the job's digest.
+func TestAnEpochOfAnotherJobIsRefused(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 40, batch: 10, split: 1, epochs: 2})
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	c.set(func() {
+		c.before = func(call string) error {
+			if call == "Attach" {
+				c.set(func() {
+					c.digest[0]++
+					c.enter(0, 1)
+				})
+			}
+			return nil
+		}
+	})
+	got := take(t, c, j, -1, nil)
+	assert.ErrorContains(t, got.err, "the answer is about job j1 with digest")
+	assert.Len(t, got.numbers, 4)
+	require.NoError(t, j.Close())
 }
 
 func TestNoGoroutineOutlivesAJob(t *testing.T) {

@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -22,6 +24,9 @@ func (c *Client) Nodes(ctx context.Context) ([]*apiv1.NodeRecord, error) {
 // still has.
 func (c *Client) Drain(ctx context.Context, node string, drain bool) (int, error) {
 	resp, err := invoke(ctx, c, callTime, controlClient.DrainNode, &apiv1.DrainNodeRequest{Node: node, Drain: drain})
+	if refused := (*connect.Error)(nil); errors.Is(err, ErrNoJob) && errors.As(err, &refused) {
+		err = refused // the node is what the control plane does not have
+	}
 	if err != nil {
 		return 0, fmt.Errorf("drain node %s: %w", node, err)
 	}

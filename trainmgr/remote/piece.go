@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -133,8 +134,9 @@ func (p *piece) noteFailure(err error) {
 // maxReason is how many bytes of an error fit the reason that the control plane takes.
 const maxReason = 2000
 
-// shortened cuts an error's text to the length that the control plane accepts for a reason.
-func shortened(s string) string { return s[:min(len(s), maxReason)] }
+// shortened cuts an error's text to the length that the control plane accepts for a reason. A message's text must be
+// UTF-8.
+func shortened(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxReason)], "") }
 
 // staysRefused reports whether nodes have refused a split for longer than the control plane needs to learn that a
 // partition has moved. l.mu is held.

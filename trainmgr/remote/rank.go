@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -384,6 +386,7 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 	}
 	waitingFor, failedLeases := r.waitingFor, r.failedLeases
 	r.mu.Unlock()
+	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	var (
 		drives []api.DriveReport
 		notes  []string
