@@ -285,7 +285,7 @@ func enter(ctx context.Context, p peer, d *dataset, want *block) (contender, str
 			int64(want.rows)*int64(len(want.dense)), farthest)
 	}
 	if p.Hash != nil {
-		output += "; ids by its own hash, as computed anew"
+		output += "; ids by its own hash, as recomputed"
 	}
 	return c, output, nil
 }

@@ -75,7 +75,7 @@ func goPeers() []peer {
 			return &torchArrow{borders: d.Borders, max: d.Max}
 		}),
 			What: "TorchArrow's " +
-				"per-row scalar loops written anew in Go (all borders checked a row, a 128-bit division a row) " +
+				"per-row scalar loops rewritten in Go (all borders checked a row, a 128-bit division a row) " +
 				"behind arrow-go's record reader; not TorchArrow itself"},
 	}
 }

@@ -188,9 +188,10 @@ func (r *report) markdown() string {
 	}
 	fmt.Fprintf(&b, `# Ours and the peers
 
-%s, in turn: %d rounds of at least %v s. Medians, and in brackets the least and the most of the rounds. *Times* is how many
-times as fast ours is, round by round. *By CPU time* counts the processor's seconds instead of the wall's, which another program on the
-core does not disturb. Ours makes train-ready mini-batches; peers are asked for columns only. bench/peers/doc.go says what is compared and how.
+%s, in turn: %d rounds of at least %v s. Medians, and in brackets the least and the most of the rounds. *Times* is how
+many times as fast ours is, round by round. *By CPU time* counts the processor's seconds instead of the wall's, which
+another program on the core does not disturb. Ours makes train-ready mini-batches; peers are asked for columns only.
+bench/peers/doc.go says what is compared and how.
 
 | | |
 |---|---|
