@@ -230,7 +230,7 @@ func fileURI(path string) string {
 // configHead begins a configuration that is made here.
 const configHead = "# The configuration of the storage node that millrace up made. It may be edited: " +
 	"millrace up keeps it as it is, and millrace down\n" +
-	"# followed by millrace up takes it up. Removed, it is made anew.\n\n"
+	"# followed by millrace up takes it up. If it is removed, millrace up makes it again.\n\n"
 
 // makeConfig writes the node's configuration. It reads a configuration that is there, so that an error in it is found
 // now.
@@ -238,7 +238,7 @@ func (s *Site) makeConfig() error {
 	path := s.path("node.yaml")
 	if _, err := os.Lstat(path); err == nil {
 		if _, err := node.ReadConfig(path); err != nil {
-			return fmt.Errorf("%w: mend it, or remove it to have it made anew", err)
+			return fmt.Errorf("%w: correct it, or remove it so that millrace up makes it again", err)
 		}
 		s.did(There, "configuration of the node", "%s", path)
 		return nil

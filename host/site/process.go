@@ -100,7 +100,7 @@ func (s *Site) endDaemon(d daemon) (bool, error) {
 			return true, removeFiles(s.path("run", d.name+".pid"))
 		}
 		if time.Since(begin) > stopTime {
-			return false, fmt.Errorf("%w: %s: process %d was told to end %v ago and still runs: kill -9 %d ends it "+
+			return false, fmt.Errorf("%w: %s: process %d was asked to end %v ago and still runs: kill -9 %d ends it "+
 				"at once", ErrDaemon, d.what, p.PID, stopTime, p.PID)
 		}
 	}

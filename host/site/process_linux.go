@@ -32,7 +32,7 @@ func lookUp(pid int) (*process, error) {
 // lookUpOnce is lookUp, except that the Command of a process in the middle of execve is empty.
 func lookUpOnce(pid int) (*process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return nil, fmt.Errorf("/proc does not show the processes of this PID namespace (%s is not %d): mount it anew",
+		return nil, fmt.Errorf("/proc does not show the processes of this PID namespace (%s is not %d): mount it again",
 			self, os.Getpid())
 	}
 	dir := fmt.Sprintf("/proc/%d/", pid)

@@ -18,7 +18,7 @@ func TestTerminate(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminate(cmd.Process.Pid))
-	require.Error(t, cmd.Wait(), "it was told to end")
+	require.Error(t, cmd.Wait(), "it was asked to end")
 	require.NoError(t, terminate(cmd.Process.Pid), "it has ended")
 }
 

@@ -100,7 +100,7 @@ func TestMakeReplacesWhatCannotBeUsed(t *testing.T) {
 	require.NoError(t, dev.Close())
 
 	require.NoError(t, os.WriteFile(s.path("node.yaml"), []byte("name: [\n"), 0o600))
-	require.ErrorContains(t, s.Make(t.Context()), "mend it, or remove it")
+	require.ErrorContains(t, s.Make(t.Context()), "correct it, or remove it so that millrace up makes it again")
 }
 
 // TestALaunchersIdentity: a site has a certificate and a context for launchers. A site that was made before it had them

@@ -335,7 +335,7 @@ func (h *Host) wait(ctx context.Context, old *link) (*link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the connection to be made anew: %w", ctx.Err())
+			return nil, fmt.Errorf("wait for the connection to be made again: %w", ctx.Err())
 		}
 	}
 }

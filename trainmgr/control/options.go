@@ -155,19 +155,20 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case o.VocabularyBytes < 0:
-		return o, fmt.Errorf("control plane: %d bytes of vocabularies: want none below 0", o.VocabularyBytes)
+		return o, fmt.Errorf("control plane: %d bytes of vocabularies: give a number that is not negative",
+			o.VocabularyBytes)
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
-		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none "+
-			"below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
+		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: give "+
+			"numbers that are not negative, and a rate above 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
 	case o.WorkersLeast < 0 || o.WorkersMost < o.WorkersLeast || o.WorkersMost > fleet.MaxNodes:
 		return o, fmt.Errorf("control plane: %d to %d workers: want at least 0 and at most %d", o.WorkersLeast,
 			o.WorkersMost, fleet.MaxNodes)
 	case o.WorkerIdle < 0 || o.WorkerHookTimeout < 0:
-		return o, fmt.Errorf("control plane: workers idle for %v are stopped, by a command that may take %v: want "+
-			"neither below 0", o.WorkerIdle, o.WorkerHookTimeout)
+		return o, fmt.Errorf("control plane: workers idle for %v are stopped, by a command that may take %v: give "+
+			"times that are not negative", o.WorkerIdle, o.WorkerHookTimeout)
 	case o.MaxConnections < 0 || o.RequestMemory < 0:
-		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: want none below 0", o.MaxConnections,
-			o.RequestMemory)
+		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: give numbers that are not "+
+			"negative", o.MaxConnections, o.RequestMemory)
 	case o.Beat < 0 || o.DeadAfter <= o.Beat || o.LeaseTTL < 0 || o.ScaleEvery < 0:
 		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a "+
 			"node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)

@@ -94,7 +94,7 @@ func TestPageShowsThePlan(t *testing.T) {
 	page := render(t, "rm5", of500TB)
 	for _, want := range []string{
 		"In storage loses: $313091", "163 drives hold the data", "drives: capacity", "pool of CPU workers, our kernels",
-		"does not fit: the front ends of 5 training nodes are wanted", "csd.usd", "PreSto VI-C", "<b>2</b> measured",
+		"does not fit: the front ends of 5 training nodes are needed", "csd.usd", "PreSto VI-C", "<b>2</b> measured",
 		"@media print", "never: below 0", "As T grows", "network in",
 	} {
 		assert.Contains(t, page, want)

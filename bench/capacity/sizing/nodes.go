@@ -108,7 +108,7 @@ func (s *sizer) trainers(c *counts, m Mode, p *Placement) {
 	p.TrainerNICs = up(s.t * received / s.nic())
 	wanted, there := c.most(Trainers), s.trainingNodes()
 	if p.Fits = wanted <= there; !p.Fits {
-		p.Misfit = fmt.Sprintf("the front ends of %d training nodes are wanted, and there are %d", wanted, there)
+		p.Misfit = fmt.Sprintf("the front ends of %d training nodes are needed, and there are %d", wanted, there)
 	}
 }
 

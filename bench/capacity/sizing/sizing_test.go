@@ -251,7 +251,7 @@ func TestTrainingNodesBoundAPlan(t *testing.T) {
 	r := plan(t, j, table(t))
 	assert.Empty(t, r.Cheapest)
 	assert.Equal(t, "No placement fits: see why beside each.", r.Verdict)
-	assert.Contains(t, placement(t, r, InStorage).Misfit, "2 training nodes are wanted, and there are 1")
+	assert.Contains(t, placement(t, r, InStorage).Misfit, "2 training nodes are needed, and there are 1")
 	j.Trainers = 2
 	r = plan(t, j, table(t))
 	assert.True(t, placement(t, r, InStorage).Fits)

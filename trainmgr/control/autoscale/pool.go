@@ -86,7 +86,7 @@ func DecidePool(s PoolState, in PoolInputs) PoolDecision {
 		return stopWorkers(s, in, want, have)
 	}
 	s.Short, s.Surplus = 0, 0
-	return PoolDecision{Why: fmt.Sprintf("%d workers, as many as are wanted", have), After: s}
+	return PoolDecision{Why: fmt.Sprintf("%d workers, as many as are needed", have), After: s}
 }
 
 func startWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
@@ -95,19 +95,19 @@ func startWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	case have >= in.Least && s.Short < poolUp:
 		return keep(fmt.Sprintf("%d workers are missing for %.1f s", want-have, s.Short))
 	case have >= in.Least && in.Live > 0 && busy > 0 && busy < poolIdle && in.Buffered >= poolWaiting:
-		return keep(fmt.Sprintf("%d workers are wanted, but the %d that live are %.0f%% busy and mini-batches wait in "+
+		return keep(fmt.Sprintf("%d workers are needed, but the %d that live are %.0f%% busy and mini-batches wait in "+
 			"them: something else holds the trainers up", want, in.Live, 100*busy))
 	}
 	n := min(want-have, max(have, 1, in.Least-have))
 	s.Short, s.Changed = 0, in.Seconds
-	return PoolDecision{Start: n, Why: fmt.Sprintf("%d workers are wanted, and there are %d", want, have), After: s}
+	return PoolDecision{Start: n, Why: fmt.Sprintf("%d workers are needed, and there are %d", want, have), After: s}
 }
 
 func stopWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	keep := func(why string) PoolDecision { return PoolDecision{Why: why, After: s} }
 	switch {
 	case in.Starting > 0:
-		return keep(fmt.Sprintf("%d workers are wanted, and %d are starting", want, in.Starting))
+		return keep(fmt.Sprintf("%d workers are needed, and %d are starting", want, in.Starting))
 	case in.Live > in.Most && in.Most >= in.Least: // an operator has lowered the bound
 	case s.Surplus < in.Idle:
 		return keep(fmt.Sprintf("%d workers too many for %.1f s", have-want, s.Surplus))
@@ -118,11 +118,11 @@ func stopWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	if busy := in.busiest(); busy > 0 && in.Live <= in.Most {
 		left = max(left, int(math.Ceil(busy*float64(in.Live)/poolBusy)))
 		if left >= have {
-			return keep(fmt.Sprintf("%d workers are wanted, and the %d that live are %.0f%% busy", want, in.Live,
+			return keep(fmt.Sprintf("%d workers are needed, and the %d that live are %.0f%% busy", want, in.Live,
 				100*busy))
 		}
 	}
 	s.Surplus, s.Changed = 0, in.Seconds
-	return PoolDecision{Stop: have - left, Why: fmt.Sprintf("%d workers are wanted, and there are %d", want, have),
+	return PoolDecision{Stop: have - left, Why: fmt.Sprintf("%d workers are needed, and there are %d", want, have),
 		After: s}
 }

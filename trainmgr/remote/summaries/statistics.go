@@ -99,7 +99,7 @@ func (p *Statistics) Run(ctx context.Context, client *remote.Client) (_ *Statist
 		r.logger = slog.New(slog.DiscardHandler)
 	}
 	if p.Every < 0 {
-		return nil, fmt.Errorf("%w: a state every %v: want none below 0", remote.ErrOptions, p.Every)
+		return nil, fmt.Errorf("%w: a state every %v: give a time that is not negative", remote.ErrOptions, p.Every)
 	}
 	described, err := r.describe(ctx)
 	if err != nil {

@@ -113,8 +113,8 @@ func (r *reduction) prepare() error {
 		return fmt.Errorf("%w: name the file of the vocabulary, and a work folder", remote.ErrOptions)
 	}
 	if r.pass.Memory < 0 || r.pass.Disk < 0 || r.pass.Every < 0 {
-		return fmt.Errorf("%w: memory %d, disk %d, a part every %v: want none below 0", remote.ErrOptions, r.pass.Memory,
-			r.pass.Disk, r.pass.Every)
+		return fmt.Errorf("%w: memory %d, disk %d, a part every %v: give numbers that are not negative",
+			remote.ErrOptions, r.pass.Memory, r.pass.Disk, r.pass.Every)
 	}
 	if r.pass.Extend == "" {
 		return nil
