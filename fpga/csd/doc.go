@@ -47,8 +47,8 @@
 // Data that was written before a Flush that succeeded, or with force unit access, is on the disk (fsync). A block is
 // written whole or not at all as far as the disk under the file keeps to that; a transfer of several blocks may be
 // cut between any two of them by a crash, and readers beside it may see some of its blocks and not others. A kill of
-// the process loses nothing that a completed command wrote. After an fsync that failed every Flush fails until the drive
-// is opened again, because the kernel may have dropped what it could not write.
+// the process loses nothing that a completed command wrote. After an fsync that failed every Flush fails until the
+// drive is opened again, because the kernel may have dropped what it could not write.
 //
 // A file that is shorter than the drive was cut: the bytes that are missing read as zeros, and [Drive.Lost], the log,
 // SMART and log page C2h say so until they have been written or deallocated. A cut under an open drive is noticed when

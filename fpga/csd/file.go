@@ -91,7 +91,7 @@ func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return ff.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
 		n, err := ff.f.ReadAt(p[from:to], at)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			// Somebody cut the file: what is missing reads as zeros.
 			clear(p[from+n : to])
 			n, err = to-from, ff.noteCut()
@@ -116,16 +116,16 @@ func (ff *fileFlash) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Sync puts everything written on the disk. After a failure it fails until the file is opened again: the kernel may have
-// dropped what it could not write, tells so once, and writes later data as if nothing were missing.
+// Sync puts everything written on the disk. After a failure it fails until the file is opened again: the kernel may
+// have dropped what it could not write, reports that once, and writes later data as if nothing were missing.
 func (ff *fileFlash) Sync() error {
 	if ff.readOnly != nil {
 		return nil
 	}
 	ff.syncs.RLock()
 	if err := ff.f.Sync(); err != nil {
-		err = fmt.Errorf("what was written may be lost, and nothing more counts as flushed until the drive is opened again: %w",
-			err)
+		err = fmt.Errorf(
+			"what was written may be lost, and nothing more counts as flushed until the drive is opened again: %w", err)
 		ff.unsynced.CompareAndSwap(nil, &err)
 	}
 	ff.syncs.RUnlock()

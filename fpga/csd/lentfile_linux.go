@@ -96,9 +96,9 @@ func (l *lentFile) lend(off, n int64) (b []byte, term uint64, ok bool) {
 }
 
 // populate reads bytes of the mapped file, which begin and end where pages do, and enters their pages in the process's
-// page table. Where all of them lie in the page cache, one access enters the pages around it too, which takes a fifth of
-// the time of MADV_POPULATE_READ. Elsewhere that call waits for the medium, as an access would, but leaves its processor
-// to others.
+// page table. Where all of them lie in the page cache, one access enters the pages around it too, which takes a
+// fraction of the time of MADV_POPULATE_READ. Elsewhere that call waits for the medium, as an access would, but leaves
+// its processor to others.
 func (l *lentFile) populate(mapped []byte, off int64) error {
 	if l.isCached(off, int64(len(mapped))) && access(mapped) {
 		return nil
@@ -106,8 +106,8 @@ func (l *lentFile) populate(mapped []byte, off int64) error {
 	return unix.Madvise(mapped, unix.MADV_POPULATE_READ)
 }
 
-// isCached reports whether bytes of the file lie in the page cache. It may report false where they do: before Linux 6.5,
-// and for files of others.
+// isCached reports whether bytes of the file lie in the page cache. It may report false where they do: before Linux
+// 6.5, and for files of others.
 func (l *lentFile) isCached(off, n int64) bool {
 	var stat unix.Cachestat_t
 	err := unix.Cachestat(uint(l.f.Fd()), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &stat, 0)

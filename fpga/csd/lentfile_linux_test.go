@@ -261,8 +261,8 @@ func TestLentPiecesOfALargeFile(t *testing.T) {
 	require.Greater(t, most, residentBytes>>11)
 }
 
-// TestPagesOfLentBytes enters the pages of a file whose pages are cached, whose pages are not, and which was cut, so that
-// an access to its mapping is a fault.
+// TestPagesOfLentBytes enters the pages of a file whose pages are cached, whose pages are not, and which was cut, so
+// that an access to its mapping is a fault.
 func TestPagesOfLentBytes(t *testing.T) {
 	const size = 3*touchedBytes + 4096
 	f, err := os.Create(filepath.Join(t.TempDir(), "flash"))

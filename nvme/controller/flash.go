@@ -1,8 +1,8 @@
 package controller
 
 // Flash is the storage under namespace 1. Methods are safe for concurrent use; the controller checks ranges and never
-// asks for bytes past Size. Calls cover whole logical blocks. ReadAt and WriteAt return how many bytes from the first on
-// they have read or written; any error, and fewer bytes than len(p), fail the command.
+// asks for bytes past Size. Calls cover whole logical blocks. ReadAt and WriteAt return how many bytes from the first
+// on they have read or written; any error, and fewer bytes than len(p), fail the command.
 type Flash interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
