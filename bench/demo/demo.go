@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -80,10 +81,12 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 			return nil, err
 		}
 	} else {
-		if dir, err = os.MkdirTemp("", "millrace-demo-"); err != nil {
-			return nil, err
+		temporary, err2 := scratch.Make("", "millrace-demo-")
+		if err2 != nil {
+			return nil, err2
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		defer func() { err = errors.Join(err, temporary.Close()) }()
+		dir = temporary.Path
 	}
 	m, err := workload.Find("rm1")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -169,11 +170,12 @@ func Run(ctx context.Context, o Options) (results []Measured, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "millrace-bench-offload")
+	temporary, err := scratch.Make("", "millrace-bench-offload-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	b := bench{Options: o, dir: dir}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.start(ctx); err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -199,11 +199,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // model measures one workload.
 func (o *Options) model(ctx context.Context, name string, report *Report) (err error) {
-	dir, err := os.MkdirTemp("", "millrace-bench-")
+	temporary, err := scratch.Make("", "millrace-bench-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	s := &stage{o: o, model: name, dir: dir, clusters: map[cluster.Transport]*cluster.Cluster{}}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.generate(ctx); err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -139,11 +139,12 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "millrace-bench-")
+	temporary, err := scratch.Make("", "millrace-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	m, err := workload.Find(o.Model)
 	if err != nil {
 		return nil, err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
@@ -108,11 +108,12 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("bench regions: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "millrace-bench-")
+	temporary, err := scratch.Make("", "millrace-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	works, err := generate(ctx, &o, dir)
 	if err != nil {
 		return nil, fmt.Errorf("bench regions: %w", err)

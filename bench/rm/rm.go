@@ -41,6 +41,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
@@ -147,11 +148,12 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	if err := Known(name); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp(o.Folder, "millrace-bench-")
+	temporary, err := scratch.Make(o.Folder, "millrace-bench-")
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	data, named, _ := pairOf(name)
 	path, err := generateData(ctx, o, name, data, dir)
 	if err != nil {
@@ -168,7 +170,7 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	}
 	measure, open := b.measure, b.open
 	if len(spec.Vocabularies) > 0 { // each loop has a processor of its own
-		measure, open = (&Loops{bench: b, dir: dir}).measure, b.openPartition
+		measure, open = (&Loops{bench: b, dir: temporary}).measure, b.openPartition
 	}
 	if err := open(ctx, path); err != nil {
 		return r, errors.Join(err, b.close())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -61,7 +61,7 @@ func pairOf(name string) (data, named string, ok bool) {
 // Processors start with the first turn and stay, but for those of a drive, whose memory holds one at a time.
 type Loops struct {
 	*bench
-	dir        string
+	dir        *scratch.Folder
 	path       string                         // of the partition
 	processors map[string]processor.Processor // of each vocabulary's keys, and of the whole pipeline
 	ended      processor.Stats                // of the processors that ended
@@ -85,12 +85,12 @@ func OpenLoops(ctx context.Context, o Options, name string) (*Loops, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(o.Folder, "millrace-bench-")
+	dir, err := scratch.Make(o.Folder, "millrace-bench-")
 	if err != nil {
 		return nil, err
 	}
 	l := &Loops{bench: &bench{o: o, spec: spec, source: sourceOf(data)}, dir: dir}
-	if l.path, err = generateData(ctx, o, name, data, dir); err == nil {
+	if l.path, err = generateData(ctx, o, name, data, dir.Path); err == nil {
 		err = l.openPartition(ctx, l.path)
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Loops) Rows() int64 { return l.partition.Rows }
 
 // Close ends the processors and removes the data.
 func (l *Loops) Close() error {
-	return errors.Join(l.closeProcessors(), l.close(), os.RemoveAll(l.dir))
+	return errors.Join(l.closeProcessors(), l.close(), l.dir.Close())
 }
 
 func (l *Loops) closeProcessors() error {
@@ -248,7 +248,7 @@ func (l *Loops) build(ctx context.Context, name string) (_ *vocabulary.Vocabular
 		return nil, err
 	}
 	b, err := vocabulary.NewMemoryBuilder(resolved.VocabularyColumns(), declared.Rules,
-		vocabulary.BuilderOptions{Folder: l.dir, Memory: l.o.VocabularyMemory})
+		vocabulary.BuilderOptions{Folder: l.dir.Path, Memory: l.o.VocabularyMemory})
 	if err != nil {
 		return nil, err
 	}

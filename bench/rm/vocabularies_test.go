@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -56,7 +57,7 @@ func madeBy(t *testing.T, o Options, data, named, path string) map[int64]*tensor
 	require.NoError(t, b.openPartition(t.Context(), path))
 	var lock sync.Mutex // of made: each thread has a goroutine
 	made := map[int64]*tensor.MiniBatch{}
-	l := &Loops{bench: b, dir: t.TempDir()}
+	l := &Loops{bench: b, dir: &scratch.Folder{Path: t.TempDir()}}
 	defer func() { require.NoError(t, l.closeProcessors()) }()
 	err = l.Turn(t.Context(), func(_ int, first int64, mb *tensor.MiniBatch) error {
 		lock.Lock()

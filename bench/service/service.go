@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/millrace/millrace/bench/cluster"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -168,11 +168,12 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "millrace-bench")
+	temporary, err := scratch.Make("", "millrace-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	dir := temporary.Path
 	r := &Result{Kinds: NodeKinds, Wire: []Wire{}}
 	data, err := o.generate(ctx, dir)
 	if err != nil {

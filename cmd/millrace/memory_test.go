@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/internal/scratch"
 )
 
 // asCommand makes the test binary be the command, in a process whose memory is its own; highWater names the file that
@@ -47,19 +48,19 @@ func TestMain(m *testing.M) {
 
 // secluded runs the tests without the contexts of the user who runs them.
 func secluded(run func() int) int {
-	dir, err := os.MkdirTemp("", "millrace-home-")
+	dir, err := scratch.Make("", "millrace-home-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer dir.Close()
 	for _, name := range []string{
 		"XDG_CONFIG_HOME", "XDG_DATA_HOME", contexts.ControlEnv, contexts.ContextEnv, contexts.CertEnv, contexts.KeyEnv,
 		contexts.CAEnv,
 	} {
 		_ = os.Unsetenv(name) // fails only for a name that is none
 	}
-	_ = os.Setenv("XDG_CONFIG_HOME", dir)
+	_ = os.Setenv("XDG_CONFIG_HOME", dir.Path)
 	return run()
 }
 

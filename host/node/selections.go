@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/selections"
 	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/processor"
@@ -43,7 +43,7 @@ type nodeSelections struct {
 	parts     *selections.Store
 	splits    *splits.Table
 	manager   *host.Manager
-	temporary string // folder to be removed at the end; "": it is kept
+	temporary *scratch.Folder // nil: the folder is kept
 	log       *slog.Logger
 	ctx       context.Context // of the work; ends with close
 	stop      context.CancelFunc
@@ -81,10 +81,10 @@ func openSelections(c *Config, log *slog.Logger) (_ *nodeSelections, err error) 
 		testing: map[testedPartition]*rowTest{}, failed: map[testedPartition]error{}}
 	folder := filepath.Join(c.StateDir, "selections")
 	if c.StateDir == "" {
-		if s.temporary, err = os.MkdirTemp("", "millrace-selections-"); err != nil {
+		if s.temporary, err = scratch.Make("", "millrace-selections-"); err != nil {
 			return nil, fmt.Errorf("selections: %w", err)
 		}
-		folder = s.temporary
+		folder = s.temporary.Path
 	}
 	if s.parts, err = selections.Open(folder, keptSelections, log); err != nil {
 		return nil, errors.Join(err, s.removeFolder())
@@ -95,10 +95,10 @@ func openSelections(c *Config, log *slog.Logger) (_ *nodeSelections, err error) 
 
 // removeFolder removes a temporary folder.
 func (s *nodeSelections) removeFolder() error {
-	if s.temporary == "" {
+	if s.temporary == nil {
 		return nil
 	}
-	return os.RemoveAll(s.temporary)
+	return s.temporary.Close()
 }
 
 // close ends the work.

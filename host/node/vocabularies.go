@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -34,7 +34,7 @@ const (
 type jobVocabularies struct {
 	files  *vocabularies.Store
 	cache  *vocabularies.Cache
-	folder string // to be removed at the end; "": it is kept
+	folder *scratch.Folder // nil: the folder is kept
 
 	mu       sync.Mutex
 	releases map[dataset.Digest][]func() // by job
@@ -47,10 +47,10 @@ func openVocabularies(
 	v := &jobVocabularies{releases: map[dataset.Digest][]func(){}}
 	folder := filepath.Join(c.StateDir, "vocabularies")
 	if c.StateDir == "" {
-		if v.folder, err = os.MkdirTemp("", "millrace-vocabularies-"); err != nil {
+		if v.folder, err = scratch.Make("", "millrace-vocabularies-"); err != nil {
 			return nil, fmt.Errorf("vocabularies: %w", err)
 		}
-		folder = v.folder
+		folder = v.folder.Path
 	}
 	v.files, err = vocabularies.Open(vocabularies.Options{Folder: folder, Most: int64(c.Vocabularies.Disk),
 		Unused: unusedVocabulary, Logger: log})
@@ -71,10 +71,10 @@ func openVocabularies(
 
 // removeFolder removes a temporary folder.
 func (v *jobVocabularies) removeFolder() error {
-	if v.folder == "" {
+	if v.folder == nil {
 		return nil
 	}
-	return os.RemoveAll(v.folder)
+	return v.folder.Close()
 }
 
 // close ends the fetches.

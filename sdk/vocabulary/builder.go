@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace/millrace/internal/scratch"
 )
 
 // DefaultMemory is the memory that a builder takes for keys if its options name none.
@@ -40,7 +42,7 @@ type Builder struct {
 	rows   atomic.Uint64 // most rows seen
 
 	mu     sync.Mutex // guards folder
-	folder string
+	folder *scratch.Folder
 }
 
 // builderTable is one table in the making.
@@ -216,12 +218,12 @@ func (b *Builder) makeFolder(t *builderTable) (err error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.folder == "" {
-		if b.folder, err = os.MkdirTemp(b.parent, "millrace-vocabulary-*"); err != nil {
+	if b.folder == nil {
+		if b.folder, err = scratch.Make(b.parent, "millrace-vocabulary-"); err != nil {
 			return err
 		}
 	}
-	t.runs.folder, err = os.MkdirTemp(b.folder, "table-*")
+	t.runs.folder, err = os.MkdirTemp(b.folder.Path, "table-*")
 	return err
 }
 
@@ -240,12 +242,12 @@ func entriesOf(list []entry) func(yield func(entry, error) bool) {
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.folder == "" {
+	if b.folder == nil {
 		return nil
 	}
 	folder := b.folder
-	b.folder = ""
-	return os.RemoveAll(folder)
+	b.folder = nil
+	return folder.Close()
 }
 
 // Built is what a builder made.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/internal/crc32c"
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -384,12 +384,12 @@ func (m *MemoryBuilder) throughFile() (_ *Vocabulary, err error) {
 			}
 		}
 	}
-	folder, err := os.MkdirTemp(m.builder.parent, "millrace-vocabulary-*")
+	folder, err := scratch.Make(m.builder.parent, "millrace-vocabulary-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	path := filepath.Join(folder, "whole")
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	path := filepath.Join(folder.Path, "whole")
 	if _, err := m.builder.Finish(path); err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func (b *Builder) maker() (Digest, error) {
 func (b *Builder) Spilled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.folder != ""
+	return b.folder != nil
 }
 
 // WritePartial moves everything that was added to a file, which is on the disk and has its name when WritePartial

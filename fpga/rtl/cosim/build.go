@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/fpga/rtl"
+	"github.com/millrace/millrace/internal/scratch"
 )
 
 // ErrTools says that a tool which makes simulators is missing. The error names the tool and the packages to install.
@@ -90,11 +91,12 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 	if program, err = programPath(ctx, unit, digest, folder); err != nil {
 		return "", err
 	}
-	work, err := os.MkdirTemp("", "millrace-rtl-")
+	temporary, err := scratch.Make("", "millrace-rtl-")
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, temporary.Close()) }()
+	work := temporary.Path
 	if err := writeSources(unit, work); err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -107,10 +108,12 @@ func (p *Statistics) Run(ctx context.Context, client *remote.Client) (_ *Statist
 	}
 	work := p.Work
 	if work == "" {
-		if work, err = os.MkdirTemp("", "millrace-summary-"); err != nil {
-			return nil, err
+		temporary, err2 := scratch.Make("", "millrace-summary-")
+		if err2 != nil {
+			return nil, err2
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+		defer func() { err = errors.Join(err, temporary.Close()) }()
+		work = temporary.Path
 	}
 	if r.folder, err = openFolder(work, described); err != nil {
 		return nil, err
