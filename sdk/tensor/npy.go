@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace/millrace/internal/filelock"
 )
 
 // Files of an npy folder.
@@ -30,9 +32,11 @@ const npyBuffers = 16 << 20
 // of their own, which Close joins. The writer holds 16 MiB of buffers for any number of rows. Close removes a feature's
 // spool as soon as it is copied, so the disk needs room for the output and one feature.
 //
-// The writer writes to DIR.partial, which Close renames to DIR. A folder without keys.json is incomplete.
+// The writer writes to DIR.partial, which Close renames to DIR. A folder without keys.json is incomplete. While it
+// writes, DIR.partial.lock keeps other writers away from the folder.
 type NpyWriter struct {
 	dir, partial string
+	lock         *filelock.Held
 	schema       *Schema
 	rows, values int64 // written so far
 	ones         bool  // every length so far is 1
@@ -44,26 +48,46 @@ type NpyWriter struct {
 	transposed            []byte  // one mini-batch row-major, for sparse.npy
 }
 
+// CheckNpy returns an error if there is something at dir that CreateNpy would not replace.
+func CheckNpy(dir string) error {
+	switch entries, err := os.ReadDir(filepath.Clean(dir)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create npy folder: %w", err)
+	case len(entries) > 0:
+		return fmt.Errorf("create npy folder %s: %w: remove it or choose another", dir, fs.ErrExist)
+	}
+	return nil
+}
+
 // CreateNpy starts an npy folder at dir, which must not exist or be empty. It removes the files that an earlier run
-// left in dir.partial. It fails if dir.partial holds a file that no writer makes.
+// left in dir.partial. It fails if dir.partial holds a file that no writer makes, or if another writer, perhaps of
+// another process, is writing to dir.
 func CreateNpy(dir string, schema *Schema) (*NpyWriter, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
 	dir = filepath.Clean(dir)
-	switch entries, err := os.ReadDir(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("create npy folder: %w", err)
-	case len(entries) > 0:
-		return nil, fmt.Errorf("create npy folder %s: %w: remove it or choose another", dir, fs.ErrExist)
-	}
-	w := &NpyWriter{dir: dir, partial: dir + ".partial", schema: schema, ones: true}
-	if err := removePartial(w.partial); err != nil {
+	if err := CheckNpy(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(w.partial, 0o777); err != nil {
+	w := &NpyWriter{dir: dir, partial: dir + ".partial", schema: schema, ones: true}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return nil, fmt.Errorf("create npy folder: %w", err)
+	}
+	var err error
+	if w.lock, err = filelock.Hold(w.partial + ".lock"); err != nil {
+		if errors.Is(err, filelock.ErrLocked) {
+			err = fmt.Errorf("another program is writing %s: wait for it, or choose another: %w", dir, err)
+		}
+		return nil, fmt.Errorf("create npy folder: %w", err)
+	}
+	if err := removePartial(w.partial); err != nil {
+		return nil, errors.Join(err, w.lock.Release())
+	}
+	if err := os.MkdirAll(w.partial, 0o777); err != nil {
+		return nil, errors.Join(fmt.Errorf("create npy folder: %w", err), w.lock.Release())
 	}
 	if err := w.open(); err != nil {
 		return nil, errors.Join(err, w.Abort())
@@ -282,7 +306,7 @@ func (w *NpyWriter) finish() error {
 	if err := os.Rename(w.partial, w.dir); err != nil {
 		return fmt.Errorf("finish npy folder: %w", err)
 	}
-	return syncDir(filepath.Dir(w.dir))
+	return errors.Join(syncDir(filepath.Dir(w.dir)), w.lock.Release())
 }
 
 // NpyVersion is the version of the folders that NpyWriter writes, as keys.json has it.
@@ -341,7 +365,7 @@ func (w *NpyWriter) Abort() error {
 			f.f.Close() // the file is removed next, so its error does not matter
 		}
 	}
-	return removePartial(w.partial)
+	return errors.Join(removePartial(w.partial), w.lock.Release())
 }
 
 // removePartial removes a folder if it holds only files that a writer makes.

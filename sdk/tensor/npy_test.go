@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/filelock"
 )
 
 // golden/npy_layout.json: every case runs here.
@@ -221,10 +223,15 @@ func TestNpyRefusesWhatIsThere(t *testing.T) {
 	w, err = CreateNpy(other, s)
 	require.NoError(t, err)
 	require.NoError(t, w.Write(random(t, s, 5, 1)))
-	// The process dies here; the next run replaces the files that it left.
+	_, err = CreateNpy(other, s)
+	require.ErrorIs(t, err, filelock.ErrLocked, "two writers would write the same files")
+	require.ErrorContains(t, err, other)
+	// The process dies here, which ends its lock; the next run replaces the files that it left.
+	require.NoError(t, os.Remove(other+".partial.lock"))
 	w2, err := CreateNpy(other, s)
 	require.NoError(t, err)
 	require.NoError(t, w2.Close())
+	require.NoFileExists(t, other+".partial.lock")
 
 	third := filepath.Join(t.TempDir(), "third")
 	require.NoError(t, os.MkdirAll(third+".partial", 0o777))
@@ -232,6 +239,7 @@ func TestNpyRefusesWhatIsThere(t *testing.T) {
 	_, err = CreateNpy(third, s)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.FileExists(t, filepath.Join(third+".partial", "thesis.txt"))
+	require.NoFileExists(t, third+".partial.lock")
 
 	_, err = CreateNpy(filepath.Join(t.TempDir(), "x"), &Schema{})
 	require.ErrorIs(t, err, ErrShape)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -225,6 +226,9 @@ func TestCreateRefusesAndAborts(t *testing.T) {
 
 	w, err = Create(path, s)
 	require.NoError(t, err)
+	_, err = Create(path, s)
+	require.ErrorIs(t, err, filelock.ErrLocked, "two writers would write the same file")
+	require.ErrorContains(t, err, path)
 	require.NoError(t, w.Close())
 	_, err = Create(path, s)
 	require.ErrorIs(t, err, fs.ErrExist)
@@ -233,6 +237,7 @@ func TestCreateRefusesAndAborts(t *testing.T) {
 	_, err = Create(filepath.Join(dir, "b"), &tensor.Schema{})
 	require.ErrorIs(t, err, tensor.ErrShape)
 	require.NoFileExists(t, filepath.Join(dir, "b.partial"))
+	require.NoFileExists(t, filepath.Join(dir, "b.partial.lock"))
 	_, err = Open(filepath.Join(dir, "c"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

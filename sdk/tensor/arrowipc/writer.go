@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -13,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -115,26 +117,46 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// FileWriter is a Writer on a file. The file is PATH.partial until Close renames it to PATH.
+// FileWriter is a Writer on a file. The file is PATH.partial until Close renames it to PATH. While it is written,
+// PATH.partial.lock keeps other writers away from it.
 type FileWriter struct {
 	*Writer
+	lock       *filelock.Held
 	f          *os.File
 	path, part string
 	done       bool
 }
 
+// CheckPath returns an error if Create cannot make a file at path: it exists, or its folder does not.
+func CheckPath(path string) error {
+	switch _, err := os.Lstat(path); {
+	case err == nil:
+		return fmt.Errorf("create arrow file %s: %w: remove it or choose another", path, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("create arrow file: %w", err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("create arrow file: %w", err)
+	}
+	return nil
+}
+
 // Create starts an IPC file at path, which must not exist. It overwrites path.partial, which an earlier run may have
-// left.
+// left. It fails if another writer, perhaps of another process, is writing to path.
 func Create(path string, s *tensor.Schema) (*FileWriter, error) {
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("create arrow file %s: %w: remove it or choose another", path, fs.ErrExist)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("create arrow file: %w", err)
+	if err := CheckPath(path); err != nil {
+		return nil, err
 	}
 	w := &FileWriter{path: path, part: path + ".partial"}
 	var err error
-	if w.f, err = os.Create(w.part); err != nil {
+	if w.lock, err = filelock.Hold(w.part + ".lock"); err != nil {
+		if errors.Is(err, filelock.ErrLocked) {
+			err = fmt.Errorf("another program is writing %s: wait for it, or choose another: %w", path, err)
+		}
 		return nil, fmt.Errorf("create arrow file: %w", err)
+	}
+	if w.f, err = os.Create(w.part); err != nil {
+		return nil, errors.Join(fmt.Errorf("create arrow file: %w", err), w.lock.Release())
 	}
 	if w.Writer, err = NewWriter(w.f, s); err != nil {
 		w.Writer = &Writer{}
@@ -155,6 +177,9 @@ func (w *FileWriter) Close() error {
 		return fmt.Errorf("finish arrow file: %w", err)
 	}
 	w.done = true
+	if err := w.lock.Release(); err != nil {
+		return fmt.Errorf("finish arrow file: %w", err)
+	}
 	return nil
 }
 
@@ -166,7 +191,7 @@ func (w *FileWriter) Abort() error {
 	w.done = true
 	w.err = fmt.Errorf("arrow file: %w", fs.ErrClosed)
 	_ = w.f.Close() // Close may have closed it, and the file is removed next
-	if err := os.Remove(w.part); err != nil {
+	if err := errors.Join(os.Remove(w.part), w.lock.Release()); err != nil {
 		return fmt.Errorf("remove arrow file: %w", err)
 	}
 	return nil
