@@ -56,6 +56,9 @@ type DriveOptions struct {
 	Skip func(member string, err error)
 
 	Sources Sources // OpenFiles: of files that are named by a URI
+	// FileNames are the names of the partitions that OpenFiles makes of the files, as NameFiles returns them for the files
+	// of all drives; nil: of these files.
+	FileNames []string
 
 	// Simulate makes the processors of EngineRTL. Package sdk/rtl has it.
 	Simulate func(prog *program.Program, schema *tensor.Schema) (processor.Processor, error)

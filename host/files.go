@@ -5,30 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
-
-// baseNames gives files the names of their partitions: their base names, which must differ.
-type baseNames map[string]string
-
-func (n baseNames) add(path string) (name string, err error) {
-	if !source.IsURI(path) {
-		name = filepath.Base(path)
-	} else if name, err = source.BaseName(path); err != nil {
-		return "", err
-	}
-	if other, ok := n[name]; ok {
-		return "", fmt.Errorf("%s and %s have the same base name: partitions are named by it", source.Redact(other),
-			source.Redact(path))
-	}
-	n[name] = path
-	return name, nil
-}
 
 // openFiles opens existing files as partitions.
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
@@ -71,15 +52,14 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 	if err := d.chooseEngine(); err != nil {
 		return err
 	}
-	names := baseNames{}
-	given := make([]string, len(paths))
-	for i, path := range paths {
+	names := d.o.FileNames
+	if names == nil {
 		var err error
-		if given[i], err = names.add(path); err != nil {
+		if names, err = NameFiles(paths); err != nil {
 			return err
 		}
 	}
-	far, err := d.openFarFiles(ctx, paths)
+	far, err := d.openFarFiles(ctx, paths, names)
 	if err != nil {
 		return err
 	}
@@ -97,7 +77,7 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 		if extents != nil {
 			o.Extents = []partition.Extent{extents[i]}
 		}
-		p, err := partition.Open(ctx, given[i], f, size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f, size, d.source(), o)
 		if err != nil {
 			return err
 		}

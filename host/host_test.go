@@ -546,7 +546,7 @@ func TestDrivesRefused(t *testing.T) {
 		}, "no regular file"},
 		"one base name": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
-		}, "same base name"},
+		}, "are the same file"},
 		"no drive": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
 		}, "there is no drive"},

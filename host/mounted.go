@@ -38,13 +38,12 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 		return err
 	}
 	d.maps = map[*partition.Partition]*extents.Map{}
-	names := baseNames{}
+	names, err := NameFiles(d.o.Members)
+	if err != nil {
+		return err
+	}
 	var list []*partition.Partition
-	for _, path := range d.o.Members {
-		name, err := names.add(path)
-		if err != nil {
-			return err
-		}
+	for i, path := range d.o.Members {
 		m, err := extents.Find(path, extents.Options{})
 		if err != nil {
 			return err
@@ -58,7 +57,7 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 			return err
 		}
 		o := partition.Options{Text: d.o.Text, Extents: m.Extents}
-		p, err := partition.Open(ctx, name, f, m.Size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f, m.Size, d.source(), o)
 		if err != nil {
 			return err
 		}

@@ -58,11 +58,13 @@ func (d *Drive) chooseFarEngine(paths []string) error {
 const farOpens = 16
 
 // openFarFiles opens the files of paths that lie elsewhere as partitions, by their path.
-func (d *Drive) openFarFiles(ctx context.Context, paths []string) (map[string]*partition.Partition, error) {
+func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[string]*partition.Partition, error) {
 	var uris []string
-	for _, path := range paths {
+	given := map[string]string{} // names by URI
+	for i, path := range paths {
 		if source.IsURI(path) {
 			uris = append(uris, path)
+			given[path] = names[i]
 		}
 	}
 	if len(uris) == 0 {
@@ -92,7 +94,7 @@ func (d *Drive) openFarFiles(ctx context.Context, paths []string) (map[string]*p
 		}
 		opens.Go(func() {
 			defer func() { <-places }()
-			p, r, err := d.openFarFile(ctx, uri, &mu)
+			p, r, err := d.openFarFile(ctx, uri, given[uri], &mu)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -114,12 +116,8 @@ func (d *Drive) openFarFiles(ctx context.Context, paths []string) (map[string]*p
 
 // openFarFile opens one file that lies elsewhere. mu guards the drive's closers.
 func (d *Drive) openFarFile(
-	ctx context.Context, uri string, mu *sync.Mutex,
+	ctx context.Context, uri, name string, mu *sync.Mutex,
 ) (*partition.Partition, *source.Reader, error) {
-	name, err := source.BaseName(uri)
-	if err != nil {
-		return nil, nil, err
-	}
 	src, err := d.o.Sources.Opener.Open(ctx, uri, source.Identity{})
 	if err != nil {
 		return nil, nil, err

@@ -43,7 +43,8 @@ func (e *NoPartitionsError) Error() string {
 
 // Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files
 // whose extension is the format's, without those whose name begins with a dot or an underscore; links count as the
-// files or folders that they lead to. In a pattern, * does not cross a slash.
+// files or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were
+// named, and a name that begins with a dot or an underscore matches only a pattern that begins so.
 func Expand(names []string, format Format) ([]string, error) {
 	var files []string
 	for _, name := range names {
@@ -55,7 +56,7 @@ func Expand(names []string, format Format) ([]string, error) {
 		case err == nil:
 			found, err = []string{name}, checkRegular(name, info)
 		default:
-			found, err = expandPattern(name, err)
+			found, err = expandPattern(name, format, err)
 		}
 		if err != nil {
 			return nil, err
@@ -74,8 +75,7 @@ func expandFolder(name string, format Format) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		hidden := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_")
-		if hidden || !slices.Contains(format.suffixes(), filepath.Ext(e.Name())) {
+		if isHidden(e.Name()) || !slices.Contains(format.suffixes(), filepath.Ext(e.Name())) {
 			continue
 		}
 		file := filepath.Join(name, e.Name())
@@ -93,23 +93,51 @@ func expandFolder(name string, format Format) ([]string, error) {
 	return files, nil
 }
 
-// expandPattern returns the files that match a pattern; absent is the error of a name that matches nothing.
-func expandPattern(pattern string, absent error) ([]string, error) {
-	files, err := filepath.Glob(pattern)
+// isHidden reports whether a name is of those that other programs leave beside partitions, as _SUCCESS.
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
+
+// match returns what matches a pattern, without hidden files and folders that the pattern does not name as such.
+func match(pattern string) ([]string, error) {
+	found, err := filepath.Glob(pattern)
+	elements := func(path string) []string { return strings.Split(path, string(filepath.Separator)) }
+	wanted := elements(pattern)
+	return slices.DeleteFunc(found, func(name string) bool {
+		of := elements(name)
+		for i := 1; i <= min(len(of), len(wanted)); i++ { // from the end: Glob may leave out what is before
+			if isHidden(of[len(of)-i]) && !isHidden(wanted[len(wanted)-i]) {
+				return true
+			}
+		}
+		return false
+	}), err
+}
+
+// expandPattern returns the files that match a pattern, and those of the folders that do; absent is the error of a name
+// that matches nothing.
+func expandPattern(pattern string, format Format, absent error) ([]string, error) {
+	found, err := match(pattern)
 	switch {
-	case err == nil && len(files) == 0 && strings.ContainsAny(pattern, "*?["):
+	case err == nil && len(found) == 0 && strings.ContainsAny(pattern, "*?["):
 		return nil, &NoMatchError{Pattern: pattern}
-	case err != nil || len(files) == 0:
+	case err != nil || len(found) == 0:
 		return nil, absent
 	}
-	for _, file := range files {
-		info, err := os.Stat(file)
+	var files []string
+	for _, name := range found {
+		info, err := os.Stat(name)
 		if err != nil {
 			return nil, err
 		}
-		if err := checkRegular(file, info); err != nil {
+		of := []string{name}
+		if info.IsDir() {
+			of, err = expandFolder(name, format)
+		} else {
+			err = checkRegular(name, info)
+		}
+		if err != nil {
 			return nil, err
 		}
+		files = append(files, of...)
 	}
 	return files, nil
 }

@@ -3,6 +3,7 @@ package partitionfile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -66,6 +67,43 @@ func TestExpandFollowsLinks(t *testing.T) {
 	_, err = Expand([]string{links}, Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "2.parquet")
+}
+
+// TestExpandPatterns checks that a pattern takes what a data set of folders holds, as Spark and pyarrow write it, and
+// not what these leave beside the partitions.
+func TestExpandPatterns(t *testing.T) {
+	top := writeFiles(t, "_SUCCESS", ".part.crc", "top.parquet")
+	for _, day := range []string{"day=1", "day=2", "_temporary"} {
+		require.NoError(t, os.Mkdir(filepath.Join(top, day), 0o700))
+		for _, name := range []string{"part-0.parquet", "_metadata", ".part-0.parquet.crc"} {
+			require.NoError(t, os.WriteFile(filepath.Join(top, day, name), nil, 0o600))
+		}
+	}
+	days := []string{"day=1/part-0.parquet", "day=2/part-0.parquet"}
+	for pattern, want := range map[string][]string{
+		"day=*":           days,
+		"day=*/*":         days,
+		"day=?/part-*":    days,
+		"*":               append(slices.Clone(days), "top.parquet"),
+		"*/*.parquet":     days,
+		"_S*":             {"_SUCCESS"},
+		"_temporary/p*":   {"_temporary/part-0.parquet"},
+		"day=*/.part*":    {"day=1/.part-0.parquet.crc", "day=2/.part-0.parquet.crc"},
+		"day=[2]/*":       days[1:],
+		"day=1/_metadat*": {"day=1/_metadata"},
+	} {
+		files, err := Expand([]string{filepath.Join(top, pattern)}, Parquet)
+		require.NoError(t, err, pattern)
+		assert.Equal(t, inFolder(top, want...), files, pattern)
+	}
+	format, err := Resolver{}.FindFormat(t.Context(), []string{filepath.Join(top, "*")})
+	require.NoError(t, err)
+	assert.Equal(t, Parquet, format)
+	_, err = Expand([]string{filepath.Join(top, "*SUCCESS")}, Parquet)
+	require.ErrorIs(t, err, os.ErrNotExist, "a hidden name alone")
+	require.NoError(t, os.Mkdir(filepath.Join(top, "day=3"), 0o700))
+	_, err = Expand([]string{filepath.Join(top, "day=*")}, Parquet)
+	require.ErrorContains(t, err, "day=3 holds no parquet files", "a folder less would be rows less")
 }
 
 func TestExpandRefuses(t *testing.T) {

@@ -92,8 +92,8 @@ func formatOf(name string) (format Format, file string, err error) {
 		}
 		return Parquet, name, nil
 	case err != nil:
-		if files, _ := filepath.Glob(name); len(files) > 0 && files[0] != name {
-			return formatOf(files[0])
+		if found, _ := match(name); len(found) > 0 && found[0] != name {
+			return formatOf(found[0])
 		}
 		return Parquet, name, nil
 	case !info.Mode().IsRegular():

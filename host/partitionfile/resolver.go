@@ -62,8 +62,7 @@ func (r Resolver) expandURI(ctx context.Context, uri string, format Format) ([]s
 	var files []string
 	for _, o := range objects {
 		base := path.Base(o.URI)
-		hidden := strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
-		if folder && (hidden || format != "" && !slices.Contains(format.suffixes(), path.Ext(base))) {
+		if folder && (isHidden(base) || format != "" && !slices.Contains(format.suffixes(), path.Ext(base))) {
 			continue
 		}
 		files = append(files, o.URI)

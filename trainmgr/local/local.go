@@ -68,12 +68,17 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 	}
 	if len(c.Files) > 0 {
 		c.Threads = c.EngineThreads(availableCores())
-		dealt := make([][]string, spread)
+		names, err := host.NameFiles(c.Files)
+		if err != nil {
+			return fail(err)
+		}
+		dealt, named := make([][]string, spread), make([][]string, spread)
 		for i, f := range c.Files {
-			dealt[i%spread] = append(dealt[i%spread], f)
+			dealt[i%spread], named[i%spread] = append(dealt[i%spread], f), append(named[i%spread], names[i])
 		}
 		for i, files := range dealt {
 			o := c.DriveOptions
+			o.FileNames = named[i]
 			if spread > 1 {
 				o.Name = fmt.Sprintf("drive%d", i)
 			}
