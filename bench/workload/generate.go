@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // ErrOptions says that options are out of range.
@@ -42,8 +42,9 @@ type Options struct {
 	Seed        uint64
 	Coverage    float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
 	// features in two maps, FloatFeatures and IDListFeatures, and not in a column each; RM2 to RM5 only
-	Maps      bool
-	Overwrite bool // replace the numbered partitions that exist, all of them
+	Maps bool
+	// replace the numbered partitions that exist, all of them, when the new ones are whole
+	Overwrite bool
 
 	// Progress, if not nil, receives the rows written so far and the rows in all. It is called from one goroutine at a
 	// time.
@@ -129,15 +130,12 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Generate writes a data set and returns its partitions in order. On an error, or when ctx ends, it returns the
-// partitions that are whole too.
+// Generate writes a data set and returns its partitions in order. Partitions get their names together, when all are
+// whole: on an error, or when ctx ends, the folder holds what it held before.
 func Generate(ctx context.Context, o Options) ([]File, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
-	}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return nil, fmt.Errorf("generate: %w", err)
 	}
 	g := &generator{Options: o, columns: columns(o.Model, o.Seed), files: make([]File, o.Partitions)}
 	if o.Maps {
@@ -146,11 +144,23 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 	if g.schema, err = schemaOf(o.Model.Name, g.columns, o.Codec, o.Encoding); err != nil {
 		return nil, err
 	}
+	files, err := writePartitions(o.Out, o.Overwrite, func(set *wholefile.Set) ([]File, error) {
+		g.set = set
+		return g.run(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	return files, nil
+}
+
+// run writes the partitions, several at once.
+func (g *generator) run(ctx context.Context) ([]File, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), o.Partitions) {
+	for range min(runtime.GOMAXPROCS(0), g.Partitions) {
 		wg.Go(func() {
 			for i := range next {
 				if err := g.partition(ctx, i); err != nil {
@@ -159,7 +169,7 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 			}
 		})
 	}
-	for i := range o.Partitions {
+	for i := range g.Partitions {
 		if ctx.Err() != nil {
 			break
 		}
@@ -167,20 +177,13 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 	}
 	close(next)
 	wg.Wait()
-	whole := slices.DeleteFunc(g.files, func(f File) bool { return f.Path == "" })
-	err = context.Cause(ctx)
-	if err == nil && o.Overwrite {
-		err = removeBeyond(o.Out, o.Partitions)
-	}
-	if err != nil {
-		return whole, fmt.Errorf("generate: %w", err)
-	}
-	return whole, nil
+	return g.files, context.Cause(ctx)
 }
 
 // generator is one run of Generate.
 type generator struct {
 	Options
+	set     *wholefile.Set
 	schema  *parquet.Schema
 	columns []column
 
@@ -208,7 +211,7 @@ func (g *generator) share(i int) int64 {
 // partition writes one partition.
 func (g *generator) partition(ctx context.Context, i int) error {
 	first, end := g.share(i), g.share(i+1)
-	f, err := createPartition(g.Out, i, g.Overwrite)
+	f, err := createPartition(g.set, i)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // DefaultImportRows is the rows of an imported partition, 16 default row groups.
@@ -28,7 +28,7 @@ type ImportOptions struct {
 	PageVersion   int    // as Options.PageVersion
 	Codec         string // as Options.Codec
 	Encoding      string // as Options.Encoding
-	Overwrite     bool   // replace partitions that exist
+	Overwrite     bool   // as Options.Overwrite
 
 	// Progress, if not nil, receives the rows written and the bytes read so far.
 	Progress func(rows, bytes int64)
@@ -43,7 +43,7 @@ type Counts = text.Counts
 // Import reads Criteo rows, text (by the strict grammar of package text) or binary, and writes them as Parquet
 // partitions with RM1's columns: label int32 (required; nullable under text.Null, absent with LabelAbsent), int_0 to
 // int_12 nullable int32, cat_0 to cat_25 nullable int64 that hold the unsigned 32-bit ids. The rows keep their order.
-// Errors about a row are a *text.RowError. On an error the partitions before it stay and are returned.
+// Errors about a row are a *text.RowError. Partitions get their names as those of Generate do.
 func Import(ctx context.Context, in io.Reader, o ImportOptions) ([]File, Counts, error) {
 	if o.PartitionRows == 0 {
 		o.PartitionRows = DefaultImportRows
@@ -79,17 +79,15 @@ func Import(ctx context.Context, in io.Reader, o ImportOptions) ([]File, Counts,
 	if im.g.schema, err = schemaOf("criteo", im.g.columns, checked.Codec, checked.Encoding); err != nil {
 		return nil, Counts{}, err
 	}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return nil, Counts{}, fmt.Errorf("import: %w", err)
-	}
-	err = im.run(ctx)
-	if err == nil && o.Overwrite {
-		err = removeBeyond(o.Out, len(im.files))
-	}
+	files, err := writePartitions(o.Out, o.Overwrite, func(set *wholefile.Set) ([]File, error) {
+		im.set = set
+		err := im.run(ctx)
+		return im.files, err
+	})
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)
 	}
-	return im.files, im.counts, err
+	return files, im.counts, err
 }
 
 // importRows are decoded at a time.
@@ -98,6 +96,7 @@ const importRows = 4096
 // importer is one run of Import.
 type importer struct {
 	o       ImportOptions
+	set     *wholefile.Set
 	g       *generator
 	in      io.Reader
 	decoder *text.Decoder
@@ -120,7 +119,7 @@ func (im *importer) run(ctx context.Context) error {
 		if err != nil || n == 0 && len(im.files) > 0 {
 			return err
 		}
-		f, err := createPartition(im.g.Out, len(im.files), im.o.Overwrite)
+		f, err := createPartition(im.set, len(im.files))
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// partitionFile is a partition that is being written: under another name until it is whole.
+// partitionFile is a partition that is being written. It has its name when all partitions are whole.
 type partitionFile struct {
 	*bufio.Writer
 	f    *os.File
@@ -40,20 +41,40 @@ func removeBeyond(folder string, partitions int) error {
 	return nil
 }
 
-// createPartition starts partition i of a folder.
-func createPartition(folder string, i int, overwrite bool) (*partitionFile, error) {
-	path := filepath.Join(folder, partitionName(i))
-	if _, err := os.Lstat(path); err == nil && !overwrite {
-		return nil, fmt.Errorf("%s: %w: remove it or ask to overwrite", path, fs.ErrExist)
-	}
-	f, err := os.Create(path + ".partial")
+// writePartitions has write make the partitions of a folder, and gives them their names when it has made all of them. If
+// it fails, the folder holds what it held before. With overwrite, partitions that were there are replaced, and those
+// with higher numbers are removed.
+func writePartitions(folder string, overwrite bool, write func(*wholefile.Set) ([]File, error)) (_ []File, err error) {
+	set, err := wholefile.NewSet(folder, overwrite)
 	if err != nil {
 		return nil, err
 	}
-	return &partitionFile{Writer: bufio.NewWriterSize(f, 1<<20), f: f, path: path}, nil
+	defer func() { err = errors.Join(err, set.Close()) }()
+	files, err := write(set)
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Commit(); err != nil {
+		return nil, err
+	}
+	if overwrite {
+		if err := removeBeyond(folder, len(files)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
-// finish gives a whole partition its name; with an error of its writer, or one of its own, it removes the file.
+// createPartition starts partition i of a set.
+func createPartition(set *wholefile.Set, i int) (*partitionFile, error) {
+	f, err := set.Create(partitionName(i))
+	if err != nil {
+		return nil, err
+	}
+	return &partitionFile{Writer: bufio.NewWriterSize(f, 1<<20), f: f, path: set.Path(partitionName(i))}, nil
+}
+
+// finish ends a partition; failed is the error of its writer.
 func (p *partitionFile) finish(rows int64, groups []int64, failed error) (File, error) {
 	var size int64
 	err := failed
@@ -69,11 +90,8 @@ func (p *partitionFile) finish(rows int64, groups []int64, failed error) (File, 
 	if closed := p.f.Close(); err == nil {
 		err = closed
 	}
-	if err == nil {
-		err = os.Rename(p.f.Name(), p.path)
-	}
 	if err != nil {
-		return File{}, errors.Join(fmt.Errorf("%s: %w", p.path, err), os.Remove(p.f.Name()))
+		return File{}, fmt.Errorf("%s: %w", p.path, err)
 	}
 	return File{Path: p.path, Rows: rows, Bytes: size, RowGroups: groups}, nil
 }
