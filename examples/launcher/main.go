@@ -11,7 +11,9 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -45,7 +47,10 @@ sparse:
 `
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout) // an interrupt, too, ends it by its deferred calls: no folder stays
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

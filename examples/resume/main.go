@@ -15,8 +15,10 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
@@ -31,7 +33,10 @@ import (
 var errKilled = errors.New("killed")
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout) // an interrupt, too, ends it by its deferred calls: no folder stays
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

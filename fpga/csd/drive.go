@@ -235,7 +235,7 @@ func (d *Drive) openFile() error {
 			return err
 		}
 		if _, err := os.Lstat(statePath(o.Path)); err == nil {
-			return fmt.Errorf("%s: %w", statePath(o.Path), os.ErrExist)
+			return fmt.Errorf("%s: %w: the drive is there; use it, or choose another path", statePath(o.Path), os.ErrExist)
 		}
 	}
 	f, err := openFileFlash(o.Path, o.Create)

@@ -206,6 +206,9 @@ func writePair(certPath, keyPath string, chain [][]byte, key *ecdsa.PrivateKey) 
 // writeNew writes PEM blocks to a file that must not exist.
 func writeNew(path string, mode os.FileMode, kind string, blocks ...[]byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%w: use it, move it away, or choose another folder", err)
+	}
 	if err != nil {
 		return err
 	}

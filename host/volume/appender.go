@@ -34,7 +34,8 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 	_, exists := v.byName[name]
 	v.mu.Unlock()
 	if exists {
-		return fmt.Errorf("volume: put %q: %w", name, ErrExists)
+		return fmt.Errorf("volume: put %q: %w, and members stay as they are: leave the file out, or give it another name",
+			name, ErrExists)
 	}
 	now := time.Now
 	if v.Now != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -20,6 +21,9 @@ func (p *VocabularyPass) checkPath() error {
 	}
 	if p.Path == "" {
 		return fmt.Errorf("%w: name the file of the vocabulary", ErrConfig)
+	}
+	if _, err := os.Stat(filepath.Dir(p.Path)); err != nil {
+		return fmt.Errorf("the folder of %s: %w", p.Path, err)
 	}
 	if p.Replace {
 		return nil
