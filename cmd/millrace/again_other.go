@@ -5,6 +5,6 @@ package main
 import "context"
 
 // runAsUser runs this program once more as another user, which only Unix can.
-func (c configCommands) again(context.Context, string, ...string) (bool, error) {
+func (c configCommands) runAsUser(context.Context, string, ...string) (bool, error) {
 	return false, usagef("--user: users are of Unix")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -64,16 +63,6 @@ func (c datasetCommands) printWritten(v *writtenDataset) error {
 	})
 }
 
-// removeAfter removes the partitions that were written before an error: a folder with some of them would look like a
-// data set.
-func removeAfter(err error, files []workload.File) error {
-	errs := []error{err}
-	for _, f := range files {
-		errs = append(errs, os.Remove(f.Path))
-	}
-	return errors.Join(errs...)
-}
-
 // writeFlags adds the flags of commands that write partitions.
 func writeFlags(cmd *cobra.Command, o *workload.Options) {
 	f := cmd.Flags()
@@ -99,7 +88,9 @@ func (c datasetCommands) generate() *cobra.Command {
 		Long: `Generates a workload: label int32; RM1 has int_0..12 int32 with Criteo's null rates and cat_0..25
 int64; RM2 to RM5 have int_0..503 float32 and cat_0..41 list<int64> with a mean length of 20, and
 nulls at DPP's coverage. d1 and d2 are MiniPipe's D-I and D-II: 13 float32 and 26 texts of eight hexadecimal
-digits, and 504 and 42. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
+digits, and 504 and 42. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes. The
+partitions appear in --out together, when all are whole: a command that fails or is interrupted leaves the
+folder as it was.`,
 		Example: "  millrace dataset generate --model rm1 --rows 1000000 --out data/ --partitions 4 --codec snappy",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -122,7 +113,7 @@ digits, and 504 and 42. Ids follow Zipf's law (1.05) over 2^31. The same flags g
 				return usageError{err}
 			}
 			if err != nil {
-				return removeAfter(err, files)
+				return err
 			}
 			var v writtenDataset
 			v.add(files)

@@ -21,7 +21,9 @@ func renderCommands() string {
 			"against it by `make test`.\n\n")
 	b.WriteString(
 		"Results go to standard output, progress and errors to standard error; an error is one line, of a pipeline " +
-			"one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments. ")
+			"one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments, 141 nobody reads the output any more " +
+			"(as behind head). Ctrl-C, SIGTERM and the end of a terminal have a command end in order; a second Ctrl-C " +
+			"ends it at once. ")
 	b.WriteString("In JSON, keys are snake_case and end in their unit.\n\n")
 	all := commands()
 	for _, c := range all[1:] {

@@ -96,3 +96,31 @@ func TestACutDriveFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, must(t, "drive", "info", uri), "are missing",
 		"a trim behind the archive hides no damage inside it")
 }
+
+// TestPartitionsOnAFullDisk: what does not fit leaves the partitions that were there, and nothing else.
+func TestPartitionsOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		shared.Missing(t, "no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	must(t, "dataset", "generate", "--progress", "none", "--rows", "2000", "--partitions", "4", "--out", dir)
+	before := content(t, dir)
+	large := generate(t, "--rows", "40000")
+	fits := file(t, "part-00001.parquet", "")
+	must(t, "dataset", "generate", "--progress", "none", "--rows", "100", "--out", filepath.Join(filepath.Dir(fits), "d"))
+	require.NoError(t, os.Rename(filepath.Join(filepath.Dir(fits), "d", "part-00000.parquet"), fits))
+	tsv := file(t, "rows.tsv", strings.Repeat("1"+strings.Repeat("\t7", 13)+strings.Repeat("\t0000002a", 26)+"\n", 50_000))
+	for name, args := range map[string][]string{
+		"generate": {"dataset", "generate", "--rows", "40000", "--partitions", "3", "--overwrite"},
+		"parquet":  {"dataset", "import", fits, large + "/part-00000.parquet", "--overwrite"},
+		"text":     {"dataset", "import", tsv, "--partition-rows", "2000", "--overwrite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, errs := millrace(t, append(args, "--progress", "none", "--out", dir)...)
+			assert.Equal(t, exitFailed, code)
+			errorLine(t, errs, "no space left on device")
+			assert.Equal(t, before, content(t, dir))
+		})
+	}
+}

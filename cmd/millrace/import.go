@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 func (c datasetCommands) importRows() *cobra.Command {
@@ -29,8 +30,9 @@ func (c datasetCommands) importRows() *cobra.Command {
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
 		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is
 standard input) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
-Parquet files are looked through, and copied as partitions when they are sound. A FILE may be a URL
-(http:, https:, s3://BUCKET/day_*.parquet).`,
+Parquet files are looked through, and copied as partitions when they are sound. A FILE may be a folder,
+a pattern or a URL (http:, https:, s3://BUCKET/day_*.parquet). The partitions appear in --out together,
+when all are whole: a command that fails or is interrupted leaves the folder as it was.`,
 		Example: "  millrace dataset import --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
 			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
 			"  millrace dataset import --out data/ table.parquet\n" +
@@ -64,7 +66,7 @@ Parquet files are looked through, and copied as partitions when they are sound. 
 				if err != nil {
 					return err
 				}
-				args, err = expandURIs(cmd.Context(), sources.Opener, args, partitionfile.Parquet)
+				args, err = expandNames(cmd.Context(), sources.Opener, args, partitionfile.Parquet)
 				if err != nil {
 					return err
 				}
@@ -81,7 +83,7 @@ Parquet files are looked through, and copied as partitions when they are sound. 
 			if err != nil {
 				return err
 			}
-			args, err = expandURIs(cmd.Context(), sources.Opener, args, partitionfile.Format(in.format))
+			args, err = expandNames(cmd.Context(), sources.Opener, args, partitionfile.Format(in.format))
 			if err != nil {
 				return err
 			}
@@ -106,7 +108,7 @@ Parquet files are looked through, and copied as partitions when they are sound. 
 				return usageError{errors.Join(err, closeAll())}
 			}
 			if err := errors.Join(err, closeAll()); err != nil {
-				return removeAfter(err, files)
+				return err
 			}
 			v := writtenDataset{Dropped: counts.Dropped}
 			v.add(files)
@@ -178,13 +180,10 @@ type importedFile struct {
 	object io.ReadCloser // nil: a file of this machine
 }
 
-// importParquet copies files that a pipeline can read. It examines all files before it copies the first; when a copy
-// fails, the copies before it are removed.
+// importParquet copies files that a pipeline can read. It examines all files before it copies the first, and the copies
+// get their names together, when all are whole.
 func (c datasetCommands) importParquet(ctx context.Context, names []string, opener source.Opener,
 	o workload.Options) (err error) {
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		return err
-	}
 	var opened []importedFile
 	defer func() {
 		for _, f := range opened {
@@ -205,8 +204,11 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 		}
 		resolver := partitionfile.Resolver{Opener: opener}
 		info, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
+		if errors.Is(err, partitionfile.ErrNotRegular) {
+			return fmt.Errorf("%w; Criteo rows may come from a pipe: say --input-format criteo-tsv or criteo-bin", err)
+		}
 		if err != nil {
-			return adviseImport(err)
+			return err
 		}
 		if err := info.CheckReadable(); err != nil {
 			return err
@@ -219,7 +221,8 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 		}
 		to := filepath.Join(o.Out, base)
 		if other, ok := from[to]; ok {
-			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, shown)
+			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into two folders",
+				other, shown)
 		}
 		if there, err := os.Stat(to); err == nil {
 			if here, err := os.Stat(name); err == nil && os.SameFile(here, there) {
@@ -232,39 +235,49 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 		from[to] = shown
 		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups}
 	}
-	files := make([]workload.File, len(opened))
-	for i, f := range opened {
+	if err := copyFiles(ctx, opened, o); err != nil {
+		return err
+	}
+	var v writtenDataset
+	for _, f := range opened {
+		v.add([]workload.File{f.File})
+	}
+	return c.printWritten(&v)
+}
+
+// copyFiles copies all of the files, or none.
+func copyFiles(ctx context.Context, files []importedFile, o workload.Options) (err error) {
+	set, err := wholefile.NewSet(o.Out, o.Overwrite)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set.Close()) }()
+	for _, f := range files {
 		in := f.object
 		if in == nil {
 			if in, err = os.Open(f.name); err != nil {
-				return removeAfter(err, files[:i])
+				return err
 			}
 		}
-		err := copyFile(ctx, in, f.Path)
+		err := copyFile(ctx, in, set, filepath.Base(f.Path))
 		if f.object == nil {
 			err = errors.Join(err, in.Close())
 		}
 		if err != nil {
-			return removeAfter(fmt.Errorf("import %s: %w", source.Redact(f.name), err), files[:i])
+			return fmt.Errorf("import %s: %w", source.Redact(f.name), err)
 		}
-		files[i] = f.File
 	}
-	var v writtenDataset
-	v.add(files)
-	return c.printWritten(&v)
+	return set.Commit()
 }
 
-// copyFile writes a file of what a reader gives. The file has its name only when it is whole.
-func copyFile(ctx context.Context, in io.Reader, to string) error {
-	out, err := os.Create(to + ".partial")
+// copyFile writes a file of a set of what a reader gives.
+func copyFile(ctx context.Context, in io.Reader, set *wholefile.Set, name string) error {
+	out, err := set.Create(name)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, cancellableReader{ctx, in})
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return errors.Join(err, os.Remove(to+".partial"))
-	}
-	return os.Rename(to+".partial", to)
+	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // cancellableReader reads until ctx ends.

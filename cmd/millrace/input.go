@@ -46,7 +46,7 @@ type input struct {
 // addFlags adds the flags to a command.
 func (i *input) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&i.in, "in", nil,
+	addNames(f, &i.in, "in",
 		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; also https: URLs and "+
 			"s3://BUCKET/day_*.parquet; with --drive: members of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+

@@ -27,7 +27,7 @@
 //
 // Every command has --help with an example, --output table|json and --progress auto|plain|json|none. Results go to
 // stdout, progress and errors to stderr; an error is one line. Exit status: 0 done, 1 failed, 2 wrong flags or
-// arguments. docs/commands.md lists every command and flag.
+// arguments, 141 nobody reads its output any more. docs/commands.md lists every command and flag.
 package main
 
 import (
@@ -44,5 +44,12 @@ func process() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	// The end of a terminal or of a connection is an interrupt, unless nohup has it ignored. Shells send the signal again.
+	if !signal.Ignored(syscall.SIGHUP) {
+		var stopHangups context.CancelFunc
+		ctx, stopHangups = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stopHangups()
+	}
+	ctx, out, err := followPipes(ctx)
+	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: out, err: err})
 }

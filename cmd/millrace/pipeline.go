@@ -74,7 +74,7 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 				_, err := c.out.Write(d.Document)
 				return err
 			}
-			if err := wholefile.Write(out, d.Document); err != nil {
+			if err := wholefile.WritePublic(out, d.Document); err != nil {
 				return err
 			}
 			return c.print(result, func(w io.Writer) {
@@ -175,7 +175,7 @@ as JSON, with their place in the document.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&in.in, "in", nil, "files, folders or patterns to check the pipeline against")
+	addNames(f, &in.in, "in", "files, folders or patterns to check the pipeline against")
 	in.formatFlags(f, "what the files of --in are by name and content")
 	in.commands, in.threads = "vendor", 1
 	have.addFlag(f)

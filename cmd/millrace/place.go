@@ -156,8 +156,8 @@ func (c placementCommands) place() *cobra.Command {
 		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where
 rows / P is least, the largest first, replicas on different nodes. Each node checks a file as it
 comes in and reads it back from the drive before it counts. A file's partition is called by its base
-name, after --prefix. A file may be an https: URL, or s3://BUCKET/KEY with *, which this command
-reads and sends on. The control plane keeps --replicas as the number of copies that the partition
+name, after --prefix. A FILE may be a folder, a pattern, an https: URL, or s3://BUCKET/KEY with *, which
+this command reads and sends on. The control plane keeps --replicas as the number of copies that the partition
 is to have, by which dataset replicate, dataset verify and drive retire go. Putting the same file
 again changes nothing, or makes the copies that are missing after a failure; another file of the
 same name is an error. While nodes are starting the command waits for them, --patience at most.`,
@@ -191,7 +191,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 			return err
 		}
 		format.Opener, format.Cache = sources.Opener, sources.Cache
-		args, err = expandURIs(ctx, sources.Opener, args, partitionfile.Format(in.format))
+		args, err = expandNames(ctx, sources.Opener, args, partitionfile.Format(in.format))
 		if err != nil {
 			return err
 		}

@@ -124,7 +124,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.Var(quantity.RateFlag{To: &o.bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
 	f.Var(quantity.RateFlag{To: &o.tensors}, "tensor-bytes-per-row", "bytes of a row's tensors, which go to the trainer")
 	f.StringVar(&o.size, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
-	f.StringSliceVar(&o.in, "in", nil, "files of the data set, folders or patterns, its manifest or what dataset inspect "+
+	addNames(f, &o.in, "in", "files of the data set, folders or patterns, its manifest or what dataset inspect "+
 		"wrote (*.json): its bytes, unless --size gives them, and the bytes of a row")
 	f.IntVar(&o.replicas, "replicas", 1, "copies of every partition")
 	f.IntVar(&o.ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")

@@ -101,6 +101,9 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			if err != nil {
 				return err
 			}
+			if err := checkWriter(format, out); err != nil { // before passes that may take hours
+				return err
+			}
 			if spec, err = have.bind(spec, pipe); err != nil {
 				return err
 			}
@@ -233,6 +236,14 @@ func writeAll(ctx context.Context, job *trainmgr.Job, w tensorWriter, p *progres
 		p.add(int64(mb.Rows))
 	}
 	return nil
+}
+
+// checkWriter returns the error of createWriter for an output that exists.
+func checkWriter(format, out string) error {
+	if format == "arrow" {
+		return arrowipc.CheckPath(out)
+	}
+	return tensor.CheckNpy(out)
 }
 
 func createWriter(format, out string, schema *tensor.Schema) (tensorWriter, error) {

@@ -17,6 +17,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitUnread = 128 + 13 // as a shell shows the end by SIGPIPE
 )
 
 // usageError is the error of a wrong flag or argument.
@@ -35,6 +36,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if errors.Is(err, errNobodyReads) || errors.Is(context.Cause(ctx), errNobodyReads) {
+		return exitUnread
 	}
 	if errors.Is(err, errReported) {
 		return exitFailed

@@ -385,6 +385,7 @@ func (f *serveFlags) readNamespaces() ([]target.Namespace, error) {
 // followNamespaces reads the list of --namespaces again on every SIGHUP, until ctx ends or stop is called.
 func (c serveCommand) followNamespaces(ctx context.Context, t *target.Target, f serveFlags) (stop func()) {
 	hangups := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGHUP) // of commands that a hang-up ends
 	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -97,15 +99,16 @@ func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
 	return stores, nil
 }
 
-// expandURIs replaces the patterns among URIs by what they match. Names of this machine stay as they are.
-func expandURIs(
+// expandNames replaces folders and patterns by the files that they stand for, in the order of the names. Other names of
+// this machine stay as they are: one may be a pipe.
+func expandNames(
 	ctx context.Context, opener source.Opener, names []string, format partitionfile.Format,
 ) ([]string, error) {
 	var files []string
 	for _, name := range names {
 		found := []string{name}
-		if source.IsURI(name) {
-			var err error
+		info, err := os.Stat(name)
+		if source.IsURI(name) || err == nil && info.IsDir() || err != nil && strings.ContainsAny(name, "*?[") {
 			if found, err = (partitionfile.Resolver{Opener: opener}).Expand(ctx, found, format); err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -228,6 +229,9 @@ and the file is the same bytes as of the same partitions on one machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Lstat(out); out != "" && err == nil && !replace {
 				return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
+			}
+			if _, err := os.Stat(filepath.Dir(out)); out != "" && err != nil {
+				return fmt.Errorf("--out: %w", err)
 			}
 			inCluster, err := flags.cluster.isCluster(cmd, flags.in.in)
 			if err != nil {

@@ -29,7 +29,7 @@ type offloadFlags struct {
 
 func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.files, "local", nil,
+	addNames(f, &o.files, "local",
 		"with --drive or --accelerator, or with --offload for a job of the service: the same partitions as files of "+
 			"this machine, whose CPUs preprocess what drives and nodes do not")
 	f.StringVar(&o.card, "local-accelerator", "",

@@ -128,7 +128,7 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 	fl.StringVar(&f.serves, "serves", "",
 		"make splits for one rank of one job alone, beside whose trainer this worker runs: JOB/RANK, by the job's id; it "+
 			"then needs no name, leaves one core to the trainer, and listens on any free port of this machine")
-	fl.StringSliceVar(&f.local, "local", nil,
+	addNames(fl, &f.local, "local",
 		"files, folders and patterns of this machine with the same partitions: read here and not from nodes")
 	fl.BoolVar(&f.input, "end-with-input", false, "drain and end when the standard input ends, as that of a process does "+
 		"whose parent has ended")
