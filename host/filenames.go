@@ -65,7 +65,8 @@ func nameByPath(paths []string) ([]string, error) {
 	return names, nil
 }
 
-// placeOf divides the name of a file into the place where it lies, a scheme and a host, and its path there with slashes.
+// placeOf divides the name of a file into the place where it lies, a scheme and a host, and its path there with
+// slashes.
 func placeOf(name string) (place, path string, err error) {
 	if !source.IsURI(name) {
 		whole, err := filepath.Abs(name)

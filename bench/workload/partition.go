@@ -41,8 +41,8 @@ func removeBeyond(folder string, partitions int) error {
 	return nil
 }
 
-// writePartitions has write make the partitions of a folder, and gives them their names when it has made all of them. If
-// it fails, the folder holds what it held before. With overwrite, partitions that were there are replaced, and those
+// writePartitions has write make the partitions of a folder, and gives them their names when it has made all of them.
+// If it fails, the folder holds what it held before. With overwrite, partitions that were there are replaced, and those
 // with higher numbers are removed.
 func writePartitions(folder string, overwrite bool, write func(*wholefile.Set) ([]File, error)) (_ []File, err error) {
 	set, err := wholefile.NewSet(folder, overwrite)

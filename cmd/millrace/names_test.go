@@ -63,8 +63,8 @@ func TestOddFileNames(t *testing.T) {
 	}
 }
 
-// TestFoldersOfOneName: data sets with a folder for each day have files of one name, and files may be equal to the byte.
-// No row is lost, however many drives the files are dealt to, and Spark's and pyarrow's other files do not count.
+// TestFoldersOfOneName: data sets with a folder for each day have files of one name, and files may be equal to the
+// byte. No row is lost, however many drives the files are dealt to, and Spark's and pyarrow's other files do not count.
 func TestFoldersOfOneName(t *testing.T) {
 	part := generate(t, "--rows", "500") + "/part-00000.parquet"
 	top := t.TempDir()

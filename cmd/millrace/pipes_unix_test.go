@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// begin starts millrace in a process of its own, and returns it and what reads its standard output and its error output.
+// begin starts millrace in a process of its own, and returns it and what reads its standard output and its error
+// output.
 func begin(t *testing.T, args ...string) (cmd *exec.Cmd, out, errs io.ReadCloser) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0], args...)

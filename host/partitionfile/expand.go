@@ -41,10 +41,10 @@ func (e *NoPartitionsError) Error() string {
 		e.Folder, e.Format)
 }
 
-// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files
-// whose extension is the format's, without those whose name begins with a dot or an underscore; links count as the
-// files or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were
-// named, and a name that begins with a dot or an underscore matches only a pattern that begins so.
+// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files whose
+// extension is the format's, without those whose name begins with a dot or an underscore; links count as the files or
+// folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were named,
+// and a name that begins with a dot or an underscore matches only a pattern that begins so.
 func Expand(names []string, format Format) ([]string, error) {
 	var files []string
 	for _, name := range names {

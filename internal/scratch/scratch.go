@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// [Make] makes a folder and holds a lock on a file beside it, FOLDER.lock, until [Folder.Close] removes both. The system
-// ends the lock with the process. So Make also removes the folders of its prefix whose lock nobody holds: those of
-// processes that were killed. Where the system has no locks, such folders stay.
+// [Make] makes a folder and holds a lock on a file beside it, FOLDER.lock, until [Folder.Close] removes both. The
+// system ends the lock with the process. So Make also removes the folders of its prefix whose lock nobody holds: those
+// of processes that were killed. Where the system has no locks, such folders stay.
 //
 // # Concurrency
 //
@@ -63,8 +63,8 @@ func Make(parent, prefix string) (*Folder, error) {
 // Close removes the folder with all that it holds.
 func (f *Folder) Close() error { return errors.Join(os.RemoveAll(f.Path), f.lock.Release()) }
 
-// removeAbandoned removes the folders of killed processes. own is a folder whose lock is held: where a second lock of it
-// is possible, locks say nothing.
+// removeAbandoned removes the folders of killed processes. own is a folder whose lock is held: where a second lock of
+// it is possible, locks say nothing.
 func removeAbandoned(parent, prefix, own string) {
 	f, err := os.Open(own + lockSuffix)
 	if err != nil {
