@@ -1,7 +1,7 @@
 package rtl
 
 // ScreenedClockKHz is the clock that the longest paths of units are held against by the path screen: that of PreSto's
-// units (Table II). A test lists the units that do not fit. No tool has placed a unit, and no board has run one.
+// units (Table II). A test holds them to it. No tool has placed a unit, and no board has run one.
 const ScreenedClockKHz = 223_000
 
 // Delays are what the path screen charges for a path between two registers before placement, at speed grade -1 of

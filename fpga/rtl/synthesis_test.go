@@ -185,15 +185,8 @@ func TestSynthesis(t *testing.T) {
 	}
 }
 
-// tooSlow are the units with a path that does not fit the clock of the screen, and the reason. The links of their
-// kernels request a slower clock.
-var tooSlow = map[string]string{
-	"hybrid_decoder": "the bytes of a run are compared with those that are there, and taken, in one cycle",
-	"lane":           "it holds hybrid_decoder",
-}
-
 // TestPathsFitTheClock checks that the kept longest path of every unit fits the clock of the screen, by the delays that
-// the screen has now. The units that are known to be too slow must be so.
+// the screen has now.
 func TestPathsFitTheClock(t *testing.T) {
 	kept := keptSynthesis(t)
 	require.Equal(t, screenDelays, kept.Delays, "%s holds paths by other delays: run `make rtl` with MILLRACE_UPDATE=1",
@@ -201,10 +194,6 @@ func TestPathsFitTheClock(t *testing.T) {
 	for _, unit := range kept.Units {
 		require.NotEmpty(t, unit.Path.Begin)
 		require.NotEmpty(t, unit.Path.End)
-		if _, known := tooSlow[unit.Unit]; known {
-			require.Less(t, unit.Path.LimitKHz(), uint32(ScreenedClockKHz), "unit %s fits: take it from the list", unit.Unit)
-			continue
-		}
 		require.GreaterOrEqual(t, unit.Path.LimitKHz(), uint32(ScreenedClockKHz), "unit %s: the path from %s to %s takes "+
 			"%d ps: put a register into it", unit.Unit, unit.Path.Begin, unit.Path.End, unit.Path.Picoseconds)
 	}

@@ -36,13 +36,15 @@ module byte_queue #(
   logic                           ended_q;
   logic                           dropping_q;   // the rest of a section that is done
 
-  logic [BeatWidth:0] front;
-  logic [BeatWidth:0] held;                     // beats of which a byte is still to be taken
-  logic               push;
+  logic [BeatWidth:0]        front;
+  logic [BeatWidth:0]        held;              // beats of which a byte is still to be taken
+  logic                      push;
+  logic [AvailableWidth-1:0] come;              // the bytes before the reader takes some
   assign front       = read_q[BeatWidth+OffsetWidth:OffsetWidth];
   assign held        = write_q - front;
   assign in_ready_o  = dropping_q | (~ended_q & (held != (BeatWidth + 1)'(Beats)));
   assign push        = in_valid_i & in_ready_o & ~dropping_q;
+  assign come        = push ? available_q + AvailableWidth'(in_bytes_i) : available_q;
   assign available_o = available_q;
   assign ended_o     = ended_q;
 
@@ -62,7 +64,7 @@ module byte_queue #(
     end else begin
       write_q     <= write_q + (BeatWidth + 1)'(push);
       read_q      <= read_q + (BeatWidth + OffsetWidth + 1)'(take_i);
-      available_q <= available_q - AvailableWidth'(take_i) + (push ? AvailableWidth'(in_bytes_i) : '0);
+      available_q <= come - AvailableWidth'(take_i);
       ended_q     <= ended_q | (push & in_last_i);
       dropping_q  <= dropping_q & ~(in_valid_i & in_last_i);
     end

@@ -40,8 +40,8 @@ module hybrid_decoder (
       endcase
     end
   end
-  logic [2:0] value_bytes;  // of the value of a run that repeats it
-  assign value_bytes = 3'((width_q + 6'd7) >> 3);
+  logic [2:0] value_bytes_q;  // of the value of a run that repeats it
+  always_ff @(posedge clk_i) value_bytes_q <= 3'((width_q + 6'd7) >> 3);
 
   logic [255:0] window;
   logic [8:0]   available;
@@ -54,17 +54,29 @@ module hybrid_decoder (
     .done_i(done)
   );
 
+  logic some, many;  // 8 bytes are there, 64
+  assign some = available[8:3] != '0;
+  assign many = available[8:6] != '0;
+
   typedef enum logic [1:0] {Idle, Header, Run} state_e;
   state_e      state_q;
   logic        packed_q;
   logic [30:0] left_q;    // of the run: groups of 8 values, or values
   logic [31:0] needed_q;  // values of the section
 
-  // The header: up to 5 bytes of 7 bits, the lowest first.
-  logic [3:0] stops;      // bytes that end the header, if they are there; else the fifth does
-  logic [2:0] header_bytes;
-  logic       header_there, header_wrong;
+  // The header: up to 5 bytes of 7 bits, the lowest first. It is good if it came and fits 32 bits.
+  logic [3:0]  stops;  // bytes that end the header, if they are there; else the fifth does
+  logic [4:0]  come;   // bytes that are there
+  logic        header_good, header_wrong;
+  logic [2:0]  header_bytes;
+  logic [31:0] header;
   assign stops = {~window[31], ~window[23], ~window[15], ~window[7]};
+  for (genvar place = 0; place < 5; place++) begin : gen_come
+    assign come[place] = some | (available[2:0] > 3'(place));
+  end
+  // Where a byte is there, the bytes before it are, too. So it does not matter which byte is the first that stops.
+  assign header_good  = ((stops & come[3:0]) != '0) | (come[4] & (window[39:36] == '0));
+  assign header_wrong = ~header_good & (ended | come[4]);
   always_comb begin
     if (stops[0]) header_bytes = 3'd1;
     else if (stops[1]) header_bytes = 3'd2;
@@ -72,9 +84,6 @@ module hybrid_decoder (
     else if (stops[3]) header_bytes = 3'd4;
     else header_bytes = 3'd5;
   end
-  assign header_there = 9'(header_bytes) <= available;
-  assign header_wrong = header_there ? (header_bytes == 3'd5 && window[39:36] != '0) : ended;
-  logic [31:0] header;
   assign header = {
     (header_bytes == 3'd5) ? window[35:32] : 4'b0,
     (header_bytes >= 3'd4) ? window[30:24] : 7'b0,
@@ -84,35 +93,42 @@ module hybrid_decoder (
   };
 
   // The next transfer of a run.
+  logic       run_some;       // the run holds values
   logic       run_full;       // the run holds 8 values
   logic       run_ends;       // behind this transfer
   logic       section_full;   // the section needs 8 values
   logic       section_ends;
   logic [3:0] run_values, values;
-  logic [5:0] run_bytes;      // that must be there
-  logic [7:0] last_bits;      // of the up to 7 values that the section needs last
-  assign run_full     = packed_q ? (left_q != '0) : (left_q[30:3] != '0);
-  assign run_values   = run_full ? 4'd8 : (packed_q ? 4'd0 : {1'b0, left_q[2:0]});
+  assign run_some     = left_q != '0;
+  assign run_full     = (left_q[30:3] != '0) | (packed_q & run_some);
+  assign run_values   = run_full ? 4'd8 : {1'b0, left_q[2:0]};
   assign run_ends     = packed_q ? (left_q[30:1] == '0) : (left_q[30:3] == '0 || left_q == 31'd8);
   assign section_full = needed_q[31:3] != '0;
-  assign section_ends = section_full ? (run_full && needed_q == 32'd8) : ({1'b0, needed_q[2:0]} <= run_values);
+  assign section_ends = section_full ? (run_full && needed_q == 32'd8) : (run_full || needed_q[2:0] <= left_q[2:0]);
   assign values       = (section_ends && !section_full) ? {1'b0, needed_q[2:0]} : run_values;
+
+  // The bytes of the up to 7 values that the section needs last, a cycle late. Their number changes only in the cycle
+  // before a header, so the run behind the header has the right one.
+  logic [7:0] last_bits;
+  logic [5:0] last_bytes_q;
   assign last_bits = (needed_q[2] ? {width_q, 2'b00} : 8'd0) + (needed_q[1] ? {1'b0, width_q, 1'b0} : 8'd0) +
                      (needed_q[0] ? {2'b00, width_q} : 8'd0);
-  always_comb begin
-    if (!packed_q) run_bytes = {3'b0, value_bytes};
-    else if (!run_full) run_bytes = '0;
-    else if (section_full) run_bytes = width_q;
-    else run_bytes = 6'((last_bits + 8'd7) >> 3);
-  end
+  always_ff @(posedge clk_i) last_bytes_q <= 6'((last_bits + 8'd7) >> 3);
 
   logic begun, run_there;
-  assign begun     = ended | (available != '0);
-  assign run_there = 9'(run_bytes) <= available;
+  assign begun = ended | (available != '0);
+  always_comb begin
+    if (!packed_q) run_there = some | (value_bytes_q <= available[2:0]);
+    else if (!run_some) run_there = 1'b1;
+    else if (section_full) run_there = many | (width_q <= available[5:0]);
+    else run_there = many | (last_bytes_q <= available[5:0]);
+  end
 
-  // What leaves: values, or the end of a section without values or with faulty runs.
-  logic emit, emit_last, emit_wrong, admitted, issue;
+  // What leaves: values, or the end of a section without values or with faulty runs. It goes to registers, where it
+  // waits for a credit, so that the credits are no part of the long paths of this cycle. proceed: they are free.
+  logic emit, emit_last, emit_wrong, waits_q, admitted, proceed;
   logic [3:0] emit_values;
+  assign proceed = ~waits_q | admitted;
   always_comb begin
     emit        = 1'b0;
     emit_last   = 1'b1;
@@ -129,7 +145,7 @@ module hybrid_decoder (
           emit       = ended;
           emit_wrong = 1'b1;
         end else begin
-          emit        = run_values != '0;
+          emit        = run_some;
           emit_last   = section_ends;
           emit_values = values;
         end
@@ -137,16 +153,15 @@ module hybrid_decoder (
       default: ;
     endcase
   end
-  assign issue = emit & admitted;
-  assign done  = issue & emit_last;
+  assign done = emit & emit_last & proceed;
 
   logic run_goes_on;  // this cycle deals with the run: it leaves values, or it has none
-  assign run_goes_on = (state_q == Run) & run_there & (issue | (run_values == '0));
+  assign run_goes_on = (state_q == Run) & run_there & proceed;
   always_comb begin
     take = '0;
-    if (state_q == Header && header_there && !header_wrong) take = {3'b0, header_bytes};
-    else if (run_goes_on && packed_q && !emit_last) take = run_bytes;
-    else if (run_goes_on && !packed_q && run_ends) take = {3'b0, value_bytes};
+    if (state_q == Header && header_good) take = {3'b0, header_bytes};
+    else if (run_goes_on && packed_q && run_some && section_full) take = width_q;
+    else if (run_goes_on && !packed_q && run_ends) take = {3'b0, value_bytes_q};
   end
 
   always_ff @(posedge clk_i) begin
@@ -155,7 +170,7 @@ module hybrid_decoder (
     end else begin
       case (state_q)
         Idle: if (begun && !emit) state_q <= Header;
-        Header: if (header_there && !header_wrong) state_q <= Run;
+        Header: if (header_good) state_q <= Run;
         Run: if (run_goes_on && run_ends) state_q <= Header;
         default: state_q <= Idle;
       endcase
@@ -163,37 +178,42 @@ module hybrid_decoder (
   end
   always_ff @(posedge clk_i) begin
     if (state_q == Idle) needed_q <= count_q;
-    else if (issue) needed_q <= needed_q - 32'(emit_values);
+    else if (run_goes_on) needed_q <= needed_q - 32'(run_values);
     if (state_q == Header) begin
       packed_q <= header[0];
       left_q   <= header[31:1];
-    end else if (issue) begin
-      left_q <= left_q - (packed_q ? 31'd1 : 31'(emit_values));
+    end else if (run_goes_on) begin
+      left_q <= left_q - (packed_q ? 31'd1 : 31'd8);  // of no meaning behind the run
     end
   end
 
-  // What goes along with the values, by cycles after the issue.
+  // What goes along with the values: while they wait for a credit, and by cycles after the issue.
   localparam int unsigned TagWidth = 4 + 1 + 1 + 1;
   logic [5*TagWidth-1:0] tags_q;    // {wrong, last, repeated, values}
-  logic [4:0]            issued_q;
+  logic [3:0]            issued_q;
+  logic [255:0]          window_q;
   always_ff @(posedge clk_i) begin
-    tags_q   <= {tags_q[4*TagWidth-1:0], emit_wrong, emit_last, ~packed_q, emit_values};
-    issued_q <= rst_ni ? {issued_q[3:0], issue} : '0;
+    if (!rst_ni) waits_q <= 1'b0;
+    else if (proceed) waits_q <= emit;
+    if (proceed) begin
+      tags_q[TagWidth-1:0] <= {emit_wrong, emit_last, ~packed_q, emit_values};
+      window_q             <= window;
+    end
+    tags_q[5*TagWidth-1:TagWidth] <= tags_q[4*TagWidth-1:0];
+    issued_q                      <= rst_ni ? {issued_q[2:0], waits_q & admitted} : '0;
   end
 
-  // Cycle 1: the window. Cycles 2 to 4: its halves, quarters and eighths, which begin 4, 2 and 1 widths behind one
-  // another, or where a value repeats at the same place. Cycle 5: the lanes that count, and whether one is above the
-  // limit.
-  logic [255:0] window_q, halves_q, quarters_q, eighths_q, lanes_q;
+  // Cycles 1 to 3: the halves of the window, quarters and eighths, which begin 4, 2 and 1 widths behind one another, or
+  // where a value repeats at the same place. Cycle 4: the lanes that count, and whether one is above the limit.
+  logic [255:0] halves_q, quarters_q, eighths_q, lanes_q;
   logic [5:0]   width1, width2, width3;
   assign width1 = tags_q[0*TagWidth+4] ? '0 : width_q;
   assign width2 = tags_q[1*TagWidth+4] ? '0 : width_q;
   assign width3 = tags_q[2*TagWidth+4] ? '0 : width_q;
   logic [31:0] mask, mask_q;
-  assign mask = tags_q[2*TagWidth+4] ? 32'((33'd1 << {value_bytes, 3'b000}) - 33'd1)
+  assign mask = tags_q[2*TagWidth+4] ? 32'((33'd1 << {value_bytes_q, 3'b000}) - 33'd1)
                                      : 32'((33'd1 << width_q) - 33'd1);
   always_ff @(posedge clk_i) begin
-    window_q <= window;
     halves_q <= {128'(window_q >> {width1, 2'b00}), window_q[127:0]};
     mask_q   <= mask;
   end
@@ -219,18 +239,18 @@ module hybrid_decoder (
     end
   end
 
-  // Cycle 6: whether the section is damaged so far.
+  // Cycle 5: whether the section is damaged so far.
   logic         damaged, damaged_q;  // damaged_q: by an earlier transfer
   logic [261:0] result_q;
   assign damaged = damaged_q | (above_q != '0) | tags_q[4*TagWidth+6];
   always_ff @(posedge clk_i) begin
     if (!rst_ni) damaged_q <= 1'b0;
-    else if (issued_q[4]) damaged_q <= damaged & ~tags_q[4*TagWidth+5];
+    else if (issued_q[3]) damaged_q <= damaged & ~tags_q[4*TagWidth+5];
     result_q <= {damaged, tags_q[4*TagWidth+5], tags_q[4*TagWidth +: 4], lanes_q};
   end
 
-  stream_credit_pipe #(.Width(262), .Latency(6)) u_pipe (
-    .clk_i, .rst_ni, .in_valid_i(emit), .in_ready_o(admitted), .result_i(result_q),
+  stream_credit_pipe #(.Width(262), .Latency(5)) u_pipe (
+    .clk_i, .rst_ni, .in_valid_i(waits_q), .in_ready_o(admitted), .result_i(result_q),
     .out_valid_o, .out_ready_i, .out_data_o
   );
 endmodule

@@ -58,12 +58,12 @@ module plain_decoder (
   assign full   = needed_q[31:2] != '0;
   assign values = full ? 3'd4 : {1'b0, needed_q[1:0]};
   assign bytes  = wide_q ? {values, 3'b000} : {1'b0, values, 2'b00};
-  assign there  = 9'(bytes) <= available;
+  assign there  = (available[8:6] != '0) | (bytes <= available[5:0]);
   assign last   = ~there | ~full | (needed_q == 32'd4);
   assign emit   = running_q & (there | ended);
   assign issue  = emit & admitted;
   assign done   = issue & last;
-  assign take   = issue ? bytes & {6{~last}} : '0;
+  assign take   = issue & ~last ? {wide_q, ~wide_q, 4'b0} : '0;  // the bytes of 4 values
   always_ff @(posedge clk_i) begin
     if (!rst_ni || done) running_q <= 1'b0;
     else running_q <= running_q | ended | (available != '0);

@@ -195,18 +195,27 @@ module lane (
     .out_valid_o(modulus_valid), .out_ready_i(modulus_ready), .out_data_o(modulus_data)
   );
 
-  // Behind the last row's result goes the one that ends the section.
-  logic [15:0] under_way_q;  // rows between value_spread and the output
-  logic        enters, leaves, ends;
-  assign enters        = spread_valid & spread_ready;
-  assign leaves        = modulus_valid & out_ready_i;
-  assign ends          = done & (under_way_q == '0);
+  // Behind the last row's result goes the one that ends the section. The rows between value_spread and the output are
+  // counted a cycle late, so that a row that leaves need not reach the counter in its cycle.
+  logic [15:0] under_way_q;         // before the rows that entered and left in the last cycle
+  logic        entered_q, left_q;   // in the last cycle
+  logic        empty;
+  logic        ends;
+  assign empty         = (under_way_q[15:1] == '0) & (under_way_q[0] == (left_q & ~entered_q)) & (left_q | ~entered_q);
+  assign ends          = done & empty;
   assign next          = ends & out_ready_i;
   assign modulus_ready = out_ready_i;
   assign out_valid_o   = modulus_valid | ends;
   assign out_data_o    = {ends & damaged, ends, ends ? 64'b0 : modulus_data};
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) under_way_q <= '0;
-    else under_way_q <= under_way_q + 16'(enters) - 16'(leaves);
+    if (!rst_ni) begin
+      under_way_q <= '0;
+      entered_q   <= 1'b0;
+      left_q      <= 1'b0;
+    end else begin
+      under_way_q <= under_way_q + 16'(entered_q) - 16'(left_q);
+      entered_q   <= spread_valid & spread_ready;
+      left_q      <= modulus_valid & out_ready_i;
+    end
   end
 endmodule
