@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,10 +16,11 @@ func BenchmarkNewMemory(b *testing.B) {
 	const size, group = 2 << 30, 64 * Size
 	var took []time.Duration
 	for b.Loop() {
-		memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		all, err := unix.Mmap(-1, 0, size+Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			b.Fatal(err)
 		}
+		memory := all[-uint64(uintptr(unsafe.Pointer(&all[0])))%Size:][:size]
 		_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
 		for begin := 0; begin < size; begin += group {
 			start := time.Now()
@@ -27,7 +29,7 @@ func BenchmarkNewMemory(b *testing.B) {
 			}
 			took = append(took, time.Since(start)/64)
 		}
-		if err := unix.Munmap(memory); err != nil {
+		if err := unix.Munmap(all); err != nil {
 			b.Fatal(err)
 		}
 	}
