@@ -101,9 +101,6 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			if err != nil {
 				return err
 			}
-			if err := checkWriter(format, out); err != nil { // before passes that may take hours
-				return err
-			}
 			if spec, err = have.bind(spec, pipe); err != nil {
 				return err
 			}
@@ -127,6 +124,9 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 				return err
 			}
 			configure(pacing, &config, &o)
+			if err := checkWriter(format, out); err != nil { // before passes that may take hours
+				return err
+			}
 			ctx := cmd.Context()
 			units, err := c.simulateUnits(ctx, &config)
 			if err != nil {

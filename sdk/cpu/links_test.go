@@ -27,7 +27,8 @@ func TestLinksNoDrives(t *testing.T) {
 	slices.Sort(got)
 	assert.Equal(t, []string{
 		"fpga/engine", "fpga/engine/reference", "fpga/program", "fpga/program/parquetcolumn", "internal/crc32c",
-		"internal/hugepages", "internal/wholefile", "sdk/cpu", "sdk/dataset", "sdk/partition", "sdk/processor",
+		"internal/filelock", "internal/hugepages", "internal/scratch", "internal/wholefile", "sdk/cpu", "sdk/dataset",
+		"sdk/partition", "sdk/processor",
 		"sdk/selection", "sdk/slicer", "sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
 	}, got)
 }

@@ -195,5 +195,6 @@ func TestTheAutoscalerIsOnTheModelsClock(t *testing.T) {
 	for i, d := range log[1:] {
 		require.GreaterOrEqual(t, d.Inputs.Seconds-log[i].Inputs.Seconds, 0.999*every.Seconds())
 	}
-	assert.Greater(t, log[len(log)-1].Decision.After.T, 1e6, "T as it was observed, of the model's time")
+	// Of this machine's time it would be a thousandth: a few hundred to a few thousand rows a second.
+	assert.Greater(t, log[len(log)-1].Decision.After.T, 1e5, "T as it was observed, of the model's time")
 }
