@@ -18,8 +18,8 @@ import (
 // Defaults of Options.
 const (
 	DefaultSize = 1 << 30
-	// DefaultSLM holds a mini-batch of RM5, its pages and their dictionaries for each of two streams. Half of it does not,
-	// so that packed pages were moved and unpacked twice. Memory that is never used is never touched.
+	// DefaultSLM holds the mini-batches, pages and dictionaries of two streams of RM5. Where these do not fit, a drive
+	// moves and unpacks pages of dictionaries twice. The drive does not touch memory that no job uses.
 	DefaultSLM = 1 << 30
 	// MinSLM and MaxSLM bound the local memory; an execution's six ranges need some pages.
 	MinSLM = 64 << 10

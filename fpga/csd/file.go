@@ -21,7 +21,7 @@ type fileFlash struct {
 	readOnly error // why it cannot be written; nil: it can. Constant once the drive is open
 	blocks   stripes
 	lost     losses
-	onCut    func(lostRange) error // called when a read finds that the file was cut; nil: nobody wants to know
+	onCut    func(lostRange) error // called when a read finds that the file was cut; may be nil
 	syncs    sync.RWMutex          // those that run hold it for reading
 	unsynced atomic.Pointer[error] // why a Sync failed
 	lent     *lentFile             // nil: its bytes are not lent

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -275,7 +276,7 @@ func TestPagesOfLentBytes(t *testing.T) {
 	require.True(t, l.mapFile())
 	defer func() { require.NoError(t, l.unmap()) }()
 	if !l.isCached(0, size) {
-		t.Skip("this kernel does not say what the page cache holds")
+		shared.Missing(t, "the kernel does not say what the page cache holds: this test needs Linux 6.5")
 	}
 	require.True(t, access(l.bytes))
 	require.GreaterOrEqual(t, mappedKiB(t, f.Name()), size>>10/16, "an access enters one page at least")
@@ -283,7 +284,7 @@ func TestPagesOfLentBytes(t *testing.T) {
 	require.NoError(t, unix.Madvise(l.bytes, unix.MADV_DONTNEED))
 	require.NoError(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 	if l.isCached(0, size) {
-		t.Skip("this file system keeps its pages")
+		shared.Missing(t, "the file system of temporary files keeps its pages: set TMPDIR to a folder on a disk")
 	}
 	require.NoError(t, l.populate(l.bytes, 0))
 	require.True(t, l.isCached(0, size), "the medium was read")

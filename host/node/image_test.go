@@ -2,10 +2,12 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,7 +44,7 @@ func put(t *testing.T, name string, b []byte) string {
 	return path
 }
 
-// images are the drives' images as the node tells them.
+// imagesOf returns the images that the drives run, as the node describes them.
 func (f *fixture) imagesOf() []string {
 	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
@@ -52,6 +54,39 @@ func (f *fixture) imagesOf() []string {
 		list = append(list, d.Image)
 	}
 	return list
+}
+
+// rollOut starts a node whose drives d0 and d1 are to get an image, while a job runs on both, and waits until they have
+// it. The job's clients get every mini-batch byte for byte.
+func rollOut(t *testing.T, m *image.Image, j *job, want [][]byte, uris []string) *fixture {
+	t.Helper()
+	f := start(t, func(c *Config) {
+		c.Image = ImageConfig{File: put(t, "new.mimg", m.Bytes()), ID: m.ID.String()}
+		c.DrainTime = Duration(50 * time.Millisecond)
+	}, uris...)
+	_, err := f.node.Prepare(t.Context(), j.PrepareRequest)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, drive := range []string{"d0", "d1"} {
+		wg.Go(func() {
+			for n := uint64(0); n < uint64(len(want)) && assert.NoError(t, ctx.Err(), "mini-batch %d of %s", n, drive); {
+				status, b, _, err := f.try(ctx, f.link(j, drive, n, n+4))
+				if err == nil && status == http.StatusOK {
+					assert.True(t, bytes.Equal(want[n], b), "mini-batch %d", n)
+					n++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f.wait("the rollout", func() bool {
+		list := f.imagesOf()
+		return list[0] == m.ID.String() && list[1] == m.ID.String() && f.state("d0") == "ready" &&
+			f.state("d1") == "ready"
+	})
+	return f
 }
 
 // TestDrivesAreKeptAtTheImage checks that an image is rolled out while a job runs, that the job's clients get every
@@ -68,32 +103,7 @@ func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	f.frame(j, "d0", 0, 4)
 	require.NoError(t, f.Close())
 
-	f = start(t, func(c *Config) {
-		c.Image = ImageConfig{File: put(t, "new.mimg", m.Bytes()), ID: m.ID.String()}
-		c.DrainTime = Duration(50 * time.Millisecond)
-	}, uris...)
-	_, err := f.node.Prepare(t.Context(), j.PrepareRequest)
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	for _, drive := range []string{"d0", "d1"} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for n := uint64(0); n < uint64(len(want)); {
-				status, b, _, err := f.try(t.Context(), f.link(j, drive, n, n+4))
-				if err == nil && status == 200 {
-					assert.True(t, bytes.Equal(want[n], b), "mini-batch %d", n)
-					n++
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	f.wait("the rollout", func() bool {
-		list := f.imagesOf()
-		return list[0] == m.ID.String() && list[1] == m.ID.String() && f.state("d0") == "ready" &&
-			f.state("d1") == "ready"
-	})
+	f = rollOut(t, m, j, want, uris)
 	f.frame(j, "d0", 0, 1)
 	_, b, _ := f.get(f.base + "/metrics")
 	assert.Contains(t, string(b), `millrace_device_image_drift{drive="d0"} 0`)

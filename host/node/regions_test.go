@@ -135,29 +135,7 @@ func TestRegionsGetTheirImage(t *testing.T) {
 	want := truth(t, files, j)
 	require.NoError(t, f.Close())
 
-	f = start(t, func(c *Config) {
-		c.Image = ImageConfig{File: put(t, "new.mimg", m.Bytes()), ID: m.ID.String()}
-		c.DrainTime = Duration(50 * time.Millisecond)
-	}, uris...)
-	_, err := f.node.Prepare(t.Context(), j.PrepareRequest)
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	for _, drive := range []string{"d0", "d1"} {
-		wg.Go(func() {
-			for n := uint64(0); n < uint64(len(want)); {
-				status, b, _, err := f.try(t.Context(), f.link(j, drive, n, n+4))
-				if err == nil && status == http.StatusOK {
-					assert.True(t, bytes.Equal(want[n], b), "mini-batch %d", n)
-					n++
-				}
-			}
-		})
-	}
-	wg.Wait()
-	f.wait("the rollout", func() bool {
-		list := f.imagesOf()
-		return list[0] == m.ID.String() && list[1] == m.ID.String() && f.state("d0") == "ready" && f.state("d1") == "ready"
-	})
+	f = rollOut(t, m, j, want, uris)
 	d, err := f.drives.Drive("d0")
 	require.NoError(t, err)
 	images, err := d.Device().ImageLog(t.Context())

@@ -191,7 +191,8 @@ func (h *holder) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestAFileThatIsHeldIsNotSwept: whoever holds a file while a sweep is under way has it, or is told that it is gone.
+// TestAFileThatIsHeldIsNotSwept holds a file while a sweep runs: either Hold succeeds and the file stays, or Hold fails
+// because the sweep has removed the file.
 func TestAFileThatIsHeldIsNotSwept(t *testing.T) {
 	now := newClock()
 	want, raw := vocabularyOf(t, 100)

@@ -3,6 +3,7 @@ package filelock
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -42,6 +43,15 @@ func Hold(path string) (*Held, error) {
 			return nil, err
 		}
 	}
+}
+
+// HoldOutput holds a file or a folder that is being written, by a lock file beside it. The error names the output.
+func HoldOutput(path string) (*Held, error) {
+	held, err := Hold(path + ".partial.lock")
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("another program is writing %s: wait for it, or choose another: %w", path, err)
+	}
+	return held, err
 }
 
 // unsupported reports whether an error of TryLock says that the file system has no locks.

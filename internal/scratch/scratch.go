@@ -49,7 +49,7 @@ func Make(parent, prefix string) (*Folder, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("a folder for temporary files is wanted (TMPDIR names it): %w", err)
+			return nil, fmt.Errorf("make a folder for temporary files (set TMPDIR to a folder that can be written): %w", err)
 		}
 		if err := os.Mkdir(path, 0o700); err == nil {
 			removeAbandoned(parent, prefix, path)

@@ -127,7 +127,8 @@ func TestEventRequestLimit(t *testing.T) {
 	}
 }
 
-// TestAnAbortThatComesTooLateTakesNothing: a host that is told that its command was aborted has got nothing by it.
+// TestAnAbortThatComesTooLateTakesNothing aborts a command that has already given the host an event, memory or a range
+// set: the command completes with success and its result, because the host could not give back what it does not know.
 func TestAnAbortThatComesTooLateTakesNothing(t *testing.T) {
 	c := newDrive(t).enabled()
 	set, err := cs.CreateRangeSet([]cs.Range{{Addr: 0, Len: 4096}})

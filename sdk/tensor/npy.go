@@ -77,10 +77,7 @@ func CreateNpy(dir string, schema *Schema) (*NpyWriter, error) {
 		return nil, fmt.Errorf("create npy folder: %w", err)
 	}
 	var err error
-	if w.lock, err = filelock.Hold(w.partial + ".lock"); err != nil {
-		if errors.Is(err, filelock.ErrLocked) {
-			err = fmt.Errorf("another program is writing %s: wait for it, or choose another: %w", dir, err)
-		}
+	if w.lock, err = filelock.HoldOutput(dir); err != nil {
 		return nil, fmt.Errorf("create npy folder: %w", err)
 	}
 	if err := removePartial(w.partial); err != nil {

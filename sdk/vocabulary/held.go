@@ -79,7 +79,7 @@ func (h *heldColumn) encode(e *unit.Encoder) []int64 {
 	return unit.Encode(e, h.narrow.blocks(), width)
 }
 
-// isWhole reports whether the column holds the keys of so many rows from the first one on.
+// isWhole reports whether the column holds the keys of rows 0 to rows-1, without a gap and no others.
 func (h *heldColumn) isWhole(rows uint64) bool {
 	if h.isWide {
 		return h.wide.isWhole(rows)

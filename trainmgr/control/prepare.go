@@ -237,7 +237,7 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 }
 
 // drivesToMeasure returns the drives that hold a partition of an edition and work for the job: by node, and by the
-// flash that regions share. l.mu is held.
+// flash that regions share. c.mu is held.
 func (c *conductor) drivesToMeasure(g *edition) map[string]map[string][]string {
 	drives, seen := map[string]map[string][]string{}, map[fleet.DriveID]bool{}
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {

@@ -149,10 +149,7 @@ func Create(path string, s *tensor.Schema) (*FileWriter, error) {
 	}
 	w := &FileWriter{path: path, part: path + ".partial"}
 	var err error
-	if w.lock, err = filelock.Hold(w.part + ".lock"); err != nil {
-		if errors.Is(err, filelock.ErrLocked) {
-			err = fmt.Errorf("another program is writing %s: wait for it, or choose another: %w", path, err)
-		}
+	if w.lock, err = filelock.HoldOutput(path); err != nil {
 		return nil, fmt.Errorf("create arrow file: %w", err)
 	}
 	if w.f, err = os.Create(w.part); err != nil {

@@ -108,9 +108,9 @@ func (p *Statistics) Run(ctx context.Context, client *remote.Client) (_ *Statist
 	}
 	work := p.Work
 	if work == "" {
-		temporary, err2 := scratch.Make("", "millrace-summary-")
-		if err2 != nil {
-			return nil, err2
+		temporary, makeErr := scratch.Make("", "millrace-summary-")
+		if makeErr != nil {
+			return nil, makeErr
 		}
 		defer func() { err = errors.Join(err, temporary.Close()) }()
 		work = temporary.Path
