@@ -138,7 +138,8 @@ func (o *DeviceOptions) own(uri string, d *csd.Drive) {
 		defer o.Shared.owning.Unlock()
 	}
 	if err := d.Own(*o.Owner); err != nil && o.Logger != nil {
-		o.Logger.Warn("the owner of the drive is not kept: a process that finds the drive open cannot name it", "drive", uri, "error", err)
+		o.Logger.Warn("the owner of the drive is not kept: a process that finds the drive open cannot name it", "drive", uri,
+			"error", err)
 	}
 }
 
