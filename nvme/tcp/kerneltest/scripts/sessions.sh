@@ -13,8 +13,22 @@ no_added_device() {
 	! added_device
 }
 
+# The writer has ended. Until the shell waits for it, it may be a zombie.
+writer_ended() {
+	[ ! -d "/proc/$writer" ] || grep -q '^State:.Z' "/proc/$writer/status"
+}
+
+# stacks prints where the kernel has each process that is not ended.
+stacks() {
+	for p in /proc/[0-9]*; do
+		echo "$(cat "$p/comm" 2>/dev/null) $(grep '^State' "$p/status" 2>/dev/null)"
+		cat "$p/stack" 2>/dev/null || true
+	done
+}
+
 # A namespace comes, is used as any other, goes while it is written, and comes again: all under a connection that stays.
 namespace_appears() {
+	set -x
 	before=$(cat "/sys/class/nvme/$CTRL/cntlid")
 	for round in 1 2; do
 		echo "round $round"
@@ -33,6 +47,7 @@ namespace_appears() {
 		remove_namespace
 		removed=$ADDED_NS
 		wait_for 120 no_added_device
+		wait_for 120 writer_ended || { stacks; return 1; }
 		wait $writer || true
 		[ -b "/dev/$removed" ] || rm -f "/dev/$removed"
 		nvme list-ns "/dev/$CTRL" >/tmp/list
