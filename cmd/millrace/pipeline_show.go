@@ -12,7 +12,7 @@ func (c pipelineCommands) show() *cobra.Command {
 		Short: "Draw a pipeline, with the estimated cost of each step",
 		Long: `Draws a pipeline: a YAML file, the name of a built-in pipeline, or - for standard input. Each group of columns
 is shown on its way through the operators to its tensor, and each operator with the nanoseconds of one core that
-a value is estimated to cost, by docs/performance.md. Nothing is measured. --format dot is for Graphviz.`,
+a value is estimated to cost, by docs/performance-kernels.md. Nothing is measured. --format dot is for Graphviz.`,
 		Example: "  millrace pipeline show rm1\n" +
 			"  millrace pipeline show pipeline.yaml --format dot | dot -Tsvg > pipeline.svg",
 		Args: exactArgs("PIPELINE"),

@@ -10,7 +10,8 @@
 //
 // A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
 // assembly for AVX2 and AVX-512 on amd64 and for NEON on arm64, which the generator in _gen writes (make asm). Package
-// internal/simd picks the path. All paths give the same bits; docs/performance.md gives the cost of each.
+// internal/simd picks the path. All paths give the same bits; docs/performance-kernels.md gives the cost of
+// each.
 //
 // This package itself holds no code but the tests that span the units: every case of every golden file (golden_test.go)
 // and the mutants (mutants_test.go).

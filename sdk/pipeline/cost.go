@@ -1,8 +1,8 @@
 package pipeline
 
-// estimatedCosts are nanoseconds of one core for a value, by operator: the figures of docs/performance.md for AVX2, or
-// for plain Go where that is all there is. They were measured on different machines, some of them busy, so they tell
-// which step of a pipeline costs the most, and not how long a job takes.
+// estimatedCosts are nanoseconds of one core for a value, by operator: the figures of docs/performance-kernels.md for
+// AVX2, or for plain Go where that is all there is. They were measured on different machines, some of them busy, so
+// they tell which step of a pipeline costs the most, and not how long a job takes.
 var estimatedCosts = map[string]float64{
 	"fill_null": 0.14, "clamp": 0.11, "log": 1.01, "bucketize": 1.6, "sigrid_hash": 2.12, "positive_modulus": 0.46,
 	"hex_to_int": 2.2, "hash_bytes": 8.7, "zero_extend": 0.06, "firstx": 0.3, "logit": 64, "box_cox": 94, "ngram": 25,

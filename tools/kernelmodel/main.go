@@ -1,6 +1,7 @@
 // Kernelmodel writes a table of how many cycles a value the loops of the main kernels take on processors that are not
 // at hand, as the throughput model llvm-mca predicts it. The model knows the processor's operations, ports and
-// latencies, and takes all bytes to be in the first-level cache. docs/performance.md has the table.
+// latencies, and takes all bytes to be in the first-level cache. docs/performance-kernels.md has
+// the table.
 //
 //	cd tools && go run ./kernelmodel
 //	cd tools && go run ./kernelmodel -arch arm64
