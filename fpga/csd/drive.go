@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/hugepages"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -277,6 +278,7 @@ func (d *Drive) openCompute() error {
 	if err != nil {
 		return fmt.Errorf("local memory: %w", err)
 	}
+	hugepages.Advise(mem) // engines look up, unpack and write all over it
 	d.free = func() error { return retire(mem, free) }
 	s, err := newSlots(&d.opt, &d.state)
 	if err != nil {

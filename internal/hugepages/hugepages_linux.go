@@ -21,6 +21,14 @@ func Make(size uint64) []byte {
 	all := make([]byte, size+Size)
 	begin := -uint64(uintptr(unsafe.Pointer(&all[0]))) % Size
 	memory := all[begin : begin+size : begin+size]
-	_ = unix.Madvise(memory[:size/Size*Size], unix.MADV_HUGEPAGE)
+	Advise(memory[:size/Size*Size])
 	return memory
+}
+
+// Advise asks the kernel to map the huge pages that lie whole in memory as such. Memory begins at a page. A part of it
+// that nobody writes still takes no room, and a byte that is written takes a huge page.
+func Advise(memory []byte) {
+	if len(memory) >= Size {
+		_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // without huge pages the memory is as good
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // TestHugePages looks for the memory's mapping in the kernel's list, and at memory on both sides of the least size.
@@ -22,9 +23,24 @@ func TestHugePages(t *testing.T) {
 		at := uintptr(unsafe.Pointer(&memory[0]))
 		require.Zero(t, at%Size)
 		memory[0], memory[size-1] = 1, 1
-		if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err == nil {
-			require.Contains(t, flagsOfMapping(t, at), " hg")
-		}
+		requireAdvised(t, at)
+	}
+}
+
+// TestAdvise gives memory that begins and ends at any page.
+func TestAdvise(t *testing.T) {
+	memory, err := unix.Mmap(-1, 0, 3*Size+4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(memory)) }()
+	Advise(nil)
+	Advise(memory[4096:])
+	requireAdvised(t, uintptr(unsafe.Pointer(&memory[4096])))
+}
+
+func requireAdvised(t *testing.T, at uintptr) {
+	t.Helper()
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err == nil {
+		require.Contains(t, flagsOfMapping(t, at), " hg")
 	}
 }
 
