@@ -15,7 +15,8 @@
 //     meanwhile, so that there are as many threads as cores, and at least one such job.
 //   - Beside: the rates of those jobs while the job of one more region goes on without a switch, and while its region
 //     is switched after each of its mini-batches, in turns. The region is busy in both, so that the loss is what
-//     switching does to the others, and not a share of the processor that a busy region takes in any case.
+//     switching does to the others, and not a share of the processor that a busy region takes in any case. It may be
+//     below 0: a region computes nothing during a switch, and leaves more to the others meanwhile.
 //   - Throughput: the rates of jobs of one workload in 1, 2, 4 and 7 regions, and of all workloads mixed. The speedup
 //     is the sum over the jobs of each one's rate over the rate of its workload alone.
 //   - Host I/O: latencies of a host's 4 KiB reads and writes at random places of the flash, and the rates of jobs in as
