@@ -236,6 +236,9 @@ func (d *Drive) openFile() error {
 			return err
 		}
 		if _, err := os.Lstat(statePath(o.Path)); err == nil {
+			if _, err := os.Stat(o.Path); errors.Is(err, os.ErrNotExist) {
+				return noFlash(o.Path, err)
+			}
 			return fmt.Errorf("%s: %w: the drive is there; use it, or choose another path", statePath(o.Path), os.ErrExist)
 		}
 	}

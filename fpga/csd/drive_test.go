@@ -348,3 +348,36 @@ func TestPlainDriveHasOneNamespace(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []uint32{1}, nvme.UnmarshalNamespaceList(b))
 }
+
+// TestMissingParts checks what the errors advise where a part of a drive is not there: advice that Open refuses helps nobody.
+func TestMissingParts(t *testing.T) {
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	openDrive(t, Options{Path: whole, Create: true, Size: 1 << 20, Plain: true})
+	flash, state := filepath.Join(dir, "flash"), filepath.Join(dir, "state")
+	for from, to := range map[string]string{whole: flash, statePath(whole): statePath(state)} {
+		b, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(to, b, 0o600))
+	}
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"no part":                 {Options{Path: filepath.Join(dir, "none")}, "create it with millrace drive create"},
+		"no folder":               {Options{Path: filepath.Join(dir, "a/b"), Create: true}, "create the folder " + dir + "/a first"},
+		"flash without state":     {Options{Path: flash}, "copy it with the flash"},
+		"state without flash":     {Options{Path: state}, "restore the flash, or remove that file"},
+		"create beside a state":   {Options{Path: state, Create: true}, "restore the flash, or remove that file"},
+		"create where one is":     {Options{Path: whole, Create: true}, "the drive is there; use it"},
+		"create over flash alone": {Options{Path: flash, Create: true}, "holds 1048576 bytes already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(tt.o)
+			require.ErrorContains(t, err, tt.want)
+			if name != "no part" {
+				assert.NotContains(t, err.Error(), "millrace drive create")
+			}
+		})
+	}
+}

@@ -45,8 +45,11 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 			f, readOnly, err = readable, err, nil
 		}
 	}
+	if errors.Is(err, fs.ErrNotExist) && create {
+		return nil, fmt.Errorf("%w: create the folder %s first", err, filepath.Dir(path))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+		return nil, noFlash(path, err)
 	}
 	if err != nil {
 		return nil, ownership.Explain(err, path)
@@ -60,6 +63,16 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 		}
 	}
 	return &fileFlash{f: f, readOnly: readOnly, lent: newLentFile(f, readOnly == nil)}, nil
+}
+
+// noFlash returns the error of a drive whose flash is not there. A state without its flash does not make a drive, and
+// keeps another from being created at the path.
+func noFlash(path string, err error) error {
+	if _, serr := os.Lstat(statePath(path)); serr != nil {
+		return fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+	}
+	return fmt.Errorf("%w: %w, but %s is there: restore the flash, or remove that file and create another drive",
+		ErrNoDrive, err, statePath(path))
 }
 
 func check(f *os.File, create bool) error {

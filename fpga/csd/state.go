@@ -101,7 +101,7 @@ func slotPath(path string, slot int) string { return path + ".slot" + strconv.It
 func readState(path string) (*state, error) {
 	b, err := readBounded(statePath(path), 1<<20)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+		return nil, noState(path, err)
 	}
 	if err != nil {
 		return nil, ownership.Explain(err, statePath(path))
@@ -111,6 +111,15 @@ func readState(path string) (*state, error) {
 		return nil, fmt.Errorf("%s: %w", statePath(path), err)
 	}
 	return s, nil
+}
+
+// noState returns the error of a drive whose state is not there. No drive can be created at a path that holds bytes.
+func noState(path string, err error) error {
+	if st, serr := os.Stat(path); serr == nil && st.Size() == 0 {
+		return fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+	}
+	return fmt.Errorf("%w: %w: that file has the geometry and the identity of the drive: copy it with the flash; or "+
+		"extract the flash, which is a tar archive, and put its files on a new drive", ErrNoDrive, err)
 }
 
 func parseState(b []byte) (*state, error) {
