@@ -434,6 +434,24 @@ class Open(unittest.TestCase):
         self.assertIsNotNone(damaged.exception.row_group)
         self.assertIn("day_1.parquet", str(damaged.exception))
 
+    def test_an_error_keeps_nothing(self) -> None:
+        leaks = Leaks(self)
+        self.addCleanup(leaks.check, "a loop that an error ended")
+        path = self.folder / "day_1.parquet"
+        raw = bytearray(path.read_bytes())
+        raw[100 : len(raw) // 3] = bytes(len(raw) // 3 - 100)
+        path.write_bytes(raw)
+
+        def loop() -> None:
+            for _ in millrace.open(self.files, self.document, tensors="views"):
+                pass
+
+        try:  # assertRaises would clear the frames of the traceback, which refer to the job
+            loop()
+        except DataLossError:
+            return
+        self.fail("the page is damaged")
+
     def test_without_the_program(self) -> None:
         with unittest.mock.patch.dict(os.environ, {"MILLRACE_BIN": "/nowhere/millrace"}):
             with self.assertRaises(BinaryError):

@@ -4,6 +4,7 @@ mini-batches.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import threading
@@ -66,7 +67,7 @@ class Consumption:
         if os.getpid() != self._pid:
             raise MillraceError("the job was attached before a fork: attach in the process that iterates")
         if self._error is not None:
-            raise self._error
+            raise _raisable(self._error)
 
     def with_given(self, batch: MiniBatch) -> MiniBatch:
         """Returns the mini-batch as the trainer gets it."""
@@ -154,6 +155,18 @@ class Consumption:
                     self._error = e
                 self.cond.notify_all()
             _clear_locals(e)
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """Returns a copy of a session's error for a caller to raise. A traceback refers to the caller's functions, so to
+    the job and to all that the trainer holds; the session, which keeps its error, must not keep these.
+    """
+    if not isinstance(error, MillraceError):
+        return error
+    raised = copy.copy(error).with_traceback(error.__traceback__)
+    raised.__cause__, raised.__context__ = error.__cause__, error.__context__
+    raised.__suppress_context__ = error.__suppress_context__
+    return raised
 
 
 def _clear_locals(error: BaseException) -> None:
