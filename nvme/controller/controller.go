@@ -30,7 +30,7 @@ type Controller struct {
 
 	plain atomic.Bool // enabled with the NVM command set only (CC.CSS 000b): other namespaces are not active
 
-	seen atomic.Int64 // when the last command came, in nanoseconds of Unix time
+	seen atomic.Int64 // when the last command came, in nanoseconds since the subsystem began
 	bg   sync.WaitGroup
 
 	mu          sync.Mutex
@@ -130,7 +130,7 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16]rangeSet{},
 	}
 	c.idle = sync.NewCond(&c.mu)
-	c.seen.Store(s.opt.Now().UnixNano())
+	c.Heard()
 	s.live[c.id] = c
 	return c, nil
 }
@@ -210,7 +210,7 @@ func (c *Controller) Expired(now time.Time) bool {
 	c.mu.Lock()
 	kato := c.features.kato
 	c.mu.Unlock()
-	return kato > 0 && now.UnixNano()-c.seen.Load() > int64(kato)*int64(time.Millisecond)
+	return kato > 0 && now.Sub(c.LastSeen()) > time.Duration(kato)*time.Millisecond
 }
 
 // Fail makes the controller report a fatal status and ends its commands: for a transport whose host fell silent.
@@ -288,7 +288,7 @@ func (r *request) abort(why nvme.Status) {
 }
 
 // Heard notes a sign of life: a message of the host that is not for Parse.
-func (c *Controller) Heard() { c.seen.Store(c.sub.opt.Now().UnixNano()) }
+func (c *Controller) Heard() { c.seen.Store(int64(c.sub.opt.Now().Sub(c.sub.began))) }
 
-// LastSeen is when the last command came, or the association began.
-func (c *Controller) LastSeen() time.Time { return time.Unix(0, c.seen.Load()) }
+// LastSeen is when the last command came, or the association began, with the reading of the monotonic clock.
+func (c *Controller) LastSeen() time.Time { return c.sub.began.Add(time.Duration(c.seen.Load())) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -304,6 +305,26 @@ func TestQueueDepthAtItsLimits(t *testing.T) {
 	require.True(t, c.OpenQueue(1, 2).OK(), "it can be opened again")
 	out = c.Execute(context.Background(), 1, &cmd, nil)
 	assert.True(t, out.Status().OK())
+}
+
+// stepped returns a time as time.Now would return it if the machine's time had been set forward by d before: the reading
+// of the wall clock is later, and that of the monotonic clock is not.
+func stepped(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	was := at
+	*(*uint64)(unsafe.Pointer(&at)) += uint64(d/time.Second) << 30
+	require.Equal(t, d, time.Duration(at.UnixNano()-was.UnixNano()))
+	require.Zero(t, at.Sub(was))
+	return at
+}
+
+func TestKeepAliveFollowsTheMonotonicClock(t *testing.T) {
+	c, err := newDrive(t).Connect(HostID{}, 1500)
+	require.NoError(t, err)
+	defer c.Close()
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+	assert.False(t, c.Expired(stepped(t, c.LastSeen(), time.Hour)))
+	assert.True(t, c.Expired(c.LastSeen().Add(time.Hour)))
 }
 
 func TestKeepAlive(t *testing.T) {

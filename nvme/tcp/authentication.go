@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"time"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
@@ -75,7 +74,7 @@ const maxAuthReceive = 4 * auth.MaxMessage
 // say so in Connect's dword 0. The receiving goroutine calls it before join.
 func (c *connection) demand(a *association) (uint32, error) {
 	c.auth = nil // of a Connect on this connection that was refused
-	c.authDeadline.Store(0)
+	c.authenticates.stop()
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
 		return 0, nil
@@ -85,7 +84,7 @@ func (c *connection) demand(a *association) (uint32, error) {
 		return 0, fmt.Errorf("prepare to authenticate: %w", err)
 	}
 	c.auth = r
-	c.authDeadline.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+	c.authenticates.start()
 	return fabrics.WantsAuthentication, nil
 }
 
@@ -167,9 +166,9 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	}
 	// A transaction has as long as the connection had until Connect, the first and each that follows.
 	if c.auth.Authenticated() && !c.auth.InProgress() {
-		c.authDeadline.Store(0)
-	} else if c.authDeadline.Load() == 0 {
-		c.authDeadline.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+		c.authenticates.stop()
+	} else if !c.authenticates.runs() {
+		c.authenticates.start()
 	}
 	c.endIfBroken()
 	return nvme.Success, true

@@ -44,7 +44,7 @@ type connection struct {
 	depth         int
 	noFlowControl bool            // the host turned submission queue flow control off
 	auth          *auth.Responder // nil: the host need not authenticate
-	authDeadline  atomic.Int64    // when the host must have authenticated, in nanoseconds of Unix time; 0: no deadline
+	authenticates stopwatch       // runs while the host must authenticate
 	authBusy      atomic.Bool     // an authentication command is worked on: its runner owns auth
 	usable        atomic.Bool     // the host has authenticated
 
@@ -81,6 +81,7 @@ func newConnection(t *Target, nc net.Conn) *connection {
 		budget: budget{free: t.opt.ConnectionMemory}, free: make(chan *command, 2*controller.MaxDepth),
 		runnable: make(chan *command),
 	}
+	c.authenticates.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.rx = newReader(nc, pdu.Rules{MaxData: uint32(max(t.opt.MaxH2CData, inCapsule))})
 	c.out = newOutbox(nc, c.encode, c.settle)
@@ -252,7 +253,6 @@ func (c *connection) drain() {
 
 // watch cuts the connection off if the host made no progress or fell silent.
 func (c *connection) watch(now time.Time) {
-	old := func(ns int64, most time.Duration) bool { return ns != 0 && now.UnixNano()-ns > int64(most) }
 	c.mu.Lock()
 	asked := c.awaitingSince
 	c.mu.Unlock()
@@ -261,13 +261,13 @@ func (c *connection) watch(now time.Time) {
 	c.target.mu.Unlock()
 	stall := c.target.opt.Stall
 	switch {
-	case old(c.rx.since.Load(), stall), old(c.out.since.Load(), stall), !asked.IsZero() && now.Sub(asked) > stall:
+	case c.rx.awaits.exceeds(stall, now), c.out.writing.exceeds(stall, now), !asked.IsZero() && now.Sub(asked) > stall:
 		c.cut(errStalled)
 	case a == nil:
 		if now.Sub(c.accepted) > c.target.opt.Handshake {
 			c.cut(errHandshake)
 		}
-	case old(c.authDeadline.Load(), 0):
+	case c.authenticates.exceeds(c.target.opt.Handshake, now):
 		c.cut(errUnauthenticated)
 	case c.queue == 0 && a.ctrl.Expired(now) && !a.authenticating(c):
 		a.ctrl.Fail(errKeepAlive.Error())

@@ -26,6 +26,7 @@ type link struct {
 	io    []*queue
 	next  atomic.Uint32 // the I/O queue whose turn it is
 
+	begun   time.Time    // where clock begins, on the monotonic clock: a change of the machine's time ends no command
 	clock   atomic.Int64 // nanoseconds, as of the last tick
 	sent    atomic.Int64 // clock when a command was last sent
 	traffic atomic.Bool  // the controller counts every command as a sign of life
@@ -47,9 +48,7 @@ var errLinkLost = errors.New("the connection was lost")
 var errUnsent = fmt.Errorf("%w before the command was sent", errLinkLost)
 
 func newLink(h *Host) *link {
-	l := &link{h: h, over: make(chan struct{}), dead: make(chan struct{})}
-	l.clock.Store(time.Now().UnixNano())
-	return l
+	return &link{h: h, begun: time.Now(), over: make(chan struct{}), dead: make(chan struct{})}
 }
 
 // lose ends the link; the first cause stays.
@@ -219,7 +218,7 @@ func (l *link) housekeep() {
 	}
 	tick := time.NewTicker(max(period, fastest))
 	defer tick.Stop()
-	alive := time.Now()
+	alive := time.Since(l.begun)
 	answered := make(chan error, 1)
 	for {
 		select {
@@ -231,23 +230,22 @@ func (l *link) housekeep() {
 				l.lose(fmt.Errorf("keep alive: %w", err))
 				return
 			}
-		case now := <-tick.C:
-			l.clock.Store(now.UnixNano())
+		case at := <-tick.C:
+			now := at.Sub(l.begun)
+			l.clock.Store(int64(now))
 			l.mu.Lock()
 			queues := l.queues()
 			l.mu.Unlock()
 			for _, q := range queues {
-				q.expire(now.UnixNano())
+				q.expire(int64(now))
 			}
 			if o.KeepAlive <= 0 || l.asked {
 				continue
 			}
 			if l.traffic.Load() {
-				if sent := time.Unix(0, l.sent.Load()); sent.After(alive) {
-					alive = sent
-				}
+				alive = max(alive, time.Duration(l.sent.Load()))
 			}
-			if now.Sub(alive) < o.KeepAlive/2 {
+			if now-alive < o.KeepAlive/2 {
 				continue
 			}
 			alive, l.asked = now, true

@@ -6,8 +6,6 @@ import (
 	"net"
 	"runtime"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // Sizes of what is written at a time.
@@ -34,8 +32,7 @@ type outbox[M any] struct {
 	settle func(*M, error)
 	batch  batch
 
-	// since is when the write that is in progress began, in nanoseconds of Unix time; 0 while there is none.
-	since atomic.Int64
+	writing stopwatch // runs while a write is in progress
 
 	mu     sync.Mutex
 	queue  []M
@@ -51,6 +48,7 @@ type outbox[M any] struct {
 
 func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, error)) *outbox[M] {
 	o := &outbox[M]{encode: encode, settle: settle, batch: batch{conn: conn, buf: make([]byte, 0, writeBuffer)}}
+	o.writing.init()
 	o.idle = sync.NewCond(&o.mu)
 	o.kick, o.gone = make(chan struct{}, 1), make(chan struct{})
 	go func() {
@@ -118,12 +116,12 @@ func (o *outbox[M]) flush(rounds int) {
 		o.queue, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
 		if err == nil {
-			o.since.Store(time.Now().UnixNano())
+			o.writing.start()
 			for i := range work {
 				o.encode(&o.batch, &work[i])
 			}
 			err = o.batch.flush()
-			o.since.Store(0)
+			o.writing.stop()
 		} else {
 			err = fmt.Errorf("%w: %w", errOutboxClosed, err)
 		}

@@ -64,7 +64,7 @@ type queue struct {
 type entry struct {
 	cid      atomic.Uint32 // entryUsed and the command identifier; 0 when no answer is awaited
 	holds    atomic.Int32  // the answer, and every message that refers to the entry
-	deadline atomic.Int64  // nanoseconds of Unix time; 0 none
+	deadline atomic.Int64  // on link.clock; 0 none
 	done     chan struct{} // signalled when holds falls to 0
 	late     chan struct{} // signalled when the deadline is over
 	event    atomic.Bool   // an Asynchronous Event Request

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
-	"time"
 
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
@@ -14,26 +12,27 @@ import (
 // readBuffer is the most bytes that a connection reads at a time. Larger data is read directly into its buffer.
 const readBuffer = 64 << 10
 
-// reader takes PDUs from a connection. One goroutine uses it; since is read by others.
+// reader takes PDUs from a connection. One goroutine uses it.
 type reader struct {
 	br    *bufio.Reader
 	rules pdu.Rules
-	// since is when the wait for the rest of a PDU began, in nanoseconds of Unix time; 0 while there is no such wait. The
-	// target and the host watch it, and end a connection that waits for too long.
-	since atomic.Int64
+	// awaits runs while the rest of a PDU is awaited. The target watches it, and ends a connection that waits for too long.
+	awaits stopwatch
 }
 
 func newReader(r io.Reader, rules pdu.Rules) *reader {
-	return &reader{br: bufio.NewReaderSize(r, readBuffer), rules: rules}
+	x := &reader{br: bufio.NewReaderSize(r, readBuffer), rules: rules}
+	x.awaits.init()
+	return x
 }
 
 // waiting says that until the next call no progress is expected of the other side.
-func (r *reader) waiting() { r.since.Store(0) }
+func (r *reader) waiting() { r.awaits.stop() }
 
 // expect says that n more bytes of the PDU are wanted.
 func (r *reader) expect(n int) {
-	if r.br.Buffered() < n && r.since.Load() == 0 {
-		r.since.Store(time.Now().UnixNano())
+	if r.br.Buffered() < n && !r.awaits.runs() {
+		r.awaits.start()
 	}
 }
 

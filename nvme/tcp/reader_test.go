@@ -32,7 +32,7 @@ func TestReaderTimesEachPDU(t *testing.T) {
 		ok, err := r.data(&f, got)
 		require.NoError(t, err)
 		require.True(t, ok)
-		since := r.since.Load()
+		since := r.awaits.began.Load()
 		if since != 0 { // 0: all of it was there already
 			assert.NotEqual(t, last, since, "the same wait as for the PDU before")
 			last = since
@@ -42,7 +42,7 @@ func TestReaderTimesEachPDU(t *testing.T) {
 	assert.Positive(t, waits)
 	_, _, err := r.next()
 	require.ErrorIs(t, err, io.EOF)
-	assert.Zero(t, r.since.Load(), "between PDUs nothing is waited for")
+	assert.False(t, r.awaits.runs(), "between PDUs nothing is waited for")
 }
 
 func TestReaderAtTheEnd(t *testing.T) {
