@@ -118,10 +118,10 @@ func runRangeSet(r *request) nvme.Status {
 	if !ok {
 		return nvme.InvalidNamespace
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if m.Select == cs.SelectDelete {
-		if set, ok := c.sets[m.ID]; !ok || set.region != region {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, ok := c.rangeSet(m.ID, region); !ok {
 			return nvme.InvalidMemoryRangeSetID
 		}
 		if st := c.sub.slm.releaseSet(c, m.ID); !st.OK() {
@@ -129,9 +129,6 @@ func runRangeSet(r *request) nvme.Status {
 		}
 		delete(c.sets, m.ID)
 		return nvme.Success
-	}
-	if len(c.sets) == MaxRangeSets {
-		return nvme.MemoryRangeSetsExceeded
 	}
 	ranges := make([]cs.Range, m.Ranges)
 	for i := range ranges {
@@ -147,6 +144,29 @@ func runRangeSet(r *request) nvme.Status {
 	if st := c.sub.checkRanges(region, ranges); !st.OK() {
 		return st
 	}
+	id, st := c.reserveSet()
+	if !st.OK() {
+		return st
+	}
+	st = c.sub.slm.claimSet(c, region, id, ranges) // without c.mu: it may have much memory to clear
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !st.OK() {
+		delete(c.sets, id)
+		return st
+	}
+	c.sets[id] = rangeSet{region, ranges}
+	r.result, r.gave = uint64(id), true
+	return nvme.Success
+}
+
+// reserveSet returns an identifier for a memory range set that is being created.
+func (c *Controller) reserveSet() (uint16, nvme.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.sets) == MaxRangeSets {
+		return 0, nvme.MemoryRangeSetsExceeded
+	}
 	id := uint16(1)
 	for {
 		if _, used := c.sets[id]; !used {
@@ -154,10 +174,12 @@ func runRangeSet(r *request) nvme.Status {
 		}
 		id++
 	}
-	if st := c.sub.slm.claimSet(c, region, id, ranges); !st.OK() {
-		return st
-	}
-	c.sets[id] = rangeSet{region, ranges}
-	r.result, r.gave = uint64(id), true
-	return nvme.Success
+	c.sets[id] = rangeSet{}
+	return id, nvme.Success
+}
+
+// rangeSet returns a memory range set of a region. c.mu is held.
+func (c *Controller) rangeSet(id uint16, region int) (rangeSet, bool) {
+	set, ok := c.sets[id]
+	return set, ok && set.ranges != nil && set.region == region
 }

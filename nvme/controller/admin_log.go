@@ -193,7 +193,7 @@ func (c *Controller) rangeSets(nsid uint32) []byte {
 	defer c.mu.Unlock()
 	var sets []cs.MemoryRangeSet
 	for _, id := range slices.Sorted(maps.Keys(c.sets)) {
-		if set := c.sets[id]; !one || set.region == region {
+		if set := c.sets[id]; set.ranges != nil && (!one || set.region == region) {
 			sets = append(sets, cs.MemoryRangeSet{ID: id, Ranges: set.ranges})
 		}
 	}

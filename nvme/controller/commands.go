@@ -268,6 +268,9 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError ||
 		!st.OK() && r.more != 0 {
 		st |= nvme.StatusMore
+		if r.recorded {
+			return st
+		}
 		if st.Type() == nvme.TypeMedia {
 			c.sub.health.mediaErrors.Add(1)
 		}

@@ -49,7 +49,7 @@ type Controller struct {
 // rangeSet is a memory range set, which belongs to a region.
 type rangeSet struct {
 	region int
-	ranges []cs.Range
+	ranges []cs.Range // nil: the set is being created
 }
 
 type queue struct{ size, running int }
@@ -67,8 +67,10 @@ type request struct {
 	result uint64
 	lba    uint64 // for the error information log: the block that failed
 	more   uint8  // for it too: the log page that says why the command was refused, 0 if none does
-	access access
-	gave   bool // its result is something that the host has from now on: an abort that comes too late does not take it
+
+	recorded bool // the error information log has the error already
+	access   access
+	gave     bool // its result is something that the host has from now on: an abort that comes too late does not take it
 
 	// The controller's mu guards these.
 	ctx     context.Context // ends with caller, and when the command is aborted; nil until somebody wants it

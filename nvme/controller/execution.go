@@ -74,12 +74,19 @@ func (r *request) execute(region int, ranges []cs.Range, args []byte) nvme.Statu
 	if region != 0 {
 		ctx = context.WithValue(ctx, regionKey{}, region)
 	}
-	if in := s.slm.lent.begin(ranges, s.inputRange); in != nil {
+	in, st := s.slm.lent.begin(ranges, s.inputRange)
+	if !st.OK() {
+		return r.unread(st)
+	}
+	if in != nil {
 		defer s.slm.lent.end(in)
 		ctx = context.WithValue(ctx, inputKey{}, in)
 	}
 	v, st := s.opt.Compute.Execute(ctx, ranges, args)
 	r.result = v
+	if in != nil && !in.failed.OK() {
+		return r.unread(in.failed)
+	}
 	return st
 }
 
@@ -186,9 +193,9 @@ func runExecute(r *request) nvme.Status {
 	var ranges []cs.Range
 	if e.Set != 0 {
 		r.c.mu.Lock()
-		set, ok := r.c.sets[e.Set]
+		set, ok := r.c.rangeSet(e.Set, region)
 		r.c.mu.Unlock()
-		if !ok || set.region != region {
+		if !ok {
 			return nvme.InvalidMemoryRangeSetID
 		}
 		ranges = set.ranges

@@ -66,13 +66,16 @@ type flashSpan struct{ off, n int64 }
 type lender struct {
 	flash LendingFlash                    // nil: nothing is lent
 	slm   []byte                          // not guarded: claims and accesses keep commands apart
-	fault func(off int64, n int, _ error) // called when a copy that was put off fails: its bytes are zeros now
+	fault func(off int64, n int, _ error) // called when a copy that was put off fails
 	moved func(bytes uint64)              // called for each copy that was put off
 	ended *sync.Cond                      // an execution that reads lent blocks has ended; its lock is mu
 
 	mu     sync.Mutex
 	runs   []lentRun  // sorted by address, disjoint, none empty
 	viewed []cs.Range // memory of which hosts have views: nothing is lent there. Sorted, apart
+	// unread is memory whose blocks could not be read when a copy that was put off was made: it holds zeros instead of
+	// them, and reading it is an error until it is written again or has another holder. Sorted, apart.
+	unread []cs.Range
 	inputs map[*Input]struct{}
 	writes map[*flashSpan]struct{} // blocks that commands change now
 }
@@ -104,7 +107,7 @@ func (l *lender) lend(addr uint64, off, n int64) bool {
 	if len(l.runs) >= maxLentRuns || !l.flash.Lasts(term) || overlapsAny(l.viewed, cs.Range{Addr: lo, Len: hi - lo}) {
 		return false
 	}
-	l.cut(lo, hi)
+	l.drop(cs.Range{Addr: lo, Len: hi - lo})
 	at := l.firstBehind(lo)
 	if at > 0 {
 		// A window that grows is copied in pieces. One run of them all can be read in one piece.
@@ -153,62 +156,81 @@ func (l *lender) cut(lo, hi uint64) (parts []lentRun) {
 	return parts
 }
 
-// copyAll performs copies that were put off. A copy that fails leaves zeros. l.mu is held.
+// drop is overwrite. l.mu is held.
+func (l *lender) drop(r cs.Range) {
+	l.cut(r.Addr, r.Addr+r.Len)
+	if len(l.unread) > 0 {
+		l.unread = cutRanges(l.unread, r)
+	}
+}
+
+// copyAll performs copies that were put off. The memory of a copy that fails becomes unread. l.mu is held.
 func (l *lender) copyAll(runs []lentRun) {
 	for _, r := range runs {
 		b := l.slm[r.at:r.end()]
 		if n, err := l.flash.ReadAt(b, r.off); n < len(b) || err != nil {
-			clear(b[max(n, 0):])
-			l.fault(r.off+int64(max(n, 0)), len(b), err)
+			n = max(n, 0)
+			clear(b[n:]) // nothing of an earlier holder stays
+			l.unread = insertMerged(l.unread, cs.Range{Addr: r.at + uint64(n), Len: uint64(len(b) - n)})
+			l.fault(r.off+int64(n), len(b), err)
 		}
 		l.moved(uint64(len(b)))
 	}
 }
 
-// settle performs the copies to ranges that were put off: a command reads or writes the memory itself.
-func (l *lender) settle(ranges ...cs.Range) {
+// settle performs the copies to ranges that were put off, since a command reads the memory itself. It fails if blocks
+// of the ranges could not be read, now or earlier.
+func (l *lender) settle(ranges ...cs.Range) nvme.Status {
 	if l.flash == nil {
-		return
+		return nvme.Success
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settleLocked(ranges...)
+	return l.settleLocked(ranges...)
 }
 
 // settleLocked is settle. l.mu is held.
-func (l *lender) settleLocked(ranges ...cs.Range) {
-	if len(l.runs) == 0 {
-		return
-	}
+func (l *lender) settleLocked(ranges ...cs.Range) nvme.Status {
+	st := nvme.Success
 	for _, r := range ranges {
-		l.copyAll(l.cut(r.Addr, r.Addr+r.Len))
+		if len(l.runs) > 0 {
+			l.copyAll(l.cut(r.Addr, r.Addr+r.Len))
+		}
+		if overlapsAny(l.unread, r) {
+			st = nvme.UnrecoveredReadError
+		}
 	}
+	return st
 }
 
-// overwrite drops what is lent in a range: a command writes all of it.
+// overwrite drops what is lent or unread in a range: all of it is written.
 func (l *lender) overwrite(r cs.Range) {
 	if l.flash == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut(r.Addr, r.Addr+r.Len)
+	l.drop(r)
 }
 
-// view performs the copies to a range of which a host gets a view, and lends nothing there until forget.
-func (l *lender) view(r cs.Range) {
+// view performs the copies to a range of which a host gets a view, and lends nothing there until forget. It reports
+// whether the range may be viewed: a view could not say that blocks of it were not read, as Fetch does.
+func (l *lender) view(r cs.Range) bool {
 	if l.flash == nil || r.Len == 0 {
-		return
+		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, v := range l.viewed {
 		if v.Addr <= r.Addr && r.Addr+r.Len <= v.Addr+v.Len {
-			return
+			return true
 		}
 	}
-	l.settleLocked(r)
+	if !l.settleLocked(r).OK() {
+		return false
+	}
 	l.viewed = insertMerged(l.viewed, r)
+	return true
 }
 
 // forget drops what is lent in a range that its holder gave back, and the views of it. Parts that claimed says are held
@@ -284,50 +306,54 @@ func (l *lender) recall() {
 	}
 }
 
-// Input is the input range of an execution of which some blocks are lent. Its methods are for that execution only.
+// Input is the input range of an execution of which some blocks are lent or were not read. Its methods are for that
+// execution only.
 type Input struct {
 	lender *lender
 	span   cs.Range
-	runs   []lentRun // what was lent in the range when the execution began
+	runs   []lentRun   // what was lent in the range when the execution began
+	failed nvme.Status // not Success: the execution asked for blocks that could not be read
 }
 
-// begin returns the input of an execution over ranges, nil if nothing is lent in it. What is lent in the other ranges
-// is copied. end ends it.
-func (l *lender) begin(ranges []cs.Range, input int) *Input {
+// begin returns the input of an execution over ranges, nil if all of it lies in the memory. What is lent in the other
+// ranges is copied; begin fails if that cannot be read. end ends the input.
+func (l *lender) begin(ranges []cs.Range, input int) (*Input, nvme.Status) {
 	if l.flash == nil {
-		return nil
+		return nil, nvme.Success
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.runs) == 0 {
-		return nil
+	if len(l.runs) == 0 && len(l.unread) == 0 {
+		return nil, nvme.Success
 	}
-	var in *Input
 	for i, r := range ranges {
-		if i != input {
-			l.settleLocked(r)
+		if i == input {
+			continue
+		}
+		if st := l.settleLocked(r); !st.OK() {
+			return nil, st
 		}
 	}
 	if input >= len(ranges) {
-		return nil
+		return nil, nvme.Success
 	}
-	span := ranges[input]
-	lo, hi, term := span.Addr, span.Addr+span.Len, uint64(0)
+	in := &Input{lender: l, span: ranges[input], failed: nvme.Success}
+	lo, hi, term := in.span.Addr, in.span.Addr+in.span.Len, uint64(0)
 	for i := l.firstBehind(lo); i < len(l.runs) && l.runs[i].at < hi; i++ {
 		r := l.runs[i].within(lo, hi)
 		if r.term != term && !l.flash.Lasts(r.term) {
-			l.settleLocked(span) // the flash is about to recall it
-			return nil
+			_ = l.settleLocked(in.span) // the flash is about to recall it; Bytes tells of blocks that cannot be read
+			in.runs = nil
+			break
 		}
-		if term = r.term; in == nil {
-			in = &Input{lender: l, span: span}
-		}
+		term = r.term
 		in.runs = append(in.runs, r)
 	}
-	if in != nil {
-		l.inputs[in] = struct{}{}
+	if len(in.runs) == 0 && !overlapsAny(l.unread, in.span) {
+		return nil, nvme.Success
 	}
-	return in
+	l.inputs[in] = struct{}{}
+	return in, nvme.Success
 }
 
 func (l *lender) end(in *Input) {
@@ -338,7 +364,8 @@ func (l *lender) end(in *Input) {
 }
 
 // Bytes returns bytes [off, off+n) of the input range, which lie inside it: on the flash if all of them are lent in one
-// piece, else in the memory, to which they are copied first.
+// piece, else in the memory, to which they are copied first. Bytes that could not be read are zeros, and fail the
+// execution's command.
 func (in *Input) Bytes(off, n uint64) []byte {
 	lo := in.span.Addr + off
 	hi := lo + n
@@ -347,19 +374,26 @@ func (in *Input) Bytes(off, n uint64) []byte {
 		r := &in.runs[i]
 		return r.bytes[lo-r.at : hi-r.at : hi-r.at]
 	}
-	if i < len(in.runs) && in.runs[i].at < hi {
-		in.lender.settle(cs.Range{Addr: lo, Len: n})
+	if st := in.lender.settle(cs.Range{Addr: lo, Len: n}); !st.OK() {
+		in.failed = st
 	}
 	return in.lender.slm[lo:hi:hi]
 }
 
 type inputKey struct{}
 
-// InputOf returns the execution's input range if some of its blocks are lent, else nil. ctx is the context that Execute
+// InputOf returns the execution's input range if some of its blocks are lent or were not read, else nil. ctx is the context that Execute
 // was given.
 func InputOf(ctx context.Context) *Input {
 	in, _ := ctx.Value(inputKey{}).(*Input)
 	return in
+}
+
+// unread returns the status of a command that needs memory whose blocks could not be read. The failed copy is in the
+// error log, with its block, and counts as one media error however many commands it fails.
+func (r *request) unread(st nvme.Status) nvme.Status {
+	r.recorded = true
+	return st
 }
 
 // changing begins a change of blocks of the request's namespace; the function that it returns ends it.

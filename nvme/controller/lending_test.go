@@ -284,17 +284,92 @@ func TestLentBlocksAreNoOtherAssociations(t *testing.T) {
 	assert.Empty(t, d.slm.lent.runs)
 }
 
+// TestACopyThatWasPutOffAndFails fails a copy whose command succeeded long before. Whoever reads the memory gets the
+// error, until the memory is written again.
 func TestACopyThatWasPutOffAndFails(t *testing.T) {
-	d, flash, _ := newLendingDrive(t)
-	c := d.connect()
-	at := reserve(t, c, 64<<10)
-	blocks := cs.BlockSource{NSID: 1, Blocks: 8, SLBA: 8}.AppendTo(nil)
-	io(t, c, cs.MemoryCopy{Len: 4096, Dest: at, Sources: 1, Format: cs.CopyFormatBlocks}.Command(), blocks, nvme.Success)
-	flash.fails.Store(true)
-	got := pattern(4096, 3)
-	io(t, c, cs.Fetch(at, 4096), got, nvme.Success)
-	assert.Equal(t, make([]byte, 4096), got, "its bytes are zeros")
-	assert.EqualValues(t, 1, d.Counters().MediaErrors, "and the drive says so")
+	const unread = 4096 // bytes of memory, of the 8192 that are copied
+	lend := func(t *testing.T) (*drive, *lendingFlash, nvme.Conn, uint64) {
+		d, flash, _ := newLendingDrive(t)
+		c := d.connect()
+		at := reserve(t, c, 64<<10)
+		for _, k := range []cs.Copy{{NSID: 1, NLB: 8, SLBA: 8, Dest: at}, {NSID: 1, NLB: 8, SLBA: 32, Dest: at + unread}} {
+			blocks := cs.BlockSource{NSID: 1, Blocks: k.NLB, SLBA: k.SLBA}.AppendTo(nil)
+			m := cs.MemoryCopy{Len: 4096, Dest: k.Dest, Sources: 1, Format: cs.CopyFormatBlocks}
+			io(t, c, m.Command(), blocks, nvme.Success)
+		}
+		return d, flash, c, at
+	}
+	fetch := func(t *testing.T, c nvme.Conn, at uint64, want nvme.Status) []byte {
+		b := make([]byte, 4096)
+		io(t, c, cs.Fetch(at, 4096), b, want)
+		return b
+	}
+	execute := func(t *testing.T, c nvme.Conn, at uint64, window []byte, want nvme.Status) {
+		preprocess(t, c, cs.Preprocess{
+			Ranges: []cs.Range{{Addr: at, Len: 8192}, {Addr: at + 8192, Len: 8192}}, Args: window,
+		}, want)
+	}
+	whole, first := []byte{0, 0, 0x20, 0}, []byte{0, 0, 0x10, 0}
+
+	t.Run("of a command that reads the memory", func(t *testing.T) {
+		d, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		fetch(t, c, at, nvme.UnrecoveredReadError)
+		assert.EqualValues(t, 1, d.Counters().MediaErrors)
+		flash.fails.Store(false)
+		fetch(t, c, at, nvme.UnrecoveredReadError)
+		assert.Equal(t, pattern(testFlash, 1)[32*512:][:4096], fetch(t, c, at+unread, nvme.Success))
+		io(t, c, cs.Store(at, 4096), pattern(4096, 3), nvme.Success)
+		assert.Equal(t, pattern(4096, 3), fetch(t, c, at, nvme.Success))
+	})
+	t.Run("of a copy inside the memory", func(t *testing.T) {
+		_, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		m := cs.MemoryCopy{Len: 4096, Dest: at + 16384, Sources: 1, Format: cs.CopyFormatMemory}
+		source := cs.MemorySource{NSID: cs.NamespaceSLM, Addr: at, Len: 4096}.AppendTo(nil)
+		io(t, c, m.Command(), source, nvme.UnrecoveredReadError)
+	})
+	t.Run("of a recall, before an execution", func(t *testing.T) {
+		_, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		flash.end()
+		execute(t, c, at, whole, nvme.UnrecoveredReadError)
+		execute(t, c, at, nil, nvme.Success)
+		flash.fails.Store(false)
+		blocks := cs.BlockSource{NSID: 1, Blocks: 8, SLBA: 8}.AppendTo(nil)
+		m := cs.MemoryCopy{Len: 4096, Dest: at, Sources: 1, Format: cs.CopyFormatBlocks}
+		io(t, c, m.Command(), blocks, nvme.Success)
+		execute(t, c, at, first, nvme.Success)
+		execute(t, c, at, whole, nvme.UnrecoveredReadError)
+	})
+	t.Run("of a window that lies in part on the flash", func(t *testing.T) {
+		_, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		execute(t, c, at, whole, nvme.UnrecoveredReadError)
+	})
+	t.Run("in a range that is no input", func(t *testing.T) {
+		_, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		preprocess(t, c, cs.Preprocess{Ranges: []cs.Range{{Addr: at + 8192, Len: 4096}, {Addr: at, Len: 4096}}},
+			nvme.UnrecoveredReadError)
+	})
+	t.Run("of a view", func(t *testing.T) {
+		_, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		_, mapped := c.(nvme.Mapper).MapSLM(at, 4096)
+		assert.False(t, mapped, "a view would show zeros and no error")
+		_, mapped = c.(nvme.Mapper).MapSLM(at+8192, 4096)
+		assert.True(t, mapped)
+	})
+	t.Run("in memory that is given back", func(t *testing.T) {
+		d, flash, c, at := lend(t)
+		flash.fails.Store(true)
+		flash.end()
+		admin(t, c, cs.SLMRelease(at, 64<<10), nil, nvme.Success)
+		other := d.connect()
+		admin(t, other, cs.SLMReserve(at, 64<<10), nil, nvme.Success)
+		assert.Equal(t, make([]byte, 4096), fetch(t, other, at, nvme.Success))
+	})
 }
 
 func TestLentBytesAreCountedApart(t *testing.T) {

@@ -18,6 +18,7 @@ type claim struct {
 	off, end uint64
 	owner    *Controller
 	set      uint16
+	clearing bool // the bytes of earlier holders are being cleared: the owner does not hold the range yet
 }
 
 // access is a running command's use of ranges that its association holds. The ranges stay claimed, by one claim or
@@ -35,16 +36,19 @@ type memory struct {
 	// windows are the shares of the regions. A byte of a window is memory of its region only, and of several regions each
 	// has one owner: the association that holds memory in the window.
 	windows []cs.Range
+	zero    func([]byte) // clears bytes of earlier holders; constant once the memory is in use
 
 	mu       sync.Mutex
-	claims   []claim // sorted by off
+	cleared  *sync.Cond // a claim's bytes have been cleared; its lock is mu
+	claims   []claim    // sorted by off
 	accesses map[*access]struct{}
 	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
 }
 
 // newMemory makes the memory of regions with weights.
 func newMemory(bytes []byte, weights []int) *memory {
-	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}}
+	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}, zero: func(b []byte) { clear(b) }}
+	m.cleared = sync.NewCond(&m.mu)
 	for region := range weights {
 		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), weights, region))
 	}
@@ -128,10 +132,16 @@ func (m *memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
 	return at, at <= end && end-at >= n
 }
 
-// claimSet claims the ranges of a memory range set of a region, which lie inside its window.
+// claimSet claims the ranges of a memory range set of a region, which lie inside its window. It waits until claims of
+// the association that overlap them are cleared.
 func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for slices.ContainsFunc(m.claims, func(c claim) bool {
+		return c.clearing && c.owner == owner && slices.ContainsFunc(ranges, c.within)
+	}) {
+		m.cleared.Wait()
+	}
 	if m.foreign(owner, region) {
 		return nvme.AccessDenied
 	}
@@ -145,17 +155,21 @@ func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs
 	return m.add(owner, set, ranges)
 }
 
-// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held.
+// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held, and given up while bytes
+// are cleared, which takes long for much memory: others go on, and nobody holds the claims until then.
 func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
 	if len(m.claims)+len(ranges) > maxClaims {
 		return nvme.InsufficientResources
+	}
+	var dirty []cs.Range
+	for _, r := range ranges {
+		dirty = append(dirty, m.takeDirty(r)...)
 	}
 	for _, r := range ranges {
 		if r.Len == 0 {
 			continue
 		}
-		m.clearDirty(r)
-		c := claim{r.Addr, r.Addr + r.Len, owner, set}
+		c := claim{r.Addr, r.Addr + r.Len, owner, set, len(dirty) > 0}
 		at, _ := slices.BinarySearchFunc(m.claims, c, func(a, b claim) int {
 			if a.off < b.off {
 				return -1
@@ -164,6 +178,21 @@ func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Stat
 		})
 		m.claims = slices.Insert(m.claims, at, c)
 	}
+	if len(dirty) == 0 {
+		return nvme.Success
+	}
+	m.mu.Unlock()
+	for _, r := range dirty {
+		m.lent.overwrite(r)
+		m.zero(m.bytes[r.Addr : r.Addr+r.Len])
+	}
+	m.mu.Lock()
+	for i := range m.claims {
+		if c := &m.claims[i]; c.owner == owner && c.set == set && slices.ContainsFunc(ranges, c.within) {
+			c.clearing = false
+		}
+	}
+	m.cleared.Broadcast()
 	return nvme.Success
 }
 
@@ -172,7 +201,7 @@ func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, c := range m.claims {
-		if c.owner == owner && c.set == 0 && c.off == r.Addr && c.end-c.off == r.Len {
+		if c.owner == owner && c.set == 0 && c.off == r.Addr && c.end-c.off == r.Len && !c.clearing {
 			if m.needed(owner, func(o claim) bool { return o == c }) {
 				return nvme.MemoryRangeSetInUse
 			}
@@ -276,7 +305,7 @@ func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) b
 		if at >= end || c.off > at {
 			break
 		}
-		if c.owner == owner && c.end > at && !ended(c) {
+		if c.owner == owner && c.end > at && !c.clearing && !ended(c) {
 			at = c.end
 		}
 	}
@@ -290,10 +319,9 @@ func (m *memory) view(owner *Controller, r cs.Range) ([]byte, bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.holds(owner, r) {
+	if !m.holds(owner, r) || !m.lent.view(r) {
 		return nil, false
 	}
-	m.lent.view(r)
 	return m.bytes[r.Addr : r.Addr+r.Len : r.Addr+r.Len], true
 }
 
@@ -376,36 +404,22 @@ func cutRanges(ranges []cs.Range, r cs.Range) (keep []cs.Range) {
 	return keep
 }
 
-// clearDirty zeroes the dirty parts of a range that is about to be claimed, so that its new holder reads nothing of an
-// earlier one. Bytes that another claim of the same owner covers are in use and stay; they become dirty again when that
-// claim ends. m.mu is held.
-func (m *memory) clearDirty(r cs.Range) {
+// takeDirty returns the dirty parts of a range that is about to be claimed, and counts them as cleared: the caller clears
+// them, so that the new holder reads nothing of an earlier one. Bytes that another claim of the same owner covers are in
+// use and are left out; they become dirty again when that claim ends. m.mu is held.
+func (m *memory) takeDirty(r cs.Range) (unheld []cs.Range) {
 	for _, d := range m.dirty {
-		if lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len); lo < hi {
-			m.clearUnheld(lo, hi)
+		lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len)
+		if lo < hi {
+			unheld = append(unheld, cs.Range{Addr: lo, Len: hi - lo})
 		}
+	}
+	if len(unheld) == 0 {
+		return nil
 	}
 	m.dirty = cutRanges(m.dirty, r)
-}
-
-// clearUnheld zeroes [lo, hi) except for bytes that are claimed now, which belong to their holder.
-func (m *memory) clearUnheld(lo, hi uint64) {
 	for _, c := range m.claims {
-		if c.off >= hi {
-			break
-		}
-		if c.end <= lo {
-			continue
-		}
-		if c.off > lo {
-			clear(m.bytes[lo:c.off])
-		}
-		lo = max(lo, c.end)
-		if lo >= hi {
-			return
-		}
+		unheld = cutRanges(unheld, cs.Range{Addr: c.off, Len: c.end - c.off})
 	}
-	if lo < hi {
-		clear(m.bytes[lo:hi])
-	}
+	return unheld
 }

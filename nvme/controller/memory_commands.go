@@ -42,7 +42,9 @@ func runFetch(r *request) nvme.Status {
 	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
 		return st
 	}
-	r.c.sub.slm.lent.settle(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
+	if st := r.c.sub.slm.lent.settle(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}); !st.OK() {
+		return r.unread(st)
+	}
 	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
 	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
@@ -260,9 +262,11 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 	if st := r.accessRanges(append(ranges, dest)); !st.OK() {
 		return st
 	}
-	at := m.Dest
+	if st := r.c.sub.slm.lent.settle(ranges...); !st.OK() {
+		return r.unread(st)
+	}
 	r.c.sub.slm.lent.overwrite(dest)
-	r.c.sub.slm.lent.settle(ranges...)
+	at := m.Dest
 	for _, src := range ranges {
 		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
 		at += src.Len

@@ -3,7 +3,9 @@ package controller
 import (
 	"bytes"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -94,6 +96,119 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 	}
 	_, st := m.reserve(owner, 0, r)
 	assert.ErrorIs(t, st, nvme.InsufficientResources)
+}
+
+// holdClearing makes the memory of a drive wait before it clears the bytes of earlier holders. started has an element
+// when it waits; goOn lets it clear.
+func holdClearing(t *testing.T, m *memory) (started <-chan struct{}, goOn func()) {
+	t.Helper()
+	waits, held := make(chan struct{}, 16), make(chan struct{})
+	m.zero = func(b []byte) {
+		waits <- struct{}{}
+		<-held
+		clear(b)
+	}
+	goOn = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(goOn)
+	return waits, goOn
+}
+
+// soon fails the test if a call does not return.
+func soon(t *testing.T, what string, call func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s waits for memory that is being cleared", what)
+	}
+}
+
+// TestMemoryIsClearedWithoutALock checks that nobody waits for memory that is cleared for a new holder, other than for
+// that memory, and that nobody reads it before.
+func TestMemoryIsClearedWithoutALock(t *testing.T) {
+	const page = cs.ReserveGranularity
+	m := newMemory(bytes.Repeat([]byte{7}, 4*page), []int{1})
+	before, holder, other := &Controller{}, &Controller{}, &Controller{}
+	_, st := m.reserve(before, 0, cs.Range{Addr: 0, Len: 2 * page})
+	require.True(t, st.OK())
+	m.releaseAll(before)
+	started, goOn := holdClearing(t, m)
+	whole, second := cs.Range{Addr: 0, Len: 2 * page}, cs.Range{Addr: page, Len: page}
+	reserved, claimed := make(chan nvme.Status, 1), make(chan nvme.Status, 1)
+	go func() {
+		_, st := m.reserve(holder, 0, whole)
+		reserved <- st
+	}()
+	<-started
+	soon(t, "another association", func() {
+		at, st := m.reserve(other, 0, cs.Range{Addr: cs.AnyAddress, Len: page})
+		assert.True(t, st.OK())
+		assert.EqualValues(t, 2*page, at, "the memory that is cleared is taken")
+		assert.True(t, m.beginAccess(&access{owner: other, ranges: []cs.Range{{Addr: at, Len: page}}}).OK())
+		assert.EqualValues(t, 3*page, m.reserved())
+	})
+	soon(t, "the new holder", func() {
+		assert.ErrorIs(t, m.beginAccess(&access{owner: holder, ranges: []cs.Range{second}}), nvme.AccessDenied)
+		_, ok := m.view(holder, second)
+		assert.False(t, ok)
+		assert.ErrorIs(t, m.release(holder, whole), nvme.AccessDenied, "it has not been told of it")
+	})
+	go func() { claimed <- m.claimSet(holder, 0, 1, []cs.Range{second}) }()
+	select {
+	case <-claimed:
+		t.Fatal("a range set holds memory before it is cleared")
+	case <-time.After(20 * time.Millisecond):
+	}
+	goOn()
+	require.True(t, (<-reserved).OK())
+	require.True(t, (<-claimed).OK())
+	view, ok := m.view(holder, whole)
+	require.True(t, ok)
+	assert.Equal(t, make([]byte, 2*page), view)
+	require.True(t, m.release(holder, whole).OK())
+	assert.True(t, m.releaseSet(holder, 1).OK())
+}
+
+// TestAnAssociationIsUsedWhileItsRangeSetIsMade checks that other commands of the association, and what its transport
+// asks, do not wait for the memory of a range set to be cleared.
+func TestAnAssociationIsUsedWhileItsRangeSetIsMade(t *testing.T) {
+	d := newDrive(t)
+	before := d.connect()
+	at := reserve(t, before, 64<<10)
+	io(t, before, cs.Store(at, 64<<10), pattern(64<<10, 1), nvme.Success)
+	require.NoError(t, before.Close())
+	c := d.connect()
+	started, goOn := holdClearing(t, d.slm)
+	ranges := []cs.Range{{Addr: at, Len: 4096}}
+	create, err := cs.CreateRangeSet(ranges)
+	require.NoError(t, err)
+	created := make(chan nvme.Completion, 1)
+	go func() { created <- admin(t, c, create.Command, create.Data, nvme.Success) }()
+	<-started
+	soon(t, "the association", func() {
+		admin(t, c, nvme.KeepAlive(), nil, nvme.Success)
+		x := cs.Execution{Set: 1, DataLen: 4}
+		io(t, c, x.Command(), make([]byte, 4), nvme.InvalidMemoryRangeSetID)
+		admin(t, c, cs.DeleteRangeSet(1), nil, nvme.InvalidMemoryRangeSetID)
+		page := make([]byte, 4096)
+		admin(t, c, nvme.GetLog(nvme.LogMemoryRangeSets, nvme.AllNamespaces, 0, 4096), page, nvme.Success)
+		sets, err := cs.UnmarshalRangeSets(page)
+		assert.NoError(t, err)
+		assert.Empty(t, sets)
+	})
+	goOn()
+	set := <-created
+	require.EqualValues(t, 1, set.DW0())
+	admin(t, c, cs.DeleteRangeSet(1), nil, nvme.Success)
+	other, err := cs.CreateRangeSet([]cs.Range{{Addr: testSLM, Len: 4096}})
+	require.NoError(t, err)
+	admin(t, c, other.Command, other.Data, nvme.InvalidMemoryRangeSet)
+	admin(t, c, create.Command, create.Data, nvme.Success)
 }
 
 // A model keeps the holders of every page; reservations, releases and ends of associations come in any order.
