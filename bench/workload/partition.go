@@ -82,6 +82,9 @@ func (p *partitionFile) finish(rows int64, groups []int64, failed error) (File, 
 		err = p.Flush()
 	}
 	if err == nil {
+		err = p.f.Sync()
+	}
+	if err == nil {
 		var info os.FileInfo
 		if info, err = p.f.Stat(); err == nil {
 			size = info.Size()

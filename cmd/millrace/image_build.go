@@ -2,11 +2,9 @@ package main
 
 import (
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // writtenImage is an image file that was written.
@@ -32,17 +31,8 @@ func (c imageCommands) writeImage(path string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
+	if err := wholefile.WritePublic(path, b); err != nil {
 		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	d := describeImage(path, m)
 	return c.print(writtenImage{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {

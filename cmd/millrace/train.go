@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
@@ -396,7 +397,7 @@ func replaceFile(path string, b []byte) error {
 	partial := path + ".partial"
 	err := writeSynced(partial, b)
 	if err == nil {
-		err = os.Rename(partial, path)
+		err = wholefile.Rename(partial, path)
 	}
 	if err != nil {
 		// The file may be absent; err is the error that counts.

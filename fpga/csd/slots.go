@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -308,7 +310,7 @@ func (s *slots) Unload(i int) nvme.Status {
 	if s.path != "" {
 		err := os.Remove(slotPath(s.path, i))
 		if err == nil {
-			err = syncDir(slotPath(s.path, i))
+			err = wholefile.SyncFolder(filepath.Dir(s.path))
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return s.refuse("unload", i, &image.LoadError{Step: image.StepStore, Have: image.StockInterface(), Err: err})

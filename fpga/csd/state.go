@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/ownership"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -192,7 +193,7 @@ func replaceFile(path string, b []byte, step func(string), what string) error {
 		return errors.Join(err, os.Remove(path+partial))
 	}
 	step(what + ": renamed")
-	return syncDir(path)
+	return wholefile.SyncFolder(filepath.Dir(path))
 }
 
 // partial is the suffix of a file that is being written. There is one writer, the process that holds the drive's lock:
@@ -214,15 +215,6 @@ func writePartial(path string, b []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// syncDir makes a change of the file's directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // readBounded reads a file of at most limit bytes.

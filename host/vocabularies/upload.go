@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -137,7 +138,7 @@ func (s *Store) adopt(owner string, u *upload) error {
 		return err
 	}
 	s.files[u.want.Digest] = &stored{bytes: u.want.Bytes, owner: owner, used: s.o.Now()}
-	return syncFolder(s.o.Folder)
+	return wholefile.SyncFolder(s.o.Folder)
 }
 
 // write appends bytes to the partial file. u.mu is held.
@@ -196,13 +197,4 @@ func (u *upload) discard() error {
 		return err
 	}
 	return nil
-}
-
-// syncFolder brings the names of a folder to the disk.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

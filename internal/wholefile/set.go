@@ -50,7 +50,7 @@ func NewSet(folder string, replace bool) (*Set, error) {
 // Path returns the path that a file of the set will have.
 func (s *Set) Path(name string) string { return filepath.Join(s.folder, name) }
 
-// Create begins a file of the set. The caller closes it before Commit.
+// Create begins a file of the set. The caller syncs and closes it before Commit.
 func (s *Set) Create(name string) (*os.File, error) {
 	path := s.Path(name)
 	switch info, err := os.Lstat(path); {
@@ -69,7 +69,7 @@ func (s *Set) Create(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Commit gives the files their names.
+// Commit gives the files their names, which are on the disk when it returns.
 func (s *Set) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Set) Commit() error {
 		}
 		s.names = s.names[1:]
 	}
-	return nil
+	return syncFolder(s.folder)
 }
 
 // Close ends the set, and removes the files that have not got their names.

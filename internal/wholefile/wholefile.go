@@ -9,7 +9,8 @@ import (
 )
 
 // Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name,
-// and a file that had the name is replaced in one step. Where Write fails, that file is as it was.
+// a file that had the name is replaced in one step, and the name is on the disk when Write returns. Where Write fails,
+// the name has the old file, or, if only the name could not be brought to the disk, the new one.
 func Write(path string, b []byte) error { return writeMode(path, b, 0o600) }
 
 // WritePublic writes a file that everybody may read (mode 0644), as Write does.
@@ -33,7 +34,28 @@ func writeMode(path string, b []byte, mode os.FileMode) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return syncFolder(filepath.Dir(path))
+}
+
+// Rename gives a file or a folder, whose content is on the disk, another name in the same folder. The name is on the
+// disk when Rename returns.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+// syncFolder is SyncFolder, whose calls tests watch.
+var syncFolder = SyncFolder
+
+// SyncFolder brings the names in a folder to the disk.
+func SyncFolder(folder string) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // WriteJSON writes a value as indented JSON, as Write does. It makes the file's folder if there is none (mode 0700).

@@ -1,6 +1,7 @@
 package wholefile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,4 +46,43 @@ func TestWriteJSON(t *testing.T) {
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, b, kept)
+}
+
+// TestNamesAreOnTheDisk watches the syncs of folders: each comes after the names, and its error is that of the call.
+func TestNamesAreOnTheDisk(t *testing.T) {
+	folder := t.TempDir()
+	a, b := filepath.Join(folder, "a"), filepath.Join(folder, "b")
+	for _, test := range []struct {
+		name  string
+		call  func() error
+		named []string
+	}{
+		{"write", func() error { return Write(a, []byte("1")) }, []string{a}},
+		{"rename", func() error { return Rename(a, b) }, []string{b}},
+		{"set", func() error {
+			s, err := NewSet(folder, true)
+			require.NoError(t, err)
+			add(t, s, "a", "2")
+			add(t, s, "b", "2")
+			err = s.Commit()
+			require.NoError(t, s.Close())
+			return err
+		}, []string{a, b}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			syncs, lost := 0, errors.New("the disk is gone")
+			syncFolder = func(path string) error {
+				syncs++
+				assert.Equal(t, folder, path)
+				for _, name := range test.named {
+					assert.FileExists(t, name)
+				}
+				return errors.Join(SyncFolder(path), lost)
+			}
+			defer func() { syncFolder = SyncFolder }()
+			require.ErrorIs(t, test.call(), lost)
+			assert.Equal(t, 1, syncs)
+		})
+	}
+	require.ErrorIs(t, SyncFolder(filepath.Join(folder, "none")), fs.ErrNotExist)
 }

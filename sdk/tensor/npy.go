@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/filelock"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // Files of an npy folder.
@@ -293,17 +294,17 @@ func (w *NpyWriter) finish() error {
 	if err := w.writeKeys(files); err != nil {
 		return err
 	}
-	if err := syncDir(w.partial); err != nil {
-		return err
+	if err := wholefile.SyncFolder(w.partial); err != nil {
+		return fmt.Errorf("finish npy folder: %w", err)
 	}
 	// An empty folder may have the name; os.Rename does not replace it.
 	if err := os.Remove(w.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("finish npy folder: %w", err)
 	}
-	if err := os.Rename(w.partial, w.dir); err != nil {
+	if err := wholefile.Rename(w.partial, w.dir); err != nil {
 		return fmt.Errorf("finish npy folder: %w", err)
 	}
-	return errors.Join(syncDir(filepath.Dir(w.dir)), w.lock.Release())
+	return w.lock.Release()
 }
 
 // NpyVersion is the version of the folders that NpyWriter writes, as keys.json has it.
@@ -385,19 +386,6 @@ func removePartial(dir string) error {
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove npy folder: %w", err)
-	}
-	return nil
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	err = d.Sync()
-	if err = errors.Join(err, d.Close()); err != nil {
-		return fmt.Errorf("sync folder %s: %w", dir, err)
 	}
 	return nil
 }

@@ -90,16 +90,8 @@ func (f *Fence) write() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(f.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	if err := wholefile.Write(f.path, append(b, '\n')); err != nil {
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close()) // so that the rename survives a power failure
+	return wholefile.Write(f.path, append(b, '\n'))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/millrace/millrace/internal/filelock"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -170,7 +171,7 @@ func (w *FileWriter) Close() error {
 	if err := errors.Join(w.f.Sync(), w.f.Close()); err != nil {
 		return fmt.Errorf("finish arrow file: %w", err)
 	}
-	if err := os.Rename(w.part, w.path); err != nil {
+	if err := wholefile.Rename(w.part, w.path); err != nil {
 		return fmt.Errorf("finish arrow file: %w", err)
 	}
 	w.done = true

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 
 	"github.com/millrace/millrace/internal/ownership"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // RestoreOptions name the backup from which a member is made, and the folder of the member. File and Data are required.
@@ -108,12 +109,5 @@ func settle(partial, folder string) error {
 	if err := ownership.Inherit(partial, parent); err != nil {
 		return err
 	}
-	if err := os.Rename(partial, folder); err != nil {
-		return err
-	}
-	d, err := os.Open(parent)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wholefile.Rename(partial, folder)
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // SaveBackup calls write to make a backup, checks the backup, and keeps it as a file that only its owner may read,
@@ -37,9 +39,5 @@ func SaveBackup(path string, write func(io.Writer) error) (_ Backup, err error) 
 		return b, err
 	}
 	b.File = path
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return b, err
-	}
-	return b, errors.Join(d.Sync(), d.Close())
+	return b, wholefile.SyncFolder(filepath.Dir(path))
 }
