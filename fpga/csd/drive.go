@@ -93,6 +93,7 @@ type Drive struct {
 	free  func() error
 
 	created bool // the file is this open's own
+	unused  bool // the file is empty, and the drive was never in use
 	changed bool // this open changed the number of regions, or the share of ordinary reads and writes
 
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
@@ -272,6 +273,11 @@ func (d *Drive) openFile() error {
 			d.state.Counters.UnsafeShutdowns++
 		}
 	}
+	st, err := f.f.Stat()
+	if err != nil {
+		return err
+	}
+	d.unused = d.state.Counters.PowerCycles == 0 && st.Size() == 0
 	d.state.Counters.PowerCycles++
 	return nil
 }

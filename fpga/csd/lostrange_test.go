@@ -3,6 +3,7 @@ package csd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,6 +40,53 @@ func logged(t *testing.T, o Options) (*Drive, *bytes.Buffer) {
 func lostOf(d *Drive) [2]int64 {
 	off, n := d.Lost()
 	return [2]int64{off, off + n}
+}
+
+// copyDrive copies the files of a drive, as they are on the disk now, and returns the copy's path.
+func copyDrive(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "drive")
+	for _, name := range []func(string) string{func(p string) string { return p }, statePath} {
+		b, err := os.ReadFile(name(path))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name(to), b, 0o600))
+	}
+	return to
+}
+
+// TestACreationThatWasKilledLostNothing kills the creation of a drive at every step. The next creation, or opening,
+// makes the drive whole and finds nothing cut.
+func TestACreationThatWasKilledLostNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drive")
+	var left []string
+	o := Options{Path: path, Create: true, Size: lostSize, Plain: true}
+	o.atStep = func(string) { left = append(left, copyDrive(t, path)) }
+	d, err := Open(o)
+	require.NoError(t, err)
+	inUse := copyDrive(t, path)
+	require.NoError(t, d.Close())
+	require.Greater(t, len(left), 1)
+	for _, path := range left {
+		o := Options{Path: path, Plain: true}
+		if _, err := os.Stat(statePath(path)); err != nil {
+			o.Create, o.Size = true, lostSize
+		}
+		d, log := logged(t, o)
+		assert.Empty(t, log.String())
+		assert.Equal(t, [2]int64{}, lostOf(d))
+		assert.Zero(t, d.sub.Counters().MediaErrors)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.EqualValues(t, lostSize, info.Size())
+		require.NoError(t, d.Close())
+	}
+	require.NoError(t, os.Truncate(inUse, 0))
+	d, _ = logged(t, Options{Path: inUse, Plain: true})
+	assert.Equal(t, [2]int64{0, lostSize}, lostOf(d), "a drive that was in use was cut")
+	require.NoError(t, d.Close())
 }
 
 // TestACutUnderAnOpenDrive is said when the missing bytes are read, and kept.

@@ -3,6 +3,7 @@ package csd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -25,11 +26,14 @@ func (d *Drive) begin() error {
 		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.name(), "error", ff.readOnly)
 		return nil
 	}
-	changed := d.created || d.changed
+	changed := d.changed
 	if !changed && d.comp != nil {
 		if changed, err = d.trustChanged(); err != nil {
 			return err
 		}
+	}
+	if d.unused {
+		return d.beginUnused(ff)
 	}
 	d.state.Clean = false
 	switch err := d.save(); {
@@ -48,14 +52,28 @@ func (d *Drive) begin() error {
 			return err
 		}
 	}
-	// Last: a creation that was killed before left an empty file, which the next one takes, or a drive.
 	return ff.extend()
+}
+
+// beginUnused keeps the state of a drive that was never in use, makes its file as long as the drive, and then keeps that
+// the drive is in use. A kill before the first step leaves an empty file, which the next creation takes. A kill after it
+// leaves a drive without a power cycle: the next opening knows that its empty file was not cut.
+func (d *Drive) beginUnused(ff *fileFlash) error {
+	d.state.Counters.PowerCycles = 0
+	if err := d.save(); err != nil {
+		return err
+	}
+	if err := errors.Join(ff.extend(), ff.f.Sync()); err != nil {
+		return err
+	}
+	d.state.Counters.PowerCycles, d.state.Clean = 1, false
+	return d.save()
 }
 
 // lookForCut finds out whether bytes of the flash are missing, and logs them. It reports whether that was not known
 // before.
 func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
-	if d.created {
+	if d.unused {
 		ff.size = d.state.Size
 		return false, nil
 	}
