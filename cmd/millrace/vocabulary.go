@@ -502,7 +502,7 @@ func (c vocabularyCommands) info() *cobra.Command {
 			}
 			info := vocabularyInfo{Path: args[0], Digest: v.Digest.String(),
 				Version: fmt.Sprintf("%d.%d", vocabulary.Major, vocabulary.Minor), Rules: v.Rules.String(), Keys: v.Keys()}
-			counts, err := vocabulary.OpenCounts(args[0] + vocabulary.CountsSuffix)
+			counts, err := vocabulary.OpenCounts(args[0], v.Digest)
 			switch {
 			case err == nil:
 				defer func() { err = errors.Join(err, counts.Close()) }()

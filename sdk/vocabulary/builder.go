@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/scratch"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // DefaultMemory is the memory that a builder takes for keys if its options name none.
@@ -264,8 +265,9 @@ type BuiltTable struct {
 	Appended int64 // keys that the generation before had no ids for
 }
 
-// Finish writes the vocabulary and its sidecar to path and path + CountsSuffix. The sidecar comes first: a vocabulary
-// that is there has the sidecar of its name. The builder takes no ids after it.
+// Finish writes the vocabulary and its sidecar to path and path + CountsSuffix. A vocabulary that is there is replaced.
+// Until the vocabulary has its name, the sidecar has another one, which OpenCounts knows: whenever the process ends,
+// the vocabulary at path has its own sidecar. The builder takes no ids after Finish.
 func (b *Builder) Finish(path string) (*Built, error) {
 	header, err := checkedHeader(b.rules, b.columns)
 	if err != nil {
@@ -276,7 +278,7 @@ func (b *Builder) Finish(path string) (*Built, error) {
 		return nil, err
 	}
 	w.sum = sha256.New()
-	counts, err := newCountsWriter(path+CountsSuffix, len(b.tables), max(b.rows.Load(), b.rowsBefore()))
+	counts, err := newCountsWriter(path+nextCountsSuffix, len(b.tables), max(b.rows.Load(), b.rowsBefore()))
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
@@ -297,10 +299,16 @@ func (b *Builder) Finish(path string) (*Built, error) {
 	if built.Digest, err = w.seal(); err != nil {
 		return nil, errors.Join(err, counts.file.abandon())
 	}
+	if err := completeCounts(path); err != nil {
+		return nil, errors.Join(err, removeFile(w.file.Name()), counts.file.abandon())
+	}
 	if err := counts.commit(built.Digest); err != nil {
 		return nil, errors.Join(err, removeFile(w.file.Name()))
 	}
-	return built, w.rename()
+	if err := w.rename(); err != nil {
+		return nil, err // the sidecar stays: the vocabulary may have its name
+	}
+	return built, wholefile.Rename(path+nextCountsSuffix, path+CountsSuffix)
 }
 
 // rowsBefore returns the rows of earlier generations.

@@ -181,7 +181,7 @@ func TestGenerationsCountTogether(t *testing.T) {
 		addAll(t, b, part(0, first))
 		old := finish(t, b, path)
 
-		counts, err := OpenCounts(path + CountsSuffix)
+		counts, err := OpenCounts(path, old.Digest)
 		require.NoError(t, err)
 		b, err = Extend(old, counts, columnsNamed(2), BuilderOptions{Folder: dir})
 		require.NoError(t, err)

@@ -8,10 +8,15 @@ import (
 	"io"
 	"iter"
 	"os"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // CountsSuffix is what the name of a vocabulary's sidecar ends in.
 const CountsSuffix = ".counts"
+
+// nextCountsSuffix is what the name of a sidecar ends in until its vocabulary has its name.
+const nextCountsSuffix = CountsSuffix + ".next"
 
 // countsHeader and countsTrailer are the bytes of a sidecar's ends, without its tables' sizes.
 const (
@@ -82,8 +87,42 @@ type CountsReader struct {
 	sizes []int64 // of each table, in entries
 }
 
-// OpenCounts opens a sidecar and checks all of it.
-func OpenCounts(path string) (_ *CountsReader, err error) {
+// OpenCounts opens the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of another
+// vocabulary if the files were mixed up. If the process that wrote the vocabulary ended before the sidecar had its
+// name, OpenCounts finds it under the name that it had before.
+func OpenCounts(path string, vocabulary Digest) (*CountsReader, error) {
+	r, err := openSidecar(path + CountsSuffix)
+	if err == nil && r.Vocabulary == vocabulary {
+		return r, nil
+	}
+	next, nextErr := openSidecar(path + nextCountsSuffix)
+	if nextErr != nil {
+		return r, err
+	}
+	if next.Vocabulary != vocabulary {
+		return r, errors.Join(err, next.Close())
+	}
+	if r != nil {
+		return next, r.Close()
+	}
+	return next, nil
+}
+
+// completeCounts gives the sidecar of the vocabulary at path its name if an earlier process ended before that.
+func completeCounts(path string) error {
+	next, err := openSidecar(path + nextCountsSuffix)
+	if err != nil {
+		return nil // there is none, or none that can be used: it is replaced
+	}
+	written, err := DescribeFile(path)
+	if err != nil || written.Digest != next.Vocabulary {
+		return next.Close()
+	}
+	return errors.Join(next.Close(), wholefile.Rename(path+nextCountsSuffix, path+CountsSuffix))
+}
+
+// openSidecar opens a sidecar and checks all of it.
+func openSidecar(path string) (_ *CountsReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -157,17 +157,20 @@ func scan(r io.Reader, size int64, each func(keys []byte)) (*Description, error)
 
 // withFile calls f with the contents of a regular file. Errors name the file.
 func withFile(path string, f func(r io.Reader, size int64) error) (err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
+		return fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	info, err := file.Stat()
-	if err != nil {
+	if info, err = file.Stat(); err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
 	}
 	if err := f(bufio.NewReaderSize(file, 1<<20), info.Size()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

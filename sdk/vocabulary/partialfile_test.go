@@ -128,7 +128,7 @@ func TestPartsOfAnExtension(t *testing.T) {
 	require.NoError(t, b.AddMiniBatch(0, batchOf(t, tensor.Int64, first)))
 	before := finish(t, b, filepath.Join(folder, "before.vocab"))
 	extend := func() *Builder {
-		counts, err := OpenCounts(filepath.Join(folder, "before.vocab"+CountsSuffix))
+		counts, err := OpenCounts(filepath.Join(folder, "before.vocab"), before.Digest)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, counts.Close()) })
 		b, err := Extend(before, counts, columns, BuilderOptions{Folder: folder})

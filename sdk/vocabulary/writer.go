@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/millrace/millrace/internal/crc32c"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 const (
@@ -111,11 +112,7 @@ func (w *fileWriter) seal() (Digest, error) {
 
 // rename gives a sealed file its name. If it fails, it removes the file.
 func (w *fileWriter) rename() error {
-	err := os.Rename(w.file.Name(), w.path)
-	if err == nil {
-		err = syncFolder(filepath.Dir(w.path))
-	}
-	if err != nil {
+	if err := wholefile.Rename(w.file.Name(), w.path); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", w.path, err), removeFile(w.file.Name()))
 	}
 	return nil
@@ -130,15 +127,6 @@ func removeFile(path string) error {
 		return err
 	}
 	return nil
-}
-
-// syncFolder brings the names of a folder to the disk.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // fileHeader returns the header of a vocabulary's file.

@@ -73,7 +73,7 @@ func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.R
 		return nil, fmt.Errorf("%s: %w: it was made with %v, and the pipeline says %v", p.Extend, vocabulary.ErrOther,
 			before.Rules, want)
 	}
-	counts, err := vocabulary.OpenCounts(p.Extend + vocabulary.CountsSuffix)
+	counts, err := vocabulary.OpenCounts(p.Extend, before.Digest)
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (r *reduction) newBuilder() (b *vocabulary.Builder, closeBuilder func() err
 		b, err = vocabulary.NewBuilder(columns, r.rules, o)
 		return b, func() error { return b.Close() }, err
 	}
-	counts, err := vocabulary.OpenCounts(r.pass.Extend + vocabulary.CountsSuffix)
+	counts, err := vocabulary.OpenCounts(r.pass.Extend, r.base.Digest)
 	if err != nil {
 		return nil, nil, err
 	}
