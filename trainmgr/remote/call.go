@@ -27,6 +27,9 @@ const (
 	lastPause  = 2 * time.Second
 )
 
+// jittered returns a pause of which half is random.
+func jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause/2) }
+
 // retry is the reaction to an error of a call.
 type retry uint8
 
@@ -211,7 +214,7 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 		}
 		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
 		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-time.After(jittered(pause)):
 		case <-ctx.Done():
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}

@@ -208,7 +208,7 @@ type jobStream = connect.ServerStreamForClient[apiv1.GetJobResponse]
 // the same state again.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatus, error] {
 	return func(yield func(*apiv1.JobStatus, error) bool) {
-		for {
+		for pause := firstPause; ; pause = min(2*pause, lastPause) {
 			stream, err := call(ctx, c, 0, func(ctx context.Context, m controlClient) (*jobStream, error) {
 				s, err := m.WatchJob(ctx, &apiv1.WatchJobRequest{Id: id})
 				if err != nil {
@@ -226,7 +226,10 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 			if stream == nil { // the stream ended without a message
 				return
 			}
-			for ok := true; ok; ok = stream.Receive() {
+			for ok, messages := true, 1; ok; ok, messages = stream.Receive(), messages+1 {
+				if messages > 1 { // the first one comes at once, also from a member that then ends every stream
+					pause = firstPause
+				}
 				if job := stream.Msg().GetJob(); job != nil && !yield(job, nil) {
 					_ = stream.Close()
 					return
@@ -242,6 +245,10 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 				return
 			}
 			c.preferNext(c.preferredMember())
+			if err := sleep(ctx, jittered(pause)); err != nil {
+				yield(nil, fmt.Errorf("watch job %s: %w", id, err))
+				return
+			}
 		}
 	}
 }

@@ -192,6 +192,31 @@ func TestWatchGoesOnOverAChangeOfTheLeader(t *testing.T) {
 	}
 }
 
+// TestWatchPausesBeforeItAsksAgain ends every stream after its first message. The pauses between the streams grow.
+func TestWatchPausesBeforeItAsksAgain(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	var calls atomic.Int64
+	c.before = func(string) error {
+		if calls.Add(1)%2 == 0 {
+			return connect.NewError(connect.CodeUnavailable, errors.New("I lead no more"))
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	streams, begin := 0, time.Now()
+	for _, err := range c.dial(t).Watch(ctx, "j1") {
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			break
+		}
+		if streams++; streams == 5 {
+			cancel()
+		}
+	}
+	require.Equal(t, 5, streams)
+	require.GreaterOrEqual(t, time.Since(begin), (firstPause+2*firstPause+4*firstPause+8*firstPause)/2)
+}
+
 func TestDrainingAnUnknownNodeIsAboutNoJob(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
 	c.before = func(string) error {
