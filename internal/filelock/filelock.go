@@ -16,7 +16,7 @@ var ErrLocked = errors.New("another program has the lock")
 type Held struct{ f *os.File }
 
 // Hold makes a file that stands for something else, as an output, and takes its lock. It returns ErrLocked if another
-// program, or this one, holds it. The lock ends with Release, or with the process however that ends: then the file
+// program, or this one, holds it. The lock ends with Unlock or Release, or with the process however that ends: then the file
 // stays, and the next Hold takes it over. On a file system without locks Hold only makes the file.
 func Hold(path string) (*Held, error) {
 	for {
@@ -58,6 +58,9 @@ func HoldOutput(path string) (*Held, error) {
 func unsupported(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK)
 }
+
+// Unlock ends the lock and keeps the file.
+func (h *Held) Unlock() error { return h.f.Close() }
 
 // Release removes the file and ends the lock.
 func (h *Held) Release() error { return errors.Join(os.Remove(h.f.Name()), h.f.Close()) }

@@ -85,7 +85,7 @@ func (d *description) readDigests() error {
 // folder is a work folder that this process uses alone.
 type folder struct {
 	path        string
-	lock        *os.File
+	lock        *filelock.Held // nil: it was released
 	description description
 	parts       []part // in the order of their numbers
 }
@@ -95,9 +95,12 @@ func openFolder(path string, pass description) (_ *folder, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := filelock.Hold(filepath.Join(path, lockName))
+	if errors.Is(err, filelock.ErrLocked) {
+		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	f := &folder{path: path, lock: lock}
 	defer func() {
@@ -105,11 +108,6 @@ func openFolder(path string, pass description) (_ *folder, err error) {
 			err = errors.Join(err, f.close())
 		}
 	}()
-	if err := filelock.TryLock(lock); errors.Is(err, filelock.ErrLocked) {
-		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
-	} else if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
 	if err := f.readDescription(pass); err != nil {
 		return nil, err
 	}
@@ -126,7 +124,12 @@ func openFolder(path string, pass description) (_ *folder, err error) {
 func (f *folder) temporary() string { return filepath.Join(f.path, temporaryName) }
 
 // close lets other processes use the folder.
-func (f *folder) close() error { return f.lock.Close() }
+func (f *folder) close() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Unlock()
+}
 
 // remove removes the pass's files, and the folder if nothing else is in it. The last part goes first: whenever the
 // process ends, the parts that are left follow each other from the first one on, as readParts wants them.
@@ -136,15 +139,23 @@ func (f *folder) remove() error {
 			return err
 		}
 	}
-	for _, name := range []string{temporaryName, descriptionName, lockName} {
+	for _, name := range []string{temporaryName, descriptionName} {
 		if err := os.RemoveAll(filepath.Join(f.path, name)); err != nil {
 			return err
 		}
 	}
-	if left, err := os.ReadDir(f.path); err != nil || len(left) > 0 {
-		return err
+	if f.lock != nil {
+		if err := f.lock.Release(); err != nil {
+			return err
+		}
+		f.lock = nil
 	}
-	return os.Remove(f.path)
+	// From now on another process may use the folder, or remove it.
+	err := os.Remove(f.path)
+	if left, rerr := os.ReadDir(f.path); len(left) > 0 || errors.Is(rerr, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // readDescription reads pass.json and compares it with a pass, or writes it if the folder is new.

@@ -1,8 +1,12 @@
 package summaries
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,4 +35,31 @@ func TestPartsAreRemovedFromTheLastOn(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.parts[2].file.Path, nil, 0o600))
 	require.NoError(t, f.remove())
 	assert.NoDirExists(t, f.path)
+}
+
+// TestAFolderHasOneProcess opens a folder and removes it at once, several times in parallel: there is one user at a time,
+// and a folder that another uses already is not removed.
+func TestAFolderHasOneProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "work")
+	var users, passes atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				f, err := openFolder(path, description{Version: descriptionVersion})
+				if err != nil {
+					assert.True(t, errors.Is(err, ErrInUse) || errors.Is(err, fs.ErrNotExist), "%v", err)
+					continue
+				}
+				assert.EqualValues(t, 1, users.Add(1))
+				assert.FileExists(t, filepath.Join(path, lockName))
+				passes.Add(1)
+				users.Add(-1)
+				assert.NoError(t, f.remove())
+				assert.NoError(t, f.close())
+			}
+		})
+	}
+	wg.Wait()
+	assert.Positive(t, passes.Load())
 }
