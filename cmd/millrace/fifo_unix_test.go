@@ -24,9 +24,10 @@ func TestPipesAreRefused(t *testing.T) {
 	drive := "file:" + dir + "/d.flash"
 	must(t, "drive", "create", drive+"?size=1MiB")
 	for name, args := range map[string][]string{
-		"inspect": {"dataset", "inspect", pipe},
-		"import":  {"dataset", "import", "--out", dir + "/out", pipe},
-		"put":     {"drive", "put", drive, pipe},
+		"inspect":    {"dataset", "inspect", pipe},
+		"import":     {"dataset", "import", "--out", dir + "/out", pipe},
+		"put":        {"drive", "put", drive, pipe},
+		"vocabulary": {"vocabulary", "info", pipe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := millrace(t, args...)

@@ -259,16 +259,26 @@ func (s *Site) checkReady(ctx context.Context, client *http.Client, d daemon) er
 	return err
 }
 
-// logTail returns the end of a daemon's log, for an error.
+// logTail returns the last lines of a daemon's log, for an error. It reads only the end of the log.
 func (s *Site) logTail(d daemon) string {
-	const most = 4
-	b, err := os.ReadFile(s.logPath(d))
+	const lastLines, lastBytes = 4, 16 << 10
+	f, err := os.Open(s.logPath(d))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	begin := max(info.Size()-lastBytes, 0)
+	b, err := io.ReadAll(io.NewSectionReader(f, begin, lastBytes))
 	if err != nil {
 		return ""
 	}
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if len(lines) > most {
-		lines = lines[len(lines)-most:]
+	if begin > 0 && len(lines) > 1 {
+		lines = lines[1:] // the first line may have begun earlier
 	}
-	return ": " + strings.Join(lines, "; ")
+	return ": " + strings.Join(lines[max(len(lines)-lastLines, 0):], "; ")
 }

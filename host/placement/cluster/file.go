@@ -65,11 +65,19 @@ func OpenFile(ctx context.Context, path, name string, format Format) (*File, err
 
 // openHere opens a file of this machine.
 func (p *File) openHere(path string) error {
+	// The file's type is checked before it is opened: opening a pipe would wait for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file: partitions are read from files", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
