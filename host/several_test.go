@@ -499,6 +499,6 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, m.Prepare(t.Context(), j))
 	_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
 	require.NoError(t, err)
-	assert.False(t, kept, "a file that cannot be read is begun anew")
+	assert.False(t, kept, "a file that cannot be read is begun again")
 	require.NoError(t, m.Close())
 }

@@ -75,7 +75,7 @@ func (c driveCommands) reset() *cobra.Command {
 		Use: "reset nvme:PATH", Short: "Reset a drive that the kernel has",
 		Long: `Resets the controller of a drive behind the kernel, and returns when it works again. Commands that
 run are cut off, for everybody who uses the drive, and local memory that somebody held is free.
-Other drives begin anew whenever they are opened.`,
+Other drives are reset whenever they are opened.`,
 		Example: "  millrace drive reset nvme:/dev/nvme0",
 		Args:    exactArgs("nvme:PATH"),
 		RunE: func(_ *cobra.Command, args []string) error {

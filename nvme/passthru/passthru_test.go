@@ -163,7 +163,7 @@ func TestNamespaceThatAppearsLater(t *testing.T) {
 	opened := len(f.opened)
 	_, err = c.IO(t.Context(), &flush, nil)
 	require.ErrorIs(t, err, nvme.InvalidNamespace)
-	assert.Len(t, f.opened, opened+1, "it was opened anew")
+	assert.Len(t, f.opened, opened+1, "it was opened again")
 }
 
 func TestNodeOfAnotherNamespaceIsRefused(t *testing.T) {

@@ -65,7 +65,7 @@ func (p *Partition) Geometry(block uint64, onDevice bool) (Geometry, error) {
 		if at != 0 || (uint64(e.Offset)+g.phase)%g.block != 0 {
 			return g, fmt.Errorf(
 				"%s: %w: extent %d (offset %d at byte %d of the drive) does not begin on a block of %d bytes; "+
-					"copy the partition anew",
+					"copy the partition again",
 				p.Name, ErrUnreadable, i, e.Offset, e.Device, g.block)
 		}
 	}

@@ -370,7 +370,7 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 	if ch == nil {
 		return nil
 	}
-	if o = ch.from; c != &o.column { // an operator began the chain anew
+	if o = ch.from; c != &o.column { // an operator began another chain
 		if c = &o.column; c.List && to != program.ToSparse {
 			r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
 			return nil

@@ -48,5 +48,5 @@ func TestPace(t *testing.T) {
 	assert.False(t, ok, "nobody knows how much is still to come")
 	p.Observe(begin.Add(201*time.Second), status(0, 10))
 	_, ok = p.RowsPerSecond()
-	assert.False(t, ok, "a job that went back begins anew")
+	assert.False(t, ok, "a job that went back begins again")
 }

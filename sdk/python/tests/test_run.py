@@ -73,7 +73,7 @@ class DefaultRun(unittest.TestCase):
         env = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
         ranks = [said({**env, "RANK": str(r)}) for r in range(2)]
         self.assertEqual(len(set(ranks)), 1)
-        self.assertNotEqual(ranks[0], said({**env, "TORCHELASTIC_RESTART_COUNT": "1"}), "its models begin anew")
+        self.assertNotEqual(ranks[0], said({**env, "TORCHELASTIC_RESTART_COUNT": "1"}), "its models begin again")
         # Another launcher, with the same name as the one before.
         agent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
         kept = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}

@@ -163,7 +163,7 @@ func (o *Options) recovery() string {
 		return "the other members have all of it: take this member out (millrace control members remove " + o.Name +
 			"), add it again, and start it with an empty folder"
 	}
-	return "move the folder away and make it anew from a backup (millrace control restore), or begin with an empty " +
+	return "move the folder away and restore it from a backup (millrace control restore), or begin with an empty " +
 		"one: jobs are then lost, data on drives is not"
 }
 
