@@ -55,9 +55,9 @@ func (d *Drive) begin() error {
 	return ff.extend()
 }
 
-// beginUnused keeps the state of a drive that was never in use, makes its file as long as the drive, and then keeps that
-// the drive is in use. A kill before the first step leaves an empty file, which the next creation takes. A kill after it
-// leaves a drive without a power cycle: the next opening knows that its empty file was not cut.
+// beginUnused keeps the state of a drive that was never in use, makes its file as long as the drive, and then keeps
+// that the drive is in use. A kill before the first step leaves an empty file, which the next creation takes. A kill
+// after it leaves a drive without a power cycle: the next opening knows that its empty file was not cut.
 func (d *Drive) beginUnused(ff *fileFlash) error {
 	d.state.Counters.PowerCycles = 0
 	if err := d.save(); err != nil {

@@ -16,8 +16,8 @@ var ErrLocked = errors.New("another program has the lock")
 type Held struct{ f *os.File }
 
 // Hold makes a file that stands for something else, as an output, and takes its lock. It returns ErrLocked if another
-// program, or this one, holds it. The lock ends with Unlock or Release, or with the process however that ends: then the file
-// stays, and the next Hold takes it over. On a file system without locks Hold only makes the file.
+// program, or this one, holds it. The lock ends with Unlock or Release, or with the process however that ends: then the
+// file stays, and the next Hold takes it over. On a file system without locks Hold only makes the file.
 func Hold(path string) (*Held, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)

@@ -64,8 +64,8 @@
 // accesses, lender.mu the lent blocks. programs.mu and memory.mu are taken under Controller.mu, lender.mu under
 // memory.mu. A Flash or a Compute is called with no lock held, except that a copy that was put off reads the flash
 // under lender.mu. The bytes that an earlier holder left in memory are cleared with no lock held; until then the memory
-// belongs to nobody. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end before Close
-// returns.
+// belongs to nobody. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end before
+// Close returns.
 //
 // # Errors
 //

@@ -382,8 +382,8 @@ func (in *Input) Bytes(off, n uint64) []byte {
 
 type inputKey struct{}
 
-// InputOf returns the execution's input range if some of its blocks are lent or were not read, else nil. ctx is the context that Execute
-// was given.
+// InputOf returns the execution's input range if some of its blocks are lent or were not read, else nil. ctx is the
+// context that Execute was given.
 func InputOf(ctx context.Context) *Input {
 	in, _ := ctx.Value(inputKey{}).(*Input)
 	return in

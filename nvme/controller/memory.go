@@ -404,9 +404,9 @@ func cutRanges(ranges []cs.Range, r cs.Range) (keep []cs.Range) {
 	return keep
 }
 
-// takeDirty returns the dirty parts of a range that is about to be claimed, and counts them as cleared: the caller clears
-// them, so that the new holder reads nothing of an earlier one. Bytes that another claim of the same owner covers are in
-// use and are left out; they become dirty again when that claim ends. m.mu is held.
+// takeDirty returns the dirty parts of a range that is about to be claimed, and counts them as cleared: the caller
+// clears them, so that the new holder reads nothing of an earlier one. Bytes that another claim of the same owner
+// covers are in use and are left out; they become dirty again when that claim ends. m.mu is held.
 func (m *memory) takeDirty(r cs.Range) (unheld []cs.Range) {
 	for _, d := range m.dirty {
 		lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len)

@@ -307,8 +307,8 @@ func TestQueueDepthAtItsLimits(t *testing.T) {
 	assert.True(t, out.Status().OK())
 }
 
-// stepped returns a time as time.Now would return it if the machine's time had been set forward by d before: the reading
-// of the wall clock is later, and that of the monotonic clock is not.
+// stepped returns a time as time.Now would return it if the machine's time had been set forward by d before: the
+// reading of the wall clock is later, and that of the monotonic clock is not.
 func stepped(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	was := at

@@ -16,7 +16,8 @@ const readBuffer = 64 << 10
 type reader struct {
 	br    *bufio.Reader
 	rules pdu.Rules
-	// awaits runs while the rest of a PDU is awaited. The target watches it, and ends a connection that waits for too long.
+	// awaits runs while the rest of a PDU is awaited. The target watches it, and ends a connection that waits for too
+	// long.
 	awaits stopwatch
 }
 

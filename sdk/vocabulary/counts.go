@@ -87,9 +87,9 @@ type CountsReader struct {
 	sizes []int64 // of each table, in entries
 }
 
-// OpenCounts opens the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of another
-// vocabulary if the files were mixed up. If the process that wrote the vocabulary ended before the sidecar had its
-// name, OpenCounts finds it under the name that it had before.
+// OpenCounts opens the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of
+// another vocabulary if the files were mixed up. If the process that wrote the vocabulary ended before the sidecar had
+// its name, OpenCounts finds it under the name that it had before.
 func OpenCounts(path string, vocabulary Digest) (*CountsReader, error) {
 	r, err := openSidecar(path + CountsSuffix)
 	if err == nil && r.Vocabulary == vocabulary {

@@ -37,8 +37,8 @@ func TestPartsAreRemovedFromTheLastOn(t *testing.T) {
 	assert.NoDirExists(t, f.path)
 }
 
-// TestAFolderHasOneProcess opens a folder and removes it at once, several times in parallel: there is one user at a time,
-// and a folder that another uses already is not removed.
+// TestAFolderHasOneProcess opens a folder and removes it at once, several times in parallel: there is one user at a
+// time, and a folder that another uses already is not removed.
 func TestAFolderHasOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "work")
 	var users, passes atomic.Int32
