@@ -18,6 +18,9 @@
 // No allocation follows an unchecked number: counts in Thrift never exceed the bytes left, nesting is bounded, and
 // every chunk lies inside its file. Pages can still contradict the footer: the packages that read them compare.
 //
+// A footer has at most 256 MiB, and its schema at most 1,048,576 elements. To read it allocates at most about 1 KB an
+// element, and 16 times the bytes of the column chunks (TestMemoryOfFooters).
+//
 // # Concurrency
 //
 // Functions may be called at once from any number of goroutines. A File is read-only once ReadFooter has returned it.

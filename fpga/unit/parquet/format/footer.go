@@ -17,6 +17,12 @@ const (
 	firstReadBytes = 64 << 10  // bytes of a file's end that are read at once; most footers fit
 )
 
+// These limits keep the memory of a footer in proportion to its bytes. No writer's footer comes near them.
+const (
+	maxSchemaElements = 1 << 20
+	minChunkBytes     = 16 // of a ColumnChunk: its required fields take 17, and those of an encrypted one more
+)
+
 // ReadFooter reads the footer of a file of size bytes and checks it: the magic at both ends, the footer's length,
 // every chunk's place and counts. A file with an encrypted footer is refused by name.
 func ReadFooter(r io.ReaderAt, size int64) (*File, error) {
@@ -101,7 +107,11 @@ func (f *File) parseMetadata(b []byte) error {
 			seen |= hasVersion
 		case 2:
 			elements = elements[:0]
-			for n := r.listField(t, thriftStruct); n > 0 && r.err == nil; n-- {
+			n := r.listField(t, thriftStruct)
+			if n > maxSchemaElements {
+				return fmt.Errorf("%w: a schema of %d elements, at most %d are read", ErrLimit, n, maxSchemaElements)
+			}
+			for ; n > 0 && r.err == nil; n-- {
 				elements = append(elements, r.readSchemaElement())
 			}
 			seen |= hasSchema
@@ -152,8 +162,13 @@ func (r *compactReader) readRowGroup() RowGroup {
 	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			g.Columns = g.Columns[:0]
-			for n := r.listField(t, thriftStruct); n > 0 && r.err == nil; n-- {
+			n := r.listField(t, thriftStruct)
+			if n > r.bytesLeft()/minChunkBytes {
+				r.failCorrupt("list of more column chunks than fit")
+				n = 0
+			}
+			g.Columns = make([]Chunk, 0, n)
+			for ; n > 0 && r.err == nil; n-- {
 				g.Columns = append(g.Columns, r.readChunk())
 			}
 			seen |= hasColumns
@@ -174,7 +189,7 @@ func (r *compactReader) readRowGroup() RowGroup {
 func (r *compactReader) readChunk() Chunk {
 	var c Chunk
 	var last int32
-	meta := false
+	begin, meta := r.position, false
 	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
@@ -199,6 +214,9 @@ func (r *compactReader) readChunk() Chunk {
 	}
 	if !meta && c.Unsupported == nil {
 		r.failCorrupt("column chunk without metadata")
+	}
+	if r.position-begin < minChunkBytes {
+		r.failCorrupt("column chunk of too few bytes")
 	}
 	return c
 }
