@@ -47,10 +47,14 @@ func TestMemoryOfFooters(t *testing.T) {
 		want error
 		most int // bytes that are allocated
 	}{
-		"leaves":                    {footerOf(50_000, 50_000, leastLeaf, leastChunk), nil, 50_000 * (1<<10 + 16*len(leastChunk))},
-		"chunks":                    {footerOf(1, 200_000, leastLeaf, leastChunk), format.ErrCorrupt, 200_000 * 16 * len(leastChunk)},
-		"refused chunks":            {footerOf(1, 200_000, leastLeaf, refusedChunk), format.ErrCorrupt, 200_000 * 2 * len(refusedChunk)},
-		"more leaves than are read": {footerOf(1<<20, 0, leastLeaf, nil), format.ErrLimit, 2 * (1 << 20) * len(leastLeaf)},
+		"leaves": {footerOf(50_000, 50_000, leastLeaf, leastChunk), nil,
+			50_000 * (1<<10 + 16*len(leastChunk))},
+		"chunks": {footerOf(1, 200_000, leastLeaf, leastChunk), format.ErrCorrupt,
+			200_000 * 16 * len(leastChunk)},
+		"refused chunks": {footerOf(1, 200_000, leastLeaf, refusedChunk), format.ErrCorrupt,
+			200_000 * 2 * len(refusedChunk)},
+		"more leaves than are read": {footerOf(1<<20, 0, leastLeaf, nil), format.ErrLimit,
+			(1 << 20) * 2 * len(leastLeaf)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
