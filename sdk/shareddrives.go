@@ -15,7 +15,7 @@ type SharedDrives struct {
 	owning sync.Mutex // held while the owner of a drive is written beside it: there is one writer
 
 	mu     sync.Mutex              // guards drives
-	drives map[string]*sharedDrive // by path; a drive that was closed keeps its entry
+	drives map[string]*sharedDrive // by path or name; a drive that was closed keeps its entry
 }
 
 // sharedDrive is a drive that is open as long as some device of it is.
@@ -29,39 +29,47 @@ type sharedDrive struct {
 // open opens the drive that the options name, unless it is open: then the options must be those of the open drive.
 // release gives the drive up. The last device to do so closes it.
 func (s *SharedDrives) open(opt csd.Options) (d *csd.Drive, release func() error, err error) {
-	drive, err := s.drive(opt.Path)
+	absolute, err := filepath.Abs(opt.Path)
 	if err != nil {
-		return nil, nil, err
-	}
-	drive.mu.Lock()
-	defer drive.mu.Unlock()
-	if drive.d == nil {
-		if drive.d, err = csd.Open(opt); err != nil {
-			return nil, nil, err
-		}
-		drive.opt = opt
-	} else if err := drive.checkOptions(&opt); err != nil {
 		return nil, nil, fmt.Errorf("drive %s: %w", opt.Path, err)
 	}
-	drive.uses++
-	return drive.d, drive.release, nil
+	drive := s.drive(absolute)
+	return drive.open(opt, func() error {
+		if err := drive.checkOptions(&opt); err != nil {
+			return fmt.Errorf("drive %s: %w", opt.Path, err)
+		}
+		return nil
+	})
 }
 
-// drive returns the entry of a path.
-func (s *SharedDrives) drive(path string) (*sharedDrive, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("drive %s: %w", path, err)
-	}
+// drive returns the entry of a name.
+func (s *SharedDrives) drive(name string) *sharedDrive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.drives == nil {
 		s.drives = map[string]*sharedDrive{}
 	}
-	if s.drives[absolute] == nil {
-		s.drives[absolute] = new(sharedDrive)
+	if s.drives[name] == nil {
+		s.drives[name] = new(sharedDrive)
 	}
-	return s.drives[absolute], nil
+	return s.drives[name]
+}
+
+// open opens the drive, unless it is open: then check says whether the caller may have it. release gives the drive up.
+// The last one to do so closes it.
+func (s *sharedDrive) open(opt csd.Options, check func() error) (d *csd.Drive, release func() error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.d == nil {
+		if s.d, err = csd.Open(opt); err != nil {
+			return nil, nil, err
+		}
+		s.opt = opt
+	} else if err := check(); err != nil {
+		return nil, nil, err
+	}
+	s.uses++
+	return s.d, s.release, nil
 }
 
 // checkOptions returns an error if the open drive differs from what the options of a URI say of it. Size, block size
