@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,4 +91,30 @@ func TestACheckpointWithoutAPlaceIsFoundBeforeTheJob(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left, "trying leaves nothing")
+}
+
+// TestAFolderThatTakesNoFileIsFoundBeforeThePass checks that no pass over the data begins whose output could not be
+// written. A file stands for the folder, since this process may be allowed to write to every folder.
+func TestAFolderThatTakesNoFileIsFoundBeforeThePass(t *testing.T) {
+	data := generate(t, "--rows", "100")
+	folder := filepath.Join(data, "part-00000.parquet")
+	pipe := file(t, "p.yaml", "sparse: [{columns: [cat_0], ops: [fill_null: 0, vocabulary: v]}]\n"+
+		"vocabularies: {v: {order: first_seen}}\n")
+	for name, args := range map[string][]string{
+		"a summary":    {"dataset", "summarize", data, "--out", folder + "/x"},
+		"a vocabulary": {"vocabulary", "build", "--pipeline", pipe, "--in", data, "--out", folder + "/x"},
+		"tensors behind a vocabulary": {"preprocess", "--pipeline", pipe, "--in", data, "--build-vocabulary",
+			"v=" + filepath.Join(t.TempDir(), "v"), "--format", "arrow", "--out", folder + "/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := millrace(t, append(args, "--progress", "plain")...)
+			assert.Equal(t, exitFailed, code)
+			assert.Empty(t, stdout)
+			errorLine(t, stderr, folder)
+		})
+	}
+	require.NoError(t, checkWriter("npy", filepath.Join(t.TempDir(), "made", "by", "the writer")))
+	if runtime.GOOS == "linux" {
+		require.ErrorContains(t, checkWriter("npy", "/proc/none/x"), "/proc/none: no file can be made in its folder")
+	}
 }

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/rtl"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -238,12 +242,25 @@ func writeAll(ctx context.Context, job *trainmgr.Job, w tensorWriter, p *progres
 	return nil
 }
 
-// checkWriter returns the error of createWriter for an output that exists.
+// checkWriter returns the error of createWriter for an output that exists, or whose folder cannot be written to.
 func checkWriter(format, out string) error {
 	if format == "arrow" {
-		return arrowipc.CheckPath(out)
+		if err := arrowipc.CheckPath(out); err != nil {
+			return err
+		}
+		return wholefile.CheckFolderOf(out)
 	}
-	return tensor.CheckNpy(out)
+	if err := tensor.CheckNpy(out); err != nil {
+		return err
+	}
+	made := filepath.Clean(out) // the topmost of the folders that the writer makes
+	for made != filepath.Dir(made) {
+		if _, err := os.Stat(filepath.Dir(made)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		made = filepath.Dir(made)
+	}
+	return wholefile.CheckFolderOf(made)
 }
 
 func createWriter(format, out string, schema *tensor.Schema) (tensorWriter, error) {

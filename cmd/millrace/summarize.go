@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -230,8 +229,10 @@ and the file is the same bytes as of the same partitions on one machine.`,
 			if _, err := os.Lstat(out); out != "" && err == nil && !replace {
 				return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
 			}
-			if _, err := os.Stat(filepath.Dir(out)); out != "" && err != nil {
-				return fmt.Errorf("--out: %w", err)
+			if out != "" {
+				if err := wholefile.CheckFolderOf(out); err != nil {
+					return fmt.Errorf("--out: %w", err)
+				}
 			}
 			inCluster, err := flags.cluster.isCluster(cmd, flags.in.in)
 			if err != nil {

@@ -381,12 +381,7 @@ func checkCheckpoint(path string) error {
 	if path == "" {
 		return nil
 	}
-	partial := path + ".partial"
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_WRONLY, 0o666)
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(partial))
-	}
-	if err != nil {
+	if err := wholefile.CheckFolderOf(path); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil

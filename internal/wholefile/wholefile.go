@@ -4,6 +4,8 @@ package wholefile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -56,6 +58,18 @@ func SyncFolder(folder string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// CheckFolderOf returns an error if no file can be made in the folder of a path. It is for an output that takes hours.
+func CheckFolderOf(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".millrace-*.partial")
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = failed.Err // without the temporary name
+	}
+	if err != nil {
+		return fmt.Errorf("%s: no file can be made in its folder: %w", path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // WriteJSON writes a value as indented JSON, as Write does. It makes the file's folder if there is none (mode 0700).

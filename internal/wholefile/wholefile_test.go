@@ -86,3 +86,16 @@ func TestNamesAreOnTheDisk(t *testing.T) {
 	}
 	require.ErrorIs(t, SyncFolder(filepath.Join(folder, "none")), fs.ErrNotExist)
 }
+
+// TestCheckFolderOf checks that a folder in which no file can be made is an error, and that the check leaves nothing.
+func TestCheckFolderOf(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, CheckFolderOf(filepath.Join(dir, "x")))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	path := filepath.Join(dir, "folder", "x")
+	require.EqualError(t, CheckFolderOf(path), path+": no file can be made in its folder: no such file or directory")
+	require.NoError(t, os.WriteFile(filepath.Dir(path), nil, 0o600))
+	require.Error(t, CheckFolderOf(path), "a file")
+}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -22,8 +22,8 @@ func (p *VocabularyPass) checkPath() error {
 	if p.Path == "" {
 		return fmt.Errorf("%w: name the file of the vocabulary", ErrConfig)
 	}
-	if _, err := os.Stat(filepath.Dir(p.Path)); err != nil {
-		return fmt.Errorf("the folder of %s: %w", p.Path, err)
+	if err := wholefile.CheckFolderOf(p.Path); err != nil {
+		return err
 	}
 	if p.Replace {
 		return nil
