@@ -3,8 +3,10 @@ package node
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,4 +64,28 @@ func TestHostileRequests(t *testing.T) {
 		assert.Contains(t, string(b[:k]), want, fmt.Sprintf("%.40s", body))
 	}
 	f.frame(j, "d0", 0, n)
+}
+
+// deadlines records whether a handler bounded the time of a body.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set bool
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = d.set || !t.IsZero()
+	return nil
+}
+
+// TestEveryBodyHasItsTime checks that nobody holds a connection by a body that no handler reads, which the server
+// reads before the next request.
+func TestEveryBodyHasItsTime(t *testing.T) {
+	f := start(t, nil)
+	for _, path := range []string{"/nothing", "/readyz", "/v1/minibatch", "/millrace.v1.Node/Describe"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
+			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			f.server.http.Handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x")))
+			assert.True(t, w.set, "%s %s", method, path)
+		}
+	}
 }

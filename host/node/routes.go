@@ -47,13 +47,14 @@ func (r *routes) handler() http.Handler {
 	messages := httpbody.NewBudget(int64(r.limits.RequestMemory)).Messages(httpbody.MessageOptions{
 		Most: func(string) int64 { return int64(r.limits.RequestBytes) }, Peer: callerName, Logger: r.log,
 	}, rpc)
-	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(messages)))
+	mux.Handle(path, withTLS(messages))
 	mux.Handle("GET "+apiv1.MiniBatchPath, r.delivery)
 	mux.HandleFunc("GET "+apiv1.PartitionPath, allow(mayCopy, r.store.Serve))
 	mux.HandleFunc("PUT "+apiv1.PartitionPath, allow(mayOperate, r.store.Receive))
 	mux.HandleFunc("GET /readyz", r.serveReady)
 	mux.Handle("GET /metrics", r.metrics)
-	return newRequestLimit(r.limits.RequestsPerSecond).wrap(mux)
+	// A body that no handler reads is bounded, too: the server reads it before the next request of the connection.
+	return httpbody.Within(httpbody.Time, newRequestLimit(r.limits.RequestsPerSecond).wrap(mux))
 }
 
 // recoverCall turns a panic of a call into an error of the call.

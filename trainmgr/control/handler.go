@@ -65,7 +65,7 @@ func (s *Server) handler(secure bool) http.Handler {
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
 	messages := s.memory.Messages(httpbody.MessageOptions{Most: messageLimit, Peer: caller, Logger: s.logger}, service)
 	mux := http.NewServeMux()
-	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(messages, secure, s.o.Rate)))
+	mux.Handle(path, guard.New(messages, secure, s.o.Rate))
 	mux.Handle("GET /metrics", exposition.Handler(s.o.Registry))
 	mux.Handle("GET /readyz", exposition.Reader(http.HandlerFunc(s.readyz)))
 	if s.o.Profile {
@@ -73,7 +73,8 @@ func (s *Server) handler(secure bool) http.Handler {
 		mux.Handle("/debug/pprof/profile", guard.OnLoopback(http.HandlerFunc(pprof.Profile)))
 		mux.Handle("/debug/pprof/trace", guard.OnLoopback(http.HandlerFunc(pprof.Trace)))
 	}
-	return mux
+	// A body that no handler reads is bounded, too: the server reads it before the next request of the connection.
+	return httpbody.Within(httpbody.Time, mux)
 }
 
 // readiness is the answer of /readyz.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
@@ -210,4 +211,28 @@ func TestConnectionsAreBounded(t *testing.T) {
 		held = append(held, c)
 		return true
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// deadlines records whether a handler bounded the time of a body.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set bool
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = d.set || !t.IsZero()
+	return nil
+}
+
+// TestEveryBodyHasItsTime checks that nobody holds a connection by a body that no handler reads, which the server
+// reads before the next request.
+func TestEveryBodyHasItsTime(t *testing.T) {
+	s, _ := start(t, testOptions(t))
+	for _, path := range []string{"/nothing", "/readyz", "/metrics", apiv1connect.ControlListJobsProcedure} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			s.http.Handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x")))
+			assert.True(t, w.set, "%s %s", method, path)
+		}
+	}
 }
