@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Sources are the SystemVerilog files, the descriptions of the units, and the frame of a simulated unit in C++.
+// Sources are the SystemVerilog files, the descriptions of the units, and the frame of a simulated unit.
 //
-//go:embed common/*.sv decode/*.sv transform/*.sv generated/*.sv units/*.json simulation/server.cpp simulation/pipes.h
+//go:embed common/*.sv decode/*.sv transform/*.sv generated/*.sv units/*.json simulation
 var Sources embed.FS
 
 // Unit describes one unit: the content of units/NAME.json.

@@ -34,11 +34,14 @@ func FindTools() error {
 	return nil
 }
 
-// server is the frame around a simulated unit, and pipes what it includes; both are among rtl.Sources.
+// The frame around a simulated unit, in rtl.Sources: server includes pipes, and Verilator reads split.
 const (
 	server = "simulation/server.cpp"
 	pipes  = "simulation/pipes.h"
+	split  = "simulation/split.vlt"
 )
+
+func frameFiles() []string { return []string{server, pipes, split} }
 
 // Find returns the path of the simulator of a unit in a folder, if Build made it there of the same sources with the
 // same tools. Otherwise the error is ErrNotBuilt.
@@ -66,8 +69,8 @@ func programPath(ctx context.Context, unit rtl.Unit, digest, folder string) (str
 		return "", fmt.Errorf("cosim: verilator --version: %w", err)
 	}
 	key := sha256.New()
-	fmt.Fprintf(key, "%s\n%s\n%s\n", version, digest, compilerFlags(unit, digest))
-	for _, name := range []string{server, pipes} {
+	fmt.Fprintf(key, "%s\n%s\n%s\n%s\n", version, digest, compilerFlags(unit, digest), optimisation)
+	for _, name := range frameFiles() {
 		frame, err := fs.ReadFile(rtl.Sources, name)
 		if err != nil {
 			return "", err
@@ -113,9 +116,9 @@ func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work
 ) (string, error) {
 	made := filepath.Join(work, "made")
 	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
-		"-CFLAGS", compilerFlags(unit, digest),
+		"-CFLAGS", compilerFlags(unit, digest), "-MAKEFLAGS", optimisation,
 		"--top-module", unit.Name, "--Mdir", made, "-o", "simulator"}
-	arguments = append(append(append(arguments, more...), unit.Sources...), server)
+	arguments = slices.Concat(arguments, more, []string{split}, unit.Sources, []string{server})
 	command := exec.CommandContext(ctx, verilator, arguments...)
 	command.Dir = work
 	if output, err := command.CombinedOutput(); err != nil {
@@ -123,6 +126,10 @@ func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work
 	}
 	return filepath.Join(made, "simulator"), nil
 }
+
+// optimisation sets variables of Verilator's makefile, which stand behind -CFLAGS on the compiler's command line: of the
+// code that runs in every cycle, of the code that runs once, and of Verilator's library.
+const optimisation = "OPT_FAST=-O3 OPT_SLOW=-O0 OPT_GLOBAL=-O2"
 
 // compilerFlags tells server.cpp which unit it serves.
 func compilerFlags(unit rtl.Unit, digest string) string {
@@ -132,14 +139,14 @@ func compilerFlags(unit rtl.Unit, digest string) string {
 		}
 		return -1
 	}
-	return fmt.Sprintf(`-O2 -DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' `+
+	return fmt.Sprintf(`-DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' `+
 		`-DINPUT_BITS=%d -DOUTPUT_BITS=%d -DINPUT_LAST=%d -DOUTPUT_LAST=%d`, unit.Name, unit.Name, digest,
 		rtl.TransferBits(unit.Input), rtl.TransferBits(unit.Output), lastBit(unit.Input), lastBit(unit.Output))
 }
 
 // writeSources writes the unit's sources and the server into a folder.
 func writeSources(unit rtl.Unit, folder string) error {
-	for _, name := range append(slices.Clone(unit.Sources), server, pipes) {
+	for _, name := range slices.Concat(unit.Sources, frameFiles()) {
 		text, err := fs.ReadFile(rtl.Sources, name)
 		if err != nil {
 			return fmt.Errorf("cosim: unit %s: %w", unit.Name, err)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -199,6 +201,25 @@ func TestSourcesThatVerilatorRefuses(t *testing.T) {
 	unit.Sources = []string{unit.Top} // the register package is missing
 	_, err := Build(t.Context(), unit, t.TempDir())
 	require.ErrorContains(t, err, "clamp_registers")
+}
+
+// TestSplitVectorsAreThere checks that the vectors which Verilator is asked to split are vectors of the sources:
+// Verilator does not complain of others.
+func TestSplitVectorsAreThere(t *testing.T) {
+	text, err := rtl.Sources.ReadFile(split)
+	require.NoError(t, err)
+	vectors := regexp.MustCompile(`(?m)^split_var -module "(\w+)" -var "(\w+)"$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, vectors, strings.Count(string(text), "\nsplit_var"))
+	require.NotEmpty(t, vectors)
+	for _, v := range vectors {
+		files, err := fs.Glob(rtl.Sources, "*/"+v[1]+".sv")
+		require.NoError(t, err)
+		require.Len(t, files, 1, v[1])
+		source, err := rtl.Sources.ReadFile(files[0])
+		require.NoError(t, err)
+		require.Contains(t, string(source), "module "+v[1]+" ")
+		require.Regexp(t, `logic \[.*:0\] +`+v[2]+";", string(source))
+	}
 }
 
 // record is a short run of one case, kept in testdata.

@@ -357,8 +357,8 @@ func startChanged(t *testing.T, unit rtl.Unit, kind, key string, change func(wor
 		require.NoError(t, writeSources(unit, work))
 		changed := unit
 		changed.Sources = change(work)
-		built, err := verilate(t.Context(), verilator, changed, digest, work, "-Wno-lint", "-Wno-UNOPTFLAT", "-CFLAGS", "-O0",
-			"-MAKEFLAGS", "OPT_GLOBAL=-O0") // the compiler takes longer than the simulator
+		built, err := verilate(t.Context(), verilator, changed, digest, work, "-Wno-lint", "-Wno-UNOPTFLAT",
+			"-MAKEFLAGS", "OPT_FAST=-O0 OPT_GLOBAL=-O0") // the compiler takes longer than the simulator
 		require.NoError(t, err)
 		require.NoError(t, install(built, program))
 	}
@@ -371,7 +371,7 @@ func startChanged(t *testing.T, unit rtl.Unit, kind, key string, change func(wor
 // frameDigest returns the digest of the frame around a simulated unit.
 func frameDigest(t *testing.T) string {
 	digest := sha256.New()
-	for _, name := range []string{server, pipes} {
+	for _, name := range frameFiles() {
 		frame, err := rtl.Sources.ReadFile(name)
 		require.NoError(t, err)
 		digest.Write(frame)

@@ -43,10 +43,11 @@ func startKernel(t *testing.T, unit rtl.Unit, edit func(name, text string) strin
 	version, err := exec.CommandContext(t.Context(), "verilator", "--version").Output()
 	require.NoError(t, err)
 	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
-		"-CFLAGS", fmt.Sprintf(`-O0 -DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' -DINPUT_WORDS=%d `+
+		"-CFLAGS", fmt.Sprintf(`-DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' -DINPUT_WORDS=%d `+
 			`-DINPUT_BEAT=%d -DOUTPUT_WORDS=%d -DOUTPUT_BEAT=%d`, kernel.Name, kernel.Name, digest,
 			rtl.TransferWords(unit.Input), kernel.InputBits/64, rtl.TransferWords(unit.Output), kernel.OutputBits/64),
-		"-MAKEFLAGS", "OPT_GLOBAL=-O0", "--top-module", kernel.Name, "--Mdir", "made", "-o", "simulator", "kernel.cpp"}
+		"-MAKEFLAGS", "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0", "--top-module", kernel.Name, "--Mdir", "made",
+		"-o", "simulator", "kernel.cpp"}
 	arguments = append(arguments, more...)
 	key, work := sha256.New(), t.TempDir()
 	included, err := rtl.Sources.ReadFile(pipes)

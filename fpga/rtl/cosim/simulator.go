@@ -92,7 +92,7 @@ func (s *Simulator) Run(stream Stream) (results []uint64, cycles uint64, err err
 	if len(stream.Words)%words != 0 {
 		return nil, 0, fmt.Errorf("cosim: %d words are no transfers of %d words", len(stream.Words), words)
 	}
-	frame := []byte{'D'}
+	frame := append(make([]byte, 0, 13+8*len(stream.Words)), 'D')
 	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(stream.Words)/words))
 	frame = binary.LittleEndian.AppendUint32(frame, stream.InputSeed)
 	frame = binary.LittleEndian.AppendUint32(frame, stream.OutputSeed)

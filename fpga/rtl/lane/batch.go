@@ -82,26 +82,24 @@ func (b *batch) addIDs(key uint32, v *rowsMade, row, n int) error {
 
 // finish packs the rows of dense and puts the tensors together.
 func (b *batch) finish(s *Simulation) (*Tensors, error) {
-	s.note(firmwareTensors)
+	s.sets[0].note(firmwareTensors)
 	t := &Tensors{Rows: b.rows, Label: b.label, Dense: make([]float32, b.rows*int(b.output.Dense))}
 	for key := range b.lengths {
 		t.Lengths, t.Values = append(t.Lengths, b.lengths[key]...), append(t.Values, b.values[key]...)
 	}
 	width := len(b.columns)
-	for first := 0; first < b.rows; first += tileRows {
+	across := (width + tileColumns - 1) / tileColumns
+	tiles := (b.rows + tileRows - 1) / tileRows * across
+	err := s.each(tiles, func(set *unitSet, tile int) error {
+		first, column := tile/across*tileRows, tile%across*tileColumns
 		rows := min(tileRows, b.rows-first)
-		for column := 0; column < width; column += tileColumns {
-			var tile []float32
-			for _, values := range b.columns[column:min(column+tileColumns, width)] {
-				tile = append(tile, values[first:first+rows]...)
-			}
-			err := s.packRows(tile, rows, func(row int, values []float32) {
-				copy(t.Dense[(first+row)*width+column:], values)
-			})
-			if err != nil {
-				return nil, err
-			}
+		var columns []float32
+		for _, values := range b.columns[column:min(column+tileColumns, width)] {
+			columns = append(columns, values[first:first+rows]...)
 		}
-	}
-	return t, nil
+		return set.packRows(columns, rows, func(row int, values []float32) {
+			copy(t.Dense[(first+row)*width+column:], values)
+		})
+	})
+	return t, err
 }

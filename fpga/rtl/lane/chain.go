@@ -25,7 +25,7 @@ const (
 
 // runChain sends a chunk through the units of a chain: on chip if unit lane has them in this order, and else through
 // one unit behind the other.
-func (s *Simulation) runChain(chain []step, c *chunk, list bool) (*made, error) {
+func (s *unitSet) runChain(chain []step, c *chunk, list bool) (*made, error) {
 	v, err := s.runLane(chain, c)
 	if errors.Is(err, rtl.ErrNotInRTL) {
 		v, err = s.runUnits(chain, c, list)
@@ -38,8 +38,8 @@ func (s *Simulation) runChain(chain []step, c *chunk, list bool) (*made, error) 
 
 // runLane sends the sections of a chunk through unit lane. The error wraps rtl.ErrNotInRTL if the unit does not have
 // the chain.
-func (s *Simulation) runLane(chain []step, c *chunk) (*made, error) {
-	if s.apart || c.tokens != nil || len(c.sections) == 0 {
+func (s *unitSet) runLane(chain []step, c *chunk) (*made, error) {
+	if s.simulation.apart || c.tokens != nil || len(c.sections) == 0 {
 		return nil, rtl.ErrNotInRTL
 	}
 	fills := len(chain) > 0 && chain[0].fills
@@ -75,7 +75,7 @@ func (s *Simulation) runLane(chain []step, c *chunk) (*made, error) {
 }
 
 // streamLane streams a section through unit lane, and returns the values of its rows.
-func (s *Simulation) streamLane(todo rtl.LaneSection, one section) ([]uint64, error) {
+func (s *unitSet) streamLane(todo rtl.LaneSection, one section) ([]uint64, error) {
 	setup, err := rtl.Lane(todo)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *Simulation) streamLane(todo rtl.LaneSection, one section) ([]uint64, er
 }
 
 // runUnits sends a chunk through the units of a chain, one behind the other.
-func (s *Simulation) runUnits(chain []step, c *chunk, list bool) (*made, error) {
+func (s *unitSet) runUnits(chain []step, c *chunk, list bool) (*made, error) {
 	if err := s.decodeValues(c); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Simulation) runUnits(chain []step, c *chunk, list bool) (*made, error) 
 }
 
 // parseTokens has unit hex_to_int make ids of tokens. An empty token becomes a null.
-func (s *Simulation) parseTokens(one step, tokens [][]byte, v *made) error {
+func (s *unitSet) parseTokens(one step, tokens [][]byte, v *made) error {
 	var words []uint64
 	for i, token := range tokens {
 		words = append(words, rtl.HexToken(token, v.present[i])...)
@@ -149,7 +149,7 @@ func (s *Simulation) parseTokens(one step, tokens [][]byte, v *made) error {
 }
 
 // fillNulls has unit fill_null replace the elements that are null.
-func (s *Simulation) fillNulls(one step, v *made) error {
+func (s *unitSet) fillNulls(one step, v *made) error {
 	words := make([]uint64, 0, 2*len(v.values))
 	for i, value := range v.values {
 		present := uint64(0)

@@ -54,7 +54,7 @@ type chunk struct {
 // list may go on in the next page.
 type chunkDecoder struct {
 	*chunk
-	s                        *Simulation
+	s                        *unitSet
 	page                     int
 	offset                   int64    // of the page's header in the file
 	repetitions, definitions []uint8  // of all pages so far
@@ -67,7 +67,7 @@ func (c *chunk) fail(page int, offset int64, err error) error {
 }
 
 // decodeChunk decodes the chunk of a leaf in a row group.
-func (s *Simulation) decodeChunk(r io.ReaderAt, f *format.File, rowGroup, leaf int) (*chunk, error) {
+func (s *unitSet) decodeChunk(r io.ReaderAt, f *format.File, rowGroup, leaf int) (*chunk, error) {
 	ch, l, err := f.Chunk(rowGroup, leaf)
 	if err != nil {
 		return nil, err
@@ -309,7 +309,7 @@ func (d *chunkDecoder) finish(rows int64) error {
 }
 
 // decodeValues decodes the sections of a chunk, and puts every value in its place.
-func (s *Simulation) decodeValues(c *chunk) error {
+func (s *unitSet) decodeValues(c *chunk) error {
 	if c.values != nil || c.tokens != nil {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (s *Simulation) decodeValues(c *chunk) error {
 }
 
 // decodeSection decodes the values of a page.
-func (s *Simulation) decodeSection(c *chunk, one section) ([]uint64, error) {
+func (s *unitSet) decodeSection(c *chunk, one section) ([]uint64, error) {
 	if !one.encoded {
 		return s.decodePlain(one.bytes, c.columnType, uint32(one.count))
 	}
@@ -339,7 +339,7 @@ func (s *Simulation) decodeSection(c *chunk, one section) ([]uint64, error) {
 }
 
 // place puts values where elements are present, and returns the number of elements.
-func (s *Simulation) place(to, values []uint64, present []bool) int {
+func (s *unitSet) place(to, values []uint64, present []bool) int {
 	if slices.Contains(present, false) {
 		s.note(firmwareNulls)
 	}

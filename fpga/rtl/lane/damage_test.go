@@ -81,7 +81,7 @@ func TestDamagedPages(t *testing.T) {
 		for _, apart := range []bool{false, true} {
 			s := Simulate(t)
 			s.apart = apart
-			err := readPages(s, c.pages)
+			err := readPages(s.sets[0], c.pages)
 			if c.want == "" {
 				require.NoError(t, err, c.name)
 				continue
@@ -95,7 +95,7 @@ func TestDamagedPages(t *testing.T) {
 }
 
 // readPages reads the pages of a column of three optional int64 and runs an empty chain.
-func readPages(s *Simulation, pages []page) error {
+func readPages(s *unitSet, pages []page) error {
 	c := &chunk{columnType: format.ColumnType{Physical: format.Int64, MaxDef: 1}, path: "id"}
 	d := &chunkDecoder{chunk: c, s: s}
 	for _, p := range pages {

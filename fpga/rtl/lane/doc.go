@@ -19,7 +19,9 @@
 //
 // # Concurrency
 //
-// A Simulation may be used by several goroutines; one unit runs at a time. A Reader belongs to one goroutine at a time.
+// A Simulation may be used by several goroutines. It has a set of simulators for each processor; the columns of a
+// mini-batch, and then the tiles of dense, are spread over the sets, in each of which one unit runs at a time. A Reader
+// belongs to one goroutine at a time.
 //
 // # Errors
 //

@@ -118,16 +118,20 @@ func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 		r.text.keep(first, rows)
 	}
 	b := r.newBatch(first, rows)
-	for i := range r.plan.program.Columns {
-		if err := r.addColumn(b, i); err != nil {
-			return nil, fmt.Errorf("column %q: %w", r.plan.program.Columns[i].Name, err)
+	err := r.s.each(len(r.plan.program.Columns), func(set *unitSet, i int) error {
+		if err := r.addColumn(set, b, i); err != nil {
+			return fmt.Errorf("column %q: %w", r.plan.program.Columns[i].Name, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return b.finish(r.s)
 }
 
 // addColumn adds rows of a column to a mini-batch, row group by row group.
-func (r *Reader) addColumn(b *batch, i int) error {
+func (r *Reader) addColumn(set *unitSet, b *batch, i int) error {
 	row, left := b.first, int64(b.rows)
 	for group, here := range r.groups {
 		if row >= here {
@@ -138,7 +142,7 @@ func (r *Reader) addColumn(b *batch, i int) error {
 		if n <= 0 {
 			break
 		}
-		chains, err := r.chainsOf(i, group)
+		chains, err := r.chainsOf(set, i, group)
 		if err != nil {
 			return err
 		}
@@ -153,19 +157,19 @@ func (r *Reader) addColumn(b *batch, i int) error {
 }
 
 // chainsOf returns what the chains of a column make of a row group.
-func (r *Reader) chainsOf(i, group int) ([]*rowsMade, error) {
+func (r *Reader) chainsOf(set *unitSet, i, group int) ([]*rowsMade, error) {
 	kept := &r.kept[i]
 	if kept.group == group {
 		return kept.chains, nil
 	}
 	*kept = keptChains{group: -1}
 	column := &r.plan.program.Columns[i]
-	c, err := r.chunkOf(i, group)
+	c, err := r.chunkOf(set, i, group)
 	if err != nil {
 		return nil, err
 	}
 	for _, chain := range r.plan.chains[i] {
-		v, err := r.s.runChain(chain, c, column.List)
+		v, err := set.runChain(chain, c, column.List)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +184,7 @@ func (r *Reader) chainsOf(i, group int) ([]*rowsMade, error) {
 }
 
 // chunkOf returns the chunk of a column in a row group.
-func (r *Reader) chunkOf(i, group int) (*chunk, error) {
+func (r *Reader) chunkOf(set *unitSet, i, group int) (*chunk, error) {
 	column := &r.plan.program.Columns[i]
 	switch {
 	case r.text != nil:
@@ -188,7 +192,7 @@ func (r *Reader) chunkOf(i, group int) (*chunk, error) {
 	case r.leaves[i] == absentLeaf:
 		return absentChunk(r.groups[group], column.List, column.Kind == program.Bytes), nil
 	}
-	return r.s.decodeChunk(r.data, r.file, group, r.leaves[i])
+	return set.decodeChunk(r.data, r.file, group, r.leaves[i])
 }
 
 // fitsInt32 reports whether an id is an int32.

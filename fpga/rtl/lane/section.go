@@ -22,7 +22,7 @@ const (
 func fullTransfers() int { return 8 }
 
 // decodeHybrid decodes a section of count values of width bits, each at most limit.
-func (s *Simulation) decodeHybrid(section []byte, width uint, limit, count uint32) ([]uint32, error) {
+func (s *unitSet) decodeHybrid(section []byte, width uint, limit, count uint32) ([]uint32, error) {
 	setup, err := rtl.HybridDecoder(width, limit, count)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Simulation) decodeHybrid(section []byte, width uint, limit, count uint3
 }
 
 // runHybrid decodes a section of count values with a setup of unit hybrid_decoder.
-func (s *Simulation) runHybrid(setup rtl.Setup, section []byte, count int) ([]uint32, error) {
+func (s *unitSet) runHybrid(setup rtl.Setup, section []byte, count int) ([]uint32, error) {
 	results, err := s.run(setup, rtl.SectionTransfers(section))
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (s *Simulation) runHybrid(setup rtl.Setup, section []byte, count int) ([]ui
 }
 
 // decodePlain decodes a section of count PLAIN values.
-func (s *Simulation) decodePlain(section []byte, ct format.ColumnType, count uint32) ([]uint64, error) {
+func (s *unitSet) decodePlain(section []byte, ct format.ColumnType, count uint32) ([]uint64, error) {
 	setup, err := rtl.PlainDecoder(ct, count)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *Simulation) decodePlain(section []byte, ct format.ColumnType, count uin
 }
 
 // gather looks indices up in a dictionary.
-func (s *Simulation) gather(dictionary rtl.Setup, indices []uint32) ([]uint64, error) {
+func (s *unitSet) gather(dictionary rtl.Setup, indices []uint32) ([]uint64, error) {
 	results, err := s.run(dictionary, rtl.IndexTransfers(indices, fullTransfers))
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func wideValues(results []uint64) (values []uint64, damage bool) {
 }
 
 // rowsOf makes rows of a chunk's levels.
-func (s *Simulation) rowsOf(ct format.ColumnType, repetitions, definitions []uint8) (chunkRows, error) {
+func (s *unitSet) rowsOf(ct format.ColumnType, repetitions, definitions []uint8) (chunkRows, error) {
 	var rows chunkRows
 	setup, err := rtl.ListLengths(ct)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Simulation) rowsOf(ct format.ColumnType, repetitions, definitions []uin
 }
 
 // compute streams values through the unit of one step, which makes one result of each.
-func (s *Simulation) compute(setup rtl.Setup, words []uint64, count int) ([]uint64, error) {
+func (s *unitSet) compute(setup rtl.Setup, words []uint64, count int) ([]uint64, error) {
 	if count == 0 {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func (s *Simulation) compute(setup rtl.Setup, words []uint64, count int) ([]uint
 }
 
 // packRows transposes columns of up to 512 rows, which lie one behind the other, with unit row_packer.
-func (s *Simulation) packRows(columns []float32, rows int, put func(row int, values []float32)) error {
+func (s *unitSet) packRows(columns []float32, rows int, put func(row int, values []float32)) error {
 	setup, err := rtl.RowPacker(rows)
 	if err != nil {
 		return err

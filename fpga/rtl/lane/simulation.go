@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/cosim"
+	"github.com/millrace/millrace/internal/processors"
 )
 
 // Options of a simulation.
@@ -18,11 +20,21 @@ type Options struct {
 	Building func(unit string) // called before a unit's simulator is made, which takes some seconds; nil: nothing is
 }
 
-// Simulation holds the simulators of the units that programs need, and counts what went through each.
+// Simulation holds the simulators of the units that programs need, and counts what went through each. There are as many
+// sets of simulators as this process has processors; the columns of a mini-batch are spread over the sets.
 type Simulation struct {
 	ctx     context.Context // ends the simulators
 	options Options
 	apart   bool // chains go through one unit behind the other, never through unit lane; in tests
+	sets    []*unitSet
+
+	mu       sync.Mutex        // held while a simulator is made; guards what follows
+	programs map[string]string // of each unit that was needed so far, the path of its simulator
+}
+
+// unitSet holds one simulator of each unit that was needed.
+type unitSet struct {
+	simulation *Simulation
 
 	mu       sync.Mutex // held while a unit runs; guards what follows
 	units    map[string]*simulatedUnit
@@ -60,11 +72,39 @@ func New(ctx context.Context, o Options) (*Simulation, error) {
 	if err := cosim.FindTools(); err != nil {
 		return nil, err
 	}
-	return &Simulation{ctx: ctx, options: o, units: make(map[string]*simulatedUnit), firmware: make(map[string]bool)}, nil
+	s := &Simulation{ctx: ctx, options: o, programs: make(map[string]string)}
+	for range int(math.Ceil(processors.Available())) {
+		s.sets = append(s.sets, &unitSet{simulation: s, units: make(map[string]*simulatedUnit),
+			firmware: make(map[string]bool)})
+	}
+	return s, nil
+}
+
+// each calls do for 0 to n - 1, spread over the sets, which work at the same time. A set gets the same numbers whenever
+// n is the same, in ascending order and up to the first error. each returns the error of the lowest number.
+func (s *Simulation) each(n int, do func(set *unitSet, i int) error) error {
+	errs := make([]error, n)
+	var working sync.WaitGroup
+	for first, set := range s.sets {
+		working.Go(func() {
+			for i := first; i < n; i += len(s.sets) {
+				if errs[i] = do(set, i); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run writes a setup, streams transfers through the unit, and returns the results.
-func (s *Simulation) run(setup rtl.Setup, words []uint64) ([]uint64, error) {
+func (s *unitSet) run(setup rtl.Setup, words []uint64) ([]uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, err := s.simulatorOf(setup.Unit)
@@ -102,7 +142,7 @@ func (u *simulatedUnit) load(setup rtl.Setup) error {
 }
 
 // simulatorOf returns a unit whose simulator runs.
-func (s *Simulation) simulatorOf(name string) (*simulatedUnit, error) {
+func (s *unitSet) simulatorOf(name string) (*simulatedUnit, error) {
 	if u, ok := s.units[name]; ok {
 		return u, nil
 	}
@@ -110,17 +150,11 @@ func (s *Simulation) simulatorOf(name string) (*simulatedUnit, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := cosim.Find(s.ctx, unit, s.options.Folder)
-	if errors.Is(err, cosim.ErrNotBuilt) {
-		if s.options.Building != nil {
-			s.options.Building(name)
-		}
-		program, err = cosim.Build(s.ctx, unit, s.options.Folder)
-	}
+	program, err := s.simulation.programOf(unit)
 	if err != nil {
 		return nil, err
 	}
-	simulator, err := cosim.Start(s.ctx, unit, program)
+	simulator, err := cosim.Start(s.simulation.ctx, unit, program)
 	if err != nil {
 		return nil, err
 	}
@@ -130,37 +164,77 @@ func (s *Simulation) simulatorOf(name string) (*simulatedUnit, error) {
 	return u, nil
 }
 
+// programOf returns the path of a unit's simulator, which it makes if the folder does not have it.
+func (s *Simulation) programOf(unit rtl.Unit) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if program, ok := s.programs[unit.Name]; ok {
+		return program, nil
+	}
+	program, err := cosim.Find(s.ctx, unit, s.options.Folder)
+	if errors.Is(err, cosim.ErrNotBuilt) {
+		if s.options.Building != nil {
+			s.options.Building(unit.Name)
+		}
+		program, err = cosim.Build(s.ctx, unit, s.options.Folder)
+	}
+	if err != nil {
+		return "", err
+	}
+	s.programs[unit.Name] = program
+	return program, nil
+}
+
 // note records what this machine's processor does beside the units.
-func (s *Simulation) note(what string) {
+func (s *unitSet) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.firmware[what] = true
 }
 
-// Report returns what went through the units so far.
+// Report returns what went through the units so far, in all sets.
 func (s *Simulation) Report() Report {
+	units, firmware := make(map[string]UnitUsage), make(map[string]bool)
+	for _, set := range s.sets {
+		set.addTo(units, firmware)
+	}
+	var r Report
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		r.Units = append(r.Units, units[name])
+		r.Cycles += units[name].Cycles
+	}
+	r.Firmware = slices.Sorted(maps.Keys(firmware))
+	return r
+}
+
+// addTo adds what went through the set's units, and what was done beside them.
+func (s *unitSet) addTo(units map[string]UnitUsage, firmware map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var r Report
-	for _, u := range s.units {
-		r.Units = append(r.Units, u.usage)
-		r.Cycles += u.usage.Cycles
+	for name, u := range s.units {
+		sum := units[name]
+		units[name] = UnitUsage{Unit: name, Sections: sum.Sections + u.usage.Sections,
+			RegisterWrites: sum.RegisterWrites + u.usage.RegisterWrites, Transfers: sum.Transfers + u.usage.Transfers,
+			Cycles: sum.Cycles + u.usage.Cycles}
 	}
-	slices.SortFunc(r.Units, func(a, b UnitUsage) int { return strings.Compare(a.Unit, b.Unit) })
-	for what := range s.firmware {
-		r.Firmware = append(r.Firmware, what)
-	}
-	slices.Sort(r.Firmware)
-	return r
+	maps.Copy(firmware, s.firmware)
 }
 
 // Close ends the simulators. An end of the context, which ended them already, is no error.
 func (s *Simulation) Close() error {
+	var errs []error
+	for _, set := range s.sets {
+		errs = append(errs, set.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *unitSet) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for name, u := range s.units {
-		if err := u.simulator.Close(); err != nil && s.ctx.Err() == nil && u.broken == nil {
+		if err := u.simulator.Close(); err != nil && s.simulation.ctx.Err() == nil && u.broken == nil {
 			errs = append(errs, fmt.Errorf("end the simulator of unit %s: %w", name, err))
 		}
 	}

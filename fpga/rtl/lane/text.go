@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
@@ -24,6 +25,8 @@ type TextPartition struct {
 type textReader struct {
 	s    *Simulation
 	part TextPartition
+
+	mu   sync.Mutex         // held while rows are decoded; guards what follows
 	kept map[int][]text.Row // by row group
 }
 
@@ -62,6 +65,8 @@ func (r *textReader) keep(first int64, rows int) {
 
 // decode returns the rows of a group.
 func (r *textReader) decode(group int) ([]text.Row, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if rows, ok := r.kept[group]; ok {
 		return rows, nil
 	}
@@ -78,9 +83,10 @@ func (r *textReader) decode(group int) ([]text.Row, error) {
 	if err := format.ReadFull(r.part.Data, section, at.Offset); err != nil {
 		return nil, err
 	}
-	r.s.note(firmwareText)
+	set := r.s.sets[0]
+	set.note(firmwareText)
 	o := r.part.Options
-	results, err := r.s.run(rtl.TextDecoder(o.LabelAbsent, at.Offset == 0), rtl.TextTransfers(section))
+	results, err := set.run(rtl.TextDecoder(o.LabelAbsent, at.Offset == 0), rtl.TextTransfers(section))
 	if err != nil {
 		return nil, err
 	}

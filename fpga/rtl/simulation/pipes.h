@@ -4,17 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
-inline bool ReadAll(void* to, size_t bytes) {
-  auto* at = static_cast<uint8_t*>(to);
-  while (bytes > 0) {
-    ssize_t n = read(STDIN_FILENO, at, bytes);
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
+inline bool ReadAll(void* to, size_t bytes) { return std::fread(to, 1, bytes, stdin) == bytes; }
 
 inline bool WriteAll(const void* from, size_t bytes) {
   auto* at = static_cast<const uint8_t*>(from);

@@ -39,11 +39,23 @@ bool IsLast(const uint64_t* transfer, int bit) {
   return bit >= 0 && (transfer[bit / 64] >> (bit % 64) & 1) != 0;
 }
 
+// A cycle is two evaluations: one with the cycle's inputs and the clock low, behind which the outputs are those of the
+// cycle, and one with the clock high.
+void Settle(UNIT& unit) {
+  unit.clk_i = 0;
+  unit.eval();
+}
+
 void Clock(UNIT& unit) {
   unit.clk_i = 1;
   unit.eval();
-  unit.clk_i = 0;
-  unit.eval();
+}
+
+void Idle(UNIT& unit, int cycles) {
+  for (int i = 0; i < cycles; i++) {
+    Settle(unit);
+    Clock(unit);
+  }
 }
 
 void Reset(UNIT& unit) {
@@ -51,7 +63,7 @@ void Reset(UNIT& unit) {
   unit.out_ready_i = 0;
   unit.register_write_i = 0;
   unit.rst_ni = 0;
-  for (int i = 0; i < 4; i++) Clock(unit);
+  Idle(unit, 4);
   unit.rst_ni = 1;
 }
 
@@ -66,6 +78,7 @@ constexpr size_t kMostMoreResults = 1 << 20;
 // the unit made no progress for far longer than any stall, or results without end. The last result is the one behind as
 // many results as there are transfers or, in a unit that marks the last transfer of a section, that of the last section.
 uint64_t Run(UNIT& unit, const Transfer& t, const std::vector<uint64_t>& words, std::vector<uint64_t>& results) {
+  Idle(unit, 2);  // what the unit derives from registers follows them
   Stalls input(t.input_seed), output(t.output_seed);
   uint64_t left = t.count;
   if (INPUT_LAST >= 0) {
@@ -86,7 +99,7 @@ uint64_t Run(UNIT& unit, const Transfer& t, const std::vector<uint64_t>& words, 
     offer[kInputWords - 1] &= LastWordMask(INPUT_BITS);
     Put(unit.in_data_i, offer);
     unit.out_ready_i = !output.Wait();
-    unit.eval();
+    Settle(unit);
     bool taken = unit.in_valid_i && unit.in_ready_o;
     bool leaves = unit.out_valid_o && unit.out_ready_i;
     if (leaves) {
@@ -126,9 +139,8 @@ int main() {
       unit->register_write_i = 1;
       unit->register_address_i = address;
       unit->register_data_i = data;
-      Clock(*unit);
+      Idle(*unit, 1);
       unit->register_write_i = 0;
-      for (int i = 0; i < 2; i++) Clock(*unit);
     } else if (operation == 'R') {
       Reset(*unit);
     } else if (operation == 'D') {
