@@ -203,6 +203,7 @@ func TestWatchPausesBeforeItAsksAgain(t *testing.T) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	streams, begin := 0, time.Now()
 	for _, err := range c.dial(t).Watch(ctx, "j1") {
 		if err != nil {
