@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -72,7 +74,7 @@ func examineDatabase(path string) (applied uint64, err error) {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return 0, fmt.Errorf("%s: %w", path, ErrInUse)
-	case errors.Is(err, fs.ErrPermission):
+	case isOfMachine(err):
 		return 0, err
 	case err != nil:
 		return 0, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
@@ -123,7 +125,7 @@ func examineBucket(b *bolt.Bucket) error {
 // the database.
 func examineLog(dir string, applied uint64, lg *zap.Logger) error {
 	damaged := func(err error) error {
-		if errors.Is(err, fs.ErrPermission) {
+		if isOfMachine(err) {
 			return err
 		}
 		return fmt.Errorf("%w: log in %s: %w", ErrDamaged, dir, err)
@@ -172,10 +174,29 @@ func (o *Options) recovery() string {
 func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e, err = nil, fmt.Errorf("%w: etcd cannot start on them: %v", ErrDamaged, p)
+			e, err = nil, startError(fmt.Sprint(p))
 		}
 	}()
 	return embed.StartEtcd(c)
+}
+
+// startError returns the error of a start that etcd gave up with a text.
+func startError(text string) error {
+	for _, e := range ofMachine {
+		if strings.Contains(text, e.Error()) {
+			return fmt.Errorf("etcd cannot start: %s: keep the files, make room or remove the cause, and start again",
+				text)
+		}
+	}
+	return fmt.Errorf("%w: etcd cannot start on them: %s", ErrDamaged, text)
+}
+
+// ofMachine are the errors of files that are about the machine, and say nothing of what the files hold.
+var ofMachine = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM,
+	syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}
+
+func isOfMachine(err error) bool {
+	return slices.ContainsFunc(ofMachine, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
 // fatalHook turns a line of etcd's log after which etcd ends the process into an error of startEtcd. Outside startEtcd
