@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -174,21 +175,21 @@ func (o *Options) recovery() string {
 func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e, err = nil, startError(fmt.Sprint(p))
+			e, err = nil, fatalError(fmt.Sprint(p))
 		}
 	}()
 	return embed.StartEtcd(c)
 }
 
-// startError returns the error of a start that etcd gave up with a text.
-func startError(text string) error {
+// fatalError returns the error for a text with which etcd gives up.
+func fatalError(text string) error {
 	for _, e := range ofMachine {
 		if strings.Contains(text, e.Error()) {
-			return fmt.Errorf("etcd cannot start: %s: keep the files, make room or remove the cause, and start again",
+			return fmt.Errorf("etcd cannot run: %s: keep the files, make room or remove the cause, and start again",
 				text)
 		}
 	}
-	return fmt.Errorf("%w: etcd cannot start on them: %s", ErrDamaged, text)
+	return fmt.Errorf("%w: etcd cannot run on them: %s", ErrDamaged, text)
 }
 
 // ofMachine are the errors of files that are about the machine, and say nothing of what the files hold.
@@ -200,26 +201,31 @@ func isOfMachine(err error) bool {
 }
 
 // fatalHook turns a line of etcd's log after which etcd ends the process into an error of startEtcd. Outside startEtcd
-// the process ends.
-type fatalHook struct{}
+// it logs that error, with what to do, and the process ends.
+type fatalHook struct {
+	logger *slog.Logger
+	exit   func(code int)
+}
 
 var _ zapcore.CheckWriteHook = fatalHook{}
 
 // OnWrite panics with the line below startEtcd.
-func (fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	text := e.Message
+	for _, a := range attrs(fields) {
+		text += fmt.Sprintf(", %s: %v", a.Key, a.Value)
+	}
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	for {
 		f, more := frames.Next()
 		if strings.HasSuffix(f.Function, "/store.startEtcd") {
-			text := e.Message
-			for _, a := range attrs(fields) {
-				text += fmt.Sprintf(", %s: %v", a.Key, a.Value)
-			}
 			panic(text)
 		}
 		if !more {
-			os.Exit(1)
+			h.logger.Error("the control plane ends", "error", fatalError(text))
+			h.exit(1)
+			return
 		}
 	}
 }

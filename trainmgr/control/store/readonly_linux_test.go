@@ -1,10 +1,14 @@
 package store
 
 import (
+	"bytes"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/shared"
@@ -17,12 +21,20 @@ func TestAFailingDiskIsNoDamage(t *testing.T) {
 		"failed to commit tx, error: write c/etcd/member/snap/db: no space left on device",
 		"failed to open database, error: open c/etcd/member/snap/db: too many open files",
 	} {
-		err := startError(text)
+		err := fatalError(text)
 		require.NotErrorIs(t, err, ErrDamaged)
 		assert.ErrorContains(t, err, text)
 		assert.ErrorContains(t, err, "keep the files")
 	}
-	require.ErrorIs(t, startError("failed to recover v3 backend from snapshot"), ErrDamaged)
+	require.ErrorIs(t, fatalError("failed to recover v3 backend from snapshot"), ErrDamaged)
+
+	var log bytes.Buffer
+	ended := 0
+	hook := fatalHook{logger: slog.New(slog.NewTextHandler(&log, nil)), exit: func(code int) { ended = code }}
+	hook.OnWrite(&zapcore.CheckedEntry{Entry: zapcore.Entry{Message: "failed to commit tx"}},
+		[]zapcore.Field{zap.Error(unix.ENOSPC)}) // of a member that runs
+	assert.Equal(t, 1, ended)
+	assert.Contains(t, log.String(), "failed to commit tx, error: no space left on device: keep the files, make room")
 
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=80m"); err != nil { // a log has 64 MB from the beginning

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -10,7 +11,7 @@ import (
 
 // zapLogger returns a zap logger for etcd that writes to l.
 func zapLogger(l *slog.Logger) *zap.Logger {
-	return zap.New(&slogCore{handler: l.Handler()}, zap.WithFatalHook(fatalHook{}))
+	return zap.New(&slogCore{handler: l.Handler()}, zap.WithFatalHook(fatalHook{logger: l, exit: os.Exit}))
 }
 
 // slogCore is a zapcore.Core over a slog.Handler. etcd also warns of ordinary events (a slow disk, a peer that starts
