@@ -349,7 +349,8 @@ func TestPlainDriveHasOneNamespace(t *testing.T) {
 	assert.Equal(t, []uint32{1}, nvme.UnmarshalNamespaceList(b))
 }
 
-// TestMissingParts checks what the errors advise where a part of a drive is not there: advice that Open refuses helps nobody.
+// TestMissingParts checks what the errors advise where a part of a drive is not there: advice that Open refuses helps
+// nobody.
 func TestMissingParts(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
@@ -364,8 +365,10 @@ func TestMissingParts(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no part":                 {Options{Path: filepath.Join(dir, "none")}, "create it with millrace drive create"},
-		"no folder":               {Options{Path: filepath.Join(dir, "a/b"), Create: true}, "create the folder " + dir + "/a first"},
+		"no part": {Options{Path: filepath.Join(dir, "none")}, "create it with millrace drive create"},
+		"no folder": {
+			Options{Path: filepath.Join(dir, "a/b"), Create: true}, "create the folder " + dir + "/a first",
+		},
 		"flash without state":     {Options{Path: flash}, "copy it with the flash"},
 		"state without flash":     {Options{Path: state}, "restore the flash, or remove that file"},
 		"create beside a state":   {Options{Path: state, Create: true}, "restore the flash, or remove that file"},
