@@ -54,25 +54,39 @@ module lane (
   logic unused_writes;
   assign unused_writes = ^unit_write[15:8];
 
+  // The clocks of what the section does not go through may stand still, but for writes of registers.
+  logic clk_plain, clk_encoded, clk_fill, clk_clamp, clk_float, clk_log, clk_bucket, clk_hash, clk_modulus;
+  clock_gate u_clk_plain (.clk_i, .enable_i(~rst_ni | ~encoded_q | unit_write[1]), .clk_o(clk_plain));
+  clock_gate u_clk_encoded (
+    .clk_i, .enable_i(~rst_ni | encoded_q | unit_write[2] | to_dictionary), .clk_o(clk_encoded)
+  );
+  clock_gate u_clk_fill (.clk_i, .enable_i(~rst_ni | stages_q[0] | unit_write[3]), .clk_o(clk_fill));
+  clock_gate u_clk_clamp (.clk_i, .enable_i(~rst_ni | stages_q[1] | unit_write[4]), .clk_o(clk_clamp));
+  clock_gate u_clk_float (.clk_i, .enable_i(~rst_ni | stages_q[2]), .clk_o(clk_float));
+  clock_gate u_clk_log (.clk_i, .enable_i(~rst_ni | stages_q[3] | unit_write[5]), .clk_o(clk_log));
+  clock_gate u_clk_bucket (.clk_i, .enable_i(~rst_ni | stages_q[4] | to_borders), .clk_o(clk_bucket));
+  clock_gate u_clk_hash (.clk_i, .enable_i(~rst_ni | stages_q[5] | unit_write[6]), .clk_o(clk_hash));
+  clock_gate u_clk_modulus (.clk_i, .enable_i(~rst_ni | stages_q[6] | unit_write[7]), .clk_o(clk_modulus));
+
   // The section's values, up to 4 a transfer.
   logic         plain_in_ready, plain_valid, plain_ready;
   logic [260:0] plain_data;
   plain_decoder u_plain (
-    .clk_i, .rst_ni, .register_write_i(unit_write[1]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_plain), .rst_ni, .register_write_i(unit_write[1]), .register_address_i(address), .register_data_i,
     .in_valid_i(in_valid_i & ~encoded_q), .in_ready_o(plain_in_ready), .in_data_i,
     .out_valid_o(plain_valid), .out_ready_i(plain_ready), .out_data_o(plain_data)
   );
   logic         hybrid_in_ready, hybrid_valid, hybrid_ready;
   logic [261:0] hybrid_data;
   hybrid_decoder u_hybrid (
-    .clk_i, .rst_ni, .register_write_i(unit_write[2]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_encoded), .rst_ni, .register_write_i(unit_write[2]), .register_address_i(address), .register_data_i,
     .in_valid_i(in_valid_i & encoded_q), .in_ready_o(hybrid_in_ready), .in_data_i,
     .out_valid_o(hybrid_valid), .out_ready_i(hybrid_ready), .out_data_o(hybrid_data)
   );
   logic         gather_valid, gather_ready;
   logic [260:0] gather_data;
   dictionary_gather u_gather (
-    .clk_i, .rst_ni, .register_write_i(to_dictionary), .register_address_i(address), .register_data_i,
+    .clk_i(clk_encoded), .rst_ni, .register_write_i(to_dictionary), .register_address_i(address), .register_data_i,
     .in_valid_i(hybrid_valid), .in_ready_o(hybrid_ready), .in_data_i(hybrid_data),
     .out_valid_o(gather_valid), .out_ready_i(gather_ready), .out_data_o(gather_data)
   );
@@ -98,7 +112,7 @@ module lane (
   logic        fill_in_valid, fill_in_ready, fill_out_valid, fill_out_ready, fill_valid, fill_ready;
   logic [63:0] fill_result, fill_data;
   fill_null u_fill (
-    .clk_i, .rst_ni, .register_write_i(unit_write[3]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_fill), .rst_ni, .register_write_i(unit_write[3]), .register_address_i(address), .register_data_i,
     .in_valid_i(fill_in_valid), .in_ready_o(fill_in_ready), .in_data_i({spread_present, spread_data}),
     .out_valid_o(fill_out_valid), .out_ready_i(fill_out_ready), .out_data_o(fill_result)
   );
@@ -112,7 +126,7 @@ module lane (
   logic        clamp_in_valid, clamp_in_ready, clamp_out_valid, clamp_out_ready, clamp_valid, clamp_ready;
   logic [63:0] clamp_result, clamp_data;
   clamp u_clamp (
-    .clk_i, .rst_ni, .register_write_i(unit_write[4]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_clamp), .rst_ni, .register_write_i(unit_write[4]), .register_address_i(address), .register_data_i,
     .in_valid_i(clamp_in_valid), .in_ready_o(clamp_in_ready), .in_data_i(fill_data),
     .out_valid_o(clamp_out_valid), .out_ready_i(clamp_out_ready), .out_data_o(clamp_result)
   );
@@ -127,7 +141,7 @@ module lane (
   logic [31:0] float_result;
   logic [63:0] float_data;
   int_to_float u_float (
-    .clk_i, .rst_ni, .register_write_i(1'b0), .register_address_i(address), .register_data_i,
+    .clk_i(clk_float), .rst_ni, .register_write_i(1'b0), .register_address_i(address), .register_data_i,
     .in_valid_i(float_in_valid), .in_ready_o(float_in_ready), .in_data_i(clamp_data),
     .out_valid_o(float_out_valid), .out_ready_i(float_out_ready), .out_data_o(float_result)
   );
@@ -142,7 +156,7 @@ module lane (
   logic [31:0] log_result;
   logic [63:0] log_data;
   log u_log (
-    .clk_i, .rst_ni, .register_write_i(unit_write[5]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_log), .rst_ni, .register_write_i(unit_write[5]), .register_address_i(address), .register_data_i,
     .in_valid_i(log_in_valid), .in_ready_o(log_in_ready), .in_data_i(float_data[31:0]),
     .out_valid_o(log_out_valid), .out_ready_i(log_out_ready), .out_data_o(log_result)
   );
@@ -156,7 +170,7 @@ module lane (
   logic        bucket_in_valid, bucket_in_ready, bucket_out_valid, bucket_out_ready, bucket_valid, bucket_ready;
   logic [63:0] bucket_result, bucket_data;
   bucketize u_bucket (
-    .clk_i, .rst_ni, .register_write_i(to_borders), .register_address_i(address), .register_data_i,
+    .clk_i(clk_bucket), .rst_ni, .register_write_i(to_borders), .register_address_i(address), .register_data_i,
     .in_valid_i(bucket_in_valid), .in_ready_o(bucket_in_ready), .in_data_i(log_data),
     .out_valid_o(bucket_out_valid), .out_ready_i(bucket_out_ready), .out_data_o(bucket_result)
   );
@@ -170,7 +184,7 @@ module lane (
   logic        hash_in_valid, hash_in_ready, hash_out_valid, hash_out_ready, hash_valid, hash_ready;
   logic [63:0] hash_result, hash_data;
   sigrid_hash u_hash (
-    .clk_i, .rst_ni, .register_write_i(unit_write[6]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_hash), .rst_ni, .register_write_i(unit_write[6]), .register_address_i(address), .register_data_i,
     .in_valid_i(hash_in_valid), .in_ready_o(hash_in_ready), .in_data_i(bucket_data),
     .out_valid_o(hash_out_valid), .out_ready_i(hash_out_ready), .out_data_o(hash_result)
   );
@@ -184,7 +198,7 @@ module lane (
   logic        modulus_in_valid, modulus_in_ready, modulus_out_valid, modulus_out_ready, modulus_valid, modulus_ready;
   logic [63:0] modulus_result, modulus_data;
   positive_modulus u_modulus (
-    .clk_i, .rst_ni, .register_write_i(unit_write[7]), .register_address_i(address), .register_data_i,
+    .clk_i(clk_modulus), .rst_ni, .register_write_i(unit_write[7]), .register_address_i(address), .register_data_i,
     .in_valid_i(modulus_in_valid), .in_ready_o(modulus_in_ready), .in_data_i(hash_data),
     .out_valid_o(modulus_out_valid), .out_ready_i(modulus_out_ready), .out_data_o(modulus_result)
   );

@@ -30,6 +30,7 @@ add_files -norecurse [list \
   $folder/rtl/common/natural_logarithm.sv \
   $folder/rtl/common/floor_modulus.sv \
   $folder/rtl/common/multiplier.sv \
+  $folder/rtl/common/clock_gate.sv \
   $folder/rtl/common/stage_bypass.sv \
   $folder/rtl/decode/value_spread.sv \
   $folder/rtl/decode/plain_decoder.sv \
