@@ -3,7 +3,6 @@ package rtl
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +42,7 @@ func sourceFolder(t *testing.T, edit func(name, text string) string, names ...st
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range names {
-		text, err := fs.ReadFile(Sources, name)
+		text, err := os.ReadFile(filepath.FromSlash(name)) // the test's folder also holds what is no source of a unit
 		require.NoError(t, err)
 		path := filepath.Join(folder, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -87,18 +86,22 @@ func runIn(t *testing.T, folder, program string, arguments ...string) (string, e
 // case and the induction step hold for its assertions and its covers are reached.
 func provePipe(t *testing.T, folder string, latency int) string {
 	tools := toolchain(t, "yosys", "yosys-smtbmc", "z3")
-	model := filepath.Join(folder, fmt.Sprintf("pipe%d.smt2", latency))
-	output, err := runIn(t, folder, tools[0], "-q", "-p", fmt.Sprintf("read_verilog -sv -formal -D FORMAL %s; "+
-		"chparam -set Latency %d -set Width 4 stream_credit_pipe; prep -top stream_credit_pipe -flatten; memory_map; "+
-		"opt -full; async2sync; dffunmap; write_smt2 -wires %s", pipeSource, latency, model))
-	require.NoError(t, err, output)
-	for _, mode := range [][]string{{"-t", "3"}, {"-i", "-t", "2"}, {"-c", "-t", "30"}} {
-		output, err := runIn(t, folder, tools[1], append(append([]string{"--noprogress", "-s", "z3"}, mode...), model)...)
-		if err != nil || !strings.Contains(output, "PASSED") {
-			return fmt.Sprintf("smtbmc %s: %s", strings.Join(mode, " "), output)
+	const model = "pipe.smt2"
+	script := fmt.Sprintf("read_verilog -sv -formal -D FORMAL %s; chparam -set Latency %d -set Width 4 "+
+		"stream_credit_pipe; prep -top stream_credit_pipe -flatten; memory_map; opt -full; async2sync; dffunmap; "+
+		"write_smt2 -wires %s", pipeSource, latency, model)
+	modes := [][]string{{"-t", "3"}, {"-i", "-t", "2"}, {"-c", "-t", "30"}}
+	return cachedProof(t, tools, folder, fmt.Sprint(script, modes), func() (string, bool) {
+		output, err := runIn(t, folder, tools[0], "-q", "-p", script)
+		require.NoError(t, err, output)
+		for _, mode := range modes {
+			output, err := runIn(t, folder, tools[1], append(append([]string{"--noprogress", "-s", "z3"}, mode...), model)...)
+			if err != nil || !strings.Contains(output, "PASSED") {
+				return fmt.Sprintf("smtbmc %s: %s", strings.Join(mode, " "), output), strings.Contains(output, "FAILED")
+			}
 		}
-	}
-	return ""
+		return "", true
+	})
 }
 
 // proveQueue returns what is wrong with the queue of bytes in a folder, for beats of some bytes; see solve.
@@ -166,12 +169,20 @@ func solve(t *testing.T, folder, prepare string, falsify bool) string {
 	if falsify {
 		goal = "-falsify -tempinduct-baseonly -tempinduct -maxsteps 20"
 	}
-	output, err := runIn(t, folder, toolchain(t, "yosys")[0], "-q", "-p", prepare+"; chformal -cover -remove; "+
-		"sat -prove-asserts -set-assumes "+goal)
-	if err != nil {
-		return output + err.Error()
-	}
-	return ""
+	return solveFor(t, folder, prepare, goal)
+}
+
+// solveFor is solve for a goal, in options of Yosys's solver.
+func solveFor(t *testing.T, folder, prepare, goal string) string {
+	tools := toolchain(t, "yosys")
+	script := prepare + "; chformal -cover -remove; sat -prove-asserts -set-assumes " + goal
+	return cachedProof(t, tools, folder, script, func() (string, bool) {
+		output, err := runIn(t, folder, tools[0], "-q", "-p", script)
+		if err != nil {
+			return output + err.Error(), strings.Contains(output, "proof did fail")
+		}
+		return "", true
+	})
 }
 
 // TestElasticWrapperIsProven proves by induction that the wrapper loses, doubles and reorders no value, for FIFOs of 4
@@ -198,7 +209,7 @@ func TestByteQueueIsProven(t *testing.T) {
 // requireCovers checks that each cover of the first source is reached: as an assertion, its opposite must fail.
 func requireCovers(t *testing.T, n int, falsify func(folder string) string, sources ...string) {
 	t.Helper()
-	source, err := fs.ReadFile(Sources, sources[0])
+	source, err := os.ReadFile(filepath.FromSlash(sources[0]))
 	require.NoError(t, err)
 	covers := regexp.MustCompile(`cover \((.*)\);`).FindAllStringSubmatch(string(source), -1)
 	require.Len(t, covers, n)

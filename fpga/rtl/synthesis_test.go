@@ -1,12 +1,9 @@
 package rtl
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,35 +112,15 @@ func TestSynthesisIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// cachedSynthesis returns the netlist that Yosys makes of a unit. The netlists are kept from one run of the tests to
-// the next, by the sources' digest and the version of Yosys, so that only units whose sources changed are synthesised
-// again.
+// cachedSynthesis returns the netlist that Yosys makes of a unit; see cached.
 func cachedSynthesis(t *testing.T, yosys, version string, unit Unit) []byte {
 	t.Helper()
 	digest, err := unit.Digest()
 	require.NoError(t, err)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return synthesise(t, yosys, unit)
-	}
 	key := sha256.Sum256([]byte(version + "\n" + synthesisCommands + "\n" + digest))
-	kept := filepath.Join(cache, "millrace", "rtl", fmt.Sprintf("%s-netlist-%x.json.gz", unit.Name, key[:8]))
-	if packed, err := os.ReadFile(kept); err == nil {
-		if reader, err := gzip.NewReader(bytes.NewReader(packed)); err == nil {
-			if text, err := io.ReadAll(reader); err == nil {
-				return text
-			}
-		}
-	}
-	text := synthesise(t, yosys, unit)
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	_, err = writer.Write(text)
-	require.NoError(t, err)
-	require.NoError(t, writer.Close())
-	require.NoError(t, os.MkdirAll(filepath.Dir(kept), 0o755))
-	require.NoError(t, os.WriteFile(kept, packed.Bytes(), 0o600))
-	return text
+	return cached(t, fmt.Sprintf("%s-netlist-%x.json.gz", unit.Name, key[:8]), func() ([]byte, bool) {
+		return synthesise(t, yosys, unit), true
+	})
 }
 
 // TestSynthesis synthesises every unit and checks that no resource is more than 5 % above or below the kept number, and

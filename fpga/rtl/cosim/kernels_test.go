@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/packaging"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/internal/shared"
 )
 
@@ -192,6 +193,35 @@ func TestRoomAndFaultsOfAKernel(t *testing.T) {
 	}
 }
 
+// TestSectionWithoutItsEnd has a host end a run within a section. The run ends, says that results were dropped, and
+// breaks no rule of AXI4, though the unit goes on; so does the run behind a reset, whose section is whole.
+func TestSectionWithoutItsEnd(t *testing.T) {
+	unit, err := rtl.Named("plain_decoder")
+	require.NoError(t, err)
+	simulator := startKernel(t, unit, asItIs)
+	defer func() { require.NoError(t, simulator.Close()) }()
+	section := make([]byte, 8*1000)
+	for i := range section {
+		section[i] = byte(i)
+	}
+	setup, err := rtl.PlainDecoder(format.ColumnType{Physical: format.Int64}, 1000)
+	require.NoError(t, err)
+	for _, seed := range []uint32{0, 3, 4} {
+		require.NoError(t, simulator.Configure(setup))
+		whole := rtl.SectionTransfers(section)
+		cut := whole[:len(whole)-rtl.TransferWords(unit.Input)]
+		_, _, err = simulator.Run(Stream{Words: cut, InputSeed: seed, OutputSeed: seed})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, stateOf(t, simulator).Status)
+		require.NoError(t, simulator.Reset())
+		require.NoError(t, simulator.Configure(setup))
+		results, _, err := simulator.Run(Stream{Words: whole, InputSeed: seed, OutputSeed: seed})
+		require.NoError(t, err)
+		require.Equal(t, kernelState{250, 0}, stateOf(t, simulator))
+		require.Len(t, results, 250*rtl.TransferWords(unit.Output))
+	}
+}
+
 // TestKernelsFaultsAreFound seeds faults into what lies around a unit; the runs above must find each. Each takes a
 // build, so only `make rtl` runs the test.
 func TestKernelsFaultsAreFound(t *testing.T) {
@@ -211,9 +241,11 @@ func TestKernelsFaultsAreFound(t *testing.T) {
 		{"the next burst is the same", reader, "next_q + 64'(BurstBytes);", "next_q;"},
 		{"a burst has a beat too few", reader, "8'(beats) - 8'd1;", "8'(beats) - 8'd2;"},
 		{"an address changes while it waits", reader, "(~arvalid_o | arready_i)", "1'b1"},
-		{"a result without room is written", writer, "come & (results_o < room_i);", "come;"},
+		{"a result without room is written", writer, "& ~overflow_o & (results_o < room_i);", ";"},
+		{"beats wait for their address", writer, "(begins ? 6'(beats) : 6'd0)",
+			"(awvalid_o & awready_i ? 6'(awlen_o[4:0]) + 6'd1 : 6'd0)"},
 		{"the last burst does not leave", writer, "(ended_i & (unasked_q != '0))", "1'b0"},
-		{"the last beat has no mark", writer, "(sent_q == 4'hf) | rest;", "sent_q == 4'hf;"},
+		{"the last beat has no mark", writer, "(sent_q == 4'hf) | (asked_q == 6'd1);", "sent_q == 4'hf;"},
 		{"a burst begins in the run before's", writer, "wlast_o & pop ? 4'd0 : ", ""},
 		{"a full FIFO takes a result", writer, "ready_o  = ~held_q[5];", "ready_o  = 1'b1;"},
 		{"a burst before its results", writer, "full     = unasked_q[5:4] != '0;", "full     = unasked_q[5:3] != '0;"},

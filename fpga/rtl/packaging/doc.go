@@ -17,8 +17,9 @@
 // # What is shown, and what is not
 //
 // The tests of package cosim simulate the kernel of every unit, with memories that wait, and compare the results with
-// the unit's. No tool of AMD's has read any file of this package, and no board has run a kernel: docs/rtl.md says what
-// a person with a board would do.
+// the unit's. The tests of package rtl prove by induction that the shell keeps the rules of AXI4; docs/rtl.md has what
+// is shown and what is assumed. No tool of AMD's has read any file of this package, and no board has run a kernel:
+// docs/rtl.md says what a person with a board would do.
 //
 // # Errors
 //

@@ -12,7 +12,7 @@ package kernel_registers;
   localparam logic [19:0] Room = 20'h00028;
   // read only: how many results the run made, those without room included
   localparam logic [19:0] Results = 20'h00030;
-  // read only; bit 0: results had no room; bit 1: a read failed; bit 2: a write failed
+  // read only; bit 0: results had no room or came late; bit 1: a read failed; bit 2: a write failed
   localparam logic [19:0] Status = 20'h00038;
   // read only: cycles of the run
   localparam logic [19:0] Cycles = 20'h00040;

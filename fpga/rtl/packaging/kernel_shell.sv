@@ -106,10 +106,10 @@ module kernel_shell #(
   // The results that are to come, or the sections that are to end: for a moment fewer than none if a unit ends a
   // section before its last transfer.
   logic [31:0] awaited_q;
-  logic        enters, leaves;
+  logic        enters, leaves;  // results that come when none is awaited are dropped
   assign enters = in_valid_o & in_ready_i & (Sections != 0 ? in_data_o[InputLast] : 1'b1);
-  assign leaves = out_valid_i & out_ready_o & (Sections != 0 ? out_data_i[OutputLast] : 1'b1);
-  assign ended  = busy_q & ~reading & (awaited_q == '0);
+  assign leaves = out_valid_i & out_ready_o & ~ended & (Sections != 0 ? out_data_i[OutputLast] : 1'b1);
+  assign ended  = ~reading & (awaited_q == '0);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       busy_q    <= 1'b0;
@@ -127,4 +127,70 @@ module kernel_shell #(
   // What fills a beat behind its transfer.
   logic unused_fill;
   assign unused_fill = ^beat;
+
+`ifdef FORMAL
+  // Shown by induction, with what the modules within show of the memory's and the host's side, whatever the unit, the
+  // host and the memory do: nothing is offered after a reset; a run ends when all of its transfers were taken and its
+  // results are in memory, and nothing is under way before the next. As long as the unit keeps its contract, no result
+  // of it is dropped but for want of room, and a run that has not ended waits for the memory or the unit, or goes on
+  // within a cycle: no run stands still.
+  //
+  // The contract of a unit: a result comes for each transfer, or as many as it likes for each section, of which the
+  // last is marked; none comes before the transfer or the section has begun. Transfers of a run end with a section's
+  // last.
+  logic        past_q, reset_q, settled_q;
+  logic [31:0] inside_q;    // transfers or sections of which the unit has taken the last and not given the last result
+  logic        partial_q;   // it has taken the first transfer of a section and not the last
+  logic        contract_q, contract;
+  logic        running_q, finished;
+  // In the run so far, each side has waited once, and a beat left before its burst's address was taken.
+  logic        ar_waited_q, r_waited_q, aw_waited_q, w_waited_q, before_address_q;
+  logic        answer_waited_q, read_waited_q;  // the host has waited with taking an answer
+  initial past_q = 1'b0;
+  assign contract = contract_q & ~(out_valid_i & (inside_q + 32'(partial_q) == '0)) & ~(busy_q & ~reading & partial_q);
+  assign finished = running_q & ~busy_q;
+  logic stalled;
+  assign stalled = ar_waited_q & r_waited_q & aw_waited_q & w_waited_q & before_address_q & answer_waited_q &
+                   read_waited_q;
+  always_ff @(posedge clk_i) begin
+    past_q <= 1'b1;
+    if (!past_q) assume (!rst_ni);
+    reset_q       <= ~rst_ni;
+    settled_q        <= rst_ni & busy_q & ended & ~writing;
+    contract_q       <= ~rst_ni | contract;
+    running_q        <= rst_ni & busy_q;
+    ar_waited_q      <= ~start & (ar_waited_q | (arvalid_o & ~arready_i));
+    r_waited_q       <= ~start & (r_waited_q | (rvalid_i & ~rready_o));
+    aw_waited_q      <= ~start & (aw_waited_q | (awvalid_o & ~awready_i));
+    w_waited_q       <= ~start & (w_waited_q | (wvalid_o & ~wready_i));
+    before_address_q <= ~start & (before_address_q | (awvalid_o & ~awready_i & wvalid_o & wready_i));
+    answer_waited_q  <= ~start & (answer_waited_q | (control_bvalid_o & ~control_bready_i));
+    read_waited_q    <= ~start & (read_waited_q | (control_rvalid_o & ~control_rready_i));
+    if (!rst_ni) begin
+      inside_q  <= '0;
+      partial_q <= 1'b0;
+    end else begin
+      inside_q <= inside_q + 32'(in_valid_o & in_ready_i & (Sections != 0 ? in_data_o[InputLast] : 1'b1)) -
+                  32'(out_valid_i & out_ready_o & (Sections != 0 ? out_data_i[OutputLast] : 1'b1));
+      if (Sections != 0 && in_valid_o && in_ready_i) partial_q <= ~in_data_o[InputLast];
+    end
+    if (past_q && reset_q) begin
+      assert (!arvalid_o && !awvalid_o && !wvalid_o && !control_bvalid_o && !control_rvalid_o && !register_write_o);
+    end
+    if (past_q && rst_ni) begin
+      if (!busy_q) assert (!reading && !writing && awaited_q == '0);
+      if (settled_q) assert (!busy_q && !reading && !writing);
+      if (contract_q) assert (inside_q == awaited_q);
+      if (contract && !reading) assert (!partial_q);
+      if (contract && out_valid_i) assert (!ended);
+      if (contract && busy_q && !reading && !ended) assert (inside_q != '0);
+
+      // The proof is not empty: a run of no transfers ends; one ends in which memory, unit and host waited and a read
+      // and a write failed; and one ends whose result had no room.
+      cover (finished && contract_q && transfers == '0 && results == '0);
+      cover (finished && contract_q && results == 32'd1 && read_fault && write_fault && !overflow && stalled);
+      cover (finished && contract_q && results == 32'd1 && overflow && room == '0);
+    end
+  end
+`endif
 endmodule

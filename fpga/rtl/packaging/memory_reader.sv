@@ -77,4 +77,79 @@ module memory_reader #(
 
   logic unused_resp;
   assign unused_resp = rresp_i[0];
+
+`ifdef FORMAL
+  // Shown by induction, whatever the unit does, if the memory offers no beat that no burst asked for and each beat
+  // until it is taken: an address stays as it is until it is taken; no burst crosses 4096 bytes; bursts lie behind one
+  // another from the run's address on and ask for as many beats as there are transfers; up to 64 beats are under way; a
+  // transfer stays until the unit takes it; and as long as beats are to come, this module, the memory or the unit has
+  // something to do. The shell keeps what is assumed of it, which its own proof shows with FORMAL_SHELL.
+`ifdef FORMAL_SHELL
+  `define OF_SHELL assert
+`else
+  `define OF_SHELL assume
+`endif
+  logic             past_q;
+  logic             run_q;            // a run has begun since the reset
+  logic [31:0]      run_transfers_q;
+  logic             waited_q, offered_q, waits_q, fault_q;
+  logic [63:0]      address_q;
+  logic [7:0]       length_q;
+  logic [Width-1:0] offer_q;
+  logic             new_burst;
+  logic [6:0]       owed_q;           // beats that did not come of the bursts whose address was taken
+  logic [31:0]      before_q, begun;  // beats of the run's bursts without the newest, and with it
+  logic [63:0]      expected_q, follows;  // the address of the newest burst, and of the next
+  assign new_burst = arvalid_o & ~waited_q;
+  assign follows   = new_burst ? araddr_o + 64'(BurstBytes) : expected_q;
+  assign begun     = before_q + (new_burst ? 32'(arlen_o) + 32'd1 : 32'd0);
+  initial past_q = 1'b0;
+  always_ff @(posedge clk_i) begin
+    past_q <= 1'b1;
+    run_q  <= rst_ni & (run_q | start_i);
+    if (start_i) run_transfers_q <= transfers_i;
+    expected_q <= start_i ? address_i : follows;
+    waited_q  <= rst_ni & arvalid_o & ~arready_i;
+    offered_q <= rst_ni & rvalid_i & ~rready_o;
+    waits_q   <= rst_ni & valid_o & ~ready_i;
+    address_q <= araddr_o;
+    length_q  <= arlen_o;
+    offer_q   <= rdata_i;
+    owed_q    <= !rst_ni ? '0 : owed_q + (arvalid_o & arready_i ? 7'(arlen_o) + 7'd1 : 7'd0) - 7'(take);
+    before_q  <= start_i ? '0 : begun;
+    fault_q   <= ~start_i & (fault_q | (take & rresp_i[1]));
+    if (!past_q) `OF_SHELL (!rst_ni);
+    if (past_q && rst_ni) begin
+      assume (!rvalid_i || owed_q != '0);
+      if (offered_q) assume (rvalid_i && rdata_i == offer_q);
+      if (start_i) `OF_SHELL (!busy_o && address_i[11:0] == '0);
+      if (!run_q) assert (!busy_o);
+      assert (busy_o == (unasked_q != '0 || arvalid_o || owed_q != '0));
+
+      // Addresses.
+      if (waited_q) assert (arvalid_o && araddr_o == address_q && arlen_o == length_q);
+      if (arvalid_o) assert (arlen_o <= 8'd15 && 64'(araddr_o[11:0]) + 64'(arlen_o + 8'd1) * Width / 8 <= 4096);
+      if (arvalid_o) assert ((araddr_o & 64'(BurstBytes - 1)) == '0);
+      if (new_burst) assert (before_q[3:0] == '0 && araddr_o == expected_q);
+      if (run_q) assert (begun + unasked_q == run_transfers_q);
+      if (run_q) assert ((next_q & 64'(BurstBytes - 1)) == '0);
+      if (run_q) assert (next_q == follows);
+      if (run_q && begun[3:0] != '0) assert (unasked_q == '0);
+
+      // Beats.
+      assert (33'(left_q) == 33'(unasked_q) + 33'(under_way_q));
+      assert (under_way_q <= 7'd64 && under_way_q == owed_q + (arvalid_o ? 7'(arlen_o) + 7'd1 : 7'd0));
+      assert (take == (valid_o && ready_i));
+      if (waits_q) assert (valid_o && data_o == offer_q);
+      if (run_q) assert (fault_o == fault_q);
+
+      // Something is done next.
+      if (busy_o) assert (ask || arvalid_o || owed_q != '0);
+
+      // The proof is not empty: a run goes on behind a multiple of 4096, which no burst crosses, while beats come.
+      cover (waited_q && araddr_o[11:0] == '0 && before_q > 32'd16 && take);
+    end
+  end
+`undef OF_SHELL
+`endif
 endmodule

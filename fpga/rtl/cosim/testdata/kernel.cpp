@@ -139,6 +139,7 @@ class Board {
     writes_ = Stalls(output_seed);
     host_ = Stalls(input_seed ^ output_seed);
     failing_ = faults_;
+    beat_first_ = output_seed % 2 == 1;
     StoreLong(kInput, kInputBase | 0xfff);  // the kernel's addresses are multiples of 4096
     StoreLong(kOutput, kOutputBase);
     Store(kTransfers, count);
@@ -155,7 +156,7 @@ class Board {
       if (quiet > 20000) return 0;
     }
     if (Load(kControl) != 6) Fail("a kernel that has ended is not idle");
-    if (!asked_.empty() || !open_.empty() || answers_ != 0) Fail("a run ended before its bursts");
+    if (!asked_.empty() || !open_.empty() || !beats_.empty() || answers_ != 0) Fail("a run ended before its bursts");
     return Load(kCycles);
   }
 
@@ -186,15 +187,15 @@ class Board {
     k.m_axi_input_arready = !reads_.Wait();
     if (!read_offered_ && !asked_.empty()) read_offered_ = !reads_.Wait();
     k.m_axi_input_rvalid = read_offered_;
-    uint64_t beat[INPUT_BEAT];
+    uint64_t data[INPUT_BEAT];
     for (size_t i = 0; i < INPUT_BEAT; i++) {
-      beat[i] = read_offered_ ? input_[(asked_[0].address - kInputBase) / 8 + i] : 0xdeadbeefdeadbeef;
+      data[i] = read_offered_ ? input_[(asked_[0].address - kInputBase) / 8 + i] : 0xdeadbeefdeadbeef;
     }
-    Put(k.m_axi_input_rdata, beat);
+    Put(k.m_axi_input_rdata, data);
     k.m_axi_input_rresp = read_offered_ && (failing_ & 1) ? 2 : 0;
     k.m_axi_input_rlast = read_offered_ && asked_[0].beats == 1;
-    k.m_axi_output_awready = !writes_.Wait();
-    k.m_axi_output_wready = !writes_.Wait();
+    k.m_axi_output_awready = !writes_.Wait() && (!beat_first_ || k.m_axi_output_wvalid);
+    k.m_axi_output_wready = !writes_.Wait() && (!beat_first_ || !open_.empty());
     if (!answer_offered_ && answers_ > 0) answer_offered_ = !writes_.Wait();
     k.m_axi_output_bvalid = answer_offered_;
     k.m_axi_output_bresp = answer_offered_ && (failing_ & 2) ? 2 : 0;
@@ -226,24 +227,27 @@ class Board {
       answers_--;
     }
     if (k.m_axi_output_wvalid && k.m_axi_output_wready) {
-      if (open_.empty()) Fail("a beat of no burst");
-      size_t at = (open_[0].address - kOutputBase) / 8;
-      if (at != output_.size()) Fail("results are not written in their order");
-      output_.insert(output_.end(), words.begin(), words.begin() + OUTPUT_BEAT);
-      open_[0].address += kOutputBytes;
+      beats_.push_back(words);
       moved_++;
-      bool last = --open_[0].beats == 0;
-      if (last != k.m_axi_output_wlast) Fail("the mark of a burst's last beat is wrong");
-      if (last) {
-        open_.pop_front();
-        answers_++;
-      }
     }
     if (k.m_axi_output_awvalid && k.m_axi_output_awready) {
       if (1u << k.m_axi_output_awsize != kOutputBytes || k.m_axi_output_awburst != 1) Fail("beats of another size");
       Burst b{k.m_axi_output_awaddr, k.m_axi_output_awlen + 1u};
       CheckBurst(b.address, b.beats, kOutputBytes, kOutputBase, kOutputBase + uint64_t{kOutputBytes} * room_);
       open_.push_back(b);
+    }
+    for (; !open_.empty() && !beats_.empty(); beats_.pop_front()) {
+      const std::vector<uint64_t>& beat = beats_.front();
+      size_t at = (open_[0].address - kOutputBase) / 8;
+      if (at != output_.size()) Fail("results are not written in their order");
+      output_.insert(output_.end(), beat.begin(), beat.begin() + OUTPUT_BEAT);
+      open_[0].address += kOutputBytes;
+      bool last = --open_[0].beats == 0;
+      if (last != (beat[OUTPUT_BEAT] != 0)) Fail("the mark of a burst's last beat is wrong");
+      if (last) {
+        open_.pop_front();
+        answers_++;
+      }
     }
     Clock();
   }
@@ -259,8 +263,10 @@ class Board {
   std::unique_ptr<UNIT> kernel_;
   Stalls reads_{0}, writes_{0}, host_{0};
   std::vector<uint64_t> input_, output_;
-  std::deque<Burst> asked_, open_;  // of reads and of writes
-  uint32_t answers_ = 0;            // of writes, which are to come
+  std::deque<Burst> asked_, open_;           // of reads and of writes
+  std::deque<std::vector<uint64_t>> beats_;  // of writes, whose burst's address has not come
+  bool beat_first_ = false;  // the memory takes an address only beside a beat, and beats only behind their address
+  uint32_t answers_ = 0;     // of writes, which are to come
   bool read_offered_ = false, answer_offered_ = false;
   Offer read_address_, write_address_, write_data_;
   uint32_t room_ = 1u << 28;
