@@ -127,8 +127,8 @@ func verilate(ctx context.Context, verilator string, unit rtl.Unit, digest, work
 	return filepath.Join(made, "simulator"), nil
 }
 
-// optimisation sets variables of Verilator's makefile, which stand behind -CFLAGS on the compiler's command line: of the
-// code that runs in every cycle, of the code that runs once, and of Verilator's library.
+// optimisation sets variables of Verilator's makefile, which stand behind -CFLAGS on the compiler's command line: of
+// the code that runs in every cycle, of the code that runs once, and of Verilator's library.
 const optimisation = "OPT_FAST=-O3 OPT_SLOW=-O0 OPT_GLOBAL=-O2"
 
 // compilerFlags tells server.cpp which unit it serves.
