@@ -206,7 +206,11 @@ func TestByteQueueIsProven(t *testing.T) {
 	requireCovers(t, 2, func(folder string) string { return proveQueue(t, folder, 2, true) }, queueSource)
 }
 
-// requireCovers checks that each cover of the first source is reached: as an assertion, its opposite must fail.
+// coverAssertion names the assertion that a cover becomes.
+const coverAssertion = "reached"
+
+// requireCovers checks that each cover of the first source is reached: as an assertion, its opposite must fail. The
+// assertion is named coverAssertion.
 func requireCovers(t *testing.T, n int, falsify func(folder string) string, sources ...string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.FromSlash(sources[0]))
@@ -215,7 +219,7 @@ func requireCovers(t *testing.T, n int, falsify func(folder string) string, sour
 	require.Len(t, covers, n)
 	for _, cover := range covers {
 		folder := sourceFolder(t, func(_, text string) string {
-			return strings.Replace(text, cover[0], fmt.Sprintf("assert (!(%s));", cover[1]), 1)
+			return strings.Replace(text, cover[0], fmt.Sprintf("%s: assert (!(%s));", coverAssertion, cover[1]), 1)
 		}, sources...)
 		require.Empty(t, falsify(folder), cover[1])
 	}
