@@ -84,8 +84,8 @@ func TestShellIsProven(t *testing.T) {
 	}
 }
 
-// TestShellProofFindsFaults checks that the proofs fail for each of some faults. Without kept results that takes minutes
-// of processor time, so only `make rtl` runs the test.
+// TestShellProofFindsFaults checks that the proofs fail for each of some faults. Without kept results that takes
+// minutes of processor time, so only `make rtl` runs the test.
 func TestShellProofFindsFaults(t *testing.T) {
 	onlyWhole(t)
 	toolchain(t, "yosys")

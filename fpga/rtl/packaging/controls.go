@@ -31,7 +31,8 @@ func Controls() []Control {
 		{outputAddress, 0x20, 64, "of the results, a multiple of 4096"},
 		{resultRoom, 0x28, 32, "how many results have room there"},
 		{"results", 0x30, 32, "read only: how many results the run made, those without room included"},
-		{"status", 0x38, 32, "read only; bit 0: results had no room or came late; bit 1: a read failed; bit 2: a write failed"},
+		{"status", 0x38, 32,
+			"read only; bit 0: results had no room or came late; bit 1: a read failed; bit 2: a write failed"},
 		{"cycles", 0x40, 32, "read only: cycles of the run"},
 	}
 }
