@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ func TestDiscovery(t *testing.T) {
 		NQN: "nqn.2024-01.io.millrace:d"}
 	s := NewDiscovery(DiscoveryOptions{Entries: []fabrics.Entry{entry}})
 	c, err := s.Connect(HostID{NQN: "nqn.2024-01.io.millrace:h"}, 0)
+	defer func() { assert.WithinDuration(t, time.Now(), c.LastSeen(), time.Minute) }() // no idle association
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	require.True(t, c.PropertySet(PropertyCC, 4, 0x460001).OK())
