@@ -349,8 +349,8 @@ func TestPlainDriveHasOneNamespace(t *testing.T) {
 	assert.Equal(t, []uint32{1}, nvme.UnmarshalNamespaceList(b))
 }
 
-// TestMissingParts checks what the errors advise where a part of a drive is not there: advice that Open refuses helps
-// nobody.
+// TestMissingParts checks what the errors advise where a part of a drive is not there. They do not advise what Open
+// refuses.
 func TestMissingParts(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")

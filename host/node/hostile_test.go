@@ -77,8 +77,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestEveryBodyHasItsTime checks that nobody holds a connection by a body that no handler reads, which the server
-// reads before the next request.
+// TestEveryBodyHasItsTime checks that the time of a body is bounded also where no handler reads it: the server reads it
+// before the next request of the connection.
 func TestEveryBodyHasItsTime(t *testing.T) {
 	f := start(t, nil)
 	for _, path := range []string{"/nothing", "/readyz", "/v1/minibatch", "/millrace.v1.Node/Describe"} {

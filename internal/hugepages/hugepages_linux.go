@@ -25,8 +25,8 @@ func Make(size uint64) []byte {
 	return memory
 }
 
-// Advise asks the kernel to map the huge pages that lie whole in memory as such. Memory begins at a page. A part of it
-// that nobody writes still takes no room, and a byte that is written takes a huge page.
+// Advise asks the kernel to map the huge pages that lie whole in memory as such. Memory begins at a page. A huge
+// page takes room once a byte of it is written.
 func Advise(memory []byte) {
 	if len(memory) >= Size {
 		_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // without huge pages the memory is as good

@@ -30,8 +30,9 @@ type Controller struct {
 
 	plain atomic.Bool // enabled with the NVM command set only (CC.CSS 000b): other namespaces are not active
 
-	seen atomic.Int64 // when the last command came, in nanoseconds since the subsystem began
-	bg   sync.WaitGroup
+	begun time.Time    // when the association began
+	seen  atomic.Int64 // when the last command came, in nanoseconds since then
+	bg    sync.WaitGroup
 
 	mu          sync.Mutex
 	idle        *sync.Cond // outstanding became empty
@@ -130,9 +131,9 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 	c := &Controller{
 		sub: s, id: s.nextID, host: host, kato: kato, queues: map[uint16]*queue{},
 		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16]rangeSet{},
+		begun: s.opt.Now(),
 	}
 	c.idle = sync.NewCond(&c.mu)
-	c.Heard()
 	s.live[c.id] = c
 	return c, nil
 }
@@ -290,7 +291,7 @@ func (r *request) abort(why nvme.Status) {
 }
 
 // Heard notes a sign of life: a message of the host that is not for Parse.
-func (c *Controller) Heard() { c.seen.Store(int64(c.sub.opt.Now().Sub(c.sub.began))) }
+func (c *Controller) Heard() { c.seen.Store(int64(c.sub.opt.Now().Sub(c.begun))) }
 
 // LastSeen is when the last command came, or the association began, with the reading of the monotonic clock.
-func (c *Controller) LastSeen() time.Time { return c.sub.began.Add(time.Duration(c.seen.Load())) }
+func (c *Controller) LastSeen() time.Time { return c.begun.Add(time.Duration(c.seen.Load())) }

@@ -51,7 +51,6 @@ func NewDiscovery(o DiscoveryOptions) *Subsystem {
 			MaxAssociations: o.MaxAssociations, Now: o.Now, Logger: o.Logger,
 		},
 		tables: discoveryTables(), log: o.Logger, health: newHealth(Counters{}, o.Now), live: map[uint16]*Controller{},
-		began:     o.Now(),
 		discovery: &discovery{log: fabrics.DiscoveryLog{Generation: 1, Entries: slices.Clone(o.Entries)}},
 	}
 	s.spaces.Store(new(spaces))

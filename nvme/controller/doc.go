@@ -51,9 +51,9 @@
 // the flash. The copy is made when a command reads the bytes in the memory itself, when a host gets a view of them,
 // when the blocks are about to be written or deallocated, and when the flash recalls what it has lent. A write to a
 // block waits for executions that read the block; a write to other blocks does not. What the owner of the memory gives
-// back is not copied. Blocks that cannot be read when their copy is made fail whoever reads the memory with Unrecovered
-// Read Error, until the memory is written again; views of it are refused. Bytes that were lent are counted apart from
-// bytes that were copied; those of a copy that was put off and made later count in both.
+// back is not copied. If blocks cannot be read when their copy is made, commands that read the memory fail with
+// Unrecovered Read Error until the memory is written again; views of it are refused. Bytes that were lent are counted
+// apart from bytes that were copied; those of a copy that was put off and made later count in both.
 //
 // # Concurrency
 //
@@ -63,9 +63,9 @@
 // association's state, Subsystem.mu the list of associations, programs.mu changes of programs, memory.mu the claims and
 // accesses, lender.mu the lent blocks. programs.mu and memory.mu are taken under Controller.mu, lender.mu under
 // memory.mu. A Flash or a Compute is called with no lock held, except that a copy that was put off reads the flash
-// under lender.mu. The bytes that an earlier holder left in memory are cleared with no lock held; until then the memory
-// belongs to nobody. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end before
-// Close returns.
+// under lender.mu. The bytes that an earlier holder left in memory are cleared with no lock held; until then no
+// association holds the memory. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end
+// before Close returns.
 //
 // # Errors
 //

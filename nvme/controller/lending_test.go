@@ -284,8 +284,8 @@ func TestLentBlocksAreNoOtherAssociations(t *testing.T) {
 	assert.Empty(t, d.slm.lent.runs)
 }
 
-// TestACopyThatWasPutOffAndFails fails a copy whose command succeeded long before. Whoever reads the memory gets the
-// error, until the memory is written again.
+// TestACopyThatWasPutOffAndFails fails a copy whose command succeeded long before. Commands that read the
+// memory fail until it is written again.
 func TestACopyThatWasPutOffAndFails(t *testing.T) {
 	const unread = 4096 // bytes of memory, of the 8192 that are copied
 	lend := func(t *testing.T) (*drive, *lendingFlash, nvme.Conn, uint64) {

@@ -155,8 +155,8 @@ func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs
 	return m.add(owner, set, ranges)
 }
 
-// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held, and given up while bytes
-// are cleared, which takes long for much memory: others go on, and nobody holds the claims until then.
+// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held. Clearing much memory
+// takes long, so add unlocks m.mu meanwhile: other commands go on, and the owner holds the claims from the end on.
 func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
 	if len(m.claims)+len(ranges) > maxClaims {
 		return nvme.InsufficientResources

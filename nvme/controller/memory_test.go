@@ -128,8 +128,8 @@ func soon(t *testing.T, what string, call func()) {
 	}
 }
 
-// TestMemoryIsClearedWithoutALock checks that nobody waits for memory that is cleared for a new holder, other than for
-// that memory, and that nobody reads it before.
+// TestMemoryIsClearedWithoutALock checks that, while memory is cleared for a new holder, only commands that need this
+// memory wait, and that no command reads it.
 func TestMemoryIsClearedWithoutALock(t *testing.T) {
 	const page = cs.ReserveGranularity
 	m := newMemory(bytes.Repeat([]byte{7}, 4*page), []int{1})

@@ -75,7 +75,6 @@ type Subsystem struct {
 
 	spaces   atomic.Pointer[spaces] // namespace 1 and those that were added
 	changing sync.Mutex             // held while spaces is replaced
-	began    time.Time              // when New made it
 
 	mu       sync.Mutex
 	nextID   uint16
@@ -141,7 +140,7 @@ func New(opt Options) (*Subsystem, error) {
 	s := &Subsystem{
 		opt: opt, tables: newTables(opt.Flash != nil, opt.Compute != nil), log: opt.Logger,
 		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
-		hostIO: newHostGate(opt.HostIOShare, opt.Now), began: opt.Now(),
+		hostIO: newHostGate(opt.HostIOShare, opt.Now),
 	}
 	if own != nil {
 		own.uuid = s.namespaceUUID(own.id)

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestAFailingDiskIsNoDamage checks that nobody is told to give up the files of a member because they cannot be
-// written now.
+// TestAFailingDiskIsNoDamage checks that an error of the disk is not ErrDamaged, whose advice is to give up the files
+// of the member.
 func TestAFailingDiskIsNoDamage(t *testing.T) {
 	for _, text := range []string{
 		"failed to commit tx, error: write c/etcd/member/snap/db: no space left on device",
