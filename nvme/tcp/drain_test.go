@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
@@ -99,4 +101,31 @@ func TestADriveThatRefusesWithoutAWord(t *testing.T) {
 	require.ErrorIs(t, err, ErrLost)
 	require.NotErrorIs(t, err, auth.NotAuthenticated)
 	require.ErrorContains(t, err, "authenticate: the connection was lost: queue 0: the drive closed the connection")
+}
+
+// TestALinkThatIsLostWhileQueuesAreMade closes the admin queue's connection when the host is about to connect an I/O
+// queue. The error is ErrLost with what happened, whichever step of the host finds the link lost, or the status with
+// which the drive refuses the I/O queue if its answer is earlier.
+func TestALinkThatIsLostWhileQueuesAreMade(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	for _, wait := range []time.Duration{0, 20 * time.Millisecond} { // the host finds it in another step
+		var admin net.Conn
+		_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				nc, err := new(net.Dialer).DialContext(ctx, network, address)
+				if admin == nil {
+					admin = nc
+				} else {
+					_ = admin.Close()
+					time.Sleep(wait)
+				}
+				return nc, err
+			}})
+		var st nvme.Status
+		if errors.As(err, &st) {
+			continue
+		}
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorContains(t, err, "queue 0: ")
+	}
 }

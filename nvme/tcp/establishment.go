@@ -42,7 +42,7 @@ func (l *link) open(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != nil {
-		return l.cause
+		return errLinkLost
 	}
 	l.opened = true
 	go l.bury()
@@ -55,7 +55,7 @@ func (l *link) admit(q *queue) error {
 	defer l.mu.Unlock()
 	if l.cause != nil {
 		_ = q.nc.Close()
-		return l.cause
+		return errLinkLost
 	}
 	if q.id == 0 {
 		l.admin = q
@@ -184,7 +184,7 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 	}
 	if !l.task(q.receive) {
 		q.end()
-		return nil, 0, l.why()
+		return nil, 0, errLinkLost
 	}
 	req := fabrics.Connect{Queue: id, Size: uint16(depth - 1)}
 	if o.NoFlowControl {
