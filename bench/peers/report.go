@@ -179,12 +179,12 @@ func (r *report) markdown() string {
 	cores, tied := "One core each", fmt.Sprintf("%d, all tied to number %d", h.Cores, h.Core)
 	switch {
 	case h.Threads > 1 && r.vocabularies():
-		cores, tied = fmt.Sprintf("%d threads each", h.Threads), fmt.Sprintf("%d, nobody tied", h.Cores)
+		cores, tied = fmt.Sprintf("%d threads each", h.Threads), fmt.Sprintf("%d, not tied to cores", h.Cores)
 	case h.Threads > 1:
 		cores, tied = fmt.Sprintf("%d threads each, with a file for each thread", h.Threads),
-			fmt.Sprintf("%d, nobody tied", h.Cores)
+			fmt.Sprintf("%d, not tied to cores", h.Cores)
 	case h.Core < 0:
-		tied = fmt.Sprintf("%d, nobody tied", h.Cores)
+		tied = fmt.Sprintf("%d, not tied to cores", h.Cores)
 	}
 	fmt.Fprintf(&b, `# Ours and the peers
 

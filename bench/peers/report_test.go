@@ -121,7 +121,7 @@ func TestRunThreads(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(out, "peers-2.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(b), "2 threads each, with a file for each thread, in turn")
-	assert.Contains(t, string(b), "nobody tied")
+	assert.Contains(t, string(b), "not tied to cores")
 }
 
 func TestTie(t *testing.T) {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 // wantSimulators skips a test without the tools that make simulators, or fails it if they are required.
 func wantSimulators(t *testing.T) {
 	t.Helper()
-	err := cosim.FindTools()
+	_, err := cosim.FindTools(t.Context())
 	if err != nil {
 		shared.MissingSimulator(t, err)
 	}
@@ -86,7 +88,7 @@ sparse:
 }
 
 // TestPreprocessTextBySimulation checks that the engine rtl writes the bytes of the engine cpu of Criteo's text, of
-// which some lines are malformed.
+// which some lines are malformed, and of binary rows.
 func TestPreprocessTextBySimulation(t *testing.T) {
 	wantSimulators(t)
 	var lines strings.Builder
@@ -99,23 +101,34 @@ func TestPreprocessTextBySimulation(t *testing.T) {
 		}
 	}
 	rows := file(t, "rows.tsv", lines.String())
-	outputs := make(map[string]map[string]string)
-	for _, engine := range []string{"cpu", "rtl"} {
-		out := filepath.Join(t.TempDir(), engine)
-		r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline", "criteo", "--in", rows, "--input-format",
-			"criteo-tsv", "--malformed", "drop", "--engine", engine, "--batch", "50", "--out", out, "--progress", "none",
-			"--output", "json"))
-		require.EqualValues(t, 120, r.Rows)
-		outputs[engine] = content(t, out)
-		if engine == "rtl" {
-			var names []string
-			for _, u := range r.RTL.Units {
-				names = append(names, u.Unit)
-			}
-			require.Equal(t, []string{"lane", "row_packer", "text_decoder"}, names)
-		}
+	var packed []byte
+	for i := range 120 * 40 {
+		packed = binary.LittleEndian.AppendUint32(packed, uint32(i)*0x9e3779b9)
 	}
-	require.Equal(t, outputs["cpu"], outputs["rtl"])
+	for _, c := range []struct {
+		flags   []string
+		decoder string
+	}{
+		{[]string{"--in", rows, "--input-format", "criteo-tsv", "--malformed", "drop"}, "text_decoder"},
+		{[]string{"--in", file(t, "rows.bin", string(packed)), "--input-format", "criteo-bin"}, "plain_decoder"},
+	} {
+		outputs := make(map[string]map[string]string)
+		for _, engine := range []string{"cpu", "rtl"} {
+			out := filepath.Join(t.TempDir(), engine)
+			r := decode[preprocessResult](t, must(t, slices.Concat([]string{"preprocess", "--pipeline", "criteo", "--engine",
+				engine, "--batch", "50", "--out", out, "--progress", "none", "--output", "json"}, c.flags)...))
+			require.EqualValues(t, 120, r.Rows)
+			outputs[engine] = content(t, out)
+			if engine == "rtl" {
+				var names []string
+				for _, u := range r.RTL.Units {
+					names = append(names, u.Unit)
+				}
+				require.ElementsMatch(t, []string{"lane", "row_packer", c.decoder}, names)
+			}
+		}
+		require.Equal(t, outputs["cpu"], outputs["rtl"])
+	}
 }
 
 // TestPreprocessBySimulationReports checks what the command prints for people, and that it names the step of a pipeline

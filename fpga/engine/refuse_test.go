@@ -357,6 +357,7 @@ func TestLongLists(t *testing.T) {
 			var bad *sliceFailure
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, program.NoSupport, bad.state)
+			require.ErrorContains(t, err, "leave the column out, or write shorter values or lists")
 			continue
 		}
 		require.NoError(t, err)

@@ -125,5 +125,8 @@ func (t *taskState) chunkEndError(at *program.Cursor, rows uint64) error {
 
 // errorAtPage wraps an error with the column and the page.
 func (t *taskState) errorAtPage(at *program.Cursor, err error) error {
+	if errors.Is(err, format.ErrLimit) {
+		err = fmt.Errorf("%w: a drive decodes no more at once: leave the column out, or write shorter values or lists", err)
+	}
 	return fmt.Errorf("%v: %w", program.FaultLocation{Column: t.column.name, Page: at.Ordinal, Offset: at.Page}, err)
 }

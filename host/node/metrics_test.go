@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,11 @@ import (
 // TestDriveHealthIsExported checks the metrics of an open drive: its SMART log, and its room.
 func TestDriveHealthIsExported(t *testing.T) {
 	f := start(t, nil, fill(t, "file", nil))
+	// The drive takes splits before its health is read.
+	f.wait("the drive's health", func() bool {
+		_, said, _ := f.get(f.base + "/metrics")
+		return strings.Contains(string(said), "millrace_device_critical_warnings{")
+	})
 	_, said, _ := f.get(f.base + "/metrics")
 	for _, want := range []string{
 		`millrace_device_critical_warnings{drive="d0"} 0`, `millrace_device_media_errors_total{drive="d0"} 0`,

@@ -72,9 +72,9 @@ type simulatedProcessor struct {
 // Open implements processor.Processor.
 func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	part := run.Partition
-	if part == nil || part.File == nil && part.Index == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 ||
+	if part == nil || part.Source == program.Parquet && part.File == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 ||
 		run.Rows < 1 || run.First > part.Rows || run.Rows > part.Rows-run.First {
-		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of neither Parquet nor text")
+		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of selected rows")
 	}
 	s := &stream{p: p, ctx: ctx, run: run, row: run.First}
 	p.mu.Lock()
@@ -90,10 +90,13 @@ func (p *simulatedProcessor) readerOf(part *partition.Partition) (*lane.Reader, 
 	if p.last != part {
 		var reader *lane.Reader
 		var err error
-		if part.Index != nil {
+		switch part.Source {
+		case program.CriteoTSV:
 			reader, err = p.lanes.NewTextReader(p.prog, lane.TextPartition{Data: part, Index: part.Index,
 				Options: part.Text()})
-		} else {
+		case program.CriteoBinary:
+			reader, err = p.lanes.NewBinaryReader(p.prog, part, part.Rows)
+		default:
 			reader, err = p.lanes.NewReader(p.prog, part.File, part)
 		}
 		if err != nil {

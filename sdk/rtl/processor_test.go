@@ -89,9 +89,24 @@ func TestTextIsThatOfTheCPU(t *testing.T) {
 				policy)
 		}
 	}
+}
+
+// TestBinaryRowsAreThoseOfTheCPU makes the mini-batches of binary rows, more than one row group of them, by simulated
+// units and by the node's CPU.
+func TestBinaryRowsAreThoseOfTheCPU(t *testing.T) {
+	s := simulate(t)
+	data := processortest.BinaryRows(1100)
+	part := processortest.OpenText(t, data, program.CriteoBinary, partition.Options{Bytes: data})
 	prog, schema := processortest.Criteo(program.CriteoBinary, program.MalformedFail)
-	_, err := s.NewProcessor(prog, schema)
-	require.ErrorIs(t, err, fpgartl.ErrNotInRTL)
+	simulated, err := s.NewProcessor(prog, schema)
+	require.NoError(t, err)
+	onCPU := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 8 << 20})
+	for _, run := range []processor.Run{{Rows: 128, Batch: 64}, {First: 1000, Rows: 100, Batch: 50},
+		{First: part.Rows - 1, Rows: 1, Batch: 9}} {
+		run.Partition = part
+		processortest.RequireSame(t, processortest.MiniBatches(t, onCPU, run), processortest.MiniBatches(t, simulated, run),
+			run.First)
+	}
 }
 
 // TestStream keeps a stream to its contract.

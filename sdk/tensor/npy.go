@@ -51,7 +51,11 @@ type NpyWriter struct {
 
 // CheckNpy returns an error if there is something at dir that CreateNpy would not replace.
 func CheckNpy(dir string) error {
-	switch entries, err := os.ReadDir(filepath.Clean(dir)); {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("create npy folder %s: it is a file: remove it or choose another name", dir)
+	}
+	switch entries, err := os.ReadDir(dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:

@@ -218,6 +218,8 @@ func TestNpyRefusesWhatIsThere(t *testing.T) {
 	require.NoError(t, w.Close())
 	_, err = CreateNpy(dir, s)
 	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = CreateNpy(filepath.Join(dir, NpyDense), s)
+	require.ErrorContains(t, err, NpyDense+": it is a file: remove it or choose another name")
 
 	other := filepath.Join(t.TempDir(), "other")
 	w, err = CreateNpy(other, s)

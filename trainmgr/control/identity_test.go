@@ -51,6 +51,7 @@ func TestRolesAreChecked(t *testing.T) {
 	a := newAuthority(t)
 	o := testOptions(t)
 	o.Identity = a.issue(identity.Control, "m0")
+	o.DeadAfter = time.Minute // the node beats twice, and its data are needed until the end
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()

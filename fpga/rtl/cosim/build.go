@@ -23,15 +23,24 @@ var ErrTools = errors.New("cosim: a tool that makes simulators is missing")
 // ErrNotBuilt says that a folder has no simulator of a unit's present sources.
 var ErrNotBuilt = errors.New("cosim: the simulator is not built")
 
-// FindTools returns an error that wraps ErrTools if this machine cannot make simulators.
-func FindTools() error {
+// Tools are the programs that make simulators.
+type Tools struct {
+	version []byte // of Verilator
+}
+
+// FindTools returns the tools of this machine. The error wraps ErrTools if one is missing.
+func FindTools(ctx context.Context) (*Tools, error) {
 	for _, tool := range []string{"verilator", "g++", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%w: there is no %s on the path: install Debian's packages verilator, g++ and make, or others "+
+			return nil, fmt.Errorf("%w: there is no %s on the path: install Debian's packages verilator, g++ and make, or others "+
 				"of these programs; simulators are then built when they are needed", ErrTools, tool)
 		}
 	}
-	return nil
+	version, err := exec.CommandContext(ctx, "verilator", "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("cosim: verilator --version: %w", err)
+	}
+	return &Tools{version: version}, nil
 }
 
 // The frame around a simulated unit, in rtl.Sources: server includes pipes, and Verilator reads split.
@@ -45,15 +54,12 @@ func frameFiles() []string { return []string{server, pipes, split} }
 
 // Find returns the path of the simulator of a unit in a folder, if Build made it there of the same sources with the
 // same tools. Otherwise the error is ErrNotBuilt.
-func Find(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
-	if err := FindTools(); err != nil {
-		return "", err
-	}
+func (t *Tools) Find(unit rtl.Unit, folder string) (program string, err error) {
 	digest, err := unit.Digest()
 	if err != nil {
 		return "", err
 	}
-	if program, err = programPath(ctx, unit, digest, folder); err != nil {
+	if program, err = t.programPath(unit, digest, folder); err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(program); err != nil {
@@ -63,13 +69,9 @@ func Find(ctx context.Context, unit rtl.Unit, folder string) (program string, er
 }
 
 // programPath returns where the simulator of a unit is kept: a name that says all that the program is made of.
-func programPath(ctx context.Context, unit rtl.Unit, digest, folder string) (string, error) {
-	version, err := exec.CommandContext(ctx, "verilator", "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("cosim: verilator --version: %w", err)
-	}
+func (t *Tools) programPath(unit rtl.Unit, digest, folder string) (string, error) {
 	key := sha256.New()
-	fmt.Fprintf(key, "%s\n%s\n%s\n%s\n", version, digest, compilerFlags(unit, digest), optimisation)
+	fmt.Fprintf(key, "%s\n%s\n%s\n%s\n", t.version, digest, compilerFlags(unit, digest), optimisation)
 	for _, name := range frameFiles() {
 		frame, err := fs.ReadFile(rtl.Sources, name)
 		if err != nil {
@@ -82,8 +84,8 @@ func programPath(ctx context.Context, unit rtl.Unit, digest, folder string) (str
 
 // Build makes the simulator of a unit, or finds the one that was made of the same sources, and returns its path. The
 // programs are kept in folder.
-func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
-	program, err = Find(ctx, unit, folder)
+func (t *Tools) Build(ctx context.Context, unit rtl.Unit, folder string) (program string, err error) {
+	program, err = t.Find(unit, folder)
 	if !errors.Is(err, ErrNotBuilt) {
 		return program, err
 	}
@@ -91,7 +93,7 @@ func Build(ctx context.Context, unit rtl.Unit, folder string) (program string, e
 	if err != nil {
 		return "", err
 	}
-	if program, err = programPath(ctx, unit, digest, folder); err != nil {
+	if program, err = t.programPath(unit, digest, folder); err != nil {
 		return "", err
 	}
 	temporary, err := scratch.Make("", "millrace-rtl-")

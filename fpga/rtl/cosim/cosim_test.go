@@ -20,15 +20,23 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
+// tools returns the tools. Without them it skips the test, or fails it if they are required.
+func tools(t *testing.T) *Tools {
+	t.Helper()
+	found, err := FindTools(t.Context())
+	if errors.Is(err, ErrTools) {
+		shared.MissingSimulator(t, err)
+	}
+	require.NoError(t, err)
+	return found
+}
+
 // start returns the simulator of a unit. Without Verilator it skips the test, or fails it if the tools are required.
 func start(t *testing.T, name string) (rtl.Unit, *Simulator) {
 	t.Helper()
 	unit, err := rtl.Named(name)
 	require.NoError(t, err)
-	program, err := Build(t.Context(), unit, simulatorFolder(t))
-	if errors.Is(err, ErrTools) {
-		shared.MissingSimulator(t, err)
-	}
+	program, err := tools(t).Build(t.Context(), unit, simulatorFolder(t))
 	require.NoError(t, err)
 	simulator, err := Start(context.Background(), unit, program)
 	require.NoError(t, err)
@@ -187,7 +195,7 @@ func TestWhatASimulatorRefuses(t *testing.T) {
 		"a setup of unit clamp was given to unit fill_null")
 	_, _, err := simulator.Run(Stream{Words: []uint64{1}})
 	require.ErrorContains(t, err, "1 words are no transfers of 2 words")
-	program, err := Build(t.Context(), unit, simulatorFolder(t))
+	program, err := tools(t).Build(t.Context(), unit, simulatorFolder(t))
 	require.NoError(t, err)
 	other, err := rtl.Named("clamp")
 	require.NoError(t, err)
@@ -199,7 +207,7 @@ func TestWhatASimulatorRefuses(t *testing.T) {
 func TestSourcesThatVerilatorRefuses(t *testing.T) {
 	unit, _ := start(t, "clamp")
 	unit.Sources = []string{unit.Top} // the register package is missing
-	_, err := Build(t.Context(), unit, t.TempDir())
+	_, err := tools(t).Build(t.Context(), unit, t.TempDir())
 	require.ErrorContains(t, err, "clamp_registers")
 }
 

@@ -2,10 +2,10 @@
 //
 // # Overview
 //
-// [Build] has Verilator make a program of a unit, with simulation/server.cpp around it, and keeps the program under the
-// digest of all that it was made of; [Find] finds such a program. [Start] starts the program; a [Simulator] writes
-// registers and streams transfers through the unit, with random waits at its input and its output if seeds are given,
-// and returns the results with the cycles that they took.
+// [Tools.Build] has Verilator make a program of a unit, with simulation/server.cpp around it, and keeps the program
+// under the digest of all that it was made of; [Tools.Find] finds such a program. [Start] starts the program; a
+// [Simulator] writes registers and streams transfers through the unit, with random waits at its input and its output if
+// seeds are given, and returns the results with the cycles that they took.
 //
 // The tests compare every unit with the drive's kernel and with the reference. They record a short run of each unit in
 // testdata; where there is no Verilator, the kernels are compared with the records, and a record of sources other than

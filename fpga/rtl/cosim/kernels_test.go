@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/packaging"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/internal/shared"
 )
 
 // kernelFrame is the host and the memories around a simulated kernel.
@@ -30,9 +28,7 @@ const kernelFrame = "testdata/kernel.cpp"
 // Verilator's. Without Verilator it skips the test, or fails it if the tools are required.
 func startKernel(t *testing.T, unit rtl.Unit, edit func(name, text string) string, more ...string) *Simulator {
 	t.Helper()
-	if err := FindTools(); errors.Is(err, ErrTools) {
-		shared.MissingSimulator(t, err)
-	}
+	version := tools(t).version
 	kernel, err := packaging.Of(unit)
 	require.NoError(t, err)
 	files, err := kernel.Files(223_000)
@@ -40,8 +36,6 @@ func startKernel(t *testing.T, unit rtl.Unit, edit func(name, text string) strin
 	frame, err := os.ReadFile(kernelFrame)
 	require.NoError(t, err)
 	digest, err := unit.Digest()
-	require.NoError(t, err)
-	version, err := exec.CommandContext(t.Context(), "verilator", "--version").Output()
 	require.NoError(t, err)
 	arguments := []string{"--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique",
 		"-CFLAGS", fmt.Sprintf(`-DUNIT=V%s -DUNIT_HEADER='"V%s.h"' -DSOURCE_DIGEST='"%s"' -DINPUT_WORDS=%d `+

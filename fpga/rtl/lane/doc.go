@@ -1,13 +1,14 @@
-// Package lane takes a program's columns through simulated units, from the pages of a Parquet file, or from text, to
-// mini-batches.
+// Package lane takes a program's columns through simulated units, from the pages of a Parquet file, or from Criteo's
+// rows, to mini-batches.
 //
 // # Overview
 //
 // A [Simulation] holds the simulators of the units that programs need, each a process of its own (package cosim).
-// [Simulation.NewReader] and [Simulation.NewTextReader] find the unit of every step of a program, and
-// [Reader.MiniBatch] makes mini-batches as the drive's engine does, to the last bit:
+// [Simulation.NewReader], [Simulation.NewTextReader] and [Simulation.NewBinaryReader] find the unit of every step of a
+// program, and [Reader.MiniBatch] makes mini-batches as the drive's engine does, to the last bit:
 //
 //	text       text_decoder
+//	binary     plain_decoder
 //	levels     hybrid_decoder, then list_lengths
 //	values     plain_decoder, or hybrid_decoder and then dictionary_gather
 //	operators  fill_null, clamp, int_to_float, log, bucketize, sigrid_hash, positive_modulus, hex_to_int

@@ -326,7 +326,6 @@ func TestStepsThatNoUnitHas(t *testing.T) {
 			p.Columns = append(p.Columns, dense("rate", program.Float32))
 			p.Output.Dense, p.Output.DenseType = 1, program.DenseBFloat16
 		},
-		"rows of criteo-bin": func(p *program.Program) { p.Source, p.Columns[0].Field = program.CriteoBinary, 14 },
 	} {
 		p := programOf(sparse("id", program.Int64, hash))
 		require.NoError(t, lane.Check(p))

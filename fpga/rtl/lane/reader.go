@@ -19,16 +19,16 @@ type Tensors struct {
 	Values  []int64   // feature-major, then batch
 }
 
-// Reader makes mini-batches of one Parquet file, or of one partition of text. It keeps what the chains made of the row
-// group that each column was read in last. The rows of text between two entries of an index are a row group.
+// Reader makes mini-batches of one Parquet file, or of one partition of Criteo's rows. It keeps what the chains made of
+// the row group that each column was read in last.
 type Reader struct {
 	s      *Simulation
 	plan   *plan
 	groups []int64 // rows of each row group
 	file   *format.File
 	data   io.ReaderAt
-	leaves []int       // of each column; absentLeaf: the file lacks the column
-	text   *textReader // nil of a Parquet file
+	leaves []int         // of each column; absentLeaf: the file lacks the column
+	criteo *criteoReader // nil of a Parquet file
 	kept   []keptChains
 }
 
@@ -114,8 +114,8 @@ func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 	if all := r.rows(); first < 0 || rows < 0 || first > all || int64(rows) > all-first {
 		return nil, fmt.Errorf("rows %d+%d of %d", first, rows, all)
 	}
-	if r.text != nil {
-		r.text.keep(first, rows)
+	if r.criteo != nil {
+		r.criteo.keep(first, rows)
 	}
 	b := r.newBatch(first, rows)
 	err := r.s.each(len(r.plan.program.Columns), func(set *unitSet, i int) error {
@@ -187,8 +187,8 @@ func (r *Reader) chainsOf(set *unitSet, i, group int) ([]*rowsMade, error) {
 func (r *Reader) chunkOf(set *unitSet, i, group int) (*chunk, error) {
 	column := &r.plan.program.Columns[i]
 	switch {
-	case r.text != nil:
-		return r.text.chunk(int(column.Field), group)
+	case r.criteo != nil:
+		return r.criteo.chunk(int(column.Field), group)
 	case r.leaves[i] == absentLeaf:
 		return absentChunk(r.groups[group], column.List, column.Kind == program.Bytes), nil
 	}

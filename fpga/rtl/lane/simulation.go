@@ -25,6 +25,7 @@ type Options struct {
 type Simulation struct {
 	ctx     context.Context // ends the simulators
 	options Options
+	tools   *cosim.Tools
 	apart   bool // chains go through one unit behind the other, never through unit lane; in tests
 	sets    []*unitSet
 
@@ -69,10 +70,11 @@ type Report struct {
 // New returns a simulation without simulators: each is made, or found in the folder, when its unit is first needed. The
 // simulators end with ctx. The error wraps cosim.ErrTools where the tools are missing.
 func New(ctx context.Context, o Options) (*Simulation, error) {
-	if err := cosim.FindTools(); err != nil {
+	tools, err := cosim.FindTools(ctx)
+	if err != nil {
 		return nil, err
 	}
-	s := &Simulation{ctx: ctx, options: o, programs: make(map[string]string)}
+	s := &Simulation{ctx: ctx, options: o, tools: tools, programs: make(map[string]string)}
 	for range int(math.Ceil(processors.Available())) {
 		s.sets = append(s.sets, &unitSet{simulation: s, units: make(map[string]*simulatedUnit),
 			firmware: make(map[string]bool)})
@@ -171,12 +173,12 @@ func (s *Simulation) programOf(unit rtl.Unit) (string, error) {
 	if program, ok := s.programs[unit.Name]; ok {
 		return program, nil
 	}
-	program, err := cosim.Find(s.ctx, unit, s.options.Folder)
+	program, err := s.tools.Find(unit, s.options.Folder)
 	if errors.Is(err, cosim.ErrNotBuilt) {
 		if s.options.Building != nil {
 			s.options.Building(unit.Name)
 		}
-		program, err = cosim.Build(s.ctx, unit, s.options.Folder)
+		program, err = s.tools.Build(s.ctx, unit, s.options.Folder)
 	}
 	if err != nil {
 		return "", err

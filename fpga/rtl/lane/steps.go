@@ -41,8 +41,6 @@ func planOf(p *program.Program) (*plan, error) {
 		return nil, err
 	}
 	switch out := p.Output; {
-	case p.Source != program.Parquet && p.Source != program.CriteoTSV:
-		return nil, lacks("no unit reads rows of %v", p.Source)
 	case len(p.Graphs) > 0:
 		return nil, graphLacks(&p.Graphs[0])
 	case out.Weights:

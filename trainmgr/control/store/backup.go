@@ -72,17 +72,23 @@ func ReadBackup(path string) (Backup, error) {
 
 // checksum compares the file with the SHA-256 at its end.
 func (b *Backup) checksum() (err error) {
+	info, err := os.Stat(b.File)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
+		return fmt.Errorf("%w: %s is no regular file", ErrBackup, b.File)
+	}
 	f, err := os.Open(b.File)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return err
 	}
 	b.Bytes = info.Size()
-	if !info.Mode().IsRegular() || b.Bytes < sector || b.Bytes%sector != sha256.Size {
+	if b.Bytes < sector || b.Bytes%sector != sha256.Size {
 		return fmt.Errorf("%w: %s has %d bytes, which no backup has: it was cut short, or is something else", ErrBackup,
 			b.File, b.Bytes)
 	}

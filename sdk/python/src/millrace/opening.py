@@ -115,16 +115,16 @@ class Opening:
 
     def _job_of_control(self, token: Any, acknowledge: str) -> Job:
         """Attaches to the control plane's job, with this rank's own CPUs as a worker if :attr:`shares`."""
-        own, kept = None, None
+        own, kept, found = None, None, []
         if self.shares:
             found = [path for name in self.files for path in glob.glob(name)]
             id, tls = str(self.job_arguments["id"]), self.job_arguments.get("tls")
             assert self.control is not None
             with Control(self.control, tls=tls, patience=self.job_arguments["patience"]) as client:
                 own = OwnWorker(client, id, self.ranks.rank, found, self.own_worker)
-            if self.offload_model is not None:
-                kept = KeptProfile(self.offload_model, self.offload_metrics, "files" if found else "nodes")
         try:
+            if own is not None and self.offload_model is not None:
+                kept = KeptProfile(self.offload_model, self.offload_metrics, "files" if found else "nodes")
             job = Job(self.control, rank=self.ranks.rank, token=token, acknowledge=acknowledge, **self.job_arguments)
         except BaseException:
             if own is not None:

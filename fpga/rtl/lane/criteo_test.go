@@ -2,6 +2,7 @@ package lane_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/lane"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
@@ -116,6 +116,40 @@ func TestTextIsTheReferences(t *testing.T) {
 		"text_decoder"})
 }
 
+// TestBinaryIsTheReferences makes mini-batches of binary rows by simulated units and by the definition, over one row
+// group and two.
+func TestBinaryIsTheReferences(t *testing.T) {
+	s := lane.Simulate(t)
+	p := textProgram(true, program.MalformedFail)
+	p.Source = program.CriteoBinary
+	require.NoError(t, lane.Check(p))
+	const rows = 1030
+	data, draw := make([]byte, rows*text.BinaryRow), rand.New(rand.NewPCG(8, 16))
+	for at := 0; at < len(data); at += 4 {
+		binary.LittleEndian.PutUint32(data[at:], draw.Uint32()) // half of them negative in dense
+	}
+	simulated, err := s.NewBinaryReader(p, bytes.NewReader(data), rows)
+	require.NoError(t, err)
+	defined, err := reference.NewText(p, data)
+	require.NoError(t, err)
+	for _, cut := range [][2]int{{0, 64}, {1020, 10}, {rows - 1, 1}, {rows, 0}} {
+		want, err := defined.MiniBatch(int64(cut[0]), cut[1])
+		require.NoError(t, err)
+		got, err := simulated.MiniBatch(int64(cut[0]), cut[1])
+		require.NoError(t, err)
+		requireTensors(t, want, got)
+	}
+	_, err = simulated.MiniBatch(rows, 1)
+	require.ErrorContains(t, err, "rows 1030+1 of 1030")
+
+	short, err := s.NewBinaryReader(p, bytes.NewReader(data[:len(data)-1]), rows)
+	require.NoError(t, err)
+	_, err = short.MiniBatch(rows-1, 1)
+	require.ErrorContains(t, err, "file ends at byte 164799")
+	_, err = s.NewBinaryReader(textProgram(true, program.MalformedFail), nil, 0)
+	require.ErrorContains(t, err, "was given a partition of binary rows")
+}
+
 // TestTextIsDecodedOnce checks that the columns of a mini-batch share what the unit made of its rows, and that a
 // mini-batch shares it with the next one that begins in the same rows.
 func TestTextIsDecodedOnce(t *testing.T) {
@@ -162,11 +196,7 @@ func TestTextThatIsRefused(t *testing.T) {
 	other = part
 	other.Index = indexOf(0)
 	refused(p, other, "says of no row where it begins")
-	binary := textProgram(true, program.MalformedFail)
-	binary.Source, binary.Label = program.CriteoBinary, false
-	_, err := s.NewTextReader(binary, part)
-	require.ErrorIs(t, err, rtl.ErrNotInRTL)
-	_, err = s.NewReader(p, nil, nil)
+	_, err := s.NewReader(p, nil, nil)
 	require.ErrorContains(t, err, "was given a Parquet file")
 
 	changed := bytes.Replace(data, []byte("\n"), []byte("\t"), 1)
