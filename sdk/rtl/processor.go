@@ -72,8 +72,8 @@ type simulatedProcessor struct {
 // Open implements processor.Processor.
 func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	part := run.Partition
-	if part == nil || part.Source == program.Parquet && part.File == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 ||
-		run.Rows < 1 || run.First > part.Rows || run.Rows > part.Rows-run.First {
+	if part == nil || part.Source == program.Parquet && part.File == nil || run.Selected != nil || run.Batch < 1 ||
+		run.First < 0 || run.Rows < 1 || run.First > part.Rows || run.Rows > part.Rows-run.First {
 		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of selected rows")
 	}
 	s := &stream{p: p, ctx: ctx, run: run, row: run.First}

@@ -32,8 +32,8 @@ type Tools struct {
 func FindTools(ctx context.Context) (*Tools, error) {
 	for _, tool := range []string{"verilator", "g++", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return nil, fmt.Errorf("%w: there is no %s on the path: install Debian's packages verilator, g++ and make, or others "+
-				"of these programs; simulators are then built when they are needed", ErrTools, tool)
+			return nil, fmt.Errorf("%w: there is no %s on the path: install Debian's packages verilator, g++ and make, or "+
+				"others of these programs; simulators are then built when they are needed", ErrTools, tool)
 		}
 	}
 	version, err := exec.CommandContext(ctx, "verilator", "--version").Output()
