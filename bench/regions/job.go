@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 // job makes the mini-batches of a workload in a region, again and again. It has one user.
 type job struct {
+	stage     *stage
 	work      *work
 	device    *sdk.Device
 	processor processor.Processor
@@ -27,11 +29,19 @@ func (s *stage) newJob(ctx context.Context, region int, w *work, turns bool) (*j
 	if err != nil {
 		return nil, err
 	}
-	p, err := sdk.NewProcessor(ctx, dev, w.program, w.schema, processor.Options{Streams: 1, Sync: turns})
+	o := processor.Options{Streams: 1, Sync: turns}
+	if s.o.Timing != nil {
+		// The model's rate needs two commands at a time, and follows from the image of the workload.
+		o.Streams = 2
+		if err := dev.ActivateImage(ctx, imageSlot+slices.Index(s.slots, w.image)); err != nil {
+			return nil, errors.Join(err, dev.Close())
+		}
+	}
+	p, err := sdk.NewProcessor(ctx, dev, w.program, w.schema, o)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	return &job{work: w, device: dev, processor: p}, nil
+	return &job{stage: s, work: w, device: dev, processor: p}, nil
 }
 
 // newJobs begins a job in each of the first regions, of workloads in turn.
@@ -115,15 +125,15 @@ func (list jobs) rates(ctx context.Context, d time.Duration) ([]float64, error) 
 
 // rate runs a job for a time.
 func (j *job) rate(ctx context.Context, d time.Duration) (float64, error) {
-	begin, rows := time.Now(), 0
-	for rows == 0 || time.Since(begin) < d {
+	begin, rows := j.stage.now(), 0
+	for rows == 0 || j.stage.now().Sub(begin) < d {
 		n, err := j.next(ctx)
 		if err != nil {
 			return 0, err
 		}
 		rows += n
 	}
-	return float64(rows) / time.Since(begin).Seconds(), nil
+	return float64(rows) / j.stage.now().Sub(begin).Seconds(), nil
 }
 
 // background runs step, once at least, until stop is called or it fails. stop returns the error of the step that

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/nvme/controller"
@@ -35,7 +36,10 @@ type Options struct {
 	Switches    int           // how many switches are timed; 0: 500
 	HostIOShare int           // limit of ordinary commands in percent, for the runs that have one; 0: 20
 	Seed        uint64        // of the data and of all random places and moments
-	Progress    func(string)  // each step in words; nil: none
+	// Timing makes the regions take the time of a modelled drive under the images of their workloads, and only the rates
+	// of jobs in regions are measured, on the model's clock. nil: native.
+	Timing   *timing.Pacing
+	Progress func(string) // each step in words; nil: none
 
 	uri sdk.URI
 }
@@ -63,6 +67,10 @@ func (o *Options) check() error {
 	if o.HostIOShare < controller.MinHostIOShare || o.HostIOShare >= controller.NoHostIOLimit {
 		return fmt.Errorf("%w: a share of %d %% for ordinary commands: want %d to %d", ErrOptions, o.HostIOShare,
 			controller.MinHostIOShare, controller.NoHostIOLimit-1)
+	}
+	if o.Timing != nil && o.Timing.Mode() != timing.ModeImage {
+		return fmt.Errorf("%w: timing %s: want native or image; PreSto's designs have no regions", ErrOptions,
+			o.Timing.Mode())
 	}
 	for i, name := range o.Models {
 		if _, _, err := find(name); err != nil {
@@ -119,24 +127,37 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 		return nil, fmt.Errorf("bench regions: %w", err)
 	}
 	r = &Result{Drive: o.uri.Scheme, Regions: o.Regions, Threads: max(1, o.uri.Threads), Cores: cores()}
-	steps := []struct {
-		name    string
-		share   int // of ordinary commands
-		measure func(context.Context, *stage) error
-	}{
+	throughput := measurement{"throughput", controller.NoHostIOLimit, r.measureThroughput}
+	steps := []measurement{
 		{"switch", controller.NoHostIOLimit, r.measureSwitches},
 		{"beside switches", controller.NoHostIOLimit, r.measureBeside},
-		{"throughput", controller.NoHostIOLimit, r.measureThroughput},
+		throughput,
 		{"host I/O", controller.NoHostIOLimit, r.measureHostIO},
 		{"host I/O with a limit", o.HostIOShare, r.measureHostIO},
+	}
+	if o.Timing != nil {
+		steps = []measurement{throughput}
 	}
 	for _, step := range steps {
 		if err := onStage(ctx, &o, works, step.share, step.measure); err != nil {
 			return nil, fmt.Errorf("bench regions: %s: %w", step.name, err)
 		}
 	}
-	r.Notes = r.notes()
+	if r.Notes = r.notes(); o.Timing != nil {
+		if err := o.Timing.Err(); err != nil {
+			return nil, fmt.Errorf("bench regions: %w", err)
+		}
+		report := o.Timing.Report()
+		r.Timing, r.Notes = &report, []string{report.String()}
+	}
 	return r, nil
+}
+
+// measurement is a part of a run, on a drive of its own.
+type measurement struct {
+	name    string
+	share   int // of ordinary commands
+	measure func(context.Context, *stage) error
 }
 
 // onStage measures on a drive that is made for it.

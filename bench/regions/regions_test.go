@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/timing"
 )
 
 // small are options that measure nearly nothing.
@@ -68,6 +70,31 @@ func TestRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left, "the drive in a file is removed")
 }
+
+// TestModelledRegions: two regions share the flash of a modelled drive, whose units would keep up with more of it.
+func TestModelledRegions(t *testing.T) {
+	o := small("mem:?slm=192MiB")
+	o.Regions, o.Models, o.Timing = 2, []string{"rm1"}, timing.NewPacing(timing.ModeImage, 2000)
+	r, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, r.Throughput, 2)
+	alone, both := r.Throughput[0], r.Throughput[1]
+	assert.InEpsilon(t, timing.AssumedP2P/264, alone.TotalRowsPerSecond, 0.1, "bytes of a row in the file")
+	assert.InDelta(t, 1, both.Speedup, 0.1)
+	require.NotNil(t, r.Timing)
+	assert.Equal(t, timing.StageMove, r.Timing.Bound)
+	assert.Zero(t, r.Switch)
+	assert.Empty(t, r.HostIO)
+	b, err := json.Marshal(r)
+	require.NoError(t, err)
+	assert.NotContains(t, string(b), "switch")
+
+	o.Timing = timing.NewPacing(timing.ModeSmartSSD, 1)
+	_, err = Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorContains(t, err, "PreSto's designs have no regions")
+}
+
 
 func TestTheEndOfItsContextEndsRun(t *testing.T) {
 	for _, step := range []string{"switch a region", "jobs beside", "1 regions", "0 jobs"} {

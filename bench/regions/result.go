@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/fpga/timing"
 )
 
 // Result is everything that was measured.
@@ -14,11 +16,13 @@ type Result struct {
 	Threads int    `json:"engine_threads"` // of each region
 	Cores   int    `json:"cores"`          // processors that this process may use
 
-	Switch     SwitchResult `json:"switch"`
-	Beside     BesideResult `json:"beside_switches"`
-	Throughput []Throughput `json:"throughput"`
-	HostIO     []HostIO     `json:"host_io"`
-	Notes      []string     `json:"notes"`
+	// Switch, Beside and HostIO are left out under a modelled timing.
+	Switch     SwitchResult   `json:"switch,omitzero"`
+	Beside     BesideResult   `json:"beside_switches,omitzero"`
+	Throughput []Throughput   `json:"throughput"`
+	HostIO     []HostIO       `json:"host_io,omitempty"`
+	Timing     *timing.Report `json:"timing,omitempty"` // nil: native
+	Notes      []string       `json:"notes"`
 }
 
 // Quantiles are those of some times, in seconds.

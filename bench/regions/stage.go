@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -17,7 +19,8 @@ import (
 // spareBytes is the room behind the partitions, in which ordinary writes go.
 const spareBytes = 16 << 20
 
-// imageSlot is the slot of the image that a region is switched to and from; the other is the stock image.
+// imageSlot is the slot of the image that a region is switched to and from, which is that of the first workload; the
+// other is the stock image. Images of further workloads lie in the slots behind it.
 const imageSlot = 1
 
 // stage is a drive that holds the partitions, and hosts of it.
@@ -26,6 +29,7 @@ type stage struct {
 	works    []*work
 	drive    *csd.Drive
 	recorder *recorder // of the last region
+	slots    []string  // images by name, from imageSlot on
 	share    int       // of ordinary commands, in percent
 	spare    int64     // the first byte behind the partitions
 }
@@ -36,7 +40,7 @@ func newStage(ctx context.Context, o *Options, works []*work, share int) (s *sta
 		spare: wholeUnits(last.at + int64(len(last.data)))}
 	opt := csd.Options{
 		Size: s.spare + spareBytes, LBA: o.uri.LBA, SLMBytes: o.uri.SLM, Threads: o.uri.Threads, Regions: o.Regions,
-		HostIOShare: share, WrapCompute: s.recorder.wrap,
+		HostIOShare: share, WrapCompute: s.recorder.wrap, Timing: o.Timing,
 	}
 	if o.uri.Scheme == "file" {
 		opt.Path, opt.Create = o.uri.Name, true
@@ -58,7 +62,7 @@ func (s *stage) close() error {
 	return s.drive.Close()
 }
 
-// fill writes the partitions, loads the image of the first workload and has it tested.
+// fill writes the partitions, loads the images of the workloads and has them tested.
 func (s *stage) fill(ctx context.Context) (err error) {
 	dev, err := s.device(ctx, 0)
 	if err != nil {
@@ -70,14 +74,29 @@ func (s *stage) fill(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b, err := image.StockNamed(s.works[0].image)
-	if err != nil {
-		return err
+	for _, w := range s.works {
+		if slices.Contains(s.slots, w.image) {
+			continue
+		}
+		b, err := image.StockNamed(w.image)
+		if err != nil {
+			return err
+		}
+		slot := imageSlot + len(s.slots)
+		if err := errors.Join(dev.LoadImage(ctx, slot, b), dev.TestImage(ctx, slot)); err != nil {
+			return err
+		}
+		s.slots = append(s.slots, w.image)
 	}
-	if err := dev.LoadImage(ctx, imageSlot, b); err != nil {
-		return err
+	return nil
+}
+
+// now is the time on the clock by which the drive's rates count.
+func (s *stage) now() time.Time {
+	if s.o.Timing == nil {
+		return time.Now()
 	}
-	return dev.TestImage(ctx, imageSlot)
+	return s.o.Timing.Clock().Now()
 }
 
 // connect begins an association of a host in this process.

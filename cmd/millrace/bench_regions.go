@@ -16,6 +16,7 @@ import (
 
 func (c benchCommands) regions() *cobra.Command {
 	var o regions.Options
+	var timed timingFlags
 	cmd := &cobra.Command{
 		Use:   "regions",
 		Short: "Regions of a drive: switches, what others lose meanwhile, rates added up, host I/O beside them",
@@ -26,9 +27,13 @@ it compares the rates of other regions' jobs while that region is switched after
 mini-batches, and while it is not. It runs jobs of one workload in 1, 2, 4 and 7 regions, and of all
 workloads mixed; the speedup is the sum of each job's rate over the rate of its workload alone. And it
 measures a host's reads and writes of 4 KiB alone and beside jobs, without a limit and with
---host-io-share. Regions of a software drive are threads: rates add up as far as there are cores.`,
+--host-io-share. Regions of a software drive are threads: rates add up as far as there are cores. With
+--timing image the regions are those of a modelled drive, each under the image of its workload, which
+share its flash by weight; only the rates of jobs are measured then, and they and --time are of the
+model's clock.`,
 		Example: "  millrace bench regions --drive mem: --output json\n" +
-			"  millrace bench regions --drive file:bench.flash --regions 3 --models rm1 --time 3s",
+			"  millrace bench regions --drive file:bench.flash --regions 3 --models rm1 --time 3s\n" +
+			"  millrace bench regions --timing image --dilate 20 --models d2,rm1 --time 200ms",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Time <= 0 || o.Turns < 1 || o.Switches < 1 {
@@ -37,19 +42,23 @@ measures a host's reads and writes of 4 KiB alone and beside jobs, without a lim
 			if o.HostIOShare == 0 || o.Regions == 0 {
 				return usagef("--regions and --host-io-share must be above 0")
 			}
+			var err error
+			if o.Timing, err = timed.pacing(); err != nil {
+				return err
+			}
 			o.Progress = c.announce
 			r, err := regions.Run(cmd.Context(), o)
 			if errors.Is(err, regions.ErrOptions) {
 				return usageError{err}
 			}
 			if err != nil {
-				return err
+				return timingError(o.Timing, err)
 			}
 			return c.print(r, func(w io.Writer) { printRegionFigures(w, r) })
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, machineTiming)
+	timed.addFlags(cmd)
 	f.StringVar(&o.Drive, "drive", "mem:",
 		"mem: or file:PATH of a drive that is made and removed, with ?slm=1GiB&threads=1&lba=512&commands=vendor")
 	f.IntVar(&o.Regions, "regions", cs.MaxRegions, "regions of the drive, 2 to 7")
@@ -67,6 +76,29 @@ measures a host's reads and writes of 4 KiB alone and beside jobs, without a lim
 
 // printRegionFigures prints the tables of bench regions.
 func printRegionFigures(w io.Writer, r *regions.Result) {
+	if r.Timing == nil {
+		printSwitches(w, r)
+	}
+	fmt.Fprintf(w, "regions\tworkloads\trows/s\tspeedup\teach\n")
+	for _, t := range r.Throughput {
+		each := make([]string, len(t.RowsPerSecond))
+		for i, rate := range t.RowsPerSecond {
+			each[i] = fmt.Sprintf("%.0f", rate)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%.0f\t%.2f\t%s\n", t.Regions, strings.Join(t.Models, " "), t.TotalRowsPerSecond, t.Speedup,
+			strings.Join(each, " "))
+	}
+	if r.Timing == nil {
+		printHostIO(w, r)
+	}
+	fmt.Fprintln(w)
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+}
+
+// printSwitches prints how long switches of a region take, and what others lose meanwhile.
+func printSwitches(w io.Writer, r *regions.Result) {
 	fmt.Fprintf(w, "switch\tp50 ms\tp99 ms\tmax ms\n")
 	for _, line := range []struct {
 		name string
@@ -80,17 +112,10 @@ func printRegionFigures(w io.Writer, r *regions.Result) {
 	fmt.Fprintf(w, "jobs beside\trows/s\trows/s beside switches\tloss\tof a turn\tswitches/s\n")
 	fmt.Fprintf(w, "%d\t%.0f\t%.0f\t%.1f%%\t%.1f%% to %.1f%%\t%.1f\n\n", b.Jobs, b.RowsPerSecond, b.RowsPerSecondSwitched,
 		100*b.Loss, 100*b.LeastLoss, 100*b.MostLoss, b.SwitchesPerSecond)
+}
 
-	fmt.Fprintf(w, "regions\tworkloads\trows/s\tspeedup\teach\n")
-	for _, t := range r.Throughput {
-		each := make([]string, len(t.RowsPerSecond))
-		for i, rate := range t.RowsPerSecond {
-			each[i] = fmt.Sprintf("%.0f", rate)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%.0f\t%.2f\t%s\n", t.Regions, strings.Join(t.Models, " "), t.TotalRowsPerSecond, t.Speedup,
-			strings.Join(each, " "))
-	}
-
+// printHostIO prints the latencies of ordinary reads and writes.
+func printHostIO(w io.Writer, r *regions.Result) {
 	fmt.Fprintf(w, "\nhost I/O\tlimit\tjobs\trows/s\tIOPS\tread p50 ms\tp99 ms\tmax ms\twrite p50 ms\tp99 ms\tmax ms\n")
 	for _, h := range r.HostIO {
 		limit := "none"
@@ -99,10 +124,6 @@ func printRegionFigures(w io.Writer, r *regions.Result) {
 		}
 		fmt.Fprintf(w, "%d at a time\t%s\t%d\t%.0f\t%.0f\t%s\t%s\n", h.Depth, limit, h.Jobs, h.RowsPerSecond, h.IOPS,
 			milliseconds(h.Read), milliseconds(h.Write))
-	}
-	fmt.Fprintln(w)
-	for _, note := range r.Notes {
-		fmt.Fprintf(w, "note: %s\n", note)
 	}
 }
 

@@ -96,7 +96,6 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 		"node run": serviceTiming, "worker run": serviceTiming, "control run": serviceTiming,
 		"jobs submit": serviceTiming, "up": serviceTiming, "bench pipeline": serviceTiming, "bench service": serviceTiming,
 		"bench roofline": machineTiming, "bench placement": machineTiming, "bench operators": machineTiming,
-		"bench regions": machineTiming,
 	} {
 		command := strings.Fields(name)
 		for _, mode := range []string{"image", "smartssd", "u280"} {
@@ -114,6 +113,20 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 	assert.Contains(t, errs, "--flash is wanted")
 	_, _, errs = millrace(t, "train", "--pipeline", "rm1", "--control", "http://127.0.0.1:1", "--timing", "native")
 	assert.NotContains(t, errs, "--timing")
+}
+
+// TestTimingOfBenchRegions: only rates are measured, and PreSto's designs are refused.
+func TestTimingOfBenchRegions(t *testing.T) {
+	t.Parallel()
+	text := must(t, "bench", "regions", "--drive", "mem:?slm=128MiB", "--regions", "2", "--models", "rm1", "--rows", "2000",
+		"--time", "1us", "--timing", "image", "--dilate", "2000")
+	assert.Contains(t, text, "image, modelled: no board ran; rates are the model's, bound by move")
+	assert.Contains(t, text, "rm1 rm1")
+	assert.NotContains(t, text, "switch")
+	assert.NotContains(t, text, "host I/O")
+	code, _, errs := millrace(t, "bench", "regions", "--timing", "smartssd")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "PreSto's designs have no regions")
 }
 
 // TestTimingOfBenchRM: rates are the model's, and what it has no model of is refused.

@@ -36,7 +36,7 @@ type compute struct {
 	slm     []byte
 	slots   *slots
 	threads []chan struct{} // by region: a token a running execution
-	pacing  *pacing         // nil: native timing
+	pacing  []*pacing       // by region; nil: native timing
 	stats   counters
 	log     *slog.Logger
 }
@@ -57,15 +57,15 @@ func (c *compute) BackendName() string { return BackendFunctional }
 // when the model says; the thread is free before that.
 func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
 	v, st, until := c.execute(ctx, ranges, args)
-	if !until.IsZero() && c.pacing.Wait(ctx, until) != nil {
+	if until != nil && c.pacing[controller.RegionOf(ctx)].Wait(ctx, until) != nil {
 		return v, nvme.CommandAborted
 	}
 	return v, st
 }
 
-// execute is Execute as fast as the host. until is when a modelled drive would end, and zero without one.
+// execute is Execute as fast as the host. until is when a modelled drive would end, and nil without one.
 func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status,
-	until time.Time) {
+	until *timing.End) {
 	if len(ranges) != rangeCount && len(ranges) != rangeTables {
 		return 0, nvme.InvalidField, until
 	}
@@ -118,7 +118,7 @@ func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (
 			// On the drive's clock, whose own part of a second is not the machine's.
 			x := timing.Execution{Image: active, Work: w, Text: isText, Host: moved + took,
 				Came: c.stats.clock.Before(time.Since(came) + moved)}
-			ns, until, err = c.pacing.take(x, controller.MovedBytes(ctx), ranges[rangeResult].Addr, &c.stats.slice,
+			ns, until, err = c.pacing[number].take(x, controller.MovedBytes(ctx), ranges[rangeResult].Addr, &c.stats.slice,
 				&c.stats.result)
 			return ns
 		}
@@ -127,7 +127,7 @@ func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	switch {
 	case err != nil:
 		c.log.Error("timing of an execution", "error", err)
-		return 0, nvme.InternalError, time.Time{}
+		return 0, nvme.InternalError, nil
 	case state == program.Idle && ctx.Err() != nil:
 		return uint64(state), nvme.CommandAborted, until
 	case state >= program.BadSlice:

@@ -183,7 +183,10 @@ func (d *Drive) open() error {
 	opt.Counters = d.state.Counters
 	var err error
 	if d.sub, err = controller.New(opt); err == nil && o.Timing != nil && d.comp != nil {
-		d.comp.pacing = &pacing{Pacer: o.Timing.NewPacer(o.Threads), copied: d.sub.FlashCopied}
+		for region, pacer := range o.Timing.NewPacers(o.Threads, d.state.weights()) {
+			d.comp.pacing = append(d.comp.pacing, &pacing{Pacer: pacer,
+				copied: func() uint64 { return d.sub.FlashCopied(region) }})
+		}
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package csd
 
 import (
 	"sync"
-	"time"
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
@@ -10,10 +9,10 @@ import (
 	"github.com/millrace/millrace/internal/clock"
 )
 
-// pacing makes executions take the time of a modelled drive. nil: they take what they take.
+// pacing makes executions of a region take the time of a modelled drive.
 type pacing struct {
 	*timing.Pacer
-	copied func() uint64 // bytes of flash that Memory Copy commands have moved so far
+	copied func() uint64 // bytes of flash that Memory Copy commands have moved to the region's memory so far
 	reads  flashReads
 
 	mu      sync.Mutex // guards counted
@@ -42,7 +41,7 @@ func (p *pacing) readFlash() float64 {
 // address of the result block, and moved the bytes that the execution's own command moved. It returns the time that the
 // model says.
 func (p *pacing) take(x timing.Execution, moved uint64, stream uint64, s *program.Slice, r *program.Result) (ns uint64,
-	end time.Time, err error) {
+	end *timing.End, err error) {
 	x.Work.FlashBytes = p.reads.count(float64(moved)+p.readFlash(), stream, s, r)
 	takes, end, err := p.Take(x)
 	return uint64(takes), end, err

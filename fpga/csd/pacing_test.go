@@ -59,4 +59,6 @@ func TestTimingFailsExecutions(t *testing.T) {
 	require.ErrorContains(t, pacing.Err(), "states no parameters")
 	_, err = Open(Options{Diskless: true, Timing: pacing})
 	require.ErrorContains(t, err, "this drive has none")
+	_, err = Open(Options{Size: 1 << 20, Regions: 2, Timing: timing.NewPacing(timing.ModeSmartSSD, 1)})
+	require.ErrorContains(t, err, "PreSto's designs have one region, and this drive has 2")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -39,8 +40,8 @@ func (d *Drive) setRegions() error {
 				o.Threads, MaxThreads)
 		}
 	}
-	if n > 1 && o.Timing != nil {
-		return fmt.Errorf("the model of drives has one region, and this drive has %d: use native timing", n)
+	if n > 1 && o.Timing != nil && o.Timing.Mode() != timing.ModeImage {
+		return fmt.Errorf("PreSto's designs have one region, and this drive has %d: use timing image or native", n)
 	}
 	return nil
 }

@@ -15,6 +15,10 @@
 // after the other, is not modelled. Times may be dilated: whatever reads [Pacing.Clock] then measures the model's
 // rates.
 //
+// The regions of a drive ([Pacing.NewPacers]) have units of their own, and share the way from the flash and device
+// memory: each has its weight's part of them while others have work for them. Whether so many regions fit a board is
+// not part of the model.
+//
 // # Sources
 //
 // The constants are PreSto's where the paper states them (223 MHz, 25 W), and assumptions where it does not (3.0 GB/s

@@ -238,6 +238,7 @@ type stage struct {
 	name    string
 	seconds float64
 	output  bool // it comes behind the device memory
+	shared  bool // by all regions of a drive
 }
 
 // stageCount is the number of stages.
@@ -245,9 +246,10 @@ const stageCount = 8
 
 // stages returns every stage. Where two take the same time, the first one is the bottleneck.
 func (t *Times) stages() [stageCount]stage {
-	return [stageCount]stage{{StageMove, t.Move, false}, {StageDecode, t.Decode, false},
-		{StageBucketize, t.Bucketize, false}, {StageHash, t.Hash, false}, {StageLog, t.Log, false},
-		{StageDDR, t.DDR, false}, {StageOutput, t.Output, true}, {StageNetwork, t.Network, true}}
+	return [stageCount]stage{{name: StageMove, seconds: t.Move, shared: true}, {name: StageDecode, seconds: t.Decode},
+		{name: StageBucketize, seconds: t.Bucketize}, {name: StageHash, seconds: t.Hash}, {name: StageLog, seconds: t.Log},
+		{name: StageDDR, seconds: t.DDR, shared: true}, {name: StageOutput, seconds: t.Output, output: true, shared: true},
+		{name: StageNetwork, seconds: t.Network, output: true, shared: true}}
 }
 
 // Bottleneck names the longest stage and its time. Where stages overlap it bounds the throughput. The output and the

@@ -19,7 +19,7 @@ type Pacing struct {
 	clock *clock.Clock
 
 	mu     sync.Mutex // guards what follows, and the fields of the pacers
-	pacers []*Pacer
+	boards []*board
 	failed error
 }
 
@@ -30,12 +30,19 @@ func NewPacing(m Mode, dilate int) *Pacing { return &Pacing{mode: m, clock: cloc
 // model.
 func (p *Pacing) Clock() *clock.Clock { return p.clock }
 
-// Pacer makes the executions of one drive end no earlier than the model says. NewPacer makes one.
+// Mode returns whose time it is.
+func (p *Pacing) Mode() Mode { return p.mode }
+
+// Pacer makes the executions of one drive, or of one region of a drive, end no earlier than the model says. NewPacer
+// makes one.
 type Pacer struct {
 	pacing  *Pacing
+	board   *board
+	region  int
 	threads int
 
-	free    [stageCount]time.Time     // when each stage has done its work so far; without overlap the first is the drive's
+	free    [stageCount]time.Time     // when each stage has done its work so far; without overlap the first is the region's
+	last    time.Time                 // when the executions so far end, as was known when each came
 	spent   [stageCount]time.Duration // of the model, by stage
 	model   time.Duration             // of the model, all work
 	host    time.Duration             // that the host's threads took for it, on the same clock
@@ -43,13 +50,28 @@ type Pacer struct {
 	highest time.Duration             // of the model, one slice
 }
 
-// NewPacer returns the pacer of a drive with engine threads.
-func (p *Pacing) NewPacer(threads int) *Pacer {
+// board is a drive: its regions, and what they share, which is the way from the flash to device memory, and that memory.
+type board struct {
+	regions []*Pacer
+	stages  [stageCount]sharedStage // those that regions share
+}
+
+// NewPacer returns the pacer of a drive of one region with engine threads.
+func (p *Pacing) NewPacer(threads int) *Pacer { return p.NewPacers(threads, []int{1})[0] }
+
+// NewPacers returns the pacers of a drive's regions, each with a weight and engine threads for each of its weight.
+func (p *Pacing) NewPacers(threads int, weights []int) []*Pacer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &Pacer{pacing: p, threads: max(threads, 1)}
-	p.pacers = append(p.pacers, r)
-	return r
+	b := &board{}
+	for i := range b.stages {
+		b.stages[i] = newSharedStage(weights)
+	}
+	for i, weight := range weights {
+		b.regions = append(b.regions, &Pacer{pacing: p, board: b, region: i, threads: max(threads, 1) * weight})
+	}
+	p.boards = append(p.boards, b)
+	return b.regions
 }
 
 // Execution is one execution of a drive.
@@ -68,14 +90,29 @@ const tolerance = time.Second
 // tolerantSlices is how many slices the host may be behind the model: of long ones, a few may be late.
 const tolerantSlices = 4
 
-// Take counts an execution, and returns how long the model says that it takes, and when it ends at the earliest. It
+// End is when an execution ends: once its region's own stages have, and the stages that regions share have done its
+// work.
+type End struct {
+	own    time.Time
+	shared [stageCount]sharedWork
+}
+
+// sharedWork is the work of an execution for a stage that regions share.
+type sharedWork struct {
+	target float64       // how much of the region's work is done when this is; 0: there is none
+	last   time.Time     // when that will be, as far as was known last
+	then   time.Duration // from there to the end of the execution
+}
+
+// Take counts an execution, and returns how long the model says that it takes, and its end. It
 // fails if the model does not know the work, and if the host has been slower than the model for too long; after an
 // error it always fails.
 //
 // With double buffers, each stage begins when the command has come and the stage has done its earlier work, and the
 // execution ends when all stages have ended: the drive is as fast as its slowest stage, once it has two commands at a
-// time. Without, an execution begins when the one before it has ended.
-func (r *Pacer) Take(x Execution) (takes time.Duration, end time.Time, err error) {
+// time. Without, an execution begins when the one before it has ended. The regions of a drive have units of their own,
+// and share the way from the flash and device memory: takes is that of a region alone.
+func (r *Pacer) Take(x Execution) (takes time.Duration, end *End, err error) {
 	p := r.pacing
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,48 +123,77 @@ func (r *Pacer) Take(x Execution) (takes time.Duration, end time.Time, err error
 }
 
 // take is Take. p.mu is held.
-func (r *Pacer) take(x Execution) (takes time.Duration, end time.Time, err error) {
+func (r *Pacer) take(x Execution) (takes time.Duration, end *End, err error) {
 	d, err := r.pacing.mode.device(x.Image)
 	if err != nil {
-		return 0, end, err
+		return 0, nil, err
 	}
 	if x.Text {
-		return 0, end, fmt.Errorf("timing: the model of drives has no stage for unit %s: use Parquet files, or timing "+
+		return 0, nil, fmt.Errorf("timing: the model of drives has no stage for unit %s: use Parquet files, or timing "+
 			"native", program.UnitText)
 	}
 	if err := d.CheckWork(x.Work); err != nil {
-		return 0, end, err
+		return 0, nil, err
 	}
 	t := d.Times(x.Work)
+	end = &End{own: x.Came}
 	if takes = seconds(t.Period(false)); takes == 0 {
-		return 0, x.Came, nil
+		return 0, end, nil
 	}
-	r.model += takes
-	r.highest = max(r.highest, takes)
-	end = x.Came
 	for i, s := range t.stages() {
 		if s.output {
 			continue
 		}
 		took := seconds(s.seconds)
 		r.spent[i] += took
-		if !d.Overlap {
-			continue
+		switch {
+		case s.shared && took > 0:
+			w := &end.shared[i]
+			w.target = r.board.stages[i].add(r.region, x.Came, s.seconds)
+			if !d.Overlap {
+				w.then = takes - took
+			}
+		case d.Overlap:
+			r.free[i] = latest(r.free[i], x.Came).Add(took)
+			end.own = latest(end.own, r.free[i])
 		}
-		r.free[i] = latest(r.free[i], x.Came).Add(took)
-		end = latest(end, r.free[i])
 	}
 	if !d.Overlap {
 		r.free[0] = latest(r.free[0], x.Came).Add(takes)
-		end = r.free[0]
+		end.own = r.free[0]
 	}
+	// Beside other regions an execution takes longer than alone.
+	until, modelled := r.known(end), takes
+	if len(r.board.regions) > 1 {
+		modelled = max(takes, until.Sub(latest(r.last, x.Came)))
+	}
+	r.last = latest(r.last, until)
+	r.model += modelled
+	r.highest = max(r.highest, modelled)
 	host := x.Host / time.Duration(r.threads*r.pacing.clock.Factor())
 	r.host += host
-	r.behind = max(0, r.behind+host-takes)
+	r.behind = max(0, r.behind+host-modelled)
 	if r.behind > max(tolerance/time.Duration(r.pacing.clock.Factor()), tolerantSlices*r.highest) {
 		return takes, end, r.slow()
 	}
 	return takes, end, nil
+}
+
+// known brings an end up to date, and returns it: what came since to stages that regions share puts it off. p.mu is
+// held.
+func (r *Pacer) known(e *End) time.Time {
+	until := e.own
+	for i := range e.shared {
+		w := &e.shared[i]
+		if w.target == 0 {
+			continue
+		}
+		if at, ok := r.board.stages[i].when(r.region, w.target); ok {
+			w.last = at
+		}
+		until = latest(until, w.last.Add(w.then))
+	}
+	return until
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
@@ -139,10 +205,22 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// Wait waits until a time of the clock.
-func (r *Pacer) Wait(ctx context.Context, until time.Time) error {
+// Wait waits until an execution ends.
+func (r *Pacer) Wait(ctx context.Context, end *End) error {
 	c := r.pacing.clock
-	return c.Wait(ctx, until.Sub(c.Now()))
+	for {
+		left := r.until(end).Sub(c.Now())
+		if err := c.Wait(ctx, left); err != nil || left <= 0 {
+			return err
+		}
+	}
+}
+
+// until returns when an execution ends, as far as is known.
+func (r *Pacer) until(e *End) time.Time {
+	r.pacing.mu.Lock()
+	defer r.pacing.mu.Unlock()
+	return r.known(e)
 }
 
 // SlowHostError says that the machine was slower than the model of its drives, whose rates are therefore wrong.
@@ -178,9 +256,11 @@ func (p *Pacing) Err() error {
 	if p.failed != nil {
 		return p.failed
 	}
-	for _, r := range p.pacers {
-		if r.host > r.model {
-			return r.slow()
+	for _, b := range p.boards {
+		for _, r := range b.regions {
+			if r.host > r.model {
+				return r.slow()
+			}
 		}
 	}
 	return nil
@@ -206,11 +286,13 @@ func (p *Pacing) Report() Report {
 	defer p.mu.Unlock()
 	report := Report{Timing: p.mode, Modelled: true, Dilate: p.clock.Factor()}
 	var spent [stageCount]time.Duration
-	for _, r := range p.pacers {
-		if r.model > 0 {
-			report.HostShare = max(report.HostShare, float64(r.host)/float64(r.model))
+	for _, b := range p.boards {
+		for _, r := range b.regions {
+			if r.model > 0 {
+				report.HostShare = max(report.HostShare, float64(r.host)/float64(r.model))
+			}
 		}
-		for i, d := range r.spent {
+		for i, d := range b.spent() {
 			spent[i] += d
 		}
 	}
@@ -218,6 +300,21 @@ func (p *Pacing) Report() Report {
 		report.Bound = new(Times).stages()[slices.Index(spent[:], most)].name
 	}
 	return report
+}
+
+// spent returns how long each stage worked: one that regions share for all of them, another in the region in which it
+// worked most, since they work at the same time.
+func (b *board) spent() (spent [stageCount]time.Duration) {
+	for i, s := range new(Times).stages() {
+		for _, r := range b.regions {
+			if s.shared {
+				spent[i] += r.spent[i]
+			} else {
+				spent[i] = max(spent[i], r.spent[i])
+			}
+		}
+	}
+	return spent
 }
 
 // String says in words which timing it was.

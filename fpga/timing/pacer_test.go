@@ -3,12 +3,15 @@ package timing
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/image"
 )
@@ -23,8 +26,13 @@ func imageOf(p *image.Parameters) *image.Image { return &image.Image{Spec: image
 // the rows a second of its clock.
 func drive(t *testing.T, p *Pacing, img *image.Image, commands, slices int, hostTime time.Duration) (float64, error) {
 	t.Helper()
-	r := p.NewPacer(1)
-	c := p.Clock()
+	return driveRegion(t, p.NewPacer(1), img, rowsOfExample().Work(1000), commands, slices, hostTime)
+}
+
+// driveRegion does the same with a pacer, and slices of some work.
+func driveRegion(t *testing.T, r *Pacer, img *image.Image, work Work, commands, slices int, hostTime time.Duration,
+) (float64, error) {
+	c := r.pacing.Clock()
 	thread := make(chan struct{}, 1)
 	left := make(chan struct{}, slices)
 	for range slices {
@@ -39,7 +47,7 @@ func drive(t *testing.T, p *Pacing, img *image.Image, commands, slices int, host
 				came := c.Now()
 				thread <- struct{}{}
 				time.Sleep(hostTime)
-				_, end, err := r.Take(Execution{Image: img, Work: rowsOfExample().Work(1000), Came: came, Host: hostTime})
+				_, end, err := r.Take(Execution{Image: img, Work: work, Came: came, Host: hostTime})
 				<-thread
 				if err == nil {
 					err = r.Wait(t.Context(), end)
@@ -87,6 +95,116 @@ func TestARunningDriveHasTheModelsP(t *testing.T) {
 	}
 }
 
+// TestRegionsShareTheFlash runs regions whose slices need more or less of the way from the flash than of their own
+// units. Their units add up, and the flash is shared by weight.
+func TestRegionsShareTheFlash(t *testing.T) {
+	for name, c := range map[string]struct {
+		weights []int
+		flash   float64   // the flash's time for a slice, in that of the region's units
+		want    []float64 // rates, in those that a region's units have
+	}{
+		"units bind":              {[]int{1, 1, 1}, 0.2, []float64{1, 1, 1}},
+		"four fill the flash":     {[]int{1, 1, 1, 1}, 0.5, []float64{0.5, 0.5, 0.5, 0.5}},
+		"the flash binds one":     {[]int{1}, 2, []float64{0.5}},
+		"by weight":               {[]int{2, 1, 1}, 1, []float64{0.5, 0.25, 0.25}},
+		"what one needs not":      {[]int{6, 1}, 0.6, []float64{1, 2. / 3}},
+		"what a light one cannot": {[]int{1, 6}, 0.8, []float64{0.25, 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			work := rowsOfExample().Work(1000)
+			own := OfImage(SmartSSD(), exampleImage()).Times(work).Hash
+			work.FlashBytes = c.flash * own * AssumedP2P
+			p := NewPacing(ModeImage, 1)
+			rates := make([]float64, len(c.weights))
+			var done sync.WaitGroup
+			for i, r := range p.NewPacers(1, c.weights) {
+				slices := int(400 * c.want[i]) // all end at about the same time
+				done.Go(func() {
+					var err error
+					rates[i], err = driveRegion(t, r, imageOf(exampleImage()), work, 2, slices, time.Microsecond)
+					assert.NoError(t, err)
+				})
+			}
+			done.Wait()
+			for i, want := range c.want {
+				assert.InEpsilon(t, want*1000/own, rates[i], 0.03, "%s: region %d", name, i)
+			}
+			require.NoError(t, p.Err())
+			switch slices.Min(c.want) {
+			case 1:
+				assert.Equal(t, StageHash, p.Report().Bound, name)
+			case slices.Max(c.want):
+				assert.Equal(t, StageMove, p.Report().Bound, name)
+			}
+		})
+	}
+}
+
+// TestRegionsWithoutDoubleBuffers: the stages of a region follow one another, and its flash is that of all.
+func TestRegionsWithoutDoubleBuffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		params := exampleImage()
+		params.Buffers = figure(1)
+		work := rowsOfExample().Work(1000)
+		times := OfImage(SmartSSD(), params).Times(work)
+		work.FlashBytes = times.Serial() * AssumedP2P // as long as everything else
+		alone := OfImage(SmartSSD(), params).Times(work).Period(false)
+		p := NewPacing(ModeImage, 1)
+		rates := make([]float64, 4)
+		var done sync.WaitGroup
+		for i, r := range p.NewPacers(1, []int{1, 1, 1, 1}) {
+			done.Go(func() {
+				var err error
+				rates[i], err = driveRegion(t, r, imageOf(params), work, 2, 200, time.Microsecond)
+				assert.NoError(t, err)
+			})
+		}
+		done.Wait()
+		for _, rate := range rates {
+			assert.InEpsilon(t, 1000/(4*work.FlashBytes/AssumedP2P), rate, 0.03)
+			assert.Less(t, rate, 1000/alone)
+		}
+	})
+}
+
+// TestASharedStageDoesAllWork adds work of random regions at random times, and checks that nothing is done before it
+// came or faster than the stage is, and that when is right if nothing comes.
+func TestASharedStageDoesAllWork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		weights := rapid.SliceOfN(rapid.IntRange(1, 16), 1, 7).Draw(t, "weights")
+		s, now, all := newSharedStage(weights), time.Unix(1, 0), 0.0
+		first := now
+		for range rapid.IntRange(1, 30).Draw(t, "slices") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "pause")) * time.Millisecond)
+			region := rapid.IntRange(0, len(weights)-1).Draw(t, "region")
+			work := float64(rapid.IntRange(0, 1000).Draw(t, "ms")) / 1000
+			all += work
+			target := s.add(region, now, work)
+			end, ok := s.when(region, target)
+			if !ok {
+				require.Zero(t, work)
+				continue
+			}
+			require.GreaterOrEqual(t, end.Sub(now).Seconds(), work-1e-8)
+			ahead := sharedStage{weights: weights, left: slices.Clone(s.left), done: slices.Clone(s.done), at: s.at}
+			ahead.add(region, end.Add(time.Microsecond), 0)
+			_, ok = ahead.when(region, target)
+			require.False(t, ok, "it is done when it was said to be")
+			var done float64
+			for _, d := range s.done {
+				done += d
+			}
+			require.LessOrEqual(t, done, now.Sub(first).Seconds()+1e-8)
+		}
+		s.add(0, now.Add(time.Hour), 0)
+		var done float64
+		for _, d := range s.done {
+			done += d
+		}
+		require.InDelta(t, all, done, 1e-8)
+	})
+}
+
 // TestPrestosDesignsDoNotAskTheImage: and a slice takes what they say.
 func TestPrestosDesignsDoNotAskTheImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -94,10 +212,11 @@ func TestPrestosDesignsDoNotAskTheImage(t *testing.T) {
 			p := NewPacing(mode, 1)
 			w := rowsOfExample()
 			came := p.Clock().Now()
-			takes, end, err := p.NewPacer(1).Take(Execution{Work: w.Work(100_000), Came: came})
+			r := p.NewPacer(1)
+			takes, end, err := r.Take(Execution{Work: w.Work(100_000), Came: came})
 			require.NoError(t, err)
 			assert.InDelta(t, device.Batch(w, 100_000).Period(false), takes.Seconds(), 1e-9)
-			assert.Equal(t, takes, end.Sub(came))
+			assert.Equal(t, takes, r.until(end).Sub(came))
 		}
 	})
 	w := rowsOfExample()
@@ -122,7 +241,7 @@ func TestASliceWithoutAnother(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, r.Wait(ctx, p.Clock().Now().Add(time.Hour)), context.Canceled)
+		require.ErrorIs(t, r.Wait(ctx, &End{own: p.Clock().Now().Add(time.Hour)}), context.Canceled)
 	})
 }
 

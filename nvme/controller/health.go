@@ -181,7 +181,7 @@ func dataUnits(sectors uint64) uint64 {
 type moves struct {
 	flashToDRAM, dramToHost, hostToDRAM, flashLent movement
 
-	copied atomic.Uint64 // bytes of flash that Memory Copy commands moved or lent
+	copied [cs.MaxRegions]atomic.Uint64 // by region: bytes of flash that Memory Copy commands moved or lent
 }
 
 type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }

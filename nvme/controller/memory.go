@@ -57,6 +57,12 @@ func newMemory(bytes []byte, weights []int) *memory {
 
 func (m *memory) size() uint64 { return uint64(len(m.bytes)) }
 
+// regionOf returns the region whose window a range lies in, if it lies in one.
+func (m *memory) regionOf(r cs.Range) (region int, ok bool) {
+	region = slices.IndexFunc(m.windows, func(w cs.Range) bool { return w.Contains(r) })
+	return region, region >= 0
+}
+
 // inside reports whether the range lies in the memory.
 func (m *memory) inside(r cs.Range) bool {
 	end, ok := r.Ends()

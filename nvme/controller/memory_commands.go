@@ -224,7 +224,11 @@ func runMemoryCopy(r *request) nvme.Status {
 	}
 	st = r.copyBlocks(from, copies)
 	if st.OK() {
-		r.c.sub.moves.copied.Add(totalLength(dests))
+		for i := range dests {
+			if region, ok := r.c.sub.slm.regionOf(dests[i]); ok {
+				r.c.sub.moves.copied[region].Add(dests[i].Len)
+			}
+		}
 	}
 	return st
 }

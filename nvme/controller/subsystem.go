@@ -167,9 +167,9 @@ func setDefault(s *string, v string) {
 // NQN returns the subsystem's qualified name.
 func (s *Subsystem) NQN() string { return s.opt.NQN }
 
-// FlashCopied returns how many bytes of flash the Memory Copy commands of all associations have moved into device
-// memory, or lent. MovedBytes has those of Preprocess.
-func (s *Subsystem) FlashCopied() uint64 { return s.moves.copied.Load() }
+// FlashCopied returns how many bytes of flash the Memory Copy commands of all associations have moved into the device
+// memory of a region, or lent. MovedBytes has those of Preprocess.
+func (s *Subsystem) FlashCopied(region int) uint64 { return s.moves.copied[region].Load() }
 
 // BlockSize returns the size in bytes of a logical block of namespace 1, 0 for a drive without flash.
 func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
