@@ -95,7 +95,6 @@ func TestModelledRegions(t *testing.T) {
 	require.ErrorContains(t, err, "PreSto's designs have no regions")
 }
 
-
 func TestTheEndOfItsContextEndsRun(t *testing.T) {
 	for _, step := range []string{"switch a region", "jobs beside", "1 regions", "0 jobs"} {
 		ctx, cancel := context.WithCancel(t.Context())

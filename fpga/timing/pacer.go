@@ -41,7 +41,7 @@ type Pacer struct {
 	region  int
 	threads int
 
-	free    [stageCount]time.Time     // when each stage has done its work so far; without overlap the first is the region's
+	free    [stageCount]time.Time     // when each stage has done its work so far; the first has all without overlap
 	last    time.Time                 // when the executions so far end, as was known when each came
 	spent   [stageCount]time.Duration // of the model, by stage
 	model   time.Duration             // of the model, all work
@@ -50,7 +50,7 @@ type Pacer struct {
 	highest time.Duration             // of the model, one slice
 }
 
-// board is a drive: its regions, and what they share, which is the way from the flash to device memory, and that memory.
+// board is a drive: its regions, and what they share, which is the way from the flash to device memory and the memory.
 type board struct {
 	regions []*Pacer
 	stages  [stageCount]sharedStage // those that regions share
