@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,6 +64,7 @@ func TestKill(t *testing.T) {
 	ctx := t.Context()
 	var flushed [blocks]uint64 // the number that a block had when a flush that completed began
 	next := uint64(1)
+	var written atomic.Uint64
 	for range rounds {
 		stop, stopped := make(chan struct{}), sync.WaitGroup{}
 		stopped.Add(1)
@@ -84,6 +86,7 @@ func TestKill(t *testing.T) {
 					return
 				}
 				wrote[at] = next
+				written.Add(1)
 				if next%16 == 0 {
 					flush := nvme.New(nvme.NVMFlush, 1)
 					if _, err := h.IO(ctx, &flush, nil); err != nil {
@@ -94,8 +97,10 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}()
-		// The kill may come at any moment, and the same rule judges blocks that are written afterwards.
-		time.Sleep(time.Duration(10+rand.IntN(50)) * time.Millisecond)
+		// The kill may come at any moment behind a flush, and the same rule judges blocks that are written afterwards.
+		before := written.Load()
+		require.Eventually(t, func() bool { return written.Load() > before+16 }, time.Minute, time.Millisecond)
+		time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		cmd, _ = spawn(t, append(args, address)...)

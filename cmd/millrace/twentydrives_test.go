@@ -41,8 +41,9 @@ func TestTwentyModelledDrives(t *testing.T) {
 		for _, d := range r.PerDrive {
 			worst = max(worst, math.Abs(d.RowsPerSecond/p-1))
 		}
-		t.Logf("turn %d: P of the model %.0f rows/s, of a drive at most %.1f %% off; %v", turn, p, 100*worst, r.Timing)
-		if worst <= 0.03 {
+		t.Logf("turn %d: P of the model %.0f rows/s, of a drive at most %.1f %% off; T/P wants %d drives; %v", turn, p,
+			100*worst, r.DrivesWanted, r.Timing)
+		if worst <= 0.03 && r.DrivesWanted == int(math.Ceil(ratio)) {
 			break
 		}
 	}

@@ -142,6 +142,7 @@ type leader struct {
 
 	mu      sync.Mutex
 	status  *apiv1.NodeStatus // the last heartbeat's
+	beats   int
 	sources map[string]*apiv1.PartitionSource
 	located int
 }
@@ -150,6 +151,7 @@ func (l *leader) Heartbeat(_ context.Context, r *apiv1.HeartbeatRequest) (*apiv1
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status = r.Status
+	l.beats++
 	return &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m0", Fence: 1, IntervalSeconds: 0.02}, nil
 }
 
@@ -218,8 +220,16 @@ func startWorkerOf(t testing.TB, stores source.Opener, change func(*Config)) *fi
 	require.NoError(t, err)
 	f.node = apiv1connect.NewNodeClient(f.client, f.base)
 	f.awaitState("ready")
+	await(t, "a heartbeat behind the first answer, which has the keys of tickets", f.leader.answered)
 	f.drive = f.leader.drive().Name
 	return f
+}
+
+// answered reports whether the worker has had the answer of a heartbeat.
+func (l *leader) answered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.beats > 1
 }
 
 // drive returns the drive of the last heartbeat, or nil.

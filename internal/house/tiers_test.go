@@ -32,10 +32,10 @@ func table(t *testing.T, out string) (names []string, results map[string]string)
 	t.Helper()
 	head := strings.LastIndex(out, "\ntier ")
 	require.GreaterOrEqual(t, head, 0, out)
-	row := regexp.MustCompile(`^(.{22}) (passed|failed|missing) +(\d+)( .*)?$`)
+	row := regexp.MustCompile(`^(.{22}) (passed|failed|missing) +(\d+) +(\d+)( .*)?$`)
 	results = map[string]string{}
 	lines := strings.Split(strings.TrimSuffix(out[head+1:], "\n"), "\n")
-	require.Equal(t, []string{"tier", "result", "seconds"}, strings.Fields(lines[0]))
+	require.Equal(t, []string{"tier", "result", "seconds", "processor"}, strings.Fields(lines[0]))
 	for _, line := range lines[1:] {
 		m := row.FindStringSubmatch(line)
 		require.NotNil(t, m, line)
