@@ -119,7 +119,7 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 func TestTimingOfBenchRegions(t *testing.T) {
 	t.Parallel()
 	text := must(t, "bench", "regions", "--drive", "mem:?slm=128MiB", "--regions", "2", "--models", "rm1",
-		"--rows", "2000", "--time", "1us", "--timing", "image", "--dilate", "2000")
+		"--rows", "2000", "--time", "1us", "--timing", "image", "--dilate", "5000")
 	assert.Contains(t, text, "image, modelled: no board ran; rates are the model's, bound by move")
 	assert.Contains(t, text, "rm1 rm1")
 	assert.NotContains(t, text, "switch")
