@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -56,6 +57,11 @@ _MAX_MEAN = 1e6  # elements a row of a list column
 _MAX_BYTES = 1 << 40  # bytes of a buffer
 _MAX_BUFFERS = 1 << 30
 SAID_AFTER = 10.0  # seconds that a rank waits for the others before it logs that
+#: What may lie behind a signal that the process did not ask for.
+_CAUSES: dict[int, str] = {
+    signal.SIGKILL: ", as the system does where memory is short",
+    signal.SIGBUS: ", as happens where shared memory (/dev/shm) is full, or a file was cut while it was read",
+}
 _SECONDS = 5.0  # the time that the process has to end after its connection was closed
 
 
@@ -320,7 +326,7 @@ class PrivateSession(Consumption):
                 "the program millrace does not know the command private: it is older than this package; install both "
                 "from one release"
             )
-        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        how = f"by signal {-status}" + _CAUSES.get(-status, "") if status < 0 else f"with status {status}"
         return PrivateProcessError(
             f"the private process ended {how}; what it said is on standard error. Resume from a checkpoint's state"
         )
