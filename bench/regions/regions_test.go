@@ -233,7 +233,8 @@ func TestNotesNameTheCores(t *testing.T) {
 }
 
 func TestJSONKeysHaveTheirUnits(t *testing.T) {
-	b, err := json.Marshal(Result{HostIO: []HostIO{{Read: &Quantiles{}}}, Throughput: []Throughput{{}}})
+	b, err := json.Marshal(Result{Switch: SwitchResult{Switches: 1}, Beside: BesideResult{Turns: 1},
+		HostIO: []HostIO{{Read: &Quantiles{}}}, Throughput: []Throughput{{}}})
 	require.NoError(t, err)
 	for _, key := range []string{"cores", "p99_seconds", "loss_share", "switches_per_second", "total_rows_per_second",
 		"host_io_share_percent", "iops", "drain", "switched_rows_per_second"} {
