@@ -22,7 +22,8 @@
 //   - Host I/O: latencies of a host's 4 KiB reads and writes at random places of the flash, and the rates of jobs in as
 //     many regions as there are cores: each of the two alone, and both, without a limit and with Options.HostIOShare.
 //
-// Regions of a software drive are threads: their rates add up as far as there are cores, which Result names.
+// Regions of a software drive are threads: their rates add up as far as there are cores, which Result names. With
+// Options.Timing the drive takes the time of the model in package timing, and only the throughput is measured.
 //
 // # Errors
 //

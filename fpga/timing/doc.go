@@ -15,9 +15,9 @@
 // after the other, is not modelled. Times may be dilated: whatever reads [Pacing.Clock] then measures the model's
 // rates.
 //
-// The regions of a drive ([Pacing.NewPacers]) have units of their own, and share the way from the flash and device
-// memory: each has its weight's part of them while others have work for them. Whether so many regions fit a board is
-// not part of the model.
+// The regions of a drive ([Pacing.NewPacers]) have units of their own, and share the P2P link from the flash and the
+// device memory. While several regions have work for one of these, each region gets a share of its bandwidth in
+// proportion to the region's weight. The model does not check whether so many regions fit a board.
 //
 // # Sources
 //

@@ -42,7 +42,7 @@ type Pacer struct {
 	threads int
 
 	free    [stageCount]time.Time     // when each stage has done its work so far; the first has all without overlap
-	last    time.Time                 // when the executions so far end, as was known when each came
+	last    time.Time                 // when the latest execution ends, by the estimate that was made when it came
 	spent   [stageCount]time.Duration // of the model, by stage
 	model   time.Duration             // of the model, all work
 	host    time.Duration             // that the host's threads took for it, on the same clock
@@ -50,7 +50,7 @@ type Pacer struct {
 	highest time.Duration             // of the model, one slice
 }
 
-// board is a drive: its regions, and what they share, which is the way from the flash to device memory and the memory.
+// board is a drive: its regions, and the stages that they share, which are the P2P link and the device memory.
 type board struct {
 	regions []*Pacer
 	stages  [stageCount]sharedStage // those that regions share
@@ -99,19 +99,18 @@ type End struct {
 
 // sharedWork is the work of an execution for a stage that regions share.
 type sharedWork struct {
-	target float64       // how much of the region's work is done when this is; 0: there is none
-	last   time.Time     // when that will be, as far as was known last
-	then   time.Duration // from there to the end of the execution
+	target float64       // total of the region's finished work at which this work is finished; 0: there is no work
+	last   time.Time     // when the stage finishes this work, by the last estimate
+	then   time.Duration // from last to the end of the execution
 }
 
-// Take counts an execution, and returns how long the model says that it takes, and its end. It
-// fails if the model does not know the work, and if the host has been slower than the model for too long; after an
-// error it always fails.
+// Take counts an execution, and returns how long the model says that it takes, and its end. It fails if the model does
+// not know the work, and if the host has been slower than the model for too long; after an error it always fails.
 //
 // With double buffers, each stage begins when the command has come and the stage has done its earlier work, and the
 // execution ends when all stages have ended: the drive is as fast as its slowest stage, once it has two commands at a
 // time. Without, an execution begins when the one before it has ended. The regions of a drive have units of their own,
-// and share the way from the flash and device memory: takes is that of a region alone.
+// and share the P2P link from the flash and the device memory; takes is the time of a region that has both alone.
 func (r *Pacer) Take(x Execution) (takes time.Duration, end *End, err error) {
 	p := r.pacing
 	p.mu.Lock()
@@ -179,8 +178,8 @@ func (r *Pacer) take(x Execution) (takes time.Duration, end *End, err error) {
 	return takes, end, nil
 }
 
-// known brings an end up to date, and returns it: what came since to stages that regions share puts it off. p.mu is
-// held.
+// known estimates an end again, and returns it: work that other regions queued since the last estimate delays it. p.mu
+// is held.
 func (r *Pacer) known(e *End) time.Time {
 	until := e.own
 	for i := range e.shared {
@@ -302,8 +301,8 @@ func (p *Pacing) Report() Report {
 	return report
 }
 
-// spent returns how long each stage worked: one that regions share for all of them, another in the region in which it
-// worked most, since they work at the same time.
+// spent returns how long each stage worked. A stage that regions share worked for all of them. Of the other stages,
+// which the regions have at the same time, the region in which the stage worked longest counts.
 func (b *board) spent() (spent [stageCount]time.Duration) {
 	for i, s := range new(Times).stages() {
 		for _, r := range b.regions {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// sharedStage is a stage that the regions of a drive share. While several of them have work, each one's goes on with
-// its weight's part of the stage, as in generalized processor sharing (Parekh and Gallager, 1993).
+// sharedStage is a stage that the regions of a drive share. While several regions have work for it, each region gets a
+// share of its time in proportion to the region's weight: generalized processor sharing (Parekh and Gallager, 1993).
 type sharedStage struct {
 	weights []int
-	at      time.Time // of the state
-	left    []float64 // by region: seconds of work that came and is not done, of the whole stage
-	done    []float64 // by region: seconds of work that was done
+	at      time.Time // the moment that left and done describe
+	left    []float64 // by region: work that is waiting, in seconds that it takes with the whole stage
+	done    []float64 // by region: work that was finished, in the same seconds
 }
 
 func newSharedStage(weights []int) sharedStage {
 	return sharedStage{weights: weights, left: make([]float64, len(weights)), done: make([]float64, len(weights))}
 }
 
-// add adds a region's work that came at a time, and returns how much of the region's work is done when this is. Work
-// that came before the state's time counts from there on.
+// add queues work of a region that arrived at a moment, and returns the total of the region's finished work at which
+// this work is finished. Work that arrived before the stage's moment is queued at the stage's moment.
 func (s *sharedStage) add(region int, came time.Time, work float64) (target float64) {
 	if came.After(s.at) {
 		s.advance(came.Sub(s.at).Seconds())
@@ -30,7 +30,7 @@ func (s *sharedStage) add(region int, came time.Time, work float64) (target floa
 	return s.done[region] + s.left[region]
 }
 
-// advance does work for so many seconds, or until there is none.
+// advance lets the stage work for some seconds. It returns early if no region has work left.
 func (s *sharedStage) advance(seconds float64) {
 	for seconds > 0 {
 		step := s.untilOneEnds()
@@ -43,7 +43,7 @@ func (s *sharedStage) advance(seconds float64) {
 	}
 }
 
-// untilOneEnds returns in how many seconds the first region that has work has none left.
+// untilOneEnds returns the seconds until the first region runs out of work, and infinity if no region has work.
 func (s *sharedStage) untilOneEnds() float64 {
 	first, total := math.Inf(1), float64(s.busy())
 	for i, left := range s.left {
@@ -54,7 +54,7 @@ func (s *sharedStage) untilOneEnds() float64 {
 	return first
 }
 
-// busy returns the weights of the regions that have work.
+// busy returns the sum of the weights of the regions that have work.
 func (s *sharedStage) busy() (total int) {
 	for i, left := range s.left {
 		if left > 0 {
@@ -64,10 +64,10 @@ func (s *sharedStage) busy() (total int) {
 	return total
 }
 
-// leastWork is work that counts as done: rounding leaves that much.
+// leastWork is the rounding error in seconds below which work counts as finished.
 const leastWork = 1e-12
 
-// step does work for some seconds, in which no region runs out of it.
+// step lets the stage work for some seconds, before the end of which no region may run out of work.
 func (s *sharedStage) step(seconds float64) {
 	total := float64(s.busy())
 	for i, left := range s.left {
@@ -83,7 +83,8 @@ func (s *sharedStage) step(seconds float64) {
 	}
 }
 
-// when returns when so much of a region's work is done, if no other work comes; ok is false if it is done already.
+// when returns the moment at which the total of a region's finished work reaches a target if no more work arrives.
+// ok is false if the total has reached it already.
 func (s *sharedStage) when(region int, target float64) (end time.Time, ok bool) {
 	if s.done[region] >= target-leastWork {
 		return time.Time{}, false
