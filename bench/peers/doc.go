@@ -40,11 +40,12 @@
 // # Vocabularies
 //
 // The models criteo-5k to d1-3 are others: Piper's and MiniPipe's pipelines, whose ids are places in vocabularies by
-// first appearance. Ours carries both loops out, writes and reads the files of the vocabularies, and makes
-// mini-batches. The peers are pyarrow's dictionary_encode, pandas' factorize, Polars and DuckDB, all in Python, which
-// make labels, logarithms and ids as columns and write no file. No peer reads packed rows (criteo-5k, -512k, -1m,
-// -zipf), so their columns lie in memory before the clock starts. NVTabular's Categorify is left out: its ids are by
-// frequency. With -threads 2 everybody takes two threads over one file. The tables are results/vocabularies.md and
+// first appearance. Ours carries both loops out, with the vocabularies in memory, and makes mini-batches. The peers are
+// pyarrow's dictionary_encode, pandas' factorize, Polars and DuckDB, all in Python, which make labels, logarithms and
+// ids as columns. Everybody reads the file in each turn, and nobody writes one. No peer reads packed rows (criteo-5k,
+// -512k, -1m, -zipf), so NumPy reads and transposes them for all peers, in blocks that fit the caches, into columns
+// that stay allocated. NVTabular's Categorify is left out: its ids are by frequency. With -threads 2 everybody takes
+// two threads over one file. The tables are results/vocabularies.md and
 // vocabularies-2.md.
 //
 // # Before timing

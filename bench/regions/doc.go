@@ -18,7 +18,8 @@
 //     switching does to the others, and not a share of the processor that a busy region takes in any case. It may be
 //     below 0: a region computes nothing during a switch, and leaves more to the others meanwhile.
 //   - Throughput: the rates of jobs of one workload in 1, 2, 4 and 7 regions, and of all workloads mixed. The speedup
-//     is the sum over the jobs of each one's rate over the rate of its workload alone.
+//     is the sum over the jobs of each one's rate over the rate of its workload alone. Pipelines with a vocabulary look
+//     the ids up in the drive; it is built before, of the same partition.
 //   - Host I/O: latencies of a host's 4 KiB reads and writes at random places of the flash, and the rates of jobs in as
 //     many regions as there are cores: each of the two alone, and both, without a limit and with Options.HostIOShare.
 //

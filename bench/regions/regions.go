@@ -27,8 +27,8 @@ type Options struct {
 	// exist; it is made, and removed in the end. Empty: mem:
 	Drive   string
 	Regions int // of the drive, minRegions to cs.MaxRegions; 0: cs.MaxRegions
-	// Models are workloads: rm1 to rm5, d1 and d2. The first is that of all measurements but the mixed one. Empty: rm1
-	// and d1.
+	// Models are workloads: rm1 to rm5, d1-1 to d1-3 and d2-1 to d2-3 (d1 and d2 are the first of each). The first is
+	// that of all measurements but the mixed one. Empty: rm1 and d1.
 	Models      []string
 	Rows        int64         // of each workload's partition; 0: some 40 MB
 	Time        time.Duration // of each run; 0: 10 s

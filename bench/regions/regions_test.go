@@ -71,6 +71,27 @@ func TestRun(t *testing.T) {
 	assert.Empty(t, left, "the drive in a file is removed")
 }
 
+// TestPipelinesMixed measures MiniPipe's pipelines over one partition, two of which look ids up in the drive.
+func TestPipelinesMixed(t *testing.T) {
+	o := small("mem:?slm=384MiB")
+	o.Models, o.Timing = []string{"d1", "d1-2", "d1-3"}, timing.NewPacing(timing.ModeImage, 600)
+	require.NoError(t, o.check())
+	works, err := generate(t.Context(), &o, t.TempDir())
+	require.NoError(t, err)
+	for i, w := range works {
+		assert.Equal(t, "minipipe", w.image)
+		assert.Equal(t, works[0].at, w.at)
+		assert.Equal(t, i > 0, len(w.program.LookupTables) > 0, w.model)
+	}
+	r, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, r.Throughput, 5) // each alone, the first in two regions, and all mixed
+	assert.Equal(t, o.Models, r.Throughput[4].Models)
+	for _, line := range r.Throughput {
+		assert.Positive(t, line.Speedup)
+	}
+}
+
 // TestModelledRegions: two regions share the flash of a modelled drive, and so do not pass its rate but for the
 // mini-batches that had begun before the run. A busy machine makes them slower; package timing has the exact rates.
 func TestModelledRegions(t *testing.T) {
@@ -135,6 +156,9 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 		"a share of 4 %":        func(o *Options) { o.HostIOShare = 4 },
 		"a share of 100 %":      func(o *Options) { o.HostIOShare = 100 },
 		`"rm9"`:                 func(o *Options) { o.Models = []string{"rm9"} },
+		`no workload "d2-4"`:    func(o *Options) { o.Models = []string{"d2-4"} },
+		`no workload "rm1-2"`:   func(o *Options) { o.Models = []string{"rm1-2"} },
+		`no workload "d2-"`:     func(o *Options) { o.Models = []string{"d2-"} },
 		"model rm1 is named tw": func(o *Options) { o.Models = []string{"rm1", "rm1"} },
 	} {
 		o := small("mem:")

@@ -35,9 +35,10 @@ type stage struct {
 }
 
 func newStage(ctx context.Context, o *Options, works []*work, share int) (s *stage, err error) {
-	last := works[len(works)-1]
-	s = &stage{o: o, works: works, share: share, recorder: newRecorder(o.Regions - 1),
-		spare: wholeUnits(last.at + int64(len(last.data)))}
+	s = &stage{o: o, works: works, share: share, recorder: newRecorder(o.Regions - 1)}
+	for _, w := range works {
+		s.spare = max(s.spare, wholeUnits(w.at+int64(len(w.data))))
+	}
 	opt := csd.Options{
 		Size: s.spare + spareBytes, LBA: o.uri.LBA, SLMBytes: o.uri.SLM, Threads: o.uri.Threads, Regions: o.Regions,
 		HostIOShare: share, WrapCompute: s.recorder.wrap, Timing: o.Timing,
@@ -69,7 +70,10 @@ func (s *stage) fill(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	for _, w := range s.works {
+	for i, w := range s.works {
+		if slices.ContainsFunc(s.works[:i], func(e *work) bool { return e.set == w.set }) {
+			continue // they share the partition
+		}
 		if _, err := dev.WriteAt(w.data, w.at); err != nil {
 			return err
 		}

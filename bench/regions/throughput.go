@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// regionCounts are the numbers of regions of the table.
+// regionCounts are the numbers of regions of the table, and as many as there are workloads.
 var regionCounts = [...]int{1, 2, 4, 7}
 
 // measureThroughput measures each workload alone, the first in more and more regions, and all of them mixed.
@@ -22,7 +23,9 @@ func (r *Result) measureThroughput(ctx context.Context, s *stage) error {
 		r.Throughput = append(r.Throughput, newThroughput([]string{w.model}, rates, alone))
 	}
 	for _, mix := range [][]*work{s.works[:1], s.works} {
-		for _, n := range regionCounts {
+		counts := append(regionCounts[:], len(mix))
+		slices.Sort(counts)
+		for _, n := range slices.Compact(counts) {
 			// A mix of one workload is measured already, and one workload in one region is it alone.
 			if n == 1 || n > s.o.Regions || len(mix) > 1 && n < len(mix) {
 				continue

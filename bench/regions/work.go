@@ -2,26 +2,36 @@ package regions
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 // work is a workload: a partition, and the pipeline that its mini-batches go through.
 type work struct {
 	model string
+	set   string // the data set
 	image string // the named stock image that has the pipeline's units
 	data  []byte // the partition
-	at    int64  // first byte of the partition on the drive
+	at    int64  // first byte of the partition on the drive; below 0: it has no place yet
 
 	partition *partition.Partition
 	program   *program.Program
@@ -29,14 +39,18 @@ type work struct {
 	batch     int
 }
 
-// find returns the data of a workload and the name of its pipeline: MiniPipe's first one for its data sets.
+// find returns the data of a workload and the name of its pipeline: of d2-3 the data set d2 and MiniPipe's third
+// pipeline. A data set without a number has the first.
 func find(model string) (workload.Model, string, error) {
-	m, err := workload.Find(model)
-	if err != nil {
+	data, number, numbered := strings.Cut(model, "-")
+	m, err := workload.Find(data)
+	switch {
+	case err != nil:
 		return m, "", err
-	}
-	if m.Text {
-		return m, "minipipe-1", nil
+	case !m.Text && numbered || numbered && !slices.Contains([]string{"1", "2", "3"}, number):
+		return m, "", fmt.Errorf("no workload %q: a data set of MiniPipe's has the pipelines -1 to -3", model)
+	case m.Text:
+		return m, "minipipe-" + cmp.Or(number, "1"), nil
 	}
 	return m, m.Name, nil
 }
@@ -54,12 +68,14 @@ func generate(ctx context.Context, o *Options, dir string) ([]*work, error) {
 	var works []*work
 	var at int64
 	for _, name := range o.Models {
-		w, err := o.generate(ctx, name, dir)
+		w, err := o.generate(ctx, name, dir, works)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		w.at = at
-		at = wholeUnits(at + int64(len(w.data)))
+		if w.at < 0 {
+			w.at = at
+			at = wholeUnits(at + int64(len(w.data)))
+		}
 		if err := w.lower(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -73,14 +89,22 @@ const unit = 1 << 20
 
 func wholeUnits(n int64) int64 { return (n + unit - 1) / unit * unit }
 
-func (o *Options) generate(ctx context.Context, name, dir string) (*work, error) {
+// generate makes the partition of a workload, which is that of an earlier one with the same data set. It has no place
+// on the drive yet if it is new.
+func (o *Options) generate(ctx context.Context, name, dir string, earlier []*work) (*work, error) {
 	m, _, err := find(name)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{model: name, image: "presto"}
+	w := &work{model: name, set: m.Name, image: "presto", at: -1}
 	if m.Text {
 		w.image = "minipipe"
+	}
+	for _, e := range earlier {
+		if e.set == w.set {
+			w.data, w.at = e.data, e.at
+			return w, nil
+		}
 	}
 	rows := o.Rows
 	setDefault(&rows, defaultRows(m))
@@ -111,11 +135,79 @@ func (w *work) lower(ctx context.Context) error {
 		return err
 	}
 	columns, _ := host.Columns(w.partition, text.Options{})
+	for i := range spec.Vocabularies {
+		if spec, err = w.bind(ctx, spec, spec.Vocabularies[i].Name, columns); err != nil {
+			return err
+		}
+	}
 	resolved, err := spec.Resolve(columns)
 	if err != nil {
 		return err
 	}
-	w.batch = resolved.Batch
-	w.program, w.schema, err = pipeline.Lower(resolved)
-	return err
+	lowered, err := pipeline.LowerWithLookups(resolved)
+	if err != nil {
+		return err
+	}
+	if lowered.Lookups != nil {
+		if lowered, err = lowered.LookUpInDrive(math.MaxUint64); err != nil {
+			return err
+		}
+		if behind := lowered.Behind(); len(behind) > 0 {
+			return fmt.Errorf("the ids of %d features cannot be looked up in a drive, of %s first", len(behind), behind[0])
+		}
+	}
+	w.batch, w.program, w.schema = resolved.Batch, lowered.Program, lowered.Made
+	return nil
+}
+
+// bind builds a vocabulary of the partition on this machine, and returns the pipeline with it.
+func (w *work) bind(ctx context.Context, spec *pipeline.Spec, name string, columns []pipeline.ColumnInfo,
+) (_ *pipeline.Spec, err error) {
+	keys, declared, err := spec.VocabularyKeys(name)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := keys.Resolve(columns)
+	if err != nil {
+		return nil, err
+	}
+	prog, schema, err := pipeline.Lower(resolved)
+	if err != nil {
+		return nil, err
+	}
+	b, err := vocabulary.NewMemoryBuilder(resolved.VocabularyColumns(), declared.Rules, vocabulary.BuilderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	p, err := cpu.New(ctx, prog, schema, cpu.Options{Threads: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	s, err := p.Open(ctx, processor.Run{Partition: w.partition, Rows: w.partition.Rows, Batch: resolved.Batch})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for row := uint64(0); ; {
+		mb, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = b.AddMiniBatch(row, mb)
+		row += uint64(mb.Rows)
+		mb.Release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	made, err := b.Vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	return spec.Bind(name, made)
 }

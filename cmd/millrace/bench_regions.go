@@ -63,7 +63,8 @@ model's clock.`,
 		"mem: or file:PATH of a drive that is made and removed, with ?slm=1GiB&threads=1&lba=512&commands=vendor")
 	f.IntVar(&o.Regions, "regions", cs.MaxRegions, "regions of the drive, 2 to 7")
 	f.StringSliceVar(&o.Models, "models", []string{"rm1", "d1"},
-		"workloads: rm1 to rm5, d1 and d2; all measurements but the mixed one are of the first")
+		"workloads: rm1 to rm5, d1 and d2 with one of MiniPipe's pipelines (d2-3: the third; d2: the first); all "+
+			"measurements but the mixed one are of the first")
 	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of each workload's partition (default: some 40 MB)")
 	f.DurationVar(&o.Time, "time", 10*time.Second, "length of each run")
 	f.IntVar(&o.Turns, "turns", 5, "turns with and without switches; the medians count")

@@ -7,8 +7,9 @@ PEER is pyarrow, pandas, polars or duckdb. CONFIG names the file, its format (pa
 A turn makes label, dense features (fill, clamp, log(x + 1) as float32) and ids: places in the vocabulary of their
 column, by first appearance.
 
-No peer reads packed rows. These lie in memory as a column each before the clock starts, and ours reads the rows. Text
-and Parquet are read in every turn. With more threads a pool takes columns: all of this releases the interpreter's lock.
+Every turn reads the file. No peer reads packed rows, so NumPy reads and transposes these for all peers, a block of rows
+at a time, into columns that are allocated once. With more threads a pool takes columns, and ranges of packed rows: all of
+this releases the interpreter's lock.
 """
 
 import json
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 DENSE, SPARSE = 13, 26
+BLOCK = 2048  # packed rows that are transposed at once: 320 KiB, of some sizes the fastest
 
 
 def parse_hex(offsets, data, valid):
@@ -51,19 +53,38 @@ class Reader:
         pa.set_cpu_count(self.threads)
         pa.set_io_thread_count(1)
         self.pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self.columns_at_once = self.pool  # None: one column after the other, since the peer divides the work itself
         self.version = "pyarrow %s, NumPy %s" % (pa.__version__, np.__version__)
         self.columns = None
         if config["format"] == "packed":
-            rows = np.fromfile(config["path"], dtype="<i4").reshape(-1, 1 + DENSE + SPARSE)
-            self.columns = [np.ascontiguousarray(rows[:, i]) for i in range(rows.shape[1])]
+            rows = os.path.getsize(config["path"]) // (4 * (1 + DENSE + SPARSE))
+            self.columns = np.empty((1 + DENSE + SPARSE, rows), dtype="<i4")
 
-    def each(self, function, items):
-        return list(self.pool.map(function, items)) if self.pool else [function(i) for i in items]
+    @staticmethod
+    def each(pool, function, items):
+        return list(pool.map(function, items)) if pool else [function(i) for i in items]
 
     def turn(self):
-        columns = self.columns if self.columns is not None else self.read()
-        out = self.each(lambda i: self.column(i, columns), range(1 + DENSE + SPARSE))
+        columns = self.packed() if self.config["format"] == "packed" else self.read()
+        out = self.each(self.columns_at_once, lambda i: self.column(i, columns), range(1 + DENSE + SPARSE))
         yield out[0], out[1 : 1 + DENSE], out[1 + DENSE :], [None] * SPARSE
+
+    def packed(self):
+        """All rows as columns, in the memory of the turn before."""
+        share = -(-self.columns.shape[1] // self.threads)
+        self.each(self.pool, lambda i: self.transpose(i * share, (i + 1) * share), range(self.threads))
+        return self.columns
+
+    def transpose(self, first, end):
+        end = min(end, self.columns.shape[1])
+        block = np.empty((BLOCK, len(self.columns)), dtype="<i4")
+        with open(self.config["path"], "rb", buffering=0) as f:
+            f.seek(first * block[0].nbytes)
+            for at in range(first, end, BLOCK):
+                rows = min(BLOCK, end - at)
+                if f.readinto(block[:rows]) != block[:rows].nbytes:
+                    raise EOFError("%s ended before row %d" % (f.name, at + rows))
+                self.columns[:, at : at + rows] = block[:rows].T
 
     def read(self):
         path = self.config["path"]
@@ -140,7 +161,7 @@ class Duck(Reader):
         self.connection = duckdb.connect(":memory:")
         self.connection.execute("SET threads = %d" % self.threads)
         self.version += ", DuckDB %s" % duckdb.__version__
-        self.pool = None  # DuckDB divides the work itself
+        self.columns_at_once = None
 
     def indices(self, keys):
         rows = self.pa.table({"k": keys, "i": np.arange(len(keys), dtype=np.int32)})
@@ -153,24 +174,23 @@ class Duck(Reader):
 
 
 class Polars(Reader):
-    """Everything by Polars; a column of packed rows lies in a series before the clock starts."""
+    """Everything by Polars, but for the transposition of packed rows."""
 
     def __init__(self, config):
         super().__init__(config)
         import polars as pl
 
-        self.pl, self.pool = pl, None  # Polars divides the work itself
+        self.pl = pl
         self.version = "Polars %s" % pl.__version__
         names = ["label"] + ["int_%d" % i for i in range(DENSE)] + ["cat_%d" % i for i in range(SPARSE)]
-        self.names, self.frame = names, None
-        if self.columns is not None:
-            unsigned = [c.view(np.uint32) if i > DENSE else c for i, c in enumerate(self.columns)]
-            self.frame, self.columns = pl.DataFrame(dict(zip(names, unsigned))), None
+        self.names = names
 
     def turn(self):
         pl, c = self.pl, self.config
-        frame = self.frame
-        if c["format"] == "parquet":
+        if c["format"] == "packed":
+            columns = self.packed()
+            frame = pl.from_arrow(self.pa.table([*columns[: 1 + DENSE], *columns[1 + DENSE :].view(np.uint32)], self.names))
+        elif c["format"] == "parquet":
             frame = pl.read_parquet(c["path"], columns=self.names)
         elif c["format"] == "text":
             kinds = [pl.Int32] * (1 + DENSE) + [pl.String] * SPARSE
