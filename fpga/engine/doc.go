@@ -67,6 +67,12 @@
 // the engine against the host: a decoder checks every byte that it reads. A host binds the mark to the move that
 // brought the bytes, as package sdk does, so that the mark cannot outlive them.
 //
+// # Places of values
+//
+// PLAIN byte arrays are found by reading all lengths before them. A page of them holds many mini-batches, so the cursor
+// that a slice returns says at which byte of the page the next row's value lies (program.Cursor.ValueAt), and the next
+// slice begins there. The engine trusts the place as it trusts the mark above: a wrong one costs the host its own rows.
+//
 // # Lookup tables
 //
 // The tables of vocabularies lie in the tables range, and lookups read them where they lie (lookuptables.go): a table

@@ -54,7 +54,7 @@ func movePastPage(at *program.Cursor, p *page) {
 	}
 	at.Page = p.endOffset()
 	at.Ordinal++
-	at.Unpacked, at.Checked = false, false
+	at.Unpacked, at.Checked, at.ValueAt = false, false, 0
 }
 
 // unpackPage sets p.unpacked to the page's bytes: those in the window if the page is not compressed, else those in

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"math/rand/v2"
@@ -390,5 +391,51 @@ func TestRowOverThreePages(t *testing.T) {
 			require.Equal(t, []int32{2, 5, 0, 1}, got.Lengths)
 			require.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7, 8}, got.Values)
 		}
+	}
+}
+
+// TestCursorKnowsItsValue checks that a cursor inside a page of strings says where its row's value lies, that the next
+// slice makes the same of a cursor that does not, and what a wrong place leads to.
+func TestCursorKnowsItsValue(t *testing.T) {
+	for _, optional := range []bool{false, true} {
+		c := testColumn{name: "c", physical: format.ByteArray, optional: optional}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 300 {
+			var row any = fmt.Appendf(nil, "%0*x", 1+rng.IntN(8), rng.IntN(16))
+			if optional && rng.IntN(5) == 0 {
+				row = nil
+			}
+			c.rows = append(c.rows, row)
+		}
+		data := writeFile(t, []testColumn{c}, layout{groupRows: 300, batchRows: 100, pageBytes: 400, version: 1})
+		p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1, Fixed: true},
+			Columns: []program.Column{{Name: "c", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse,
+				Ops: []program.Op{program.HexToInt{}, program.FillNull{Int: 7}}}}}}}
+		const rows = 30
+		b := newSliceRunner(t, engine.New(engine.Options{BlockRows: 16}), data, p, rows)
+		places := 0
+		for range 300 / rows {
+			before := b.slice.Tasks[0].Cursor
+			state, r := b.execute()
+			require.Equal(t, program.Done, state, r.Message)
+			after, want := r.Tasks[0].Cursor, bytes.Clone(b.mem.Output)
+			require.Equal(t, after.Skip > 0, after.ValueAt > 0)
+			if before.ValueAt > 0 {
+				places++
+				b.slice.Tasks[0].Cursor.ValueAt = 0
+				clear(b.mem.Output)
+				state, r = b.execute()
+				require.Equal(t, program.Done, state, r.Message)
+				require.Equal(t, want, b.mem.Output)
+				require.Equal(t, after, r.Tasks[0].Cursor)
+
+				b.slice.Tasks[0].Cursor.ValueAt = program.MaxValueAt
+				state, r = b.execute()
+				require.Equal(t, program.BadData, state)
+				require.Contains(t, r.Message, "a value at byte 536870911 of the page: want ")
+			}
+			b.slice.Tasks[0].Cursor = after
+		}
+		require.Greater(t, places, 4)
 	}
 }

@@ -105,6 +105,11 @@ func (x *executor) scanRows(s *rowScan) error {
 	if s.pageLoaded && x.decoder.Rows() == 0 {
 		s.finishPage(x)
 	}
+	if s.pageLoaded {
+		if at := x.decoder.ValueAt(); at <= program.MaxValueAt {
+			s.cursor.ValueAt = uint32(at)
+		}
+	}
 	s.notePageInScratch(s.pageLoaded, &x.page)
 	return nil
 }
@@ -183,12 +188,23 @@ func (x *executor) seekCursorRow(s *rowScan) error {
 			movePastPage(&s.cursor, &x.page)
 			continue
 		}
-		if err := x.decoder.Skip(int(s.cursor.Skip)); err != nil {
+		if err := x.skipToCursor(s); err != nil {
 			return s.errorAtPage(&s.cursor, err)
 		}
 		s.pageLoaded = true
 		return nil
 	}
+}
+
+// skipToCursor skips the rows of the loaded page that lie before the cursor's. The cursor loses the place of the value,
+// which is that of the task's first row.
+func (x *executor) skipToCursor(s *rowScan) error {
+	at := s.cursor.ValueAt
+	s.cursor.ValueAt = 0
+	if at == 0 {
+		return x.decoder.Skip(int(s.cursor.Skip))
+	}
+	return x.decoder.SkipTo(int(s.cursor.Skip), int(at))
 }
 
 // loadPage unpacks the page that x.page describes, and loads it into the decoder. at is the cursor of the page. If

@@ -15,7 +15,8 @@ import (
 //	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice,
 //	     ready u32, page u32; then the message
 //
-// Wait, move, ready and page are zero in version 1.0, and the absent key before version 1.2.
+// Wait, move, ready and page are zero in version 1.0, the absent key before version 1.2, and a cursor's value at before
+// version 1.3.
 
 // ResultSize returns the most bytes that the result of a slice with the given number of tasks can take, with its
 // longest message.
@@ -32,11 +33,7 @@ func (r *Result) AppendTo(b []byte) []byte {
 	size := ResultHeader + ResultTask*len(r.Tasks) + len(msg)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+ResultHeader]
-	minor := 1
-	if r.AbsentKey.Given {
-		minor = 2
-	}
-	writeCommonHeader(h, resultMagic, minor, size, len(r.Tasks))
+	writeCommonHeader(h, resultMagic, r.leastMinorVersion(), size, len(r.Tasks))
 	le.PutUint16(h[16:], uint16(r.State))
 	le.PutUint16(h[18:], uint16(len(msg)))
 	le.PutUint32(h[20:], 0)
@@ -60,6 +57,17 @@ func (r *Result) AppendTo(b []byte) []byte {
 	}
 	copy(b[start+size-len(msg):], msg)
 	return b
+}
+
+// leastMinorVersion returns the least minor version that can express the result.
+func (r *Result) leastMinorVersion() int {
+	switch {
+	case slices.ContainsFunc(r.Tasks, func(t TaskResult) bool { return t.Cursor.ValueAt != 0 }):
+		return 3
+	case r.AbsentKey.Given:
+		return 2
+	}
+	return 1
 }
 
 // waitOffset is where a result has Wait, and Move behind it.
@@ -155,6 +163,6 @@ func (t *TaskResult) decodeFrom(r *reader) {
 	r.checkZeros(b[2:4], "task")
 	t.State, t.Rows = State(le.Uint16(b)), le.Uint32(b[4:])
 	t.Values, t.Need = le.Uint64(b[8:]), le.Uint64(b[16:])
-	t.Cursor.decodeFrom(r, b[24:56])
+	t.Cursor.decodeFrom(b[24:56])
 	t.RowsInWindow, t.Page = le.Uint32(b[56:]), le.Uint32(b[60:])
 }

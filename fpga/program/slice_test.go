@@ -88,6 +88,9 @@ func TestSliceVersions(t *testing.T) {
 		1: func(s *Slice) { s.Tasks[1].Cursor.Checked = true },
 		2: func(s *Slice) { s.Tasks[0].Chunk.EntryDef, s.Tasks[1].Cursor.Checked = 1, true },
 		3: func(s *Slice) { s.Layout.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
+		4: func(s *Slice) { s.Tasks[0].Chunk.Absent, s.Tasks[1].Chunk.AlwaysCompressed = true, true },
+		5: func(s *Slice) { s.TablesChecked, s.Tasks[0].Chunk.Absent = true, true },
+		6: func(s *Slice) { s.TablesChecked, s.Tasks[1].Cursor.ValueAt = true, 1 },
 	} {
 		s := someSlice()
 		change(s)
@@ -283,4 +286,22 @@ func BenchmarkSlice(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestValueAt checks the wire forms of a cursor that says where its value lies, up to the last place.
+func TestValueAt(t *testing.T) {
+	s := someSlice()
+	s.TablesChecked, s.Tasks[1].Chunk.Absent, s.Tasks[0].Cursor.ValueAt = true, true, 0x1234567
+	golden(t, "slice.v1.6.hex", s.Marshal())
+	r := someResult()
+	r.Tasks[0].Cursor.ValueAt = MaxValueAt
+	golden(t, "result.v1.3.hex", r.Marshal())
+	assert.EqualValues(t, 6, le.Uint16(s.Marshal()[6:]))
+	assert.EqualValues(t, 3, le.Uint16(r.Marshal()[6:]))
+	again, err := UnmarshalSlice(s.Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, s, again)
+	got, err := UnmarshalResult(r.Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, r, got)
 }

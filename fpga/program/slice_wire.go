@@ -18,11 +18,12 @@ import (
 //	          2 always compressed, 3 absent), bit width, entry def u8 each
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
-//	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked)
+//	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked,
+//	          from 3 on value at)
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
 // Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3,
-// flag 3 before version 1.4, the slice's flags before version 1.5.
+// flag 3 before version 1.4, the slice's flags before version 1.5, value at before version 1.6.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -54,20 +55,22 @@ func (s *Slice) AppendTo(b []byte) []byte {
 
 // leastMinorVersion returns the least minor version that can express the slice.
 func (s *Slice) leastMinorVersion() int {
-	if s.TablesChecked {
-		return 5
-	}
 	minor := 0
+	if s.TablesChecked {
+		minor = 5
+	}
 	if s.Layout.Weights != 0 {
-		minor = 2
+		minor = max(minor, 2)
 	}
 	for i := range s.Tasks {
 		c := &s.Tasks[i].Chunk
 		switch {
+		case s.Tasks[i].Cursor.ValueAt != 0:
+			return 6
 		case c.Absent:
-			return 4
+			minor = max(minor, 4)
 		case c.RowsUncounted || c.AlwaysCompressed:
-			minor = 3
+			minor = max(minor, 3)
 		case c.EntryDef != 0:
 			minor = max(minor, 2)
 		case s.Tasks[i].Cursor.Checked:
@@ -193,7 +196,7 @@ func (t *Task) decodeFrom(r *reader) {
 	t.Chunk.unpackFlags(r, b[21])
 	t.Window = spanAt(b[32:])
 	t.WindowAt, t.ChunkLen = le.Uint64(b[48:]), le.Uint64(b[56:])
-	t.Cursor.decodeFrom(r, b[64:96])
+	t.Cursor.decodeFrom(b[64:96])
 	t.Dict, t.Scratch = spanAt(b[96:]), spanAt(b[112:])
 }
 
@@ -210,14 +213,12 @@ func (c *Cursor) encodeTo(b []byte) {
 	le.PutUint64(b[16:], c.Seen)
 	le.PutUint32(b[24:], c.Ordinal)
 	flags := boolBit(c.Unpacked)*cursorUnpacked | boolBit(c.Dict)*cursorDict | boolBit(c.Checked)*cursorChecked
-	le.PutUint32(b[28:], uint32(flags))
+	le.PutUint32(b[28:], uint32(flags)|min(c.ValueAt, MaxValueAt)<<cursorValueAt)
 }
 
-func (c *Cursor) decodeFrom(r *reader, b []byte) {
+func (c *Cursor) decodeFrom(b []byte) {
 	c.Page, c.Skip, c.Seen, c.Ordinal = le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:])
 	flags := le.Uint32(b[28:])
-	if flags&^(cursorUnpacked|cursorDict|cursorChecked) != 0 {
-		r.failCorrupt("a cursor has unknown flags %#x", flags)
-	}
+	c.ValueAt = flags >> cursorValueAt
 	c.Unpacked, c.Dict, c.Checked = flags&cursorUnpacked != 0, flags&cursorDict != 0, flags&cursorChecked != 0
 }

@@ -77,7 +77,7 @@ func (c *chunk) noteWalkedPage(p *partition.Partition, leaf int) {
 		return
 	}
 	begin := *c
-	begin.row, begin.cursor.Skip = c.row-int64(c.cursor.Skip), 0
+	begin.row, begin.cursor.Skip, begin.cursor.ValueAt = c.row-int64(c.cursor.Skip), 0, 0
 	begin.pageRow = begin.row
 	begin.noteResumePoint(p, leaf)
 }
@@ -89,5 +89,8 @@ func (c *chunk) findResumePoint(p *partition.Partition, leaf int) {
 		return
 	}
 	c.cursor, c.pageRow, c.dictionaryDecoded = at.Cursor, at.PageRow, at.HasDict
-	c.cursor.Skip += uint64(c.row - at.Row)
+	if c.row > at.Row {
+		c.cursor.Skip += uint64(c.row - at.Row)
+		c.cursor.ValueAt = 0
+	}
 }

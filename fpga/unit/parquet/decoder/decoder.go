@@ -18,6 +18,7 @@ type Decoder struct {
 	values                 valueReader
 	rows                   int   // rows that begin in this page and are left
 	levels                 int   // levels not yet taken from repetition and definition
+	size                   int   // of the page
 	midRow                 bool  // the page's first levels belong to the row before it, and are not taken yet
 	err                    error // why decoding ended
 	batch                  levelBatch
@@ -33,7 +34,7 @@ var errNoPage = errors.New("parquet: decoder has no page")
 // It checks what can be known before values are decoded: that the page's sections lie inside it, that a list's rows
 // are as many as the header says, that a required column of fixed width has all its bytes.
 func (d *Decoder) Reset(ct *format.ColumnType, h *format.PageHeader, page []byte, dict *Dictionary) error {
-	d.ct, d.rows, d.levels, d.midRow, d.err = *ct, 0, 0, false, errNoPage
+	d.ct, d.rows, d.levels, d.midRow, d.err, d.size = *ct, 0, 0, false, errNoPage, len(page)
 	d.batch.reset()
 	if err := ct.Validate(); err != nil {
 		return err
@@ -190,6 +191,41 @@ func (d *Decoder) Skip(n int) error {
 	d.rows -= n
 	d.midRow = false
 	return d.err
+}
+
+// ValueAt returns the byte of the page at which the next row's value lies, or the next one's that is not null, in a page
+// whose values must be read to find others: PLAIN byte arrays of a column without lists. In other pages it returns 0,
+// and so it does where no rows are left.
+func (d *Decoder) ValueAt() int {
+	if d.rows == 0 || !d.hasPlaces() {
+		return 0
+	}
+	return d.size - len(d.values.src)
+}
+
+// hasPlaces reports whether values must be read to find others.
+func (d *Decoder) hasPlaces() bool { return d.err == nil && !d.ct.List && d.values.source == fromBytes }
+
+// SkipTo is Skip of n rows for a caller that knows ValueAt behind them, of the same page. In pages without such places
+// it is Skip. A place that does not lie behind the decoder's is an error; another wrong one leads to wrong values, or to
+// an error that they cause.
+func (d *Decoder) SkipTo(n, valueAt int) error {
+	if !d.hasPlaces() || n < 0 || n > d.rows {
+		return d.Skip(n)
+	}
+	at := d.size - len(d.values.src)
+	if valueAt < at || valueAt > d.size {
+		return fmt.Errorf("parquet: a value at byte %d of the page: want %d to %d", valueAt, at, d.size)
+	}
+	if d.ct.MaxDef > 0 {
+		if _, d.err = d.skipLevels(n); d.err != nil {
+			d.err = fmt.Errorf("definition levels: %w", d.err)
+			return d.err
+		}
+	}
+	d.values.src = d.values.src[valueAt-at:]
+	d.rows -= n
+	return nil
 }
 
 // Next appends up to n whole rows to b, whose Kind must be the column's, and returns how many: n, or the number of
