@@ -8,8 +8,8 @@ A turn makes label, dense features (fill, clamp, log(x + 1) as float32) and ids:
 column, by first appearance.
 
 Every turn reads the file. No peer reads packed rows, so NumPy reads and transposes these for all peers, a block of rows
-at a time, into columns that are allocated once. With more threads a pool takes columns, and ranges of packed rows: all of
-this releases the interpreter's lock.
+at a time, into columns that are allocated once. With more threads a pool takes columns, and ranges of packed rows: all
+of this releases the interpreter's lock.
 """
 
 import json
@@ -189,7 +189,8 @@ class Polars(Reader):
         pl, c = self.pl, self.config
         if c["format"] == "packed":
             columns = self.packed()
-            frame = pl.from_arrow(self.pa.table([*columns[: 1 + DENSE], *columns[1 + DENSE :].view(np.uint32)], self.names))
+            signed, unsigned = columns[: 1 + DENSE], columns[1 + DENSE :].view(np.uint32)
+            frame = pl.from_arrow(self.pa.table([*signed, *unsigned], self.names))
         elif c["format"] == "parquet":
             frame = pl.read_parquet(c["path"], columns=self.names)
         elif c["format"] == "text":

@@ -245,7 +245,8 @@ func TestKernelsFaultsAreFound(t *testing.T) {
 		{"a burst before its results", writer, "full     = unasked_q[5:4] != '0;", "full     = unasked_q[5:3] != '0;"},
 		{"a run ends before its last result", shell, "& (awaited_q == '0);", ";"},
 		{"a run ends before it is in memory", shell, "~(ended & ~writing)", "~ended"},
-		{"sections are transfers", shell, "enters = in_valid_o & in_ready_i & (Sections != 0 ? in_data_o[InputLast] : 1'b1)",
+		{"sections are transfers", shell,
+			"enters = in_valid_o & in_ready_i & (Sections != 0 ? in_data_o[InputLast] : 1'b1)",
 			"enters = in_valid_o & in_ready_i"},
 	} {
 		t.Run(fault.name, func(t *testing.T) {

@@ -193,9 +193,9 @@ func (d *Decoder) Skip(n int) error {
 	return d.err
 }
 
-// ValueAt returns the byte of the page at which the next row's value lies, or the next one's that is not null, in a page
-// whose values must be read to find others: PLAIN byte arrays of a column without lists. In other pages it returns 0,
-// and so it does where no rows are left.
+// ValueAt returns the byte of the page at which the next row's value lies, or the next one's that is not null, in a
+// page whose values must be read to find others: PLAIN byte arrays of a column without lists. In other pages it returns
+// 0, and so it does where no rows are left.
 func (d *Decoder) ValueAt() int {
 	if d.rows == 0 || !d.hasPlaces() {
 		return 0
@@ -207,8 +207,8 @@ func (d *Decoder) ValueAt() int {
 func (d *Decoder) hasPlaces() bool { return d.err == nil && !d.ct.List && d.values.source == fromBytes }
 
 // SkipTo is Skip of n rows for a caller that knows ValueAt behind them, of the same page. In pages without such places
-// it is Skip. A place that does not lie behind the decoder's is an error; another wrong one leads to wrong values, or to
-// an error that they cause.
+// it is Skip. A place before the decoder's or behind the page is an error; another wrong one leads to wrong values, or
+// to an error that they cause.
 func (d *Decoder) SkipTo(n, valueAt int) error {
 	if !d.hasPlaces() || n < 0 || n > d.rows {
 		return d.Skip(n)

@@ -79,8 +79,10 @@ func TestSkipTo(t *testing.T) {
 func TestSkipToWithoutPlaces(t *testing.T) {
 	for _, c := range []*parquettest.Column{
 		{Physical: format.Int64, Rows: []any{int64(1), int64(2), int64(3)}},
-		{Physical: format.ByteArray, Encoding: format.DeltaLengthByteArray, Rows: []any{[]byte("a"), []byte("bc"), []byte("d")}},
-		{Physical: format.ByteArray, Shape: parquettest.ShapeList, Rows: []any{[]any{[]byte("a")}, []any{}, []any{[]byte("b")}}},
+		{Physical: format.ByteArray, Encoding: format.DeltaLengthByteArray,
+			Rows: []any{[]byte("a"), []byte("bc"), []byte("d")}},
+		{Physical: format.ByteArray, Shape: parquettest.ShapeList,
+			Rows: []any{[]any{[]byte("a")}, []any{}, []any{[]byte("b")}}},
 	} {
 		ct, h, page := flat(t, c)
 		var d Decoder
