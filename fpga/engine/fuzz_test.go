@@ -130,6 +130,10 @@ func FuzzExecute(f *testing.F) {
 		}
 		f.Add(uint8(i), edit(2, 8, 0xff))
 		f.Add(uint8(i), append(edit(3, 70, 9), edit(0, 128+64+28, 3)...))
+		for _, low := range []byte{0, 8, 0x40, 0xf8} { // rows to skip, and a place of the value behind them
+			f.Add(uint8(i), append(edit(0, 128+64+8, 3), edit(0, 128+64+28, low)...))
+		}
+		f.Add(uint8(i), append(edit(0, 128+64+8, 3), edit(0, 128+64+31, 0xff)...))
 		f.Add(uint8(i), edit(4, 90, 2))
 		f.Add(uint8(i), edit(5, 8, 0xff))
 		f.Add(uint8(i), append(edit(5, 8, 0xff), edit(0, 60, 1)...)) // a table that is said to be verified
