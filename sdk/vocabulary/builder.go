@@ -27,6 +27,9 @@ type BuilderOptions struct {
 	Folder string
 	// Memory bounds the bytes of keys in memory; 0 is DefaultMemory. Less than 1 MiB is taken as 1 MiB.
 	Memory int64
+	// Ready is called with what Finish has made before the vocabulary gets its name. If it fails, Finish fails and
+	// nothing is replaced. nil: none.
+	Ready func(*Built) error
 }
 
 // Builder makes a vocabulary of the ids of a pass over a data set. It is safe for concurrent use.
@@ -36,7 +39,8 @@ type Builder struct {
 	tables  []*builderTable
 	base    *generation // what an earlier generation left; nil: this is the first
 
-	parent string // folder in which the builder makes its own
+	ready  func(*Built) error // or nil
+	parent string             // folder in which the builder makes its own
 	memory int64
 	hashed atomic.Int64  // keys in the hash tables of all tables
 	dense  atomic.Int64  // bytes of the arrays of all tables
@@ -56,7 +60,7 @@ type builderTable struct {
 
 // NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
 func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, error) {
-	b := &Builder{rules: rules.Normalize(), parent: o.Folder}
+	b := &Builder{rules: rules.Normalize(), parent: o.Folder, ready: o.Ready}
 	for i, c := range columns {
 		if c.Table = i; rules.Joint {
 			c.Table = 0
@@ -299,7 +303,10 @@ func (b *Builder) Finish(path string) (*Built, error) {
 	if built.Digest, err = w.seal(); err != nil {
 		return nil, errors.Join(err, counts.file.abandon())
 	}
-	if err := completeCounts(path); err != nil {
+	if b.ready != nil {
+		err = b.ready(built)
+	}
+	if err = errors.Join(err, CompleteCounts(path)); err != nil {
 		return nil, errors.Join(err, removeFile(w.file.Name()), counts.file.abandon())
 	}
 	if err := counts.commit(built.Digest); err != nil {

@@ -108,8 +108,8 @@ func OpenCounts(path string, vocabulary Digest) (*CountsReader, error) {
 	return next, nil
 }
 
-// completeCounts gives the sidecar of the vocabulary at path its name if an earlier process ended before that.
-func completeCounts(path string) error {
+// CompleteCounts gives the sidecar of the vocabulary at path its name if the process that wrote both ended before that.
+func CompleteCounts(path string) error {
 	next, err := openSidecar(path + nextCountsSuffix)
 	if err != nil {
 		return nil // there is none, or none that can be used: it is replaced

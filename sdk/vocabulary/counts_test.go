@@ -67,7 +67,7 @@ func TestAVocabularyThatIsReplacedHasItsCounts(t *testing.T) {
 	requireCounts(t, path, 3)
 
 	// The next Finish gives the sidecar its name before it writes another one.
-	require.NoError(t, completeCounts(path))
+	require.NoError(t, CompleteCounts(path))
 	require.NoError(t, os.WriteFile(path+nextCountsSuffix, old, 0o600))
 	requireCounts(t, path, 3)
 	require.NoError(t, os.Rename(path+CountsSuffix, path+nextCountsSuffix))

@@ -32,7 +32,9 @@
 // The folder alone says what was taken. A process that goes on in it, because the last one was killed or found the disk
 // full, cancels the job of the last one and submits the job again with the token of what the folder holds; mini-batches
 // that the last process had acknowledged and not kept come again. So a kill of the reducer, of a node or of a leader
-// repeats work and changes no byte.
+// repeats work and changes no byte. pass.json says what a vocabulary's file holds before the file gets its name: a call
+// behind one that ended between that and the removal of the folder says what was made, also where the vocabulary that
+// is extended was replaced.
 //
 // # Concurrency
 //

@@ -45,9 +45,24 @@ type description struct {
 	Rows        int64             `json:"rows,omitempty"`
 	Columns     []describedColumn `json:"columns,omitempty"`
 	Writes      string            `json:"writes,omitempty"` // the file that is being written, of all parts
+	Made        *madeVocabulary   `json:"made,omitempty"`   // what the file holds once it is written
 
 	job     dataset.Digest      // Job, read
 	columns []vocabulary.Column // Columns, read
+}
+
+// madeVocabulary is a vocabulary in pass.json that is about to get its name.
+type madeVocabulary struct {
+	Digest string      `json:"sha256"`
+	Bytes  int64       `json:"bytes"`
+	Tables []madeTable `json:"tables"`
+}
+
+// madeTable is a table of the vocabulary in pass.json.
+type madeTable struct {
+	Keys     int64 `json:"keys"`
+	Seen     int64 `json:"seen"`
+	Appended int64 `json:"appended"`
 }
 
 // describedColumn is a column of the vocabulary in pass.json.
@@ -193,9 +208,13 @@ func (f *folder) refuseStrangers() error {
 	return err
 }
 
-// compare returns an *OtherPassError if the folder was begun by another pass.
+// compare returns an *OtherPassError if the folder was begun by another pass. A pass that replaces the vocabulary that
+// it extends finds its own result there if it ended before it had removed the folder.
 func (f *folder) compare(pass description) error {
 	have := &f.description
+	if have.Made != nil && have.Extends != "" && have.Made.Digest == pass.Extends {
+		pass.Extends = have.Extends
+	}
 	list := func(patterns []string) string {
 		if len(patterns) == 0 {
 			return "none"
@@ -223,4 +242,13 @@ func (f *folder) compare(pass description) error {
 func (f *folder) writeDescription() error {
 	return diskError(f.path, "the description of the pass",
 		wholefile.WriteJSON(filepath.Join(f.path, descriptionName), &f.description))
+}
+
+// noteMade writes to pass.json what a pass has made before the vocabulary gets its name.
+func (f *folder) noteMade(made *vocabulary.Built) error {
+	f.description.Made = &madeVocabulary{Digest: made.Digest.String(), Bytes: made.Bytes}
+	for _, t := range made.Tables {
+		f.description.Made.Tables = append(f.description.Made.Tables, madeTable(t))
+	}
+	return f.writeDescription()
 }

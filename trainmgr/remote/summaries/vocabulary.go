@@ -80,23 +80,58 @@ func (p *Vocabulary) Run(ctx context.Context, client *remote.Client) (_ *Report,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.folder.close()) }()
-	if err := r.checkPath(); err != nil {
-		return nil, err
-	}
 	r.report.JobName = r.folder.description.JobName
-	whole, err := r.whole()
+	written, err := r.isWritten()
 	if err != nil {
 		return nil, err
+	}
+	if !written {
+		if err := r.reduce(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.report.Columns, r.report.Rules, r.report.Rows = r.folder.description.columns, r.rules, r.folder.description.Rows
+	return &r.report, r.folder.remove()
+}
+
+// reduce takes what the work folder lacks, and writes the file.
+func (r *reduction) reduce(ctx context.Context) error {
+	if err := r.checkPath(); err != nil {
+		return err
+	}
+	whole, err := r.whole()
+	if err != nil {
+		return err
 	}
 	if whole {
 		r.report.Resumed = r.folder.description.Rows
 	} else if err := r.take(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.finish(); err != nil {
-		return nil, err
+	return r.write()
+}
+
+// isWritten reports whether an earlier call wrote the file, and ended before it had removed the work folder. The report
+// then says what that call made.
+func (r *reduction) isWritten() (bool, error) {
+	d := &r.folder.description
+	path, err := filepath.Abs(r.pass.Path)
+	if err != nil || d.Made == nil {
+		return false, err
 	}
-	return &r.report, nil
+	if r.base != nil && d.Extends != r.base.Digest.String() && d.Writes != path {
+		return false, &OtherPassError{Folder: r.folder.path, What: "file to write", Have: d.Writes, Want: path}
+	}
+	there, err := vocabulary.DescribeFile(path)
+	if err != nil || d.Writes != path || there.Digest.String() != d.Made.Digest {
+		return false, nil // the file is not there, or what it was before
+	}
+	r.report.Built = &vocabulary.Built{Digest: there.Digest, Bytes: d.Made.Bytes}
+	for _, t := range d.Made.Tables {
+		r.report.Tables = append(r.report.Tables, vocabulary.BuiltTable(t))
+	}
+	r.report.Resumed = d.Rows
+	return true, vocabulary.CompleteCounts(path)
 }
 
 // prepare reads the declaration and the vocabulary that is extended.
@@ -179,7 +214,7 @@ func (r *reduction) whole() (bool, error) {
 
 // newBuilder begins a vocabulary, or its next generation. closeBuilder closes it and what it reads.
 func (r *reduction) newBuilder() (b *vocabulary.Builder, closeBuilder func() error, err error) {
-	o := vocabulary.BuilderOptions{Folder: r.folder.temporary(), Memory: r.pass.Memory}
+	o := vocabulary.BuilderOptions{Folder: r.folder.temporary(), Memory: r.pass.Memory, Ready: r.folder.noteMade}
 	columns := r.folder.description.columns
 	if r.base == nil {
 		b, err = vocabulary.NewBuilder(columns, r.rules, o)
@@ -196,8 +231,8 @@ func (r *reduction) newBuilder() (b *vocabulary.Builder, closeBuilder func() err
 	return b, func() error { return errors.Join(b.Close(), counts.Close()) }, nil
 }
 
-// finish makes the file of all parts, and removes the work folder.
-func (r *reduction) finish() (err error) {
+// write makes the file of all parts.
+func (r *reduction) write() (err error) {
 	f := r.folder
 	if err := r.roomToFinish(); err != nil {
 		return err
@@ -221,8 +256,7 @@ func (r *reduction) finish() (err error) {
 	if err = errors.Join(err, closeBuilder()); err != nil {
 		return diskError(filepath.Dir(r.pass.Path), "the vocabulary's file", err)
 	}
-	r.report.Columns, r.report.Rules, r.report.Rows = f.description.columns, r.rules, f.description.Rows
-	return f.remove()
+	return nil
 }
 
 // Bytes of a key in the files that a pass ends with.
