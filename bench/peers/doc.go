@@ -45,8 +45,7 @@
 // ids as columns. Everybody reads the file in each turn, and nobody writes one. No peer reads packed rows (criteo-5k,
 // -512k, -1m, -zipf), so NumPy reads and transposes them for all peers, in blocks that fit the caches, into columns
 // that stay allocated. NVTabular's Categorify is left out: its ids are by frequency. With -threads 2 everybody takes
-// two threads over one file. The tables are results/vocabularies.md and
-// vocabularies-2.md.
+// two threads over one file. The tables are results/vocabularies.md and vocabularies-2.md.
 //
 // # Before timing
 //

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// regionCounts are the numbers of regions of the table, and as many as there are workloads.
+// regionCounts are the numbers of regions of the table; a mix has one of as many regions as workloads, too.
 var regionCounts = [...]int{1, 2, 4, 7}
 
 // measureThroughput measures each workload alone, the first in more and more regions, and all of them mixed.
@@ -23,7 +23,7 @@ func (r *Result) measureThroughput(ctx context.Context, s *stage) error {
 		r.Throughput = append(r.Throughput, newThroughput([]string{w.model}, rates, alone))
 	}
 	for _, mix := range [][]*work{s.works[:1], s.works} {
-		counts := append(regionCounts[:], len(mix))
+		counts := slices.Concat(regionCounts[:], []int{len(mix)})
 		slices.Sort(counts)
 		for _, n := range slices.Compact(counts) {
 			// A mix of one workload is measured already, and one workload in one region is it alone.

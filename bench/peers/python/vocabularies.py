@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 DENSE, SPARSE = 13, 26
-BLOCK = 2048  # packed rows that are transposed at once: 320 KiB, of some sizes the fastest
+BLOCK = 2048  # packed rows that are transposed at once: 320 KiB, which a second-level cache holds
 
 
 def parse_hex(offsets, data, valid):
