@@ -15,9 +15,9 @@ func TestFormOfAToken(t *testing.T) {
 	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}
 	b, err := token.MarshalBinary()
 	require.NoError(t, err)
-	goldenfile.Bytes(t, "testdata/token.v1.hex", b)
+	goldenfile.Bytes(t, "testdata/token.v2.hex", b)
 	var back Token
-	require.NoError(t, back.UnmarshalBinary(goldenfile.Read(t, "testdata/token.v1.hex")))
+	require.NoError(t, back.UnmarshalBinary(goldenfile.Read(t, "testdata/token.v2.hex")))
 	assert.Equal(t, token, back)
 }
 

@@ -108,9 +108,9 @@ func TestProgressIsASet(t *testing.T) {
 func TestTokenGolden(t *testing.T) {
 	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}
 	const (
-		wantHex = "4d52435401000102030405060708090a0b0c0d0e0f" +
-			"101112131415161718191a1b1c1d1e1f03e807020201a902ebf5ffffffffffffff01a04e8baa"
-		wantText = "TVJDVAEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHwPoBwICAakC6_X_________AaBOi6o"
+		wantHex = "4d52435402000102030405060708090a0b0c0d0e0f" +
+			"101112131415161718191a1b1c1d1e1f03e807020201a902ebf5ffffffffffffff012a01f3e1"
+		wantText = "TVJDVAIAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHwPoBwICAakC6_X_________ASoB8-E"
 	)
 	b, err := token.MarshalBinary()
 	require.NoError(t, err)
@@ -196,12 +196,13 @@ func signed(body []byte) []byte {
 
 func TestTokenRefusesWrongBodies(t *testing.T) {
 	head := func(numbers ...byte) []byte {
-		b := append([]byte("MRCT\x01"), make([]byte, 32)...)
+		b := append([]byte("MRCT\x02"), make([]byte, 32)...)
 		return append(b, numbers...)
 	}
 	require.NoError(t, new(Token).UnmarshalBinary(signed(head(0, 5, 1, 2, 3))))
 	for name, body := range map[string][]byte{
-		"another version":        append([]byte("MRCT\x02"), head(0, 0, 0)[5:]...),
+		"the former version":     append([]byte("MRCT\x01"), head(0, 0, 0)[5:]...),
+		"another version":        append([]byte("MRCT\x03"), head(0, 0, 0)[5:]...),
 		"a number padded":        head(0x80, 0, 5, 0),
 		"a number cut":           head(0, 5, 0x80),
 		"a number over 64 bits":  head(0, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),

@@ -20,7 +20,7 @@ const (
 )
 
 // TokenVersion is the version of the tokens that this build writes and reads.
-const TokenVersion = 1
+const TokenVersion = 2
 
 const (
 	tokenMagic = "MRCT"
@@ -34,7 +34,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //
 // Its binary form is
 //
-//	"MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of ranges |
+//	"MRCT" | version, u8 = 2 | job digest, 32 bytes | epoch | mark | number of ranges |
 //	for each range: gap since the mark or the last range's end, length | CRC32C of all before it, u32 little-endian
 //
 // where the unnamed types are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that.
@@ -95,7 +95,12 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 	if len(b) < tokenFixed+3+4 || string(b[:len(tokenMagic)]) != tokenMagic {
 		return fmt.Errorf("%w: %d bytes that do not start with %s", ErrToken, len(b), tokenMagic)
 	}
-	if v := b[len(tokenMagic)]; v != TokenVersion {
+	switch v := b[len(tokenMagic)]; {
+	case v == 1:
+		return fmt.Errorf("%w: version 1, of a build that read units, decimals, NaN and the order of files otherwise: its "+
+			"mini-batches are not those of this build; begin anew (train with a new --checkpoint, millrace.open "+
+			"without state)", ErrToken)
+	case v != TokenVersion:
 		return fmt.Errorf("%w: version %d, this build reads %d", ErrToken, v, TokenVersion)
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])

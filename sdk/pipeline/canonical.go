@@ -11,7 +11,7 @@ import (
 )
 
 // CanonicalVersion begins every canonical form. It changes if the same form comes to mean other mini-batches.
-const CanonicalVersion = 1
+const CanonicalVersion = 2
 
 // Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
 // expanded, defaults filled in, parameters in the type in which they are used, real numbers and tables as the

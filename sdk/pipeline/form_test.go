@@ -15,5 +15,5 @@ func TestFormOfThePipeline(t *testing.T) {
 	require.Equal(t, "every_operator", document.name)
 	r, _, err := lower(document.doc, zoo())
 	require.NoError(t, err)
-	goldenfile.Text(t, "testdata/canonical.v1.json", string(r.Canonical())+"\n")
+	goldenfile.Text(t, "testdata/canonical.v2.json", string(r.Canonical())+"\n")
 }

@@ -144,7 +144,7 @@ sparse:
 
 func TestMapsCanonical(t *testing.T) {
 	r, _ := lowerMaps(t, `{sparse: [{columns: ["id_score_list_features[1]"]}]}`)
-	assert.Equal(t, `{"pipeline":1,"ids":"int64","fixed":false,"dense":[],"keys":[`+
+	assert.Equal(t, `{"pipeline":2,"ids":"int64","fixed":false,"dense":[],"keys":[`+
 		`{"name":"id_score_list_features[1]","column":"id_score_list_features",`+
 		`"key":1,"scores":true,"kind":"int64","list":true,"ops":[]}],"borders":[]}`, string(r.Canonical()))
 	digest := func(document string) [32]byte {

@@ -9,18 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
-// Format begins every file of a summary without targets, as the value of its member format.
-const Format = "millrace.summary/1"
-
-// Format2 begins the file of a summary with targets.
-const Format2 = "millrace.summary/2"
+// Format begins every file of a summary, as the value of its member format.
+const Format = "millrace.summary/3"
 
 // formatName is Format without the version.
 const formatName = "millrace.summary/"
@@ -77,16 +73,8 @@ func (s *Summary) Encode() ([]byte, error) {
 	return s.encodeUnchecked()
 }
 
-// format returns the version that the summary needs.
-func (s *Summary) format() string {
-	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Targets != nil }) {
-		return Format2
-	}
-	return Format
-}
-
 func (s *Summary) encodeUnchecked() ([]byte, error) {
-	d := document{Format: s.format(), Manifest: s.Manifest, Rows: s.Rows, Columns: s.Columns, Partitions: s.Partitions}
+	d := document{Format: Format, Manifest: s.Manifest, Rows: s.Rows, Columns: s.Columns, Partitions: s.Partitions}
 	if d.Columns == nil {
 		d.Columns = []Column{}
 	}
@@ -150,8 +138,9 @@ func checkFormat(b []byte) error {
 	if n, err := strconv.ParseUint(string(version), 10, 16); err != nil || n == 0 {
 		return fmt.Errorf("%w: a version of %d characters", ErrDamaged, len(version))
 	}
-	if name := formatName + string(version); name != Format && name != Format2 {
-		return fmt.Errorf("%w %s: this build reads %s and %s", ErrVersion, version, Format, Format2)
+	if formatName+string(version) != Format {
+		return fmt.Errorf("%w %s: this build reads %s; versions 1 and 2 are of builds that read units, decimals and NaN "+
+			"otherwise: summarize the data set again", ErrVersion, version, Format)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestFile(t *testing.T) {
 	s := example()
 	b, err := s.Encode()
 	require.NoError(t, err)
-	goldenfile.Text(t, filepath.Join("testdata", "summary.v1.json"), string(b))
+	goldenfile.Text(t, filepath.Join("testdata", "summary.v3.json"), string(b))
 	read, err := Read(b)
 	require.NoError(t, err)
 	require.Equal(t, s, read)
@@ -83,7 +83,7 @@ func TestFile(t *testing.T) {
 	require.Zero(t, read.Partitions[1].Columns[0].NullRate())
 }
 
-// TestFileWithTargets: labels by folds make a file of version 2, and nothing else does.
+// TestFileWithTargets holds a file with labels by folds, and that files of other versions are refused by name.
 func TestFileWithTargets(t *testing.T) {
 	targets := targetencoding.NewBuilder(2)
 	require.NoError(t, targets.Add(-7, true, 0, 1))
@@ -94,19 +94,22 @@ func TestFileWithTargets(t *testing.T) {
 	s.Columns[0].Targets = targets.Table()
 	b, err := s.Encode()
 	require.NoError(t, err)
-	goldenfile.Text(t, filepath.Join("testdata", "summary.v2.json"), string(b))
+	goldenfile.Text(t, filepath.Join("testdata", "targets.v3.json"), string(b))
 	read, err := Read(b)
 	require.NoError(t, err)
 	require.Equal(t, s, read)
 	text := string(b[:len(b)-checksumBytes])
-	for _, change := range [][2]string{{Format2, Format}, {`"targets":"A`, `"targets":"B`},
+	for _, change := range [][2]string{{`"targets":"A`, `"targets":"B`},
 		{`"targets":"`, `"targets":"?`}} {
 		require.Contains(t, text, change[0])
 		_, err = Read([]byte(sealed(strings.Replace(text, change[0], change[1], 1))))
 		require.ErrorIs(t, err, ErrDamaged, change[1])
 	}
-	_, err = Read([]byte(sealed(strings.Replace(text, Format2, "millrace.summary/3", 1))))
-	require.ErrorIs(t, err, ErrVersion)
+	for _, other := range []string{"1", "2", "4"} {
+		_, err = Read([]byte(sealed(strings.Replace(text, Format, formatName+other, 1))))
+		require.ErrorIs(t, err, ErrVersion)
+		require.ErrorContains(t, err, "summarize the data set again")
+	}
 	s.Columns[0].Targets, s.Columns[1].Targets = nil, targets.Table()
 	_, err = s.Encode()
 	require.ErrorIs(t, err, ErrDamaged, "real numbers have no targets")
@@ -129,7 +132,7 @@ func TestBytesThatAreNoSummary(t *testing.T) {
 	_, err = Read([]byte(sealed(text)))
 	require.NoError(t, err)
 	for _, c := range []struct{ name, from, to string }{
-		{"white space", `{"format":"millrace.summary/1",`, `{"format":"millrace.summary/1", `},
+		{"white space", `{"format":"millrace.summary/3",`, `{"format":"millrace.summary/3", `},
 		{"another order of members", `"type":"int64","kind":"integers"`, `"kind":"integers","type":"int64"`},
 		{"an unknown member", `"rows":4,"columns"`, `"rows":4,"colour":1,"columns"`},
 		{"a longer decimal", `"mean":0.5`, `"mean":0.50`},
@@ -224,7 +227,7 @@ func FuzzRead(f *testing.F) {
 	b, err := example().Encode()
 	require.NoError(f, err)
 	f.Add(b)
-	f.Add([]byte(sealed(`{"format":"millrace.summary/1","rows":-1,"columns":[null],"partitions":null`)))
+	f.Add([]byte(sealed(`{"format":"millrace.summary/3","rows":-1,"columns":[null],"partitions":null`)))
 	f.Add([]byte(sealed(string(b[:len(b)-checksumBytes-20]))))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > checksumBytes { // the checksum would hide the parser

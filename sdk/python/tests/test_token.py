@@ -61,13 +61,14 @@ class TokenTest(unittest.TestCase):
         def sealed(body: bytes) -> bytes:
             return body + struct.pack("<I", crc32c.fold(body))
 
-        head = b"MRCT\x01" + bytes.fromhex(JOB)
+        head = b"MRCT\x02" + bytes.fromhex(JOB)
         for what, b in {
             "nothing": b"",
             "cut": good[:-1],
             "longer": good + b"\0",
             "another magic": b"X" + good[1:],
-            "another version": sealed(b"MRCT\x02" + good[5:-4]),
+            "the former version": sealed(b"MRCT\x01" + good[5:-4]),
+            "another version": sealed(b"MRCT\x03" + good[5:-4]),
             "a flipped bit": good[:20] + bytes([good[20] ^ 1]) + good[21:],
             "bytes after the runs": sealed(good[:-4] + b"\0"),
             "more runs than bytes": sealed(head + b"\x00\x00\xff\xff\x3f"),
@@ -97,8 +98,8 @@ class TokenTest(unittest.TestCase):
         self.assertEqual(p.token(), Token(JOB, 2, 6))
 
 
-GOLDEN_HEX = "4d524354010123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef03ac02020208b205014ac1f302"
-GOLDEN_TEXT = "TVJDVAEBI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniavN7wOsAgICCLIFAUrB8wI"
+GOLDEN_HEX = "4d524354020123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef03ac02020208b205010b3c6713"
+GOLDEN_TEXT = "TVJDVAIBI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniavN7wOsAgICCLIFAQs8ZxM"
 
 if __name__ == "__main__":
     unittest.main()

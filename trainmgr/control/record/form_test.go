@@ -16,8 +16,8 @@ import (
 
 // TestFormOfASealedToken holds the token that the service hands out.
 func TestFormOfASealedToken(t *testing.T) {
-	goldenfile.Bytes(t, "testdata/token.v1.hex", WrapToken(testKey, bareToken(t)))
-	token, sealed, err := UnwrapToken(testKey, goldenfile.Read(t, "testdata/token.v1.hex"))
+	goldenfile.Bytes(t, "testdata/token.v2.hex", WrapToken(testKey, bareToken(t)))
+	token, sealed, err := UnwrapToken(testKey, goldenfile.Read(t, "testdata/token.v2.hex"))
 	require.NoError(t, err)
 	assert.True(t, sealed)
 	assert.EqualValues(t, 3, token.Epoch)

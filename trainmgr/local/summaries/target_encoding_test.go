@@ -117,7 +117,7 @@ func TestTargetEncodings(t *testing.T) {
 			require.Len(t, made.Columns, 1)
 			b, err := made.Encode()
 			require.NoError(t, err)
-			require.Contains(t, string(b[:40]), "millrace.summary/2")
+			require.Contains(t, string(b[:40]), "millrace.summary/3")
 			if before != nil {
 				require.Equal(t, before, b)
 			}

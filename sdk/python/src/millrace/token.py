@@ -2,7 +2,7 @@
 
 A token counts mini-batches, not rows or bytes, so that it holds on any number of drives. Its binary form is::
 
-    "MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of runs |
+    "MRCT" | version, u8 = 2 | job digest, 32 bytes | epoch | mark | number of runs |
     for each run: gap since the mark or the last run's end, length | CRC32C of all before it, u32 little-endian
 
 where the fields without a type are unsigned LEB128 in the fewest bytes. A token's text is the unpadded URL-safe base64
@@ -23,7 +23,7 @@ from .errors import TokenError
 
 __all__ = ["Progress", "Ranges", "Token", "read_token"]
 
-_MAGIC = b"MRCT\x01"
+_MAGIC = b"MRCT\x02"
 _MAX_RUNS = 1 << 20
 _MAX_BYTES = len(_MAGIC) + 32 + 30 + _MAX_RUNS * 20 + 4
 
@@ -142,8 +142,13 @@ class Token:
         fixed = len(_MAGIC) + 32
         if len(b) > _MAX_BYTES or len(b) < fixed + 3 + 4 or b[:4] != _MAGIC[:4]:
             raise TokenError(f"{len(b)} bytes that are not a token")
-        if b[4] != 1:
-            raise TokenError(f"version {b[4]}, this version reads 1")
+        if b[4] == 1:
+            raise TokenError(
+                "version 1, of a build that read units, decimals, NaN and the order of files otherwise: its mini-batches "
+                "are not those of this build; begin anew, without the state"
+            )
+        if b[4] != _MAGIC[4]:
+            raise TokenError(f"version {b[4]}, this version reads {_MAGIC[4]}")
         body, (said,) = b[:-4], struct.unpack("<I", b[-4:])
         if crc32c.fold(body) != said:
             raise TokenError("its CRC32C differs: it was changed or cut")
