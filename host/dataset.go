@@ -1,11 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -14,8 +12,9 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// describe makes the data set of the partitions that drives hold: of those that selected names, or, if selected is
-// nil, of all partitions, which must then have one schema.
+// describe makes the data set of the partitions that drives hold: of those that selected names, in its order, or, if
+// selected is nil, of all partitions, which must then have one schema. These come in the order in which files and
+// members were given, and otherwise in that of dataset.CompareNames.
 func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error) {
 	entries := map[string]dataset.Partition{}
 	first := map[string]*Drive{}
@@ -41,7 +40,7 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 				continue
 			}
 			entries[e.Name], first[e.Name] = e, d
-			held = append(held, heldPartition{p, d.o.Text})
+			held = append(held, heldPartition{Partition: p, text: d.o.Text, place: d.placeOf(p.Name)})
 			if malformed := program.Malformed(d.o.Text.Policy); len(entries) == 1 {
 				data.Malformed = malformed
 			} else if data.Malformed != malformed {
@@ -57,10 +56,21 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 		return nil, fmt.Errorf("%d drives hold no partition: put some there first (millrace drive put)", len(drives))
 	}
 	if selected == nil {
+		slices.SortFunc(held, func(a, b heldPartition) int {
+			return cmp.Or(cmp.Compare(a.place, b.place), drives[0].o.Sort.Compare(a.Name, b.Name))
+		})
+		list := make([]dataset.Partition, len(held))
+		for i, p := range held {
+			list[i] = entries[p.Name]
+		}
 		var err error
-		if data.Manifest, err = dataset.NewManifest(slices.Collect(maps.Values(entries))); err != nil {
+		if data.Manifest, err = dataset.NewManifest(list); err != nil {
 			return nil, err
 		}
+	} else {
+		slices.SortFunc(held, func(a, b heldPartition) int {
+			return cmp.Compare(selected.Find(a.Name), selected.Find(b.Name))
+		})
 	}
 	schema, err := unify(held)
 	if err != nil {
@@ -74,22 +84,22 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 				ad.Partitions = append(ad.Partitions, i)
 			}
 		}
-		sort.Ints(ad.Partitions)
+		slices.Sort(ad.Partitions)
 		data.Drives = append(data.Drives, ad)
 	}
 	return data, nil
 }
 
-// heldPartition is a partition and how its text is read.
+// heldPartition is a partition, how its text is read, and its place among the files or members that were given.
 type heldPartition struct {
 	*partition.Partition
-	text text.Options
+	text  text.Options
+	place int
 }
 
-// unify unifies the schemas of partitions in the order of their names, so that the order of columns does not depend on
-// which drive holds which partition.
+// unify unifies the schemas of partitions in the order of the data set, so that the order of columns does not depend
+// on which drive holds which partition.
 func unify(held []heldPartition) (*schema, error) {
-	slices.SortFunc(held, func(a, b heldPartition) int { return strings.Compare(a.Name, b.Name) })
 	s := &schema{}
 	for _, p := range held {
 		if err := s.add(p.Partition, p.text); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -56,9 +57,13 @@ type DriveOptions struct {
 	Skip func(member string, err error)
 
 	Sources Sources // OpenFiles: of files that are named by a URI
-	// FileNames are the names of the partitions that OpenFiles makes of the files, as NameFiles returns them for the files
-	// of all drives; nil: of these files.
+	// FileNames are the names of the partitions that OpenFiles makes of the files; nil: as NameFiles returns them.
 	FileNames []string
+	// FilePlaces are the places of the files of OpenFiles among those of all drives; nil: their order.
+	FilePlaces []int
+	// Sort is the order of partitions in a data set of all that the drives hold. By default they come as their files or
+	// Members were given.
+	Sort dataset.Sort
 
 	// Simulate makes the processors of EngineRTL. Package sdk/rtl has it.
 	Simulate func(prog *program.Program, schema *tensor.Schema) (processor.Processor, error)
@@ -87,6 +92,7 @@ type Drive struct {
 	mu           sync.Mutex             // guards what follows
 	partitions   []*partition.Partition // replaced, never changed
 	heldVersion  uint64                 // grows when partitions changes
+	places       map[string]int         // of partitions by name, where files or members were given in an order
 	byName       map[string]*partition.Partition
 	fingerprints map[*partition.Partition]fingerprint
 	running      int    // open streams, of all jobs
@@ -181,6 +187,29 @@ func (d *Drive) partition(name string) *partition.Partition {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.byName[name]
+}
+
+// placeOf returns the place of a partition among those that were given, or 0 where no order was.
+func (d *Drive) placeOf(name string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.places[name]
+}
+
+// setPlaces sets the places of partitions by the order of their names, or as Options.FilePlaces says.
+func (d *Drive) setPlaces(names []string) {
+	if d.o.Sort != dataset.SortGiven {
+		return
+	}
+	places := make(map[string]int, len(names))
+	for i, name := range names {
+		if places[name] = i; d.o.FilePlaces != nil {
+			places[name] = d.o.FilePlaces[i]
+		}
+	}
+	d.mu.Lock()
+	d.places = places
+	d.mu.Unlock()
 }
 
 // Close closes the device and the files.

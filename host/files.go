@@ -59,6 +59,7 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 			return err
 		}
 	}
+	d.setPlaces(names)
 	far, err := d.openFarFiles(ctx, paths, names)
 	if err != nil {
 		return err

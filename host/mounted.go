@@ -42,6 +42,7 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 	if err != nil {
 		return err
 	}
+	d.setPlaces(names)
 	var list []*partition.Partition
 	for i, path := range d.o.Members {
 		m, err := extents.Find(path, extents.Options{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -42,9 +43,14 @@ func (d *Drive) scan(ctx context.Context) (matched []bool, err error) {
 	}
 	matched = make([]bool, len(d.o.Members))
 	list := make([]*partition.Partition, 0, len(members))
+	places := make(map[string]int, len(members))
 	for _, m := range members {
-		if !d.wanted(m.Name, matched) {
+		place, wanted := d.wanted(m.Name, matched)
+		if !wanted {
 			continue
+		}
+		if d.o.Sort == dataset.SortGiven {
+			places[m.Name] = place
 		}
 		// An archive only grows: a member at the same offset is the same member, and a later one of the same name has
 		// another offset.
@@ -61,6 +67,9 @@ func (d *Drive) scan(ctx context.Context) (matched []bool, err error) {
 		}
 		list = append(list, p)
 	}
+	d.mu.Lock()
+	d.places = places
+	d.mu.Unlock()
 	return matched, d.hold(list)
 }
 
@@ -94,18 +103,21 @@ func (d *Drive) openMember(ctx context.Context, m volume.Member) (*partition.Par
 	})
 }
 
-// wanted reports whether a member is one of Options.Members, and marks the patterns that it matches.
-func (d *Drive) wanted(name string, matched []bool) bool {
+// wanted reports whether a member is one of Options.Members, and marks the patterns that it matches. The place is that
+// of the first of these patterns.
+func (d *Drive) wanted(name string, matched []bool) (place int, found bool) {
 	if len(d.o.Members) == 0 {
-		return true
+		return 0, true
 	}
-	found := false
 	for i, pattern := range d.o.Members {
 		if ok, err := filepath.Match(pattern, name); pattern == name || (err == nil && ok) {
+			if !found {
+				place = i
+			}
 			matched[i], found = true, true
 		}
 	}
-	return found
+	return place, found
 }
 
 // Rescan reads the members of the drive's volume again, and finds those that were appended. Open streams go on. A

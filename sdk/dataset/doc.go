@@ -1,6 +1,8 @@
 // Package dataset says which rows make which mini-batch. It is pure: no files, no clocks, no goroutines.
 //
-//   - [Manifest] lists the partitions of a data set: name, bytes, rows, rows of each row group, SHA-256 of the footer.
+//   - [Manifest] lists the partitions of a data set in its order: name, bytes, rows, rows of each row group, SHA-256 of
+//     the footer. The order is the one in which files were given; [CompareNames] is the natural order of names, which
+//     holds for the files of a folder or a pattern and where no order was given.
 //   - [Plan] is a function of the manifest and [Options]: mini-batch number i is rows [First, First+Rows) of one
 //     partition, and belongs to one split.
 //   - [JobDigest] names a job: equal digests deliver equal mini-batches.
@@ -12,7 +14,7 @@
 // A mini-batch is Batch consecutive rows of one partition, cut by row number from row 0, straight across row groups.
 // Only a partition's last mini-batch may be short; [DropTail] leaves it out. A split is SplitBatches consecutive
 // mini-batches of one partition, the unit of work, lease and redelivery; only a partition's last split may have fewer.
-// A split has an ID, which is its position in dataset order (partitions sorted by name as bytes, then by row), and a
+// A split has an ID, which is its position in dataset order (partitions as in the manifest, then by row), and a
 // position in an epoch's plan. Mini-batches are numbered from 0 in the plan's order: split by split, and by row inside
 // a split. Row groups, drives, threads, placement and crashes do not enter the plan.
 //

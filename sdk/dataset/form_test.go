@@ -30,7 +30,7 @@ func TestFormOfAManifest(t *testing.T) {
 	require.NoError(t, err)
 	b, err := m.MarshalJSON()
 	require.NoError(t, err)
-	goldenfile.Text(t, "testdata/manifest.v1.json", string(b)+"\n")
+	goldenfile.Text(t, "testdata/manifest.v2.json", string(b)+"\n")
 }
 
 // TestFormOfAJob holds the digests of one job in every option that a digest contains.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,18 +45,20 @@ func (d *Digest) UnmarshalText(b []byte) error {
 
 // Partition is one file of a data set, whole on at least one drive.
 type Partition struct {
-	Name      string  `json:"name"`          // unique, UTF-8; partitions are sorted by its bytes
+	Name      string  `json:"name"`          // unique, UTF-8
 	Bytes     int64   `json:"bytes"`         // length of the file
 	Rows      int64   `json:"rows"`          // may be 0
 	RowGroups []int64 `json:"row_groups"`    // rows of each row group; their sum is Rows
 	Footer    Digest  `json:"footer_sha256"` // SHA-256 of the footer, or of the whole file if it has no footer
 }
 
-// Manifest lists the partitions of a data set, sorted by name as bytes. NewManifest and ReadManifest make one; the
+// Manifest lists the partitions of a data set in its order: the order in which files were given, or that of
+// [CompareNames] where none was. The order is a part of the digest. NewManifest and ReadManifest make a manifest; the
 // caller must not change it afterwards.
 type Manifest struct {
 	Partitions []Partition
 	rows       int64
+	index      map[string]int // of each partition, by its name
 }
 
 // manifestJSON is the manifest's canonical form: fields in this order, no spaces, strings as encoding/json writes them
@@ -67,18 +68,18 @@ type manifestJSON struct {
 	Partitions []Partition `json:"partitions"`
 }
 
-// ManifestVersion is the version of the manifests that this build writes and reads.
-const ManifestVersion = 1
+// ManifestVersion is the version of the manifests that this build writes and reads. Version 1 sorted partitions by the
+// bytes of their names.
+const ManifestVersion = 2
 
-// NewManifest makes a manifest of a copy of the partitions, which it sorts and checks. The error wraps ErrManifest and
-// names the partition.
+// NewManifest makes a manifest of a copy of the partitions, in their order, and checks it. The error wraps ErrManifest
+// and names the partition.
 func NewManifest(partitions []Partition) (*Manifest, error) {
 	m := &Manifest{Partitions: make([]Partition, len(partitions))}
 	for i, p := range partitions {
 		p.RowGroups = append([]int64{}, p.RowGroups...)
 		m.Partitions[i] = p
 	}
-	slices.SortFunc(m.Partitions, func(a, b Partition) int { return strings.Compare(a.Name, b.Name) })
 	if err := m.validate(); err != nil {
 		return nil, err
 	}
@@ -95,7 +96,8 @@ func ReadManifest(b []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	if document.Version != ManifestVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, document.Version, ManifestVersion)
+		return nil, fmt.Errorf("%w: version %d, this build reads %d: describe the data set anew", ErrManifest,
+			document.Version, ManifestVersion)
 	}
 	m := &Manifest{Partitions: document.Partitions}
 	if err := m.validate(); err != nil {
@@ -111,17 +113,19 @@ func ReadManifest(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// validate refuses a manifest that breaks a rule, and sets rows.
+// validate refuses a manifest that breaks a rule, and sets rows and index.
 func (m *Manifest) validate() error {
-	m.rows = 0
+	m.rows, m.index = 0, make(map[string]int, len(m.Partitions))
 	for i := range m.Partitions {
 		p := &m.Partitions[i]
 		if err := p.validate(); err != nil {
 			return fmt.Errorf("%w: partition %q: %w", ErrManifest, p.Name, err)
 		}
-		if i > 0 && m.Partitions[i-1].Name >= p.Name {
-			return fmt.Errorf("%w: partition %q: listed twice, or not in the order of names", ErrManifest, p.Name)
+		if other, ok := m.index[p.Name]; ok {
+			return fmt.Errorf("%w: partition %q: it is number %d and number %d: a data set has each partition once",
+				ErrManifest, p.Name, other, i)
 		}
+		m.index[p.Name] = i
 		if p.Rows > math.MaxInt64-m.rows {
 			return fmt.Errorf("%w: partition %q: the rows of all partitions pass 2^63", ErrManifest, p.Name)
 		}
@@ -160,12 +164,10 @@ func (m *Manifest) Rows() int64 { return m.rows }
 
 // Find returns the index of the named partition, or -1.
 func (m *Manifest) Find(name string) int {
-	i, ok := slices.BinarySearchFunc(m.Partitions, name,
-		func(p Partition, n string) int { return strings.Compare(p.Name, n) })
-	if !ok {
-		return -1
+	if i, ok := m.index[name]; ok {
+		return i
 	}
-	return i
+	return -1
 }
 
 // MarshalJSON returns the canonical form, without a newline at its end.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"math"
@@ -31,21 +32,49 @@ func manifest(t testing.TB, rows ...int64) *Manifest {
 	return m
 }
 
-func TestManifestIsSortedByBytes(t *testing.T) {
-	in := []Partition{part("é", 1), part("b", 2), part("B", 3), part("a/10", 4), part("a/9", 5)}
+func TestManifestKeepsItsOrder(t *testing.T) {
+	in := []Partition{part("p3", 1), part("p10", 2), part("p1", 3)}
 	m, err := NewManifest(in)
 	require.NoError(t, err)
 	var names []string
 	for _, p := range m.Partitions {
 		names = append(names, p.Name)
 	}
-	assert.Equal(t, []string{"B", "a/10", "a/9", "b", "é"}, names)
-	assert.EqualValues(t, 15, m.Rows())
-	assert.Equal(t, 2, m.Find("a/9"))
-	assert.Equal(t, -1, m.Find("a/90"))
+	assert.Equal(t, []string{"p3", "p10", "p1"}, names)
+	assert.EqualValues(t, 6, m.Rows())
+	assert.Equal(t, 1, m.Find("p10"))
+	assert.Equal(t, -1, m.Find("p1 "))
 
 	in[1].RowGroups[0] = 99
-	assert.EqualValues(t, 2, m.Partitions[3].RowGroups[0], "the manifest must not share row groups with its maker")
+	assert.EqualValues(t, 2, m.Partitions[1].RowGroups[0], "the manifest must not share row groups with its maker")
+
+	other, err := NewManifest([]Partition{part("p1", 3), part("p10", 2), part("p3", 1)})
+	require.NoError(t, err)
+	first, err := m.Digest()
+	require.NoError(t, err)
+	second, err := other.Digest()
+	require.NoError(t, err)
+	assert.NotEqual(t, first, second, "the order is a part of the digest")
+}
+
+func TestCompareNames(t *testing.T) {
+	sorted := []string{"", "B", "a", "a/9", "a/10", "day=1/p", "day_2", "day_2/0", "day_10", "p01", "p1", "p1a", "p02",
+		"p2", "p99999999999999999999", "p100000000000000000000", "é"}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			assert.Equal(t, cmp.Compare(i, j), CompareNames(a, b), "%q, %q", a, b)
+		}
+	}
+	assert.Positive(t, SortGiven.Compare("10", "9"))
+	assert.Negative(t, SortName.Compare("10", "9"))
+	for _, s := range []Sort{SortGiven, SortNatural, SortName} {
+		got, err := ParseSort(s.String())
+		require.NoError(t, err)
+		assert.Equal(t, s, got)
+	}
+	_, err := ParseSort("size")
+	require.ErrorIs(t, err, ErrOptions)
+	assert.ErrorContains(t, err, "[given natural name]")
 }
 
 func TestManifestGolden(t *testing.T) {
@@ -56,10 +85,11 @@ func TestManifestGolden(t *testing.T) {
 	require.NoError(t, err)
 	b, err := m.MarshalJSON()
 	require.NoError(t, err)
-	const want = `{"version":1,"partitions":[{"name":"empty","bytes":12,"rows":0,"row_groups":[],` +
-		`"footer_sha256":"0000000000000000000000000000000000000000000000000000000000000000"},` +
+	const want = `{"version":2,"partitions":[` +
 		`{"name":"part-<1>.parquet","bytes":1099511627776,"rows":3,"row_groups":[2,1],` +
-		`"footer_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"}]}`
+		`"footer_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"},` +
+		`{"name":"empty","bytes":12,"rows":0,"row_groups":[],` +
+		`"footer_sha256":"0000000000000000000000000000000000000000000000000000000000000000"}]}`
 	assert.Equal(t, want, string(b))
 	d, err := m.Digest()
 	require.NoError(t, err)
@@ -91,7 +121,7 @@ func TestManifestRefuses(t *testing.T) {
 		parts []Partition
 		says  string
 	}{
-		"a name twice":         {[]Partition{part("a", 1), part("a", 1)}, "twice"},
+		"a name twice":         {[]Partition{part("a", 1), part("b", 1), part("a", 1)}, "number 0 and number 2"},
 		"no name":              {[]Partition{part("", 1)}, "no name"},
 		"a long name":          {[]Partition{part(strings.Repeat("x", MaxPartitionName+1), 1)}, "bytes"},
 		"a name not UTF-8":     {[]Partition{part("\xff", 1)}, "UTF-8"},
@@ -128,8 +158,8 @@ func TestReadManifestRefuses(t *testing.T) {
 	}
 	for name, in := range map[string]string{
 		"nothing":          "",
-		"another version":  replace(`"version":1`, `"version":2`),
-		"an unknown field": replace(`"version":1`, `"version":1,"x":1`),
+		"another version":  replace(`"version":2`, `"version":1`),
+		"an unknown field": replace(`"version":2`, `"version":2,"x":1`),
 		"spaces":           replace(`,"rows"`, `, "rows"`),
 		"another case":     replace(`"rows"`, `"Rows"`),
 		"a field twice":    replace(`"rows":10`, `"rows":9,"rows":10`),
@@ -137,7 +167,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		"short digest":     replace(`footer_sha256":"`, `footer_sha256":"00`),
 		"text after it":    string(good) + "{}",
 		"cut":              string(good[:len(good)-1]),
-		"not in order":     replace(`"name":"a"`, `"name":"c"`),
+		"a name twice":     replace(`"name":"a"`, `"name":"b"`),
 		"a number too big": replace(`"rows":10`, `"rows":1e30`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +182,8 @@ func FuzzReadManifest(f *testing.F) {
 	good, err := m.MarshalJSON()
 	require.NoError(f, err)
 	f.Add(good)
-	f.Add([]byte(`{"version":1,"partitions":[]}`))
-	f.Add([]byte(`{"version":1,"partitions":null}`))
+	f.Add([]byte(`{"version":2,"partitions":[]}`))
+	f.Add([]byte(`{"version":2,"partitions":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := ReadManifest(b)
 		if err != nil {

@@ -202,20 +202,20 @@ func (s *Summary) check() error {
 		}
 	}
 	var rows int64
-	before := ""
+	listed := make(map[string]bool, len(s.Partitions))
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		switch {
 		case !isName(p.Name):
 			return damaged("partition %d has no name, a long name, or one that is not UTF-8", i)
-		case before >= p.Name:
-			return damaged("partition %q is not in the order of names", p.Name)
+		case listed[p.Name]:
+			return damaged("partition %q is listed twice", p.Name)
 		case p.Rows < 0 || p.Rows > s.Rows-rows:
 			return damaged("partition %q has %d rows", p.Name, p.Rows)
 		case len(p.Columns) != len(s.Columns):
 			return damaged("partition %q has %d columns, the data set %d", p.Name, len(p.Columns), len(s.Columns))
 		}
-		before, rows = p.Name, rows+p.Rows
+		listed[p.Name], rows = true, rows+p.Rows
 		for j := range p.Columns {
 			if err := p.Columns[j].checkStatistics(&s.Columns[j], p.Rows); err != nil {
 				return damaged("partition %q, column %q: %v", p.Name, s.Columns[j].Name, err)

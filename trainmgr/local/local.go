@@ -72,13 +72,15 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 		if err != nil {
 			return fail(err)
 		}
-		dealt, named := make([][]string, spread), make([][]string, spread)
+		dealt, named, places := make([][]string, spread), make([][]string, spread), make([][]int, spread)
 		for i, f := range c.Files {
-			dealt[i%spread], named[i%spread] = append(dealt[i%spread], f), append(named[i%spread], names[i])
+			drive := i % spread
+			dealt[drive], named[drive] = append(dealt[drive], f), append(named[drive], names[i])
+			places[drive] = append(places[drive], i)
 		}
 		for i, files := range dealt {
 			o := c.DriveOptions
-			o.FileNames = named[i]
+			o.FileNames, o.FilePlaces = named[i], places[i]
 			if spread > 1 {
 				o.Name = fmt.Sprintf("drive%d", i)
 			}

@@ -248,6 +248,18 @@ func TestSelection(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Nil(t, rest)
 
+	beat(t, f, after(0), agent(t, "b", part(t, "day-2", 20), part(t, "day-3", 30), part(t, "day-10", 5),
+		part(t, "week", 70)))
+	for _, c := range []struct{ patterns, want []string }{
+		{nil, []string{"day-1", "day-2", "day-3", "day-10", "week"}},
+		{[]string{"week", "day-*"}, []string{"week", "day-1", "day-2", "day-3", "day-10"}},
+		{[]string{"day-3", "day-10", "day-?"}, []string{"day-3", "day-10", "day-1", "day-2"}},
+	} {
+		ordered, err := f.Select(c.patterns, nil)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, partitionNames(ordered), "a list keeps its order, a pattern has the natural one")
+	}
+
 	// A replaced file is not the selected partition.
 	beat(t, f, after(1), agent(t, "b", part(t, "day-3", 31)))
 	assert.Equal(t, [][]DriveID{{{"a", "d"}}, nil}, f.Holders(s.Manifest))

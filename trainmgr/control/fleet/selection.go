@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -74,7 +75,19 @@ func matches(name string, patterns []string) bool {
 	})
 }
 
-// Select returns the data set of the partitions that match. A live node must hold each of them, copies must be the same
+// sortByPattern sorts partitions by the first of the patterns that each matches, then in natural order.
+func sortByPattern(list []dataset.Partition, patterns []string) {
+	places := make(map[string]int, len(list))
+	for _, p := range list {
+		places[p.Name] = slices.IndexFunc(patterns, func(pattern string) bool { return matches(p.Name, []string{pattern}) })
+	}
+	slices.SortFunc(list, func(a, b dataset.Partition) int {
+		return cmp.Or(cmp.Compare(places[a.Name], places[b.Name]), dataset.CompareNames(a.Name, b.Name))
+	})
+}
+
+// Select returns the data set of the partitions that match, in the order of the patterns; the partitions of one pattern
+// come in natural order (dataset.CompareNames). A live node must hold each of them, copies must be the same
 // file, and all must be of one format. A partition that only a dead node holds is an error, unless the node is drained.
 // Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
@@ -150,6 +163,7 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 	if len(list) == 0 {
 		return nil, nil
 	}
+	sortByPattern(list, patterns)
 	m, err := dataset.NewManifest(list)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)

@@ -58,7 +58,7 @@ func TestFormOfRecords(t *testing.T) {
 // TestFormOfAnEdition reads the pieces that an earlier build packed. The bytes of what Pack writes follow from the Go
 // version's compressor, so they are not compared.
 func TestFormOfAnEdition(t *testing.T) {
-	const path = "testdata/edition.v1.hex"
+	const path = "testdata/edition.v2.hex"
 	if goldenfile.Updating() {
 		pieces, err := Pack(selection(t, 2))
 		require.NoError(t, err)
