@@ -164,7 +164,7 @@ func TestBytesThatAreNoSummary(t *testing.T) {
 			require.ErrorIs(t, err, ErrDamaged)
 		})
 	}
-	_, err = Read([]byte(strings.Replace(string(b), "summary/1", "summary/3", 1)))
+	_, err = Read([]byte(strings.Replace(string(b), "summary/3", "summary/2", 1)))
 	require.ErrorIs(t, err, ErrVersion)
 	for i := range b {
 		changed := append([]byte{}, b...)
