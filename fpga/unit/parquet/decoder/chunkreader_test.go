@@ -151,8 +151,8 @@ func (c *chunkReader) nextPage() (bool, error) {
 			return false, c.fail(format.Corrupt("page of %d bytes, the chunk has %d left", h.Compressed, len(payload)))
 		}
 		c.pos += n + int(h.Compressed)
-		if h.Type == format.IndexPage {
-			continue
+		if h.Type != format.DictionaryPage && (!h.HoldsRows() || h.NumValues == 0) {
+			continue // it holds nothing
 		}
 		if h.HoldsRows() {
 			if int64(h.NumValues) > c.values {

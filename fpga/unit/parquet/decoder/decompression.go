@@ -135,27 +135,54 @@ func unpackGzip(dst, src []byte) (int, error) {
 	return n + m, err
 }
 
-// unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, each an LZ4 block behind its two lengths, or a bare block
-// as some writers left it.
+// unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, or a bare block as some writers left it.
 func unpackLZ4(dst, src []byte) (int, error) {
 	n := 0
 	for rest := src; ; {
 		if len(rest) == 0 && n == len(dst) {
 			return n, nil
 		}
-		if len(rest) < 8 {
-			break
+		size, left, ok := unpackHadoopFrame(dst[n:], rest)
+		if !ok {
+			return unpackLZ4Block(dst, src)
 		}
-		unpacked, packed := uint64(binary.BigEndian.Uint32(rest)), uint64(binary.BigEndian.Uint32(rest[4:]))
-		if rest = rest[8:]; packed > uint64(len(rest)) || unpacked > uint64(len(dst)-n) {
-			break
-		}
-		if m, err := unpackLZ4Block(dst[n:n+int(unpacked)], rest[:packed]); err != nil || m != int(unpacked) {
-			break
-		}
-		n, rest = n+int(unpacked), rest[packed:]
+		n, rest = n+size, left
 	}
-	return unpackLZ4Block(dst, src)
+}
+
+// unpackHadoopFrame reads a frame of Hadoop's BlockCompressorStream from src to the beginning of dst: the length of
+// the frame's bytes unpacked, and then blocks of LZ4, each behind its own length, until there are as many bytes. A
+// writer whose buffer is smaller than a frame leaves several blocks. The stream may end with a frame of no bytes and no
+// block. unpackHadoopFrame returns the number of bytes unpacked and what lies behind the frame.
+func unpackHadoopFrame(dst, src []byte) (size int, rest []byte, ok bool) {
+	if len(src) < 4 {
+		return 0, nil, false
+	}
+	unpacked, rest := uint64(binary.BigEndian.Uint32(src)), src[4:]
+	if unpacked > uint64(len(dst)) {
+		return 0, nil, false
+	}
+	if unpacked == 0 && len(rest) == 0 {
+		return 0, nil, true
+	}
+	dst = dst[:unpacked]
+	for {
+		if len(rest) < 4 {
+			return 0, nil, false
+		}
+		packed := uint64(binary.BigEndian.Uint32(rest))
+		if rest = rest[4:]; packed > uint64(len(rest)) {
+			return 0, nil, false
+		}
+		n, err := unpackLZ4Block(dst[size:], rest[:packed])
+		if err != nil || n == 0 && unpacked > 0 {
+			return 0, nil, false
+		}
+		size, rest = size+n, rest[packed:]
+		if size == len(dst) {
+			return size, rest, true
+		}
+	}
 }
 
 // unpackLZ4Block unpacks a bare block of LZ4. One without values is a token of no literals and no match, and is checked

@@ -46,6 +46,10 @@ func newDeltaReader(src []byte, most int) (deltaReader, error) {
 	if err != nil {
 		return d, err
 	}
+	if left == 0 {
+		d.last = decodeZigzag(first)
+		return d, nil // of no values: some writers say then that blocks have none
+	}
 	if block == 0 || block%128 != 0 || block > format.MaxDeltaBlock || minis == 0 || block%minis != 0 ||
 		block/minis%32 != 0 || left > uint64(most) {
 		return d, format.Corrupt("delta header: blocks of %d values in %d miniblocks, %d values in a page of %d", block,

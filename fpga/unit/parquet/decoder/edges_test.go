@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/rand"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,64 @@ func TestOptionalBooleansEndEarly(t *testing.T) {
 		b.Reset(format.KindInt64)
 		_, err := d.Next(&b, n)
 		require.ErrorIs(t, err, want)
+	}
+}
+
+// TestDeltasOfNoValues reads pages of nulls whose sections of deltas say how large blocks are that they do not have.
+func TestDeltasOfNoValues(t *testing.T) {
+	zeros := []byte{0, 0, 0, 0}
+	for name, test := range map[string]struct {
+		encoding format.Encoding
+		physical format.Type
+		section  []byte
+	}{
+		"blocks of 0 values": {format.DeltaBinaryPacked, format.Int64, zeros},
+		"no miniblocks":      {format.DeltaBinaryPacked, format.Int32, []byte{0x80, 1, 0, 0, 0}},
+		"odd blocks":         {format.DeltaBinaryPacked, format.Int32, []byte{7, 3, 0, 9}},
+		"no header":          {format.DeltaBinaryPacked, format.Int64, nil},
+		"lengths":            {format.DeltaLengthByteArray, format.ByteArray, zeros},
+		"prefixes":           {format.DeltaByteArray, format.ByteArray, append(zeros, zeros...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ct := format.ColumnType{Physical: test.physical, MaxDef: 1}
+			h := format.PageHeader{Type: format.DataPage, Encoding: test.encoding, DefEncoding: format.RLE,
+				RepEncoding: format.RLE, NumValues: 4}
+			page := func(level byte, section []byte) []byte {
+				b := append([]byte{2, 0, 0, 0, 8, level}, section...)
+				h.Uncompressed, h.Compressed = int32(len(b)), int32(len(b))
+				return b
+			}
+			nulls := page(0, test.section)
+			rows, err := decodePage(&ct, &h, nulls, nil)
+			require.NoError(t, err)
+			requireSameRows(t, make([]any, 4), rows, "nulls")
+			require.False(t, requireAgreement(t, &ct, &h, nulls, 0))
+			values := page(1, test.section)
+			_, err = decodePage(&ct, &h, values, nil)
+			require.ErrorIs(t, err, format.ErrCorrupt)
+			require.True(t, requireAgreement(t, &ct, &h, values, 0))
+		})
+	}
+}
+
+// TestPagesThatHoldNothing reads a chunk with pages that hold no row: none of them is looked into.
+func TestPagesThatHoldNothing(t *testing.T) {
+	c := &parquettest.Column{Shape: parquettest.ShapeOptional, Physical: format.Int64, PageRows: 10}
+	r := rand.New(rand.NewSource(1))
+	c.FillRandom(r, 30, 0.1, false)
+	rows := c.Pages(r)
+	header := func(kind format.PageType) format.PageHeader {
+		return format.PageHeader{Type: kind, DefEncoding: format.RLE, RepEncoding: format.RLE, Encoding: format.RLE,
+			Uncompressed: 9, Compressed: 3, HasCRC: true, CRC: 1, IsCompressed: true}
+	}
+	for _, kind := range []format.PageType{format.DataPage, format.DataPageV2, format.IndexPage, 9} {
+		empty := parquettest.Page{Header: header(kind), Payload: []byte{1, 2, 3}}
+		for at := range len(rows) + 1 {
+			pages := slices.Insert(slices.Clone(rows), at, empty)
+			got, err := readEither(t, c.FileOf(pages, 30, 30))
+			require.NoError(t, err, kind)
+			requireSameRows(t, c.Rows, got, kind.String())
+		}
 	}
 }
 

@@ -2,11 +2,13 @@ package decoder
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/rand"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,13 +42,12 @@ func readEither(t testing.TB, b []byte) ([]any, error) {
 	}
 	rows, _, err := readKernel(t, r, f, 0, 0)
 	ref, refErr := reference.ReadColumn(r, f, 0, 0)
+	require.Equal(t, refErr == nil, err == nil, "kernel %v, reference %v", err, refErr)
 	if err != nil {
 		return nil, err
 	}
 	require.Len(t, rows, int(f.Rows))
-	if refErr == nil {
-		requireSameRows(t, ref.Rows, rows, "kernel against reference")
-	}
+	requireSameRows(t, ref.Rows, rows, "kernel against reference")
 	return rows, nil
 }
 
@@ -346,6 +347,70 @@ func TestPagesOfNothing(t *testing.T) {
 			require.ErrorIs(t, unpack([]byte{0, 0}), format.ErrCorrupt)
 			require.ErrorIs(t, unpack([]byte{0x10}), format.ErrCorrupt)
 		}
+	}
+}
+
+// hadoopFrames returns ways to write bytes in the codec LZ4, and ways that are refused.
+func hadoopFrames(b []byte) map[string]struct {
+	bytes []byte
+	err   error
+} {
+	type test = struct {
+		bytes []byte
+		err   error
+	}
+	third, n := len(b)/3, len(b)
+	first, second, last := b[:third], b[third:2*third], b[2*third:]
+	all := parquettest.HadoopFrames([][]byte{first, second, last})
+	be := func(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
+	with := func(at, v int) []byte { // all with another length at a place
+		out := bytes.Clone(all)
+		binary.BigEndian.PutUint32(out[at:], uint32(v))
+		return out
+	}
+	packed := parquettest.Compress(first, format.LZ4Raw)
+	return map[string]test{
+		"a frame of a block":       {parquettest.HadoopFrames([][]byte{b}), nil},
+		"a frame of three blocks":  {all, nil},
+		"three frames":             {parquettest.HadoopFrames([][]byte{first}, [][]byte{second}, [][]byte{last}), nil},
+		"frames of several blocks": {parquettest.HadoopFrames([][]byte{first[:1], first[1:]}, [][]byte{second, last}), nil},
+		"the end of a stream":      {append(bytes.Clone(all), be(0)...), nil},
+		"a frame of nothing":       {slices.Concat(be(0), be(1), []byte{0}, all), nil},
+		"no frame":                 {parquettest.Compress(b, format.LZ4Raw), nil},
+
+		"a block less":              {with(0, n-1), format.ErrCorrupt},
+		"a frame that is too long":  {with(0, n+1), format.ErrCorrupt},
+		"a frame of 4 GiB":          {with(0, -1), format.ErrCorrupt},
+		"a block of 4 GiB":          {with(4, -1), format.ErrCorrupt},
+		"a block that is too long":  {with(4, len(packed)+1), format.ErrCorrupt},
+		"a block that is too short": {with(4, len(packed)-1), format.ErrCorrupt},
+		"blocks of nothing":         {append(be(n), make([]byte, 400)...), format.ErrCorrupt},
+		"bytes behind the frames":   {append(bytes.Clone(all), 1), format.ErrCorrupt},
+		"an ending twice":           {append(bytes.Clone(all), make([]byte, 7)...), format.ErrCorrupt},
+		"cut inside a block":        {all[:len(all)-1], format.ErrCorrupt},
+		"cut between blocks":        {all[:8+len(packed)], format.ErrCorrupt},
+	}
+}
+
+// TestHadoopFrames reads the codec LZ4 as Hadoop writes it: frames of one block or more, bounded by the lengths that
+// they promise. Kernel and reference agree.
+func TestHadoopFrames(t *testing.T) {
+	text := bytes.Repeat([]byte("mini-batch "), 40)
+	ct := format.ColumnType{Physical: format.Int64, Codec: format.LZ4}
+	for name, test := range hadoopFrames(text) {
+		t.Run(name, func(t *testing.T) {
+			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(text)), Compressed: int32(len(test.bytes))}
+			dst := make([]byte, len(text)+64)
+			out, err := Unpack(dst[:len(text)], &h, test.bytes, &ct)
+			ref, refErr := reference.Unpack(test.bytes, len(text), format.LZ4)
+			require.ErrorIs(t, err, test.err)
+			require.ErrorIs(t, refErr, test.err)
+			require.Equal(t, make([]byte, 64), dst[len(text):])
+			if test.err == nil {
+				require.Equal(t, text, out)
+				require.Equal(t, text, ref)
+			}
+		})
 	}
 }
 

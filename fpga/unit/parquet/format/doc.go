@@ -9,9 +9,12 @@
 // BYTE_STREAM_SPLIT; boolean, int32, int64, float, double, byte array and fixed-length byte array; required and
 // optional columns, also inside plain groups, lists, and maps of numbers or text to values, to lists or to scored lists
 // (Map), of which each leaf is read by itself; lists in lists, and maps in lists, as one list of all their values;
-// UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and LZ4, with and without Hadoop's frames. Every other
-// feature of a column is refused by name (UnsupportedError) and for that column alone: Leaf.Unsupported and
+// UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW and LZ4, with and without Hadoop's frames of one block or more.
+// Every other feature of a column is refused by name (UnsupportedError) and for that column alone: Leaf.Unsupported and
 // Chunk.Unsupported say so before a byte of it is read.
+//
+// Pages that hold nothing are passed over unread: data pages of 0 values, index pages, and pages of types that later
+// versions of the specification may bring.
 //
 // # Bounds
 //

@@ -38,6 +38,9 @@ func decodeDeltaSection(b []byte, n uint64, most int32) (values []int64, rest []
 	if err != nil {
 		return nil, nil, err
 	}
+	if total == 0 {
+		return nil, b, nil // no value needs a block, so that the blocks may have any size
+	}
 	if block == 0 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 ||
 		block > format.MaxDeltaBlock || total > uint64(most) {
 		return nil, nil, format.Corrupt("delta header")
@@ -160,21 +163,59 @@ func (c *Chunk) joinStreams(b []byte, n int) ([]any, error) {
 
 // unpackLZ4 reads Hadoop's frames, or a bare block where there are none.
 func unpackLZ4(b []byte, want int) ([]byte, error) {
-	var out []byte
-	for rest := b; len(rest) >= 8; {
-		unpacked, packed := int(binary.BigEndian.Uint32(rest)), int(binary.BigEndian.Uint32(rest[4:]))
-		if rest = rest[8:]; packed > len(rest) || unpacked > want-len(out) {
-			break
+	if out, err := joinFrames(b, want); err == nil {
+		return out, nil
+	}
+	return unpackLZ4Block(b, want)
+}
+
+// joinFrames reads Hadoop's frames: a length, and blocks behind their own lengths that together have as many bytes.
+func joinFrames(b []byte, want int) (out []byte, err error) {
+	length := func() (n int) {
+		if len(b) < 4 {
+			err = format.Corrupt("frame ends inside a length")
+			return 0
 		}
-		frame := make([]byte, unpacked)
-		if n, err := lz4.UncompressBlock(rest[:packed], frame); err != nil || n != unpacked {
-			break
+		n, b = int(binary.BigEndian.Uint32(b)), b[4:]
+		return n
+	}
+	for len(b) > 0 && err == nil {
+		frame := length()
+		if frame > want-len(out) {
+			return nil, format.Corrupt("frame of %d bytes", frame)
 		}
-		if out, rest = append(out, frame...), rest[packed:]; len(rest) == 0 && len(out) == want {
-			return out, nil
+		end := len(out) + frame
+		if frame == 0 && len(b) == 0 {
+			break // the end of a stream
+		}
+		for again := true; again && err == nil; again = len(out) < end {
+			packed := length()
+			if packed > len(b) {
+				return nil, format.Corrupt("block of %d bytes, %d are left", packed, len(b))
+			}
+			block, blockErr := unpackLZ4Block(b[:packed], end-len(out))
+			if blockErr != nil || len(block) == 0 && frame > 0 {
+				return nil, format.Corrupt("block of a frame: %v", blockErr)
+			}
+			out, b = append(out, block...), b[packed:]
 		}
 	}
-	out = make([]byte, want)
+	if err == nil && len(out) != want {
+		err = format.Corrupt("frames of %d bytes", len(out))
+	}
+	return out, err
+}
+
+// unpackLZ4Block unpacks a block of LZ4 that has at most most bytes. A block of none is empty or a zero. A byte of a
+// block makes at most 255 bytes.
+func unpackLZ4Block(b []byte, most int) ([]byte, error) {
+	if most == 0 && (len(b) == 0 || len(b) == 1 && b[0] == 0) {
+		return nil, nil
+	}
+	if most == 0 {
+		return nil, lz4.ErrInvalidSourceShortBuffer
+	}
+	out := make([]byte, min(most, 256*(len(b)+1)))
 	n, err := lz4.UncompressBlock(b, out)
 	return out[:max(0, n)], err
 }

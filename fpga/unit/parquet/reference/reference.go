@@ -15,7 +15,6 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -65,13 +64,19 @@ func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, erro
 		if len(b)-n < int(h.Compressed) {
 			return fail(page, offset, format.Corrupt("page reaches beyond its chunk"))
 		}
-		if h.HoldsRows() {
+		switch {
+		case h.Type == format.DictionaryPage && left < ch.NumValues:
+			return fail(page, offset, format.Corrupt("a dictionary page behind the chunk's first values"))
+		case h.HoldsRows():
 			if left -= int64(h.NumValues); left < 0 {
 				return fail(page, offset, format.Corrupt("pages have more values than the chunk"))
 			}
 		}
-		if err := ref.AddPage(&h, b[n:n+int(h.Compressed)]); err != nil {
-			return fail(page, offset, err)
+		// Pages that hold nothing are not looked into: data pages of 0 values, indexes, and pages of unknown types.
+		if h.Type == format.DictionaryPage || h.HoldsRows() && h.NumValues > 0 {
+			if err := ref.AddPage(&h, b[n:n+int(h.Compressed)]); err != nil {
+				return fail(page, offset, err)
+			}
 		}
 		b = b[n+int(h.Compressed):]
 		offset += int64(n) + int64(h.Compressed)
@@ -539,16 +544,9 @@ func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
 			z.Close()
 		}
 	case format.LZ4Raw:
-		if want <= 256*(len(b)+1) {
-			out = make([]byte, want)
-			var n int
-			n, err = lz4.UncompressBlock(b, out)
-			out = out[:max(0, n)]
-		}
+		out, err = unpackLZ4Block(b, want)
 	case format.LZ4:
-		if want <= 256*(len(b)+1) {
-			out, err = unpackLZ4(b, want)
-		}
+		out, err = unpackLZ4(b, want)
 	case format.Brotli:
 		out, err = unpackBrotli(b, want)
 	default:

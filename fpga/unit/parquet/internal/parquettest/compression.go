@@ -72,21 +72,29 @@ func lz4Literals(b []byte) []byte {
 	return append(append(out, byte(n)), b...)
 }
 
-// packLZ4 writes Hadoop's frames: two, where there are bytes for two.
+// packLZ4 writes Hadoop's frames, where there are bytes for them: one of a block, and one of two blocks.
 func packLZ4(b []byte) []byte {
-	var out []byte
-	for _, part := range [][]byte{b[:len(b)/2], b[len(b)/2:]} {
-		if len(part) == 0 {
-			continue
+	half, quarter := len(b)/2, len(b)*3/4
+	return HadoopFrames([][]byte{b[:half]}, [][]byte{b[half:quarter], b[quarter:]})
+}
+
+// HadoopFrames writes frames of Hadoop's LZ4. Each has the bytes of its blocks. Blocks without bytes, and frames
+// without blocks, are left out.
+func HadoopFrames(frames ...[][]byte) (out []byte) {
+	for _, blocks := range frames {
+		size := 0
+		var packed []byte
+		for _, b := range blocks {
+			if len(b) == 0 {
+				continue
+			}
+			block := Compress(b, format.LZ4Raw)
+			size += len(b)
+			packed = append(binary.BigEndian.AppendUint32(packed, uint32(len(block))), block...)
 		}
-		block := make([]byte, lz4.CompressBlockBound(len(part))+16)
-		n, err := new(lz4.Compressor).CompressBlock(part, block)
-		if block = block[:n]; err != nil || n == 0 {
-			block = lz4Literals(part)
+		if size > 0 {
+			out = append(binary.BigEndian.AppendUint32(out, uint32(size)), packed...)
 		}
-		out = binary.BigEndian.AppendUint32(out, uint32(len(part)))
-		out = binary.BigEndian.AppendUint32(out, uint32(len(block)))
-		out = append(out, block...)
 	}
 	return out
 }
