@@ -118,10 +118,11 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace
 // judge checks what the submission queue entry alone shows.
 func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
 	sgl := cmd.SGL()
+	absent := sgl == nvme.SGL{} // a data pointer of zeros, as some hosts leave it in commands without data
 	switch {
 	case cmd.Fuse() != 0 || cmd.PSDT() != 1:
 		return nil, nil, Transfer{}, nvme.InvalidField
-	case sgl.Type != nvme.SGLTransportDataBlock && sgl.Type != nvme.SGLDataBlockOffset:
+	case !absent && sgl.Type != nvme.SGLTransportDataBlock && sgl.Type != nvme.SGLDataBlockOffset:
 		return nil, nil, Transfer{}, nvme.InvalidSGLType
 	case sgl.Type == nvme.SGLDataBlockOffset && sgl.Address != 0:
 		return nil, nil, Transfer{}, nvme.InvalidSGLOffset
@@ -136,6 +137,8 @@ func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespac
 		return nil, nil, Transfer{}, st
 	case n > MDTS:
 		return nil, nil, Transfer{}, nvme.InvalidField
+	case n != 0 && absent:
+		return nil, nil, Transfer{}, nvme.InvalidSGLType
 	case n != uint64(sgl.Length):
 		return nil, nil, Transfer{}, nvme.InvalidSGLLength
 	case n == 0:

@@ -32,6 +32,19 @@ func TestParseTellsTheTransferOrTheStatus(t *testing.T) {
 		"in capsule at an offset": {1, nvme.Write(1, 0, 1, 512, false), func(c *nvme.Command) {
 			c.SetSGL(nvme.SGL{Address: 8, Length: 512, Type: nvme.SGLDataBlockOffset})
 		}, Transfer{}, nvme.InvalidSGLOffset},
+		"flush without a descriptor": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{}) }, Transfer{},
+			nvme.Success},
+		"set feature without a descriptor": {0, nvme.SetFeature(nvme.FeatureWriteCache, 1),
+			func(c *nvme.Command) { c.SetSGL(nvme.SGL{}) }, Transfer{}, nvme.Success},
+		"read without a descriptor": {1, nvme.Read(1, 0, 1, 512), func(c *nvme.Command) { c.SetSGL(nvme.SGL{}) },
+			Transfer{}, nvme.InvalidSGLType},
+		"data at an address": {1, nvme.Read(1, 0, 1, 512), func(c *nvme.Command) {
+			c.SetSGL(nvme.SGL{Address: 4096, Length: 512})
+		}, Transfer{}, nvme.InvalidSGLType},
+		"nothing at an address": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{Address: 4096}) },
+			Transfer{}, nvme.InvalidSGLType},
+		"PRPs of a command without data": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{}); c[1] = 0 },
+			Transfer{}, nvme.InvalidField},
 		"keyed descriptor": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{Type: 0x40}) }, Transfer{},
 			nvme.InvalidSGLType},
 		"PRPs":  {1, nvme.Flush(1), func(c *nvme.Command) { c[1] = 0 }, Transfer{}, nvme.InvalidField},

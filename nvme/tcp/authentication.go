@@ -176,7 +176,7 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 
 func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {
 	switch {
-	case cmd.cmd.SGL().Type == nvme.SGLDataBlockOffset:
+	case cmd.cmd.SGL().Type != nvme.SGLTransportDataBlock:
 		return nvme.InvalidSGLType.Final()
 	case n > maxAuthReceive:
 		return nvme.InvalidField.Final()

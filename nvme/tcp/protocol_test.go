@@ -230,6 +230,36 @@ func TestMalformedCommands(t *testing.T) {
 	assert.True(t, cpl.Status().OK())
 }
 
+// TestCommandsWithoutADescriptor: hosts may leave the data pointer of a command without data zero, and of no other.
+func TestCommandsWithoutADescriptor(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	admin, id := s.admin(pdu.ICReq{})
+	r := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
+	for name, c := range map[string]struct {
+		queue *rawHost
+		cmd   nvme.Command
+		want  nvme.Status
+	}{
+		"flush":         {r, nvme.Flush(1), nvme.Success},
+		"keep alive":    {admin, nvme.KeepAlive(), nvme.Success},
+		"set features":  {admin, nvme.SetFeature(nvme.FeatureWriteCache, 1), nvme.Success},
+		"property get":  {admin, fabrics.PropertyGet(0, 8), nvme.Success},
+		"read":          {r, nvme.Read(1, 0, 1, 512), nvme.InvalidSGLType},
+		"write":         {r, nvme.Write(1, 0, 1, 512, false), nvme.InvalidSGLType},
+		"identify":      {admin, nvme.Identify(1, 0, 0), nvme.InvalidSGLType},
+		"authenticate":  {admin, fabrics.AuthReceive(64), nvme.InvalidOpcode},
+		"write zeroes":  {r, nvme.WriteZeroes(1, 0, 1, false), nvme.Success},
+		"another queue": {r, fabrics.PropertyGet(0, 8), nvme.InvalidOpcode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.queue.t = t
+			c.cmd.SetSGL(nvme.SGL{})
+			cpl, _ := c.queue.do(c.cmd, nil)
+			assert.True(t, cpl.Status().Is(c.want), cpl.Status().String())
+		})
+	}
+}
+
 func TestConnectRefused(t *testing.T) {
 	s := serve(t, TargetOptions{Hosts: []string{hostNQN}})
 	_, id := s.admin(pdu.ICReq{})
