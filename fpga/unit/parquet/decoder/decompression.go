@@ -118,21 +118,28 @@ func unpackGzip(dst, src []byte) (int, error) {
 		gzipUnpackers.Put(g)
 	}()
 	g.src.Reset(src)
-	if err := g.gz.Reset(&g.src); err != nil {
-		return 0, err
+	n := 0
+	for first := true; first || g.src.Len() > 0; first = false {
+		if err := g.gz.Reset(&g.src); err == io.EOF {
+			return n, io.ErrUnexpectedEOF // a header that is cut off is not the end
+		} else if err != nil {
+			return n, err
+		}
+		g.gz.Multistream(false)
+		m, err := io.ReadFull(&g.gz, dst[n:])
+		n += m
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF && n < len(dst):
+			continue // a member that is cut off leaves no bytes of src, and n is too small
+		case err != nil:
+			return n, err
+		}
+		m, err = io.ReadFull(&g.gz, g.more[:]) // also checks the member's checksum
+		if n += m; err != io.EOF {
+			return n, err
+		}
 	}
-	n, err := io.ReadFull(&g.gz, dst)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return n, nil
-	}
-	if err != nil {
-		return n, err
-	}
-	m, err := io.ReadFull(&g.gz, g.more[:]) // also checks the last member's checksum
-	if err == io.EOF {
-		err = nil
-	}
-	return n + m, err
+	return n, nil
 }
 
 // unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, or a bare block as some writers left it.
@@ -205,31 +212,31 @@ type brotliUnpacker struct {
 	more [1]byte
 }
 
+// unpackBrotli drops a reader that did not read its page to the end: the library's Reset keeps input that was not read,
+// and the next page would begin with it.
 func unpackBrotli(dst, src []byte) (int, error) {
 	u, _ := brotliUnpackers.Get().(*brotliUnpacker)
 	if u == nil {
 		u = &brotliUnpacker{br: brotli.NewReader(nil)}
 	}
-	defer func() {
-		u.src.Reset(nil)
-		brotliUnpackers.Put(u)
-	}()
 	u.src.Reset(src)
 	if err := u.br.Reset(&u.src); err != nil {
 		return 0, err
 	}
 	n, err := io.ReadFull(u.br, dst)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return n, nil
-	}
 	if err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = nil // too few bytes
+		}
 		return n, err
 	}
 	m, err := io.ReadFull(u.br, u.more[:])
-	if err == io.EOF {
-		err = nil
+	if err != io.EOF {
+		return n + m, err
 	}
-	return n + m, err
+	u.src.Reset(nil)
+	brotliUnpackers.Put(u)
+	return n, nil
 }
 
 func unpackZstd(dst, src []byte) (int, error) {

@@ -429,6 +429,13 @@ func TestDecompressionIsBounded(t *testing.T) {
 				require.ErrorIs(t, err, format.ErrCorrupt, promised)
 				require.Equal(t, make([]byte, 64), dst[promised:promised+64], "bytes after the destination")
 			}
+			for range 4 { // a page is read alike whatever was read before it
+				long := append(bytes.Clone(payload), 'x')
+				h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(zeros)),
+					Compressed: int32(len(long))}
+				_, err := Unpack(make([]byte, len(zeros)), &h, long, &ct)
+				require.ErrorIs(t, err, format.ErrCorrupt)
+			}
 			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(zeros)),
 				Compressed: int32(len(payload))}
 			dst := bytes.Repeat([]byte{1}, len(zeros)+9)

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"io"
 	"math"
@@ -218,6 +219,28 @@ func unpackLZ4Block(b []byte, most int) ([]byte, error) {
 	out := make([]byte, min(most, 256*(len(b)+1)))
 	n, err := lz4.UncompressBlock(b, out)
 	return out[:max(0, n)], err
+}
+
+// unpackGzip reads the members of b, and one byte more than want, so that a longer page is found. RFC 1952 has flags
+// that are reserved: with any of them a member is refused.
+func unpackGzip(b []byte, want int) (out []byte, err error) {
+	src := bytes.NewReader(b)
+	for first := true; first || src.Len() > 0; first = false {
+		const flags, known = 3, 0x1f
+		if at := len(b) - src.Len() + flags; at < len(b) && b[at]&^known != 0 {
+			return nil, gzip.ErrHeader
+		}
+		gz, err := gzip.NewReader(src)
+		if err != nil {
+			return nil, err
+		}
+		gz.Multistream(false)
+		member, err := io.ReadAll(io.LimitReader(gz, int64(want-len(out))+1))
+		if out = append(out, member...); err != nil || len(out) > want {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // unpackBrotli reads one byte more than want, so that a longer page is found.

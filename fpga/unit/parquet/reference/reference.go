@@ -5,7 +5,6 @@ package reference
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -528,14 +527,14 @@ func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
 		out = b
 	case format.Snappy:
 		var n int
-		if n, err = snappy.DecodedLen(b); err == nil && n == want && n <= 64*len(b) {
+		if n, err = snappy.DecodedLen(b); err == nil && (n != want || n > 64*len(b)) {
+			err = format.Corrupt("%d bytes, header says %d", n, want)
+		}
+		if err == nil {
 			out, err = snappy.Decode(nil, b)
 		}
 	case format.Gzip:
-		var gz *gzip.Reader
-		if gz, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
-			out, err = io.ReadAll(io.LimitReader(gz, int64(want)+1))
-		}
+		out, err = unpackGzip(b, want)
 	case format.Zstd:
 		var z *zstd.Decoder
 		if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1),
