@@ -88,7 +88,7 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 	splits := p.firstSplitID[len(m.Partitions)]
 	if o.Shuffle != ShuffleNone {
 		p.splitIDs = make([]uint32, splits)
-		random := newGenerator(o.Seed, o.Epoch, domainSplits)
+		random := newGenerator(o.Seed, o.Epoch, uint64(DomainSplits))
 		permute(&random, p.splitIDs)
 	}
 	p.firstNumbers = make([]uint64, splits+1)
@@ -252,7 +252,8 @@ func (p *Plan) RowPermutation(w Window) ([]uint32, error) {
 		return nil, fmt.Errorf("%w: window %+v, the plan has %+v", ErrNumber, w, planned)
 	}
 	permutation := make([]uint32, w.Rows)
-	random := newGenerator(p.options.Seed, p.options.Epoch, domainRows, uint64(p.splitID(w.Split)), uint64(w.Index))
+	random := newGenerator(p.options.Seed, p.options.Epoch, uint64(DomainRows), uint64(p.splitID(w.Split)),
+		uint64(w.Index))
 	permute(&random, permutation)
 	return permutation, nil
 }

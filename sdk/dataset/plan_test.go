@@ -203,7 +203,7 @@ func TestShuffleIsUniform(t *testing.T) {
 	const n, rounds = 5, 24_000
 	counts := map[[n]uint32]int{}
 	for seed := range uint64(rounds) {
-		s := newGenerator(seed, 0, domainSplits)
+		s := newGenerator(seed, 0, uint64(DomainSplits))
 		var p [n]uint32
 		permute(&s, p[:])
 		counts[p]++

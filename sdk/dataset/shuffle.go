@@ -2,12 +2,6 @@ package dataset
 
 import "math/bits"
 
-// Each use of random numbers has a domain, which is part of the generator's key, so that no two uses share numbers.
-const (
-	domainSplits = 1
-	domainRows   = 2
-)
-
 // goldenIncrement is 2^64 divided by the golden ratio, the increment of splitmix64 (Steele, Lea, Flood, 2014).
 const goldenIncrement = 0x9e3779b97f4a7c15
 

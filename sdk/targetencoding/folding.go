@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
@@ -15,7 +16,7 @@ const (
 
 // Folding divides rows into folds. With h the hash of SigridHash before its modulus, and the row's key h(number of the
 // row, XXH3_64bits(name of the partition)), as in a sampling of rows, the fold of a row is the integer part of
-// h(key, Seed) / 2^64 * Folds, h as an unsigned number.
+// h(h(key, dataset.DomainFolds), Seed) / 2^64 * Folds, h as an unsigned number.
 type Folding struct {
 	Folds int
 	Seed  int64
@@ -32,6 +33,7 @@ func NewPartition(name string) (Partition, error) {
 
 // Fold returns the fold of the row of a number in the partition.
 func (f Folding) Fold(p Partition, row int64) int {
-	fold, _ := bits.Mul64(uint64(sigridhash.Combine(sigridhash.Combine(row, p.hash), f.Seed)), uint64(f.Folds))
+	key := sigridhash.Combine(sigridhash.Combine(row, p.hash), int64(dataset.DomainFolds))
+	fold, _ := bits.Mul64(uint64(sigridhash.Combine(key, f.Seed)), uint64(f.Folds))
 	return int(fold)
 }

@@ -502,8 +502,8 @@ def target_encoding(statistics: str, *, mode: Literal["train", "serve"] = "train
     the float32 nearest to (sum + ``p_smooth`` * mean) / (rows + ``p_smooth``). With ``mode: train``, sum and rows are
     those of the other folds than the row's, so that no row's feature holds its own label; with ``mode: serve``, those
     of all rows. The host looks keys up, behind the drive, on every engine. The fold of a row is the integer part of
-    ``folds`` * ``h(key, seed)`` / 2^64, where ``h`` is the hash of ``sigrid_hash`` before its modulus and the key is
-    ``h(number of the row in its partition, xxh3(name of the partition))``, as a sampling of rows has it.
+    ``folds`` * ``h(h(key, 3), seed)`` / 2^64, where ``h`` is the hash of ``sigrid_hash`` before its modulus and the key
+    is ``h(number of the row in its partition, xxh3(name of the partition))``, as a sampling of rows has it.
 
     Takes int64, one value a row; the last operator of a dense feature; yields float32. Nulls: become the mean of all
     rows, and so do keys that no row of the statistics had.
