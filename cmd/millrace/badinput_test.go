@@ -254,7 +254,7 @@ func TestDataSetsThatAreNone(t *testing.T) {
 		return args
 	}
 	t.Run("a folder without parquet", func(t *testing.T) {
-		refused(t, []string{empty, "holds no parquet files"}, rm1(empty)...)
+		refused(t, []string{empty, "holds no files"}, rm1(empty)...)
 	})
 	t.Run("a file that is not there", func(t *testing.T) {
 		refused(t, []string{"none.parquet", "no such file"}, rm1(empty+"/none.parquet")...)
@@ -329,7 +329,7 @@ func TestBadText(t *testing.T) {
 			good + good + strings.Replace(good, "0000002a", "00000002a", 1), "criteo-tsv",
 			[]string{"rows.txt", "line 3"},
 		},
-		"half a binary row": {strings.Repeat("x", 160+80), "criteo-bin", []string{"rows.txt", "240 bytes"}},
+		"half a binary row": {strings.Repeat("\x00", 160+80), "criteo-bin", []string{"rows.txt", "240 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t, "rows.txt", c.rows)

@@ -36,8 +36,10 @@ func (i *input) findFormat(ctx context.Context, files []string) error {
 	switch {
 	case errors.As(err, &mixed):
 		return usagef("%w; name them apart, or say --input-format", err)
+	case errors.As(err, &unknown) && unknown.Content.Is != "" && !unknown.Content.IsText():
+		return usageError{err}
 	case errors.As(err, &unknown):
-		return usagef("%w: say what it is with --input-format", err)
+		return usagef("%w; if it holds Criteo's rows, say what it is with --input-format", err)
 	}
 	i.format = string(format)
 	return err

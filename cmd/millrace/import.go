@@ -66,7 +66,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 				if err != nil {
 					return err
 				}
-				args, err = expandNames(cmd.Context(), sources.Opener, args, partitionfile.Parquet)
+				args, err = in.far.expand(cmd.Context(), args, partitionfile.Parquet)
 				if err != nil {
 					return err
 				}
@@ -83,7 +83,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			if err != nil {
 				return err
 			}
-			args, err = expandNames(cmd.Context(), sources.Opener, args, partitionfile.Format(in.format))
+			args, err = in.far.expand(cmd.Context(), args, partitionfile.Format(in.format))
 			if err != nil {
 				return err
 			}

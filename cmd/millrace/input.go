@@ -78,8 +78,10 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	i.far.addFlags(f)
 }
 
-// formatFlags adds the flags that say what the files are; byDefault says which format holds without --input-format.
+// formatFlags adds the flags that say which files are taken and what they are; byDefault says which format holds
+// without --input-format.
 func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
+	i.far.addNameFlags(f)
 	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: "+byDefault+")")
 	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
@@ -156,6 +158,9 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 			return c, err
 		}
 	}
+	if err := i.far.names.Check(); err != nil {
+		return c, usagef("--%w", err)
+	}
 	if c.Sources, err = i.far.open(i.in); err != nil {
 		return c, err
 	}
@@ -172,7 +177,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if c.Source, err = i.source(); err != nil {
 		return c, err
 	}
-	files := partitionfile.Resolver{Opener: c.Sources.Opener}
+	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names}
 	if c.Files, err = files.Expand(cmd.Context(), i.in, partitionfile.Format(i.format)); err != nil {
 		return c, adviseImport(err)
 	}
@@ -223,6 +228,8 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 	case given("threads") && !cpu:
 		return usagef("--threads "+
 			"is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
+	case given("include"), given("exclude"):
+		return usagef("--include and --exclude are for files: with --drive, --in names the members of its volume")
 	case i.spread > 0:
 		return usagef("--spread deals files of --in to drives: with --drive the partitions lie where they are")
 	}

@@ -191,7 +191,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 			return err
 		}
 		format.Opener, format.Cache = sources.Opener, sources.Cache
-		args, err = expandNames(ctx, sources.Opener, args, partitionfile.Format(in.format))
+		args, err = in.far.expand(ctx, args, partitionfile.Format(in.format))
 		if err != nil {
 			return err
 		}

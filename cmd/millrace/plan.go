@@ -142,6 +142,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.printPrices, "print-prices", false, "print the built-in prices with their sources")
 	f.BoolVar(&o.printFigures, "print-figures", false, "print the other built-in figures with their sources")
 	o.far.addFlags(f)
+	o.far.addNameFlags(f)
 }
 
 // check refuses values that no plan has.

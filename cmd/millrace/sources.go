@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +16,7 @@ import (
 type sourceFlags struct {
 	endpoint  string
 	authority string
+	names     partitionfile.NamePatterns // which files of --in are taken
 
 	sources host.Sources // made when the first URI is met
 }
@@ -28,6 +27,14 @@ func (s *sourceFlags) addFlags(f *pflag.FlagSet) {
 			"environment or ~/.aws")
 	f.StringVar(&s.authority, "source-ca", "",
 		"certificates in PEM that servers of https: and s3: are verified by (default: the system's)")
+}
+
+// addNameFlags adds the flags that say which files of folders and patterns are taken.
+func (s *sourceFlags) addNameFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.names.Include, "include", nil,
+		"take only files whose names match this pattern, as 'part-*'; may be given again")
+	f.StringArrayVar(&s.names.Exclude, "exclude", nil,
+		"leave out files (of a cluster: partitions) whose names match this pattern, as '*.json'; may be given again")
 }
 
 // args returns the flags as another process of this program takes them.
@@ -44,7 +51,10 @@ func (s *sourceFlags) args() (args []string) {
 // resolver returns what finds files by names that may be URIs.
 func (s *sourceFlags) resolver(names []string) (partitionfile.Resolver, error) {
 	sources, err := s.open(names)
-	return partitionfile.Resolver{Opener: sources.Opener}, err
+	if wrong := s.names.Check(); err == nil && wrong != nil {
+		err = usagef("--%w", wrong)
+	}
+	return partitionfile.Resolver{Opener: sources.Opener, Names: s.names}, err
 }
 
 // open returns how the files of names are read. Where no name is a URI it returns the zero value.
@@ -99,21 +109,13 @@ func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
 	return stores, nil
 }
 
-// expandNames replaces folders and patterns by the files that they stand for, in the order of the names. Other names of
-// this machine stay as they are: one may be a pipe.
-func expandNames(
-	ctx context.Context, opener source.Opener, names []string, format partitionfile.Format,
-) ([]string, error) {
-	var files []string
-	for _, name := range names {
-		found := []string{name}
-		info, err := os.Stat(name)
-		if source.IsURI(name) || err == nil && info.IsDir() || err != nil && strings.ContainsAny(name, "*?[") {
-			if found, err = (partitionfile.Resolver{Opener: opener}).Expand(ctx, found, format); err != nil {
-				return nil, err
-			}
-		}
-		files = append(files, found...)
+// expand replaces folders and patterns by the files that they stand for, in the order of the names. What is no file of
+// this machine, as a pipe, stays as it is.
+func (s *sourceFlags) expand(ctx context.Context, names []string, format partitionfile.Format) ([]string, error) {
+	resolver, err := s.resolver(names)
+	if err != nil {
+		return nil, err
 	}
-	return files, nil
+	resolver.Pipes = true
+	return resolver.Expand(ctx, names, format)
 }

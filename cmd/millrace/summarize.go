@@ -121,7 +121,7 @@ func (c *console) summarizeCluster(
 	cmd *cobra.Command, s *summaryFlags, wholeOnly bool, out string, finished func(*summary.Summary) error,
 ) (_ *clustersummaries.StatisticsReport, err error) {
 	pass := clustersummaries.Statistics{Columns: s.columns, WholeOnly: wholeOnly, Partitions: s.cluster.partitions,
-		Exclude: s.cluster.exclude, Placement: s.cluster.placement, Work: s.cluster.work, Finished: finished}
+		Exclude: s.in.far.names.Exclude, Placement: s.cluster.placement, Work: s.cluster.work, Finished: finished}
 	if pass.Work == "" && out != "" {
 		pass.Work = out + ".work"
 	}

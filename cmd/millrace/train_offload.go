@@ -88,7 +88,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 		return nil, nil, err
 	}
 	share.Model = o.model
-	files, err := partitionfile.Expand(o.files, partitionfile.Parquet)
+	files, err := partitionfile.Resolver{Names: in.far.names}.Expand(cmd.Context(), o.files, partitionfile.Parquet)
 	if err != nil {
 		return nil, nil, adviseImport(err)
 	}

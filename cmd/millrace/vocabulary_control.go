@@ -22,7 +22,6 @@ import (
 type clusterFlags struct {
 	addressFlags
 	partitions []string
-	exclude    []string
 	placement  string
 	work       string
 	disk       string
@@ -35,7 +34,6 @@ func (p *clusterFlags) addFlags(cmd *cobra.Command, other string) {
 	p.addressFlags.addFlags(cmd, when)
 	f := cmd.Flags()
 	f.StringSliceVar(&p.partitions, "partitions", nil, when+"patterns of partitions' names, with * and ? (default: all)")
-	f.StringSliceVar(&p.exclude, "exclude", nil, when+"patterns of partitions that are not taken")
 	f.StringVar(&p.placement, "placement", string(record.PlacementAuto), when+placementUsage())
 	f.StringVar(&p.work, "work", "", when+"folder that keeps what was taken until the file is written, so that the same "+
 		"command goes on from it (default: "+other+")")
@@ -52,8 +50,8 @@ func (p *clusterFlags) addPassFlags(cmd *cobra.Command) {
 
 // Flags of a pass that mean nothing to data of this machine, and to data of a cluster.
 var (
-	clusterOnly  = []string{"partitions", "exclude", "placement", "work", "disk", "put", "cert", "key", "ca"}
-	notInCluster = append([]string{"accelerator", "temporary"}, localOnly...)
+	clusterOnly  = []string{"partitions", "placement", "work", "disk", "put", "cert", "key", "ca"}
+	notInCluster = append([]string{"accelerator", "temporary", "include"}, localOnly...)
 )
 
 // isCluster reports whether the data are those of a cluster, and refuses flags that contradict each other: if --control
@@ -139,7 +137,7 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 	err error,
 ) {
 	pass := summaries.Vocabulary{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend,
-		Partitions: p.cluster.partitions, Exclude: p.cluster.exclude, Placement: p.cluster.placement, Work: p.cluster.work}
+		Partitions: p.cluster.partitions, Exclude: p.in.far.names.Exclude, Placement: p.cluster.placement, Work: p.cluster.work}
 	if pass.Work == "" {
 		pass.Work = p.out + ".work"
 	}

@@ -30,92 +30,99 @@ func (e *NoMatchError) Error() string {
 // Is reports whether the target is fs.ErrNotExist.
 func (e *NoMatchError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// NoPartitionsError says that a folder holds no file of a format.
+// NoPartitionsError says that a folder, or all that was named, holds no file that is taken.
 type NoPartitionsError struct {
-	Folder string
-	Format Format
+	Folder   string
+	Excluded int // files that the patterns of names leave out
 }
 
 func (e *NoPartitionsError) Error() string {
-	return fmt.Sprintf("%s holds no %s files: the folders in it are not searched: name them, or use a pattern",
-		e.Folder, e.Format)
-}
-
-// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files whose
-// extension is the format's, without those whose name begins with a dot or an underscore; links count as the files or
-// folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were named,
-// and a name that begins with a dot or an underscore matches only a pattern that begins so.
-func Expand(names []string, format Format) ([]string, error) {
-	var files []string
-	for _, name := range names {
-		info, err := os.Stat(name)
-		var found []string
-		switch {
-		case err == nil && info.IsDir():
-			found, err = expandFolder(name, format)
-		case err == nil:
-			found, err = []string{name}, checkRegular(name, info)
-		default:
-			found, err = expandPattern(name, format, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, found...)
+	if e.Excluded > 0 {
+		return fmt.Sprintf("%s: all of its files (%d) are left out by --include and --exclude", e.Folder, e.Excluded)
 	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	return fmt.Sprintf("%s holds no files (names that begin with . or _ do not count), and the folders in it are not "+
+		"searched: name them, or use a pattern", e.Folder)
 }
 
-// expandFolder returns the partitions of a folder.
-func expandFolder(name string, format Format) ([]string, error) {
+// listLocal returns the files of this machine that a name stands for, and reports whether the name is that of one file.
+func (r Resolver) listLocal(name string) (files []string, isFile bool, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		files, err = r.listPattern(name, err)
+		return files, false, err
+	}
+	files, err = r.listNamed(name, info)
+	return files, !info.IsDir(), err
+}
+
+// listNamed returns the files of a folder, or the file that was named, unless it is left out.
+func (r Resolver) listNamed(name string, info os.FileInfo) ([]string, error) {
+	switch {
+	case info.IsDir():
+		return r.listFolder(name)
+	case !r.Names.take(filepath.Base(name)):
+		return nil, nil
+	}
+	if r.Pipes {
+		return []string{name}, nil
+	}
+	return []string{name}, checkRegular(name, info)
+}
+
+// listFolder returns the files of a folder that are taken.
+func (r Resolver) listFolder(name string) ([]string, error) {
 	entries, err := os.ReadDir(name)
 	if err != nil {
 		return nil, err
 	}
+	none := &NoPartitionsError{Folder: name}
 	var files []string
 	for _, e := range entries {
-		if isHidden(e.Name()) || !slices.Contains(format.suffixes(), filepath.Ext(e.Name())) {
+		if e.IsDir() || isHidden(e.Name()) {
+			continue
+		}
+		if !r.Names.take(e.Name()) {
+			none.Excluded++
 			continue
 		}
 		file := filepath.Join(name, e.Name())
 		info, err := os.Stat(file) // of the file that a link leads to
+		if err == nil && !info.IsDir() {
+			files, err = append(files, file), checkRegular(file, info)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if info.Mode().IsRegular() {
-			files = append(files, file)
-		}
 	}
 	if len(files) == 0 {
-		return nil, &NoPartitionsError{Folder: name, Format: format}
+		return nil, none
 	}
 	return files, nil
 }
 
 // isHidden reports whether a name is of those that other programs leave beside partitions, as _SUCCESS.
-func isHidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
-
-// match returns what matches a pattern, without hidden files and folders that the pattern does not name as such.
-func match(pattern string) ([]string, error) {
-	found, err := filepath.Glob(pattern)
-	elements := func(path string) []string { return strings.Split(path, string(filepath.Separator)) }
-	wanted := elements(pattern)
-	return slices.DeleteFunc(found, func(name string) bool {
-		of := elements(name)
-		for i := 1; i <= min(len(of), len(wanted)); i++ { // from the end: Glob may leave out what is before
-			if isHidden(of[len(of)-i]) && !isHidden(wanted[len(wanted)-i]) {
-				return true
-			}
-		}
-		return false
-	}), err
+func isHidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || strings.HasSuffix(name, "_$folder$")
 }
 
-// expandPattern returns the files that match a pattern, and those of the folders that do; absent is the error of a name
+// hides reports whether a name has hidden elements that the pattern which it matches does not name as such.
+func hides(pattern, name, separator string) bool {
+	of, wanted := strings.Split(name, separator), strings.Split(pattern, separator)
+	for i := 1; i <= min(len(of), len(wanted)); i++ { // from the end: Glob may leave out what is before
+		if isHidden(of[len(of)-i]) && !isHidden(wanted[len(wanted)-i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// listPattern returns the files that match a pattern, and those of the folders that do; absent is the error of a name
 // that matches nothing.
-func expandPattern(pattern string, format Format, absent error) ([]string, error) {
-	found, err := match(pattern)
+func (r Resolver) listPattern(pattern string, absent error) ([]string, error) {
+	found, err := filepath.Glob(pattern)
+	found = slices.DeleteFunc(found, func(name string) bool {
+		return hides(pattern, name, string(filepath.Separator))
+	})
 	switch {
 	case err == nil && len(found) == 0 && strings.ContainsAny(pattern, "*?["):
 		return nil, &NoMatchError{Pattern: pattern}
@@ -128,16 +135,14 @@ func expandPattern(pattern string, format Format, absent error) ([]string, error
 		if err != nil {
 			return nil, err
 		}
-		of := []string{name}
-		if info.IsDir() {
-			of, err = expandFolder(name, format)
-		} else {
-			err = checkRegular(name, info)
-		}
+		of, err := r.listNamed(name, info)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, of...)
+	}
+	if len(files) == 0 {
+		return nil, &NoPartitionsError{Folder: pattern, Excluded: len(found)}
 	}
 	return files, nil
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeFiles makes empty files in a new folder.
+// writeFiles makes files that begin as Parquet does in a new folder.
 func writeFiles(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range names {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("PAR1"), 0o600))
 	}
 	return folder
 }
@@ -31,26 +31,121 @@ func inFolder(folder string, names ...string) []string {
 }
 
 func TestExpand(t *testing.T) {
-	folder := writeFiles(t, "b.parquet", "a.parquet", ".hidden.parquet", "_log.parquet", "c.tsv", "d.txt", "e.bin", "f")
+	parquet := []string{"b.parquet", "a.PARQUET", "c.parq", "d.parquet.gzip", "000000_0", "noext"}
+	folder := t.TempDir()
+	for _, name := range append(slices.Clone(parquet), ".hidden.parquet", "_log.parquet") {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("PAR1"), 0o600))
+	}
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "folder.parquet"), 0o700))
+	slices.Sort(parquet)
 	for name, c := range map[string]struct {
-		format Format
-		names  []string
-		want   []string
+		patterns NamePatterns
+		names    []string
+		want     []string
 	}{
-		"a folder's Parquet":        {Parquet, []string{""}, []string{"a.parquet", "b.parquet"}},
-		"a folder's text":           {CriteoTSV, []string{""}, []string{"c.tsv", "d.txt", "f"}},
-		"a folder's binary rows":    {CriteoBinary, []string{""}, []string{"e.bin", "f"}},
-		"a file of another ending":  {Parquet, []string{"f"}, []string{"f"}},
-		"a pattern":                 {Parquet, []string{"[ab].*"}, []string{"a.parquet", "b.parquet"}},
-		"each once, in their order": {Parquet, []string{"b.parquet", "", "a*"}, []string{"a.parquet", "b.parquet"}},
+		"a folder":                  {NamePatterns{}, []string{""}, parquet},
+		"a pattern":                 {NamePatterns{}, []string{"[bcn]*[tq]"}, []string{"b.parquet", "c.parq", "noext"}},
+		"a file":                    {NamePatterns{}, []string{"noext"}, []string{"noext"}},
+		"each once, in their order": {NamePatterns{}, []string{"b.parquet", "c*", "b*"}, []string{"b.parquet", "c.parq"}},
+		"included": {NamePatterns{Include: []string{"*.parq*", "no*"}}, []string{""},
+			[]string{"b.parquet", "c.parq", "d.parquet.gzip", "noext"}},
+		"excluded": {NamePatterns{Exclude: []string{"*.*"}}, []string{""}, []string{"000000_0", "noext"}},
+		"both, and names of files": {NamePatterns{Include: []string{"*q*"}, Exclude: []string{"*.gzip"}},
+			[]string{"noext", "b.parquet", ""}, []string{"b.parquet", "c.parq"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, err := Expand(inFolder(folder, c.names...), c.format)
+			r := Resolver{Names: c.patterns}
+			files, err := r.Expand(t.Context(), inFolder(folder, c.names...), Parquet)
 			require.NoError(t, err)
 			assert.Equal(t, inFolder(folder, c.want...), files)
+			format, err := r.FindFormat(t.Context(), inFolder(folder, c.names...))
+			require.NoError(t, err)
+			assert.Equal(t, Parquet, format)
 		})
 	}
+	for _, pattern := range []string{"[", "", "a/b"} {
+		require.Error(t, NamePatterns{Include: []string{pattern}}.Check())
+		require.ErrorContains(t, NamePatterns{Exclude: []string{pattern}}.Check(), "exclude")
+	}
+	require.NoError(t, NamePatterns{Include: []string{"a*"}, Exclude: []string{"*.md"}}.Check())
+}
+
+// TestExpandOtherFormats checks that a file of another format beside the partitions is refused by name, with the
+// pattern that leaves it out.
+func TestExpandOtherFormats(t *testing.T) {
+	binary := string(make([]byte, 160))
+	for _, c := range []struct {
+		format              Format
+		rows, name, content string
+		says                string // "": the file is taken
+	}{
+		{Parquet, "PAR1", "README.md", "# rows\n", "README.md is text, not parquet: "},
+		{Parquet, "PAR1", "keys.json", `{"a": 1}`, "keys.json is JSON, not parquet: "},
+		{Parquet, "PAR1", "it's [new].csv", "a,b\n1,2\n", `--exclude 'it'\''s \[new].csv' leaves it out`},
+		{Parquet, "PAR1", "x.parquet", "", "x.parquet is empty (0 bytes), not parquet"},
+		{Parquet, "PAR1", "x.parquet", "\x00\x01\x02", "x.parquet is not parquet; --exclude x.parquet"},
+		{Parquet, "PAR1", "day_1", criteoText, "day_1 is Criteo's text, not parquet; "},
+		{CriteoTSV, criteoText, "b", "PAR1", "b is Parquet, not criteo-tsv"},
+		{CriteoTSV, criteoText, "b.md", "rows of June\n", "b.md is text, not criteo-tsv"},
+		{CriteoTSV, criteoText, "b.gz", "\x1f\x8b\x08", "zcat"},
+		{CriteoTSV, criteoText, "b.txt", "malformed\n", ""},
+		{CriteoTSV, criteoText, "b", "malformed\n" + criteoText, ""},
+		{CriteoTSV, criteoText, "empty", "", ""},
+		{CriteoBinary, binary, "b", "PAR1", "b is Parquet, not criteo-bin"},
+		{CriteoBinary, binary, "b", "rows of June\n", "b is text, not criteo-bin"},
+		{CriteoBinary, binary, "b.dat", binary, ""},
+	} {
+		folder := t.TempDir()
+		for name, content := range map[string]string{"a": c.rows, c.name: c.content} {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		}
+		for _, name := range []string{folder, filepath.Join(folder, "*")} {
+			files, err := Resolver{}.Expand(t.Context(), []string{name}, c.format)
+			if c.says == "" {
+				require.NoError(t, err, c.name)
+				assert.Len(t, files, 2)
+				continue
+			}
+			var unknown *UnknownFormatError
+			require.ErrorAs(t, err, &unknown, c.name)
+			require.ErrorContains(t, err, filepath.Join(folder, c.name)+" is ")
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "--exclude ")
+			leftOut := Resolver{Names: NamePatterns{Include: []string{"a"}}}
+			files, err = leftOut.Expand(t.Context(), []string{name}, c.format)
+			require.NoError(t, err)
+			assert.Equal(t, inFolder(folder, "a"), files)
+		}
+	}
+}
+
+// TestExpandRefusesTables checks that files of a table with a log are refused, however they are named.
+func TestExpandRefusesTables(t *testing.T) {
+	for sign, kind := range map[string]string{
+		"t/_delta_log/0.json": "Delta", "t/.hoodie/hoodie.properties": "Hudi", "t/metadata/v1.metadata.json": "Iceberg",
+		"_delta_log/0.json": "Delta", "t/day=1/0-a-deletes.parquet": "Iceberg", "t/day=1/s.puffin": "Iceberg",
+		"t/day=1/ducklake-0-delete.parquet": "Iceberg",
+	} {
+		top := t.TempDir()
+		for _, name := range []string{sign, "t/day=1/a.parquet"} {
+			require.NoError(t, os.MkdirAll(filepath.Join(top, filepath.Dir(name)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(top, name), []byte("PAR1"), 0o600))
+		}
+		for _, name := range []string{"t/day=1", "t/day=*", "t/*/a.parquet", "t/day=1/a.parquet"} {
+			_, err := Resolver{}.Expand(t.Context(), inFolder(top, name), Parquet)
+			var table *TableError
+			require.ErrorAs(t, err, &table, "%s: %s", sign, name)
+			assert.Equal(t, kind, table.Kind)
+			assert.Contains(t, filepath.Join(top, sign), table.Sign)
+		}
+	}
+	plain := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(plain, "metadata"), 0o700))
+	for _, name := range []string{"a.parquet", "metadata/other.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(plain, name), []byte("PAR1"), 0o600))
+	}
+	_, err := Resolver{}.Expand(t.Context(), []string{plain}, Parquet)
+	require.NoError(t, err)
 }
 
 func TestExpandFollowsLinks(t *testing.T) {
@@ -59,12 +154,12 @@ func TestExpandFollowsLinks(t *testing.T) {
 	for _, name := range []string{"0.parquet", "1.parquet"} {
 		require.NoError(t, os.Symlink(filepath.Join(data, name), filepath.Join(links, name)))
 	}
-	files, err := Expand([]string{links}, Parquet)
+	files, err := Resolver{}.Expand(t.Context(), []string{links}, Parquet)
 	require.NoError(t, err)
 	assert.Equal(t, inFolder(links, "0.parquet", "1.parquet"), files)
 	// A link that leads nowhere is an error, never a partition less.
 	require.NoError(t, os.Symlink(filepath.Join(data, "none"), filepath.Join(links, "2.parquet")))
-	_, err = Expand([]string{links}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), []string{links}, Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "2.parquet")
 }
@@ -76,7 +171,7 @@ func TestExpandPatterns(t *testing.T) {
 	for _, day := range []string{"day=1", "day=2", "_temporary"} {
 		require.NoError(t, os.Mkdir(filepath.Join(top, day), 0o700))
 		for _, name := range []string{"part-0.parquet", "_metadata", ".part-0.parquet.crc"} {
-			require.NoError(t, os.WriteFile(filepath.Join(top, day, name), nil, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(top, day, name), []byte("PAR1"), 0o600))
 		}
 	}
 	days := []string{"day=1/part-0.parquet", "day=2/part-0.parquet"}
@@ -92,36 +187,36 @@ func TestExpandPatterns(t *testing.T) {
 		"day=[2]/*":       days[1:],
 		"day=1/_metadat*": {"day=1/_metadata"},
 	} {
-		files, err := Expand([]string{filepath.Join(top, pattern)}, Parquet)
+		files, err := Resolver{}.Expand(t.Context(), []string{filepath.Join(top, pattern)}, Parquet)
 		require.NoError(t, err, pattern)
 		assert.Equal(t, inFolder(top, want...), files, pattern)
 	}
 	format, err := Resolver{}.FindFormat(t.Context(), []string{filepath.Join(top, "*")})
 	require.NoError(t, err)
 	assert.Equal(t, Parquet, format)
-	_, err = Expand([]string{filepath.Join(top, "*SUCCESS")}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), []string{filepath.Join(top, "*SUCCESS")}, Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist, "a hidden name alone")
 	require.NoError(t, os.Mkdir(filepath.Join(top, "day=3"), 0o700))
-	_, err = Expand([]string{filepath.Join(top, "day=*")}, Parquet)
-	require.ErrorContains(t, err, "day=3 holds no parquet files", "a folder less would be rows less")
+	_, err = Resolver{}.Expand(t.Context(), []string{filepath.Join(top, "day=*")}, Parquet)
+	require.ErrorContains(t, err, "day=3 holds no files", "a folder less would be rows less")
 }
 
 func TestExpandRefuses(t *testing.T) {
 	folder := t.TempDir()
-	_, err := Expand([]string{folder}, Parquet)
+	_, err := Resolver{}.Expand(t.Context(), []string{folder}, Parquet)
 	var empty *NoPartitionsError
 	require.ErrorAs(t, err, &empty)
-	require.ErrorContains(t, err, "holds no parquet files")
-	_, err = Expand(inFolder(folder, "none*"), Parquet)
+	require.ErrorContains(t, err, "holds no files")
+	_, err = Resolver{}.Expand(t.Context(), inFolder(folder, "none*"), Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "none* matches no file")
 	t.Chdir(folder)
-	_, err = Expand([]string{"none*"}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), []string{"none*"}, Parquet)
 	require.ErrorContains(t, err, folder, "a relative pattern: the error says where it begins")
 	pipe := filepath.Join(folder, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, name := range []string{pipe, filepath.Join(folder, "pip?")} {
-		_, err = Expand([]string{name}, Parquet)
+		_, err = Resolver{}.Expand(t.Context(), []string{name}, Parquet)
 		require.ErrorIs(t, err, ErrNotRegular)
 		require.ErrorContains(t, err, pipe)
 	}

@@ -1,14 +1,12 @@
 package partitionfile
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // Format is the format of partition files, as commands and documents name it.
@@ -34,19 +32,6 @@ func (f Format) Source() (source program.Source, known bool) {
 	return 0, false
 }
 
-// suffixes returns the extensions of the files of a folder that are partitions of the format; "" is none.
-func (f Format) suffixes() []string {
-	switch f {
-	case Parquet:
-		return []string{".parquet"}
-	case CriteoTSV:
-		return []string{".tsv", ".txt", ""}
-	case CriteoBinary:
-		return []string{".bin", ""}
-	}
-	return nil
-}
-
 // MixedFormatsError says that files of one data set have two formats.
 type MixedFormatsError struct {
 	First, Other             string // files
@@ -57,58 +42,39 @@ func (e *MixedFormatsError) Error() string {
 	return fmt.Sprintf("%s is %s and %s is %s: a data set has one format", e.First, e.FirstFormat, e.Other, e.OtherFormat)
 }
 
-// UnknownFormatError says that a file has no format that is known.
-type UnknownFormatError struct{ File string }
+// UnknownFormatError says that a file's format is none of those that are read, or not that of its data set.
+type UnknownFormatError struct {
+	File    string
+	Content partition.Content
+	Want    Format // of the data set; empty if it is not known
+	Alone   bool   // nothing else was named
+}
 
 func (e *UnknownFormatError) Error() string {
-	return fmt.Sprintf("%s is not Parquet, nor text of Criteo's %d fields", e.File, criteoTabs+2)
+	says := e.File + " is "
+	if e.Content.Is != "" {
+		says += e.Content.Is + ", "
+	}
+	if says += "not "; e.Want != "" {
+		says += string(e.Want)
+	} else {
+		says += fmt.Sprintf("Parquet, nor text of Criteo's %d fields", criteoFields)
+	}
+	if e.Content.Is != "" && e.Content.Source == 0 {
+		says += ": " + e.Content.Advice(e.File)
+	}
+	if e.Alone {
+		return says
+	}
+	return fmt.Sprintf("%s; --exclude %s leaves it out", says, patternOf(path.Base(e.File)))
 }
 
-func findFormat(names []string, formatOf func(name string) (Format, string, error)) (Format, error) {
-	var first string
-	var found Format
-	for _, name := range names {
-		format, file, err := formatOf(name)
-		if err != nil {
-			return "", err
-		}
-		if found != "" && format != found {
-			return "", &MixedFormatsError{First: first, FirstFormat: found, Other: file, OtherFormat: format}
-		}
-		found, first = format, file
-	}
-	return found, nil
-}
-
-// formatOf finds the format of a file, or of a file of a folder or pattern, which it names.
-func formatOf(name string) (format Format, file string, err error) {
-	info, err := os.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		for _, format := range []Format{Parquet, CriteoTSV, CriteoBinary} {
-			if files, err := Expand([]string{name}, format); err == nil && len(files) > 0 {
-				return formatOf(files[0])
-			}
-		}
-		return Parquet, name, nil
-	case err != nil:
-		if found, _ := match(name); len(found) > 0 && found[0] != name {
-			return formatOf(found[0])
-		}
-		return Parquet, name, nil
-	case !info.Mode().IsRegular():
-		return Parquet, name, nil
-	}
-	if format, known := formatOfName(name); known {
-		return format, name, nil
-	}
-	format, err = formatOfContent(name)
-	return format, name, err
-}
+// criteoFields is how many fields a row of Criteo's text has.
+const criteoFields = 40
 
 // formatOfName returns the format that a file's name stands for, and reports whether it stands for one.
 func formatOfName(name string) (format Format, known bool) {
-	switch filepath.Ext(name) {
+	switch path.Ext(name) {
 	case ".parquet":
 		return Parquet, true
 	case ".tsv":
@@ -117,38 +83,35 @@ func formatOfName(name string) (format Format, known bool) {
 	return "", false
 }
 
-// criteoTabs is the number of tabs in a row of Criteo's text without a label: 39 fields.
-const criteoTabs = 38
-
-// headBytes is how much of a file its format is found by.
-const headBytes = 64 << 10
-
-// formatOfContent returns the format that a file's first bytes have.
-func formatOfContent(name string) (format Format, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read %s: %w", name, err)
-	}
-	return formatOfHead(name, head[:n])
-}
-
-// formatOfHead returns the format that the first bytes of a file have.
+// formatOfHead returns the format of a file by its first bytes.
 func formatOfHead(name string, head []byte) (Format, error) {
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	tabs := bytes.Count(line, []byte("\t"))
+	c := partition.Recognize(head)
 	switch {
-	case bytes.HasPrefix(head, []byte("PAR1")), len(head) == 0:
+	case c.Source == program.Parquet, len(head) == 0: // the reader of Parquet says that the file is empty
 		return Parquet, nil
-	case tabs == criteoTabs || tabs == criteoTabs+1, filepath.Ext(name) == ".txt":
+	case c.Source == program.CriteoTSV, c.IsText() && path.Ext(name) == ".txt":
 		return CriteoTSV, nil
-	case filepath.Ext(name) == ".bin":
+	case c.Is == "" && path.Ext(name) == ".bin":
 		return CriteoBinary, nil
 	}
-	return "", &UnknownFormatError{File: name}
+	return "", &UnknownFormatError{File: source.Redact(name), Content: c}
+}
+
+// checkHead returns an error if the first bytes of a file of a folder show that it is not of a format.
+func (f Format) checkHead(name string, head []byte) error {
+	want, _ := f.Source()
+	c := partition.Recognize(head)
+	var ok bool
+	switch named, _ := formatOfName(name); f {
+	case CriteoTSV: // of its rows the first ones may be malformed
+		ok = c.Source == want || len(head) == 0 || c.IsText() && (named == f || path.Ext(name) == ".txt")
+	case CriteoBinary:
+		ok = c.Is == "" || len(head) == 0
+	default:
+		ok = c.Source == want
+	}
+	if ok {
+		return nil
+	}
+	return &UnknownFormatError{File: source.Redact(name), Content: c, Want: f}
 }

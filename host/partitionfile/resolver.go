@@ -1,10 +1,12 @@
 package partitionfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -12,10 +14,15 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // Resolver finds partition files among names that may be URIs. Without an opener only names of this machine are known.
-type Resolver struct{ Opener source.Opener }
+type Resolver struct {
+	Opener source.Opener
+	Names  NamePatterns // which files are taken
+	Pipes  bool         // names of pipes, and "-", are kept; files stay in the order of the names
+}
 
 // NoOpenerError says that a URI came where only files of this machine are read.
 type NoOpenerError struct{ URI string }
@@ -23,91 +30,189 @@ type NoOpenerError struct{ URI string }
 func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
 
 // Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files, sorted,
-// each once. A URI that ends in a slash is a folder.
+// each once. Of a folder it takes all files, without those whose name begins with a dot or an underscore; links count
+// as the files or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if
+// it were named, and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that
+// ends in a slash is a folder.
+//
+// A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
+// log is a [TableError]. Of the files that are named themselves the reader says whether they are of the format, and of
+// objects that are named themselves Expand does not look for a table.
 func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]string, error) {
-	var files, here []string
+	var files []string
+	tables := tableSearch{opener: r.Opener}
 	for _, name := range names {
-		if !source.IsURI(name) {
-			here = append(here, name)
-			continue
-		}
-		found, err := r.expandURI(ctx, name, format)
+		found, isFile, err := r.list(ctx, name)
 		if err != nil {
+			return nil, err
+		}
+		if err := r.check(ctx, found, isFile, format, &tables); err != nil {
 			return nil, err
 		}
 		files = append(files, found...)
 	}
-	found, err := Expand(here, format)
-	if err != nil {
-		return nil, err
+	if len(files) == 0 && len(names) > 0 {
+		return nil, &NoPartitionsError{Folder: source.Redact(names[0]), Excluded: len(names)}
 	}
-	files = append(files, found...)
+	if r.Pipes {
+		return files, nil
+	}
 	slices.Sort(files)
 	return slices.Compact(files), nil
 }
 
-// expandURI returns the objects that a URI stands for.
-func (r Resolver) expandURI(ctx context.Context, uri string, format Format) ([]string, error) {
-	if r.Opener == nil {
-		return nil, &NoOpenerError{URI: source.Redact(uri)}
+// list returns the files that a name stands for, and reports whether the name is that of one file.
+func (r Resolver) list(ctx context.Context, name string) (files []string, isFile bool, err error) {
+	switch {
+	case r.Pipes && name == "-":
+		return []string{name}, true, nil
+	case !source.IsURI(name):
+		return r.listLocal(name)
+	case r.Opener == nil:
+		return nil, false, &NoOpenerError{URI: source.Redact(name)}
+	case source.IsPattern(name):
+		files, err = r.listObjects(ctx, name)
+		return files, false, err
 	}
-	if !source.IsPattern(uri) {
-		return []string{uri}, nil
+	base, err := source.BaseName(name)
+	if err != nil || !r.Names.take(base) {
+		return nil, true, err
 	}
+	return []string{name}, true, nil
+}
+
+// listObjects returns the objects that a folder or a pattern stands for.
+func (r Resolver) listObjects(ctx context.Context, uri string) ([]string, error) {
 	objects, err := r.Opener.List(ctx, uri)
 	if err != nil {
 		return nil, err
 	}
-	folder := strings.HasSuffix(uri, "/") || !strings.Contains(strings.TrimPrefix(uri, source.Scheme(uri)+"://"), "/")
+	if !strings.HasSuffix(uri, "/") && !strings.Contains(strings.TrimPrefix(uri, source.Scheme(uri)+"://"), "/") {
+		uri += "/" // a bucket
+	}
+	pattern := uri
+	if strings.HasSuffix(uri, "/") {
+		pattern += "*"
+	}
+	none := &NoPartitionsError{Folder: source.Redact(uri)}
 	var files []string
 	for _, o := range objects {
-		base := path.Base(o.URI)
-		if folder && (isHidden(base) || format != "" && !slices.Contains(format.suffixes(), path.Ext(base))) {
-			continue
+		switch {
+		case hides(pattern, o.URI, "/"):
+		case !r.Names.take(path.Base(o.URI)):
+			none.Excluded++
+		default:
+			files = append(files, o.URI)
 		}
-		files = append(files, o.URI)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no %s files", source.Redact(uri), format)
+		return nil, none
 	}
 	return files, nil
 }
 
-// FindFormat returns the common format of files, folders, patterns and URIs. It takes a file that does not exist for
-// Parquet, whose reader then reports the error.
-func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
-	return findFormat(names, func(name string) (Format, string, error) {
-		if source.IsURI(name) {
-			return r.formatOfURI(ctx, name)
+// check refuses files of a table. Of the files of a folder or a pattern it checks the format, too.
+func (r Resolver) check(
+	ctx context.Context, files []string, isFile bool, format Format, tables *tableSearch,
+) error {
+	for _, file := range files {
+		far := source.IsURI(file)
+		if !far && file != "-" {
+			if err := tables.checkFile(file); err != nil {
+				return err
+			}
 		}
-		return formatOf(name)
-	})
+		if named, _ := formatOfName(file); isFile || far && named == format {
+			continue // what is written in an object that is named so, its reader says
+		}
+		head, err := r.readHead(ctx, file)
+		if err == nil {
+			err = format.checkHead(file, head)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if isFile {
+		return nil
+	}
+	return tables.checkObjects(ctx, files)
 }
 
-// formatOfURI finds the format of an object, or of the first of a folder or pattern that has one, which it names.
-func (r Resolver) formatOfURI(ctx context.Context, uri string) (format Format, file string, err error) {
-	files := []string{uri}
-	if source.IsPattern(uri) || r.Opener == nil {
-		if files, err = r.expandURI(ctx, uri, ""); err != nil {
-			return "", "", err
+// readHead reads the first bytes of a file.
+func (r Resolver) readHead(ctx context.Context, file string) (head []byte, err error) {
+	if !source.IsURI(file) {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		head = make([]byte, partition.HeadBytes)
+		n, err := io.ReadFull(f, head)
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		return head[:n], nil
+	}
+	src, err := r.Opener.Open(ctx, file, source.Identity{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	head = make([]byte, min(partition.HeadBytes, src.Size()))
+	if n, err := src.ReadAt(ctx, head, 0); n < len(head) && err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head, nil
+}
+
+// FindFormat returns the common format of files, folders, patterns and URIs: that of the first file of each name. It
+// takes a name that cannot be read for Parquet; Expand then reports the error.
+func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
+	var first string
+	var found Format
+	for _, name := range names {
+		format, file, err := r.formatOf(ctx, name, len(names) == 1)
+		switch {
+		case err != nil:
+			return "", err
+		case file == "": // it is left out
+		case found != "" && format != found:
+			return "", &MixedFormatsError{
+				First: source.Redact(first), FirstFormat: found, Other: source.Redact(file), OtherFormat: format,
+			}
+		default:
+			found, first = format, file
 		}
 	}
-	for _, file := range files {
-		if format, known := formatOfName(source.Redact(file)); known {
-			return format, source.Redact(file), nil
+	return cmp.Or(found, Parquet), nil
+}
+
+// formatOf finds the format of the first file that a name stands for, and returns that file. alone says that nothing
+// else was named.
+func (r Resolver) formatOf(ctx context.Context, name string, alone bool) (format Format, file string, err error) {
+	files, isFile, err := r.list(ctx, name)
+	switch far := source.IsURI(name); {
+	case err != nil && far:
+		return "", "", err
+	case err != nil:
+		return Parquet, name, nil
+	case len(files) == 0:
+		return "", "", nil
+	case isFile || far:
+		if format, known := formatOfName(source.Redact(files[0])); known {
+			return format, files[0], nil
 		}
 	}
-	src, err := r.Opener.Open(ctx, files[0], source.Identity{})
+	head, err := r.readHead(ctx, files[0])
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	head := make([]byte, min(headBytes, src.Size()))
-	if n, err := src.ReadAt(ctx, head, 0); n < len(head) && err != nil && !errors.Is(err, io.EOF) {
-		return "", "", err
+	format, err = formatOfHead(files[0], head)
+	if unknown := (*UnknownFormatError)(nil); errors.As(err, &unknown) {
+		unknown.Alone = alone && isFile
 	}
-	format, err = formatOfHead(src.Name(), head)
-	return format, src.Name(), err
+	return format, files[0], err
 }
 
 // Describe reads the description of the file at a path or a URI, as the function of that name does.

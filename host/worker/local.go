@@ -25,7 +25,7 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	paths, err := partitionfile.Expand(patterns, partitionfile.Parquet)
+	paths, err := partitionfile.Resolver{}.Expand(ctx, patterns, partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -99,11 +100,39 @@ func Open(
 
 func (p *Partition) openParquet(ctx context.Context) error {
 	f, err := format.ReadFooter(p.readerUntil(ctx), p.Size)
+	if errors.Is(err, format.ErrCorrupt) {
+		head := make([]byte, min(p.Size, HeadBytes))
+		if format.ReadFull(p.readerUntil(ctx), head, 0) == nil {
+			err = cmp.Or(p.foreign(head), err)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	p.describe(f)
 	return nil
+}
+
+// foreign returns the error of a partition whose first bytes show another format than its own.
+func (p *Partition) foreign(head []byte) error {
+	c := Recognize(head)
+	switch {
+	case c.Is == "" || c.Source == p.Source:
+		return nil
+	case p.Source == program.CriteoTSV && c.IsText(): // its parser says which row is malformed
+		return nil
+	case p.Source != program.Parquet && len(head) == 0: // it has no rows
+		return nil
+	}
+	return &ForeignError{Partition: p.Name, Want: p.Source, Content: c}
+}
+
+// beginning keeps the first bytes that are written to it.
+type beginning []byte
+
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), HeadBytes-len(*b))]...)
+	return len(p), nil
 }
 
 // describe takes rows and row groups from a footer.
@@ -125,8 +154,9 @@ func FromFooter(name string, size int64, f *format.File, extents []Extent) *Part
 
 func (p *Partition) openText(ctx context.Context, every int64) error {
 	sum := sha256.New()
-	index, err := text.NewIndex(io.TeeReader(p.read(ctx), sum), p.text, every)
-	if err != nil {
+	var head beginning
+	index, err := text.NewIndex(io.TeeReader(p.read(ctx), io.MultiWriter(sum, &head)), p.text, every)
+	if err = cmp.Or(p.foreign(head), err); err != nil {
 		return err
 	}
 	if index.Bytes != p.Size {
@@ -139,12 +169,16 @@ func (p *Partition) openText(ctx context.Context, every int64) error {
 }
 
 func (p *Partition) openBinary(ctx context.Context) error {
-	if p.Size%text.BinaryRow != 0 {
-		return fmt.Errorf("%d bytes are no whole number of rows of %d: %w", p.Size, text.BinaryRow, text.ErrPartialRow)
-	}
 	sum := sha256.New()
-	if n, err := io.Copy(sum, p.read(ctx)); err != nil || n != p.Size {
+	var head beginning
+	n, err := io.Copy(io.MultiWriter(sum, &head), p.read(ctx))
+	switch foreign := p.foreign(head); {
+	case foreign != nil:
+		return foreign
+	case err != nil || n != p.Size:
 		return errors.Join(err, fmt.Errorf("%d of %d bytes could be read", n, p.Size))
+	case p.Size%text.BinaryRow != 0:
+		return fmt.Errorf("%d bytes are no whole number of rows of %d: %w", p.Size, text.BinaryRow, text.ErrPartialRow)
 	}
 	sum.Sum(p.digest[:0])
 	p.Rows = p.Size / text.BinaryRow

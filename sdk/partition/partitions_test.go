@@ -2,13 +2,16 @@ package partition_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
@@ -43,4 +46,55 @@ func TestPartitions(t *testing.T) {
 		require.ErrorIs(t, err, partition.ErrUnreadable, name)
 		assert.ErrorContains(t, err, "p: ", name)
 	}
+}
+
+// TestForeign opens files of other formats, as three formats, and wants their names and what to do.
+func TestForeign(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte("PAR1 and more"))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	row := "1" + strings.Repeat("\t7", 39) + "\n"
+	for content, says := range map[string][]string{
+		"":                             {"it is empty (0 bytes)"},
+		"\x1f\x8b\x08 and more bytes":  {"compressed by gzip", "zcat p | millrace dataset import --input-format criteo-tsv"},
+		packed.String():                {"Parquet packed by gzip", "zcat p > rows.parquet"},
+		"\x28\xb5\x2f\xfd and more":    {"compressed by zstd", "zstdcat p | millrace dataset import"},
+		"<!DOCTYPE html>\n<html>":      {"an HTML page", "download the file again"},
+		"<?xml version='1.0'?><Error>": {"an XML document"},
+		"version https://git-lfs.github.com/spec/v1\noid sha256:0\n": {"a pointer of git-lfs", "git lfs pull"},
+		"ORC and more bytes": {"an ORC file", "pyarrow.orc"}, "ARROW1 and more bytes": {"an Arrow file", "feather"},
+		"Obj\x01 and more bytes": {"an Avro file", "read_avro('p')"}, "{\"a\": [1, 2, 3]}": {"JSON", "read_json('p')"},
+		"a,b\n1,2\n3,4\n5,6\n": {"it is text", "read_csv('p')"}, row: {"Criteo's text", "--input-format criteo-tsv"},
+	} {
+		for source, kind := range map[program.Source]string{
+			program.Parquet: "not Parquet", program.CriteoTSV: "not Criteo's text", program.CriteoBinary: "binary rows",
+		} {
+			if source == program.CriteoTSV && (content == row || says[0] == "it is text") ||
+				source != program.Parquet && content == "" {
+				continue
+			}
+			o := partition.Options{Text: text.Options{Policy: text.Drop}}
+			_, err := partition.Open(t.Context(), "p", strings.NewReader(content), int64(len(content)), source, o)
+			var foreign *partition.ForeignError
+			require.ErrorAs(t, err, &foreign, "%q as %v", content, source)
+			for _, part := range append(says, kind) {
+				require.ErrorContains(t, err, part)
+			}
+		}
+	}
+	_, err = partition.Open(t.Context(), "p", strings.NewReader(row), int64(len(row)), program.CriteoTSV,
+		partition.Options{})
+	require.NoError(t, err)
+}
+
+func FuzzRecognize(f *testing.F) {
+	for _, head := range []string{"", "PAR1", "\x1f\x8b\x08\x00", "<html>", "{", "\xff\xfe", "a\tb\n"} {
+		f.Add([]byte(head))
+	}
+	f.Fuzz(func(t *testing.T, head []byte) {
+		c := partition.Recognize(head)
+		assert.Equal(t, c.Is != "", c.Advice("p") != "")
+	})
 }

@@ -93,8 +93,11 @@ func affectedFile(err error) string {
 		elsewhere  *partitionfile.NoOpenerError
 		unknown    *partitionfile.UnknownFormatError
 		mixed      *partitionfile.MixedFormatsError
+		table      *partitionfile.TableError
 	)
 	switch {
+	case errors.As(err, &table):
+		return table.Sign
 	case errors.As(err, &missing):
 		return missing.Path
 	case errors.As(err, &unreadable):

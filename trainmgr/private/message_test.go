@@ -50,7 +50,8 @@ func TestEveryMessageComesBack(t *testing.T) {
 func TestMembersOfAnOpen(t *testing.T) {
 	b, err := json.Marshal(&Open{
 		Version: 1,
-		Source: Source{Files: []string{"f"}, InputFormat: "i", Label: "l", Malformed: "m", Pipeline: "p",
+		Source: Source{Files: []string{"f"}, Include: []string{"g"}, Exclude: []string{"h"}, InputFormat: "i", Label: "l",
+			Malformed: "m", Pipeline: "p",
 			Vocabularies: map[string]string{"v": "w"}, Modules: map[string]string{"x": "y"}},
 		Plan: Plan{
 			Batch: 2, Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
@@ -61,8 +62,8 @@ func TestMembersOfAnOpen(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t,
-		`{"version":1,"files":["f"],"input_format":"i","label":"l","malformed":"m","pipeline":"p","vocabularies":{"v":"w"},`+
-			`"modules":{"x":"y"},`+
+		`{"version":1,"files":["f"],"include":["g"],"exclude":["h"],"input_format":"i","label":"l","malformed":"m",`+
+			`"pipeline":"p","vocabularies":{"v":"w"},"modules":{"x":"y"},`+
 			`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
 			`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
 			`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
@@ -111,6 +112,8 @@ func TestLimitsOfAnOpen(t *testing.T) {
 			func(o *Open) { o.Vocabularies = manyVocabularies(maxVocabularies + 1) }},
 		"files": {func(o *Open) { o.Files = make([]string, maxFiles) },
 			func(o *Open) { o.Files = make([]string, maxFiles+1) }},
+		"patterns of names": {func(o *Open) { o.Include = make([]string, maxPatterns) },
+			func(o *Open) { o.Exclude = make([]string, maxPatterns+1) }},
 		"no files":      {func(*Open) {}, func(o *Open) { o.Files = nil }},
 		"epochs":        {func(o *Open) { o.Epochs = maxEpochs }, func(o *Open) { o.Epochs = maxEpochs + 1 }},
 		"batch":         {func(o *Open) { o.Batch = math.MaxInt32 }, func(o *Open) { o.Batch = math.MaxInt32 + 1 }},

@@ -9,6 +9,7 @@ import (
 const (
 	maxRanks        = 1 << 16
 	maxFiles        = 1 << 20
+	maxPatterns     = 1 << 10
 	maxVocabularies = 1 << 10
 	maxStatistics   = 1 << 8
 	maxModules      = 1 << 8
@@ -31,6 +32,8 @@ type Open struct {
 // Source names the rows and what is made of them.
 type Source struct {
 	Files       []string `json:"files"`                  // names of files, folders and patterns
+	Include     []string `json:"include,omitempty"`      // patterns of the names of files that are taken; none: all
+	Exclude     []string `json:"exclude,omitempty"`      // patterns of the names of files that are left out
 	InputFormat string   `json:"input_format,omitempty"` // "" finds it by the files' contents
 	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
 	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
@@ -97,6 +100,9 @@ func (s *Source) validate() error {
 		return wrongOption("no files: name at least one")
 	case len(s.Files) > maxFiles:
 		return wrongOption("%d names of files, at most %d: use a folder or a pattern", len(s.Files), maxFiles)
+	case len(s.Include) > maxPatterns, len(s.Exclude) > maxPatterns:
+		return wrongOption("%d patterns of include, %d of exclude: at most %d each", len(s.Include), len(s.Exclude),
+			maxPatterns)
 	case len(s.Vocabularies) > maxVocabularies:
 		return wrongOption("%d files of vocabularies, at most %d", len(s.Vocabularies), maxVocabularies)
 	case len(s.Statistics) > maxStatistics:

@@ -51,7 +51,11 @@ func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager
 			return nil, s, 0, &filesError{err}
 		}
 	}
-	config, err := o.localConfig(ctx, partitionfile.Resolver{Opener: sources.Opener})
+	names := partitionfile.NamePatterns{Include: o.Include, Exclude: o.Exclude}
+	if err := names.Check(); err != nil {
+		return nil, s, 0, &OptionError{err.Error()}
+	}
+	config, err := o.localConfig(ctx, partitionfile.Resolver{Opener: sources.Opener, Names: names})
 	if err != nil {
 		return nil, s, 0, err
 	}

@@ -348,7 +348,8 @@ class Open(unittest.TestCase):
         for name, content, why in (
             ("none", None, "no such file"),
             ("empty", b"", "0 bytes"),
-            ("text", b"a,b\n1,2\n3,4\n5,6\n", "PAR1"),
+            ("text", b"a,b\n1,2\n3,4\n5,6\n", "it is text, not Parquet"),
+            ("page", b"<!doctype html><title>404</title>", "an HTML page"),
         ):
             path = self.temporary / f"{name}.parquet"
             if content is not None:
@@ -359,9 +360,13 @@ class Open(unittest.TestCase):
             self.assertIn(f"{name}.parquet", str(unreadable.exception))
             self.assertIn(why, str(unreadable.exception))
             self.assertIn(f"{name}.parquet", unreadable.exception.filename)
+        (self.temporary / "notes.md").write_text("rows of June\n")
+        with self.assertRaisesRegex(FilesError, r"notes\.md is text.*--exclude notes\.md leaves it out"):
+            self.open(files=self.temporary)
+        (self.temporary / "notes.md").unlink()
         with self.assertRaises(FilesError) as folder:
             self.open(files=self.temporary)
-        self.assertIn("holds no parquet files", str(folder.exception))
+        self.assertIn("holds no files", str(folder.exception))
         with self.assertRaises(PipelineError) as wrong:
             self.open(pipeline=PIPELINE.replace("sigrid_hash", "sigrid_hush"))
         self.assertEqual(wrong.exception.problems[0].line, 9)
@@ -387,6 +392,8 @@ class Open(unittest.TestCase):
             ("tail", "short"),
             ("rank_tail", "short"),
             ("input_format", "csv"),
+            ("include", "["),
+            ("exclude", 1),
             ("label", "maybe"),
             ("malformed", "ignore"),
             ("batch", 0),

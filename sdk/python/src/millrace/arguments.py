@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import OptionsError, PipelineError, PipelineProblem
 
-__all__ = ["choice", "document", "name", "named_paths", "paths", "whole"]
+__all__ = ["choice", "document", "name", "named_paths", "paths", "patterns", "whole"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -68,6 +68,23 @@ def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:
     if not names:
         raise OptionsError("files: the list is empty: name at least one file, folder or pattern", "files")
     return names
+
+
+def patterns(name: str, values: Union[None, str, Iterable[str]]) -> Optional[list[str]]:
+    """Returns patterns of names of files, in the order given, or None for none.
+
+    Raises:
+        OptionsError: ``values`` is neither a pattern nor a list of patterns.
+    """
+    if values is None:
+        return None
+    try:
+        listed: Optional[list[str]] = [values] if isinstance(values, str) else list(values)
+    except TypeError:
+        listed = None
+    if listed is None or not all(isinstance(value, str) and value for value in listed):
+        raise OptionsError(f"{name}={values!r}: want a pattern of names of files, or a list of them", name)
+    return listed or None
 
 
 def named_paths(name: str, files: Optional[Mapping[str, Path]]) -> Optional[dict[str, str]]:

@@ -192,6 +192,8 @@ def open(  # noqa: A001
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
+    include: Union[None, str, Iterable[str]] = None,
+    exclude: Union[None, str, Iterable[str]] = None,
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
@@ -238,6 +240,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     id: Optional[str] = None,
     run: Optional[str] = None,
     resume: bool = False,
+    include: Union[None, str, Iterable[str]] = None,
+    exclude: Union[None, str, Iterable[str]] = None,
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
@@ -289,6 +293,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             certificate without a host.
         id: the job's name in the control plane; None makes a name of the arguments.
         run, resume: as in :class:`millrace.client.Job`. Ranks that were started one by one need the same ``run``.
+        include, exclude: patterns of names of files, without their folders, one or several: only files that an
+            ``include`` matches are taken, and none that an ``exclude`` matches.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
         label, malformed: for files of text, as the flags of the command ``preprocess``.
         vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them. With
@@ -352,6 +358,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         batch=batch, tail=tail, shuffle=shuffle, seed=seed or None, split_batches=split_batches, window=window
     )
     of_files = _given(
+        include=arguments.patterns("include", include),
+        exclude=arguments.patterns("exclude", exclude),
         input_format=input_format,
         label=label,
         malformed=malformed,
