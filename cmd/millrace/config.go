@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/ownership"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/strictyaml"
 )
 
@@ -195,7 +196,8 @@ func (c configCommands) printChecked(r configChecked) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Part, oneLine(f.Says))
 		}
 		if problems == 0 {
-			fmt.Fprintf(w, "%s: %s %s, %d drives, looked at as %s: fine\n", r.File, r.Kind, r.Name, len(r.Drives), r.User)
+			fmt.Fprintf(w, "%s: %s %s, %s, looked at as %s: fine\n", r.File, r.Kind, r.Name,
+				quantity.Of(len(r.Drives), "drive"), r.User)
 		}
 	})
 	if err == nil && problems > 0 {

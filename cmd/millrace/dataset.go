@@ -56,7 +56,7 @@ func (c datasetCommands) printWritten(v *writtenDataset) error {
 		for _, p := range v.Partitions {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Path, p.Rows, p.Bytes, len(p.RowGroups))
 		}
-		fmt.Fprintf(w, "%d partitions\t%d\t%d\n", len(v.Partitions), v.Rows, v.Bytes)
+		fmt.Fprintf(w, "%s\t%d\t%d\n", quantity.Of(len(v.Partitions), "partition"), v.Rows, v.Bytes)
 		if v.Dropped > 0 {
 			fmt.Fprintf(w, "dropped\t%d malformed rows\n", v.Dropped)
 		}
@@ -167,7 +167,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 			if coverage {
 				covered := partitionfile.Cover(list)
 				return c.print(covered, func(w io.Writer) {
-					fmt.Fprintf(w, "%d rows in %d partitions\n", covered.Rows, covered.Partitions)
+					fmt.Fprintf(w, "%s in %s\n", quantity.Of(covered.Rows, "row"), quantity.Of(covered.Partitions, "partition"))
 					for i := range covered.Columns {
 						k := &covered.Columns[i]
 						fmt.Fprintf(w, "  %s\t%s\n", tableCell(k.Name), tableCell(k.Describe()))
@@ -176,8 +176,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", tableCell(v.Path), v.Format, v.Rows,
-						len(v.RowGroups), v.Bytes)
+					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", tableCell(v.Path), v.Format, quantity.Of(v.Rows, "row"),
+						quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {

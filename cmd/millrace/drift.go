@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
 )
@@ -159,9 +160,9 @@ func beginsAsSummary(path string) (is bool, err error) {
 
 // table writes the result for people.
 func (d *driftReport) table(w io.Writer) {
-	fmt.Fprintf(w, "before\t%s, %d rows\nafter\t%s, %d rows\n", tableCell(d.Before.Path), d.Before.Rows,
-		tableCell(d.After.Path), d.After.Rows)
-	fmt.Fprintf(w, "drifted\t%d of %d columns\n", d.Drifted, len(d.Columns))
+	fmt.Fprintf(w, "before\t%s, %s\nafter\t%s, %s\n", tableCell(d.Before.Path), quantity.Of(d.Before.Rows, "row"),
+		tableCell(d.After.Path), quantity.Of(d.After.Rows, "row"))
+	fmt.Fprintf(w, "drifted\t%d of %s\n", d.Drifted, quantity.Of(len(d.Columns), "column"))
 	if d.Drifted == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // nodeCommand is the command that runs a storage node.
@@ -69,7 +70,7 @@ is a drive to the control plane and its jobs.`,
 					r.Drives = append(r.Drives, d.Name)
 				}
 				_ = c.print(r, func(w io.Writer) {
-					fmt.Fprintf(w, "node %s serves %d drives at %s\n", r.Name, len(r.Drives),
+					fmt.Fprintf(w, "node %s serves %s at %s\n", r.Name, quantity.Of(len(r.Drives), "drive"),
 						strings.Join(r.URLs, ", "))
 				})
 			})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/draft"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -78,7 +79,10 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 				return err
 			}
 			return c.print(result, func(w io.Writer) {
-				fmt.Fprintf(w, "wrote\t%s\nleft out\t%d columns: the document's last lines say why\n", out, len(d.LeftOut))
+				fmt.Fprintf(w, "wrote\t%s\n", out)
+				if n := len(d.LeftOut); n > 0 {
+					fmt.Fprintf(w, "left out\t%s: the document's last lines say why\n", quantity.Of(n, "column"))
+				}
 			})
 		},
 	}
@@ -271,7 +275,7 @@ func (v *checkedPipeline) table(w io.Writer, files bool) {
 	if v.Label {
 		label = "a label"
 	}
-	dense, keys := fmt.Sprintf("%d dense", len(v.Dense)), fmt.Sprintf("%d keys", len(v.Keys))
+	dense, keys := fmt.Sprintf("%d dense", len(v.Dense)), quantity.Of(len(v.Keys), "key")
 	if v.DenseType != "" {
 		dense += " of " + v.DenseType
 	}

@@ -95,10 +95,12 @@ func TestPipelineInit(t *testing.T) {
 	assert.Equal(t, "label", spec.Label.Column)
 
 	whole := must(t, "pipeline", "init", dir)
-	assert.Contains(t, whole, "and 1 more files: 300 rows")
+	assert.Contains(t, whole, "and 1 more file: 300 rows")
 
 	document := filepath.Join(dir, "p.yaml")
-	assert.Contains(t, must(t, "pipeline", "init", file, "--out", document), "wrote")
+	wrote := must(t, "pipeline", "init", file, "--out", document)
+	assert.Contains(t, wrote, "wrote")
+	assert.NotContains(t, wrote, "left out", "no column is")
 	code, _, errs := millrace(t, "pipeline", "init", file, "--out", document)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "exists: name another file, or say --overwrite")
@@ -143,7 +145,7 @@ func TestPipelineCheck(t *testing.T) {
 	code, v = check(narrow, "--in", dir)
 	require.Zero(t, code)
 	assert.Equal(t, []string{"bfloat16", "int32"}, []string{v.DenseType, v.IDs})
-	assert.Contains(t, must(t, "pipeline", "check", narrow, "--in", dir), "1 dense of bfloat16, 1 keys of int32")
+	assert.Contains(t, must(t, "pipeline", "check", narrow, "--in", dir), "1 dense of bfloat16, 1 key of int32")
 
 	// A filter is checked, too, and no selection is made for it.
 	filtered := filepath.Join(dir, "filtered.yaml")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/rtl"
@@ -191,11 +192,11 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 				r.RowsDropped += d.RowsDropped
 			}
 			return c.print(r, func(w io.Writer) {
-				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %d mini-batches, %.0f a second\nbytes\t%d\n", r.Out,
-					r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
+				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %s, %.0f a second\nbytes\t%d\n", r.Out,
+					r.Format, r.Rows, quantity.Of(r.MiniBatches, "mini-batch"), r.RowsPerSecond, r.Bytes)
 				fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 				if r.RowsDropped > 0 {
-					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
+					fmt.Fprintf(w, "dropped\t%s\n", quantity.Of(r.RowsDropped, "malformed row"))
 				}
 				if s := r.Selection; s != nil {
 					fmt.Fprintf(w, "filter\t%d of %d rows pass\n", s.PassingRows, s.Rows)

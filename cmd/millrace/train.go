@@ -263,7 +263,7 @@ there when it ends.`,
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			a := job.Allocation()
-			c.announce(fmt.Sprintf("T %.0f rows/s, %d drives at once: %s", a.RowsPerSecond, a.Drives, a.Note))
+			c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"), a.Note))
 			if a.ExpectedStall > 0 {
 				c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch",
 					a.ExpectedStall.Seconds()))
@@ -418,8 +418,8 @@ func writeSynced(path string, b []byte) error {
 
 // printReport prints a job's report as a table.
 func printReport(w io.Writer, r timedReport) {
-	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds,
-		r.RowsPerSecond)
+	fmt.Fprintf(w, "rows\t%d in %s, %.2f s, %.0f rows/s\n", r.Rows, quantity.Of(r.MiniBatches, "mini-batch"),
+		r.ElapsedSeconds, r.RowsPerSecond)
 	fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)
 	fmt.Fprintf(w, "P\t%.0f rows/s a drive, on average\n", r.PRowsPerSecond)

@@ -533,14 +533,14 @@ func (v *vocabularyInfo) table(w io.Writer) {
 	case !v.Counts.Matches:
 		fmt.Fprintf(w, "counts\tof another vocabulary: it cannot be extended\n")
 	default:
-		fmt.Fprintf(w, "counts\tof %d rows\n", v.Counts.Rows)
+		fmt.Fprintf(w, "counts\tof %s\n", quantity.Of(v.Counts.Rows, "row"))
 	}
 	for _, column := range v.Columns {
 		seen := ""
 		if column.Seen > 0 {
 			seen = fmt.Sprintf(" of %d that were seen", column.Seen)
 		}
-		fmt.Fprintf(w, "%s\t%d keys%s\n", tableCell(column.Name), column.Keys, seen)
+		fmt.Fprintf(w, "%s\t%s%s\n", tableCell(column.Name), quantity.Of(column.Keys, "key"), seen)
 	}
 }
 

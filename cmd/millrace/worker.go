@@ -105,7 +105,7 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Drive: conf.Drive,
 					Memory: int64(conf.Memory), Control: conf.Control}
 				_ = c.print(r, func(w io.Writer) {
-					engine := fmt.Sprintf("%d threads", r.Threads)
+					engine := quantity.Of(r.Threads, "thread")
 					if r.Drive != "" {
 						engine = "the drive " + r.Drive
 					}

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -102,14 +103,14 @@ func addToGroups(groups []group, g *guess) []group {
 func (w *writer) heading() []string {
 	of := filepath.Base(w.files[0])
 	if len(w.files) > 1 {
-		of = fmt.Sprintf("%s and %d more files", of, len(w.files)-1)
+		of += " and " + quantity.Of(len(w.files)-1, "more file")
 	}
 	looked := fmt.Sprintf("the first %d were looked at", w.sampled)
 	if int64(w.sampled) == w.rows {
 		looked = "all were looked at"
 	}
 	return []string{
-		fmt.Sprintf("A draft, made by millrace pipeline init from %s: %d rows, %s.", of, w.rows, looked),
+		fmt.Sprintf("A draft, made by millrace pipeline init from %s: %s, %s.", of, quantity.Of(w.rows, "row"), looked),
 		"Comments say what was assumed: read them, and change what is wrong.",
 	}
 }

@@ -28,6 +28,17 @@ func fail(kind error, format string, args ...any) error {
 	return &quantityError{text: fmt.Sprintf(format, args...), kind: kind}
 }
 
+// Of returns a number of things in words: the noun as it is for 1, and its plural for every other number.
+func Of[N int | int64 | uint64](n N, noun string) string {
+	if n != 1 {
+		if strings.HasSuffix(noun, "ch") {
+			noun += "e"
+		}
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 type unit struct {
 	suffix string
 	factor int64

@@ -104,3 +104,10 @@ func FuzzQuantities(f *testing.F) {
 		}
 	})
 }
+
+func TestOf(t *testing.T) {
+	for want, got := range map[string]string{"0 columns": Of(0, "column"), "1 column": Of(1, "column"),
+		"2 rows": Of(int64(2), "row"), "1 mini-batch": Of(1, "mini-batch"), "3 mini-batches": Of(3, "mini-batch")} {
+		assert.Equal(t, want, got)
+	}
+}
