@@ -14,9 +14,10 @@
 // networks and racks. Prices and powers are a YAML file ([Prices]), each with its source; the embedded one is PreSto's
 // where PreSto states a figure and an assumption, named so, where it does not.
 //
-// Three CPU baselines stand beside the drives: the published one of the price file (PreSto's 41 cores a drive), and two
-// that bench/peers measured ([MeasuredCPUs]): TorchArrow's loops and our own kernels. Models that were not measured
-// have no figure there. No ratio of a paper is repeated: PreSto's own ratios rest on its cores and its node power.
+// CPU baselines stand beside the drives ([CoresOf]): PreSto's TorchArrow cores, and two that bench/peers measured,
+// TorchArrow's loops and our own kernels. Each is a rate of rows a second of a core for one model, which does not change
+// with P: a worse drive makes no baseline worse. A model without a rate has no figure there. No ratio of a paper is
+// repeated: PreSto's own ratios rest on its cores and its node power.
 //
 // # Errors
 //
@@ -71,15 +72,12 @@ type Prices struct {
 		FillSource  string  `yaml:"fill_source"`
 	} `yaml:"drive"`
 	CPU struct {
-		Name             string  `yaml:"name"`
-		Cores            float64 `yaml:"cores"`
-		CoresSource      string  `yaml:"cores_source"`
-		NodeWatts        float64 `yaml:"node_watts"`
-		NodeWattsSource  string  `yaml:"node_watts_source"`
-		NodeUSD          float64 `yaml:"node_usd"`
-		NodeUSDSource    string  `yaml:"node_usd_source"`
-		DriveCores       float64 `yaml:"drive_cores"`
-		DriveCoresSource string  `yaml:"drive_cores_source"`
+		Cores           float64 `yaml:"cores"`
+		CoresSource     string  `yaml:"cores_source"`
+		NodeWatts       float64 `yaml:"node_watts"`
+		NodeWattsSource string  `yaml:"node_watts_source"`
+		NodeUSD         float64 `yaml:"node_usd"`
+		NodeUSDSource   string  `yaml:"node_usd_source"`
 	} `yaml:"cpu"`
 }
 
@@ -99,8 +97,7 @@ func ReadPrices(b []byte) (*Prices, error) {
 		{"drive.usd", p.Drive.USD},
 		{"drive.read_bytes_per_second", p.Drive.Read}, {"drive.fill", p.Drive.Fill}, {"cpu.cores", p.CPU.Cores},
 		{"cpu.node_watts", p.CPU.NodeWatts},
-		{"cpu.node_usd", p.CPU.NodeUSD}, {"cpu.drive_cores", p.CPU.DriveCores},
-		{"electricity.usd_per_kwh", p.Electricity.USDPerKWh},
+		{"cpu.node_usd", p.CPU.NodeUSD}, {"electricity.usd_per_kwh", p.Electricity.USDPerKWh},
 	} {
 		if !(c.v > 0) || math.IsInf(c.v, 0) {
 			return nil, fmt.Errorf("%w: %s is %v, want a number above 0", ErrPrices, c.name, c.v)
@@ -122,15 +119,15 @@ type Need struct {
 	P           float64 // rows/s that one drive computes; 0: unknown, and the drive keeps up with its flash
 	PSource     string
 	Assumes     []string // lines that the report has beside the plan's own
-	// CPUs are the baselines measured on CPU cores. Plan puts the baseline of the price file before them.
+	// CPUs are the baselines on CPU cores.
 	CPUs []CoreRate
 }
 
 // CoreRate is the rate at which one CPU core preprocesses, as a baseline beside the drives.
 type CoreRate struct {
 	Name          string
-	RowsPerSecond float64 // of one core; 0: this model was not measured
-	Source        string  // command, processor and date; or why there is no figure
+	RowsPerSecond float64 // of one core; 0: no figure
+	Source        string  // where the rate is from; or why there is no figure
 }
 
 // Constraint is one reason to need drives.
@@ -163,7 +160,7 @@ type Result struct {
 	NotCounted    []string     `json:"not_counted"`
 }
 
-// Baseline is the CPU cores that would sustain the same T. Watts and dollars are of whole nodes.
+// Baseline is the CPU cores that would sustain the same T, whatever P is. Watts and dollars are of whole nodes.
 type Baseline struct {
 	Name       string  `json:"name"`
 	DriveCores float64 `json:"cores_a_drive"` // how many cores equal one drive; 0: no figure
@@ -172,7 +169,7 @@ type Baseline struct {
 	Watts      float64 `json:"watts"`
 	USD        float64 `json:"usd"` // CapEx + OpEx
 	Rows       float64 `json:"rows_per_usd"`
-	Source     string  `json:"source"` // published, measured, or why there is no figure
+	Source     string  `json:"source"` // where the rate of a core is from, or why there is no figure
 }
 
 // mostDrives bounds a plan: beyond it a figure is a slip.
@@ -239,9 +236,7 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		}
 		return b
 	}
-	r.Baselines = []Baseline{
-		baseline(p.CPU.Name, p.CPU.DriveCores, float64(r.Busy)*p.CPU.DriveCores, p.CPU.DriveCoresSource),
-	}
+	r.Baselines = []Baseline{}
 	for _, c := range n.CPUs {
 		if c.RowsPerSecond < 0 || math.IsNaN(c.RowsPerSecond) || c.RowsPerSecond > 0 &&
 			!(n.T/c.RowsPerSecond <= mostDrives) {

@@ -63,51 +63,88 @@ func TestDrivesAtTheEdges(t *testing.T) {
 
 func TestMoneyFollowsPreSto(t *testing.T) {
 	p := prices(t)
-	r, err := Plan(Need{T: 9 * 337e3, BytesPerRow: 100, P: 337e3}, p)
+	cores, err := CoresOf("rm5")
+	require.NoError(t, err)
+	drive := PreStoDrive("rm5").RowsPerSecond
+	r, err := Plan(Need{T: PreStoDrives * drive, BytesPerRow: 100, P: drive, CPUs: []CoreRate{cores.PreSto}}, p)
 	require.NoError(t, err)
 	assert.EqualValues(t, 9, r.Drives)
 	assert.Equal(t, 225.0, r.Watts, "PreSto VI-B: 9 x 25 W")
-	require.Len(t, r.Baselines, 1, "none was given beside the price file's")
-	assert.EqualValues(t, 369, r.Baselines[0].Cores)
+	require.Len(t, r.Baselines, 1)
+	assert.EqualValues(t, 367, r.Baselines[0].Cores)
 	assert.EqualValues(t, 12, r.Baselines[0].Nodes, "PreSto VI-B: 12 CPU server nodes")
 	wantOpEx := 225.0 / 1000 * 3 * 365 * 24 * 0.0733
 	assert.InDelta(t, wantOpEx, r.OpEx, 1e-6)
-	assert.InEpsilon(t, 9*337e3*3*365*24*3600/(r.CapEx+wantOpEx), r.RowsPerDollar, 1e-9)
+	assert.InEpsilon(t, 9*drive*3*365*24*3600/(r.CapEx+wantOpEx), r.RowsPerDollar, 1e-9)
 	assert.Equal(t, 4800.0, r.Baselines[0].Watts)
 }
 
-// The three baselines differ by what they are, and the cheapest cores beat the drives where they are fast enough.
+// The baselines differ by what they are, and the cheapest cores beat the drives where they are fast enough.
 func TestBaselines(t *testing.T) {
 	p := prices(t)
 	cpus := []CoreRate{{"slow", 20e3, "measured"}, {"fast", 500e3, "measured"}, {"unknown", 0, "no figure"}}
 	r, err := Plan(Need{T: 2e6, BytesPerRow: 100, P: 250e3, CPUs: cpus}, p)
 	require.NoError(t, err)
 	require.EqualValues(t, 8, r.Busy)
-	require.Len(t, r.Baselines, 4)
-	assert.EqualValues(t, 328, r.Baselines[0].Cores, "8 drives x 41")
-	assert.EqualValues(t, 100, r.Baselines[1].Cores, "T / 20 k: from T, not from whole drives")
-	assert.Equal(t, 12.5, r.Baselines[1].DriveCores)
-	assert.EqualValues(t, 4, r.Baselines[2].Cores)
-	assert.EqualValues(t, 1, r.Baselines[2].Nodes)
-	assert.Less(t, r.Baselines[2].USD, r.BusyUSD, "a plan in which the drives lose says so by its figures")
-	assert.Equal(t, Baseline{Name: "unknown", Source: "no figure"}, r.Baselines[3])
+	require.Len(t, r.Baselines, 3)
+	assert.EqualValues(t, 100, r.Baselines[0].Cores, "T / 20 k: from T, not from whole drives")
+	assert.Equal(t, 12.5, r.Baselines[0].DriveCores)
+	assert.EqualValues(t, 4, r.Baselines[1].Cores)
+	assert.EqualValues(t, 1, r.Baselines[1].Nodes)
+	assert.Less(t, r.Baselines[1].USD, r.BusyUSD, "a plan in which the drives lose says so by its figures")
+	assert.Equal(t, Baseline{Name: "unknown", Source: "no figure"}, r.Baselines[2])
 	_, err = Plan(Need{T: 1, BytesPerRow: 1, P: 1, CPUs: []CoreRate{{"x", -1, ""}}}, p)
 	assert.ErrorIs(t, err, ErrNeed)
 }
 
-func TestMeasuredCPUsOfModels(t *testing.T) {
+func TestCoresOfModels(t *testing.T) {
 	for _, model := range []string{"rm1", "rm5"} {
-		rates, err := MeasuredCPUs(model)
+		c, err := CoresOf(model)
 		require.NoError(t, err)
-		require.Len(t, rates, 2)
-		assert.Greater(t, rates[1].RowsPerSecond, rates[0].RowsPerSecond)
-		assert.Contains(t, rates[0].Source, "measured on")
+		assert.Greater(t, c.Kernels.RowsPerSecond, c.Loops.RowsPerSecond)
+		assert.Contains(t, c.Loops.Source, "measured on")
+		assert.Equal(t, model == "rm5", c.PreSto.RowsPerSecond > 0, "PreSto states cores beside drives for RM5 alone")
 	}
-	rates, err := MeasuredCPUs("rm3")
+	c, err := CoresOf("rm3")
 	require.NoError(t, err)
-	for _, r := range rates {
+	for _, r := range []CoreRate{c.Loops, c.Kernels} {
 		assert.Zero(t, r.RowsPerSecond)
 		assert.Contains(t, r.Source, "has not measured rm3")
+	}
+	assert.Contains(t, c.PreSto.Source, "for rm5 only")
+	assert.Zero(t, PreStoDrive("dpp-rm1").RowsPerSecond)
+}
+
+// TestPreStosCore: nine drives that read 8,908 bytes a row at 2.231 GB/s do 2.254 M rows/s, and 367 cores as much.
+func TestPreStosCore(t *testing.T) {
+	c, err := CoresOf("rm5")
+	require.NoError(t, err)
+	assert.InDelta(t, 9*2.231e9/8908/367, c.PreSto.RowsPerSecond, 1e-6)
+	assert.InDelta(t, 6141.8, c.PreSto.RowsPerSecond, 0.1)
+	assert.InDelta(t, 40.67, PreStoFewestCores, 0.005)
+	assert.InDelta(t, 45.875, PreStoMostCores, 1e-9)
+}
+
+// TestNoBaselineMovesWithP: a worse drive needs more drives, and cores stay as many as they are.
+func TestNoBaselineMovesWithP(t *testing.T) {
+	c, err := CoresOf("rm5")
+	require.NoError(t, err)
+	var before *Result
+	for _, p := range []float64{400e3, 20e3, 1e3} {
+		r, err := Plan(Need{T: 1e6, BytesPerRow: 8908, P: p, CPUs: []CoreRate{c.PreSto, c.Loops, c.Kernels}}, prices(t))
+		require.NoError(t, err)
+		assert.EqualValues(t, 163, r.Baselines[0].Cores, "1e6 / 6141.8")
+		for i := range r.Baselines {
+			if before == nil {
+				break
+			}
+			was, is := before.Baselines[i], r.Baselines[i]
+			assert.Less(t, is.DriveCores, was.DriveCores, "a worse drive is fewer cores")
+			is.DriveCores = was.DriveCores
+			assert.Equal(t, was, is, "P %v", p)
+			assert.Greater(t, r.BusyUSD, before.BusyUSD)
+		}
+		before = r
 	}
 }
 
@@ -135,6 +172,7 @@ func TestRefusals(t *testing.T) {
 	for _, y := range []string{
 		"", "drive: {", "unknown: 1", strings.Replace(string(defaultPrices), "watts: 25", "watts: 0", 1),
 		strings.Replace(string(defaultPrices), "fill: 0.8", "fill: 1.2", 1),
+		strings.Replace(string(defaultPrices), "cpu:\n", "cpu:\n  drive_cores: 41\n", 1),
 	} {
 		_, err := ReadPrices([]byte(y))
 		assert.ErrorIs(t, err, ErrPrices)

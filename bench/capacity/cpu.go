@@ -4,28 +4,82 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/bench/results"
+	"github.com/millrace/millrace/fpga/timing"
 )
 
-// MeasuredCPUs returns the two CPU baselines that bench/peers measured for a model (rm1 to rm5), on uncompressed files
-// and one core: TorchArrow's loops and our kernels. For a model that was not measured the rates are 0 and the sources
-// say so.
-func MeasuredCPUs(model string) ([]CoreRate, error) {
+// What PreSto states of TorchArrow's cores beside its drives (III-B, VI-B): 367 cores, or at most 9 SmartSSDs, feed 8
+// A100s with RM5. It states no rate.
+const (
+	PreStoCores  = 367
+	PreStoDrives = 9
+	PreStoGPUs   = 8
+
+	prestoModel   = "rm5"
+	prestoIDBytes = 8 // of an id in the files: the paper does not state it
+)
+
+// These whole numbers say only that T / (rate of a core) is in (366, 367], and T / (rate of a drive) in (8, 9]. So a
+// drive is as fast as between PreStoFewestCores and PreStoMostCores.
+const (
+	PreStoFewestCores = (PreStoCores - 1.0) / PreStoDrives
+	PreStoMostCores   = PreStoCores / (PreStoDrives - 1.0)
+)
+
+// PreStoDrive returns the rate of PreSto's SmartSSD for rm1 to rm5 in rows/s: what its flash yields at the bandwidth
+// that was published for the board ([timing.SmartSSDMeasuredP2P]). For another model the rate is 0, and the source says
+// so.
+func PreStoDrive(model string) CoreRate {
+	rate := CoreRate{Name: "PreSto's SmartSSD"}
+	w, err := CostOfRow(model, prestoIDBytes)
+	if err != nil {
+		rate.Source = "no figure: PreSto compares its drive with cores and cards for rm1 to rm5 only"
+		return rate
+	}
+	rate.RowsPerSecond = timing.SmartSSDMeasuredP2P / w.InBytes()
+	rate.Source = fmt.Sprintf("%.4g bytes/s over P2P, which a public benchmark of the board measured, / %.4g bytes a row of "+
+		"%s with ids of %d bytes; PreSto states no rate", timing.SmartSSDMeasuredP2P, w.InBytes(), model, prestoIDBytes)
+	return rate
+}
+
+// Cores are the rates at which one CPU core preprocesses the rows of a model.
+type Cores struct {
+	PreSto  CoreRate // TorchArrow's, from what PreSto states
+	Loops   CoreRate // TorchArrow's loops, measured by bench/peers
+	Kernels CoreRate // our kernels, measured by bench/peers
+}
+
+// CoresOf returns the rates of a core for a model. bench/peers measured on uncompressed files and one core. A rate
+// without a source is 0, and its source says so.
+func CoresOf(model string) (Cores, error) {
+	c := Cores{PreSto: prestoCore(model), Loops: CoreRate{Name: "TorchArrow's loops"},
+		Kernels: CoreRate{Name: "our kernels"}}
 	run, err := results.Peers()
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	rates := []CoreRate{
-		{Name: "TorchArrow's loops, measured here"},
-		{Name: "our kernels, measured here"},
-	}
-	for i, program := range []string{results.TorchArrowLoops, results.Ours} {
+	measured := func(to *CoreRate, program string) {
 		rate, ok := run.Rate(model, results.PlainLayout, program)
 		if !ok {
-			rates[i].Source = fmt.Sprintf("no figure: make bench-peers has not measured %s", model)
-			continue
+			to.Source = fmt.Sprintf("no figure: make bench-peers has not measured %s", model)
+			return
 		}
-		rates[i].RowsPerSecond = rate
-		rates[i].Source = fmt.Sprintf("%.4g rows/s a core, %s", rate, run.Source())
+		to.RowsPerSecond, to.Source = rate, fmt.Sprintf("%.4g rows/s a core, %s", rate, run.Source())
 	}
-	return rates, nil
+	measured(&c.Loops, results.TorchArrowLoops)
+	measured(&c.Kernels, results.Ours)
+	return c, nil
+}
+
+// prestoCore returns the rate of one of PreSto's TorchArrow cores. PreSto states cores beside drives for RM5 alone.
+func prestoCore(model string) CoreRate {
+	c := CoreRate{Name: "PreSto's TorchArrow cores"}
+	if model != prestoModel {
+		c.Source = fmt.Sprintf("no figure: PreSto states cores beside drives for %s only", prestoModel)
+		return c
+	}
+	drive := PreStoDrive(model)
+	c.RowsPerSecond = drive.RowsPerSecond * PreStoDrives / PreStoCores
+	c.Source = fmt.Sprintf("%.4g rows/s a core: PreSto's %d cores do what at most %d of its drives do, each of %.4g rows/s "+
+		"(%s)", c.RowsPerSecond, PreStoCores, PreStoDrives, drive.RowsPerSecond, drive.Source)
+	return c
 }

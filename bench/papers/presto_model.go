@@ -12,9 +12,9 @@ import (
 
 // What PreSto states of its system.
 const (
-	prestoCores  = 367             // VI-B: cores that feed 8 A100s with RM5
-	prestoDrives = 9               // VI-B: SmartSSDs that feed them
-	prestoGPUs   = 8               // VI-B
+	prestoCores  = capacity.PreStoCores
+	prestoDrives = capacity.PreStoDrives
+	prestoGPUs   = capacity.PreStoGPUs
 	prestoFew    = 16              // III-A: CPU cores that feed one A100
 	prestoMost   = 11.6            // VI-A: most that one drive's latency is below one core's
 	prestoLink   = 10e9 / 8        // V-B: 10 Gbps Ethernet, in bytes a second
@@ -140,8 +140,10 @@ func modelMoney(r *Result) error {
 		return err
 	}
 	prices.Drive.Read = timing.AssumedP2P // that of P
-	plan, err := capacity.Plan(capacity.Need{Model: rm5, T: prestoDrives * drive, BytesPerRow: w.InBytes(), P: drive},
-		prices)
+	// The cores of the paper are those beside the modelled drive.
+	core := capacity.CoreRate{Name: "PreSto's cores", RowsPerSecond: r.at("cores.paper_core")}
+	plan, err := capacity.Plan(capacity.Need{Model: rm5, T: prestoDrives * drive, BytesPerRow: w.InBytes(), P: drive,
+		CPUs: []capacity.CoreRate{core}}, prices)
 	if err != nil {
 		return err
 	}

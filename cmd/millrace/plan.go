@@ -42,8 +42,9 @@ func planCommand(c *console) *cobra.Command {
 		Use:   "plan",
 		Short: "How many drives, watts and dollars a job needs, and which constraint binds",
 		Long: `Counts drives by capacity, by T/P and by read bandwidth, and sets watts and dollars by PreSto's formula
-(throughput x duration / (CapEx + OpEx)). Beside the drives stand three CPU baselines: the cores that PreSto
-publishes, TorchArrow's loops as measured here, and our own kernels as measured here.
+(throughput x duration / (CapEx + OpEx)). Beside the drives stand three CPU baselines: PreSto's TorchArrow cores,
+TorchArrow's loops and our own kernels as make bench-peers measured them. Each is a rate of a core for one model,
+whatever the drives do; a model or pipeline without such a rate has no figure there.
 
 Then it sizes each placement of the preprocessing: in the drives, on the storage nodes' CPUs or cards, in a
 pool of CPU nodes or accelerators, on the trainers' CPUs. It counts drives, nodes, network interfaces, racks,

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -29,8 +30,8 @@ type plannedData struct {
 
 // figure returns a figure that was measured of the data set.
 func (d *plannedData) figure(value float64, what string) sizing.Figure {
-	return sizing.Figure{Value: value, Kind: sizing.Measured, Source: fmt.Sprintf("--in: %d bytes and %d rows of %d "+
-		"partitions, %s", d.bytes, d.rows, d.partitions, what)}
+	return sizing.Figure{Value: value, Kind: sizing.Measured, Source: fmt.Sprintf("--in: %d bytes and %s of %s, %s",
+		d.bytes, quantity.Of(d.rows, "row"), quantity.Of(d.partitions, "partition"), what)}
 }
 
 // readData reads what --in names; nil: nothing.
@@ -153,11 +154,8 @@ func (o *planOptions) pipelineJob(data *plannedData, m *image.Image) (*sizing.Jo
 	if err != nil {
 		return nil, need, namePipeline(err, o.pipeline)
 	}
-	source := fmt.Sprintf("%d files of --in", len(data.descriptions))
-	job, err := sizing.OwnJob(spec.Name, cost, rows, source)
-	if err != nil {
-		return nil, need, err
-	}
+	source := quantity.Of(len(data.descriptions), "file") + " of --in"
+	job := sizing.OwnJob(spec.Name, cost, rows, source)
 	job.Bytes = data.figure(float64(data.bytes), "all columns")
 	batch := capacity.Batch{Work: cost.Batch(rows), Rows: rows}
 	if need, err = capacity.NeedOfBatch(spec.Name, batch, m); err != nil {

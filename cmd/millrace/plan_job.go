@@ -175,22 +175,8 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 	}
 	job.Replicas, job.Trainers, job.Medium = o.replicas, o.nodes, sizing.Medium(o.media)
 	job.Growth, job.TGrowth, job.Retention = o.growth, o.tGrowth, o.retention
-	if need.CPUs, err = o.baselines(job); err != nil {
-		return err
-	}
+	need.CPUs = job.Baselines()
 	return o.takeDemand(job)
-}
-
-// baselines returns the rates of cores that stand beside the drives.
-func (o *planOptions) baselines(job *sizing.Job) ([]capacity.CoreRate, error) {
-	if o.pipeline == "" {
-		return capacity.MeasuredCPUs(o.model)
-	}
-	k := job.KernelsCore
-	return []capacity.CoreRate{
-		{Name: "TorchArrow's loops", Source: job.LoopsCore.Source},
-		{Name: "our kernels, " + string(k.Kind), RowsPerSecond: k.Value, Source: k.Source},
-	}, nil
 }
 
 // knownOnlyByFlags reports whether the rows are those of no paper's model and of no pipeline, so that flags must
@@ -228,7 +214,7 @@ func (o *planOptions) takeDemand(job *sizing.Job) (err error) {
 		job.T = sizing.Figure{Value: o.gpuRate * float64(o.gpus), Kind: sizing.Assumed,
 			Source: fmt.Sprintf("given: %d GPUs of %.4g rows/s (--gpus, --t-gpu)", o.gpus, o.gpuRate)}
 	case o.gpus > 0:
-		if job.T, err = sizing.DemandOf(o.model, o.gpus, job.LoopsCore); err != nil {
+		if job.T, err = sizing.DemandOf(o.model, o.gpus); err != nil {
 			return usageError{err}
 		}
 	}

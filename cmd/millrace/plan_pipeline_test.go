@@ -56,9 +56,9 @@ func TestPlanOfAPipeline(t *testing.T) {
 	p := figureOf(t, &files, "csd.p")
 	assert.InEpsilon(t, 8*223e6/3, p.Value, 1e-3)
 	assert.Equal(t, sizing.Modelled, p.Kind)
-	kernels := figureOf(t, &files, "core.kernels")
-	assert.Equal(t, sizing.Assumed, kernels.Kind)
-	assert.Contains(t, kernels.Source, "as many values a second as rm1")
+	require.Len(t, files.Baselines, 3)
+	assert.Zero(t, files.Baselines[2].Cores, "no core was measured on this data")
+	assert.Contains(t, files.Baselines[2].Source, "measure it on this data with millrace train --engine cpu")
 	assert.Contains(t, strings.Join(files.Assumes, "\n"), "the model of drives has no stage for clamp, convert, fill_null")
 
 	described := planOf(t, "--pipeline", pipe, "--t", "1e6", "--in", file(t, "inspected.json", text))
@@ -117,6 +117,8 @@ func TestPlanTakesRatesOfAJob(t *testing.T) {
 	assert.InDelta(t, 5, figureOf(t, &own, "job.row_out").Value, 1e-9)
 
 	for says, text := range map[string]string{
+		"P of drive d0 did not settle": `{"job": "7a", "per_drive": [{"name": "d0", "engine": "cpu", "p_rows_per_second": 1,
+			"p_spread_share": 1}]}`,
 		"names no drive": `{"job": "7a"}`, "is no placement": `{"job": "7a", "per_drive": [{"engine": "reference"}]}`,
 		"run the job with one of them": `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1},
 			{"engine": "drive (vendor)"}]}`,

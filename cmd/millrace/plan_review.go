@@ -56,6 +56,9 @@ func (o *planOptions) review(ctx context.Context) (*review.Review, error) {
 	}
 	plan := planned(job, table, prices, ran.Engine)
 	plan.OwnT = ownT
+	if plan.OwnP = plan.P.Value == 0 && ran.P > 0; plan.OwnP {
+		plan.P = sizing.Figure{Value: ran.P, Kind: sizing.Measured, Source: "P of the job"}
+	}
 	v, err := review.Compare(plan, ran)
 	if errors.Is(err, review.ErrReport) {
 		return nil, usageError{err}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/bench/capacity"
 	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // printPlan prints the drives alone, then the placements.
@@ -61,8 +62,8 @@ const mostMoves = 12
 
 // printSizedPlacements prints the placements and what moves them.
 func printSizedPlacements(w io.Writer, r *sizing.Report) {
-	fmt.Fprintf(w, "\nplacements, for %.4g rows/s, %.4g bytes with copies, %d training nodes, %.3g years:\n", r.T, r.Bytes,
-		r.TrainingNodes, r.Years)
+	fmt.Fprintf(w, "\nplacements, for %.4g rows/s, %.4g bytes with copies, %s, %.3g years:\n", r.T, r.Bytes,
+		quantity.Of(r.TrainingNodes, "training node"), r.Years)
 	fmt.Fprintf(w, "%s\n\n", r.Verdict)
 	fmt.Fprintf(w, "placement\tdrives\tspares\tcards\tstorage nodes\tpool nodes\tNICs\ttrainer NICs\tracks\twatts\t"+
 		"CapEx, $\tOpEx, $\ttotal, $\n")

@@ -17,8 +17,8 @@ type Plan struct {
 	T, P, RowIn, RowOut sizing.Figure
 	Flash, Memory, Link float64 // bandwidths of a drive, in bytes a second
 	Watts               sizing.Figure
-	// OwnT says that T is the job's, because the plan had none: it is not compared.
-	OwnT bool
+	// OwnT and OwnP say that T or P is the job's, because the plan had none: it is not compared.
+	OwnT, OwnP bool
 }
 
 // Review is a plan beside a job.
@@ -136,7 +136,12 @@ func (v *Review) assume(p *Plan, r *Ran) {
 	} else {
 		take("T", "rows/s", p.T, r.T, func(p *Plan) *sizing.Figure { return &p.T }, "the job did not measure it")
 	}
-	take("P", "rows/s", p.P, r.P, func(p *Plan) *sizing.Figure { return &p.P }, "the job did not measure it")
+	if p.OwnP {
+		v.NotCompared = append(v.NotCompared, "P: the plan has none of "+p.Worker+", and takes the job's own; give --p-from, "+
+			"as it was planned")
+	} else {
+		take("P", "rows/s", p.P, r.P, func(p *Plan) *sizing.Figure { return &p.P }, "the job did not measure it")
+	}
 	take("bytes read of a row", "B", p.RowIn, perRow(r.Moved-r.Unneeded, r.RowsMade),
 		func(p *Plan) *sizing.Figure { return &p.RowIn }, "the job's drives did not count them")
 	take("bytes of a row's tensors", "B", p.RowOut, perRow(r.Out, r.RowsMade),

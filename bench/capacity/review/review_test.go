@@ -119,6 +119,9 @@ func TestWhatIsNotKnown(t *testing.T) {
 		v.NotCompared)
 	v = compare(t, p, &Ran{})
 	assert.Contains(t, v.Says, "Nothing can be compared")
+	p.OwnP = true
+	v = compare(t, p, r)
+	assert.Contains(t, v.NotCompared[1], "P: the plan has none of drives, and takes the job's own; give --p-from")
 	p.P.Value = 0
 	_, err := Compare(p, r)
 	assert.ErrorIs(t, err, ErrReport)

@@ -27,11 +27,6 @@ func (c *Cost) Batch(rows int) timing.Work {
 		Logged: n * w.Logged}
 }
 
-// Values is how many values of a row are decoded and go through bucketize, sigrid_hash and log, added up.
-func (c *Cost) Values() float64 {
-	return c.Row.Decoded + c.Row.Bucketized + c.Row.Hashed + c.Row.Logged
-}
-
 // counter counts while it walks a program.
 type counter struct {
 	data    *Data

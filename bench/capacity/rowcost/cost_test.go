@@ -84,7 +84,6 @@ generated:
 	assert.InDelta(t, 4+3*4+8*(1+3+1), c.Row.OutBytes, 1e-9, "dense, 3 lengths, ids of id, list and bucket")
 	assert.Equal(t, []string{"fill_null", "firstx"}, c.Beyond)
 	assert.Empty(t, c.Assumes, "3 is less than the mean")
-	assert.InDelta(t, 7+1+4+1, c.Values(), 1e-9)
 	w := c.Batch(10)
 	assert.InDelta(t, 10*c.Row.Decoded, w.Decoded, 1e-9)
 	assert.InDelta(t, 3, w.Borders, 0, "borders are loaded once for a mini-batch")

@@ -3,6 +3,8 @@ package sizing
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // benchResult is the part of a line of `millrace bench rm --output json` that a plan takes.
@@ -58,8 +60,8 @@ func (j *Job) takeBench(b []byte, name string) error {
 
 // take takes one measurement.
 func (j *Job) take(r *benchResult, name string) error {
-	source := fmt.Sprintf("millrace bench rm, %s: engine %s, %d thread(s), %s, %s, timing %s; the file does not name its "+
-		"machine and date", name, r.Engine, r.Threads, r.Codec, r.Encoding, r.Timing.Mode)
+	source := fmt.Sprintf("millrace bench rm, %s: engine %s, %s, %s, %s, timing %s; the file does not name its "+
+		"machine and date", name, r.Engine, quantity.Of(r.Threads, "thread"), r.Codec, r.Encoding, r.Timing.Mode)
 	figure := func(v float64) Figure {
 		f := Figure{Value: v, Kind: Measured, Source: source}
 		if r.Timing.Modelled {

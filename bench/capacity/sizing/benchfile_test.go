@@ -19,7 +19,7 @@ func TestTakeBench(t *testing.T) {
 	require.NoError(t, j.takeBench([]byte(measured("drive", `{"timing": "native"}`)), "bench.json"))
 	assert.InDelta(t, 1000, j.Drive.P.Value, 0)
 	assert.Equal(t, Measured, j.Drive.P.Kind)
-	assert.Contains(t, j.Drive.P.Source, "bench.json: engine drive, 2 thread(s), none, plain, timing native")
+	assert.Contains(t, j.Drive.P.Source, "bench.json: engine drive, 2 threads, none, plain, timing native")
 	assert.Zero(t, j.Drive.Memory.Value, "the measured rate contains it")
 	assert.InDelta(t, 8900, j.RowIn.Value, 1e-9)
 	assert.InDelta(t, 5900, j.RowOut.Value, 1e-9)

@@ -32,8 +32,9 @@ type Job struct {
 	Medium    Medium  // of plain drives: SSD (also "") or HDD
 
 	Drive, Card Rates
-	// The rates of one core, in rows/s. A zero Value says that there is no figure, and Source says why.
-	DPPCore, LoopsCore, KernelsCore Figure
+	// PreStoDrive is the rate of PreSto's SmartSSD, and the others are rates of one core, all in rows/s. None depends on
+	// Drive. A zero Value says that there is no figure, and Source says why.
+	PreStoDrive, PreStoCore, DPPCore, LoopsCore, KernelsCore Figure
 }
 
 // Rates are what a device computes.
@@ -117,16 +118,12 @@ func priceFigures(p *capacity.Prices) []Figure {
 	}
 	fill := priced(figureFill, p.Drive.Fill, "of the bytes", p.Drive.FillSource)
 	fill.High = min(fill.High, 1)
-	cores := priced(figureDriveCores, p.CPU.DriveCores, "cores", p.CPU.DriveCoresSource)
-	if p.CPU.DriveCores == 41 {
-		cores.Low, cores.High = prestoFewestCores, prestoMostCores
-	}
 	return []Figure{
 		priced(string(CSD)+ofBytes, p.Drive.Bytes, "B", p.Drive.BytesSource),
 		priced(string(CSD)+ofRead, p.Drive.Read, "B/s", p.Drive.ReadSource),
 		priced(string(CSD)+ofWatts, p.Drive.Watts, "W", p.Drive.WattsSource),
 		priced(string(CSD)+ofUSD, p.Drive.USD, "$", p.Drive.USDSource),
-		fill, cores,
+		fill,
 		priced(figureCPUCores, p.CPU.Cores, "cores", p.CPU.CoresSource),
 		priced(figureCPUWatts, p.CPU.NodeWatts, "W", p.CPU.NodeWattsSource),
 		priced(figureCPUUSD, p.CPU.NodeUSD, "$", p.CPU.NodeUSDSource),
@@ -134,13 +131,6 @@ func priceFigures(p *capacity.Prices) []Figure {
 		priced(figureElectricity, p.Electricity.USDPerKWh, "$/kWh", p.Electricity.Source),
 	}
 }
-
-// PreSto's 367 cores or at most 9 drives bound how many cores a drive is: T / (P of a core) is in (366, 367], and
-// T / (P of a drive) is in (8, 9].
-const (
-	prestoFewestCores = 366.0 / 9
-	prestoMostCores   = 367.0 / 8
-)
 
 // figures returns the figures of the job.
 func (j *Job) figures() []Figure {
@@ -162,6 +152,7 @@ func (j *Job) figures() []Figure {
 		given(figureRetention, "days", j.Retention), given(figureTrainers, "training nodes", float64(j.Trainers)),
 		named(figureDriveP, "rows/s", j.Drive.P), named(figureDriveMemory, "B/s", j.Drive.Memory),
 		named(figureCardP, "rows/s", j.Card.P), named(figureCardMemory, "B/s", j.Card.Memory),
+		named(figurePreStoDrive, "rows/s", j.PreStoDrive), named(figurePreStoCore, "rows/s", j.PreStoCore),
 		named(figureDPPCore, "rows/s", j.DPPCore), named(figureLoopsCore, "rows/s", j.LoopsCore),
 		named(figureKernelCore, "rows/s", j.KernelsCore),
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/steadyrate"
 )
 
 // jobReport is the part of a job's report (`millrace train --output json`) that a plan takes rates of.
@@ -18,6 +21,7 @@ type jobReport struct {
 		Name     string  `json:"name"`
 		Engine   string  `json:"engine"`
 		Rate     float64 `json:"p_rows_per_second"`
+		Spread   float64 `json:"p_spread_share"` // 0: not told
 		Rows     int64   `json:"rows"`
 		Moved    int64   `json:"moved_bytes"`
 		Unneeded int64   `json:"unneeded_bytes"`
@@ -39,7 +43,8 @@ func (j *Job) TakeRates(b []byte, name string) error {
 }
 
 // takeReport takes the mean P of the drives of a job's report: with the engine cpu that is the rate of a core that runs
-// our kernels, else P of a drive. It also takes the bytes of a row, unless the job has a pipeline's.
+// our kernels, else P of a drive. A P that did not settle is refused. It also takes the bytes of a row, unless the job
+// has a pipeline's.
 func (j *Job) takeReport(b []byte, name string) error {
 	var r jobReport
 	if err := json.Unmarshal(b, &r); err != nil || r.Job == "" {
@@ -58,6 +63,10 @@ func (j *Job) takeReport(b []byte, name string) error {
 		case !(d.Rate > 0) || d.Rows < 0 || d.Moved < d.Unneeded || d.Unneeded < 0 || d.Out < 0:
 			return fmt.Errorf("%w: %s: drive %s has P of %v rows/s, %d rows, %d bytes in, %d bytes out: want a job that "+
 				"measured P and ran to its end", ErrJob, name, d.Name, d.Rate, d.Rows, d.Moved-d.Unneeded, d.Out)
+		case !(d.Spread >= 0 && d.Spread <= steadyrate.Goal):
+			return fmt.Errorf("%w: %s: P of drive %s did not settle: it is good to +-%.0f %%, and a plan wants +-%.0f %%: run "+
+				"the job again with a longer --measure, or with more rows", ErrJob, name, d.Name, 100*d.Spread,
+				100*steadyrate.Goal)
 		}
 		engine, sum = kind, sum+d.Rate
 		rows, in, out = rows+d.Rows, in+d.Moved-d.Unneeded, out+d.Out
@@ -66,9 +75,9 @@ func (j *Job) takeReport(b []byte, name string) error {
 		return fmt.Errorf("%w: %s: the job's report names no drive: P is measured on drives", ErrJob, name)
 	}
 	figure := func(v float64) Figure {
-		f := Figure{Value: v, Kind: Measured, Source: fmt.Sprintf("millrace train, %s: job %.12s, engine %s, mean of %d "+
-			"drives, timing %s; the file does not name its machine and date", name, r.Job, engine, len(r.PerDrive),
-			r.Timing.Mode)}
+		f := Figure{Value: v, Kind: Measured, Source: fmt.Sprintf("millrace train, %s: job %.12s, engine %s, mean of %s, "+
+			"timing %s; the file does not name its machine and date", name, r.Job, engine,
+			quantity.Of(len(r.PerDrive), "drive"), r.Timing.Mode)}
 		if r.Timing.Modelled {
 			f.Kind = Modelled
 		}

@@ -24,7 +24,7 @@ type Mode struct {
 	Title string
 	site  site
 	core  string // the figure of a core's rate, where CPUs preprocess
-	// The figures of a pooled card: its ratio to a drive that computes, its price and its power.
+	// The figures of a pooled card: its ratio to PreSto's drive, its price and its power.
 	ratio, usd, watts string
 	absent            string // why there are no counts at all
 }
@@ -36,7 +36,7 @@ const InStorage = "in-storage"
 // The pool of published cores is PreSto's, or for DPP's models that of DPP's workers.
 func Modes(model string) []Mode {
 	published := Mode{Name: "cpu-pool-presto", Title: "pool of CPU workers, PreSto's published cores", site: inPool,
-		core: figureDriveCores}
+		core: figurePreStoCore}
 	if _, dpp := capacity.DPPWorker(model); dpp {
 		published = Mode{Name: "cpu-pool-dpp", Title: "pool of CPU workers, DPP's published workers", site: inPool,
 			core: figureDPPCore}
@@ -65,36 +65,16 @@ func Modes(model string) []Mode {
 	}
 }
 
-// driveRate returns the rows a second that a drive yields: the lowest of its computation, flash, memory and link.
-func (s *sizer) driveRate() float64 {
-	rate := min(s.value(string(CSD)+ofRead)/s.value(figureRowIn), s.value(figureDriveLink)/s.value(figureRowOut))
-	if p := s.value(figureDriveP); p > 0 {
-		rate = min(rate, p)
-	}
-	if m := s.value(figureDriveMemory); m > 0 {
-		rate = min(rate, m/s.memoryBytes())
-	}
-	return rate
-}
-
 // memoryBytes is the traffic of a device's memory for a row: what is read and what is sent are each written and read
 // once.
 func (s *sizer) memoryBytes() float64 { return 2 * (s.value(figureRowIn) + s.value(figureRowOut)) }
 
-// cores returns the cores that sustain T, and their arithmetic; why names the missing figure if there is none.
+// cores returns the cores that sustain T, and their arithmetic; why names the missing figure if there is none. The rate
+// of a core does not depend on the drive.
 func (s *sizer) cores(figure string) (cores float64, how, why string) {
 	f := s.table.figures[figure]
 	if f.Value == 0 {
 		return 0, "", f.Source
 	}
-	if figure != figureDriveCores {
-		cores = s.t / s.value(figure)
-		return cores, fmt.Sprintf("T %.4g rows/s / %.4g rows/s a core", s.t, f.Value), ""
-	}
-	if s.value(figureDriveP) == 0 {
-		return 0, "", "the published cores are those of a drive, whose rate for this job has no figure: give --p"
-	}
-	rate := s.driveRate()
-	cores = s.t / rate * s.value(figure)
-	return cores, fmt.Sprintf("T %.4g rows/s / %.4g rows/s of a drive x %.4g cores a drive", s.t, rate, f.Value), ""
+	return s.t / s.value(figure), fmt.Sprintf("T %.4g rows/s / %.4g rows/s a core", s.t, f.Value), ""
 }

@@ -30,10 +30,11 @@ const (
 	figureA100Watts  = "a100.watts"
 	figureU280Ratio  = "u280.ratio"
 
-	figureDriveCores = "core.per_drive" // PreSto's cores that are worth one drive
-	figureDPPCore    = "core.dpp"       // rows/s of a core of DPP's workers
-	figureLoopsCore  = "core.loops"     // rows/s of a core that runs TorchArrow's loops
-	figureKernelCore = "core.kernels"   // rows/s of a core that runs our kernels
+	figurePreStoDrive = "presto.drive" // rows/s of PreSto's SmartSSD, of which its cards' ratios are
+	figurePreStoCore  = "core.presto"  // rows/s of a core of PreSto's TorchArrow workers
+	figureDPPCore     = "core.dpp"     // rows/s of a core of DPP's workers
+	figureLoopsCore   = "core.loops"   // rows/s of a core that runs TorchArrow's loops
+	figureKernelCore  = "core.kernels" // rows/s of a core that runs our kernels
 
 	figureBays       = "host.bays"
 	figureHostUSD    = "host.usd"

@@ -19,9 +19,8 @@ func (s *sizer) nodes(c *counts, m Mode, drives int64) {
 	case onCards:
 		s.cards(c)
 	case onPooled:
-		rate, ratio := s.driveRate(), s.value(m.ratio)
-		c.need("compute", Cards, s.t/(rate*ratio), "T %.4g rows/s / (%.4g rows/s of a drive that computes x %.4g)", s.t, rate,
-			ratio)
+		rate, ratio := s.value(figurePreStoDrive), s.value(m.ratio)
+		c.need("compute", Cards, s.t/(rate*ratio), "T %.4g rows/s / (%.4g rows/s of PreSto's drive x %.4g)", s.t, rate, ratio)
 		s.poolNetwork(c, perNode)
 	case inPool:
 		cores, how, _ := s.cores(m.core)

@@ -35,7 +35,7 @@ func JobOf(model string, idBytes int) (*Job, error) {
 	j := newJob(model)
 	none := Figure{Source: "no figure for the rows of this job: give --p"}
 	j.Drive.P, j.Card.P = none, Figure{Source: "no figure: only rm1 to rm5 have a model of a card"}
-	if err := j.measuredCores(model); err != nil {
+	if err := j.baselineRates(model); err != nil {
 		return nil, err
 	}
 	if w, dpp := capacity.DPPWorker(model); dpp {
@@ -64,17 +64,35 @@ func newJob(model string) *Job {
 		Source: "the most that --coalesce joins; high: DPP's 1.25 MiB"}}
 }
 
-// measuredCores sets the rates of cores that bench/peers measured.
-func (j *Job) measuredCores(model string) error {
-	rates, err := capacity.MeasuredCPUs(model)
+// baselineRates sets the rates of PreSto's drive and cores, and those of cores that bench/peers measured.
+func (j *Job) baselineRates(model string) error {
+	cores, err := capacity.CoresOf(model)
 	if err != nil {
 		return err
 	}
-	figure := func(r capacity.CoreRate) Figure {
-		return Figure{Value: r.RowsPerSecond, Kind: Measured, Source: r.Source}
+	figure := func(r capacity.CoreRate, k Kind) Figure {
+		return Figure{Value: r.RowsPerSecond, Kind: k, Source: r.Source}
 	}
-	j.LoopsCore, j.KernelsCore = figure(rates[0]), figure(rates[1])
+	j.LoopsCore, j.KernelsCore = figure(cores.Loops, Measured), figure(cores.Kernels, Measured)
+	drive := capacity.PreStoDrive(model)
+	j.PreStoDrive, j.PreStoCore = figure(drive, Modelled), figure(cores.PreSto, Modelled)
+	if j.PreStoCore.Value > 0 {
+		j.PreStoCore.Low = drive.RowsPerSecond / capacity.PreStoMostCores
+		j.PreStoCore.High = drive.RowsPerSecond / capacity.PreStoFewestCores
+	}
 	return nil
+}
+
+// Baselines returns the rates of cores as the baselines beside the drives. Their names have the kinds of the figures.
+func (j *Job) Baselines() []capacity.CoreRate {
+	rate := func(name string, f *Figure) capacity.CoreRate {
+		if f.Value > 0 {
+			name += ", " + string(f.Kind)
+		}
+		return capacity.CoreRate{Name: name, RowsPerSecond: f.Value, Source: f.Source}
+	}
+	return []capacity.CoreRate{rate("PreSto's TorchArrow cores", &j.PreStoCore),
+		rate("TorchArrow's loops", &j.LoopsCore), rate("our kernels", &j.KernelsCore)}
 }
 
 // dpp sets what DPP publishes of a model.

@@ -156,9 +156,9 @@ func (r *Report) list(s *sizer) {
 			"as their cores suffice",
 		"T and the bytes are those of the horizon's end, and everything is bought at its beginning",
 	}
-	if s.used[figureDriveCores] {
-		r.Notes = append(r.Notes, "PreSto's 367 cores and 9 drives are for a T that the paper does not state: counts here "+
-			"differ from the paper's because T, the bytes and the rate of a drive differ")
+	if s.used[figurePreStoCore] || s.used[figurePreStoDrive] {
+		r.Notes = append(r.Notes, "PreSto states no rates: those of its drive, cores and cards follow from the bandwidth of its "+
+			"drive's flash, and do not change with the drive of this plan")
 	}
 	r.NotCounted = []string{"GPUs and training nodes, with their network interfaces and CPUs", "switches and cooling",
 		"people and software", "the copy from which a failed drive's data comes, where there is one copy"}

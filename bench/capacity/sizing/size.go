@@ -166,8 +166,11 @@ func (s *sizer) missing(m Mode) string {
 		return why
 	}
 	rate := figureDriveP
-	if m.site == onCards {
+	switch m.site {
+	case onCards:
 		rate = figureCardP
+	case onPooled:
+		rate = figurePreStoDrive
 	}
 	if f := s.table.figures[rate]; f.Value == 0 {
 		return f.Source

@@ -105,7 +105,7 @@ func TestWorkedExample(t *testing.T) {
 	loops := placement(t, r, "cpu-pool-loops")
 	assert.EqualValues(t, 7, loops.Workers, "209 cores / 32")
 	assert.EqualValues(t, 2, placement(t, r, "cpu-pool-kernels").Workers, "5 cores need 1; 26.7 GB/s in need 2 nodes")
-	assert.EqualValues(t, 16, placement(t, r, "cpu-pool-presto").Workers, "11.98 drives x 41 cores / 32")
+	assert.EqualValues(t, 16, placement(t, r, "cpu-pool-presto").Workers, "3e6 / 6141.8 = 488.5 cores; / 32")
 	assert.EqualValues(t, 4, placement(t, r, "node-card").Cards, "3e6 x 36640 / 30.4e9 = 3.6")
 	assert.EqualValues(t, 30, placement(t, r, "presto-a100-pool").Cards, "11.98 / 0.4 = 29.9")
 	assert.EqualValues(t, 12, placement(t, r, "presto-u280-pool").Cards, "11.98 / 1.0526 = 11.4")
@@ -115,47 +115,59 @@ func TestWorkedExample(t *testing.T) {
 	assert.Contains(t, r.Verdict, "In storage loses: $313091, and trainer-kernels $141009 (55 % less).")
 }
 
-// TestPreStosCoresAndDrives: 367 cores or at most 9 drives say that T over P of a core is in (366, 367], and T over P
-// of a drive in (8, 9], so that a drive is 40.7 to 45.9 cores. Nothing says what T is.
+// TestPreStosCoresAndDrives: T of nine of PreSto's drives needs nine of them, and 367 cores in 12 nodes of 32.
 func TestPreStosCoresAndDrives(t *testing.T) {
-	assert.InDelta(t, 40.67, prestoFewestCores, 0.005)
-	assert.InDelta(t, 45.875, prestoMostCores, 1e-9)
-	const p = 1000.0 // any rate of a drive: only ratios follow
+	drive := capacity.PreStoDrive("rm5").RowsPerSecond
 	for _, c := range []struct {
 		ratio  float64 // T / P of a drive
 		drives int64
 	}{{8, 8}, {8.001, 9}, {9, 9}, {9.001, 10}} {
-		j := rm5(t, c.ratio*p, 0)
-		j.Drive = Rates{P: figureOf(p)}
-		in := placement(t, plan(t, j, table(t)), InStorage)
-		assert.Equal(t, c.drives, in.Drives, c.ratio)
+		j := rm5(t, c.ratio*drive, 0)
+		j.Drive = Rates{P: figureOf(drive)}
+		r := plan(t, j, table(t))
+		assert.Equal(t, c.drives, placement(t, r, InStorage).Drives, c.ratio)
+		if c.ratio == capacity.PreStoDrives {
+			pool := placement(t, r, "cpu-pool-presto")
+			assert.EqualValues(t, 12, pool.Workers)
+			assert.InEpsilon(t, 367, j.T.Value/j.PreStoCore.Value, 1e-9)
+		}
 	}
-	// At both ends of the ratio the published 367 cores come out, and 12 nodes of 32 cores.
-	for cores, ratio := range map[float64]float64{prestoFewestCores: 9, prestoMostCores: 8} {
-		list, err := Plan(&Job{Model: "rm5", T: figureOf(ratio * p), RowIn: figureOf(1), RowOut: figureOf(1),
-			ReadSize: figureOf(1), Drive: Rates{P: figureOf(p)}, KernelsCore: figureOf(1), LoopsCore: figureOf(1)},
-			table(t), withDriveCores(t, cores))
-		require.NoError(t, err)
-		pool := placement(t, list, "cpu-pool-presto")
-		assert.EqualValues(t, 12, pool.Workers)
-		assert.InDelta(t, 366.5, ratio*cores, 0.51)
-	}
-	demand, err := DemandOf("rm5", 8, figureOf(14e3))
+	demand, err := DemandOf("rm5", 8)
 	require.NoError(t, err)
-	assert.Equal(t, 367*14e3, demand.Value)
+	assert.InEpsilon(t, 9*drive, demand.Value, 1e-9)
 	assert.Equal(t, Assumed, demand.Kind, "the paper states no T")
 }
 
-func withDriveCores(t *testing.T, cores float64) *capacity.Prices {
-	p := prices(t)
-	p.CPU.DriveCores = cores
-	return p
+// TestAWorseDriveNeverLooksBetter: as P falls, in storage costs more or as much, and no other placement changes.
+func TestAWorseDriveNeverLooksBetter(t *testing.T) {
+	var before *Report
+	for _, p := range []float64{400e3, 100e3, 20e3, 1e3} {
+		j := rm5(t, 1e6, 500e12)
+		j.Drive = Rates{P: figureOf(p)}
+		r := plan(t, j, table(t))
+		for i := range r.Placements {
+			if before == nil {
+				break
+			}
+			was, is := before.Placements[i], r.Placements[i]
+			if is.Name == InStorage {
+				assert.GreaterOrEqual(t, is.Total, was.Total, p)
+				continue
+			}
+			assert.Equal(t, was, is, "P %v", p)
+		}
+		if before != nil {
+			assert.LessOrEqual(t, r.Answer.Margin, before.Answer.Margin, p)
+		}
+		before = r
+	}
+	assert.EqualValues(t, 1000, placement(t, before, InStorage).Drives)
 }
 
 func TestDemandOf(t *testing.T) {
-	one, err := DemandOf("dpp-rm1", 8, Figure{})
+	one, err := DemandOf("dpp-rm1", 8)
 	require.NoError(t, err)
-	four, err := DemandOf("dpp-rm1", 32, Figure{})
+	four, err := DemandOf("dpp-rm1", 32)
 	require.NoError(t, err)
 	assert.Equal(t, Published, one.Kind)
 	assert.InEpsilon(t, 24.16*11.6e3, one.Value, 1e-9)
@@ -163,8 +175,8 @@ func TestDemandOf(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		gpus  int
-	}{{"rm1", 8}, {"dpp-rm1", 0}, {"rm5", 8}} {
-		_, err := DemandOf(c.model, c.gpus, Figure{})
+	}{{"rm1", 8}, {"dpp-rm1", 0}, {"rm5", 0}} {
+		_, err := DemandOf(c.model, c.gpus)
 		require.ErrorIs(t, err, ErrJob, c)
 		assert.ErrorContains(t, err, "rm5 on 8 A100s")
 	}
@@ -175,7 +187,8 @@ func TestEachConstraintBinds(t *testing.T) {
 	small := func() *Job {
 		return &Job{Model: "rm5", T: figureOf(1e6), Bytes: figureOf(1), RowIn: figureOf(100), RowOut: figureOf(100),
 			ReadSize: figureOf(65536), Drive: Rates{P: figureOf(1e9), Memory: figureOf(1e15)},
-			Card: Rates{P: figureOf(1e9), Memory: figureOf(1e15)}, KernelsCore: figureOf(1e9), LoopsCore: figureOf(1e9)}
+			Card: Rates{P: figureOf(1e9), Memory: figureOf(1e15)}, KernelsCore: figureOf(1e9), LoopsCore: figureOf(1e9),
+			PreStoDrive: figureOf(1e9)}
 	}
 	for _, c := range []struct {
 		name, placement, resource string
@@ -201,7 +214,7 @@ func TestEachConstraintBinds(t *testing.T) {
 		{"compute", "cpu-pool-loops", Workers, func(j *Job) { j.LoopsCore = figureOf(1e3) }, nil},
 		{"network in", "cpu-pool-kernels", Workers, func(j *Job) { j.RowIn = figureOf(1e5) }, nil},
 		{"network out", "cpu-pool-kernels", Workers, func(j *Job) { j.RowOut = figureOf(1e5) }, nil},
-		{"card slots", "presto-a100-pool", Workers, func(j *Job) { j.Drive.P = figureOf(1e4) }, nil},
+		{"card slots", "presto-a100-pool", Workers, func(j *Job) { j.PreStoDrive = figureOf(1e4) }, nil},
 		{"rack power", InStorage, Racks, func(j *Job) { j.Bytes = figureOf(1e16) }, nil},
 		{"rack space", InStorage, Racks, func(j *Job) { j.Bytes = figureOf(1e16) }, []string{"server.units: 20"}},
 		{"trainer network in", InStorage, Trainers, func(j *Job) { j.RowOut = figureOf(1e5) }, nil},
