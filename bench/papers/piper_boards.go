@@ -1,5 +1,7 @@
 package papers
 
+import "strings"
+
 // What the model of Piper's boards has beside the clocks of modelPiper.
 const (
 	piperRandom     = 15     // 3.2: cycles of GenVocab and of ApplyVocab with a large vocabulary in HBM, approximately
@@ -10,8 +12,8 @@ const (
 // takes its cycles for a row.
 func modelBinary(r *Result) {
 	r.set(Modelled, "rates.local.5k", "rows/s", piperLocal/(piperLoops*piperInterval))
-	r.set(Modelled, "rates.network.5k", "rows/s", r.at("operators.clock.5k")/(piperLoops*piperInterval))
-	r.set(Modelled, "rates.network.1m", "rows/s", r.at("operators.clock.1m")/(piperLoops*piperRandom))
+	r.set(Fitted, "rates.network.5k", "rows/s", r.at("operators.clock.5k")/(piperLoops*piperInterval))
+	r.set(Fitted, "rates.network.1m", "rows/s", r.at("operators.clock.1m")/(piperLoops*piperRandom))
 }
 
 // nanoseconds is the time of a row at a rate.
@@ -41,8 +43,12 @@ func endToEnd(r *Result) {
 		"network.1m":        {"1m", nanoseconds(r.at("rates.network.1m"))},
 	}
 	for name, b := range boards {
-		for _, threads := range []string{".1", ".2"} {
-			r.set(ModelledAndMeasured, "fig9."+name+threads, "times", nanoseconds(r.at("rates."+b.here+threads))/b.board)
+		one, two := ModelledAndMeasured, ModelledAndComputed
+		if strings.HasPrefix(name, "network.") {
+			one, two = FittedAndMeasured, FittedAndComputed
+		}
+		for threads, kind := range map[string]Kind{".1": one, ".2": two} {
+			r.set(kind, "fig9."+name+threads, "times", nanoseconds(r.at("rates."+b.here+threads))/b.board)
 		}
 	}
 	r.set(ModelledAndMeasured, "fig10.host_over_kernel", "times", (host+decode)/kernel)

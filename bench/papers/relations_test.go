@@ -123,6 +123,18 @@ func TestPreStosKeptRun(t *testing.T) {
 	}
 }
 
+// TestPipersKindsSayWhatWasNotMeasured: clocks are fitted, with all that follows from them, and values of two threads
+// are computed.
+func TestPipersKindsSayWhatWasNotMeasured(t *testing.T) {
+	r, err := readResult(kept, "piper")
+	require.NoError(t, err)
+	for key, want := range map[string]Kind{"operators.clock.5k": Fitted, "rates.network.1m-tsv": Fitted,
+		"operators.two_cycles.5k": Fitted, "rates.5k-tsv.2": Computed, "rates.5k-tsv.1": Measured,
+		"fig9.network.5k.2": FittedAndComputed, "fig9.local.5k.1": ModelledAndMeasured} {
+		assert.Equal(t, want, r.Values[key].Kind, key)
+	}
+}
+
 // TestFeatureKinds checks that the pipelines of kinds of features have these alone, and leave the whole one as it is.
 func TestFeatureKinds(t *testing.T) {
 	spec, err := pipeline.Named(rm5)
