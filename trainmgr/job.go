@@ -53,6 +53,8 @@ type JobOptions struct {
 	Recording  Recording        // traces of moments in which the trainer starves
 	Logger     *slog.Logger     // nil discards the log
 	Now        func() time.Time // the clock of the report's times; nil: time.Now
+
+	modelledClock bool // as in Options
 }
 
 // NewJob makes a job over a source. Job.Close closes the source. Launchers call Submit, or Attach of package remote.

@@ -63,6 +63,8 @@ type Options struct {
 	// Now is the clock that T, the elapsed time and the waits are measured on: that of drives with a modelled timing. nil:
 	// time.Now.
 	Now func() time.Time
+	// modelledClock says that Now was given. The times of the drives' stages are not on that clock.
+	modelledClock bool
 
 	Recording Recording    // traces of moments in which the trainer starves
 	Logger    *slog.Logger // nil discards the log
@@ -93,7 +95,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Now == nil {
+	if o.modelledClock = o.Now != nil; !o.modelledClock {
 		o.Now = time.Now
 	}
 	if o.Throughput.Now == nil {

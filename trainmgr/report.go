@@ -75,7 +75,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	}
 	r.addQueues(epochs)
 	r.addDrives(drives)
-	r.HeldBackBy = r.bottleneck()
+	r.HeldBackBy = r.bottleneck(j.options.modelledClock)
 	if source, ok := j.source.(*storageSource); ok && source.scaling != nil {
 		r.Autoscale = source.scaling.report()
 	}
@@ -127,8 +127,9 @@ func (r *Report) addDrives(drives []api.DriveReport) {
 // ignoredStall is the share of the time that a trainer may wait before the report looks for a cause.
 const ignoredStall = 0.05
 
-// bottleneck names the part that limited the job's speed.
-func (r *Report) bottleneck() string {
+// bottleneck names the part that limited the job's speed. It names a stage of the drives unless their timing is
+// modelled: the times of stages are this machine's, and the model says which stage binds.
+func (r *Report) bottleneck(modelled bool) string {
 	if r.ElapsedSeconds <= 0 || r.MiniBatches == 0 {
 		return "nothing has run yet"
 	}
@@ -137,6 +138,23 @@ func (r *Report) bottleneck() string {
 		return fmt.Sprintf("the trainer: it waited %.1f%% of the time, and the queue held %.1f mini-batches on average",
 			100*stalled, r.QueueDepthMean)
 	}
+	where := ""
+	if !modelled {
+		where = "; they spent most of their time in " + r.longestStage()
+	}
+	switch {
+	case r.WorkersBlockedSec > r.StallSeconds:
+		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room "+
+			"and the trainer %.2f s for mini-batches: raise the queue's bytes",
+			r.WorkersBlockedSec, r.StallSeconds)
+	case r.ExpectedStallSecond > 0:
+		return fmt.Sprintf("the drives, as foretold (%s)%s", r.AllocationNote, where)
+	}
+	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time%s", 100*stalled, where)
+}
+
+// longestStage returns the stage of the drives that took most of this machine's time.
+func (r *Report) longestStage() string {
 	longest, longestSeconds := "move", r.MoveSeconds
 	for _, stage := range []struct {
 		name    string
@@ -146,15 +164,5 @@ func (r *Report) bottleneck() string {
 			longest, longestSeconds = stage.name, stage.seconds
 		}
 	}
-	switch {
-	case r.WorkersBlockedSec > r.StallSeconds:
-		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room "+
-			"and the trainer %.2f s for mini-batches: raise the queue's bytes",
-			r.WorkersBlockedSec, r.StallSeconds)
-	case r.ExpectedStallSecond > 0:
-		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote,
-			longest)
-	}
-	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s",
-		100*stalled, longest)
+	return longest
 }

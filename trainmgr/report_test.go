@@ -122,7 +122,8 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 		"the queue's bound": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, WorkersBlockedSec: 6},
 			"raise the queue's bytes"},
 	} {
-		assert.Contains(t, c.r.bottleneck(), c.says, name)
+		assert.Contains(t, c.r.bottleneck(false), c.says, name)
+		assert.NotContains(t, c.r.bottleneck(true), "most of their time", "%s: the model says which stage binds", name)
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *storageSource) allocatedJob(ctx context.Context, schema *tensor.Schema)
 	o := &s.options
 	return NewJob(ctx, s, JobOptions{
 		Digest: s.digest, Schema: schema, Epochs: o.Epochs, Order: o.Order,
-		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: o.Logger, Now: o.Now,
+		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: o.Logger, Now: o.Now, modelledClock: o.modelledClock,
 	})
 }
 

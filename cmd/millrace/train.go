@@ -429,10 +429,14 @@ func printReport(w io.Writer, r timedReport) {
 		r.Stalls, r.FirstWaitSeconds, r.ExpectedStallSecond)
 	fmt.Fprintf(w, "queue\t%.1f mini-batches deep on average, at most %d of %d bytes\n", r.QueueDepthMean,
 		r.QueueMaxBytes, r.QueueLimitBytes)
+	whose := ""
+	if r.Timing.Modelled {
+		whose = "; this machine's time, not the model's"
+	}
 	fmt.Fprintf(w,
 		"time\tmove "+
 			"%.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams "+
-			"added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
+			"added up%s)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds, whose)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
 	if r.Energy != nil {
 		printEnergy(w, r.Energy)
