@@ -81,7 +81,8 @@ which images it takes are in PATH.json. With ?size=0 the drive has no flash: PAT
 its images and which it takes are in PATH.json and beside it. An existing drive is not touched.
 Each of its regions has engine threads, an active image and a share of memory of its own: equal ones,
 or in proportion to --region-weights.
---host-io-share limits what ordinary reads and writes of hosts take while regions compute.`,
+--host-io-share limits ordinary reads and writes of hosts while regions compute. It protects jobs from hosts, and
+hosts have fewer reads and writes a second.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args: exactArgs("URI"),
@@ -151,8 +152,8 @@ func regionsOf(cmd *cobra.Command, regions int, weights []int) (int, error) {
 }
 
 // hostIOShareHelp describes the flag --host-io-share.
-const hostIOShareHelp = "percent of the time in which ordinary reads and writes may use the flash while regions " +
-	"compute, 5 to 99; 100 is no limit"
+const hostIOShareHelp = "limit on ordinary reads and writes of hosts, for the sake of jobs: percent of the time in " +
+	"which they may use the flash while regions compute, 5 to 99; 100 is no limit"
 
 // checkHostIOShare returns an error for a share that no drive has.
 func checkHostIOShare(percent int) error {
