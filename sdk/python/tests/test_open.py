@@ -422,8 +422,9 @@ class Open(unittest.TestCase):
                 self.open(**{argument: value})
             self.assertEqual(refused.exception.argument, argument)
             self.assertIn(argument, str(refused.exception))
-        with self.assertRaises(TypeError):
-            self.open(bach=3)
+        for name, says in (("batch_size", "batch= is the rows"), ("bach", r"did you mean batch=\?"), ("zzz", "help")):
+            with self.assertRaisesRegex(TypeError, f"{name}=: millrace.open has no argument of that name: {says}"):
+                self.open(**{name: 3})
         for argument in ({"resume": True}, {"credits": 3}, {"id": "x"}):
             with self.assertRaises(TypeError):
                 self.open(**argument)

@@ -25,7 +25,7 @@ except ImportError:
     StatefulDataLoader = None
 
 import millrace.torch as mt
-from millrace import DataLoaderWarning, FrameError, MillraceError, frame, staging, tensors
+from millrace import DataLoaderWarning, FrameError, MillraceError, OptionsError, frame, staging, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
 from millrace.tensors import bytes_of, moved
@@ -74,6 +74,9 @@ class Tensors(unittest.TestCase):
         self.assertTrue(b.sparse.fixed)
         self.assertEqual(b.sparse.lengths.tolist(), [1] * 10)
         self.assertEqual(b.sparse.values.dtype, torch.int32)
+        for key in ("c", 2, -1):
+            with self.assertRaisesRegex(ValueError, r"feature\(.*\): there is no such key: want one of a, b, or an index"):
+                b.sparse.feature(key)
         values, offsets = b.sparse.feature("b")
         self.assertEqual(values.tolist(), b.sparse.values.view(2, 5)[1].tolist())
         self.assertEqual(offsets.tolist(), list(range(5)))
@@ -240,6 +243,13 @@ class Loop(unittest.TestCase):
             self.assertEqual(seen, [(e, n) for e in range(2) for n in range(12)])
             self.assertEqual(data.epoch, 2)
             self.assertEqual(numbers(data), [])
+
+    def test_what_takes_whole_minibatches_apart(self) -> None:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            with self.assertRaisesRegex(TypeError, r"data\[0\].*have no index: write `for batch in data`"):
+                data[0]
+            with self.assertRaisesRegex(OptionsError, r"DataLoader\(data, batch_size=None\)"):
+                next(iter(DataLoader(data)))
 
     def test_data_loader(self) -> None:
         with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:

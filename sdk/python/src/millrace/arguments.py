@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import os
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import OptionsError, PipelineError, PipelineProblem
 
-__all__ = ["choice", "document", "name", "named_paths", "paths", "patterns", "whole"]
+__all__ = ["choice", "document", "name", "named_paths", "paths", "patterns", "unknown", "whole"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -50,6 +51,23 @@ def name(what: str, value: Any) -> Optional[str]:
     if value is None or (isinstance(value, str) and value):
         return value
     raise OptionsError(f"{what}={value!r}: want a name", what)
+
+
+# What the loaders of others call an argument of :func:`millrace.open`, and what takes its place.
+_ELSEWHERE = {
+    "batch_size": "batch= is the rows of a mini-batch",
+    "drop_last": 'tail="drop" leaves out short last mini-batches',
+    "num_workers": "threads= is how many engine threads there are",
+    "pin_memory": "device= stages mini-batches in pinned memory",
+    "prefetch_factor": "prefetch= stages mini-batches ahead of the loop",
+}
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """Returns what to say of an argument that :func:`millrace.open` does not have."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    instead = _ELSEWHERE.get(name) or (f"did you mean {near[0]}=?" if near else "help(millrace.open) lists them")
+    return f"{name}=: millrace.open has no argument of that name: {instead}"
 
 
 def paths(files: Union[Path, Iterable[Path]]) -> tuple[str, ...]:

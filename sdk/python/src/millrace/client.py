@@ -263,6 +263,13 @@ class Job:
             if self._own is not None:
                 self._own.close()
 
+    def __getitem__(self, index: Any) -> MiniBatch:
+        """Raises TypeError: mini-batches come one after the other, and have no index."""
+        raise TypeError(
+            f"[{index!r}]: mini-batches come one after the other, and have no index: iterate, as `for batch in data` "
+            "does, or take() the next one"
+        )
+
     def __iter__(self) -> Iterator[MiniBatch]:
         """Yields what is left of the current epoch, then every further epoch of the job."""
         before = self._session.statistics.minibatches

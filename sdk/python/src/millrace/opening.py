@@ -16,6 +16,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import importlib.util
+import inspect
 import itertools
 import os
 from dataclasses import dataclass, field, replace
@@ -263,6 +264,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     credits: Optional[int] = None,
     splits: Optional[int] = None,
     timeout: Optional[float] = None,
+    **unknown: Any,
 ) -> Any:
     """Opens files as mini-batches.
 
@@ -323,7 +325,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         FilesError: a file is missing, or is no readable partition.
         PipelineError: the pipeline has errors, or the files lack its columns.
         OptionsError: an argument is of another type or out of range, or ``device`` is a GPU that torch cannot use.
-        TypeError: an argument is only for ``control``, only for files of this machine, or only for torch.
+        TypeError: an argument is only for ``control``, only for files of this machine, or only for torch, or there is
+            none of that name.
         ImportError: ``torchrec`` is True, and TorchRec is not installed.
         RanksError: the ranks do not fit together.
         OtherJobError, TokenError: ``state`` is of another job, or damaged.
@@ -332,6 +335,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
 
     With ``control``, the errors of :meth:`millrace.Control.submit` and of :class:`millrace.Job` are raised, too.
     """
+    if unknown:
+        raise TypeError(arguments.unknown(next(iter(unknown)), inspect.signature(open).parameters))
     arguments.choice("tensors", tensors, ("torch", "views"))
     arguments.choice("order", order, ("fastest", "deterministic"))
     arguments.choice("shuffle", shuffle, ("none", "splits", "rows"))

@@ -79,6 +79,16 @@ class Jagged(NamedTuple):
             self.fixed,
         )
 
+    def _index_of(self, key: Union[int, str]) -> int:
+        f = self.keys.index(key) if key in self.keys else key
+        if isinstance(f, str) or not 0 <= f < len(self.keys):
+            names = ", ".join(self.keys[:8]) + (", ..." if len(self.keys) > 8 else "")
+            raise ValueError(
+                f"feature({key!r}): there is no such key: want one of {names}, or an index from 0 to "
+                f"{len(self.keys) - 1}"
+            )
+        return f
+
     def offsets(self) -> torch.Tensor:
         """Returns int64 o [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1]). Where keys are
         deduplicated, o is [sum(strides) + 1], and row i of key f has the index ``sum(strides[:f]) + i`` in it.
@@ -93,12 +103,12 @@ class Jagged(NamedTuple):
         inverse[f])`` has all B rows.
 
         Args:
-            key: the key's index, or its name.
+            key: the key's index from 0, or its name.
 
         Raises:
-            ValueError: there is no key of that name.
+            ValueError: there is no such key.
         """
-        f = key if isinstance(key, int) else self.keys.index(key)
+        f = self._index_of(key)
         b = self.strides[f] if self.strides else self.stride
         at = sum(self.strides[:f]) if self.strides else f * b
         lengths = self.lengths[at : at + b]

@@ -32,6 +32,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union, 
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data._utils import collate as _torch_collate
 
 from . import frame
 from .client import Job
@@ -48,6 +49,19 @@ from .tensors import Batch, Jagged, assemble, batch_of, bytes_of, moved, use_tor
 __all__ = ["Batch", "Jagged", "MiniBatches", "Throughput", "batch_of"]
 
 Device = Union[str, torch.device, None]
+
+
+def _refuse_collation(*_: Any, **__: Any) -> None:
+    raise OptionsError(
+        "DataLoader makes batches of what it takes, and these are mini-batches already: write "
+        "DataLoader(data, batch_size=None); the rows of a mini-batch are batch= of millrace.open or of the job",
+        "batch_size",
+    )
+
+
+# A DataLoader with a batch_size would join mini-batches to batches of mini-batches. torch asks this map what becomes of
+# elements of a type; old versions of torch have none.
+getattr(_torch_collate, "default_collate_fn_map", {})[Batch] = _refuse_collation
 
 
 class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
@@ -215,6 +229,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     def statistics(self) -> Statistics:
         """The counts so far; ``stall_seconds`` is how long the trainer waited for mini-batches."""
         return self.job.statistics
+
+    def __getitem__(self, index: Any) -> Batch:
+        """Raises TypeError: mini-batches come one after the other, and have no index."""
+        raise TypeError(
+            f"data[{index!r}]: mini-batches come one after the other, and have no index: write `for batch in data`, or "
+            "next(iter(data)) for the next one; dummy() has the shapes without taking one"
+        )
 
     def __len__(self) -> int:
         """The number of this rank's mini-batches in the current epoch, those that were yielded included."""
