@@ -159,8 +159,8 @@ func TestRefusedPlansOfPipelines(t *testing.T) {
 		{exitUsage, "leave them out", []string{"--pipeline", pipe, "--in", data, "--model", "rm1"}},
 		{exitUsage, "give --in with the data's Parquet files", []string{"--pipeline", pipe}},
 		{exitUsage, "are of a pipeline: give --pipeline", []string{"--wasm", "a.wasm"}},
-		{exitUsage, "two manifests", []string{"--in", file(t, "a.json", `{"version":1,"partitions":[]}`) + "," +
-			file(t, "b.json", `{"version":1,"partitions":[]}`)}},
+		{exitUsage, "two manifests", []string{"--in", file(t, "a.json", `{"version":2,"partitions":[]}`) + "," +
+			file(t, "b.json", `{"version":2,"partitions":[]}`)}},
 		{exitFailed, `"cat_9x" is not in the dataset`, []string{"--in", data, "--pipeline",
 			file(t, "p.yaml", strings.Replace(someColumns, "cat_0", "cat_9x", 1))}},
 		{exitFailed, "has no schema: make it again", []string{"--pipeline", pipe, "--in",

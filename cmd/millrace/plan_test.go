@@ -165,7 +165,7 @@ func TestPlanTakesFigures(t *testing.T) {
 }
 
 func TestRefusedPlans(t *testing.T) {
-	empty := file(t, "empty.json", `{"version":1,"partitions":[]}`)
+	empty := file(t, "empty.json", `{"version":2,"partitions":[]}`)
 	for _, c := range []struct {
 		code int
 		says string
@@ -183,7 +183,7 @@ func TestRefusedPlans(t *testing.T) {
 		{exitUsage, "or --bytes-per-row and --p", []string{"--t", "1", "--model", "ads", "--bytes-per-row", "9"}},
 		{exitFailed, "is not what millrace bench rm", []string{"--t", "1", "--p-from", empty}},
 		{exitFailed, "have no rows", []string{"--t", "1", "--in", empty}},
-		{exitFailed, "not in canonical form", []string{"--t", "1", "--in", file(t, "m.json", `{"version": 1}`)}},
+		{exitFailed, "not in canonical form", []string{"--t", "1", "--in", file(t, "m.json", `{"version": 2}`)}},
 		{exitFailed, "is not a figure of the table",
 			[]string{"--t", "1", "--figures", file(t, "f.yaml", "- {name: x, value: 1, kind: assumed, source: x}")}},
 		{exitUsage, "which no plan is for", []string{"--t", "1e29"}},
