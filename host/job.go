@@ -85,11 +85,10 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 	if spec.Columns != nil { // those of all partitions, of which some may have columns that those here lack
 		data.Columns = spec.Columns
 	}
-	resolved, err := spec.Pipeline.Resolve(data.Columns)
+	resolved, err := data.Resolve(spec.Pipeline)
 	if err != nil {
 		return nil, nil, err
 	}
-	resolved.Malformed = data.Malformed
 	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*driveProcessor{},
 		released: map[string]*driveProcessor{}, plans: map[uint64]*dataset.Plan{}}
 	for _, d := range drives {

@@ -54,11 +54,10 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 	if s.data, err = s.storage.Dataset(ctx); err != nil {
 		return nil, fmt.Errorf("read the data set: %w", err)
 	}
-	resolved, err := s.options.Pipeline.Resolve(s.data.Columns)
+	resolved, err := s.data.Resolve(s.options.Pipeline)
 	if err != nil {
 		return nil, err
 	}
-	resolved.Malformed = s.data.Malformed
 	lowered, err := pipeline.LowerWithLookups(resolved)
 	if err != nil {
 		return nil, err

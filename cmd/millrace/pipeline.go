@@ -240,11 +240,10 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 	if err != nil {
 		return err
 	}
-	resolved, err := spec.Resolve(data.Columns)
+	resolved, err := data.Resolve(spec)
 	if err != nil {
 		return err
 	}
-	resolved.Malformed = data.Malformed
 	lowered, err := resolved.LowerBeforeSelection()
 	if err != nil {
 		return err

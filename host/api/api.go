@@ -79,6 +79,26 @@ type Dataset struct {
 	Drives     []Drive
 }
 
+// Resolve resolves a pipeline against the data set, and says of columns that only the partitions' names hold that they
+// are there. The error is of type [pipeline.Errors].
+func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
+	resolved, err := spec.Resolve(d.Columns)
+	if wrong := (pipeline.Errors)(nil); errors.As(err, &wrong) && d.Manifest != nil {
+		wrong.ExplainFolders(func(yield func(string) bool) {
+			for i := range d.Manifest.Partitions {
+				if !yield(d.Manifest.Partitions[i].Name) {
+					return
+				}
+			}
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	resolved.Malformed = d.Malformed
+	return resolved, nil
+}
+
 // FilesDrive is the name of a drive that is made of files of this machine. The user named files and
 // knows of no drive, so errors do not name it.
 const FilesDrive = "files"

@@ -2,12 +2,14 @@ package api
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -34,6 +36,27 @@ func TestColumnsTravel(t *testing.T) {
 	assert.Equal(t, b, again)
 	_, err = DecodeColumns([]byte(`[{"name":1}]`))
 	require.ErrorContains(t, err, "decode columns")
+}
+
+// TestColumnsOfFolders names a column that the files lack and the names of their folders have.
+func TestColumnsOfFolders(t *testing.T) {
+	manifest, err := dataset.NewManifest([]dataset.Partition{
+		{Name: "day=1/hour=2/a.parquet", Bytes: 9, Rows: 1, RowGroups: []int64{1}},
+	})
+	require.NoError(t, err)
+	d := Dataset{Manifest: manifest, Columns: []pipeline.ColumnInfo{{Name: "x", Source: program.Parquet}}}
+	for document, says := range map[string]string{
+		"label: {column: hour}\ndense: [{columns: [x]}]": "hour is part of the names of folders (hour=2)",
+		"sparse: [{columns: [day]}]":                     "day is part of the names of folders (day=1)",
+		"sparse: [{columns: [month]}]":                   "",
+	} {
+		spec, err := pipeline.Parse([]byte(document))
+		require.NoError(t, err)
+		_, err = d.Resolve(spec)
+		require.ErrorIs(t, err, pipeline.ErrMissingColumn)
+		require.ErrorContains(t, err, says)
+		assert.Equal(t, says != "", strings.Contains(err.Error(), "names of folders"))
+	}
 }
 
 func FuzzDecodeColumns(f *testing.F) {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"unicode"
@@ -42,6 +43,8 @@ type Error struct {
 	Others []string
 	Err    error  // one of the sentinels
 	Detail string // the value that is wrong, and what to do
+
+	missing string // the column that the data set lacks
 }
 
 // Error renders "line 5:11: dense[0].ops[1]: column "int_0": unknown operator: ...".
@@ -92,6 +95,25 @@ func (e Errors) Unwrap() []error {
 		all[i] = one
 	}
 	return all
+}
+
+// ExplainFolders says of missing columns that are keys of the partitions' folders, as day of day=1/part-0.parquet, that
+// they are. The names are those of partitions.
+func (e Errors) ExplainFolders(names func(yield func(string) bool)) {
+	folders := map[string]string{} // by key, one that has it
+	for name := range names {
+		for folder := range strings.SplitSeq(path.Dir(name), "/") {
+			if key, _, ok := strings.Cut(folder, "="); ok && folders[key] == "" {
+				folders[key] = folder
+			}
+		}
+	}
+	for _, one := range e {
+		if folder := folders[one.missing]; one.missing != "" && folder != "" {
+			one.Detail += fmt.Sprintf("; %s is part of the names of folders (%s), which are not read: write it into the "+
+				"files as a column", quoteColumn(one.missing), shorten(folder))
+		}
+	}
 }
 
 // maxColumns bounds the columns that one error names. A range counts as two columns.
@@ -158,6 +180,14 @@ func (p *problems) add(where location, err error, format string, args ...any) {
 	if len(p.list) < maxErrors {
 		p.list = append(p.list, &Error{Pos: where.pos, Path: where.path, Column: where.column, Err: err,
 			Detail: detail})
+	}
+}
+
+// addFound adds an error that was found without a location.
+func (p *problems) addFound(where location, wrong *Error) {
+	n := len(p.list)
+	if p.add(where, wrong.Err, "%s", wrong.Detail); len(p.list) > n {
+		p.list[n].missing = wrong.missing
 	}
 }
 

@@ -34,8 +34,10 @@ func matchPattern(text string, schema []ColumnInfo, byName map[string]int,
 		}
 		return found, nil
 	}
-	return nil, patternError(ErrMissingColumn, "%q is not in the dataset%s", shorten(text),
+	wrong := patternError(ErrMissingColumn, "%q is not in the dataset%s", shorten(text),
 		suggestAccepted(text, names(schema), accepts))
+	wrong.missing = text
+	return nil, wrong
 }
 
 // patternError returns an error without a location.

@@ -211,10 +211,11 @@ func (r *resolver) label(l *Label) *Feature {
 			suggestAccepted(l.Column, names(r.schema), func(name string) bool {
 				return r.wouldTake(name, l.Ops, program.ToLabel, a)
 			}))
+		wrong.missing = l.Column
 	}
 	switch {
 	case wrong != nil:
-		r.add(a.key("column", l.Pos), wrong.Err, "%s", wrong.Detail)
+		r.addFound(a.key("column", l.Pos), wrong)
 		return nil
 	case len(found) != 1:
 		r.add(a.key("column", l.Pos), ErrPattern, "%q names %d features, want one", shorten(l.Column), len(found))
@@ -256,7 +257,7 @@ func (r *resolver) groups(k groupList) []Feature {
 				return r.wouldTake(name, g.Ops, k.to, a)
 			})
 			if wrong != nil {
-				r.add(here, wrong.Err, "%s", wrong.Detail)
+				r.addFound(here, wrong)
 				continue
 			}
 			if len(features)+len(columns) > maxFeatures {

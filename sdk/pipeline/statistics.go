@@ -61,7 +61,7 @@ func Statistics(schema []ColumnInfo, patterns []string) (*Spec, []StatisticsColu
 		a := location{path: "columns"}.index(i, Pos{})
 		found, wrong := matchPattern(text, schema, r.byName, func(string) bool { return true })
 		if wrong != nil {
-			p.add(a, wrong.Err, "%s", wrong.Detail)
+			p.addFound(a, wrong)
 			continue
 		}
 		for _, ref := range found {
@@ -192,7 +192,7 @@ func MatchNames(names, patterns []string) ([]int, error) {
 	for i, text := range patterns {
 		found, wrong := matchPattern(text, schema, byName, func(string) bool { return true })
 		if wrong != nil {
-			p.add(location{path: "columns"}.index(i, Pos{}), wrong.Err, "%s", wrong.Detail)
+			p.addFound(location{path: "columns"}.index(i, Pos{}), wrong)
 		}
 		for _, ref := range found {
 			if !seen[ref.column] {

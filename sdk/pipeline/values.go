@@ -136,7 +136,7 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 	})
 	switch {
 	case wrong != nil:
-		r.add(a, wrong.Err, "%s", wrong.Detail)
+		r.addFound(a, wrong)
 		return nil
 	case len(found) != 1:
 		r.add(a, ErrPattern, "%q names %d columns, want one", shorten(p.Text), len(found))

@@ -60,11 +60,10 @@ func (s *Selections) Bind(
 	if err != nil {
 		return nil, nil, err
 	}
-	whole, err := checked.Resolve(data.Columns)
+	whole, err := data.Resolve(checked)
 	if err != nil {
 		return nil, nil, err
 	}
-	whole.Malformed = data.Malformed
 	if _, err := whole.LowerBeforeSelection(); err != nil {
 		return nil, nil, err
 	}

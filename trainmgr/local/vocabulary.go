@@ -68,11 +68,10 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 		return nil, fmt.Errorf("read the data set: %w", err)
 	}
 	if rest, ok := spec.WithoutVocabularies(); ok {
-		resolved, err := rest.Resolve(data.Columns)
+		resolved, err := data.Resolve(rest)
 		if err != nil {
 			return nil, err
 		}
-		resolved.Malformed = data.Malformed
 		if _, err := pipeline.LowerWithLookups(resolved); err != nil {
 			return nil, err
 		}
