@@ -1,14 +1,21 @@
 package partitionfile
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/source"
 )
 
 // writeFiles makes files that begin as Parquet does in a new folder.
@@ -199,6 +206,57 @@ func TestExpandPatterns(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(top, "day=3"), 0o700))
 	_, err = Resolver{}.Expand(t.Context(), []string{filepath.Join(top, "day=*")}, Parquet)
 	require.ErrorContains(t, err, "day=3 holds no files", "a folder less would be rows less")
+}
+
+// store is a store of objects in memory, whose names are keys of s3://b/.
+type store map[string]string
+
+func (s store) List(_ context.Context, pattern string) ([]source.Object, error) {
+	if strings.HasSuffix(pattern, "/") {
+		pattern += "*"
+	}
+	var found []source.Object
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if ok, _ := path.Match(pattern, "s3://b/"+key); ok {
+			found = append(found, source.Object{URI: "s3://b/" + key, Size: int64(len(s[key]))})
+		}
+	}
+	if len(found) == 0 {
+		return nil, &source.NotFoundError{Name: pattern}
+	}
+	return found, nil
+}
+
+func (s store) Open(context.Context, string, source.Identity) (source.Source, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// TestExpandObjects takes objects of a store as files are taken. An object whose name says its format is not opened.
+func TestExpandObjects(t *testing.T) {
+	plain := store{"t/a.parquet": "", "t/b.parquet": "", "t/_SUCCESS": "", "t/day_$folder$": "", "u/x": ""}
+	for _, uri := range []string{"s3://b/t/", "s3://b/t/*"} {
+		files, err := Resolver{Opener: plain}.Expand(t.Context(), []string{uri}, Parquet)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"s3://b/t/a.parquet", "s3://b/t/b.parquet"}, files)
+		files, err = Resolver{Opener: plain, Names: NamePatterns{Exclude: []string{"a*"}}}.
+			Expand(t.Context(), []string{uri, "s3://b/t/a.parquet"}, Parquet)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"s3://b/t/b.parquet"}, files)
+	}
+	_, err := Resolver{Opener: plain}.Expand(t.Context(), []string{"s3://b/u/"}, Parquet)
+	require.ErrorIs(t, err, errors.ErrUnsupported, "its first bytes are read")
+	for sign, kind := range map[string]string{
+		"t/_delta_log/0.json": "Delta", "t/.hoodie/hoodie.properties": "Hudi", "t/metadata/v1.metadata.json": "Iceberg",
+		"metadata/v1.metadata.json": "Iceberg", "t/day=1/0-deletes.parquet": "Iceberg",
+	} {
+		objects := store{"t/day=1/a.parquet": "", sign: ""}
+		for _, uri := range []string{"s3://b/t/day=1/", "s3://b/t/*/*"} {
+			_, err := Resolver{Opener: objects}.Expand(t.Context(), []string{uri}, Parquet)
+			var table *TableError
+			require.ErrorAs(t, err, &table, "%s: %s", sign, uri)
+			assert.Equal(t, kind, table.Kind)
+		}
+	}
 }
 
 func TestExpandRefuses(t *testing.T) {

@@ -115,6 +115,11 @@ func (r Resolver) listObjects(ctx context.Context, uri string) ([]string, error)
 func (r Resolver) check(
 	ctx context.Context, files []string, isFile bool, format Format, tables *tableSearch,
 ) error {
+	if !isFile {
+		if err := tables.checkObjects(ctx, files); err != nil {
+			return err
+		}
+	}
 	for _, file := range files {
 		far := source.IsURI(file)
 		if !far && file != "-" {
@@ -133,10 +138,7 @@ func (r Resolver) check(
 			return err
 		}
 	}
-	if isFile {
-		return nil
-	}
-	return tables.checkObjects(ctx, files)
+	return nil
 }
 
 // readHead reads the first bytes of a file.

@@ -30,7 +30,7 @@ func (e *TableError) Error() string {
 	if root == "" {
 		root = "TABLE"
 	}
-	return fmt.Sprintf("%s shows that the files are of a %s table, whose log says which of their rows count: write "+
+	return fmt.Sprintf("%s shows that the files belong to a table of %s, whose log says which of their rows count: write "+
 		"these rows as Parquet, and name that, as with "+rows, e.Sign, e.Kind, root)
 }
 
