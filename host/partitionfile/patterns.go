@@ -22,7 +22,7 @@ func (p NamePatterns) Check() error {
 				err = fmt.Errorf("it is matched with names of files, without their folders")
 			}
 			if err != nil {
-				return fmt.Errorf("%s %q: %w", flag, pattern, err)
+				return fmt.Errorf("%s: %q: %w", flag, pattern, err)
 			}
 		}
 	}

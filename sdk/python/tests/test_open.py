@@ -392,7 +392,7 @@ class Open(unittest.TestCase):
             ("tail", "short"),
             ("rank_tail", "short"),
             ("input_format", "csv"),
-            ("include", "["),
+            ("include", [""]),
             ("exclude", 1),
             ("label", "maybe"),
             ("malformed", "ignore"),
