@@ -40,6 +40,12 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 				continue
 			}
 			entries[e.Name], first[e.Name] = e, d
+			if stamp, ok := d.stamp(p); ok {
+				if data.Stamps == nil {
+					data.Stamps = map[string]api.Stamp{}
+				}
+				data.Stamps[e.Name] = stamp
+			}
 			held = append(held, heldPartition{Partition: p, text: d.o.Text, place: d.placeOf(p.Name)})
 			if malformed := program.Malformed(d.o.Text.Policy); len(entries) == 1 {
 				data.Malformed = malformed

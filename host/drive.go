@@ -83,6 +83,7 @@ type Drive struct {
 	volume  *volume.Volume                          // nil for files
 	maps    map[*partition.Partition]*extents.Map   // of files on a mounted file system
 	far     map[*partition.Partition]*source.Reader // of files that lie elsewhere; filled by OpenFiles
+	files   map[*partition.Partition]*openFile      // of files of this machine; filled when the drive is opened
 	closers []func() error
 
 	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: the drive holds its partitions
@@ -119,7 +120,8 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}, inFile: u.Scheme == "file"}
+	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}, inFile: u.Scheme == "file",
+		files: map[*partition.Partition]*openFile{}}
 	if dev.Diskless() {
 		d.card = dev
 		err = d.openFed(ctx)
@@ -142,7 +144,7 @@ func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, err
 	if o.Name == "" {
 		o.Name = api.FilesDrive
 	}
-	d := &Drive{name: o.Name, o: o}
+	d := &Drive{name: o.Name, o: o, files: map[*partition.Partition]*openFile{}}
 	if err := d.openFiles(ctx, paths); err != nil {
 		return nil, errors.Join(err, d.Close()) // it names the file
 	}

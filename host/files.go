@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/sdk"
@@ -70,7 +68,7 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 			list = append(list, p)
 			continue
 		}
-		f, size, err := d.openRegularFile(path)
+		f, err := d.openRegularFile(path)
 		if err != nil {
 			return err
 		}
@@ -78,11 +76,12 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 		if extents != nil {
 			o.Extents = []partition.Extent{extents[i]}
 		}
-		p, err := partition.Open(ctx, names[i], f, size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f.File, f.identity.Size, d.source(), o)
 		if err != nil {
 			return err
 		}
 		list = append(list, p)
+		d.files[p] = f
 	}
 	return d.hold(list)
 }
@@ -94,25 +93,4 @@ func (d *Drive) fileMemory() int64 {
 		return int64(need)
 	}
 	return int64(d.o.SLM)
-}
-
-// openRegularFile opens a file, which the drive closes, and returns its size.
-func (d *Drive) openRegularFile(path string) (*os.File, int64, error) {
-	// The file's type is checked before it is opened: opening a pipe would wait for its writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	d.closers = append(d.closers, f.Close)
-	if info, err = f.Stat(); err != nil {
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
 }

@@ -38,8 +38,8 @@ func differs(have, want dataset.Partition) string {
 		return fmt.Sprintf("it has %d bytes, not %d", have.Bytes, want.Bytes)
 	case have.Rows != want.Rows:
 		return fmt.Sprintf("it has %d rows, not %d", have.Rows, want.Rows)
-	case have.Footer != want.Footer:
-		return fmt.Sprintf("its footer's SHA-256 is %s, not %s", have.Footer, want.Footer)
+	case have.Content != want.Content:
+		return fmt.Sprintf("its footer, or samples of its rows, have the SHA-256 %s, not %s", have.Content, want.Content)
 	}
 	return ""
 }
@@ -88,14 +88,24 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
-// CheckUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
-// moved is an error that wraps extents.ErrMoved; a different fingerprint is a *ChangedError.
+// CheckUnchanged looks again where a partition lies, at its fingerprint, and whether its file was written or replaced.
+// A file of a mounted file system that was moved is an error that wraps extents.ErrMoved; every other change is a
+// *ChangedError.
 //
 // Every read of a partition that lies elsewhere demands the identity that was pinned when the partition was opened, so
 // that only a read that failed for that reason is looked for.
 func (d *Drive) CheckUnchanged(p *partition.Partition) error {
 	if r := d.far[p]; r != nil {
 		return r.Failed()
+	}
+	if f := d.files[p]; f != nil {
+		why, err := f.change()
+		if err != nil {
+			return fmt.Errorf("drive %s: partition %s: %w", d.name, p.Name, err)
+		}
+		if why != "" {
+			return &ChangedError{Drive: d.name, Partition: p.Name, Why: why}
+		}
 	}
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {

@@ -85,7 +85,7 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 	var last schemaMemo
 	type identity struct {
 		name   string
-		footer dataset.Digest
+		digest dataset.Digest
 		bytes  int64
 	}
 	seen := map[identity]bool{}
@@ -96,7 +96,7 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 		for _, p := range d.Partitions() {
 			h.Partitions = append(h.Partitions, p.Name)
 			e := p.Describe()
-			if id := (identity{e.Name, e.Footer, e.Bytes}); !seen[id] {
+			if id := (identity{e.Name, e.Content, e.Bytes}); !seen[id] {
 				seen[id] = true
 				columns, _ := Columns(p, d.o.Text)
 				policy := program.Malformed(d.o.Text.Policy)
@@ -120,7 +120,7 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}
-		return slices.Compare(a.Footer[:], b.Footer[:])
+		return slices.Compare(a.Content[:], b.Content[:])
 	})
 	for digest, s := range schemas {
 		inv.Schemas = append(inv.Schemas,
@@ -142,7 +142,7 @@ func (inv *Inventory) sum() dataset.Digest {
 		p := &inv.Partitions[i]
 		writeString(p.Name)
 		_ = binary.Write(h, binary.LittleEndian, []int64{p.Bytes, p.Rows})
-		h.Write(p.Footer[:])
+		h.Write(p.Content[:])
 		h.Write(p.Schema[:])
 	}
 	for _, d := range inv.Drives {

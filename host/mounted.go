@@ -53,17 +53,17 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 		if m.Disk.NSID != dataNamespace || (m.Disk.Control != "" && m.Disk.Control != filepath.Base(device)) {
 			return fmt.Errorf("%s is on %s: %w (%s)", path, m.Disk.Name, ErrElsewhere, device)
 		}
-		f, _, err := d.openRegularFile(path)
+		f, err := d.openRegularFile(path)
 		if err != nil {
 			return err
 		}
 		o := partition.Options{Text: d.o.Text, Extents: m.Extents}
-		p, err := partition.Open(ctx, names[i], f, m.Size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f.File, m.Size, d.source(), o)
 		if err != nil {
 			return err
 		}
 		list = append(list, p)
-		d.maps[p] = m
+		d.maps[p], d.files[p] = m, f
 	}
 	return d.hold(list)
 }

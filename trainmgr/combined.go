@@ -92,7 +92,7 @@ func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error)
 	for i, p := range there.Manifest.Partitions {
 		numbers[i] = slices.IndexFunc(manifest.Partitions, func(own dataset.Partition) bool { return own.Name == p.Name })
 		if n := numbers[i]; n >= 0 {
-			if own := manifest.Partitions[n]; own.Footer != p.Footer || own.Rows != p.Rows || own.Bytes != p.Bytes {
+			if own := manifest.Partitions[n]; own.Content != p.Content || own.Rows != p.Rows || own.Bytes != p.Bytes {
 				return nil, fmt.Errorf("%w: partition %s is one file on the trainer's machine (%d rows, %d bytes) and "+
 					"another one elsewhere (%d rows, %d bytes): give both sides the same files", ErrOptions, p.Name,
 					own.Rows, own.Bytes, p.Rows, p.Bytes)

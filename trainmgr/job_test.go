@@ -253,6 +253,34 @@ func TestResumeRefusesATokenOfAnotherJob(t *testing.T) {
 	require.ErrorIs(t, err, dataset.ErrOtherJob)
 }
 
+// TestResumeRefusesAFileThatWasWrittenSince checks a token with the stamps of its files. A token alone is held against
+// the manifest.
+func TestResumeRefusesAFileThatWasWrittenSince(t *testing.T) {
+	f := newFake(t, 100, []int{0})
+	name := f.data.Manifest.Partitions[0].Name
+	f.data.Stamps = map[string]api.Stamp{name: {Place: "m:/" + name, State: "2"}}
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec()})
+	require.NoError(t, err)
+	token := j.Checkpoint()
+	for _, c := range []struct {
+		stamps  map[string]api.Stamp
+		changed bool
+	}{
+		{nil, false}, {f.data.Stamps, false}, {map[string]api.Stamp{name: {Place: "m:/" + name, State: "1"}}, true},
+		{map[string]api.Stamp{name: {Place: "n:/" + name, State: "1"}}, false},
+	} {
+		_, err = Submit(t.Context(), f, Options{Pipeline: spec(), Resume: &token, ResumeStamps: c.stamps})
+		if !c.changed {
+			require.NoError(t, err)
+			continue
+		}
+		var since *api.ChangedSinceError
+		require.ErrorAs(t, err, &since)
+		assert.Equal(t, name, since.Partition)
+		assert.ErrorContains(t, err, "resume by the token alone")
+	}
+}
+
 func TestEpochsDifferAndAllArrive(t *testing.T) {
 	f := newFake(t, 200, []int{0}, []int{1})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Order: dataset.Deterministic,

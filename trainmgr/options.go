@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -53,6 +54,9 @@ type Options struct {
 	// Resume continues where a token left off. The data, the pipeline and the options that shape the plan must be the
 	// same.
 	Resume *dataset.Token
+	// ResumeStamps are the data set's stamps (api.Dataset) of when the token was kept. A file that was written since is
+	// refused with an *api.ChangedSinceError; nil checks the manifest alone, which has samples of each file.
+	ResumeStamps map[string]api.Stamp
 
 	// Offload configures how the drives and the trainer's own CPUs share the splits.
 	Offload Offload

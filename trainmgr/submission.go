@@ -75,8 +75,13 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 	if s.digest, err = dataset.SelectedJobDigest(manifest, selected, s.canonical, s.options.planOptions(0)); err != nil {
 		return nil, err
 	}
-	s.firstEpoch, err = s.options.firstEpoch(s.planOf, s.digest)
-	return schema, err
+	if s.firstEpoch, err = s.options.firstEpoch(s.planOf, s.digest); err != nil {
+		return nil, err
+	}
+	if err := api.CheckStamps(s.options.ResumeStamps, s.data.Stamps); s.options.Resume != nil && err != nil {
+		return nil, fmt.Errorf("resume: %w: begin anew, or, if its rows are the same, resume by the token alone", err)
+	}
+	return schema, nil
 }
 
 // allocatedJob decides how many drives run at once and makes the job.

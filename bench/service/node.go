@@ -117,7 +117,7 @@ func startNode(ctx context.Context, dir, name string, t cluster.Transport, id id
 	schema, footer := sha256.Sum256(cols), sha256.Sum256([]byte(name))
 	inventory := sha256.Sum256([]byte(name + strconv.FormatInt(rows, 10)))
 	part := &apiv1.Partition{
-		Name: name + ".parquet", Bytes: 1, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+		Name: name + ".parquet", Bytes: 1, Rows: rows, RowGroups: []int64{rows}, ContentSha256: footer[:],
 		Schema: schema[:],
 	}
 	n := &node{

@@ -108,7 +108,7 @@ func startStub(t *testing.T, url string) {
 			Name: "node0", Incarnation: "1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, Version: "test",
 			ClockSeconds: float64(time.Now().Unix()), Inventory: []byte{1},
 			Partitions: []*apiv1.Partition{{
-				Name: "day-1", Bytes: 1 << 20, Rows: 100_000, RowGroups: []int64{100_000}, FooterSha256: digest,
+				Name: "day-1", Bytes: 1 << 20, Rows: 100_000, RowGroups: []int64{100_000}, ContentSha256: digest,
 				Schema: digest,
 			}},
 			Schemas: []*apiv1.Schema{{Digest: digest, Columns: columns}},

@@ -60,7 +60,7 @@ func TestNobodyReads(t *testing.T) {
 		readUntil(t, errs, `"done":`)
 		require.NoError(t, errs.Close())
 		assert.Equal(t, exitUnread, exitStatus(t, cmd))
-		left, err := readToken(token)
+		left, _, err := readToken(token)
 		require.NoError(t, err)
 		require.NotNil(t, left)
 		assert.NotZero(t, left.Mark)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -225,7 +227,7 @@ there when it ends.`,
 			}
 			o.Autoscale.Every = autoscale
 			o.Pipeline, o.Logger = spec, log
-			if o.Resume, err = readToken(checkpoint); err != nil {
+			if o.Resume, o.ResumeStamps, err = readToken(checkpoint); err != nil {
 				return err
 			}
 			if err := checkCheckpoint(checkpoint); err != nil {
@@ -269,7 +271,11 @@ there when it ends.`,
 					a.ExpectedStall.Seconds()))
 			}
 			if checkpoint != "" {
-				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
+				data, err2 := storage.Dataset(ctx)
+				if err2 != nil {
+					return err2
+				}
+				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint(), data.Stamps)) }()
 			}
 			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
 			var r *trainmgr.Report
@@ -348,30 +354,45 @@ func (c trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, train
 	return nil
 }
 
-// readToken reads a checkpoint; it returns nil if the file does not exist.
-func readToken(path string) (*dataset.Token, error) {
+// readToken reads a checkpoint: a line with the token, and one with the stamps of the files as JSON, which may be
+// missing. It returns nil if the file does not exist.
+func readToken(path string) (*dataset.Token, map[string]api.Stamp, error) {
 	if path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	b, err := readDocument(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, nil, fmt.Errorf("checkpoint: %w", err)
 	}
+	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	var t dataset.Token
-	if err := t.UnmarshalText(b); err != nil {
-		return nil, fmt.Errorf("checkpoint %s: %w", path, err)
+	if err := t.UnmarshalText(first); err != nil {
+		return nil, nil, fmt.Errorf("checkpoint %s: %w", path, err)
 	}
-	return &t, nil
+	var stamps map[string]api.Stamp
+	if len(rest) > 0 {
+		if err := json.Unmarshal(rest, &stamps); err != nil {
+			return nil, nil, fmt.Errorf("checkpoint %s: the stamps of its files: %w", path, err)
+		}
+	}
+	return &t, stamps, nil
 }
 
-// writeToken writes a job's token to a file.
-func writeToken(path string, t dataset.Token) error {
+// writeToken writes a job's token to a file, with the stamps of its files.
+func writeToken(path string, t dataset.Token, stamps map[string]api.Stamp) error {
 	b, err := t.MarshalText()
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if len(stamps) > 0 {
+		files, err := json.Marshal(stamps)
+		if err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+		b = append(append(b, '\n'), files...)
 	}
 	return replaceFile(path, b)
 }

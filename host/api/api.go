@@ -77,6 +77,8 @@ type Dataset struct {
 	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
 	MeanLength map[string]float64
 	Drives     []Drive
+	// Stamps says by partition where its file lies and in which state; members of volumes have none.
+	Stamps map[string]Stamp
 }
 
 // Resolve resolves a pipeline against the data set, and says of columns that only the partitions' names hold that they

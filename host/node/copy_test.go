@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -105,12 +106,8 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 	broken := bytes.Clone(files["a.parquet"])
 	broken[100] ^= 1
 	liar := func(body []byte, sum string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Range") != "" {
-				w.WriteHeader(http.StatusPartialContent)
-				_, _ = w.Write(files["a.parquet"][len(files["a.parquet"])-8:])
-				return
-			}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(apiv1.DigestRunsHeader, fmt.Sprintf("0+%d", len(files["a.parquet"])))
 			w.Header().Set("Trailer", apiv1.DigestHeader)
 			_, _ = w.Write(body)
 			w.Header().Set(apiv1.DigestHeader, sum)
@@ -124,8 +121,8 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 		code   connect.Code
 		says   string
 	}{
-		"another footer": {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = make([]byte, 32) },
-			connect.CodeDataLoss, "footer's SHA-256"},
+		"another footer": {func(q *apiv1.CopyRequest) { q.Partition.ContentSha256 = make([]byte, 32) },
+			connect.CodeDataLoss, "its digest is"},
 		"fewer bytes": {func(q *apiv1.CopyRequest) { q.Partition.Bytes += 5 }, connect.CodeDataLoss, ""},
 		"more bytes":  {func(q *apiv1.CopyRequest) { q.Partition.Bytes -= 5 }, connect.CodeDataLoss, ""},
 		"no such partition there": {func(q *apiv1.CopyRequest) { q.Partition.Name = "b.parquet" },
@@ -137,7 +134,7 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 			""},
 		"no name": {func(q *apiv1.CopyRequest) { q.Partition.Name = "" }, connect.CodeInvalidArgument,
 			"name"},
-		"no digest": {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = nil },
+		"no digest": {func(q *apiv1.CopyRequest) { q.Partition.ContentSha256 = nil },
 			connect.CodeInvalidArgument, "32 bytes"},
 		"no URL": {func(q *apiv1.CopyRequest) { q.FromUrl = "x" }, connect.CodeInvalidArgument,
 			"from_url"},
@@ -157,7 +154,7 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 			connect.CodeDataLoss, "more than"},
 	} {
 		p := &apiv1.Partition{Name: good.Name, Bytes: good.Bytes, Rows: good.Rows, RowGroups: good.RowGroups,
-			FooterSha256: bytes.Clone(good.FooterSha256)}
+			ContentSha256: bytes.Clone(good.ContentSha256)}
 		q := &apiv1.CopyRequest{Drive: "d0", Partition: p, FromUrl: from.URLs()[0], FromDrive: "d0"}
 		c.change(q)
 		_, err := to.node.Copy(t.Context(), q)

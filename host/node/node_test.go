@@ -267,7 +267,7 @@ func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o data
 			continue
 		}
 		list = append(list, dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
-			Footer: dataset.Digest(p.FooterSha256)})
+			Content: dataset.Digest(p.ContentSha256)})
 		for _, s := range r.Status.Schemas {
 			if bytes.Equal(s.Digest, p.Schema) {
 				columns, err = api.DecodeColumns(s.Columns)

@@ -29,7 +29,7 @@ func (f *fixture) describePass(text string) (*job, *pipeline.Resolved, dataset.P
 	require.NoError(f.t, err)
 	p := r.Status.Partitions[0]
 	entry := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
-		Footer: dataset.Digest(p.FooterSha256)}
+		Content: dataset.Digest(p.ContentSha256)}
 	j := newJob(f.t, text, dataset.Options{Shuffle: dataset.ShuffleNone}, []dataset.Partition{entry}, columns)
 	m, err := selection.PartManifest(entry)
 	require.NoError(f.t, err)

@@ -315,12 +315,12 @@ func (s *service) Rescan(ctx context.Context, _ *apiv1.RescanRequest) (*apiv1.Re
 // Copy fetches a partition from another node.
 func (s *service) Copy(ctx context.Context, r *apiv1.CopyRequest) (*apiv1.CopyResponse, error) {
 	p := r.GetPartition()
-	footer, err := readDigest(p.GetFooterSha256())
+	footer, err := readDigest(p.GetContentSha256())
 	if err != nil {
-		return nil, fmt.Errorf("%w: partition: footer_sha256: want 32 bytes", errorcode.ErrRequest)
+		return nil, fmt.Errorf("%w: partition: content_sha256: want 32 bytes", errorcode.ErrRequest)
 	}
 	want := dataset.Partition{
-		Name: p.GetName(), Bytes: p.GetBytes(), Rows: p.GetRows(), RowGroups: p.GetRowGroups(), Footer: footer,
+		Name: p.GetName(), Bytes: p.GetBytes(), Rows: p.GetRows(), RowGroups: p.GetRowGroups(), Content: footer,
 	}
 	if want.Name == "" || want.Bytes < 0 {
 		return nil, fmt.Errorf("%w: partition: name and bytes are wanted", errorcode.ErrRequest)

@@ -130,7 +130,7 @@ func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
 	for i := range inventory.Partitions {
 		p := &inventory.Partitions[i]
 		status.Partitions = append(status.Partitions, &apiv1.Partition{
-			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, FooterSha256: p.Footer[:],
+			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, ContentSha256: p.Content[:],
 			Schema: p.Schema[:],
 		})
 	}

@@ -3,12 +3,11 @@ package node
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ import (
 type upload struct {
 	name, drive string
 	want        dataset.Partition
-	footerAt    string
+	runs        string
 	sum         string
 	body        []byte
 }
@@ -37,8 +36,7 @@ func putOf(t *testing.T, name string, body []byte) upload {
 	require.NoError(t, err)
 	require.Len(t, inv.Partitions, 1)
 	sum := sha256.Sum256(body)
-	footer := len(body) - 8 - int(binary.LittleEndian.Uint32(body[len(body)-8:]))
-	return upload{name: name, drive: "d0", want: inv.Partitions[0].Partition, footerAt: strconv.Itoa(footer),
+	return upload{name: name, drive: "d0", want: inv.Partitions[0].Partition, runs: fmt.Sprintf("0+%d", len(body)),
 		sum: hex.EncodeToString(sum[:]), body: body}
 }
 
@@ -50,7 +48,7 @@ func (f *fixture) put(p upload) (status int, text string) {
 		f.base+apiv1.PartitionPath+p.name+"?drive="+p.drive, bytes.NewReader(p.body))
 	require.NoError(f.t, err)
 	r.Header.Set(apiv1.PartitionHeader, string(description))
-	r.Header.Set(apiv1.FooterAtHeader, p.footerAt)
+	r.Header.Set(apiv1.DigestRunsHeader, p.runs)
 	r.Header.Set(apiv1.DigestHeader, p.sum)
 	resp, err := f.client.Do(r)
 	require.NoError(f.t, err)
@@ -111,20 +109,21 @@ func TestPutsThatAreRefused(t *testing.T) {
 	}{
 		"no drive":      {func(p *upload) { p.drive = "" }, http.StatusBadRequest, "?drive=DRIVE"},
 		"no such drive": {func(p *upload) { p.drive = "d9" }, http.StatusNotFound, "no such drive"},
-		"a footer behind the end": {func(p *upload) { p.footerAt = "999999999" }, http.StatusBadRequest,
-			"a byte of the partition"},
-		"a footer nowhere": {func(p *upload) { p.footerAt = "x" }, http.StatusBadRequest,
-			"a byte of the partition"},
+		"runs behind the end": {func(p *upload) { p.runs = "999999999+1" }, http.StatusBadRequest,
+			"runs of a partition"},
+		"no runs": {func(p *upload) { p.runs = "" }, http.StatusBadRequest, "runs of a partition"},
+		"runs of other bytes": {func(p *upload) { p.runs = "0+9" }, http.StatusInternalServerError,
+			"its digest is"},
 		"no sum": {func(p *upload) { p.sum = "" }, http.StatusBadRequest, "SHA-256"},
 		"another sum": {func(p *upload) { p.sum = strings.Repeat("ab", 32) },
 			http.StatusInternalServerError, "changed on their way"},
-		"another footer": {func(p *upload) { p.want.Footer = dataset.Digest{1} },
-			http.StatusInternalServerError, "footer"},
+		"another footer": {func(p *upload) { p.want.Content = dataset.Digest{1} },
+			http.StatusInternalServerError, "its digest is"},
 		"another name": {func(p *upload) { p.want.Name = "x.parquet" }, http.StatusBadRequest,
 			"the path names"},
 		"fewer bytes": {func(p *upload) { p.body = p.body[:len(p.body)-1] }, http.StatusBadRequest,
 			"the body has"},
-		"nothing": {func(p *upload) { p.body, p.want.Bytes, p.footerAt = nil, 0, "0" },
+		"nothing": {func(p *upload) { p.body, p.want.Bytes, p.runs = nil, 0, "0+0" },
 			http.StatusBadRequest, "the body has 0 bytes"},
 		"a changed byte": {func(p *upload) { p.body = bytes.Clone(p.body); p.body[77] ^= 1 },
 			http.StatusInternalServerError, "changed on their way"},

@@ -22,7 +22,7 @@ type Description struct {
 	Rows      int64    `json:"rows"`
 	Bytes     int64    `json:"bytes"`
 	RowGroups []int64  `json:"row_group_rows"`
-	Digest    string   `json:"footer_sha256"`
+	Digest    string   `json:"content_sha256"`
 	Columns   []Column `json:"columns"`
 }
 
@@ -96,7 +96,7 @@ func describePartition(
 	d := p.Describe()
 	v = Description{
 		Path: path, Format: fileFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
-		Digest: d.Footer.String(),
+		Digest: d.Content.String(),
 	}
 	columns, _ := host.Columns(p, options)
 	leaf := 0 // of the file, that the column begins with

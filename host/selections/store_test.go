@@ -21,7 +21,7 @@ var filter = dataset.Digest{9}
 // partition returns a partition of 9,000 rows.
 func partition(i int) dataset.Partition {
 	return dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 5, Rows: 9000, RowGroups: []int64{9000},
-		Footer: dataset.Digest{byte(i)}}
+		Content: dataset.Digest{byte(i)}}
 }
 
 // part makes the part of a partition: every second row passes.
@@ -69,7 +69,7 @@ func TestStore(t *testing.T) {
 		assert.True(t, has(t, s, p, filter))
 		assert.False(t, has(t, s, p, dataset.Digest{1}), "another filter")
 		other := p
-		other.Footer[3]++
+		other.Content[3]++
 		assert.False(t, has(t, s, other, filter), "another file of the name")
 		var got []byte
 		for {

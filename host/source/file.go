@@ -31,7 +31,7 @@ func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error
 		return nil, fileError(name, err)
 	}
 	s := &file{name: name, file: f}
-	if s.identity, err = fileIdentity(f); err == nil && !pinned.IsZero() && pinned != s.identity {
+	if s.identity, err = openIdentity(f); err == nil && !pinned.IsZero() && pinned != s.identity {
 		err = &ChangedError{Name: name, Pinned: pinned, Found: s.identity}
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *file) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
 		return n, fmt.Errorf("%s: bytes %d+%d: %w", s.name, off, len(b), err)
 	}
 	// The identity is checked after the bytes are read, so that a write before or during the read is seen.
-	now, identityErr := fileIdentity(s.file)
+	now, identityErr := openIdentity(s.file)
 	switch {
 	case identityErr != nil:
 		return 0, identityErr
@@ -124,6 +124,15 @@ func (s *file) ReadAt(ctx context.Context, b []byte, off int64) (int, error) {
 		return 0, &ChangedError{Name: s.name, Pinned: s.identity, Found: now}
 	}
 	return n, err
+}
+
+// openIdentity returns the identity of an open file.
+func openIdentity(f *os.File) (Identity, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return Identity{}, err
+	}
+	return FileIdentity(info), nil
 }
 
 // Close implements Source.

@@ -18,8 +18,9 @@ const (
 	ByVersion IdentityKind = "version"
 	// ByFile is device, inode and time of the last change of a file. It means nothing on another machine.
 	ByFile IdentityKind = "file"
-	// ByFooter is the SHA-256 of a Parquet file's footer, or of a whole text, in hexadecimal: the digest of a manifest.
-	ByFooter IdentityKind = "footer"
+	// ByContent is the digest of a partition in a manifest, in hexadecimal: over a Parquet file's footer and samples of
+	// its bytes, or over a whole text.
+	ByContent IdentityKind = "content"
 )
 
 // maxIdentity bounds the text of an identity. S3 versions have up to 1,024 bytes, ETags fewer.
@@ -64,7 +65,7 @@ func ParseIdentity(s string) (Identity, error) {
 		return refuse("a part is missing")
 	}
 	switch IdentityKind(kind) {
-	case ByETag, ByVersion, ByFile, ByFooter:
+	case ByETag, ByVersion, ByFile, ByContent:
 	default:
 		return refuse("the kind is not known")
 	}

@@ -24,7 +24,7 @@ func TestIdentityReturnsFromItsText(t *testing.T) {
 		{Kind: source.ByETag, Value: `"a:b"`, Size: 0},
 		{Kind: source.ByVersion, Value: "3sL4kqtJlcpXroDTDmJ.rmSpXd3dIbrHY", Size: 1<<63 - 1},
 		{Kind: source.ByFile, Value: "64769-1314-1750000000000000000", Size: 7},
-		{Kind: source.ByFooter, Value: strings.Repeat("0f", 32), Size: 12},
+		{Kind: source.ByContent, Value: strings.Repeat("0f", 32), Size: 12},
 	} {
 		again, err := source.ParseIdentity(id.String())
 		require.NoError(t, err)

@@ -72,6 +72,12 @@ func (r *Reader) Describe(p *partition.Partition) {
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
 	r.footer = p.File
+	// The samples of the partition's digest would cut the requests for column chunks into pieces.
+	for _, g := range slices.Clone(r.segments) {
+		if g.pins == 0 && g.ended() && g.err == nil && g.to < r.source.Size() {
+			r.cache.dropSegment(g)
+		}
+	}
 }
 
 // ExpectAll announces that the source is read from its beginning to its end, for example to count the rows of a

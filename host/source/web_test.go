@@ -229,7 +229,7 @@ func TestWebDemandsWhatWasPinned(t *testing.T) {
 	require.NoError(t, err)
 	for _, other := range []Identity{
 		{Kind: ByETag, Value: `"v0"`, Size: pinned.Size}, {Kind: ByETag, Value: `"v1"`, Size: 7},
-		{Kind: ByFooter, Value: "x"},
+		{Kind: ByContent, Value: "x"},
 	} {
 		_, err = web.Open(ctx, url, other)
 		var changed *ChangedError

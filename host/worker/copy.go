@@ -21,7 +21,7 @@ import (
 )
 
 // heldCopy is a partition on a drive of a node, read by ranges. It implements source.Source. Its identity is the
-// digest of the partition's footer.
+// digest of the partition in a manifest.
 type heldCopy struct {
 	client   *http.Client
 	name     string // NODE/DRIVE/PARTITION
@@ -36,7 +36,7 @@ var errNoURL = errors.New("the node has no address that can be called")
 func openCopy(client *http.Client, c api.Copy, want dataset.Partition) (*heldCopy, error) {
 	h := &heldCopy{
 		client: client, name: fmt.Sprintf("%.80s/%.80s/%s", c.Node, c.Drive, want.Name),
-		identity: source.Identity{Kind: source.ByFooter, Value: want.Footer.String(), Size: want.Bytes},
+		identity: source.Identity{Kind: source.ByContent, Value: want.Content.String(), Size: want.Bytes},
 	}
 	for _, u := range c.URLs {
 		if base, err := identity.BaseURL(u); err == nil {
@@ -61,8 +61,8 @@ func (h *heldCopy) Identity() source.Identity { return h.identity }
 // Close implements source.Source. Connections belong to the client.
 func (h *heldCopy) Close() error { return nil }
 
-// footerTag is the Etag of the partition that is wanted.
-func (h *heldCopy) footerTag() string { return `"` + h.identity.Value + `"` }
+// contentTag is the Etag of the partition that is wanted.
+func (h *heldCopy) contentTag() string { return `"` + h.identity.Value + `"` }
 
 // ReadAt implements source.Source. The node sends the CRC32C of the bytes that it read from its drive behind them.
 func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err error) {
@@ -79,7 +79,7 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 	if resp.StatusCode != http.StatusPartialContent {
 		return 0, h.responseError(resp)
 	}
-	if tag := resp.Header.Get("Etag"); tag != h.footerTag() {
+	if tag := resp.Header.Get("Etag"); tag != h.contentTag() {
 		return 0, h.changedError(tag)
 	}
 	if err := source.CheckPart(h.name, resp.Header, off, int64(len(want)), h.Size()); err != nil {
@@ -102,9 +102,9 @@ func (h *heldCopy) ReadAt(ctx context.Context, b []byte, off int64) (n int, err 
 	return n, err
 }
 
-// checkFooter asks the node to read the partition's end on its drive again. The error is a *source.ChangedError when
+// checkContent asks the node to read the partition's end on its drive again. The error is a *source.ChangedError when
 // the end has changed.
-func (h *heldCopy) checkFooter(ctx context.Context) error {
+func (h *heldCopy) checkContent(ctx context.Context) error {
 	resp, err := h.sendRequest(ctx, http.MethodHead)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (h *heldCopy) checkFooter(ctx context.Context) error {
 	defer func() { _ = resp.Body.Close() }() // it is empty
 	switch resp.StatusCode {
 	case http.StatusOK:
-		if tag := resp.Header.Get("Etag"); tag != h.footerTag() {
+		if tag := resp.Header.Get("Etag"); tag != h.contentTag() {
 			return h.changedError(tag)
 		}
 		return nil
@@ -130,7 +130,7 @@ func (h *heldCopy) sendRequest(ctx context.Context, method string, headers ...st
 		if err != nil {
 			return nil, &source.UnreachableError{Name: h.name, Err: err}
 		}
-		r.Header.Set("If-Match", h.footerTag())
+		r.Header.Set("If-Match", h.contentTag())
 		for i := 0; i < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
@@ -150,7 +150,7 @@ func (h *heldCopy) sendRequest(ctx context.Context, method string, headers ...st
 func (h *heldCopy) changedError(tag string) error {
 	found := source.Identity{}
 	if tag != "" {
-		found = source.Identity{Kind: source.ByFooter, Value: fmt.Sprintf("%.80s", tag)}
+		found = source.Identity{Kind: source.ByContent, Value: fmt.Sprintf("%.80s", tag)}
 	}
 	return &source.ChangedError{Name: h.name, Pinned: h.identity, Found: found}
 }

@@ -267,7 +267,7 @@ func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	var list []dataset.Partition
 	for _, p := range r.Status.Partitions {
 		list = append(list, dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
-			Footer: dataset.Digest(p.FooterSha256)})
+			Content: dataset.Digest(p.ContentSha256)})
 	}
 	columns, err := api.DecodeColumns(r.Status.Schemas[0].Columns)
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ type localFile struct {
 }
 
 // LocalFiles are partitions in files of this machine, by name. A job's partition is read from its file where name,
-// length and footer are those of the job's manifest, and from nodes and stores otherwise.
+// length and digest are those of the job's manifest, and from nodes and stores otherwise.
 type LocalFiles map[string]localFile
 
 // describeLocal reads the footers of the files that Config.Local names; none are nil.
@@ -44,7 +44,7 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 // findFile returns the path of the file that holds a partition of a job. It reports false if no file does.
 func (f LocalFiles) findFile(want dataset.Partition) (path string, ok bool) {
 	file, ok := f[want.Name]
-	if !ok || file.Bytes != want.Bytes || file.Footer != want.Footer {
+	if !ok || file.Bytes != want.Bytes || file.Content != want.Content {
 		return "", false
 	}
 	return file.path, true

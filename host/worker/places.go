@@ -121,7 +121,7 @@ func (s *places) Size() int64 { return s.want.Bytes }
 
 // Identity implements source.Source.
 func (s *places) Identity() source.Identity {
-	return source.Identity{Kind: source.ByFooter, Value: s.want.Footer.String(), Size: s.want.Bytes}
+	return source.Identity{Kind: source.ByContent, Value: s.want.Content.String(), Size: s.want.Bytes}
 }
 
 // Close implements source.Source.
@@ -362,7 +362,7 @@ func (s *places) checkUnchanged(ctx context.Context) error {
 // checkSource checks that a source still has the pinned identity.
 func checkSource(ctx context.Context, src source.Source) error {
 	if h, ok := src.(*heldCopy); ok {
-		return h.checkFooter(ctx)
+		return h.checkContent(ctx)
 	}
 	if src.Size() == 0 {
 		return nil

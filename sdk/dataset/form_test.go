@@ -24,7 +24,7 @@ func TestFormOfAToken(t *testing.T) {
 // TestFormOfAManifest holds a manifest's canonical form, of which a job's digest is made.
 func TestFormOfAManifest(t *testing.T) {
 	m, err := NewManifest([]Partition{
-		{Name: "part-<1>.parquet", Bytes: 1 << 40, Rows: 3, RowGroups: []int64{2, 1}, Footer: Digest{0xab, 31: 0xcd}},
+		{Name: "part-<1>.parquet", Bytes: 1 << 40, Rows: 3, RowGroups: []int64{2, 1}, Content: Digest{0xab, 31: 0xcd}},
 		{Name: "é/\"2\"\n", Bytes: 12},
 	})
 	require.NoError(t, err)

@@ -45,11 +45,11 @@ func (d *Digest) UnmarshalText(b []byte) error {
 
 // Partition is one file of a data set, whole on at least one drive.
 type Partition struct {
-	Name      string  `json:"name"`          // unique, UTF-8
-	Bytes     int64   `json:"bytes"`         // length of the file
-	Rows      int64   `json:"rows"`          // may be 0
-	RowGroups []int64 `json:"row_groups"`    // rows of each row group; their sum is Rows
-	Footer    Digest  `json:"footer_sha256"` // SHA-256 of the footer, or of the whole file if it has no footer
+	Name      string  `json:"name"`           // unique, UTF-8
+	Bytes     int64   `json:"bytes"`          // length of the file
+	Rows      int64   `json:"rows"`           // may be 0
+	RowGroups []int64 `json:"row_groups"`     // rows of each row group; their sum is Rows
+	Content   Digest  `json:"content_sha256"` // over its footer and samples of its bytes, see partition.DigestRuns
 }
 
 // Manifest lists the partitions of a data set in its order: the order in which files were given, or that of

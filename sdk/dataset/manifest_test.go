@@ -14,7 +14,7 @@ import (
 
 // part returns a partition whose rows lie in row groups of at most 1,000.
 func part(name string, rows int64) Partition {
-	p := Partition{Name: name, Bytes: rows * 40, Rows: rows, Footer: sha256.Sum256([]byte(name))}
+	p := Partition{Name: name, Bytes: rows * 40, Rows: rows, Content: sha256.Sum256([]byte(name))}
 	for left := rows; left > 0; left -= 1000 {
 		p.RowGroups = append(p.RowGroups, min(left, 1000))
 	}
@@ -79,7 +79,7 @@ func TestCompareNames(t *testing.T) {
 
 func TestManifestGolden(t *testing.T) {
 	m, err := NewManifest([]Partition{
-		{Name: "part-<1>.parquet", Bytes: 1 << 40, Rows: 3, RowGroups: []int64{2, 1}, Footer: Digest{0xab, 31: 0xcd}},
+		{Name: "part-<1>.parquet", Bytes: 1 << 40, Rows: 3, RowGroups: []int64{2, 1}, Content: Digest{0xab, 31: 0xcd}},
 		{Name: "empty", Bytes: 12},
 	})
 	require.NoError(t, err)
@@ -87,9 +87,9 @@ func TestManifestGolden(t *testing.T) {
 	require.NoError(t, err)
 	const want = `{"version":2,"partitions":[` +
 		`{"name":"part-<1>.parquet","bytes":1099511627776,"rows":3,"row_groups":[2,1],` +
-		`"footer_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"},` +
+		`"content_sha256":"ab000000000000000000000000000000000000000000000000000000000000cd"},` +
 		`{"name":"empty","bytes":12,"rows":0,"row_groups":[],` +
-		`"footer_sha256":"0000000000000000000000000000000000000000000000000000000000000000"}]}`
+		`"content_sha256":"0000000000000000000000000000000000000000000000000000000000000000"}]}`
 	assert.Equal(t, want, string(b))
 	d, err := m.Digest()
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		"another case":     replace(`"rows"`, `"Rows"`),
 		"a field twice":    replace(`"rows":10`, `"rows":9,"rows":10`),
 		"capital hex":      strings.ToUpper(string(good)),
-		"short digest":     replace(`footer_sha256":"`, `footer_sha256":"00`),
+		"short digest":     replace(`content_sha256":"`, `content_sha256":"00`),
 		"text after it":    string(good) + "{}",
 		"cut":              string(good[:len(good)-1]),
 		"a name twice":     replace(`"name":"a"`, `"name":"b"`),

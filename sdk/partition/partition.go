@@ -110,7 +110,8 @@ func (p *Partition) openParquet(ctx context.Context) error {
 		return err
 	}
 	p.describe(f)
-	return nil
+	p.digest, err = p.digestContent(ctx)
+	return err
 }
 
 // foreign returns the error of a partition whose first bytes show another format than its own.
@@ -137,15 +138,15 @@ func (b *beginning) Write(p []byte) (int, error) {
 
 // describe takes rows and row groups from a footer.
 func (p *Partition) describe(f *format.File) {
-	p.File, p.digest = f, f.FooterSHA256
+	p.File = f
 	for i := range f.RowGroups {
 		p.groups = append(p.groups, RowGroup{First: p.Rows, Rows: f.RowGroups[i].Rows})
 		p.Rows += f.RowGroups[i].Rows
 	}
 }
 
-// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read; a
-// plan can be made of it.
+// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read, so
+// that it has no digest; a plan can be made of it.
 func FromFooter(name string, size int64, f *format.File, extents []Extent) *Partition {
 	p := &Partition{Name: name, Source: program.Parquet, Size: size, Extents: extents, reader: strings.NewReader("")}
 	p.describe(f)
@@ -247,12 +248,21 @@ type boundReader struct {
 // ReadAt implements io.ReaderAt.
 func (b *boundReader) ReadAt(p []byte, off int64) (int, error) { return b.ReadAtContext(b.ctx, p, off) }
 
-// Digest is the SHA-256 of the footer. Text has none, so it is that of the whole file.
+// Digest is the SHA-256 over the bytes that DigestRuns names: the footer and samples of the row groups of a Parquet
+// file, and all of a text.
 func (p *Partition) Digest() [32]byte { return p.digest }
+
+// DigestRuns returns the runs of the partition's bytes that its digest is over; see the function DigestRuns.
+func (p *Partition) DigestRuns() []Run {
+	if p.File != nil {
+		return DigestRuns(p.File)
+	}
+	return []Run{{0, uint64(p.Size)}}
+}
 
 // Describe is the partition's entry of a manifest.
 func (p *Partition) Describe() dataset.Partition {
-	d := dataset.Partition{Name: p.Name, Bytes: p.Size, Rows: p.Rows, RowGroups: []int64{}, Footer: p.digest}
+	d := dataset.Partition{Name: p.Name, Bytes: p.Size, Rows: p.Rows, RowGroups: []int64{}, Content: p.digest}
 	for _, g := range p.groups {
 		d.RowGroups = append(d.RowGroups, g.Rows)
 	}

@@ -100,7 +100,7 @@ func TestTextErrors(t *testing.T) {
 		partition.Options{Text: text.Options{Policy: text.Drop}, Bytes: bad})
 	assert.Equal(t, int64(50), part.Rows)
 	assert.Equal(t, int64(5), part.Index.Dropped)
-	assert.Equal(t, sha256.Sum256(bad), [32]byte(part.Describe().Footer))
+	assert.Equal(t, sha256.Sum256(bad), [32]byte(part.Describe().Content))
 	assert.Equal(t, []int64{50}, part.Describe().RowGroups)
 
 	// The index leaves malformed rows out and the program does not: rows would have other numbers.

@@ -48,7 +48,7 @@ func joinedManifest(t *testing.T) *dataset.Manifest {
 	var list []dataset.Partition
 	for i, p := range joinedPartitions {
 		list = append(list, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 10, Rows: p.rows,
-			RowGroups: []int64{p.rows}, Footer: dataset.Digest{byte(i)}})
+			RowGroups: []int64{p.rows}, Content: dataset.Digest{byte(i)}})
 	}
 	m, err := dataset.NewManifest(list)
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestJoinRefusesOtherParts(t *testing.T) {
 	}{
 		"fewer rows": {one(func(p *dataset.Partition) { p.Rows, p.RowGroups = 700, []int64{700} }, filter),
 			"700 rows were tested, and part-2 has 701"},
-		"another file":       {one(func(p *dataset.Partition) { p.Footer[0]++ }, filter), "another file than part-2"},
+		"another file":       {one(func(p *dataset.Partition) { p.Content[0]++ }, filter), "another file than part-2"},
 		"another name":       {one(func(p *dataset.Partition) { p.Name = "x" }, filter), "another file than part-2"},
 		"another filter":     {one(same, dataset.Digest{8}), "another filter"},
 		"several partitions": {buildSelection(t, m, filter, 0), "of 5 partitions, want part-2 alone"},

@@ -10,7 +10,7 @@ import (
 // PartitionRows are the rows of a partition that a pass saw, in the order of the data set.
 type PartitionRows struct {
 	Name   string
-	Digest [32]byte // see dataset.Partition.Footer
+	Digest [32]byte // see dataset.Partition.Content
 	Rows   int64    // that the pipeline's filter lets pass
 }
 

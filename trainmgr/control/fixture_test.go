@@ -123,7 +123,7 @@ const testPipeline = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    
 // partition describes a file that the tests do not read.
 func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s of %d rows", name, rows))
-	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, ContentSha256: footer[:],
 		Schema: testSchema(t).Digest}
 }
 
@@ -194,7 +194,7 @@ func (n *fakeNode) holds(t testing.TB, drives map[string][]*apiv1.Partition) {
 		drive := &apiv1.Drive{Name: d, Uuid: n.name + "-" + d, Streams: 2, State: "ready", Computes: true}
 		for _, p := range drives[d] {
 			drive.Partitions = append(drive.Partitions, p.Name)
-			fmt.Fprintln(h, d, p.Name, p.FooterSha256)
+			fmt.Fprintln(h, d, p.Name, p.ContentSha256)
 			if !seen[p.Name] {
 				seen[p.Name] = true
 				n.status.Partitions = append(n.status.Partitions, p)

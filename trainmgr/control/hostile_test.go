@@ -141,7 +141,7 @@ func honestBeat(partitions int) *apiv1.HeartbeatRequest {
 		name := fmt.Sprintf("criteo/day=%02d/part-%08d.snappy.parquet", i%24, i)
 		status.Partitions = append(status.Partitions, &apiv1.Partition{
 			Name: name, Bytes: 256 << 20, Rows: 1 << 20, RowGroups: []int64{1 << 18, 1 << 18, 1 << 18, 1 << 18},
-			FooterSha256: bytes.Repeat([]byte{byte(i), byte(i >> 8), 7, byte(i >> 16)}, 8), Schema: make([]byte, 32),
+			ContentSha256: bytes.Repeat([]byte{byte(i), byte(i >> 8), 7, byte(i >> 16)}, 8), Schema: make([]byte, 32),
 		})
 		drive.Partitions = append(drive.Partitions, name)
 	}

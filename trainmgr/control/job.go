@@ -105,7 +105,7 @@ func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*editi
 		}
 	}
 	for _, p := range data.Manifest.Partitions {
-		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))
+		g.words = append(g.words, fleet.Word(p.Name, p.Content[:]))
 	}
 	return g, nil
 }

@@ -169,7 +169,7 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	waits("partition p@1: no live node holds it")
 	other := partition(t, "p@1", 100)
-	other.FooterSha256 = make([]byte, 32)
+	other.ContentSha256 = make([]byte, 32)
 	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), other}})
 	waits("partition p@1: the file of this name on node n is not the one that the job was submitted with")
 	for len(k.got) < 10 {

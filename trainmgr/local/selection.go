@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/selection"
@@ -18,7 +20,7 @@ import (
 )
 
 // Selections makes the selections of pipelines with filters, and keeps them. A selection depends on the manifest of a
-// data set and on a filter, and it is made once for both. Selections is safe for concurrent use: who needs a selection
+// data set and on a filter, and it is made once for both, and again when a file was written since. Selections is safe for concurrent use: who needs a selection
 // that is being made waits for it.
 type Selections struct {
 	Dir        string // folder that keeps selections beyond this process; "" keeps none
@@ -29,7 +31,13 @@ type Selections struct {
 	Progress func(rows int64)
 
 	mu   sync.Mutex // held while a selection is made
-	made map[selectionKey]*selection.Selection
+	made map[selectionKey]keptSelection
+}
+
+// keptSelection is a selection and the stamps of the files that it was made of.
+type keptSelection struct {
+	*selection.Selection
+	stamps map[string]api.Stamp
 }
 
 // selectionKey is what a selection depends on.
@@ -74,20 +82,20 @@ func (s *Selections) Bind(
 	key := selectionKey{manifest, whole.FilterDigest()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made, err := s.find(key)
-	kept := made != nil
-	if err == nil && made == nil {
-		made, err = s.make(ctx, storage, data.Manifest, whole.Filter, key)
+	made, err := s.find(key, data.Stamps)
+	kept := made.Selection != nil
+	if err == nil && !kept {
+		made, err = s.make(ctx, storage, data, whole.Filter, key)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the selection of the filter: %w", err)
 	}
 	if s.made == nil {
-		s.made = map[selectionKey]*selection.Selection{}
+		s.made = map[selectionKey]keptSelection{}
 	}
 	s.made[key] = made
 	with := *spec
-	with.Selection = made
+	with.Selection = made.Selection
 	return &with, &SelectionReport{Digest: made.Digest, Rows: data.Manifest.Rows(), Passing: made.Passing(), Kept: kept},
 		nil
 }
@@ -98,30 +106,42 @@ func (s *Selections) path(key selectionKey) string {
 	return filepath.Join(s.Dir, hex.EncodeToString(name[:])+".selection")
 }
 
-// find returns a selection that was made before, or nil. A file that is damaged, or of another version, counts as none.
-func (s *Selections) find(key selectionKey) (*selection.Selection, error) {
-	if made := s.made[key]; made != nil || s.Dir == "" {
+// stampsPath returns the file that keeps the stamps of the files that a selection was made of.
+func (s *Selections) stampsPath(key selectionKey) string { return s.path(key) + ".stamps.json" }
+
+// find returns a selection that was made before, or nil. A file that is damaged, or of another version, counts as none,
+// and so does a selection of files that were written since.
+func (s *Selections) find(key selectionKey, stamps map[string]api.Stamp) (none keptSelection, err error) {
+	if made, ok := s.made[key]; ok && api.CheckStamps(made.stamps, stamps) == nil {
 		return made, nil
+	}
+	if s.Dir == "" {
+		return none, nil
+	}
+	then, ok := s.readStamps(key)
+	if !ok || api.CheckStamps(then, stamps) != nil {
+		return none, nil
 	}
 	made, err := selection.Load(s.path(key))
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, selection.ErrDamaged), errors.Is(err, selection.ErrVersion):
-		return nil, nil
+		return none, nil
 	case err != nil:
-		return nil, err
+		return none, err
 	case made.Manifest != key.manifest || made.Filter != key.filter:
-		return nil, nil
+		return none, nil
 	}
-	return made, nil
+	return keptSelection{made, then}, nil
 }
 
 // make makes a selection and keeps it.
 func (s *Selections) make(
-	ctx context.Context, storage api.Storage, m *dataset.Manifest, filter *pipeline.FilterPass, key selectionKey,
-) (*selection.Selection, error) {
+	ctx context.Context, storage api.Storage, data *api.Dataset, filter *pipeline.FilterPass, key selectionKey,
+) (none keptSelection, err error) {
+	m := data.Manifest
 	builder, err := selection.NewBuilder(m, key.filter)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	if s.Started != nil {
 		s.Started(m.Rows())
@@ -132,21 +152,44 @@ func (s *Selections) make(
 		err = s.testValues(ctx, storage, m, filter, builder)
 	}
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	made, err := builder.Finish()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	if s.Dir != "" {
-		if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-			return nil, err
-		}
-		if err := made.Write(s.path(key)); err != nil {
-			return nil, err
-		}
+		err = s.keep(made, key, data.Stamps)
 	}
-	return made, nil
+	return keptSelection{made, data.Stamps}, err
+}
+
+// keep writes a selection, and beside it the stamps of its files. While one of both is missing the selection counts as
+// none.
+func (s *Selections) keep(made *selection.Selection, key selectionKey, stamps map[string]api.Stamp) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(s.stampsPath(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := made.Write(s.path(key)); err != nil {
+		return err
+	}
+	b, err := json.Marshal(stamps)
+	if err != nil {
+		return err
+	}
+	return wholefile.Write(s.stampsPath(key), b)
+}
+
+// readStamps returns the stamps that are kept beside a selection. It reports false if there are none.
+func (s *Selections) readStamps(key selectionKey) (stamps map[string]api.Stamp, ok bool) {
+	b, err := os.ReadFile(s.stampsPath(key))
+	if err != nil || json.Unmarshal(b, &stamps) != nil {
+		return nil, false
+	}
+	return stamps, true
 }
 
 // testNumbers tests every row by its partition and number alone.

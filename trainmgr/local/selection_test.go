@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
@@ -399,7 +400,9 @@ func TestSelectionsAreKept(t *testing.T) {
 	assert.False(t, report.Kept, "another filter")
 	files, err := filepath.Glob(filepath.Join(kept, "*"))
 	require.NoError(t, err)
-	require.Len(t, files, 2)
+	require.Len(t, files, 4, "two selections, and the stamps of the files of each")
+	files, err = filepath.Glob(filepath.Join(kept, "*.selection"))
+	require.NoError(t, err)
 	for _, f := range files {
 		require.NoError(t, os.WriteFile(f, []byte("damaged"), 0o600))
 	}
@@ -407,6 +410,27 @@ func TestSelectionsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, report.Kept)
 	assert.Equal(t, bound.Selection, again.Selection)
+
+	// A file that was written since is read again, though its samples are the same; a copy elsewhere is not.
+	copied := filepath.Join(t.TempDir(), "a.parquet")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(copied, b, 0o600))
+	later := time.Now().Add(time.Minute)
+	require.NoError(t, os.Chtimes(path, later, later))
+	for _, file := range []string{copied, path} {
+		keeps := file == copied
+		for _, s := range []*Selections{first, selections()} {
+			there, err := Open(t.Context(), Config{Files: []string{file}, DriveOptions: host.DriveOptions{SLM: 64 << 20}})
+			require.NoError(t, err)
+			again, report, err = s.Bind(t.Context(), there, spec)
+			require.NoError(t, err)
+			assert.Equal(t, keeps, report.Kept, file)
+			assert.Equal(t, bound.Selection, again.Selection)
+			require.NoError(t, there.Close())
+			keeps = true // the first made it for both
+		}
+	}
 
 	// A selection of another filter, or of other data, is refused.
 	other := *filterPipeline(t, "filter: {column: country, eq: 2}")

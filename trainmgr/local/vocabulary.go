@@ -135,7 +135,7 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 func partitionRows(m *dataset.Manifest, rows []int64) []vocabulary.PartitionRows {
 	list := make([]vocabulary.PartitionRows, len(rows))
 	for i, p := range m.Partitions {
-		list[i] = vocabulary.PartitionRows{Name: p.Name, Digest: p.Footer, Rows: rows[i]}
+		list[i] = vocabulary.PartitionRows{Name: p.Name, Digest: p.Content, Rows: rows[i]}
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -17,7 +18,8 @@ import (
 // The codes of Failed. The Python package has one exception for each.
 const (
 	CodePipeline = "pipeline" // the pipeline's document, or what it asks of the columns
-	CodeData     = "data"     // a page or a row is at fault, or a partition changed
+	CodeData     = "data"     // a page or a row is at fault
+	CodeChanged  = "changed"  // a partition changed while it is read, or since a state was kept
 	CodeFiles    = "files"    // a file is missing or cannot be read as a partition
 	CodeOptions  = "options"  // an argument is out of range or contradicts another
 	CodeToken    = "token"    // the bytes are no token
@@ -68,6 +70,10 @@ func describeFailure(err error) *Failed {
 	var changed *host.ChangedError
 	if errors.As(err, &changed) {
 		f.File = changed.Partition
+	}
+	var since *api.ChangedSinceError
+	if errors.As(err, &since) {
+		f.File = since.Partition
 	}
 	if name := affectedFile(err); name != "" {
 		f.File = name
@@ -142,7 +148,9 @@ func failureCode(err error) string {
 		return CodeRanks
 	case errors.As(err, &wrong), errors.As(err, &noName):
 		return CodePipeline
-	case errors.As(err, &data), errors.As(err, &lacking), errors.Is(err, host.ErrChanged):
+	case errors.Is(err, host.ErrChanged), errors.Is(err, api.ErrChangedSince):
+		return CodeChanged
+	case errors.As(err, &data), errors.As(err, &lacking):
 		return CodeData
 	case errors.Is(err, dataset.ErrOtherJob):
 		return CodeOtherJob

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -34,6 +35,8 @@ type Free struct {
 type Seek struct {
 	Generation int    `json:"generation"`
 	Token      string `json:"token"` // "" is the beginning
+	// Stamps are those of Opened when the position was kept.
+	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 
 // Leave announces that the rank needs no more mini-batches.
@@ -55,6 +58,8 @@ type Opened struct {
 	Token       string             `json:"token"` // the position, of which epoch and acknowledged numbers are known
 	Threads     int                `json:"threads"`
 	PID         int                `json:"pid"`
+	// Stamps say by partition where its file lies and in which state; a trainer keeps them with a position.
+	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 
 // Buffer passes a buffer's descriptor.

@@ -3,6 +3,8 @@ package private
 import (
 	"fmt"
 	"math"
+
+	"github.com/millrace/millrace/host/api"
 )
 
 // Bounds of the values of an Open.
@@ -27,6 +29,8 @@ type Open struct {
 	Limits
 	Share
 	Token string `json:"token,omitempty"` // where to go on
+	// Stamps are those of Opened when the token was kept; without them the token is held against the manifest alone.
+	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 
 // Source names the rows and what is made of them.

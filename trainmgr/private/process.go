@@ -322,7 +322,7 @@ func (p *process) addSession(s *session) error {
 	defer p.mu.Unlock()
 	mine, theirs := *p.starter.open, *s.open
 	for _, o := range []*Open{&mine, &theirs} {
-		o.Rank, o.Token, o.Listen, o.Patience = 0, "", "", 0
+		o.Rank, o.Token, o.Stamps, o.Listen, o.Patience = 0, "", nil, "", 0
 	}
 	if !reflect.DeepEqual(mine, theirs) {
 		return &RanksError{fmt.Sprintf("rank %d opens something else than rank %d: all ranks of a machine give the "+

@@ -88,7 +88,7 @@ func (s *session) serveRank(ctx context.Context, threads int) (err error) {
 		s.sendFailure(err)
 		return s.awaitEnd()
 	}
-	job, err := s.submitJob(ctx, token)
+	job, err := s.submitJob(ctx, token, s.open.Stamps)
 	if err != nil {
 		s.sendFailure(err)
 		return s.awaitEnd()
@@ -129,10 +129,12 @@ func (s *session) serveJob(ctx context.Context, job *trainmgr.Job) (next *trainm
 	return next, err != nil, errors.Join(err, job.Close())
 }
 
-// submitJob makes the job of the session from a position on.
-func (s *session) submitJob(ctx context.Context, token *dataset.Token) (*trainmgr.Job, error) {
+// submitJob makes the job of the session from a position on. stamps are those of the files when the position was kept.
+func (s *session) submitJob(
+	ctx context.Context, token *dataset.Token, stamps map[string]api.Stamp,
+) (*trainmgr.Job, error) {
 	options := s.options
-	options.Resume = token
+	options.Resume, options.ResumeStamps = token, stamps
 	var err error
 	// The other ranks of this machine, and other positions, find the selection that is made here.
 	if options.Pipeline, _, err = s.selections.Bind(ctx, s.passes, options.Pipeline); err != nil {
@@ -180,7 +182,7 @@ func (s *session) handleSeek(ctx context.Context, m *Seek) (*trainmgr.Job, error
 	token, err := parseToken(m.Token)
 	var job *trainmgr.Job
 	if err == nil {
-		job, err = s.submitJob(ctx, token)
+		job, err = s.submitJob(ctx, token, m.Stamps)
 	}
 	if err != nil {
 		refused := describeFailure(err)
@@ -223,7 +225,7 @@ func (s *session) describeJob(ctx context.Context, job *trainmgr.Job, threads in
 		Version: Version, Digest: job.Digest().String(), Schema: schema, Manifest: manifest,
 		MeanLength: data.MeanLength, Batch: plan.Options().Batch, Epochs: uint64(s.options.Epochs),
 		Order: s.options.Order.String(), MiniBatches: plan.MiniBatches(), From: owned.From, To: owned.To,
-		Token: string(token), Threads: threads, PID: processID(),
+		Token: string(token), Threads: threads, PID: processID(), Stamps: data.Stamps,
 	}, nil
 }
 

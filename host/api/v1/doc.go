@@ -53,10 +53,11 @@ const (
 	MiniBatchPath = "/v1/minibatch"
 	PartitionPath = "/v1/partitions/"
 
-	// Headers of a PUT of a partition: its description as in a manifest, and the offset from which the footer's digest
-	// covers it.
+	// PartitionHeader, a header of a PUT of a partition, is its description as in a manifest.
 	PartitionHeader = "Millrace-Partition"
-	FooterAtHeader  = "Millrace-Footer-At"
+	// DigestRunsHeader, a header of a PUT and of the answer to a GET of a whole partition, says which bytes the digest of
+	// its description is over, as partition.FormatRuns writes them.
+	DigestRunsHeader = "Millrace-Digest-Runs"
 	// MaxPartitionHeader bounds the bytes of PartitionHeader. The row groups of a partition that has very many are left
 	// out, because its footer names them too.
 	MaxPartitionHeader = 32 << 10

@@ -210,12 +210,13 @@ func (x *DescribeResponse) GetStatus() *NodeStatus {
 
 // Partition is a partition as a data set's manifest lists it.
 type Partition struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Bytes        int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Rows         int64                  `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
-	RowGroups    []int64                `protobuf:"varint,4,rep,packed,name=row_groups,json=rowGroups,proto3" json:"row_groups,omitempty"`
-	FooterSha256 []byte                 `protobuf:"bytes,5,opt,name=footer_sha256,json=footerSha256,proto3" json:"footer_sha256,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Bytes     int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Rows      int64                  `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	RowGroups []int64                `protobuf:"varint,4,rep,packed,name=row_groups,json=rowGroups,proto3" json:"row_groups,omitempty"`
+	// Over the footer and samples of the row groups' bytes, or over the whole of a file without a footer.
+	ContentSha256 []byte `protobuf:"bytes,5,opt,name=content_sha256,json=contentSha256,proto3" json:"content_sha256,omitempty"`
 	// Digest of the partition's columns (names, types): partitions of one job must share it.
 	Schema        []byte `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -280,9 +281,9 @@ func (x *Partition) GetRowGroups() []int64 {
 	return nil
 }
 
-func (x *Partition) GetFooterSha256() []byte {
+func (x *Partition) GetContentSha256() []byte {
 	if x != nil {
-		return x.FooterSha256
+		return x.ContentSha256
 	}
 	return nil
 }
@@ -7399,14 +7400,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06answer\x18\x01 \x01(\fR\x06answer\"\x11\n" +
 	"\x0fDescribeRequest\"C\n" +
 	"\x10DescribeResponse\x12/\n" +
-	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\"\xa5\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\"\xa7\x01\n" +
 	"\tPartition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +
 	"\x04rows\x18\x03 \x01(\x03R\x04rows\x12\x1d\n" +
 	"\n" +
-	"row_groups\x18\x04 \x03(\x03R\trowGroups\x12#\n" +
-	"\rfooter_sha256\x18\x05 \x01(\fR\ffooterSha256\x12\x16\n" +
+	"row_groups\x18\x04 \x03(\x03R\trowGroups\x12%\n" +
+	"\x0econtent_sha256\x18\x05 \x01(\fR\rcontentSha256\x12\x16\n" +
 	"\x06schema\x18\x06 \x01(\fR\x06schema\"\xdd\x01\n" +
 	"\x06Schema\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x18\n" +

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -59,16 +58,16 @@ func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, su
 	if err != nil {
 		return 0, nil, err
 	}
-	from, err := s.footerStart(ctx, at, src.Want.Bytes, d.Parquet())
-	if err != nil {
-		return 0, nil, err
-	}
-	resp, err := s.fetch(ctx, at, "")
+	resp, err := s.fetch(ctx, at)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	in := newCheckedReader(resp.Body, src.Want, from, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
+	runs, err := partition.ParseRuns(resp.Header.Get(apiv1.DigestRunsHeader), src.Want.Bytes)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%w: %s: %w", ErrCopy, apiv1.DigestRunsHeader, err)
+	}
+	in := newCheckedReader(resp.Body, src.Want, runs, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
 	if sum, err = s.store(ctx, d, v, src.Want, in); err != nil {
 		return 0, nil, err
 	}
@@ -133,9 +132,9 @@ func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want
 func difference(p *partition.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
-	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Footer != want.Footer:
-		return fmt.Sprintf("it has %d bytes, %d rows and footer %s; wanted are %d, %d and %s", have.Bytes, have.Rows,
-			have.Footer, want.Bytes, want.Rows, want.Footer)
+	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Content != want.Content:
+		return fmt.Sprintf("it has %d bytes, %d rows and digest %s; wanted are %d, %d and %s", have.Bytes, have.Rows,
+			have.Content, want.Bytes, want.Rows, want.Content)
 	case len(want.RowGroups) > 0 && !slices.Equal(have.RowGroups, want.RowGroups):
 		return "its row groups have other numbers of rows"
 	}
@@ -158,49 +157,18 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// trailerBytes is the length of the end of a Parquet file: the length of the footer, and the magic.
-const trailerBytes = 8
-
-// footerStart asks for the offset of the footer, whose digest names the partition. For a format without a footer the
-// offset is 0: the digest is that of the whole file.
-func (s *Store) footerStart(ctx context.Context, at string, size int64, parquet bool) (int64, error) {
-	if !parquet || size < trailerBytes {
-		return 0, nil
-	}
-	resp, err := s.fetch(ctx, at, fmt.Sprintf("bytes=%d-%d", size-trailerBytes, size-1))
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	var end [trailerBytes]byte
-	if _, err := io.ReadFull(resp.Body, end[:]); err != nil {
-		return 0, fmt.Errorf("%w: read its last bytes: %w", ErrCopy, err)
-	}
-	length := int64(binary.LittleEndian.Uint32(end[:])) + trailerBytes
-	if length > size {
-		return 0, fmt.Errorf("%w: its end is not that of a Parquet file", ErrCopy)
-	}
-	return size - length, nil
-}
-
-// fetch gets a partition from another node, or a range of it.
-func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, error) {
+// fetch gets a partition from another node.
+func (s *Store) fetch(ctx context.Context, at string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	want := http.StatusOK
-	if bytes != "" {
-		r.Header.Set("Range", bytes)
-		want = http.StatusPartialContent
-	} else {
-		r.Header.Set("Te", "trailers")
-	}
+	r.Header.Set("Te", "trailers")
 	resp, err := s.o.Client.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("fetch partition: %w", err)
 	}
-	if resp.StatusCode != want {
+	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
 		return nil, errors.Join(fmt.Errorf("%w: the other node answers %s: %s", ErrCopy, resp.Status, text),
 			resp.Body.Close())
@@ -211,19 +179,21 @@ func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 // checkedReader reads a partition and checks it. At the end of a partition that is not the wanted one it returns an
 // error, which keeps the volume from committing the partition.
 type checkedReader struct {
-	body        io.Reader
-	sent        func() string // returns the sender's SHA-256 of the whole, in hex, once its bytes have been read
-	size, at    int64
-	footerStart int64
-	want        dataset.Digest
-	all, footer hash.Hash
-	err         error
+	body         io.Reader
+	sent         func() string // returns the sender's SHA-256 of the whole, in hex, once its bytes have been read
+	size, at     int64
+	runs         []partition.Run // that the digest is over and whose end has not come
+	want         dataset.Digest
+	all, content hash.Hash
+	err          error
 }
 
-// newCheckedReader makes a reader of a partition whose footer begins at footerStart. sent is called at the end.
-func newCheckedReader(body io.Reader, want dataset.Partition, footerStart int64, sent func() string) *checkedReader {
-	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerStart: footerStart, want: want.Footer,
-		all: sha256.New(), footer: sha256.New()}
+// newCheckedReader makes a reader of a partition whose digest is over runs of its bytes. sent is called at the end.
+func newCheckedReader(
+	body io.Reader, want dataset.Partition, runs []partition.Run, sent func() string,
+) *checkedReader {
+	return &checkedReader{body: body, sent: sent, size: want.Bytes, runs: runs, want: want.Content, all: sha256.New(),
+		content: sha256.New()}
 }
 
 // Read implements io.Reader.
@@ -233,8 +203,14 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	}
 	n, err := c.body.Read(p)
 	c.all.Write(p[:n])
-	if end := c.at + int64(n); end > c.footerStart {
-		c.footer.Write(p[max(0, c.footerStart-c.at):n])
+	begin, end := uint64(c.at), uint64(c.at)+uint64(n)
+	for len(c.runs) > 0 && c.runs[0].From < end {
+		run := c.runs[0]
+		c.content.Write(p[max(run.From, begin)-begin : min(run.From+run.Len, end)-begin])
+		if run.From+run.Len > end {
+			break
+		}
+		c.runs = c.runs[1:]
 	}
 	c.at += int64(n)
 	if errors.Is(err, io.EOF) {
@@ -253,8 +229,8 @@ func (c *checkedReader) check() error {
 		return fmt.Errorf("%w: its bytes changed on their way: SHA-256 %x here, %q there", ErrCopy, c.all.Sum(nil),
 			sent)
 	}
-	if got := dataset.Digest(c.footer.Sum(nil)); got != c.want {
-		return fmt.Errorf("%w: its footer's SHA-256 is %s, not %s", ErrCopy, got, c.want)
+	if got := dataset.Digest(c.content.Sum(nil)); got != c.want {
+		return fmt.Errorf("%w: its digest is %s, not %s", ErrCopy, got, c.want)
 	}
 	return io.EOF
 }

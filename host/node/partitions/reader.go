@@ -22,7 +22,7 @@ const readAhead = 1 << 20
 
 // Serve answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with "TE:
 // trailers" is answered in chunks and its checksum follows: without a Range the SHA-256 of the partition, with a Range
-// the CRC32C of the range. With If-Match the partition must have that footer (the Etag of every answer); otherwise the
+// the CRC32C of the range. With If-Match the partition must have that digest (the Etag of every answer); otherwise the
 // error is a *host.ChangedError. HEAD with If-Match also reads the end of the partition's bytes again, and so notices
 // that they were changed on the drive.
 func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -55,6 +55,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	if text := r.Header.Get("Range"); trailers && text != "" {
 		return s.serveRange(w, d, p, text)
 	}
+	h.Set(apiv1.DigestRunsHeader, partition.FormatRuns(p.DigestRuns()))
 	if trailers {
 		h.Set("Trailer", apiv1.DigestHeader)
 		sum := sha256.New()
@@ -80,10 +81,10 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// entityTag returns the Etag of a partition, which is its footer's digest.
-func entityTag(p *partition.Partition) string { return `"` + p.Describe().Footer.String() + `"` }
+// entityTag returns the Etag of a partition, which is its digest.
+func entityTag(p *partition.Partition) string { return `"` + p.Describe().Content.String() + `"` }
 
-// checkMatch returns a *host.ChangedError when a request wants a partition of another footer.
+// checkMatch returns a *host.ChangedError when a request wants a partition of another digest.
 func checkMatch(d *host.Drive, p *partition.Partition, r *http.Request) error {
 	want := r.Header.Get("If-Match")
 	if want == "" {
@@ -91,7 +92,7 @@ func checkMatch(d *host.Drive, p *partition.Partition, r *http.Request) error {
 	}
 	if tag := entityTag(p); want != tag {
 		return &host.ChangedError{Drive: d.Name(), Partition: p.Name,
-			Why: fmt.Sprintf("its footer's SHA-256 is %s, not %.80s", tag, want)}
+			Why: fmt.Sprintf("its digest is %s, not %.80s", tag, want)}
 	}
 	if r.Method == http.MethodHead {
 		return d.CheckUnchanged(p)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // TestSumsAreKept over restarts; a file that cannot be read or written costs what was kept and nothing else.
@@ -53,14 +54,19 @@ func TestSumsAreKept(t *testing.T) {
 // every size.
 func TestCheckedReader(t *testing.T) {
 	body := []byte("rows and rows, and then the footer")
-	const footerAt = 24
-	want := dataset.Partition{Name: "p", Bytes: int64(len(body)),
-		Footer: dataset.Digest(sha256.Sum256(body[footerAt:]))}
+	runs := []partition.Run{{From: 1, Len: 2}, {From: 5, Len: 3}, {From: 24, Len: 10}}
+	var digested []byte
+	for _, r := range runs {
+		digested = append(digested, body[r.From:r.From+r.Len]...)
+	}
+	want := dataset.Partition{Name: "p", Bytes: int64(len(body)), Content: dataset.Digest(sha256.Sum256(digested))}
 	right := sha256.Sum256(body)
 	flipped := bytes.Clone(body)
 	flipped[3] ^= 1
 	flippedFooter := bytes.Clone(body)
-	flippedFooter[footerAt+1] ^= 1
+	flippedFooter[25] ^= 1
+	flippedSample := bytes.Clone(body)
+	flippedSample[7] ^= 1
 	sumOf := func(b []byte) string { s := sha256.Sum256(b); return hex.EncodeToString(s[:]) }
 	for name, c := range map[string]struct {
 		body []byte
@@ -70,12 +76,13 @@ func TestCheckedReader(t *testing.T) {
 		"right":                     {body, hex.EncodeToString(right[:]), ""},
 		"changed on its way":        {flipped, hex.EncodeToString(right[:]), "changed on their way"},
 		"no digest behind it":       {body, "", "changed on their way"},
-		"another footer, well sent": {flippedFooter, sumOf(flippedFooter), "footer's SHA-256"},
+		"another footer, well sent": {flippedFooter, sumOf(flippedFooter), "its digest is"},
+		"another sample, well sent": {flippedSample, sumOf(flippedSample), "its digest is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, cut := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r },
 				iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader} {
-				r := newCheckedReader(cut(bytes.NewReader(c.body)), want, footerAt, func() string { return c.sent })
+				r := newCheckedReader(cut(bytes.NewReader(c.body)), want, runs, func() string { return c.sent })
 				got, err := io.ReadAll(r)
 				assert.Equal(t, c.body, got)
 				if c.says == "" {
@@ -89,7 +96,7 @@ func TestCheckedReader(t *testing.T) {
 			}
 		})
 	}
-	_, err := io.ReadAll(newCheckedReader(iotest.ErrReader(io.ErrUnexpectedEOF), want, footerAt,
+	_, err := io.ReadAll(newCheckedReader(iotest.ErrReader(io.ErrUnexpectedEOF), want, runs,
 		func() string { return "" }))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // Receive answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is the
@@ -29,10 +29,9 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	if err := json.Unmarshal([]byte(description), &want); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrRequest, apiv1.PartitionHeader, err)
 	}
-	footerAt, err := strconv.ParseInt(r.Header.Get(apiv1.FooterAtHeader), 10, 64)
-	if err != nil || footerAt < 0 || footerAt > want.Bytes {
-		return fmt.Errorf("%w: %s %.40q: want a byte of the partition", ErrRequest, apiv1.FooterAtHeader,
-			r.Header.Get(apiv1.FooterAtHeader))
+	runs, err := partition.ParseRuns(r.Header.Get(apiv1.DigestRunsHeader), want.Bytes)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrRequest, apiv1.DigestRunsHeader, err)
 	}
 	sum, err := hex.DecodeString(r.Header.Get(apiv1.DigestHeader))
 	if err != nil || len(sum) != len(dataset.Digest{}) {
@@ -53,7 +52,7 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 		if why := difference(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
-		// Two partitions may have the same footer and different rows.
+		// Two partitions may have the same digest, which is over samples, and different rows.
 		have, err := s.Verify(r.Context(), drive, want.Name, true)
 		if err != nil {
 			return err
@@ -65,7 +64,7 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK) // it was put before
 		return nil
 	}
-	in := newCheckedReader(r.Body, want, footerAt, func() string { return hex.EncodeToString(sum) })
+	in := newCheckedReader(r.Body, want, runs, func() string { return hex.EncodeToString(sum) })
 	if _, err := s.store(r.Context(), d, v, want, in); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 		c.nodes[s.GetName()] = s
 		for _, p := range s.GetPartitions() {
 			if other, ok := c.partitions[p.GetName()]; ok &&
-				(other.GetBytes() != p.GetBytes() || string(other.GetFooterSha256()) != string(p.GetFooterSha256())) {
+				(other.GetBytes() != p.GetBytes() || string(other.GetContentSha256()) != string(p.GetContentSha256())) {
 				return nil, fmt.Errorf("partition %s: node %s holds another file of the name than other nodes: "+
 					"remove one", p.GetName(), s.GetName())
 			}

@@ -201,9 +201,9 @@ func TestPutRefuses(t *testing.T) {
 	path := file(t, 1, 100)
 	for name, lie := range map[string]func(*File){
 		"digest": func(f *File) { f.sha256[0]++ },
-		"footer": func(f *File) { f.Footer[0]++ },
+		"footer": func(f *File) { f.Content[0]++ },
 		"rows":   func(f *File) { f.Rows++ },
-		"place":  func(f *File) { f.footerAt = f.Bytes + 1 },
+		"runs":   func(f *File) { f.runs[0].From++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := OpenFile(t.Context(), path, "p-"+name, Format{})
@@ -229,7 +229,7 @@ func TestOpenRefuses(t *testing.T) {
 	two := func(footer string) *apiv1.NodeRecord {
 		return &apiv1.NodeRecord{State: "ready",
 			Status: &apiv1.NodeStatus{Name: "n" + footer,
-				Partitions: []*apiv1.Partition{{Name: "p", FooterSha256: []byte(footer)}},
+				Partitions: []*apiv1.Partition{{Name: "p", ContentSha256: []byte(footer)}},
 				Drives:     []*apiv1.Drive{{Name: "d"}}}}
 	}
 	_, err = Open([]*apiv1.NodeRecord{two("a"), two("b")}, nil, identity.Options{})
@@ -242,7 +242,7 @@ func TestOpenRefuses(t *testing.T) {
 // TestADescriptionFitsItsHeader checks that a partition of very many row groups is described without them.
 func TestADescriptionFitsItsHeader(t *testing.T) {
 	p := dataset.Partition{Name: "p.parquet", Bytes: 1 << 40, Rows: 1 << 30, RowGroups: []int64{1, 2, 3},
-		Footer: dataset.Digest{7}}
+		Content: dataset.Digest{7}}
 	for groups, kept := range map[int]bool{3: true, 1000: true, 100_000: false} {
 		p.RowGroups = make([]int64, groups)
 		b, err := descriptionHeader(p)

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -27,10 +25,10 @@ import (
 // File is a file, of this machine or elsewhere, that is to become a partition.
 type File struct {
 	dataset.Partition
-	footerAt int64
-	sha256   [sha256.Size]byte
-	content  io.ReaderAt
-	close    func() error
+	runs    []partition.Run // that the digest is over
+	sha256  [sha256.Size]byte
+	content io.ReaderAt
+	close   func() error
 }
 
 // Format is the format of a file.
@@ -116,14 +114,7 @@ func (p *File) describe(ctx context.Context, name string, format Format) error {
 	if err != nil {
 		return err
 	}
-	p.Partition = part.Describe()
-	if format.Source == program.Parquet {
-		var end [8]byte
-		if _, err := p.content.ReadAt(end[:], size-int64(len(end))); err != nil {
-			return err
-		}
-		p.footerAt = size - int64(len(end)) - int64(binary.LittleEndian.Uint32(end[:]))
-	}
+	p.Partition, p.runs = part.Describe(), part.DigestRuns()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(p.content, 0, size)); err != nil {
 		return err
@@ -163,7 +154,7 @@ func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
 		}
 		r.ContentLength = p.Bytes
 		r.Header.Set(apiv1.PartitionHeader, string(description))
-		r.Header.Set(apiv1.FooterAtHeader, strconv.FormatInt(p.footerAt, 10))
+		r.Header.Set(apiv1.DigestRunsHeader, partition.FormatRuns(p.runs))
 		r.Header.Set(apiv1.DigestHeader, hex.EncodeToString(p.sha256[:]))
 		resp, err := c.client.Do(r)
 		if err != nil {

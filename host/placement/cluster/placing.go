@@ -46,11 +46,11 @@ func (c *Cluster) checkSame(ctx context.Context, f *File) error {
 		return nil
 	}
 	r := c.Holders(f.Name)[0]
-	if p.GetBytes() != f.Bytes || p.GetRows() != f.Rows || !bytes.Equal(p.GetFooterSha256(), f.Footer[:]) {
+	if p.GetBytes() != f.Bytes || p.GetRows() != f.Rows || !bytes.Equal(p.GetContentSha256(), f.Content[:]) {
 		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
 			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
 	}
-	// Two files may share a footer and differ in their rows. The checksum that the node kept when the copy was put
+	// Two files may share a digest, which is over samples, and differ in their rows. The checksum that the node kept when the copy was put
 	// there tells them apart.
 	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
 	if err != nil {

@@ -69,12 +69,14 @@ func TestPlaceAgain(t *testing.T) {
 	changed := filepath.Join(t.TempDir(), "changed.parquet")
 	require.NoError(t, os.WriteFile(changed, b, 0o600))
 	other := described(t, changed)
-	require.Equal(t, same.Footer, other.Footer)
+	require.NotEqual(t, same.Content, other.Content)
+	other.Content = same.Content // as of larger files, whose digest is over samples
 	_, _, err = c.Place(t.Context(), []*File{other}, 1)
 	require.ErrorIs(t, err, ErrOther)
 	require.ErrorContains(t, err, "SHA-256")
 	other, err = OpenFile(t.Context(), changed, "p", Format{})
 	require.NoError(t, err)
+	other.Content = same.Content
 	require.ErrorContains(t, c.put(t.Context(), copies[0].To, other), "another partition of the name",
 		"nor does the node take it")
 	require.NoError(t, other.Close())

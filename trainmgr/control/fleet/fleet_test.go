@@ -32,7 +32,7 @@ func schemaOf(t testing.TB, columns []pipeline.ColumnInfo) *apiv1.Schema {
 
 func part(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s %d", name, rows))
-	return &apiv1.Partition{Name: name, Bytes: 8 * rows, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+	return &apiv1.Partition{Name: name, Bytes: 8 * rows, Rows: rows, RowGroups: []int64{rows}, ContentSha256: footer[:],
 		Schema: schemaOf(t, pipeline.BinarySchema()).Digest}
 }
 
@@ -128,7 +128,7 @@ func TestInventoryIsSentOnce(t *testing.T) {
 	assert.False(t, a.WantInventory)
 	assert.Empty(t, events)
 	version := f.Version()
-	assert.Equal(t, map[string][]string{"d": {Word("p0", s.Partitions[0].FooterSha256)}}, f.Words("n"))
+	assert.Equal(t, map[string][]string{"d": {Word("p0", s.Partitions[0].ContentSha256)}}, f.Words("n"))
 
 	bare.Inventory = []byte("changed")
 	a, events, err = f.Beat(after(3), 1000, proto.CloneOf(bare))
@@ -315,7 +315,7 @@ func TestPartitionsThatDisagree(t *testing.T) {
 		"columns of schema":  func(s *apiv1.NodeStatus) { s.Partitions[1].Schema = []byte("another") },
 		"no node says what":  func(s *apiv1.NodeStatus) { s.Schemas = nil },
 		"decode columns":     func(s *apiv1.NodeStatus) { s.Schemas[0].Columns = []byte("{") },
-		"SHA-256":            func(s *apiv1.NodeStatus) { s.Partitions[0].FooterSha256 = []byte("short") },
+		"SHA-256":            func(s *apiv1.NodeStatus) { s.Partitions[0].ContentSha256 = []byte("short") },
 		"none of its drives": func(s *apiv1.NodeStatus) { s.Drives[0].Partitions = nil },
 		"manifest":           func(s *apiv1.NodeStatus) { s.Partitions[0].RowGroups = []int64{1} },
 	} {

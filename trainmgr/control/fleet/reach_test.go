@@ -116,7 +116,7 @@ func TestLocate(t *testing.T) {
 	assert.Empty(t, nodes)
 	assert.Equal(t, "s3://bucket/p0", url)
 	assert.Equal(t, "etag 1", f.Source(entry).Identity)
-	assert.Equal(t, []string{Word("p0", p.FooterSha256)}, f.StoreWords("w"))
+	assert.Equal(t, []string{Word("p0", p.ContentSha256)}, f.StoreWords("w"))
 
 	bare := workerAgent("w") // a later beat leaves the inventory out
 	beat(t, f, after(7), bare)
@@ -146,7 +146,7 @@ func TestSelectFromAStore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, s.Holders[0])
 	assert.Equal(t, int64(10), s.Manifest.Rows())
-	assert.Contains(t, f.Lost(Word("p0", p.FooterSha256)), "only workers without data can make it, from s3://b/p0")
+	assert.Contains(t, f.Lost(Word("p0", p.ContentSha256)), "only workers without data can make it, from s3://b/p0")
 }
 
 func TestComputesOn(t *testing.T) {

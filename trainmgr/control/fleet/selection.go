@@ -205,8 +205,8 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 
 // Word returns a name of a partition with exactly this content, so that a replaced file is not mistaken for the file
 // with which a job was submitted.
-func Word(name string, footer []byte) string {
-	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
+func Word(name string, digest []byte) string {
+	return name + "@" + hex.EncodeToString(digest[:min(len(digest), 8)])
 }
 
 // Lost returns the reason why no drive makes mini-batches of a partition, which the caller names by its Word.
@@ -220,10 +220,10 @@ func (f *Fleet) Lost(word string) string {
 		n := f.nodes[name]
 		switch have := n.partition[partition]; {
 		case !n.alive || have == nil:
-		case Word(partition, have.FooterSha256) == word && n.sources().urls[partition] != nil:
+		case Word(partition, have.ContentSha256) == word && n.sources().urls[partition] != nil:
 			return fmt.Sprintf("partition %s: only workers without data can make it, from %s, and none takes work of "+
 				"the job", partition, n.sources().urls[partition].Url)
-		case Word(partition, have.FooterSha256) == word:
+		case Word(partition, have.ContentSha256) == word:
 			return fmt.Sprintf("partition %s: node %s holds it and does not take work on it", partition, name)
 		default:
 			changed = name
@@ -247,7 +247,7 @@ func (f *Fleet) Words(name string) map[string][]string {
 		words := make([]string, 0, len(d.Partitions))
 		for _, p := range d.Partitions {
 			if have := n.partition[p]; have != nil {
-				words = append(words, Word(p, have.FooterSha256))
+				words = append(words, Word(p, have.ContentSha256))
 			}
 		}
 		all[d.Name] = words
@@ -262,7 +262,7 @@ func (f *Fleet) Holds(name string, m *dataset.Manifest) bool {
 		return false
 	}
 	for p, have := range n.partition {
-		if i := m.Find(p); i >= 0 && bytes.Equal(have.FooterSha256, m.Partitions[i].Footer[:]) {
+		if i := m.Find(p); i >= 0 && bytes.Equal(have.ContentSha256, m.Partitions[i].Content[:]) {
 			return true
 		}
 	}
@@ -289,7 +289,7 @@ func (f *Fleet) Holders(m *dataset.Manifest) [][]DriveID {
 				}
 				e, err := entry(have)
 				if err != nil || e.Bytes != m.Partitions[i].Bytes || e.Rows != m.Partitions[i].Rows ||
-					e.Footer != m.Partitions[i].Footer {
+					e.Content != m.Partitions[i].Content {
 					continue
 				}
 				holders[i] = append(holders[i], DriveID{name, d.Name})
@@ -339,17 +339,17 @@ func (f *Fleet) meanLength(digest []byte) map[string]float64 {
 }
 
 func same(a, b *apiv1.Partition) bool {
-	return a.Bytes == b.Bytes && a.Rows == b.Rows && bytes.Equal(a.FooterSha256, b.FooterSha256) &&
+	return a.Bytes == b.Bytes && a.Rows == b.Rows && bytes.Equal(a.ContentSha256, b.ContentSha256) &&
 		bytes.Equal(a.Schema, b.Schema)
 }
 
 // entry returns a partition in the form of a manifest.
 func entry(p *apiv1.Partition) (dataset.Partition, error) {
 	e := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups}
-	if len(p.FooterSha256) != len(e.Footer) {
-		return e, fmt.Errorf("%s: a footer's SHA-256 of %d bytes", p.Name, len(p.FooterSha256))
+	if len(p.ContentSha256) != len(e.Content) {
+		return e, fmt.Errorf("%s: a SHA-256 of %d bytes", p.Name, len(p.ContentSha256))
 	}
-	copy(e.Footer[:], p.FooterSha256)
+	copy(e.Content[:], p.ContentSha256)
 	return e, nil
 }
 

@@ -102,7 +102,7 @@ func (f *Fleet) Locate(partitions []dataset.Partition) []*apiv1.PartitionSource 
 // hasAs reports whether a node announces a partition as a manifest's entry says.
 func (n *node) hasAs(p dataset.Partition) bool {
 	have := n.partition[p.Name]
-	return have != nil && have.Bytes == p.Bytes && have.Rows == p.Rows && bytes.Equal(have.FooterSha256, p.Footer[:])
+	return have != nil && have.Bytes == p.Bytes && have.Rows == p.Rows && bytes.Equal(have.ContentSha256, p.Content[:])
 }
 
 // GivenByURL reports whether a live agent announces a URL of the partition.
@@ -124,7 +124,7 @@ func (f *Fleet) StoreWords(name string) []string {
 	var words []string
 	for _, s := range n.status.Sources {
 		if have := n.partition[s.Partition]; have != nil {
-			words = append(words, Word(s.Partition, have.FooterSha256))
+			words = append(words, Word(s.Partition, have.ContentSha256))
 		}
 	}
 	return words

@@ -16,7 +16,7 @@ func selection(t testing.TB, partitions int) *fleet.Selection {
 	list := make([]dataset.Partition, partitions)
 	for i := range list {
 		list[i] = dataset.Partition{Name: fmt.Sprintf("part-%06d", i), Bytes: 1, Rows: 10, RowGroups: []int64{10},
-			Footer: dataset.Digest{byte(i), byte(i >> 8), byte(i * 7)}}
+			Content: dataset.Digest{byte(i), byte(i >> 8), byte(i * 7)}}
 	}
 	m, err := dataset.NewManifest(list)
 	require.NoError(t, err)

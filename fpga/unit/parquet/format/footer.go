@@ -1,7 +1,6 @@
 package format
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,11 +29,11 @@ func ReadFooter(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	f := &File{Size: size, FooterSHA256: sha256.Sum256(b)}
+	f := &File{Size: size, FooterOffset: size - int64(len(b))}
 	if err := f.parseMetadata(b[:len(b)-trailerBytes]); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	if err := f.checkMetadata(size - int64(len(b))); err != nil {
+	if err := f.checkMetadata(f.FooterOffset); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
 	f.indexLeaves()

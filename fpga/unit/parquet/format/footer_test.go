@@ -2,7 +2,6 @@ package format_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"math/rand"
 	"testing"
@@ -48,7 +47,7 @@ func TestFooterEnds(t *testing.T) {
 			f, err := format.ReadFooter(bytes.NewReader(c.file), int64(len(c.file)))
 			if c.want == nil {
 				require.NoError(t, err)
-				require.Equal(t, sha256.Sum256(good[len(good)-8-n:]), f.FooterSHA256)
+				require.Equal(t, int64(len(good)-8-n), f.FooterOffset)
 				require.Equal(t, int64(30), f.Rows)
 				return
 			}

@@ -11,7 +11,7 @@ type File struct {
 	Leaves       []Leaf
 	Maps         []Map
 	RowGroups    []RowGroup
-	FooterSHA256 [32]byte // over the file's end from the footer's first byte: Thrift, its length, the magic
+	FooterOffset int64 // of the footer's first byte; behind it are Thrift, its length, the magic
 
 	writer    fileWriter
 	leafIndex map[string]int // by name, the place in Leaves; nil in a File that ReadFooter did not make

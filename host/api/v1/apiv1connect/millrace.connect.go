@@ -154,8 +154,9 @@ type NodeClient interface {
 	//	PUT /v1/partitions/NAME?drive=D
 	//
 	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that
-	// the partition must match, JSON as in a manifest), Millrace-Footer-At (the first byte that the footer's digest
-	// covers) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads now.
+	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its
+	// digest is over) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads
+	// now.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
@@ -419,8 +420,9 @@ type NodeHandler interface {
 	//	PUT /v1/partitions/NAME?drive=D
 	//
 	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that
-	// the partition must match, JSON as in a manifest), Millrace-Footer-At (the first byte that the footer's digest
-	// covers) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads now.
+	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its
+	// digest is over) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads
+	// now.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)

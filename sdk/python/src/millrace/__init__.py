@@ -29,6 +29,7 @@ from .control import Control
 from .errors import (
     AddressError,
     BinaryError,
+    ChangedError,
     ClosedError,
     ContextError,
     DataLoaderWarning,
@@ -66,6 +67,7 @@ __version__ = "0.4.0"
 __all__ = [
     "AddressError",
     "BinaryError",
+    "ChangedError",
     "ClosedError",
     "ContextError",
     "Control",

@@ -461,7 +461,7 @@ class Job:
         if job != self.digest:
             raise OtherJobError(f"the state is of job {job[:12]}, this is {self.digest[:12]}")
         self._last = None
-        self._session.attach(token)
+        self._session.attach(token, state.get("stamps"))
 
     def report_throughput(self, rows_per_second: float) -> None:
         """Reports T to the control plane: this rank's highest throughput in rows a second, measured on dummy

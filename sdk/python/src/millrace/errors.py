@@ -155,6 +155,11 @@ class DataLossError(MillraceError):
         self.line = line
 
 
+class ChangedError(DataLossError):
+    """A file was written or replaced while it is read, or since the state was kept that goes on in it. ``file`` names the
+    partition."""
+
+
 class FilesError(MillraceError, OSError):
     """A file is missing, or is no readable partition. ``filename`` names it where one file is at fault."""
 

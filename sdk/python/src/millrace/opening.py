@@ -109,6 +109,7 @@ class Opening:
                 self.meeting,
                 position_bytes(token),
                 self.check,
+                token.get("stamps") if isinstance(token, Mapping) else None,
             )
         except PipelineError as e:
             raise PipelineError([self._located(problem) for problem in e.problems]) from None
@@ -331,7 +332,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         RanksError: the ranks do not fit together.
         OtherJobError, TokenError: ``state`` is of another job, or damaged.
         BinaryError, PrivateProcessError: the private process, or the worker of this machine's CPUs, does not start.
-        DataLossError: while iterating: a page or a row is damaged, or a file has changed.
+        ChangedError: a file was written or replaced since ``state`` was kept, or while iterating.
+        DataLossError: while iterating: a page or a row is damaged.
 
     With ``control``, the errors of :meth:`millrace.Control.submit` and of :class:`millrace.Job` are raised, too.
     """

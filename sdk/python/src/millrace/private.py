@@ -30,6 +30,7 @@ from .buffers import Buffers
 from .channel import VERSION, Channel, ChannelError
 from .consumption import Consumption
 from .errors import (
+    ChangedError,
     DataLossError,
     FilesError,
     MillraceError,
@@ -87,6 +88,7 @@ class PrivateSession(Consumption):
         meeting: how the ranks find each other; None if this is the only rank of this machine.
         token: the position to begin at, in its binary form; None begins at the start.
         check: whether every frame's CRC32C is checked; None does not check.
+        stamps: where the files lay, and in which state, when the position was kept; None does not compare.
 
     Raises:
         BinaryError, PrivateProcessError: the private process does not start, or ends.
@@ -103,6 +105,7 @@ class PrivateSession(Consumption):
         meeting: Optional[Rendezvous],
         token: Optional[bytes],
         check: Optional[bool],
+        stamps: Optional[Mapping[str, Any]] = None,
     ) -> None:
         super().__init__("private", ranks.rank)
         self.ranks = ranks
@@ -121,6 +124,8 @@ class PrivateSession(Consumption):
         message = dict(request, version=VERSION, rank=ranks.rank, ranks=ranks.world_size, local_ranks=ranks.local_size)
         if token is not None:
             message["token"] = str(read_token(token))
+            if stamps:
+                message["stamps"] = dict(stamps)
         if meeting is not None and ranks.local_rank == 0:
             message.update(listen=meeting.name, patience=max(1, int(meeting.patience)))
         try:
@@ -213,6 +218,7 @@ class PrivateSession(Consumption):
             self.owned = (integer(answer.get("from"), "from"), integer(answer.get("to"), "to"))
             self.pid = integer(answer.get("pid"), "pid", 1 << 30)
             self.threads = integer(answer.get("threads"), "threads", 1 << 20)
+            self.stamps = dict(answer.get("stamps") or {})
             self.intake = Intake(self.order == "deterministic", _MAX_BYTES)
             self._with_position(Token.parse(str(answer["token"])))
         except MillraceError:
@@ -228,8 +234,8 @@ class PrivateSession(Consumption):
         self.intake.begin(self.digest, token.epoch, Ranges([self.owned]), Ranges([(0, token.mark), *token.runs]))
 
     def place(self) -> dict[str, Any]:
-        """Returns the number of ranks as a member of a state, since a state counts one rank's mini-batches."""
-        return {"world_size": self.ranks.world_size}
+        """Returns the members of a state that say of which rank's mini-batches and of which files it is."""
+        return {"world_size": self.ranks.world_size, "stamps": self.stamps}
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 
@@ -359,13 +365,15 @@ class PrivateSession(Consumption):
             self.cond.notify_all()
             return True
 
-    def attach(self, token: Optional[bytes]) -> None:
-        """Goes to a token's position. None goes to the position of the acknowledgements."""
+    def attach(self, token: Optional[bytes], stamps: Optional[Mapping[str, Any]] = None) -> None:
+        """Goes to a token's position. None goes to the position of the acknowledgements. ``stamps`` are those of the
+        state that the token is of.
+        """
         with self.cond:
             self.with_look()
             position = read_token(token) if token is not None else self.intake.progress.token()
             generation = self._generation + 1
-            self._channel.send("seek", generation=generation, token=str(position))
+            self._channel.send("seek", generation=generation, token=str(position), stamps=dict(stamps or {}))
             while generation not in self._sought:
                 self.cond.wait(1.0)
                 self.with_look()
@@ -482,6 +490,8 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
         listed = message.get("problems")
         problems = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
         return PipelineError([_problem(p) for p in problems] or [PipelineProblem(said)])
+    if code == "changed":
+        return ChangedError(said, **place)
     if code == "data":
         return DataLossError(said, **place)
     if code == "files":

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from .bounds import integer, real
 from .consumption import SILENCE, Consumption
@@ -193,7 +193,7 @@ class Session(Consumption):
             self._profiler.restart()
         self._stalled_before = self.statistics.stall_seconds
 
-    def attach(self, token: Optional[bytes]) -> None:
+    def attach(self, token: Optional[bytes], stamps: Optional[Mapping[str, Any]] = None) -> None:
         """Attaches again at the token's position. None takes the ledger's position: mini-batches that were yielded and
         not acknowledged come again.
         """
