@@ -26,6 +26,7 @@ except ImportError:
 import millrace
 from millrace.errors import (
     BinaryError,
+    ChangedError,
     DataLossError,
     FilesError,
     MillraceError,
@@ -316,6 +317,72 @@ class Open(unittest.TestCase):
                 rows += self.rows(again)
                 self.assertEqual(sorted(rows), list(range(2400)))
                 self.assertEqual(sorted(self.rows(again)), list(range(2400)))
+
+    def test_a_file_that_is_written_again(self) -> None:
+        """A file of the same length and footer with other rows is noticed by a state, and by a loop."""
+        path = self.folder / "day_0.parquet"
+
+        def make(labels: list[int]) -> bytes:
+            table = pa.table({"row": pa.array(range(200), pa.int64()), "label": pa.array(labels * 50, pa.int32())})
+            pq.write_table(table, self.temporary / "p", compression="none")
+            made = (self.temporary / "p").read_bytes()
+            (self.temporary / "p").unlink()
+            return made
+
+        one, other = make([1, 0, 0, 1]), make([0, 1, 1, 0])
+        self.assertEqual(len(one), len(other))
+        length = int.from_bytes(one[-8:-4], "little") + 8
+        self.assertEqual(one[-length:], other[-length:], "one footer")
+        self.assertNotEqual(one, other)
+        document = "batch: 10\nlabel: {column: label}\ndense: [{columns: [row]}]\n"
+
+        def open_it(**arguments: Any) -> Any:
+            job = millrace.open(path, document, tensors="views", shuffle="none", **arguments)
+            self.addCleanup(job.close)
+            return job
+
+        path.write_bytes(one)
+        data = open_it()
+        next(iter(data))
+        state = data.state_dict()
+        data.close()
+        path.write_bytes(other)
+        with self.assertRaises(OtherJobError):
+            open_it(state=state)
+
+        # The digest of a larger file is over samples: the state holds the file's time, too. A copy goes on.
+        path.write_bytes(one)
+        os.utime(path, ns=(5, 5))
+        with self.assertRaises(ChangedError) as changed:
+            open_it(state=state)
+        self.assertEqual(changed.exception.file, "day_0.parquet")
+        self.assertIn(str(path), str(changed.exception))
+        self.assertEqual(sum(1 for _ in open_it(state=state["token"])), 19)
+        copied = self.temporary / path.name
+        copied.write_bytes(one)
+        again = millrace.open(copied, document, tensors="views", shuffle="none", state=state)
+        self.assertEqual(sum(1 for _ in again), 19)
+        again.close()
+        copied.unlink()
+
+        def overwrite() -> None:
+            with path.open("r+b") as file:
+                file.write(other)
+            os.utime(path, ns=(7, 7))
+
+        def replace() -> None:
+            copied.write_bytes(other)
+            copied.rename(path)
+
+        for change in (overwrite, replace):
+            with self.subTest(change.__name__), self.assertRaises(ChangedError) as changed:
+                path.write_bytes(one)
+                os.utime(path, ns=(6, 6))
+                for i, _ in enumerate(open_it(epochs=100000)):
+                    if i == 0:
+                        change()
+            self.assertEqual(changed.exception.file, "day_0.parquet")
+            self.assertIn(str(path), str(changed.exception))
 
     def test_load_state_dict(self) -> None:
         data = self.open(order="deterministic", shuffle="none", epochs=2)
