@@ -310,8 +310,9 @@ func (c vocabularyCommands) extend() *cobra.Command {
 		Short: "Append the new keys of more data to a vocabulary; its keys keep their ids",
 		Long: `Makes a pass over more data. Keys of the vocabulary keep their ids, and new keys are appended by the rules of
 the vocabulary, which must be those of the pipeline. VOCABULARY.counts is read, too, so that min_count counts
-over all data so far. A model's tables grow at their ends. With --control or --context the data are partitions of a
-cluster, as in millrace vocabulary build; name the new ones with --partitions or --exclude.`,
+over all data so far. A file that it counts already is refused, whatever its name is now and whatever the
+pipeline's filter was. A model's tables grow at their ends. With --control or --context the data are
+partitions of a cluster, as in millrace vocabulary build; name the new ones with --partitions or --exclude.`,
 		Example: "  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo-1.vocab\n" +
 			"  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo.vocab --overwrite",
 		Args: func(cmd *cobra.Command, args []string) error {

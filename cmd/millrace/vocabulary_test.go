@@ -173,6 +173,8 @@ func TestBadVocabularyCalls(t *testing.T) {
 		{"no output", []string{"vocabulary", "build", "--pipeline", pipe, "--in", in("day_0.tsv")}, 2, "--out is wanted"},
 		{"extended by other rules", []string{"vocabulary", "extend", in("a.vocab"), "--pipeline", other, "--in",
 			in("day_1.tsv"), "--out", in("n.vocab")}, 1, "of another pipeline"},
+		{"extended by what it counts", []string{"vocabulary", "extend", in("a.vocab"), "--pipeline", pipe, "--in",
+			in("day_0.tsv"), "--out", in("n.vocab")}, 1, "day_0.tsv: its keys have their ids"},
 		{"info of a pipeline", []string{"vocabulary", "info", pipe}, 1, "damaged"},
 		{"a control plane", []string{"train", "--control", "http://127.0.0.1:1", "--pipeline", pipe, "--vocabulary",
 			"piper"}, 2, "want NAME=FILE"},

@@ -25,11 +25,19 @@ type BuilderOptions struct {
 	// Folder is where runs are written; "" is the system's folder for temporary files. A builder makes a folder of its
 	// own there when it first writes a run.
 	Folder string
+	// Partitions are those that the pass reads. The sidecar keeps their digests, so that none is counted twice.
+	Partitions []Counted
 	// Memory bounds the bytes of keys in memory; 0 is DefaultMemory. Less than 1 MiB is taken as 1 MiB.
 	Memory int64
 	// Ready is called with what Finish has made before the vocabulary gets its name. If it fails, Finish fails and
 	// nothing is replaced. nil: none.
 	Ready func(*Built) error
+}
+
+// Counted is a partition whose rows a pass counts.
+type Counted struct {
+	Name   string
+	Digest [32]byte // see dataset.Partition.Content
 }
 
 // Builder makes a vocabulary of the ids of a pass over a data set. It is safe for concurrent use.
@@ -38,6 +46,7 @@ type Builder struct {
 	columns []Column
 	tables  []*builderTable
 	base    *generation // what an earlier generation left; nil: this is the first
+	counted [][32]byte  // digests of the partitions of this pass
 
 	ready  func(*Built) error // or nil
 	parent string             // folder in which the builder makes its own
@@ -61,6 +70,9 @@ type builderTable struct {
 // NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
 func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, error) {
 	b := &Builder{rules: rules.Normalize(), parent: o.Folder, ready: o.Ready}
+	for _, p := range o.Partitions {
+		b.counted = append(b.counted, p.Digest)
+	}
 	for i, c := range columns {
 		if c.Table = i; rules.Joint {
 			c.Table = 0
@@ -309,7 +321,11 @@ func (b *Builder) Finish(path string) (*Built, error) {
 	if err = errors.Join(err, CompleteCounts(path)); err != nil {
 		return nil, errors.Join(err, removeFile(w.file.Name()), counts.file.abandon())
 	}
-	if err := counts.commit(built.Digest); err != nil {
+	counted := b.counted
+	if b.base != nil {
+		counted = slices.Concat(b.base.counts.Counted, counted)
+	}
+	if err := counts.commit(built.Digest, counted); err != nil {
 		return nil, errors.Join(err, removeFile(w.file.Name()))
 	}
 	if err := w.rename(); err != nil {

@@ -21,8 +21,11 @@ const nextCountsSuffix = CountsSuffix + ".next"
 // countsHeader and countsTrailer are the bytes of a sidecar's ends, without its tables' sizes.
 const (
 	countsHeader  = 24
-	countsTrailer = 32 + 4
+	countsTrailer = 4 + 32 + 4
 )
+
+// countsMajor is the major version of sidecars: since 2 they name the partitions that they count.
+const countsMajor = 2
 
 // countsWriter writes a sidecar.
 type countsWriter struct {
@@ -36,7 +39,7 @@ func newCountsWriter(path string, tables int, rows uint64) (*countsWriter, error
 		return nil, err
 	}
 	b := append([]byte{}, countsMagic...)
-	b = binary.LittleEndian.AppendUint16(b, Major)
+	b = binary.LittleEndian.AppendUint16(b, countsMajor)
 	b = binary.LittleEndian.AppendUint16(b, Minor)
 	b = binary.LittleEndian.AppendUint32(b, uint32(tables))
 	f.write(binary.LittleEndian.AppendUint64(b, rows))
@@ -57,11 +60,15 @@ func (w *countsWriter) addAll(sorted []entry) {
 	w.sizes[len(w.sizes)-1] += uint64(len(sorted))
 }
 
-// commit ends the sidecar of a vocabulary.
-func (w *countsWriter) commit(vocabulary Digest) error {
+// commit ends the sidecar of a vocabulary, which counts partitions of some digests.
+func (w *countsWriter) commit(vocabulary Digest, counted [][32]byte) error {
 	for _, n := range w.sizes {
 		w.file.writeUint64(n)
 	}
+	for i := range counted {
+		w.file.write(counted[i][:])
+	}
+	w.file.write(binary.LittleEndian.AppendUint32(nil, uint32(len(counted))))
 	w.file.write(vocabulary[:])
 	return w.file.commit()
 }
@@ -75,11 +82,14 @@ func (w *countsWriter) commit(vocabulary Digest) error {
 //	        16  8  rows of all generations
 //	tables         entries in the order of their keys: 8 key, 8 position (row << 24 and the place in the row), 8 count
 //	trailer        a table: 8 entries
+//	               a partition: 32 its digest in a manifest
+//	            4  partitions
 //	           32  SHA-256 of the vocabulary
 //	            4  CRC32C of everything before it
 type CountsReader struct {
-	Vocabulary Digest // that the sidecar belongs to
-	Rows       uint64 // of all generations
+	Vocabulary Digest     // that the sidecar belongs to
+	Rows       uint64     // of all generations
+	Counted    [][32]byte // digests of the partitions that were counted, of all generations
 
 	from  io.ReaderAt
 	close func() error
@@ -158,16 +168,25 @@ func (r *CountsReader) check(size int64) error {
 	if string(header[:8]) != countsMagic {
 		return damaged("it does not begin as a vocabulary's counts do")
 	}
-	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != Major || minor > Minor {
-		return fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
+	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != countsMajor || minor > Minor {
+		return fmt.Errorf("%w: counts of version %d.%d, and this program reads %d.%d: build the vocabulary again",
+			ErrVersion, major, minor, countsMajor, Minor)
 	}
-	tables := int64(le.Uint32(header[12:]))
+	if size < countsHeader+countsTrailer {
+		return damaged("%d bytes", size)
+	}
+	var end [countsTrailer]byte
+	if _, err := r.from.ReadAt(end[:], size-countsTrailer); err != nil {
+		return err
+	}
+	tables, partitions := int64(le.Uint32(header[12:])), int64(le.Uint32(end[:]))
 	r.Rows = le.Uint64(header[16:])
-	entries := size - countsHeader - 8*tables - countsTrailer
+	trailerBytes := 8*tables + 32*partitions + countsTrailer
+	entries := size - countsHeader - trailerBytes
 	if tables == 0 || tables > MaxColumns || r.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
 		return damaged("%d bytes for %d tables of %d rows", size, tables, r.Rows)
 	}
-	trailer := make([]byte, 8*tables+countsTrailer)
+	trailer := make([]byte, trailerBytes)
 	if _, err := r.from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
 		return err
 	}
@@ -191,7 +210,10 @@ func (r *CountsReader) check(size int64) error {
 	if err := in.fill(trailer[:len(trailer)-4]); err != nil {
 		return err
 	}
-	r.Vocabulary = Digest(trailer[8*tables:])
+	for i := range partitions {
+		r.Counted = append(r.Counted, [32]byte(trailer[8*tables+32*i:]))
+	}
+	r.Vocabulary = Digest(trailer[8*tables+32*partitions+4:])
 	if want := le.Uint32(trailer[len(trailer)-4:]); want != in.crc {
 		return damaged("the CRC32C is %08x, want %08x", want, in.crc)
 	}

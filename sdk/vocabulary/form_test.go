@@ -18,7 +18,7 @@ import (
 func exampleFiles(t testing.TB) (vocabulary, counts []byte) {
 	t.Helper()
 	b, err := NewBuilder(columnsNamed(2), Rules{Order: ByCount, Base: 8, Null: SomeID(1), Rare: SomeID(-2), Buckets: 4,
-		MinCount: 2, MaxSize: 3}, BuilderOptions{})
+		MinCount: 2, MaxSize: 3}, BuilderOptions{Partitions: []Counted{{"day_0", [32]byte{7}}, {"day_1", [32]byte{8}}}})
 	require.NoError(t, err)
 	addAll(t, b, []testColumn{scalars(9, 7, 9, 7, 9, 5), scalars(1, -1, -1, 1<<40, -1, 1<<40)})
 	path := filepath.Join(t.TempDir(), "v.vocab")
@@ -37,7 +37,7 @@ func exampleFiles(t testing.TB) (vocabulary, counts []byte) {
 func TestFormOfTheFiles(t *testing.T) {
 	vocabulary, counts := exampleFiles(t)
 	goldenfile.Bytes(t, "testdata/vocabulary.v1.hex", vocabulary)
-	goldenfile.Bytes(t, "testdata/counts.v1.hex", counts)
+	goldenfile.Bytes(t, "testdata/counts.v2.hex", counts)
 	v, err := decodeVocabulary(vocabulary)
 	require.NoError(t, err)
 	assert.Equal(t, [][]int64{{9, 7}, {-1, 1 << 40}}, v.Tables)
@@ -117,14 +117,16 @@ func TestDamagedCounts(t *testing.T) {
 		change func(b []byte)
 		want   error
 	}{
-		{"version", func(b []byte) { b[8] = 2 }, ErrVersion},
+		{"version", func(b []byte) { b[8] = 1 }, ErrVersion},
+		{"more partitions than there are", func(b []byte) { b[len(b)-countsTrailer]++ }, ErrDamaged},
+		{"fewer partitions than there are", func(b []byte) { b[len(b)-countsTrailer]-- }, ErrDamaged},
 		{"no tables", func(b []byte) { b[12] = 0 }, ErrDamaged},
 		{"many tables", func(b []byte) { b[15] = 0xff }, ErrDamaged},
 		{"rows", func(b []byte) { b[16] = 1 }, ErrDamaged},
 		{"count 0", func(b []byte) { b[countsHeader+16] = 0 }, ErrDamaged},
 		{"not sorted", func(b []byte) { b[countsHeader] = 0xff }, ErrDamaged},
-		{"entries of no table", func(b []byte) { b[len(b)-countsTrailer-8] = 0 }, ErrDamaged},
-		{"more entries than there are", func(b []byte) { b[len(b)-countsTrailer-8]++ }, ErrDamaged},
+		{"entries of no table", func(b []byte) { b[len(b)-countsTrailer-2*32-8] = 0 }, ErrDamaged},
+		{"more entries than there are", func(b []byte) { b[len(b)-countsTrailer-2*32-8]++ }, ErrDamaged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := append([]byte{}, good...)
@@ -157,6 +159,18 @@ func TestExtendRefusesOthers(t *testing.T) {
 	columns[1].Name = "dog"
 	_, err = Extend(v, c, columns, BuilderOptions{})
 	require.ErrorIs(t, err, ErrOther)
+	for name, digest := range map[string][32]byte{"day_2": {9}, "another name": {8}} {
+		b, err := Extend(v, c, columnsNamed(2), BuilderOptions{Partitions: []Counted{{"new", [32]byte{1}}, {name, digest}}})
+		if name == "day_2" {
+			require.NoError(t, err)
+			require.NoError(t, b.Close())
+			continue
+		}
+		var counted *CountedError
+		require.ErrorAs(t, err, &counted)
+		require.ErrorIs(t, err, ErrCounted)
+		assert.Equal(t, name, counted.Partition)
+	}
 	lacking := *v
 	lacking.Tables = [][]int64{{9, 7, 4711}, v.Tables[1]}
 	b, err := Extend(&lacking, c, columnsNamed(2), BuilderOptions{Folder: t.TempDir()})

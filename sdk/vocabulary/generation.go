@@ -9,6 +9,34 @@ import (
 // ErrOther says that a vocabulary does not belong to the pipeline, or a sidecar not to the vocabulary.
 var ErrOther = errors.New("vocabulary: of another pipeline")
 
+// ErrCounted says that a partition was counted by an earlier pass. The error is a *CountedError.
+var ErrCounted = errors.New("vocabulary: the partition is counted already")
+
+// CountedError names a partition that a vocabulary's sidecar counts already, by its content and not by its name.
+type CountedError struct{ Partition string }
+
+func (e *CountedError) Error() string {
+	return fmt.Sprintf("%v: %s: its keys have their ids, and its rows would count twice: leave it out", ErrCounted,
+		e.Partition)
+}
+
+// Unwrap returns ErrCounted.
+func (e *CountedError) Unwrap() error { return ErrCounted }
+
+// checkNew returns a *CountedError for the first partition that an earlier pass counted.
+func (r *CountsReader) checkNew(partitions []Counted) error {
+	before := make(map[[32]byte]bool, len(r.Counted))
+	for _, digest := range r.Counted {
+		before[digest] = true
+	}
+	for _, p := range partitions {
+		if before[p.Digest] {
+			return &CountedError{Partition: p.Name}
+		}
+	}
+	return nil
+}
+
 // generation is what an earlier pass left.
 type generation struct {
 	vocabulary *Vocabulary
@@ -17,8 +45,8 @@ type generation struct {
 }
 
 // Extend begins the next generation of a vocabulary: its keys keep their ids, and keys of the pass that follows are
-// appended in the order of its rules. Counts and positions go on where the sidecar ends. The columns must be those of
-// the vocabulary. The builder reads counts until it has finished; the caller closes them.
+// appended in the order of its rules. Counts and positions go on where the sidecar ends, and partitions that it counts
+// are refused with a *CountedError. The columns must be those of the vocabulary. The builder reads counts until it has finished; the caller closes them.
 func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOptions) (*Builder, error) {
 	if counts.Vocabulary != v.Digest {
 		return nil, fmt.Errorf("%w: the counts are those of vocabulary %v, and this is %v: name the file %s that was "+
@@ -35,6 +63,9 @@ func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOpti
 		if err := v.Columns[i].matches(&columns[i]); err != nil {
 			return nil, err
 		}
+	}
+	if err := counts.checkNew(o.Partitions); err != nil {
+		return nil, err
 	}
 	b, err := NewBuilder(columns, v.Rules, o)
 	if err != nil {

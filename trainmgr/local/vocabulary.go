@@ -81,7 +81,7 @@ func (p *VocabularyPass) Run(ctx context.Context, storage api.Storage) (_ *Vocab
 		return nil, err
 	}
 	columns := resolved.VocabularyColumns()
-	builder, err := p.builder(columns, declared.Rules)
+	builder, err := p.builder(columns, declared.Rules, data.Manifest)
 	if err != nil {
 		return nil, err
 	}

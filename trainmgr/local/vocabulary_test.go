@@ -304,10 +304,29 @@ func TestAPassThatFails(t *testing.T) {
 		require.NoError(t, other.Close())
 	}
 
-	// Extended by both partitions it has all of them, and those of the first keep their ids.
-	extended, err := (&VocabularyPass{Pipeline: spec, Name: "v", Path: path, Replace: true, Extend: path}).
-		Run(t.Context(), both)
+	// Extended by the second partition it has the keys of both, and those of the first keep their ids. A partition that
+	// was counted is refused, also under another name.
+	extend := &VocabularyPass{Pipeline: spec, Name: "v", Path: path, Replace: true, Extend: path}
+	var counted *vocabulary.CountedError
+	_, err = extend.Run(t.Context(), both)
+	require.ErrorAs(t, err, &counted)
+	assert.Equal(t, "part-0.parquet", filepath.Base(counted.Partition))
+	second, err := Open(t.Context(), Config{Files: paths[1:]})
 	require.NoError(t, err)
+	defer func() { require.NoError(t, second.Close()) }()
+	extended, err := extend.Run(t.Context(), second)
+	require.NoError(t, err)
+	_, err = extend.Run(t.Context(), second)
+	require.ErrorIs(t, err, vocabulary.ErrCounted)
+	copied := filepath.Join(t.TempDir(), "copy.parquet")
+	b, err := os.ReadFile(paths[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(copied, b, 0o600))
+	third, err := Open(t.Context(), Config{Files: []string{copied}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, third.Close()) }()
+	_, err = extend.Run(t.Context(), third)
+	require.ErrorContains(t, err, "copy.parquet: its keys have their ids")
 	assert.Equal(t, made.Tables[0].Keys, extended.Tables[0].Keys-extended.Tables[0].Appended)
 	assert.Positive(t, extended.Tables[0].Appended)
 	bound, err = BindVocabularies(spec, map[string]string{"v": path})

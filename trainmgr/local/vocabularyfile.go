@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -46,7 +47,13 @@ type passBuilder struct {
 }
 
 // builder begins the vocabulary, or its next generation.
-func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.Rules) (*passBuilder, error) {
+func (p *VocabularyPass) builder(
+	columns []vocabulary.Column, rules vocabulary.Rules, m *dataset.Manifest,
+) (*passBuilder, error) {
+	o := p.Builder
+	for i := range m.Partitions {
+		o.Partitions = append(o.Partitions, vocabulary.Counted{Name: m.Partitions[i].Name, Digest: m.Partitions[i].Content})
+	}
 	if p.InMemory {
 		b, err := vocabulary.NewMemoryBuilder(columns, rules, p.Builder)
 		if err != nil {
@@ -59,7 +66,7 @@ func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.R
 			}}, nil
 	}
 	if p.Extend == "" {
-		b, err := vocabulary.NewBuilder(columns, rules, p.Builder)
+		b, err := vocabulary.NewBuilder(columns, rules, o)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +84,7 @@ func (p *VocabularyPass) builder(columns []vocabulary.Column, rules vocabulary.R
 	if err != nil {
 		return nil, err
 	}
-	b, err := vocabulary.Extend(before, counts, columns, p.Builder)
+	b, err := vocabulary.Extend(before, counts, columns, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", p.Extend, err), counts.Close())
 	}

@@ -323,7 +323,8 @@ class Open(unittest.TestCase):
         path = self.folder / "day_0.parquet"
 
         def make(labels: list[int]) -> bytes:
-            table = pa.table({"row": pa.array(range(200), pa.int64()), "label": pa.array(labels * 50, pa.int32())})
+            fields = [pa.field("row", pa.int64(), False), pa.field("label", pa.int32(), False)]
+            table = pa.table({"row": list(range(200)), "label": labels * 50}, schema=pa.schema(fields))
             pq.write_table(table, self.temporary / "p", compression="none")
             made = (self.temporary / "p").read_bytes()
             (self.temporary / "p").unlink()

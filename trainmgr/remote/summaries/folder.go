@@ -25,7 +25,7 @@ const (
 )
 
 // descriptionVersion is the version of pass.json that this program writes and reads.
-const descriptionVersion = 1
+const descriptionVersion = 2
 
 // description is pass.json: what a pass is. The first block is known when the pass begins and identifies the pass, the
 // second one when its job was submitted.
@@ -44,11 +44,18 @@ type description struct {
 	MiniBatches uint64            `json:"mini_batches,omitempty"`
 	Rows        int64             `json:"rows,omitempty"`
 	Columns     []describedColumn `json:"columns,omitempty"`
+	Read        []readPartition   `json:"read,omitempty"`   // the partitions of the job, of a vocabulary
 	Writes      string            `json:"writes,omitempty"` // the file that is being written, of all parts
 	Made        *madeVocabulary   `json:"made,omitempty"`   // what the file holds once it is written
 
 	job     dataset.Digest      // Job, read
 	columns []vocabulary.Column // Columns, read
+}
+
+// readPartition is a partition that a pass reads.
+type readPartition struct {
+	Name    string         `json:"name"`
+	Content dataset.Digest `json:"content_sha256"`
 }
 
 // madeVocabulary is a vocabulary in pass.json that is about to get its name.

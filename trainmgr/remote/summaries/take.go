@@ -74,6 +74,9 @@ func (t *taking) begin() error {
 		for _, column := range columns {
 			d.Columns = append(d.Columns, describedColumn{Name: column.Name, Chain: column.Chain.String()})
 		}
+		for _, p := range t.job.Manifest().Partitions {
+			d.Read = append(d.Read, readPartition{p.Name, p.Content})
+		}
 		if err := t.folder.writeDescription(); err != nil {
 			return err
 		}

@@ -216,6 +216,9 @@ func (r *reduction) whole() (bool, error) {
 func (r *reduction) newBuilder() (b *vocabulary.Builder, closeBuilder func() error, err error) {
 	o := vocabulary.BuilderOptions{Folder: r.folder.temporary(), Memory: r.pass.Memory, Ready: r.folder.noteMade}
 	columns := r.folder.description.columns
+	for _, p := range r.folder.description.Read {
+		o.Partitions = append(o.Partitions, vocabulary.Counted{Name: p.Name, Digest: p.Content})
+	}
 	if r.base == nil {
 		b, err = vocabulary.NewBuilder(columns, r.rules, o)
 		return b, func() error { return b.Close() }, err
