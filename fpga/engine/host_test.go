@@ -329,6 +329,9 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 				left = append(left, task.rest)
 			} else {
 				m.positions[task.column] = columnPosition{task.group, task.nextRow, task.cursor, task.page}
+				if err := m.checkEnd(task); err != nil {
+					return nil, err
+				}
 			}
 			continue
 		}
@@ -343,6 +346,18 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 		return nil, fmt.Errorf("%w: %v: %+v", errStuck, state, r.Tasks)
 	}
 	return append(left, jobs[n:]...), nil
+}
+
+// checkEnd checks that a chunk of lists ends with the last row of its row group, as package slicer does.
+func (m *batch) checkEnd(task *pendingTask) error {
+	if m.file == nil || task.nextRow != uint64(m.file.RowGroups[task.group].Rows) {
+		return nil
+	}
+	if _, ct := m.chunkOf(task); ct.MaxRep > 0 && task.cursor.Seen != ct.Values {
+		return &sliceFailure{program.BadData, fmt.Sprintf("%d rows end after %d of %d values", task.nextRow,
+			task.cursor.Seen, ct.Values)}
+	}
+	return nil
 }
 
 // cutTask leaves a task its first n rows. The other rows come next.

@@ -113,12 +113,8 @@ func (f *fakeFile) build() {
 		g := format.RowGroup{Rows: rows}
 		var starts []uint64
 		for _, c := range f.columns {
-			values := c.values
-			if c.declared > 0 {
-				values = c.declared
-			}
 			chunk := format.Chunk{
-				NumValues: rows * int64(max(values, 1)), Offset: int64(at), Compressed: int64(c.length(rows)),
+				NumValues: rows * int64(c.levels()), Offset: int64(at), Compressed: int64(c.length(rows)),
 				Uncompressed: int64(max(c.room*uint64(c.pages(rows)), c.length(rows))), DataOffset: int64(at + c.dictPage),
 			}
 			if c.dictPage > 0 {
@@ -446,6 +442,14 @@ func (c *fakeColumn) rowsOf(i int, rows int64) int64 {
 	return min(c.pageRows, rows-int64(i)*c.pageRows)
 }
 
+// levels returns the values of a row that footer and pages count.
+func (c *fakeColumn) levels() uint64 {
+	if c.declared > 0 {
+		return c.declared
+	}
+	return max(c.values, 1)
+}
+
 // behind returns the cursor behind page i.
 func (c *fakeColumn) behind(cur program.Cursor, i int, rows int64) program.Cursor {
 	if cur.Page < c.dictPage {
@@ -454,7 +458,7 @@ func (c *fakeColumn) behind(cur program.Cursor, i int, rows int64) program.Curso
 	n := uint64(c.rowsOf(i, rows))
 	cur.Page += c.pageBytes(i, c.pages(rows))
 	cur.Skip -= n
-	cur.Seen += n
+	cur.Seen += n * c.levels()
 	cur.Ordinal++
 	cur.Unpacked = false
 	return cur

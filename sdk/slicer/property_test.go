@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/target"
 )
 
@@ -264,6 +265,37 @@ func TestResultsOutOfTurn(t *testing.T) {
 	_, err = r.slicer.Next()
 	require.ErrorIs(t, err, target.ErrEngine)
 	assert.Equal(t, 1, r.workspace.FreeBuffers(), "after an error no buffer is held")
+}
+
+// TestRowsEndBeforeTheirChunk reads a list column whose chunk has values behind its last row: they are not lost without
+// a word. A chunk of another column has as many values as rows, which the footer's reader compares.
+func TestRowsEndBeforeTheirChunk(t *testing.T) {
+	for _, more := range []int64{0, 1} {
+		f := &fakeFile{columns: []fakeColumn{{name: "words", page: 800, pageRows: 100, list: true, values: 4}},
+			groups: []int64{200}}
+		f.build()
+		f.partition.File.RowGroups[0].Columns[0].NumValues += more
+		r, err := f.begin(400_000, Config{Options: Options{Buffers: 4}}, Rows{Count: 200, Batch: 100})
+		require.NoError(t, err)
+		for err == nil {
+			var s Step
+			if s, err = r.slicer.Next(); err == nil {
+				if _, end := s.(*End); end {
+					break
+				}
+				if x, ok := s.(*Execute); ok {
+					_, err = r.execute(x)
+				}
+			}
+		}
+		if more == 0 {
+			require.NoError(t, err)
+			continue
+		}
+		var bad *partition.DataError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "the row group has 200 rows, which end after 800 of the chunk's 801 values", bad.Message)
+	}
 }
 
 // TestGrowingBesideLentBuffers lends all buffers but one and lets the output grow: the written part moves, although

@@ -51,7 +51,9 @@ func (r *results) absorbResult(res *program.Result) error {
 		}
 		if t.Rows > 0 {
 			changed, further = true, true
-			r.advanceChunk(p, t)
+			if err := r.advanceChunk(p, t); err != nil {
+				return err
+			}
 		}
 		missingIsNew, err := r.noteMissing(p, t)
 		if err != nil {
@@ -101,8 +103,9 @@ func (r *results) checkProgress(changed, further bool) error {
 	return nil
 }
 
-// advanceChunk notes rows that a task wrote.
-func (r *results) advanceChunk(p *portion, t *program.TaskResult) {
+// advanceChunk notes rows that a task wrote. The last row of a chunk of lists must be the last that its pages have: the
+// engine knows how many values a chunk has, and not how many rows.
+func (r *results) advanceChunk(p *portion, t *program.TaskResult) error {
 	c := p.chunk
 	c.row += int64(t.Rows)
 	r.learnPages(c, t.Cursor)
@@ -112,10 +115,24 @@ func (r *results) advanceChunk(p *portion, t *program.TaskResult) {
 	p.firstRow += t.Rows
 	p.rowsLeft -= t.Rows
 	p.maxTaskRows = 2 * c.cutRows
-	if c.isFinished() {
-		r.builder.arena.dropEverything(c)
-		live := r.columns.begun[c.column]
-		r.columns.begun[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
+	if !c.isFinished() {
+		return nil
+	}
+	if c.kind.MaxRep > 0 && t.Cursor.Seen != c.kind.Values {
+		return r.dataError(c, fmt.Sprintf("the row group has %d rows, which end after %d of the chunk's %d values", c.rows,
+			t.Cursor.Seen, c.kind.Values))
+	}
+	r.builder.arena.dropEverything(c)
+	live := r.columns.begun[c.column]
+	r.columns.begun[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
+	return nil
+}
+
+// dataError is the error of a chunk whose pages or footer are damaged, at the chunk's cursor.
+func (r *results) dataError(c *chunk, message string) error {
+	return &partition.DataError{
+		Partition: r.columns.partition.Name, RowGroup: r.columns.rowGroupNumber(c), Column: r.columns.columnName(c),
+		Page: int64(c.cursor.Ordinal), Row: c.firstRow + c.row, Err: partition.ErrData, Message: message,
 	}
 }
 
@@ -158,11 +175,8 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 	switch t.State {
 	case program.MoreInput:
 		if left := c.length - c.cursor.Page; need > left {
-			return false, &partition.DataError{
-				Partition: r.columns.partition.Name, RowGroup: r.columns.rowGroupNumber(c), Column: r.columns.columnName(c),
-				Page: int64(c.cursor.Ordinal), Row: c.firstRow + c.row, Err: partition.ErrData,
-				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left),
-			}
+			return false, r.dataError(c, fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need,
+				left))
 		}
 		news = news || c.cursor.Page+need > p.windowEnd
 		c.inputBytes, c.rowsInWindow = need, t.RowsInWindow
