@@ -37,7 +37,7 @@ func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
 	if c.kind == program.Bytes {
 		switch {
 		case annotation != "INT96":
-			c.refuse(a, ErrColumnType, "%s takes times, and %s", o.Name, c.describeBytes())
+			c.refuse(a, ErrColumnType, "%s takes times, and %s", o.Name, c.describeNoTimes())
 		case word != "file":
 			c.refuse(a, ErrValue, "unit %s of INT96, which has days and nanoseconds; leave unit out", word)
 		default:

@@ -27,6 +27,14 @@ func (c *chain) describeBytes() string {
 	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
 }
 
+// describeNoTimes is describeBytes for an operator that reads times.
+func (c *chain) describeNoTimes() string {
+	if c.column.Logical == "" {
+		return "these are strings; write times of text as TIMESTAMP before (pandas.to_datetime), or as whole seconds"
+	}
+	return c.describeBytes()
+}
+
 func applyHexToInt(c *chain, _ *Op, a location) {
 	if c.kind != program.Bytes {
 		c.refuse(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads "+

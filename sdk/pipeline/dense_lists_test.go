@@ -16,6 +16,7 @@ func listColumns() []ColumnInfo {
 		{Name: "item", Kind: program.Int64, List: true},
 		{Name: "words", Kind: program.Bytes, List: true},
 		{Name: "price", Kind: program.Float32},
+		{Name: "packed", Kind: program.Bytes},
 		{Name: "user.1", Kind: program.Float32},
 		{Name: "lists", Kind: program.Float32, List: true, Map: MapInfo{Keys: "k", Values: "v"}},
 	}
@@ -59,6 +60,8 @@ func TestDenseListsRefused(t *testing.T) {
 			"makes dense columns of lists of one length"},
 		{"dense: [{columns: [price], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists, and this column has " +
 			"one"},
+		{"dense: [{columns: [packed], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists of numbers, and this " +
+			"column has bytes: write"},
 		{"sparse: [{columns: [item], ops: [fixed_length: {length: 2}]}]", "fixed_length makes dense columns; keys take " +
 			"lists"},
 		{"label: {column: item, ops: [fixed_length: {length: 2}]}", "a list cannot be label"},
