@@ -19,6 +19,11 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 	}()
 	row := uint64(s.task.Row) + uint64(s.rowsWritten)
 	b := &x.block
+	if s.mustFitInt64() {
+		if err := rejectLargeUnsigned(row, b); err != nil {
+			return 0, s.errorAtPage(&s.cursor, err)
+		}
+	}
 	if s.widens {
 		b.WidenToFloat64()
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/clamp"
 	"github.com/millrace/millrace/fpga/unit/convert"
+	"github.com/millrace/millrace/fpga/unit/fillnan"
 	"github.com/millrace/millrace/fpga/unit/fillnull"
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
@@ -186,6 +187,13 @@ func (b *buffers) runStep(s *step, v *chainValues) error {
 			return clamp.Float32(v.float32s, float32(s.lowFloat), float32(s.highFloat))
 		default:
 			return clamp.Float64(v.float64s, s.lowFloat, s.highFloat)
+		}
+	case program.UnitFillNaN:
+		b.ownValues(v)
+		if v.kind == program.Float32 {
+			fillnan.Float32(v.float32s[:v.count], float32(s.fillFloat))
+		} else {
+			fillnan.Float64(v.float64s[:v.count], s.fillFloat)
 		}
 	case program.UnitLog:
 		dst := b.floatDestination(v.count)

@@ -49,6 +49,7 @@ type column struct {
 	part       program.Part
 	leafPart   program.Part // which leaf of a map it is, also in a graph
 	absent     bool         // partitions may lack the column
+	fitsInt64  bool         // a uint64 from 2^63 on fails the slice
 	group      groupPlan    // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
@@ -62,9 +63,10 @@ func (c *column) needsAllRows() bool { return len(c.passes) > 1 }
 
 // sink is a chain of operators and the tensor it ends in.
 type sink struct {
-	tensor program.Dest
-	index  uint32
-	steps  []step
+	tensor  program.Dest
+	index   uint32
+	steps   []step
+	refuses program.Refusal
 }
 
 // step is one operator made ready. The unit says which of the parameters it uses.
@@ -74,7 +76,7 @@ type step struct {
 	outputKind program.Kind // convert, decimal
 
 	fillInt             int64   // fill_null of integers
-	fillFloat           float64 // fill_null of floats
+	fillFloat           float64 // fill_null of floats, fill_nan
 	lowInt, highInt     int64   // clamp of integers
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list
@@ -139,7 +141,8 @@ func compileProgram(p *program.Program, units []program.UnitRef,
 	graphs := 0
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
-		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent}
+		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent,
+			fitsInt64: from.FitsInt64}
 		to.leafPart = from.LeafPart()
 		switch to.part = from.Part; {
 		case to.part == program.MapKeys:
@@ -210,7 +213,7 @@ func (s sink) inPlaceOrder() int {
 				continue
 			}
 			return 1
-		case program.UnitClamp, program.UnitZeroExtend:
+		case program.UnitClamp, program.UnitZeroExtend, program.UnitFillNaN:
 			if s.steps[i].mergedIntoLog {
 				continue
 			}
@@ -223,7 +226,7 @@ func (s sink) inPlaceOrder() int {
 
 // compileSink makes the operators of a sink ready.
 func compileSink(s *program.Sink, kind program.Kind, tables *preparedTables) (sink, error) {
-	to := sink{tensor: s.To, index: s.Index, steps: make([]step, len(s.Ops))}
+	to := sink{tensor: s.To, index: s.Index, steps: make([]step, len(s.Ops)), refuses: s.Refuses}
 	for i, op := range s.Ops {
 		st, err := compileStep(op, kind, tables)
 		if err != nil {
@@ -310,6 +313,8 @@ func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, 
 		if st.slice = o; o.Padded {
 			st.sliceLength, err = listslice.Length(o.Start, o.End)
 		}
+	case program.FillNaN:
+		st.fillFloat = o.Value
 	case program.Normalize:
 		st.normalize, err = normalize.New(o.Mean, o.Deviation)
 	case program.MinMax:

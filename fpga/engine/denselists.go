@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/bfloat16"
 )
 
@@ -17,19 +16,23 @@ func (x *executor) writeDenseLists(s *rowScan, row uint64, v *chainValues) (int,
 		return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
 			row+uint64(len(v.lengths))-1, err))
 	}
-	if err := x.output.storeDenseLists(uint64(to.index), row, v, to.steps[len(to.steps)-1].fixedLength); err != nil {
+	if err := x.output.storeDenseLists(to, row, v); err != nil {
 		return 0, s.errorAtPage(&s.cursor, err)
 	}
 	return len(v.lengths), nil
 }
 
-// storeDenseLists writes lists as rows row, row+1, ... of dense, from a column on. A list of another length than wanted
+// storeDenseLists writes lists as rows row, row+1, ... of dense, from the sink's column on. A list of another length than wanted
 // is an error, unless it is shorter and is filled up.
-func (o *tensors) storeDenseLists(column, row uint64, v *chainValues, want program.FixedLength) error {
+func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
+	column, want := uint64(s.index), s.steps[len(s.steps)-1].fixedLength
+	refused := s.findRefused(v.float32s[:v.count])
 	from := 0
 	for i, length := range v.lengths {
 		values := v.float32s[from : from+int(length)]
-		from += int(length)
+		if from += int(length); refused >= 0 && refused < from {
+			return s.refusedError(row+uint64(i), v.float32s[refused])
+		}
 		if uint32(length) != want.Length && (!want.Pads || uint32(length) > want.Length) {
 			return dataError("row %d of the mini-batch has a list of %d values, want %d (a null list, or one that holds a "+
 				"null, has none)", row+uint64(i), length, want.Length)

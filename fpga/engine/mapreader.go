@@ -211,6 +211,13 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 			}
 		}
 		if !tooLong {
+			for i := range m.scans {
+				if s := &m.scans[i]; s.mustFitInt64() {
+					if err := rejectLargeUnsigned(uint64(s.task.Row)+uint64(s.rowsWritten), &m.leaves[i].block); err != nil {
+						return 0, i, s.errorAtPage(&s.cursor, err)
+					}
+				}
+			}
 			m.widenBlocks()
 			return n, 0, nil
 		}

@@ -55,6 +55,11 @@ func (t *taskState) windowBytesFrom(offset uint64) uint64 {
 	return end - offset
 }
 
+// mustFitInt64 reports whether the task's values are unsigned integers that must be below 2^63.
+func (t *taskState) mustFitInt64() bool {
+	return t.column.fitsInt64 && t.columnType.Unsigned && t.columnType.Kind() == format.KindInt64
+}
+
 // windowReachesEnd reports whether the window reaches the chunk's end.
 func (t *taskState) windowReachesEnd() bool {
 	return t.task.WindowAt+uint64(len(t.window)) == t.task.ChunkLen

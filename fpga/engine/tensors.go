@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/bfloat16"
+	"github.com/millrace/millrace/fpga/unit/fillnan"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -93,11 +96,17 @@ func (o *tensors) storeScalars(s *sink, row uint64, v *chainValues) error {
 		if err := rejectNulls(row, v, "dense"); err != nil {
 			return err
 		}
+		if i := s.findRefused(v.float32s[:v.count]); i >= 0 {
+			return s.refusedError(row+uint64(i), v.float32s[i])
+		}
 		o.storeDense(uint64(s.index), row, v.float32s[:v.count])
 		o.bytesWritten += o.denseBytes * uint64(v.count)
 	default:
 		if err := rejectNulls(row, v, "label"); err != nil {
 			return err
+		}
+		if i := s.findRefused(v.float32s[:v.count]); i >= 0 {
+			return s.refusedError(row+uint64(i), v.float32s[i])
 		}
 		scatter(o.label[4*row:], 4, v.float32s[:v.count])
 		o.bytesWritten += 4 * uint64(v.count)
@@ -131,6 +140,46 @@ func rejectNulls(row uint64, v *chainValues, tensor string) error {
 		}
 	}
 	return nil
+}
+
+// findRefused returns the index of the first value that the sink refuses, or -1.
+func (s *sink) findRefused(values []float32) int {
+	switch s.refuses {
+	case program.RefusesNaN:
+		return fillnan.FindNaN(values)
+	case program.RefusesNonFinite:
+		return fillnan.FindNonFinite(values)
+	}
+	return -1
+}
+
+// refusedError is the error of a value of a row that the sink refuses.
+func (s *sink) refusedError(row uint64, value float32) error {
+	what := "an infinity"
+	if value != value {
+		what = "a NaN"
+	}
+	if s.tensor == program.ToLabel {
+		return dataError("the label of row %d of the mini-batch is %s: write label: {nan: VALUE} with the value that a row "+
+			"with a NaN is to have, and bound infinities with clamp, or filter the rows", row, what)
+	}
+	return dataError("dense column %d of row %d of the mini-batch is %s: put fill_nan last, or write nan: keep", s.index,
+		row, what)
+}
+
+// rejectLargeUnsigned returns an error if an unsigned value of a block is from 2^63 on. row is that of the block's first
+// value.
+func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
+	all := int64(0)
+	for _, x := range b.I64 {
+		all |= x
+	}
+	if all >= 0 {
+		return nil
+	}
+	i := slices.IndexFunc(b.I64, func(x int64) bool { return x < 0 })
+	return dataError("%d (in or behind row %d of the mini-batch) is an unsigned integer from 2^63 on, which no operator takes "+
+		"as a number: begin with a hash, as hash_bucket, or write the column as float64", uint64(b.I64[i]), row)
 }
 
 // storeSparse writes a scalar's ids. A null has no id. The check (outputFits) has made sure that the output has

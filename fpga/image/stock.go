@@ -144,6 +144,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitListSlice:
 		return stockUnit{args: []string{"start", "end", "pad", "padded"}, in: numbers, out: "same"}
+	case program.UnitFillNaN:
+		return stockUnit{args: []string{"value"}, in: []string{"float32", "float64"}, out: "same"}
 	case program.UnitNormalize:
 		return stockUnit{args: []string{"mean", "deviation"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitMinMax:

@@ -15,14 +15,16 @@ func realsVector() Vector {
 	p := &program.Program{Source: program.Parquet, Columns: []program.Column{{Name: "x", Kind: program.Float32}}}
 	// Each operator with its results for 0.25 and 9, as the textbook has them, rounded to nearest.
 	answers := []struct {
-		op   program.Op
+		ops  []program.Op
 		want [rows]uint32
 	}{
-		{program.Logit{Eps: 0.25}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},                   // -ln 3; 9 becomes 0.75: ln 3
-		{program.BoxCox{Lambda1: 0.5}, [rows]uint32{0xbf800000, 0x40800000}},               // 2 (sqrt x - 1)
-		{program.BoxCox{Mode: program.BoxCoxRAP}, [rows]uint32{0xbfb17218, 0x400c9f54}},    // -2 ln 2, 2 ln 3
-		{program.Normalize{Mean: 0.1, Deviation: 3}, [rows]uint32{0x3d4ccccd, 0x403dddde}}, // 0.05, 8.9 / 3
-		{program.MinMax{Min: -0.75, Max: 2.25}, [rows]uint32{0x3eaaaaab, 0x40500000}},      // 1/3, 3.25
+		{[]program.Op{program.Logit{Eps: 0.25}}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},                   // -ln 3; 9 becomes 0.75: ln 3
+		{[]program.Op{program.BoxCox{Lambda1: 0.5}}, [rows]uint32{0xbf800000, 0x40800000}},               // 2 (sqrt x - 1)
+		{[]program.Op{program.BoxCox{Mode: program.BoxCoxRAP}}, [rows]uint32{0xbfb17218, 0x400c9f54}},    // -2 ln 2, 2 ln 3
+		{[]program.Op{program.Normalize{Mean: 0.1, Deviation: 3}}, [rows]uint32{0x3d4ccccd, 0x403dddde}}, // 0.05, 8.9 / 3
+		{[]program.Op{program.MinMax{Min: -0.75, Max: 2.25}}, [rows]uint32{0x3eaaaaab, 0x40500000}},      // 1/3, 3.25
+		// The logit of 9 is a NaN.
+		{[]program.Op{program.Logit{Eps: -1}, program.FillNaN{Value: 2}}, [rows]uint32{0xbf8c9f54, 0x40000000}},
 	}
 	le := binary.LittleEndian
 	p.Output.Dense = uint32(len(answers))
@@ -30,7 +32,7 @@ func realsVector() Vector {
 	out := make([]byte, place.Values)
 	for i, a := range answers {
 		p.Columns[0].Sinks = append(p.Columns[0].Sinks, program.Sink{To: program.ToDense, Index: uint32(i),
-			Ops: []program.Op{a.op}})
+			Ops: a.ops})
 		for row, bits := range a.want {
 			le.PutUint32(out[place.Dense+uint64(4*(row*len(answers)+i)):], bits)
 		}

@@ -70,8 +70,8 @@ func TestAbsentRefused(t *testing.T) {
 	p := absentColumns()
 	p.Columns = p.Columns[len(p.Columns)-1:]
 	flags := p.Columns[0].appendTo(nil, nil)
-	flags[12] = 2 * columnAbsent
+	flags[12] = columnFlags + 1
 	r := reader{what: "program", b: flags}
 	new(Column).decodeFrom(&r, &tableSet{})
-	require.ErrorContains(t, r.err, "column flags are 0x2, want at most 0x1")
+	require.ErrorContains(t, r.err, "column flags are 0x4, want at most 0x3")
 }

@@ -170,10 +170,10 @@ func (c *Column) decodeFrom(r *reader, tables *tableSet) {
 		return
 	}
 	c.Kind, c.List, c.Field = Kind(b[0]), r.readBool(b[1], "list"), le.Uint16(b[2:])
-	if b[12]&^columnAbsent != 0 {
-		r.failCorrupt("column flags are %#x, want at most %#x", b[12], columnAbsent)
+	if b[12]&^columnFlags != 0 {
+		r.failCorrupt("column flags are %#x, want at most %#x", b[12], columnFlags)
 	}
-	c.Absent = b[12]&columnAbsent != 0
+	c.Absent, c.FitsInt64 = b[12]&columnAbsent != 0, b[12]&columnFitsInt64 != 0
 	r.checkZeros(b[13:], "column")
 	n := uint64(le.Uint32(b[4:]))
 	if n > MaxName {
@@ -203,8 +203,8 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 	if r.err != nil {
 		return
 	}
-	s.To, s.Index = Dest(b[0]), le.Uint32(b[4:])
-	r.checkZeros(b[1:4], "sink")
+	s.To, s.Refuses, s.Index = Dest(b[0]), Refusal(b[1]), le.Uint32(b[4:])
+	r.checkZeros(b[2:4], "sink")
 	r.checkZeros(b[12:], "sink")
 	n := r.checkCount(uint64(le.Uint32(b[8:])), MaxOps, opSize, "operators")
 	if n == 0 {
@@ -223,8 +223,8 @@ var paramSize = map[Unit]uint32{
 	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
 	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
-	UnitListSlice: 40,
-	UnitRescale:   16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
+	UnitListSlice: 40, UnitFillNaN: 8,
+	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
 	UnitHashBucket: 8, UnitOneHot: 16, UnitVocabulary: lookupSize,
 }
 
@@ -308,6 +308,8 @@ func readOp(r *reader, tables *tableSet) Op {
 		r.checkZeros(b[33:], "list_slice")
 		return ListSlice{Start: int64(le.Uint64(b)), End: int64(le.Uint64(b[8:])), PadInt: int64(le.Uint64(b[16:])),
 			PadFloat: float64At(b[24:]), Padded: r.readBool(b[32], "padded")}
+	case UnitFillNaN:
+		return FillNaN{Value: float64At(b)}
 	case UnitNormalize:
 		return Normalize{Mean: float64At(b), Deviation: float64At(b[8:])}
 	case UnitMinMax:

@@ -41,6 +41,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.mapsToBytes() {
 		minor = 8
 	}
+	if p.refusesNumbers() {
+		minor = 9
+	}
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
@@ -113,6 +116,16 @@ func (p *Program) mayLackColumns() bool {
 	return slices.ContainsFunc(p.Columns, func(c Column) bool { return c.Absent })
 }
 
+// refusesNumbers reports whether a sink refuses real numbers, or a column integers.
+func (p *Program) refusesNumbers() bool {
+	refuses := func(s Sink) bool { return s.Refuses != RefusesNothing }
+	return slices.ContainsFunc(p.Columns, func(c Column) bool {
+		return c.FitsInt64 || slices.ContainsFunc(c.Sinks, refuses)
+	}) || slices.ContainsFunc(p.Graphs, func(g Graph) bool {
+		return slices.ContainsFunc(g.Sinks, func(s GraphSink) bool { return refuses(s.Sink) })
+	})
+}
+
 // listsWindows reports whether an operator lists the ids of windows.
 func (p *Program) listsWindows() (lists bool) {
 	p.forEachOp(func(op Op) {
@@ -127,7 +140,7 @@ func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
 	b = le.AppendUint32(b, uint32(len(c.Sinks)))
-	b = append(b, boolBit(c.Absent)*columnAbsent, 0, 0, 0)
+	b = append(b, boolBit(c.Absent)*columnAbsent|boolBit(c.FitsInt64)*columnFitsInt64, 0, 0, 0)
 	start := len(b)
 	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {
@@ -137,7 +150,7 @@ func (c *Column) appendTo(b []byte, tables []Table) []byte {
 }
 
 func (s *Sink) appendTo(b []byte, tables []Table) []byte {
-	b = append(b, byte(s.To), 0, 0, 0)
+	b = append(b, byte(s.To), byte(s.Refuses), 0, 0)
 	b = le.AppendUint32(b, s.Index)
 	b = le.AppendUint32(b, uint32(len(s.Ops)))
 	b = le.AppendUint32(b, 0)
@@ -209,6 +222,8 @@ func appendOp(b []byte, op Op, tables []Table) []byte {
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Start)), uint64(o.End))
 		b = appendFloat64(le.AppendUint64(b, uint64(o.PadInt)), o.PadFloat)
 		b = append(b, boolBit(o.Padded), 0, 0, 0, 0, 0, 0, 0)
+	case FillNaN:
+		b = appendFloat64(b, o.Value)
 	case Normalize:
 		b = appendFloat64(appendFloat64(b, o.Mean), o.Deviation)
 	case MinMax:

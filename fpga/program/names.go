@@ -104,6 +104,19 @@ func (n NaN) String() string {
 	return fmt.Sprintf("nan(%d)", uint8(n))
 }
 
+// String returns what is refused.
+func (r Refusal) String() string {
+	switch r {
+	case RefusesNothing:
+		return "nothing"
+	case RefusesNaN:
+		return "nan"
+	case RefusesNonFinite:
+		return "nan and infinities"
+	}
+	return fmt.Sprintf("refusal(%d)", uint8(r))
+}
+
 // String returns the state's name.
 func (s State) String() string {
 	switch s {

@@ -61,6 +61,9 @@ type Column struct {
 	MapLeaf Part
 	// Absent says that partitions may lack the column, whose rows are null there: its tasks then have an absent chunk.
 	Absent bool
+	// FitsInt64 says that a value from 2^63 on of an unsigned column fails the slice: what takes the values reads them as
+	// numbers, and an int64 has none that is as large.
+	FitsInt64 bool
 }
 
 // Dest is a tensor that a sink writes.
@@ -80,7 +83,19 @@ type Sink struct {
 	To    Dest
 	Index uint32 // dense: column of the dense tensor; sparse: key
 	Ops   []Op
+	// Refuses says which real numbers fail the slice at the end of the chain. A sparse sink refuses none.
+	Refuses Refusal
 }
+
+// Refusal says which real numbers a tensor does not take.
+type Refusal uint8
+
+// The refusals. The numbers are part of the wire form.
+const (
+	RefusesNothing   Refusal = 0
+	RefusesNaN       Refusal = 1
+	RefusesNonFinite Refusal = 2 // NaN and infinities
+)
 
 // Output is the output section: which tensors a mini-batch has.
 type Output struct {
@@ -157,8 +172,8 @@ func (o Output) Layout(rows uint32) OutputLayout {
 
 // Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
 // PositiveModulus, HexToInt, ZeroExtend, FirstX, Convert, Logit, BoxCox, NGram, HashBytes, LocalHour, MapID,
-// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength, HashBucket
-// OneHot and Lookup.
+// Normalize, MinMax, ListSlice, Rescale, Int96Time, Decimal, Float16, FixedLength, HashBucket, FillNaN, OneHot and
+// Lookup.
 type Op interface {
 	Unit() Unit
 	// Out returns the kind that the operator yields for values of kind in, or 0 if it does not take that kind.
@@ -189,6 +204,7 @@ const (
 	UnitNormalize       Unit = 17
 	UnitMinMax          Unit = 18
 	UnitListSlice       Unit = 19
+	UnitFillNaN         Unit = 20
 	UnitRescale         Unit = 30
 	UnitInt96Time       Unit = 31
 	UnitDecimal         Unit = 32

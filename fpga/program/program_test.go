@@ -472,6 +472,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(scoredLists().Marshal())
 	f.Add(mapSteps().Marshal())
 	f.Add(hotColumns().Marshal())
+	f.Add(refusingProgram().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

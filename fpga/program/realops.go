@@ -54,6 +54,20 @@ func (Normalize) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 // Out implements [Op].
 func (MinMax) Out(in Kind) Kind { return kindIf(in, Float32, Float32) }
 
+// FillNaN replaces a NaN by a finite constant, which is a float32 for Float32. Takes and yields Float32 or Float64.
+type FillNaN struct{ Value float64 }
+
+// Unit implements [Op].
+func (FillNaN) Unit() Unit { return UnitFillNaN }
+
+// Out implements [Op].
+func (FillNaN) Out(in Kind) Kind {
+	if in == Int64 {
+		return 0
+	}
+	return numericKind(in)
+}
+
 // InNormalRange reports whether a constant is 0 or in the range of normal float32 numbers, as those of Normalize and
 // MinMax must be.
 func InNormalRange(x float64) bool {

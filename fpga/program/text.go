@@ -33,6 +33,9 @@ func (p *Program) String() string {
 		if c.Absent {
 			b.WriteString(" may be absent")
 		}
+		if c.FitsInt64 {
+			b.WriteString(" fits int64")
+		}
 		b.WriteByte('\n')
 		keys := Int64 // of the map whose values the column has
 		if p.textKeys(i) {
@@ -90,6 +93,9 @@ func (s *Sink) chainString(kind Kind) string {
 		fmt.Fprintf(&b, "%v %d:", s.To, s.Index)
 	}
 	writeOps(&b, s.Ops, kind, false)
+	if s.Refuses != RefusesNothing {
+		fmt.Fprintf(&b, " refuses %v", s.Refuses)
+	}
 	return b.String()
 }
 
@@ -247,6 +253,8 @@ func opString(op Op, kind Kind) string {
 			text += fmt.Sprintf(" pad %v", o.PadFloat)
 		}
 		return text
+	case FillNaN:
+		return fmt.Sprintf("fill_nan %v", o.Value)
 	case Normalize:
 		return fmt.Sprintf("normalize mean %v deviation %v", o.Mean, o.Deviation)
 	case MinMax:

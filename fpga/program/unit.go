@@ -29,6 +29,7 @@ var units = map[Unit]struct {
 	UnitNormalize:       {"normalize", 1},
 	UnitMinMax:          {"min_max", 1},
 	UnitListSlice:       {"list_slice", 1},
+	UnitFillNaN:         {"fill_nan", 1},
 	UnitRescale:         {"rescale", 1},
 	UnitInt96Time:       {"int96_time", 1},
 	UnitDecimal:         {"decimal", 1},

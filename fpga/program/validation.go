@@ -98,6 +98,8 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 		return fmt.Errorf("source %v has int64 scalars only", p.Source)
 	case p.Source != Parquet && c.Absent:
 		return fmt.Errorf("source %v lacks no column", p.Source)
+	case c.FitsInt64 && (p.Source != Parquet || c.Kind != Int64):
+		return fmt.Errorf("values of kind %v and source %v that must fit int64", c.Kind, p.Source)
 	case c.Field >= textFields:
 		return fmt.Errorf("field %d, want 0 to %d", c.Field, textFields-1)
 	case p.Source == CriteoTSV && c.Field == 0 && !p.Label:
@@ -224,8 +226,13 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 	if s.To == ToSparse {
 		want = Int64
 	}
-	if kind != want {
+	switch {
+	case kind != want:
 		return fmt.Errorf("ends as %v, want %v", kind, want)
+	case s.Refuses > RefusesNonFinite:
+		return fmt.Errorf("%v is not a refusal", s.Refuses)
+	case s.Refuses != RefusesNothing && s.To == ToSparse:
+		return fmt.Errorf("ids, of which none is refused, refuse %v", s.Refuses)
 	}
 	return nil
 }
@@ -365,6 +372,10 @@ func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
 		}
 		if err := o.check(in); err != nil {
 			return bad("%w", err)
+		}
+	case FillNaN:
+		if !isFinite(o.Value) || in == Float32 && !isFloat32(o.Value) {
+			return bad("value %v, want a finite number, and a float32 for float32", o.Value)
 		}
 	case Normalize:
 		if !InNormalRange(o.Mean) || !InNormalRange(o.Deviation) || o.Deviation < 0 {

@@ -49,7 +49,7 @@ func (c *chain) annotation() string {
 // changesUnit reports whether an operator yields values that count something else than the values it takes.
 func changesUnit(op program.Op) bool {
 	switch op.(type) {
-	case program.FillNull, program.Clamp, program.FirstX:
+	case program.FillNull, program.FillNaN, program.Clamp, program.FirstX:
 		return false
 	}
 	return true

@@ -227,6 +227,8 @@ func (c *canonical) op(op program.Op, kind program.Kind) {
 		if o.Padded {
 			c.str(`,"pad":`).number(kind, o.PadInt, o.PadFloat)
 		}
+	case program.FillNaN:
+		c.str(`"value":`).number(kind, 0, o.Value)
 	case program.Normalize:
 		c.str(`"mean":`).number(program.Float64, 0, o.Mean).str(`,"deviation":`).number(program.Float64, 0, o.Deviation)
 	case program.MinMax:

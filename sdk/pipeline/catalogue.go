@@ -135,6 +135,20 @@ func Catalogue() []Operator {
 				"one of the values is ours",
 		},
 		{
+			Name: "fill_nan", Unit: program.UnitFillNaN, apply: applyFillNaN,
+			Summary: "Replaces a NaN by a constant, whatever its sign and payload. A NaN is a value and not a null, as in " +
+				"Polars and Spark: pandas and NVTabular, which count it as a null, need `fill_null` and `fill_nan` here. A NaN " +
+				"that ends in a dense feature or in the label is refused: put `fill_nan` behind what makes it, or write `nan: " +
+				"keep` in the group.",
+			Params: []Param{{Name: "value", Type: ParamNumber, Summary: "what a NaN becomes; for float32 columns rounded to " +
+				"float32"}},
+			Takes: "int64, float32, float64; int64 has no NaN, and passes as it is", Yields: "the same",
+			Nulls:  "stay null",
+			Lists:  "element by element",
+			Errors: "`value` does not fit float32 for a float32 column",
+			Source: "Polars `fill_nan`; Spark `nanvl`; NVTabular FillMissing and pandas `fillna`, which fill nulls too",
+		},
+		{
 			Name: "clamp", Unit: program.UnitClamp, apply: applyClamp,
 			Summary: "Bounds values: below `min` gives `min`, above `max` gives `max`. `clamp: {min: 0}` is Piper's " +
 				"Neg2Zero.",
@@ -146,7 +160,7 @@ func Catalogue() []Operator {
 			Nulls: "stay null",
 			Lists: "element by element",
 			Errors: "neither bound is given; `min` > `max`; a bound is not whole for an int64 column or does not fit " +
-				"float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0",
+				"float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0; an infinity becomes the bound",
 			Source: "TorchArrow `clamp_list` (std::clamp); for float32 columns the bounds are rounded to float32",
 		},
 		{
@@ -157,7 +171,8 @@ func Catalogue() []Operator {
 			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
 			Nulls:  "stay null",
 			Lists:  "refused",
-			Errors: "ln(0) is -Inf and ln of a negative number is NaN (7fc00000h): values, not errors",
+			Errors: "ln(0) is -Inf and ln of a negative number is NaN (7fc00000h): values, not errors, " +
+				"but a NaN is refused in dense: clamp first, or put `fill_nan` behind",
 			Source: "PreSto II-C, Piper Logarithm; TorchArrow `log` (which rounds as its C library does)",
 		},
 		{

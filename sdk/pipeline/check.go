@@ -67,6 +67,9 @@ func (s *Spec) check(p *problems) {
 				p.add(a, ErrValue, "deduplicate: only keys have rows that are lists of ids; put it to a group of sparse or "+
 					"generated")
 			}
+			if g.KeepNaN && kind.to != program.ToDense {
+				p.add(a, ErrValue, "nan: only dense features hold real numbers; bucketize says what becomes of a NaN")
+			}
 			checkName(p, g.As, a.key("as", g.Pos))
 			checkOperators(p, g.Ops, g.Inputs, a)
 		}

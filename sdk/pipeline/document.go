@@ -86,6 +86,7 @@ func (o *Operator) example() string {
 	examples := map[string]string{
 		"fill_null":        "- fill_null: 0",
 		fillMedianOperator: "- fill_median: train",
+		"fill_nan":         "- fill_nan: 0",
 		"clamp":            "- clamp: {min: 0, max: 100}",
 		"log":              "- log: {add: 1}",
 		"bucketize":        "- bucketize: {borders: [0.5, 1, 1.5], side: left}",
@@ -175,7 +176,7 @@ func JSONSchema() []byte {
 		"dense_type": m{"enum": []string{"float32", "bfloat16"}, "default": "float32"},
 		"label": object([]string{"column"}, m{
 			"column": str, "ops": m{"$ref": "#/$defs/ops"},
-			"null": m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"},
+			"null": orNumber(), "nan": orNumber(),
 		}),
 		"values": m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/value"}},
 		"dense":  groups, "sparse": groups, "generated": groups,
@@ -185,6 +186,7 @@ func JSONSchema() []byte {
 	root["title"] = "Millrace pipeline"
 	group := object(nil, m{
 		"columns": patterns, "inputs": patterns, "ops": m{"$ref": "#/$defs/ops"}, "as": str,
+		"nan":    m{"enum": []string{"fail", "keep"}, "default": "fail"},
 		"scores": m{"enum": []string{"keep", "drop"}, "default": "keep"}, "deduplicate": m{"type": "boolean",
 			"default": false}, "absent": absentSchema(),
 	})
@@ -201,6 +203,12 @@ func JSONSchema() []byte {
 		return nil // strings, numbers and maps of them always marshal
 	}
 	return append(b, '\n')
+}
+
+// orNumber returns the values of the keys null and nan of a label.
+func orNumber() any {
+	type m = map[string]any
+	return m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"}
 }
 
 // absentSchema returns the values of the key absent.

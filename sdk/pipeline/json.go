@@ -146,6 +146,9 @@ func (w *jsonWriter) group(g *Group) {
 	if g.AllowAbsent {
 		w.key("absent").text("allow")
 	}
+	if g.KeepNaN {
+		w.key("nan").text("keep")
+	}
 	w.ops(g.Ops)
 	w.end('}')
 }

@@ -107,7 +107,8 @@ func (l *lowering) lastColumnIs(name string) bool {
 // addFeature adds a feature's sink to the column that reads its leaf already, if the feature may share that column, or
 // to a new column.
 func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool) {
-	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops}
+	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops, Refuses: f.refusal(to)}
+	numbers := f.step == nil && readAsNumbers(&f.Column, f.Ops)
 	if f.step != nil {
 		l.addStepFeature(f, s)
 		return
@@ -123,7 +124,7 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 	}
 	if share && have && !f.Column.List {
 		c := &l.out.Columns[i]
-		c.Sinks, c.Absent = append(c.Sinks, s), c.Absent || f.absent
+		c.Sinks, c.Absent, c.FitsInt64 = append(c.Sinks, s), c.Absent || f.absent, c.FitsInt64 || numbers
 		return
 	}
 	if _, seen := l.first[f.Column.Name]; !seen && !f.Column.List {
@@ -131,7 +132,7 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 	}
 	l.out.Columns = append(l.out.Columns, program.Column{
 		Name: f.Column.Name, Field: f.Column.Field, Kind: f.Column.Kind, List: f.Column.List, Sinks: []program.Sink{s},
-		Absent: f.absent,
+		Absent: f.absent, FitsInt64: numbers,
 	})
 }
 

@@ -31,6 +31,8 @@ func (g *graphBuilder) addSource(o *operand, taker program.Combiner) nodeRef {
 	for i := range columns {
 		columns[i].Absent = columns[i].Absent || o.absent
 	}
+	values := &columns[min(len(columns), 2)-1]
+	values.FitsInt64 = values.FitsInt64 || readAsNumbers(&o.column, o.ops)
 	return nodeRef{column: true, at: at}
 }
 

@@ -202,7 +202,7 @@ func (l *lowering) addMapFeature(f *Feature, s program.Sink) {
 		}
 	}
 	c := &l.out.Columns[values]
-	c.Sinks = append(c.Sinks, s)
+	c.Sinks, c.FitsInt64 = append(c.Sinks, s), c.FitsInt64 || readAsNumbers(&f.Column, f.Ops)
 	defer l.allowAbsentMap(values, f.absent)
 	c.Picks = append(c.Picks, program.Pick{Key: f.Key, Text: f.TextKey, Scored: f.scored()})
 	if f.scored() && values == len(l.out.Columns)-1 {

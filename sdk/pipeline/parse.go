@@ -342,36 +342,37 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 var (
 	specKeys = []string{"name", "batch", "ids", "dense_type", "label", "values", "dense", "sparse", "generated",
 		"vocabularies", "statistics", "filter"}
-	labelKeys = []string{"column", "null", "ops"}
+	labelKeys = []string{"column", "null", "nan", "ops"}
 	valueKeys = []string{"as", "from", "inputs", "ops", "absent"}
-	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent"}
+	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent", "nan"}
 )
 
-// label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
+// label reads the label. "null: VALUE" and "nan: VALUE" are short ways to begin its operators with fill_null and
+// fill_nan, and the same pipeline.
 func (p *parser) label(n *yaml.Node, a location) *Label {
 	l := &Label{Pos: a.pos}
-	var fill *Op
+	var fill []Op
 	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a location) {
 		switch key {
 		case "column":
 			l.Column = p.text(v, a, "a column's name")
 		case "null":
-			fill = p.labelNull(v, a)
+			fill = append(p.labelFill("fill_null", v, a), fill...)
+		case "nan":
+			fill = append(fill, p.labelFill("fill_nan", v, a)...)
 		case "ops":
 			l.Ops = p.ops(v, a, n)
 		}
 	}) && l.Column == "" && len(p.list) == 0 {
 		p.add(a, ErrMissing, "column: the name of the column with the label")
 	}
-	if fill != nil {
-		l.Ops = append([]Op{*fill}, l.Ops...)
-	}
+	l.Ops = append(fill, l.Ops...)
 	return l
 }
 
-// labelNull reads the treatment of a null label: a number takes the null's place; "fail", the default, refuses a
-// column that may hold a null. It returns nil for fail and for any other value that is not a number.
-func (p *parser) labelNull(n *yaml.Node, a location) *Op {
+// labelFill reads the treatment of a label that is null or a NaN: a number takes its place, by an operator of a name;
+// "fail", the default, refuses it. It returns nothing for fail and for any other value that is not a number.
+func (p *parser) labelFill(operator string, n *yaml.Node, a location) []Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil
 	}
@@ -379,7 +380,7 @@ func (p *parser) labelNull(n *yaml.Node, a location) *Op {
 	if !ok {
 		return nil
 	}
-	return &Op{Name: "fill_null", Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}
+	return []Op{{Name: operator, Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}}
 }
 
 // values reads the list of intermediate values.
@@ -454,6 +455,14 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 				g.Deduplicate = p.truth(v, a)
 			case "absent":
 				g.AllowAbsent = p.absent(v, a)
+			case "nan":
+				switch t := p.text(v, a, "keep or fail"); t {
+				case "keep":
+					g.KeepNaN = true
+				case "fail", "":
+				default:
+					p.add(a, ErrValue, "%q, want keep or fail", shorten(t))
+				}
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
 				checkName(&p.problems, g.As, a)

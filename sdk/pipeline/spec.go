@@ -71,7 +71,9 @@ type Group struct {
 	Deduplicate bool
 	// AllowAbsent makes a column that a partition lacks a null column there. Without it such a column is an error.
 	AllowAbsent bool
-	Pos         Pos
+	// KeepNaN lets a NaN end in a dense feature. Without it such a NaN is an error.
+	KeepNaN bool
+	Pos     Pos
 }
 
 // Pattern names columns: "int_0", "int_0..int_12" (in numeric order, both ends included) or "int_*" (in the schema's
@@ -161,6 +163,9 @@ func Real(x float64) Number { return Number{Float: x} }
 
 // FillNull returns the operator that replaces nulls by a value.
 func FillNull(value Number) Op { return op("fill_null", arg("value", value)) }
+
+// FillNaN returns the operator that replaces NaN by a value.
+func FillNaN(value Number) Op { return op("fill_nan", arg("value", value)) }
 
 // Clamp returns the operator that bounds values from both sides.
 func Clamp(lo, hi Number) Op { return op("clamp", arg("min", lo), arg("max", hi)) }

@@ -133,7 +133,7 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 				dense = group(FillNull(Int(0)))
 				spec.Generated, buckets = append(spec.Generated, group(marks)), append(buckets, i)
 			}
-			dense.DropScores = false
+			dense.DropScores, dense.KeepNaN = false, true
 			spec.Dense = append(spec.Dense, dense)
 		}
 	}

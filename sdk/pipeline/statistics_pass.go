@@ -81,11 +81,14 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 			continue
 		}
 		c.Dense = len(pass.Dense)
-		if !u.nullable {
-			pass.Dense = append(pass.Dense, u.group(i))
+		dense := u.group(i)
+		if u.nullable {
+			dense = u.group(i, FillNull(Int(0)))
+		}
+		dense.KeepNaN = true
+		if pass.Dense = append(pass.Dense, dense); !u.nullable {
 			continue
 		}
-		pass.Dense = append(pass.Dense, u.group(i, FillNull(Int(0))))
 		pass.Generated = append(pass.Generated, u.group(i, Bucketize(Borders{List: []Number{Int(0)}})))
 		marks = append(marks, i)
 	}

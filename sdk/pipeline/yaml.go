@@ -78,6 +78,9 @@ func (s *Spec) YAML() []byte {
 			if g.AllowAbsent {
 				w.WriteString("    absent: allow\n")
 			}
+			if g.KeepNaN {
+				w.WriteString("    nan: keep\n")
+			}
 			if len(g.Ops) > 0 {
 				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/boxcox"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/clamp"
+	"github.com/millrace/millrace/fpga/unit/fillnan"
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hashcross"
@@ -208,6 +209,11 @@ func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, e
 			params.Mode = boxcox.RAP
 		}
 		return e.evaluate(o, x, func() float32 { return boxcox.Reference(x, params) }), nil
+	case program.FillNaN:
+		if x, ok := v.(float64); ok {
+			return fillnan.Reference(x, o.Value), nil
+		}
+		return fillnan.Reference(v.(float32), float32(o.Value)), nil
 	case program.Normalize:
 		return normalize.Reference(v.(float32), o.Mean, o.Deviation), nil
 	case program.MinMax:

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -109,6 +110,9 @@ func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b in
 	}
 	if values, ok := v.([]float32); ok {
 		for i, x := range values {
+			if err := checkRefusal(s, x); err != nil {
+				return nil, err
+			}
 			if out.DenseType == program.DenseBFloat16 {
 				x = nearestBFloat16(x)
 			}
@@ -120,6 +124,9 @@ func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b in
 		x, ok := v.(float32)
 		if !ok {
 			return nil, fmt.Errorf("%w: a null reaches %v", ErrData, s.To)
+		}
+		if err := checkRefusal(s, x); err != nil {
+			return nil, err
 		}
 		if s.To == program.ToLabel {
 			t.Label[b] = x
@@ -136,6 +143,20 @@ func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b in
 		err = fmt.Errorf("%w: a length of %d where all are 1", ErrData, len(list))
 	}
 	return list, err
+}
+
+// checkRefusal returns an error if the sink refuses the value.
+func checkRefusal(s *program.Sink, x float32) error {
+	isNaN := math.IsNaN(float64(x))
+	switch {
+	case s.Refuses == program.RefusesNothing, s.Refuses == program.RefusesNaN && !isNaN,
+		!isNaN && !math.IsInf(float64(x), 0):
+		return nil
+	case s.To == program.ToLabel:
+		return fmt.Errorf("%w: the label is %v: write label: {nan: VALUE} with the value that a row with a NaN is to have, "+
+			"and bound infinities with clamp, or filter the rows", ErrData, x)
+	}
+	return fmt.Errorf("%w: dense column %d is %v: put fill_nan last, or write nan: keep", ErrData, s.Index, x)
 }
 
 // idList returns the ids that a row's value stands for.

@@ -142,6 +142,20 @@ func (r *Reader) Rows() int64 {
 // Dropped returns the number of lines of a text partition that were left out.
 func (r *Reader) Dropped() int64 { return r.counts.Dropped }
 
+// largeUnsigned returns a value from 2^63 on of a row, if there is one.
+func largeUnsigned(row any) (uint64, bool) {
+	values, isList := row.([]any)
+	if !isList {
+		values = []any{row}
+	}
+	for _, v := range values {
+		if x, ok := v.(int64); ok && x < 0 {
+			return uint64(x), true
+		}
+	}
+	return 0, false
+}
+
 // readValue returns column i's value in a row of the partition.
 func (r *Reader) readValue(i int, row int64) (any, error) {
 	if r.file == nil {
@@ -170,6 +184,12 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 			column.Rows = withoutEntries(column.Rows, leaf.MaxRep)
 		}
 		*c = decodedChunk{group, column.Rows}
+	}
+	if leaf := &r.file.Leaves[r.leaves[i]]; r.program.Columns[i].FitsInt64 && leaf.Unsigned {
+		if x, ok := largeUnsigned(c.rows[row]); ok {
+			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer from 2^63 on, which no operator takes as "+
+				"a number", leaf.Name, row, ErrData, x)
+		}
 	}
 	if r.program.Columns[i].Kind == program.Float64 {
 		return widenFloats(c.rows[row]), nil

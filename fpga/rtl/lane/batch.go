@@ -38,21 +38,25 @@ func (b *batch) add(sink *program.Sink, v *rowsMade, row, n int) error {
 		return b.addIDs(sink.Index, v, row, n)
 	case program.ToLabel:
 		var err error
-		b.label, err = appendFloats(b.label, sink.To, v, row, n)
+		b.label, err = appendFloats(b.label, sink, v, row, n)
 		return err
 	}
 	var err error
-	b.columns[sink.Index], err = appendFloats(b.columns[sink.Index], sink.To, v, row, n)
+	b.columns[sink.Index], err = appendFloats(b.columns[sink.Index], sink, v, row, n)
 	return err
 }
 
-// appendFloats appends the values of rows, none of which may be null.
-func appendFloats(to []float32, dest program.Dest, v *rowsMade, row, n int) ([]float32, error) {
+// appendFloats appends the values of rows, none of which may be null, or a number that the sink refuses.
+func appendFloats(to []float32, sink *program.Sink, v *rowsMade, row, n int) ([]float32, error) {
 	for ; n > 0; row, n = row+1, n-1 {
 		if !v.present[row] {
-			return nil, fmt.Errorf("row %d of its row group: %w: a null reaches %v", row, ErrData, dest)
+			return nil, fmt.Errorf("row %d of its row group: %w: a null reaches %v", row, ErrData, sink.To)
 		}
-		to = append(to, math.Float32frombits(uint32(v.values[row])))
+		x := math.Float32frombits(uint32(v.values[row]))
+		if sink.Refuses >= program.RefusesNaN && x != x || sink.Refuses == program.RefusesNonFinite && x-x != 0 {
+			return nil, fmt.Errorf("row %d of its row group: %w: %v reaches %v", row, ErrData, x, sink.To)
+		}
+		to = append(to, x)
 	}
 	return to, nil
 }
