@@ -86,9 +86,9 @@ type Result struct {
 // These errors say what is wrong with a row, a line or a call. A *RowError wraps one of the first six.
 var (
 	ErrFieldCount  = errors.New("wrong number of fields")
-	ErrLabel       = errors.New("label is not -?[0-9]{1,10} in int32")
-	ErrDecimal     = errors.New("not -?[0-9]{1,10} in int32")
-	ErrHex         = errors.New("not [0-9a-fA-F]{1,8}")
+	ErrLabel       = errors.New("label is not an integer from -2147483648 to 2147483647 in 1 to 10 decimal digits")
+	ErrDecimal     = errors.New("not an integer from -2147483648 to 2147483647 in 1 to 10 decimal digits")
+	ErrHex         = errors.New("not 1 to 8 hexadecimal digits")
 	ErrLineTooLong = errors.New("line is longer than 65536 bytes")
 	ErrPartialRow  = errors.New("data ends inside a binary row")
 	ErrOptions     = errors.New("unknown policy")

@@ -225,7 +225,7 @@ func TestDecodeLabel(t *testing.T) {
 			got, _, err := decodeAll(data, text.Options{}, 100)
 			if !c.ok {
 				require.ErrorIs(t, err, text.ErrLabel, c.cell)
-				require.ErrorContains(t, err, "field 0 (label)")
+				require.ErrorContains(t, err, "field 0 (label): label is not an integer from -2147483648 to 2147483647")
 				got, _, err = decodeAll(data, text.Options{Policy: text.Null}, 100)
 				require.NoError(t, err)
 				require.Equal(t, text.Cell{}, got[0][0])
