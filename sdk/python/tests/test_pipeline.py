@@ -147,6 +147,16 @@ class Documents(unittest.TestCase):
         self.assertIsNotNone(p.locate("filter"))
         self.assertIsNone(Pipeline().locate("filter"))
 
+        p = Pipeline().filter(column("a", eq=1)).filter(column("b", eq=2) | column("c", eq=3))
+        p.filter(column("d", eq=4))
+        self.assertEqual(
+            p.to_yaml().splitlines()[-1],
+            "filter: {all: [{column: a, eq: 1}, {any: [{column: b, eq: 2}, {column: c, eq: 3}]}, {column: d, eq: 4}]}",
+            "every filter holds",
+        )
+        lines = [p.locate(f"filter.all[{i}].eq").line for i in range(3)]  # type: ignore[union-attr]
+        self.assertEqual(lines, [lines[0], lines[0], lines[0] + 1])
+
     def test_vocabularies_are_written_without_their_defaults(self) -> None:
         p = Pipeline().vocabulary("all", order="count", joint=True, base=5, null_id=-1, rare_id=0, oov_buckets=3)
         p.vocabulary("rest", min_count=2, max_size=7, unknown="drop").vocabulary("a b").vocabulary("no", min_count=1)

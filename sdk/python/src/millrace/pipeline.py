@@ -267,8 +267,7 @@ class Pipeline:
         self.generated_groups: List[Group] = []
         self.vocabularies: List[Vocabulary] = []
         self.named_statistics: List[NamedStatistics] = []
-        self.row_filter: Optional[Filter] = None
-        self._filter_place: Optional[Place] = None
+        self._filters: List[Tuple[Filter, Optional[Place]]] = []
 
     def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
         """Sets the column that becomes the label, float32 [B].
@@ -462,8 +461,14 @@ class Pipeline:
         self.named_statistics.append(NamedStatistics(name, numbers, summary, _caller()))
         return self
 
+    @property
+    def row_filter(self) -> Optional[Filter]:
+        """The filter that says which rows there are: every filter of the calls of :meth:`filter`; None: all rows."""
+        chosen = [one for one, _ in self._filters]
+        return filters.all_of(*chosen) if len(chosen) > 1 else next(iter(chosen), None)
+
     def filter(self, chosen: Filter) -> "Pipeline":
-        """Sets which rows there are; without a filter there are all.
+        """Says which rows there are; without a filter there are all. A row passes if every filter of the calls lets it.
 
         Args:
             chosen: the filter, as the functions of :mod:`millrace.filters` make one.
@@ -473,7 +478,7 @@ class Pipeline:
         """
         if not isinstance(chosen, Filter):
             raise TypeError(f"{chosen!r} is no filter, as millrace.filters.column('age', ge=18) makes one")
-        self.row_filter, self._filter_place = chosen, _caller()
+        self._filters.append((chosen, _caller()))
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -617,7 +622,7 @@ class Pipeline:
             numbers = None if values is None else tuple((value, tuple(n.items())) for value, n in values.items())
             p.named_statistics.append(NamedStatistics(name, numbers, (of or {}).get("summary", "")))
         if document.get("filter") is not None:
-            p.row_filter = filters.read(document["filter"])
+            p._filters.append((filters.read(document["filter"]), None))
         return p
 
     def check(
@@ -670,8 +675,10 @@ class Pipeline:
         for one in sorted(self.named_statistics, key=lambda s: -len(s.name)):
             if (path + ".").startswith(f"statistics.{one.name}."):
                 return one.place
-        if re.match(r"filter\b", path):
-            return self._filter_place
+        part = re.match(r"filter\b(?:\.all\[(\d+)\])?", path)
+        if part and self._filters:
+            several = len(self._filters) > 1 and part[1] is not None
+            return self._filters[int(part[1]) if several else -1][1]
         if found and found[1] == "values" and int(found[2]) < len(self.values):
             return self.values[int(found[2])].place
         for kind, i, group in self._groups():
