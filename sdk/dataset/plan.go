@@ -41,6 +41,7 @@ type Plan struct {
 	splitIDs     []uint32 // by position; nil in dataset order
 	firstNumbers []uint64 // by position: the number of the split's first mini-batch; one more at the end
 	rows         int64    // delivered
+	leftOut      int64    // of dropped tails
 }
 
 // NewPlan cuts and orders a manifest's rows. Errors wrap ErrOptions or ErrManifest.
@@ -97,6 +98,10 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 		p.firstNumbers[position+1] = p.firstNumbers[position] + uint64(s.MiniBatches)
 		p.rows += s.Rows
 	}
+	p.leftOut = -p.rows
+	for _, rows := range p.partitions {
+		p.leftOut += rows
+	}
 	return p, nil
 }
 
@@ -121,6 +126,18 @@ func (p *Plan) Splits() int { return len(p.firstNumbers) - 1 }
 
 // Rows returns the rows that the plan delivers: all but dropped tails.
 func (p *Plan) Rows() int64 { return p.rows }
+
+// LeftOut returns the rows that the plan leaves out: those of dropped tails.
+func (p *Plan) LeftOut() int64 { return p.leftOut }
+
+// rowsFrom returns the rows of the mini-batches from a number on.
+func (p *Plan) rowsFrom(number uint64) (rows int64) {
+	for position := p.Splits() - 1; position >= 0 && p.firstNumbers[position+1] > number; position-- {
+		s := p.splitAt(position)
+		rows += s.Rows - int64(max(number, s.FirstNumber)-s.FirstNumber)*int64(p.options.Batch)
+	}
+	return rows
+}
 
 // String describes the plan in words.
 func (p *Plan) String() string {

@@ -79,6 +79,9 @@ func TestPlanOfNothing(t *testing.T) {
 	p, err := NewPlan(manifest(t, 3), Options{Batch: 4, Tail: DropTail})
 	require.NoError(t, err)
 	assert.Zero(t, p.MiniBatches(), "the only mini-batch is a dropped tail")
+	assert.EqualValues(t, 3, p.LeftOut())
+	require.ErrorIs(t, Options{Window: 2}.CheckWindow(), ErrOptions)
+	require.NoError(t, Options{Window: 2, Shuffle: ShuffleRows}.CheckWindow())
 }
 
 func TestPlanRefuses(t *testing.T) {

@@ -1,6 +1,12 @@
 package dataset
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrAllLeftOut says that a plan leaves every row out, or that no rank gets a mini-batch.
+var ErrAllLeftOut = errors.New("no mini-batch is left")
 
 // Share is a rank's part of every epoch. The zero Share is the whole epoch.
 type Share struct {
@@ -17,6 +23,30 @@ func (s Share) Check() error {
 		return fmt.Errorf("%w: rank %d of %d: ranks count from 0", ErrOptions, s.Rank, max(s.Ranks, 1))
 	}
 	return nil
+}
+
+// LeftOut returns how many rows of an epoch no rank gets: those of dropped tails, and those of mini-batches at the end
+// that cannot be shared out equally. The error wraps ErrAllLeftOut: there are rows, and all of them are left out.
+func (s Share) LeftOut(p *Plan) (int64, error) {
+	total, ranks := p.MiniBatches(), uint64(max(s.Ranks, 1))
+	rows := p.leftOut
+	if !s.KeepTail {
+		rows += p.rowsFrom(total - total%ranks)
+	}
+	switch {
+	case rows == 0 || total >= ranks || s.KeepTail && total > 0:
+		return rows, nil
+	case total > 0:
+		return rows, fmt.Errorf("%w: %d mini-batches cannot be shared out equally to %d ranks, and the rank tail drop leaves "+
+			"them out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut, total, ranks)
+	}
+	most := int64(0)
+	for _, n := range p.partitions {
+		most = max(most, n)
+	}
+	return rows, fmt.Errorf("%w: the tail drop leaves out all %d rows, since none of the %d partitions has the %d rows of a "+
+		"mini-batch: use the tail keep, or a batch of at most %d rows", ErrAllLeftOut, rows, len(p.partitions),
+		p.options.Batch, most)
 }
 
 // Numbers returns the share of an epoch that has total mini-batches: consecutive numbers, as a control plane deals them

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -27,6 +28,32 @@ func TestSharesFollowEachOtherAndDifferByOneAtMost(t *testing.T) {
 		} else {
 			require.Less(t, total-end, uint64(ranks))
 		}
+	})
+}
+
+// TestRowsAreDeliveredOrLeftOut: every row of an epoch is in a mini-batch of some rank, or counted as left out.
+func TestRowsAreDeliveredOrLeftOut(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := rapid.SliceOfN(rapid.Int64Range(0, 60), 1, 8).Draw(rt, "rows")
+		p, err := NewPlan(manifest(t, rows...), Options{Batch: rapid.IntRange(1, 40).Draw(rt, "batch"), SplitBatches: 3,
+			Tail: Tail(rapid.IntRange(0, 1).Draw(rt, "tail")), Epoch: rapid.Uint64Range(0, 5).Draw(rt, "epoch")})
+		require.NoError(rt, err)
+		s := Share{Ranks: rapid.IntRange(1, 6).Draw(rt, "ranks"), KeepTail: rapid.Bool().Draw(rt, "keep")}
+		left, err := s.LeftOut(p)
+		all := int64(0)
+		for _, n := range rows {
+			all += n
+		}
+		delivered := int64(0)
+		for s.Rank = range s.Ranks {
+			for numbers := s.Numbers(p.MiniBatches()); numbers.From < numbers.To; numbers.From++ {
+				mb, err := p.MiniBatch(numbers.From)
+				require.NoError(rt, err)
+				delivered += int64(mb.Rows)
+			}
+		}
+		require.Equal(rt, all, delivered+left)
+		require.Equal(rt, all > 0 && delivered == 0, errors.Is(err, ErrAllLeftOut), "%v", err)
 	})
 }
 
