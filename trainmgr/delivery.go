@@ -27,6 +27,7 @@ type delivery struct {
 	left       uint64            // mini-batches that have still to come
 	runningOn  map[string]int    // pieces under way, by drive
 	wholeKnown bool              // whole is closed
+	makers     map[uint64]string // by number of the mini-batches in the queue: the drives that made them
 }
 
 // errIterationEnded cancels the pieces when the trainer takes no more.
@@ -86,6 +87,7 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 		job: j, epoch: epoch, queue: newQueue(j.options.QueueBytes, dueFrom(0), following, j.options.Now), cancel: cancel,
 		done: make(chan struct{}), whole: make(chan struct{}),
 		came: came, left: came.Total() - came.Count(), runningOn: map[string]int{},
+		makers: map[uint64]string{},
 	}
 	d.closeIfWhole()
 	pieces, err := j.source.Begin(ctx, epoch, d)
@@ -228,7 +230,7 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 			return fmt.Errorf("%v: mini-batch %v came where %v was due", piece, got, want)
 		}
 		next = got.Number + 1
-		if err := d.put(ctx, mb); err != nil {
+		if err := d.put(ctx, mb, piece.Drive()); err != nil {
 			return piece.Wrap(err)
 		}
 	}
@@ -243,9 +245,9 @@ func (d *delivery) checkBrought(piece Piece) error {
 	return nil
 }
 
-// put puts a mini-batch into the queue, or releases it if it came already.
-func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch) error {
-	if !d.claim(mb.Name.Number) {
+// put puts a mini-batch that a drive made into the queue, or releases it if it came already.
+func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch, drive string) error {
+	if !d.claim(mb.Name.Number, drive) {
 		mb.Release()
 		return nil
 	}
@@ -259,14 +261,24 @@ func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch) error {
 }
 
 // claim records that a mini-batch has come. It returns false if the mini-batch came before.
-func (d *delivery) claim(number uint64) bool {
+func (d *delivery) claim(number uint64, drive string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.came.Acked(number) || d.came.Ack(number) != nil {
 		return false
 	}
 	d.left--
+	d.makers[number] = drive
 	return true
+}
+
+// takeMaker returns the drive that made a mini-batch which has left the queue.
+func (d *delivery) takeMaker(number uint64) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	drive := d.makers[number]
+	delete(d.makers, number)
+	return drive
 }
 
 // remaining returns how many mini-batches have still to come.

@@ -8,6 +8,8 @@ type Epoch struct {
 	Plan   *dataset.Plan // of the whole epoch
 	// Owned are the numbers of the mini-batches that this consumer gets; nil means all.
 	Owned []dataset.Range
+	// LeftOutRows are the rows of the epoch's data that no rank gets, as Share.LeftOut returns them.
+	LeftOutRows int64
 	// Progress counts the mini-batches that were acknowledged before. The Job changes it from then on.
 	Progress *dataset.Progress
 }

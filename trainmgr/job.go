@@ -41,7 +41,11 @@ type tally struct {
 	current       *queue       // of the epoch under way; nil when no iteration is under way
 	begun         time.Time    // when the epoch under way began; zero when no iteration is under way
 	busiestDrives int          // most drives at once
+	drives        map[string]driveTally
 }
+
+// driveTally is what the trainer got from one drive.
+type driveTally struct{ rows, batches int64 }
 
 // JobOptions are the settings of a job beside the epochs of its Source.
 type JobOptions struct {
@@ -79,7 +83,8 @@ func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{source: source, options: o, digest: o.Digest, schema: o.Schema, epoch: epoch}, nil
+	return &Job{source: source, options: o, digest: o.Digest, schema: o.Schema, epoch: epoch,
+		tally: tally{drives: map[string]driveTally{}}}, nil
 }
 
 // Digest names the job: equal digests deliver equal mini-batches.
@@ -207,7 +212,7 @@ func (j *Job) checkDelivered(before int64, ownsNone bool) error {
 	case delivered > before:
 		return nil
 	case ownsNone:
-		j.options.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks",
+		j.options.Logger.Warn("there is no mini-batch for this rank: the data have no row, or fewer mini-batches than there are ranks",
 			"digest", j.digest.String()[:12])
 		return nil
 	}
@@ -266,7 +271,7 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 	}
 	defer d.stop()
 	for first := true; ; first = false {
-		mb, err := j.nextBatch(ctx, d.queue, first)
+		mb, err := j.nextBatch(ctx, d, first)
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
@@ -285,12 +290,12 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 
 // nextBatch waits for the next mini-batch and counts it as delivered. The wait for the first mini-batch is not
 // starvation, so it is not recorded.
-func (j *Job) nextBatch(ctx context.Context, q *queue, first bool) (*tensor.MiniBatch, error) {
+func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.MiniBatch, error) {
 	stopWatch := func() {}
 	if !first {
 		stopWatch = j.recorder.watchWait()
 	}
-	mb, err := q.get(ctx)
+	mb, err := d.queue.get(ctx)
 	stopWatch()
 	if err != nil {
 		return nil, err
@@ -299,8 +304,11 @@ func (j *Job) nextBatch(ctx context.Context, q *queue, first bool) (*tensor.Mini
 		mb.Release()
 		return nil, context.Cause(ctx)
 	}
+	drive := d.takeMaker(mb.Name.Number)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	of := j.tally.drives[drive]
+	j.tally.drives[drive] = driveTally{of.rows + int64(mb.Rows), of.batches + 1}
 	j.tally.rows += int64(mb.Rows)
 	j.tally.batches++
 	j.tally.bytes += mb.Bytes()

@@ -127,6 +127,9 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Order > dataset.Deterministic:
 		return o, fmt.Errorf("%w: order %d", ErrOptions, o.Order)
 	}
+	if err := o.planOptions(0).CheckWindow(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
 	if err := o.Share.Check(); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}

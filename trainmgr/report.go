@@ -3,6 +3,8 @@ package trainmgr
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/millrace/millrace/host/api"
 )
@@ -11,6 +13,7 @@ import (
 type Report struct {
 	Job                 string            `json:"job"`
 	Rows                int64             `json:"rows"`
+	LeftOutRows         int64             `json:"left_out_rows"` // of an epoch's data: no rank gets them
 	MiniBatches         int64             `json:"mini_batches"`
 	Bytes               int64             `json:"bytes"`
 	ElapsedSeconds      float64           `json:"elapsed_seconds"`
@@ -50,7 +53,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	j.mu.Lock()
-	tally := j.tally
+	tally, leftOut := j.tally, j.epoch.LeftOutRows
+	drives = tally.countDelivered(drives)
 	j.mu.Unlock()
 	epochs := append([]queueStats(nil), tally.epochs...)
 	elapsed := tally.elapsed
@@ -60,7 +64,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	}
 	allocated := j.source.Allocation()
 	r := &Report{
-		Job: j.digest.String(), Rows: tally.rows, MiniBatches: tally.batches, Bytes: tally.bytes,
+		Job: j.digest.String(), Rows: tally.rows, LeftOutRows: leftOut, MiniBatches: tally.batches, Bytes: tally.bytes,
 		ElapsedSeconds: elapsed.Seconds(), TRowsPerSecond: allocated.RowsPerSecond,
 		Drives: allocated.Drives, DrivesWanted: allocated.Wanted, DrivesBusiest: tally.busiestDrives,
 		QueueLimitBytes: j.options.QueueBytes, AllocationNote: allocated.Note,
@@ -86,6 +90,26 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive, which a
+// drive whose node was started again does not know. A drive that is gone gets a report with nothing else. Job.mu is
+// held.
+func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
+	drives = slices.Clone(drives)
+	reported := map[string]bool{}
+	for i := range drives {
+		d := &drives[i]
+		reported[d.Name], d.CountedRows = true, d.Rows
+		d.Rows, d.MiniBatches = t.drives[d.Name].rows, t.drives[d.Name].batches
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.drives)) {
+		if !reported[name] {
+			drives = append(drives, api.DriveReport{Name: name, Rows: t.drives[name].rows,
+				MiniBatches: t.drives[name].batches, Problem: "nothing tells of its times and bytes: it does not answer"})
+		}
+	}
+	return drives
 }
 
 // addQueues adds the statistics of each epoch's input queue.
@@ -117,6 +141,10 @@ func (r *Report) addDrives(drives []api.DriveReport) {
 		r.FetchSeconds += d.Fetch.Seconds()
 		if d.RowsDropped > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
+		}
+		if d.CountedRows < d.Rows && d.Problem == "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("drive %s began to count again, as after a restart of its node: its times, "+
+				"bytes and counters are of %d of the rows", d.Name, d.CountedRows))
 		}
 		if d.Problem != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s: %s", d.Name, d.Problem))

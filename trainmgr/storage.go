@@ -46,8 +46,12 @@ func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
+	leftOut, err := s.options.Share.LeftOut(plan)
+	if err != nil {
+		return nil, err
+	}
 	s.epoch++
-	return &Epoch{Number: s.epoch, Plan: plan, Owned: s.options.ownedNumbers(plan),
+	return &Epoch{Number: s.epoch, Plan: plan, Owned: s.options.ownedNumbers(plan), LeftOutRows: leftOut,
 		Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())}, nil
 }
 

@@ -124,6 +124,9 @@ func (o *Options) firstEpoch(planOf func(uint64) (*dataset.Plan, error), digest 
 	if e.Plan, err = planOf(e.Number); err != nil {
 		return nil, err
 	}
+	if e.LeftOutRows, err = o.Share.LeftOut(e.Plan); err != nil {
+		return nil, err
+	}
 	e.Owned = o.ownedNumbers(e.Plan)
 	if o.Resume == nil {
 		e.Progress = dataset.NewProgress(digest, e.Number, e.Plan.MiniBatches())

@@ -183,11 +183,16 @@ type DriveReport struct {
 	Name string `json:"name"`
 	// the engine that computed: "drive (vendor)", "drive (standard)", "cpu", "reference"; a drive whose windows the node
 	// reads and stores: "drive (vendor), fed by the host"
-	Engine        string        `json:"engine"`
-	RowsPerSecond float64       `json:"p_rows_per_second"`
-	Spread        float64       `json:"p_spread_share"` // of RowsPerSecond, as in Measurement; 0: not told
-	Rows          int64         `json:"rows"`
-	MiniBatches   int64         `json:"mini_batches"`
+	Engine        string  `json:"engine"`
+	RowsPerSecond float64 `json:"p_rows_per_second"`
+	Spread        float64 `json:"p_spread_share"` // of RowsPerSecond, as in Measurement; 0: not told
+	// Rows and MiniBatches are those that the drive made; in the report of a training job, those that the trainer got from
+	// it.
+	Rows        int64 `json:"rows"`
+	MiniBatches int64 `json:"mini_batches"`
+	// CountedRows are, in the report of a training job, the rows that the times, bytes and counters are of: those that the
+	// drive made for every rank since its node was started.
+	CountedRows   int64         `json:"counted_rows,omitempty"`
 	Wait          time.Duration `json:"wait_ns"` // for an engine thread
 	Move          time.Duration `json:"move_ns"`
 	Decode        time.Duration `json:"decode_ns"`

@@ -16,6 +16,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
@@ -292,10 +293,11 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 			return s
 		}
 	}
+	a := l.allocationNow(j)
 	s := &apiv1.JobStatus{
 		Id: j.ID, Spec: j.spec, State: j.Words(), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
-		Drives: int32(st.Allocation.Drives), DrivesWanted: int32(st.Allocation.Wanted), Allocation: st.Allocation.Note,
-		ExpectedStallSeconds: st.Allocation.ExpectedStall.Seconds(), Redelivered: st.Redelivered,
+		Drives: int32(a.Drives), DrivesWanted: int32(a.Wanted), Allocation: a.Note,
+		ExpectedStallSeconds: a.ExpectedStall.Seconds(), Redelivered: st.Redelivered,
 		AbandonAfterSeconds: j.AbandonAfter().Seconds(), Owner: j.Owner,
 	}
 	for _, p := range st.P {
@@ -310,6 +312,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	}
 	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
 	s.Redelivered += v.Redelivered
+	s.LeftOutRows = v.LeftOut
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
 	granted, _ := l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
@@ -320,6 +323,28 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		s.Ranks = append(s.Ranks, j.rankStatus(r))
 	}
 	return s
+}
+
+// allocationNow returns the allocation of a job with the drives that hold its data now: a drive whose node is dead
+// sustains no trainer. l.mu is held.
+func (l *leader) allocationNow(j *job) allocation.Allocation {
+	st := j.State()
+	a, g := st.Allocation, j.latest()
+	if g == nil || !j.Phase().Begun() || len(st.P) == 0 {
+		return a
+	}
+	drives := l.driveLoads(g, st.P)
+	if len(drives) == len(st.P) {
+		return a
+	}
+	alive := fmt.Sprintf("%d of the %d drives whose P is known hold the data now", len(drives), len(st.P))
+	now, err := allocation.Allocate(st.T, drives, int(j.spec.MaxDrives))
+	if err != nil { // there is none
+		a.Drives, a.Note = 0, gapWords(alive, a.Workers)
+		return a
+	}
+	a.Drives, a.ExpectedStall, a.Note = now.Drives, now.ExpectedStall, gapWords(alive+": "+now.Note, a.Workers)
+	return a
 }
 
 // describeEdition sets what the status of a job says of an edition. l.mu is held.

@@ -281,12 +281,12 @@ func checkPlan(j *job, g *edition, most int) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
-	if plan.MiniBatches() == 0 {
-		return fmt.Errorf("%w: the partitions hold no mini-batch", record.ErrSpec)
+	if plan.MiniBatches() == 0 && plan.LeftOut() == 0 {
+		return fmt.Errorf("%w: the partitions hold no row", record.ErrSpec)
 	}
-	if plan.MiniBatches() < uint64(j.spec.Ranks) && j.spec.RankTail == "drop" {
-		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", record.ErrSpec, plan.MiniBatches(),
-			j.spec.Ranks)
+	share := dataset.Share{Ranks: int(j.spec.Ranks), KeepTail: j.spec.RankTail == "keep"}
+	if _, err := share.LeftOut(plan); err != nil {
+		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	if j.resume != nil && g.Number == 0 {
 		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {

@@ -104,6 +104,9 @@ func (s setup) options(t testing.TB, plan trainmgr.Options, spec string) trainmg
 	o := plan
 	o.Pipeline = pipelineOf(t, spec)
 	o.Order, o.QueueBytes, o.MaxDrives = s.order, s.queue, s.most
+	if o.Shuffle != dataset.ShuffleRows {
+		o.Window = 0
+	}
 	if s.measured {
 		o.RowsPerSecond = 1e5
 	} else {

@@ -156,7 +156,8 @@ func failureCode(err error) string {
 		return CodeOtherJob
 	case errors.Is(err, dataset.ErrToken):
 		return CodeToken
-	case errors.As(err, &option), errors.Is(err, trainmgr.ErrOptions), errors.Is(err, dataset.ErrOptions):
+	case errors.As(err, &option), errors.Is(err, trainmgr.ErrOptions), errors.Is(err, dataset.ErrOptions),
+		errors.Is(err, dataset.ErrAllLeftOut):
 		return CodeOptions
 	case errors.As(err, &missing), errors.As(err, &mixed), errors.As(err, &unknown), errors.As(err, &badFiles),
 		errors.Is(err, partitionfile.ErrNotRegular), errors.Is(err, host.ErrSchema),

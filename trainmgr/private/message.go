@@ -55,7 +55,8 @@ type Opened struct {
 	MiniBatches uint64             `json:"minibatches"` // of every epoch, all ranks
 	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
 	To          uint64             `json:"to"`
-	Token       string             `json:"token"` // the position, of which epoch and acknowledged numbers are known
+	LeftOutRows int64              `json:"left_out_rows,omitempty"` // of an epoch's data: no rank gets them
+	Token       string             `json:"token"`                   // the position, of which epoch and acknowledged numbers are known
 	Threads     int                `json:"threads"`
 	PID         int                `json:"pid"`
 	// Stamps say by partition where its file lies and in which state; a trainer keeps them with a position.

@@ -221,11 +221,16 @@ func (s *session) describeJob(ctx context.Context, job *trainmgr.Job, threads in
 	}
 	plan := job.Plan()
 	owned := s.options.Share.Numbers(plan.MiniBatches())
+	leftOut, err := s.options.Share.LeftOut(plan)
+	if err != nil {
+		return nil, err
+	}
 	return &Opened{
 		Version: Version, Digest: job.Digest().String(), Schema: schema, Manifest: manifest,
 		MeanLength: data.MeanLength, Batch: plan.Options().Batch, Epochs: uint64(s.options.Epochs),
 		Order: s.options.Order.String(), MiniBatches: plan.MiniBatches(), From: owned.From, To: owned.To,
-		Token: string(token), Threads: threads, PID: processID(), Stamps: data.Stamps,
+		LeftOutRows: leftOut,
+		Token:       string(token), Threads: threads, PID: processID(), Stamps: data.Stamps,
 	}, nil
 }
 

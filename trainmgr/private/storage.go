@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
@@ -93,6 +94,14 @@ func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c
 		return c, &OptionError{fmt.Sprintf("input_format %.40q: want parquet, criteo-tsv or criteo-bin", o.InputFormat)}
 	}
 	c.Source = source
+	if source != program.CriteoTSV {
+		for name, value := range map[string]string{"label": o.Label, "malformed": o.Malformed} {
+			if value != "" {
+				return c, &OptionError{fmt.Sprintf("%s %.40q is for criteo-tsv rows, and the files are %s: leave it out", name,
+					value, format)}
+			}
+		}
+	}
 	switch o.Label {
 	case "", "present":
 	case "absent":

@@ -277,7 +277,7 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	if r.manifest == nil {
 		r.manifest = manifest
 	}
-	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Range{}}
+	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Range{}, LeftOutRows: resp.Job.LeftOutRows}
 	end := uint64(0)
 	for _, numbers := range resp.Owned {
 		if numbers.From < end || numbers.To <= numbers.From || numbers.To > plan.MiniBatches() {

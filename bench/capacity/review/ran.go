@@ -55,7 +55,7 @@ func RanOf(b []byte, name string) (*Ran, error) {
 		Foretold: d.ExpectedStallSecond, Timing: d.Timing, Energy: d.Energy}
 	for i := range d.PerDrive {
 		p := &d.PerDrive[i]
-		r.RowsMade += p.Rows
+		r.RowsMade += p.CountedRows
 		r.Moved, r.Unneeded = r.Moved+p.BytesMoved, r.Unneeded+p.BytesUnneeded
 		r.Fetched, r.Out = r.Fetched+p.BytesFetched, r.Out+p.BytesOut
 		engine, _, _ := strings.Cut(p.Engine, " ")

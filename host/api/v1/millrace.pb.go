@@ -4860,9 +4860,9 @@ type JobStatus struct {
 	Digest               []byte                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"` // 32 bytes
 	State                string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`   // "preparing", "measuring", "running", "waiting: why", "done", "cancelled", "failed: why", "abandoned: why"
 	Epoch                uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Minibatches          uint64                 `protobuf:"varint,6,opt,name=minibatches,proto3" json:"minibatches,omitempty"` // of the epoch's plan
-	Delivered            uint64                 `protobuf:"varint,7,opt,name=delivered,proto3" json:"delivered,omitempty"`     // acknowledged mini-batches of the epoch, of all ranks
-	Rows                 int64                  `protobuf:"varint,8,opt,name=rows,proto3" json:"rows,omitempty"`
+	Minibatches          uint64                 `protobuf:"varint,6,opt,name=minibatches,proto3" json:"minibatches,omitempty"`                                  // of the epoch's plan
+	Delivered            uint64                 `protobuf:"varint,7,opt,name=delivered,proto3" json:"delivered,omitempty"`                                      // acknowledged mini-batches of the epoch, of all ranks
+	Rows                 int64                  `protobuf:"varint,8,opt,name=rows,proto3" json:"rows,omitempty"`                                                // of the epoch's data, those that are left out included
 	PRowsPerSecond       float64                `protobuf:"fixed64,9,opt,name=p_rows_per_second,json=pRowsPerSecond,proto3" json:"p_rows_per_second,omitempty"` // mean of the drives that hold the data
 	Drives               int32                  `protobuf:"varint,10,opt,name=drives,proto3" json:"drives,omitempty"`                                           // drives that may run at once
 	DrivesWanted         int32                  `protobuf:"varint,11,opt,name=drives_wanted,json=drivesWanted,proto3" json:"drives_wanted,omitempty"`           // ceil(T/P)
@@ -4883,7 +4883,9 @@ type JobStatus struct {
 	Selection           *SelectionStatus `protobuf:"bytes,25,opt,name=selection,proto3" json:"selection,omitempty"`                                                    // of a pipeline with a filter
 	// Where ids are looked up in vocabularies, for each key that has one. GetJob alone sets the field: it asks the nodes
 	// that are prepared. Empty: the pipeline has no vocabularies, or no node has answered.
-	Lookups       []*KeyLookups `protobuf:"bytes,26,rep,name=lookups,proto3" json:"lookups,omitempty"`
+	Lookups []*KeyLookups `protobuf:"bytes,26,rep,name=lookups,proto3" json:"lookups,omitempty"`
+	// rows of the epoch's data that no rank gets: those of dropped tails, and of mini-batches that cannot be shared out
+	LeftOutRows   int64 `protobuf:"varint,27,opt,name=left_out_rows,json=leftOutRows,proto3" json:"left_out_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5098,6 +5100,13 @@ func (x *JobStatus) GetLookups() []*KeyLookups {
 		return x.Lookups
 	}
 	return nil
+}
+
+func (x *JobStatus) GetLeftOutRows() int64 {
+	if x != nil {
+		return x.LeftOutRows
+	}
+	return 0
 }
 
 // KeyLookups says how many drives and workers that are prepared for a job look the ids of a key up in the drive, whose
@@ -7758,7 +7767,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x8d\a\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xb1\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -7791,7 +7800,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\n" +
 	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\x12:\n" +
 	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\x121\n" +
-	"\alookups\x18\x1a \x03(\v2\x17.millrace.v1.KeyLookupsR\alookups\"R\n" +
+	"\alookups\x18\x1a \x03(\v2\x17.millrace.v1.KeyLookupsR\alookups\x12\"\n" +
+	"\rleft_out_rows\x18\x1b \x01(\x03R\vleftOutRows\"R\n" +
 	"\n" +
 	"KeyLookups\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x19\n" +

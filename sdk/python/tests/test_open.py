@@ -474,6 +474,7 @@ class Open(unittest.TestCase):
             ("seed", 1 << 64),
             ("split_batches", 0),
             ("window", 0),
+            ("window", 2),  # nothing is mixed within windows
             ("queue_bytes", 0),
             ("engine_bytes", 0),
             ("engine_bytes", (1 << 38) + 1),
@@ -493,6 +494,10 @@ class Open(unittest.TestCase):
         for name, says in (("batch_size", "batch= is the rows"), ("bach", r"did you mean batch=\?"), ("zzz", "help")):
             with self.assertRaisesRegex(TypeError, f"{name}=: millrace.open has no argument of that name: {says}"):
                 self.open(**{name: 3})
+        with self.assertRaisesRegex(OptionsError, "the tail drop leaves out all"):
+            self.open(tail="drop", batch=1 << 20)
+        with self.assertRaisesRegex(OptionsError, "label .absent. is for criteo-tsv rows"):
+            self.open(label="absent")
         for argument in ({"resume": True}, {"credits": 3}, {"id": "x"}):
             with self.assertRaises(TypeError):
                 self.open(**argument)

@@ -30,7 +30,8 @@ type epoch struct {
 	partitions []string
 	splits     int
 	batch      int
-	base       set // resumed: delivered before the job began
+	leftOut    int64 // rows of dropped tails, and of numbers that belong to no rank
+	base       set   // resumed: delivered before the job began
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
 	announced  bool   // Effects.Done has named the epoch
@@ -115,6 +116,7 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	}
 	e.shares = make([]share, j.Ranks)
 	e.cutShares(total, j.Tail)
+	e.leftOut = e.countLeftOut(total)
 	for i := range e.shares {
 		e.shares[i].rank = j.ranks[i]
 		e.prepareShare(&e.shares[i])
@@ -148,6 +150,20 @@ func (e *epoch) cutShares(total uint64, tail Tail) {
 		}
 		sh.hi = at
 	}
+}
+
+// countLeftOut counts the rows that no rank gets.
+func (e *epoch) countLeftOut(total uint64) int64 {
+	rows := e.plan.LeftOut()
+	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, total) {
+		for at := r.From; at < r.To; {
+			s := e.split(e.placeOf(at))
+			end := min(r.To, s.FirstNumber+uint64(s.MiniBatches))
+			rows += e.rowsOf(s, at, end)
+			at = end
+		}
+	}
+	return rows
 }
 
 // endOfOwed returns the least end at or above from so that [from, end) has n numbers that are not in the set.

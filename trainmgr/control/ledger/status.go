@@ -25,6 +25,7 @@ type JobStatus struct {
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
 	Enlisted    int       // workers of reach Any that are prepared for the job
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
+	LeftOut     int64     // rows of that epoch's data that no rank gets
 	RowsLeft    int64     // rows of that epoch that are neither delivered nor leased
 	Ranks       []RankStatus
 }
@@ -68,6 +69,7 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 			st.MiniBatches += e.shares[i].owned
 			st.Delivered += e.shares[i].delivered
 		}
+		st.LeftOut = e.leftOut
 		e.refreshReadable(l.placementVersion)
 		for p, n := range e.left {
 			st.RowsLeft += n

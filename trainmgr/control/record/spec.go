@@ -119,7 +119,10 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = bindModules(s.Pipeline, spec.Modules); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err != nil {
+	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err == nil {
+		err = s.Plan.CheckWindow()
+	}
+	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	spec.Plan = WirePlan(whole(s.Plan))

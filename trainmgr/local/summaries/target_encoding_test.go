@@ -151,8 +151,11 @@ func encodedRows(t *testing.T, c local.Config, spec *pipeline.Spec, shuffle data
 	defer func() { require.NoError(t, m.Close()) }()
 	bound, _, err := (&local.Selections{}).Bind(t.Context(), m, spec)
 	require.NoError(t, err)
-	job, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: bound, Shuffle: shuffle, Window: 2,
-		Order: dataset.Deterministic, AllDrives: true})
+	o := trainmgr.Options{Pipeline: bound, Shuffle: shuffle, Order: dataset.Deterministic, AllDrives: true}
+	if shuffle == dataset.ShuffleRows {
+		o.Window = 2
+	}
+	job, err := trainmgr.Submit(t.Context(), m, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, job.Close()) }()
 	rows := map[int64]float32{}

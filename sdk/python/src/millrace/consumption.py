@@ -117,10 +117,11 @@ class Consumption:
         """Returns the reason, in words, why a loop got no mini-batch."""
         i = self.intake
         who = f"rank {self.rank} of job {self.id}"
+        if not i.owned:
+            why = "every one was acknowledged before, or there are fewer of them than ranks, or the data have no row"
+            return f"{who} owns no mini-batch of epoch {i.epoch}: {why}"
         if self._job_done:
             return f"{who}: the job is over, every epoch was acknowledged: {self.again} to go over the data once more"
-        if not i.owned:
-            return f"{who} owns no mini-batch of epoch {i.epoch}: there are fewer of them than ranks"
         return f"{who}: every mini-batch of epoch {i.epoch} was acknowledged before this loop began"
 
     again = "submit it again"  # what to do when the job is over

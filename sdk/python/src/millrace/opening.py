@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Literal, Mapping, Optional, Uni
 from . import arguments
 from .client import Job, position_bytes
 from .control import Control
-from .errors import PipelineError, PipelineProblem, RanksError
+from .errors import OptionsError, PipelineError, PipelineProblem, RanksError
 from .jobfile import JobFile
 from .metricfile import KeptProfile
 from .pipeline import Pipeline, with_statistics
@@ -352,6 +352,10 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     seed = arguments.whole("seed", seed, 0, (1 << 64) - 1) or 0
     split_batches = arguments.whole("split_batches", split_batches, 1, _MAX_INT32)
     window = arguments.whole("window", window, 1, _MAX_INT32)
+    if window is not None and shuffle != "rows":
+        raise OptionsError(f"window={window}: only with shuffle='rows', which mixes the rows of a window", "window")
+    if seed and shuffle == "none":
+        raise OptionsError(f"seed={seed}: only with a shuffle: leave it out, or shuffle='none'", "seed")
     queue_bytes = arguments.whole("queue_bytes", queue_bytes, 1, _MAX_QUEUE)
     engine_bytes = arguments.whole("engine_bytes", engine_bytes, 1, _MAX_ENGINE)
     threads = arguments.whole("threads", threads, 1, _MAX_THREADS)

@@ -216,6 +216,7 @@ class PrivateSession(Consumption):
                 "plan": {"batch": integer(answer.get("batch"), "batch", MAX_ROWS)},
             }
             self.owned = (integer(answer.get("from"), "from"), integer(answer.get("to"), "to"))
+            self.statistics.left_out_rows = integer(answer.get("left_out_rows", 0), "left_out_rows")
             self.pid = integer(answer.get("pid"), "pid", 1 << 30)
             self.threads = integer(answer.get("threads"), "threads", 1 << 20)
             self.stamps = dict(answer.get("stamps") or {})

@@ -166,6 +166,7 @@ class Session(Consumption):
         self._session = b64(unb64(answer.get("session")))
         # In a job that follows a growing data set these change with the next edition.
         self.manifest = unb64(answer.get("manifest"))
+        self.statistics.left_out_rows = integer(status.get("leftOutRows") or 0, "left out rows")
         passing = [integer(n, "passing rows of a partition") for n in answer.get("passing") or ()]
         self.rows = planned_rows(self.manifest, batch_of(self.spec), passing)
         self.mean_length = {

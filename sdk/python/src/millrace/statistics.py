@@ -12,6 +12,8 @@ class Statistics:
         minibatches: how many mini-batches were yielded.
         rows: how many rows these mini-batches have.
         nbytes: how many bytes their frames have.
+        left_out_rows: how many rows of an epoch's data no rank gets: those of ``tail="drop"``, and those of mini-batches
+            that cannot be shared out equally (``rank_tail="drop"``).
         stall_seconds: how long the trainer waited for mini-batches, the wait for the first one included.
         first_seconds: how long the trainer waited for the first mini-batch.
         failures: how many fetches failed.
@@ -26,6 +28,7 @@ class Statistics:
         self.minibatches = 0
         self.rows = 0
         self.nbytes = 0
+        self.left_out_rows = 0
         self.stall_seconds = 0.0
         self.first_seconds = 0.0
         self.failures = 0
