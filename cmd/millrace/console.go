@@ -39,6 +39,9 @@ func (c *console) checkShared(cmd *cobra.Command) error {
 		}
 		return usagef("--output %q: want table or json", c.output)
 	}
+	if err := refuseZero(cmd); err != nil {
+		return err
+	}
 	switch c.progress {
 	case "auto", "plain", "json", "none":
 		return nil

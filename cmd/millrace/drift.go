@@ -68,12 +68,20 @@ an error and no table. It is 2 for wrong flags.`,
 					return usagef("a threshold of %v: want 0 or more", limit)
 				}
 			}
+			var ways []mode
+			flags.in.ways = &ways
 			before, first, err := c.summaryOf(cmd, args[0], flags)
 			if err != nil {
 				return err
 			}
 			after, second, err := c.summaryOf(cmd, args[1], flags)
 			if err != nil {
+				return err
+			}
+			if len(ways) == 0 {
+				ways = append(ways, ofSummaries|nearFiles)
+			}
+			if err := refuseUnusedByAll(cmd, ways, inputUses, sourceUses); err != nil {
 				return err
 			}
 			report := driftReport{Before: first, After: second, Columns: []columnDrift{}}

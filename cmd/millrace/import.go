@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/trainmgr/local"
 )
 
 func (c datasetCommands) importRows() *cobra.Command {
@@ -53,9 +54,15 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			if err := in.findFormat(cmd.Context(), args); err != nil {
 				return err
 			}
+			in.in = args
+			if rows, err := in.source(); err != nil {
+				return err
+			} else if err = refuseUnused(cmd, in.way(&local.Config{})|wayOf(rows), inputUses, sourceUses); err != nil {
+				return err
+			}
 			if in.format == "parquet" {
 				for _, flag := range []string{
-					"label", "malformed", "partition-rows", "row-group-rows", "page-bytes", "page-version", "codec",
+					"partition-rows", "row-group-rows", "page-bytes", "page-version", "codec",
 					"encoding",
 				} {
 					if cmd.Flags().Changed(flag) {
@@ -71,9 +78,6 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 					return err
 				}
 				return c.importParquet(cmd.Context(), args, sources.Opener, o)
-			}
-			if in.format != "criteo-tsv" && in.format != "criteo-bin" {
-				return usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", in.format)
 			}
 			t, err := in.textOptions()
 			if err != nil {

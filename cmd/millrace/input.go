@@ -40,7 +40,8 @@ type input struct {
 	noTrainer bool // nothing trains beside it, so that files get every core
 	simulates bool // --engine may be rtl, for which the command makes a simulation
 	far       sourceFlags
-	elsewhere string // the alternative to --in and --drive that the error names when both are missing
+	ways      *[]mode // of a command that opens several data sets, which refuses unused flags itself; else nil
+	elsewhere string  // the alternative to --in and --drive that the error names when both are missing
 }
 
 // addFlags adds the flags to a command.
@@ -121,6 +122,10 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	default:
 		return c, usagef("--commands %q: want vendor or standard", i.commands)
 	}
+	way := i.way(&c)
+	if err := i.refuseUnused(cmd, way); err != nil {
+		return c, err
+	}
 	if i.image != "" {
 		if err := i.readDriveImage(&c.DriveOptions); err != nil {
 			return c, err
@@ -154,7 +159,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		return c, usagef("--spread %d: want 0 or more", i.spread)
 	}
 	if c.Accelerator = i.card; i.card != "" {
-		if err := i.checkAccelerator(cmd, c.Engine); err != nil {
+		if err := i.checkAccelerator(); err != nil {
 			return c, err
 		}
 	}
@@ -165,16 +170,19 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		return c, err
 	}
 	if len(i.drives) > 0 {
-		if err := i.checkDrives(cmd); err != nil {
+		if err := i.checkDrives(); err != nil {
 			return c, err
 		}
 		c.Members = i.in
-		return c, nil
+		return c, i.refuseUnused(cmd, way|wayOf(c.Source))
 	}
 	if err := i.findFormat(cmd.Context(), i.in); err != nil {
 		return c, err
 	}
 	if c.Source, err = i.source(); err != nil {
+		return c, err
+	}
+	if err := i.refuseUnused(cmd, way|wayOf(c.Source)); err != nil {
 		return c, err
 	}
 	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names}
@@ -187,19 +195,19 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	return c, nil
 }
 
-// onThisMachine reports whether this machine computes, and no drive.
-func onThisMachine(e host.Engine) bool {
-	return e == host.EngineCPU || e == host.EngineReference || e == host.EngineRTL
+// refuseUnused refuses flags that a data set does not use.
+func (i *input) refuseUnused(cmd *cobra.Command, way mode) error {
+	if i.ways == nil {
+		return refuseUnused(cmd, way, inputUses, sourceUses)
+	}
+	if way&groupOf(ofParquet) != 0 {
+		*i.ways = append(*i.ways, way)
+	}
+	return nil
 }
 
 // readDriveImage reads the image that the drive made of the files is to run. Such a drive computes.
 func (i *input) readDriveImage(o *host.DriveOptions) error {
-	switch {
-	case len(i.drives) > 0 || i.card != "":
-		return usagef("--image is for --in alone: load the image of a drive with millrace image load")
-	case onThisMachine(o.Engine):
-		return usagef("--image is for a drive, and --engine %s does without: leave one of the two out", o.Engine)
-	}
 	m, err := readImage(i.image)
 	if err != nil {
 		return err
@@ -208,8 +216,8 @@ func (i *input) readDriveImage(o *host.DriveOptions) error {
 	return nil
 }
 
-// checkDrives checks the flags beside --drive and refuses those that would be ignored.
-func (i *input) checkDrives(cmd *cobra.Command) error {
+// checkDrives checks the names of drives and of their members.
+func (i *input) checkDrives() error {
 	for _, uri := range i.drives {
 		if err := checkURI(uri); err != nil {
 			return err
@@ -220,37 +228,15 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 			return usagef("--in %q: %w", pattern, err)
 		}
 	}
-	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
-	switch cpu := onThisMachine(host.Engine(i.engine)); {
-	case given("commands"):
-		return usagef("--commands is for --in alone: with --drive say it in the URI, as file:d0.flash?commands=%s",
-			i.commands)
-	case given("threads") && !cpu:
-		return usagef("--threads "+
-			"is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
-	case given("include"), given("exclude"):
-		return usagef("--include and --exclude are for files: with --drive, --in names the members of its volume")
-	case i.spread > 0:
-		return usagef("--spread deals files of --in to drives: with --drive the partitions lie where they are")
-	}
 	return nil
 }
 
-// checkAccelerator checks the flags beside --accelerator.
-func (i *input) checkAccelerator(cmd *cobra.Command, engine host.Engine) error {
-	if err := checkURI(i.card); err != nil {
-		return err
-	}
-	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
-	switch {
-	case onThisMachine(engine):
-		return usagef("--accelerator computes, and so does --engine %s: leave one of the two out", engine)
-	case given("commands"), given("threads"):
-		return usagef("--commands and --threads are not for --accelerator: say them in its URI, as %s?threads=2", i.card)
-	case i.spread > 1 || len(i.drives) > 1:
+// checkAccelerator checks the accelerator, which works for one drive.
+func (i *input) checkAccelerator() error {
+	if i.spread > 1 || len(i.drives) > 1 {
 		return usagef("--accelerator works for one drive of files or one --drive: its memory is not shared")
 	}
-	return nil
+	return checkURI(i.card)
 }
 
 // source returns the format that --input-format names.

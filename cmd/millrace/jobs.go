@@ -40,7 +40,8 @@ type jobView struct {
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
 	Delivered   uint64     `json:"mini_batches_delivered"`
-	Rows        int64      `json:"rows"`
+	Rows        int64      `json:"rows"`          // of the epoch's data
+	LeftOut     int64      `json:"left_out_rows"` // of those: no rank gets them
 	T           float64    `json:"t_rows_per_second"`
 	P           float64    `json:"p_rows_per_second"`
 	Drives      int32      `json:"drives"`
@@ -93,7 +94,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		ID: s.GetId(), Name: s.GetSpec().GetName(), State: s.GetState(), Digest: hex.EncodeToString(s.GetDigest()),
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(),
-		Delivered: s.GetDelivered(), Rows: s.GetRows(),
+		Delivered: s.GetDelivered(), Rows: s.GetRows(), LeftOut: s.GetLeftOutRows(),
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
 		Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
@@ -165,8 +166,9 @@ func printJob(w io.Writer, v jobView) {
 	if v.Owner != "" {
 		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
 	}
-	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs,
-		v.Delivered, v.MiniBatches, v.formatShare(), v.Rows)
+	fmt.Fprintf(w, "epoch\t%d of %d\ndelivered\t%d of %d mini-batches of the epoch (%s)\nrows\t%d in each epoch\n",
+		v.Epoch+1, v.Epochs, v.Delivered, v.MiniBatches, v.formatShare(), v.Rows)
+	printLeftOut(w, v.LeftOut)
 	fmt.Fprintf(w,
 		"T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\n"+
 			"leases redelivered\t%d\n", v.formatT(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
@@ -310,6 +312,9 @@ configurations name, and modules that are put only if their configurations say s
 		if spec.Plan, err = plan.message(); err != nil {
 			return err
 		}
+		if err := refuseUnused(cmd, plan.way(), planUses); err != nil {
+			return err
+		}
 		spec.AbandonAfterSeconds = abandon.Seconds()
 		spec.Pipeline, spec.Partitions, spec.Exclude, spec.MaxDrives = document, partitions, exclude, maxDrives
 		if resume != "" {
@@ -416,10 +421,10 @@ has for as long as it, or the control plane, allows (control run --abandon-after
 				views[i] = viewJob(j)
 			}
 			return c.print(views, func(w io.Writer) {
-				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
+				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tleft out rows\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
 				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
-						v.formatShare(), v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact), v.Submitted)
+					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
+						v.formatShare(), v.LeftOut, v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact), v.Submitted)
 				}
 			})
 		})

@@ -148,6 +148,9 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 
 // check refuses values that no plan has.
 func (o *planOptions) check(cmd *cobra.Command) error {
+	if err := refuseUnused(cmd, wayOfNames(o.in), sourceUses); err != nil {
+		return err
+	}
 	switch {
 	case o.pipeline != "" && (cmd.Flags().Changed("model") || cmd.Flags().Changed("id-bytes")):
 		return usagef("--pipeline says what the rows are, and so do --model and --id-bytes: leave them out")

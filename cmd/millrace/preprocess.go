@@ -41,6 +41,7 @@ type preprocessResult struct {
 	Bytes          int64               `json:"bytes"`
 	ElapsedSeconds float64             `json:"elapsed_seconds"`
 	RowsPerSecond  float64             `json:"rows_per_second"`
+	LeftOutRows    int64               `json:"left_out_rows"` // by --tail drop
 	RowsDropped    int64               `json:"rows_dropped"`
 	PerDrive       []api.DriveReport   `json:"per_drive"`
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
@@ -99,6 +100,9 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			if out == "" {
 				return usagef("--out is wanted")
 			}
+			if err := kept.checkUsed(cmd, spec); err != nil {
+				return err
+			}
 			if format != "npy" && format != "arrow" {
 				return usagef("--format %q: want npy or arrow", format)
 			}
@@ -143,7 +147,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 				return err
 			}
 			defer func() { err = errors.Join(err, manager.Close()) }()
-			spec, selected, err := kept.bind(cmd.Context(), c, manager, spec, o.QueueBytes)
+			spec, selected, err := kept.bind(ctx, c, manager, spec, o.QueueBytes)
 			if err != nil {
 				return namePipeline(err, pipe)
 			}
@@ -184,6 +188,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			}
 			elapsed := now().Sub(begin).Seconds()
 			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
+				LeftOutRows: report.LeftOutRows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
 				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected,
@@ -194,6 +199,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			return c.print(r, func(w io.Writer) {
 				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %s, %.0f a second\nbytes\t%d\n", r.Out,
 					r.Format, r.Rows, quantity.Of(r.MiniBatches, "mini-batch"), r.RowsPerSecond, r.Bytes)
+				printLeftOut(w, r.LeftOutRows)
 				fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 				if r.RowsDropped > 0 {
 					fmt.Fprintf(w, "dropped\t%s\n", quantity.Of(r.RowsDropped, "malformed row"))

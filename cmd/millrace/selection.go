@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/host/api"
@@ -26,6 +27,15 @@ type appliedSelection struct {
 	PassingRows    int64   `json:"passing_rows"`
 	Kept           bool    `json:"kept"` // an earlier run found them
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
+}
+
+// checkUsed refuses the flag for a pipeline without a filter.
+func (s *selectionFlags) checkUsed(cmd *cobra.Command, spec *pipeline.Spec) error {
+	way := withoutFilter
+	if spec.Filter != nil {
+		way = withFilter
+	}
+	return refuseUnused(cmd, way, selectionUses)
 }
 
 // bind gives the pipeline the selection of its filter. It returns nil for a pipeline without a filter.

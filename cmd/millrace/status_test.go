@@ -103,7 +103,7 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{preprocess("--slm", "-1"), "--slm"},
 		{preprocess("--coalesce", "x"), "--coalesce"},
 		{preprocess("--engine", "gpu"), "reference, cpu or drive"},
-		{preprocess("--engine", "rtl", "--accelerator", "mem:"), "--engine rtl: leave one of the two out"},
+		{preprocess("--engine", "rtl", "--accelerator", "mem:"), "not for the engine rtl"},
 		{[]string{"train", "--pipeline", "rm1", "--in", data, "--engine", "rtl"}, "millrace preprocess simulates the units"},
 		{preprocess("--commands", "tcg"), "want vendor or standard"},
 		{preprocess("--threads", "0"), "--threads"},
@@ -212,7 +212,7 @@ var goName = regexp.MustCompile(`\b[a-z]+\.[A-Z][a-z]+[A-Za-z]*\b`)
 
 // TestStatus1IsForWhatFailed: the flags are right and the thing is not.
 func TestStatus1IsForWhatFailed(t *testing.T) {
-	dir := t.TempDir()
+	dir, data := t.TempDir(), generate(t, "--rows", "10")
 	for _, c := range []struct {
 		args []string
 		says string
@@ -222,6 +222,8 @@ func TestStatus1IsForWhatFailed(t *testing.T) {
 		{[]string{"drive", "create", "file:" + dir + "/odd?size=777B"}, "multiple of the block size"},
 		{[]string{"drive", "info", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y"}, "connection refused"},
 		{[]string{"dataset", "inspect", dir + "/none.parquet"}, "none.parquet"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--in", data, "--tail", "drop", "--out", dir + "/out", "--progress",
+			"none"}, "the tail drop leaves out all 10 rows"},
 		{[]string{"plan", "--t", "1", "--prices", file(t, "prices.yaml", "watts: 3\n")}, "prices.yaml"},
 		{[]string{"plan", "--t", "1", "--prices", dir + "/none.yaml"}, "none.yaml"},
 	} {

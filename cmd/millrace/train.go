@@ -179,9 +179,6 @@ there when it ends.`,
 				if err := timed.refuse(cmd); err != nil {
 					return err
 				}
-				if err := refuseAutoscale(cmd); err != nil {
-					return err
-				}
 				if service.files, err = jobFiles(&have, &modules); err != nil {
 					return err
 				}
@@ -190,10 +187,13 @@ there when it ends.`,
 				if cmd.Flags().Changed("offload") {
 					own.offload = share.policy
 				}
-				return withAdvice(c.runRank(cmd.Context(), &service, &jf, &own, pipe, checkpoint, stopAfter, log))
+				return withAdvice(c.runRank(cmd, &service, &jf, &own, pipe, checkpoint, stopAfter, log))
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
+				return err
+			}
+			if err := kept.checkUsed(cmd, spec); err != nil {
 				return err
 			}
 			if spec, err = have.bind(spec, pipe); err != nil {
@@ -207,9 +207,6 @@ there when it ends.`,
 				return err
 			}
 			defer func() { err = timingError(pacing, err) }()
-			if err := share.checkAlone(); err != nil {
-				return err
-			}
 			if pacing != nil && share.given() {
 				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
 					"is not the model's: leave one of the two out")
@@ -220,6 +217,9 @@ there when it ends.`,
 			}
 			o, trainer, err := jf.options(pacing)
 			if err != nil {
+				return err
+			}
+			if err := refuseUnused(cmd, jf.plan.way(), planUses); err != nil {
 				return err
 			}
 			if err := checkAutoscale(cmd, autoscale, share.given()); err != nil {
@@ -437,10 +437,19 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// printLeftOut prints how many rows of an epoch are in no mini-batch, if there are any.
+func printLeftOut(w io.Writer, rows int64) {
+	if rows > 0 {
+		fmt.Fprintf(w, "left out\t%d rows of each epoch: short last mini-batches (--tail drop), or too few for every rank\n",
+			rows)
+	}
+}
+
 // printReport prints a job's report as a table.
 func printReport(w io.Writer, r timedReport) {
 	fmt.Fprintf(w, "rows\t%d in %s, %.2f s, %.0f rows/s\n", r.Rows, quantity.Of(r.MiniBatches, "mini-batch"),
 		r.ElapsedSeconds, r.RowsPerSecond)
+	printLeftOut(w, r.LeftOutRows)
 	fmt.Fprintf(w, "timing\t%s\n", r.Timing)
 	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)
 	fmt.Fprintf(w, "P\t%.0f rows/s a drive, on average\n", r.PRowsPerSecond)
@@ -471,8 +480,8 @@ func printReport(w io.Writer, r timedReport) {
 	fmt.Fprintf(w, "\ndrive\tengine\trows\tP rows/s\tmoved bytes\tunneeded\ttensor bytes\tits own counters\n")
 	for _, d := range r.PerDrive {
 		own := "none: the node's CPU computed"
-		if d.Problem != "" {
-			own = "not told: see the notes"
+		if d.Problem != "" || d.CountedRows < d.Rows {
+			own = "not told of all rows: see the notes"
 		}
 		if k := d.Counters; k != nil {
 			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d read on flash, %d to host", k.Programs, k.Rows,

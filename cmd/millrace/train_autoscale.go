@@ -18,15 +18,6 @@ func addAutoscaleFlag(f *pflag.FlagSet, every *time.Duration) {
 		"once, and give the others up (default: T/P run throughout)")
 }
 
-// refuseAutoscale returns an error if a job of a control plane was to be scaled by this command.
-func refuseAutoscale(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed(autoscaleFlag) {
-		return nil
-	}
-	return usagef("--autoscale is for drives that this command opens, with --in or --drive: a control plane scales its " +
-		"jobs without it")
-}
-
 // checkAutoscale checks the time between two decisions. shared says that this machine's CPUs make a share of the
 // splits.
 func checkAutoscale(cmd *cobra.Command, every time.Duration, shared bool) error {

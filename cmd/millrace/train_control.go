@@ -63,59 +63,29 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
-// serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one
-// of the service.
-var (
-	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "placement",
-		"own-worker", "cert", "key", "ca"}
-	localOnly = []string{
-		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "image", "slm", "spread", "threads",
-		"streams", "coalesce", "offload-log", "local-accelerator", "power-file", "power-idle",
-	}
-	submitOnly = []string{
-		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
-		"tail", "shuffle", "order", "seed", "placement", "offload", "vocabulary", "statistics",
-		"wasm",
-	}
-)
-
 // isService reports whether the job runs on a control plane's nodes, and refuses flags that contradict each other. It
 // does if --control or --context is given, or if neither --in nor --drive names data of this machine and the
 // environment or a context names a control plane.
 func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
-	refuse := func(names []string, why string) error {
-		for _, n := range names {
-			if cmd.Flags().Changed(n) {
-				return usagef("--%s %s", n, why)
-			}
-		}
-		return nil
-	}
 	if len(s.control) == 0 && s.context == "" {
-		if cmd.Flags().Changed("in") || cmd.Flags().Changed("drive") {
-			return false,
-				refuse(serviceOnly,
-					"is for a job of the service, and --in and --drive are for drives of this machine: leave them "+
-						"out, or name a control plane with --control or --context")
-		}
-		t, err := s.target()
-		if err != nil {
-			return false, err
-		}
-		if len(t.Control) == 0 {
-			if err := refuse(serviceOnly,
-				"is for a job of the service: name its control plane with --control or --context"); err != nil {
+		here := cmd.Flags().Changed("in") || cmd.Flags().Changed("drive")
+		if !here {
+			t, err := s.target()
+			if err != nil {
 				return false, err
 			}
-			return false, nil
+			here = len(t.Control) == 0
+		}
+		if here {
+			return false, refuseUnused(cmd, wayHere(cmd), trainUses)
 		}
 	}
-	if err := refuse(localOnly,
-		"is for drives of this machine: with a control plane the storage nodes' are used"); err != nil {
-		return true, err
-	}
+	way := onService
 	if s.job != "" {
-		return true, refuse(submitOnly, "is decided when a job is submitted: it cannot be given with --job")
+		way = onJob
+	}
+	if err := refuseUnused(cmd, way, trainUses, hereUses); err != nil || way == onJob {
+		return true, err
 	}
 	switch {
 	case s.ranks < 1 || s.rank >= s.ranks:
@@ -149,10 +119,14 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte)
 }
 
 // runRank runs one rank of a job of a control plane.
-func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, share *ownFlags, pipe,
+func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags, share *ownFlags, pipe,
 	checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
+	ctx := cmd.Context()
 	o, trainer, err := jf.options(nil)
 	if err != nil {
+		return err
+	}
+	if err := refuseUnused(cmd, jf.plan.way(), planUses); err != nil {
 		return err
 	}
 	token, err := readSealed(checkpoint)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -36,19 +40,26 @@ func serveDrive(t *testing.T, control, drive string) {
 // serveDriveAs does what serveDrive does, with the node's identity and with flags that give the command its own.
 func serveDriveAs(t *testing.T, control, drive string, tls node.TLSConfig, identity ...string) {
 	t.Helper()
+	a := startDriveNode(t, control, drive, tls, identity...)
+	t.Cleanup(func() { assert.NoError(t, a.Close()) })
+}
+
+// startDriveNode does what serveDriveAs does; the caller closes the node.
+func startDriveNode(t *testing.T, control, drive string, tls node.TLSConfig, identity ...string) *node.Agent {
+	t.Helper()
 	c := node.DefaultConfig()
 	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{control},
 		node.Duration(time.Millisecond)
 	c.Drives, c.TLS = []node.DriveConfig{{Name: "d0", URI: drive}}, tls
 	a, err := node.Start(t.Context(), c, node.Options{})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, a.Close()) })
 	require.Eventually(t, func() bool {
 		var list []nodeView
 		out := must(t, append([]string{"nodes", "list", "--control", control, "--output", "json"}, identity...)...)
 		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" &&
 			list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
+	return a
 }
 
 // TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and
@@ -112,6 +123,91 @@ func TestTrainOnAService(t *testing.T) {
 	code, _, errs = millrace(t, append(flags, "--pipeline", "rm1", "--batch", "100")...)
 	require.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "rank0.token")
+}
+
+// TestReportsAgreeWithTheLedger holds every figure of jobs show, of jobs list and of the ranks' reports against the
+// mini-batches that the ledger counts: of a job of two epochs and two ranks with rows left out, whose only node dies and
+// comes back.
+func TestReportsAgreeWithTheLedger(t *testing.T) {
+	drive, _ := filledDrive(t, "2000")
+	s, err := control.Start(t.Context(), control.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: time.Second,
+		Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond, Beat: 100 * time.Millisecond,
+		DeadAfter: 700 * time.Millisecond, ScaleEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	require.NoError(t, s.WaitReady(t.Context()))
+	at := s.URL()
+	a := startDriveNode(t, at, drive, node.TLSConfig{})
+	must(t, "jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "300", "--split-batches", "1", "--tail",
+		"drop", "--name", "two", "--epochs", "2", "--ranks", "2", "--t", "1", "--wait")
+	show := func() (v jobView) {
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "two", "--control", at, "--output", "json")), &v))
+		return v
+	}
+	assert.Contains(t, show().Allocation, "1 of 1 drives sustain the trainer")
+
+	client, err := remote.Dial(remote.Options{Control: []string{at}, Patience: time.Minute})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, client.Close()) }()
+	paused, goOn := make(chan struct{}), make(chan struct{})
+	var reports [2]*trainmgr.Report
+	ended := make(chan error)
+	for rank := range reports {
+		train := func() (err error) {
+			job, err := client.Attach(t.Context(), "two", remote.AttachOptions{Rank: uint32(rank)})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, job.Close()) }()
+			taken := 0
+			for _, err := range job.MiniBatches(t.Context()) {
+				if err != nil {
+					return err
+				}
+				if taken++; taken == 5 { // of 3 in each epoch
+					paused <- struct{}{}
+					<-goOn
+				}
+			}
+			reports[rank], err = job.Report(t.Context())
+			return err
+		}
+		go func() { ended <- train() }()
+	}
+	<-paused
+	<-paused
+	require.NoError(t, a.Close())
+	require.Eventually(t, func() bool { return show().Drives == 0 }, time.Minute, 20*time.Millisecond)
+	assert.Contains(t, show().Allocation, "0 of the 1 drives")
+	serveDrive(t, at, drive)
+	close(goOn)
+	require.NoError(t, errors.Join(<-ended, <-ended))
+	require.Eventually(t, func() bool { return show().State == "done" }, time.Minute, 20*time.Millisecond)
+
+	const epochRows, leftOut = 1800, 200 // of two partitions of 1,000 rows in mini-batches of 300
+	v := show()
+	assert.EqualValues(t, 1, v.Epoch)
+	assert.EqualValues(t, []any{uint64(6), uint64(6), int64(epochRows + leftOut), int64(leftOut)},
+		[]any{v.MiniBatches, v.Delivered, v.Rows, v.LeftOut})
+	for rank, r := range v.Ranks {
+		assert.EqualValues(t, []uint64{3, 3}, []uint64{r.MiniBatches, r.Delivered})
+		assert.EqualValues(t, 2*r.Delivered, reports[rank].MiniBatches)
+		assert.EqualValues(t, 2*epochRows/2, reports[rank].Rows)
+		assert.EqualValues(t, leftOut, reports[rank].LeftOutRows)
+		require.Len(t, reports[rank].PerDrive, 1)
+		d := reports[rank].PerDrive[0]
+		assert.EqualValues(t, []any{"n0/d0", reports[rank].Rows, reports[rank].MiniBatches}, []any{d.Name, d.Rows, d.MiniBatches})
+		var b strings.Builder
+		printReport(&b, nativeReport(reports[rank]))
+		assert.Contains(t, b.String(), "left out\t200 rows of each epoch")
+		assert.Contains(t, b.String(), "\t1800\t")
+	}
+	text := must(t, "jobs", "show", "two", "--control", at)
+	for _, says := range []string{`epoch +2 of 2`, `delivered +6 of 6 mini-batches of the epoch \(100.0%\)`,
+		`rows +2000 in each epoch`, `left out +200 rows of each epoch`} {
+		assert.Regexp(t, says, text)
+	}
+	assert.Regexp(t, `done +2 of 2 +100.0% +200 `, must(t, "jobs", "list", "--control", at))
 }
 
 // TestTrainSharesWithItsOwnCPUs runs a rank whose own CPUs make half of its splits, from the same partitions as files,

@@ -49,16 +49,6 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 // given reports whether the job shares its splits.
 func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 
-// checkAlone refuses flags that mean something only where the job shares its splits.
-func (o *offloadFlags) checkAlone() error {
-	for flag, value := range map[string]string{"local-accelerator": o.card, "offload-log": o.log} {
-		if value != "" && !o.given() {
-			return usagef("--%s is for a job that shares its splits with this machine: name the files with --local", flag)
-		}
-	}
-	return nil
-}
-
 // options turns the flags into a job's options. remote is the configuration of the drives elsewhere. The caller
 // closes the returned value.
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,

@@ -48,24 +48,10 @@ func (p *clusterFlags) addPassFlags(cmd *cobra.Command) {
 		"minutes")
 }
 
-// Flags of a pass that mean nothing to data of this machine, and to data of a cluster.
-var (
-	clusterOnly  = []string{"partitions", "placement", "work", "disk", "put", "cert", "key", "ca"}
-	notInCluster = append([]string{"accelerator", "temporary", "include"}, localOnly...)
-)
-
 // isCluster reports whether the data are those of a cluster, and refuses flags that contradict each other: if --control
 // or --context is given, or if no data of this machine are named and the environment or a context names a control
 // plane. in are the data of this machine that are named.
 func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) {
-	refuse := func(names []string, why string) error {
-		for _, name := range names {
-			if cmd.Flags().Changed(name) {
-				return usagef("--%s %s", name, why)
-			}
-		}
-		return nil
-	}
 	if len(p.control) == 0 && p.context == "" {
 		here := len(in) > 0 || cmd.Flags().Changed("drive")
 		if !here {
@@ -76,7 +62,7 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 			here = len(t.Control) == 0
 		}
 		if here {
-			return false, refuse(clusterOnly, "is for data of a cluster: name its control plane with --control or --context")
+			return false, refuseUnused(cmd, wayHere(cmd), clusterUses)
 		}
 	}
 	if len(in) > 0 {
@@ -86,7 +72,7 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 	if !slices.Contains(record.Placements(), p.placement) {
 		return true, usagef("--placement %q: want one of %s", p.placement, strings.Join(record.Placements(), ", "))
 	}
-	return true, refuse(notInCluster, "is for drives of this machine: with a control plane the storage nodes' are used")
+	return true, refuseUnused(cmd, onService, hereUses)
 }
 
 // takenFromCluster is what is printed, too, about a pass over a cluster's data.
