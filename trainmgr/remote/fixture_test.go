@@ -584,10 +584,12 @@ type fakeNode struct {
 	apiv1connect.UnimplementedNodeHandler
 	c      *cluster
 	serves bool // the worker of the rank's own CPUs; set before use
-	name   string
-	addr   string
-	urls   []string
-	http   []*http.Server
+	// the node has counted few rows since it was started; set before use
+	restarted bool
+	name      string
+	addr      string
+	urls      []string
+	http      []*http.Server
 
 	mu sync.Mutex
 	// the control plane takes it for dead
@@ -659,7 +661,13 @@ func (n *fakeNode) Describe(context.Context, *apiv1.DescribeRequest) (*apiv1.Des
 }
 
 func (n *fakeNode) Report(context.Context, *apiv1.ReportRequest) (*apiv1.ReportResponse, error) {
-	return &apiv1.ReportResponse{Drives: [][]byte{[]byte(`{"name":"d 0","engine":"drive (vendor)","rows":7}`)}}, nil
+	counted := 1 << 20 // for all ranks
+	if n.restarted {
+		counted = 7
+	}
+	return &apiv1.ReportResponse{Drives: [][]byte{
+		fmt.Appendf(nil, `{"name":"d 0","engine":"drive (vendor)","rows":%d}`, counted),
+	}}, nil
 }
 
 func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {

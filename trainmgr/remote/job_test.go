@@ -400,6 +400,7 @@ func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
 // TestTheControlPlaneHears of T, of the queue, and of held and fetched leases.
 func TestTheControlPlaneHears(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
+	c.nodes[0].restarted = true
 	steps := 0
 	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000,
 		Throughput: trainmgr.ThroughputOptions{Time: time.Millisecond},
@@ -425,6 +426,10 @@ func TestTheControlPlaneHears(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 50, r.MiniBatches)
 	assert.Equal(t, "n0/d 0", r.PerDrive[0].Name)
+	assert.EqualValues(t, 7, r.PerDrive[0].CountedRows)
+	assert.Equal(t, r.Rows, r.PerDrive[0].Rows, "what the trainer got, whatever the node counted")
+	require.Len(t, r.Notes, 1)
+	assert.Contains(t, r.Notes[0], "drive n0/d 0 began to count again")
 	assert.Equal(t, 2, r.Drives)
 	assert.Positive(t, r.TRowsPerSecond)
 	require.NoError(t, j.Close())
