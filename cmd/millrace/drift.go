@@ -36,6 +36,8 @@ type columnDrift struct {
 	Name           string           `json:"name"`
 	Reasons        []summary.Reason `json:"drifted"`
 	NullRate       *float64         `json:"null_rate_difference,omitempty"`
+	NaNRate        *float64         `json:"nan_rate_difference,omitempty"`
+	InfiniteRate   *float64         `json:"infinite_rate_difference,omitempty"`
 	Mean           *float64         `json:"mean_move_deviations,omitempty"`
 	Quantiles      *float64         `json:"greatest_quantile_move_deviations,omitempty"`
 	Distinct       *float64         `json:"distinct_values_change,omitempty"`
@@ -104,7 +106,7 @@ an error and no table. It is 2 for wrong flags.`,
 	flags.in.far.addFlags(f)
 	flags.in.commands, flags.in.noTrainer = "vendor", true
 	flags.addOwnFlags(f)
-	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate, "greatest difference of null rates")
+	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate, "greatest difference of the shares of nulls, of NaN and of infinities")
 	f.Float64Var(&limits.Mean, "mean", limits.Mean, "greatest move of a mean, in deviations of BEFORE")
 	f.Float64Var(&limits.Quantiles, "quantiles", limits.Quantiles,
 		"greatest move of the quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, in deviations of BEFORE")
@@ -180,7 +182,7 @@ func (d *driftReport) table(w io.Writer) {
 		}
 		return strconv.FormatFloat(*x, 'f', 3, 64)
 	}
-	fmt.Fprint(w, "column\tdrifted\tnull rate\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist length\n")
+	fmt.Fprint(w, "column\tdrifted\tnull rate\tnan rate\tinfinite\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist length\n")
 	for i := range d.Columns {
 		column := &d.Columns[i]
 		if len(column.Reasons) == 0 {
@@ -190,8 +192,8 @@ func (d *driftReport) table(w io.Writer) {
 		for j, reason := range column.Reasons {
 			reasons[j] = string(reason)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(column.Name), strings.Join(reasons, " "),
-			shown(column.NullRate), shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(column.Name),
+			strings.Join(reasons, " "), shown(column.NullRate), shown(column.NaNRate), shown(column.InfiniteRate), shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
 			shown(column.Stability), shown(column.FrequentValues), shown(column.ListLength))
 	}
 }

@@ -145,7 +145,8 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 			rest = append(rest, randomDenseList(rng, c, &p.Output, risky))
 			continue
 		}
-		pc := program.Column{Name: c.name, Kind: c.kind(), List: c.list}
+		pc := program.Column{Name: c.name, Kind: c.kind(), List: c.list,
+			FitsInt64: risky && c.kind() == program.Int64 && rng.IntN(2) == 0}
 		keys := rng.IntN(2)
 		if c.list {
 			keys = 1
@@ -168,6 +169,9 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 					s.To, s.Index, p.Output.Label = program.ToLabel, 0, true
 				} else {
 					p.Output.Dense += oneHotAtTimes(rng, c, &s)
+				}
+				if risky {
+					s.Refuses = program.Refusal(rng.IntN(3))
 				}
 				pc.Sinks = append(pc.Sinks, s)
 			}
@@ -208,7 +212,11 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(randomReading(rng, c, risky))
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(18) {
+		switch rng.IntN(19) {
+		case 18:
+			if kind == program.Float32 || kind == program.Float64 {
+				add(program.FillNaN{Value: float64(rng.IntN(100)) / 4})
+			}
 		case 16, 17:
 			if c.list && kind != program.Bytes {
 				add(randomSlice(rng))
@@ -328,6 +336,9 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 		ops = append(ops, program.FirstX{N: int64(fixed.Length)})
 	}
 	s := program.Sink{To: program.ToDense, Index: out.Dense, Ops: append(ops, fixed)}
+	if risky {
+		s.Refuses = program.Refusal(rng.IntN(2))
+	}
 	out.Dense += fixed.Length
 	return program.Column{Name: c.name, Kind: c.kind(), List: true, Sinks: []program.Sink{s}}
 }

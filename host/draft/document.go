@@ -266,6 +266,9 @@ func labelNode(label *guess) *yaml.Node {
 		null := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"} // written without quotes
 		n.Content = append(n.Content, null, numberNode(0))
 	}
+	if label.seen.nan {
+		n.Content = append(n.Content, keyNode("nan"), numberNode(0))
+	}
 	return n
 }
 
@@ -287,7 +290,7 @@ func opsNode(ops []pipeline.Op) *yaml.Node {
 				parameters.Content = append(parameters.Content, keyNode(a.Name), textNode(string(value)))
 			}
 		}
-		if op.Name == "fill_null" || op.Name == "hash_bytes" || op.Name == "decimal" {
+		if op.Name == "fill_null" || op.Name == "fill_nan" || op.Name == "hash_bytes" || op.Name == "decimal" {
 			parameters = parameters.Content[1]
 		}
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle,

@@ -35,7 +35,8 @@ type guess struct {
 
 // valueRange is the range of values in the sampled rows of a column.
 type valueRange struct {
-	known    bool // some value was seen
+	nan      bool // some value is a NaN
+	known    bool // some other value was seen
 	least    float64
 	greatest float64
 }
@@ -257,6 +258,9 @@ func decideOperators(guesses []*guess) {
 			}
 			if g.column.Nullable {
 				g.ops = append(g.ops, pipeline.FillNull(pipeline.Int(0)))
+			}
+			if g.seen.nan {
+				g.ops = append(g.ops, pipeline.FillNaN(pipeline.Int(0)))
 			}
 			if tails[g.family()] {
 				g.ops = append(g.ops, pipeline.ClampMin(pipeline.Int(0)), pipeline.Log(pipeline.Int(1)))

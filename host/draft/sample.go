@@ -104,6 +104,9 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 	spec := &pipeline.Spec{Name: "sample", Batch: s.rows}
 	for i, g := range guesses {
 		group := pipeline.Group{Columns: pipeline.Columns(g.column.Name), As: strconv.Itoa(i)}
+		if !g.isText() && (g.isDecimal() || g.column.Kind != program.Int64) {
+			group.KeepNaN = true
+		}
 		switch {
 		case g.isText():
 			group.Ops = []pipeline.Op{g.readsText()}
@@ -145,10 +148,11 @@ func (s *sampler) readTogether(ctx context.Context, guesses []*guess, memory uin
 // add widens the range by a value.
 func (r *valueRange) add(x float64) {
 	if math.IsNaN(x) {
+		r.nan = true
 		return
 	}
 	if !r.known {
-		*r = valueRange{known: true, least: x, greatest: x}
+		r.known, r.least, r.greatest = true, x, x
 	}
 	r.least, r.greatest = min(r.least, x), max(r.greatest, x)
 }

@@ -115,7 +115,7 @@ column 2 "wide" bytes
   dense 1: decimal scale 10 to float32
   dense 2: decimal scale 10 to float64 | clamp 0..+Inf | convert float32
 column 3 "half" bytes
-  dense 3: float16 | log +1
+  dense 3: float16 | log +1 refuses nan
 output label false, dense 5, keys 1, ids int64, fixed false
 `, p.String())
 	assert.Contains(t, string(r.Canonical()), `"ops":[{"decimal":{"scale":10,"to":"float32"}}]`)

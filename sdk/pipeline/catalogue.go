@@ -123,14 +123,16 @@ func Catalogue() []Operator {
 		{
 			Name: fillMedianOperator, apply: applyFillMedian,
 			Summary: "Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from " +
-				"0. It becomes `fill_null` with that constant.",
+				"0, if a column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value of " +
+				"the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule. Real " +
+				"numbers count as the nearest float32. It becomes `fill_null` with that constant.",
 			Params: []Param{{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
 				"quantile 0.5 of the value that the operator takes"}},
 			Takes: "int64, float32, float64", Yields: "the same",
 			Nulls: "become the median; from here on there are none",
 			Lists: "refused",
-			Errors: "statistics that lack the value, or have no finite value of it; the median of an int64 column is beyond " +
-				"2^53",
+			Errors: "statistics that lack the value, or have no finite value of it; the median of an int64 column is " +
+				"2^53 or beyond",
 			Source: "NVTabular FillMedian, which takes the mean of the two middle values of an even number; a median that is " +
 				"one of the values is ours",
 		},
@@ -169,8 +171,8 @@ func Catalogue() []Operator {
 			Params: []Param{{Name: "add", Type: ParamReal, Default: Real(0),
 				Summary: "added first; rounded to float32"}},
 			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
-			Nulls:  "stay null",
-			Lists:  "refused",
+			Nulls: "stay null",
+			Lists: "refused",
 			Errors: "ln(0) is -Inf and ln of a negative number is NaN (7fc00000h): values, not errors, " +
 				"but a NaN is refused in dense: clamp first, or put `fill_nan` behind",
 			Source: "PreSto II-C, Piper Logarithm; TorchArrow `log` (which rounds as its C library does)",

@@ -54,6 +54,12 @@ func (c *chain) findStatistics(
 	o *Op, value string, folding *targetencoding.Folding, standIn *ValueStatistics, a location,
 ) *ValueStatistics {
 	name := o.statisticsName()
+	if before := c.r.recorder.takenBefore(c, name); before != "" {
+		c.refuse(a, ErrStatistics, "%s takes its numbers from %q, and so does %s before it: the values behind %s are known "+
+			"only once those numbers are. Name other statistics here, and summarize twice: first %q, then the others with "+
+			"--statistics %s=FILE", o.Name, shorten(name), before, before, shorten(name), shorten(name))
+		return nil
+	}
 	if c.r.recorder.record(c, name, value, folding) {
 		return standIn
 	}
@@ -135,7 +141,7 @@ func applyRangeOf(c *chain, o *Op, a location) {
 	}
 }
 
-// mostMedian bounds the median of integers: statistics hold float64 numbers, which are exact up to 2^53.
+// mostMedian bounds the median of integers: statistics hold float64 numbers, and those from 2^53 on may be rounded.
 const mostMedian = 1 << 53
 
 // applyFillMedian adds the replacement of nulls by the median of statistics.
@@ -150,8 +156,8 @@ func applyFillMedian(c *chain, o *Op, a location) {
 		return
 	}
 	if c.kind == program.Int64 {
-		if math.Abs(median) > mostMedian || median != math.Trunc(median) {
-			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number up to 2^53: give the constant with "+
+		if math.Abs(median) >= mostMedian || median != math.Trunc(median) {
+			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number below 2^53: give the constant with "+
 				"fill_null", c.valueName(), shorten(o.statisticsName()), median)
 			return
 		}

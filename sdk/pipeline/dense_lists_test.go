@@ -41,10 +41,10 @@ sparse: [{columns: [item]}]
 column 0 "item" list<int64>
   sparse 0:
 column 1 "price" float32
-  dense 0:
-  dense 6:
+  dense 0: refuses nan
+  dense 6: refuses nan
 column 2 "user" list<float32>
-  dense 1: fill_null 0 | log +1 | fixed_length 3
+  dense 1: fill_null 0 | log +1 | fixed_length 3 refuses nan
 column 3 "item" list<int64>
   dense 4: firstx 2 | convert float32 | fixed_length 2, filled up with -0.5
 output label false, dense 7, keys 1, ids int64, fixed false

@@ -27,7 +27,15 @@ Rules that hold for all of them:
 - Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`, `logit`" + `, ` +
 		"`box_cox`" + `, a float32
   comparison, or the dense and label tensors. Nothing becomes an integer by itself.
-- NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
+- A NaN is a value and not a null: ` + "`fill_null` and `fill_median`" + ` leave it, ` + "`clamp`, `log`, `logit`" +
+		`, ` + "`box_cox`, `normalize`" + `
+  and ` + "`min_max`" + ` pass it on, ` + "`bucketize`" + ` has the parameter ` + "`nan`" + `, ` + "`onehot`" +
+		` gives it class 0, and ` + "`fill_nan`" + `
+  replaces it. One that arrives in a dense feature fails the split, unless the group says ` + "`nan: keep`" + `, and one
+  that arrives in the label always does, as an infinity there. Dense features take infinities, which ` + "`clamp`" + `
+  bounds. NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
+- A uint64 from 2^63 on is an id whose bits count, in hashes, tables and keys; an operator or a tensor that takes it as
+  a number fails the split, since an int64 has no such number.
 - Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, ` +
 		`becomes a list
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.

@@ -64,7 +64,7 @@ var badDocuments = []struct {
 	{"label without column", "label: {ops: []}", ErrMissing,
 		"line 1:8: label: missing: column: the name of the column with the label"},
 	{"label that is text", "label: label", ErrValue,
-		`line 1:8: label: wrong value: the text "label", want a mapping of column, null, ops`},
+		`line 1:8: label: wrong value: the text "label", want a mapping of column, null, nan, ops`},
 	{"dense that is a mapping", "dense: {columns: [i]}", ErrValue,
 		"line 1:8: dense: wrong value: a mapping, want a list of groups of columns"},
 	{"group without columns", "dense:\n  - ops: [fill_null: 0]", ErrMissing,

@@ -25,6 +25,7 @@ type FilterPass struct {
 type filterColumn struct {
 	name      string
 	kind      program.Kind
+	unsigned  bool // uint64, of which those from 2^63 on are negative here
 	key       int
 	constants []float64 // of real numbers: those that they are compared with
 	chain     *chain    // describes the values
@@ -198,6 +199,11 @@ func (f *filterResolver) column(name string, a location) *filterColumn {
 		return nil
 	}
 	c := &filterColumn{name: name, kind: o.kind, key: len(f.order)}
+	c.unsigned = o.step == nil && readAsNumbers(&o.column, []program.Op{program.Clamp{}}) &&
+		!slices.ContainsFunc(o.ops, func(op program.Op) bool {
+			fill, ok := op.(program.FillNull)
+			return !ok || fill.Int < 0
+		})
 	c.chain = &chain{r: f.resolver, column: &o.column, kind: o.kind, ops: o.ops, from: o}
 	if o.kind == program.Bytes && !isCategory(o.column.Logical) {
 		f.add(a, ErrColumnType, "%s; name a value (values:) that is made so", c.chain.describeBytes())
@@ -250,10 +256,16 @@ func (c *filterColumn) condition(comparison *Comparison) selection.Condition {
 		return selection.Condition{Key: c.key, Null: selection.IsNotNull}
 	}
 	least := int64(math.MinInt64)
-	if c.kind != program.Int64 {
+	switch {
+	case c.kind != program.Int64:
 		least = 1 // bucket 0 is NaN, which no number is less than
+	case c.unsigned:
+		least = 0
 	}
-	var ranges []selection.Range
+	var ranges, large []selection.Range
+	if c.unsigned { // values from 2^63 on, which are negative as int64
+		large = []selection.Range{{Least: math.MinInt64, Greatest: -1}}
+	}
 	for _, n := range comparison.Values {
 		x := n.Int
 		if c.kind != program.Int64 {
@@ -267,6 +279,9 @@ func (c *filterColumn) condition(comparison *Comparison) selection.Condition {
 			above = selection.Range{Least: 1}
 		}
 		equal := selection.Range{Least: x, Greatest: x}
+		if c.unsigned && x < 0 {
+			below, equal, above = selection.Range{Least: 1}, selection.Range{Least: 1}, selection.Range{Greatest: math.MaxInt64}
+		}
 		switch comparison.Operator {
 		case "eq", "in":
 			ranges = append(ranges, equal)
@@ -275,14 +290,15 @@ func (c *filterColumn) condition(comparison *Comparison) selection.Condition {
 				below.Least = 0 // NaN is another number than every one
 			}
 			ranges = append(ranges, below, above)
+			ranges = append(ranges, large...)
 		case "lt":
 			ranges = append(ranges, below)
 		case "le":
 			ranges = append(ranges, below, equal)
 		case "gt":
-			ranges = append(ranges, above)
+			ranges = append(append(ranges, above), large...)
 		case "ge":
-			ranges = append(ranges, above, equal)
+			ranges = append(append(ranges, above, equal), large...)
 		}
 	}
 	return selection.Condition{Key: c.key, Ranges: selection.Union(ranges)}

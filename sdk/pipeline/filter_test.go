@@ -150,23 +150,27 @@ func TestRealNumbersCompareExactly(t *testing.T) {
 			}
 		}
 	}
-	whole := &filterColumn{kind: program.Int64}
-	for operator, holds := range compare {
-		for _, constant := range []int64{math.MinInt64, -1, 0, 7, math.MaxInt64} {
-			ranges := whole.condition(&Comparison{Operator: operator, Values: []Number{Int(constant)}}).Ranges
-			for _, x := range []int64{math.MinInt64, math.MinInt64 + 1, -2, -1, 0, 1, 6, 7, 8, math.MaxInt64 - 1,
-				math.MaxInt64} {
-				in := false
-				for _, r := range ranges {
-					in = in || x >= r.Least && x <= r.Greatest
+	for _, unsigned := range []bool{false, true} {
+		whole := &filterColumn{kind: program.Int64, unsigned: unsigned}
+		for operator, holds := range compare {
+			for _, constant := range []int64{math.MinInt64, -1, 0, 7, math.MaxInt64} {
+				ranges := whole.condition(&Comparison{Operator: operator, Values: []Number{Int(constant)}}).Ranges
+				for _, x := range []int64{math.MinInt64, math.MinInt64 + 1, -2, -1, 0, 1, 6, 7, 8, math.MaxInt64 - 1,
+					math.MaxInt64} {
+					in := false
+					for _, r := range ranges {
+						in = in || x >= r.Least && x <= r.Greatest
+					}
+					order := float64(0)
+					if unsigned && x < 0 { // it stands for a number that no constant reaches
+						order = 1
+					} else if x < constant {
+						order = -1
+					} else if x > constant {
+						order = 1
+					}
+					assert.Equal(t, holds(order, 0), in, "%d %s %d", x, operator, constant)
 				}
-				order := float64(0)
-				if x < constant {
-					order = -1
-				} else if x > constant {
-					order = 1
-				}
-				assert.Equal(t, holds(order, 0), in, "%d %s %d", x, operator, constant)
 			}
 		}
 	}

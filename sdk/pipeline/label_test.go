@@ -18,6 +18,8 @@ func TestLabelNullIsFillNull(t *testing.T) {
 			"clamp: {max: 1}]}",
 		"label: {column: i, null: fail}":             "label: {column: i}",
 		`{"label": {"column": "i_null", "null": 7}}`: "label: {column: i_null, ops: [fill_null: 7]}",
+		"label: {column: f_null, nan: 0.5, null: 1}": "label: {column: f_null, ops: [fill_null: 1, fill_nan: 0.5]}",
+		"label: {column: f, nan: fail}":              "label: {column: f}",
 		"label: {column: i_null, \"null\": 7, ops: [clamp: {min: 0}]}": "label: {column: i_null, ops: [fill_null: 7, " +
 			"clamp: {min: 0}]}",
 	} {

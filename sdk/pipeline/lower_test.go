@@ -135,6 +135,25 @@ generated:
   - columns: [i]
     ops: [bucketize: {borders: [-9223372036854775808, 9007199254740993], compare: int64}]
 `},
+	{"refusals", `
+label: {column: d, "null": 1, nan: 0}
+dense:
+  - {columns: [f, d]}
+  - {columns: [f], as: filled, ops: [fill_nan: 0.1, log]}
+  - {columns: [f], as: filled_last, ops: [log, fill_nan: 0.1]}
+  - {columns: [f], as: kept, nan: keep}
+  - {columns: [i], as: counts, ops: [clamp: {min: 0}, log: {add: 1}]}
+  - {columns: [i], as: logs, ops: [log: {add: 1}]}
+  - {columns: [i], as: integers, ops: [fill_nan: 0]}
+  - {columns: [u64], as: number, ops: [fill_null: 0]}
+  - {columns: [f], as: class, ops: [onehot: {classes: 2, lower: 0, upper: 1}]}
+  - {columns: [f], as: same, ops: [fill_nan: 0, min_max: {min: 3, max: 3}]}
+  - {columns: [f], as: scaled, ops: [fill_nan: 0, min_max: {min: 3, max: 4}, normalize: {mean: 1, deviation: 2}]}
+sparse:
+  - {columns: [u64], ops: [fill_null: 0, sigrid_hash: {max: 5}]}
+  - {columns: [u64], as: bits}
+  - {columns: [u64], as: order, ops: [positive_modulus: 5]}
+`},
 	{"real_operators", `
 dense:
   - {columns: [f], ops: [logit]}

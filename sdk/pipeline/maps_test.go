@@ -91,12 +91,12 @@ column 4 "s.score" list<float64> map scores
 column 5 "float_features.key_value.key" int64 map keys
 column 6 "float_features.key_value.value" float32 map values
   [2] sparse 5: fill_null 0 | bucketize float32 [0.5 1] side left nan torcharrow
-  [1] dense 0: fill_null 0 | log +1
-  [2] dense 1: fill_null 0 | log +1
-  [3] dense 2: fill_null 0 | log +1
-  [9] dense 3: fill_null 0 | log +1
+  [1] dense 0: fill_null 0 | log +1 refuses nan
+  [2] dense 1: fill_null 0 | log +1 refuses nan
+  [3] dense 2: fill_null 0 | log +1 refuses nan
+  [9] dense 3: fill_null 0 | log +1 refuses nan
 column 7 "label" float32
-  label:
+  label: refuses nan and infinities
 output label true, dense 4, keys 6, ids int64, fixed false, weights
 `, p.String())
 	var keys []string
@@ -278,7 +278,7 @@ column 15 "seen.value" bytes map values
   [1] dense 1: int96_time days | fill_null 0 | convert float32
 column 16 "halves.key" int64 map keys
 column 17 "halves.value" bytes map values
-  [1] dense 2: float16 | fill_null 0
+  [1] dense 2: float16 | fill_null 0 refuses nan
 output label false, dense 3, keys 5, ids int64, fixed false, weights
 `, p.String())
 	assert.Contains(t, string(r.Canonical()), `"column":"words","key":"color","scores":false,"kind":"bytes","list":false`)

@@ -102,8 +102,9 @@ func TestMediansBecomeConstants(t *testing.T) {
 	for says, columns := range map[string][]summary.Column{
 		`has no median of i_null`:                                 {numbersOf("i_null"), with("f_null", 1)},
 		`the median of i_null in "s" is 9.007199254740994e+15`:    {with("i_null", 1<<53+2), with("f_null", 1)},
+		`the median of i_null in "s" is 9.007199254740992e+15`:    {with("i_null", 1<<53), with("f_null", 1)},
 		`the median of i_null in "s" is 0.5, want a whole number`: {with("i_null", 0.5), with("f_null", 1)},
-		`"s" has no statistics of "f_null"`:                       {with("i_null", 1<<53)},
+		`"s" has no statistics of "f_null"`:                       {with("i_null", 1<<53-1)},
 	} {
 		_, err := bindColumns(t, s, columns...).Resolve(zoo())
 		require.ErrorIs(t, err, ErrStatistics, says)
@@ -111,6 +112,19 @@ func TestMediansBecomeConstants(t *testing.T) {
 		if says[0] != '"' {
 			require.NotContains(t, err.Error(), "f_null")
 		}
+	}
+	for document, says := range map[string]string{
+		"dense: [{columns: [f_null], ops: [fill_median: s, normalize: {statistics: s}]}]\nstatistics: {s: }\n": "line 1:51: " +
+			"dense[0].ops[1]: column \"f_null\"",
+		"values: [{as: v, from: f_null, ops: [fill_median: s]}]\ndense: [{columns: [v], ops: [log, min_max: {statistics: " +
+			"s}]}]\nstatistics: {s: }\n": "line 2:35: dense[0].ops[1]: column \"v\"",
+	} {
+		chained, err := Parse([]byte(document))
+		require.NoError(t, err)
+		_, _, err = chained.StatisticsPass("s", zoo())
+		require.ErrorIs(t, err, ErrStatistics)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, "and so does fill_median before it")
 	}
 	other, err := Parse([]byte("dense: [{columns: [i], ops: [normalize: {statistics: s}]}]\nstatistics: {s: }\n"))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -125,7 +126,7 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 			spec.Sparse, keys = append(spec.Sparse, group()), append(keys, i)
 		case info.List:
 			c.Kind = summary.Lengths
-			spec.Generated, buckets = append(spec.Generated, group(marks)), append(buckets, i)
+			spec.Generated, buckets = append(spec.Generated, group(kindsOfReals())), append(buckets, i)
 		default:
 			c.Dense = len(spec.Dense)
 			dense := group()
@@ -141,6 +142,13 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 		columns[i].Key = at
 	}
 	return spec, columns
+}
+
+// kindsOfReals returns the operator that tells infinities and NaN of lists from finite numbers, as
+// accumulator.NotANumber and its neighbours number them.
+func kindsOfReals() Op {
+	return Bucketize(Borders{List: []Number{Real(math.Inf(-1)), Real(math.MaxFloat32), Real(math.Inf(1))}},
+		arg("nan", Text("last")))
 }
 
 // statisticsChain returns how a column's values are summarised, and the operators that make them.

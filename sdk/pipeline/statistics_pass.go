@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
@@ -27,6 +29,37 @@ type statisticsUse struct {
 	typeText string
 	nullable bool
 	folding  *targetencoding.Folding // the statistics are the labels by folds; nil: those of the value alone
+}
+
+// takenBefore returns the name of an operator before a value that takes its numbers from the statistics that are being
+// recorded, or "" if there is none, or others are asked for.
+func (s *statisticsRecorder) takenBefore(c *chain, name string) string {
+	if s == nil || s.name != name {
+		return ""
+	}
+	return c.r.takes(name, c.written, c.from.origin)
+}
+
+// takes returns the name of an operator that takes its numbers from statistics, among operators and those of the
+// named values that they begin with.
+func (r *resolver) takes(name string, ops []Op, from origin) string {
+	for i := range ops {
+		if ops[i].statisticsName() == name {
+			return ops[i].Name
+		}
+	}
+	for _, pattern := range slices.Concat(from.columns, from.inputs) {
+		if v := r.values[pattern.Text]; v != nil {
+			inputs := v.spec.Inputs
+			if len(inputs) == 0 {
+				inputs = []Pattern{v.spec.From}
+			}
+			if found := r.takes(name, v.spec.Ops, origin{inputs: inputs}); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // record records a use of the recorder's statistics and reports whether the operator goes on with numbers in their

@@ -53,7 +53,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		{
 			"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]",
 			`pipeline: line 1:39: dense[0].opss: unknown key: "opss"; want one of columns, inputs, ops, as, scores, ` +
-				"deduplicate, absent",
+				"deduplicate, absent, nan",
 		},
 	} {
 		t.Run(c.doc, func(t *testing.T) {

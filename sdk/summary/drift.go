@@ -6,7 +6,7 @@ import (
 
 // Thresholds are the greatest moves of a column's statistics that are no drift.
 type Thresholds struct {
-	NullRate   float64 // difference of the null rates
+	NullRate   float64 // difference of the shares of nulls, of NaN, and of infinities
 	Mean       float64 // move of the mean, in deviations
 	Quantiles  float64 // greatest move of the quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, in deviations
 	Distinct   float64 // relative change of the number of distinct values
@@ -28,7 +28,10 @@ const (
 	Added         Reason = "added"   // the column is new
 	Removed       Reason = "removed" // the column is gone
 	OtherType     Reason = "type"    // the column has another type
+	RowsMoved     Reason = "rows"    // one of the two has no rows
 	NullRateMoved Reason = "null_rate"
+	NaNRateMoved  Reason = "nan_rate"
+	InfiniteMoved Reason = "infinite_rate"
 	MeanMoved     Reason = "mean"
 	QuantileMoved Reason = "quantiles"
 	DistinctMoved Reason = "distinct_values"
@@ -43,6 +46,10 @@ type ColumnDrift struct {
 	Reasons []Reason // the moves above their thresholds; none: the column did not drift
 
 	NullRate *float64 // after less before
+	// NaNRate and InfiniteRate are the differences of the shares of NaN, and of infinities, among the values of real
+	// numbers, also in lists.
+	NaNRate      *float64
+	InfiniteRate *float64
 	// Mean and Quantiles count in deviations of before; if its values are all the same in deviations of after; and if
 	// those are, too, in the absolute value before, or in 1 if that is 0.
 	Mean      *float64
@@ -97,6 +104,15 @@ func compareColumns(before, after *Column, limits Thresholds) ColumnDrift {
 	if before.Rows > 0 && after.Rows > 0 {
 		move(&d.NullRate, NullRateMoved, after.NullRate()-before.NullRate(), limits.NullRate)
 	}
+	if (before.Rows > 0) != (after.Rows > 0) {
+		d.Reasons = append(d.Reasons, RowsMoved)
+	}
+	if before.Values > 0 && after.Values > 0 && (before.Kind == Reals || before.Kind == Lengths) {
+		nanBefore, infiniteBefore := before.specialRates()
+		nanAfter, infiniteAfter := after.specialRates()
+		move(&d.NaNRate, NaNRateMoved, nanAfter-nanBefore, limits.NullRate)
+		move(&d.InfiniteRate, InfiniteMoved, infiniteAfter-infiniteBefore, limits.NullRate)
+	}
 	if before.Mean != nil && after.Mean != nil {
 		unit := deviationUnit(&before.Statistics, &after.Statistics)
 		move(&d.Mean, MeanMoved, (*after.Mean-*before.Mean)/unit, limits.Mean)
@@ -115,6 +131,12 @@ func compareColumns(before, after *Column, limits Thresholds) ColumnDrift {
 		move(&d.ListLength, LengthMoved, after.ListLengths.Mean/before.ListLengths.Mean-1, limits.ListLength)
 	}
 	return d
+}
+
+// specialRates returns the shares of NaN and of infinities among values, of which there are some.
+func (s *Statistics) specialRates() (nan, infinite float64) {
+	n := float64(s.Values)
+	return float64(s.NaNs) / n, float64(s.PositiveInfinite+s.NegativeInfinite) / n
 }
 
 // deviationUnit returns what moves of a column are counted in.

@@ -2,6 +2,7 @@ package summary_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -65,11 +66,37 @@ func lists(b accumulator.Block, length int) accumulator.Block {
 	return b
 }
 
+// around draws reals around a number.
+func around(seed uint64, n int, middle, deviation float64) (b accumulator.Block) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range n {
+		b.Reals = append(b.Reals, float32(middle+deviation*rng.NormFloat64()))
+	}
+	return b
+}
+
+// replaced sets every n-th real to a number.
+func replaced(b accumulator.Block, every int, x float64) accumulator.Block {
+	for i := 0; i < len(b.Reals); i += every {
+		b.Reals[i] = float32(x)
+	}
+	return b
+}
+
+// embeddings makes lists of two reals, of which each is of a kind.
+func embeddings(n int, mark int64) (b accumulator.Block) {
+	for range n {
+		b.Lengths, b.Integers = append(b.Lengths, 2), append(b.Integers, accumulator.Finite, mark)
+	}
+	return b
+}
+
 func constant(x int64) func(*rand.Rand) int64 { return func(*rand.Rand) int64 { return x } }
 
 func TestCompare(t *testing.T) {
 	const n = 20_000
-	numbers, hashes := summary.Integers, summary.Hashes
+	numbers, hashes, reals := summary.Integers, summary.Hashes, summary.Reals
+	far := func(r *rand.Rand) int64 { return 10_000_000_000 + int64(1000*r.NormFloat64()) }
 	shifted := func(by int64) func(*rand.Rand) int64 {
 		return func(r *rand.Rand) int64 { return r.Int64N(1000) + by }
 	}
@@ -108,7 +135,22 @@ func TestCompare(t *testing.T) {
 		{"a hot value that cools a little", hashes, false, draw(1, n, hot(7, 0.3)), draw(2, n, hot(7, 0.25)), nil},
 		{"longer lists", hashes, true, lists(draw(1, n, uniform(9)), 2), lists(draw(2, n, uniform(9)), 3),
 			[]summary.Reason{summary.LengthMoved}},
-		{"no rows", numbers, false, draw(1, n, uniform(9)), accumulator.Block{}, nil},
+		{"no rows", numbers, false, draw(1, n, uniform(9)), accumulator.Block{}, []summary.Reason{summary.RowsMoved}},
+		{"another sample far from 0", numbers, false, draw(1, n, far), draw(2, n, far), nil},
+		{"another sample of reals far from 0", reals, false, around(1, n, 1e10, 1e6), around(2, n, 1e10, 1e6), nil},
+		{"a move far from 0", reals, false, around(1, n, 1e10, 1e6), around(2, n, 1e10+2e6, 1e6), []summary.Reason{
+			summary.MeanMoved, summary.QuantileMoved, summary.ClassesMoved}},
+		{"all NaN", reals, false, around(1, n, 0, 1), replaced(around(1, n, 0, 1), 1, math.NaN()),
+			[]summary.Reason{summary.NaNRateMoved}},
+		{"a third NaN", reals, false, around(1, n, 0, 1), replaced(around(1, n, 0, 1), 3, math.NaN()),
+			[]summary.Reason{summary.NaNRateMoved}},
+		{"a third infinite", reals, false, around(1, n, 0, 1), replaced(around(1, n, 0, 1), 3, math.Inf(-1)),
+			[]summary.Reason{summary.InfiniteMoved}},
+		{"few NaN", reals, false, around(1, n, 0, 1), replaced(around(1, n, 0, 1), 100, math.NaN()), nil},
+		{"embeddings that turn to NaN", summary.Lengths, true, embeddings(9, accumulator.Finite),
+			embeddings(9, accumulator.NotANumber), []summary.Reason{summary.NaNRateMoved}},
+		{"embeddings that turn infinite", summary.Lengths, true, embeddings(9, accumulator.Finite),
+			embeddings(9, accumulator.PositiveInfinity), []summary.Reason{summary.InfiniteMoved}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			column := accumulator.Column{Kind: c.kind, List: c.list}

@@ -71,8 +71,8 @@ func findAbove(v []float32, limit uint32) int {
 func anyAbove(v []float32, limit uint32) bool {
 	above, other := uint32(0), uint32(0)
 	for ; len(v) >= 4; v = v[4:] {
-		above |= limit - math.Float32bits(v[0])&^(1<<31) | limit - math.Float32bits(v[1])&^(1<<31)
-		other |= limit - math.Float32bits(v[2])&^(1<<31) | limit - math.Float32bits(v[3])&^(1<<31)
+		above |= (limit - math.Float32bits(v[0])&^(1<<31)) | (limit - math.Float32bits(v[1])&^(1<<31))
+		other |= (limit - math.Float32bits(v[2])&^(1<<31)) | (limit - math.Float32bits(v[3])&^(1<<31))
 	}
 	for _, x := range v {
 		above |= limit - math.Float32bits(x)&^(1<<31)

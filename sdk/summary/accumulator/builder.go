@@ -21,14 +21,23 @@ type Column struct {
 // Block is consecutive rows of a column.
 type Block struct {
 	// Lengths are the numbers of values of the rows; for Reals, 1 or 0. Without Lengths (nil) each row has one value. For
-	// Kind Lengths they are all that there is.
+	// Kind Lengths they may be all that there is.
 	Lengths []int32
-	// Integers are the values of all rows, for Integers and Hashes.
+	// Integers are the values of all rows, for Integers and Hashes; for Lengths, where there are some, what each value
+	// is: one of NegativeInfinity, Finite, PositiveInfinity and NotANumber.
 	Integers []int64
 	// Reals has row i at index i*Stride, for Reals; rows of length 0 have any value there. Stride 0 is 1.
 	Reals  []float32
 	Stride int
 }
+
+// What values of Kind Lengths are: the buckets of borders at -Inf, the greatest float32 and +Inf, NaN last.
+const (
+	NegativeInfinity = 0
+	Finite           = 1
+	PositiveInfinity = 2
+	NotANumber       = 3
+)
 
 // Builder makes a summary.
 type Builder struct {
@@ -44,26 +53,18 @@ type Builder struct {
 func NewBuilder(columns []Column, partitions bool) (*Builder, error) {
 	b := &Builder{columns: columns, whole: !partitions}
 	for i := range columns {
-		t, err := newTally(columns[i].Kind, columns[i].List)
-		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", columns[i].Name, err)
-		}
-		b.totals = append(b.totals, &total{tally: *t})
+		b.totals = append(b.totals, &total{tally: *newTally(columns[i].Kind, columns[i].List)})
 	}
-	return b, b.openPartition()
+	b.openPartition()
+	return b, nil
 }
 
 // openPartition begins a partition.
-func (b *Builder) openPartition() error {
+func (b *Builder) openPartition() {
 	b.open = b.open[:0]
 	for i := range b.columns {
-		t, err := newTally(b.columns[i].Kind, b.columns[i].List)
-		if err != nil {
-			return err
-		}
-		b.open = append(b.open, t)
+		b.open = append(b.open, newTally(b.columns[i].Kind, b.columns[i].List))
 	}
-	return nil
 }
 
 // Add folds the next rows of a column in. The error wraps ErrBlock; the summary is then of no use.
@@ -94,19 +95,36 @@ func (t *tally) addBlock(b Block) error {
 	switch {
 	case t.kind == summary.Lengths && b.Lengths == nil && len(b.Integers) > 0:
 		return fmt.Errorf("%w: a column of lengths without lengths", ErrBlock)
-	case t.kind != summary.Lengths && b.Lengths != nil && sum != int64(len(b.Integers)):
+	case t.kind == summary.Lengths && b.Integers == nil:
+	case b.Lengths != nil && sum != int64(len(b.Integers)):
 		return fmt.Errorf("%w: %d values of rows that have %d", ErrBlock, len(b.Integers), sum)
 	}
 	t.addLengths(b.Lengths)
 	if t.kind == summary.Lengths {
-		return nil
+		return t.addMarks(b.Integers)
 	}
 	if b.Lengths == nil {
 		t.addScalars(len(b.Integers))
 	}
 	for _, x := range b.Integers {
-		if err := t.addInteger(x); err != nil {
-			return fmt.Errorf("%w: the integer %d: %w", ErrBlock, x, err)
+		t.addInteger(x)
+	}
+	return nil
+}
+
+// addMarks counts the values of lists that are not finite.
+func (t *tally) addMarks(marks []int64) error {
+	for _, mark := range marks {
+		switch mark {
+		case NegativeInfinity:
+			t.minusInf++
+		case Finite:
+		case PositiveInfinity:
+			t.positiveInf++
+		case NotANumber:
+			t.nans++
+		default:
+			return fmt.Errorf("%w: a value of kind %d", ErrBlock, mark)
 		}
 	}
 	return nil
@@ -131,9 +149,7 @@ func (t *tally) addReals(b Block) error {
 		if b.Lengths != nil && b.Lengths[i] == 0 {
 			continue
 		}
-		if err := t.addReal(b.Reals[i*stride]); err != nil {
-			return fmt.Errorf("%w: the number %v: %w", ErrBlock, b.Reals[i*stride], err)
-		}
+		t.addReal(b.Reals[i*stride])
 	}
 	return nil
 }
@@ -174,7 +190,8 @@ func (b *Builder) EndPartition(name string, rows int64) error {
 		b.partitions = append(b.partitions, p)
 	}
 	b.rows += rows
-	return b.openPartition()
+	b.openPartition()
+	return nil
 }
 
 // Finish returns the summary of the partitions that have ended. The digest is that of their manifest.

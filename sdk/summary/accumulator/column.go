@@ -6,9 +6,6 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/DataDog/sketches-go/ddsketch"
-	"github.com/DataDog/sketches-go/ddsketch/mapping"
-	"github.com/DataDog/sketches-go/ddsketch/store"
 	"github.com/axiomhq/hyperloglog"
 
 	"github.com/millrace/millrace/sdk/summary"
@@ -29,32 +26,26 @@ type tally struct {
 	reals                       realSums
 	frequent                    frequentValues
 	distinct                    *hyperloglog.Sketch
-	quantiles                   *ddsketch.DDSketch
+	ranks                       ranks // of finite numbers, once the table was pruned, which has all values before
 }
 
-func newTally(kind summary.Kind, list bool) (t *tally, err error) {
-	t = &tally{kind: kind, list: list}
+func newTally(kind summary.Kind, list bool) *tally {
+	t := &tally{kind: kind, list: list}
 	if kind != summary.Lengths {
 		t.distinct = hyperloglog.NewNoSparse()
 	}
-	if kind == summary.Integers || kind == summary.Reals {
-		t.quantiles, err = newQuantiles()
-	}
-	return t, err
+	return t
 }
 
-// indexedLogarithm is the logarithm, to the base 2, between neighbouring indices of the sketch of quantiles. Its half
-// is, about, the greatest relative error.
-const indexedLogarithm = 0.002
+// ordered reports whether the column has quantiles.
+func (t *tally) ordered() bool { return t.kind == summary.Integers || t.kind == summary.Reals }
 
-// newQuantiles returns a sketch whose indices come from a piecewise linear logarithm, which is computed without
-// rounding. The offset 0 keeps a fused multiplication and addition from changing an index.
-func newQuantiles() (*ddsketch.DDSketch, error) {
-	indices, err := mapping.NewLinearlyInterpolatedMappingWithGamma(math.Exp2(indexedLogarithm), 0)
-	if err != nil {
-		return nil, err
+// key returns the key of a value in the sketch of ranks, by its bits in the table.
+func (t *tally) key(bits uint64) int64 {
+	if t.kind == summary.Reals {
+		return keyOfReal(uint32(bits))
 	}
-	return ddsketch.NewDDSketch(indices, store.NewDenseStore(), store.NewDenseStore()), nil
+	return int64(bits)
 }
 
 // addLengths counts rows, whose numbers of values are given.
@@ -74,31 +65,30 @@ func (t *tally) addLengths(lengths []int32) {
 }
 
 // addInteger counts an integer or a hash.
-func (t *tally) addInteger(x int64) error {
+func (t *tally) addInteger(x int64) {
 	t.count(uint64(x))
 	if t.kind == summary.Hashes {
-		return nil
+		return
 	}
 	if t.finite == 1 {
 		t.leastInt, t.greatestInt = x, x
 	}
 	t.leastInt, t.greatestInt = min(t.leastInt, x), max(t.greatestInt, x)
 	t.integers.add(x)
-	return t.quantiles.Add(float64(x))
 }
 
 // addReal counts a real number.
-func (t *tally) addReal(x float32) error {
+func (t *tally) addReal(x float32) {
 	switch {
 	case x != x:
 		t.nans++
-		return nil
+		return
 	case x > math.MaxFloat32:
 		t.positiveInf++
-		return nil
+		return
 	case x < -math.MaxFloat32:
 		t.minusInf++
-		return nil
+		return
 	case x == 0:
 		x = 0 // also where it is -0
 	}
@@ -108,7 +98,6 @@ func (t *tally) addReal(x float32) error {
 	}
 	t.leastReal, t.greatestReal = min(t.leastReal, x), max(t.greatestReal, x)
 	t.reals.add(x)
-	return t.quantiles.Add(float64(x))
 }
 
 // count counts a finite value by its bits.
@@ -117,6 +106,28 @@ func (t *tally) count(bits uint64) {
 	hash := mix(bits)
 	if t.frequent.add(bits, hash) { // the registers know the values of the table
 		t.distinct.InsertHash(hash)
+	}
+	switch {
+	case !t.frequent.pruned || !t.ordered():
+	case t.frequent.whole != nil: // it was the first prune
+		t.ranks.addTable(t.frequent.takeWhole(), t.key)
+	default:
+		t.ranks.add(t.key(bits), 1)
+	}
+}
+
+// mergeRanks adds the values of a later part, before the tables are joined.
+func (t *tally) mergeRanks(part *tally) {
+	if !t.ordered() || !t.frequent.pruned && !part.frequent.pruned {
+		return
+	}
+	if !t.frequent.pruned {
+		t.ranks.addTable(t.frequent.counters(), t.key)
+	}
+	if part.frequent.pruned {
+		t.ranks.merge(&part.ranks)
+	} else {
+		t.ranks.addTable(part.frequent.counters(), t.key)
 	}
 }
 
@@ -144,16 +155,15 @@ func (t *total) merge(part *tally, sums *moments) error {
 	t.nans, t.positiveInf, t.minusInf = t.nans+part.nans, t.positiveInf+part.positiveInf, t.minusInf+part.minusInf
 	t.finite += part.finite
 	t.moments.merge(sums)
+	t.mergeRanks(part)
 	t.frequent.merge(&part.frequent)
+	if whole := t.frequent.takeWhole(); whole != nil && t.ordered() {
+		t.ranks.addTable(whole, t.key)
+	}
 	if t.distinct != nil {
-		if err := t.distinct.Merge(part.distinct); err != nil {
-			return err
-		}
+		return t.distinct.Merge(part.distinct)
 	}
-	if t.quantiles == nil {
-		return nil
-	}
-	return t.quantiles.MergeWith(part.quantiles)
+	return nil
 }
 
 // sums returns the moments of the partition.
@@ -184,9 +194,7 @@ func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
 		s.Distinct = int64(t.distinct.Estimate())
 	}
 	if t.kind != summary.Hashes && t.finite > 0 {
-		if err := t.describeNumbers(&s, sums, sorted); err != nil {
-			return s, err
-		}
+		t.describeNumbers(&s, sums, sorted)
 	}
 	slices.SortStableFunc(sorted, func(a, b counter) int { return cmp.Compare(b.count, a.count) })
 	for _, c := range sorted[:min(len(sorted), summary.MaxTopValues)] {
@@ -196,7 +204,7 @@ func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
 }
 
 // describeNumbers fills in what numbers have and hashes lack.
-func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []counter) error {
+func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []counter) {
 	least, greatest := summary.IntegerValue(t.leastInt), summary.IntegerValue(t.greatestInt)
 	if t.kind == summary.Reals {
 		least, greatest = summary.RealValue(float64(t.leastReal)), summary.RealValue(float64(t.greatestReal))
@@ -208,26 +216,24 @@ func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []c
 		s.Deviation = &deviation
 	}
 	s.Quantiles = make([]summary.Value, summary.Quantiles)
-	if s.Exact {
-		t.exactQuantiles(s.Quantiles, sorted)
-		return nil
+	value := t.value
+	if !s.Exact {
+		sorted, value = t.ranks.sorted(), t.valueOfKey
 	}
-	for i := range s.Quantiles {
-		x, err := t.quantiles.GetValueAtQuantile(float64(i+1) / (summary.Quantiles + 1))
-		if err != nil {
-			return err
-		}
-		s.Quantiles[i] = summary.RealValue(min(max(x, least.Real()), greatest.Real()))
-		if t.kind == summary.Integers {
-			s.Quantiles[i] = summary.IntegerValue(nearestInteger(x, t.leastInt, t.greatestInt))
-		}
-	}
-	return nil
+	t.fillQuantiles(s.Quantiles, sorted, value)
 }
 
-// exactQuantiles sets each quantile to the value of its rank, counted from 0 to the number of values less one and
-// rounded down.
-func (t *tally) exactQuantiles(quantiles []summary.Value, sorted []counter) {
+// valueOfKey returns the value of a key in the sketch of ranks.
+func (t *tally) valueOfKey(key uint64) summary.Value {
+	if t.kind == summary.Reals {
+		return t.value(uint64(realOfKey(int64(key))))
+	}
+	return t.value(key)
+}
+
+// fillQuantiles sets each quantile to the value of its rank, counted from 0 to the number of values less one and rounded
+// down, of values that are sorted and counted.
+func (t *tally) fillQuantiles(quantiles []summary.Value, sorted []counter, value func(bits uint64) summary.Value) {
 	at, below := 0, int64(0) // below: the values before sorted[at]
 	for i := range quantiles {
 		whole, rest := (t.finite-1)/(summary.Quantiles+1), (t.finite-1)%(summary.Quantiles+1)
@@ -236,19 +242,8 @@ func (t *tally) exactQuantiles(quantiles []summary.Value, sorted []counter) {
 			below += sorted[at].count
 			at++
 		}
-		quantiles[i] = t.value(sorted[at].bits)
+		quantiles[i] = value(sorted[at].bits)
 	}
-}
-
-// nearestInteger rounds x to an integer between two.
-func nearestInteger(x float64, least, greatest int64) int64 {
-	switch {
-	case x <= float64(least):
-		return least
-	case x >= float64(greatest):
-		return greatest
-	}
-	return int64(math.RoundToEven(x))
 }
 
 // value returns the value of bits in the table.

@@ -24,6 +24,15 @@ type frequentValues struct {
 	used   int
 	missed int64 // the most by which a count is too small; 0 while nothing was pruned
 	pruned bool
+	// whole is the table before it was pruned for the first time, until takeWhole.
+	whole []counter
+}
+
+// takeWhole returns the table before it was pruned for the first time, once; nil otherwise.
+func (f *frequentValues) takeWhole() []counter {
+	whole := f.whole
+	f.whole = nil
+	return whole
 }
 
 // mix spreads the bits of a value over 64 bits: the finaliser of SplitMix64.
@@ -79,6 +88,9 @@ func (f *frequentValues) counters() []counter {
 // prune subtracts the count of value keptValues+1, by count, from all counts.
 func (f *frequentValues) prune() {
 	list := f.counters()
+	if !f.pruned {
+		f.whole = slices.Clone(list)
+	}
 	counts := make([]int64, len(list))
 	for i, c := range list {
 		counts[i] = c.count

@@ -9,7 +9,6 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/DataDog/sketches-go/ddsketch/store"
 	"github.com/axiomhq/hyperloglog"
 
 	"github.com/millrace/millrace/sdk/summary"
@@ -42,10 +41,7 @@ func (b *Builder) SetOpen(state []byte) error {
 	r := stateReader{left: state}
 	open := make([]*tally, len(b.columns))
 	for i := range b.columns {
-		t, err := newTally(b.columns[i].Kind, b.columns[i].List)
-		if err != nil {
-			return err
-		}
+		t := newTally(b.columns[i].Kind, b.columns[i].List)
 		if err := r.tally(t); err != nil {
 			return fmt.Errorf("column %q: %w", b.columns[i].Name, err)
 		}
@@ -102,11 +98,10 @@ func (t *tally) appendState(b []byte) ([]byte, error) {
 			form[:min(len(form), len(registerHeader))])
 	}
 	b = append(b, form[len(registerHeader):]...)
-	if t.quantiles == nil {
+	if !t.ordered() {
 		return b, nil
 	}
-	b = binary.AppendUvarint(b, uint64(t.quantiles.GetZeroCount()))
-	return appendBins(appendBins(b, t.quantiles.GetPositiveValueStore()), t.quantiles.GetNegativeValueStore()), nil
+	return t.ranks.appendState(b), nil
 }
 
 // appendState appends the exponents that have values.
@@ -146,17 +141,28 @@ func (f *frequentValues) appendState(b []byte) []byte {
 	return b
 }
 
-// appendBins appends the counts of a sketch of quantiles that are not 0, in the order of their indices.
-func appendBins(b []byte, s store.Store) []byte {
-	bins, before := 0, int64(0)
-	var list []byte
-	s.ForEach(func(index int, count float64) (stop bool) {
-		bins++
-		list = binary.AppendUvarint(binary.AppendVarint(list, int64(index)-before), uint64(count))
-		before = int64(index)
-		return false
-	})
-	return append(binary.AppendUvarint(b, uint64(bins)), list...)
+// appendState appends the levels, each in the order of its keys.
+func (r *ranks) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(r.levels)))
+	for l := range r.levels {
+		odd := byte(0)
+		if r.levels[l].odd {
+			odd = 1
+		}
+		keys := slices.Clone(r.levels[l].keys)
+		slices.Sort(keys)
+		b = binary.AppendUvarint(append(b, odd), uint64(len(keys)))
+		before := int64(0)
+		for i, key := range keys {
+			if i == 0 {
+				b = binary.AppendVarint(b, key)
+			} else {
+				b = binary.AppendUvarint(b, uint64(key)-uint64(before))
+			}
+			before = key
+		}
+	}
+	return b
 }
 
 // stateReader reads states.
@@ -245,7 +251,8 @@ func (r *stateReader) tally(t *tally) error {
 		return err
 	}
 	if !t.frequent.pruned {
-		return t.sketchTable()
+		t.sketchTable()
+		return nil
 	}
 	return r.sketches(t)
 }
@@ -258,11 +265,11 @@ func (t *tally) checkCounts() error {
 		return damaged("%d null rows of %d, lists of %d to %d values", t.nulls, t.rows, t.shortest, t.longest)
 	case t.rows == 0 && (t.values > 0 || t.longest > 0), !t.list && t.longest > 1, t.longest == 0 && t.values > 0:
 		return damaged("%d values in %d rows of at most %d", t.values, t.rows, t.longest)
-	case t.kind == summary.Lengths && (t.nans > 0 || t.positiveInf > 0 || t.minusInf > 0 || t.finite > 0):
-		return damaged("%d values of a column of lengths", t.finite)
+	case t.kind == summary.Lengths && (finite < 0 || t.finite > 0):
+		return damaged("%d values of a column of lengths, %d of them counted", t.values, t.finite)
 	case t.kind != summary.Lengths && t.finite != finite:
 		return damaged("%d finite values, want %d", t.finite, finite)
-	case t.kind != summary.Reals && (t.nans > 0 || t.positiveInf > 0 || t.minusInf > 0):
+	case t.kind != summary.Reals && t.kind != summary.Lengths && (t.nans > 0 || t.positiveInf > 0 || t.minusInf > 0):
 		return damaged("integers that are no number or infinite")
 	}
 	return nil
@@ -347,22 +354,11 @@ func (r *stateReader) frequent(t *tally) error {
 	return nil
 }
 
-// sketchTable fills the sketches with the values of a table that has all of them.
-func (t *tally) sketchTable() error {
+// sketchTable fills the registers with the values of a table that has all of them.
+func (t *tally) sketchTable() {
 	for _, c := range t.frequent.counters() {
 		t.distinct.InsertHash(mix(c.bits))
-		if t.quantiles == nil {
-			continue
-		}
-		x := float64(int64(c.bits))
-		if t.kind == summary.Reals {
-			x = float64(math.Float32frombits(uint32(c.bits)))
-		}
-		if err := t.quantiles.AddWithCount(x, float64(c.count)); err != nil {
-			return fmt.Errorf("%w: the value %v: %w", ErrState, x, err)
-		}
 	}
-	return nil
 }
 
 // sketches reads the sketches.
@@ -372,42 +368,44 @@ func (r *stateReader) sketches(t *tally) error {
 	if err := t.distinct.UnmarshalBinary(form); err != nil || r.failed {
 		return errors.Join(damaged("its registers of distinct values"), err)
 	}
-	if t.quantiles == nil {
+	if !t.ordered() {
 		return nil
 	}
-	zeros := r.number(t.finite)
-	if zeros > 0 {
-		if err := t.quantiles.AddWithCount(0, float64(zeros)); err != nil {
-			return fmt.Errorf("%w: %w", ErrState, err)
-		}
-	}
-	left := t.finite - zeros
-	left = r.bins(t, t.quantiles.GetPositiveValueStore(), left)
-	left = r.bins(t, t.quantiles.GetNegativeValueStore(), left)
-	if r.failed || left != 0 {
+	if r.ranks(t); r.failed || t.ranks.count() != t.finite {
 		return damaged("its quantiles count other values than %d", t.finite)
 	}
 	return nil
 }
 
-// bins reads counts of a sketch of quantiles of at most some values, and returns how many values are left.
-func (r *stateReader) bins(t *tally, s store.Store, left int64) int64 {
-	least, greatest := math.Ldexp(1, 0), math.Ldexp(1, 63) // of integers
+// ranks reads a sketch of ranks.
+func (r *stateReader) ranks(t *tally) {
+	least, greatest := int64(math.MinInt64), int64(math.MaxInt64)
 	if t.kind == summary.Reals {
-		least, greatest = math.SmallestNonzeroFloat32, math.MaxFloat32
+		least, greatest = keyRange()
 	}
-	first, last := int64(t.quantiles.Index(least)), int64(t.quantiles.Index(greatest))
-	index := int64(0)
-	for i, n := int64(0), r.number(last-first+1); i < n; i++ {
-		distance, count := r.varint(), r.number(left)
-		// A distance that overflows leads below the index before.
-		if r.failed || count == 0 || i > 0 && distance <= 0 || index+distance < first || index+distance > last {
+	left := t.finite
+	for l, n := 0, int(r.number(maxLevels)); l < n && !r.failed; l++ {
+		odd := r.bytes(1)[0]
+		used := int(r.number(min(levelValues-1, left>>l)))
+		if r.failed || odd > 1 {
 			r.failed = true
-			return left
+			return
 		}
-		index += distance
-		s.AddWithCount(int(index), float64(count))
-		left -= count
+		left -= int64(used) << l
+		at := level{odd: odd == 1, keys: make([]int64, used)}
+		for i := range at.keys {
+			key := int64(0)
+			if i == 0 {
+				key = r.varint()
+			} else {
+				key = int64(uint64(at.keys[i-1]) + r.uvarint())
+			}
+			if r.failed || key < least || key > greatest || i > 0 && key < at.keys[i-1] {
+				r.failed = true
+				return
+			}
+			at.keys[i] = key
+		}
+		t.ranks.levels = append(t.ranks.levels, at)
 	}
-	return left
 }

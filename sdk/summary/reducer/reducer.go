@@ -257,8 +257,6 @@ func columnBlock(c *pipeline.StatisticsColumn, mb *tensor.MiniBatch, keys []accu
 	switch c.Kind {
 	case summary.Reals:
 		b.Integers, b.Reals, b.Stride = nil, mb.Dense[c.Dense:], len(mb.Schema.Dense)
-	case summary.Lengths:
-		b.Integers = nil
 	}
 	return b
 }

@@ -34,7 +34,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
@@ -152,6 +152,7 @@ class Group:
     deduplicate: bool = False
     inputs: Tuple[str, ...] = ()
     absent: Literal["fail", "allow"] = "fail"
+    nan: Literal["fail", "keep"] = "fail"
 
 
 @dataclass(frozen=True)
@@ -269,18 +270,29 @@ class Pipeline:
         self.named_statistics: List[NamedStatistics] = []
         self._filters: List[Tuple[Filter, Optional[Place]]] = []
 
-    def label(self, column: str, *, null: Optional[_Number] = None, ops: Iterable[Operator] = ()) -> "Pipeline":
+    def label(
+        self,
+        column: str,
+        *,
+        null: Optional[_Number] = None,
+        nan: Optional[_Number] = None,
+        ops: Iterable[Operator] = (),
+    ) -> "Pipeline":
         """Sets the column that becomes the label, float32 [B].
 
         Args:
             column: the column's name.
             null: the value that replaces a null label; None refuses a column that may hold one.
+            nan: the value that replaces a NaN; None refuses rows that hold one. An infinity is refused, too, unless
+                ``clamp`` bounds it.
             ops: operators, from the column to the tensor.
 
         Raises:
             TypeError: an argument is of another type.
         """
         chain = _operators(ops)
+        if nan is not None:
+            chain = (Operator("fill_nan", given(value=nan)), *chain)
         if null is not None:
             chain = (Operator("fill_null", given(value=null)), *chain)
         self.label_column = Label(_text(column, "column"), chain, _caller())
@@ -324,6 +336,7 @@ class Pipeline:
         name: str = "",
         inputs: Sequence[str] = (),
         absent: Literal["fail", "allow"] = "fail",
+        nan: Literal["fail", "keep"] = "fail",
     ) -> "Pipeline":
         """Adds columns that become columns of the dense tensor [B, D], of the pipeline's ``dense_type``.
 
@@ -336,11 +349,14 @@ class Pipeline:
                 the first operator takes them together.
             absent: ``"allow"`` makes a column that a file lacks a null column there, for which ``fill_null`` must have
                 a value; ``"fail"`` refuses such files.
+            nan: ``"keep"`` lets a NaN into the tensor; ``"fail"`` refuses rows with one, for which ``fill_nan`` has a
+                value.
 
         Raises:
             TypeError: an argument is of another type.
         """
-        self.dense_groups.append(_group(columns, ops, name, "keep", _caller(), inputs=inputs, absent=absent))
+        group = _group(columns, ops, name, "keep", _caller(), inputs=inputs, absent=absent)
+        self.dense_groups.append(replace(group, nan=_text(nan, "nan")))
         return self
 
     def sparse(
@@ -547,6 +563,8 @@ class Pipeline:
                 lines.append("    deduplicate: true")
             if group.absent != "fail":
                 lines.append(f"    absent: {_yaml_text(group.absent)}")
+            if group.nan != "fail":
+                lines.append(f"    nan: {_yaml_text(group.nan)}")
             if group.ops:
                 lines.append(f"    ops: {_yaml_ops(group.ops)}")
         for i, vocabulary in enumerate(self.vocabularies):
@@ -613,6 +631,7 @@ class Pipeline:
                         deduplicate=g.get("deduplicate", False),
                         inputs=tuple(g.get("inputs", ())),
                         absent=g.get("absent", "fail"),
+                        nan=g.get("nan", "fail"),
                     )
                 )
         for name, rules in (document.get("vocabularies") or {}).items():
