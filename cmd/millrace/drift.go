@@ -106,7 +106,8 @@ an error and no table. It is 2 for wrong flags.`,
 	flags.in.far.addFlags(f)
 	flags.in.commands, flags.in.noTrainer = "vendor", true
 	flags.addOwnFlags(f)
-	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate, "greatest difference of the shares of nulls, of NaN and of infinities")
+	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate,
+		"greatest difference of the shares of nulls, of NaN and of infinities")
 	f.Float64Var(&limits.Mean, "mean", limits.Mean, "greatest move of a mean, in deviations of BEFORE")
 	f.Float64Var(&limits.Quantiles, "quantiles", limits.Quantiles,
 		"greatest move of the quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, in deviations of BEFORE")
@@ -193,7 +194,8 @@ func (d *driftReport) table(w io.Writer) {
 			reasons[j] = string(reason)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(column.Name),
-			strings.Join(reasons, " "), shown(column.NullRate), shown(column.NaNRate), shown(column.InfiniteRate), shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
+			strings.Join(reasons, " "), shown(column.NullRate), shown(column.NaNRate), shown(column.InfiniteRate),
+			shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
 			shown(column.Stability), shown(column.FrequentValues), shown(column.ListLength))
 	}
 }

@@ -289,7 +289,8 @@ func (v *summarized) table(w io.Writer) {
 	for _, column := range v.Skipped {
 		fmt.Fprintf(w, "skipped\t%s: %s\n", tableCell(column.Name), tableCell(column.Reason))
 	}
-	fmt.Fprint(w, "column\ttype\tnull\tnan\tinfinite\tleast\tp50\tmean\tdeviation\tgreatest\tdistinct\tmost frequent\tlengths\n")
+	fmt.Fprint(w, "column\ttype\tnull\tnan\tinfinite\tleast\tp50\tmean\tdeviation\tgreatest\tdistinct\t"+
+		"most frequent\tlengths\n")
 	for i := range v.Columns {
 		writeStatistics(w, v.Columns[i].Name, &v.Columns[i], &v.Columns[i].Statistics)
 	}
@@ -345,6 +346,7 @@ func writeStatistics(w io.Writer, name string, c *summary.Column, s *summary.Sta
 		lengths = fmt.Sprintf("%d to %d, mean %.4g", s.ListLengths.Least, s.ListLengths.Greatest, s.ListLengths.Mean)
 	}
 	fmt.Fprintf(w, "%s\t%s\t%.4g %%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(name),
-		tableCell(c.Type), 100*s.NullRate(), nans, infinities, value(s.Least), median, shown(s.Mean), shown(s.Deviation), value(s.Greatest), distinct, frequent,
+		tableCell(c.Type), 100*s.NullRate(), nans, infinities, value(s.Least), median, shown(s.Mean),
+		shown(s.Deviation), value(s.Greatest), distinct, frequent,
 		lengths)
 }

@@ -22,8 +22,8 @@ func (x *executor) writeDenseLists(s *rowScan, row uint64, v *chainValues) (int,
 	return len(v.lengths), nil
 }
 
-// storeDenseLists writes lists as rows row, row+1, ... of dense, from the sink's column on. A list of another length than wanted
-// is an error, unless it is shorter and is filled up.
+// storeDenseLists writes lists as rows row, row+1, ... of dense, from the sink's column on. A list of another length
+// than wanted is an error, unless it is shorter and is filled up.
 func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
 	column, want := uint64(s.index), s.steps[len(s.steps)-1].fixedLength
 	refused := s.findRefused(v.float32s[:v.count])

@@ -167,8 +167,8 @@ func (s *sink) refusedError(row uint64, value float32) error {
 		row, what)
 }
 
-// rejectLargeUnsigned returns an error if an unsigned value of a block is from 2^63 on. row is that of the block's first
-// value.
+// rejectLargeUnsigned returns an error if an unsigned value of a block is from 2^63 on. row is that of the block's
+// first value.
 func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 	all := int64(0)
 	for _, x := range b.I64 {
@@ -178,8 +178,8 @@ func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 		return nil
 	}
 	i := slices.IndexFunc(b.I64, func(x int64) bool { return x < 0 })
-	return dataError("%d (in or behind row %d of the mini-batch) is an unsigned integer from 2^63 on, which no operator takes "+
-		"as a number: begin with a hash, as hash_bucket, or write the column as float64", uint64(b.I64[i]), row)
+	return dataError("%d (in or behind row %d of the mini-batch) is an unsigned integer from 2^63 on, which no operator "+
+		"takes as a number: begin with a hash, as hash_bucket, or write the column as float64", uint64(b.I64[i]), row)
 }
 
 // storeSparse writes a scalar's ids. A null has no id. The check (outputFits) has made sure that the output has

@@ -11,7 +11,8 @@ import (
 // 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
 // partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
 // an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if
-// values of maps are bytes, and 1.9 only if sinks or columns refuse numbers. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey.
+// values of maps are bytes, and 1.9 only if sinks or columns refuse numbers. A slice is 1.5 only if its TablesChecked is
+// set, a result 1.2 only if it has an AbsentKey.
 // A slice is 1.6, and a result 1.3, only if it has a cursor with ValueAt.
 const (
 	Major = 1

@@ -86,7 +86,7 @@ func (f *Feature) refusal(to program.Dest) program.Refusal {
 // readAsNumbers reports whether operators, behind a column, read a uint64 as a number, which an int64 holds below 2^63
 // only. Hashes and tables read its 64 bits.
 func readAsNumbers(c *ColumnInfo, ops []program.Op) bool {
-	if c.Kind != program.Int64 || !c.Unsigned || c.Bits != 64 {
+	if c.Kind != program.Int64 || !c.Unsigned || c.Bits > 0 && c.Bits < 64 { // 0 is the full width, too
 		return false
 	}
 	for _, op := range ops {

@@ -49,7 +49,7 @@ func zoo() []ColumnInfo {
 		{Name: "i8", Kind: program.Int64, Bits: 8},
 		{Name: "bool", Kind: program.Int64, Bits: 1},
 		{Name: "u32", Kind: program.Int64, Bits: 32, Unsigned: true},
-		{Name: "u64", Kind: program.Int64, Bits: 64, Unsigned: true, Nullable: true},
+		{Name: "u64", Kind: program.Int64, Unsigned: true, Nullable: true},
 		{Name: "i_null", Kind: program.Int64, Nullable: true},
 		{Name: "f", Kind: program.Float32},
 		{Name: "f_null", Kind: program.Float32, Nullable: true},

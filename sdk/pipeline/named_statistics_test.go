@@ -114,8 +114,8 @@ func TestMediansBecomeConstants(t *testing.T) {
 		}
 	}
 	for document, says := range map[string]string{
-		"dense: [{columns: [f_null], ops: [fill_median: s, normalize: {statistics: s}]}]\nstatistics: {s: }\n": "line 1:51: " +
-			"dense[0].ops[1]: column \"f_null\"",
+		"dense: [{columns: [f_null], ops: [fill_median: s, normalize: {statistics: s}]}]\nstatistics: {s: }\n": "line " +
+			"1:51: dense[0].ops[1]: column \"f_null\"",
 		"values: [{as: v, from: f_null, ops: [fill_median: s]}]\ndense: [{columns: [v], ops: [log, min_max: {statistics: " +
 			"s}]}]\nstatistics: {s: }\n": "line 2:35: dense[0].ops[1]: column \"v\"",
 	} {

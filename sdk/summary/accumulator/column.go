@@ -231,8 +231,8 @@ func (t *tally) valueOfKey(key uint64) summary.Value {
 	return t.value(key)
 }
 
-// fillQuantiles sets each quantile to the value of its rank, counted from 0 to the number of values less one and rounded
-// down, of values that are sorted and counted.
+// fillQuantiles sets each quantile to the value of its rank, counted from 0 to the number of values less one and
+// rounded down, of values that are sorted and counted.
 func (t *tally) fillQuantiles(quantiles []summary.Value, sorted []counter, value func(bits uint64) summary.Value) {
 	at, below := 0, int64(0) // below: the values before sorted[at]
 	for i := range quantiles {
