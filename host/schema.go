@@ -127,11 +127,19 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 
 // leafColumn returns the column of a leaf by itself.
 func leafColumn(l *format.Leaf) pipeline.ColumnInfo {
-	return pipeline.ColumnInfo{
+	c := pipeline.ColumnInfo{
 		Name: l.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(l.Physical.Kind()), List: l.List,
 		Nullable: l.Nullable(), ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned,
 		Bits: bits(l), Unsupported: l.Unsupported, Logical: logical(l),
 	}
+	if l.Logical == "UNKNOWN" {
+		c.Null = pipeline.NullSomewhere | pipeline.NullEverywhere
+		if c.List {
+			c.Null |= pipeline.NullLists
+		}
+		c.Kind, c.Bits, c.Logical = program.Int64, 0, ""
+	}
+	return c
 }
 
 // mapColumn returns the column of the map whose keys are a leaf, and the map's leaves.

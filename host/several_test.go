@@ -562,3 +562,68 @@ func TestPIsKept(t *testing.T) {
 	assert.False(t, kept, "a file that cannot be read is begun again")
 	require.NoError(t, m.Close())
 }
+
+// TestPartitionsOfSeveralTypes checks that partitions which keep a column in several units, scales, storages and kinds,
+// or lack it in all but name, make the same ids on every engine, and that each is held by a drive of its own.
+func TestPartitionsOfSeveralTypes(t *testing.T) {
+	first := parquetOf(t, []struct {
+		Time  int64 `parquet:"time,timestamp(millisecond)"`
+		ID    int64 `parquet:"id"`
+		Price int32 `parquet:"price,decimal(2:9)"`
+	}{{1600000000123, 5, 150}, {-1, 1 << 60, -25}})
+	four := 4.0
+	second := parquetOf(t, []struct {
+		Time  int64    `parquet:"time,timestamp(microsecond)"`
+		ID    *float64 `parquet:"id"`
+		Price int64    `parquet:"price,decimal(3:12)"`
+	}{{1600000000123456, &four, 1500}, {86400e6, nil, -250}})
+	const text = "name: p\nbatch: 10\nsparse:\n  - {columns: [time], ops: [to_seconds]}\n  - {columns: [id]}\n" +
+		"  - {columns: [price], ops: [bucketize: {borders: [0, 1.4, 1.6]}]}\n"
+	contents := map[string][]byte{"a.parquet": first, "b.parquet": second}
+	want := map[string][]int64{
+		"a.parquet": {1600000000, -1, 5, 1 << 60, 2, 0}, "b.parquet": {1600000000, 86400, 4, 2, 0},
+	}
+	onOne := onDrive(t, map[string][]byte{"a.parquet": first})
+	onOther := onDrive(t, map[string][]byte{"b.parquet": second})
+	for name, open := range map[string]func() []*Drive{
+		"reference": func() []*Drive {
+			return []*Drive{files(t, write(t, contents), DriveOptions{Name: "d", Engine: EngineReference})}
+		},
+		"cpu": func() []*Drive {
+			return []*Drive{files(t, write(t, contents), DriveOptions{Name: "d", Engine: EngineCPU})}
+		},
+		"two drives": func() (list []*Drive) {
+			for i, uri := range []string{onOne, onOther} {
+				d, err := OpenDrive(t.Context(), uri, DriveOptions{Name: string(rune('d' + i))})
+				require.NoError(t, err)
+				list = append(list, d)
+			}
+			return list
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drives := open()
+			m := openManager(t, drives...)
+			spec, err := pipeline.Parse([]byte(text))
+			require.NoError(t, err)
+			data, err := m.Dataset(t.Context())
+			require.NoError(t, err)
+			plan, err := dataset.NewPlan(data.Manifest, dataset.Options{Batch: 10, Shuffle: dataset.ShuffleNone})
+			require.NoError(t, err)
+			j := &api.Job{Digest: dataset.Digest{1}, Pipeline: spec, Plan: plan.Options()}
+			require.NoError(t, m.Prepare(t.Context(), j))
+			for split := range plan.All() {
+				partition := data.Manifest.Partitions[split.Partition].Name
+				holder := drives[0].Name()
+				if partition == "b.parquet" {
+					holder = drives[len(drives)-1].Name()
+				}
+				s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: holder, Split: split})
+				require.NoError(t, err)
+				ids, _ := take(t, s)
+				require.NoError(t, s.Close())
+				assert.Equal(t, want[partition], ids, partition)
+			}
+		})
+	}
+}

@@ -24,8 +24,10 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 			return 0, s.errorAtPage(&s.cursor, err)
 		}
 	}
-	if s.widens {
-		b.WidenToFloat64()
+	if s.brings {
+		if err := s.values.bring(b, row); err != nil {
+			return 0, s.errorAtPage(&s.cursor, err)
+		}
 	}
 	v := chainValues{kind: s.column.kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
 		offsets: b.Offsets, data: b.Data, list: s.columnType.List}

@@ -50,7 +50,8 @@ type column struct {
 	leafPart   program.Part // which leaf of a map it is, also in a graph
 	absent     bool         // partitions may lack the column
 	fitsInt64  bool         // a uint64 from 2^63 on fails the slice
-	group      groupPlan    // the plan of the column's map or graph, if it belongs to one
+	reading    program.Reading
+	group      groupPlan // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
 	// its own.
@@ -142,7 +143,7 @@ func compileProgram(p *program.Program, units []program.UnitRef,
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
 		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent,
-			fitsInt64: from.FitsInt64}
+			fitsInt64: from.FitsInt64, reading: from.Reading}
 		to.leafPart = from.LeafPart()
 		switch to.part = from.Part; {
 		case to.part == program.MapKeys:

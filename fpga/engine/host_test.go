@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -206,13 +207,17 @@ func (h *host) chunkOf(task *pendingTask) ([]byte, program.ChunkType) {
 		return nil, program.ChunkType{Absent: true, Values: uint64(h.file.RowGroups[task.group].Rows)}
 	}
 	c := h.file.RowGroups[task.group].Columns[l.Index]
-	return h.data[c.Offset : c.Offset+c.Compressed], program.ChunkType{
+	chunk := program.ChunkType{
 		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef,
 		EntryDef:      l.EntryDef,
 		RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
 		Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), TypeLength: uint32(l.TypeLength),
 		Values: uint64(c.NumValues),
 	}
+	if a := parquetcolumn.TakesAnnotation(&h.program.Columns[task.column], l); a != program.NotAnnotated {
+		chunk.Annotation, chunk.BitWidth = a, 0
+	}
+	return h.data[c.Offset : c.Offset+c.Compressed], chunk
 }
 
 // buildTask fills in a task and adds its window to the input range.

@@ -196,7 +196,7 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 				continue
 			}
 			leaf.block.Reset(s.columnType.Kind())
-			leaf.block.Lend = true
+			leaf.block.Lend = s.values.mayLend()
 			got, err := leaf.decoder.Next(&leaf.block, n)
 			if errors.Is(err, format.ErrLimit) && n > 1 {
 				tooLong = true
@@ -218,8 +218,8 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 					}
 				}
 			}
-			m.widenBlocks()
-			return n, 0, nil
+			failedLeaf, err := m.bringBlocks()
+			return n, failedLeaf, err
 		}
 		// The rows are longer than the rows before them: decode fewer at a time.
 		n = max(1, n/16)
@@ -231,13 +231,18 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 	}
 }
 
-// widenBlocks makes float64 of the values of leaves whose columns are float64 and whose chunks are float32.
-func (m *mapReader) widenBlocks() {
+// bringBlocks makes values of the columns' kinds of the leaves' blocks.
+func (m *mapReader) bringBlocks() (failedLeaf int, err error) {
 	for i := range m.scans {
-		if m.scans[i].widens {
-			m.leaves[i].block.WidenToFloat64()
+		s := &m.scans[i]
+		if !s.brings {
+			continue
+		}
+		if err := s.values.bring(&m.leaves[i].block, uint64(s.task.Row)+uint64(s.rowsWritten)); err != nil {
+			return i, s.errorAtPage(&s.cursor, err)
 		}
 	}
+	return 0, nil
 }
 
 // openLeafPage opens the page of a leaf's next row, and returns how many rows of that page can be read without another

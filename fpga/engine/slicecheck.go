@@ -145,8 +145,14 @@ func (t *taskState) setColumnType(chunk *program.ChunkType) error {
 		return sliceError("column %q: %w", t.column.name, err)
 	}
 	got := parquetcolumn.KindOf(t.columnType.Kind())
-	t.widens = parquetcolumn.Widens(got, t.column.kind)
-	if got != t.column.kind && !t.widens || t.columnType.MaxRep != rep && !t.columnType.Flattened {
+	t.values = chunkReading{to: t.column.kind, reading: t.column.reading, physical: t.columnType.Physical,
+		annotation: chunk.Annotation, unsigned64: chunk.Unsigned && t.columnType.Physical == format.Int64}
+	t.brings = t.values.needed()
+	if chunk.Annotation != program.NotAnnotated && t.column.reading == program.ReadStored {
+		return sliceError("column %q: an annotated chunk, and the program reads chunks as they are stored", t.column.name)
+	}
+	if !parquetcolumn.Reads(program.Column{Kind: t.column.kind, Reading: t.column.reading}, t.columnType.Physical,
+		chunk.Annotation) || t.columnType.MaxRep != rep && !t.columnType.Flattened {
 		return sliceError("column %q: the chunk holds %v (repetition level %d), the program reads %v (%d)",
 			t.column.name, got, t.columnType.MaxRep, t.column.kind, rep)
 	}

@@ -22,7 +22,8 @@ type taskState struct {
 	rowsInWindow       uint32         // how many of the task's rows the window is known to hold
 	cursorPageBytes    uint64         // size of the page that the cursor is inside of, else 0
 	verifyWhileReading bool           // verify the checksums of uncompressed pages while reading them
-	widens             bool           // the chunk's float32 values become the column's float64
+	values             chunkReading   // how the chunk's values become the column's
+	brings             bool           // they do not as they are
 	isAbsent           bool           // the partition lacks the column; see setAbsentType
 	absentLevels       [absentPageBytes]byte
 }

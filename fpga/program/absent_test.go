@@ -64,14 +64,14 @@ func TestAbsentRefused(t *testing.T) {
 	require.ErrorContains(t, text.Validate(), "lacks no column")
 
 	b := someSlice14().Marshal()
-	b[len(b)-SliceTask+21] = 2 * chunkAbsent
+	b[len(b)-SliceTask+21] = 2 * chunkAnnotated
 	_, err := UnmarshalSlice(b)
-	require.ErrorContains(t, err, "chunk flags are 0x10, want at most 0xf")
+	require.ErrorContains(t, err, "chunk flags are 0x20, want at most 0x1f")
 	p := absentColumns()
 	p.Columns = p.Columns[len(p.Columns)-1:]
 	flags := p.Columns[0].appendTo(nil, nil)
 	flags[12] = columnFlags + 1
 	r := reader{what: "program", b: flags}
 	new(Column).decodeFrom(&r, &tableSet{})
-	require.ErrorContains(t, r.err, "column flags are 0x4, want at most 0x3")
+	require.ErrorContains(t, r.err, "column flags are 0x10, want at most 0xf")
 }

@@ -174,6 +174,7 @@ func (c *Column) decodeFrom(r *reader, tables *tableSet) {
 		r.failCorrupt("column flags are %#x, want at most %#x", b[12], columnFlags)
 	}
 	c.Absent, c.FitsInt64 = b[12]&columnAbsent != 0, b[12]&columnFitsInt64 != 0
+	c.Reading = Reading(b[12] / columnReading)
 	r.checkZeros(b[13:], "column")
 	n := uint64(le.Uint32(b[4:]))
 	if n > MaxName {

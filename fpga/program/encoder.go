@@ -41,7 +41,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.mapsToBytes() {
 		minor = 8
 	}
-	if p.refusesNumbers() {
+	if p.refusesNumbers() || p.readsAnnotations() {
 		minor = 9
 	}
 	b = le.AppendUint16(b, minor)
@@ -140,7 +140,7 @@ func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
 	b = le.AppendUint32(b, uint32(len(c.Sinks)))
-	b = append(b, boolBit(c.Absent)*columnAbsent|boolBit(c.FitsInt64)*columnFitsInt64, 0, 0, 0)
+	b = append(b, boolBit(c.Absent)*columnAbsent|boolBit(c.FitsInt64)*columnFitsInt64|byte(c.Reading)*columnReading, 0, 0, 0)
 	start := len(b)
 	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {

@@ -64,6 +64,8 @@ type Column struct {
 	// FitsInt64 says that a value from 2^63 on of an unsigned column fails the slice: what takes the values reads them as
 	// numbers, and an int64 has none that is as large.
 	FitsInt64 bool
+	// Reading says how chunks that differ are read.
+	Reading Reading
 }
 
 // Dest is a tensor that a sink writes.

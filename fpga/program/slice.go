@@ -54,6 +54,8 @@ type ChunkType struct {
 	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
 	Values     uint64 // number of values (levels) in the chunk
+	// Annotation says what the values stand for. Only for a Column whose Reading needs it, and then BitWidth is 0.
+	Annotation Annotation
 	// RowsUncounted: v2 pages of lists say how many values they have instead of rows, and may begin inside a row.
 	RowsUncounted bool
 	// AlwaysCompressed: v2 pages are in Codec, even if their headers say that they are not compressed.

@@ -15,7 +15,7 @@ import (
 //	128  tasks, 128 bytes each:
 //	       0  column u32, row u32, count u32, type length u32
 //	      16  physical, codec, max def, max rep, element def, flags (bit 0 unsigned, 1 rows uncounted,
-//	          2 always compressed, 3 absent), bit width, entry def u8 each
+//	          2 always compressed, 3 absent, 4 annotated), bit width (with flag 4 the annotation), entry def u8 each
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
 //	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked,
@@ -23,7 +23,8 @@ import (
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
 // Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3,
-// flag 3 before version 1.4, the slice's flags before version 1.5, value at before version 1.6.
+// flag 3 before version 1.4, the slice's flags before version 1.5, value at before version 1.6, flag 4 before
+// version 1.7.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -65,8 +66,10 @@ func (s *Slice) leastMinorVersion() int {
 	for i := range s.Tasks {
 		c := &s.Tasks[i].Chunk
 		switch {
+		case c.Annotation != NotAnnotated:
+			return 7
 		case s.Tasks[i].Cursor.ValueAt != 0:
-			return 6
+			minor = max(minor, 6)
 		case c.Absent:
 			minor = max(minor, 4)
 		case c.RowsUncounted || c.AlwaysCompressed:
@@ -159,7 +162,11 @@ func (t *Task) encodeTo(b []byte) {
 	le.PutUint32(b[8:], t.Count)
 	c := &t.Chunk
 	le.PutUint32(b[12:], c.TypeLength)
-	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, c.packFlags(), c.BitWidth, c.EntryDef})
+	width := c.BitWidth
+	if c.Annotation != NotAnnotated {
+		width = uint8(c.Annotation)
+	}
+	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, c.packFlags(), width, c.EntryDef})
 	le.PutUint64(b[24:], c.Values)
 	t.Window.encodeTo(b[32:])
 	le.PutUint64(b[48:], t.WindowAt)
@@ -172,7 +179,8 @@ func (t *Task) encodeTo(b []byte) {
 // packFlags returns the byte of a chunk's type that holds its booleans.
 func (c *ChunkType) packFlags() byte {
 	return boolBit(c.Unsigned)*chunkUnsigned | boolBit(c.RowsUncounted)*chunkRowsUncounted |
-		boolBit(c.AlwaysCompressed)*chunkAlwaysCompressed | boolBit(c.Absent)*chunkAbsent
+		boolBit(c.AlwaysCompressed)*chunkAlwaysCompressed | boolBit(c.Absent)*chunkAbsent |
+		boolBit(c.Annotation != NotAnnotated)*chunkAnnotated
 }
 
 func (c *ChunkType) unpackFlags(r *reader, flags byte) {
@@ -181,6 +189,12 @@ func (c *ChunkType) unpackFlags(r *reader, flags byte) {
 	}
 	c.Unsigned, c.RowsUncounted = flags&chunkUnsigned != 0, flags&chunkRowsUncounted != 0
 	c.AlwaysCompressed, c.Absent = flags&chunkAlwaysCompressed != 0, flags&chunkAbsent != 0
+	if flags&chunkAnnotated != 0 {
+		c.Annotation, c.BitWidth = Annotation(c.BitWidth), 0
+		if c.Annotation == NotAnnotated || !c.Annotation.valid() {
+			r.failCorrupt("%d is no annotation of a chunk", uint8(c.Annotation))
+		}
+	}
 }
 
 func (t *Task) decodeFrom(r *reader) {

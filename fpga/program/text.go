@@ -36,6 +36,12 @@ func (p *Program) String() string {
 		if c.FitsInt64 {
 			b.WriteString(" fits int64")
 		}
+		switch c.Reading {
+		case ReadValues:
+			b.WriteString(" by annotation")
+		case ReadSeconds:
+			b.WriteString(" by annotation in seconds")
+		}
 		b.WriteByte('\n')
 		keys := Int64 // of the map whose values the column has
 		if p.textKeys(i) {

@@ -100,6 +100,8 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 		return fmt.Errorf("source %v lacks no column", p.Source)
 	case c.FitsInt64 && (p.Source != Parquet || c.Kind != Int64):
 		return fmt.Errorf("values of kind %v and source %v that must fit int64", c.Kind, p.Source)
+	case c.validateReading(p.Source) != nil:
+		return c.validateReading(p.Source)
 	case c.Field >= textFields:
 		return fmt.Errorf("field %d, want 0 to %d", c.Field, textFields-1)
 	case p.Source == CriteoTSV && c.Field == 0 && !p.Label:

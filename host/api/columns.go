@@ -24,6 +24,8 @@ type column struct {
 	Unsupported     string         `json:"unsupported,omitempty"`
 	Map             *mapping       `json:"map,omitempty"`
 	Absent          *absence       `json:"absent,omitempty"`
+
+	Null pipeline.NullType `json:"null_type,omitempty"`
 }
 
 // absence is a pipeline.Absence on the wire.
@@ -46,7 +48,7 @@ func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
 		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned,
-			c.Logical, "", nil, nil}
+			c.Logical, "", nil, nil, c.Null}
 		if c.Unsupported != nil {
 			list[i].Unsupported = c.Unsupported.Error()
 		}
@@ -77,7 +79,7 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 		columns[i] = pipeline.ColumnInfo{
 			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable,
 			ElementNullable: c.ElementNullable,
-			Field:           c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical,
+			Field:           c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical, Null: c.Null,
 		}
 		if c.Unsupported != "" {
 			columns[i].Unsupported = errors.New(c.Unsupported)

@@ -139,9 +139,9 @@ func TestUnion(t *testing.T) {
 		"boolean and uint8": {bits(1, false), bits(8, true), bits(8, true), ""},
 		"boolean and int32": {bits(1, false), bits(32, false), bits(32, false), ""},
 		"uint64 and int32":  {bits(0, true), bits(32, false), ColumnInfo{}, "it is uint64 in a and int32 in b"},
-		"integers and floats": {bits(32, false), column(program.Float32, nil), ColumnInfo{},
-			"it is int32 in a and float32 in b"},
-		"list and scalar": {list, column(program.Int64, nil), ColumnInfo{}, "it is a list of int64 in a and int64 in b"},
+		"list and scalar":   {list, column(program.Int64, nil), ColumnInfo{}, "it is a list of int64 in a and int64 in b"},
+		"text and times": {column(program.Bytes, nil), column(program.Int64, func(c *ColumnInfo) { c.Logical = "DATE" }),
+			ColumnInfo{}, "it is bytes in a and DATE in b"},
 		"text and integers": {column(program.Bytes, nil), bits(16, true), ColumnInfo{},
 			"it is bytes in a and uint16 in b"},
 	} {

@@ -27,8 +27,6 @@ func annotatedColumns() []ColumnInfo {
 		kept("wide", "DECIMAL(38, 10)"), kept("too_wide", "DECIMAL(77, 2)"), kept("negative", "DECIMAL(5, -1)"),
 		kept("half", "FLOAT16"), halves, kept("text", ""),
 		{Name: "real", Kind: program.Float64},
-		whole("mixed", UnifyLogical("TIMESTAMP(MILLIS)", "TIMESTAMP(MICROS)"), 0),
-		kept("mixed_decimal", UnifyLogical("DECIMAL(9, 2)", "DECIMAL(9, 3)")),
 	}
 }
 
@@ -99,7 +97,7 @@ func TestDecimalsAndHalves(t *testing.T) {
   - {columns: [price, wide], ops: [decimal: float32]}
   - {columns: [wide], as: double, ops: [decimal: float64, clamp: {min: 0}]}
   - {columns: [half], ops: [log: {add: 1}]}
-  - {columns: [price], as: cents}
+  - {columns: [price], as: dollars}
 sparse: [{columns: [halves], ops: [fill_null: 1, bucketize: {borders: [1, 2]}]}]
 `)
 	require.NoError(t, err)
@@ -110,7 +108,7 @@ column 0 "halves" list<bytes>
   sparse 0: float16 | fill_null 1 | bucketize float32 [1 2] side left nan torcharrow
 column 1 "price" int64
   dense 0: decimal scale 2 to float32
-  dense 4: convert float32
+  dense 4: decimal scale 2 to float32
 column 2 "wide" bytes
   dense 1: decimal scale 10 to float32
   dense 2: decimal scale 10 to float64 | clamp 0..+Inf | convert float32
@@ -127,7 +125,6 @@ func TestAnnotationsRefused(t *testing.T) {
 		{"number", "to_seconds", "to_seconds does not know what the values count: the file calls them integers and nothing " +
 			"more; say unit: seconds, millis, micros, nanos or days"},
 		{"bare", "to_days", "to_days does not know what the values count: the column is TIMESTAMP; say unit"},
-		{"mixed", "to_days", "the column is TIMESTAMP(MILLIS) in one partition, TIMESTAMP(MICROS) in another; say unit"},
 		{"price", "to_days", "the column is DECIMAL(9, 2); say unit"},
 		{"noon", "to_days", "to_days of a time of day, which is less than a day: TIME(MILLIS); write to_seconds"},
 		{"real", "to_days", "to_days takes times kept as integers, and these are float64"},
@@ -135,15 +132,13 @@ func TestAnnotationsRefused(t *testing.T) {
 		{"int96", "to_days: {unit: nanos}", "unit nanos of INT96, which has days and nanoseconds; leave unit out"},
 		{"int96", "fill_null: 0", "these are times kept as INT96; begin with to_seconds or to_days"},
 		{"int96", "hash_bytes: xxh3", "hash_bytes takes text, and these are times kept as INT96; begin with to_seconds or"},
-		{"wide", "fill_null: 0", "these are DECIMAL(38, 10) kept as bytes; begin with decimal"},
+		{"wide", "sigrid_hash: {max: 9}", "these are DECIMAL(38, 10) kept as bytes; begin with decimal"},
 		{"number", "decimal: float32", "decimal takes DECIMAL: the file calls them integers and nothing more"},
 		{"millis", "decimal: float32", "decimal takes DECIMAL: the column is TIMESTAMP(MILLIS)"},
 		{"text", "decimal: float32", "decimal takes DECIMAL, and these are strings"},
 		{"real", "decimal: float32", "decimal takes DECIMAL, and these are float64"},
 		{"too_wide", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(77, 2)"},
 		{"negative", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(5, -1)"},
-		{"mixed_decimal", "decimal: float32", "decimal takes DECIMAL, and these are DECIMAL(9, 2) in one partition, " +
-			"DECIMAL(9, 3) in another, which no operator reads alike"},
 		{"half", "hash_bytes: xxh3", "hash_bytes takes strings, and these are float32"},
 		{"text", "decimal: float16", `the text "float16", want one of float32, float64, int64`},
 		{"millis", "to_days: {unit: hours}", `the text "hours", want one of file, seconds, millis, micros, nanos, days`},
@@ -158,13 +153,97 @@ func TestAnnotationsRefused(t *testing.T) {
 	}
 }
 
-func TestUnifyLogical(t *testing.T) {
-	for _, c := range [][3]string{
-		{"", "", ""}, {"", "JSON", ""}, {"JSON", "", "JSON"}, {"DATE", "DATE", "DATE"},
-		{"DATE", "", "DATE in one partition, no annotation in another"},
-		{"", "DATE", "no annotation in one partition, DATE in another"},
-		{"DATE in one partition, no annotation in another", "INT96", "DATE in one partition, no annotation in another"},
+// TestPartitionsOfSeveralTypes checks how a column is read whose partitions keep it in several units, scales or kinds,
+// or in the type null, and that what cannot be brought to one names both partitions.
+func TestPartitionsOfSeveralTypes(t *testing.T) {
+	whole := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Int64, Logical: logical} }
+	kept := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Bytes, Logical: logical} }
+	null := ColumnInfo{Kind: program.Int64, Nullable: true, Null: NullSomewhere | NullEverywhere}
+	nullList := null
+	nullList.List, nullList.ElementNullable, nullList.Null = true, true, null.Null|NullLists
+	ids := ColumnInfo{Kind: program.Int64, List: true}
+	words := ColumnInfo{Kind: program.Bytes, List: true}
+	real64 := ColumnInfo{Kind: program.Float64, Nullable: true}
+	const dense, sparse, hashed, words1 = "dense: [{columns: [c], ops: [fill_null: 0]}]", "sparse: [{columns: [c]}]",
+		"sparse: [{columns: [c], ops: [sigrid_hash: {max: 100}]}]", "sparse: [{columns: [c], ops: [hash_bytes: xxh3]}]"
+	const seconds, days = "sparse: [{columns: [c], ops: [to_seconds]}]", "sparse: [{columns: [c], ops: [to_days]}]"
+	for name, c := range map[string]struct {
+		a, b       ColumnInfo
+		document   string
+		want, fail string // the line of the column and its sink, or the error
+	}{
+		"one decimal in dense": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 2)"), dense,
+			"int64\n  dense 0: decimal scale 2 to float32 | fill_null 0", ""},
+		"two scales in dense": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"), dense,
+			"float32 by annotation\n  dense 0: fill_null 0", ""},
+		"two scales, decimal": {whole("DECIMAL(9, 2)"), kept("DECIMAL(30, 3)"),
+			"dense: [{columns: [c], ops: [decimal: float64, clamp: {min: 0}]}]",
+			"float64 by annotation\n  dense 0: clamp 0..+Inf | convert float32", ""},
+		"two scales as ids": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"), sparse, "",
+			`it is DECIMAL(9, 2) in "a", DECIMAL(9, 3) in "b"`},
+		"two scales in a step": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
+			"generated: [{inputs: [c, k], as: x, ops: [hash_cross: {buckets: 9}]}]", "", `DECIMAL(9, 3) in "b"`},
+		"a decimal in a value": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 2)"),
+			"values: [{as: v, from: c, ops: [fill_null: 0]}]\ndense: [{columns: [v]}]",
+			"int64\n  dense 0: decimal scale 2 to float32 | fill_null 0", ""},
+		"two scales in a value": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
+			"values: [{as: v, from: c, ops: [fill_null: 0]}]\ndense: [{columns: [v]}]",
+			"float32 by annotation\n  dense 0: fill_null 0", ""},
+		"scores of two scales": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
+			"generated: [{inputs: [k, c], as: x, ops: [with_scores]}]", "float32 by annotation\n", ""},
+		"two scales to int64": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
+			"sparse: [{columns: [c], ops: [decimal: int64]}]", "", `DECIMAL(9, 3) in "b"`},
+		"one scale, two precisions": {whole("DECIMAL(9, 2)"), whole("DECIMAL(18, 2)"), sparse, "int64\n  sparse 0:", ""},
+		"one scale in two storages": {whole("DECIMAL(9, 2)"), kept("DECIMAL(9, 2)"), sparse,
+			"int64 by annotation\n  sparse 0:", ""},
+		"decimal and real": {whole("DECIMAL(9, 2)"), real64, dense,
+			"float32 by annotation\n  dense 0: fill_null 0", ""},
+		"decimal and integers":      {whole("DECIMAL(9, 2)"), whole(""), sparse, "", `DECIMAL(9, 2) in "a", int64 in "b"`},
+		"integers and reals as ids": {whole(""), real64, hashed, "int64 by annotation\n  sparse 0: sigrid_hash", ""},
+		"integers and reals in a step": {whole(""), real64,
+			"generated: [{inputs: [c, k], as: x, ops: [hash_cross: {buckets: 9}]}]", "int64 by annotation\n", ""},
+		"reals alone as ids":        {real64, real64, hashed, "int64 by annotation\n  sparse 0: sigrid_hash", ""},
+		"integers and reals, dense": {whole(""), real64, dense, "float32 by annotation\n  dense 0: fill_null 0", ""},
+		"units, to_seconds": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"), seconds,
+			"int64 by annotation in seconds\n  sparse 0:", ""},
+		"date and time, to_days": {whole("DATE"), whole("TIMESTAMP(MICROS)"), days,
+			"int64 by annotation in seconds\n  sparse 0: rescale 1/86400", ""},
+		"INT96 and micros": {kept("INT96"), whole("TIMESTAMP(MICROS)"), seconds,
+			"int64 by annotation in seconds\n  sparse 0:", ""},
+		"units, no operator": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"), sparse, "",
+			`it is TIMESTAMP(MILLIS) in "a", TIMESTAMP(MICROS) in "b"; begin with to_seconds or to_days`},
+		"date and time, no operator": {whole("DATE"), whole("TIMESTAMP(MICROS)"), dense, "",
+			`it is DATE in "a", TIMESTAMP(MICROS) in "b"`},
+		"units, said": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"),
+			"sparse: [{columns: [c], ops: [to_seconds: {unit: millis}]}]", "", "each partition says its own"},
+		"clock and instant":   {whole("TIME(MILLIS)"), whole("DATE"), seconds, "", "it is TIME(MILLIS) in a and DATE in b"},
+		"instant and integer": {whole("DATE"), whole(""), seconds, "", "it is DATE in a and int64 in b"},
+		"null alone":          {null, null, words1, "bytes may be absent\n  sparse 0: hash_bytes", ""},
+		"null alone in dense": {null, null, dense, "int64 may be absent\n  dense 0: fill_null 0", ""},
+		"null and text":       {null, kept(""), words1, "bytes may be absent\n  sparse 0: hash_bytes", ""},
+		"real and null":       {real64, null, dense, "float64 may be absent\n  dense 0: fill_null 0", ""},
+		"null and lists":      {null, ids, sparse, "list<int64> may be absent\n  sparse 0:", ""},
+		"null lists and text": {nullList, words, words1, "list<bytes> may be absent by annotation\n  sparse 0: hash_bytes",
+			""},
+		"null lists and numbers": {nullList, whole(""), sparse, "", "it is a list of null in a and int64 in b"},
 	} {
-		assert.Equal(t, c[2], UnifyLogical(c[0], c[1]))
+		t.Run(name, func(t *testing.T) {
+			c.a.Name, c.b.Name = "c", "c"
+			key := ColumnInfo{Name: "k", Kind: program.Int64}
+			var u Union
+			u.Add([]string{"a"}, []ColumnInfo{c.a, key})
+			u.Add([]string{"b"}, []ColumnInfo{c.b, key})
+			_, p, err := lower(c.document, u.Columns())
+			if c.fail != "" {
+				require.ErrorContains(t, err, c.fail)
+				return
+			}
+			require.NoError(t, err)
+			assert.Contains(t, p.String(), `"c" `+c.want)
+			var parts Union // as a control plane unifies what nodes have unified
+			parts.Add([]string{"a"}, u.Columns())
+			parts.Add([]string{"b"}, u.Columns())
+			assert.Equal(t, u.Columns()[0].Logical, parts.Columns()[0].Logical)
+		})
 	}
 }

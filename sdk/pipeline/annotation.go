@@ -8,23 +8,22 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// conflict separates the annotations of a column that partitions annotate differently.
-const conflict = " in one partition, "
-
-// UnifyLogical returns what a column stands for whose partitions say a and b. Text, JSON and the like are bytes and
-// nothing more, and the first counts. Otherwise a difference is kept, and operators that need to know what the values
-// stand for refuse the column.
-func UnifyLogical(a, b string) string {
-	if a == b || isCategory(a) && isCategory(b) || strings.Contains(a, conflict) {
-		return a
+// unifyLogical returns what a column of one kind stands for whose partitions say a and b. Text, JSON and the like are
+// bytes and nothing more, and the first counts; decimals of one scale have the larger precision. ok is false for
+// others.
+func unifyLogical(a, b string) (logical string, ok bool) {
+	if a == b || isCategory(a) && isCategory(b) {
+		return a, true
 	}
-	name := func(logical string) string {
-		if logical == "" {
-			return "no annotation"
-		}
-		return logical
+	precision, scale, ok := decimalScale(a)
+	otherPrecision, otherScale, otherOK := decimalScale(b)
+	if !ok || !otherOK || scale != otherScale {
+		return a, false
 	}
-	return name(a) + conflict + name(b) + " in another"
+	if otherPrecision > precision {
+		return b, true
+	}
+	return a, true
 }
 
 // isCategory reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an id
@@ -43,7 +42,15 @@ func (c *chain) annotation() string {
 	if slices.ContainsFunc(c.ops, changesUnit) {
 		return ""
 	}
+	if list := c.column.variants(); list != nil && !slices.ContainsFunc(list, isAnnotated) {
+		return ""
+	}
 	return c.column.Logical
+}
+
+// isAnnotated reports whether a type is more than that of plain numbers.
+func isAnnotated(v variant) bool {
+	return strings.ToUpper(v.name) == v.name || strings.Contains(v.name, "(")
 }
 
 // changesUnit reports whether an operator yields values that count something else than the values it takes.

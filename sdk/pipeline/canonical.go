@@ -135,7 +135,7 @@ func (c *canonical) feature(f *Feature) {
 	if f.Set > 0 {
 		c.str(`,"set":`).int(int64(f.Set))
 	}
-	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
+	c.str(`,"kind":"` + f.Column.kindText() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
 	n := c.ops(f.Column.Kind, f.Ops)
 	if l := f.lookup; l != nil {
 		c.comma(n).str(`{"vocabulary":{"sha256":"` + l.digest.String() + `","unknown":"` + l.unknown.String() + `"}}`)
@@ -147,10 +147,18 @@ func (c *canonical) feature(f *Feature) {
 	c.str(`]}`)
 }
 
+// kindText names the kind of a column's values, and what they count if partitions count them in several units.
+func (c *ColumnInfo) kindText() string {
+	if c.Reading == program.ReadSeconds {
+		return c.Kind.String() + " seconds"
+	}
+	return c.Kind.String()
+}
+
 // chain writes the type of a value and the operators that it passes.
-func (c *canonical) chain(kind program.Kind, list bool, ops []program.Op) *canonical {
-	c.str(`"kind":"` + kind.String() + `","list":`).bool(list).str(`,"ops":[`)
-	c.ops(kind, ops)
+func (c *canonical) chain(of *ColumnInfo, ops []program.Op) *canonical {
+	c.str(`"kind":"` + of.kindText() + `","list":`).bool(of.List).str(`,"ops":[`)
+	c.ops(of.Kind, ops)
 	return c.str(`]`)
 }
 

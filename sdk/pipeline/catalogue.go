@@ -268,9 +268,9 @@ func Catalogue() []Operator {
 				"unscaled integer, exactly",
 			Nulls: "stay null; for decimals kept as integers `fill_null` may come first, with an unscaled integer",
 			Lists: "element by element",
-			Errors: "the column is no DECIMAL, or partitions differ in its scale; a value of no byte or more than 32 bytes, " +
-				"or, for `int64`, beyond int64, fails the split. Without `decimal`, a DECIMAL kept as an integer is its " +
-				"unscaled integer",
+			Errors: "the column is no DECIMAL, or, for `int64`, partitions differ in its scale; a value of no byte or more " +
+				"than 32 bytes, or, for `int64`, beyond int64, fails the split. Without `decimal`, a DECIMAL is read as by " +
+				"`decimal: float32` where it is no id",
 			Source: "Parquet's DECIMAL; one rounding is ours",
 		},
 		{
@@ -688,8 +688,9 @@ func timeOperator(name, unit string, apply func(c *chain, o *Op, a location)) Op
 		Yields: "int64. A float32 has 24 bits, which hold days but not the seconds of today: end with `bucketize`, or hash",
 		Nulls:  "stay null; a constant of `fill_null` before it counts what the file counts",
 		Lists:  "element by element",
-		Errors: "the file does not say what the integers count and `unit` is not given; partitions differ in that; " +
-			"`unit` of INT96; the days of a TIME. Days, as seconds, beyond int64 fail the split",
+		Errors: "the file does not say what the integers count and `unit` is not given; partitions differ in that and " +
+			"the operator is not the first, or `unit` is given; `unit` of INT96; the days of a TIME. Days, as seconds, beyond " +
+			"int64 fail the split",
 		Source: "Parquet's logical types; INT96 as Impala, Hive and Spark write it (Julian day and nanoseconds); ours",
 	}
 }

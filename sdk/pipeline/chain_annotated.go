@@ -34,6 +34,14 @@ func applyToDays(c *chain, o *Op, a location) { c.applyTime(o, a, program.TimeDa
 // applyTime adds the operator that counts a time in seconds or days.
 func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
 	word, annotation := c.word(o, "unit"), c.annotation()
+	if c.column.Reading == program.ReadSeconds && len(c.ops) == 0 {
+		if word != "file" {
+			c.refuse(a, ErrValue, "unit %s, and each partition says its own: it is %s; leave unit out", word, annotation)
+			return
+		}
+		c.rescale(timeUnits["seconds"], to)
+		return
+	}
 	if c.kind == program.Bytes {
 		switch {
 		case annotation != "INT96":
@@ -117,6 +125,16 @@ const maxDecimalPrecision = 76
 
 func applyDecimal(c *chain, o *Op, a location) {
 	annotation := c.annotation()
+	if list := c.column.variants(); list != nil && len(c.ops) == 0 {
+		to := decimalKinds[c.word(o, "to")]
+		if to == program.Int64 && !idsAgree(list) {
+			c.refuse(a, ErrColumnType, "decimal to int64 of partitions that differ in the scale: %s", c.column.Logical)
+			return
+		}
+		c.column.Reading, c.column.Kind, c.kind, c.from.settled = program.ReadValues, to, to, true
+		c.ids = rangeOfColumn(c.column)
+		return
+	}
 	precision, scale, ok := decimalScale(annotation)
 	switch {
 	case !ok && c.kind == program.Bytes:

@@ -9,9 +9,6 @@ import (
 
 // describeBytes describes the content of a column of bytes and the way to use it.
 func (c *chain) describeBytes() string {
-	if strings.Contains(c.column.Logical, conflict) {
-		return "these are " + c.column.Logical + ", which no operator reads alike"
-	}
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
 	case "":

@@ -98,6 +98,9 @@ func combineComputeScore(c *combination, o *Op, a location) {
 		return
 	}
 	for i, kind := range kinds {
+		if !c.settleInput(i, o, kind) {
+			return
+		}
 		in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind, ops: slices.Clone(c.inputs[i].ops)}
 		if kind == program.Int64 {
 			in.requireIntegers(o, c.places[i])

@@ -180,6 +180,9 @@ func combineWasm(c *combination, o *Op, a location) {
 
 // convertInput brings an input to the kind that a function takes.
 func (c *combination) convertInput(o *Op, i int, to program.Kind) {
+	if !c.settleInput(i, o, to) {
+		return
+	}
 	in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind, ops: slices.Clone(c.inputs[i].ops)}
 	switch {
 	case in.column.List:

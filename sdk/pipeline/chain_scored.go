@@ -64,6 +64,9 @@ func applyScores(c *chain, _ *Op, a location) {
 }
 
 func combineWithScores(c *combination, o *Op, _ location) {
+	if !c.settleInput(0, o, program.Int64) || !c.settleInput(1, o, program.Float32) {
+		return
+	}
 	ids := chain{r: c.r, column: &c.inputs[0].column, kind: c.inputs[0].kind}
 	if !ids.requireIntegers(o, c.places[0]) {
 		c.failed = true

@@ -203,7 +203,7 @@ func (c *chain) isOwnValue() bool {
 	case program.Float16:
 		return true
 	case program.Decimal:
-		return c.from.column.Kind == program.Bytes && op.To == program.Float64
+		return op.To == program.Float64
 	case program.Int96Time:
 		return op.To == program.TimeSeconds
 	}
@@ -213,7 +213,7 @@ func (c *chain) isOwnValue() bool {
 // chainForm returns the canonical form of a value behind operators.
 func chainForm(from *operand, ops []program.Op) []byte {
 	c := canonical{}
-	c.str(`{`+c.source(&from.column, from.step)+`,`).chain(from.column.Kind, from.column.List, ops)
+	c.str(`{`+c.source(&from.column, from.step)+`,`).chain(&from.column, ops)
 	c.stepsAndTables()
 	return c.b
 }

@@ -73,7 +73,7 @@ func keyChain(f *Feature) vocabulary.Digest {
 	if f.step != nil { // names of columns that are combined are kept
 		c.str(`,` + c.source(&f.Column, f.step))
 	}
-	c.str(`,"kind":"` + f.Column.Kind.String() + `","ops":[`)
+	c.str(`,"kind":"` + f.Column.kindText() + `","ops":[`)
 	c.ops(f.Column.Kind, f.Ops)
 	c.str(`]`)
 	for i, s := range c.steps.list {

@@ -50,7 +50,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	l := lowering{out: out, first: make(map[string]int), graphs: make(map[int]*graphBuilder)}
 	for i := range r.Keys {
 		f := &r.Keys[i]
-		share := fixed && l.lastColumnIs(f.Column.Name)
+		share := fixed && l.lastColumnIs(&f.Column)
 		l.addFeature(f, program.ToSparse, i, share)
 	}
 	column := 0
@@ -98,10 +98,22 @@ type lowering struct {
 	forms  canonical // numbers the steps of all features
 }
 
-// lastColumnIs reports whether the last column is the leaf of a name, and no graph.
-func (l *lowering) lastColumnIs(name string) bool {
+// lastColumnIs reports whether the last column reads a leaf as a feature does, and is no graph.
+func (l *lowering) lastColumnIs(c *ColumnInfo) bool {
 	n := len(l.out.Columns)
-	return n > 0 && l.graphs[n-1] == nil && l.out.Columns[n-1].Name == name
+	if n == 0 || l.graphs[n-1] != nil {
+		return false
+	}
+	last := &l.out.Columns[n-1]
+	return last.Name == c.Name && last.Reading == c.Reading && (c.Map.IsMap() || last.Kind == c.Kind)
+}
+
+// leafKey names a leaf and the kind in which it is read, if partitions keep it in several or its type is null.
+func (c *ColumnInfo) leafKey() string {
+	if c.Reading == program.ReadStored && c.Null == 0 {
+		return c.Name
+	}
+	return fmt.Sprintf("%s\x00%v %d", c.Name, c.Kind, c.Reading)
 }
 
 // addFeature adds a feature's sink to the column that reads its leaf already, if the feature may share that column, or
@@ -117,7 +129,7 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 		l.addMapFeature(f, s)
 		return
 	}
-	i, have := l.first[f.Column.Name]
+	i, have := l.first[f.Column.leafKey()]
 	if to == program.ToSparse {
 		i = len(l.out.Columns) - 1
 		have = true
@@ -127,12 +139,12 @@ func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool
 		c.Sinks, c.Absent, c.FitsInt64 = append(c.Sinks, s), c.Absent || f.absent, c.FitsInt64 || numbers
 		return
 	}
-	if _, seen := l.first[f.Column.Name]; !seen && !f.Column.List {
-		l.first[f.Column.Name] = len(l.out.Columns)
+	if _, seen := l.first[f.Column.leafKey()]; !seen && !f.Column.List {
+		l.first[f.Column.leafKey()] = len(l.out.Columns)
 	}
 	l.out.Columns = append(l.out.Columns, program.Column{
 		Name: f.Column.Name, Field: f.Column.Field, Kind: f.Column.Kind, List: f.Column.List, Sinks: []program.Sink{s},
-		Absent: f.absent, FitsInt64: numbers,
+		Absent: f.absent, FitsInt64: numbers, Reading: f.Column.Reading,
 	})
 }
 

@@ -156,7 +156,8 @@ func (l *lowering) stepForm(number int) string {
 // chainForm names a chain in a graphBuilder.
 func (l *lowering) chainForm(from nodeRef, of program.ValueType, ops []program.Op) string {
 	c := canonical{tables: l.forms.tables}
-	c.str("chain ").bool(from.column).str(" ").int(int64(from.at)).str(" ").chain(of.Kind, of.List, ops)
+	value := ColumnInfo{Kind: of.Kind, List: of.List}
+	c.str("chain ").bool(from.column).str(" ").int(int64(from.at)).str(" ").chain(&value, ops)
 	l.forms.tables = c.tables
 	return string(c.b)
 }

@@ -9,7 +9,7 @@ func (o *operand) ofMap() bool { return o.step == nil && o.column.Map.IsMap() }
 // takes is another than the same feature without scores: it is empty where a score is null.
 func (o *operand) sourceName(taker program.Combiner) string {
 	if !o.ofMap() {
-		return "column " + o.column.Name
+		return "column " + o.column.leafKey()
 	}
 	name := "key " + o.column.Map.keyName(o.key, o.text) + " of " + o.column.Name
 	if _, scored := taker.(program.Scores); scored {
@@ -41,7 +41,7 @@ func (g *graphBuilder) newSource(o *operand, taker program.Combiner) graphSource
 	c := &o.column
 	if !o.ofMap() {
 		g.groups = append(g.groups, graphColumns{[]program.Column{{Name: c.Name, Field: c.Field, Kind: c.Kind,
-			List: c.List, Part: program.GraphNext}}})
+			List: c.List, Part: program.GraphNext, Reading: c.Reading}}})
 		return graphSource{group: len(g.groups) - 1}
 	}
 	at := 0

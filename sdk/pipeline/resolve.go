@@ -195,6 +195,7 @@ type resolver struct {
 	target       *Feature                    // the label; nil: none
 	modules      []Module
 	used         program.Modules // of modules, those at hand that steps name
+	nullAs       *ColumnInfo     // the kind of columns whose every value is null; nil: as they are stored
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.
@@ -300,6 +301,17 @@ func (r *resolver) groups(k groupList) []Feature {
 // after an error.
 func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, absent bool, a location) *Feature {
 	a.column, _ = n.name(r.schema)
+	if c := &r.schema[n.column]; c.Null&NullEverywhere != 0 && r.nullAs == nil {
+		for i := range nullTypes {
+			trial := r.trial()
+			trial.nullAs = &nullTypes[i]
+			if (nullTypes[i].List || !c.List) && trial.feature(n, name, ops, to, absent, a) != nil {
+				r.nullAs = trial.nullAs
+				defer func() { r.nullAs = nil }()
+				break
+			}
+		}
+	}
 	o := r.columnOperand(n, absent, a)
 	if o == nil {
 		return nil
@@ -333,6 +345,13 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 			"partitions out", c.Absent)
 		return nil
 	}
+	absent = absent || c.Null != 0
+	if c.Null&NullEverywhere != 0 && r.nullAs != nil {
+		c.Kind, c.List, c.ElementNullable, c.Bits = r.nullAs.Kind, r.nullAs.List, r.nullAs.List, 0
+	}
+	if c.Null&NullLists != 0 && c.Kind != program.Int64 {
+		c.Reading = program.ReadValues // the chunks are integers
+	}
 	c.Nullable = c.Nullable || absent
 	name, _ := n.name(r.schema)
 	o := &operand{column: c, absent: absent, key: n.key, text: n.text, kind: c.Kind, ids: rangeOfColumn(&c),
@@ -344,7 +363,10 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 }
 
 // makeFeature applies a chain of operators to a value and ends it in a tensor. It returns nil after an error.
-func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Dest, a location) *Feature {
+func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.Dest, a location) *Feature {
+	copied := *from
+	o := &copied
+	o.dest = to
 	c := &o.column
 	switch {
 	case name == "":
@@ -402,10 +424,20 @@ func (r *resolver) makeFeature(o *operand, name string, ops []Op, to program.Des
 
 // wouldTake reports whether a column can be made a feature without an error.
 func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location) bool {
-	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
-	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, false, a)
+	f := r.trial().feature(columnRef{column: r.byName[name]}, name, ops, to, false, a)
 	return f != nil && (to == program.ToSparse || f.encoding != nil || !f.null(program.MalformedFail))
+}
+
+// nullTypes are the types that a column whose every value is null can stand for, in the order in which they are tried.
+var nullTypes = []ColumnInfo{
+	{Kind: program.Int64}, {Kind: program.Bytes}, {Kind: program.Float32},
+	{Kind: program.Int64, List: true}, {Kind: program.Bytes, List: true}, {Kind: program.Float32, List: true},
+}
+
+// trial returns a resolver of the same schema whose errors are nobody's.
+func (r *resolver) trial() *resolver {
+	return &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
+		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
 }
 
 // refuseDuplicates refuses two features of one name.

@@ -12,12 +12,16 @@ type ColumnInfo struct {
 	Source program.Source // format of the partitions; the zero value is Parquet. All columns have the same
 	Kind   program.Kind   // of its values as decoded
 	// what the file says that the values stand for: "UUID", "INT96" or "DECIMAL(38, 2)" of Bytes, "" if they are text;
-	// "TIMESTAMP(MICROS)", "TIME(MILLIS)", "DATE" or "DECIMAL(9, 2)" of Int64, "" if they are numbers. See UnifyLogical
+	// "TIMESTAMP(MICROS)", "TIME(MILLIS)", "DATE" or "DECIMAL(9, 2)" of Int64, "" if they are numbers. Where partitions
+	// differ and can be brought to one, it is the types with a partition each, as `DATE in "a", INT96 in "b"`; Kind is
+	// then Int64 for times and Float64 for numbers.
 	Logical         string
-	List            bool   // a list of Kind
-	Nullable        bool   // a row may be null
-	ElementNullable bool   // lists: an element may be null
-	Field           uint16 // text and binary rows: number of the field, see program.Column
+	Null            NullType        // which partitions have the column with the type null
+	Reading         program.Reading // that features take the column by; a schema has ReadStored
+	List            bool            // a list of Kind
+	Nullable        bool            // a row may be null
+	ElementNullable bool            // lists: an element may be null
+	Field           uint16          // text and binary rows: number of the field, see program.Column
 	// Bits is the width that the source guarantees for integers (8, 16, 32, with Unsigned; 1: a boolean); 0: any Int64.
 	Bits     uint8
 	Unsigned bool
@@ -30,6 +34,16 @@ type ColumnInfo struct {
 	// refused.
 	Unsupported error
 }
+
+// NullType says which partitions have a column with the type null, in which every value is null. It is a set of bits.
+type NullType uint8
+
+// The bits of a NullType.
+const (
+	NullSomewhere  NullType = 1 // at least one partition
+	NullLists      NullType = 2 // at least one partition has lists of that type
+	NullEverywhere NullType = 4 // all of them: the column takes the kind that a pipeline wants
+)
 
 // Criteo's fields: the label, 13 integers, 26 ids.
 const (

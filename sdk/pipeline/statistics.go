@@ -154,8 +154,15 @@ func kindsOfReals() Op {
 // statisticsChain returns how a column's values are summarised, and the operators that make them.
 func statisticsChain(c *ColumnInfo) (summary.Kind, []Op) {
 	decimal := strings.HasPrefix(c.Logical, "DECIMAL")
+	list := c.variants()
 	switch c.Kind {
 	case program.Int64:
+		switch {
+		case decimal:
+			return summary.Reals, []Op{Decimal("float64")}
+		case list != nil:
+			return summary.Integers, []Op{ToSeconds()}
+		}
 		return summary.Integers, nil
 	case program.Bytes:
 		switch {
@@ -167,6 +174,9 @@ func statisticsChain(c *ColumnInfo) (summary.Kind, []Op) {
 			return summary.Reals, nil
 		}
 		return summary.Hashes, []Op{HashBytes("xxh3")}
+	}
+	if list != nil {
+		return summary.Reals, []Op{Decimal("float64")}
 	}
 	return summary.Reals, nil
 }

@@ -36,7 +36,7 @@ func (c *canonical) step(s *step) int {
 			source += string(key.str(`,"key":`).mapKey(&in.column.Map, in.key, in.text).str(`,"scores":`).bool(scored).b)
 		}
 		part.tables = c.tables
-		part.comma(i).str(`{`+source+`,`).chain(in.column.Kind, in.column.List, in.ops).str(`}`)
+		part.comma(i).str(`{`+source+`,`).chain(&in.column, in.ops).str(`}`)
 		c.tables = part.tables
 	}
 	form := string(part.str(`]}`).b)

@@ -52,9 +52,11 @@ func (a *Absence) lackedBy(names []string, more Absence) {
 // partitions were added and, within a partition, in its own order: partitions are added in the order of their names,
 // so that the order of columns does not depend on drives or nodes. The zero value has no partitions.
 //
-// A column that is null in one partition may be null; integers are as wide as the widest; float32 and float64 are
-// float64. A column whose types have nothing in common cannot be used, and says in which partitions. A column that
-// partitions lack has an [Absence].
+// A column that is null in one partition may be null, also if its type is null there; integers are as wide as the
+// widest; float32 and float64 are float64. Numbers that are integers, real numbers or decimals, and times of several
+// units, keep the types of the partitions: what takes them brings them to one, or says why it cannot. A column whose
+// types have nothing in common cannot be used, and says in which partitions. A column that partitions lack has an
+// [Absence].
 type Union struct {
 	columns    []ColumnInfo
 	typedBy    []string // by column: the partition that had it first
@@ -130,9 +132,25 @@ func (u *Union) merge(at int, other *ColumnInfo, partitions []string) {
 		c.Unsupported = namePartition(other.Unsupported, partitions)
 		return
 	}
+	if c.Null&NullEverywhere != other.Null&NullEverywhere {
+		u.mergeNull(at, other, partitions)
+		return
+	}
+	c.Null |= other.Null
+	if c.Null&NullEverywhere != 0 {
+		c.List, c.ElementNullable = c.List || other.List, c.ElementNullable || other.ElementNullable
+		return
+	}
+	if list := mixed(c, u.typedBy[at], other, partitions[0]); list != nil {
+		c.mix(list)
+		c.Nullable = c.Nullable || other.Nullable
+		c.ElementNullable = c.ElementNullable || other.ElementNullable
+		return
+	}
 	kind, kindsMeet := unifyKinds(c.Kind, other.Kind)
 	bits, unsigned, widthsMeet := unifyIntegers(c, other)
-	if !kindsMeet || !widthsMeet || other.List != c.List || other.Map != c.Map {
+	logical, logicalsMeet := unifyLogical(c.Logical, other.Logical)
+	if !kindsMeet || !widthsMeet || !logicalsMeet || other.List != c.List || other.Map != c.Map {
 		c.Unsupported = fmt.Errorf("%w: it is %s in %s and %s in %s", ErrDisagree, c.typeName(), u.typedBy[at],
 			other.typeName(), partitions[0])
 		return
@@ -140,7 +158,26 @@ func (u *Union) merge(at int, other *ColumnInfo, partitions []string) {
 	c.Kind, c.Bits, c.Unsigned = kind, bits, unsigned
 	c.Nullable = c.Nullable || other.Nullable
 	c.ElementNullable = c.ElementNullable || other.ElementNullable
-	c.Logical = UnifyLogical(c.Logical, other.Logical)
+	c.Logical = logical
+}
+
+// mergeNull merges a column of a type with one whose every value is null, of which partitions have one each.
+func (u *Union) mergeNull(at int, other *ColumnInfo, partitions []string) {
+	c := &u.columns[at]
+	null, typed, by := c, other, partitions[0]
+	if other.Null&NullEverywhere != 0 {
+		null, typed, by = other, c, u.typedBy[at]
+	}
+	if null.List && !typed.List || null.List && typed.Map.IsMap() {
+		c.Unsupported = fmt.Errorf("%w: it is %s in %s and %s in %s", ErrDisagree, c.typeName(), u.typedBy[at],
+			other.typeName(), partitions[0])
+		return
+	}
+	merged := *typed
+	merged.Name, merged.Absent = c.Name, c.Absent
+	merged.Null = typed.Null | null.Null&^NullEverywhere
+	merged.Nullable, merged.ElementNullable = true, typed.ElementNullable || null.List
+	*c, u.typedBy[at] = merged, by
 }
 
 // namePartition says in which partition a column cannot be read, unless the error names one of the partitions.
@@ -193,6 +230,10 @@ func widest(a, b uint8) uint8 {
 func (c *ColumnInfo) typeName() string {
 	name := c.Kind.String()
 	switch {
+	case c.Null&NullEverywhere != 0:
+		name = "null"
+	case c.Logical != "":
+		name = c.Logical
 	case c.Kind == program.Int64 && c.Unsigned:
 		name = fmt.Sprintf("uint%d", cmp.Or(c.Bits, 64))
 	case c.Kind == program.Int64 && c.Bits > 1:

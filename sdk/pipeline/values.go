@@ -22,7 +22,9 @@ type operand struct {
 	nulls      nullness
 	ids        idRange
 	bounded    bool
-	origin     origin // what a document names for the value
+	origin     origin       // what a document names for the value
+	dest       program.Dest // tensor that the value ends in; 0: operators of other chains take it
+	settled    bool         // how the column is read is decided; see settle
 }
 
 // step is an operator of several inputs with its inputs. Steps are compared by their content, not by their place.
@@ -95,7 +97,8 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 		v.operand = r.combineInputs(v.spec.Inputs, v.spec.Ops, v.spec.AllowAbsent, a)
 	} else if o := r.operandOf(v.spec.From, v.spec.AllowAbsent, a.key("from", firstPos(v.spec.From.Pos, a.pos)),
 		v.spec.Ops); o != nil {
-		if ch := r.runOperators(o, v.spec.Ops, 0, a, false); ch != nil {
+		from := *o
+		if ch := r.runOperators(&from, v.spec.Ops, 0, a, false); ch != nil {
 			v.operand = ch.operand()
 		}
 	}
@@ -130,7 +133,7 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 	}
 	found, wrong := matchPattern(p.Text, r.schema, r.byName, func(name string) bool {
 		trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-			tables: make(map[tableKey]*program.Bucketize)}
+			tables: make(map[tableKey]*program.Bucketize), nullAs: r.nullAs}
 		o := trial.columnOperand(columnRef{column: r.byName[name]}, absent, a)
 		return o != nil && trial.runOperators(o, ops, 0, a, false) != nil
 	})
@@ -149,6 +152,17 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 // runOperators applies ops from the given index on to a value. denseList says that the value is a list and goes to the
 // dense tensor. It returns nil after an error.
 func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, denseList bool) *chain {
+	first := ""
+	if from < len(ops) {
+		first = ops[from].Name
+	}
+	use := usageOf(ops[from:], o.dest)
+	if use == usedAsUnknown && from < len(ops) {
+		use = usedAsFloat32 // constants that the operators have are values
+	}
+	if use != usedAsUnknown && !r.settle(o, use, first, a) {
+		return nil
+	}
 	ch := &chain{r: r, column: &o.column, kind: o.kind, nulls: o.nulls, ids: o.ids, bounded: o.bounded,
 		ops: slices.Clone(o.ops), denseList: denseList, vocabulary: o.vocabulary, encoding: o.encoding, from: o}
 	for i := from; i < len(ops); i++ {
@@ -261,9 +275,21 @@ type combination struct {
 	value  operand // what the operator yields
 }
 
+// settleInput decides how an input is read that an operator takes in a kind. It reports false after an error.
+func (c *combination) settleInput(i int, o *Op, to program.Kind) bool {
+	use := map[program.Kind]usage{program.Int64: usedAsIDs, program.Float32: usedAsFloat32,
+		program.Float64: usedAsFloat64}[to]
+	ok := c.r.settle(&c.inputs[i], use, o.Name, c.places[i])
+	c.failed = c.failed || !ok
+	return ok
+}
+
 // requireIDs refuses inputs that are not int64.
 func (c *combination) requireIDs(o *Op) bool {
 	for i := range c.inputs {
+		if !c.settleInput(i, o, program.Int64) {
+			continue
+		}
 		in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind}
 		if !in.requireIntegers(o, c.places[i]) {
 			c.failed = true

@@ -90,7 +90,8 @@ type window struct {
 
 // describeChunk describes the chunk of a row group for a program's column, with the cursor before a row of it. The leaf
 // is nil for text, and for a column that the partition lacks.
-func describeChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, row int64) *chunk {
+func describeChunk(p *partition.Partition, column int, leaf *format.Leaf, annotation program.Annotation, group int,
+	row int64) *chunk {
 	place := p.RowGroups()[group]
 	c := &chunk{}
 	c.column, c.group, c.firstRow, c.rows = column, group, place.First, place.Rows
@@ -116,6 +117,9 @@ func describeChunk(p *partition.Partition, column int, leaf *format.Leaf, group 
 		ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth),
 		TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),
 		RowsUncounted: leaf.RowsUncounted, AlwaysCompressed: leaf.AlwaysCompressed,
+	}
+	if annotation != program.NotAnnotated {
+		c.kind.Annotation, c.kind.BitWidth = annotation, 0
 	}
 	return c
 }

@@ -64,7 +64,7 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 		}
 	}
 	leaf, ok := p.File.Leaf(col.Name)
-	if !ok && col.Absent {
+	if col.Absent && (!ok || parquetcolumn.IsNull(leaf)) {
 		return nil, nil
 	}
 	if !ok {
@@ -74,7 +74,7 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 	}
 	kind, list := parquetcolumn.KindOf(leaf.Physical.Kind()), parquetcolumn.IsList(leaf, col.LeafPart())
-	if kind != col.Kind && !parquetcolumn.Widens(kind, col.Kind) || list != col.List ||
+	if !parquetcolumn.Reads(*col, leaf.Physical, parquetcolumn.TakesAnnotation(col, leaf)) || list != col.List ||
 		!parquetcolumn.HoldsPart(leaf, col.LeafPart()) {
 		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
 			kind, list, col.Kind, col.List)

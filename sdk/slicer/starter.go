@@ -1,6 +1,10 @@
 package slicer
 
-import "github.com/millrace/millrace/sdk/partition"
+import (
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/parquetcolumn"
+	"github.com/millrace/millrace/sdk/partition"
+)
 
 // starter begins the chunks of a mini-batch.
 type starter struct {
@@ -44,7 +48,12 @@ func (s *starter) beginChunks() Step {
 // step if the chunk's page index is worth a read.
 func (s *starter) beginChunk(column, group int, row int64) Step {
 	leaf := s.columns.leaves[column]
-	c := describeChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
+	annotation := program.NotAnnotated
+	if leaf != nil {
+		annotation = parquetcolumn.TakesAnnotation(&s.columns.program.Columns[column], leaf)
+	}
+	c := describeChunk(s.columns.partition, column, leaf, annotation, group,
+		row-s.columns.partition.RowGroups()[group].First)
 	c.moveWholeBelow = min(smallChunk, s.arena.workspace.span.Len/uint64(8*len(s.columns.leaves)))
 	if leaf == nil || s.direct || c.length <= smallChunk {
 		s.placeCursor(c)

@@ -32,13 +32,6 @@ type decodedChunk struct {
 // absentLeaf stands for the leaf of a column that the file lacks.
 const absentLeaf = -1
 
-// mayRead reports whether a column of a program takes the values of a leaf: values of its kind or, if its kind is
-// float64, float32.
-func mayRead(l *format.Leaf, c *program.Column) bool {
-	kind := parquetcolumn.KindOf(l.Physical.Kind())
-	return kind == c.Kind || kind == program.Float32 && c.Kind == program.Float64
-}
-
 // widenFloats makes float64 of the float32 values of a row.
 func widenFloats(row any) any {
 	switch v := row.(type) {
@@ -87,14 +80,15 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 		c := &p.Columns[i]
 		l, ok := f.Leaf(c.Name)
 		switch {
-		case !ok && c.Absent:
+		case !ok && c.Absent, ok && c.Absent && parquetcolumn.IsNull(l):
 			d.leaves = append(d.leaves, absentLeaf)
 			continue
 		case !ok:
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case !mayRead(l, c) || parquetcolumn.IsList(l, c.LeafPart()) != c.List ||
+		case !parquetcolumn.Reads(*c, l.Physical, parquetcolumn.TakesAnnotation(c, l)) ||
+			parquetcolumn.IsList(l, c.LeafPart()) != c.List ||
 			!parquetcolumn.HoldsPart(l, c.LeafPart()):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
 				c.Name, l.Physical, parquetcolumn.IsList(l, c.LeafPart()), c.Kind, c.List)
@@ -191,7 +185,9 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 				"a number", leaf.Name, row, ErrData, x)
 		}
 	}
-	if r.program.Columns[i].Kind == program.Float64 {
+	if col := &r.program.Columns[i]; col.Reading != program.ReadStored {
+		return bringRow(col, &r.file.Leaves[r.leaves[i]], c.rows[row])
+	} else if col.Kind == program.Float64 {
 		return widenFloats(c.rows[row]), nil
 	}
 	return c.rows[row], nil

@@ -1,6 +1,8 @@
 package parquetcolumn
 
 import (
+	"fmt"
+
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -48,4 +50,62 @@ func HoldsPart(l *format.Leaf, p program.Part) bool { return !p.OfMap() || l.Par
 // Widens reports whether a column of one kind reads chunks of another: float32 values are float64 values.
 func Widens(chunk, column program.Kind) bool {
 	return chunk == program.Float32 && column == program.Float64
+}
+
+// AnnotationOf returns what the file says about the values of a leaf, as a chunk of a column that reads them by it says
+// it.
+func AnnotationOf(l *format.Leaf) program.Annotation {
+	switch l.Logical {
+	case "UNKNOWN":
+		return program.AnnotatedNull
+	case "TIMESTAMP(MILLIS)", "TIME(MILLIS)":
+		return program.AnnotatedMillis
+	case "TIMESTAMP(MICROS)", "TIME(MICROS)":
+		return program.AnnotatedMicros
+	case "TIMESTAMP(NANOS)", "TIME(NANOS)":
+		return program.AnnotatedNanos
+	case "DATE":
+		return program.AnnotatedDays
+	}
+	var precision, scale int
+	if n, err := fmt.Sscanf(l.Logical, "DECIMAL(%d, %d)", &precision, &scale); err == nil && n == 2 && scale >= 0 &&
+		scale <= program.MaxDecimalScale {
+		return program.AnnotatedDecimal + program.Annotation(scale)
+	}
+	return program.NotAnnotated
+}
+
+// IsNull reports whether every value of a leaf is null, since its type is null, and none is in a list. A column that
+// partitions may lack takes it for absent, whatever the column's kind.
+func IsNull(l *format.Leaf) bool {
+	return l.Logical == "UNKNOWN" && l.MaxRep == 0
+}
+
+// Reads reports whether a column takes chunks of a physical type with an annotation. Lists and maps are checked apart.
+func Reads(c program.Column, physical format.Type, a program.Annotation) bool {
+	kind := KindOf(physical.Kind())
+	_, isDecimal := a.Decimal()
+	_, _, isTime := a.Unit()
+	switch {
+	case c.Reading == program.ReadStored:
+		return kind == c.Kind || Widens(kind, c.Kind)
+	case a == program.AnnotatedNull:
+		return true
+	case c.Reading == program.ReadSeconds:
+		return isTime && kind == program.Int64 || physical == format.Int96
+	case c.Kind == program.Bytes:
+		return kind == program.Bytes
+	case isDecimal:
+		return kind == program.Int64 || kind == program.Bytes
+	}
+	return kind != program.Bytes && !isTime
+}
+
+// TakesAnnotation returns the annotation that a chunk of a leaf has in a slice: that of the leaf if the column reads by
+// it.
+func TakesAnnotation(c *program.Column, l *format.Leaf) program.Annotation {
+	if c.Reading == program.ReadStored {
+		return program.NotAnnotated
+	}
+	return AnnotationOf(l)
 }

@@ -82,6 +82,8 @@ func (s *Simulation) NewReader(p *program.Program, f *format.File, r io.ReaderAt
 		}
 		kind := parquetcolumn.KindOf(l.Physical.Kind())
 		switch {
+		case c.Reading != program.ReadStored:
+			return nil, lacks("column %q: no unit reads chunks by their annotations", c.Name)
 		case parquetcolumn.Widens(kind, c.Kind):
 			return nil, lacks("column %q: no unit makes %v of %v", c.Name, c.Kind, kind)
 		case kind != c.Kind || l.List != c.List:
