@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
@@ -46,15 +47,24 @@ func (d *Drive) openFed(ctx context.Context) error {
 	if len(d.o.Members) == 0 {
 		return fmt.Errorf("%w: name the files that this machine is to read for it", sdk.ErrNoFlash)
 	}
-	var paths []string
+	var files []NamedFile
 	for _, member := range d.o.Members {
 		found, err := d.expandMember(ctx, member)
 		if err != nil {
 			return err
 		}
-		paths = append(paths, found...)
+		named, err := NameFound(member, found, "")
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(named, func(a, b NamedFile) int { return d.o.Sort.Compare(a.Name, b.Name) })
+		files = append(files, named...)
 	}
-	return d.openByPath(ctx, paths, nil)
+	if err := CheckFileNames(files); err != nil {
+		return err
+	}
+	d.o.FileNames = Names(files)
+	return d.openByPath(ctx, Paths(files), nil)
 }
 
 // expandMember returns the files that a member of a drive without flash stands for: a path or a pattern of this

@@ -1,68 +1,148 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/host/source"
 )
 
-// NameFiles returns the names of the partitions that files are: their base names. Where two files have the same, as in
-// data sets with a folder for each day, all of them are named by their paths from the folder that they share.
-func NameFiles(paths []string) ([]string, error) {
-	names := make([]string, len(paths))
-	same := false // some base names are
-	seen := make(map[string]bool, len(paths))
-	for i, path := range paths {
-		var err error
-		if !source.IsURI(path) {
-			names[i] = filepath.Base(path)
-		} else if names[i], err = source.BaseName(path); err != nil {
-			return nil, err
-		}
-		same = same || seen[names[i]]
-		seen[names[i]] = true
+// NamedFile is a file, by its path or URI, and the name of the partition that it is.
+type NamedFile struct{ Path, Name string }
+
+// Paths returns the paths of files.
+func Paths(files []NamedFile) []string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
 	}
-	if !same {
-		return names, nil
-	}
-	return nameByPath(paths)
+	return paths
 }
 
-// nameByPath returns the names of files as their paths from the folder that they share.
-func nameByPath(paths []string) ([]string, error) {
-	places := make([]string, len(paths)) // scheme and host; "" for files of this machine
-	elements := make([][]string, len(paths))
-	by := make(map[string]string, len(paths)) // the file with a path
-	for i, path := range paths {
-		place, whole, err := placeOf(path)
+// Names returns the names of files.
+func Names(files []NamedFile) []string {
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// ErrFileNames says that files do not make the partitions of one data set: a file or a name is there twice, or a file
+// lies outside the root.
+var ErrFileNames = errors.New("name partitions")
+
+// NameFiles returns the names of the partitions that files are, as NameFound does for files that are named one by one.
+func NameFiles(paths []string) ([]string, error) {
+	files := make([]NamedFile, 0, len(paths))
+	for _, path := range paths {
+		named, err := NameFound(path, []string{path}, "")
 		if err != nil {
 			return nil, err
 		}
-		if other, ok := by[whole]; ok && place == places[0] {
-			return nil, fmt.Errorf("%s and %s are the same file", source.Redact(other), source.Redact(path))
-		}
-		if places[i] = place; place != places[0] {
-			return nil, fmt.Errorf("%s and %s lie in different places, and two of the files have the same base name: "+
-				"partitions are named by it", source.Redact(paths[0]), source.Redact(path))
-		}
-		by[whole], elements[i] = path, strings.Split(whole, "/")
+		files = append(files, named...)
 	}
-	shared := elements[0][:len(elements[0])-1]
-	for _, e := range elements {
-		n := 0
-		for n < min(len(shared), len(e)-1) && shared[n] == e[n] {
-			n++
+	if err := CheckFileNames(files); err != nil {
+		return nil, err
+	}
+	return Names(files), nil
+}
+
+// NameFound names the files that an argument stands for: a file, a folder or a pattern. A partition's name is its path
+// from where the data set begins: from the root, if one is given; otherwise from the folder that is named, from that
+// before the first wildcard of a pattern, or from a file's own folder. Folders of that path's end which say a value
+// (day=1) belong to the names. So a file's name does not depend on what lies or is read beside it.
+func NameFound(argument string, found []string, root string) ([]NamedFile, error) {
+	begin := root
+	if begin == "" {
+		begin = beginningOf(argument, found)
+	}
+	place, folder, err := placeOf(begin)
+	if err != nil {
+		return nil, err
+	}
+	parts := elementsOf(folder)
+	for root == "" && len(parts) > 0 && strings.Index(parts[len(parts)-1], "=") > 0 {
+		parts = parts[:len(parts)-1]
+	}
+	files := make([]NamedFile, len(found))
+	for i, path := range found {
+		if source.IsURI(path) {
+			if _, err := source.BaseName(path); err != nil {
+				return nil, err
+			}
 		}
-		shared = shared[:n]
+		at, whole, err := placeOf(path)
+		if err != nil {
+			return nil, err
+		}
+		of := elementsOf(whole)
+		if at != place || len(of) <= len(parts) || !slices.Equal(of[:len(parts)], parts) {
+			return nil, fmt.Errorf("%w: %s does not lie below %s, where the data set begins", ErrFileNames,
+				source.Redact(path), source.Redact(begin))
+		}
+		files[i] = NamedFile{Path: path, Name: strings.Join(of[len(parts):], "/")}
 	}
-	names := make([]string, len(paths))
-	for i, e := range elements {
-		names[i] = strings.Join(e[len(shared):], "/")
+	return files, nil
+}
+
+// CheckFileNames refuses a file that is there twice, and two files of one name. The error wraps ErrFileNames.
+func CheckFileNames(files []NamedFile) error {
+	byName, byPath := make(map[string]string, len(files)), make(map[string]bool, len(files))
+	for _, f := range files {
+		place, whole, err := placeOf(f.Path)
+		if err != nil {
+			return err
+		}
+		if byPath[place+"\x00"+whole] {
+			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames, source.Redact(f.Path))
+		}
+		byPath[place+"\x00"+whole] = true
+		if other, ok := byName[f.Name]; ok {
+			return fmt.Errorf("%w: %s and %s would both be called %s: say in which folder the data set begins "+
+				"(--root FOLDER, root= in Python)", ErrFileNames, source.Redact(other), source.Redact(f.Path), f.Name)
+		}
+		byName[f.Name] = f.Path
 	}
-	return names, nil
+	return nil
+}
+
+// beginningOf returns the folder in which the files that an argument stands for begin.
+func beginningOf(argument string, found []string) string {
+	parent := func(s string) string {
+		if i := strings.LastIndexByte(s, '/'); i >= 0 {
+			return s[:i+1]
+		}
+		return "."
+	}
+	if !source.IsURI(argument) {
+		argument = filepath.ToSlash(argument)
+	}
+	folder := strings.TrimSuffix(argument, "/") + "/"
+	isFolder := len(found) > 0
+	for _, path := range found {
+		isFolder = isFolder && (strings.HasPrefix(filepath.ToSlash(path), folder) || argument == ".")
+	}
+	switch wildcard := strings.IndexAny(argument, `*?[\`); {
+	case isFolder:
+		return argument
+	case len(found) == 1 && found[0] == argument, wildcard < 0:
+		if source.IsURI(argument) {
+			return parent(source.Redact(argument))
+		}
+		return filepath.Dir(argument)
+	default:
+		return parent(argument[:wildcard])
+	}
+}
+
+// elementsOf returns the elements of a path.
+func elementsOf(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" })
 }
 
 // placeOf divides the name of a file into the place where it lies, a scheme and a host, and its path there with

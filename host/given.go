@@ -55,14 +55,15 @@ func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (
 
 // DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches
 // of them opens them by what Given says.
-func DescribeGiven(ctx context.Context, uris []string, sources Sources) (given *Given, err error) {
+func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (given *Given, err error) {
+	uris := Paths(files)
 	for _, uri := range uris {
 		if !source.IsURI(uri) || source.Redact(uri) != uri {
 			return nil, fmt.Errorf("%s: want an http:, https: or s3: URL without credentials and query: every worker "+
 				"is told it", source.Redact(uri))
 		}
 	}
-	d, err := OpenFiles(ctx, uris, DriveOptions{Engine: EngineCPU, Sources: sources})
+	d, err := OpenFiles(ctx, uris, DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: Names(files)})
 	if err != nil {
 		return nil, err
 	}

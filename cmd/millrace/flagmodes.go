@@ -89,6 +89,7 @@ var (
 		"spread":      {overFiles},
 		"label":       {ofText},
 		"malformed":   {ofText},
+		"root":        {overFiles | onAccelerator},
 		"include":     {overFiles | onAccelerator},
 		"exclude":     {overFiles | onAccelerator, onService},
 	}
@@ -108,7 +109,7 @@ var (
 		"label": {hereAlone}, "malformed": {hereAlone}, "engine": {hereAlone}, "commands": {hereAlone},
 		"image": {hereAlone}, "slm": {hereAlone}, "spread": {hereAlone}, "threads": {hereAlone},
 		"streams": {hereAlone}, "coalesce": {hereAlone}, "source-ca": {hereAlone}, "s3-endpoint": {hereAlone},
-		"temporary": {hereAlone}, "include": {hereAlone},
+		"temporary": {hereAlone}, "include": {hereAlone}, "sort": {hereAlone}, "root": {hereAlone},
 	}
 	// clusterUses are flags of passes over the data of a cluster.
 	clusterUses = flagUses{

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -26,6 +27,8 @@ type input struct {
 	in        []string
 	drives    []string
 	card      string
+	sort      string
+	root      string
 	format    string
 	label     string
 	malformed string
@@ -52,6 +55,10 @@ func (i *input) addFlags(cmd *cobra.Command) {
 			"s3://BUCKET/day_*.parquet; with --drive: members of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+
 		"without flash --in names files of this machine, which reads them and stores what is wanted in the drive's memory")
+	f.StringVar(&i.sort, "sort", "given", "order of the files: given (lists as given, folders and patterns in natural "+
+		"order: day_2 before day_10), natural or name")
+	f.StringVar(&i.root, "root", "", "folder in which the data set of --in begins: partitions are named by their paths "+
+		"from it (default: the folder named, or before a pattern's first wildcard, without day=1 and the like at its end)")
 	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
 		"plain drives, and stores in its memory; it needs no flash")
 	i.formatFlags(f, "what the files of --in are by name and content; parquet with --drive")
@@ -104,6 +111,9 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	}
 	if c.Text, err = i.textOptions(); err != nil {
 		return c, err
+	}
+	if c.Sort, err = dataset.ParseSort(i.sort); err != nil {
+		return c, usageError{err}
 	}
 	switch i.engine {
 	case "":
@@ -185,10 +195,13 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if err := i.refuseUnused(cmd, way|wayOf(c.Source)); err != nil {
 		return c, err
 	}
-	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names}
-	if c.Files, err = files.Expand(cmd.Context(), i.in, partitionfile.Format(i.format)); err != nil {
+	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names, Sort: c.Sort, Root: i.root}
+	found, err := files.Find(cmd.Context(), i.in, partitionfile.Format(i.format))
+	if err != nil {
 		return c, adviseImport(err)
 	}
+	c.Files, c.Names = host.Paths(found), host.Names(found)
+	c.Sort = dataset.SortGiven // the files have their order
 	if i.spread > len(c.Files) {
 		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
 	}

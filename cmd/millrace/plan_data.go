@@ -129,12 +129,12 @@ func (o *planOptions) describe(ctx context.Context, names []string) (list []part
 	if err != nil {
 		return nil, err
 	}
-	files, err := resolver.Expand(ctx, names, partitionfile.Parquet)
+	files, err := resolver.Find(ctx, names, partitionfile.Parquet)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range files {
-		v, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
+	for _, file := range files {
+		v, err := resolver.Describe(ctx, file.Path, partitionfile.Parquet, text.Options{}, false)
 		if err != nil {
 			return nil, adviseImport(err)
 		}

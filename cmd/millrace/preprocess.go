@@ -66,8 +66,8 @@ func preprocessCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preprocess",
 		Short: "Run a pipeline over files or a drive's members and write the tensors",
-		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (partitions by
-name, rows by number), and writes train-ready tensors: --format npy makes a folder (dense.npy,
+		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (files as
+--sort says, rows by number), and writes train-ready tensors: --format npy makes a folder (dense.npy,
 labels.npy, values.npy, lengths.npy or sparse.npy, keys.json), --format arrow an Arrow IPC file of
 one mini-batch a record batch. Output has its name only when it is whole.
 

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // writeFiles makes files that begin as Parquet does in a new folder.
@@ -50,15 +52,15 @@ func TestExpand(t *testing.T) {
 		names    []string
 		want     []string
 	}{
-		"a folder":                  {NamePatterns{}, []string{""}, parquet},
-		"a pattern":                 {NamePatterns{}, []string{"[bcn]*[tq]"}, []string{"b.parquet", "c.parq", "noext"}},
-		"a file":                    {NamePatterns{}, []string{"noext"}, []string{"noext"}},
-		"each once, in their order": {NamePatterns{}, []string{"b.parquet", "c*", "b*"}, []string{"b.parquet", "c.parq"}},
+		"a folder":            {NamePatterns{}, []string{""}, parquet},
+		"a pattern":           {NamePatterns{}, []string{"[bcn]*[tq]"}, []string{"b.parquet", "c.parq", "noext"}},
+		"a file":              {NamePatterns{}, []string{"noext"}, []string{"noext"}},
+		"a list in its order": {NamePatterns{}, []string{"noext", "c*", "b*"}, []string{"noext", "c.parq", "b.parquet"}},
 		"included": {NamePatterns{Include: []string{"*.parq*", "no*"}}, []string{""},
 			[]string{"b.parquet", "c.parq", "d.parquet.gzip", "noext"}},
 		"excluded": {NamePatterns{Exclude: []string{"*.*"}}, []string{""}, []string{"000000_0", "noext"}},
 		"both, and names of files": {NamePatterns{Include: []string{"*q*"}, Exclude: []string{"*.gzip"}},
-			[]string{"noext", "b.parquet", ""}, []string{"b.parquet", "c.parq"}},
+			[]string{"noext", "b.parquet", "c*"}, []string{"b.parquet", "c.parq"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Resolver{Names: c.patterns}
@@ -75,6 +77,38 @@ func TestExpand(t *testing.T) {
 		require.ErrorContains(t, NamePatterns{Exclude: []string{pattern}}.Check(), "exclude")
 	}
 	require.NoError(t, NamePatterns{Include: []string{"a*"}, Exclude: []string{"*.md"}}.Check())
+}
+
+// TestFindOrders checks the order of files and the names of their partitions.
+func TestFindOrders(t *testing.T) {
+	folder := writeFiles(t, "day_1.parquet", "day_2.parquet", "day_10.parquet")
+	list := []string{"day_10.parquet", "day_1.parquet", "day_2.parquet"}
+	natural := []string{"day_1.parquet", "day_2.parquet", "day_10.parquet"}
+	for _, c := range []struct {
+		sort  dataset.Sort
+		names []string
+		want  []string
+	}{
+		{dataset.SortGiven, []string{""}, natural},
+		{dataset.SortGiven, []string{"day_*"}, natural},
+		{dataset.SortGiven, list, list},
+		{dataset.SortGiven, []string{"day_10.parquet", "day_?.parquet"}, list},
+		{dataset.SortNatural, list, natural},
+		{dataset.SortName, []string{""}, []string{"day_1.parquet", "day_10.parquet", "day_2.parquet"}},
+	} {
+		files, err := Resolver{Sort: c.sort}.Find(t.Context(), inFolder(folder, c.names...), Parquet)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, host.Names(files))
+		assert.Equal(t, inFolder(folder, c.want...), host.Paths(files))
+	}
+	files, err := Resolver{Root: filepath.Dir(folder)}.Find(t.Context(), []string{folder}, Parquet)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Base(folder)+"/day_1.parquet", files[0].Name)
+	for _, names := range [][]string{{"day_1.parquet", "day_1.parquet"}, {"", "day_1.parquet"}} {
+		_, err := Resolver{}.Find(t.Context(), inFolder(folder, names...), Parquet)
+		require.ErrorIs(t, err, host.ErrFileNames)
+		assert.ErrorContains(t, err, "is there twice: a data set has each file once")
+	}
 }
 
 // TestExpandOtherFormats checks that a file of another format beside the partitions is refused by name, with the

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -21,7 +22,9 @@ import (
 type Resolver struct {
 	Opener source.Opener
 	Names  NamePatterns // which files are taken
-	Pipes  bool         // names of pipes, and "-", are kept; files stay in the order of the names
+	Pipes  bool         // Expand keeps the names of pipes, and "-"
+	Sort   dataset.Sort // the order of the files
+	Root   string       // the folder in which the data set begins, for host.NameFound; "": as the names say
 }
 
 // NoOpenerError says that a URI came where only files of this machine are read.
@@ -29,18 +32,36 @@ type NoOpenerError struct{ URI string }
 
 func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
 
-// Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files, sorted,
-// each once. Of a folder it takes all files, without those whose name begins with a dot or an underscore; links count
-// as the files or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if
-// it were named, and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that
-// ends in a slash is a folder.
+// Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files. Names keep
+// their order, and what a folder or a pattern stands for comes in natural order, unless Sort says otherwise. Of a folder
+// Expand takes all files, without those whose name begins with a dot or an underscore; links count as the files or
+// folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were named,
+// and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that ends in a slash
+// is a folder.
 //
 // A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
 // log is a [TableError]. Of the files that are named themselves the reader says whether they are of the format, and of
 // objects that are named themselves Expand does not look for a table.
 func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]string, error) {
-	var files []string
+	files, err := r.find(ctx, names, format)
+	return host.Paths(files), err
+}
+
+// Find is Expand for the files of one data set: it returns the names of their partitions, too, and refuses a file that
+// is there twice, and two files of one name.
+func (r Resolver) Find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
+	files, err := r.find(ctx, names, format)
+	if err != nil {
+		return nil, err
+	}
+	return files, host.CheckFileNames(files)
+}
+
+// find returns the files that names stand for.
+func (r Resolver) find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
+	var files []host.NamedFile
 	tables := tableSearch{opener: r.Opener}
+	compare := func(a, b host.NamedFile) int { return r.Sort.Compare(a.Name, b.Name) }
 	for _, name := range names {
 		found, isFile, err := r.list(ctx, name)
 		if err != nil {
@@ -49,16 +70,20 @@ func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]
 		if err := r.check(ctx, found, isFile, format, &tables); err != nil {
 			return nil, err
 		}
-		files = append(files, found...)
+		named, err := host.NameFound(name, found, r.Root)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(named, compare)
+		files = append(files, named...)
 	}
 	if len(files) == 0 && len(names) > 0 {
 		return nil, &NoPartitionsError{Folder: source.Redact(names[0]), Excluded: len(names)}
 	}
-	if r.Pipes {
-		return files, nil
+	if r.Sort != dataset.SortGiven {
+		slices.SortStableFunc(files, compare)
 	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	return files, nil
 }
 
 // list returns the files that a name stands for, and reports whether the name is that of one file.

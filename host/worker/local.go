@@ -25,11 +25,12 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	paths, err := partitionfile.Resolver{}.Expand(ctx, patterns, partitionfile.Parquet)
+	found, err := partitionfile.Resolver{}.Find(ctx, patterns, partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}
-	d, err := host.OpenFiles(ctx, paths, host.DriveOptions{Engine: host.EngineCPU})
+	paths := host.Paths(found)
+	d, err := host.OpenFiles(ctx, paths, host.DriveOptions{Engine: host.EngineCPU, FileNames: host.Names(found)})
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}

@@ -150,12 +150,12 @@ func describeGiven(
 		return nil, nil
 	}
 	files := partitionfile.Resolver{Opener: sources.Opener}
-	uris, err := files.Expand(ctx, patterns, partitionfile.Parquet)
+	found, err := files.Find(ctx, patterns, partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("partitions: %w", err)
 	}
 	if known != nil {
-		same, err := known.Unchanged(ctx, uris, sources)
+		same, err := known.Unchanged(ctx, host.Paths(found), sources)
 		if err != nil {
 			return nil, fmt.Errorf("partitions: %w", err)
 		}
@@ -163,7 +163,7 @@ func describeGiven(
 			return known, nil
 		}
 	}
-	given, err := host.DescribeGiven(ctx, uris, sources)
+	given, err := host.DescribeGiven(ctx, found, sources)
 	if err != nil {
 		return nil, fmt.Errorf("partitions: %w", err)
 	}

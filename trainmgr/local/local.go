@@ -29,7 +29,8 @@ var ErrConfig = errors.New("local drives")
 // which is a partition.
 type Config struct {
 	Drives []string // URIs
-	Files  []string // paths
+	Files  []string // paths, in the order of the data set
+	Names  []string // of the partitions that Files are; nil: host.NameFiles
 	Spread int      // number of in-process drives, to which files are dealt in turn; 0 means 1
 	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
 	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads sets
@@ -48,6 +49,8 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 	case len(c.Drives) > 0 && len(c.Files) > 0:
 		return nil, fmt.Errorf("%w: name drives or files, not both; members of a drive's volume are chosen by name",
 			ErrConfig)
+	case c.Names != nil && len(c.Names) != len(c.Files):
+		return nil, fmt.Errorf("%w: %d names of %d files", ErrConfig, len(c.Names), len(c.Files))
 	case c.Spread < 0 || (len(c.Files) > 0 && spread > len(c.Files)):
 		return nil, fmt.Errorf("%w: %d files cannot be dealt to %d drives", ErrConfig, len(c.Files), c.Spread)
 	}
@@ -68,9 +71,12 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 	}
 	if len(c.Files) > 0 {
 		c.Threads = c.EngineThreads(availableCores())
-		names, err := host.NameFiles(c.Files)
-		if err != nil {
-			return fail(err)
+		names := c.Names
+		if names == nil {
+			var err error
+			if names, err = host.NameFiles(c.Files); err != nil {
+				return fail(err)
+			}
 		}
 		dealt, named, places := make([][]string, spread), make([][]string, spread), make([][]int, spread)
 		for i, f := range c.Files {

@@ -41,6 +41,8 @@ type Source struct {
 	InputFormat string   `json:"input_format,omitempty"` // "" finds it by the files' contents
 	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
 	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
+	Sort        string   `json:"sort,omitempty"`         // of the files: "given" (default), "natural" or "name"
+	Root        string   `json:"root,omitempty"`         // folder in which the data set begins; "": as the names say
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
 	// Vocabularies are the files of the pipeline's vocabularies, by name.
 	Vocabularies map[string]string `json:"vocabularies,omitempty"`

@@ -113,9 +113,15 @@ func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c
 	if c.Text.Policy, known = policies[o.Malformed]; !known {
 		return c, &OptionError{fmt.Sprintf("malformed %.40q: want fail, drop or null", o.Malformed)}
 	}
-	if c.Files, err = files.Expand(ctx, o.Files, format); err != nil {
+	if files.Sort, err = dataset.ParseSort(o.Sort); err != nil {
+		return c, wrapOption("sort", err)
+	}
+	files.Root = o.Root
+	found, err := files.Find(ctx, o.Files, format)
+	if err != nil {
 		return c, &filesError{err}
 	}
+	c.Files, c.Names = host.Paths(found), host.Names(found)
 	return c, nil
 }
 

@@ -199,6 +199,8 @@ def open(  # noqa: A001
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
+    sort: Optional[Literal["given", "natural", "name"]] = None,
+    root: Optional[arguments.Path] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
     modules: Optional[Mapping[str, arguments.Path]] = None,
@@ -247,6 +249,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
     label: Optional[Literal["present", "absent"]] = None,
     malformed: Optional[Literal["fail", "drop", "null"]] = None,
+    sort: Optional[Literal["given", "natural", "name"]] = None,
+    root: Optional[arguments.Path] = None,
     vocabularies: Optional[Mapping[str, arguments.Path]] = None,
     statistics: Optional[Mapping[str, arguments.Path]] = None,
     modules: Optional[Mapping[str, arguments.Path]] = None,
@@ -300,6 +304,10 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
             ``include`` matches are taken, and none that an ``exclude`` matches.
         input_format: ``parquet``, ``criteo-tsv`` or ``criteo-bin``; None finds it by the files' contents.
         label, malformed: for files of text, as the flags of the command ``preprocess``.
+        sort: the order of the files: ``given`` (the default: a list as it is, folders and patterns in natural order,
+            day_2 before day_10), ``natural`` or ``name``.
+        root: the folder in which the data set begins: partitions are named by their paths from it. None takes the folder
+            that is named, or that before a pattern's first wildcard, without ``day=1`` and the like at its end.
         vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them. With
             ``control`` those that the control plane lacks are put there, and its nodes fetch them.
         statistics: the summaries of the pipeline's statistics, by name; ``millrace dataset summarize`` makes them. With
@@ -347,6 +355,7 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
     arguments.choice("input_format", input_format, ("parquet", "criteo-tsv", "criteo-bin"))
     arguments.choice("label", label, ("present", "absent"))
     arguments.choice("malformed", malformed, ("fail", "drop", "null"))
+    arguments.choice("sort", sort, ("given", "natural", "name"))
     batch = arguments.whole("batch", batch, 1, _MAX_BATCH)
     epochs = arguments.whole("epochs", epochs, 1, _MAX_EPOCHS) or 1
     seed = arguments.whole("seed", seed, 0, (1 << 64) - 1) or 0
@@ -374,6 +383,8 @@ def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form l
         input_format=input_format,
         label=label,
         malformed=malformed,
+        sort=sort,
+        root=None if root is None else os.fspath(root),
         vocabularies=arguments.named_paths("vocabularies", vocabularies),
         statistics=arguments.named_paths("statistics", statistics),
         modules=arguments.named_paths("modules", modules),
