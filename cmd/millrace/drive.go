@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
@@ -109,7 +110,7 @@ hosts have fewer reads and writes a second.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dev.Close()) }()
-			return c.printInfo(driveInfo(inspection.Description{Info: dev.Info()}))
+			return c.printMade(driveInfo(inspection.Description{Info: dev.Info()}))
 		},
 	}
 	cmd.Flags().IntVar(&regions, "regions", 1, "regions of the drive, 1 to 7, unless the URI says how many")
@@ -325,15 +326,51 @@ func (c driveCommands) info() *cobra.Command {
 // driveInfo is what `millrace drive info` prints.
 type driveInfo inspection.Description
 
+// printMade prints what a new drive has, and the commands that come next. Its identifiers are for drive info.
+func (c driveCommands) printMade(i driveInfo) error {
+	return c.print(i, func(w io.Writer) {
+		fmt.Fprintf(w, "drive\t%s\n", i.URI)
+		i.printCapacity(w)
+		i.printCompute(w)
+		if i.Images != nil {
+			printTrust(w, i.Images)
+		}
+		if !i.Diskless {
+			fmt.Fprintf(w, "next\tmillrace drive put '%s' FILE... puts Parquet files onto it\n", i.URI)
+		}
+		fmt.Fprintf(w, "\tmillrace drive info '%s' shows its identifiers, namespaces and counters\n", i.URI)
+	})
+}
+
+// printCapacity prints the size of a drive's flash.
+func (i *driveInfo) printCapacity(w io.Writer) {
+	if i.Diskless {
+		fmt.Fprintf(w, "capacity\tno flash: hosts store windows in its memory, at most %d bytes a command\n", i.MDTS)
+		return
+	}
+	fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
+}
+
+// printCompute prints what computes in a drive: threads, memory and commands of the region that is open, and the limit
+// of ordinary reads and writes.
+func (i *driveInfo) printCompute(w io.Writer) {
+	of := ""
+	if i.Regions > 1 {
+		of = fmt.Sprintf("region %d of %d: ", i.Region, i.Regions)
+	}
+	fmt.Fprintf(w, "compute\t%s%s, %s, %d bytes of memory, %s commands\n", of, i.Backend,
+		quantity.Of(i.Threads, "engine thread"), i.SLM.Size, i.Commands)
+	if i.HostIOShare < controller.NoHostIOLimit {
+		fmt.Fprintf(w, "host I/O\tordinary reads and writes use the flash for at most %d %% of the time while regions "+
+			"compute\n", i.HostIOShare)
+	}
+}
+
 func (c driveCommands) printInfo(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial,
 			i.Firmware, i.NQN)
-		if i.Diskless {
-			fmt.Fprintf(w, "capacity\tno flash: hosts store windows in its memory, at most %d bytes a command\n", i.MDTS)
-		} else {
-			fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
-		}
+		i.printCapacity(w)
 		if i.ReadOnly {
 			fmt.Fprintf(w, "writes\trefused: it is open for reading only\n")
 		}
@@ -345,16 +382,7 @@ func (c driveCommands) printInfo(i driveInfo) error {
 			fmt.Fprintf(w, "compute\tnone: the node's CPU preprocesses what lies here\n")
 			return
 		}
-		of := ""
-		if i.Regions > 1 {
-			of = fmt.Sprintf("region %d of %d: ", i.Region, i.Regions)
-		}
-		fmt.Fprintf(w, "compute\t%s%s, %d engine threads, %d bytes of memory, %s commands\n", of, i.Backend, i.Threads,
-			i.SLM.Size, i.Commands)
-		if i.HostIOShare < controller.NoHostIOLimit {
-			fmt.Fprintf(w, "host I/O\tordinary reads and writes use the flash for at most %d %% of the time while regions "+
-				"compute\n", i.HostIOShare)
-		}
+		i.printCompute(w)
 		for _, p := range i.Programs {
 			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID,
 				p.Bytes)

@@ -69,7 +69,7 @@ var modeWords = map[mode]string{
 	nearFiles: "files of this machine", webFiles: "https: URLs", storeFiles: "s3: URIs",
 	mixesNothing: "--shuffle none", mixesSplits: "--shuffle splits", mixesRows: "--shuffle rows",
 	withFilter: "a pipeline with a filter", withoutFilter: "a pipeline without a filter",
-	sharing: "--local", notSharing: "no --local",
+	sharing: "--local", notSharing: "a command without --local",
 }
 
 // flagUses has the flags that some way does not use, with the ways that use them: in one of the sets, every group that

@@ -165,7 +165,14 @@ passed. While a host holds memory of the region, or executes there, it is refuse
 // finds the slot in a log page.
 func parseSlot(s string) (func(*image.LogPage) (int, error), error) {
 	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 256 {
-		return func(*image.LogPage) (int, error) { return n, nil }, nil
+		return func(r *image.LogPage) (int, error) {
+			for _, t := range r.Slots {
+				if t.Slot == n && t.Image == (image.ID{}) && t.Reason == "" {
+					return 0, fmt.Errorf("slot %d is empty: put an image into it with millrace image load", n)
+				}
+			}
+			return n, nil
+		}, nil
 	}
 	if len(s) != 16 && len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return nil, fmt.Errorf("%q: want the number of a slot, or an image's id or its first 16 hexadecimal digits", s)

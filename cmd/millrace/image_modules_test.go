@@ -67,8 +67,8 @@ sparse:
 		assert.Equal(t, want, values("--in", data, "--image", mimg, "--commands", commands), commands)
 	}
 	for says, how := range map[string][]string{
-		"--image is for --in alone":         {"--drive", drive},
-		"--image is for a drive, and --eng": {"--in", data, "--engine", "cpu"},
+		"--image is for --in alone":                 {"--drive", drive},
+		"--image is for a drive that computes, and": {"--in", data, "--engine", "cpu"},
 	} {
 		code, _, errs := millrace(t, append([]string{"preprocess", "--pipeline", pipe, "--wasm", module, "--image", mimg,
 			"--out", filepath.Join(dir, "none")}, how...)...)

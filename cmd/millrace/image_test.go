@@ -181,7 +181,9 @@ func TestDriveTrustByFlags(t *testing.T) {
 func TestRevokingTheActiveImage(t *testing.T) {
 	dir := t.TempDir()
 	drive := "file:" + dir + "/d.flash"
-	must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
+	made := must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
+	assert.NotContains(t, made, "nqn.", "identifiers are for drive info")
+	assert.Contains(t, made, "millrace drive put '"+drive)
 	var images []*image.Image
 	for _, khz := range []string{"200000", "100000"} {
 		path := dir + "/" + khz + ".mimg"
@@ -323,7 +325,7 @@ func TestImageStatus(t *testing.T) {
 		{exitFailed, []string{"image", "verify", img, "--key", none}, "--key"},
 		{exitFailed, []string{"image", "load", drive, pub}, "step format"},
 		{exitFailed, []string{"image", "load", drive, img, "--slot", "9"}, "invalid program index"},
-		{exitFailed, []string{"image", "activate", drive, "2"}, "no program"},
+		{exitFailed, []string{"image", "activate", drive, "2"}, "slot 2 is empty: put an image into it with millrace image load"},
 		{exitFailed, []string{"image", "activate", drive, hex}, "no slot holds image"},
 		{exitFailed, []string{"image", "rollback", drive}, "no image was active before"},
 		{exitFailed, []string{"image", "list", "file:" + none}, "there is no drive"},

@@ -259,6 +259,7 @@ there when it ends.`,
 			if o.Pipeline, _, err = kept.bind(ctx, c.console, storage, spec, o.QueueBytes); err != nil {
 				return namePipeline(err, pipe)
 			}
+			c.announce("measuring T of the trainer and P of each drive")
 			job, err := trainmgr.Submit(ctx, storage, o)
 			if err != nil {
 				return namePipeline(err, pipe)

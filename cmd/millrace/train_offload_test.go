@@ -72,7 +72,7 @@ func TestTrainChoosesItsCut(t *testing.T) {
 		assert.Contains(t, must(t, both...), "rows/s with everything offloaded")
 	}
 	for says, refused := range map[string][]string{
-		"name the files with --local": append(args, "--drive", drive, "--local-accelerator", "mem:"),
+		"files of this machine with --local": append(args, "--drive", drive, "--local-accelerator", "mem:"),
 		"a choice beside --drive": append(args, "--in", data, "--local", data, "--accelerator", "mem:",
 			"--local-accelerator", "mem:"),
 		"fixes a share": append(both, "--offload", "0.5"),

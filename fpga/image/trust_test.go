@@ -129,6 +129,8 @@ func TestLoadErrorTellsBothInterfaces(t *testing.T) {
 			want.String()+", the drive has "+have.String()+")", e.Error())
 	require.ErrorIs(t, e, ErrSelfTest)
 	require.ErrorIs(t, e, cause)
+	same := &LoadError{Step: StepSelfTest, Slot: 2, Image: ID{0xab}, Want: have, Have: have, Err: cause}
+	assert.Contains(t, same.Error(), "nothing came out (the interface of both is "+have.String()+")")
 	for step, kind := range map[Step]error{
 		StepInterface: ErrInterface, StepRevocation: ErrRevoked, StepSignature: ErrUnsigned, StepIdentifier: ErrIdentifier,
 		StepInUse: ErrInUse,
