@@ -116,7 +116,7 @@ func TestBadPipelines(t *testing.T) {
 type wrongTypes struct {
 	Label string   `parquet:"label,plain"`
 	Int0  []int32  `parquet:"int_0,list"`
-	Cat0  float64  `parquet:"cat_0"`
+	Cat0  float32  `parquet:"cat_0"`
 	Cat1  int64    `parquet:"cat_1"`
 	Date  [12]byte `parquet:"date"`
 }
