@@ -11,7 +11,7 @@ const MaxOneHot = 4096
 // OneHot makes Classes neighbouring dense columns of a scalar, of which the sink's index is the first: 1 for the class
 // of the value, and 0 for the others. It is the last operator of a dense sink. The class of an Int64 is its number, and
 // what is no class, as a null, has none. With Ranges it takes Float32: the class is the part of the range from Lower to
-// Upper that holds the value, and class 0 if none does; a null has none. Yields Float32.
+// Upper, both included, that holds the value, and class 0 if none does; a null has none. Yields Float32.
 type OneHot struct {
 	Classes      uint32
 	Ranges       bool

@@ -43,7 +43,7 @@ var units = map[Unit]struct {
 	UnitEnumerate:       {"enumerate", 1},
 	UnitWithScores:      {"with_scores", 1},
 	UnitScores:          {"scores", 1},
-	UnitOneHot:          {"onehot", 1},
+	UnitOneHot:          {"onehot", 2},
 	UnitWasm:            {"wasm", 1},
 	UnitVocabulary:      {"vocabulary", 1},
 	UnitParquet:         {"parquet", 1},

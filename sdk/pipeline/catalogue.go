@@ -296,7 +296,8 @@ func Catalogue() []Operator {
 				"columns of a feature `x` are named `x.0`, `x.1` and so on. The class of an id is its number, and an id that is " +
 				"no class has none. With `lower` and `upper` the value is a real number, and its class the part that holds it of " +
 				"`classes` equal parts of that range: trunc((x - `lower`) / ((`upper` - `lower`) / `classes`)), each operation " +
-				"rounded to float32; what lies outside is of class 0. It ends the operators of a dense feature.",
+				"rounded to float32; `upper` itself is of the last class, and what lies outside is of class 0. It ends the " +
+				"operators of a dense feature.",
 			Params: []Param{
 				{Name: "classes", Type: ParamInteger, Min: 1, Summary: "number of columns, at most 4096"},
 				{Name: "lower", Type: ParamReal, Optional: true, Summary: "where the range of class 0 begins; rounded to " +
@@ -312,7 +313,8 @@ func Catalogue() []Operator {
 			Errors: "the group is not `dense`; another operator follows; real numbers without `lower` and `upper`; one bound " +
 				"without the other; bounds that do not ascend, or with no float32 between them. A NaN is of class 0",
 			Source: "DPP Onehot; no public exact definition: ids outside having no class is ours, as caffe2's " +
-				"`BatchOneHot` has it of values without a match. The ranges are RAP's, which does not define a NaN",
+				"`BatchOneHot` has it of values without a match. The ranges are RAP's, which does not define a NaN and has " +
+				"`upper` in class 0",
 		},
 		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,

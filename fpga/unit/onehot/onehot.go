@@ -18,8 +18,8 @@ var (
 
 // Classes tells the classes of values.
 type Classes struct {
-	count       int64
-	lower, step float32
+	count              int64
+	lower, upper, step float32
 }
 
 // New returns the classes 0 to count - 1 of ids.
@@ -36,7 +36,7 @@ func NewRanges(count int64, lower, upper float32) (Classes, error) {
 	if err != nil {
 		return c, err
 	}
-	c.lower = lower
+	c.lower, c.upper = lower, upper
 	width := upper - lower
 	c.step = width / float32(count)
 	if !(c.step > 0) || math.IsInf(float64(c.step), 0) || math.IsInf(float64(lower), 0) {
@@ -57,12 +57,11 @@ func (c Classes) IDs(dst, ids []int64) {
 
 // Ranges sets dst[i] to the class of x[i]. Both have the same length.
 func (c Classes) Ranges(dst []int64, x []float32) {
-	count := float32(c.count)
 	for i, v := range x[:len(dst)] {
-		distance := v - c.lower
 		class := int64(0)
-		if steps := distance / c.step; steps > 0 && steps < count { // a NaN is neither
-			class = int64(steps)
+		if v >= c.lower && v <= c.upper { // a NaN is neither
+			distance := v - c.lower
+			class = min(int64(distance/c.step), c.count-1) // of upper, and of what rounding takes there, the last
 		}
 		dst[i] = class
 	}

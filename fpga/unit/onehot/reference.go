@@ -10,15 +10,15 @@ func Reference(id int64, count int) int64 {
 	return -1
 }
 
-// ReferenceRange returns the class of a number. A class holds the numbers whose distance from lower, in steps, is at
-// least its number and less than the next.
+// ReferenceRange returns the class of a number from lower to upper, both included: the greatest that begins at the
+// number or below it, where class k begins at a distance of k steps from lower. Other numbers are of class 0.
 func ReferenceRange(x, lower, upper float32, count int) int64 {
 	width := upper - lower
 	step := width / float32(count)
 	distance := x - lower
 	steps := distance / step
-	for class := range count {
-		if steps >= float32(class) && steps < float32(class+1) {
+	for class := count - 1; class > 0; class-- {
+		if x >= lower && x <= upper && steps >= float32(class) {
 			return int64(class)
 		}
 	}
