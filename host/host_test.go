@@ -558,7 +558,7 @@ func TestDrivesRefused(t *testing.T) {
 		}, "no regular file"},
 		"one base name": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
-		}, "are the same file"},
+		}, "is there twice"},
 		"no drive": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
 		}, "there is no drive"},

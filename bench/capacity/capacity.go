@@ -33,6 +33,8 @@ import (
 	"math"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 var (
@@ -257,7 +259,7 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		r.Says = fmt.Sprintf("%d drives hold the data; %d of them at once feed the trainers (%s). Capacity binds: the "+
 			"compute comes with the storage.", r.Drives, r.Busy, why)
 	default:
-		r.Says = fmt.Sprintf("%d drives: %s binds; the data alone would fit %d.", r.Drives, r.Binds,
+		r.Says = fmt.Sprintf("%s: %s binds; the data alone would fit %d.", quantity.Of(r.Drives, "drive"), r.Binds,
 			max(r.Constraints[0].Drives, 0))
 	}
 	r.Assumes = []string{

@@ -263,7 +263,7 @@ func TestDataSetsThatAreNone(t *testing.T) {
 		refused(t, []string{"*.parquet"}, rm1(empty+"/*.parquet")...)
 	})
 	t.Run("the same file twice", func(t *testing.T) {
-		refused(t, []string{"are the same file"}, rm1(data, data+"/./part-00000.parquet")...)
+		refused(t, []string{"is there twice"}, rm1(data, data+"/./part-00000.parquet")...)
 	})
 	t.Run("partitions that disagree", func(t *testing.T) {
 		allEngines(t, func(t *testing.T, engine []string) {

@@ -41,7 +41,6 @@ func TestInputs(t *testing.T) {
 		"several arguments":            {"rm1", []string{"--in", parts[0], parts[1], parts[2]}, 300},
 		"arguments before other flags": {"rm1", []string{"--in", parts[0], parts[1], "--engine", "cpu"}, 200},
 		"a quoted pattern":             {"rm1", []string{"--in", data + "/part-*[12].parquet"}, 200},
-		"a folder and a file of it":    {"rm1", []string{"--in", data, parts[0]}, 300},
 		"parquet by its content":       {"rm1", []string{"--in", odd}, 100},
 		"text by its name":             {"criteo", []string{"--in", tsv}, 5},
 		"text by its content":          {"criteo", []string{"--in", noName}, 5},

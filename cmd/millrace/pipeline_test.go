@@ -114,7 +114,7 @@ func TestPipelineInit(t *testing.T) {
 }
 
 func TestPipelineCheck(t *testing.T) {
-	dir := t.TempDir()
+	dir, documents := t.TempDir(), t.TempDir()
 	must(t, "dataset", "generate", "--rows", "10", "--out", dir, "--progress", "none")
 	check := func(args ...string) (int, checkedPipeline) {
 		t.Helper()
@@ -138,7 +138,7 @@ func TestPipelineCheck(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(named.YAML()), string(spec.YAML()))
 
-	narrow := filepath.Join(dir, "narrow.yaml")
+	narrow := filepath.Join(documents, "narrow.yaml")
 	require.NoError(t, os.WriteFile(narrow, []byte("ids: auto\ndense_type: bfloat16\n"+
 		"dense: [{columns: [int_0], ops: [fill_null: 0]}]\nsparse: [{columns: [cat_0], ops: [positive_modulus: 9]}]\n"),
 		0o600))
@@ -148,14 +148,14 @@ func TestPipelineCheck(t *testing.T) {
 	assert.Contains(t, must(t, "pipeline", "check", narrow, "--in", dir), "1 dense of bfloat16, 1 key of int32")
 
 	// A filter is checked, too, and no selection is made for it.
-	filtered := filepath.Join(dir, "filtered.yaml")
+	filtered := filepath.Join(documents, "filtered.yaml")
 	require.NoError(t, os.WriteFile(filtered, []byte("filter: {column: int_0, ge: 1}\n"+
 		"sparse: [{columns: [cat_0], ops: [positive_modulus: 9]}]\n"), 0o600))
 	code, v = check(filtered, "--in", dir)
 	require.Zero(t, code)
 	assert.Len(t, v.Keys, 1)
 
-	wrong := filepath.Join(dir, "wrong.yaml")
+	wrong := filepath.Join(documents, "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("dense:\n  - columns: [nothing]\n    ops: [log]\n"), 0o600))
 	code, v = check(wrong, "--in", dir)
 	assert.Equal(t, exitFailed, code)

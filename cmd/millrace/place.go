@@ -179,6 +179,9 @@ same name is an error. While nodes are starting the command waits for them, --pa
 	in.far.addFlags(fl)
 	changed := fl.Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if replicas < 1 {
+			return usagef("--replicas %d: want 1 or more", replicas)
+		}
 		if err := in.findFormat(ctx, args); err != nil {
 			return err
 		}
@@ -194,9 +197,6 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		args, err = in.far.expand(ctx, args, partitionfile.Format(in.format))
 		if err != nil {
 			return err
-		}
-		if replicas < 1 {
-			return usagef("--replicas %d: want 1 or more", replicas)
 		}
 		paths := map[string]string{}
 		var files []*cluster.File
