@@ -102,7 +102,6 @@ func TestRefusedReviews(t *testing.T) {
 		{exitUsage, "--output html is of a plan", []string{"--from-job", report, "--output", "html"}},
 		{exitUsage, "did not measure T", []string{"--from-job", report}},
 		{exitUsage, "give --pipeline with --in", []string{"--from-job", report, "--model", "ads", "--t", "5"}},
-		{exitUsage, "the plan of dpp-rm1 has a figure of 0", []string{"--from-job", report, "--model", "dpp-rm1"}},
 		{exitFailed, "read the job's report", []string{"--from-job", filepath.Join(t.TempDir(), "none.json")}},
 		{exitFailed, "names no job", []string{"--from-job", file(t, "a.json", `{}`)}},
 		{exitFailed, "is not what millrace train", []string{"--from-job", file(t, "a.json", `[]`)}},

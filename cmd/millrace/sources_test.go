@@ -59,8 +59,8 @@ func TestFilesThatLieElsewhere(t *testing.T) {
 		"http":      {"--in", web + all[0], web + all[1], web + all[2] + "?token=x"},
 		"pattern":   {"--in", "s3://rows/days/part-*.parquet"},
 		"folder":    {"--in", "s3://rows/days/", "--threads", "2"},
-		"reference": {"--in", "s3://rows/d*/part-0000?.parquet", "--engine", "reference"},
-		"mixed":     {"--in", "s3://rows/days/" + all[2], "--in", filepath.Join(data, all[0]), "--in", web + all[1]},
+		"reference": {"--in", "s3://rows/days/part-0000?.parquet", "--engine", "reference"},
+		"mixed":     {"--in", filepath.Join(data, all[0]), "--in", web + all[1], "--in", "s3://rows/days/" + all[2]},
 		"card":      {"--in", "s3://rows/days/*", "--accelerator", "mem:?size=0&slm=64MiB"},
 		"diskless":  {"--drive", "mem:?size=0&slm=64MiB", "--in", web + all[0], web + all[1], web + all[2]},
 		"endpoint":  {"--in", "s3://rows/days/*", "--s3-endpoint", server.URL, "--engine", "cpu"},
@@ -127,7 +127,7 @@ func TestSourcesThatGoWrong(t *testing.T) {
 			[]string{"--in", server.URL + "/rows/none.parquet?s"}},
 		{[]string{"HTTP has no listing"}, []string{"--in", server.URL + "/rows/days/*.parquet"}},
 		{[]string{"--engine cpu", "dataset place"}, []string{"--in", web, "--engine", "drive"}},
-		{[]string{"the same base name"}, []string{"--in", web, "--in", "s3://" + key}},
+		{[]string{"would both be called"}, []string{"--in", web, "--in", "s3://" + key}},
 	} {
 		refused(t, c.says, append([]string{"--pipeline", "rm1"}, c.in...)...)
 	}

@@ -29,9 +29,11 @@ func TestSummarize(t *testing.T) {
 	assert.Equal(t, made.Digest, digest.String())
 	assert.Equal(t, made.Columns, read.Columns)
 
-	for i, engine := range []string{"reference", "cpu", "drive"} {
+	for engine, more := range map[string][]string{
+		"reference": nil, "cpu": {"--threads", "2"}, "drive": {"--threads", "3"},
+	} {
 		other := in(engine)
-		must(t, append(files, "--out", other, "--engine", engine, "--threads", []string{"1", "2", "3"}[i])...)
+		must(t, append(append(files, "--out", other, "--engine", engine), more...)...)
 		assert.Equal(t, content(t, in("a"))["a"], content(t, other)[engine])
 	}
 	shown := must(t, append(files, "--columns", "cat_0,int_1", "--by-partition")...)
@@ -90,7 +92,7 @@ func TestSummarizeACluster(t *testing.T) {
 	fails(exitUsage, "--partitions", append(summarize, "--overwrite", folder)...)
 	fails(exitUsage, "--drive is for", append(summarize, "--overwrite", "--drive", drive)...)
 	fails(exitUsage, "--placement", append(summarize, "--overwrite", "--placement", "moon")...)
-	fails(exitUsage, "--work is for data", "dataset", "summarize", "--drive", drive, "--work", dir)
+	fails(exitUsage, "--work is for a control plane", "dataset", "summarize", "--drive", drive, "--work", dir)
 	fails(exitFailed, `"cat_99" is not in the dataset`, append(summarize, "--overwrite", "--columns", "cat_99")...)
 	fails(exitFailed, "no live node", append(summarize, "--overwrite", "--partitions", "nothing*")...)
 	fails(exitFailed, "", "dataset", "summarize", "--control", "http://127.0.0.1:1")

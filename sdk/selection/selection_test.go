@@ -124,7 +124,7 @@ func TestTheFileIsCanonical(t *testing.T) {
 		passes[i] = i%3 == 0
 	}
 	s := build(t, passes, []bool{false, false}, []bool{true})
-	assert.Equal(t, "73ec23408f148e200ff24d78fbcaa05141c4ce746dff0d5091bc1512af57e823", s.Digest.String())
+	assert.Equal(t, "016f7715948813b98cc435edafd6c871079bc9267d180c94031b01b60772957e", s.Digest.String())
 	require.Equal(t, formBitmap, s.partitions[0].chunks[0].form)
 
 	sparse := make([]bool, 300)

@@ -36,7 +36,7 @@ func TestFormOfTheSums(t *testing.T) {
 // TestFormOfARange holds the answer to a request for a range of a partition, with the checksum behind the bytes, as a
 // worker of another build reads it from the connection.
 func TestFormOfARange(t *testing.T) {
-	row := strings.Repeat("0123456789", text.BinaryRow)[:text.BinaryRow]
+	row := strings.Repeat("0123456789", text.BinaryRow)[:text.BinaryRow-1] + "\x00"
 	p, err := partition.Open(t.Context(), "day.bin", strings.NewReader(row), text.BinaryRow, program.CriteoBinary,
 		partition.Options{})
 	require.NoError(t, err)
