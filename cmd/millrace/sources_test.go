@@ -83,12 +83,11 @@ func TestFilesThatLieElsewhere(t *testing.T) {
 
 	here := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", filepath.Join(data, all[0]),
 		"--output", "json"))
-	there := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", "s3://rows/days/part-00000.*",
-		web+all[0], "--output", "json"))
-	require.Len(t, there, 2)
-	for _, v := range there {
-		v.Path = here[0].Path
-		assert.Equal(t, here[0], v)
+	for _, uri := range []string{"s3://rows/days/part-00000.*", web + all[0]} {
+		there := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", uri, "--output", "json"))
+		require.Len(t, there, 1)
+		there[0].Path = here[0].Path
+		assert.Equal(t, here, there)
 	}
 
 	train := must(t, "train", "--pipeline", "rm1", "--in", "s3://rows/days/", "--trainer-rows-per-second", "1e9",

@@ -107,18 +107,14 @@ func TestOneSummaryWhoeverMakesIt(t *testing.T) {
 	for i, n := range []int{1500, 1, 0, 2300, 200} {
 		files = append(files, writeRows(t, folder, fmt.Sprintf("p%d.parquet", i), drawRows(uint64(i), n), 900))
 	}
-	reversed := append([]string{}, files...)
-	for i := range reversed {
-		reversed[i] = files[len(files)-1-i]
-	}
 	sums := map[[sha256.Size]byte][]string{}
 	for i, c := range []local.Config{
 		{Files: files},
 		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
 		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: 3}},
-		{Files: reversed, DriveOptions: host.DriveOptions{Commands: sdk.Standard, SLM: 48 << 20}},
+		{Files: files, DriveOptions: host.DriveOptions{Commands: sdk.Standard, SLM: 48 << 20}},
 		{Files: files, Spread: 2},
-		{Files: reversed, Spread: 5, DriveOptions: host.DriveOptions{Threads: 2}},
+		{Files: files, Spread: 5, DriveOptions: host.DriveOptions{Threads: 2}},
 	} {
 		for _, batch := range []int{0, 500 + i, 37}[:1+i%3] {
 			made := runPass(t, c, Pass{Batch: batch})
