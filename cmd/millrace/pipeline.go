@@ -227,6 +227,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 	}
 	drive, err := host.OpenFiles(cmd.Context(), config.Files, host.DriveOptions{
 		Engine: host.EngineCPU, Source: config.Source, Text: config.Text, Sources: config.Sources,
+		FileNames: config.Names,
 	})
 	if err != nil {
 		return adviseImport(err)

@@ -82,7 +82,7 @@ type Dataset struct {
 }
 
 // Resolve resolves a pipeline against the data set, and says of columns that only the partitions' names hold that they
-// are there. The error is of type [pipeline.Errors].
+// are there. It refuses partitions that statistics by partition do not know. The error is of type [pipeline.Errors].
 func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
 	resolved, err := spec.Resolve(d.Columns)
 	if wrong := (pipeline.Errors)(nil); errors.As(err, &wrong) && d.Manifest != nil {
@@ -98,6 +98,11 @@ func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
 		return nil, err
 	}
 	resolved.Malformed = d.Malformed
+	if d.Manifest != nil {
+		if err := resolved.CheckPartitions(d.Manifest); err != nil {
+			return nil, err
+		}
+	}
 	return resolved, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
@@ -27,6 +28,7 @@ type featureEncoding struct {
 	folding   targetencoding.Folding
 	smoothing float64
 	mode      string
+	from      string // name of the statistics
 }
 
 // checkTargetEncoding checks the parameters that a document gives.
@@ -73,7 +75,7 @@ func applyTargetEncoding(c *chain, o *Op, a location) {
 		c.refuse(a, ErrColumnType, "%s takes one key a row, and this is a list", o.Name)
 		return
 	}
-	e := &featureEncoding{mode: c.word(o, "mode"), smoothing: c.number(o, "p_smooth").Real(),
+	e := &featureEncoding{mode: c.word(o, "mode"), from: o.statisticsName(), smoothing: c.number(o, "p_smooth").Real(),
 		folding: targetencoding.Folding{Folds: int(c.number(o, "folds").Int), Seed: c.number(o, "seed").Int}}
 	c.encoding = e
 	if c.r.statistics == nil { // a trial
@@ -120,6 +122,40 @@ func (c *canonical) encoding(e *featureEncoding) {
 		c.str(`,"seed":`).int(e.folding.Seed)
 	}
 	c.str(`}}`)
+}
+
+// CheckPartitions refuses partitions by whose names the rows would have other folds than in the statistics of a target
+// encoding for training. The error is of type [Errors] and wraps ErrStatistics.
+func (r *Resolved) CheckPartitions(m *dataset.Manifest) error {
+	var p problems
+	for i := range r.Dense {
+		f := &r.Dense[i]
+		if f.encoding == nil || f.encoding.encoding == nil {
+			continue
+		}
+		unknown, first := 0, ""
+		for j := range m.Partitions {
+			name := m.Partitions[j].Name
+			partition, err := targetencoding.NewPartition(name)
+			if err != nil {
+				return err
+			}
+			if f.encoding.encoding.Fits(partition) {
+				continue
+			}
+			if unknown == 0 {
+				first = name
+			}
+			unknown++
+		}
+		if unknown > 0 {
+			p.add(f.location, ErrStatistics, "%q was made of other partitions than %s (%d of %d), and %s draws folds by their "+
+				"names: make the summary again over this data; or, if it is the same data under other names, say where it "+
+				"begins (--root FOLDER, root= in Python); or, if it is not trained on, take mode: serve",
+				shorten(f.encoding.from), shorten(first), unknown, len(m.Partitions), targetEncodingOperator)
+		}
+	}
+	return p.err()
 }
 
 // takeEncodings moves the dense features with target encodings to the end of the keys, where the drive makes their

@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -21,6 +23,9 @@ func bindTargets(t *testing.T, s *Spec, folds int) *Spec {
 	for _, c := range columns {
 		require.NotNil(t, c.Folding)
 		b := targetencoding.NewBuilder(folds)
+		known, err := targetencoding.NewPartition("day=1/a")
+		require.NoError(t, err)
+		require.NoError(t, b.AddPartition(known))
 		require.NoError(t, b.Add(1, true, 0, 1))
 		require.NoError(t, b.Add(2, true, 1, 0))
 		list = append(list, summary.Column{Name: c.Name, Kind: summary.Integers, Targets: b.Table()})
@@ -96,6 +101,29 @@ statistics: {s: }
 		[]tensor.DType{l.Made.IDs, l.Encoded.IDs, l.Schema.IDs})
 	assert.Len(t, l.Lookups, 1, "which make int32 of the ids")
 	assert.NotContains(t, string(r.Canonical()), `"seed"`, "serving has no folds")
+}
+
+// TestPartitionsThatStatisticsDoNotKnow: folds are drawn by partitions' names, so others are refused, and encodings for
+// serving, which have no folds, take any.
+func TestPartitionsThatStatisticsDoNotKnow(t *testing.T) {
+	for _, mode := range []string{"train", "serve"} {
+		s, err := Parse([]byte(strings.Replace(targetDocument, "statistics: s}", "statistics: s, mode: "+mode+"}", 1)))
+		require.NoError(t, err)
+		bound := bindTargets(t, s, 3)
+		read, err := Parse(bound.JSON())
+		require.NoError(t, err)
+		r, err := read.Resolve(zoo())
+		require.NoError(t, err)
+		require.NoError(t, r.CheckPartitions(&dataset.Manifest{Partitions: []dataset.Partition{{Name: "day=1/a"}}}))
+		err = r.CheckPartitions(&dataset.Manifest{Partitions: []dataset.Partition{{Name: "day=1/a"}, {Name: "a"}}})
+		if mode == "serve" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrStatistics)
+		assert.ErrorContains(t, err, `"s" was made of other partitions than a (1 of 2)`)
+		assert.ErrorContains(t, err, "--root")
+	}
 }
 
 // TestTargetEncodingsDecideTheDigest: the table, the smoothing, the mode and the seed are part of a job's identity.

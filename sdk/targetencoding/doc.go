@@ -13,7 +13,8 @@
 // lacks, and a row without a key, get the mean. Every value is the float32 nearest to the exact one.
 //
 // The fold of a row depends on its name alone, which is its partition's name and its number there, and on a seed: see
-// [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making.
+// [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making. A table knows the
+// partitions whose rows it counted, and in training an encoding fits no other ([Encoding.Fits]).
 //
 // An [Applier] puts the encodings of keys into the dense features of mini-batches.
 //
@@ -21,8 +22,9 @@
 //
 // # The form
 //
-// A table's form is a sequence of varints: the folds, then rows and sum of labels of each fold, the number of keys, and
-// for each key its distance from the one before and its rows and sum of each fold. Keys ascend. Every table has one
+// A table's form is a sequence of varints: the folds, then rows and sum of labels of each fold, the number of
+// partitions, and for each the distance of the hash of its name from the one before, the number of keys, and for each
+// key its distance from the one before and its rows and sum of each fold. Hashes and keys ascend. Every table has one
 // form; as text it is in base64.
 //
 // # Concurrency
@@ -32,7 +34,7 @@
 // # Errors
 //
 // [Builder.Add] returns errors that wrap [ErrTarget] for a label that is not a whole number, and [ErrKeys] for too many
-// keys. Bytes that are no table are [ErrDamaged].
+// keys; [ErrPartitions] says that there are too many partitions. Bytes that are no table are [ErrDamaged].
 //
 // # Debugging
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 )
 
 // ErrEmpty says that a table has no rows, and so no mean.
@@ -12,10 +13,11 @@ var ErrEmpty = errors.New("target encoding: the table has no rows")
 
 // Encoding is what keys become.
 type Encoding struct {
-	folding Folding // Folds 0: of all folds, for serving
-	index   map[int64]int32
-	values  []float32 // of each key: of each fold, or one
-	mean    float32
+	folding    Folding     // Folds 0: of all folds, for serving
+	partitions []Partition // of the table
+	index      map[int64]int32
+	values     []float32 // of each key: of each fold, or one
+	mean       float32
 }
 
 // NewEncoding returns the values of a table with a smoothing, which is at least 0. With train the value of a row is
@@ -27,7 +29,7 @@ func NewEncoding(t *Table, seed int64, smoothing float64, train bool) (*Encoding
 	if !(smoothing >= 0) || math.IsInf(smoothing, 0) {
 		return nil, fmt.Errorf("target encoding: a smoothing of %v, want a number of at least 0", smoothing)
 	}
-	e := &Encoding{index: make(map[int64]int32, len(t.Keys))}
+	e := &Encoding{partitions: t.Partitions, index: make(map[int64]int32, len(t.Keys))}
 	if train {
 		e.folding = Folding{Folds: len(t.Totals), Seed: seed}
 	}
@@ -73,6 +75,14 @@ func (s *smoother) value(of Cell, mean float32) float32 {
 	rows := new(big.Rat).SetInt64(of.Rows)
 	value, _ := sum.Quo(sum.Add(sum, s.prior), rows.Add(rows, s.p)).Float32()
 	return value
+}
+
+// Fits reports whether the encoding is one of a partition's rows. Every partition has one in serving. In training the
+// folds are those that rows had when the table was made, so the table's partitions alone have one: a row of another, or
+// of one that had another name then, could get a value that holds its own label.
+func (e *Encoding) Fits(p Partition) bool {
+	_, found := slices.BinarySearchFunc(e.partitions, p, Partition.compare)
+	return found || e.folding.Folds == 0
 }
 
 // Value returns what a key becomes in the row of a number.

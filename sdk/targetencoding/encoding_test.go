@@ -139,6 +139,24 @@ func TestEncodingsThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
+// TestEncodingsFitThePartitionsOfTheirTable: in training no other partition has the table's folds; serving has none.
+func TestEncodingsFitThePartitionsOfTheirTable(t *testing.T) {
+	b := NewBuilder(2)
+	require.NoError(t, b.Add(1, true, 0, 1))
+	for i, name := range []string{"day=1/a", "day=2/a", "day=3/a", "a"} {
+		p, err := NewPartition(name)
+		require.NoError(t, err)
+		if i < 3 {
+			require.NoError(t, b.AddPartition(p))
+		}
+		for _, train := range []bool{true, false} {
+			e, err := NewEncoding(b.Table(), 0, 0, train)
+			require.NoError(t, err)
+			assert.Equal(t, i < 3 || !train, e.Fits(p), name)
+		}
+	}
+}
+
 // TestFolds checks that folds have about the same number of rows, and depend on the partition, the row and the seed.
 func TestFolds(t *testing.T) {
 	part, err := NewPartition("part-00000.parquet")

@@ -1,6 +1,7 @@
 package targetencoding
 
 import (
+	"cmp"
 	"math/bits"
 
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -23,17 +24,20 @@ type Folding struct {
 }
 
 // Partition names the rows of a partition.
-type Partition struct{ hash int64 }
+type Partition struct{ hash uint64 }
 
 // NewPartition returns the names of the rows of a partition.
 func NewPartition(name string) (Partition, error) {
 	hash, err := selection.HashName(name)
-	return Partition{hash}, err
+	return Partition{uint64(hash)}, err
 }
+
+// compare orders partitions by hash.
+func (p Partition) compare(q Partition) int { return cmp.Compare(p.hash, q.hash) }
 
 // Fold returns the fold of the row of a number in the partition.
 func (f Folding) Fold(p Partition, row int64) int {
-	key := sigridhash.Combine(sigridhash.Combine(row, p.hash), int64(dataset.DomainFolds))
+	key := sigridhash.Combine(sigridhash.Combine(row, int64(p.hash)), int64(dataset.DomainFolds))
 	fold, _ := bits.Mul64(uint64(sigridhash.Combine(key, f.Seed)), uint64(f.Folds))
 	return int(fold)
 }

@@ -7,11 +7,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
-// MaxKeys bounds the keys of a table. A table is part of the pipeline's document.
-const MaxKeys = 1 << 17
+// Bounds of a table, which is part of the pipeline's document.
+const (
+	MaxKeys       = 1 << 17
+	MaxPartitions = 1 << 17
+)
 
 // Bounds of a table's numbers.
 const (
@@ -21,9 +25,10 @@ const (
 
 // Errors of tables.
 var (
-	ErrDamaged = errors.New("target encoding: damaged table")
-	ErrKeys    = errors.New("target encoding: too many keys")
-	ErrTarget  = errors.New("target encoding: label")
+	ErrDamaged    = errors.New("target encoding: damaged table")
+	ErrKeys       = errors.New("target encoding: too many keys")
+	ErrPartitions = errors.New("target encoding: too many partitions")
+	ErrTarget     = errors.New("target encoding: label")
 )
 
 // Cell is what is known of some rows.
@@ -34,9 +39,10 @@ type Cell struct {
 
 // Table holds the labels of keys by folds.
 type Table struct {
-	Totals []Cell  // of each fold; rows without a key are among them
-	Keys   []int64 // ascending
-	Cells  []Cell  // of the first key the cells of its folds, then those of the second, and so on
+	Totals     []Cell      // of each fold; rows without a key are among them
+	Partitions []Partition // whose rows were counted, ascending by hash; those without rows are among them
+	Keys       []int64     // ascending
+	Cells      []Cell      // of the first key the cells of its folds, then those of the second, and so on
 }
 
 // key returns the cells of a key.
@@ -49,6 +55,12 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = binary.AppendUvarint(b, uint64(len(t.Totals)))
 	b = appendCells(b, t.Totals)
+	b = binary.AppendUvarint(b, uint64(len(t.Partitions)))
+	last := Partition{}
+	for _, p := range t.Partitions {
+		b = binary.AppendUvarint(b, p.hash-last.hash)
+		last = p
+	}
 	b = binary.AppendUvarint(b, uint64(len(t.Keys)))
 	before := int64(0)
 	for i, key := range t.Keys {
@@ -80,6 +92,16 @@ func (t *Table) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("%w: %d folds, want %d to %d", ErrDamaged, folds, MinFolds, MaxFolds)
 	}
 	read := Table{Totals: r.cells(nil, int(folds))}
+	partitions := r.uvarint()
+	if r.failed || partitions > MaxPartitions || partitions > uint64(len(r.left)) {
+		return fmt.Errorf("%w: %d partitions in %d bytes, want at most %d", ErrDamaged, partitions, len(r.left),
+			MaxPartitions)
+	}
+	last := Partition{}
+	for range partitions {
+		last.hash += r.uvarint()
+		read.Partitions = append(read.Partitions, last)
+	}
 	keys := r.uvarint()
 	// A key and each of its cells take three bytes or more.
 	if r.failed || keys > MaxKeys || keys > uint64(len(r.left)) {
@@ -147,8 +169,15 @@ func (t *Table) check() error {
 	switch {
 	case folds < MinFolds || folds > MaxFolds:
 		return fmt.Errorf("%w: %d folds, want %d to %d", ErrDamaged, folds, MinFolds, MaxFolds)
+	case len(t.Partitions) > MaxPartitions:
+		return fmt.Errorf("%w: %d partitions, want at most %d", ErrDamaged, len(t.Partitions), MaxPartitions)
 	case len(t.Keys) > MaxKeys || len(t.Cells) != folds*len(t.Keys):
 		return fmt.Errorf("%w: %d cells of %d keys in %d folds", ErrDamaged, len(t.Cells), len(t.Keys), folds)
+	}
+	for i := 1; i < len(t.Partitions); i++ {
+		if t.Partitions[i-1].compare(t.Partitions[i]) >= 0 {
+			return fmt.Errorf("%w: partition %d does not ascend", ErrDamaged, i)
+		}
 	}
 	rows := make([]int64, folds)
 	for i, key := range t.Keys {
@@ -207,15 +236,25 @@ func (t *Table) UnmarshalText(text []byte) error {
 
 // Builder makes a table.
 type Builder struct {
-	totals []Cell
-	index  map[int64]int // of a key's first cell
-	cells  []Cell
-	rows   int64
+	totals     []Cell
+	partitions map[Partition]bool
+	index      map[int64]int // of a key's first cell
+	cells      []Cell
+	rows       int64
 }
 
 // NewBuilder begins a table of some folds, which must be MinFolds to MaxFolds.
 func NewBuilder(folds int) *Builder {
-	return &Builder{totals: make([]Cell, folds), index: map[int64]int{}}
+	return &Builder{totals: make([]Cell, folds), partitions: map[Partition]bool{}, index: map[int64]int{}}
+}
+
+// AddPartition says that rows which are added are of a partition. The error wraps ErrPartitions.
+func (b *Builder) AddPartition(p Partition) error {
+	if len(b.partitions) == MaxPartitions && !b.partitions[p] {
+		return fmt.Errorf("%w: more than %d", ErrPartitions, MaxPartitions)
+	}
+	b.partitions[p] = true
+	return nil
 }
 
 // Add counts a row. hasKey says whether it has a key.
@@ -242,7 +281,7 @@ func (b *Builder) Add(key int64, hasKey bool, fold int, label float32) error {
 }
 
 // AddTable counts the rows of a table of as many folds, which other rows of the data made. The error wraps ErrDamaged,
-// ErrTarget or ErrKeys; the builder is then of no use.
+// ErrTarget, ErrPartitions or ErrKeys; the builder is then of no use.
 func (b *Builder) AddTable(t *Table) error {
 	if err := t.check(); err != nil {
 		return err
@@ -255,6 +294,11 @@ func (b *Builder) AddTable(t *Table) error {
 		return fmt.Errorf("%w: more than %d rows", ErrTarget, int64(MaxRows))
 	}
 	b.rows += rows
+	for _, p := range t.Partitions {
+		if err := b.AddPartition(p); err != nil {
+			return err
+		}
+	}
 	for fold := range t.Totals {
 		b.totals[fold].addCell(t.Totals[fold])
 	}
@@ -291,7 +335,8 @@ func (c *Cell) add(target int64) { c.Rows, c.Sum = c.Rows+1, c.Sum+target }
 
 // Table returns the table of the rows that were added.
 func (b *Builder) Table() *Table {
-	t := &Table{Totals: slices.Clone(b.totals), Keys: make([]int64, 0, len(b.index)), Cells: make([]Cell, 0, len(b.cells))}
+	t := &Table{Totals: slices.Clone(b.totals), Partitions: slices.SortedFunc(maps.Keys(b.partitions), Partition.compare),
+		Keys: make([]int64, 0, len(b.index)), Cells: make([]Cell, 0, len(b.cells))}
 	for key := range b.index {
 		t.Keys = append(t.Keys, key)
 	}

@@ -14,6 +14,10 @@ import (
 func drawTable(t *rapid.T) *Table {
 	folds := rapid.IntRange(MinFolds, MaxFolds).Draw(t, "folds")
 	b := NewBuilder(folds)
+	for range rapid.IntRange(0, 4).Draw(t, "partitions") {
+		hash := rapid.SampledFrom([]uint64{0, 1, math.MaxUint64, 1 << 63, 12345}).Draw(t, "partition")
+		require.NoError(t, b.AddPartition(Partition{hash}))
+	}
 	for range rapid.IntRange(0, 50).Draw(t, "rows") {
 		key := rapid.SampledFrom([]int64{0, 1, -1, 7, math.MinInt64, math.MaxInt64, 1 << 40}).Draw(t, "key")
 		require.NoError(t, b.Add(key,
@@ -55,7 +59,7 @@ func TestTableFormsRoundTrip(t *testing.T) {
 // TestTableRules checks every rule of a table.
 func TestTableRules(t *testing.T) {
 	good := func() *Table {
-		return &Table{Totals: []Cell{{3, 2}, {1, 0}}, Keys: []int64{4, 9}, Cells: []Cell{{1, 1}, {0, 0}, {2, 1}, {1, 0}}}
+		return &Table{Totals: []Cell{{3, 2}, {1, 0}}, Partitions: []Partition{{3}, {8}}, Keys: []int64{4, 9}, Cells: []Cell{{1, 1}, {0, 0}, {2, 1}, {1, 0}}}
 	}
 	require.NoError(t, good().check())
 	for name, spoil := range map[string]func(t *Table){
@@ -63,6 +67,7 @@ func TestTableRules(t *testing.T) {
 		"too many folds":       func(t *Table) { t.Totals = make([]Cell, MaxFolds+1) },
 		"cells of no key":      func(t *Table) { t.Cells = append(t.Cells, Cell{}) },
 		"keys out of order":    func(t *Table) { t.Keys[1] = 4 },
+		"a partition twice":    func(t *Table) { t.Partitions[1] = t.Partitions[0] },
 		"more rows than all":   func(t *Table) { t.Cells[0].Rows = 2 },
 		"rows below 0":         func(t *Table) { t.Cells[1].Rows = -1 },
 		"a sum without rows":   func(t *Table) { t.Cells[1].Sum = 1 },
@@ -122,8 +127,34 @@ func TestKeysAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
+// TestPartitionsAreBounded: a table has as many partitions as it may, and no more.
+func TestPartitionsAreBounded(t *testing.T) {
+	b := NewBuilder(2)
+	for hash := range uint64(MaxPartitions) {
+		require.NoError(t, b.AddPartition(Partition{hash << 40}))
+	}
+	require.NoError(t, b.AddPartition(Partition{1 << 40}))
+	require.ErrorIs(t, b.AddPartition(Partition{1}), ErrPartitions)
+	form, err := b.Table().AppendBinary(nil)
+	require.NoError(t, err)
+	var read Table
+	require.NoError(t, read.UnmarshalBinary(form))
+	assert.Equal(t, b.Table(), &read)
+	other := NewBuilder(2)
+	require.NoError(t, other.AddPartition(Partition{1}))
+	require.ErrorIs(t, b.AddTable(other.Table()), ErrPartitions)
+	read.Partitions = append(read.Partitions, Partition{math.MaxUint64})
+	_, err = read.AppendBinary(nil)
+	require.ErrorIs(t, err, ErrDamaged)
+}
+
 func FuzzTable(f *testing.F) {
 	b := NewBuilder(3)
+	for hash := range uint64(3) {
+		if err := b.AddPartition(Partition{hash * 1e18}); err != nil {
+			f.Fatal(err)
+		}
+	}
 	for key := range int64(5) {
 		if err := b.Add(key-2, key != 3, int(key)%3, float32(key)); err != nil {
 			f.Fatal(err)
@@ -134,7 +165,7 @@ func FuzzTable(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(form)
-	f.Add([]byte{2, 0, 0, 0, 0, 0xff, 0xff, 0x03})
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 0xff, 0xff, 0x03})
 	f.Fuzz(func(t *testing.T, form []byte) {
 		var table Table
 		if err := table.UnmarshalBinary(form); err != nil {

@@ -88,6 +88,9 @@ type edition struct {
 // with its selection.
 func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*edition, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
+	if err == nil {
+		err = resolved.CheckPartitions(data.Manifest)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
 	}

@@ -19,7 +19,7 @@
 //
 // # The form of a state
 //
-//	magic "MRSTATE\x01", digest of the job (32 bytes)
+//	magic "MRSTATE\x02", digest of the job (32 bytes)
 //	as varints the partition's index in the manifest, its rows that were folded in, the number of the next mini-batch
 //	a length and the state of the columns (package accumulator)
 //	for each column whose labels are counted a length and the table (package targetencoding)
@@ -101,18 +101,23 @@ func New(o Options) (*Reducer, error) {
 	if r.builder, err = accumulator.NewBuilder(described, !o.WholeOnly); err != nil {
 		return nil, err
 	}
-	r.openTargets()
-	return r, nil
+	return r, r.openTargets()
 }
 
 // openTargets begins to count the labels of a partition.
-func (r *Reducer) openTargets() {
+func (r *Reducer) openTargets() error {
 	r.open = make([]*targetencoding.Builder, len(r.targets))
+	if r.partition == len(r.o.Manifest.Partitions) {
+		return nil
+	}
+	partition, err := targetencoding.NewPartition(r.o.Manifest.Partitions[r.partition].Name)
 	for i, c := range r.o.Columns {
-		if c.Folding != nil {
+		if c.Folding != nil && err == nil {
 			r.open[i] = targetencoding.NewBuilder(c.Folding.Folds)
+			err = r.open[i].AddPartition(partition)
 		}
 	}
+	return err
 }
 
 // Partition returns the index of the partition that is being read.
@@ -123,7 +128,7 @@ func (r *Reducer) Next() uint64 { return r.next }
 
 // EndPartitions ends the partitions before one.
 func (r *Reducer) EndPartitions(before int) error {
-	for ; r.partition < before; r.partition++ {
+	for r.partition < before {
 		if err := r.builder.EndPartition(r.o.Manifest.Partitions[r.partition].Name, r.rows); err != nil {
 			return err
 		}
@@ -135,8 +140,10 @@ func (r *Reducer) EndPartitions(before int) error {
 				return fmt.Errorf("%s: %w", r.o.Columns[i].Name, err)
 			}
 		}
-		r.rows = 0
-		r.openTargets()
+		r.partition, r.rows = r.partition+1, 0
+		if err := r.openTargets(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestStatesThatAreNotOfThePass(t *testing.T) {
 		"a next mini-batch behind it":   func(b []byte) { b[at+3] = 4 },
 		"a next mini-batch of no plan":  func(b []byte) { b[at+3] = 9 },
 		"columns that are longer":       func(b []byte) { b[at+4] = 0xff },
-		"a magic of another form":       func(b []byte) { b[7] = 2 },
+		"a magic of another form":       func(b []byte) { b[7] = 1 },
 		"partition beyond the manifest": func(b []byte) { b[at] = 99 },
 	} {
 		changed := bytes.Clone(state)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -133,6 +134,16 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 			got, err = os.ReadFile(out)
 			require.NoError(t, err)
 			assert.Equal(t, string(ofPipeline), string(got))
+
+			fewer := maps.Clone(data) // a job over a partition that the summary does not know has folds of its own there
+			left := names(data)[1]
+			delete(fewer, left)
+			known, err := summary.Read(localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, fewer))
+			require.NoError(t, err)
+			bound, err := spec.BindStatistics("train", known, summary.Digest{1})
+			require.NoError(t, err)
+			_, err = c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: bound.JSON(), Plan: plan()})
+			require.ErrorContains(t, err, `"train" was made of other partitions than `+left+" (1 of 5)")
 		})
 	}
 }

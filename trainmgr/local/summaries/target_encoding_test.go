@@ -168,33 +168,48 @@ func encodedRows(t *testing.T, c local.Config, spec *pipeline.Spec, shuffle data
 	return rows
 }
 
-// TestTargetEncodingsOfOtherData: keys that the statistics lack get the mean, and labels that cannot be summed are
-// errors that name the row.
+// TestTargetEncodingsOfOtherData: keys that the statistics lack get the mean, partitions that they do not know are
+// refused in training, and labels that cannot be summed are errors that name the row.
 func TestTargetEncodingsOfOtherData(t *testing.T) {
 	files, _, _ := labelledFiles(t, 40)
-	const operator = "target_encoding: {statistics: s, folds: 4, p_smooth: 2.5, seed: 9}"
-	parse := func(label, ops string) *pipeline.Spec {
-		spec, err := pipeline.Parse([]byte("label: {" + label + "}\ndense:\n  - {columns: [key], ops: [" + ops + operator +
-			"]}\n  - {columns: [id]}\nstatistics: {s: }\n"))
+	parse := func(label, mode string) *pipeline.Spec {
+		spec, err := pipeline.Parse([]byte("label: {" + label + "}\ndense:\n  - {columns: [key], ops: [" +
+			"target_encoding: {statistics: s, folds: 4, p_smooth: 2.5, seed: 9, mode: " + mode + "}]}\n" +
+			"  - {columns: [id]}\nstatistics: {s: }\n"))
 		require.NoError(t, err)
 		return spec
 	}
-	spec := parse("column: label", "")
+	spec := parse("column: label", "train")
 	made := runPass(t, local.Config{Files: files}, Pass{Pipeline: spec, Name: "s"})
-	bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})
-	require.NoError(t, err)
+	bind := func(spec *pipeline.Spec) *pipeline.Spec {
+		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})
+		require.NoError(t, err)
+		return bound
+	}
 	path := filepath.Join(t.TempDir(), "later.parquet")
 	strange := int64(1 << 50)
 	require.NoError(t, pq.WriteFile(path, []labelledRow{{ID: 0, Key: &strange}, {ID: 1}}))
 	encoding, err := targetencoding.NewEncoding(made.Columns[0].Targets, 9, 2.5, true)
 	require.NoError(t, err)
 	assert.Equal(t, map[int64]float32{0: encoding.Mean(), 1: encoding.Mean()},
-		encodedRows(t, local.Config{Files: []string{path}}, bound, dataset.ShuffleNone))
+		encodedRows(t, local.Config{Files: []string{path}}, bind(parse("column: label", "serve")), dataset.ShuffleNone))
+	for _, c := range []local.Config{
+		{Files: []string{path}},
+		{Files: files, Names: []string{"day=1/p0.parquet"}}, // the same rows under another name have other folds
+		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}, Names: []string{"x"}},
+	} {
+		m, err := local.Open(t.Context(), c)
+		require.NoError(t, err)
+		_, err = trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: bind(spec), AllDrives: true})
+		require.ErrorIs(t, err, pipeline.ErrStatistics)
+		require.ErrorContains(t, err, "was made of other partitions than ")
+		require.NoError(t, m.Close())
+	}
 
 	m, err := local.Open(t.Context(), local.Config{Files: files})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	_, err = (&Pass{Pipeline: parse("column: label, ops: [log: {add: 3}]", ""), Name: "s"}).Run(t.Context(), m)
+	_, err = (&Pass{Pipeline: parse("column: label, ops: [log: {add: 3}]", "train"), Name: "s"}).Run(t.Context(), m)
 	require.ErrorIs(t, err, targetencoding.ErrTarget)
 	require.ErrorContains(t, err, "p0.parquet: row 0: key")
 }
