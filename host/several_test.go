@@ -2,14 +2,20 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -626,4 +632,163 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untyped is the type null of a column, whose values are kept as int32, as Arrow writes it.
+type untyped struct{ pq.Type }
+
+func (untyped) LogicalType() *format.LogicalType { return pq.NullType.LogicalType() }
+
+// nullsOf makes a file whose only column, of the type null, has nulls.
+func nullsOf(t *testing.T, column string, rows int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := pq.NewWriter(&b, pq.NewSchema("rows", pq.Group{column: pq.Optional(pq.Leaf(untyped{pq.Int32Type}))}))
+	for range rows {
+		_, err := w.WriteRows([]pq.Row{{pq.NullValue().Level(0, 0, 0)}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// TestEnginesAgree checks that every engine makes the same mini-batches of a file, or refuses it for the same reason.
+func TestEnginesAgree(t *testing.T) {
+	type real struct {
+		X *float64 `parquet:"x"`
+	}
+	type large struct {
+		U uint64 `parquet:"u"`
+	}
+	type scored struct {
+		IDs    []int64  `parquet:"ids,list"`
+		Scores []uint64 `parquet:"scores,list"`
+	}
+	type words struct {
+		C []int64 `parquet:"c,list"`
+	}
+	one, nan, infinite, half := 1.0, math.NaN(), math.Inf(1), 4.5
+	reals := map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}, {&nan}, {nil}, {&infinite}})}
+	larges := map[string][]byte{"a.parquet": parquetOf(t, []large{{1<<63 - 1}, {1 << 63}, {5}})}
+	scores := func(greatest uint64) map[string][]byte {
+		return map[string][]byte{"a.parquet": parquetOf(t, []scored{{[]int64{7, 8}, []uint64{2, greatest}}})}
+	}
+	damaged := bytes.Clone(larges["a.parquet"])
+	damaged[4] ^= 0x55 // the first byte of the first page's header
+	const noNumber = "18446744073709551615"
+	for name, c := range map[string]struct {
+		contents map[string][]byte
+		text     string
+		options  dataset.Options
+		want     string   // the mini-batches, one a line
+		refused  []string // what a refusal says instead
+	}{
+		"a NaN in dense": {contents: reals, text: "dense: [{columns: [x], ops: [fill_null: 0]}]",
+			refused: []string{"x", "NaN", "fill_nan"}},
+		"a NaN that is filled": {contents: reals, text: "dense: [{columns: [x], ops: [fill_null: 0, fill_nan: 3]}]",
+			want: "dense [1 3 0 +Inf]\n"},
+		"a NaN that is kept": {contents: reals, text: "dense: [{columns: [x], nan: keep, ops: [fill_null: 0]}]",
+			want: "dense [1 NaN 0 +Inf]\n"},
+		"a NaN in the label": {contents: reals, text: "label: {column: x, null: 0}\nsparse: [{columns: [x], ops: " +
+			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "NaN"}},
+		"an infinite label": {contents: reals, text: "label: {column: x, null: 0, nan: 0}\nsparse: [{columns: [x], ops: " +
+			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "infinit"}},
+		"a uint64 in dense": {contents: larges, text: "dense: [{columns: [u]}]", refused: []string{"u", "9223372036854775808"}},
+		"a uint64 as an id": {contents: larges, text: "sparse: [{columns: [u], ops: [sigrid_hash: {max: 10}]}]",
+			want: "ids [7 1 4]\n"},
+		"uint64 as scores": {contents: scores(1 << 62), text: "sparse: [{inputs: [ids, scores], as: s, ops: " +
+			"[with_scores]}]", want: "ids [7 8] lengths [2] weights [2 4.611686e+18]\n"},
+		"uint64 too large as scores": {contents: scores(math.MaxUint64), text: "sparse: [{inputs: [ids, scores], as: s, " +
+			"ops: [with_scores]}]", refused: []string{"scores", noNumber}},
+		"uint64 too large to compare": {contents: scores(math.MaxUint64), text: "dense: [{inputs: [ids, ids, scores], " +
+			"as: s, ops: [compute_score: {function: get_score_max}]}]", refused: []string{"scores", noNumber}},
+		"uint64 too large as scores of a map": {contents: map[string][]byte{"a.parquet": parquetOf(t, []struct {
+			M map[int64]map[int64]uint64 `parquet:"m"`
+		}{{map[int64]map[int64]uint64{1: {5: math.MaxUint64}}}})}, text: `sparse: [{columns: ["m[1]"]}]`,
+			refused: []string{"m.key_value", noNumber}},
+		"nulls without a type": {contents: map[string][]byte{"a.parquet": nullsOf(t, "c", 2),
+			"b.parquet": parquetOf(t, []words{{[]int64{1}}, {[]int64{2, 3}}})}, text: "sparse: [{columns: [c]}]",
+			want: "ids [] lengths [0 0]\nids [1 2 3] lengths [1 2]\n"},
+		"two scales": {contents: map[string][]byte{"a.parquet": parquetOf(t, []struct {
+			P int32 `parquet:"p,decimal(2:9)"`
+		}{{150}}), "b.parquet": parquetOf(t, []struct {
+			P int64 `parquet:"p,decimal(3:12)"`
+		}{{1500}, {-250}})}, text: "dense: [{columns: [p]}]", want: "dense [1.5]\ndense [1.5 -0.25]\n"},
+		"a real that is no id": {contents: map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}, {&half}})},
+			text: "sparse: [{columns: [x]}]", refused: []string{`column "x"`, "row 1", "4.5"}},
+		"the top of a range": {contents: map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}})}, text: "dense: " +
+			"[{columns: [x], ops: [fill_null: 0, min_max: {min: 0, max: 1}, onehot: {classes: 2, lower: 0, upper: 1}]}]",
+			want: "dense [0 1]\n"},
+		"a tail that is dropped": {contents: larges, text: "sparse: [{columns: [u]}]",
+			options: dataset.Options{Batch: 2, Tail: dataset.DropTail}, want: "ids [9223372036854775807 " +
+				"-9223372036854775808]\n"},
+		"a damaged page": {contents: map[string][]byte{"a.parquet": damaged}, text: "sparse: [{columns: [u]}]",
+			refused: []string{"u", "page"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paths := write(t, c.contents)
+			for _, engine := range []Engine{EngineReference, EngineCPU, EngineDrive} {
+				got, err := everyMiniBatch(t, openManager(t, files(t, paths, DriveOptions{Engine: engine})), c.text, c.options)
+				if c.refused == nil {
+					require.NoError(t, err, engine)
+					assert.Equal(t, c.want, got, engine)
+					continue
+				}
+				require.Error(t, err, "%v made %s", engine, got)
+				for _, part := range c.refused {
+					assert.ErrorContains(t, err, part, engine)
+				}
+			}
+		})
+	}
+}
+
+// everyMiniBatch returns the mini-batches that a pipeline makes of what a manager holds, one a line.
+func everyMiniBatch(t *testing.T, m *Manager, text string, o dataset.Options) (string, error) {
+	t.Helper()
+	spec, err := pipeline.Parse([]byte(text))
+	require.NoError(t, err)
+	data, err := m.Dataset(t.Context())
+	require.NoError(t, err)
+	o.Batch = cmp.Or(o.Batch, 10)
+	plan, err := dataset.NewPlan(data.Manifest, o)
+	require.NoError(t, err)
+	j := &api.Job{Digest: dataset.Digest{1}, Pipeline: spec, Plan: plan.Options()}
+	if err := m.Prepare(t.Context(), j); err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for split := range plan.All() {
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "files", Split: split})
+		require.NoError(t, err)
+		for {
+			mb, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return all.String(), errors.Join(err, s.Close())
+			}
+			var tensors []string
+			if mb.Label != nil {
+				tensors = append(tensors, fmt.Sprint("label ", mb.Label))
+			}
+			if len(mb.Schema.Dense) > 0 {
+				tensors = append(tensors, fmt.Sprint("dense ", mb.Dense))
+			}
+			if len(mb.Schema.Keys) > 0 {
+				tensors = append(tensors, fmt.Sprint("ids ", mb.Values64))
+			}
+			if mb.Lengths != nil {
+				tensors = append(tensors, fmt.Sprint("lengths ", mb.Lengths))
+			}
+			if mb.Weights != nil {
+				tensors = append(tensors, fmt.Sprint("weights ", mb.Weights))
+			}
+			fmt.Fprintln(&all, strings.Join(tensors, " "))
+			mb.Release()
+		}
+		require.NoError(t, s.Close())
+	}
+	return all.String(), nil
 }

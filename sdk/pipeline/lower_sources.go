@@ -57,7 +57,8 @@ func (g *graphBuilder) newSource(o *operand, taker program.Combiner) graphSource
 	_, scored := taker.(program.Scores)
 	if scored && len(of.columns) < 3 {
 		of.columns = append(of.columns, program.Column{Name: c.Map.Scores, Kind: c.Map.ScoreKind, List: true,
-			Part: program.GraphNext, MapLeaf: program.MapScores, Absent: of.columns[0].Absent})
+			Part: program.GraphNext, MapLeaf: program.MapScores, Absent: of.columns[0].Absent,
+			FitsInt64: c.Map.ScoreKind == program.Int64})
 	}
 	values := &of.columns[1]
 	values.Picks = append(values.Picks, program.Pick{Key: o.key, Text: o.text, Scored: scored})

@@ -207,7 +207,7 @@ func (l *lowering) addMapFeature(f *Feature, s program.Sink) {
 	c.Picks = append(c.Picks, program.Pick{Key: f.Key, Text: f.TextKey, Scored: f.scored()})
 	if f.scored() && values == len(l.out.Columns)-1 {
 		l.out.Columns = append(l.out.Columns, program.Column{Name: m.Scores, Kind: m.ScoreKind, List: true,
-			Part: program.MapScores})
+			Part: program.MapScores, FitsInt64: m.ScoreKind == program.Int64})
 	}
 }
 

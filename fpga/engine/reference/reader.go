@@ -138,13 +138,14 @@ func (r *Reader) Dropped() int64 { return r.counts.Dropped }
 
 // largeUnsigned returns a value from 2^63 on of a row, if there is one.
 func largeUnsigned(row any) (uint64, bool) {
-	values, isList := row.([]any)
-	if !isList {
-		values = []any{row}
-	}
-	for _, v := range values {
-		if x, ok := v.(int64); ok && x < 0 {
-			return uint64(x), true
+	switch v := row.(type) {
+	case int64:
+		return uint64(v), v < 0
+	case []any:
+		for _, element := range v {
+			if x, ok := largeUnsigned(element); ok {
+				return x, true
+			}
 		}
 	}
 	return 0, false
@@ -162,7 +163,7 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 	if r.leaves[i] == absentLeaf {
 		return nil, nil
 	}
-	group := 0
+	group, rowOfPartition := 0, row
 	for row >= r.file.RowGroups[group].Rows {
 		row -= r.file.RowGroups[group].Rows
 		group++
@@ -182,11 +183,15 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 	if leaf := &r.file.Leaves[r.leaves[i]]; r.program.Columns[i].FitsInt64 && leaf.Unsigned {
 		if x, ok := largeUnsigned(c.rows[row]); ok {
 			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer from 2^63 on, which no operator takes as "+
-				"a number", leaf.Name, row, ErrData, x)
+				"a number", leaf.Name, rowOfPartition, ErrData, x)
 		}
 	}
 	if col := &r.program.Columns[i]; col.Reading != program.ReadStored {
-		return bringRow(col, &r.file.Leaves[r.leaves[i]], c.rows[row])
+		v, err := bringRow(col, &r.file.Leaves[r.leaves[i]], c.rows[row])
+		if err != nil {
+			return nil, fmt.Errorf("column %q: row %d: %w", col.Name, rowOfPartition, err)
+		}
+		return v, nil
 	} else if col.Kind == program.Float64 {
 		return widenFloats(c.rows[row]), nil
 	}
