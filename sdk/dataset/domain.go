@@ -18,6 +18,3 @@ const (
 var Domains = [...]string{
 	DomainSampling: "sampling", DomainSplits: "splits", DomainRows: "rows", DomainFolds: "folds",
 }
-
-// String returns what is drawn.
-func (d Domain) String() string { return nameOf(uint8(d), Domains[:]) }

@@ -220,7 +220,7 @@ def open(  # noqa: A001
     splits: Optional[int] = None,
     timeout: Optional[float] = None,
 ) -> "MiniBatches": ...
-def open(  # type: ignore[misc]  # noqa: A001 (the public name; the first form leaves the rest to this one)
+def open(  # noqa: A001 (the public name; the first form leaves the rest to this one)
     files: Union[arguments.Path, Iterable[arguments.Path]],
     pipeline: Union[arguments.Path, Pipeline],
     *,

@@ -356,7 +356,7 @@ class Pipeline:
             TypeError: an argument is of another type.
         """
         group = _group(columns, ops, name, "keep", _caller(), inputs=inputs, absent=absent)
-        self.dense_groups.append(replace(group, nan=_text(nan, "nan")))
+        self.dense_groups.append(replace(group, nan=_nan(nan)))
         return self
 
     def sparse(
@@ -773,6 +773,11 @@ def _group(
 def _absent(absent: Any) -> Any:
     """Returns whether partitions may lack columns."""
     return _text(absent, "absent")
+
+
+def _nan(nan: Any) -> Any:
+    """Returns what a group does with a NaN."""
+    return _text(nan, "nan")
 
 
 def _names(names: Sequence[str], what: str) -> Tuple[str, ...]:
