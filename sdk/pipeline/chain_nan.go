@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -99,4 +100,13 @@ func readAsNumbers(c *ColumnInfo, ops []program.Op) bool {
 		}
 	}
 	return false
+}
+
+// staysUnsigned reports whether the values of a column, behind operators, are unsigned integers of 64 bits as the column
+// has them, or constants among them.
+func staysUnsigned(c *ColumnInfo, ops []program.Op) bool {
+	return readAsNumbers(c, []program.Op{program.Clamp{}}) && !slices.ContainsFunc(ops, func(op program.Op) bool {
+		fill, ok := op.(program.FillNull)
+		return !ok || fill.Int < 0
+	})
 }

@@ -199,11 +199,7 @@ func (f *filterResolver) column(name string, a location) *filterColumn {
 		return nil
 	}
 	c := &filterColumn{name: name, kind: o.kind, key: len(f.order)}
-	c.unsigned = o.step == nil && readAsNumbers(&o.column, []program.Op{program.Clamp{}}) &&
-		!slices.ContainsFunc(o.ops, func(op program.Op) bool {
-			fill, ok := op.(program.FillNull)
-			return !ok || fill.Int < 0
-		})
+	c.unsigned = o.step == nil && staysUnsigned(&o.column, o.ops)
 	c.chain = &chain{r: f.resolver, column: &o.column, kind: o.kind, ops: o.ops, from: o}
 	if o.kind == program.Bytes && !isCategory(o.column.Logical) {
 		f.add(a, ErrColumnType, "%s; name a value (values:) that is made so", c.chain.describeBytes())

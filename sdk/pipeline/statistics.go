@@ -15,6 +15,8 @@ type StatisticsColumn struct {
 	Type string // kind and annotation, for people
 	Kind summary.Kind
 	List bool
+	// Unsigned says that the values are the bits of unsigned integers of 64 bits.
+	Unsigned bool
 	// Dense is the index of its dense feature, for summary.Reals; below 0: it has none.
 	Dense int
 	// Key is the index of its key: the values, or for summary.Reals and summary.Lengths a bucket for each value, of which
@@ -116,6 +118,7 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 		*c = StatisticsColumn{Name: name, Type: describeType(info), List: info.List, Dense: -1, Key: -1}
 		var ops []Op
 		c.Kind, ops = statisticsChain(info)
+		c.Unsigned = c.Kind == summary.Integers && ops == nil && staysUnsigned(info, nil)
 		group := func(more ...Op) Group {
 			return Group{Columns: Columns(name), Ops: append(ops[:len(ops):len(ops)], more...),
 				DropScores: info.Map.Scores != ""}

@@ -28,6 +28,7 @@ type statisticsUse struct {
 	kind     program.Kind
 	typeText string
 	nullable bool
+	unsigned bool                    // the value is a uint64
 	folding  *targetencoding.Folding // the statistics are the labels by folds; nil: those of the value alone
 }
 
@@ -81,7 +82,8 @@ func (s *statisticsRecorder) record(c *chain, name, value string, folding *targe
 	at := *c.from
 	at.nulls = c.nulls
 	s.uses = append(s.uses, statisticsUse{value: value, origin: c.from.origin, ops: c.written, kind: c.kind,
-		typeText: describeType(&info), nullable: at.null(program.MalformedNull) || info.Map.IsMap(), folding: folding})
+		typeText: describeType(&info), nullable: at.null(program.MalformedNull) || info.Map.IsMap(), folding: folding,
+		unsigned: c.from.step == nil && staysUnsigned(&c.from.column, c.ops)})
 	return true
 }
 
@@ -109,7 +111,7 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 			pass.Label = s.Label
 		}
 		if u.kind == program.Int64 {
-			c.Kind = summary.Integers
+			c.Kind, c.Unsigned = summary.Integers, u.unsigned
 			pass.Sparse, keys = append(pass.Sparse, u.group(i)), append(keys, i)
 			continue
 		}

@@ -24,6 +24,7 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 		{Name: "words", Kind: program.Bytes, List: true, Nullable: true},
 		{Name: "vector", Kind: program.Float32, List: true},
 		{Name: "exact", Kind: program.Float64},
+		{Name: "wide", Kind: program.Int64, Unsigned: true},
 		{Name: "m", Kind: program.Float32, Map: MapInfo{Keys: "m.k", Values: "m.v"}, Nullable: true},
 		{Name: "span", Kind: program.Bytes, Logical: "INTERVAL"},
 		{Name: "odd", Unsupported: errors.New("a struct\nof structs")},
@@ -37,13 +38,14 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 	assert.Equal(t, []StatisticsColumn{
 		{Name: "id", Type: "int64", Kind: summary.Integers, Dense: -1, Key: 0},
 		{Name: "day", Type: "int64 DATE", Kind: summary.Integers, Dense: -1, Key: 1},
-		{Name: "half", Type: "bytes FLOAT16", Kind: summary.Reals, Dense: 0, Key: 5},
-		{Name: "price", Type: "bytes DECIMAL(38, 2)", Kind: summary.Reals, Dense: 1, Key: 6},
+		{Name: "half", Type: "bytes FLOAT16", Kind: summary.Reals, Dense: 0, Key: 6},
+		{Name: "price", Type: "bytes DECIMAL(38, 2)", Kind: summary.Reals, Dense: 1, Key: 7},
 		{Name: "old", Type: "bytes INT96", Kind: summary.Integers, Dense: -1, Key: 2},
 		{Name: "who", Type: "bytes UUID", Kind: summary.Hashes, Dense: -1, Key: 3},
 		{Name: "words", Type: "list of bytes", Kind: summary.Hashes, List: true, Dense: -1, Key: 4},
-		{Name: "vector", Type: "list of float32", Kind: summary.Lengths, List: true, Dense: -1, Key: 7},
+		{Name: "vector", Type: "list of float32", Kind: summary.Lengths, List: true, Dense: -1, Key: 8},
 		{Name: "exact", Type: "float64", Kind: summary.Reals, Dense: 2, Key: -1},
+		{Name: "wide", Type: "int64", Kind: summary.Integers, Unsigned: true, Dense: -1, Key: 5},
 	}, columns)
 	names := []string{}
 	for _, s := range skipped {
@@ -59,12 +61,20 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 	require.Len(t, columns, 3)
 	assert.Equal(t, StatisticsColumn{Name: "m[4]", Type: "float32", Kind: summary.Reals, Dense: 1, Key: 2}, columns[1])
 
+	named, err := Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: [wide], as: c, " +
+		"ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
+	require.NoError(t, err)
+	_, columns, err = named.StatisticsPass("s", schema)
+	require.NoError(t, err)
+	require.Len(t, columns, 3)
+	assert.Equal(t, []bool{true, false, false}, []bool{columns[0].Unsigned, columns[1].Unsigned, columns[2].Unsigned})
+
 	for pattern, says := range map[string]string{"m": "name its features", "odd": "a struct; of structs",
 		"span": "INTERVAL", "twice": "several columns", "nothing": "not in the dataset"} {
 		_, _, _, err := Statistics(schema, []string{pattern})
 		require.ErrorContains(t, err, says)
 	}
-	_, _, _, err = Statistics(schema[10:12], nil)
+	_, _, _, err = Statistics(schema[11:13], nil)
 	require.ErrorContains(t, err, "no column that a pass can summarise; span: an INTERVAL")
 }
 

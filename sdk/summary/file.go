@@ -272,7 +272,7 @@ func (s *Statistics) checkStatistics(c *Column, rows int64) error {
 
 // checkValues refuses values of another kind than the column's, and orders that are wrong.
 func (s *Statistics) checkValues(c *Column, finite int64) error {
-	fits := func(v Value) bool { return v.Integer == (c.Kind != Reals) }
+	fits := func(v Value) bool { return v.Integer == (c.Kind != Reals) && (!v.Large || c.Kind == Integers) }
 	if s.Least != nil && (!fits(*s.Least) || !fits(*s.Greatest) || s.Greatest.Less(*s.Least)) {
 		return fmt.Errorf("values from %v to %v", s.Least, s.Greatest)
 	}
@@ -295,8 +295,11 @@ func (s *Statistics) checkValues(c *Column, finite int64) error {
 
 // Less reports whether v is below w. Both are integers or both real numbers.
 func (v Value) Less(w Value) bool {
-	if v.Integer && w.Integer {
-		return v.Int < w.Int
+	switch {
+	case v.Large != w.Large:
+		return w.Large
+	case v.Integer && w.Integer:
+		return v.Int < w.Int // also where both are large
 	}
 	return v.Real() < w.Real()
 }

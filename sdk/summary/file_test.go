@@ -207,7 +207,8 @@ func TestLimitsOfASummary(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	for _, v := range []Value{IntegerValue(0), IntegerValue(-1 << 63), RealValue(0), RealValue(3), RealValue(-1e300),
+	for _, v := range []Value{IntegerValue(0), IntegerValue(-1 << 63), UnsignedValue(1<<63 - 1), UnsignedValue(1 << 63),
+		UnsignedValue(math.MaxUint64), RealValue(0), RealValue(3), RealValue(-1e300),
 		RealValue(1e-7), RealValue(0x1.fffffep127), RealValue(123456789)} {
 		b, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -218,7 +219,7 @@ func TestValues(t *testing.T) {
 	_, err := json.Marshal(RealValue(math.Inf(1)))
 	require.ErrorIs(t, err, ErrDamaged)
 	var v Value
-	for _, text := range []string{`"a"`, `1e400`, `99999999999999999999`, `true`, `{}`} {
+	for _, text := range []string{`"a"`, `1e400`, `18446744073709551616`, `-9223372036854775809`, `true`, `{}`} {
 		require.Error(t, json.Unmarshal([]byte(text), &v), text)
 	}
 }

@@ -8,22 +8,31 @@ import (
 	"strings"
 )
 
-// Value is a value of a column: an integer or a finite real number.
+// Value is a value of a column: an integer from -2^63 to 2^64 - 1, or a finite real number.
 type Value struct {
 	Int     int64
 	Float   float64 // if the value is no integer
 	Integer bool    // the value is Int
+	Large   bool    // the value is the integer from 2^63 on whose bits Int has
 }
 
 // IntegerValue returns the value of an integer.
 func IntegerValue(n int64) Value { return Value{Int: n, Integer: true} }
+
+// UnsignedValue returns the value of an unsigned integer.
+func UnsignedValue(n uint64) Value {
+	return Value{Int: int64(n), Integer: true, Large: n > math.MaxInt64}
+}
 
 // RealValue returns the value of a real number.
 func RealValue(x float64) Value { return Value{Float: x} }
 
 // Real returns the value as the nearest float64.
 func (v Value) Real() float64 {
-	if v.Integer {
+	switch {
+	case v.Large:
+		return float64(uint64(v.Int))
+	case v.Integer:
 		return float64(v.Int)
 	}
 	return v.Float
@@ -31,7 +40,10 @@ func (v Value) Real() float64 {
 
 // String returns the value in decimal: an integer without point and exponent, a real number with one of them.
 func (v Value) String() string {
-	if v.Integer {
+	switch {
+	case v.Large:
+		return strconv.FormatUint(uint64(v.Int), 10)
+	case v.Integer:
 		return strconv.FormatInt(v.Int, 10)
 	}
 	text := strconv.FormatFloat(v.Float, 'g', -1, 64)
@@ -57,11 +69,15 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	}
 	text := string(number)
 	if !strings.ContainsAny(text, ".eE") {
-		n, err := strconv.ParseInt(text, 10, 64)
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			*v = IntegerValue(n)
+			return nil
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			return err
 		}
-		*v = IntegerValue(n)
+		*v = UnsignedValue(n)
 		return nil
 	}
 	x, err := strconv.ParseFloat(text, 64)

@@ -60,7 +60,10 @@ func (r reference) deviation() float64 {
 }
 
 func rational(v summary.Value) *big.Rat {
-	if v.Integer {
+	switch {
+	case v.Large:
+		return new(big.Rat).SetUint64(uint64(v.Int))
+	case v.Integer:
 		return new(big.Rat).SetInt64(v.Int)
 	}
 	return new(big.Rat).SetFloat64(v.Float)
@@ -160,7 +163,7 @@ var realEdges = []float32{0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat
 func TestExactStatisticsAreReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		partitions := rapid.IntRange(1, 3).Draw(t, "partitions")
-		list := rapid.Bool().Draw(t, "list")
+		list, unsigned := rapid.Bool().Draw(t, "list"), rapid.Bool().Draw(t, "unsigned")
 		var blocks []Block
 		var all reference
 		var rows, nulls int64
@@ -175,13 +178,17 @@ func TestExactStatisticsAreReference(t *testing.T) {
 				for range n {
 					x := rapid.OneOf(rapid.SampledFrom(integerEdges), rapid.Int64Range(-5, 5), rapid.Int64()).Draw(t, "value")
 					b.Integers = append(b.Integers, x)
-					all.values = append(all.values, summary.IntegerValue(x))
+					value := summary.IntegerValue(x)
+					if unsigned {
+						value = summary.UnsignedValue(uint64(x))
+					}
+					all.values = append(all.values, value)
 				}
 			}
 			blocks = append(blocks, b)
 		}
 		cut := func(int) int { return rapid.IntRange(1, 20).Draw(t, "cut") }
-		column := Column{Name: "c", Type: "int64", Kind: summary.Integers, List: list}
+		column := Column{Name: "c", Type: "int64", Kind: summary.Integers, List: list, Unsigned: unsigned}
 		s := summarize(t, column, cut, blocks...)
 		require.Equal(t, rows, s.Columns[0].Rows)
 		require.Equal(t, nulls, s.Columns[0].NullRows)

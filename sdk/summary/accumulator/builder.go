@@ -16,6 +16,8 @@ type Column struct {
 	Type string // as people read it
 	Kind summary.Kind
 	List bool
+	// Unsigned says that the integers of blocks are the bits of unsigned ones.
+	Unsigned bool
 }
 
 // Block is consecutive rows of a column.
@@ -53,7 +55,7 @@ type Builder struct {
 func NewBuilder(columns []Column, partitions bool) (*Builder, error) {
 	b := &Builder{columns: columns, whole: !partitions}
 	for i := range columns {
-		b.totals = append(b.totals, &total{tally: *newTally(columns[i].Kind, columns[i].List)})
+		b.totals = append(b.totals, &total{tally: *newTally(&columns[i])})
 	}
 	b.openPartition()
 	return b, nil
@@ -63,7 +65,7 @@ func NewBuilder(columns []Column, partitions bool) (*Builder, error) {
 func (b *Builder) openPartition() {
 	b.open = b.open[:0]
 	for i := range b.columns {
-		b.open = append(b.open, newTally(b.columns[i].Kind, b.columns[i].List))
+		b.open = append(b.open, newTally(&b.columns[i]))
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 type tally struct {
 	kind summary.Kind
 	list bool
+	// offset is what integers are less by here than in the column: 2^63 if these are unsigned, so that an int64 holds all
+	// and orders them.
+	offset uint64
 
 	rows, nulls, values         int64
 	shortest, longest           int64 // lengths of lists, if there are rows
@@ -29,9 +32,12 @@ type tally struct {
 	ranks                       ranks // of finite numbers, once the table was pruned, which has all values before
 }
 
-func newTally(kind summary.Kind, list bool) *tally {
-	t := &tally{kind: kind, list: list}
-	if kind != summary.Lengths {
+func newTally(c *Column) *tally {
+	t := &tally{kind: c.Kind, list: c.List}
+	if c.Unsigned {
+		t.offset = 1 << 63
+	}
+	if c.Kind != summary.Lengths {
 		t.distinct = hyperloglog.NewNoSparse()
 	}
 	return t
@@ -66,6 +72,7 @@ func (t *tally) addLengths(lengths []int32) {
 
 // addInteger counts an integer or a hash.
 func (t *tally) addInteger(x int64) {
+	x = int64(uint64(x) - t.offset)
 	t.count(uint64(x))
 	if t.kind == summary.Hashes {
 		return
@@ -205,11 +212,11 @@ func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
 
 // describeNumbers fills in what numbers have and hashes lack.
 func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []counter) {
-	least, greatest := summary.IntegerValue(t.leastInt), summary.IntegerValue(t.greatestInt)
+	least, greatest := t.value(uint64(t.leastInt)), t.value(uint64(t.greatestInt))
 	if t.kind == summary.Reals {
 		least, greatest = summary.RealValue(float64(t.leastReal)), summary.RealValue(float64(t.greatestReal))
 	}
-	mean := sums.mean()
+	mean := sums.mean(t.offset)
 	s.Least, s.Greatest, s.Mean = &least, &greatest, &mean
 	if t.finite > 1 {
 		deviation := sums.deviation()
@@ -250,6 +257,9 @@ func (t *tally) fillQuantiles(quantiles []summary.Value, sorted []counter, value
 func (t *tally) value(bits uint64) summary.Value {
 	if t.kind == summary.Reals {
 		return summary.RealValue(float64(math.Float32frombits(uint32(bits))))
+	}
+	if t.offset > 0 {
+		return summary.UnsignedValue(bits + t.offset)
 	}
 	return summary.IntegerValue(int64(bits))
 }

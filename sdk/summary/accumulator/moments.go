@@ -25,11 +25,13 @@ func (m *moments) merge(other *moments) {
 	m.scale = other.scale
 }
 
-// mean returns the float64 nearest to the mean. The count must not be 0.
-func (m *moments) mean() float64 {
+// mean returns the float64 nearest to the mean of the values and an offset, which is 0 unless they are integers. The
+// count must not be 0.
+func (m *moments) mean(offset uint64) float64 {
 	divisor := new(big.Int).Lsh(big.NewInt(m.count), m.scale)
-	mean, _ := new(big.Rat).SetFrac(&m.sum, divisor).Float64()
-	return mean
+	mean := new(big.Rat).SetFrac(&m.sum, divisor)
+	nearest, _ := mean.Add(mean, new(big.Rat).SetUint64(offset)).Float64()
+	return nearest
 }
 
 // deviation returns the float64 nearest to the root of the variance, whose divisor is the count less one. The count

@@ -41,7 +41,7 @@ func (b *Builder) SetOpen(state []byte) error {
 	r := stateReader{left: state}
 	open := make([]*tally, len(b.columns))
 	for i := range b.columns {
-		t := newTally(b.columns[i].Kind, b.columns[i].List)
+		t := newTally(&b.columns[i])
 		if err := r.tally(t); err != nil {
 			return fmt.Errorf("column %q: %w", b.columns[i].Name, err)
 		}

@@ -88,7 +88,7 @@ func New(o Options) (*Reducer, error) {
 	described := make([]accumulator.Column, len(o.Columns))
 	r := &Reducer{o: o, targets: make([]*targetencoding.Builder, len(o.Columns))}
 	for i, c := range o.Columns {
-		described[i] = accumulator.Column{Name: c.Name, Type: c.Type, Kind: c.Kind, List: c.List}
+		described[i] = accumulator.Column{Name: c.Name, Type: c.Type, Kind: c.Kind, List: c.List, Unsigned: c.Unsigned}
 		if c.Folding == nil {
 			continue
 		}

@@ -75,10 +75,10 @@ func drawRows(seed uint64, n int) []row {
 }
 
 // writeRows writes a file and returns its path.
-func writeRows(t *testing.T, folder, name string, rows []row, group int) string {
+func writeRows[T any](t *testing.T, folder, name string, rows []T, group int) string {
 	t.Helper()
 	var b bytes.Buffer
-	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(int64(group)), pq.PageBufferSize(4096),
+	w := pq.NewGenericWriter[T](&b, pq.MaxRowsPerRowGroup(int64(group)), pq.PageBufferSize(4096),
 		pq.Compression(&pq.Snappy))
 	_, err := w.Write(rows)
 	require.NoError(t, err)
@@ -217,6 +217,17 @@ func TestStatisticsOfRows(t *testing.T) {
 	assert.Equal(t, *column("score"), some.Columns[0])
 	assert.Equal(t, *column("age"), some.Columns[1])
 	assert.Empty(t, some.Partitions)
+
+	type unsigned struct {
+		ID  uint64   `parquet:"id"`
+		IDs []uint64 `parquet:"ids,list"`
+	}
+	file = writeRows(t, t.TempDir(), "u.parquet", []unsigned{{3, nil}, {1 << 63, []uint64{math.MaxUint64, 1}}}, 10)
+	made = runPass(t, local.Config{Files: []string{file}}, Pass{})
+	assert.Equal(t, []summary.Value{summary.IntegerValue(3), summary.UnsignedValue(1 << 63), summary.IntegerValue(1),
+		summary.UnsignedValue(math.MaxUint64)}, []summary.Value{*column("id").Least, *column("id").Greatest,
+		*column("ids").Least, *column("ids").Greatest})
+	assert.Equal(t, []float64{1<<62 + 1.5, 1 << 63}, []float64{*column("id").Mean, *column("ids").Mean})
 }
 
 // TestSummaryOfRealRows summarises Criteo's rows in text, and compares with the text itself.
