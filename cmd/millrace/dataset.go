@@ -191,6 +191,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 	}
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content")
+	in.sortFlag(f)
+	rootFlag(f, &in.root)
 	in.far.addFlags(f)
 	f.BoolVar(&coverage, "coverage", false, "print for every column which share of all rows has a value, and which files "+
 		"lack the column")

@@ -30,7 +30,7 @@ func (c datasetCommands) importRows() *cobra.Command {
 		Use:   "import FILE...",
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
 		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is
-standard input) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
+standard input; folders and patterns in natural order, unless --sort says otherwise) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
 Parquet files are looked through, and copied as partitions when they are sound. A FILE may be a folder,
 a pattern or a URL (http:, https:, s3://BUCKET/day_*.parquet). The partitions appear in --out together,
 when all are whole: a command that fails or is interrupted leaves the folder as it was.`,
@@ -73,8 +73,11 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 				if err != nil {
 					return err
 				}
-				args, err = in.far.expand(cmd.Context(), args, partitionfile.Parquet)
+				files, err := in.resolver(args)
 				if err != nil {
+					return err
+				}
+				if args, err = files.Expand(cmd.Context(), args, partitionfile.Parquet); err != nil {
 					return err
 				}
 				return c.importParquet(cmd.Context(), args, sources.Opener, o)
@@ -87,8 +90,11 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			if err != nil {
 				return err
 			}
-			args, err = in.far.expand(cmd.Context(), args, partitionfile.Format(in.format))
+			found, err := in.resolver(args)
 			if err != nil {
+				return err
+			}
+			if args, err = found.Expand(cmd.Context(), args, partitionfile.Format(in.format)); err != nil {
 				return err
 			}
 			r, closeAll, err := c.concatenate(cmd.Context(), args, sources.Opener)
@@ -121,6 +127,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 	}
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content; standard input must be named")
+	in.sortFlag(f)
 	in.far.addFlags(f)
 	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")

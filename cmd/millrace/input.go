@@ -55,10 +55,8 @@ func (i *input) addFlags(cmd *cobra.Command) {
 			"s3://BUCKET/day_*.parquet; with --drive: members of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+
 		"without flash --in names files of this machine, which reads them and stores what is wanted in the drive's memory")
-	f.StringVar(&i.sort, "sort", "given", "order of the files: given (lists as given, folders and patterns in natural "+
-		"order: day_2 before day_10), natural or name")
-	f.StringVar(&i.root, "root", "", "folder in which the data set of --in begins: partitions are named by their paths "+
-		"from it (default: the folder named, or before a pattern's first wildcard, without day=1 and the like at its end)")
+	i.sortFlag(f)
+	rootFlag(f, &i.root)
 	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
 		"plain drives, and stores in its memory; it needs no flash")
 	i.formatFlags(f, "what the files of --in are by name and content; parquet with --drive")
@@ -84,6 +82,31 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.StringVar(&i.coalesce, "coalesce", "",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 	i.far.addFlags(f)
+}
+
+// sortFlag adds the flag that says in which order files come.
+func (i *input) sortFlag(f *pflag.FlagSet) {
+	f.StringVar(&i.sort, "sort", "given", "order of the files: given (lists as given, folders and patterns in natural "+
+		"order: day_2 before day_10), natural or name")
+}
+
+// rootFlag adds the flag that says where the names of partitions begin.
+func rootFlag(f *pflag.FlagSet, root *string) {
+	f.StringVar(root, "root", "", "folder in which the data set begins: partitions are named by their paths from it "+
+		"(default: the folder named, or before a pattern's first wildcard, without day=1 and the like at its end)")
+}
+
+// resolver returns what finds files as the flags say. Names of pipes, and "-", stay as they are.
+func (i *input) resolver(names []string) (partitionfile.Resolver, error) {
+	resolver, err := i.far.resolver(names)
+	if err != nil {
+		return resolver, err
+	}
+	resolver.Root, resolver.Pipes = i.root, true
+	if resolver.Sort, err = dataset.ParseSort(i.sort); err != nil {
+		err = usageError{err}
+	}
+	return resolver, err
 }
 
 // formatFlags adds the flags that say which files are taken and what they are; byDefault says which format holds

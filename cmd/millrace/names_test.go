@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/partitionfile"
 )
 
 func TestNamesFlag(t *testing.T) {
@@ -94,4 +96,51 @@ func TestFoldersOfOneName(t *testing.T) {
 	assert.NoDirExists(t, out)
 	must(t, "dataset", "import", "--out", out, top+"/day=2")
 	assert.FileExists(t, filepath.Join(out, "part-0.parquet"))
+
+	// A share of the trainer's CPUs takes files by the same names, and no file twice.
+	share := []string{"train", "--pipeline", "rm1", "--batch", "100", "--measure", "1ms", "--trainer-rows-per-second", "1e6",
+		"--offload", "0.5", "--output", "json", "--root", top, "--in", top + "/*", "--accelerator", "mem:",
+		"--local", top + "/*"}
+	assert.EqualValues(t, 1500, decode[timedReport](t, must(t, share...)).Rows)
+	code, _, errs = millrace(t, append(share, "--local", top+"/day=2/part-0.parquet")...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "day=2/part-0.parquet is there twice")
+
+	// A plan and a check refuse files of one name, and say of which folder they are named.
+	deep := filepath.Join(top, "a", "b")
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	require.NoError(t, os.Link(part, filepath.Join(deep, "part-0.parquet")))
+	two := []string{"--in", deep + "/part-0.parquet", "--in", top + "/a/part-0.parquet"}
+	require.NoError(t, os.Link(part, filepath.Join(top, "a", "part-0.parquet")))
+	for _, command := range [][]string{{"plan", "--pipeline", "rm1", "--t", "1e6"}, {"pipeline", "check", "rm1"}} {
+		code, _, errs = millrace(t, append(command, two...)...)
+		assert.Equal(t, exitFailed, code, command)
+		assert.Contains(t, errs, "--root FOLDER")
+		must(t, append(append(command, two...), "--root", top)...)
+	}
+}
+
+// TestTheOrderOfFiles: every command that reads files one after the other has them in natural order, or as --sort says.
+func TestTheOrderOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	criteoRows(t, filepath.Join(dir, "day_10"), "a")
+	criteoRows(t, filepath.Join(dir, "day_2"), "2", "2")
+	for sort, want := range map[string][]string{"given": {"day_2", "day_10"}, "name": {"day_10", "day_2"}} {
+		var paths []string
+		for _, d := range decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", dir, "--sort", sort, "--output",
+			"json")) {
+			paths = append(paths, filepath.Base(d.Path))
+		}
+		assert.Equal(t, want, paths)
+		out := t.TempDir()
+		must(t, "dataset", "import", dir, "--out", out+"/rows", "--sort", sort, "--progress", "none")
+		must(t, "preprocess", "--in", out+"/rows", "--out", out+"/made", "--progress", "none", "--pipeline",
+			file(t, "p.yaml", "ids: int32\nsparse: [{columns: [cat_0..cat_25], ops: [fill_null: 0, positive_modulus: 99]}]\n"))
+		first := map[string]int32{"given": 2, "name": 10}[sort]
+		assert.Equal(t, first, firstKey(t, out+"/made", 3)[0])
+		must(t, "pipeline", "init", dir, "--sort", sort)
+	}
+	code, _, errs := millrace(t, "pipeline", "init", dir, "--sort", "size")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "size")
 }

@@ -88,6 +88,8 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 	}
 	f := cmd.Flags()
 	in.formatFlags(f, "what the files are by name and content")
+	in.sortFlag(f)
+	rootFlag(f, &in.root)
 	in.commands, in.threads = "vendor", 1
 	f.StringVar(&out, "out", "", "file to write (default: standard output)")
 	f.BoolVar(&overwrite, "overwrite", false, "replace the file of --out")
@@ -181,6 +183,8 @@ as JSON, with their place in the document.`,
 	f := cmd.Flags()
 	addNames(f, &in.in, "in", "files, folders or patterns to check the pipeline against")
 	in.formatFlags(f, "what the files of --in are by name and content")
+	in.sortFlag(f)
+	rootFlag(f, &in.root)
 	in.commands, in.threads = "vendor", 1
 	have.addFlag(f)
 	modules.addFlag(f)

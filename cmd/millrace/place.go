@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -155,8 +154,9 @@ func (c placementCommands) place() *cobra.Command {
 		Short: "Put files on the drives of storage nodes, spread so that the drives end together",
 		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where
 rows / P is least, the largest first, replicas on different nodes. Each node checks a file as it
-comes in and reads it back from the drive before it counts. A file's partition is called by its base
-name, after --prefix. A FILE may be a folder, a pattern, an https: URL, or s3://BUCKET/KEY with *, which
+comes in and reads it back from the drive before it counts. A file's partition is called as
+preprocess calls it, by its path from where the data set begins (day=1/part-0.parquet; see --root),
+after --prefix. A FILE may be a folder, a pattern, an https: URL, or s3://BUCKET/KEY with *, which
 this command reads and sends on. The control plane keeps --replicas as the number of copies that the partition
 is to have, by which dataset replicate, dataset verify and drive retire go. Putting the same file
 again changes nothing, or makes the copies that are missing after a failure; another file of the
@@ -171,11 +171,12 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&prefix, "prefix", "", "put before each file's base name, as DAY/")
+	fl.StringVar(&prefix, "prefix", "", "put before each file's name, as DAY/")
 	fl.IntVar(&replicas, "replicas", 1,
 		"drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")
 	in.formatFlags(fl, "what the files are by name and content")
+	rootFlag(fl, &in.root)
 	in.far.addFlags(fl)
 	changed := fl.Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
@@ -194,29 +195,23 @@ same name is an error. While nodes are starting the command waits for them, --pa
 			return err
 		}
 		format.Opener, format.Cache = sources.Opener, sources.Cache
-		args, err = in.far.expand(ctx, args, partitionfile.Format(in.format))
+		resolver, err := in.resolver(args)
+		if err != nil {
+			return err
+		}
+		found, err := resolver.Find(ctx, args, partitionfile.Format(in.format))
 		if err != nil {
 			return err
 		}
 		paths := map[string]string{}
 		var files []*cluster.File
-		for _, path := range args {
-			base := filepath.Base(path)
-			if source.IsURI(path) {
-				if base, err = source.BaseName(path); err != nil {
-					return err
-				}
-			}
-			name := prefix + base
-			if other, ok := paths[name]; ok {
-				return usagef("%s and %s would both be called %s: place them in turn with another --prefix",
-					source.Redact(other), source.Redact(path), name)
-			}
-			p, err := cluster.OpenFile(ctx, path, name, format)
+		for _, file := range found {
+			name := prefix + file.Name
+			p, err := cluster.OpenFile(ctx, file.Path, name, format)
 			if err != nil {
 				return err
 			}
-			paths[name], files = path, append(files, p)
+			paths[name], files = file.Path, append(files, p)
 			if err := p.Close(); err != nil {
 				return err
 			}

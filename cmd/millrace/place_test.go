@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +98,20 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place", "--dry-run"}, files...)...)...)), &copies))
 	require.Len(t, copies, 3)
 	assert.False(t, copies[0].Done)
+	days := filepath.Join(t.TempDir(), "rows") // partitions are called as preprocess calls them
+	for i, day := range []string{"day=1", "day=2"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(days, day), 0o755))
+		require.NoError(t, os.Link(files[i], filepath.Join(days, day, "part-0.parquet")))
+	}
+	for _, in := range [][]string{{days + "/*"}, {days + "/*", "--root", filepath.Dir(days)}} {
+		var names []string
+		for _, k := range decode[[]copyResult](t, must(t,
+			at(append([]string{"dataset", "place", "--dry-run", "--prefix", "p/"}, in...)...)...)) {
+			names = append(names, k.Partition)
+		}
+		below := map[int]string{1: "p/", 3: "p/rows/"}[len(in)]
+		assert.ElementsMatch(t, []string{below + "day=1/part-0.parquet", below + "day=2/part-0.parquet"}, names)
+	}
 	require.NoError(t,
 		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
 	drives := map[string]bool{}

@@ -25,6 +25,7 @@ type planOptions struct {
 	gpus, replicas, ids, nodes   int
 	printPrices, printFigures    bool
 	far                          sourceFlags
+	root                         string
 	have                         vocabularyFlags
 	modules                      moduleFlags
 	service                      remoteFlags
@@ -144,6 +145,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.printFigures, "print-figures", false, "print the other built-in figures with their sources")
 	o.far.addFlags(f)
 	o.far.addNameFlags(f)
+	rootFlag(f, &o.root)
 }
 
 // check refuses values that no plan has.

@@ -129,6 +129,7 @@ func (o *planOptions) describe(ctx context.Context, names []string) (list []part
 	if err != nil {
 		return nil, err
 	}
+	resolver.Root = o.root
 	files, err := resolver.Find(ctx, names, partitionfile.Parquet)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/x509"
 
 	"github.com/spf13/pflag"
@@ -107,15 +106,4 @@ func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
 	}
 	stores.S3 = objects
 	return stores, nil
-}
-
-// expand replaces folders and patterns by the files that they stand for, in the order of the names. What is no file of
-// this machine, as a pipe, stays as it is.
-func (s *sourceFlags) expand(ctx context.Context, names []string, format partitionfile.Format) ([]string, error) {
-	resolver, err := s.resolver(names)
-	if err != nil {
-		return nil, err
-	}
-	resolver.Pipes = true
-	return resolver.Expand(ctx, names, format)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/offload"
@@ -78,11 +79,18 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 		return nil, nil, err
 	}
 	share.Model = o.model
-	files, err := partitionfile.Resolver{Names: in.far.names}.Expand(cmd.Context(), o.files, partitionfile.Parquet)
+	// Their names are to be those of --in.
+	order, err := dataset.ParseSort(in.sort)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	found, err := partitionfile.Resolver{Names: in.far.names, Sort: order, Root: in.root}.Find(cmd.Context(), o.files,
+		partitionfile.Parquet)
 	if err != nil {
 		return nil, nil, adviseImport(err)
 	}
-	ownDrives, err := local.Open(cmd.Context(), local.Config{Files: files,
+	files, names := host.Paths(found), host.Names(found)
+	ownDrives, err := local.Open(cmd.Context(), local.Config{Files: files, Names: names,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Source: remote.Source}, Manager: remote.Manager})
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +99,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	drives = local.NewElsewhere(remote)
 	closers := []func() error{drives.Close, ownDrives.Close}
 	if o.card != "" {
-		card := local.NewElsewhere(local.Config{Files: files, Manager: remote.Manager,
+		card := local.NewElsewhere(local.Config{Files: files, Names: names, Manager: remote.Manager,
 			DriveOptions: host.DriveOptions{Accelerator: o.card, Source: remote.Source}})
 		share.Also = []trainmgr.RemoteStorage{{Storage: card, Cut: offload.Transforms}}
 		closers = append(closers, card.Close)

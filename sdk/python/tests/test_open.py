@@ -145,6 +145,35 @@ class Open(unittest.TestCase):
         # The loop's object is gone. The process and the memory go soon after it.
         wait_for(lambda: shared_memory() == before, "shared memory is left")
 
+    def test_the_order_and_the_names_of_files(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for i, day in enumerate(("day_2", "day_10")):
+                write(folder / day, 10 * i, 10)
+            two, ten = list(range(10)), list(range(10, 20))
+            given = [folder / "day_10", folder / "day_2"]
+            for files, sort, want in (
+                (folder, None, two + ten),
+                (folder / "day_*", None, two + ten),
+                (folder, "name", ten + two),
+                (given, None, ten + two),
+                (given, "natural", two + ten),
+            ):
+                with self.subTest(files=files, sort=sort):
+                    data = self.open(files=files, sort=sort, shuffle="none", order="deterministic", batch=5)
+                    self.assertEqual(self.rows(data), want)
+            with self.assertRaisesRegex(FilesError, "day_2 is there twice"):
+                self.open(files=[folder, folder / "day_2"])
+            (folder / "more").mkdir()
+            write(folder / "more" / "day_2", 20, 10)
+            files = [folder / "day_2", folder / "more" / "day_2"]
+            with self.assertRaisesRegex(FilesError, "root="):
+                self.open(files=files)
+            data = self.open(files=files, root=folder, shuffle="none", order="deterministic", batch=5)
+            self.assertEqual(self.rows(data), two + list(range(20, 30)))
+            with self.assertRaisesRegex(FilesError, "does not lie below"):
+                self.open(files=files, root=folder / "more")
+
     def test_a_vocabulary(self) -> None:
         document = PIPELINE.replace("sigrid_hash: {salt: 0, max: 1000}", "vocabulary: items")
         self.document.write_text(document + "vocabularies: {items: {base: 5}}\n")

@@ -119,7 +119,7 @@ class Opening:
         """Attaches to the control plane's job, with this rank's own CPUs as a worker if :attr:`shares`."""
         own, kept, found = None, None, []
         if self.shares:
-            found = [path for name in self.files for path in glob.glob(name)]
+            found = [name for name in self.files if glob.glob(name)]  # the worker names and orders what they stand for
             id, tls = str(self.job_arguments["id"]), self.job_arguments.get("tls")
             assert self.control is not None
             with Control(self.control, tls=tls, patience=self.job_arguments["patience"]) as client:

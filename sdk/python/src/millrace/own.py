@@ -38,7 +38,7 @@ class OwnWorker:
         control: a client of the job's control plane.
         job: the job's id.
         rank: the only rank that the worker serves.
-        files: files of this machine that may be partitions of the job.
+        files: files, folders and patterns of this machine that may be partitions of the job.
         config: the path of the worker's configuration (YAML); None takes one core less than there are, and a port of
             this machine. With TLS and without a configuration, the worker shows the launcher's certificate, and is
             called at a host of that certificate.
