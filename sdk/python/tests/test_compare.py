@@ -30,6 +30,7 @@ from millrace.operators import (
     bucketize,
     clamp,
     decimal,
+    fill_nan,
     fill_null,
     firstx,
     fixed_length,
@@ -114,8 +115,9 @@ def everything() -> Pipeline:
     return (
         Pipeline("everything", batch=64)
         .label("label", null=-1)
-        .dense(["whole", "real", "double"], ops=[fill_null(7), clamp(min=-50, max=60)])
-        .dense(["wide", "unsigned", "yes"], ops=[fill_null(0)])
+        .dense(["whole", "real", "double"], ops=[fill_null(7), clamp(min=-50, max=60)], nan="keep")
+        .dense("double", name="filled", ops=[fill_nan(3), fill_null(7)])
+        .dense(["wide", "yes"], ops=[fill_null(0)])
         .sparse(["whole", "unsigned", "wide", "yes"], ops=[hashed])
         .sparse("whole", name="modulus", ops=[zero_extend(), positive_modulus(977)])
         .sparse("list", ops=[firstx(2), hashed])

@@ -196,7 +196,7 @@ class Transform:
         kind = feature["kind"]
         for op in ops:
             ((name, parameters),) = op.items()
-            takes_nulls = name in ("fill_null", "hex_to_int", "hash_bytes", "float16")
+            takes_nulls = name in ("fill_null", "fill_nan", "hex_to_int", "hash_bytes", "float16")
             if column.lengths is not None and column.null is not None and not takes_nulls:
                 column.values, column.lengths = _without_nulls(column.values, column.null, column.lengths)
                 column.null = None
@@ -209,6 +209,10 @@ class Transform:
         if c.null is not None:
             c.values = np.where(c.null, _number_of(value, kind), c.values)
             c.null = None
+        return kind
+
+    def _fill_nan(self, c: _Column, kind: str, value: Any) -> str:
+        c.values = np.where(np.isnan(c.values), _number_of(value, kind), c.values)
         return kind
 
     def _clamp(self, c: _Column, kind: str, min: Any, max: Any) -> str:  # noqa: A002 (the operator's parameters)
