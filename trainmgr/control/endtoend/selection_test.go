@@ -356,7 +356,7 @@ func shorterPart(t testing.TB) []byte {
 	selections := &local.Selections{Dir: t.TempDir()}
 	_, _, err = selections.Bind(t.Context(), openHere(t, map[string][]byte{"p.parquet": b.Bytes()}), spec)
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(selections.Dir, "*"))
+	files, err := filepath.Glob(filepath.Join(selections.Dir, "*.selection"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	raw, err := os.ReadFile(files[0])
