@@ -654,7 +654,7 @@ func nullsOf(t *testing.T, column string, rows int) []byte {
 
 // TestEnginesAgree checks that every engine makes the same mini-batches of a file, or refuses it for the same reason.
 func TestEnginesAgree(t *testing.T) {
-	type real struct {
+	type number struct {
 		X *float64 `parquet:"x"`
 	}
 	type large struct {
@@ -668,7 +668,7 @@ func TestEnginesAgree(t *testing.T) {
 		C []int64 `parquet:"c,list"`
 	}
 	one, nan, infinite, half := 1.0, math.NaN(), math.Inf(1), 4.5
-	reals := map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}, {&nan}, {nil}, {&infinite}})}
+	reals := map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}, {&nan}, {nil}, {&infinite}})}
 	larges := map[string][]byte{"a.parquet": parquetOf(t, []large{{1<<63 - 1}, {1 << 63}, {5}})}
 	scores := func(greatest uint64) map[string][]byte {
 		return map[string][]byte{"a.parquet": parquetOf(t, []scored{{[]int64{7, 8}, []uint64{2, greatest}}})}
@@ -693,7 +693,8 @@ func TestEnginesAgree(t *testing.T) {
 			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "NaN"}},
 		"an infinite label": {contents: reals, text: "label: {column: x, null: 0, nan: 0}\nsparse: [{columns: [x], ops: " +
 			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "infinit"}},
-		"a uint64 in dense": {contents: larges, text: "dense: [{columns: [u]}]", refused: []string{"u", "9223372036854775808"}},
+		"a uint64 in dense": {contents: larges, text: "dense: [{columns: [u]}]", refused: []string{"u",
+			"9223372036854775808"}},
 		"a uint64 as an id": {contents: larges, text: "sparse: [{columns: [u], ops: [sigrid_hash: {max: 10}]}]",
 			want: "ids [7 1 4]\n"},
 		"uint64 as scores": {contents: scores(1 << 62), text: "sparse: [{inputs: [ids, scores], as: s, ops: " +
@@ -714,9 +715,9 @@ func TestEnginesAgree(t *testing.T) {
 		}{{150}}), "b.parquet": parquetOf(t, []struct {
 			P int64 `parquet:"p,decimal(3:12)"`
 		}{{1500}, {-250}})}, text: "dense: [{columns: [p]}]", want: "dense [1.5]\ndense [1.5 -0.25]\n"},
-		"a real that is no id": {contents: map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}, {&half}})},
+		"a real that is no id": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}, {&half}})},
 			text: "sparse: [{columns: [x]}]", refused: []string{`column "x"`, "row 1", "4.5"}},
-		"the top of a range": {contents: map[string][]byte{"a.parquet": parquetOf(t, []real{{&one}})}, text: "dense: " +
+		"the top of a range": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}})}, text: "dense: " +
 			"[{columns: [x], ops: [fill_null: 0, min_max: {min: 0, max: 1}, onehot: {classes: 2, lower: 0, upper: 1}]}]",
 			want: "dense [0 1]\n"},
 		"a tail that is dropped": {contents: larges, text: "sparse: [{columns: [u]}]",

@@ -212,7 +212,8 @@ func (j *Job) checkDelivered(before int64, ownsNone bool) error {
 	case delivered > before:
 		return nil
 	case ownsNone:
-		j.options.Logger.Warn("there is no mini-batch for this rank: the data have no row, or fewer mini-batches than there are ranks",
+		j.options.Logger.Warn("there is no mini-batch for this rank: the data have no row, or fewer mini-batches than "+
+			"there are ranks",
 			"digest", j.digest.String()[:12])
 		return nil
 	}

@@ -92,8 +92,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive, which a
-// drive whose node was started again does not know. A drive that is gone gets a report with nothing else. Job.mu is
+// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive, which
+// a drive whose node was started again does not know. A drive that is gone gets a report with nothing else. Job.mu is
 // held.
 func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
 	drives = slices.Clone(drives)

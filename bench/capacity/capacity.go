@@ -15,9 +15,9 @@
 // where PreSto states a figure and an assumption, named so, where it does not.
 //
 // CPU baselines stand beside the drives ([CoresOf]): PreSto's TorchArrow cores, and two that bench/peers measured,
-// TorchArrow's loops and our own kernels. Each is a rate of rows a second of a core for one model, which does not change
-// with P: a worse drive makes no baseline worse. A model without a rate has no figure there. No ratio of a paper is
-// repeated: PreSto's own ratios rest on its cores and its node power.
+// TorchArrow's loops and our own kernels. Each is a rate of rows a second of a core for one model, which does not
+// change with P: a worse drive makes no baseline worse. A model without a rate has no figure there. No ratio of a paper
+// is repeated: PreSto's own ratios rest on its cores and its node power.
 //
 // # Errors
 //

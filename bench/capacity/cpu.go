@@ -36,7 +36,8 @@ func PreStoDrive(model string) CoreRate {
 		return rate
 	}
 	rate.RowsPerSecond = timing.SmartSSDMeasuredP2P / w.InBytes()
-	rate.Source = fmt.Sprintf("%.4g bytes/s over P2P, which a public benchmark of the board measured, / %.4g bytes a row of "+
+	rate.Source = fmt.Sprintf("%.4g bytes/s over P2P, which a public benchmark of the board measured, / %.4g bytes a "+
+		"row of "+
 		"%s with ids of %d bytes; PreSto states no rate", timing.SmartSSDMeasuredP2P, w.InBytes(), model, prestoIDBytes)
 	return rate
 }
@@ -79,7 +80,7 @@ func prestoCore(model string) CoreRate {
 	}
 	drive := PreStoDrive(model)
 	c.RowsPerSecond = drive.RowsPerSecond * PreStoDrives / PreStoCores
-	c.Source = fmt.Sprintf("%.4g rows/s a core: PreSto's %d cores do what at most %d of its drives do, each of %.4g rows/s "+
-		"(%s)", c.RowsPerSecond, PreStoCores, PreStoDrives, drive.RowsPerSecond, drive.Source)
+	c.Source = fmt.Sprintf("%.4g rows/s a core: PreSto's %d cores do what at most %d of its drives do, each of %.4g "+
+		"rows/s (%s)", c.RowsPerSecond, PreStoCores, PreStoDrives, drive.RowsPerSecond, drive.Source)
 	return c
 }

@@ -183,7 +183,8 @@ func (d *driftReport) table(w io.Writer) {
 		}
 		return strconv.FormatFloat(*x, 'f', 3, 64)
 	}
-	fmt.Fprint(w, "column\tdrifted\tnull rate\tnan rate\tinfinite\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist length\n")
+	fmt.Fprint(w, "column\tdrifted\tnull rate\tnan rate\tinfinite\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist "+
+		"length\n")
 	for i := range d.Columns {
 		column := &d.Columns[i]
 		if len(column.Reasons) == 0 {

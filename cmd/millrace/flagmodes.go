@@ -163,7 +163,8 @@ func instead(flag, value string, is mode) string {
 	return "leave the flag out"
 }
 
-// holds reports whether a set of ways has the way in which a command runs, in every group that the set and the way name.
+// holds reports whether a set of ways has the way in which a command runs, in every group that the set and the way
+// name.
 func (uses mode) holds(way mode) (is mode, ok bool) {
 	for _, group := range modeGroups {
 		if is := way & group; is != 0 && uses&group != 0 && uses&is == 0 {

@@ -16,8 +16,8 @@ import (
 // usedInEveryWay are the flags of the commands below that no way of running them leaves unused.
 var usedInEveryWay = strings.Fields("build-vocabulary by-partition columns context control format help image-time " +
 	"local measure memory name out output overwrite pipeline progress queue record-starved statistics stop-after " +
-	"trainer-cpu trainer-rows-per-second verbose vocabulary wasm whole wide checkpoint local input-format engine in drive " +
-	"batch split-batches tail dilate timing")
+	"trainer-cpu trainer-rows-per-second verbose vocabulary wasm whole wide checkpoint local input-format engine in " +
+	"drive batch split-batches tail dilate timing")
 
 // TestEveryFlagIsUsedOrRefused gives every flag of the commands that read rows to every way of running them that does
 // not use it. None may be ignored.
@@ -54,7 +54,8 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, reads,
 			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, selectionUses}}},
 		{[]string{"train", "--pipeline", "rm1", "--measure", "1ms"}, cluster | onJob, map[mode][]flagUses{
-			hereAlone: {inputUses, sourceUses, selectionUses, planUses, trainUses}, onService | onJob: {hereUses, planUses, trainUses}}},
+			hereAlone: {inputUses, sourceUses, selectionUses, planUses, trainUses}, onService | onJob: {hereUses, planUses,
+				trainUses}}},
 		{[]string{"dataset", "summarize"}, cluster,
 			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
 		{[]string{"vocabulary", "build", "--pipeline", counted, "--out", "OUT"}, cluster,
@@ -133,7 +134,8 @@ func refusesUnused(t *testing.T, c *cobra.Command, args []string, way mode, tabl
 	for _, table := range tables {
 		for name := range table {
 			f := c.Flags().Lookup(name)
-			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && way&webFiles != 0 || table.refuse(f, []mode{way}) == nil {
+			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && way&webFiles != 0 || table.refuse(f,
+				[]mode{way}) == nil {
 				continue
 			}
 			refused++

@@ -325,7 +325,8 @@ func TestImageStatus(t *testing.T) {
 		{exitFailed, []string{"image", "verify", img, "--key", none}, "--key"},
 		{exitFailed, []string{"image", "load", drive, pub}, "step format"},
 		{exitFailed, []string{"image", "load", drive, img, "--slot", "9"}, "invalid program index"},
-		{exitFailed, []string{"image", "activate", drive, "2"}, "slot 2 is empty: put an image into it with millrace image load"},
+		{exitFailed, []string{"image", "activate", drive, "2"}, "slot 2 is empty: put an image into it with millrace " +
+			"image load"},
 		{exitFailed, []string{"image", "activate", drive, hex}, "no slot holds image"},
 		{exitFailed, []string{"image", "rollback", drive}, "no image was active before"},
 		{exitFailed, []string{"image", "list", "file:" + none}, "there is no drive"},

@@ -30,7 +30,8 @@ func (c datasetCommands) importRows() *cobra.Command {
 		Use:   "import FILE...",
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
 		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is
-standard input; folders and patterns in natural order, unless --sort says otherwise) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
+standard input; folders and patterns in natural order, unless --sort says otherwise) and writes them
+as Parquet partitions with columns label, int_0..12 and cat_0..25.
 Parquet files are looked through, and copied as partitions when they are sound. A FILE may be a folder,
 a pattern or a URL (http:, https:, s3://BUCKET/day_*.parquet). The partitions appear in --out together,
 when all are whole: a command that fails or is interrupted leaves the folder as it was.`,

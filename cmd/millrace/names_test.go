@@ -98,7 +98,8 @@ func TestFoldersOfOneName(t *testing.T) {
 	assert.FileExists(t, filepath.Join(out, "part-0.parquet"))
 
 	// A share of the trainer's CPUs takes files by the same names, and no file twice.
-	share := []string{"train", "--pipeline", "rm1", "--batch", "100", "--measure", "1ms", "--trainer-rows-per-second", "1e6",
+	share := []string{"train", "--pipeline", "rm1", "--batch", "100", "--measure", "1ms", "--trainer-rows-per-second",
+		"1e6",
 		"--offload", "0.5", "--output", "json", "--root", top, "--in", top + "/*", "--accelerator", "mem:",
 		"--local", top + "/*"}
 	assert.EqualValues(t, 1500, decode[timedReport](t, must(t, share...)).Rows)
@@ -127,7 +128,8 @@ func TestTheOrderOfFiles(t *testing.T) {
 	criteoRows(t, filepath.Join(dir, "day_2"), "2", "2")
 	for sort, want := range map[string][]string{"given": {"day_2", "day_10"}, "name": {"day_10", "day_2"}} {
 		var paths []string
-		for _, d := range decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", dir, "--sort", sort, "--output",
+		for _, d := range decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", dir, "--sort", sort,
+			"--output",
 			"json")) {
 			paths = append(paths, filepath.Base(d.Path))
 		}

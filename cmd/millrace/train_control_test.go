@@ -126,8 +126,8 @@ func TestTrainOnAService(t *testing.T) {
 }
 
 // TestReportsAgreeWithTheLedger holds every figure of jobs show, of jobs list and of the ranks' reports against the
-// mini-batches that the ledger counts: of a job of two epochs and two ranks with rows left out, whose only node dies and
-// comes back.
+// mini-batches that the ledger counts: of a job of two epochs and two ranks with rows left out, whose only node dies
+// and comes back.
 func TestReportsAgreeWithTheLedger(t *testing.T) {
 	drive, _ := filledDrive(t, "2000")
 	s, err := control.Start(t.Context(), control.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: time.Second,
@@ -196,7 +196,8 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 		assert.EqualValues(t, leftOut, reports[rank].LeftOutRows)
 		require.Len(t, reports[rank].PerDrive, 1)
 		d := reports[rank].PerDrive[0]
-		assert.EqualValues(t, []any{"n0/d0", reports[rank].Rows, reports[rank].MiniBatches}, []any{d.Name, d.Rows, d.MiniBatches})
+		assert.EqualValues(t, []any{"n0/d0", reports[rank].Rows, reports[rank].MiniBatches}, []any{d.Name, d.Rows,
+			d.MiniBatches})
 		var b strings.Builder
 		printReport(&b, nativeReport(reports[rank]))
 		assert.Contains(t, b.String(), "left out\t200 rows of each epoch")

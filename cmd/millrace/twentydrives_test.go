@@ -13,8 +13,9 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 )
 
-// TestTwentyModelledDrives: twenty drives with the SmartSSD's timing run in this process. P of half of them is the model's
-// within 3 %, P of each within 10 %, and T/P of them run at once. Other work of the machine disturbs single drives.
+// TestTwentyModelledDrives: twenty drives with the SmartSSD's timing run in this process. P of half of them is the
+// model's within 3 %, P of each within 10 %, and T/P of them run at once. Other work of the machine disturbs single
+// drives.
 func TestTwentyModelledDrives(t *testing.T) {
 	const (
 		drives = 20

@@ -123,7 +123,8 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 	err error,
 ) {
 	pass := summaries.Vocabulary{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend,
-		Partitions: p.cluster.partitions, Exclude: p.in.far.names.Exclude, Placement: p.cluster.placement, Work: p.cluster.work}
+		Partitions: p.cluster.partitions, Exclude: p.in.far.names.Exclude, Placement: p.cluster.placement,
+		Work: p.cluster.work}
 	if pass.Work == "" {
 		pass.Work = p.out + ".work"
 	}

@@ -140,7 +140,8 @@ func (c *Column) appendTo(b []byte, tables []Table) []byte {
 	b = le.AppendUint16(b, c.Field)
 	b = le.AppendUint32(b, uint32(len(c.Name)))
 	b = le.AppendUint32(b, uint32(len(c.Sinks)))
-	b = append(b, boolBit(c.Absent)*columnAbsent|boolBit(c.FitsInt64)*columnFitsInt64|byte(c.Reading)*columnReading, 0, 0, 0)
+	b = append(b, boolBit(c.Absent)*columnAbsent|boolBit(c.FitsInt64)*columnFitsInt64|byte(c.Reading)*columnReading, 0,
+		0, 0)
 	start := len(b)
 	b = padTo8Bytes(append(b, c.Name...), start)
 	for i := range c.Sinks {

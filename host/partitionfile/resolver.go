@@ -33,11 +33,11 @@ type NoOpenerError struct{ URI string }
 func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
 
 // Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files. Names keep
-// their order, and what a folder or a pattern stands for comes in natural order, unless Sort says otherwise. Of a folder
-// Expand takes all files, without those whose name begins with a dot or an underscore; links count as the files or
-// folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were named,
-// and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that ends in a slash
-// is a folder.
+// their order, and what a folder or a pattern stands for comes in natural order, unless Sort says otherwise. Of a
+// folder Expand takes all files, without those whose name begins with a dot or an underscore; links count as the files
+// or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were
+// named, and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that ends in a
+// slash is a folder.
 //
 // A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
 // log is a [TableError]. Of the files that are named themselves the reader says whether they are of the format, and of

@@ -6,8 +6,8 @@ type Domain uint64
 
 // The uses of drawn numbers.
 const (
-	// DomainSampling keeps rows in a filter (sdk/selection.Sampling). Its hash has no domain, so that it is the hash of the
-	// sampling's test vectors; every other use has one.
+	// DomainSampling keeps rows in a filter (sdk/selection.Sampling). Its hash has no domain, so that it is the hash of
+	// the sampling's test vectors; every other use has one.
 	DomainSampling Domain = iota
 	DomainSplits          // permutes the splits of an epoch
 	DomainRows            // permutes the rows of a window

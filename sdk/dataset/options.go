@@ -88,7 +88,8 @@ func (o Options) CheckWindow() error {
 	if o.Window == 0 || o.Shuffle == ShuffleRows {
 		return nil
 	}
-	return fmt.Errorf("%w: window %d is for shuffle rows, and the shuffle is %v: leave the window out", ErrOptions, o.Window,
+	return fmt.Errorf("%w: window %d is for shuffle rows, and the shuffle is %v: leave the window out", ErrOptions,
+		o.Window,
 		o.Shuffle)
 }
 

@@ -37,15 +37,15 @@ func (s Share) LeftOut(p *Plan) (int64, error) {
 	case rows == 0 || total >= ranks || s.KeepTail && total > 0:
 		return rows, nil
 	case total > 0:
-		return rows, fmt.Errorf("%w: %d mini-batches cannot be shared out equally to %d ranks, and the rank tail drop leaves "+
-			"them out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut, total, ranks)
+		return rows, fmt.Errorf("%w: %d mini-batches cannot be shared out equally to %d ranks, and the rank tail drop "+
+			"leaves them out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut, total, ranks)
 	}
 	most := int64(0)
 	for _, n := range p.partitions {
 		most = max(most, n)
 	}
-	return rows, fmt.Errorf("%w: the tail drop leaves out all %d rows, since none of the %d partitions has the %d rows of a "+
-		"mini-batch: use the tail keep, or a batch of at most %d rows", ErrAllLeftOut, rows, len(p.partitions),
+	return rows, fmt.Errorf("%w: the tail drop leaves out all %d rows, since none of the %d partitions has the %d "+
+		"rows of a mini-batch: use the tail keep, or a batch of at most %d rows", ErrAllLeftOut, rows, len(p.partitions),
 		p.options.Batch, most)
 }
 

@@ -158,7 +158,8 @@ func (p *Partition) digestContent(ctx context.Context) (sum [sha256.Size]byte, e
 	return sum, nil
 }
 
-// joinRuns returns reads of at most digestRead bytes that hold all runs. Runs that lie near each other are read at once.
+// joinRuns returns reads of at most digestRead bytes that hold all runs. Runs that lie near each other are read at
+// once.
 func joinRuns(runs []Run) []Run {
 	var reads []Run
 	for _, run := range runs {

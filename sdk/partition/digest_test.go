@@ -45,7 +45,8 @@ func TestDigestRuns(t *testing.T) {
 		"chunks of less than a place":  {footerOf(16, 40, 1000), 16, 40, 64*1000 + 1000, 8192},
 		"small groups are whole":       {footerOf(60, 8, 1<<10), 60, 8, 60*8<<10 + 1000, 60 * 8 << 10 * 2},
 		"no row group":                 {&format.File{Size: 1 << 20, FooterOffset: 4}, 0, 0, 1<<20 - 4, 0},
-		"no column":                    {&format.File{Size: 1 << 20, FooterOffset: 9, RowGroups: make([]format.RowGroup, 9)}, 0, 0, 1<<20 - 9, 0},
+		"no column": {&format.File{Size: 1 << 20, FooterOffset: 9, RowGroups: make([]format.RowGroup,
+			9)}, 0, 0, 1<<20 - 9, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.file

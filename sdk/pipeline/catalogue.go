@@ -633,8 +633,10 @@ func Catalogue() []Operator {
 				"all rows: the float32 nearest to (sum + `p_smooth` * mean) / (rows + `p_smooth`). With `mode: train`, sum and " +
 				"rows are those of the other folds than the row's, so that no row's feature holds its own label; with `mode: " +
 				"serve`, those of all rows. The host looks keys up, behind the drive, on every engine. The fold of a row is the " +
-				"integer part of `folds` * `h(h(key, 3), seed)` / 2^64, where `h` is the hash of `sigrid_hash` before its modulus " +
-				"and the key is `h(number of the row in its partition, xxh3(name of the partition))`, as a sampling of rows has it.",
+				"integer part of `folds` * `h(h(key, 3), seed)` / 2^64, where `h` is the hash of `sigrid_hash` before its " +
+				"modulus " +
+				"and the key is `h(number of the row in its partition, xxh3(name of the partition))`, as a sampling of rows " +
+				"has it.",
 			Params: []Param{
 				{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the labels of the " +
 					"keys by folds, which `millrace dataset summarize --pipeline` makes"},

@@ -102,8 +102,8 @@ func readAsNumbers(c *ColumnInfo, ops []program.Op) bool {
 	return false
 }
 
-// staysUnsigned reports whether the values of a column, behind operators, are unsigned integers of 64 bits as the column
-// has them, or constants among them.
+// staysUnsigned reports whether the values of a column, behind operators, are unsigned integers of 64 bits as the
+// column has them, or constants among them.
 func staysUnsigned(c *ColumnInfo, ops []program.Op) bool {
 	return readAsNumbers(c, []program.Op{program.Clamp{}}) && !slices.ContainsFunc(ops, func(op program.Op) bool {
 		fill, ok := op.(program.FillNull)

@@ -13,8 +13,8 @@
 // lacks, and a row without a key, get the mean. Every value is the float32 nearest to the exact one.
 //
 // The fold of a row depends on its name alone, which is its partition's name and its number there, and on a seed: see
-// [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making. A table knows the
-// partitions whose rows it counted, and in training an encoding fits no other ([Encoding.Fits]).
+// [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making. A table knows
+// the partitions whose rows it counted, and in training an encoding fits no other ([Encoding.Fits]).
 //
 // An [Applier] puts the encodings of keys into the dense features of mini-batches.
 //

@@ -59,7 +59,8 @@ func TestTableFormsRoundTrip(t *testing.T) {
 // TestTableRules checks every rule of a table.
 func TestTableRules(t *testing.T) {
 	good := func() *Table {
-		return &Table{Totals: []Cell{{3, 2}, {1, 0}}, Partitions: []Partition{{3}, {8}}, Keys: []int64{4, 9}, Cells: []Cell{{1, 1}, {0, 0}, {2, 1}, {1, 0}}}
+		return &Table{Totals: []Cell{{3, 2}, {1, 0}}, Partitions: []Partition{{3}, {8}}, Keys: []int64{4, 9},
+			Cells: []Cell{{1, 1}, {0, 0}, {2, 1}, {1, 0}}}
 	}
 	require.NoError(t, good().check())
 	for name, spoil := range map[string]func(t *Table){

@@ -46,7 +46,8 @@ type generation struct {
 
 // Extend begins the next generation of a vocabulary: its keys keep their ids, and keys of the pass that follows are
 // appended in the order of its rules. Counts and positions go on where the sidecar ends, and partitions that it counts
-// are refused with a *CountedError. The columns must be those of the vocabulary. The builder reads counts until it has finished; the caller closes them.
+// are refused with a *CountedError. The columns must be those of the vocabulary. The builder reads counts until it has
+// finished; the caller closes them.
 func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOptions) (*Builder, error) {
 	if counts.Vocabulary != v.Digest {
 		return nil, fmt.Errorf("%w: the counts are those of vocabulary %v, and this is %v: name the file %s that was "+

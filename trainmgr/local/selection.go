@@ -20,8 +20,8 @@ import (
 )
 
 // Selections makes the selections of pipelines with filters, and keeps them. A selection depends on the manifest of a
-// data set and on a filter, and it is made once for both, and again when a file was written since. Selections is safe for concurrent use: who needs a selection
-// that is being made waits for it.
+// data set and on a filter, and it is made once for both, and again when a file was written since. Selections is safe
+// for concurrent use: who needs a selection that is being made waits for it.
 type Selections struct {
 	Dir        string // folder that keeps selections beyond this process; "" keeps none
 	QueueBytes int64  // bound of a pass's mini-batches that wait; 0 is the default of trainmgr.Options

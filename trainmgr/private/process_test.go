@@ -226,7 +226,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			Open{Source: Source{Files: files, Pipeline: features, InputFormat: "csv"}}, CodeOptions, "csv",
 		},
 		"a label of Parquet files": {
-			Open{Source: Source{Files: files, Pipeline: features, Label: "absent"}}, CodeOptions, "label \"absent\" is for criteo",
+			Open{Source: Source{Files: files, Pipeline: features, Label: "absent"}}, CodeOptions, "label \"absent\" is for " +
+				"criteo",
 		},
 		"malformed Parquet files": {
 			Open{Source: Source{Files: files, Pipeline: features, Malformed: "drop"}}, CodeOptions, "for criteo-tsv rows",

@@ -137,8 +137,8 @@ func (v *Review) assume(p *Plan, r *Ran) {
 		take("T", "rows/s", p.T, r.T, func(p *Plan) *sizing.Figure { return &p.T }, "the job did not measure it")
 	}
 	if p.OwnP {
-		v.NotCompared = append(v.NotCompared, "P: the plan has none of "+p.Worker+", and takes the job's own; give --p-from, "+
-			"as it was planned")
+		v.NotCompared = append(v.NotCompared, "P: the plan has none of "+p.Worker+", and takes the job's own; give "+
+			"--p-from, as it was planned")
 	} else {
 		take("P", "rows/s", p.P, r.P, func(p *Plan) *sizing.Figure { return &p.P }, "the job did not measure it")
 	}

@@ -139,7 +139,8 @@ func report(t *testing.T, change func(r *trainmgr.Report)) []byte {
 	r := &trainmgr.Report{Job: "7a", Rows: 100, Bytes: 900, ElapsedSeconds: 2, TRowsPerSecond: 60, PRowsPerSecond: 30,
 		Drives: 2, DrivesWanted: 3, DrivesBusiest: 2, StallSeconds: 0.5, ExpectedStallSecond: 0.25,
 		PerDrive: []api.DriveReport{
-			{Name: "a", Engine: "drive (vendor)", CountedRows: 60, BytesMoved: 600, BytesUnneeded: 60, BytesOut: 540, BytesFetched: 5},
+			{Name: "a", Engine: "drive (vendor)", CountedRows: 60, BytesMoved: 600, BytesUnneeded: 60, BytesOut: 540,
+				BytesFetched: 5},
 			{Name: "b", Engine: "drive (vendor)", CountedRows: 40, BytesMoved: 400, BytesOut: 360},
 		}}
 	change(r)

@@ -23,8 +23,8 @@ func OwnJob(name string, c *rowcost.Cost, rows int, source string) *Job {
 	j.RowOut = Figure{Value: c.Row.OutBytes, Kind: Modelled,
 		Source: "the pipeline's tensors: dense, ids, lengths, label, with the lists' mean lengths of the footers"}
 	j.LoopsCore = Figure{Source: "no figure: make bench-peers measures TorchArrow's loops for its own models only"}
-	j.KernelsCore = Figure{Source: "no figure: measure it on this data with millrace train --engine cpu --output json, and " +
-		"give the report with --p-from"}
+	j.KernelsCore = Figure{Source: "no figure: measure it on this data with millrace train --engine cpu --output " +
+		"json, and give the report with --p-from"}
 	none := Figure{Source: "no figure: what PreSto states is of its own models' rows"}
 	j.PreStoDrive, j.PreStoCore = none, none
 	return j

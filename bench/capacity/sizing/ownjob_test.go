@@ -15,7 +15,8 @@ func costOf(decoded float64) *rowcost.Cost {
 	return &rowcost.Cost{Row: timing.Work{FlashBytes: 100, OutBytes: 50, Decoded: decoded}, Columns: 3}
 }
 
-// TestOwnJob: 100 values a row through eight decoders at 223 MHz. What was measured of other rows says nothing of these.
+// TestOwnJob: 100 values a row through eight decoders at 223 MHz. What was measured of other rows says nothing of
+// these.
 func TestOwnJob(t *testing.T) {
 	j := OwnJob("dpp-rm1", costOf(100), 1000, "2 files")
 	assert.InEpsilon(t, 8*223e6/100, j.Drive.P.Value, 1e-9)
@@ -27,7 +28,8 @@ func TestOwnJob(t *testing.T) {
 	j.T, j.Bytes = figureOf(1e6), figureOf(1e12)
 	r := plan(t, j, table(t))
 	assert.Empty(t, r.Tiers, "the name of a paper's model does not make it one")
-	for name, says := range map[string]string{"cpu-pool-presto": "of its own models' rows", "cpu-pool-loops": "bench-peers",
+	for name, says := range map[string]string{"cpu-pool-presto": "of its own models' rows",
+		"cpu-pool-loops":   "bench-peers",
 		"presto-a100-pool": "of its own models' rows", "presto-u280-pool": "of its own models' rows",
 		"node-cpu": "measure it on this data", "cpu-pool-kernels": "--p-from", "trainer-kernels": "--p-from"} {
 		assert.Contains(t, placement(t, r, name).NoFigure, says, name)
@@ -39,7 +41,8 @@ func TestOwnJob(t *testing.T) {
 // report is a job's report with an engine, whose P is good to a share.
 func report(engine, spread string) []byte {
 	return []byte(`{"job": "7a7a", "timing": {"timing": "u280", "modelled": true}, "per_drive": [
-		{"name": "d0", "engine": "` + engine + `", "p_rows_per_second": 30, "p_spread_share": ` + spread + `, "rows": 10, "moved_bytes": 120,
+		{"name": "d0", "engine": "` + engine + `", "p_rows_per_second": 30, "p_spread_share": ` + spread + `, "rows": 10,
+			"moved_bytes": 120,
 		"unneeded_bytes": 20, "out_bytes": 50}]}`)
 }
 

@@ -157,8 +157,8 @@ func (r *Report) list(s *sizer) {
 		"T and the bytes are those of the horizon's end, and everything is bought at its beginning",
 	}
 	if s.used[figurePreStoCore] || s.used[figurePreStoDrive] {
-		r.Notes = append(r.Notes, "PreSto states no rates: those of its drive, cores and cards follow from the bandwidth of its "+
-			"drive's flash, and do not change with the drive of this plan")
+		r.Notes = append(r.Notes, "PreSto states no rates: those of its drive, cores and cards follow from the bandwidth "+
+			"of its drive's flash, and do not change with the drive of this plan")
 	}
 	r.NotCounted = []string{"GPUs and training nodes, with their network interfaces and CPUs", "switches and cooling",
 		"people and software", "the copy from which a failed drive's data comes, where there is one copy"}

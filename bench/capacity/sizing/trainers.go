@@ -15,11 +15,13 @@ type Demand struct {
 
 // Demands returns the models and GPUs for which T has a source.
 func Demands() []Demand {
-	return []Demand{{"dpp-rm1", 8, "V100"}, {"dpp-rm2", 8, "V100"}, {"dpp-rm3", 8, "V100"}, {"rm5", capacity.PreStoGPUs, "A100"}}
+	return []Demand{{"dpp-rm1", 8, "V100"}, {"dpp-rm2", 8, "V100"}, {"dpp-rm3", 8, "V100"}, {"rm5", capacity.PreStoGPUs,
+		"A100"}}
 }
 
 // DemandOf returns T of a model on some GPUs: that of the table's GPUs, times their number. PreSto states T of RM5 in
-// cores and drives alone, so that its rows a second are those of its cores, which rest on an assumed rate of its drives.
+// cores and drives alone, so that its rows a second are those of its cores, which rest on an assumed rate of its
+// drives.
 func DemandOf(model string, gpus int) (Figure, error) {
 	for _, d := range Demands() {
 		if d.Model != model || gpus < 1 {

@@ -50,8 +50,8 @@ func (c *Cluster) checkSame(ctx context.Context, f *File) error {
 		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
 			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
 	}
-	// Two files may share a digest, which is over samples, and differ in their rows. The checksum that the node kept when the copy was put
-	// there tells them apart.
+	// Two files may share a digest, which is over samples, and differ in their rows. The checksum that the node kept when
+	// the copy was put there tells them apart.
 	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
 	if err != nil {
 		return err

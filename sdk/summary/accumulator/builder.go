@@ -183,10 +183,7 @@ func (b *Builder) EndPartition(name string, rows int64) error {
 		if b.whole {
 			continue
 		}
-		var err error
-		if p.Columns[i], err = t.statistics(sums); err != nil {
-			return fmt.Errorf("partition %q, column %q: %w", name, b.columns[i].Name, err)
-		}
+		p.Columns[i] = t.statistics(sums)
 	}
 	if !b.whole {
 		b.partitions = append(b.partitions, p)
@@ -201,12 +198,8 @@ func (b *Builder) Finish(manifest summary.Digest) (*summary.Summary, error) {
 	s := &summary.Summary{Manifest: manifest, Rows: b.rows, Partitions: b.partitions}
 	for i := range b.columns {
 		c := &b.columns[i]
-		of, err := b.totals[i].statistics(&b.totals[i].moments)
-		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", c.Name, err)
-		}
 		s.Columns = append(s.Columns, summary.Column{Name: c.Name, Type: c.Type, Kind: c.Kind, List: c.List,
-			Statistics: of})
+			Statistics: b.totals[i].statistics(&b.totals[i].moments)})
 	}
 	return s, nil
 }

@@ -182,7 +182,7 @@ func (t *tally) sums() *moments {
 }
 
 // statistics returns what a summary holds of the values, whose moments are given.
-func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
+func (t *tally) statistics(sums *moments) summary.Statistics {
 	s := summary.Statistics{Rows: t.rows, NullRows: t.nulls, Values: t.values, NaNs: t.nans,
 		PositiveInfinite: t.positiveInf, NegativeInfinite: t.minusInf}
 	if t.list {
@@ -192,7 +192,7 @@ func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
 		}
 	}
 	if t.kind == summary.Lengths {
-		return s, nil
+		return s
 	}
 	sorted := t.frequent.counters()
 	slices.SortFunc(sorted, func(a, b counter) int { return compareValues(t.value(a.bits), t.value(b.bits)) })
@@ -207,7 +207,7 @@ func (t *tally) statistics(sums *moments) (summary.Statistics, error) {
 	for _, c := range sorted[:min(len(sorted), summary.MaxTopValues)] {
 		s.TopValues = append(s.TopValues, summary.TopValue{Value: t.value(c.bits), Count: c.count})
 	}
-	return s, nil
+	return s
 }
 
 // describeNumbers fills in what numbers have and hashes lack.

@@ -3,6 +3,7 @@ package decoder
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 
@@ -120,7 +121,7 @@ func unpackGzip(dst, src []byte) (int, error) {
 	g.src.Reset(src)
 	n := 0
 	for first := true; first || g.src.Len() > 0; first = false {
-		if err := g.gz.Reset(&g.src); err == io.EOF {
+		if err := g.gz.Reset(&g.src); errors.Is(err, io.EOF) {
 			return n, io.ErrUnexpectedEOF // a header that is cut off is not the end
 		} else if err != nil {
 			return n, err
