@@ -28,12 +28,27 @@ type Member struct {
 	Self     bool // the embedded one of this process
 }
 
+// electionPause is how long to wait before an etcd without a leader is asked again.
+const electionPause = 50 * time.Millisecond
+
 // lonely is the peer URL of a member that was started alone. No other member can reach the member there.
 const lonely = "localhost:0"
 
-// Members lists the members. It needs a majority of them.
+// Members lists the members. It needs a majority of them, and asks again while they elect a leader: members that start
+// together, or of which one is gone, may elect several one after the other.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	r, err := s.client.MemberList(ctx)
+	for errors.Is(words(err), ErrAway) {
+		select {
+		case <-time.After(electionPause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("list members: %w", words(err))
+		}
+		var again error
+		if r, again = s.client.MemberList(ctx); again == nil || ctx.Err() == nil {
+			err = again
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list members: %w", words(err))
 	}
@@ -184,9 +199,6 @@ func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 	return promoted, nil
 }
 
-// electionPause is how long a start waits before it asks an etcd without a leader again.
-const electionPause = 50 * time.Millisecond
-
 // reachable publishes the peer URL of a member that was started alone and now has one.
 func (s *Store) reachable(ctx context.Context) error {
 	if s.server == nil || len(s.o.Peers) == 0 {
@@ -198,14 +210,6 @@ func (s *Store) reachable(ctx context.Context) error {
 	}
 	id := uint64(s.server.Server.MemberID())
 	list, err := s.Members(ctx)
-	// Members that start together may elect several leaders one after the other.
-	for ; errors.Is(err, ErrAway); list, err = s.Members(ctx) {
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(electionPause):
-		}
-	}
 	if err != nil {
 		return err
 	}

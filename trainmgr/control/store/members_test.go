@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // freeURL returns a peer URL that was free a moment ago.
@@ -153,4 +155,32 @@ func TestMembersOfAnEtcdElsewhere(t *testing.T) {
 	_, err = s.RemoveMember(context.Background(), "a")
 	assert.ErrorContains(t, err, "http://etcd:2379")
 	assert.Nil(t, s.Stopped())
+}
+
+// electing is a cluster that elects a leader while it is asked for the first times.
+type electing struct {
+	clientv3.Cluster
+	left int
+}
+
+func (e *electing) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	if e.left--; e.left >= 0 {
+		return nil, rpctypes.ErrLeaderChanged
+	}
+	return e.Cluster.MemberList(ctx, opts...)
+}
+
+// TestMembersWaitForALeader: an election while the members are listed is waited for, for as long as the caller waits.
+func TestMembersWaitForALeader(t *testing.T) {
+	s := open(t, Options{Data: t.TempDir()})
+	defer s.Close()
+	s.client.Cluster = &electing{s.client.Cluster, 2}
+	list, err := s.Members(patient(t))
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+	s.client.Cluster = &electing{s.client.Cluster, 1 << 30}
+	brief, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err = s.Members(brief)
+	assert.ErrorIs(t, err, ErrAway)
 }
