@@ -52,7 +52,7 @@ lint:
 asm:
 	bash .ci/asm write
 
-# Checks that arm64 (under QEMU's user mode) makes the same bytes as this machine, and that darwin builds.
+# Checks that arm64 (under QEMU's user mode) makes the same bytes as this machine, and the types of all for darwin.
 # And that every level of the instruction set makes them. A function that only Linux has returns an error elsewhere.
 # CROSS=whole vets all packages for arm64 and runs all tests of the kernels there, in some minutes more.
 cross:
