@@ -13,20 +13,20 @@ import (
 	"github.com/millrace/millrace/fpga/unit/rescale"
 )
 
-// endOfWholeReals is where float64 ends to hold every whole number: an id that was kept as a real number from here on
+// endOfWholeReals is the bound below which float64 holds every whole number. A larger id that was kept as a real number
 // may have been rounded.
 const endOfWholeReals = 1 << 53
 
-// chunkReading is how the values of a chunk become those of its column.
+// chunkReading converts the values of a chunk to those of its column.
 type chunkReading struct {
 	to         program.Kind
 	reading    program.Reading
 	physical   format.Type
 	annotation program.Annotation
-	unsigned64 bool // integers of 64 bits without a sign
+	unsigned64 bool // the chunk holds unsigned integers of 64 bits
 }
 
-// needed reports whether the decoder's values are not those of the column.
+// needed reports whether the decoder's values differ in form from those of the column.
 func (r *chunkReading) needed() bool {
 	kind := parquetcolumn.KindOf(r.physical.Kind())
 	_, isDecimal := r.annotation.Decimal()
@@ -41,11 +41,11 @@ func (r *chunkReading) needed() bool {
 	return r.reading == program.ReadSeconds || isDecimal || kind != r.to
 }
 
-// mayLend reports whether the decoder may lend values that lie in the page.
+// mayLend reports whether the decoder may return values in place, as bytes of the page.
 func (r *chunkReading) mayLend() bool { return r.reading == program.ReadStored }
 
-// bring makes a block of the column's kind of a block that the decoder has made. firstRow is the row of the mini-batch
-// that the block begins with, for errors.
+// bring converts a block that the decoder has made to the column's kind. firstRow is the row of the mini-batch that the
+// block begins with; errors name it.
 func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 	if r.reading == program.ReadStored {
 		b.WidenToFloat64()
@@ -69,7 +69,7 @@ func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 		return nil
 	}
 	defer func() {
-		for i := range valid { // operators rely on zeros under nulls
+		for i := range valid { // Operators rely on zeros under nulls.
 			if valid[i] == 0 {
 				r.clearValue(b, i)
 			}
@@ -104,7 +104,7 @@ func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 	}
 	if r.unsigned64 && from == format.KindInt64 && r.to != program.Int64 {
 		for i, x := range b.I64 {
-			if x < 0 { // the decoder keeps the bits
+			if x < 0 { // The decoder keeps the bits of an unsigned value.
 				if r.to == program.Float64 {
 					b.F64[i] = float64(uint64(x))
 				} else {
@@ -116,7 +116,7 @@ func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 	return nil
 }
 
-// bringNulls makes values that are all null.
+// bringNulls sets all n values of a block to null.
 func (r *chunkReading) bringNulls(b *decoder.Block, n int) {
 	switch r.to {
 	case program.Int64:
@@ -134,7 +134,7 @@ func (r *chunkReading) bringNulls(b *decoder.Block, n int) {
 	b.Nulls = n
 }
 
-// clearValue makes a value 0.
+// clearValue sets a value to 0.
 func (r *chunkReading) clearValue(b *decoder.Block, i int) {
 	switch r.to {
 	case program.Int64:
@@ -146,7 +146,7 @@ func (r *chunkReading) clearValue(b *decoder.Block, i int) {
 	}
 }
 
-// bringDecimals makes values of decimals, or their unscaled integers.
+// bringDecimals converts decimals to real numbers, or to their unscaled integers.
 func (r *chunkReading) bringDecimals(b *decoder.Block, from format.Kind, valid []byte, scale uint8) error {
 	switch whole := from == format.KindInt64; {
 	case r.to == program.Int64 && whole:
@@ -163,7 +163,7 @@ func (r *chunkReading) bringDecimals(b *decoder.Block, from format.Kind, valid [
 	return decimal.BytesToFloat64(b.F64, b.Offsets, b.Data, valid, scale)
 }
 
-// wholeNumbers makes integers of real numbers that hold some.
+// wholeNumbers converts real numbers to integers. A number that is not whole is an error.
 func wholeNumbers[T float32 | float64](b *decoder.Block, values []T, valid []byte, firstRow uint64) error {
 	for i, x := range values {
 		y := float64(x)
@@ -172,8 +172,8 @@ func wholeNumbers[T float32 | float64](b *decoder.Block, values []T, valid []byt
 			continue
 		}
 		if y != math.Trunc(y) || math.Abs(y) >= endOfWholeReals || y != y {
-			return dataError("row %d of the mini-batch has the real number %v, which is no id: ids kept as real numbers "+
-				"are whole and below 2^53; write the column as int64, or make ids of it with bucketize",
+			return dataError("row %d of the mini-batch has the real number %v, which is not an id: ids kept as real "+
+				"numbers are whole and below 2^53; write the column as int64, or make ids of it with bucketize",
 				firstRow+uint64(rowOfElement(b, i)), y)
 		}
 		b.I64[i] = int64(y)
@@ -181,7 +181,7 @@ func wholeNumbers[T float32 | float64](b *decoder.Block, values []T, valid []byt
 	return nil
 }
 
-// rowOfElement returns the row of a block that has an element.
+// rowOfElement returns the row of a block that holds an element.
 func rowOfElement(b *decoder.Block, element int) int {
 	if len(b.Lengths) == 0 {
 		return element
@@ -194,5 +194,5 @@ func rowOfElement(b *decoder.Block, element int) int {
 	return row
 }
 
-// blockKind returns the decoder's kind of a kind of a program.
+// blockKind returns the decoder's kind for a program's kind.
 func blockKind(k program.Kind) format.Kind { return physicalOf(k).Kind() }

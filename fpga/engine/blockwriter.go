@@ -50,8 +50,8 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 		x.buffers.operatorChecksum = nil
 		if err != nil {
 			locateAbsentKey(err, &s.sinks[0], row)
-			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1,
-				err))
+			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
+				row+uint64(b.Rows)-1, err))
 		}
 		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v, nil)
 		if err != nil {

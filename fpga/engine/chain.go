@@ -53,11 +53,11 @@ type buffers struct {
 	valid       []byte
 	lengths     []int32
 	droppedRows []byte
-	// chainDestination is where a chain's last operator may write its result. stepDestination is chainDestination, cut to
-	// the number of values, while that operator runs, and empty otherwise.
+	// chainDestination is where a chain's last operator may write its result. stepDestination is chainDestination, cut
+	// to the number of values, while that operator runs, and empty otherwise.
 	chainDestination, stepDestination destination
-	// operatorChecksum is the checksum of the open page, if the only operator of a chain adds its input to the checksum.
-	// Else it is nil.
+	// operatorChecksum is the checksum of the open page, if the only operator of a chain adds its input to the
+	// checksum. Else it is nil.
 	operatorChecksum *pendingChecksum
 	// lookups are the slice's lookup tables, and lookupKeys the keys of one block.
 	lookups    []vocabulary.Stored

@@ -49,7 +49,7 @@ type column struct {
 	part       program.Part
 	leafPart   program.Part // which leaf of a map it is, also in a graph
 	absent     bool         // partitions may lack the column
-	fitsInt64  bool         // a uint64 from 2^63 on fails the slice
+	fitsInt64  bool         // a uint64 of 2^63 or more fails the slice
 	reading    program.Reading
 	group      groupPlan // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
@@ -77,7 +77,7 @@ type step struct {
 	outputKind program.Kind // convert, decimal
 
 	fillInt             int64   // fill_null of integers
-	fillFloat           float64 // fill_null of floats, fill_nan
+	fillFloat           float64 // fill_null and fill_nan of floats
 	lowInt, highInt     int64   // clamp of integers
 	lowFloat, highFloat float64 // clamp of floats
 	keepFirst           int64   // firstx: elements of a list

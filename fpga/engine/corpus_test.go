@@ -132,8 +132,8 @@ func TestCorpus(t *testing.T) {
 }
 
 // compareWithReference checks that the engine makes the reference's mini-batch of the file's first rows, or refuses it
-// as the reference does. It reports whether there is a mini-batch. seed varies the host. Of several faults the two may
-// find another first.
+// as the reference does. It reports whether there is a mini-batch. seed varies the host. With severalFaults the two may
+// report different faults of the file.
 func compareWithReference(t *testing.T, p *program.Program, f *format.File, data []byte, rows, seed int,
 	severalFaults bool) bool {
 	t.Helper()

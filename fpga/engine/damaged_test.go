@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
-// damages is how many times each file is damaged; with MILLRACE_SWEEP set it is a hundred times as often.
+// damages returns how many times each column is damaged: n times, or 100 n times if MILLRACE_SWEEP is set.
 func damages(n int) int {
 	if os.Getenv("MILLRACE_SWEEP") != "" {
 		return 100 * n
@@ -24,7 +24,7 @@ func damages(n int) int {
 }
 
 // TestDamagedChunks damages column chunks: pages are lost, repeated, exchanged, changed and cut off, and pages of
-// nothing are put between them. The engine reads what the reference reads, and refuses what it refuses.
+// nothing are put between them. The engine reads what the reference reads, and refuses what the reference refuses.
 func TestDamagedChunks(t *testing.T) {
 	files := map[string][]byte{"twin": foreignparquet.Twin()}
 	for i, codec := range []string{"", "snappy", "gzip", "zstd", "lz4"} {
@@ -33,7 +33,8 @@ func TestDamagedChunks(t *testing.T) {
 		for j := range cols {
 			cols[j].codec = codec
 		}
-		files["library "+codec] = writeFile(t, cols, layout{groupRows: 25, batchRows: 7, pageBytes: 60, version: 1 + i%2})
+		files["library "+codec] = writeFile(t, cols, layout{groupRows: 25, batchRows: 7, pageBytes: 60,
+			version: 1 + i%2})
 	}
 	for name, data := range files {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,8 @@ func damageChunk(rng *rand.Rand, f *format.File, data []byte, leaf int) (*format
 	for range 1 + rng.IntN(2) {
 		pages = damagePages(rng, pages)
 	}
-	if f.Leaves[leaf].List && rng.IntN(12) == 0 { // of other columns the footer's reader compares the values with the rows
+	// The footer's reader refuses a wrong number of values for a column that is not a list.
+	if f.Leaves[leaf].List && rng.IntN(12) == 0 {
 		c.NumValues = max(group.Rows, c.NumValues+int64(rng.IntN(3)-1))
 	}
 	chunk := bytes.Join(pages, nil)
@@ -146,9 +148,9 @@ func damagePages(rng *rand.Rand, pages [][]byte) [][]byte {
 		return slices.Insert(pages, j, page)
 	case 2:
 		pages[i], pages[j] = pages[j], pages[i]
-	case 3: // cut off
+	case 3: // The page is cut off, and the pages behind it are lost.
 		return append(pages[:i], page[:rng.IntN(len(page)+1)])
-	case 4: // pages of nothing, or of unknown types
+	case 4: // A page without values, or of an unknown type, is inserted.
 		kind := []int{0, 1, 2, 3, 4, 7}[rng.IntN(6)]
 		empty := pageHeaderBytes(kind, rng.IntN(3), make([]byte, rng.IntN(3)), rng.IntN(2) == 0, func(w *thrift) {
 			switch kind {
@@ -172,7 +174,7 @@ func damagePages(rng *rand.Rand, pages [][]byte) [][]byte {
 			}
 		})
 		return slices.Insert(pages, j, empty)
-	default: // bytes of a page, mostly of its header
+	default: // Bytes of the page are changed, mostly in its header.
 		for range 1 + rng.IntN(2) {
 			at := rng.IntN(len(page))
 			if rng.IntN(2) == 0 {

@@ -22,8 +22,8 @@ func (x *executor) writeDenseLists(s *rowScan, row uint64, v *chainValues) (int,
 	return len(v.lengths), nil
 }
 
-// storeDenseLists writes lists as rows row, row+1, ... of dense, from the sink's column on. A list of another length
-// than wanted is an error, unless it is shorter and is filled up.
+// storeDenseLists writes lists as rows row, row+1, ... of dense, beginning at the sink's column. A list of the wrong
+// length is an error, unless it is shorter and the sink pads lists.
 func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
 	column, want := uint64(s.index), s.steps[len(s.steps)-1].fixedLength
 	refused := s.findRefused(v.float32s[:v.count])
@@ -34,8 +34,8 @@ func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
 			return s.refusedError(row+uint64(i), v.float32s[refused])
 		}
 		if uint32(length) != want.Length && (!want.Pads || uint32(length) > want.Length) {
-			return dataError("row %d of the mini-batch has a list of %d values, want %d (a null list, or one that holds a "+
-				"null, has none)", row+uint64(i), length, want.Length)
+			return dataError("row %d of the mini-batch has a list of length %d, want %d (a null list, or one that "+
+				"holds a null, has length 0)", row+uint64(i), length, want.Length)
 		}
 		at := o.denseBytes * ((row+uint64(i))*o.width + column)
 		dst := o.dense[at : at+o.denseBytes*uint64(want.Length)]

@@ -189,7 +189,8 @@ func (m *batch) growOutput(n uint64) {
 		Values: p.Values + base, Weights: p.Weights + base}
 	output := bytes.Repeat([]byte{guardByte}, int(base+size)+33)
 	if m.output != nil {
-		copy(output[base:], m.output[m.place.Dense:][:m.place.Values-m.place.Dense+m.written*m.program.Output.IDs.Bytes()])
+		end := m.place.Values + m.written*m.program.Output.IDs.Bytes()
+		copy(output[base:], m.output[m.place.Dense:end])
 		if m.program.Output.Weights {
 			copy(output[p.Weights:], m.output[m.place.Weights:][:4*m.written])
 		}
@@ -353,7 +354,7 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 	return append(left, jobs[n:]...), nil
 }
 
-// checkEnd checks that a chunk of lists ends with the last row of its row group, as package slicer does.
+// checkEnd checks, as package slicer does, that a chunk of lists ends with the last row of its row group.
 func (m *batch) checkEnd(task *pendingTask) error {
 	if m.file == nil || task.nextRow != uint64(m.file.RowGroups[task.group].Rows) {
 		return nil

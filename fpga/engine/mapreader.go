@@ -213,7 +213,8 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 		if !tooLong {
 			for i := range m.scans {
 				if s := &m.scans[i]; s.mustFitInt64() {
-					if err := rejectLargeUnsigned(uint64(s.task.Row)+uint64(s.rowsWritten), &m.leaves[i].block); err != nil {
+					row := uint64(s.task.Row) + uint64(s.rowsWritten)
+					if err := rejectLargeUnsigned(row, &m.leaves[i].block); err != nil {
 						return 0, i, s.errorAtPage(&s.cursor, err)
 					}
 				}
@@ -231,7 +232,7 @@ func (m *mapReader) decodeLeaves(n int) (rows, failedLeaf int, err error) {
 	}
 }
 
-// bringBlocks makes values of the columns' kinds of the leaves' blocks.
+// bringBlocks converts the leaves' blocks to the kinds of their columns.
 func (m *mapReader) bringBlocks() (failedLeaf int, err error) {
 	for i := range m.scans {
 		s := &m.scans[i]

@@ -241,7 +241,7 @@ func (x *executor) decodeRows(s *rowScan, n int) error {
 	for n > 0 {
 		rows := min(n, s.nextBlockRows)
 		x.block.Reset(s.columnType.Kind())
-		x.block.Lend = s.values.mayLend() // the page stays where it is until the block is written
+		x.block.Lend = s.values.mayLend() // The page stays in place until the block is written.
 		got, err := x.decoder.Next(&x.block, rows)
 		if errors.Is(err, format.ErrLimit) && rows > 1 {
 			// The rows are longer than the rows before them: decode fewer at a time. After an error the decoder must be

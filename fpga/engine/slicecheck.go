@@ -112,8 +112,8 @@ func (x *executor) checkTask(t *program.Task) (taskState, error) {
 	}
 	state.column = &compiled.columns[t.Column]
 	if state.column.needsAllRows() && (t.Row != 0 || t.Count != s.Rows) {
-		return state, sliceError("rows %d+%d of %d: column %q feeds several keys with lengths and takes whole mini-batches",
-			t.Row, t.Count, s.Rows, state.column.name)
+		return state, sliceError("rows %d+%d of %d: column %q feeds several keys with lengths and takes whole "+
+			"mini-batches", t.Row, t.Count, s.Rows, state.column.name)
 	}
 	if !isAligned(state.dictRoom) {
 		return state, sliceError("dictionary room is not 8-byte aligned")
@@ -149,7 +149,8 @@ func (t *taskState) setColumnType(chunk *program.ChunkType) error {
 		annotation: chunk.Annotation, unsigned64: chunk.Unsigned && t.columnType.Physical == format.Int64}
 	t.brings = t.values.needed()
 	if chunk.Annotation != program.NotAnnotated && t.column.reading == program.ReadStored {
-		return sliceError("column %q: an annotated chunk, and the program reads chunks as they are stored", t.column.name)
+		return sliceError("column %q: an annotated chunk, and the program reads chunks as they are stored",
+			t.column.name)
 	}
 	if !parquetcolumn.Reads(program.Column{Kind: t.column.kind, Reading: t.column.reading}, t.columnType.Physical,
 		chunk.Annotation) || t.columnType.MaxRep != rep && !t.columnType.Flattened {

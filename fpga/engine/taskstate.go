@@ -22,8 +22,8 @@ type taskState struct {
 	rowsInWindow       uint32         // how many of the task's rows the window is known to hold
 	cursorPageBytes    uint64         // size of the page that the cursor is inside of, else 0
 	verifyWhileReading bool           // verify the checksums of uncompressed pages while reading them
-	values             chunkReading   // how the chunk's values become the column's
-	brings             bool           // they do not as they are
+	values             chunkReading   // converts the chunk's values to the column's
+	brings             bool           // values has to convert them
 	isAbsent           bool           // the partition lacks the column; see setAbsentType
 	absentLevels       [absentPageBytes]byte
 }
@@ -132,7 +132,8 @@ func (t *taskState) chunkEndError(at *program.Cursor, rows uint64) error {
 // errorAtPage wraps an error with the column and the page.
 func (t *taskState) errorAtPage(at *program.Cursor, err error) error {
 	if errors.Is(err, format.ErrLimit) {
-		err = fmt.Errorf("%w: a drive decodes no more at once: leave the column out, or write shorter values or lists", err)
+		err = fmt.Errorf("%w: a drive decodes no more at once: leave the column out, or write shorter values or lists",
+			err)
 	}
 	return fmt.Errorf("%v: %w", program.FaultLocation{Column: t.column.name, Page: at.Ordinal, Offset: at.Page}, err)
 }

@@ -153,21 +153,21 @@ func (s *sink) findRefused(values []float32) int {
 	return -1
 }
 
-// refusedError is the error of a value of a row that the sink refuses.
+// refusedError returns the error for a value of a row that the sink refuses.
 func (s *sink) refusedError(row uint64, value float32) error {
 	what := "an infinity"
 	if value != value {
 		what = "a NaN"
 	}
 	if s.tensor == program.ToLabel {
-		return dataError("the label of row %d of the mini-batch is %s: write label: {nan: VALUE} with the value that a row "+
-			"with a NaN is to have, and bound infinities with clamp, or filter the rows", row, what)
+		return dataError("the label of row %d of the mini-batch is %s: write label: {nan: VALUE} with the value that "+
+			"a row with a NaN is to have, and bound infinities with clamp, or filter the rows", row, what)
 	}
-	return dataError("dense column %d of row %d of the mini-batch is %s: put fill_nan last, or write nan: keep", s.index,
-		row, what)
+	return dataError("dense column %d of row %d of the mini-batch is %s: put fill_nan last, or write nan: keep",
+		s.index, row, what)
 }
 
-// rejectLargeUnsigned returns an error if an unsigned value of a block is from 2^63 on. row is that of the block's
+// rejectLargeUnsigned returns an error if an unsigned value of a block is 2^63 or more. row is the row of the block's
 // first value.
 func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 	all := int64(0)
@@ -178,8 +178,9 @@ func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 		return nil
 	}
 	i := slices.IndexFunc(b.I64, func(x int64) bool { return x < 0 })
-	return dataError("%d (in or behind row %d of the mini-batch) is an unsigned integer from 2^63 on, which no operator "+
-		"takes as a number: begin with a hash, as hash_bucket, or write the column as float64", uint64(b.I64[i]), row)
+	return dataError("%d (in or behind row %d of the mini-batch) is an unsigned integer of 2^63 or more, which no "+
+		"operator takes as a number: begin with a hash, as hash_bucket, or write the column as float64",
+		uint64(b.I64[i]), row)
 }
 
 // storeSparse writes a scalar's ids. A null has no id. The check (outputFits) has made sure that the output has

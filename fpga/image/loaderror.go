@@ -85,7 +85,7 @@ func (e *LoadError) Error() string {
 	fmt.Fprintf(&b, "refused at step %s: %v", e.Step, e.Err)
 	switch {
 	case e.Have == (uuid.UUID{}):
-	case e.Have == e.Want: // not why it was refused
+	case e.Have == e.Want: // The interface is not the reason for the refusal.
 		fmt.Fprintf(&b, " (the interface of both is %s)", e.Have)
 	case e.Want == (uuid.UUID{}):
 		fmt.Fprintf(&b, " (the drive's interface is %s, the image's could not be read)", e.Have)

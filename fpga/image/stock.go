@@ -137,7 +137,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{args: []string{"classes", "ranges", "lower", "upper"}, in: []string{"int64", "float32"},
 			out: "float32"}
 	case program.UnitVocabulary:
-		return stockUnit{args: []string{"table", "absent", "buckets", "base", "rare"}, in: []string{"int64"}, out: "int64"}
+		return stockUnit{args: []string{"table", "absent", "buckets", "base", "rare"}, in: []string{"int64"},
+			out: "int64"}
 	case program.UnitHashBucket:
 		return stockUnit{args: []string{"buckets"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitLogit:
@@ -264,7 +265,8 @@ func chunksVector() Vector {
 	place := p.Output.Layout(rows)
 	// Of the list 1, 2, 3 the windows of two ids, and of the list of one id none; the ids of these windows, and the one
 	// id; then the last two ids of both, or 9.
-	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097, 1, 2, 2, 3, -8, 2, 3, -8, 9}
+	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8, -5286723046509945304, -5814142665615228097,
+		1, 2, 2, 3, -8, 2, 3, -8, 9}
 	out := make([]byte, place.Values+uint64(len(values))*8)
 	for i, n := range []uint32{1, 1, 2, 1, 2, 0, 4, 1, 2, 2} { // lengths, key by key
 		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
@@ -275,17 +277,22 @@ func chunksVector() Vector {
 	body := p.Marshal()
 	h, n := uint64(len(hex)), uint64(len(ids))
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: uint64(len(values)),
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place,
+		ValueCap: uint64(len(values)),
 		Tasks: []program.Task{
 			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h},
 				ChunkLen: h},
-			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
+				Values: 4},
 				Window: program.Span{Off: h, Len: n}, ChunkLen: n},
-			{Column: 2, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+			{Column: 2, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
+				Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
-			{Column: 3, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+			{Column: 3, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
+				Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
-			{Column: 4, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+			{Column: 4, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
+				Values: 4},
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 		},
 	}
@@ -307,7 +314,8 @@ func mapsVector() Vector {
 		Columns: []program.Column{
 			{Name: "m.key_value.key", Kind: program.Int64, Part: program.MapKeys},
 			{Name: "m.key_value.value.key_value.key", Kind: program.Int64, List: true, Part: program.MapValues,
-				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})}, Picks: []program.Pick{{Key: 9, Scored: true},
+				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})},
+				Picks: []program.Pick{{Key: 9, Scored: true},
 					{Key: 4}}},
 			{Name: "m.key_value.value.key_value.value", Kind: program.Float32, List: true, Part: program.MapScores},
 		},
@@ -354,15 +362,16 @@ func mapsVector() Vector {
 	slice := &program.Slice{
 		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: room,
 		Tasks: []program.Task{
-			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 5},
+			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
+				Values: 5},
 				Window: program.Span{Len: k}, ChunkLen: k},
 			{Column: 1, Count: rows, Chunk: nested, Window: program.Span{Off: k, Len: i}, ChunkLen: i},
 			{Column: 2, Count: rows, Chunk: reals, Window: program.Span{Off: k + i, Len: s}, ChunkLen: s},
 		},
 	}
 	return Vector{
-		Name: "maps", Units: unitsOf(p), Program: body, Input: append(append(keys, ids...), scores...), Args: slice.Marshal(),
-		Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
+		Name: "maps", Units: unitsOf(p), Program: body, Input: append(append(keys, ids...), scores...),
+		Args: slice.Marshal(), Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
 	}
 }
 

@@ -18,12 +18,15 @@ func realsVector() Vector {
 		ops  []program.Op
 		want [rows]uint32
 	}{
-		// -ln 3; 9 becomes 0.75: ln 3
+		// -ln 3, and ln 3 as 9 is clamped to 0.75
 		{[]program.Op{program.Logit{Eps: 0.25}}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},
-		{[]program.Op{program.BoxCox{Lambda1: 0.5}}, [rows]uint32{0xbf800000, 0x40800000}},               // 2 (sqrt x - 1)
-		{[]program.Op{program.BoxCox{Mode: program.BoxCoxRAP}}, [rows]uint32{0xbfb17218, 0x400c9f54}},    // -2 ln 2, 2 ln 3
-		{[]program.Op{program.Normalize{Mean: 0.1, Deviation: 3}}, [rows]uint32{0x3d4ccccd, 0x403dddde}}, // 0.05, 8.9 / 3
-		{[]program.Op{program.MinMax{Min: -0.75, Max: 2.25}}, [rows]uint32{0x3eaaaaab, 0x40500000}},      // 1/3, 3.25
+		// 2 (sqrt x - 1)
+		{[]program.Op{program.BoxCox{Lambda1: 0.5}}, [rows]uint32{0xbf800000, 0x40800000}},
+		// -2 ln 2, 2 ln 3
+		{[]program.Op{program.BoxCox{Mode: program.BoxCoxRAP}}, [rows]uint32{0xbfb17218, 0x400c9f54}},
+		// 0.05, 8.9 / 3
+		{[]program.Op{program.Normalize{Mean: 0.1, Deviation: 3}}, [rows]uint32{0x3d4ccccd, 0x403dddde}},
+		{[]program.Op{program.MinMax{Min: -0.75, Max: 2.25}}, [rows]uint32{0x3eaaaaab, 0x40500000}}, // 1/3, 3.25
 		// The logit of 9 is a NaN.
 		{[]program.Op{program.Logit{Eps: -1}, program.FillNaN{Value: 2}}, [rows]uint32{0xbf8c9f54, 0x40000000}},
 	}

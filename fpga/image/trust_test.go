@@ -132,8 +132,8 @@ func TestLoadErrorTellsBothInterfaces(t *testing.T) {
 	same := &LoadError{Step: StepSelfTest, Slot: 2, Image: ID{0xab}, Want: have, Have: have, Err: cause}
 	assert.Contains(t, same.Error(), "nothing came out (the interface of both is "+have.String()+")")
 	for step, kind := range map[Step]error{
-		StepInterface: ErrInterface, StepRevocation: ErrRevoked, StepSignature: ErrUnsigned, StepIdentifier: ErrIdentifier,
-		StepInUse: ErrInUse,
+		StepInterface: ErrInterface, StepRevocation: ErrRevoked, StepSignature: ErrUnsigned,
+		StepIdentifier: ErrIdentifier, StepInUse: ErrInUse,
 		StepStore: ErrStore, StepBackend: ErrBackend, StepSelfTest: ErrSelfTest, StepCommit: ErrCommit,
 	} {
 		require.ErrorIs(t, &LoadError{Step: step, Err: cause}, kind)

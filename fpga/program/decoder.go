@@ -221,8 +221,9 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 
 // paramSize is the length of each operator's parameters, which is fixed for a version.
 var paramSize = map[Unit]uint32{
-	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
-	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
+	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16,
+	UnitPositiveModulus: 8,
+	UnitHexToInt:        0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
 	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
 	UnitListSlice: 40, UnitFillNaN: 8,
 	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,

@@ -36,8 +36,8 @@ type Program struct {
 	Source    Source
 	Label     bool      // text: rows begin with a label field (the 39-field form has none)
 	Malformed Malformed // text
-	// Columns are in the order of their execution: first those that feed keys, in key order, and then those that feed only
-	// dense or label.
+	// Columns are in the order of their execution: first those that feed keys, in key order, and then those that feed
+	// only dense or label.
 	Columns []Column
 	Graphs  []Graph // of the columns of part GraphFirst, in their order
 	Output  Output
@@ -61,10 +61,10 @@ type Column struct {
 	MapLeaf Part
 	// Absent says that partitions may lack the column, whose rows are null there: its tasks then have an absent chunk.
 	Absent bool
-	// FitsInt64 says that a value from 2^63 on of an unsigned column fails the slice: what takes the values reads them as
-	// numbers, and an int64 has none that is as large.
+	// FitsInt64 says that an unsigned value of 2^63 or more fails the slice: operators that read the values as numbers
+	// take int64, which does not hold it.
 	FitsInt64 bool
-	// Reading says how chunks that differ are read.
+	// Reading says how chunks are read whose kind, unit or scale is not the column's.
 	Reading Reading
 }
 
@@ -85,7 +85,7 @@ type Sink struct {
 	To    Dest
 	Index uint32 // dense: column of the dense tensor; sparse: key
 	Ops   []Op
-	// Refuses says which real numbers fail the slice at the end of the chain. A sparse sink refuses none.
+	// Refuses says which real numbers fail the slice at the end of the chain. It is RefusesNothing for a sparse sink.
 	Refuses Refusal
 }
 

@@ -54,11 +54,13 @@ func everyOp() *Program {
 			}},
 			{Name: "int_0", Kind: Int64, Sinks: []Sink{
 				{To: ToSparse, Index: 3, Ops: []Op{FillNull{}, Convert{To: Float32}, &Bucketize{Borders32: borders}}},
-				{To: ToSparse, Index: 4, Ops: []Op{FillNull{}, &Bucketize{Side: Right, BordersInt: []int64{-1, 1 << 40}}}},
+				{To: ToSparse, Index: 4, Ops: []Op{FillNull{},
+					&Bucketize{Side: Right, BordersInt: []int64{-1, 1 << 40}}}},
 				{To: ToDense, Index: 1, Ops: []Op{FillNull{Int: 1, Float: 1}, Convert{To: Float32}, Log{Add: 1}}},
 			}},
 			{Name: "x", Kind: Float64, Sinks: []Sink{
-				{To: ToSparse, Index: 5, Ops: []Op{&Bucketize{NaN: NaNLast, Borders64: []float64{0.1, 0.1, math.Inf(1)}}}},
+				{To: ToSparse, Index: 5, Ops: []Op{&Bucketize{NaN: NaNLast,
+					Borders64: []float64{0.1, 0.1, math.Inf(1)}}}},
 			}},
 			{Name: "y", Kind: Float32, Sinks: []Sink{
 				{To: ToSparse, Index: 6, Ops: []Op{&Bucketize{NaN: NaNError, Borders32: []float32{0.5, 1, 1.5}}}},
@@ -120,7 +122,8 @@ func parts() *Program {
 		Source: Parquet,
 		Columns: []Column{
 			{Name: "ids", Kind: Int64, List: true, Sinks: []Sink{
-				{To: ToSparse, Ops: []Op{ListSlice{Start: -5, End: NoEnd, Padded: true, PadInt: -1}, ListSlice{Start: 1, End: -1}}},
+				{To: ToSparse, Ops: []Op{ListSlice{Start: -5, End: NoEnd, Padded: true, PadInt: -1},
+					ListSlice{Start: 1, End: -1}}},
 			}},
 			{Name: "reals", Kind: Float32, List: true, Sinks: []Sink{
 				{To: ToSparse, Index: 1, Ops: []Op{ListSlice{End: 3, Padded: true, PadFloat: 0.5},
@@ -150,8 +153,9 @@ func tables() *Program {
 		Columns: []Column{{Name: "id", Kind: Int64, Sinks: []Sink{
 			{To: ToSparse, Ops: []Op{&MapID{Keys: keys, Values: values, Default: -1}}},
 			{To: ToSparse, Index: 1, Ops: []Op{&MapID{Values: values}}},
-			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800}, Offsets: []int64{3600,
-				7200}}}},
+			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800},
+				Offsets: []int64{3600,
+					7200}}}},
 		}}},
 		Output: Output{Keys: 3, Fixed: true},
 	}

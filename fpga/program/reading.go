@@ -29,7 +29,7 @@ const (
 	AnnotatedMicros Annotation = 3
 	AnnotatedNanos  Annotation = 4
 	AnnotatedDays   Annotation = 5
-	// AnnotatedDecimal and above is a DECIMAL whose scale is the difference.
+	// AnnotatedDecimal+n is a DECIMAL of scale n.
 	AnnotatedDecimal Annotation = 128
 )
 
@@ -46,7 +46,8 @@ func (a Annotation) Decimal() (scale uint8, ok bool) {
 	return uint8(a - AnnotatedDecimal), a >= AnnotatedDecimal
 }
 
-// Unit returns a unit of time in seconds as a fraction, of which one part is 1. ok is false for what is no unit.
+// Unit returns a unit of time in seconds as multiplier/divisor, one of which is 1. ok is false if a is not a unit of
+// time.
 func (a Annotation) Unit() (multiplier, divisor int64, ok bool) {
 	switch a {
 	case AnnotatedMillis:
@@ -65,7 +66,7 @@ func (a Annotation) Unit() (multiplier, divisor int64, ok bool) {
 func (c *Column) validateReading(s Source) error {
 	switch {
 	case c.Reading > ReadSeconds:
-		return fmt.Errorf("%d is no reading", uint8(c.Reading))
+		return fmt.Errorf("%d is not a reading", uint8(c.Reading))
 	case c.Reading != ReadStored && s != Parquet:
 		return fmt.Errorf("source %v has no annotations", s)
 	case c.Reading != ReadStored && c.LeafPart() != NoPart:

@@ -25,9 +25,9 @@ func TestReadings(t *testing.T) {
 	assert.Equal(t, p.String(), q.String())
 	assert.Equal(t, p.Columns[1].Reading, q.Columns[1].Reading)
 	for name, change := range map[string]func(p *Program){
-		"no reading":  func(p *Program) { p.Columns[0].Reading = 3 },
-		"source":      func(p *Program) { p.Source = CriteoTSV },
-		"seconds are": func(p *Program) { p.Columns[1].Reading = ReadSeconds },
+		"not a reading": func(p *Program) { p.Columns[0].Reading = 3 },
+		"source":        func(p *Program) { p.Source = CriteoTSV },
+		"seconds are":   func(p *Program) { p.Columns[1].Reading = ReadSeconds },
 	} {
 		bad, err := Unmarshal(b)
 		require.NoError(t, err)
@@ -51,6 +51,6 @@ func TestReadings(t *testing.T) {
 	for _, bad := range []byte{0, byte(AnnotatedDays) + 1, byte(AnnotatedDecimal) + MaxDecimalScale + 1} {
 		b[SliceHeader+22] = bad
 		_, err := UnmarshalSlice(b)
-		require.ErrorContains(t, err, "is no annotation of a chunk")
+		require.ErrorContains(t, err, "is not an annotation of a chunk")
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusingProgram is a program that replaces NaN, and refuses some numbers.
+// refusingProgram returns a program that replaces NaN, and refuses some numbers.
 func refusingProgram() *Program {
 	return &Program{
 		Source: Parquet,
 		Columns: []Column{
 			{Name: "x", Kind: Float64, Sinks: []Sink{
-				{To: ToDense, Ops: []Op{FillNaN{Value: -0.1}, Convert{To: Float32}, FillNaN{Value: 2}}, Refuses: RefusesNaN},
+				{To: ToDense, Ops: []Op{FillNaN{Value: -0.1}, Convert{To: Float32}, FillNaN{Value: 2}},
+					Refuses: RefusesNaN},
 				{To: ToLabel, Ops: []Op{Convert{To: Float32}}, Refuses: RefusesNonFinite},
 			}},
 			{Name: "n", Kind: Int64, FitsInt64: true, Sinks: []Sink{
@@ -50,12 +51,15 @@ func TestRefusalThatIsRefused(t *testing.T) {
 		change func(p *Program)
 		want   string
 	}{
-		"no refusal":       {func(p *Program) { p.Columns[0].Sinks[0].Refuses = 3 }, "refusal(3) is not a refusal"},
-		"reals that fit":   {func(p *Program) { p.Columns[0].FitsInt64 = true }, "values of kind float64"},
-		"a NaN for a NaN":  {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.NaN()} }, "value NaN"},
-		"an infinity":      {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.Inf(1)} }, "value +Inf"},
-		"not a float32":    {func(p *Program) { p.Columns[0].Sinks[0].Ops[2] = FillNaN{Value: 0.1} }, "value 0.1"},
-		"integers":         {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FillNaN{} }, "fill_nan does not take int64"},
+		"no refusal":     {func(p *Program) { p.Columns[0].Sinks[0].Refuses = 3 }, "refusal(3) is not a refusal"},
+		"reals that fit": {func(p *Program) { p.Columns[0].FitsInt64 = true }, "values of kind float64"},
+		"a NaN for a NaN": {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.NaN()} },
+			"value NaN"},
+		"an infinity": {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.Inf(1)} },
+			"value +Inf"},
+		"not a float32": {func(p *Program) { p.Columns[0].Sinks[0].Ops[2] = FillNaN{Value: 0.1} }, "value 0.1"},
+		"integers": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FillNaN{} },
+			"fill_nan does not take int64"},
 		"keys that refuse": {func(p *Program) { refuseKey(p) }, "ids, of which none is refused, refuse nan"},
 		"another source":   {func(p *Program) { p.Source, p.Columns = CriteoTSV, p.Columns[1:] }, "must fit int64"},
 	} {
@@ -67,7 +71,7 @@ func TestRefusalThatIsRefused(t *testing.T) {
 	}
 }
 
-// refuseKey makes the integers of a refusing program a key.
+// refuseKey turns the integers of a refusing program into a key.
 func refuseKey(p *Program) {
 	p.Output.Dense, p.Output.Keys = 1, 1
 	p.Columns[0], p.Columns[1] = p.Columns[1], p.Columns[0]

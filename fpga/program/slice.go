@@ -16,9 +16,9 @@ type Slice struct {
 	Values   uint64       // elements of kjt.values written by earlier slices of this mini-batch
 	ValueCap uint64       // elements that the output range holds from Layout.Values on
 	Tasks    []Task       // in key order
-	// TablesChecked says that the engine verified the digests of the program's lookup tables over the bytes in the tables
-	// range, and need not do so again. A host that writes the range clears it. Without it the engine verifies every table
-	// before it does anything else.
+	// TablesChecked says that the engine verified the digests of the program's lookup tables over the bytes in the
+	// tables range, and need not do so again. A host that writes the range clears it. Without it the engine verifies
+	// every table before it does anything else.
 	TablesChecked bool
 }
 
@@ -54,7 +54,7 @@ type ChunkType struct {
 	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
 	Values     uint64 // number of values (levels) in the chunk
-	// Annotation says what the values stand for. Only for a Column whose Reading needs it, and then BitWidth is 0.
+	// Annotation says what the values stand for, for a Column whose Reading needs it. BitWidth is then 0.
 	Annotation Annotation
 	// RowsUncounted: v2 pages of lists say how many values they have instead of rows, and may begin inside a row.
 	RowsUncounted bool
@@ -124,8 +124,8 @@ type Result struct {
 	Move      uint64 // nanoseconds that the command's moves took; see Stamp
 	Tasks     []TaskResult
 	Message   string // why, for states from BadSlice on; at most MaxMessage bytes
-	// AbsentKey is the key for which a slice is BadData because a lookup table lacks it, under AbsentFail. Given is false
-	// for other results.
+	// AbsentKey is the key for which a slice is BadData because a lookup table lacks it, under AbsentFail. Given is
+	// false for other results.
 	AbsentKey AbsentKey
 }
 

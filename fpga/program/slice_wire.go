@@ -192,7 +192,7 @@ func (c *ChunkType) unpackFlags(r *reader, flags byte) {
 	if flags&chunkAnnotated != 0 {
 		c.Annotation, c.BitWidth = Annotation(c.BitWidth), 0
 		if c.Annotation == NotAnnotated || !c.Annotation.valid() {
-			r.failCorrupt("%d is no annotation of a chunk", uint8(c.Annotation))
+			r.failCorrupt("%d is not an annotation of a chunk", uint8(c.Annotation))
 		}
 	}
 }

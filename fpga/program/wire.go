@@ -11,9 +11,9 @@ import (
 // 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
 // partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
 // an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if
-// values of maps are bytes, and 1.9 only if sinks or columns refuse numbers, or columns are
-// read by annotations. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey.
-// A slice is 1.6, and a result 1.3, only if it has a cursor with ValueAt. A slice is 1.7 only if a chunk is annotated.
+// values of maps are bytes, and 1.9 only if sinks or columns refuse numbers, or columns are read by annotations. A
+// slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
+// 1.3, only if it has a cursor with ValueAt. A slice is 1.7 only if a chunk is annotated.
 const (
 	Major = 1
 	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,
@@ -92,8 +92,8 @@ const (
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, flags u8 (bit 0: absent, bit 1:
 //	         fits int64, bits 2 and 3: reading), 3 reserved; name, padded; then sinks
 //	sink     to u8, refuses u8, 2 reserved, index u32, operators u32, 4 reserved; then operators
-//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64 (of a map
-//	         whose keys are text the number of the text), scored u8, 7 reserved
+//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64 (of
+//	         a map whose keys are text the number of the text), scored u8, 7 reserved
 //	graph    first column u32, columns u32, steps u32, sinks u32; then steps; then for each sink value u32, scored u8,
 //	         3 reserved, and the sink
 //	step     inputs u32, operators u32, combined u8, 7 reserved; inputs u32 each, padded; if combined the operator
@@ -123,8 +123,8 @@ const (
 //	cartesian         max length i64, overflow u8
 //	hash_cross        buckets i64
 //	compute_score     function u8, zero norm u8
-//	wasm              module's SHA-256, kind of each of 8 inputs u8 (0: none), kind of the value u8, length of name u8,
-//	                  6 reserved, name in 64 bytes with zeros behind it
+//	wasm              module's SHA-256, kind of each of 8 inputs u8 (0: none), kind of the value u8, length of name
+//	                  u8, 6 reserved, name in 64 bytes with zeros behind it
 //	hash_bucket       buckets i64
 //	vocabulary        lookup table u32, absent u8, 3 reserved, buckets u32, 4 reserved, base i64, rare i64
 //	onehot            classes u32, ranges u8, 3 reserved, lower f32, upper f32

@@ -64,7 +64,7 @@ func fixLength(row any, o program.FixedLength) (any, error) {
 		values = append(values, o.Pad)
 	}
 	if len(values) != int(o.Length) {
-		return nil, fmt.Errorf("%w: a list of %d values, want %d", ErrData, got, o.Length)
+		return nil, fmt.Errorf("%w: a list of length %d, want %d", ErrData, got, o.Length)
 	}
 	return values, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// bringRow returns a row of a leaf as a column that is read by annotations has it.
+// bringRow converts a row of a leaf to the kind of a column that is read by annotations.
 func bringRow(c *program.Column, l *format.Leaf, row any) (any, error) {
 	list, isList := row.([]any)
 	if !isList {
@@ -26,7 +26,7 @@ func bringRow(c *program.Column, l *format.Leaf, row any) (any, error) {
 	return out, nil
 }
 
-// bringValue returns one value.
+// bringValue converts one value as bringRow does.
 func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 	annotation := parquetcolumn.AnnotationOf(l)
 	if v == nil || annotation == program.AnnotatedNull {
@@ -41,7 +41,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 		}
 		multiplier, divisor, _ := annotation.Unit()
 		seconds := new(big.Int).Mul(big.NewInt(v.(int64)), big.NewInt(multiplier))
-		seconds.Div(seconds, big.NewInt(divisor)) // towards minus infinity, as the divisor is above 0
+		seconds.Div(seconds, big.NewInt(divisor)) // Div rounds towards minus infinity, as the divisor is positive.
 		if !seconds.IsInt64() {
 			return nil, fmt.Errorf("%w: %v times %d does not fit int64", ErrData, v, multiplier)
 		}
@@ -69,7 +69,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 	return v, nil
 }
 
-// bringReal returns a real number as a kind.
+// bringReal converts a real number to a kind.
 func bringReal(to program.Kind, x float64) (any, error) {
 	switch to {
 	case program.Float32:
@@ -82,7 +82,7 @@ func bringReal(to program.Kind, x float64) (any, error) {
 		n, accuracy = big.NewFloat(x).Int64()
 	}
 	if accuracy != big.Exact || n <= -1<<53 || n >= 1<<53 {
-		return nil, fmt.Errorf("%w: the real number %v is no id: ids kept as real numbers are whole and below 2^53",
+		return nil, fmt.Errorf("%w: the real number %v is not an id: ids kept as real numbers are whole and below 2^53",
 			ErrData, x)
 	}
 	return n, nil

@@ -153,8 +153,8 @@ func checkRefusal(s *program.Sink, x float32) error {
 		!isNaN && !math.IsInf(float64(x), 0):
 		return nil
 	case s.To == program.ToLabel:
-		return fmt.Errorf("%w: the label is %v: write label: {nan: VALUE} with the value that a row with a NaN is to have, "+
-			"and bound infinities with clamp, or filter the rows", ErrData, x)
+		return fmt.Errorf("%w: the label is %v: write label: {nan: VALUE} with the value that a row with a NaN is to "+
+			"have, and bound infinities with clamp, or filter the rows", ErrData, x)
 	}
 	return fmt.Errorf("%w: dense column %d is %v: put fill_nan last, or write nan: keep", ErrData, s.Index, x)
 }

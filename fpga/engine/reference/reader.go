@@ -136,7 +136,7 @@ func (r *Reader) Rows() int64 {
 // Dropped returns the number of lines of a text partition that were left out.
 func (r *Reader) Dropped() int64 { return r.counts.Dropped }
 
-// largeUnsigned returns a value from 2^63 on of a row, if there is one.
+// largeUnsigned returns a value of 2^63 or more of a row, if there is one.
 func largeUnsigned(row any) (uint64, bool) {
 	switch v := row.(type) {
 	case int64:
@@ -182,8 +182,8 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 	}
 	if leaf := &r.file.Leaves[r.leaves[i]]; r.program.Columns[i].FitsInt64 && leaf.Unsigned {
 		if x, ok := largeUnsigned(c.rows[row]); ok {
-			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer from 2^63 on, which no operator takes as "+
-				"a number", leaf.Name, rowOfPartition, ErrData, x)
+			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer of 2^63 or more, which no "+
+				"operator takes as a number", leaf.Name, rowOfPartition, ErrData, x)
 		}
 	}
 	if col := &r.program.Columns[i]; col.Reading != program.ReadStored {

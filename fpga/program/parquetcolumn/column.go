@@ -52,8 +52,7 @@ func Widens(chunk, column program.Kind) bool {
 	return chunk == program.Float32 && column == program.Float64
 }
 
-// AnnotationOf returns what the file says about the values of a leaf, as a chunk of a column that reads them by it says
-// it.
+// AnnotationOf returns the annotation of a leaf, in the form that a slice has for a column that is read by annotations.
 func AnnotationOf(l *format.Leaf) program.Annotation {
 	switch l.Logical {
 	case "UNKNOWN":
@@ -75,13 +74,14 @@ func AnnotationOf(l *format.Leaf) program.Annotation {
 	return program.NotAnnotated
 }
 
-// IsNull reports whether every value of a leaf is null, since its type is null, and none is in a list. A column that
-// partitions may lack takes it for absent, whatever the column's kind.
+// IsNull reports whether the file gives a leaf outside of lists the type null, so that every value is null. A column
+// that partitions may lack treats such a leaf as absent, whatever the column's kind.
 func IsNull(l *format.Leaf) bool {
 	return l.Logical == "UNKNOWN" && l.MaxRep == 0
 }
 
-// Reads reports whether a column takes chunks of a physical type with an annotation. Lists and maps are checked apart.
+// Reads reports whether a column takes chunks of a physical type with an annotation. It leaves out of account whether
+// the column is a list or of a map.
 func Reads(c program.Column, physical format.Type, a program.Annotation) bool {
 	kind := KindOf(physical.Kind())
 	_, isDecimal := a.Decimal()
@@ -101,8 +101,8 @@ func Reads(c program.Column, physical format.Type, a program.Annotation) bool {
 	return kind != program.Bytes && !isTime
 }
 
-// TakesAnnotation returns the annotation that a chunk of a leaf has in a slice: that of the leaf if the column reads by
-// it.
+// TakesAnnotation returns the annotation that a chunk of a leaf has in a slice: the leaf's if the column is read by
+// annotations, and none otherwise.
 func TakesAnnotation(c *program.Column, l *format.Leaf) program.Annotation {
 	if c.Reading == program.ReadStored {
 		return program.NotAnnotated

@@ -46,7 +46,7 @@ func (b *batch) add(sink *program.Sink, v *rowsMade, row, n int) error {
 	return err
 }
 
-// appendFloats appends the values of rows, none of which may be null, or a number that the sink refuses.
+// appendFloats appends the values of rows. A null, and a number that the sink refuses, is an error.
 func appendFloats(to []float32, sink *program.Sink, v *rowsMade, row, n int) ([]float32, error) {
 	for ; n > 0; row, n = row+1, n-1 {
 		if !v.present[row] {

@@ -76,7 +76,7 @@ func (s *Simulation) NewReader(p *program.Program, f *format.File, r io.ReaderAt
 		case l.Physical == format.Boolean || l.Physical == format.Int96 || l.Physical == format.FixedLenByteArray:
 			return nil, lacks("column %q: no unit decodes %v", c.Name, l.Physical)
 		case c.FitsInt64 && l.Unsigned && l.BitWidth == 64:
-			return nil, lacks("column %q: no unit finds unsigned values from 2^63 on", c.Name)
+			return nil, lacks("column %q: no unit finds unsigned values of 2^63 or more", c.Name)
 		case l.Part != format.NoPart:
 			return nil, lacks("column %q: no unit reads a leaf of a map", c.Name)
 		}

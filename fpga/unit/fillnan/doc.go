@@ -4,8 +4,8 @@
 // # Overview
 //
 // Float32 and Float64 replace NaN in place, whatever its sign and payload, and keep the bits of every other value. They
-// are Polars' fill_nan, and what NVTabular's FillMissing and pandas' fillna do to a NaN, which count it as a null.
-// FindNaN and FindNonFinite return the place of the first value that a tensor refuses.
+// do what Polars' fill_nan does, and what NVTabular's FillMissing and pandas' fillna do to a NaN, which they treat as a
+// null. FindNaN and FindNonFinite return the place of the first value that a tensor refuses.
 //
 // # Concurrency
 //
@@ -17,5 +17,5 @@
 //
 // # Debugging
 //
-// Reference is the definition, a value at a time.
+// Reference is the definition, for one value.
 package fillnan

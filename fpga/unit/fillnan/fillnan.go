@@ -2,13 +2,13 @@ package fillnan
 
 import "math"
 
-// The bits of a positive infinity. The bits of a NaN, but for its sign, are above them.
+// These constants are the bits of a positive infinity. The bits of a NaN without its sign are greater.
 const (
 	infinity32 = 0x7f800000
 	infinity64 = 0x7ff0000000000000
 )
 
-// blockValues is how many values are looked at before the first decision: the loop over a block has no branch.
+// blockValues is the number of values that are tested together: the loop over a block has no branch.
 const blockValues = 64
 
 // Float32 sets v[i] to fill wherever v[i] is a NaN; the bits of every other value are kept.
@@ -51,7 +51,7 @@ func FindNaN(v []float32) int { return findAbove(v, infinity32) }
 // FindNonFinite returns the index of the first NaN or infinity, or -1.
 func FindNonFinite(v []float32) int { return findAbove(v, infinity32-1) }
 
-// findAbove returns the index of the first value whose bits, but for the sign, are above a limit, or -1.
+// findAbove returns the index of the first value whose bits without the sign are above a limit, or -1.
 func findAbove(v []float32, limit uint32) int {
 	for at := 0; at < len(v); at += blockValues {
 		block := v[at:min(len(v), at+blockValues)]
@@ -67,7 +67,7 @@ func findAbove(v []float32, limit uint32) int {
 	return -1
 }
 
-// anyAbove reports whether the bits of a value, but for the sign, are above a limit.
+// anyAbove reports whether the bits of any value without the sign are above a limit.
 func anyAbove(v []float32, limit uint32) bool {
 	above, other := uint32(0), uint32(0)
 	for ; len(v) >= 4; v = v[4:] {

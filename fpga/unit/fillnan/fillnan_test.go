@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/fillnan"
 )
 
-// edges are the bits around those of NaN, of both signs.
+// edges are bits of numbers near NaN, of both signs.
 var edges = []uint32{0, 1 << 31, 1, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xff800001, 0x7fc00000,
 	0x7fffffff, 0xffffffff}
 

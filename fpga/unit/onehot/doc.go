@@ -10,7 +10,7 @@
 // [Classes.Ranges] takes real numbers, as RAP does: the range from Lower to Upper is divided into Count equal parts,
 // and the class is the part that holds the number: trunc((x - Lower) / step), step = (Upper - Lower) / Count, each
 // operation rounded to float32. What lies outside is of class 0, as there; so is a NaN, for which RAP has no
-// definition. Upper itself is of the last class, other than in RAP: it is the greatest value of what min_max makes.
+// definition. Unlike in RAP, Upper itself is of the last class: it is the greatest value that min_max yields.
 //
 // # Concurrency
 //

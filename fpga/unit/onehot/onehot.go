@@ -59,9 +59,10 @@ func (c Classes) IDs(dst, ids []int64) {
 func (c Classes) Ranges(dst []int64, x []float32) {
 	for i, v := range x[:len(dst)] {
 		class := int64(0)
-		if v >= c.lower && v <= c.upper { // a NaN is neither
+		if v >= c.lower && v <= c.upper { // A NaN fails both comparisons.
 			distance := v - c.lower
-			class = min(int64(distance/c.step), c.count-1) // of upper, and of what rounding takes there, the last
+			// The quotient is Count for upper, and for values that rounding takes there.
+			class = min(int64(distance/c.step), c.count-1)
 		}
 		dst[i] = class
 	}

@@ -10,8 +10,8 @@ func Reference(id int64, count int) int64 {
 	return -1
 }
 
-// ReferenceRange returns the class of a number from lower to upper, both included: the greatest that begins at the
-// number or below it, where class k begins at a distance of k steps from lower. Other numbers are of class 0.
+// ReferenceRange returns the class of a number from lower to upper, both included: the last class that begins at
+// the number or below it, where class k begins at a distance of k steps from lower. Other numbers are of class 0.
 func ReferenceRange(x, lower, upper float32, count int) int64 {
 	width := upper - lower
 	step := width / float32(count)

@@ -293,8 +293,8 @@ func TestDecodeLabelAbsent(t *testing.T) {
 // Every way to cut a small partition into two windows, and into windows of every size, gives the same rows.
 func TestDecodeAtEverySplit(t *testing.T) {
 	order := []string{
-		"bom", "crlf", "blank", "longest", "bad decimal", "41 fields", "all empty", "blank cr", "empty last cr", "bad hex",
-		"plain", "empty last", "no newline",
+		"bom", "crlf", "blank", "longest", "bad decimal", "41 fields", "all empty", "blank cr", "empty last cr",
+		"bad hex", "plain", "empty last", "no newline",
 	}
 	var data []byte
 	for _, name := range order {

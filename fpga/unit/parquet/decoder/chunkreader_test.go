@@ -152,7 +152,7 @@ func (c *chunkReader) nextPage() (bool, error) {
 		}
 		c.pos += n + int(h.Compressed)
 		if h.Type != format.DictionaryPage && (!h.HoldsRows() || h.NumValues == 0) {
-			continue // it holds nothing
+			continue // The page holds no values.
 		}
 		if h.HoldsRows() {
 			if int64(h.NumValues) > c.values {

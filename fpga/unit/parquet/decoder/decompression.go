@@ -122,7 +122,7 @@ func unpackGzip(dst, src []byte) (int, error) {
 	n := 0
 	for first := true; first || g.src.Len() > 0; first = false {
 		if err := g.gz.Reset(&g.src); errors.Is(err, io.EOF) {
-			return n, io.ErrUnexpectedEOF // a header that is cut off is not the end
+			return n, io.ErrUnexpectedEOF // A header that is cut off is not the end.
 		} else if err != nil {
 			return n, err
 		}
@@ -131,11 +131,11 @@ func unpackGzip(dst, src []byte) (int, error) {
 		n += m
 		switch {
 		case err == io.EOF || err == io.ErrUnexpectedEOF && n < len(dst):
-			continue // a member that is cut off leaves no bytes of src, and n is too small
+			continue // A member that is cut off leaves no bytes of src, and n is too small.
 		case err != nil:
 			return n, err
 		}
-		m, err = io.ReadFull(&g.gz, g.more[:]) // also checks the member's checksum
+		m, err = io.ReadFull(&g.gz, g.more[:]) // The read also checks the member's checksum.
 		if n += m; err != io.EOF {
 			return n, err
 		}
@@ -143,7 +143,7 @@ func unpackGzip(dst, src []byte) (int, error) {
 	return n, nil
 }
 
-// unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, or a bare block as some writers left it.
+// unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, or a bare block as some writers wrote it.
 func unpackLZ4(dst, src []byte) (int, error) {
 	n := 0
 	for rest := src; ; {
@@ -158,10 +158,10 @@ func unpackLZ4(dst, src []byte) (int, error) {
 	}
 }
 
-// unpackHadoopFrame reads a frame of Hadoop's BlockCompressorStream from src to the beginning of dst: the length of
-// the frame's bytes unpacked, and then blocks of LZ4, each behind its own length, until there are as many bytes. A
-// writer whose buffer is smaller than a frame leaves several blocks. The stream may end with a frame of no bytes and no
-// block. unpackHadoopFrame returns the number of bytes unpacked and what lies behind the frame.
+// unpackHadoopFrame unpacks a frame of Hadoop's BlockCompressorStream from src to the beginning of dst. A frame is the
+// length of its bytes unpacked, and then blocks of LZ4 that unpack to as many bytes, each behind its own length. A
+// writer whose buffer is smaller than a frame writes several blocks. The stream may end with a frame of no bytes and no
+// block. unpackHadoopFrame returns the number of bytes unpacked and the bytes of src behind the frame.
 func unpackHadoopFrame(dst, src []byte) (size int, rest []byte, ok bool) {
 	if len(src) < 4 {
 		return 0, nil, false
@@ -213,8 +213,8 @@ type brotliUnpacker struct {
 	more [1]byte
 }
 
-// unpackBrotli drops a reader that did not read its page to the end: the library's Reset keeps input that was not read,
-// and the next page would begin with it.
+// unpackBrotli unpacks a page. It keeps a reader only if the reader reached the end of its page: the library's Reset
+// keeps unread input, and the next page would begin with it.
 func unpackBrotli(dst, src []byte) (int, error) {
 	u, _ := brotliUnpackers.Get().(*brotliUnpacker)
 	if u == nil {
@@ -227,7 +227,7 @@ func unpackBrotli(dst, src []byte) (int, error) {
 	n, err := io.ReadFull(u.br, dst)
 	if err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			err = nil // too few bytes
+			err = nil // The caller refuses a page of too few bytes.
 		}
 		return n, err
 	}

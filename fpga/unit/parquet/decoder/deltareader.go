@@ -48,7 +48,7 @@ func newDeltaReader(src []byte, most int) (deltaReader, error) {
 	}
 	if left == 0 {
 		d.last = decodeZigzag(first)
-		return d, nil // of no values: some writers say then that blocks have none
+		return d, nil // Some writers of no values give blocks a size of 0.
 	}
 	if block == 0 || block%128 != 0 || block > format.MaxDeltaBlock || minis == 0 || block%minis != 0 ||
 		block/minis%32 != 0 || left > uint64(most) {

@@ -33,7 +33,7 @@ func TestOptionalBooleansEndEarly(t *testing.T) {
 	}
 }
 
-// TestDeltasOfNoValues reads pages of nulls whose sections of deltas say how large blocks are that they do not have.
+// TestDeltasOfNoValues reads pages of nulls whose sections of deltas have no blocks, and an invalid size of blocks.
 func TestDeltasOfNoValues(t *testing.T) {
 	zeros := []byte{0, 0, 0, 0}
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestDeltasOfNoValues(t *testing.T) {
 	}
 }
 
-// TestPagesThatHoldNothing reads a chunk with pages that hold no row: none of them is looked into.
+// TestPagesThatHoldNothing reads a chunk with pages that hold no row: their bytes are not parsed.
 func TestPagesThatHoldNothing(t *testing.T) {
 	c := &parquettest.Column{Shape: parquettest.ShapeOptional, Physical: format.Int64, PageRows: 10}
 	r := rand.New(rand.NewSource(1))

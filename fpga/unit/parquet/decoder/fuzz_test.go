@@ -217,7 +217,8 @@ func lookAll(t testing.TB, d *Dictionary, ct *format.ColumnType) []any {
 // FuzzUnpack decompresses any bytes into any size: never past the destination, and never less than promised.
 func FuzzUnpack(f *testing.F) {
 	text := bytes.Repeat([]byte("mini-batch "), 40)
-	for _, c := range []format.Codec{format.Snappy, format.Gzip, format.Zstd, format.LZ4Raw, format.LZ4, format.Brotli} {
+	for _, c := range []format.Codec{format.Snappy, format.Gzip, format.Zstd, format.LZ4Raw, format.LZ4,
+		format.Brotli} {
 		f.Add(byte(c), uint16(len(text)), parquettest.Compress(text, c))
 	}
 	for _, frames := range hadoopFrames(text) {

@@ -350,7 +350,7 @@ func TestPagesOfNothing(t *testing.T) {
 	}
 }
 
-// hadoopFrames returns ways to write bytes in the codec LZ4, and ways that are refused.
+// hadoopFrames returns bytes in the codec LZ4, written in several ways, and damaged bytes with the error of each.
 func hadoopFrames(b []byte) map[string]struct {
 	bytes []byte
 	err   error
@@ -363,20 +363,21 @@ func hadoopFrames(b []byte) map[string]struct {
 	first, second, last := b[:third], b[third:2*third], b[2*third:]
 	all := parquettest.HadoopFrames([][]byte{first, second, last})
 	be := func(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
-	with := func(at, v int) []byte { // all with another length at a place
+	with := func(at, v int) []byte { // with returns a copy of all that has another length at a place.
 		out := bytes.Clone(all)
 		binary.BigEndian.PutUint32(out[at:], uint32(v))
 		return out
 	}
 	packed := parquettest.Compress(first, format.LZ4Raw)
 	return map[string]test{
-		"a frame of a block":       {parquettest.HadoopFrames([][]byte{b}), nil},
-		"a frame of three blocks":  {all, nil},
-		"three frames":             {parquettest.HadoopFrames([][]byte{first}, [][]byte{second}, [][]byte{last}), nil},
-		"frames of several blocks": {parquettest.HadoopFrames([][]byte{first[:1], first[1:]}, [][]byte{second, last}), nil},
-		"the end of a stream":      {append(bytes.Clone(all), be(0)...), nil},
-		"a frame of nothing":       {slices.Concat(be(0), be(1), []byte{0}, all), nil},
-		"no frame":                 {parquettest.Compress(b, format.LZ4Raw), nil},
+		"a frame of a block":      {parquettest.HadoopFrames([][]byte{b}), nil},
+		"a frame of three blocks": {all, nil},
+		"three frames":            {parquettest.HadoopFrames([][]byte{first}, [][]byte{second}, [][]byte{last}), nil},
+		"frames of several blocks": {parquettest.HadoopFrames([][]byte{first[:1], first[1:]}, [][]byte{second, last}),
+			nil},
+		"the end of a stream": {append(bytes.Clone(all), be(0)...), nil},
+		"a frame of nothing":  {slices.Concat(be(0), be(1), []byte{0}, all), nil},
+		"no frame":            {parquettest.Compress(b, format.LZ4Raw), nil},
 
 		"a block less":              {with(0, n-1), format.ErrCorrupt},
 		"a frame that is too long":  {with(0, n+1), format.ErrCorrupt},
@@ -399,7 +400,8 @@ func TestHadoopFrames(t *testing.T) {
 	ct := format.ColumnType{Physical: format.Int64, Codec: format.LZ4}
 	for name, test := range hadoopFrames(text) {
 		t.Run(name, func(t *testing.T) {
-			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(text)), Compressed: int32(len(test.bytes))}
+			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(text)),
+				Compressed: int32(len(test.bytes))}
 			dst := make([]byte, len(text)+64)
 			out, err := Unpack(dst[:len(text)], &h, test.bytes, &ct)
 			ref, refErr := reference.Unpack(test.bytes, len(text), format.LZ4)
@@ -429,7 +431,7 @@ func TestDecompressionIsBounded(t *testing.T) {
 				require.ErrorIs(t, err, format.ErrCorrupt, promised)
 				require.Equal(t, make([]byte, 64), dst[promised:promised+64], "bytes after the destination")
 			}
-			for range 4 { // a page is read alike whatever was read before it
+			for range 4 { // What was read before a page does not change the result.
 				long := append(bytes.Clone(payload), 'x')
 				h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(zeros)),
 					Compressed: int32(len(long))}

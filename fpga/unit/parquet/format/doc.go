@@ -13,8 +13,8 @@
 // Every other feature of a column is refused by name (UnsupportedError) and for that column alone: Leaf.Unsupported and
 // Chunk.Unsupported say so before a byte of it is read.
 //
-// Pages that hold nothing are passed over unread: data pages of 0 values, index pages, and pages of types that later
-// versions of the specification may bring.
+// Pages that hold no values are skipped unread: data pages of 0 values, index pages, and pages of types that later
+// versions of the specification may add.
 //
 // # Bounds
 //

@@ -11,7 +11,7 @@ type File struct {
 	Leaves       []Leaf
 	Maps         []Map
 	RowGroups    []RowGroup
-	FooterOffset int64 // of the footer's first byte; behind it are Thrift, its length, the magic
+	FooterOffset int64 // where the footer begins: its Thrift, the length of that, and the magic
 
 	writer    fileWriter
 	leafIndex map[string]int // by name, the place in Leaves; nil in a File that ReadFooter did not make
@@ -61,8 +61,8 @@ func (f *File) indexLeaves() {
 // Leaf is a column that has values of its own: a leaf of the schema's tree.
 type Leaf struct {
 	Path string // the names from the root to the leaf, joined by dots: "cat_0.list.element"
-	// Name is the name in a pipeline: the path without the names that the annotation LIST asks for, of a list's repeated
-	// node and of its element ("cat_0", "visits.page"). The leaves of a Map that can be read have their Path.
+	// Name is the name in a pipeline: the path without the names that the annotation LIST asks for, of a list's
+	// repeated node and of its element ("cat_0", "visits.page"). The leaves of a Map that can be read have their Path.
 	Name       string
 	Index      int // the place among the leaves, and of the leaf's chunk in every row group
 	Physical   Type
@@ -133,8 +133,8 @@ type Chunk struct {
 	OffsetIndexOffset int64
 	OffsetIndexLength int32
 	physical          Type
-	// PresentRows is how many of the row group's rows have a value, by the chunk's statistics: a number that is not null,
-	// or a list with an element. It is -1 if the file does not say so.
+	// PresentRows is how many of the row group's rows have a value, by the chunk's statistics: a number that is not
+	// null, or a list with an element. It is -1 if the file does not say so.
 	PresentRows int64
 	nulls       int64   // Statistics.null_count; -1 if the file does not say so
 	levels      []int64 // SizeStatistics.definition_level_histogram

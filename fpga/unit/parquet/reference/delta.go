@@ -40,7 +40,7 @@ func decodeDeltaSection(b []byte, n uint64, most int32) (values []int64, rest []
 		return nil, nil, err
 	}
 	if total == 0 {
-		return nil, b, nil // no value needs a block, so that the blocks may have any size
+		return nil, b, nil // Without values there are no blocks, and their size does not matter.
 	}
 	if block == 0 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 ||
 		block > format.MaxDeltaBlock || total > uint64(most) {
@@ -170,7 +170,8 @@ func unpackLZ4(b []byte, want int) ([]byte, error) {
 	return unpackLZ4Block(b, want)
 }
 
-// joinFrames reads Hadoop's frames: a length, and blocks behind their own lengths that together have as many bytes.
+// joinFrames reads Hadoop's frames: a length, and blocks, each behind its own length, that together unpack to that many
+// bytes.
 func joinFrames(b []byte, want int) (out []byte, err error) {
 	length := func() (n int) {
 		if len(b) < 4 {
@@ -187,7 +188,7 @@ func joinFrames(b []byte, want int) (out []byte, err error) {
 		}
 		end := len(out) + frame
 		if frame == 0 && len(b) == 0 {
-			break // the end of a stream
+			break // The stream ends.
 		}
 		for again := true; again && err == nil; again = len(out) < end {
 			packed := length()
@@ -207,8 +208,8 @@ func joinFrames(b []byte, want int) (out []byte, err error) {
 	return out, err
 }
 
-// unpackLZ4Block unpacks a block of LZ4 that has at most most bytes. A block of none is empty or a zero. A byte of a
-// block makes at most 255 bytes.
+// unpackLZ4Block unpacks a block of LZ4 to at most most bytes. A block without bytes is empty or a zero. A byte of a
+// block unpacks to at most 255 bytes.
 func unpackLZ4Block(b []byte, most int) ([]byte, error) {
 	if most == 0 && (len(b) == 0 || len(b) == 1 && b[0] == 0) {
 		return nil, nil
@@ -221,8 +222,8 @@ func unpackLZ4Block(b []byte, most int) ([]byte, error) {
 	return out[:max(0, n)], err
 }
 
-// unpackGzip reads the members of b, and one byte more than want, so that a longer page is found. RFC 1952 has flags
-// that are reserved: with any of them a member is refused.
+// unpackGzip reads the members of b, and one byte more than want, so that a longer page is found. A member with a flag
+// that RFC 1952 reserves is refused.
 func unpackGzip(b []byte, want int) (out []byte, err error) {
 	src := bytes.NewReader(b)
 	for first := true; first || src.Len() > 0; first = false {

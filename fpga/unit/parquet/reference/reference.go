@@ -71,7 +71,7 @@ func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, erro
 				return fail(page, offset, format.Corrupt("pages have more values than the chunk"))
 			}
 		}
-		// Pages that hold nothing are not looked into: data pages of 0 values, indexes, and pages of unknown types.
+		// Pages that hold no values are skipped: data pages of 0 values, indexes, and pages of unknown types.
 		if h.Type == format.DictionaryPage || h.HoldsRows() && h.NumValues > 0 {
 			if err := ref.AddPage(&h, b[n:n+int(h.Compressed)]); err != nil {
 				return fail(page, offset, err)

@@ -72,14 +72,14 @@ func lz4Literals(b []byte) []byte {
 	return append(append(out, byte(n)), b...)
 }
 
-// packLZ4 writes Hadoop's frames, where there are bytes for them: one of a block, and one of two blocks.
+// packLZ4 writes two of Hadoop's frames, one of one block and one of two blocks, as far as there are bytes for them.
 func packLZ4(b []byte) []byte {
 	half, quarter := len(b)/2, len(b)*3/4
 	return HadoopFrames([][]byte{b[:half]}, [][]byte{b[half:quarter], b[quarter:]})
 }
 
-// HadoopFrames writes frames of Hadoop's LZ4. Each has the bytes of its blocks. Blocks without bytes, and frames
-// without blocks, are left out.
+// HadoopFrames writes frames of Hadoop's LZ4, each of the given blocks. Blocks without bytes, and frames without
+// blocks, are left out.
 func HadoopFrames(frames ...[][]byte) (out []byte) {
 	for _, blocks := range frames {
 		size := 0
