@@ -2,7 +2,7 @@
 // Identify structures, log pages and features, and the interface through which a host talks to a drive.
 //
 // Commands are built as for fabrics everywhere, in process too: PSDT 01b and one SGL data descriptor with the length,
-// which is 0 for commands without data. Controllers take those without a descriptor, too: an all-zero data pointer. A
+// which is 0 for commands without data. Controllers also take commands without data whose data pointer is all zeros. A
 // structure is a Go struct with the fields that are used, and Marshal and Unmarshal at the offsets of the NVM Express
 // Base Specification 2.x and NVM Command Set Specification 1.x; reserved bytes are written as zeros.
 //

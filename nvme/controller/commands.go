@@ -118,7 +118,7 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace
 // judge checks what the submission queue entry alone shows.
 func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
 	sgl := cmd.SGL()
-	absent := sgl == nvme.SGL{} // a data pointer of zeros, as some hosts leave it in commands without data
+	absent := sgl == nvme.SGL{} // Some hosts leave the data pointer of commands without data zero.
 	switch {
 	case cmd.Fuse() != 0 || cmd.PSDT() != 1:
 		return nil, nil, Transfer{}, nvme.InvalidField
@@ -278,8 +278,8 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 			c.sub.health.mediaErrors.Add(1)
 		}
 		c.sub.health.record(nvme.ErrorEntry{
-			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), VendorLog: r.more,
-			Opcode: r.cmd.Opcode(),
+			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(),
+			VendorLog: r.more, Opcode: r.cmd.Opcode(),
 		})
 	}
 	return st

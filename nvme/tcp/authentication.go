@@ -17,8 +17,8 @@ const AnyHost = ""
 // HostKeys are the secrets that a target shares with a host.
 type HostKeys struct {
 	Host auth.Key // the host's: it must prove to hold it
-	// Controller is the key with which the target proves itself to the host if it wants that; zero: it cannot, and a host
-	// that wants it goes away.
+	// Controller is the key with which the target proves itself to a host that asks for it. With a zero key the target
+	// cannot, and such a host disconnects.
 	Controller auth.Key
 }
 

@@ -69,8 +69,11 @@ func TestBreachesOfProtocol(t *testing.T) {
 			r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
 			return r
 		}, pdu.FatalSequence, -1},
-		"unknown type": {func(t *testing.T) *rawHost { r := ready(t, pdu.ICReq{}); r.send(header(8, 24, 0, 24)); return r },
-			pdu.FatalHeader, 0},
+		"unknown type": {func(t *testing.T) *rawHost {
+			r := ready(t, pdu.ICReq{})
+			r.send(header(8, 24, 0, 24))
+			return r
+		}, pdu.FatalHeader, 0},
 		"a controller's": {func(t *testing.T) *rawHost {
 			r := ready(t, pdu.ICReq{})
 			r.send(header(pdu.TypeR2T, 24, 0, 24))
@@ -230,7 +233,7 @@ func TestMalformedCommands(t *testing.T) {
 	assert.True(t, cpl.Status().OK())
 }
 
-// TestCommandsWithoutADescriptor: hosts may leave the data pointer of a command without data zero, and of no other.
+// TestCommandsWithoutADescriptor checks that the data pointer may be zero in commands without data, and in no others.
 func TestCommandsWithoutADescriptor(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	admin, id := s.admin(pdu.ICReq{})
