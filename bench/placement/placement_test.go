@@ -19,8 +19,9 @@ func bounded(t *testing.T, what string, least, got, more int64) {
 // itself compares the mini-batches.
 func TestBytesOverEachLink(t *testing.T) {
 	for name, o := range map[string]Options{
-		"rm1":                  {Model: "rm1", Rows: 60_000, Batch: 2000, Time: time.Nanosecond},
-		"rm2, packed":          {Model: "rm2", Rows: 600, Batch: 128, Codec: "snappy", Time: time.Nanosecond, Partitions: 1},
+		"rm1": {Model: "rm1", Rows: 60_000, Batch: 2000, Time: time.Nanosecond},
+		"rm2, packed": {Model: "rm2", Rows: 600, Batch: 128, Codec: "snappy", Time: time.Nanosecond,
+			Partitions: 1},
 		"rm1, a little memory": {Model: "rm1", Rows: 60_000, Batch: 500, SLM: 12 << 20, Time: time.Nanosecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,8 +35,8 @@ func TestBytesOverEachLink(t *testing.T) {
 				assert.NotEmpty(t, r.Notes)
 				chunks, tensors, links := r.ChunkBytes, r.TensorBytes, r.Links
 				require.Positive(t, chunks)
-				// Ends of blocks, of which every window has two; a page that two windows hold; gaps that joined reads bring;
-				// offsets of a page index.
+				// Ends of blocks, of which every window has two; a page that two windows hold; gaps between reads that
+				// were joined; offsets of a page index.
 				more := chunks/3 + 64<<10
 				// Samples that the digest of a partition is over, and the gaps between them, which are read with them.
 				samples := chunks/3 + 64<<10
@@ -66,12 +67,14 @@ func TestBytesOverEachLink(t *testing.T) {
 				}
 				for link, n := range map[string]int64{
 					"flash to drive": links.FlashToDrive, "flash to node": links.FlashToNode,
-					"node to worker": links.NodeToWorker, "host to card": links.HostToCard, "card to host": links.CardToHost,
+					"node to worker": links.NodeToWorker, "host to card": links.HostToCard,
+					"card to host":  links.CardToHost,
 					"drive to node": links.DriveToNode, "worker to trainer": links.WorkerToTrainer,
 				} {
 					assert.Equal(t, want[link], n > 0, "%s: %s: %d bytes", r.Mode, link, n)
 				}
-				assert.Equal(t, links.NodeToWorker+links.HostToCard+links.CardToHost+links.WorkerToTrainer, r.NetworkBytes)
+				assert.Equal(t, links.NodeToWorker+links.HostToCard+links.CardToHost+links.WorkerToTrainer,
+					r.NetworkBytes)
 			}
 		})
 	}

@@ -15,13 +15,13 @@ import (
 
 // These constants say which bytes of a Parquet partition its digest is over. They are part of a manifest's version.
 const (
-	// wholePartition is the most bytes of a partition that is digested whole.
+	// wholePartition is the largest size of a partition that is digested whole.
 	wholePartition = 256 << 10
-	// digestPlaces is how many places of a larger partition are digested beside its footer.
+	// digestPlaces is the number of places of a larger partition that are digested beside its footer.
 	digestPlaces = 64
-	// placeBytes is how many bytes of a column chunk a place has.
+	// placeBytes is the length of a place in a column chunk.
 	placeBytes = 4 << 10
-	// wholeGroup is the most bytes of a row group that is digested whole where one of its chunks has a place.
+	// wholeGroup is the largest size of a row group that is digested whole if one of its chunks has a place.
 	wholeGroup = 8 << 10
 )
 
@@ -72,7 +72,7 @@ func samples(f *format.File) []Run {
 	for i := range chunks {
 		g, c := i/columns, i%columns
 		if groups*columns > chunks {
-			// Neighbours are of one row group, whose columns differ: a group has fewer of them than there are columns.
+			// Chunks of one row group are of different columns: a group has fewer places than there are columns.
 			g = i * groups / chunks
 			if columns > chunks {
 				c = i * columns / chunks
@@ -205,8 +205,8 @@ func ParseRuns(s string, size int64) ([]Run, error) {
 		at, err := strconv.ParseInt(from, 10, 64)
 		n, err2 := strconv.ParseInt(length, 10, 64)
 		if err != nil || err2 != nil || at < behind || n < 0 || n > size-at {
-			return nil, fmt.Errorf("%.40q: want runs of a partition of %d bytes as FROM+LENGTH, in ascending order", part,
-				size)
+			return nil, fmt.Errorf("%.40q: want runs as FROM+LENGTH, in ascending order, in a partition of %d bytes",
+				part, size)
 		}
 		runs = append(runs, Run{uint64(at), uint64(n)})
 		behind = at + n

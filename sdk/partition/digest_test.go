@@ -31,8 +31,8 @@ func footerOf(groups, columns int, chunk int64) *format.File {
 func TestDigestRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		file             *format.File
-		groups, columns  int   // that have a place
-		bytes, atMostRun int64 // digested, of which no run but the footer's has more
+		groups, columns  int   // how many have a place
+		bytes, atMostRun int64 // bytes of all runs, and the most of a run before the footer's
 	}{
 		"a small file is one run":      {footerOf(3, 4, 20_000), 3, 4, 241_004, 241_004},
 		"its greatest size":            {footerOf(1, 1, 256<<10-1004), 1, 1, 256 << 10, 256 << 10},
@@ -83,7 +83,7 @@ func TestDigestRuns(t *testing.T) {
 	}
 }
 
-// TestDigestRunsOfAFooterThatLies checks that chunks which lie nowhere have no place.
+// TestDigestRunsOfAFooterThatLies checks that no run lies outside of the file.
 func TestDigestRunsOfAFooterThatLies(t *testing.T) {
 	f := footerOf(2, 4, 1<<20)
 	f.RowGroups[0].Columns[0] = format.Chunk{}

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// HeadBytes is how many of a file's first bytes [Recognize] wants; of a shorter file all are enough.
+// HeadBytes is the number of a file's first bytes that [Recognize] needs. A shorter file is given whole.
 const HeadBytes = 8 << 10
 
 // criteoTabs is the number of tabs in a row of Criteo's text without a label: 39 fields.
@@ -19,19 +19,19 @@ const criteoTabs = 38
 
 // Content is what a file holds, as far as its first bytes show.
 type Content struct {
-	Is     string         // as "an HTML page"; empty if it is not known
-	Source program.Source // the format of the rows that are read here; 0 if there are none
-	advice string         // what to do with a file that is not read; NAME stands for its name
+	Is     string         // the format in words, such as "an HTML page"; empty if unknown
+	Source program.Source // the format as a source of rows; 0 if it is not one
+	advice string         // what to do with a file that cannot be read; NAME stands for its name
 }
 
-// IsText reports whether the file is text of no form that has a name. A damaged file of Criteo's rows is such text.
+// IsText reports whether the file is text of an unknown format. A damaged file of Criteo's rows is such text.
 func (c Content) IsText() bool { return c.Is == plainText }
 
-// Advice says what to do with the file of that name.
+// Advice says what to do with the file called name.
 func (c Content) Advice(name string) string { return strings.ReplaceAll(c.advice, "NAME", name) }
 
-// ForeignError says that a partition's bytes have another format than the partition is said to have. Open wraps it in
-// an [UnreadableError].
+// ForeignError says that a partition's bytes do not have the format that the caller of Open named. Open wraps it in an
+// [UnreadableError].
 type ForeignError struct {
 	Partition string
 	Want      program.Source
@@ -55,14 +55,14 @@ const (
 	tables = "its table is more than its Parquet files: write the rows that it holds as Parquet, and name those"
 )
 
-// signature is the bytes at a place of a file by which its format is known.
+// signature is a format's magic bytes and their place in the file.
 type signature struct {
 	at         int
 	bytes      string
 	is, advice string
 }
 
-// signatures are those of files that lie beside Parquet, or are taken for it.
+// signatures returns the signatures of formats that are found beside Parquet, or mistaken for it.
 func signatures() []signature {
 	return []signature{
 		{0, "PUF", "a Puffin file of an Iceberg table", tables},
@@ -85,8 +85,8 @@ func signatures() []signature {
 	}
 }
 
-// Recognize says what a file holds whose first bytes are head. Criteo's binary rows are not recognized: nothing marks
-// them.
+// Recognize says what a file holds whose first bytes are head. Criteo's binary rows are not recognized, since they have
+// no signature.
 func Recognize(head []byte) Content {
 	switch {
 	case len(head) == 0:
@@ -104,7 +104,7 @@ func Recognize(head []byte) Content {
 	return recognizeText(head)
 }
 
-// recognizePacked says what a file holds that gzip packed.
+// recognizePacked says what a file holds that gzip compressed.
 func recognizePacked(head []byte) Content {
 	var first [4]byte
 	if r, err := gzip.NewReader(bytes.NewReader(head)); err == nil {
@@ -115,10 +115,10 @@ func recognizePacked(head []byte) Content {
 	return Content{Is: "compressed by gzip", advice: fmt.Sprintf(unpack, "zcat")}
 }
 
-// recognizeText says what text a file holds.
+// recognizeText says which format a file of text has.
 func recognizeText(head []byte) Content {
 	for n := 1; n < utf8.UTFMax && !utf8.Valid(head); n++ {
-		head = head[:len(head)-1] // part of a character that the head ends in
+		head = head[:len(head)-1] // The head may end inside a character.
 		if len(head) == 0 {
 			return Content{}
 		}

@@ -114,21 +114,21 @@ func (p *Partition) openParquet(ctx context.Context) error {
 	return err
 }
 
-// foreign returns the error of a partition whose first bytes show another format than its own.
+// foreign returns an error if a partition's first bytes show another format than its source.
 func (p *Partition) foreign(head []byte) error {
 	c := Recognize(head)
 	switch {
 	case c.Is == "" || c.Source == p.Source:
 		return nil
-	case p.Source == program.CriteoTSV && c.IsText(): // its parser says which row is malformed
+	case p.Source == program.CriteoTSV && c.IsText(): // The parser says which row is malformed.
 		return nil
-	case p.Source != program.Parquet && len(head) == 0: // it has no rows
+	case p.Source != program.Parquet && len(head) == 0: // The partition has no rows.
 		return nil
 	}
 	return &ForeignError{Partition: p.Name, Want: p.Source, Content: c}
 }
 
-// beginning keeps the first bytes that are written to it.
+// beginning keeps the first HeadBytes bytes that are written to it.
 type beginning []byte
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -145,8 +145,8 @@ func (p *Partition) describe(f *format.File) {
 	}
 }
 
-// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read, so
-// that it has no digest; a plan can be made of it.
+// FromFooter describes a Parquet partition of size bytes by a footer that was read before. The partition's bytes cannot
+// be read, and it has no digest, but it can be planned.
 func FromFooter(name string, size int64, f *format.File, extents []Extent) *Partition {
 	p := &Partition{Name: name, Source: program.Parquet, Size: size, Extents: extents, reader: strings.NewReader("")}
 	p.describe(f)
@@ -179,7 +179,8 @@ func (p *Partition) openBinary(ctx context.Context) error {
 	case err != nil || n != p.Size:
 		return errors.Join(err, fmt.Errorf("%d of %d bytes could be read", n, p.Size))
 	case p.Size%text.BinaryRow != 0:
-		return fmt.Errorf("%d bytes are no whole number of rows of %d: %w", p.Size, text.BinaryRow, text.ErrPartialRow)
+		return fmt.Errorf("%d bytes are not a whole number of rows of %d bytes: %w", p.Size, text.BinaryRow,
+			text.ErrPartialRow)
 	}
 	sum.Sum(p.digest[:0])
 	p.Rows = p.Size / text.BinaryRow

@@ -49,7 +49,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestForeign opens files of other formats, as three formats, and wants their names and what to do.
+// TestForeign opens files of other formats as each source, and expects errors that name the format and say what to do.
 func TestForeign(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -58,8 +58,9 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, w.Close())
 	row := "1" + strings.Repeat("\t7", 39) + "\n"
 	for content, says := range map[string][]string{
-		"":                             {"it is empty (0 bytes)"},
-		"\x1f\x8b\x08 and more bytes":  {"compressed by gzip", "zcat p | millrace dataset import --input-format criteo-tsv"},
+		"": {"it is empty (0 bytes)"},
+		"\x1f\x8b\x08 and more bytes": {"compressed by gzip",
+			"zcat p | millrace dataset import --input-format criteo-tsv"},
 		packed.String():                {"Parquet packed by gzip", "zcat p > rows.parquet"},
 		"\x28\xb5\x2f\xfd and more":    {"compressed by zstd", "zstdcat p | millrace dataset import"},
 		"<!DOCTYPE html>\n<html>":      {"an HTML page", "download the file again"},

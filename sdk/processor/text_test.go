@@ -89,7 +89,8 @@ func TestRealRows(t *testing.T) {
 func TestTextErrors(t *testing.T) {
 	ctx := context.Background()
 	bad := processortest.TextRows(50, 10)
-	_, err := partition.Open(ctx, "day_0", bytes.NewReader(bad), int64(len(bad)), program.CriteoTSV, partition.Options{})
+	_, err := partition.Open(ctx, "day_0", bytes.NewReader(bad), int64(len(bad)), program.CriteoTSV,
+		partition.Options{})
 	require.ErrorIs(t, err, partition.ErrUnreadable)
 	require.ErrorIs(t, err, text.ErrFieldCount)
 	var row *text.RowError

@@ -134,7 +134,8 @@ func (c *chunk) startAtRow(row int64, p *partition.Partition) {
 			k := min(row/x.Every, int64(len(x.At)-1))
 			at := x.At[k]
 			c.cursor = program.Cursor{
-				Page: uint64(at.Offset), Ordinal: uint32(at.Line), Skip: uint64(row - k*x.Every), Seen: uint64(k * x.Every),
+				Page: uint64(at.Offset), Ordinal: uint32(at.Line), Skip: uint64(row - k*x.Every),
+				Seen: uint64(k * x.Every),
 			}
 			return
 		}

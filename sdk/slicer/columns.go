@@ -46,8 +46,9 @@ func (cs *columns) checkMaps(first int64) error {
 		if part.OfMap() && part.Continues() && (cs.leaves[i] == nil) != (cs.leaves[i-1] == nil) {
 			return &partition.DataError{
 				Partition: cs.partition.Name, RowGroup: -1, Column: cs.program.Columns[i].Name, Page: -1, Row: first,
-				Err:     partition.ErrSchema,
-				Message: fmt.Sprintf("the partition has a part of a map, and not all of it; see %q", cs.program.Columns[i-1].Name),
+				Err: partition.ErrSchema,
+				Message: fmt.Sprintf("the partition has a part of a map, and not all of it; see %q",
+					cs.program.Columns[i-1].Name),
 			}
 		}
 	}
@@ -98,8 +99,9 @@ func (cs *columns) checkTextIndex() error {
 		return nil
 	}
 	if t.LabelAbsent == prog.Label || int(t.Policy) != int(prog.Malformed) {
-		return fmt.Errorf("%s: %w: it was indexed with label %t and malformed rows: %v, the pipeline reads label %t and %v",
-			cs.partition.Name, partition.ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label, prog.Malformed)
+		return fmt.Errorf("%s: %w: it was indexed with label %t and malformed rows: %v, the pipeline reads label %t "+
+			"and %v", cs.partition.Name, partition.ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label,
+			prog.Malformed)
 	}
 	return nil
 }

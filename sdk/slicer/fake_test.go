@@ -115,7 +115,8 @@ func (f *fakeFile) build() {
 		for _, c := range f.columns {
 			chunk := format.Chunk{
 				NumValues: rows * int64(c.levels()), Offset: int64(at), Compressed: int64(c.length(rows)),
-				Uncompressed: int64(max(c.room*uint64(c.pages(rows)), c.length(rows))), DataOffset: int64(at + c.dictPage),
+				Uncompressed: int64(max(c.room*uint64(c.pages(rows)), c.length(rows))),
+				DataOffset:   int64(at + c.dictPage),
 			}
 			if c.dictPage > 0 {
 				chunk.DictOffset = int64(at)
@@ -359,7 +360,8 @@ func (e *fakeEngine) check(
 		end := cur.Page + c.pageBytes(i, c.pages(rows))
 		if cur.Unpacked {
 			room := x.Ranges[target.RangeScratch].Addr + t.Scratch.Off
-			if h, ok := e.held[room].(heldPage); !ok || h.column != int(t.Column) || h.group != group || h.page != cur.Page {
+			h, ok := e.held[room].(heldPage)
+			if !ok || h.column != int(t.Column) || h.group != group || h.page != cur.Page {
 				return r, 0, fmt.Errorf("no page %d lies unpacked at %d, but %v", cur.Page, room, e.held[room])
 			}
 		} else {
@@ -442,7 +444,7 @@ func (c *fakeColumn) rowsOf(i int, rows int64) int64 {
 	return min(c.pageRows, rows-int64(i)*c.pageRows)
 }
 
-// levels returns the values of a row that footer and pages count.
+// levels returns the number of values of a row, as the footer and the pages count them.
 func (c *fakeColumn) levels() uint64 {
 	if c.declared > 0 {
 		return c.declared

@@ -26,7 +26,8 @@ func drawFile(t *rapid.T) *fakeFile {
 	f := &fakeFile{indexed: rapid.Bool().Draw(t, "indexed")}
 	size := rapid.Uint64Range(headerBytes, 90_000)
 	draw := func(name string) fakeColumn {
-		c := fakeColumn{name: name, page: size.Draw(t, "page"), pageRows: rapid.Int64Range(1, 900).Draw(t, "rows a page")}
+		c := fakeColumn{name: name, page: size.Draw(t, "page"),
+			pageRows: rapid.Int64Range(1, 900).Draw(t, "rows a page")}
 		if rapid.Bool().Draw(t, "packed") {
 			c.room = size.Draw(t, "room")
 		}
@@ -119,7 +120,8 @@ func (r *fakeRun) run(t require.TestingT) error {
 func TestEveryFileEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
-		c := Config{Limits: target.Limits{Engine: "fake", Block: rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(t, "block")}}
+		block := rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(t, "block")
+		c := Config{Limits: target.Limits{Engine: "fake", Block: block}}
 		c.Limits.Moves = rapid.SampledFrom([]int{0, 4}).Draw(t, "moves")
 		c.Options = Options{
 			Buffers:  rapid.SampledFrom([]int{1, 4}).Draw(t, "buffers"),
@@ -183,7 +185,8 @@ func TestWhatAMemoryErrorAsksForIsEnough(t *testing.T) {
 func TestPlentyMovesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
-		f.groups = f.groups[:1] // another row group may need a larger output buffer, for which the memory is divided again
+		// Another row group may need a larger output buffer, for which the memory is divided again.
+		f.groups = f.groups[:1]
 		total := uint64(0)
 		for i, c := range f.columns {
 			f.columns[i].declared = 0
@@ -240,7 +243,8 @@ func TestGreedyEngines(t *testing.T) {
 			if state != program.MoreInput {
 				need = max(task.Dict.Len, task.Scratch.Len) + 1
 			}
-			err = r.slicer.Result(&program.Result{State: state, Tasks: []program.TaskResult{{State: state, Need: need}}})
+			err = r.slicer.Result(&program.Result{State: state,
+				Tasks: []program.TaskResult{{State: state, Need: need}}})
 		}
 		require.Error(t, err, state)
 		assert.LessOrEqual(t, results, most, state)
@@ -267,8 +271,8 @@ func TestResultsOutOfTurn(t *testing.T) {
 	assert.Equal(t, 1, r.workspace.FreeBuffers(), "after an error no buffer is held")
 }
 
-// TestRowsEndBeforeTheirChunk reads a list column whose chunk has values behind its last row: they are not lost without
-// a word. A chunk of another column has as many values as rows, which the footer's reader compares.
+// TestRowsEndBeforeTheirChunk checks that values behind the last row of a list column's chunk are an error. In other
+// columns the footer's reader compares the number of values with the number of rows.
 func TestRowsEndBeforeTheirChunk(t *testing.T) {
 	for _, more := range []int64{0, 1} {
 		f := &fakeFile{columns: []fakeColumn{{name: "words", page: 800, pageRows: 100, list: true, values: 4}},
@@ -328,7 +332,8 @@ func TestGrowingBesideLentBuffers(t *testing.T) {
 			}
 		case *Done:
 			for _, s := range lent {
-				assert.False(t, x.Buffer.Span.Addr < s.Span.End() && s.Span.Addr < x.Buffer.Span.End(), "buffers overlap")
+				assert.False(t, x.Buffer.Span.Addr < s.Span.End() && s.Span.Addr < x.Buffer.Span.End(),
+					"buffers overlap")
 			}
 			if lent = append(lent, x.Buffer); len(lent) > 2 {
 				r.workspace.Release(lent[0])
@@ -361,7 +366,7 @@ func TestImportsAreTame(t *testing.T) {
 	}
 	slices.Sort(got)
 	assert.Equal(t, []string{
-		"crypto/sha256", "fmt", "fpga/program", "fpga/program/parquetcolumn", "fpga/unit/parquet/format", "fpga/unit/text",
-		"sdk/partition", "sdk/target", "slices", "sort", "strings",
+		"crypto/sha256", "fmt", "fpga/program", "fpga/program/parquetcolumn", "fpga/unit/parquet/format",
+		"fpga/unit/text", "sdk/partition", "sdk/target", "slices", "sort", "strings",
 	}, slices.Compact(got))
 }

@@ -103,8 +103,8 @@ func (r *results) checkProgress(changed, further bool) error {
 	return nil
 }
 
-// advanceChunk notes rows that a task wrote. The last row of a chunk of lists must be the last that its pages have: the
-// engine knows how many values a chunk has, and not how many rows.
+// advanceChunk notes rows that a task wrote. A chunk of lists must end with its last row. The engine cannot check that:
+// it knows how many values a chunk has, and not how many rows.
 func (r *results) advanceChunk(p *portion, t *program.TaskResult) error {
 	c := p.chunk
 	c.row += int64(t.Rows)
@@ -119,8 +119,8 @@ func (r *results) advanceChunk(p *portion, t *program.TaskResult) error {
 		return nil
 	}
 	if c.kind.MaxRep > 0 && t.Cursor.Seen != c.kind.Values {
-		return r.dataError(c, fmt.Sprintf("the row group has %d rows, which end after %d of the chunk's %d values", c.rows,
-			t.Cursor.Seen, c.kind.Values))
+		return r.dataError(c, fmt.Sprintf("the row group has %d rows, which end after %d of the chunk's %d values",
+			c.rows, t.Cursor.Seen, c.kind.Values))
 	}
 	r.builder.arena.dropEverything(c)
 	live := r.columns.begun[c.column]
@@ -128,7 +128,7 @@ func (r *results) advanceChunk(p *portion, t *program.TaskResult) error {
 	return nil
 }
 
-// dataError is the error of a chunk whose pages or footer are damaged, at the chunk's cursor.
+// dataError returns the error for a chunk whose pages or footer are damaged, at the chunk's cursor.
 func (r *results) dataError(c *chunk, message string) error {
 	return &partition.DataError{
 		Partition: r.columns.partition.Name, RowGroup: r.columns.rowGroupNumber(c), Column: r.columns.columnName(c),
@@ -175,8 +175,8 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 	switch t.State {
 	case program.MoreInput:
 		if left := c.length - c.cursor.Page; need > left {
-			return false, r.dataError(c, fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need,
-				left))
+			return false, r.dataError(c, fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left",
+				need, left))
 		}
 		news = news || c.cursor.Page+need > p.windowEnd
 		c.inputBytes, c.rowsInWindow = need, t.RowsInWindow
@@ -259,5 +259,6 @@ func (r *results) faultError(res *program.Result) error {
 
 // contractError returns the error of an answer that breaks the engine's contract.
 func (r *results) contractError(format string, args ...any) error {
-	return &target.EngineError{Partition: r.columns.partition.Name, State: r.state, Message: fmt.Sprintf(format, args...)}
+	return &target.EngineError{Partition: r.columns.partition.Name, State: r.state,
+		Message: fmt.Sprintf(format, args...)}
 }
