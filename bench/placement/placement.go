@@ -88,6 +88,8 @@ type Result struct {
 	Steps            Steps    `json:"steps"`
 	Digest           string   `json:"mini_batches_sha256"`
 	Notes            []string `json:"notes"`
+
+	digestReads int64 // bytes that the digests of the partitions read
 }
 
 // withDefaults replaces zeroes by their defaults, and refuses impossible options.
@@ -190,7 +192,8 @@ func (o *Options) measure(ctx context.Context, mode Mode, spec *pipeline.Spec, p
 		return nil, err
 	}
 	o.Progress(fmt.Sprintf("%s: count", mode))
-	r = &Result{Mode: mode, Model: o.Model, Engine: s.engine(), ChunkBytes: s.chunkBytes, Notes: s.notes()}
+	r = &Result{Mode: mode, Model: o.Model, Engine: s.engine(), ChunkBytes: s.chunkBytes, Notes: s.notes(),
+		digestReads: s.digestReads}
 	if err := s.count(ctx, r); err != nil {
 		return nil, err
 	}

@@ -38,8 +38,6 @@ func TestBytesOverEachLink(t *testing.T) {
 				// Ends of blocks, of which every window has two; a page that two windows hold; gaps between reads that
 				// were joined; offsets of a page index.
 				more := chunks/3 + 64<<10
-				// Samples that the digest of a partition is over, and the gaps between them, which are read with them.
-				samples := chunks/3 + 64<<10
 				results := 64 * 1024 * r.MiniBatches // result blocks, of some slices each
 				want := map[string]bool{}
 				between := func(link string, least, got, more int64) {
@@ -49,18 +47,18 @@ func TestBytesOverEachLink(t *testing.T) {
 				switch r.Mode {
 				case InStorage:
 					between("flash to drive", chunks, links.FlashToDrive, more)
-					between("flash to node", 1, links.FlashToNode, 256<<10+samples) // footers and page indexes
+					between("flash to node", 1, links.FlashToNode, 256<<10+r.digestReads) // footers and page indexes
 					between("drive to node", tensors, links.DriveToNode, results)
 				case NodeCPU:
-					between("flash to node", chunks, links.FlashToNode, more+samples)
+					between("flash to node", chunks, links.FlashToNode, more+r.digestReads)
 				case Card:
-					between("flash to node", chunks, links.FlashToNode, 2*more+samples)
+					between("flash to node", chunks, links.FlashToNode, 2*more+r.digestReads)
 					between("host to card", chunks, links.HostToCard, more)
 					between("card to host", tensors, links.CardToHost, results)
 					assert.GreaterOrEqual(t, links.FlashToNode, links.HostToCard-more, "what is stored was read")
 				case Pool, Trainer:
-					between("node to worker", chunks, links.NodeToWorker, more+samples)
-					between("flash to node", links.NodeToWorker, links.FlashToNode, more+samples)
+					between("node to worker", chunks, links.NodeToWorker, more+r.digestReads)
+					between("flash to node", links.NodeToWorker, links.FlashToNode, more)
 				}
 				if r.Mode != Trainer {
 					between("worker to trainer", tensors, links.WorkerToTrainer, 8<<10*r.MiniBatches)

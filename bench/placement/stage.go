@@ -39,9 +39,11 @@ type stage struct {
 	processor  processor.Processor
 	batch      int
 	chunkBytes int64
-	flashRead  atomic.Int64 // bytes of NVMe Reads
-	engineTime engineTime   // of the drive that computes
-	closers    []func() error
+	// digestReads is the number of bytes that the digests of the partitions read, in whole blocks of the flash.
+	digestReads int64
+	flashRead   atomic.Int64 // bytes of NVMe Reads
+	engineTime  engineTime   // of the drive that computes
+	closers     []func() error
 }
 
 // opened notes how something is closed; the last that was opened is closed first.
@@ -147,6 +149,10 @@ func (s *stage) openPartitions(ctx context.Context, extents []partition.Extent) 
 		}
 		if remote, ok := reader.(*source.Reader); ok {
 			remote.Describe(p)
+		}
+		for _, r := range p.DigestReads() {
+			from, to := extents[i].Device+int64(r.From), extents[i].Device+int64(r.From+r.Len)
+			s.digestReads += (to+csd.LBA512-1)/csd.LBA512*csd.LBA512 - from/csd.LBA512*csd.LBA512
 		}
 		s.partitions = append(s.partitions, p)
 	}

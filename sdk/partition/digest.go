@@ -27,8 +27,11 @@ const (
 
 // These constants say how the places are read. They do not enter the digest.
 const (
-	digestGap  = 64 << 10 // bytes between two places that are read rather than asked for apart
-	digestRead = 1 << 20  // the most bytes of one read
+	// digestGap is the largest gap between two places of a partition elsewhere that is read with them: a request over a
+	// network costs more than these bytes. Of other partitions no gap is read.
+	digestGap = 64 << 10
+	// digestRead is the largest length of one read.
+	digestRead = 1 << 20
 )
 
 // goldenRatio is 2^64 divided by the golden ratio: its multiples spread evenly over 64 bits.
@@ -129,8 +132,7 @@ func groupSpan(f *format.File, g *format.RowGroup) (from, to uint64) {
 // digestContent returns the SHA-256 over the runs that DigestRuns names. A reader that reads ahead learns of all reads
 // before the first, so that they wait for a network together.
 func (p *Partition) digestContent(ctx context.Context) (sum [sha256.Size]byte, err error) {
-	runs, r := p.DigestRuns(), p.readerUntil(ctx)
-	reads := joinRuns(runs)
+	runs, reads, r := p.DigestRuns(), p.DigestReads(), p.readerUntil(ctx)
 	longest := uint64(0)
 	for i := range reads {
 		longest = max(longest, reads[i].Len)
@@ -158,14 +160,23 @@ func (p *Partition) digestContent(ctx context.Context) (sum [sha256.Size]byte, e
 	return sum, nil
 }
 
-// joinRuns returns reads of at most digestRead bytes that hold all runs. Runs that lie near each other are read at
-// once.
-func joinRuns(runs []Run) []Run {
+// DigestReads returns the reads by which Open makes the digest of a Parquet partition, in ascending order. They are
+// DigestRuns, but a partition that lies elsewhere has fewer reads, which also read the gaps between near runs.
+func (p *Partition) DigestReads() []Run {
+	if p.Remote() {
+		return joinRuns(p.DigestRuns(), digestGap)
+	}
+	return joinRuns(p.DigestRuns(), 0)
+}
+
+// joinRuns returns reads of at most digestRead bytes that hold all runs. A gap of at most gap bytes between two runs is
+// read with them.
+func joinRuns(runs []Run, gap uint64) []Run {
 	var reads []Run
 	for _, run := range runs {
 		for at, end := run.From, run.From+run.Len; at < end; {
 			to := min(end, at+digestRead)
-			if n := len(reads) - 1; n >= 0 && at-(reads[n].From+reads[n].Len) <= digestGap && to-reads[n].From <= digestRead {
+			if n := len(reads) - 1; n >= 0 && at <= reads[n].From+reads[n].Len+gap && to-reads[n].From <= digestRead {
 				reads[n].Len = to - reads[n].From
 			} else {
 				reads = append(reads, Run{at, to - at})

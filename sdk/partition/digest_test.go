@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
 // footerOf returns the footer of a file whose row groups have columns of chunk bytes each, one behind the other.
@@ -95,7 +97,79 @@ func TestDigestRunsOfAFooterThatLies(t *testing.T) {
 	}
 }
 
-// TestDigestContent checks that the reads which join runs do not change the digest, and that a byte of any run does.
+// recordingReader notes the reads of a partition.
+type recordingReader struct {
+	io.ReaderAt
+	reads []Run
+}
+
+func (r *recordingReader) ReadAt(b []byte, off int64) (int, error) {
+	r.reads = append(r.reads, Run{uint64(off), uint64(len(b))})
+	return r.ReaderAt.ReadAt(b, off)
+}
+
+// TestDigestReads checks that a partition at hand is read only where its digest is over it, and that a partition
+// elsewhere is read with fewer requests and short gaps. Both have the same digest.
+func TestDigestReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		file      *format.File
+		near, far int // reads
+	}{
+		"whole":         {footerOf(2, 3, 10_000), 1, 1},
+		"near":          {footerOf(16, 8, 6000), 64 + 1, 1},
+		"two reads":     {footerOf(32, 8, 6000), 64 + 1, 2},
+		"far apart":     {footerOf(2, 2, 20<<20), 61, 61}, // places at the ends of chunks touch
+		"a long footer": {&format.File{Size: 3<<20 + 5, FooterOffset: 4}, 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := bytes.Repeat([]byte("some bytes"), int(c.file.Size/10+1))[:c.file.Size]
+			here := &recordingReader{ReaderAt: bytes.NewReader(data)}
+			there := &recordingReader{ReaderAt: bytes.NewReader(data)}
+			near := &Partition{Size: c.file.Size, File: c.file, reader: here}
+			far := &Partition{Size: c.file.Size, File: c.file, reader: farReader{there}}
+			want, err := near.digestContent(t.Context())
+			require.NoError(t, err)
+			got, err := far.digestContent(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			assert.Equal(t, near.DigestReads(), here.reads)
+			assert.Equal(t, far.DigestReads(), there.reads)
+			assert.Len(t, here.reads, c.near)
+			assert.Len(t, there.reads, c.far)
+			digested, readHere, readThere := uint64(0), uint64(0), uint64(0)
+			for _, r := range DigestRuns(c.file) {
+				digested += r.Len
+			}
+			for _, r := range here.reads {
+				readHere += r.Len
+			}
+			assert.Equal(t, digested, readHere)
+			for _, r := range there.reads {
+				readThere += r.Len
+				assert.LessOrEqual(t, r.Len, uint64(digestRead))
+			}
+			assert.LessOrEqual(t, readThere-digested, uint64(c.near-c.far)*digestGap)
+		})
+	}
+}
+
+// TestDigestIsMadeOnce checks that the uses of an opened file's digest do not read the file.
+func TestDigestIsMadeOnce(t *testing.T) {
+	data := foreignparquet.ManyRowGroups(2000)
+	require.Greater(t, len(data), wholePartition)
+	r := &recordingReader{ReaderAt: bytes.NewReader(data)}
+	p, err := Open(t.Context(), "p", r, int64(len(data)), program.Parquet, Options{})
+	require.NoError(t, err)
+	opened := len(r.reads)
+	require.Equal(t, p.DigestReads(), r.reads[opened-len(p.DigestReads()):])
+	for range 3 {
+		assert.EqualValues(t, p.Digest(), p.Describe().Content)
+		p.DigestRuns()
+	}
+	assert.Len(t, r.reads, opened)
+}
+
+// TestDigestContent checks that the digest is over the bytes of all runs, and that it changes with each of them.
 func TestDigestContent(t *testing.T) {
 	for name, file := range map[string]*format.File{
 		"whole": footerOf(2, 3, 10_000), "places": footerOf(3, 5, 40_000), "far apart": footerOf(2, 2, 3<<19),
@@ -120,9 +194,6 @@ func TestDigestContent(t *testing.T) {
 					assert.NotEqual(t, good, digest(), at)
 					data[at] ^= 1
 				}
-			}
-			for _, r := range joinRuns(runs) {
-				assert.LessOrEqual(t, r.Len, uint64(digestRead))
 			}
 			p := &Partition{Size: file.Size, File: file, reader: bytes.NewReader(data[:file.Size/2])}
 			_, err := p.digestContent(t.Context())
