@@ -172,7 +172,7 @@ func TestAcceleratorsRefused(t *testing.T) {
 		}, "no file is called"},
 		"a folder": {func() (*Drive, error) {
 			return OpenDrive(t.Context(), card, DriveOptions{Members: []string{filepath.Dir(paths[0])}})
-		}, "no regular file"},
+		}, "not a regular file"},
 		"more memory than there is": {func() (*Drive, error) {
 			d, err := OpenDrive(t.Context(), card, DriveOptions{Members: paths, SLM: 1 << 30})
 			if err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// describe makes the data set of the partitions that drives hold: of those that selected names, in its order, or, if
-// selected is nil, of all partitions, which must then have one schema. These come in the order in which files and
-// members were given, and otherwise in that of dataset.CompareNames.
+// describe makes the data set of the partitions that drives hold. If selected is not nil, the data set has the
+// partitions that selected names, in its order. Otherwise it has all partitions, which must have one schema, in the
+// order in which files and members were given, or else in that of dataset.CompareNames.
 func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error) {
 	entries := map[string]dataset.Partition{}
 	first := map[string]*Drive{}
@@ -59,7 +60,8 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 	case selected != nil:
 		return nil, fmt.Errorf("none of the job's %d partitions is here: %w", len(selected.Partitions), ErrNotHeld)
 	default:
-		return nil, fmt.Errorf("%d drives hold no partition: put some there first (millrace drive put)", len(drives))
+		return nil, fmt.Errorf("%s without a partition: put some there first (millrace drive put)",
+			quantity.Of(len(drives), "drive"))
 	}
 	if selected == nil {
 		slices.SortFunc(held, func(a, b heldPartition) int {
@@ -96,7 +98,7 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 	return data, nil
 }
 
-// heldPartition is a partition, how its text is read, and its place among the files or members that were given.
+// heldPartition is a partition with the options of its text and its place among the files or members that were given.
 type heldPartition struct {
 	*partition.Partition
 	text  text.Options

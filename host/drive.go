@@ -57,9 +57,9 @@ type DriveOptions struct {
 	Skip func(member string, err error)
 
 	Sources Sources // OpenFiles: of files that are named by a URI
-	// FileNames are the names of the partitions that OpenFiles makes of the files; nil: as NameFiles returns them.
+	// FileNames are the names of the partitions that OpenFiles makes of the files. If nil, NameFiles names them.
 	FileNames []string
-	// FilePlaces are the places of the files of OpenFiles among those of all drives; nil: their order.
+	// FilePlaces are the places of the files of OpenFiles among the files of all drives. If nil, their order is used.
 	FilePlaces []int
 	// Sort is the order of partitions in a data set of all that the drives hold. By default they come as their files or
 	// Members were given.
@@ -93,7 +93,7 @@ type Drive struct {
 	mu           sync.Mutex             // guards what follows
 	partitions   []*partition.Partition // replaced, never changed
 	heldVersion  uint64                 // grows when partitions changes
-	places       map[string]int         // of partitions by name, where files or members were given in an order
+	places       map[string]int         // of partitions by name, if files or members were given in an order
 	byName       map[string]*partition.Partition
 	fingerprints map[*partition.Partition]fingerprint
 	running      int    // open streams, of all jobs
@@ -191,7 +191,7 @@ func (d *Drive) partition(name string) *partition.Partition {
 	return d.byName[name]
 }
 
-// placeOf returns the place of a partition among those that were given, or 0 where no order was.
+// placeOf returns the place of a partition in the order that was given, or 0 if none was.
 func (d *Drive) placeOf(name string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

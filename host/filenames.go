@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// NamedFile is a file, by its path or URI, and the name of the partition that it is.
+// NamedFile is the path or URI of a file, and the name of its partition.
 type NamedFile struct{ Path, Name string }
 
 // Paths returns the paths of files.
@@ -36,7 +36,7 @@ func Names(files []NamedFile) []string {
 // lies outside the root.
 var ErrFileNames = errors.New("name partitions")
 
-// NameFiles returns the names of the partitions that files are, as NameFound does for files that are named one by one.
+// NameFiles returns the names of the partitions of files that are named one by one, as NameFound does.
 func NameFiles(paths []string) ([]string, error) {
 	files := make([]NamedFile, 0, len(paths))
 	for _, path := range paths {
@@ -53,9 +53,9 @@ func NameFiles(paths []string) ([]string, error) {
 }
 
 // NameFound names the files that an argument stands for: a file, a folder or a pattern. A partition's name is its path
-// from where the data set begins: from the root, if one is given; otherwise from the folder that is named, from that
-// before the first wildcard of a pattern, or from a file's own folder. Folders of that path's end which say a value
-// (day=1) belong to the names. So a file's name does not depend on what lies or is read beside it.
+// from where the data set begins: from the root, if one is given; otherwise from the folder that is named, from the
+// folder before the first wildcard of a pattern, or from a file's own folder. If the path to that beginning ends in
+// folders of values (day=1), they belong to the names. So a file's name does not depend on the files beside it.
 func NameFound(argument string, found []string, root string) ([]NamedFile, error) {
 	begin := root
 	if begin == "" {
@@ -99,7 +99,8 @@ func CheckFileNames(files []NamedFile) error {
 			return err
 		}
 		if byPath[place+"\x00"+whole] {
-			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames, source.Redact(f.Path))
+			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames,
+				source.Redact(f.Path))
 		}
 		byPath[place+"\x00"+whole] = true
 		if other, ok := byName[f.Name]; ok {

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -35,11 +36,12 @@ func (e *ChangedError) Unwrap() error { return ErrChanged }
 func differs(have, want dataset.Partition) string {
 	switch {
 	case have.Bytes != want.Bytes:
-		return fmt.Sprintf("it has %d bytes, not %d", have.Bytes, want.Bytes)
+		return fmt.Sprintf("it has %s, not %d", quantity.Of(have.Bytes, "byte"), want.Bytes)
 	case have.Rows != want.Rows:
-		return fmt.Sprintf("it has %d rows, not %d", have.Rows, want.Rows)
+		return fmt.Sprintf("it has %s, not %d", quantity.Of(have.Rows, "row"), want.Rows)
 	case have.Content != want.Content:
-		return fmt.Sprintf("its footer, or samples of its rows, have the SHA-256 %s, not %s", have.Content, want.Content)
+		return fmt.Sprintf("its footer, or samples of its rows, have the SHA-256 %s, not %s", have.Content,
+			want.Content)
 	}
 	return ""
 }
@@ -69,7 +71,7 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 		if _, err = p.ReadAt(end[:], p.Size-parquetTrailer); err != nil && !errors.Is(err, io.EOF) {
 			break
 		}
-		// Where this is no footer's length any more, the trailer alone differs already.
+		// If this is not a footer's length any more, the trailer alone differs already.
 		length := int64(binary.LittleEndian.Uint32(end[:])) + parquetTrailer
 		if length > p.Size {
 			length = parquetTrailer
@@ -88,7 +90,7 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
-// CheckUnchanged looks again where a partition lies, at its fingerprint, and whether its file was written or replaced.
+// CheckUnchanged checks the place of a partition, its fingerprint, and whether its file was written or replaced.
 // A file of a mounted file system that was moved is an error that wraps extents.ErrMoved; every other change is a
 // *ChangedError.
 //

@@ -156,7 +156,7 @@ func TestSplitsFromAnyMiniBatch(t *testing.T) {
 						require.NoError(t, err)
 						rows, numbers := take(t, s)
 						require.NoError(t, s.Close())
-						require.NoError(t, s.Close(), "closing twice is no error")
+						require.NoError(t, s.Close(), "closing twice is not an error")
 						return rows, numbers
 					}
 					whole, numbers := open(0)
@@ -354,7 +354,7 @@ type (
 	}
 )
 
-// TestTwoColumnsOfOneName checks that a file with such columns is said to be at fault, and not the other partitions.
+// TestTwoColumnsOfOneName checks that the error blames the file with such columns, and not the other partitions.
 func TestTwoColumnsOfOneName(t *testing.T) {
 	leaf := format.Leaf{Path: "a", Name: "a", Physical: format.Int64}
 	file := &format.File{Leaves: []format.Leaf{leaf, leaf}}
@@ -404,7 +404,7 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	assert.True(t, c.Map.IsMap())
 	assert.True(t, c.List)
 	assert.Equal(t, pipeline.MapInfo{Keys: "lists.key_value.key", Values: "lists.key_value.value"}, c.Map)
-	assert.Nil(t, find(d, "lists.key_value.key"), "its leaves are no columns")
+	assert.Nil(t, find(d, "lists.key_value.key"), "its leaves are not columns")
 	assert.False(t, find(d, "floats").List)
 	assert.Equal(t, pipeline.MapInfo{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true},
 		find(d, "words").Map)
@@ -456,7 +456,7 @@ func TestManagersRefused(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"no drive": {func() []*Drive { return nil }, nil, "0 drives hold no partition"},
+		"no drive": {func() []*Drive { return nil }, nil, "0 drives without a partition"},
 		"two of one name": {func() []*Drive {
 			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, a), DriveOptions{})}
 		}, nil, "two drives are called files"},
@@ -555,7 +555,7 @@ func TestDrivesRefused(t *testing.T) {
 			dir},
 		"a folder for the CPU": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{dir}, DriveOptions{Engine: EngineCPU})
-		}, "no regular file"},
+		}, "not a regular file"},
 		"one base name": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
 		}, "is there twice"},

@@ -28,7 +28,7 @@ func (d *Drive) openRegularFile(path string) (*openFile, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -53,7 +53,8 @@ func (f *openFile) change() (string, error) {
 		return "", err
 	}
 	if source.FileIdentity(info) != f.identity {
-		return fmt.Sprintf("%s was written at %s, while it is read", f.path, info.ModTime().Format(time.RFC3339Nano)), nil
+		return fmt.Sprintf("%s was written at %s, while it is read", f.path,
+			info.ModTime().Format(time.RFC3339Nano)), nil
 	}
 	info, err = os.Stat(f.path)
 	switch {
@@ -67,8 +68,8 @@ func (f *openFile) change() (string, error) {
 	return "", nil
 }
 
-// stamp returns where a partition's file lies and in which state it was when it was opened. It reports false for a
-// partition that is no file, and so is not written after it was put.
+// stamp returns the place of a partition's file and its state when it was opened. It reports false for a partition that
+// is not a file: it is not written after it was put.
 func (d *Drive) stamp(p *partition.Partition) (api.Stamp, bool) {
 	if r := d.far[p]; r != nil {
 		src := r.Source()
@@ -78,6 +79,6 @@ func (d *Drive) stamp(p *partition.Partition) (api.Stamp, bool) {
 	if f == nil {
 		return api.Stamp{}, false
 	}
-	machine, _ := os.Hostname() // without a name the path alone is the place
+	machine, _ := os.Hostname() // if the machine has no name, the path alone is the place
 	return api.Stamp{Place: machine + ":" + f.path, State: f.identity.String()}, true
 }

@@ -96,7 +96,8 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 			}
 		}
 		if seen[c.Name] {
-			c.Unsupported = errors.Join(c.Unsupported, fmt.Errorf("two columns of the file are called %s: rename one", c.Name))
+			c.Unsupported = errors.Join(c.Unsupported,
+				fmt.Errorf("two columns of the file are called %s: rename one", c.Name))
 		}
 		seen[c.Name] = true
 		columns = append(columns, c)

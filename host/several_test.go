@@ -183,7 +183,7 @@ func TestPrepareRefuses(t *testing.T) {
 	require.NoError(t, m.Prepare(t.Context(), good))
 }
 
-// TestDrivesOfSeveralFormats checks that drives of several formats are no common data set, and that each is one.
+// TestDrivesOfSeveralFormats checks that drives of several formats are not a common data set, and that each is one.
 func TestDrivesOfSeveralFormats(t *testing.T) {
 	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 45)}), DriveOptions{}),
 		files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160*30)}),
@@ -279,7 +279,8 @@ func TestAMemberReplaced(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestTextIsLookedAtAtBothEnds checks the fingerprint of a text alone: its time of writing is put back.
+// TestTextIsLookedAtAtBothEnds checks the fingerprint of a text. It restores the file's time of writing, so that the
+// fingerprint alone shows the change.
 func TestTextIsLookedAtAtBothEnds(t *testing.T) {
 	then := time.Unix(1_700_000_000, 5)
 	for _, rows := range []int{10, 1000} {
@@ -569,8 +570,8 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// TestPartitionsOfSeveralTypes checks that partitions which keep a column in several units, scales, storages and kinds,
-// or lack it in all but name, make the same ids on every engine, and that each is held by a drive of its own.
+// TestPartitionsOfSeveralTypes checks that partitions which keep a column in several units, scales, storages and kinds
+// make the right ids on every engine, also if each lies on a drive of its own.
 func TestPartitionsOfSeveralTypes(t *testing.T) {
 	first := parquetOf(t, []struct {
 		Time  int64 `parquet:"time,timestamp(millisecond)"`
@@ -681,7 +682,7 @@ func TestEnginesAgree(t *testing.T) {
 		text     string
 		options  dataset.Options
 		want     string   // the mini-batches, one a line
-		refused  []string // what a refusal says instead
+		refused  []string // parts of the error; nil if want is made
 	}{
 		"a NaN in dense": {contents: reals, text: "dense: [{columns: [x], ops: [fill_null: 0]}]",
 			refused: []string{"x", "NaN", "fill_nan"}},
@@ -691,18 +692,18 @@ func TestEnginesAgree(t *testing.T) {
 			want: "dense [1 NaN 0 +Inf]\n"},
 		"a NaN in the label": {contents: reals, text: "label: {column: x, null: 0}\nsparse: [{columns: [x], ops: " +
 			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "NaN"}},
-		"an infinite label": {contents: reals, text: "label: {column: x, null: 0, nan: 0}\nsparse: [{columns: [x], ops: " +
-			"[bucketize: {borders: [0]}]}]", refused: []string{"label", "infinit"}},
+		"an infinite label": {contents: reals, text: "label: {column: x, null: 0, nan: 0}\nsparse: [{columns: [x], " +
+			"ops: [bucketize: {borders: [0]}]}]", refused: []string{"label", "infinit"}},
 		"a uint64 in dense": {contents: larges, text: "dense: [{columns: [u]}]", refused: []string{"u",
 			"9223372036854775808"}},
 		"a uint64 as an id": {contents: larges, text: "sparse: [{columns: [u], ops: [sigrid_hash: {max: 10}]}]",
 			want: "ids [7 1 4]\n"},
 		"uint64 as scores": {contents: scores(1 << 62), text: "sparse: [{inputs: [ids, scores], as: s, ops: " +
 			"[with_scores]}]", want: "ids [7 8] lengths [2] weights [2 4.611686e+18]\n"},
-		"uint64 too large as scores": {contents: scores(math.MaxUint64), text: "sparse: [{inputs: [ids, scores], as: s, " +
-			"ops: [with_scores]}]", refused: []string{"scores", noNumber}},
-		"uint64 too large to compare": {contents: scores(math.MaxUint64), text: "dense: [{inputs: [ids, ids, scores], " +
-			"as: s, ops: [compute_score: {function: get_score_max}]}]", refused: []string{"scores", noNumber}},
+		"uint64 too large as scores": {contents: scores(math.MaxUint64), text: "sparse: [{inputs: [ids, scores], as: " +
+			"s, ops: [with_scores]}]", refused: []string{"scores", noNumber}},
+		"uint64 too large to compare": {contents: scores(math.MaxUint64), text: "dense: [{inputs: [ids, ids, " +
+			"scores], as: s, ops: [compute_score: {function: get_score_max}]}]", refused: []string{"scores", noNumber}},
 		"uint64 too large as scores of a map": {contents: map[string][]byte{"a.parquet": parquetOf(t, []struct {
 			M map[int64]map[int64]uint64 `parquet:"m"`
 		}{{map[int64]map[int64]uint64{1: {5: math.MaxUint64}}}})}, text: `sparse: [{columns: ["m[1]"]}]`,
@@ -715,10 +716,11 @@ func TestEnginesAgree(t *testing.T) {
 		}{{150}}), "b.parquet": parquetOf(t, []struct {
 			P int64 `parquet:"p,decimal(3:12)"`
 		}{{1500}, {-250}})}, text: "dense: [{columns: [p]}]", want: "dense [1.5]\ndense [1.5 -0.25]\n"},
-		"a real that is no id": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}, {&half}})},
+		"a real that is not an id": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}, {&half}})},
 			text: "sparse: [{columns: [x]}]", refused: []string{`column "x"`, "row 1", "4.5"}},
-		"the top of a range": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}})}, text: "dense: " +
-			"[{columns: [x], ops: [fill_null: 0, min_max: {min: 0, max: 1}, onehot: {classes: 2, lower: 0, upper: 1}]}]",
+		"the top of a range": {contents: map[string][]byte{"a.parquet": parquetOf(t, []number{{&one}})},
+			text: "dense: [{columns: [x], ops: [fill_null: 0, min_max: {min: 0, max: 1}, onehot: {classes: 2, " +
+				"lower: 0, upper: 1}]}]",
 			want: "dense [0 1]\n"},
 		"a tail that is dropped": {contents: larges, text: "sparse: [{columns: [u]}]",
 			options: dataset.Options{Batch: 2, Tail: dataset.DropTail}, want: "ids [9223372036854775807 " +
@@ -729,7 +731,8 @@ func TestEnginesAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			paths := write(t, c.contents)
 			for _, engine := range []Engine{EngineReference, EngineCPU, EngineDrive} {
-				got, err := everyMiniBatch(t, openManager(t, files(t, paths, DriveOptions{Engine: engine})), c.text, c.options)
+				m := openManager(t, files(t, paths, DriveOptions{Engine: engine}))
+				got, err := everyMiniBatch(t, m, c.text, c.options)
 				if c.refused == nil {
 					require.NoError(t, err, engine)
 					assert.Equal(t, c.want, got, engine)

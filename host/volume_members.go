@@ -85,7 +85,7 @@ func (d *Drive) leaveOut(m volume.Member, err error) bool {
 		return false
 	}
 	if d.o.Device.Logger != nil {
-		d.o.Device.Logger.Warn("an empty member of the volume is no partition and is left out", "drive", d.name,
+		d.o.Device.Logger.Warn("an empty member of the volume is not a partition and is left out", "drive", d.name,
 			"member", m.Name)
 	}
 	return true
@@ -103,8 +103,8 @@ func (d *Drive) openMember(ctx context.Context, m volume.Member) (*partition.Par
 	})
 }
 
-// wanted reports whether a member is one of Options.Members, and marks the patterns that it matches. The place is that
-// of the first of these patterns.
+// wanted reports whether a member is one of Options.Members, and marks the patterns that it matches. place is that of
+// the first of these patterns.
 func (d *Drive) wanted(name string, matched []bool) (place int, found bool) {
 	if len(d.o.Members) == 0 {
 		return 0, true

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -93,9 +94,10 @@ func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error)
 		numbers[i] = slices.IndexFunc(manifest.Partitions, func(own dataset.Partition) bool { return own.Name == p.Name })
 		if n := numbers[i]; n >= 0 {
 			if own := manifest.Partitions[n]; own.Content != p.Content || own.Rows != p.Rows || own.Bytes != p.Bytes {
-				return nil, fmt.Errorf("%w: partition %s is one file on the trainer's machine (%d rows, %d bytes) and "+
-					"another one elsewhere (%d rows, %d bytes): give both sides the same files", ErrOptions, p.Name,
-					own.Rows, own.Bytes, p.Rows, p.Bytes)
+				return nil, fmt.Errorf("%w: partition %s is one file on the trainer's machine (%s, %s) and another "+
+					"one elsewhere (%s, %s): give both sides the same files", ErrOptions, p.Name,
+					quantity.Of(own.Rows, "row"), quantity.Of(own.Bytes, "byte"), quantity.Of(p.Rows, "row"),
+					quantity.Of(p.Bytes, "byte"))
 			}
 		}
 	}

@@ -27,7 +27,7 @@ type delivery struct {
 	left       uint64            // mini-batches that have still to come
 	runningOn  map[string]int    // pieces under way, by drive
 	wholeKnown bool              // whole is closed
-	makers     map[uint64]string // by number of the mini-batches in the queue: the drives that made them
+	makers     map[uint64]string // the drives that made the mini-batches in the queue, by number
 }
 
 // errIterationEnded cancels the pieces when the trainer takes no more.
@@ -245,7 +245,7 @@ func (d *delivery) checkBrought(piece Piece) error {
 	return nil
 }
 
-// put puts a mini-batch that a drive made into the queue, or releases it if it came already.
+// put puts a mini-batch of a drive into the queue, or releases it if the same mini-batch has come before.
 func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch, drive string) error {
 	if !d.claim(mb.Name.Number, drive) {
 		mb.Release()

@@ -58,7 +58,7 @@ type JobOptions struct {
 	Logger     *slog.Logger     // nil discards the log
 	Now        func() time.Time // the clock of the report's times; nil: time.Now
 
-	modelledClock bool // as in Options
+	modelledClock bool // Options.modelledClock
 }
 
 // NewJob makes a job over a source. Job.Close closes the source. Launchers call Submit, or Attach of package remote.

@@ -35,7 +35,8 @@ type Options struct {
 	SplitBatches int // 0 means dataset.DefaultSplitBatches
 	Window       int // of dataset.ShuffleRows, in mini-batches
 	Epochs       int // 0 means 1
-	// Share is the part of every epoch that the job delivers: one rank's of several. It is no part of the job's digest.
+	// Share is the part of every epoch that the job delivers: one rank's of several. It is not part of the job's
+	// digest.
 	Share dataset.Share
 
 	Order      dataset.Order
@@ -54,8 +55,8 @@ type Options struct {
 	// Resume continues where a token left off. The data, the pipeline and the options that shape the plan must be the
 	// same.
 	Resume *dataset.Token
-	// ResumeStamps are the data set's stamps (api.Dataset) of when the token was kept. A file that was written since is
-	// refused with an *api.ChangedSinceError; nil checks the manifest alone, which has samples of each file.
+	// ResumeStamps are the data set's stamps (api.Dataset) from when the token was kept. A file that was written since
+	// is refused with an *api.ChangedSinceError. If nil, only the manifest is checked, which has samples of each file.
 	ResumeStamps map[string]api.Stamp
 
 	// Offload configures how the drives and the trainer's own CPUs share the splits.
@@ -64,10 +65,10 @@ type Options struct {
 	// Autoscale lets the number of drives that run at once follow the trainer.
 	Autoscale Autoscale
 
-	// Now is the clock that T, the elapsed time and the waits are measured on: that of drives with a modelled timing. nil:
-	// time.Now.
+	// Now is the clock that T, the elapsed time and the waits are measured on: that of drives with a modelled timing.
+	// If nil, it is time.Now.
 	Now func() time.Time
-	// modelledClock says that Now was given. The times of the drives' stages are not on that clock.
+	// modelledClock is set if Now was given. The times of the drives' stages are not on that clock.
 	modelledClock bool
 
 	Recording Recording    // traces of moments in which the trainer starves

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // Report describes how a job went, so far or at its end. Field names in JSON carry their unit.
 type Report struct {
 	Job                 string            `json:"job"`
 	Rows                int64             `json:"rows"`
-	LeftOutRows         int64             `json:"left_out_rows"` // of an epoch's data: no rank gets them
+	LeftOutRows         int64             `json:"left_out_rows"` // rows of an epoch's data that no rank gets
 	MiniBatches         int64             `json:"mini_batches"`
 	Bytes               int64             `json:"bytes"`
 	ElapsedSeconds      float64           `json:"elapsed_seconds"`
@@ -92,8 +93,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive, which
-// a drive whose node was started again does not know. A drive that is gone gets a report with nothing else. Job.mu is
+// countDelivered returns the drives' reports with the rows and mini-batches that the trainer got from each drive: a
+// drive whose node was started again does not know them. The report of a drive that is gone has nothing else. Job.mu is
 // held.
 func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
 	drives = slices.Clone(drives)
@@ -106,7 +107,7 @@ func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
 	for _, name := range slices.Sorted(maps.Keys(t.drives)) {
 		if !reported[name] {
 			drives = append(drives, api.DriveReport{Name: name, Rows: t.drives[name].rows,
-				MiniBatches: t.drives[name].batches, Problem: "nothing tells of its times and bytes: it does not answer"})
+				MiniBatches: t.drives[name].batches, Problem: "its times and bytes are unknown: it does not answer"})
 		}
 	}
 	return drives
@@ -140,11 +141,12 @@ func (r *Report) addDrives(drives []api.DriveReport) {
 		r.TransformSeconds += d.Transform.Seconds()
 		r.FetchSeconds += d.Fetch.Seconds()
 		if d.RowsDropped > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
+			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %s", d.Name,
+				quantity.Of(d.RowsDropped, "malformed row")))
 		}
 		if d.CountedRows < d.Rows && d.Problem == "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("drive %s began to count again, as after a restart of its node: its times, "+
-				"bytes and counters are of %d of the rows", d.Name, d.CountedRows))
+			r.Notes = append(r.Notes, fmt.Sprintf("drive %s began to count again, as after a restart of its node: its "+
+				"times, bytes and counters are of %d of the rows", d.Name, d.CountedRows))
 		}
 		if d.Problem != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s: %s", d.Name, d.Problem))
@@ -156,7 +158,7 @@ func (r *Report) addDrives(drives []api.DriveReport) {
 const ignoredStall = 0.05
 
 // bottleneck names the part that limited the job's speed. It names a stage of the drives unless their timing is
-// modelled: the times of stages are this machine's, and the model says which stage binds.
+// modelled: the times of stages are this machine's, and the model decides which stage is the slowest.
 func (r *Report) bottleneck(modelled bool) string {
 	if r.ElapsedSeconds <= 0 || r.MiniBatches == 0 {
 		return "nothing has run yet"

@@ -186,7 +186,7 @@ func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	}
 	token := digest(Options{Pipeline: spec()})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 2, Resume: &token})
-	require.NoError(t, err, "epochs are no part of a job's identity")
+	require.NoError(t, err, "epochs are not part of a job's identity")
 	rows, _ := take(t, j, -1)
 	assert.Len(t, rows, 100)
 	n := 0

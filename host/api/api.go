@@ -77,12 +77,12 @@ type Dataset struct {
 	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
 	MeanLength map[string]float64
 	Drives     []Drive
-	// Stamps says by partition where its file lies and in which state; members of volumes have none.
+	// Stamps has the stamp of each partition's file, by the partition's name. Members of volumes have no stamp.
 	Stamps map[string]Stamp
 }
 
-// Resolve resolves a pipeline against the data set, and says of columns that only the partitions' names hold that they
-// are there. It refuses partitions that statistics by partition do not know. The error is of type [pipeline.Errors].
+// Resolve resolves a pipeline against the data set. It refuses partitions that statistics by partition do not cover.
+// The error is of type [pipeline.Errors], and it names the missing columns whose values stand in the partitions' names.
 func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
 	resolved, err := spec.Resolve(d.Columns)
 	if wrong := (pipeline.Errors)(nil); errors.As(err, &wrong) && d.Manifest != nil {
@@ -136,7 +136,7 @@ type Job struct {
 	// partitions or none; a worker asks for the sources that it lacks.
 	Sources []Source
 	// Elastic says that the job takes drives and gives them up while it runs (interface Elastic): a drive that others
-	// have when the job is prepared is no error.
+	// have when the job is prepared is not an error.
 	Elastic bool
 }
 
@@ -190,13 +190,13 @@ type DriveReport struct {
 	// reads and stores: "drive (vendor), fed by the host"
 	Engine        string  `json:"engine"`
 	RowsPerSecond float64 `json:"p_rows_per_second"`
-	Spread        float64 `json:"p_spread_share"` // of RowsPerSecond, as in Measurement; 0: not told
-	// Rows and MiniBatches are those that the drive made; in the report of a training job, those that the trainer got from
-	// it.
+	Spread        float64 `json:"p_spread_share"` // Measurement.Spread; 0 if unknown
+	// Rows and MiniBatches are those that the drive made. In the report of a training job, they are those that the
+	// trainer got from the drive.
 	Rows        int64 `json:"rows"`
 	MiniBatches int64 `json:"mini_batches"`
-	// CountedRows are, in the report of a training job, the rows that the times, bytes and counters are of: those that the
-	// drive made for every rank since its node was started.
+	// CountedRows is set in the report of a training job: the rows that the times, bytes and counters cover. The drive
+	// made them, for all ranks, since its node was started.
 	CountedRows   int64         `json:"counted_rows,omitempty"`
 	Wait          time.Duration `json:"wait_ns"` // for an engine thread
 	Move          time.Duration `json:"move_ns"`

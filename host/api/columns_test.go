@@ -38,7 +38,7 @@ func TestColumnsTravel(t *testing.T) {
 	require.ErrorContains(t, err, "decode columns")
 }
 
-// TestColumnsOfFolders names a column that the files lack and the names of their folders have.
+// TestColumnsOfFolders checks that an error names a column that stands in the names of folders and in no file.
 func TestColumnsOfFolders(t *testing.T) {
 	manifest, err := dataset.NewManifest([]dataset.Partition{
 		{Name: "day=1/hour=2/a.parquet", Bytes: 9, Rows: 1, RowGroups: []int64{1}},

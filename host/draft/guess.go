@@ -35,8 +35,8 @@ type guess struct {
 
 // valueRange is the range of values in the sampled rows of a column.
 type valueRange struct {
-	nan      bool // some value is a NaN
-	known    bool // some other value was seen
+	nan      bool // a value is NaN
+	known    bool // a value is not NaN
 	least    float64
 	greatest float64
 }

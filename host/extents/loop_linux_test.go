@@ -295,7 +295,7 @@ func TestLoopRefusals(t *testing.T) {
 	_, err = Find(filepath.Join(mount, "plain"), Options{})
 	assert.ErrorIs(t, err, ErrStacked, "a loop device is taken only where it is asked for")
 	_, err = Find(mount, loop)
-	assert.ErrorContains(t, err, "it is no regular file")
+	assert.ErrorContains(t, err, "it is not a regular file")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	m, err = Find(path, loop)
 	require.NoError(t, err)
@@ -315,5 +315,5 @@ func TestFindDoesNotWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	_, err := Find(path, Options{})
-	require.ErrorContains(t, err, "no regular file")
+	require.ErrorContains(t, err, "not a regular file")
 }

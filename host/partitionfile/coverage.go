@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/reference"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // Coverage says which share of a data set's rows has a value of each column.
@@ -87,7 +88,7 @@ func (c *ColumnCoverage) Describe() string {
 	if c.Lacked == 0 {
 		return s
 	}
-	s += fmt.Sprintf(", absent in %d partitions: %s", c.Lacked, strings.Join(c.LackedBy, ", "))
+	s += fmt.Sprintf(", absent in %s: %s", quantity.Of(c.Lacked, "partition"), strings.Join(c.LackedBy, ", "))
 	if c.Lacked > len(c.LackedBy) {
 		s += ", ..."
 	}

@@ -62,7 +62,7 @@ func TestCoverage(t *testing.T) {
 			assert.Equal(t, "100 %", c.Describe())
 		case "new":
 			assert.Equal(t, paths[:1], c.LackedBy)
-			assert.Equal(t, "37.5 %, absent in 1 partitions: "+paths[0], c.Describe())
+			assert.Equal(t, "37.5 %, absent in 1 partition: "+paths[0], c.Describe())
 		default:
 			assert.Equal(t, 1, c.Lacked, c.Name)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ErrNotRegular says that a name is no regular file: partitions are read at any place and more than once.
-var ErrNotRegular = errors.New("no regular file: partitions are read from files")
+// ErrNotRegular says that a name is not a regular file: partitions are read at any place and more than once.
+var ErrNotRegular = errors.New("not a regular file: partitions are read from files")
 
 // NoMatchError says that no file has a name of a pattern.
 type NoMatchError struct{ Pattern string }
@@ -30,10 +30,10 @@ func (e *NoMatchError) Error() string {
 // Is reports whether the target is fs.ErrNotExist.
 func (e *NoMatchError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// NoPartitionsError says that a folder, or all that was named, holds no file that is taken.
+// NoPartitionsError says that a folder, or a list of names, holds no file that is taken.
 type NoPartitionsError struct {
 	Folder   string
-	Excluded int // files that the patterns of names leave out
+	Excluded int // number of files that NamePatterns leaves out
 }
 
 func (e *NoPartitionsError) Error() string {
@@ -105,10 +105,10 @@ func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || strings.HasSuffix(name, "_$folder$")
 }
 
-// hides reports whether a name has hidden elements that the pattern which it matches does not name as such.
+// hides reports whether a name has a hidden element where the pattern that it matches has none.
 func hides(pattern, name, separator string) bool {
 	of, wanted := strings.Split(name, separator), strings.Split(pattern, separator)
-	for i := 1; i <= min(len(of), len(wanted)); i++ { // from the end: Glob may leave out what is before
+	for i := 1; i <= min(len(of), len(wanted)); i++ { // from the end, since Glob may leave out elements before it
 		if isHidden(of[len(of)-i]) && !isHidden(wanted[len(wanted)-i]) {
 			return true
 		}
@@ -116,8 +116,8 @@ func hides(pattern, name, separator string) bool {
 	return false
 }
 
-// listPattern returns the files that match a pattern, and those of the folders that do; absent is the error of a name
-// that matches nothing.
+// listPattern returns the files that match a pattern, and the files of folders that match it. It returns absent for a
+// name that matches nothing.
 func (r Resolver) listPattern(pattern string, absent error) ([]string, error) {
 	found, err := filepath.Glob(pattern)
 	found = slices.DeleteFunc(found, func(name string) bool {

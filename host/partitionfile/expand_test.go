@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// writeFiles makes files that begin as Parquet does in a new folder.
+// writeFiles makes files with the first bytes of Parquet in a new folder.
 func writeFiles(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -52,10 +52,11 @@ func TestExpand(t *testing.T) {
 		names    []string
 		want     []string
 	}{
-		"a folder":            {NamePatterns{}, []string{""}, parquet},
-		"a pattern":           {NamePatterns{}, []string{"[bcn]*[tq]"}, []string{"b.parquet", "c.parq", "noext"}},
-		"a file":              {NamePatterns{}, []string{"noext"}, []string{"noext"}},
-		"a list in its order": {NamePatterns{}, []string{"noext", "c*", "b*"}, []string{"noext", "c.parq", "b.parquet"}},
+		"a folder":  {NamePatterns{}, []string{""}, parquet},
+		"a pattern": {NamePatterns{}, []string{"[bcn]*[tq]"}, []string{"b.parquet", "c.parq", "noext"}},
+		"a file":    {NamePatterns{}, []string{"noext"}, []string{"noext"}},
+		"a list in its order": {NamePatterns{}, []string{"noext", "c*", "b*"},
+			[]string{"noext", "c.parq", "b.parquet"}},
 		"included": {NamePatterns{Include: []string{"*.parq*", "no*"}}, []string{""},
 			[]string{"b.parquet", "c.parq", "d.parquet.gzip", "noext"}},
 		"excluded": {NamePatterns{Exclude: []string{"*.*"}}, []string{""}, []string{"000000_0", "noext"}},
@@ -118,7 +119,7 @@ func TestExpandOtherFormats(t *testing.T) {
 	for _, c := range []struct {
 		format              Format
 		rows, name, content string
-		says                string // "": the file is taken
+		says                string // in the error; empty if the file is taken
 	}{
 		{Parquet, "PAR1", "README.md", "# rows\n", "README.md is text, not parquet: "},
 		{Parquet, "PAR1", "keys.json", `{"a": 1}`, "keys.json is JSON, not parquet: "},

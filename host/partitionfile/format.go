@@ -42,7 +42,7 @@ func (e *MixedFormatsError) Error() string {
 	return fmt.Sprintf("%s is %s and %s is %s: a data set has one format", e.First, e.FirstFormat, e.Other, e.OtherFormat)
 }
 
-// UnknownFormatError says that a file's format is none of those that are read, or not that of its data set.
+// UnknownFormatError says that a file has a format that is not read, or another format than its data set.
 type UnknownFormatError struct {
 	File    string
 	Content partition.Content
@@ -69,7 +69,7 @@ func (e *UnknownFormatError) Error() string {
 	return fmt.Sprintf("%s; --exclude %s leaves it out", says, patternOf(path.Base(e.File)))
 }
 
-// criteoFields is how many fields a row of Criteo's text has.
+// criteoFields is the number of fields in a row of Criteo's text.
 const criteoFields = 40
 
 // formatOfName returns the format that a file's name stands for, and reports whether it stands for one.
@@ -97,13 +97,13 @@ func formatOfHead(name string, head []byte) (Format, error) {
 	return "", &UnknownFormatError{File: source.Redact(name), Content: c}
 }
 
-// checkHead returns an error if the first bytes of a file of a folder show that it is not of a format.
+// checkHead returns an error if the first bytes of a file show that it is not of the format.
 func (f Format) checkHead(name string, head []byte) error {
 	want, _ := f.Source()
 	c := partition.Recognize(head)
 	var ok bool
 	switch named, _ := formatOfName(name); f {
-	case CriteoTSV: // of its rows the first ones may be malformed
+	case CriteoTSV: // its first rows may be malformed
 		ok = c.Source == want || len(head) == 0 || c.IsText() && (named == f || path.Ext(name) == ".txt")
 	case CriteoBinary:
 		ok = c.Is == "" || len(head) == 0

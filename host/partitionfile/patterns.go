@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NamePatterns say which files are taken by their names, without their folders. The zero value takes every file.
+// NamePatterns select files by their names, without their folders. The zero value takes every file.
 // Patterns are those of [path.Match].
 type NamePatterns struct {
 	Include []string // if there are any, a file is taken only if one of them matches its name
@@ -42,11 +42,12 @@ func (p NamePatterns) take(name string) bool {
 	return (len(p.Include) == 0 || matches(p.Include)) && !matches(p.Exclude)
 }
 
-// patternOf returns the pattern that matches a name only, as a shell takes it.
+// patternOf returns the pattern that matches one name only, quoted for a shell.
 func patternOf(name string) string {
 	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+=@%", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("._-+=@%", r)
 	}
 	if !strings.ContainsFunc(pattern, func(r rune) bool { return !safe(r) }) {
 		return pattern

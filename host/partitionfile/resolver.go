@@ -24,7 +24,7 @@ type Resolver struct {
 	Names  NamePatterns // which files are taken
 	Pipes  bool         // Expand keeps the names of pipes, and "-"
 	Sort   dataset.Sort // the order of the files
-	Root   string       // the folder in which the data set begins, for host.NameFound; "": as the names say
+	Root   string       // the folder in which the data set begins, for host.NameFound; may be empty
 }
 
 // NoOpenerError says that a URI came where only files of this machine are read.
@@ -33,22 +33,22 @@ type NoOpenerError struct{ URI string }
 func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
 
 // Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files. Names keep
-// their order, and what a folder or a pattern stands for comes in natural order, unless Sort says otherwise. Of a
-// folder Expand takes all files, without those whose name begins with a dot or an underscore; links count as the files
-// or folders that they lead to. In a pattern, * does not cross a slash; a folder that matches counts as if it were
-// named, and a name that begins with a dot or an underscore matches only a pattern that begins so. A URI that ends in a
-// slash is a folder.
+// their order, and the files of a folder or a pattern come in natural order, unless Sort is set. Expand takes all files
+// of a folder except those whose name begins with a dot or an underscore; links count as the files or folders that they
+// lead to. In a pattern, * does not cross a slash. A folder that matches a pattern counts as if it were named, and a
+// name that begins with a dot or an underscore matches only a pattern that begins with it. A URI that ends in a slash
+// is a folder.
 //
 // A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
-// log is a [TableError]. Of the files that are named themselves the reader says whether they are of the format, and of
-// objects that are named themselves Expand does not look for a table.
+// log is a [TableError]. Expand does not check the format of files that are named themselves, which their reader does,
+// and does not look for the table of objects that are named themselves.
 func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]string, error) {
 	files, err := r.find(ctx, names, format)
 	return host.Paths(files), err
 }
 
-// Find is Expand for the files of one data set: it returns the names of their partitions, too, and refuses a file that
-// is there twice, and two files of one name.
+// Find is Expand for the files of one data set: it also returns the names of their partitions, and it refuses a file
+// that is there twice and two files of one name.
 func (r Resolver) Find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
 	files, err := r.find(ctx, names, format)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r Resolver) check(
 			}
 		}
 		if named, _ := formatOfName(file); isFile || far && named == format {
-			continue // what is written in an object that is named so, its reader says
+			continue // its reader checks the contents of an object with such a name
 		}
 		head, err := r.readHead(ctx, file)
 		if err == nil {
@@ -193,8 +193,8 @@ func (r Resolver) readHead(ctx context.Context, file string) (head []byte, err e
 	return head, nil
 }
 
-// FindFormat returns the common format of files, folders, patterns and URIs: that of the first file of each name. It
-// takes a name that cannot be read for Parquet; Expand then reports the error.
+// FindFormat returns the common format of files, folders, patterns and URIs: that of the first file of each name. A
+// name that cannot be read counts as Parquet; Expand then reports the error.
 func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
 	var first string
 	var found Format
@@ -215,8 +215,8 @@ func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error
 	return cmp.Or(found, Parquet), nil
 }
 
-// formatOf finds the format of the first file that a name stands for, and returns that file. alone says that nothing
-// else was named.
+// formatOf finds the format of the first file that a name stands for, and returns that file. alone is set if no other
+// name was given.
 func (r Resolver) formatOf(ctx context.Context, name string, alone bool) (format Format, file string, err error) {
 	files, isFile, err := r.list(ctx, name)
 	switch far := source.IsURI(name); {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// TableError says that files belong to a table that is more than its files: its log says which of their rows are the
-// table's. Without it, rows that were deleted or replaced would be read.
+// TableError says that files belong to a table whose log decides which of their rows are the table's. Without the log,
+// rows that were deleted or replaced would be read.
 type TableError struct {
 	Kind string // Delta, Hudi or Iceberg
 	Root string // of the table, where it is known
@@ -30,8 +30,8 @@ func (e *TableError) Error() string {
 	if root == "" {
 		root = "TABLE"
 	}
-	return fmt.Sprintf("%s shows that the files belong to a table of %s, whose log says which of their rows count: write "+
-		"these rows as Parquet, and name that, as with "+rows, e.Sign, e.Kind, root)
+	return fmt.Sprintf("%s shows that the files belong to a table of %s, whose log says which of their rows count: "+
+		"write these rows as Parquet, and name that, as with "+rows, e.Sign, e.Kind, root)
 }
 
 // tableSearch looks for tables that files belong to. It looks into each folder once.
@@ -43,7 +43,7 @@ type tableSearch struct {
 // checkFile returns a *TableError if a file of this machine belongs to a table.
 func (t *tableSearch) checkFile(file string) error { return t.once(filepath.Dir(file), t.checkFolder) }
 
-// once returns what look returns of a folder.
+// once returns the result of look for a folder, which it calls once.
 func (t *tableSearch) once(folder string, look func(string) error) error {
 	err, known := t.seen[folder]
 	if !known {
@@ -56,7 +56,7 @@ func (t *tableSearch) once(folder string, look func(string) error) error {
 	return err
 }
 
-// isDeletes reports whether a file has a name of those that list the deleted rows of an Iceberg table.
+// isDeletes reports whether a name is that of a file that lists the deleted rows of an Iceberg table.
 func isDeletes(name string) bool {
 	return strings.HasSuffix(name, "-deletes.parquet") || strings.HasSuffix(name, "-delete.parquet") ||
 		strings.HasSuffix(name, ".puffin")
@@ -65,7 +65,7 @@ func isDeletes(name string) bool {
 // checkFolder looks for files of a table in a folder, and for a table's log there and above.
 func (t *tableSearch) checkFolder(folder string) error {
 	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, os.ErrPermission) { // a file in a folder that is not listed can be read
+	if err != nil && !errors.Is(err, os.ErrPermission) { // files of a folder that cannot be listed can be read
 		return err
 	}
 	for _, e := range entries {
@@ -115,8 +115,9 @@ func (t *tableSearch) checkObjects(ctx context.Context, uris []string) error {
 		}
 		bucket := len("s3://") + strings.IndexByte(uri[len("s3://"):]+"/", '/')
 		for folder := path.Dir(uri[bucket:]); ; folder = path.Dir(folder) {
-			if !strings.Contains(path.Base(folder), "=") { // the folder of a partition's value is no table
-				if err := t.once(uri[:bucket]+folder, func(at string) error { return t.checkPrefix(ctx, at) }); err != nil {
+			if !strings.Contains(path.Base(folder), "=") { // the folder of a partition's value is not a table
+				err := t.once(uri[:bucket]+folder, func(at string) error { return t.checkPrefix(ctx, at) })
+				if err != nil {
 					return err
 				}
 			}
@@ -128,7 +129,8 @@ func (t *tableSearch) checkObjects(ctx context.Context, uris []string) error {
 	return nil
 }
 
-// checkPrefix looks for a table's log below a prefix of a store. What the store does not list is taken for absent.
+// checkPrefix looks for a table's log below a prefix of a store. A prefix that the store does not list counts as
+// absent.
 func (t *tableSearch) checkPrefix(ctx context.Context, folder string) error {
 	folder = strings.TrimSuffix(folder, "/")
 	literal := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(folder)

@@ -24,7 +24,9 @@ func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error
 		return nil, fileError(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &UnsupportedError{Name: name, Lacks: "it is no regular file", Advice: "partitions are read from files"}
+		return nil, &UnsupportedError{
+			Name: name, Lacks: "it is not a regular file", Advice: "partitions are read from files",
+		}
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -18,18 +18,18 @@ const (
 	ByVersion IdentityKind = "version"
 	// ByFile is device, inode and time of the last change of a file. It means nothing on another machine.
 	ByFile IdentityKind = "file"
-	// ByContent is the digest of a partition in a manifest, in hexadecimal: over a Parquet file's footer and samples of
-	// its bytes, or over a whole text.
+	// ByContent is the digest of a partition in a manifest, in hexadecimal: that of a Parquet file's footer and samples
+	// of its bytes, or of a whole text.
 	ByContent IdentityKind = "content"
 )
 
 // maxIdentity bounds the text of an identity. S3 versions have up to 1,024 bytes, ETags fewer.
 const maxIdentity = 2048
 
-// ErrIdentity says that a text is no identity.
+// ErrIdentity says that a text is not an identity.
 var ErrIdentity = errors.New("no identity of a source")
 
-// Identity distinguishes one state of a source from every other. The zero value is no identity.
+// Identity distinguishes one state of a source from every other. The zero value is not an identity.
 type Identity struct {
 	Kind  IdentityKind
 	Value string

@@ -53,7 +53,7 @@ type Source struct {
 	ReadTries  int           `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
 	Partitions []string      `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
 	Rescan     node.Duration `yaml:"rescan" doc:"how often the URLs of partitions are looked at for objects that were added, removed or written again: they are listed, and each is asked for its identity; 0s: only when the worker starts"`
-	Local      []string      `yaml:"local" doc:"files, folders and patterns of this machine that hold partitions of jobs: a partition is read from its file where name, length and digest are those of the job, and from nodes and stores otherwise"`
+	Local      []string      `yaml:"local" doc:"files, folders and patterns of this machine that hold partitions"`
 }
 
 // Service bounds what a worker does for launchers.

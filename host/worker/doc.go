@@ -24,7 +24,7 @@
 // # What is checked
 //
 // Every range of a node has a CRC32C, computed from the bytes that the node read from its drive. The node refuses a
-// partition with another digest than the manifest's. At the beginning and the end of a split it reads the footer on
+// partition whose digest is not that of the manifest. At the beginning and the end of a split it reads the footer on
 // its drive again. A store's object is pinned by its identity. Bytes from a place that no longer answers are not
 // trusted: the rest of the split is made again.
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -52,7 +53,7 @@ func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Tim
 	}
 	for i, pattern := range c.Partitions {
 		n, err := examineStore(ctx, stores, pattern)
-		add(fmt.Sprintf("partitions[%d] %s", i, source.Redact(pattern)), err, fmt.Sprintf("%d partitions", n))
+		add(fmt.Sprintf("partitions[%d] %s", i, source.Redact(pattern)), err, quantity.Of(n, "partition"))
 	}
 	return findings
 }

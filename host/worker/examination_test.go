@@ -36,7 +36,7 @@ func TestExamine(t *testing.T) {
 		"no drive":     {func(c *Config) { c.Drive = "file:/nowhere/card" }, "drive: problem: "},
 		"nobody there": {func(c *Config) { c.Drive = "tcp://127.0.0.1:1/nqn.x:y" }, "drive: problem: "},
 		"a partition": {func(c *Config) { c.Partitions = []string{server.URL + "/rows/a.parquet"} },
-			"partitions[0]: fine: 1 partitions"},
+			"partitions[0]: fine: 1 partition"},
 		"no partition": {func(c *Config) { c.Partitions = []string{server.URL + "/rows/b.parquet?token=secret"} },
 			"partitions[0]: problem: " + server.URL + "/rows/b.parquet does not exist"},
 		"no client": {func(c *Config) { c.Partitions = []string{"s3://rows/*"} }, "partitions[0]: problem: "},

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 var (
@@ -88,7 +90,7 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 	}
 	switch {
 	case rowsPerSecond <= 0 && limited:
-		a.Note = fmt.Sprintf("T was not measured, and the job's options allow %d drives at once", limit)
+		a.Note = fmt.Sprintf("T was not measured, and the job's options allow %s at once", quantity.Of(limit, "drive"))
 	case rowsPerSecond <= 0:
 		a.Note = "T was not measured: every drive runs"
 	case needed <= trainerSeconds:
@@ -97,8 +99,8 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 		a.Note = fmt.Sprintf("drive %s holds %.0f%% of the rows and alone needs %.1f s for them: spread its partitions",
 			total.longest.Name, 100*float64(total.longest.Rows)/float64(total.rows), total.longestSeconds)
 	case limited:
-		a.Note = fmt.Sprintf("the job's options allow %d drives at once, the trainer's %.0f rows/s want %d",
-			limit, rowsPerSecond, a.Wanted)
+		a.Note = fmt.Sprintf("the job's options allow %s at once, the trainer's %.0f rows/s want %d",
+			quantity.Of(limit, "drive"), rowsPerSecond, a.Wanted)
 	default:
 		a.Note = fmt.Sprintf("the drives make %.0f rows/s together, the trainer takes %.0f: %d more would sustain it",
 			total.rowsPerSecond, rowsPerSecond, a.Wanted-len(workers))

@@ -15,6 +15,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/ticket"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -261,7 +262,7 @@ func (l *leader) waitsFor(j *job) string {
 		parts = append(parts, l.fleet.Lost(w))
 	}
 	if n > len(words) {
-		parts = append(parts, fmt.Sprintf("and %d partitions more", n-len(words)))
+		parts = append(parts, "and "+quantity.Of(n-len(words), "more partition"))
 	}
 	return strings.Join(append(parts, l.unprepared(j, most)...), "; ")
 }
@@ -279,7 +280,7 @@ func (l *leader) unprepared(j *job, most int) (parts []string) {
 	}
 	slices.Sort(parts)
 	if n := len(parts); n > most {
-		parts = append(parts[:most], fmt.Sprintf("and %d nodes more", n-most))
+		parts = append(parts[:most], "and "+quantity.Of(n-most, "more node"))
 	}
 	return parts
 }
@@ -339,7 +340,7 @@ func (l *leader) allocationNow(j *job) allocation.Allocation {
 	}
 	alive := fmt.Sprintf("%d of the %d drives whose P is known hold the data now", len(drives), len(st.P))
 	now, err := allocation.Allocate(st.T, drives, int(j.spec.MaxDrives))
-	if err != nil { // there is none
+	if err != nil { // no drives can be allocated
 		a.Drives, a.Note = 0, gapWords(alive, a.Workers)
 		return a
 	}

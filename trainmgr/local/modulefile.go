@@ -28,7 +28,7 @@ func ReadModules(files map[string]string) ([]pipeline.Module, error) {
 // readModule reads a file of at most the bytes of a module.
 func readModule(path string) (b []byte, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return nil, fmt.Errorf("%s: it is no regular file", path)
+		return nil, fmt.Errorf("%s: it is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

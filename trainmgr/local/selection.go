@@ -20,8 +20,8 @@ import (
 )
 
 // Selections makes the selections of pipelines with filters, and keeps them. A selection depends on the manifest of a
-// data set and on a filter, and it is made once for both, and again when a file was written since. Selections is safe
-// for concurrent use: who needs a selection that is being made waits for it.
+// data set and on a filter. It is made once for both, and again if a file was written since. Selections is safe for
+// concurrent use: a caller that needs a selection waits while another call makes it.
 type Selections struct {
 	Dir        string // folder that keeps selections beyond this process; "" keeps none
 	QueueBytes int64  // bound of a pass's mini-batches that wait; 0 is the default of trainmgr.Options
@@ -109,8 +109,8 @@ func (s *Selections) path(key selectionKey) string {
 // stampsPath returns the file that keeps the stamps of the files that a selection was made of.
 func (s *Selections) stampsPath(key selectionKey) string { return s.path(key) + ".stamps.json" }
 
-// find returns a selection that was made before, or nil. A file that is damaged, or of another version, counts as none,
-// and so does a selection of files that were written since.
+// find returns a selection that was made before, or nil. It ignores a file that is damaged or of
+// another version, and a selection of files that were written since.
 func (s *Selections) find(key selectionKey, stamps map[string]api.Stamp) (none keptSelection, err error) {
 	if made, ok := s.made[key]; ok && api.CheckStamps(made.stamps, stamps) == nil {
 		return made, nil
@@ -164,8 +164,8 @@ func (s *Selections) make(
 	return keptSelection{made, data.Stamps}, err
 }
 
-// keep writes a selection, and beside it the stamps of its files. While one of both is missing the selection counts as
-// none.
+// keep writes a selection, and beside it the stamps of its files. A selection without its stamps is not
+// used.
 func (s *Selections) keep(made *selection.Selection, key selectionKey, stamps map[string]api.Stamp) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err

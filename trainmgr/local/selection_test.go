@@ -421,14 +421,16 @@ func TestSelectionsAreKept(t *testing.T) {
 	for _, file := range []string{copied, path} {
 		keeps := file == copied
 		for _, s := range []*Selections{first, selections()} {
-			there, err := Open(t.Context(), Config{Files: []string{file}, DriveOptions: host.DriveOptions{SLM: 64 << 20}})
+			there, err := Open(t.Context(), Config{
+				Files: []string{file}, DriveOptions: host.DriveOptions{SLM: 64 << 20},
+			})
 			require.NoError(t, err)
 			again, report, err = s.Bind(t.Context(), there, spec)
 			require.NoError(t, err)
 			assert.Equal(t, keeps, report.Kept, file)
 			assert.Equal(t, bound.Selection, again.Selection)
 			require.NoError(t, there.Close())
-			keeps = true // the first made it for both
+			keeps = true // the first pass made the selection for both
 		}
 	}
 

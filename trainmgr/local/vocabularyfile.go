@@ -52,7 +52,8 @@ func (p *VocabularyPass) builder(
 ) (*passBuilder, error) {
 	o := p.Builder
 	for i := range m.Partitions {
-		o.Partitions = append(o.Partitions, vocabulary.Counted{Name: m.Partitions[i].Name, Digest: m.Partitions[i].Content})
+		p := &m.Partitions[i]
+		o.Partitions = append(o.Partitions, vocabulary.Counted{Name: p.Name, Digest: p.Content})
 	}
 	if p.InMemory {
 		b, err := vocabulary.NewMemoryBuilder(columns, rules, p.Builder)

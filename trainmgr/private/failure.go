@@ -22,7 +22,7 @@ const (
 	CodeChanged  = "changed"  // a partition changed while it is read, or since a state was kept
 	CodeFiles    = "files"    // a file is missing or cannot be read as a partition
 	CodeOptions  = "options"  // an argument is out of range or contradicts another
-	CodeToken    = "token"    // the bytes are no token
+	CodeToken    = "token"    // the bytes are not a token
 	CodeOtherJob = "other_job"
 	CodeRanks    = "ranks"   // the ranks of this machine do not agree, or do not connect
 	CodeVersion  = "version" // of the protocol

@@ -35,7 +35,7 @@ type Free struct {
 type Seek struct {
 	Generation int    `json:"generation"`
 	Token      string `json:"token"` // "" is the beginning
-	// Stamps are those of Opened when the position was kept.
+	// Stamps are Opened.Stamps from when the position was kept.
 	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 
@@ -55,11 +55,11 @@ type Opened struct {
 	MiniBatches uint64             `json:"minibatches"` // of every epoch, all ranks
 	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
 	To          uint64             `json:"to"`
-	LeftOutRows int64              `json:"left_out_rows,omitempty"` // of an epoch's data: no rank gets them
-	Token       string             `json:"token"`                   // the position, of which epoch and acknowledged numbers are known
+	LeftOutRows int64              `json:"left_out_rows,omitempty"` // rows of an epoch's data that no rank gets
+	Token       string             `json:"token"`                   // the position from which the rank goes on
 	Threads     int                `json:"threads"`
 	PID         int                `json:"pid"`
-	// Stamps say by partition where its file lies and in which state; a trainer keeps them with a position.
+	// Stamps are the stamps of the partitions' files, by partition. A trainer keeps them with a position.
 	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 

@@ -50,8 +50,8 @@ func TestEveryMessageComesBack(t *testing.T) {
 func TestMembersOfAnOpen(t *testing.T) {
 	b, err := json.Marshal(&Open{
 		Version: 1,
-		Source: Source{Files: []string{"f"}, Include: []string{"g"}, Exclude: []string{"h"}, InputFormat: "i", Label: "l",
-			Malformed: "m", Sort: "q", Root: "u", Pipeline: "p",
+		Source: Source{Files: []string{"f"}, Include: []string{"g"}, Exclude: []string{"h"}, InputFormat: "i",
+			Label: "l", Malformed: "m", Sort: "q", Root: "u", Pipeline: "p",
 			Vocabularies: map[string]string{"v": "w"}, Modules: map[string]string{"x": "y"}},
 		Plan: Plan{
 			Batch: 2, Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",

@@ -29,7 +29,7 @@ type Open struct {
 	Limits
 	Share
 	Token string `json:"token,omitempty"` // where to go on
-	// Stamps are those of Opened when the token was kept; without them the token is held against the manifest alone.
+	// Stamps are Opened.Stamps from when the token was kept. Without them only the token and the manifest are compared.
 	Stamps map[string]api.Stamp `json:"stamps,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type Source struct {
 	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
 	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
 	Sort        string   `json:"sort,omitempty"`         // of the files: "given" (default), "natural" or "name"
-	Root        string   `json:"root,omitempty"`         // folder in which the data set begins; "": as the names say
+	Root        string   `json:"root,omitempty"`         // folder in which the data set begins; may be empty
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
 	// Vocabularies are the files of the pipeline's vocabularies, by name.
 	Vocabularies map[string]string `json:"vocabularies,omitempty"`

@@ -226,19 +226,22 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			Open{Source: Source{Files: files, Pipeline: features, InputFormat: "csv"}}, CodeOptions, "csv",
 		},
 		"a label of Parquet files": {
-			Open{Source: Source{Files: files, Pipeline: features, Label: "absent"}}, CodeOptions, "label \"absent\" is for " +
-				"criteo",
+			Open{Source: Source{Files: files, Pipeline: features, Label: "absent"}}, CodeOptions,
+			`label "absent" is for criteo`,
 		},
 		"malformed Parquet files": {
-			Open{Source: Source{Files: files, Pipeline: features, Malformed: "drop"}}, CodeOptions, "for criteo-tsv rows",
+			Open{Source: Source{Files: files, Pipeline: features, Malformed: "drop"}}, CodeOptions,
+			"for criteo-tsv rows",
 		},
 		"a tail that is all": {
 			Open{Source: whole, Plan: Plan{Batch: 51, Tail: "drop"}}, CodeOptions, "leaves out all 50 rows",
 		},
 		"a window that is not mixed": {Open{Source: whole, Plan: Plan{Window: 2}}, CodeOptions, "for shuffle rows"},
-		"a wrong rank":               {Open{Source: whole, Share: Share{Rank: 2, Ranks: 2}}, CodeOptions, "rank 2 of 2"},
-		"a wrong token":              {Open{Source: whole, Token: "x"}, CodeToken, "token"},
-		"another version":            {Open{Version: 9, Source: whole}, CodeVersion, "version 9"},
+		"a wrong rank": {
+			Open{Source: whole, Share: Share{Rank: 2, Ranks: 2}}, CodeOptions, "rank 2 of 2",
+		},
+		"a wrong token":   {Open{Source: whole, Token: "x"}, CodeToken, "token"},
+		"another version": {Open{Version: 9, Source: whole}, CodeVersion, "version 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.open.Version == 0 {

@@ -129,7 +129,8 @@ func (s *session) serveJob(ctx context.Context, job *trainmgr.Job) (next *trainm
 	return next, err != nil, errors.Join(err, job.Close())
 }
 
-// submitJob makes the job of the session from a position on. stamps are those of the files when the position was kept.
+// submitJob makes the job of the session from a position on. stamps are those of the files from when the position was
+// kept.
 func (s *session) submitJob(
 	ctx context.Context, token *dataset.Token, stamps map[string]api.Stamp,
 ) (*trainmgr.Job, error) {
@@ -165,7 +166,7 @@ func (s *session) handleMessages(ctx context.Context) (*trainmgr.Job, error) {
 		case *Leave:
 			return nil, errTrainerLeft
 		default:
-			err := fmt.Errorf("%w: %s is no message of a trainer that has opened", ErrProtocol, m.kind())
+			err := fmt.Errorf("%w: %s is not a message of a trainer that has opened", ErrProtocol, m.kind())
 			s.sendFailure(err)
 			return nil, err
 		}

@@ -97,8 +97,8 @@ func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c
 	if source != program.CriteoTSV {
 		for name, value := range map[string]string{"label": o.Label, "malformed": o.Malformed} {
 			if value != "" {
-				return c, &OptionError{fmt.Sprintf("%s %.40q is for criteo-tsv rows, and the files are %s: leave it out", name,
-					value, format)}
+				return c, &OptionError{fmt.Sprintf("%s %.40q is for criteo-tsv rows, and the files are %s: leave "+
+					"it out", name, value, format)}
 			}
 		}
 	}

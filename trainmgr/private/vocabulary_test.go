@@ -97,7 +97,7 @@ func TestModulesOfATrainer(t *testing.T) {
 	}{
 		"none":           {document, nil, CodePipeline, `or in Python with modules={"m": FILE}`},
 		"not there":      {document, map[string]string{"m": "/nowhere/m"}, CodeOptions, "/nowhere/m"},
-		"a folder":       {document, map[string]string{"m": dir}, CodeOptions, "no regular file"},
+		"a folder":       {document, map[string]string{"m": dir}, CodeOptions, "not a regular file"},
 		"of other names": {document, map[string]string{"mm": path}, CodeOptions, `did you mean "m"?`},
 		"other function": {strings.Replace(document, "negate", "sub", 1), map[string]string{"m": path}, CodePipeline,
 			`no function "sub" is exported`},

@@ -272,7 +272,7 @@ func TestAJobThatWasCancelledSaysSo(t *testing.T) {
 	_ = j.Close() // the last acknowledgements cannot be sent any more
 }
 
-// TestAReasonIsText: an error may name a file in bytes that are no text, and a cut may fall into a letter.
+// TestAReasonIsText: an error may name a file in bytes that are not text, and a cut may fall into a letter.
 func TestAReasonIsText(t *testing.T) {
 	long := strings.Repeat("ä", maxReason)
 	for _, s := range []string{"a", "", long, "a" + long, "\xff\xfe name"} {

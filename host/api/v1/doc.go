@@ -55,8 +55,8 @@ const (
 
 	// PartitionHeader, a header of a PUT of a partition, is its description as in a manifest.
 	PartitionHeader = "Millrace-Partition"
-	// DigestRunsHeader, a header of a PUT and of the answer to a GET of a whole partition, says which bytes the digest of
-	// its description is over, as partition.FormatRuns writes them.
+	// DigestRunsHeader, a header of a PUT and of the answer to a GET of a whole partition, lists the runs of bytes that
+	// the digest of its description covers, as partition.FormatRuns writes them.
 	DigestRunsHeader = "Millrace-Digest-Runs"
 	// MaxPartitionHeader bounds the bytes of PartitionHeader. The row groups of a partition that has very many are left
 	// out, because its footer names them too.

@@ -215,7 +215,7 @@ type Partition struct {
 	Bytes     int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Rows      int64                  `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
 	RowGroups []int64                `protobuf:"varint,4,rep,packed,name=row_groups,json=rowGroups,proto3" json:"row_groups,omitempty"`
-	// Over the footer and samples of the row groups' bytes, or over the whole of a file without a footer.
+	// SHA-256 of the footer and of samples of the row groups' bytes, or of the whole of a file without a footer.
 	ContentSha256 []byte `protobuf:"bytes,5,opt,name=content_sha256,json=contentSha256,proto3" json:"content_sha256,omitempty"`
 	// Digest of the partition's columns (names, types): partitions of one job must share it.
 	Schema        []byte `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
@@ -4862,7 +4862,7 @@ type JobStatus struct {
 	Epoch                uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Minibatches          uint64                 `protobuf:"varint,6,opt,name=minibatches,proto3" json:"minibatches,omitempty"`                                  // of the epoch's plan
 	Delivered            uint64                 `protobuf:"varint,7,opt,name=delivered,proto3" json:"delivered,omitempty"`                                      // acknowledged mini-batches of the epoch, of all ranks
-	Rows                 int64                  `protobuf:"varint,8,opt,name=rows,proto3" json:"rows,omitempty"`                                                // of the epoch's data, those that are left out included
+	Rows                 int64                  `protobuf:"varint,8,opt,name=rows,proto3" json:"rows,omitempty"`                                                // of the epoch's data, with those that are left out
 	PRowsPerSecond       float64                `protobuf:"fixed64,9,opt,name=p_rows_per_second,json=pRowsPerSecond,proto3" json:"p_rows_per_second,omitempty"` // mean of the drives that hold the data
 	Drives               int32                  `protobuf:"varint,10,opt,name=drives,proto3" json:"drives,omitempty"`                                           // drives that may run at once
 	DrivesWanted         int32                  `protobuf:"varint,11,opt,name=drives_wanted,json=drivesWanted,proto3" json:"drives_wanted,omitempty"`           // ceil(T/P)
@@ -4884,7 +4884,8 @@ type JobStatus struct {
 	// Where ids are looked up in vocabularies, for each key that has one. GetJob alone sets the field: it asks the nodes
 	// that are prepared. Empty: the pipeline has no vocabularies, or no node has answered.
 	Lookups []*KeyLookups `protobuf:"bytes,26,rep,name=lookups,proto3" json:"lookups,omitempty"`
-	// rows of the epoch's data that no rank gets: those of dropped tails, and of mini-batches that cannot be shared out
+	// Rows of the epoch's data that no rank gets: those of dropped tails, and those of mini-batches that cannot be divided
+	// evenly among the ranks.
 	LeftOutRows   int64 `protobuf:"varint,27,opt,name=left_out_rows,json=leftOutRows,proto3" json:"left_out_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

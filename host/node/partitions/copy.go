@@ -16,6 +16,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -133,8 +134,8 @@ func difference(p *partition.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
 	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Content != want.Content:
-		return fmt.Sprintf("it has %d bytes, %d rows and digest %s; wanted are %d, %d and %s", have.Bytes, have.Rows,
-			have.Content, want.Bytes, want.Rows, want.Content)
+		return fmt.Sprintf("it has %s, %s and digest %s; wanted are %d, %d and %s", quantity.Of(have.Bytes, "byte"),
+			quantity.Of(have.Rows, "row"), have.Content, want.Bytes, want.Rows, want.Content)
 	case len(want.RowGroups) > 0 && !slices.Equal(have.RowGroups, want.RowGroups):
 		return "its row groups have other numbers of rows"
 	}
@@ -180,15 +181,15 @@ func (s *Store) fetch(ctx context.Context, at string) (*http.Response, error) {
 // error, which keeps the volume from committing the partition.
 type checkedReader struct {
 	body         io.Reader
-	sent         func() string // returns the sender's SHA-256 of the whole, in hex, once its bytes have been read
+	sent         func() string // returns the sender's SHA-256 of all bytes, in hex, once they have been read
 	size, at     int64
-	runs         []partition.Run // that the digest is over and whose end has not come
+	runs         []partition.Run // that the digest covers and that are not read to their end
 	want         dataset.Digest
 	all, content hash.Hash
 	err          error
 }
 
-// newCheckedReader makes a reader of a partition whose digest is over runs of its bytes. sent is called at the end.
+// newCheckedReader makes a reader of a partition whose digest covers runs of its bytes. It calls sent at the end.
 func newCheckedReader(
 	body io.Reader, want dataset.Partition, runs []partition.Run, sent func() string,
 ) *checkedReader {

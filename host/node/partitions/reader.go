@@ -84,7 +84,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 // entityTag returns the Etag of a partition, which is its digest.
 func entityTag(p *partition.Partition) string { return `"` + p.Describe().Content.String() + `"` }
 
-// checkMatch returns a *host.ChangedError when a request wants a partition of another digest.
+// checkMatch returns a *host.ChangedError if a request asks for a partition of another digest.
 func checkMatch(d *host.Drive, p *partition.Partition, r *http.Request) error {
 	want := r.Header.Get("If-Match")
 	if want == "" {

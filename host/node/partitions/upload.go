@@ -52,7 +52,7 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 		if why := difference(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
-		// Two partitions may have the same digest, which is over samples, and different rows.
+		// The digest covers samples, so two partitions of the same digest may have different rows.
 		have, err := s.Verify(r.Context(), drive, want.Name, true)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ import (
 // File is a file, of this machine or elsewhere, that is to become a partition.
 type File struct {
 	dataset.Partition
-	runs    []partition.Run // that the digest is over
+	runs    []partition.Run // that the digest covers
 	sha256  [sha256.Size]byte
 	content io.ReaderAt
 	close   func() error
@@ -69,7 +69,7 @@ func (p *File) openHere(path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file: partitions are read from files", path)
+		return fmt.Errorf("%s is not a regular file: partitions are read from files", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -15,5 +15,5 @@ func TestAPipeIsRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.parquet")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := OpenFile(t.Context(), pipe, "p", Format{})
-	require.ErrorContains(t, err, pipe+" is no regular file")
+	require.ErrorContains(t, err, pipe+" is not a regular file")
 }

@@ -10,6 +10,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // ErrOther says that a partition of the name lies on a drive with other bytes.
@@ -47,11 +48,11 @@ func (c *Cluster) checkSame(ctx context.Context, f *File) error {
 	}
 	r := c.Holders(f.Name)[0]
 	if p.GetBytes() != f.Bytes || p.GetRows() != f.Rows || !bytes.Equal(p.GetContentSha256(), f.Content[:]) {
-		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
-			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
+		return fmt.Errorf("partition %s on %s: %w: it has %s and %s, the file has %d and %d; %s", f.Name, r, ErrOther,
+			quantity.Of(p.GetBytes(), "byte"), quantity.Of(p.GetRows(), "row"), f.Bytes, f.Rows, do)
 	}
-	// Two files may share a digest, which is over samples, and differ in their rows. The checksum that the node kept when
-	// the copy was put there tells them apart.
+	// The digest covers samples, so two files of the same digest may have different rows. The checksum that the node
+	// kept when the copy was put there then differs.
 	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func TestPlaceAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(changed, b, 0o600))
 	other := described(t, changed)
 	require.NotEqual(t, same.Content, other.Content)
-	other.Content = same.Content // as of larger files, whose digest is over samples
+	other.Content = same.Content // as of larger files, whose digest covers samples
 	_, _, err = c.Place(t.Context(), []*File{other}, 1)
 	require.ErrorIs(t, err, ErrOther)
 	require.ErrorContains(t, err, "SHA-256")

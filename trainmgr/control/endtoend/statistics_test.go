@@ -135,7 +135,8 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, string(ofPipeline), string(got))
 
-			fewer := maps.Clone(data) // a job over a partition that the summary does not know has folds of its own there
+			// A job over a partition that the summary does not cover makes folds of its own there.
+			fewer := maps.Clone(data)
 			left := names(data)[1]
 			delete(fewer, left)
 			known, err := summary.Read(localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, fewer))

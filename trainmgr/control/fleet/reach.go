@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // The words of apiv1.Drive.computes_on.
@@ -45,8 +46,8 @@ func checkReach(node string, d *apiv1.Drive) error {
 	}
 	switch {
 	case ReachesAny(d) && len(d.Partitions) > 0:
-		return fmt.Errorf("node %s: worker %s is of reach %s and lists %d partitions: list them as sources, or "+
-			"announce reach %s", node, d.Name, apiv1.ReachAny, len(d.Partitions), apiv1.ReachHeld)
+		return fmt.Errorf("node %s: worker %s is of reach %s and lists %s: list them as sources, or announce reach %s",
+			node, d.Name, apiv1.ReachAny, quantity.Of(len(d.Partitions), "partition"), apiv1.ReachHeld)
 	case d.Serves != nil && !ReachesAny(d):
 		return fmt.Errorf("node %s: drive %s serves one rank alone: announce reach %s", node, d.Name, apiv1.ReachAny)
 	case d.Serves != nil && (d.Serves.Job == "" || len(d.Serves.Job) > MaxName):

@@ -24,11 +24,13 @@ func TestWhatAStatusSaysOfReachIsChecked(t *testing.T) {
 		change func(s *apiv1.NodeStatus)
 		want   string // empty: the node is taken
 	}{
-		"any":               {func(*apiv1.NodeStatus) {}, ""},
-		"held":              {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = apiv1.ReachHeld }, ""},
-		"another reach":     {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = "all" }, `reach "all": want held or any`},
-		"any with holdings": {func(s *apiv1.NodeStatus) { s.Drives[0].Partitions = []string{"p"} }, "lists 1 partitions"},
-		"one rank":          {func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: "j-1", Rank: 3} }, ""},
+		"any":           {func(*apiv1.NodeStatus) {}, ""},
+		"held":          {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = apiv1.ReachHeld }, ""},
+		"another reach": {func(s *apiv1.NodeStatus) { s.Drives[0].Reach = "all" }, `reach "all": want held or any`},
+		"any with holdings": {
+			func(s *apiv1.NodeStatus) { s.Drives[0].Partitions = []string{"p"} }, "lists 1 partition: ",
+		},
+		"one rank": {func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: "j-1", Rank: 3} }, ""},
 		"one rank, held": {func(s *apiv1.NodeStatus) {
 			s.Drives[0].Reach, s.Drives[0].Serves = "", &apiv1.RankName{Job: "j-1"}
 		}, "serves one rank alone"},

@@ -75,11 +75,13 @@ func matches(name string, patterns []string) bool {
 	})
 }
 
-// sortByPattern sorts partitions by the first of the patterns that each matches, then in natural order.
+// sortByPattern sorts partitions by the first pattern that each matches, then in natural order.
 func sortByPattern(list []dataset.Partition, patterns []string) {
 	places := make(map[string]int, len(list))
 	for _, p := range list {
-		places[p.Name] = slices.IndexFunc(patterns, func(pattern string) bool { return matches(p.Name, []string{pattern}) })
+		places[p.Name] = slices.IndexFunc(patterns, func(pattern string) bool {
+			return matches(p.Name, []string{pattern})
+		})
 	}
 	slices.SortFunc(list, func(a, b dataset.Partition) int {
 		return cmp.Or(cmp.Compare(places[a.Name], places[b.Name]), dataset.CompareNames(a.Name, b.Name))

@@ -30,8 +30,8 @@ type epoch struct {
 	partitions []string
 	splits     int
 	batch      int
-	leftOut    int64 // rows of dropped tails, and of numbers that belong to no rank
-	base       set   // resumed: delivered before the job began
+	leftOut    int64 // rows of dropped tails, and of mini-batches that belong to no rank
+	base       set   // mini-batches that were delivered before the job was resumed
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
 	announced  bool   // Effects.Done has named the epoch

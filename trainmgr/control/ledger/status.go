@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -258,7 +259,7 @@ func (l *Ledger) driveReasons(j *job, r *rank, e *epoch, holders []int32, partit
 	}
 	all := append(busy, bad...)
 	if len(all) > most {
-		all = append(all[:most], fmt.Sprintf("%d drives more", len(all)-most))
+		all = append(all[:most], quantity.Of(len(all)-most, "more drive"))
 	}
 	return strings.Join(all, ", ")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Offload says how a rank's splits are divided between the rank's own CPUs and all other workers. It selects the worker
-// of a mini-batch and changes no byte of the mini-batch, so that it is no part of the job's digest. The zero value
+// of a mini-batch and changes no byte of the mini-batch, so that it is not part of the job's digest. The zero value
 // divides nothing.
 type Offload struct {
 	Shares bool // the job divides its splits

@@ -77,7 +77,7 @@ func (b *Backup) checksum() (err error) {
 		return err
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return fmt.Errorf("%w: %s is no regular file", ErrBackup, b.File)
+		return fmt.Errorf("%w: %s is not a regular file", ErrBackup, b.File)
 	}
 	f, err := os.Open(b.File)
 	if err != nil {

@@ -17,5 +17,5 @@ func TestAPipeIsNoBackup(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := ReadBackup(pipe)
 	require.ErrorIs(t, err, ErrBackup)
-	require.ErrorContains(t, err, pipe+" is no regular file")
+	require.ErrorContains(t, err, pipe+" is not a regular file")
 }

@@ -44,7 +44,7 @@ type description struct {
 	MiniBatches uint64            `json:"mini_batches,omitempty"`
 	Rows        int64             `json:"rows,omitempty"`
 	Columns     []describedColumn `json:"columns,omitempty"`
-	Read        []readPartition   `json:"read,omitempty"`   // the partitions of the job, of a vocabulary
+	Read        []readPartition   `json:"read,omitempty"`   // the partitions that the job of a vocabulary reads
 	Writes      string            `json:"writes,omitempty"` // the file that is being written, of all parts
 	Made        *madeVocabulary   `json:"made,omitempty"`   // what the file holds once it is written
 

@@ -139,7 +139,7 @@ type NodeClient interface {
 	// any more ends; a part that was made is kept, and later calls find it.
 	SelectRows(context.Context, *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error)
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
-	// Finish forgets a job. Finishing an unknown job is no error.
+	// Finish forgets a job. Finishing an unknown job is not an error.
 	Finish(context.Context, *v1.FinishRequest) (*v1.FinishResponse, error)
 	// Drain refuses new splits while drain is set. Running splits go on to their end.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
@@ -154,9 +154,8 @@ type NodeClient interface {
 	//	PUT /v1/partitions/NAME?drive=D
 	//
 	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that
-	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its
-	// digest is over) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads
-	// now.
+	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its digest covers)
+	// and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads now.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
@@ -405,7 +404,7 @@ type NodeHandler interface {
 	// any more ends; a part that was made is kept, and later calls find it.
 	SelectRows(context.Context, *v1.SelectRowsRequest) (*v1.SelectRowsResponse, error)
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
-	// Finish forgets a job. Finishing an unknown job is no error.
+	// Finish forgets a job. Finishing an unknown job is not an error.
 	Finish(context.Context, *v1.FinishRequest) (*v1.FinishResponse, error)
 	// Drain refuses new splits while drain is set. Running splits go on to their end.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
@@ -420,9 +419,8 @@ type NodeHandler interface {
 	//	PUT /v1/partitions/NAME?drive=D
 	//
 	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that
-	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its
-	// digest is over) and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads
-	// now.
+	// the partition must match, JSON as in a manifest), Millrace-Digest-Runs (the runs of bytes that its digest covers)
+	// and Millrace-Sha256 (of the whole partition). If no sum is kept, Verify keeps the sum that it reads now.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
