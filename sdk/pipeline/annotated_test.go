@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -246,4 +247,22 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			assert.Equal(t, u.Columns()[0].Logical, parts.Columns()[0].Logical)
 		})
 	}
+}
+
+// TestDecimalsOfManyPrecisions checks that precisions do not crowd another scale out of the types that a column lists.
+func TestDecimalsOfManyPrecisions(t *testing.T) {
+	var u Union
+	for precision := 10; precision < 10+2*maxVariants; precision++ {
+		name := fmt.Sprint("p", precision)
+		c := ColumnInfo{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(%d, 2)", precision)}
+		if precision == 10 {
+			c.Kind = program.Int64
+		}
+		u.Add([]string{name}, []ColumnInfo{c})
+	}
+	_, _, err := lower("sparse: [{columns: [c]}]", u.Columns())
+	require.NoError(t, err)
+	u.Add([]string{"last"}, []ColumnInfo{{Name: "c", Kind: program.Int64, Logical: "DECIMAL(9, 3)"}})
+	_, _, err = lower("sparse: [{columns: [c]}]", u.Columns())
+	require.ErrorContains(t, err, `DECIMAL(9, 3) in "last"`)
 }

@@ -131,11 +131,11 @@ func applyDecimal(c *chain, o *Op, a location) {
 			c.refuse(a, ErrColumnType, "decimal to int64 of partitions that differ in the scale: %s", c.column.Logical)
 			return
 		}
-		c.column.Reading, c.column.Kind, c.kind, c.from.settled = program.ReadValues, to, to, true
-		c.ids = rangeOfColumn(c.column)
+		c.from.readBy(program.ReadValues, to)
+		c.kind, c.ids = c.from.kind, c.from.ids
 		return
 	}
-	precision, scale, ok := decimalScale(annotation)
+	_, scale, ok := decimalScale(annotation)
 	switch {
 	case !ok && c.kind == program.Bytes:
 		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and %s", c.describeBytes())
@@ -146,8 +146,8 @@ func applyDecimal(c *chain, o *Op, a location) {
 	case !ok:
 		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and these are %v", c.kind)
 		return
-	case scale < 0 || scale > precision || precision < 1 || precision > maxDecimalPrecision:
-		c.refuse(a, ErrColumnType, "decimal takes at most %d digits, and the column is %s", maxDecimalPrecision, annotation)
+	case !c.r.checkDecimal(annotation, "decimal takes", a):
+		c.failed = true
 		return
 	}
 	to := decimalKinds[c.word(o, "to")]

@@ -8,7 +8,7 @@ import (
 )
 
 func applyFillNaN(c *chain, o *Op, a location) {
-	if !c.requireNumbers(o, a) || c.kind == program.Int64 { // integers are no NaN
+	if !c.requireNumbers(o, a) || c.kind == program.Int64 { // an integer is never a NaN
 		return
 	}
 	c.appendOp(program.FillNaN{Value: c.realNumber(o, c.number(o, "value"), "value", a)})
@@ -16,36 +16,41 @@ func applyFillNaN(c *chain, o *Op, a location) {
 
 // realValues is what is known of the values at a place of a chain.
 type realValues struct {
-	nan, infinite bool    // a value can be one
-	least         float64 // no value is less
+	nan, infinite bool    // whether a value can be a NaN, or an infinity
+	least         float64 // a lower bound of the values
 }
 
-// valuesBehind returns what is known of the values behind operators, given the kind of the values before the first of
-// them and the least of them, if they are integers.
-func valuesBehind(ops []program.Op, kind program.Kind, least int64) realValues {
-	v := realValues{nan: kind != program.Int64, infinite: kind != program.Int64, least: math.Inf(-1)}
+// anyOf returns what is known of the values of a kind.
+func anyOf(kind program.Kind) realValues {
+	return realValues{nan: kind != program.Int64, infinite: kind != program.Int64, least: math.Inf(-1)}
+}
+
+// valuesBehind returns what is known of the values behind operators. The first operator takes values of a kind, which
+// are at least lowest if they are integers.
+func valuesBehind(ops []program.Op, kind program.Kind, lowest int64) realValues {
+	v := anyOf(kind)
 	if kind == program.Int64 {
-		v.least = float64(least)
+		v.least = float64(lowest)
 	}
 	for _, op := range ops {
 		in := kind
-		kind = op.Out(kind)
-		least := math.Inf(-1)
-		switch o := op.(type) {
-		case program.Convert:
-			v.infinite = v.infinite || in == program.Float64
-			least = v.least
-		case program.FillNull:
-			if least = min(v.least, o.Float); in == program.Int64 {
-				least = min(v.least, float64(o.Int))
+		constant := func(integer int64, real float64) float64 {
+			if in == program.Int64 {
+				return float64(integer)
 			}
+			return real
+		}
+		least := math.Inf(-1)
+		switch kind = op.Out(in); o := op.(type) {
+		case program.Convert:
+			v.infinite, least = v.infinite || in == program.Float64, v.least
+		case program.FillNull:
+			least = min(v.least, constant(o.Int, o.Float))
 		case program.FillNaN:
 			v.nan, least = false, min(v.least, o.Value)
 		case program.Clamp:
-			if least = max(v.least, o.FloatLo); in == program.Int64 {
-				least = max(v.least, float64(o.IntLo))
-			}
 			v.infinite = v.infinite && (math.IsInf(o.FloatLo, 0) || math.IsInf(o.FloatHi, 0))
+			least = max(v.least, constant(o.IntLo, o.FloatLo))
 		case program.Log:
 			x := float32(v.least) + o.Add
 			v.nan, v.infinite = v.nan || !(x >= 0), v.infinite || !(x > 0)
@@ -60,16 +65,16 @@ func valuesBehind(ops []program.Op, kind program.Kind, least int64) realValues {
 		case program.OneHot:
 			v.nan, v.infinite, least = false, false, 0
 		default:
-			v.nan, v.infinite = kind != program.Int64, kind != program.Int64
+			v = anyOf(kind)
 		}
 		v.least = least
 	}
 	return v
 }
 
-// refusal returns which numbers a feature's tensor refuses at the end of the feature's chain: those that the chain can
-// yield, as far as its document does not say that they are kept. It is no part of the canonical form, because the
-// mini-batches that a job makes are the same with it and without it.
+// refusal returns which numbers a feature's tensor refuses: those that the feature's chain can yield and that its group
+// does not keep. It is not a part of the canonical form, because the mini-batches that a job makes are the same with it
+// and without it.
 func (f *Feature) refusal(to program.Dest) program.Refusal {
 	if to == program.ToSparse || f.encoding != nil {
 		return program.RefusesNothing
@@ -84,28 +89,30 @@ func (f *Feature) refusal(to program.Dest) program.Refusal {
 	return program.RefusesNothing
 }
 
-// readAsNumbers reports whether operators, behind a column, read a uint64 as a number, which an int64 holds below 2^63
-// only. Hashes and tables read its 64 bits.
+// isUint64 reports whether the column holds unsigned integers of 64 bits.
+func (c *ColumnInfo) isUint64() bool {
+	return c.Kind == program.Int64 && c.Unsigned && (c.Bits == 0 || c.Bits > 63)
+}
+
+// readAsNumbers reports whether operators behind a column read a uint64 as a number, which must then be below 2^63.
+// Hashes and tables read its 64 bits.
 func readAsNumbers(c *ColumnInfo, ops []program.Op) bool {
-	if c.Kind != program.Int64 || !c.Unsigned || c.Bits > 0 && c.Bits < 64 { // 0 is the full width, too
-		return false
-	}
 	for _, op := range ops {
 		switch op.(type) {
 		case program.FillNull, program.FirstX, program.ListSlice:
 		case program.SigridHash, program.HashBucket, program.NGram, program.ZeroExtend, program.Lookup, *program.MapID:
 			return false
 		default:
-			return true
+			return c.isUint64()
 		}
 	}
 	return false
 }
 
-// staysUnsigned reports whether the values of a column, behind operators, are unsigned integers of 64 bits as the
-// column has them, or constants among them.
+// staysUnsigned reports whether the values of a column behind operators are its unsigned integers of 64 bits, or
+// constants in place of nulls.
 func staysUnsigned(c *ColumnInfo, ops []program.Op) bool {
-	return readAsNumbers(c, []program.Op{program.Clamp{}}) && !slices.ContainsFunc(ops, func(op program.Op) bool {
+	return c.isUint64() && !slices.ContainsFunc(ops, func(op program.Op) bool {
 		fill, ok := op.(program.FillNull)
 		return !ok || fill.Int < 0
 	})

@@ -156,11 +156,7 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 	if from < len(ops) {
 		first = ops[from].Name
 	}
-	use := usageOf(ops[from:], o.dest)
-	if use == usedAsUnknown && from < len(ops) {
-		use = usedAsFloat32 // constants that the operators have are values
-	}
-	if use != usedAsUnknown && !r.settle(o, use, first, a) {
+	if !r.settle(o, usageOf(ops[from:], o.dest), first, a) {
 		return nil
 	}
 	ch := &chain{r: r, column: &o.column, kind: o.kind, nulls: o.nulls, ids: o.ids, bounded: o.bounded,
