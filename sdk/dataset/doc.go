@@ -1,8 +1,8 @@
 // Package dataset says which rows make which mini-batch. It is pure: no files, no clocks, no goroutines.
 //
 //   - [Manifest] lists the partitions of a data set in its order: name, bytes, rows, rows of each row group, SHA-256
-//     over the footer and samples of the bytes. The order is the one in which files were given; [CompareNames] is the
-//     natural order of names, which holds for the files of a folder or a pattern and where no order was given.
+//     over the footer and samples of the bytes. The order is the one in which files were given. The files of a folder
+//     or a pattern are in the natural order of names, see [CompareNames].
 //   - [Plan] is a function of the manifest and [Options]: mini-batch number i is rows [First, First+Rows) of one
 //     partition, and belongs to one split.
 //   - [JobDigest] names a job: equal digests deliver equal mini-batches.

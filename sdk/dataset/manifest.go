@@ -49,16 +49,16 @@ type Partition struct {
 	Bytes     int64   `json:"bytes"`          // length of the file
 	Rows      int64   `json:"rows"`           // may be 0
 	RowGroups []int64 `json:"row_groups"`     // rows of each row group; their sum is Rows
-	Content   Digest  `json:"content_sha256"` // over its footer and samples of its bytes, see partition.DigestRuns
+	Content   Digest  `json:"content_sha256"` // of the footer and samples of the bytes; see partition.DigestRuns
 }
 
-// Manifest lists the partitions of a data set in its order: the order in which files were given, or that of
-// [CompareNames] where none was. The order is a part of the digest. NewManifest and ReadManifest make a manifest; the
+// Manifest lists the partitions of a data set in its order: the order in which files were given, or else that of
+// [CompareNames]. The order is a part of the digest. NewManifest and ReadManifest make a manifest; the
 // caller must not change it afterwards.
 type Manifest struct {
 	Partitions []Partition
 	rows       int64
-	index      map[string]int // of each partition, by its name
+	index      map[string]int // index of each partition by its name
 }
 
 // manifestJSON is the manifest's canonical form: fields in this order, no spaces, strings as encoding/json writes them
@@ -96,7 +96,7 @@ func ReadManifest(b []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	if document.Version != ManifestVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d: describe the data set anew", ErrManifest,
+		return nil, fmt.Errorf("%w: version %d, this build reads %d: describe the data set again", ErrManifest,
 			document.Version, ManifestVersion)
 	}
 	m := &Manifest{Partitions: document.Partitions}

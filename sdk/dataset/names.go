@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Sort says in which order the files of a data set come.
+// Sort is the order of the files of a data set.
 type Sort uint8
 
 // The orders of files.
 const (
-	SortGiven   Sort = iota // lists as given, what a folder or a pattern stands for by CompareNames (the default)
-	SortNatural             // all by CompareNames
-	SortName                // all by the bytes of their names
+	SortGiven   Sort = iota // a list as given; the files of a folder or a pattern by CompareNames (the default)
+	SortNatural             // all files by CompareNames
+	SortName                // all files by the bytes of their names
 )
 
 // String returns given, natural or name.
@@ -27,7 +27,7 @@ func ParseSort(name string) (Sort, error) {
 	return Sort(v), err
 }
 
-// Compare compares two names of a folder, or of a whole data set unless the order is SortGiven.
+// Compare compares the names of two files. If the order is SortGiven, they are files of one folder or pattern.
 func (s Sort) Compare(a, b string) int {
 	if s == SortName {
 		return strings.Compare(a, b)
@@ -37,8 +37,8 @@ func (s Sort) Compare(a, b string) int {
 
 var sortNames = [...]string{"given", "natural", "name"}
 
-// CompareNames compares names in natural order: as bytes, but digits as the number that they write, so that day_2 comes
-// before day_10. Names that differ in leading zeros only are compared as bytes.
+// CompareNames compares names in natural order: byte by byte, but consecutive digits as one number, so that day_2 comes
+// before day_10. Names that differ only in leading zeros are compared as bytes.
 func CompareNames(a, b string) int {
 	restA, restB := a, b
 	for restA != "" && restB != "" {

@@ -83,14 +83,13 @@ type Options struct {
 }
 
 // CheckWindow returns an error that wraps ErrOptions if a window is given that the shuffle does not use. A plan ignores
-// such a window, and its own options have a default there: check what a user gave.
+// such a window. Check the options that a user gave: those of a plan always have a window.
 func (o Options) CheckWindow() error {
 	if o.Window == 0 || o.Shuffle == ShuffleRows {
 		return nil
 	}
 	return fmt.Errorf("%w: window %d is for shuffle rows, and the shuffle is %v: leave the window out", ErrOptions,
-		o.Window,
-		o.Shuffle)
+		o.Window, o.Shuffle)
 }
 
 // withDefaults replaces zeroes by their defaults and checks ranges.

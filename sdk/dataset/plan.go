@@ -41,7 +41,7 @@ type Plan struct {
 	splitIDs     []uint32 // by position; nil in dataset order
 	firstNumbers []uint64 // by position: the number of the split's first mini-batch; one more at the end
 	rows         int64    // delivered
-	leftOut      int64    // of dropped tails
+	leftOut      int64    // rows of dropped tails
 }
 
 // NewPlan cuts and orders a manifest's rows. Errors wrap ErrOptions or ErrManifest.

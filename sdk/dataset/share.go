@@ -3,6 +3,8 @@ package dataset
 import (
 	"errors"
 	"fmt"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // ErrAllLeftOut says that a plan leaves every row out, or that no rank gets a mini-batch.
@@ -26,7 +28,7 @@ func (s Share) Check() error {
 }
 
 // LeftOut returns how many rows of an epoch no rank gets: those of dropped tails, and those of mini-batches at the end
-// that cannot be shared out equally. The error wraps ErrAllLeftOut: there are rows, and all of them are left out.
+// that cannot be shared out equally. The error wraps ErrAllLeftOut if there are rows and all of them are left out.
 func (s Share) LeftOut(p *Plan) (int64, error) {
 	total, ranks := p.MiniBatches(), uint64(max(s.Ranks, 1))
 	rows := p.leftOut
@@ -37,16 +39,17 @@ func (s Share) LeftOut(p *Plan) (int64, error) {
 	case rows == 0 || total >= ranks || s.KeepTail && total > 0:
 		return rows, nil
 	case total > 0:
-		return rows, fmt.Errorf("%w: %d mini-batches cannot be shared out equally to %d ranks, and the rank tail drop "+
-			"leaves them out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut, total, ranks)
+		return rows, fmt.Errorf("%w: %s cannot be shared out equally to %d ranks, and the rank tail drop leaves all "+
+			"rows out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut,
+			quantity.Of(total, "mini-batch"), ranks)
 	}
 	most := int64(0)
 	for _, n := range p.partitions {
 		most = max(most, n)
 	}
-	return rows, fmt.Errorf("%w: the tail drop leaves out all %d rows, since none of the %d partitions has the %d "+
-		"rows of a mini-batch: use the tail keep, or a batch of at most %d rows", ErrAllLeftOut, rows, len(p.partitions),
-		p.options.Batch, most)
+	return rows, fmt.Errorf("%w: the tail drop leaves out all %s, since no partition (of %d) has the %s of a "+
+		"mini-batch: use the tail keep, or a batch of at most %s", ErrAllLeftOut, quantity.Of(rows, "row"),
+		len(p.partitions), quantity.Of(p.options.Batch, "row"), quantity.Of(most, "row"))
 }
 
 // Numbers returns the share of an epoch that has total mini-batches: consecutive numbers, as a control plane deals them

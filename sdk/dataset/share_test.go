@@ -31,7 +31,7 @@ func TestSharesFollowEachOtherAndDifferByOneAtMost(t *testing.T) {
 	})
 }
 
-// TestRowsAreDeliveredOrLeftOut: every row of an epoch is in a mini-batch of some rank, or counted as left out.
+// TestRowsAreDeliveredOrLeftOut checks that every row of an epoch is in a mini-batch of a rank or counted as left out.
 func TestRowsAreDeliveredOrLeftOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := rapid.SliceOfN(rapid.Int64Range(0, 60), 1, 8).Draw(rt, "rows")

@@ -97,9 +97,9 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 	}
 	switch v := b[len(tokenMagic)]; {
 	case v == 1:
-		return fmt.Errorf("%w: version 1, of a build that read units, decimals, NaN and the order of files otherwise: its "+
-			"mini-batches are not those of this build; begin anew (train with a new --checkpoint, millrace.open "+
-			"without state)", ErrToken)
+		return fmt.Errorf("%w: version 1, of a build that read units, decimals, NaN and the order of files "+
+			"differently: its mini-batches are not those of this build; start again (train with a new --checkpoint, "+
+			"millrace.open without state)", ErrToken)
 	case v != TokenVersion:
 		return fmt.Errorf("%w: version %d, this build reads %d", ErrToken, v, TokenVersion)
 	}

@@ -28,7 +28,7 @@ const (
 	Added         Reason = "added"   // the column is new
 	Removed       Reason = "removed" // the column is gone
 	OtherType     Reason = "type"    // the column has another type
-	RowsMoved     Reason = "rows"    // one of the two has no rows
+	RowsMoved     Reason = "rows"    // only one of the two data sets has rows
 	NullRateMoved Reason = "null_rate"
 	NaNRateMoved  Reason = "nan_rate"
 	InfiniteMoved Reason = "infinite_rate"
@@ -46,8 +46,8 @@ type ColumnDrift struct {
 	Reasons []Reason // the moves above their thresholds; none: the column did not drift
 
 	NullRate *float64 // after less before
-	// NaNRate and InfiniteRate are the differences of the shares of NaN, and of infinities, among the values of real
-	// numbers, also in lists.
+	// NaNRate and InfiniteRate are the differences of the shares of NaN, and of infinities, among real numbers. The
+	// numbers of lists are included.
 	NaNRate      *float64
 	InfiniteRate *float64
 	// Mean and Quantiles count in deviations of before; if its values are all the same in deviations of after; and if
@@ -133,7 +133,7 @@ func compareColumns(before, after *Column, limits Thresholds) ColumnDrift {
 	return d
 }
 
-// specialRates returns the shares of NaN and of infinities among values, of which there are some.
+// specialRates returns the shares of NaN and of infinities among the values. There must be at least one value.
 func (s *Statistics) specialRates() (nan, infinite float64) {
 	n := float64(s.Values)
 	return float64(s.NaNs) / n, float64(s.PositiveInfinite+s.NegativeInfinite) / n

@@ -66,7 +66,7 @@ func lists(b accumulator.Block, length int) accumulator.Block {
 	return b
 }
 
-// around draws reals around a number.
+// around returns reals that are drawn around a number.
 func around(seed uint64, n int, middle, deviation float64) (b accumulator.Block) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -75,7 +75,7 @@ func around(seed uint64, n int, middle, deviation float64) (b accumulator.Block)
 	return b
 }
 
-// replaced sets every n-th real to a number.
+// replaced sets one of every few reals to a number.
 func replaced(b accumulator.Block, every int, x float64) accumulator.Block {
 	for i := 0; i < len(b.Reals); i += every {
 		b.Reals[i] = float32(x)
@@ -83,7 +83,7 @@ func replaced(b accumulator.Block, every int, x float64) accumulator.Block {
 	return b
 }
 
-// embeddings makes lists of two reals, of which each is of a kind.
+// embeddings returns lists of two reals: a finite one, and one of a class.
 func embeddings(n int, mark int64) (b accumulator.Block) {
 	for range n {
 		b.Lengths, b.Integers = append(b.Lengths, 2), append(b.Integers, accumulator.Finite, mark)

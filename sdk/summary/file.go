@@ -139,8 +139,8 @@ func checkFormat(b []byte) error {
 		return fmt.Errorf("%w: a version of %d characters", ErrDamaged, len(version))
 	}
 	if formatName+string(version) != Format {
-		return fmt.Errorf("%w %s: this build reads %s; versions 1 and 2 are of builds that read units, decimals and NaN "+
-			"otherwise: summarize the data set again", ErrVersion, version, Format)
+		return fmt.Errorf("%w %s: this build reads %s; versions 1 and 2 are of builds that read units, decimals and "+
+			"NaN differently: summarize the data set again", ErrVersion, version, Format)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func (v Value) Less(w Value) bool {
 	case v.Large != w.Large:
 		return w.Large
 	case v.Integer && w.Integer:
-		return v.Int < w.Int // also where both are large
+		return v.Int < w.Int // also correct if both are large
 	}
 	return v.Real() < w.Real()
 }

@@ -13,7 +13,7 @@ type Value struct {
 	Int     int64
 	Float   float64 // if the value is no integer
 	Integer bool    // the value is Int
-	Large   bool    // the value is the integer from 2^63 on whose bits Int has
+	Large   bool    // the value is an integer of at least 2^63, and Int has its bits
 }
 
 // IntegerValue returns the value of an integer.

@@ -14,7 +14,7 @@
 //
 // The fold of a row depends on its name alone, which is its partition's name and its number there, and on a seed: see
 // [Folding]. So a mini-batch is the same on every machine that makes it, and in every order of making. A table knows
-// the partitions whose rows it counted, and in training an encoding fits no other ([Encoding.Fits]).
+// the partitions whose rows it counted, and in training an encoding fits only these ([Encoding.Fits]).
 //
 // An [Applier] puts the encodings of keys into the dense features of mini-batches.
 //
@@ -34,7 +34,7 @@
 // # Errors
 //
 // [Builder.Add] returns errors that wrap [ErrTarget] for a label that is not a whole number, and [ErrKeys] for too many
-// keys; [ErrPartitions] says that there are too many partitions. Bytes that are no table are [ErrDamaged].
+// keys; [ErrPartitions] says that there are too many partitions. Bytes that are not a table are [ErrDamaged].
 //
 // # Debugging
 //

@@ -13,10 +13,10 @@ var ErrEmpty = errors.New("target encoding: the table has no rows")
 
 // Encoding is what keys become.
 type Encoding struct {
-	folding    Folding     // Folds 0: of all folds, for serving
-	partitions []Partition // of the table
+	folding    Folding     // Folds is 0 in serving, which uses all folds
+	partitions []Partition // those of the table
 	index      map[int64]int32
-	values     []float32 // of each key: of each fold, or one
+	values     []float32 // by key: a value for each fold, or one for all folds
 	mean       float32
 }
 
@@ -77,9 +77,9 @@ func (s *smoother) value(of Cell, mean float32) float32 {
 	return value
 }
 
-// Fits reports whether the encoding is one of a partition's rows. Every partition has one in serving. In training the
-// folds are those that rows had when the table was made, so the table's partitions alone have one: a row of another, or
-// of one that had another name then, could get a value that holds its own label.
+// Fits reports whether the encoding may be applied to the rows of a partition. In serving it fits every partition. In
+// training it fits those of the table, whose rows have the folds that they had when the table was made: a row of
+// another partition, or of one that was renamed since, could get a value that holds its own label.
 func (e *Encoding) Fits(p Partition) bool {
 	_, found := slices.BinarySearchFunc(e.partitions, p, Partition.compare)
 	return found || e.folding.Folds == 0

@@ -139,7 +139,8 @@ func TestEncodingsThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// TestEncodingsFitThePartitionsOfTheirTable: in training no other partition has the table's folds; serving has none.
+// TestEncodingsFitThePartitionsOfTheirTable checks that a training encoding fits no other partition, and a serving
+// encoding, which has no folds, every one.
 func TestEncodingsFitThePartitionsOfTheirTable(t *testing.T) {
 	b := NewBuilder(2)
 	require.NoError(t, b.Add(1, true, 0, 1))

@@ -39,10 +39,10 @@ type Cell struct {
 
 // Table holds the labels of keys by folds.
 type Table struct {
-	Totals     []Cell      // of each fold; rows without a key are among them
-	Partitions []Partition // whose rows were counted, ascending by hash; those without rows are among them
+	Totals     []Cell      // by fold; they include rows without a key
+	Partitions []Partition // whose rows were counted, ascending by hash; they include partitions without rows
 	Keys       []int64     // ascending
-	Cells      []Cell      // of the first key the cells of its folds, then those of the second, and so on
+	Cells      []Cell      // by key, and by fold within a key
 }
 
 // key returns the cells of a key.
@@ -238,7 +238,7 @@ func (t *Table) UnmarshalText(text []byte) error {
 type Builder struct {
 	totals     []Cell
 	partitions map[Partition]bool
-	index      map[int64]int // of a key's first cell
+	index      map[int64]int // index of a key's first cell
 	cells      []Cell
 	rows       int64
 }
@@ -248,7 +248,7 @@ func NewBuilder(folds int) *Builder {
 	return &Builder{totals: make([]Cell, folds), partitions: map[Partition]bool{}, index: map[int64]int{}}
 }
 
-// AddPartition says that rows which are added are of a partition. The error wraps ErrPartitions.
+// AddPartition adds a partition to those whose rows are counted. The error wraps ErrPartitions.
 func (b *Builder) AddPartition(p Partition) error {
 	if len(b.partitions) == MaxPartitions && !b.partitions[p] {
 		return fmt.Errorf("%w: more than %d", ErrPartitions, MaxPartitions)
@@ -281,7 +281,7 @@ func (b *Builder) Add(key int64, hasKey bool, fold int, label float32) error {
 }
 
 // AddTable counts the rows of a table of as many folds, which other rows of the data made. The error wraps ErrDamaged,
-// ErrTarget, ErrPartitions or ErrKeys; the builder is then of no use.
+// ErrTarget, ErrPartitions or ErrKeys; the builder cannot be used afterwards.
 func (b *Builder) AddTable(t *Table) error {
 	if err := t.check(); err != nil {
 		return err
@@ -335,8 +335,9 @@ func (c *Cell) add(target int64) { c.Rows, c.Sum = c.Rows+1, c.Sum+target }
 
 // Table returns the table of the rows that were added.
 func (b *Builder) Table() *Table {
-	t := &Table{Totals: slices.Clone(b.totals), Partitions: slices.SortedFunc(maps.Keys(b.partitions), Partition.compare),
-		Keys: make([]int64, 0, len(b.index)), Cells: make([]Cell, 0, len(b.cells))}
+	t := &Table{Totals: slices.Clone(b.totals),
+		Partitions: slices.SortedFunc(maps.Keys(b.partitions), Partition.compare),
+		Keys:       make([]int64, 0, len(b.index)), Cells: make([]Cell, 0, len(b.cells))}
 	for key := range b.index {
 		t.Keys = append(t.Keys, key)
 	}

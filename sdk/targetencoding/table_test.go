@@ -128,7 +128,7 @@ func TestKeysAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// TestPartitionsAreBounded: a table has as many partitions as it may, and no more.
+// TestPartitionsAreBounded checks that a table can have MaxPartitions partitions and not one more.
 func TestPartitionsAreBounded(t *testing.T) {
 	b := NewBuilder(2)
 	for hash := range uint64(MaxPartitions) {

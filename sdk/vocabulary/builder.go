@@ -25,7 +25,7 @@ type BuilderOptions struct {
 	// Folder is where runs are written; "" is the system's folder for temporary files. A builder makes a folder of its
 	// own there when it first writes a run.
 	Folder string
-	// Partitions are those that the pass reads. The sidecar keeps their digests, so that none is counted twice.
+	// Partitions are those that the pass reads. The sidecar keeps their digests, so that none of them is counted again.
 	Partitions []Counted
 	// Memory bounds the bytes of keys in memory; 0 is DefaultMemory. Less than 1 MiB is taken as 1 MiB.
 	Memory int64

@@ -24,7 +24,7 @@ const (
 	countsTrailer = 4 + 32 + 4
 )
 
-// countsMajor is the major version of sidecars: since 2 they name the partitions that they count.
+// countsMajor is the major version of sidecars. Version 2 added the digests of the partitions that they count.
 const countsMajor = 2
 
 // countsWriter writes a sidecar.
@@ -60,7 +60,7 @@ func (w *countsWriter) addAll(sorted []entry) {
 	w.sizes[len(w.sizes)-1] += uint64(len(sorted))
 }
 
-// commit ends the sidecar of a vocabulary, which counts partitions of some digests.
+// commit ends the sidecar of a vocabulary that counts the partitions with these digests.
 func (w *countsWriter) commit(vocabulary Digest, counted [][32]byte) error {
 	for _, n := range w.sizes {
 		w.file.writeUint64(n)
@@ -87,7 +87,7 @@ func (w *countsWriter) commit(vocabulary Digest, counted [][32]byte) error {
 //	           32  SHA-256 of the vocabulary
 //	            4  CRC32C of everything before it
 type CountsReader struct {
-	Vocabulary Digest     // that the sidecar belongs to
+	Vocabulary Digest     // of the vocabulary that the sidecar belongs to
 	Rows       uint64     // of all generations
 	Counted    [][32]byte // digests of the partitions that were counted, of all generations
 

@@ -160,7 +160,8 @@ func TestExtendRefusesOthers(t *testing.T) {
 	_, err = Extend(v, c, columns, BuilderOptions{})
 	require.ErrorIs(t, err, ErrOther)
 	for name, digest := range map[string][32]byte{"day_2": {9}, "another name": {8}} {
-		b, err := Extend(v, c, columnsNamed(2), BuilderOptions{Partitions: []Counted{{"new", [32]byte{1}}, {name, digest}}})
+		b, err := Extend(v, c, columnsNamed(2),
+			BuilderOptions{Partitions: []Counted{{"new", [32]byte{1}}, {name, digest}}})
 		if name == "day_2" {
 			require.NoError(t, err)
 			require.NoError(t, b.Close())

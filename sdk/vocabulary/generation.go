@@ -12,7 +12,7 @@ var ErrOther = errors.New("vocabulary: of another pipeline")
 // ErrCounted says that a partition was counted by an earlier pass. The error is a *CountedError.
 var ErrCounted = errors.New("vocabulary: the partition is counted already")
 
-// CountedError names a partition that a vocabulary's sidecar counts already, by its content and not by its name.
+// CountedError names a partition whose content a vocabulary's sidecar counts already, under this name or another.
 type CountedError struct{ Partition string }
 
 func (e *CountedError) Error() string {

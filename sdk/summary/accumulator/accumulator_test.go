@@ -264,7 +264,7 @@ func TestSketchesAreNearTheReference(t *testing.T) {
 			}
 			assert.InEpsilon(t, len(counts), c.Distinct, 0.03, "four standard errors")
 			sorted := slices.Sorted(slices.Values(values))
-			const most = 4 * rows / levelValues // of the error of a rank: the last of its levels is the fourth
+			const most = 4 * rows / levelValues // error of a rank, since there are four levels
 			for i, q := range c.Quantiles {
 				rank := (i + 1) * (rows - 1) / 100
 				first, found := slices.BinarySearch(sorted, q.Int)

@@ -16,24 +16,24 @@ type Column struct {
 	Type string // as people read it
 	Kind summary.Kind
 	List bool
-	// Unsigned says that the integers of blocks are the bits of unsigned ones.
+	// Unsigned says that the integers of blocks are the bits of unsigned integers.
 	Unsigned bool
 }
 
 // Block is consecutive rows of a column.
 type Block struct {
-	// Lengths are the numbers of values of the rows; for Reals, 1 or 0. Without Lengths (nil) each row has one value. For
-	// Kind Lengths they may be all that there is.
+	// Lengths are the numbers of values of the rows; for Reals, 1 or 0. Without Lengths (nil) each row has one value. A
+	// block of Kind Lengths may have nothing else.
 	Lengths []int32
-	// Integers are the values of all rows, for Integers and Hashes; for Lengths, where there are some, what each value
-	// is: one of NegativeInfinity, Finite, PositiveInfinity and NotANumber.
+	// Integers are the values of all rows, for Integers and Hashes. For Lengths they are nil or the classes of the
+	// values: NegativeInfinity, Finite, PositiveInfinity or NotANumber.
 	Integers []int64
 	// Reals has row i at index i*Stride, for Reals; rows of length 0 have any value there. Stride 0 is 1.
 	Reals  []float32
 	Stride int
 }
 
-// What values of Kind Lengths are: the buckets of borders at -Inf, the greatest float32 and +Inf, NaN last.
+// Classes of the values of Kind Lengths: the buckets of borders at -Inf, the greatest float32 and +Inf, NaN last.
 const (
 	NegativeInfinity = 0
 	Finite           = 1

@@ -15,8 +15,8 @@ import (
 type tally struct {
 	kind summary.Kind
 	list bool
-	// offset is what integers are less by here than in the column: 2^63 if these are unsigned, so that an int64 holds all
-	// and orders them.
+	// offset is subtracted from the column's integers: 2^63 if they are unsigned, so that int64 holds and orders all of
+	// them, and 0 otherwise.
 	offset uint64
 
 	rows, nulls, values         int64
@@ -29,7 +29,7 @@ type tally struct {
 	reals                       realSums
 	frequent                    frequentValues
 	distinct                    *hyperloglog.Sketch
-	ranks                       ranks // of finite numbers, once the table was pruned, which has all values before
+	ranks                       ranks // of finite numbers; empty until the table, which has all values, is first pruned
 }
 
 func newTally(c *Column) *tally {
@@ -116,7 +116,7 @@ func (t *tally) count(bits uint64) {
 	}
 	switch {
 	case !t.frequent.pruned || !t.ordered():
-	case t.frequent.whole != nil: // it was the first prune
+	case t.frequent.whole != nil: // the value caused the first pruning
 		t.ranks.addTable(t.frequent.takeWhole(), t.key)
 	default:
 		t.ranks.add(t.key(bits), 1)
@@ -238,8 +238,8 @@ func (t *tally) valueOfKey(key uint64) summary.Value {
 	return t.value(key)
 }
 
-// fillQuantiles sets each quantile to the value of its rank, counted from 0 to the number of values less one and
-// rounded down, of values that are sorted and counted.
+// fillQuantiles sets each quantile to the value of its rank. Ranks go from 0 to the number of values less one and are
+// rounded down. sorted has the values with their counts, and value makes a value of its bits.
 func (t *tally) fillQuantiles(quantiles []summary.Value, sorted []counter, value func(bits uint64) summary.Value) {
 	at, below := 0, int64(0) // below: the values before sorted[at]
 	for i := range quantiles {

@@ -17,9 +17,9 @@
 //     subtracted is the greatest error of a count;
 //   - a HyperLogLog of 2^14 registers (github.com/axiomhq/hyperloglog), dense from its beginning: registers do not
 //     depend on the order of values, and the library's sparse form does;
-//   - for numbers, from the first pruning of the table on, a sketch of ranks: levels of values, of which a full one
-//     is sorted and hands every second value to the next. Values that are pruned from the table are in it, and how far
-//     they lie from 0 does not count.
+//   - for numbers, from the first pruning of the table on, a sketch of ranks: values in levels, where a full level is
+//     sorted and hands every second value to the next one. It includes the values that are pruned from the table. Its
+//     error does not depend on the size of the values.
 //
 // Partitions are joined in their order. Sums and registers do not depend on it; the table of counted values and the
 // sketch of ranks do.
@@ -37,9 +37,9 @@
 //	            a byte that is 1 if the table of counted values was pruned; what was subtracted; the number of values,
 //	            and of each the distance of its bits from the value before and its count
 //	if the table was pruned
-//	            2^14 registers of distinct values, a byte each; for numbers a number of levels, and of each a byte that
-//	            is 1 if the values at odd places go on next, the number of values, the first of them, and the distance
-//	            of each other one from the one before; real numbers as integers that are ordered alike
+//	            2^14 registers of distinct values, a byte each; for numbers the number of levels, and for each level
+//	            a byte that is 1 if the values at odd places go up next, the number of values, the first of them, and
+//	            the distance of each other one from the one before; real numbers as integers in the same order
 //
 // A table that was not pruned has every value, and the registers follow from it.
 //

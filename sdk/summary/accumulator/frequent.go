@@ -24,11 +24,11 @@ type frequentValues struct {
 	used   int
 	missed int64 // the most by which a count is too small; 0 while nothing was pruned
 	pruned bool
-	// whole is the table before it was pruned for the first time, until takeWhole.
+	// whole is the table as it was before its first pruning; nil before that, and after takeWhole.
 	whole []counter
 }
 
-// takeWhole returns the table before it was pruned for the first time, once; nil otherwise.
+// takeWhole returns whole and sets it to nil.
 func (f *frequentValues) takeWhole() []counter {
 	whole := f.whole
 	f.whole = nil

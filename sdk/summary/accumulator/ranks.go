@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	levelValues = 4096 // of a level, from which on it is halved
-	maxLevels   = 40   // each value of the last stands for 2^39, more than a partition's values
+	levelValues = 4096 // a level with so many values is halved
+	maxLevels   = 40   // each value of the last level stands for 2^39 values, more than a partition has
 )
 
-// ranks is a sketch of the ranks of values: values in levels, of which each in level l stands for 2^l values. A full
-// level is sorted, and every second of its values goes one level up. Which half goes alternates, so that the errors of
-// ranks cancel as a rule; the rank of a value among n differs from the exact one by less than n * levels / 4096 (J. I.
-// Munro, M. S. Paterson, Selection and sorting with limited storage, 1980; Z. Karnin, K. Lang, E. Liberty, Optimal
-// quantile approximation in streams, 2016). The size of the values does not count, nor their distance from 0.
+// ranks is a sketch of the ranks of values. Its values are in levels, and each value of level l stands for 2^l values.
+// A full level is sorted, and every second of its values goes one level up. The half that goes up alternates, so that
+// the errors of ranks cancel as a rule. The rank of a value among n differs from the exact one by less than
+// n * levels / 4096, whatever the size of the values (J. I. Munro, M. S. Paterson, Selection and sorting with limited
+// storage, 1980; Z. Karnin, K. Lang, E. Liberty, Optimal quantile approximation in streams, 2016).
 //
-// Values are keys of int64 that are ordered as the values.
+// Values are represented by int64 keys that have the same order.
 type ranks struct {
 	levels []level
 }
@@ -25,10 +25,10 @@ type ranks struct {
 // level is the values of a level, in any order.
 type level struct {
 	keys []int64
-	odd  bool // the next half is that of the odd places
+	odd  bool // the values at odd places go up next
 }
 
-// add counts a key several times.
+// add counts a key count times.
 func (r *ranks) add(key, count int64) {
 	for l := 0; count > 0; l, count = l+1, count>>1 {
 		if count&1 != 0 {
@@ -37,7 +37,7 @@ func (r *ranks) add(key, count int64) {
 	}
 }
 
-// put adds a key to a level.
+// put adds keys to a level.
 func (r *ranks) put(l int, keys ...int64) {
 	for len(r.levels) <= l {
 		r.levels = append(r.levels, level{})
@@ -69,7 +69,7 @@ func (r *ranks) put(l int, keys ...int64) {
 	r.put(l+1, moved...)
 }
 
-// addTable counts the values of a table. The order of the table does not count.
+// addTable counts the values of a table. The order of the list does not matter.
 func (r *ranks) addTable(list []counter, key func(bits uint64) int64) {
 	slices.SortFunc(list, func(a, b counter) int { return cmp.Compare(a.bits, b.bits) })
 	for _, c := range list {
@@ -107,7 +107,7 @@ func (r *ranks) sorted() []counter {
 	return list
 }
 
-// keyOfReal returns the key of a finite float32 that is no negative zero.
+// keyOfReal returns the key of a finite float32 that is not a negative zero.
 func keyOfReal(bits uint32) int64 {
 	if bits>>31 != 0 {
 		return -int64(bits &^ (1 << 31))
