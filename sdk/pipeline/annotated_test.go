@@ -154,8 +154,8 @@ func TestAnnotationsRefused(t *testing.T) {
 	}
 }
 
-// TestPartitionsOfSeveralTypes checks how a column is read whose partitions keep it in several units, scales or kinds,
-// or in the type null, and that what cannot be brought to one names both partitions.
+// TestPartitionsOfSeveralTypes checks how a column is read whose partitions have several units, scales or kinds, or the
+// type null, and that the error of types which cannot be read as one names both partitions.
 func TestPartitionsOfSeveralTypes(t *testing.T) {
 	whole := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Int64, Logical: logical} }
 	kept := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Bytes, Logical: logical} }
@@ -194,12 +194,14 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			"generated: [{inputs: [k, c], as: x, ops: [with_scores]}]", "float32 by annotation\n", ""},
 		"two scales to int64": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
 			"sparse: [{columns: [c], ops: [decimal: int64]}]", "", `DECIMAL(9, 3) in "b"`},
-		"one scale, two precisions": {whole("DECIMAL(9, 2)"), whole("DECIMAL(18, 2)"), sparse, "int64\n  sparse 0:", ""},
+		"one scale, two precisions": {whole("DECIMAL(9, 2)"), whole("DECIMAL(18, 2)"), sparse,
+			"int64\n  sparse 0:", ""},
 		"one scale in two storages": {whole("DECIMAL(9, 2)"), kept("DECIMAL(9, 2)"), sparse,
 			"int64 by annotation\n  sparse 0:", ""},
 		"decimal and real": {whole("DECIMAL(9, 2)"), real64, dense,
 			"float32 by annotation\n  dense 0: fill_null 0", ""},
-		"decimal and integers":      {whole("DECIMAL(9, 2)"), whole(""), sparse, "", `DECIMAL(9, 2) in "a", int64 in "b"`},
+		"decimal and integers": {whole("DECIMAL(9, 2)"), whole(""), sparse, "",
+			`DECIMAL(9, 2) in "a", int64 in "b"`},
 		"integers and reals as ids": {whole(""), real64, hashed, "int64 by annotation\n  sparse 0: sigrid_hash", ""},
 		"integers and reals in a step": {whole(""), real64,
 			"generated: [{inputs: [c, k], as: x, ops: [hash_cross: {buckets: 9}]}]", "int64 by annotation\n", ""},
@@ -217,15 +219,16 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			`it is DATE in "a", TIMESTAMP(MICROS) in "b"`},
 		"units, said": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"),
 			"sparse: [{columns: [c], ops: [to_seconds: {unit: millis}]}]", "", "each partition says its own"},
-		"clock and instant":   {whole("TIME(MILLIS)"), whole("DATE"), seconds, "", "it is TIME(MILLIS) in a and DATE in b"},
+		"clock and instant": {whole("TIME(MILLIS)"), whole("DATE"), seconds, "",
+			"it is TIME(MILLIS) in a and DATE in b"},
 		"instant and integer": {whole("DATE"), whole(""), seconds, "", "it is DATE in a and int64 in b"},
 		"null alone":          {null, null, words1, "bytes may be absent\n  sparse 0: hash_bytes", ""},
 		"null alone in dense": {null, null, dense, "int64 may be absent\n  dense 0: fill_null 0", ""},
 		"null and text":       {null, kept(""), words1, "bytes may be absent\n  sparse 0: hash_bytes", ""},
 		"real and null":       {real64, null, dense, "float64 may be absent\n  dense 0: fill_null 0", ""},
 		"null and lists":      {null, ids, sparse, "list<int64> may be absent\n  sparse 0:", ""},
-		"null lists and text": {nullList, words, words1, "list<bytes> may be absent by annotation\n  sparse 0: hash_bytes",
-			""},
+		"null lists and text": {nullList, words, words1,
+			"list<bytes> may be absent by annotation\n  sparse 0: hash_bytes", ""},
 		"null lists and numbers": {nullList, whole(""), sparse, "", "it is a list of null in a and int64 in b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +244,7 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Contains(t, p.String(), `"c" `+c.want)
-			var parts Union // as a control plane unifies what nodes have unified
+			var parts Union // a control plane unifies what nodes have unified
 			parts.Add([]string{"a"}, u.Columns())
 			parts.Add([]string{"b"}, u.Columns())
 			assert.Equal(t, u.Columns()[0].Logical, parts.Columns()[0].Logical)

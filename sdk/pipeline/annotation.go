@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// unifyLogical returns what a column of one kind stands for whose partitions say a and b. Text, JSON and the like are
-// bytes and nothing more, and the first counts; decimals of one scale have the larger precision. ok is false for
-// others.
+// unifyLogical returns the annotation of a column of one kind whose partitions have the annotations a and b. Text, JSON
+// and the like are all bytes, and the first one is kept. Of two decimals of one scale, the larger precision is kept. ok
+// is false for other annotations that differ.
 func unifyLogical(a, b string) (logical string, ok bool) {
 	if a == b || isCategory(a) && isCategory(b) {
 		return a, true
@@ -48,7 +48,7 @@ func (c *chain) annotation() string {
 	return c.column.Logical
 }
 
-// isAnnotated reports whether a type is more than that of plain numbers.
+// isAnnotated reports whether a type is not that of plain numbers.
 func isAnnotated(v variant) bool {
 	return strings.ToUpper(v.name) == v.name || strings.Contains(v.name, "(")
 }

@@ -147,7 +147,7 @@ func (c *canonical) feature(f *Feature) {
 	c.str(`]}`)
 }
 
-// kindText names the kind of a column's values, and what they count if partitions count them in several units.
+// kindText names the kind of a column's values, and their unit if partitions have several units.
 func (c *ColumnInfo) kindText() string {
 	if c.Reading == program.ReadSeconds {
 		return c.Kind.String() + " seconds"

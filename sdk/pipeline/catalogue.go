@@ -123,9 +123,9 @@ func Catalogue() []Operator {
 		{
 			Name: fillMedianOperator, apply: applyFillMedian,
 			Summary: "Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from " +
-				"0, if a column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value of " +
-				"the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule. Real " +
-				"numbers count as the nearest float32. It becomes `fill_null` with that constant.",
+				"0, if a column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value " +
+				"of the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule. " +
+				"Real numbers count as the nearest float32. It becomes `fill_null` with that constant.",
 			Params: []Param{{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
 				"quantile 0.5 of the value that the operator takes"}},
 			Takes: "int64, float32, float64", Yields: "the same",
@@ -138,12 +138,12 @@ func Catalogue() []Operator {
 		},
 		{
 			Name: "fill_nan", Unit: program.UnitFillNaN, apply: applyFillNaN,
-			Summary: "Replaces a NaN by a constant, whatever its sign and payload. A NaN is a value and not a null, as in " +
-				"Polars and Spark: pandas and NVTabular, which count it as a null, need `fill_null` and `fill_nan` here. A NaN " +
-				"that ends in a dense feature or in the label is refused: put `fill_nan` behind what makes it, or write `nan: " +
-				"keep` in the group.",
-			Params: []Param{{Name: "value", Type: ParamNumber, Summary: "what a NaN becomes; for float32 columns rounded to " +
-				"float32"}},
+			Summary: "Replaces a NaN by a constant, whatever its sign and payload. A NaN is a value and not a null, " +
+				"as in Polars and Spark: pandas and NVTabular, which count it as a null, need `fill_null` and " +
+				"`fill_nan` here. A NaN that ends in a dense feature or in the label is refused: put `fill_nan` " +
+				"behind what makes it, or write `nan: keep` in the group.",
+			Params: []Param{{Name: "value", Type: ParamNumber, Summary: "what a NaN becomes; for float32 columns " +
+				"rounded to float32"}},
 			Takes: "int64, float32, float64; int64 has no NaN, and passes as it is", Yields: "the same",
 			Nulls:  "stay null",
 			Lists:  "element by element",
@@ -162,7 +162,8 @@ func Catalogue() []Operator {
 			Nulls: "stay null",
 			Lists: "element by element",
 			Errors: "neither bound is given; `min` > `max`; a bound is not whole for an int64 column or does not fit " +
-				"float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0; an infinity becomes the bound",
+				"float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0; an infinity becomes the " +
+				"bound",
 			Source: "TorchArrow `clamp_list` (std::clamp); for float32 columns the bounds are rounded to float32",
 		},
 		{
@@ -268,9 +269,9 @@ func Catalogue() []Operator {
 				"unscaled integer, exactly",
 			Nulls: "stay null; for decimals kept as integers `fill_null` may come first, with an unscaled integer",
 			Lists: "element by element",
-			Errors: "the column is no DECIMAL, or, for `int64`, partitions differ in its scale; a value of no byte or more " +
-				"than 32 bytes, or, for `int64`, beyond int64, fails the split. Without `decimal`, a DECIMAL is read as by " +
-				"`decimal: float32` where it is no id",
+			Errors: "the column is not a DECIMAL, or, for `int64`, partitions differ in its scale; a value of no " +
+				"byte or more than 32 bytes, or, for `int64`, beyond int64, fails the split. Without `decimal`, a " +
+				"DECIMAL is read as by `decimal: float32` where it is not an id",
 			Source: "Parquet's DECIMAL; one rounding is ours",
 		},
 		{
@@ -294,10 +295,10 @@ func Catalogue() []Operator {
 			Name: "onehot", Unit: program.UnitOneHot, apply: applyOneHot, check: checkOneHot,
 			Summary: "Makes `classes` neighbouring dense columns of a value: 1 for its class, and 0 for the others. The " +
 				"columns of a feature `x` are named `x.0`, `x.1` and so on. The class of an id is its number, and an id that is " +
-				"no class has none. With `lower` and `upper` the value is a real number, and its class the part that holds it of " +
-				"`classes` equal parts of that range: trunc((x - `lower`) / ((`upper` - `lower`) / `classes`)), each operation " +
-				"rounded to float32; `upper` itself is of the last class, and what lies outside is of class 0. It ends the " +
-				"operators of a dense feature.",
+				"not a class has none. With `lower` and `upper` the value is a real number, and its class the part " +
+				"that holds it of `classes` equal parts of that range: trunc((x - `lower`) / ((`upper` - `lower`) / " +
+				"`classes`)), each operation rounded to float32; `upper` itself is of the last class, and what lies " +
+				"outside is of class 0. It ends the operators of a dense feature.",
 			Params: []Param{
 				{Name: "classes", Type: ParamInteger, Min: 1, Summary: "number of columns, at most 4096"},
 				{Name: "lower", Type: ParamReal, Optional: true, Summary: "where the range of class 0 begins; rounded to " +
@@ -313,8 +314,8 @@ func Catalogue() []Operator {
 			Errors: "the group is not `dense`; another operator follows; real numbers without `lower` and `upper`; one bound " +
 				"without the other; bounds that do not ascend, or with no float32 between them. A NaN is of class 0",
 			Source: "DPP Onehot; no public exact definition: ids outside having no class is ours, as caffe2's " +
-				"`BatchOneHot` has it of values without a match. The ranges are RAP's, which does not define a NaN and has " +
-				"`upper` in class 0",
+				"`BatchOneHot` has it of values without a match. The ranges are RAP's, which does not define a NaN " +
+				"and has `upper` in class 0",
 		},
 		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
@@ -633,10 +634,9 @@ func Catalogue() []Operator {
 				"all rows: the float32 nearest to (sum + `p_smooth` * mean) / (rows + `p_smooth`). With `mode: train`, sum and " +
 				"rows are those of the other folds than the row's, so that no row's feature holds its own label; with `mode: " +
 				"serve`, those of all rows. The host looks keys up, behind the drive, on every engine. The fold of a row is the " +
-				"integer part of `folds` * `h(h(key, 3), seed)` / 2^64, where `h` is the hash of `sigrid_hash` before its " +
-				"modulus " +
-				"and the key is `h(number of the row in its partition, xxh3(name of the partition))`, as a sampling of rows " +
-				"has it.",
+				"integer part of `folds` * `h(h(key, 3), seed)` / 2^64, where `h` is the hash of `sigrid_hash` " +
+				"before its modulus and the key is `h(number of the row in its partition, xxh3(name of the " +
+				"partition))`, as a sampling of rows has it.",
 			Params: []Param{
 				{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the labels of the " +
 					"keys by folds, which `millrace dataset summarize --pipeline` makes"},
@@ -692,9 +692,9 @@ func timeOperator(name, unit string, apply func(c *chain, o *Op, a location)) Op
 		Yields: "int64. A float32 has 24 bits, which hold days but not the seconds of today: end with `bucketize`, or hash",
 		Nulls:  "stay null; a constant of `fill_null` before it counts what the file counts",
 		Lists:  "element by element",
-		Errors: "the file does not say what the integers count and `unit` is not given; partitions differ in that and " +
-			"the operator is not the first, or `unit` is given; `unit` of INT96; the days of a TIME. Days, as seconds, beyond " +
-			"int64 fail the split",
+		Errors: "the file does not say what the integers count and `unit` is not given; partitions differ in that " +
+			"and the operator is not the first, or `unit` is given; `unit` of INT96; the days of a TIME. Days, as " +
+			"seconds, beyond int64 fail the split",
 		Source: "Parquet's logical types; INT96 as Impala, Hive and Spark write it (Julian day and nanoseconds); ours",
 	}
 }

@@ -36,7 +36,8 @@ func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
 	word, annotation := c.word(o, "unit"), c.annotation()
 	if c.column.Reading == program.ReadSeconds && len(c.ops) == 0 {
 		if word != "file" {
-			c.refuse(a, ErrValue, "unit %s, and each partition says its own: it is %s; leave unit out", word, annotation)
+			c.refuse(a, ErrValue, "unit %s, and each partition says its own: it is %s; leave unit out", word,
+				annotation)
 			return
 		}
 		c.rescale(timeUnits["seconds"], to)

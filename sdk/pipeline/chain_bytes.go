@@ -24,7 +24,7 @@ func (c *chain) describeBytes() string {
 	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
 }
 
-// describeNoTimes is describeBytes for an operator that reads times.
+// describeNoTimes is describeBytes for operators that read times.
 func (c *chain) describeNoTimes() string {
 	if c.column.Logical == "" {
 		return "these are strings; write times of text as TIMESTAMP before (pandas.to_datetime), or as whole seconds"

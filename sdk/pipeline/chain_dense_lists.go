@@ -16,8 +16,8 @@ func checkFixedLength(p *problems, o *Op, a location) {
 func applyFixedLength(c *chain, o *Op, a location) {
 	switch {
 	case !c.column.List && c.kind == program.Bytes:
-		c.refuse(a, ErrColumnType, "fixed_length takes lists of numbers, and this column has bytes: write the numbers that "+
-			"the bytes hold as a list, as list<float>")
+		c.refuse(a, ErrColumnType, "fixed_length takes lists of numbers, and this column has bytes: write the numbers "+
+			"that the bytes hold as a list, as list<float>")
 		return
 	case !c.column.List:
 		c.refuse(a, ErrColumnType, "fixed_length takes lists, and this column has one value a row")

@@ -55,9 +55,9 @@ func (c *chain) findStatistics(
 ) *ValueStatistics {
 	name := o.statisticsName()
 	if before := c.r.recorder.takenBefore(c, name); before != "" {
-		c.refuse(a, ErrStatistics, "%s takes its numbers from %q, and so does %s before it: the values behind %s are known "+
-			"only once those numbers are. Name other statistics here, and summarize twice: first %q, then the others with "+
-			"--statistics %s=FILE", o.Name, shorten(name), before, before, shorten(name), shorten(name))
+		c.refuse(a, ErrStatistics, "%s takes its numbers from %q, and so does %s before it: the values behind %s are "+
+			"known only once those numbers are. Name other statistics here, and summarize twice: first %q, then the "+
+			"others with --statistics %s=FILE", o.Name, shorten(name), before, before, shorten(name), shorten(name))
 		return nil
 	}
 	if c.r.recorder.record(c, name, value, folding) {
@@ -157,8 +157,8 @@ func applyFillMedian(c *chain, o *Op, a location) {
 	}
 	if c.kind == program.Int64 {
 		if math.Abs(median) >= mostMedian || median != math.Trunc(median) {
-			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number below 2^53: give the constant with "+
-				"fill_null", c.valueName(), shorten(o.statisticsName()), median)
+			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number below 2^53: give the "+
+				"constant with fill_null", c.valueName(), shorten(o.statisticsName()), median)
 			return
 		}
 		c.fillNull(o, Int(int64(median)), a)

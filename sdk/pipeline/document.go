@@ -213,7 +213,7 @@ func JSONSchema() []byte {
 	return append(b, '\n')
 }
 
-// orNumber returns the values of the keys null and nan of a label.
+// orNumber returns the values that the keys null and nan of a label can have.
 func orNumber() any {
 	type m = map[string]any
 	return m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"}

@@ -44,7 +44,7 @@ type Error struct {
 	Err    error  // one of the sentinels
 	Detail string // the value that is wrong, and what to do
 
-	missing string // the column that the data set lacks
+	missing string // the column that the data set lacks; empty for other errors
 }
 
 // Error renders "line 5:11: dense[0].ops[1]: column "int_0": unknown operator: ...".
@@ -97,10 +97,10 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// ExplainFolders says of missing columns that are keys of the partitions' folders, as day of day=1/part-0.parquet, that
-// they are. The names are those of partitions.
+// ExplainFolders adds a hint to the errors of missing columns that are keys of the partitions' folders, such as day in
+// day=1/part-0.parquet. The names are those of the partitions.
 func (e Errors) ExplainFolders(names func(yield func(string) bool)) {
-	folders := map[string]string{} // by key, one that has it
+	folders := map[string]string{} // by key: one of the folders that have it
 	for name := range names {
 		for folder := range strings.SplitSeq(path.Dir(name), "/") {
 			if key, _, ok := strings.Cut(folder, "="); ok && folders[key] == "" {
@@ -110,8 +110,8 @@ func (e Errors) ExplainFolders(names func(yield func(string) bool)) {
 	}
 	for _, one := range e {
 		if folder := folders[one.missing]; one.missing != "" && folder != "" {
-			one.Detail += fmt.Sprintf("; %s is part of the names of folders (%s), which are not read: write it into the "+
-				"files as a column", quoteColumn(one.missing), shorten(folder))
+			one.Detail += fmt.Sprintf("; %s is part of the names of folders (%s), which are not read: write it into "+
+				"the files as a column", quoteColumn(one.missing), shorten(folder))
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (p *problems) add(where location, err error, format string, args ...any) {
 	}
 }
 
-// addFound adds an error that was found without a location.
+// addFound adds an error that has no location, with one.
 func (p *problems) addFound(where location, wrong *Error) {
 	n := len(p.list)
 	if p.add(where, wrong.Err, "%s", wrong.Detail); len(p.list) > n {

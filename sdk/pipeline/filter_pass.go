@@ -25,7 +25,7 @@ type FilterPass struct {
 type filterColumn struct {
 	name      string
 	kind      program.Kind
-	unsigned  bool // uint64, of which those from 2^63 on are negative here
+	unsigned  bool // the values are uint64: those from 2^63 on are negative as int64
 	key       int
 	constants []float64 // of real numbers: those that they are compared with
 	chain     *chain    // describes the values
@@ -276,7 +276,8 @@ func (c *filterColumn) condition(comparison *Comparison) selection.Condition {
 		}
 		equal := selection.Range{Least: x, Greatest: x}
 		if c.unsigned && x < 0 {
-			below, equal, above = selection.Range{Least: 1}, selection.Range{Least: 1}, selection.Range{Greatest: math.MaxInt64}
+			below, equal = selection.Range{Least: 1}, selection.Range{Least: 1}
+			above = selection.Range{Greatest: math.MaxInt64}
 		}
 		switch comparison.Operator {
 		case "eq", "in":

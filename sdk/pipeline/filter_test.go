@@ -162,7 +162,7 @@ func TestRealNumbersCompareExactly(t *testing.T) {
 						in = in || x >= r.Least && x <= r.Greatest
 					}
 					order := float64(0)
-					if unsigned && x < 0 { // it stands for a number that no constant reaches
+					if unsigned && x < 0 { // it is at least 2^63, more than any constant
 						order = 1
 					} else if x < constant {
 						order = -1

@@ -98,7 +98,7 @@ type lowering struct {
 	forms  canonical // numbers the steps of all features
 }
 
-// lastColumnIs reports whether the last column reads a leaf as a feature does, and is no graph.
+// lastColumnIs reports whether the last column reads the leaf c in the way of c and is not a graph.
 func (l *lowering) lastColumnIs(c *ColumnInfo) bool {
 	n := len(l.out.Columns)
 	if n == 0 || l.graphs[n-1] != nil {
@@ -108,7 +108,7 @@ func (l *lowering) lastColumnIs(c *ColumnInfo) bool {
 	return last.Name == c.Name && last.Reading == c.Reading && (c.Map.IsMap() || last.Kind == c.Kind)
 }
 
-// leafKey names a leaf and the kind in which it is read, if partitions keep it in several or its type is null.
+// leafKey identifies a leaf: by its name, and by how it is read if its partitions have several types or the type null.
 func (c *ColumnInfo) leafKey() string {
 	if c.Reading == program.ReadStored && c.Null == 0 {
 		return c.Name

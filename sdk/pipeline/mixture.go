@@ -20,9 +20,9 @@ type variantClass uint8
 
 const (
 	noClass  variantClass = iota
-	numbers               // integers, real numbers, decimals: their values
-	instants              // TIMESTAMP, DATE and INT96: seconds
-	clocks                // TIME: seconds
+	numbers               // integers, real numbers and decimals, read as values
+	instants              // TIMESTAMP, DATE and INT96, read as seconds
+	clocks                // TIME, read as seconds
 )
 
 // keptAsBytes ends the name of a decimal that is stored as bytes.

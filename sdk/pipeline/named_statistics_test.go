@@ -114,10 +114,11 @@ func TestMediansBecomeConstants(t *testing.T) {
 		}
 	}
 	for document, says := range map[string]string{
-		"dense: [{columns: [f_null], ops: [fill_median: s, normalize: {statistics: s}]}]\nstatistics: {s: }\n": "line " +
-			"1:51: dense[0].ops[1]: column \"f_null\"",
-		"values: [{as: v, from: f_null, ops: [fill_median: s]}]\ndense: [{columns: [v], ops: [log, min_max: {statistics: " +
-			"s}]}]\nstatistics: {s: }\n": "line 2:35: dense[0].ops[1]: column \"v\"",
+		"dense: [{columns: [f_null], ops: [fill_median: s, normalize: {statistics: s}]}]\n" +
+			"statistics: {s: }\n": `line 1:51: dense[0].ops[1]: column "f_null"`,
+		"values: [{as: v, from: f_null, ops: [fill_median: s]}]\n" +
+			"dense: [{columns: [v], ops: [log, min_max: {statistics: s}]}]\n" +
+			"statistics: {s: }\n": `line 2:35: dense[0].ops[1]: column "v"`,
 	} {
 		chained, err := Parse([]byte(document))
 		require.NoError(t, err)

@@ -347,8 +347,8 @@ var (
 	groupKeys = []string{"columns", "inputs", "ops", "as", "scores", "deduplicate", "absent", "nan"}
 )
 
-// label reads the label. "null: VALUE" and "nan: VALUE" are short ways to begin its operators with fill_null and
-// fill_nan, and the same pipeline.
+// label reads the label. "null: VALUE" and "nan: VALUE" are short for operators that begin with fill_null and fill_nan,
+// and make the same pipeline.
 func (p *parser) label(n *yaml.Node, a location) *Label {
 	l := &Label{Pos: a.pos}
 	var fill []Op
@@ -370,8 +370,8 @@ func (p *parser) label(n *yaml.Node, a location) *Label {
 	return l
 }
 
-// labelFill reads the treatment of a label that is null or a NaN: a number takes its place, by an operator of a name;
-// "fail", the default, refuses it. It returns nothing for fail and for any other value that is not a number.
+// labelFill reads what becomes of a label that is null or a NaN: a number replaces it, by the named operator, and
+// "fail", the default, refuses it. It returns nil for fail and for any other value that is not a number.
 func (p *parser) labelFill(operator string, n *yaml.Node, a location) []Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil

@@ -195,7 +195,7 @@ type resolver struct {
 	target       *Feature                    // the label; nil: none
 	modules      []Module
 	used         program.Modules // of modules, those at hand that steps name
-	nullAs       *ColumnInfo     // the kind of columns whose every value is null; nil: as they are stored
+	nullAs       *ColumnInfo     // the type of columns that have only nulls; nil: the stored type
 }
 
 // stopped reports whether the most errors were found, after which the rest is not checked.
@@ -350,7 +350,7 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 		c.Kind, c.List, c.ElementNullable, c.Bits = r.nullAs.Kind, r.nullAs.List, r.nullAs.List, 0
 	}
 	if c.Null&NullLists != 0 && c.Kind != program.Int64 {
-		c.Reading = program.ReadValues // the chunks are integers
+		c.Reading = program.ReadValues // chunks of the type null hold integers
 	}
 	c.Nullable = c.Nullable || absent
 	name, _ := n.name(r.schema)
@@ -428,13 +428,13 @@ func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location)
 	return f != nil && (to == program.ToSparse || f.encoding != nil || !f.null(program.MalformedFail))
 }
 
-// nullTypes are the types that a column whose every value is null can stand for, in the order in which they are tried.
+// nullTypes are the types that a column with only nulls can have, in the order in which they are tried.
 var nullTypes = []ColumnInfo{
 	{Kind: program.Int64}, {Kind: program.Bytes}, {Kind: program.Float32},
 	{Kind: program.Int64, List: true}, {Kind: program.Bytes, List: true}, {Kind: program.Float32, List: true},
 }
 
-// trial returns a resolver of the same schema whose errors are nobody's.
+// trial returns a resolver of the same schema whose errors are not reported.
 func (r *resolver) trial() *resolver {
 	return &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
 		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}

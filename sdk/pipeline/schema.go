@@ -11,13 +11,13 @@ type ColumnInfo struct {
 	Name   string         // in a pipeline; a name that several columns have cannot be used
 	Source program.Source // format of the partitions; the zero value is Parquet. All columns have the same
 	Kind   program.Kind   // of its values as decoded
-	// what the file says that the values stand for: "UUID", "INT96" or "DECIMAL(38, 2)" of Bytes, "" if they are text;
-	// "TIMESTAMP(MICROS)", "TIME(MILLIS)", "DATE" or "DECIMAL(9, 2)" of Int64, "" if they are numbers. Where partitions
-	// differ and can be brought to one, it is the types with a partition each, as `DATE in "a", INT96 in "b"`; Kind is
-	// then Int64 for times and Float64 for numbers.
+	// Logical is what the file says that the values stand for: "UUID", "INT96" or "DECIMAL(38, 2)" of Bytes, "" if they
+	// are text; "TIMESTAMP(MICROS)", "TIME(MILLIS)", "DATE" or "DECIMAL(9, 2)" of Int64, "" if they are numbers. Where
+	// partitions have several types that can be read as one, Logical lists them, as `DATE in "a", INT96 in "b"`; Kind
+	// is then Int64 for times and Float64 for numbers.
 	Logical         string
 	Null            NullType        // which partitions have the column with the type null
-	Reading         program.Reading // that features take the column by; a schema has ReadStored
+	Reading         program.Reading // how features read the column; ReadStored in a schema
 	List            bool            // a list of Kind
 	Nullable        bool            // a row may be null
 	ElementNullable bool            // lists: an element may be null
@@ -42,7 +42,7 @@ type NullType uint8
 const (
 	NullSomewhere  NullType = 1 // at least one partition
 	NullLists      NullType = 2 // at least one partition has lists of that type
-	NullEverywhere NullType = 4 // all of them: the column takes the kind that a pipeline wants
+	NullEverywhere NullType = 4 // all partitions: the pipeline decides the kind
 )
 
 // Criteo's fields: the label, 13 integers, 26 ids.

@@ -147,8 +147,8 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 	return spec, columns
 }
 
-// kindsOfReals returns the operator that tells infinities and NaN of lists from finite numbers, as
-// accumulator.NotANumber and its neighbours number them.
+// kindsOfReals returns the operator that makes the class of each real number of a list: accumulator.NegativeInfinity,
+// Finite, PositiveInfinity or NotANumber.
 func kindsOfReals() Op {
 	return Bucketize(Borders{List: []Number{Real(math.Inf(-1)), Real(math.MaxFloat32), Real(math.Inf(1))}},
 		arg("nan", Text("last")))

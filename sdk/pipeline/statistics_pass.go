@@ -32,8 +32,8 @@ type statisticsUse struct {
 	folding  *targetencoding.Folding // the statistics are the labels by folds; nil: those of the value alone
 }
 
-// takenBefore returns the name of an operator before a value that takes its numbers from the statistics that are being
-// recorded, or "" if there is none, or others are asked for.
+// takenBefore returns the name of an operator of the chain so far that takes its numbers from the statistics of a name,
+// if these are being recorded, and otherwise "".
 func (s *statisticsRecorder) takenBefore(c *chain, name string) string {
 	if s == nil || s.name != name {
 		return ""
@@ -41,8 +41,8 @@ func (s *statisticsRecorder) takenBefore(c *chain, name string) string {
 	return c.r.takes(name, c.written, c.from.origin)
 }
 
-// takes returns the name of an operator that takes its numbers from statistics, among operators and those of the
-// named values that they begin with.
+// takes returns the name of the first operator that takes its numbers from the named statistics. It looks at ops and at
+// the operators of the named values that they begin with.
 func (r *resolver) takes(name string, ops []Op, from origin) string {
 	for i := range ops {
 		if ops[i].statisticsName() == name {

@@ -61,8 +61,8 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 	require.Len(t, columns, 3)
 	assert.Equal(t, StatisticsColumn{Name: "m[4]", Type: "float32", Kind: summary.Reals, Dense: 1, Key: 2}, columns[1])
 
-	named, err := Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: [wide], as: " +
-		"c, ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
+	named, err := Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: [wide], " +
+		"as: c, ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
 	require.NoError(t, err)
 	_, columns, err = named.StatisticsPass("s", schema)
 	require.NoError(t, err)

@@ -124,8 +124,8 @@ func (c *canonical) encoding(e *featureEncoding) {
 	c.str(`}}`)
 }
 
-// CheckPartitions refuses partitions by whose names the rows would have other folds than in the statistics of a target
-// encoding for training. The error is of type [Errors] and wraps ErrStatistics.
+// CheckPartitions refuses partitions whose rows the statistics of a target encoding for training did not count: by
+// their names they would have other folds. The error is of type [Errors] and wraps ErrStatistics.
 func (r *Resolved) CheckPartitions(m *dataset.Manifest) error {
 	var p problems
 	for i := range r.Dense {
@@ -149,9 +149,9 @@ func (r *Resolved) CheckPartitions(m *dataset.Manifest) error {
 			unknown++
 		}
 		if unknown > 0 {
-			p.add(f.location, ErrStatistics, "%q was made of other partitions than %s (%d of %d), and %s draws folds by their "+
-				"names: make the summary again over this data; or, if it is the same data under other names, say where it "+
-				"begins (--root FOLDER, root= in Python); or, if it is not trained on, take mode: serve",
+			p.add(f.location, ErrStatistics, "%q was made of other partitions than %s (%d of %d), and %s draws folds "+
+				"by their names: make the summary again over this data; or, if it is the same data under other names, "+
+				"say where it begins (--root FOLDER, root= in Python); or, if it is not trained on, take mode: serve",
 				shorten(f.encoding.from), shorten(first), unknown, len(m.Partitions), targetEncodingOperator)
 		}
 	}

@@ -103,8 +103,8 @@ statistics: {s: }
 	assert.NotContains(t, string(r.Canonical()), `"seed"`, "serving has no folds")
 }
 
-// TestPartitionsThatStatisticsDoNotKnow: folds are drawn by partitions' names, so others are refused, and encodings for
-// serving, which have no folds, take any.
+// TestPartitionsThatStatisticsDoNotKnow checks that training refuses partitions that the statistics did not count, and
+// that serving, which has no folds, takes any.
 func TestPartitionsThatStatisticsDoNotKnow(t *testing.T) {
 	for _, mode := range []string{"train", "serve"} {
 		s, err := Parse([]byte(strings.Replace(targetDocument, "statistics: s}", "statistics: s, mode: "+mode+"}", 1)))

@@ -54,9 +54,9 @@ func (a *Absence) lackedBy(names []string, more Absence) {
 //
 // A column that is null in one partition may be null, also if its type is null there; integers are as wide as the
 // widest; float32 and float64 are float64. Numbers that are integers, real numbers or decimals, and times of several
-// units, keep the types of the partitions: what takes them brings them to one, or says why it cannot. A column whose
-// types have nothing in common cannot be used, and says in which partitions. A column that partitions lack has an
-// [Absence].
+// units, keep the types of the partitions: the operator that takes them reads them as one type, or is refused. A column
+// whose types have nothing in common cannot be used, and its error names the partitions. A column that partitions lack
+// has an [Absence].
 type Union struct {
 	columns    []ColumnInfo
 	typedBy    []string // by column: the partition that had it first
@@ -161,7 +161,7 @@ func (u *Union) merge(at int, other *ColumnInfo, partitions []string) {
 	c.Logical = logical
 }
 
-// mergeNull merges a column of a type with one whose every value is null, of which partitions have one each.
+// mergeNull merges two columns, of which exactly one has the type null in all of its partitions.
 func (u *Union) mergeNull(at int, other *ColumnInfo, partitions []string) {
 	c := &u.columns[at]
 	null, typed, by := c, other, partitions[0]

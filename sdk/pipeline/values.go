@@ -23,8 +23,8 @@ type operand struct {
 	ids        idRange
 	bounded    bool
 	origin     origin       // what a document names for the value
-	dest       program.Dest // tensor that the value ends in; 0: operators of other chains take it
-	settled    bool         // how the column is read is decided; see settle
+	dest       program.Dest // tensor that the value ends in; 0 if operators of other chains take it
+	settled    bool         // settle has decided how the column is read
 }
 
 // step is an operator of several inputs with its inputs. Steps are compared by their content, not by their place.
@@ -271,7 +271,8 @@ type combination struct {
 	value  operand // what the operator yields
 }
 
-// settleInput decides how an input is read that an operator takes in a kind. It reports false after an error.
+// settleInput decides how an input is read, by the kind in which the operator takes it. It reports false after an
+// error.
 func (c *combination) settleInput(i int, o *Op, to program.Kind) bool {
 	use := map[program.Kind]usage{program.Int64: usedAsIDs, program.Float32: usedAsFloat32,
 		program.Float64: usedAsFloat64}[to]

@@ -240,11 +240,11 @@ def fixed_length(length: int, *, pad: Union[Number, None] = None) -> Operator:
 
 def onehot(classes: int, *, lower: Union[Number, None] = None, upper: Union[Number, None] = None) -> Operator:
     """Makes ``classes`` neighbouring dense columns of a value: 1 for its class, and 0 for the others. The columns of a
-    feature ``x`` are named ``x.0``, ``x.1`` and so on. The class of an id is its number, and an id that is no class has
-    none. With ``lower`` and ``upper`` the value is a real number, and its class the part that holds it of ``classes``
-    equal parts of that range: trunc((x - ``lower``) / ((``upper`` - ``lower``) / ``classes``)), each operation rounded
-    to float32; ``upper`` itself is of the last class, and what lies outside is of class 0. It ends the operators of a
-    dense feature.
+    feature ``x`` are named ``x.0``, ``x.1`` and so on. The class of an id is its number, and an id that is not a class
+    has none. With ``lower`` and ``upper`` the value is a real number, and its class the part that holds it of
+    ``classes`` equal parts of that range: trunc((x - ``lower``) / ((``upper`` - ``lower``) / ``classes``)), each
+    operation rounded to float32; ``upper`` itself is of the last class, and what lies outside is of class 0. It ends
+    the operators of a dense feature.
 
     Takes int64; with ``lower`` and ``upper`` float32, and int64 and float64, which become float32 (nearest, ties to
     even); yields float32, ``classes`` for every row. Nulls: are of no class.
