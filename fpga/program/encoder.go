@@ -112,14 +112,22 @@ func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 }
 
 // mayLackColumns reports whether partitions may lack a column.
-func (p *Program) mayLackColumns() bool {
-	return slices.ContainsFunc(p.Columns, func(c Column) bool { return c.Absent })
+func (p *Program) mayLackColumns() bool { return p.anyColumn(func(c *Column) bool { return c.Absent }) }
+
+// anyColumn reports whether a column has a property.
+func (p *Program) anyColumn(has func(c *Column) bool) bool {
+	for i := range p.Columns {
+		if has(&p.Columns[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // refusesNumbers reports whether a sink refuses real numbers, or a column integers.
 func (p *Program) refusesNumbers() bool {
 	refuses := func(s Sink) bool { return s.Refuses != RefusesNothing }
-	return slices.ContainsFunc(p.Columns, func(c Column) bool {
+	return p.anyColumn(func(c *Column) bool {
 		return c.FitsInt64 || slices.ContainsFunc(c.Sinks, refuses)
 	}) || slices.ContainsFunc(p.Graphs, func(g Graph) bool {
 		return slices.ContainsFunc(g.Sinks, func(s GraphSink) bool { return refuses(s.Sink) })

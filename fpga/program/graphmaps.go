@@ -41,22 +41,12 @@ func GraphValues(columns []Column) []GraphValue {
 
 // mapsToBytes reports whether the values of a map are bytes.
 func (p *Program) mapsToBytes() bool {
-	for i := range p.Columns {
-		if p.Columns[i].LeafPart() == MapValues && p.Columns[i].Kind == Bytes {
-			return true
-		}
-	}
-	return false
+	return p.anyColumn(func(c *Column) bool { return c.LeafPart() == MapValues && c.Kind == Bytes })
 }
 
 // mapsInGraphs reports whether a graph takes features of maps.
 func (p *Program) mapsInGraphs() bool {
-	for i := range p.Columns {
-		if p.Columns[i].MapLeaf != NoPart {
-			return true
-		}
-	}
-	return false
+	return p.anyColumn(func(c *Column) bool { return c.MapLeaf != NoPart })
 }
 
 // validateMapLeaves checks the columns of a graph that are leaves of maps.

@@ -108,12 +108,7 @@ func (p *Program) Parts(i int) int {
 
 // hasMaps reports whether a column belongs to a map.
 func (p *Program) hasMaps() bool {
-	for i := range p.Columns {
-		if p.Columns[i].LeafPart() != NoPart {
-			return true
-		}
-	}
-	return false
+	return p.anyColumn(func(c *Column) bool { return c.LeafPart() != NoPart })
 }
 
 // takesScores reports whether a sink takes scores.

@@ -79,10 +79,5 @@ func (c *Column) validateReading(s Source) error {
 
 // readsAnnotations reports whether a column reads chunks by their annotations.
 func (p *Program) readsAnnotations() bool {
-	for i := range p.Columns {
-		if p.Columns[i].Reading != ReadStored {
-			return true
-		}
-	}
-	return false
+	return p.anyColumn(func(c *Column) bool { return c.Reading != ReadStored })
 }
