@@ -189,7 +189,7 @@ class Open(unittest.TestCase):
                 self.open(vocabularies={"items": str(path) + ".counts"})
         with self.assertRaises(PipelineError) as caught:
             self.open()
-        self.assertIn("--vocabulary items=FILE", str(caught.exception))
+        self.assertIn("vocabularies={'items': FILE}", str(caught.exception))
         for wrong in ("items", {"items": 3}, {"": "x"}, [("items", "x")]):
             with self.assertRaises(OptionsError):
                 self.open(vocabularies=wrong)
@@ -458,7 +458,7 @@ class Open(unittest.TestCase):
             self.assertIn(why, str(unreadable.exception))
             self.assertIn(f"{name}.parquet", unreadable.exception.filename)
         (self.temporary / "notes.md").write_text("rows of June\n")
-        with self.assertRaisesRegex(FilesError, r"notes\.md is text.*--exclude notes\.md leaves it out"):
+        with self.assertRaisesRegex(FilesError, r"notes\.md is text.*; exclude='notes\.md' leaves it out"):
             self.open(files=self.temporary)
         (self.temporary / "notes.md").unlink()
         with self.assertRaises(FilesError) as folder:

@@ -183,6 +183,29 @@ class Messages(unittest.TestCase):
                 message["code"] = rng.choice(codes)
             self.assertTrue(isinstance(failure(message), Exception))
 
+    def test_failures_name_arguments_in_place_of_flags(self) -> None:
+        for said, want in (
+            ("a.md is text; --exclude a.md leaves it out", "a.md is text; exclude='a.md' leaves it out"),
+            (r"; --exclude 'it'\''s \[1].md' leaves it out", r"""; exclude="it's \\[1].md" leaves it out"""),
+            ("/d: all are left out by --include and --exclude", "/d: all are left out by include= and exclude="),
+            ("it is Parquet: say --input-format parquet", "it is Parquet: say input_format='parquet'"),
+            (
+                "zcat a | millrace dataset import --input-format criteo-tsv --out DIR -; --exclude a leaves it out",
+                "zcat a | millrace dataset import --input-format criteo-tsv --out DIR -; exclude='a' leaves it out",
+            ),
+            (
+                "make one with millrace dataset summarize --pipeline, and name it with --statistics t=FILE",
+                "make one with millrace dataset summarize --pipeline, and name it with statistics={'t': FILE}",
+            ),
+            (
+                "build it with millrace vocabulary build and name it with --vocabulary items=FILE",
+                "build it with millrace vocabulary build and name it with vocabularies={'items': FILE}",
+            ),
+        ):
+            with self.subTest(said):
+                self.assertEqual(str(failure({"code": "files", "message": said})), want)
+                self.assertEqual(str(failure({"code": "pipeline", "problems": [{"message": said}]})), want)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -476,9 +477,31 @@ def _said_when_slow(ranks: Ranks, patience: float) -> Iterator[None]:
         timer.cancel()
 
 
+#: Flags in the texts of errors, which are those of the command ``millrace``. A command to type keeps its flags.
+_FLAGS = re.compile(
+    r"millrace [a-z](?:(?! and )[^;,])*"
+    r"|--(?P<of_file>statistics|vocabulary) (?P<name>[^;,=]+)=FILE"
+    r"|--(?P<flag>exclude|include|input-format)(?: (?!and )(?P<value>(?:'[^']*'|\\'|[^\s;,:'\\])+))?"
+)
+
+
+def _with_arguments(said: str) -> str:
+    """Returns an error's text with the arguments of :func:`millrace.open` in place of the command's flags."""
+
+    def argument(found: re.Match[str]) -> str:
+        if found["of_file"]:
+            return f"{'vocabularies' if found['of_file'] == 'vocabulary' else 'statistics'}={{{found['name']!r}: FILE}}"
+        if found["flag"] is None:
+            return found[0]
+        value = repr(shlex.split(found["value"])[0]) if found["value"] else ""
+        return f"{found['flag'].replace('-', '_')}={value}"
+
+    return _FLAGS.sub(argument, said)
+
+
 def failure(message: Mapping[str, Any]) -> MillraceError:
     """Returns the error that the private process sent, as the exception of its kind."""
-    code, said = str(message.get("code")), str(message.get("message"))
+    code, said = str(message.get("code")), _with_arguments(str(message.get("message")))
     place: dict[str, Any] = {
         "file": str(message.get("file") or ""),
         "column": str(message.get("column") or ""),
@@ -515,5 +538,5 @@ def failure(message: Mapping[str, Any]) -> MillraceError:
 def _problem(of: Mapping[str, Any]) -> PipelineProblem:
     """Returns one error of a pipeline. The text begins with the line of the document, which becomes a field here."""
     line = of.get("line") if isinstance(of.get("line"), int) else None
-    message = re.sub(r"\Aline \d+:\d+: ", "", str(of.get("message")))
+    message = re.sub(r"\Aline \d+:\d+: ", "", _with_arguments(str(of.get("message"))))
     return PipelineProblem(message, path=str(of.get("path") or ""), line=line or None)
