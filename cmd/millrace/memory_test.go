@@ -213,3 +213,26 @@ sparse:
 `)
 	bounded(t, 64<<20, 64<<20, data, pipe, formats...)
 }
+
+// TestASmallJobTakesLittleMemory: what makes two passes over 4,000 rows, as a filter and a vocabulary do, holds the
+// drive's memory that they use, and not the 1 GiB that it could have.
+func TestASmallJobTakesLittleMemory(t *testing.T) {
+	skipMemory(t)
+	data := filepath.Join(t.TempDir(), "data")
+	must(t, "dataset", "generate", "--rows", "4000", "--out", data, "--progress", "none")
+	for name, job := range map[string]struct {
+		pipeline string
+		flags    []string
+	}{
+		"filter": {"sparse: [{columns: [cat_0]}]\nfilter: {column: cat_0, lt: 1000000}\n", nil},
+		"vocabulary": {"vocabularies: {v: {order: first_seen}}\nsparse: [{columns: [cat_0], ops: [vocabulary: v]}]\n",
+			[]string{"--build-vocabulary", "v"}},
+	} {
+		pipe := filepath.Join(t.TempDir(), "p.yaml")
+		require.NoError(t, os.WriteFile(pipe, []byte(job.pipeline), 0o644))
+		got := apart(t, append([]string{"preprocess", "--pipeline", pipe, "--in", data, "--out",
+			filepath.Join(t.TempDir(), "out"), "--progress", "none"}, job.flags...)...)
+		t.Logf("%s: VmHWM %.0f MiB", name, float64(got)/(1<<20))
+		assert.Less(t, got, int64(150<<20), name)
+	}
+}

@@ -47,6 +47,9 @@ func (c *compute) InputRange() int { return rangeInput }
 // SLM implements controller.Compute.
 func (c *compute) SLM() []byte { return c.slm }
 
+// ClearSLM implements controller.Compute. It takes time and room for what was used of the memory.
+func (c *compute) ClearSLM(b []byte) { clearUsed(b) }
+
 // Programs implements controller.Compute.
 func (c *compute) Programs() controller.Programs { return c.slots }
 

@@ -2,20 +2,87 @@ package csd
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/hugepages"
 )
 
 const mapNoReserve = unix.MAP_NORESERVE
 
 // zeroMemory makes b, a part of memory from newMemory, read as zeros, and returns whole pages to the system.
 func zeroMemory(b []byte) {
-	page := os.Getpagesize()
-	head := min(len(b), -int(addressOf(b))&(page-1))
-	clear(b[:head])
-	body := (len(b) - head) &^ (page - 1)
-	if body > 0 && unix.Madvise(b[head:head+body], unix.MADV_DONTNEED) != nil {
-		clear(b[head : head+body])
+	head, pages, tail := wholePages(b)
+	clear(head)
+	giveBack(pages)
+	clear(tail)
+}
+
+// clearUsed makes b, a part of memory from newMemory, read as zeros. Huge pages that are there stay for the next user.
+// The others are returned to the system, so that memory which nothing was written to takes up no room.
+func clearUsed(b []byte) {
+	head, pages, tail := wholePages(b)
+	clear(head)
+	clear(tail)
+	present := residence(pages)
+	for len(pages) > 0 {
+		n, there := hugePage(pages, present)
+		for n < len(pages) {
+			more, same := hugePage(pages[n:], present[n/os.Getpagesize():])
+			if same != there {
+				break
+			}
+			n += more
+		}
+		if there {
+			clear(pages[:n])
+		} else {
+			giveBack(pages[:n]) // also what was swapped out
+		}
+		pages, present = pages[n:], present[n/os.Getpagesize():]
 	}
-	clear(b[head+body:])
+}
+
+// wholePages cuts b into the pages that lie whole in it and what lies before and behind them.
+func wholePages(b []byte) (head, pages, tail []byte) {
+	page := os.Getpagesize()
+	at := min(len(b), -int(addressOf(b))&(page-1))
+	end := at + (len(b)-at)&^(page-1)
+	return b[:at], b[at:end], b[end:]
+}
+
+// giveBack makes whole pages read as zeros and returns them to the system.
+func giveBack(pages []byte) {
+	if len(pages) > 0 && unix.Madvise(pages, unix.MADV_DONTNEED) != nil {
+		clear(pages)
+	}
+}
+
+// hugePage returns how many bytes of whole pages belong to the huge page at their beginning, and whether the system
+// holds memory for all of them.
+func hugePage(pages, present []byte) (n int, there bool) {
+	n = min(len(pages), hugepages.Size-int(addressOf(pages))&(hugepages.Size-1))
+	for _, p := range present[:n/os.Getpagesize()] {
+		if p&1 == 0 {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+// residence returns for each page a byte whose lowest bit says that the system holds memory for it (mincore). It is
+// set, too, if the system does not say.
+func residence(pages []byte) []byte {
+	present := make([]byte, len(pages)/os.Getpagesize())
+	if len(pages) == 0 {
+		return present
+	}
+	if _, _, e := unix.Syscall(unix.SYS_MINCORE, addressOf(pages), uintptr(len(pages)), //nolint:gosec // as mincore wants
+		uintptr(unsafe.Pointer(&present[0]))); e != 0 {
+		for i := range present {
+			present[i] = 1
+		}
+	}
+	return present
 }

@@ -6,3 +6,6 @@ const mapNoReserve = 0
 
 // zeroMemory makes b read as zeros. Only on Linux does it also return pages to the system.
 func zeroMemory(b []byte) { clear(b) }
+
+// clearUsed makes b read as zeros. Only on Linux does it leave out what nothing was written to.
+func clearUsed(b []byte) { clear(b) }

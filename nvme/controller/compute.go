@@ -13,6 +13,8 @@ type Compute interface {
 	// SLM returns the device DRAM of the memory namespace: the same slice on every call. Only the controller decides which
 	// association may touch which byte; the device reads and writes without further locks, as a DMA engine does.
 	SLM() []byte
+	// ClearSLM makes bytes, a part of SLM that an earlier association used, read as zeros.
+	ClearSLM(bytes []byte)
 	// Execute runs the active program of a region, which RegionOf returns from ctx, over the memory ranges with args, and
 	// returns its 64-bit result. Executions of different regions do not wait for each other. There are 0 to
 	// cs.MaxRanges ranges; they lie inside SLM, are disjoint, and are held by one association for the length of the call.

@@ -79,6 +79,7 @@ func newStub(slm int) *stubCompute {
 }
 
 func (s *stubCompute) SLM() []byte         { return s.slm }
+func (s *stubCompute) ClearSLM(b []byte)   { clear(b) }
 func (s *stubCompute) BackendName() string { return "functional" }
 func (s *stubCompute) Programs() Programs  { return &s.slots }
 

@@ -36,7 +36,7 @@ type memory struct {
 	// windows are the shares of the regions. A byte of a window is memory of its region only, and of several regions each
 	// has one owner: the association that holds memory in the window.
 	windows []cs.Range
-	zero    func([]byte) // clears bytes of earlier holders; constant once the memory is in use
+	zero    func([]byte) // clears bytes of earlier holders; constant
 
 	mu       sync.Mutex
 	cleared  *sync.Cond // a claim's bytes have been cleared; its lock is mu
@@ -45,9 +45,9 @@ type memory struct {
 	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
 }
 
-// newMemory makes the memory of regions with weights.
-func newMemory(bytes []byte, weights []int) *memory {
-	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}, zero: func(b []byte) { clear(b) }}
+// newMemory makes the memory of regions with weights, in which zero clears bytes.
+func newMemory(bytes []byte, weights []int, zero func([]byte)) *memory {
+	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}, zero: zero}
 	m.cleared = sync.NewCond(&m.mu)
 	for region := range weights {
 		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), weights, region))

@@ -87,7 +87,7 @@ func TestReserveAtItsLimits(t *testing.T) {
 }
 
 func TestTheNumberOfClaimsIsBounded(t *testing.T) {
-	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity), []int{1})
+	m := newMemory(make([]byte, (maxClaims+1)*cs.ReserveGranularity), []int{1}, zero)
 	owner := &Controller{}
 	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
 	for range maxClaims {
@@ -97,6 +97,9 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 	_, st := m.reserve(owner, 0, r)
 	assert.ErrorIs(t, st, nvme.InsufficientResources)
 }
+
+// zero clears bytes.
+func zero(b []byte) { clear(b) }
 
 // holdClearing makes the memory of a drive wait before it clears the bytes of earlier holders. started has an element
 // when it waits; goOn lets it clear.
@@ -132,7 +135,7 @@ func soon(t *testing.T, what string, call func()) {
 // memory wait, and that no command reads it.
 func TestMemoryIsClearedWithoutALock(t *testing.T) {
 	const page = cs.ReserveGranularity
-	m := newMemory(bytes.Repeat([]byte{7}, 4*page), []int{1})
+	m := newMemory(bytes.Repeat([]byte{7}, 4*page), []int{1}, zero)
 	before, holder, other := &Controller{}, &Controller{}, &Controller{}
 	_, st := m.reserve(before, 0, cs.Range{Addr: 0, Len: 2 * page})
 	require.True(t, st.OK())
@@ -215,7 +218,7 @@ func TestAnAssociationIsUsedWhileItsRangeSetIsMade(t *testing.T) {
 func TestMemoryAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const pages, g = 24, cs.ReserveGranularity
-		m := newMemory(make([]byte, pages*g), []int{1})
+		m := newMemory(make([]byte, pages*g), []int{1}, zero)
 		owners := []*Controller{{}, {}, {}}
 		type holding struct{ owner, page, count, set int }
 		var held []holding

@@ -151,7 +151,7 @@ func New(opt Options) (*Subsystem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
-		s.slm = newMemory(opt.Compute.SLM(), p.limits.Weights)
+		s.slm = newMemory(opt.Compute.SLM(), p.limits.Weights, opt.Compute.ClearSLM)
 		s.prog, p.holders = p, s.slm.holders
 		s.lendFrom(opt.Flash, opt.Compute)
 	}

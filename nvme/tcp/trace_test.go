@@ -171,6 +171,7 @@ type (
 )
 
 func (idleCompute) SLM() []byte                   { return make([]byte, 1<<20) }
+func (idleCompute) ClearSLM(b []byte)             { clear(b) }
 func (idleCompute) Programs() controller.Programs { return idlePrograms{} }
 func (idleCompute) BackendName() string           { return "functional" }
 func (idleCompute) Log() []byte                   { return new(cs.Log).Marshal() }

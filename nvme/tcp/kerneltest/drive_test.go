@@ -53,6 +53,7 @@ type compute struct {
 func newCompute(slm int) *compute { return &compute{slm: make([]byte, slm)} }
 
 func (c *compute) SLM() []byte                   { return c.slm }
+func (c *compute) ClearSLM(b []byte)             { clear(b) }
 func (c *compute) BackendName() string           { return "functional" }
 func (c *compute) Programs() controller.Programs { return slots{} }
 
