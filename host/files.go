@@ -3,14 +3,22 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// openFiles opens existing files as partitions.
-func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+// openFiles opens existing files as partitions. They stay open until the drive is closed.
+func (d *Drive) openFiles(ctx context.Context, paths []string) (err error) {
+	defer func() {
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			err = fmt.Errorf("%w: the %d files stay open while they are read, each twice with the engine drive: let this "+
+				"process open more (ulimit -n %d), or give it fewer files", err, len(paths), 2*len(paths)+otherDescriptors)
+		}
+	}()
 	if d.o.Accelerator != "" && d.o.Image != nil {
 		return errors.New("an image is for the drive made of the files: load the accelerator's with millrace image load")
 	}
@@ -32,7 +40,6 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	}
 	var extents []partition.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
-		var err error
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
 			DeviceOptions: d.o.Device, SLM: d.fileMemory(), Threads: d.o.Threads, Commands: d.o.Commands,
 			Image: d.o.Image,
@@ -44,6 +51,9 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	}
 	return d.openByPath(ctx, paths, extents)
 }
+
+// otherDescriptors is more than the descriptors of a process that are not of its files of rows.
+const otherDescriptors = 1000
 
 // openByPath opens files as partitions. extents says where each lies on the drive; nil: on none.
 func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partition.Extent) error {

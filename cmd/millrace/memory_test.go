@@ -236,3 +236,18 @@ func TestASmallJobTakesLittleMemory(t *testing.T) {
 		assert.Less(t, got, int64(150<<20), name)
 	}
 }
+
+// TestMoreFilesThanDescriptors: the error says how many descriptors the files take.
+func TestMoreFilesThanDescriptors(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	must(t, "dataset", "generate", "--rows", "100", "--partitions", "100", "--out", data, "--progress", "none")
+	for _, engine := range []string{"drive", "cpu"} {
+		cmd := exec.Command("sh", "-c", `ulimit -n 64 && exec "$@"`, "sh", os.Args[0], "preprocess", "--pipeline", "rm1",
+			"--engine", engine, "--in", data, "--out", filepath.Join(t.TempDir(), "out"), "--progress", "none")
+		cmd.Env = append(os.Environ(), asCommand+"=1")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(out), "too many open files: the 100 files stay open while they are read")
+		assert.Contains(t, string(out), "ulimit -n 1200")
+	}
+}
