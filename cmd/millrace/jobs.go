@@ -40,8 +40,9 @@ type jobView struct {
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
 	Delivered   uint64     `json:"mini_batches_delivered"`
-	Rows        int64      `json:"rows"`          // of the epoch's data
-	LeftOut     int64      `json:"left_out_rows"` // of those: no rank gets them
+	Rows        int64      `json:"rows"`           // of the epoch's data
+	LeftOut     int64      `json:"left_out_rows"`  // of those: no rank gets them
+	AllRows     int64      `json:"rows_delivered"` // to all ranks, in all epochs
 	T           float64    `json:"t_rows_per_second"`
 	P           float64    `json:"p_rows_per_second"`
 	Drives      int32      `json:"drives"`
@@ -94,7 +95,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		ID: s.GetId(), Name: s.GetSpec().GetName(), State: s.GetState(), Digest: hex.EncodeToString(s.GetDigest()),
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(),
-		Delivered: s.GetDelivered(), Rows: s.GetRows(), LeftOut: s.GetLeftOutRows(),
+		Delivered: s.GetDelivered(), Rows: s.GetRows(), LeftOut: s.GetLeftOutRows(), AllRows: s.GetDeliveredRows(),
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
 		Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
@@ -169,6 +170,7 @@ func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "epoch\t%d of %d\ndelivered\t%d of %d mini-batches of the epoch (%s)\nrows\t%d in each epoch\n",
 		v.Epoch+1, v.Epochs, v.Delivered, v.MiniBatches, v.formatShare(), v.Rows)
 	printLeftOut(w, v.LeftOut)
+	fmt.Fprintf(w, "delivered in all epochs\t%s\n", quantity.Of(v.AllRows, "row"))
 	fmt.Fprintf(w,
 		"T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\n"+
 			"leases redelivered\t%d\n", v.formatT(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)

@@ -187,8 +187,8 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	const epochRows, leftOut = 1800, 200 // of two partitions of 1,000 rows in mini-batches of 300
 	v := show()
 	assert.EqualValues(t, 1, v.Epoch)
-	assert.EqualValues(t, []any{uint64(6), uint64(6), int64(epochRows + leftOut), int64(leftOut)},
-		[]any{v.MiniBatches, v.Delivered, v.Rows, v.LeftOut})
+	assert.EqualValues(t, []any{uint64(6), uint64(6), int64(epochRows + leftOut), int64(leftOut), int64(2 * epochRows)},
+		[]any{v.MiniBatches, v.Delivered, v.Rows, v.LeftOut, v.AllRows})
 	for rank, r := range v.Ranks {
 		assert.EqualValues(t, []uint64{3, 3}, []uint64{r.MiniBatches, r.Delivered})
 		assert.EqualValues(t, 2*r.Delivered, reports[rank].MiniBatches)
@@ -205,7 +205,7 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	}
 	text := must(t, "jobs", "show", "two", "--control", at)
 	for _, says := range []string{`epoch +2 of 2`, `delivered +6 of 6 mini-batches of the epoch \(100.0%\)`,
-		`rows +2000 in each epoch`, `left out +200 rows of each epoch`} {
+		`rows +2000 in each epoch`, `left out +200 rows of each epoch`, `delivered in all epochs +3600 rows`} {
 		assert.Regexp(t, says, text)
 	}
 	assert.Regexp(t, `done +2 of 2 +100.0% +200 `, must(t, "jobs", "list", "--control", at))

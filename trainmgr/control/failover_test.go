@@ -289,6 +289,8 @@ func TestARestartGoesOn(t *testing.T) {
 	await(t, c, "n")
 	after := get(t, c, "job")
 	assert.Equal(t, before.Delivered, after.Delivered)
+	assert.EqualValues(t, 10*before.Delivered, before.DeliveredRows)
+	assert.Equal(t, before.DeliveredRows, after.DeliveredRows)
 	assert.Equal(t, before.Digest, after.Digest)
 	assert.Equal(t, "running", after.State)
 	assert.Equal(t, "cancelled", get(t, c, over.Id).State)
@@ -304,6 +306,7 @@ func TestARestartGoesOn(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 100)
+	assert.EqualValues(t, 1000, get(t, c, "job").DeliveredRows)
 	var tok dataset.Token
 	require.NoError(t, tok.UnmarshalBinary(token.Token[4:len(token.Token)-32]))
 	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)

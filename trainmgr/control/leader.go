@@ -313,7 +313,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	}
 	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
 	s.Redelivered += v.Redelivered
-	s.LeftOutRows = v.LeftOut
+	s.LeftOutRows, s.DeliveredRows = v.LeftOut, j.RowsBefore(v.Epoch)+v.RowsDone
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
 	granted, _ := l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own

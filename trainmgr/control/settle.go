@@ -131,7 +131,13 @@ func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
 	if j.resume != nil && j.resume.Epoch == epoch && g.Number == 0 {
 		e.Resume = j.resume
 	}
-	return l.ledger.Begin(e, now)
+	if err := l.ledger.Begin(e, now); err != nil {
+		return err
+	}
+	if rows, live := l.ledger.EpochRows(j.ID, epoch); live {
+		j.EpochBegun(epoch, rows)
+	}
+	return nil
 }
 
 // concludeJob keeps the conclusion of a job that has ended, and removes the job from the ledger. The job's goroutine

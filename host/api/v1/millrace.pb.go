@@ -4887,6 +4887,7 @@ type JobStatus struct {
 	// Rows of the epoch's data that no rank gets: those of dropped tails, and those of mini-batches that cannot be divided
 	// evenly among the ranks.
 	LeftOutRows   int64 `protobuf:"varint,27,opt,name=left_out_rows,json=leftOutRows,proto3" json:"left_out_rows,omitempty"`
+	DeliveredRows int64 `protobuf:"varint,28,opt,name=delivered_rows,json=deliveredRows,proto3" json:"delivered_rows,omitempty"` // that ranks acknowledged, in all epochs of the job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5106,6 +5107,13 @@ func (x *JobStatus) GetLookups() []*KeyLookups {
 func (x *JobStatus) GetLeftOutRows() int64 {
 	if x != nil {
 		return x.LeftOutRows
+	}
+	return 0
+}
+
+func (x *JobStatus) GetDeliveredRows() int64 {
+	if x != nil {
+		return x.DeliveredRows
 	}
 	return 0
 }
@@ -7768,7 +7776,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xb1\a\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xd8\a\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -7802,7 +7810,8 @@ const file_millrace_proto_rawDesc = "" +
 	"splits_own\x18\x18 \x01(\x04R\tsplitsOwn\x12:\n" +
 	"\tselection\x18\x19 \x01(\v2\x1c.millrace.v1.SelectionStatusR\tselection\x121\n" +
 	"\alookups\x18\x1a \x03(\v2\x17.millrace.v1.KeyLookupsR\alookups\x12\"\n" +
-	"\rleft_out_rows\x18\x1b \x01(\x03R\vleftOutRows\"R\n" +
+	"\rleft_out_rows\x18\x1b \x01(\x03R\vleftOutRows\x12%\n" +
+	"\x0edelivered_rows\x18\x1c \x01(\x03R\rdeliveredRows\"R\n" +
 	"\n" +
 	"KeyLookups\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x19\n" +

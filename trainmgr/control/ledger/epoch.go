@@ -31,6 +31,7 @@ type epoch struct {
 	splits     int
 	batch      int
 	leftOut    int64 // rows of dropped tails, and of mini-batches that belong to no rank
+	rows       int64 // rows of the mini-batches that ranks own
 	base       set   // mini-batches that were delivered before the job was resumed
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
@@ -121,6 +122,8 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 		e.shares[i].rank = j.ranks[i]
 		e.prepareShare(&e.shares[i])
 	}
+	e.countRowsLeft(e.left)
+	e.rows, e.uncounted = sum(e.left), false
 	for p := range n {
 		e.settleSplit(p)
 	}
@@ -164,6 +167,33 @@ func (e *epoch) countLeftOut(total uint64) int64 {
 		}
 	}
 	return rows
+}
+
+// rowsDelivered counts the rows of the mini-batches that ranks own and have acknowledged.
+func (e *epoch) rowsDelivered() int64 {
+	e.refreshPlacement()
+	rows := e.rows - sum(e.left)
+	for i := range e.shares {
+		sh := &e.shares[i]
+		for _, le := range sh.rank.leases {
+			if le.epoch != e {
+				continue
+			}
+			s := e.split(le.Split)
+			for _, pending := range sh.deliveredOf(e, s).gaps(le.From, le.To) {
+				rows -= e.rowsOf(s, pending.From, pending.To)
+			}
+		}
+	}
+	return rows
+}
+
+// sum adds up the rows of partitions.
+func sum(rows []int64) (total int64) {
+	for _, n := range rows {
+		total += n
+	}
+	return total
 }
 
 // endOfOwed returns the least end at or above from so that [from, end) has n numbers that are not in the set.

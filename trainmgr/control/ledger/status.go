@@ -28,6 +28,7 @@ type JobStatus struct {
 	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
 	LeftOut     int64     // rows of that epoch's data that no rank gets
 	RowsLeft    int64     // rows of that epoch that are neither delivered nor leased
+	RowsDone    int64     // delivered rows of the epochs that have begun and that some rank has not left
 	Ranks       []RankStatus
 }
 
@@ -72,12 +73,15 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 		}
 		st.LeftOut = e.leftOut
 		e.refreshReadable(l.placementVersion)
+		st.RowsLeft = sum(e.left)
 		for p, n := range e.left {
-			st.RowsLeft += n
 			if e.orphaned[p] {
 				st.Orphans += n
 			}
 		}
+	}
+	for _, e := range j.epochs {
+		st.RowsDone += e.rowsDelivered()
 	}
 	for d := range j.streams {
 		st.Running = append(st.Running, d.id)
@@ -88,6 +92,17 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 	st.Allowed, st.Enlisted = j.allowedWorkers, len(j.enlisted)
 	slices.SortFunc(st.Running, DriveID.compare)
 	return st, nil
+}
+
+// EpochRows returns the rows of the mini-batches that the ranks of a job own in an epoch. It reports false if the epoch
+// has not begun or all ranks have left it.
+func (l *Ledger) EpochRows(id string, number uint64) (rows int64, live bool) {
+	if j := l.job(id); j != nil {
+		if e := j.epoch(number); e != nil {
+			return e.rows, true
+		}
+	}
+	return 0, false
 }
 
 // Rank describes a rank. The error wraps ErrUnknown.

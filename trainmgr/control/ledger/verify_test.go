@@ -52,12 +52,31 @@ func (l *Ledger) verify() error {
 	return nil
 }
 
+// countRowsDelivered counts the rows that rowsDelivered returns, split by split.
+func (e *epoch) countRowsDelivered() (rows int64) {
+	for i := range e.shares {
+		sh := &e.shares[i]
+		for p := sh.first; p < sh.last; p++ {
+			s := e.split(p)
+			for _, delivered := range sh.deliveredOf(e, s) {
+				for _, own := range e.base.gaps(delivered.From, delivered.To) {
+					rows += e.rowsOf(s, own.From, own.To)
+				}
+			}
+		}
+	}
+	return rows
+}
+
 func (e *epoch) verify() error {
 	if !e.uncounted {
 		left := make([]int64, len(e.left))
 		e.countRowsLeft(left)
 		if !slices.Equal(left, e.left) {
 			return fmt.Errorf("rows left are %v, counted %v", left, e.left)
+		}
+		if got, want := e.rowsDelivered(), e.countRowsDelivered(); got != want {
+			return fmt.Errorf("%d rows are delivered, of the splits %d", got, want)
 		}
 	}
 	for i := range e.shares {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
@@ -20,6 +21,32 @@ type delivery struct {
 
 // Delivered reports whether every mini-batch of every epoch there is is acknowledged.
 func (d *delivery) Delivered() bool { return d.delivered }
+
+// EpochBegun records how many rows the ranks get of an epoch. Epochs begin in their order, and again after a change of
+// the leader or if a rank goes back. If the leader died before the rows of an epoch were stored, the epoch counts with
+// the rows of the epoch before it, or of the first one that was stored.
+func (d *delivery) EpochBegun(epoch uint64, rows int64) {
+	known := d.state.EpochRows
+	switch last := len(known) - 1; {
+	case last < 0:
+		epoch = min(epoch, d.FirstEpoch)
+	case epoch <= known[last].First, rows == known[last].Rows:
+		return
+	}
+	d.state.EpochRows, d.unwritten = append(slices.Clone(known), record.EpochRows{First: epoch, Rows: rows}), true
+}
+
+// RowsBefore returns the rows that the ranks got of all epochs before one.
+func (d *delivery) RowsBefore(epoch uint64) (rows int64) {
+	for i, e := range d.state.EpochRows {
+		end := epoch
+		if i+1 < len(d.state.EpochRows) {
+			end = min(end, d.state.EpochRows[i+1].First)
+		}
+		rows += int64(end-min(end, e.First)) * e.Rows
+	}
+	return rows
+}
 
 // EpochDelivered records that every mini-batch of an epoch is acknowledged. The acknowledgements need not be durable
 // yet.

@@ -258,3 +258,26 @@ func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
 		t.Repeat(events)
 	})
 }
+
+// TestRowsOfEarlierEpochs counts the rows of the epochs that all ranks have left. They outlive the leader, and an epoch
+// that begins again counts once.
+func TestRowsOfEarlierEpochs(t *testing.T) {
+	terms := Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 10, FirstEpoch: 2}
+	j := New(Config{}).Add(terms, record.State{Phase: record.Running})
+	assert.Zero(t, j.RowsBefore(9), "no epoch has begun")
+	for _, e := range []struct {
+		epoch uint64
+		rows  int64
+	}{{2, 100}, {3, 300}, {4, 300}, {3, 300}, {5, 200}} {
+		j.EpochBegun(e.epoch, e.rows)
+	}
+	assert.True(t, j.Unwritten())
+	j = New(Config{}).Add(terms, j.Storing(time.Time{}))
+	for epoch, want := range []int64{0, 0, 0, 100, 400, 700, 900} {
+		assert.Equal(t, want, j.RowsBefore(uint64(epoch)), epoch)
+	}
+
+	j = New(Config{}).Add(terms, record.State{Phase: record.Running})
+	j.EpochBegun(4, 50)
+	assert.EqualValues(t, 150, j.RowsBefore(5), "the leader died before the rows of the first epochs were stored")
+}

@@ -66,9 +66,18 @@ type State struct {
 	// since when no rank has called; zero: a rank is attached
 	Unattended time.Time `json:"unattended,omitzero"`
 	// of an abandoned job: its acknowledged mini-batches, for Checkpoint
-	Token []byte    `json:"token,omitempty"`
+	Token []byte `json:"token,omitempty"`
+	// the rows that the ranks get of each epoch that has begun
+	EpochRows []EpochRows `json:"epoch_rows,omitempty"`
+
 	Ended time.Time `json:"ended,omitzero"`
 	Final []byte    `json:"final,omitempty"` // apiv1.JobStatus of an ended job
+}
+
+// EpochRows are the rows that the ranks of a job get of every epoch from First to the next entry.
+type EpochRows struct {
+	First uint64 `json:"first_epoch"`
+	Rows  int64  `json:"rows"`
 }
 
 // RunBytes is the length of the hash that stands for a training run in State.Runs: two runs of one job do not coincide
