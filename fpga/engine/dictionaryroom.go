@@ -91,7 +91,7 @@ func (x *executor) loadDictionaryAtCursor(s *rowScan) error {
 			return err
 		}
 		s.stageStart = x.readClock()
-		movePastPage(&s.cursor, &x.page)
+		s.movePastPage(&s.cursor, &x.page)
 	}
 	return nil
 }

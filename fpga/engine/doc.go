@@ -73,6 +73,9 @@
 // that a slice returns says at which byte of the page the next row's value lies (program.Cursor.ValueAt), and the next
 // slice begins there. The engine trusts the place as it trusts the mark above: a wrong one costs the host its own rows.
 //
+// A page of lists of version 2 ends with a row. The cursor behind it says so in the same field (program.PageBeginsRow),
+// and the next slice refuses a page of version 1 that begins inside that row.
+//
 // # Lookup tables
 //
 // The tables of vocabularies lie in the tables range, and lookups read them where they lie (lookuptables.go): a table

@@ -55,7 +55,7 @@ func (x *executor) readLastRow(s *rowScan) (last lastRow, err error) {
 	at := s.cursor
 	last.pageInScratch = x.page
 	for {
-		movePastPage(&at, &x.page)
+		s.movePastPage(&at, &x.page)
 		at.Skip = 0
 		if x.ctx.Err() != nil { // there may be millions of pages that hold no values
 			s.stopEarly(program.Idle, 0)

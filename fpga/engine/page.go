@@ -48,13 +48,19 @@ func (p *page) holdsValues() bool {
 }
 
 // movePastPage moves the cursor behind a page. The caller sets Skip.
-func movePastPage(at *program.Cursor, p *page) {
+func (t *taskState) movePastPage(at *program.Cursor, p *page) {
+	if !t.columnType.List || p.holdsValues() {
+		at.ValueAt = 0
+	}
 	if p.holdsValues() {
 		at.Seen += uint64(p.header.NumValues)
+		if t.columnType.List && !p.header.MayContinue(&t.columnType) {
+			at.ValueAt = program.PageBeginsRow
+		}
 	}
 	at.Page = p.endOffset()
 	at.Ordinal++
-	at.Unpacked, at.Checked, at.ValueAt = false, false, 0
+	at.Unpacked, at.Checked = false, false
 }
 
 // unpackPage sets p.unpacked to the page's bytes: those in the window if the page is not compressed, else those in

@@ -51,18 +51,19 @@ func (x *executor) checkPages(t *taskState) error {
 				return nil
 			}
 			scratchBytes = max(scratchBytes, p.scratchNeeded(&t.columnType))
-			if !touched && t.payloadInWindow(&p) != nil && scratchBytes <= uint64(len(t.scratch)) && x.ownsDictionaryRoom(t) {
+			if !touched && t.payloadInWindow(&p) != nil && scratchBytes <= uint64(len(t.scratch)) &&
+				x.ownsDictionaryRoom(t) {
 				if err := x.loadDictionary(t, &at, &p); err != nil {
 					return err
 				}
-				movePastPage(&at, &p)
+				t.movePastPage(&at, &p)
 				t.cursor, scratchBytes = at, 0
 				continue
 			}
 			touched = true
 		}
 		if !p.holdsValues() {
-			movePastPage(&at, &p)
+			t.movePastPage(&at, &p)
 			if !touched {
 				t.cursor = at
 			}
@@ -75,7 +76,7 @@ func (x *executor) checkPages(t *taskState) error {
 		n, known := p.rowCount(&t.columnType)
 		if known && at.Skip >= n {
 			at.Skip -= n
-			movePastPage(&at, &p)
+			t.movePastPage(&at, &p)
 			if !touched {
 				t.cursor = at
 			}
@@ -103,7 +104,7 @@ func (x *executor) checkPages(t *taskState) error {
 		}
 		t.rowsInWindow += uint32(n)
 		at.Skip = 0
-		movePastPage(&at, &p)
+		t.movePastPage(&at, &p)
 	}
 	if scratchBytes > uint64(len(t.scratch)) {
 		t.stopEarly(program.MoreScratch, scratchBytes)

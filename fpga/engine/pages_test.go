@@ -394,6 +394,85 @@ func TestRowOverThreePages(t *testing.T) {
 	}
 }
 
+// TestRowEndedByVersion2 checks that a page of version 1 does not go on with a row that a page of version 2 ended,
+// wherever slices, windows and mini-batches end.
+func TestRowEndedByVersion2(t *testing.T) {
+	c := testColumn{name: "c", physical: format.Int64, list: true, rows: []any{
+		[]any{int64(1), int64(2), int64(3)}, []any{int64(4), int64(5), int64(6)}, []any{int64(7)},
+	}}
+	type cut struct{ end, version int } // a page, with the entries up to end
+	index := pageHeaderBytes(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})
+	for name, test := range map[string]struct {
+		cuts    []cut
+		between []byte // pages without values behind the first page
+		refused bool
+	}{
+		"inside a row":              {[]cut{{5, 2}, {7, 1}}, nil, true},
+		"inside the first row":      {[]cut{{2, 2}, {7, 1}}, nil, true},
+		"nothing but a row's end":   {[]cut{{5, 2}, {6, 1}, {7, 1}}, nil, true},
+		"an index page between":     {[]cut{{5, 2}, {7, 1}}, index, true},
+		"an empty page between":     {[]cut{{5, 2}, {7, 1}}, c.page(nil, 1, false), true},
+		"behind a page that may":    {[]cut{{2, 1}, {3, 1}, {5, 2}, {7, 1}}, nil, true},
+		"version 2 inside a row":    {[]cut{{5, 1}, {7, 2}}, nil, true},
+		"at a row":                  {[]cut{{3, 2}, {5, 1}, {7, 1}}, index, false},
+		"version 2 behind the row":  {[]cut{{2, 1}, {6, 1}, {7, 2}}, c.page(nil, 1, false), false},
+		"version 2 and 1, in turns": {[]cut{{3, 2}, {6, 1}, {7, 2}}, nil, false},
+	} {
+		for _, codec := range []string{"", "snappy"} {
+			t.Run(name+" "+codec, func(t *testing.T) {
+				e, from := c.entries(), 0
+				var data []byte
+				for i, cut := range test.cuts {
+					data = append(data, c.page(e[from:cut.end], cut.version, codec != "")...)
+					if from = cut.end; i == 0 {
+						data = append(data, test.between...)
+					}
+				}
+				ch := format.Chunk{Compressed: int64(len(data)), NumValues: int64(len(e))}
+				if codec != "" {
+					ch.Codec = format.Snappy
+				}
+				l := format.Leaf{Path: "c", Name: "c", Physical: c.physical, List: true, MaxDef: 1, MaxRep: 1,
+					RepDef: 1}
+				f := &format.File{Rows: 3, Leaves: []format.Leaf{l},
+					RowGroups: []format.RowGroup{{Rows: 3, Columns: []format.Chunk{ch}}}}
+				p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
+					Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true,
+						Sinks: []program.Sink{{To: program.ToSparse}}}}}
+				ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+				require.NoError(t, err)
+				want, err := ref.MiniBatch(0, 3)
+				if test.refused {
+					require.ErrorIs(t, err, format.ErrCorrupt)
+				} else {
+					require.NoError(t, err)
+				}
+				for seed := range uint64(60) {
+					var err error
+					h := newHost(engine.New(engine.Options{}), p, f, data, seed)
+					h.wholeChunks, h.smallestWindows, h.growByByte = seed%4 == 0, seed%4 == 1, seed%4 == 2
+					batch := 1 + int(seed/4)%3
+					var values []int64
+					for first := 0; err == nil && first < 3; first += batch {
+						var got *reference.Tensors
+						if got, err = h.miniBatch(int64(first), min(batch, 3-first)); err == nil {
+							values = append(values, got.Values...)
+						}
+					}
+					if !test.refused {
+						require.NoError(t, err)
+						require.Equal(t, want.Values, values)
+						continue
+					}
+					var bad *sliceFailure
+					require.ErrorAs(t, err, &bad, "seed %d: %v", seed, values)
+					require.Equal(t, program.BadData, bad.state, bad.message)
+				}
+			})
+		}
+	}
+}
+
 // TestCursorKnowsItsValue checks that a cursor inside a page of strings says where its row's value lies, that the next
 // slice makes the same of a cursor that does not, and what a wrong place leads to.
 func TestCursorKnowsItsValue(t *testing.T) {

@@ -105,7 +105,7 @@ func (x *executor) scanRows(s *rowScan) error {
 	if s.pageLoaded && x.decoder.Rows() == 0 {
 		s.finishPage(x)
 	}
-	if s.pageLoaded {
+	if s.pageLoaded && !s.columnType.List {
 		if at := x.decoder.ValueAt(); at <= program.MaxValueAt {
 			s.cursor.ValueAt = uint32(at)
 		}
@@ -125,7 +125,7 @@ func (s *rowScan) notePageInScratch(inPage bool, p *page) {
 
 // finishPage moves the cursor behind the loaded page.
 func (s *rowScan) finishPage(x *executor) {
-	movePastPage(&s.cursor, &x.page)
+	s.movePastPage(&s.cursor, &x.page)
 	s.cursor.Skip = 0
 	s.pageLoaded = false
 }
@@ -137,7 +137,7 @@ func (s *rowScan) lastRowMayContinue(x *executor) bool {
 		return false
 	}
 	c := s.cursor
-	movePastPage(&c, &x.page)
+	s.movePastPage(&c, &x.page)
 	return !s.chunkEnded(&c)
 }
 
@@ -168,12 +168,12 @@ func (x *executor) seekCursorRow(s *rowScan) error {
 			continue
 		}
 		if !x.page.holdsValues() {
-			movePastPage(&s.cursor, &x.page)
+			s.movePastPage(&s.cursor, &x.page)
 			continue
 		}
 		if n, known := x.page.rowCount(&s.columnType); known && s.cursor.Skip >= n {
 			s.cursor.Skip -= n
-			movePastPage(&s.cursor, &x.page)
+			s.movePastPage(&s.cursor, &x.page)
 			continue
 		}
 		if ok, err := x.loadPage(s, &s.cursor); err != nil || !ok {
@@ -182,10 +182,13 @@ func (x *executor) seekCursorRow(s *rowScan) error {
 		if x.decoder.Continues() && s.cursor.Seen == 0 {
 			return s.errorAtPage(&s.cursor, pageError("the chunk begins inside a row"))
 		}
+		if x.decoder.Continues() && s.cursor.ValueAt == program.PageBeginsRow {
+			return s.errorAtPage(&s.cursor, pageError("the page begins inside a row that the page before ended"))
+		}
 		n := uint64(x.decoder.Rows())
 		if s.cursor.Skip >= n && (s.columnType.List || n > 0) {
 			s.cursor.Skip -= n
-			movePastPage(&s.cursor, &x.page)
+			s.movePastPage(&s.cursor, &x.page)
 			continue
 		}
 		if err := x.skipToCursor(s); err != nil {
@@ -200,10 +203,10 @@ func (x *executor) seekCursorRow(s *rowScan) error {
 // which is that of the task's first row.
 func (x *executor) skipToCursor(s *rowScan) error {
 	at := s.cursor.ValueAt
-	s.cursor.ValueAt = 0
-	if at == 0 {
+	if at == 0 || s.columnType.List {
 		return x.decoder.Skip(int(s.cursor.Skip))
 	}
+	s.cursor.ValueAt = 0
 	return x.decoder.SkipTo(int(s.cursor.Skip), int(at))
 }
 

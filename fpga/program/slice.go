@@ -81,13 +81,18 @@ type Cursor struct {
 	// verified again. A host that moves those bytes again, or names another window, clears it.
 	Checked bool
 	// ValueAt is the byte of the unpacked page at Page where the value of the row behind Skip lies, of pages in which
-	// finding it takes reading the values before it; 0: the engine finds it by itself. At most MaxValueAt.
+	// finding it takes reading the values before it; 0: the engine finds it by itself. At most MaxValueAt. Of a column
+	// of lists it is PageBeginsRow or 0.
 	ValueAt uint32
 	Ordinal uint32 // number of the page in its chunk, for errors (text: number of the line)
 }
 
 // MaxValueAt bounds Cursor.ValueAt: it has 29 bits. Greater pages have none.
 const MaxValueAt = 1<<29 - 1
+
+// PageBeginsRow is the ValueAt of a cursor in a column of lists whose page must begin with a row, since the page before
+// ended its last row. It stays with the page, whatever Skip is.
+const PageBeginsRow = 1
 
 // State is how a slice or a task ended. The numbers are part of the wire form, and a slice's state is the 64-bit
 // return value of its command.

@@ -77,8 +77,9 @@ func (c *chunk) noteWalkedPage(p *partition.Partition, leaf int) {
 		return
 	}
 	begin := *c
-	begin.row, begin.cursor.Skip, begin.cursor.ValueAt = c.row-int64(c.cursor.Skip), 0, 0
+	begin.row, begin.cursor.Skip = c.row-int64(c.cursor.Skip), 0
 	begin.pageRow = begin.row
+	begin.forgetValue()
 	begin.noteResumePoint(p, leaf)
 }
 
@@ -91,6 +92,13 @@ func (c *chunk) findResumePoint(p *partition.Partition, leaf int) {
 	c.cursor, c.pageRow, c.dictionaryDecoded = at.Cursor, at.PageRow, at.HasDict
 	if c.row > at.Row {
 		c.cursor.Skip += uint64(c.row - at.Row)
+		c.forgetValue()
+	}
+}
+
+// forgetValue drops where the value of the cursor's row lies, when the cursor stands before another row of its page.
+func (c *chunk) forgetValue() {
+	if c.kind.MaxRep == 0 {
 		c.cursor.ValueAt = 0
 	}
 }

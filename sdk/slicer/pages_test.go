@@ -29,3 +29,18 @@ func TestResumePointKeepsTheValue(t *testing.T) {
 	assert.Equal(t, program.Cursor{Page: 100}, at(30))
 	assert.Equal(t, program.Cursor{Page: 100, Skip: 5}, at(35))
 }
+
+// TestResumePointKeepsThePagesBeginning checks that streams over a column of lists know of a page that it must begin
+// with a row, wherever in the page they begin.
+func TestResumePointKeepsThePagesBeginning(t *testing.T) {
+	p := &partition.Partition{}
+	lists := chunkLayout{kind: program.ChunkType{MaxRep: 1}}
+	stood := chunk{chunkLayout: lists, position: position{row: 40,
+		cursor: program.Cursor{Page: 100, Skip: 10, ValueAt: program.PageBeginsRow}}}
+	stood.noteWalkedPage(p, 3)
+	for row, skip := range map[int64]uint64{30: 0, 35: 5} {
+		c := chunk{chunkLayout: lists, position: position{row: row}}
+		c.findResumePoint(p, 3)
+		assert.Equal(t, program.Cursor{Page: 100, Skip: skip, ValueAt: program.PageBeginsRow}, c.cursor)
+	}
+}

@@ -27,7 +27,7 @@ type chunkReader struct {
 	at      int   // where its header lies
 	values  int64 // that data pages must still bring
 	rows    int64 // that are still to be handed out
-	given   bool  // a row of the chunk has been handed out or skipped
+	open    bool  // the data page before, if there was one, may end inside a row
 	dec     Decoder
 	dict    Dictionary
 	hasDict bool
@@ -62,7 +62,7 @@ func (c *chunkReader) OpenChunk(r io.ReaderAt, f *format.File, rowGroup, leaf in
 // read, and the counts of its footer.
 func (c *chunkReader) Reset(ct format.ColumnType, chunk []byte, values, rows int64) error {
 	c.ct, c.chunk, c.pos, c.page, c.at = ct, chunk, 0, -1, 0
-	c.values, c.rows, c.given, c.hasDict = values, rows, false, false
+	c.values, c.rows, c.open, c.hasDict = values, rows, false, false
 	last, window := c.dec.values.arrays.previous, c.dec.repetitionWindow.words
 	c.dec = Decoder{}
 	c.dec.values.arrays.previous, c.dec.repetitionWindow.words = last, window
@@ -112,7 +112,6 @@ func (c *chunkReader) walk(step func() error, done func() bool) error {
 		if err := step(); err != nil {
 			return c.fail(err)
 		}
-		c.given = true
 	}
 	return c.err
 }
@@ -177,9 +176,10 @@ func (c *chunkReader) nextPage() (bool, error) {
 		if err := c.dec.Reset(&c.ct, &h, page, dict); err != nil {
 			return false, c.fail(err)
 		}
-		if c.dec.Continues() && !c.given {
-			return false, c.fail(format.Corrupt("chunk begins inside a row"))
+		if c.dec.Continues() && !c.open {
+			return false, c.fail(format.Corrupt("page begins inside a row that no page before left open"))
 		}
+		c.open = h.MayContinue(&c.ct)
 		if c.dec.Rows() > 0 || c.dec.Continues() {
 			return true, nil
 		}

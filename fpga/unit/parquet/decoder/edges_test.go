@@ -3,6 +3,7 @@ package decoder
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/internal/parquettest"
+	"github.com/millrace/millrace/fpga/unit/parquet/reference"
 )
 
 // Each of these found no other test failing when the line it is about was broken.
@@ -67,6 +69,50 @@ func TestDeltasOfNoValues(t *testing.T) {
 			require.ErrorIs(t, err, format.ErrCorrupt)
 			require.True(t, requireAgreement(t, &ct, &h, values, 0))
 		})
+	}
+}
+
+// TestRowEndedByVersion2 reads a page of lists of version 2, which ends its last row, and behind it a page of version 1
+// that begins with a row, or inside that row.
+func TestRowEndedByVersion2(t *testing.T) {
+	r := rand.New(rand.NewSource(2))
+	for _, shape := range []parquettest.Shape{parquettest.ShapeList, parquettest.ShapeInMap, parquettest.ShapeLists} {
+		c := &parquettest.Column{Shape: shape, Physical: format.Int64}
+		c.FillRandom(r, 30, 0.1, false)
+		levels := c.Levels(r)
+		for at := 1; at < len(levels); at++ {
+			for between := range 2 {
+				var pages []parquettest.Page
+				c.V2 = true
+				pages = append(pages, c.DataPage(r, levels[:at], nil, 0))
+				if between > 0 {
+					pages = append(pages, parquettest.Page{Header: format.PageHeader{Type: format.IndexPage}})
+				}
+				c.V2 = false
+				pages = append(pages, c.DataPage(r, levels[at:], nil, 0))
+				ct := c.ColumnType()
+				ref := reference.Chunk{Type: ct}
+				var chunk []byte
+				var refErr error
+				for _, p := range pages {
+					refErr = errors.Join(refErr, ref.AddPage(&p.Header, p.Payload))
+					chunk = slices.Concat(chunk, parquettest.MarshalHeader(&p.Header), p.Payload)
+				}
+				var kernel chunkReader
+				require.NoError(t, kernel.Reset(ct, chunk, int64(len(levels)), int64(len(c.Rows))))
+				var b Block
+				b.Reset(ct.Kind())
+				_, err := kernel.Next(&b, len(c.Rows))
+				if levels[at].Rep > 0 {
+					require.ErrorIs(t, err, format.ErrCorrupt)
+					require.ErrorIs(t, refErr, format.ErrCorrupt)
+					continue
+				}
+				require.NoError(t, err)
+				require.NoError(t, refErr)
+				requireSameRows(t, ref.Rows, rowsOf(&b, &ct), "kernel against reference")
+			}
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ type Chunk struct {
 	Type       format.ColumnType
 	Dictionary []any // nil until a dictionary page was added
 	Rows       []any // of the data pages added so far, as in Column
+	rowEnded   bool  // the last data page ended its last row
 }
 
 // AddPage decodes the page behind a header: payload is the page as it lies in the file.
@@ -149,6 +150,12 @@ func (c *Chunk) decodePageV1(h *format.PageHeader, payload []byte) error {
 	if err != nil {
 		return err
 	}
+	if n > 0 {
+		if c.rowEnded && rep[0] != 0 {
+			return format.Corrupt("page begins inside a row that the page before ended")
+		}
+		c.rowEnded = false
+	}
 	return c.assembleRows(h, rep, def, b)
 }
 
@@ -182,6 +189,7 @@ func (c *Chunk) decodePageV2(h *format.PageHeader, payload []byte) error {
 	if len(c.Rows)-before != int(h.NumRows) || (n > 0 && rep[0] != 0) {
 		return format.Corrupt("%d rows in the page, %d in its header", len(c.Rows)-before, h.NumRows)
 	}
+	c.rowEnded = c.rowEnded || n > 0
 	return nil
 }
 
