@@ -42,7 +42,7 @@ type jobView struct {
 	Delivered   uint64     `json:"mini_batches_delivered"`
 	Rows        int64      `json:"rows"`           // of the epoch's data
 	LeftOut     int64      `json:"left_out_rows"`  // of those: no rank gets them
-	AllRows     int64      `json:"rows_delivered"` // to all ranks, in all epochs
+	AllRows     int64      `json:"delivered_rows"` // to all ranks, in all epochs
 	T           float64    `json:"t_rows_per_second"`
 	P           float64    `json:"p_rows_per_second"`
 	Drives      int32      `json:"drives"`
