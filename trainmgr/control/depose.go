@@ -21,19 +21,21 @@ const refusalsToDepose = 2
 // deposeDeadLeader deposes a leader that refuses connections, as long as this member stands for election.
 func (s *Server) deposeDeadLeader(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
-	// was is the leader that has accepted a connection: a leader that never did may only have a wrong address
-	was, refused := "", 0
+	refused := 0
 	for sleep(ctx, every) {
 		url, _ := s.store.Leader()
 		if url == "" || url == s.url {
-			was = ""
+			refused = 0
 			continue
 		}
 		err := tryConnect(ctx, url, every)
 		switch {
 		case err == nil:
-			was, refused = url, 0
-		case was != url || !errors.Is(err, syscall.ECONNREFUSED):
+			s.reached.Store(url)
+			refused = 0
+		case s.reached.Load() != url: // it may only have a wrong address
+			refused = 0
+		case !errors.Is(err, syscall.ECONNREFUSED):
 			refused = 0 // the leader may be slow, or only this member may be cut off from it
 		default:
 			refused++
@@ -51,7 +53,8 @@ func (s *Server) deposeDeadLeader(ctx context.Context) {
 		if gone {
 			s.logger.Warn("the leader refuses connections: its lease is taken away", "leader", url)
 		}
-		was, refused = "", 0
+		s.reached.Store("")
+		refused = 0
 	}
 }
 

@@ -309,6 +309,12 @@ func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	return startClusterWith(t, n, func(*Options) {})
 }
 
+// clustered makes options those of a member of several. Their leases and elections last as long as in production, so
+// that a busy machine ends none; a leader that refuses connections is deposed sooner.
+func clustered(o *Options, name string, peers []string) {
+	o.Name, o.Peers, o.LeaderTTL, o.Tick, o.Election = name, peers, 5*time.Second, 0, 0
+}
+
 // startClusterWith starts members whose options a function changes.
 func startClusterWith(t testing.TB, n int, change func(*Options)) ([]*Server, *client) {
 	t.Helper()
@@ -317,7 +323,7 @@ func startClusterWith(t testing.TB, n int, change func(*Options)) ([]*Server, *c
 	var wg sync.WaitGroup
 	for i := range members {
 		o := testOptions(t)
-		o.Name, o.Peers, o.LeaderTTL = memberName(i), peers, time.Second
+		clustered(&o, memberName(i), peers)
 		change(&o)
 		wg.Add(1)
 		go func() {

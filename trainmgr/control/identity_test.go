@@ -164,8 +164,8 @@ func TestMembersSpeakTLS(t *testing.T) {
 	results := make(chan started, len(peers))
 	for i := range peers {
 		o := testOptions(t)
-		o.Name, o.Peers, o.Identity, o.LeaderTTL = memberName(i), peers, a.issue(identity.Control, memberName(i)),
-			time.Second
+		clustered(&o, memberName(i), peers)
+		o.Identity = a.issue(identity.Control, memberName(i))
 		go func() {
 			s, err := Start(patient(t), o)
 			results <- started{s, err}

@@ -110,7 +110,7 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 	}, time.Minute, 100*time.Millisecond)
 
 	o := testOptions(t)
-	o.Name, o.Peers, o.LeaderTTL = "m3", freePeers(t, 1, "http"), time.Second
+	clustered(&o, "m3", freePeers(t, 1, "http"))
 	url := strings.TrimPrefix(o.Peers[0], "m0=")
 	o.Peers = []string{"m3=" + url}
 	o.Join = []string{"http://127.0.0.1:1", next.URL()} // the member at the first URL is away

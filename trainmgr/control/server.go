@@ -44,6 +44,8 @@ type Server struct {
 	backingUp chan struct{} // capacity 1: full while a backup is being sent
 
 	leading atomic.Pointer[leader] // nil: another member leads, or no member leads
+	// reached is the URL of the leader that accepted a connection of this member last; "" when it was deposed.
+	reached atomic.Value
 }
 
 // Start starts a member: its etcd, its listener, its candidacy. It returns when etcd answers and the listener is
