@@ -49,7 +49,10 @@ func NewWeb(transport http.RoundTripper) *Web {
 	return &Web{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
 }
 
+// checkRedirect lets a request follow a redirect, or returns why it must not. The next host does not learn the URL that
+// led to it, which may be signed.
 func checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer")
 	if len(via) > maxRedirects {
 		return &AnswerError{Name: Redact(via[0].URL.String()), Problem: fmt.Sprintf("more than %d redirects", maxRedirects)}
 	}

@@ -191,6 +191,29 @@ func TestWebFollowsRedirects(t *testing.T) {
 	assert.Equal(t, "123", string(b))
 }
 
+// TestARedirectTellsNothing: the host that a redirect leads to gets nothing of the URL that led there, in no header.
+func TestARedirectTellsNothing(t *testing.T) {
+	var asked atomic.Int64
+	target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		for name, values := range r.Header {
+			assert.NotContains(t, strings.Join(values, " "), "secret", name)
+		}
+		assert.Empty(t, r.Referer())
+		honest(w, r)
+	})
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+	})
+	src, err := newWeb(t, nil).Open(t.Context(), strings.Replace(url, "://", "://reader:secret@", 1)+
+		"?X-Amz-Signature=secret", Identity{})
+	require.NoError(t, err)
+	b := make([]byte, 3)
+	_, err = src.ReadAt(t.Context(), b, 1)
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), asked.Load())
+}
+
 // TestWebVerifiesServers checks that a server of an unknown authority is refused, with a hint, and that a redirect from
 // https to http is refused.
 func TestWebVerifiesServers(t *testing.T) {
