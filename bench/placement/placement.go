@@ -118,8 +118,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Partitions = 2
 	}
 	if o.Rows < int64(o.Partitions) || o.Partitions < 1 || o.Batch < 0 || o.SLM < 0 || o.Time < 0 {
-		return o, fmt.Errorf("%w: %d rows in %d partitions, mini-batches of %d rows, %d bytes of memory, %v: want a row "+
-			"in each partition and nothing below 0", ErrOptions, o.Rows, o.Partitions, o.Batch, o.SLM, o.Time)
+		return o, fmt.Errorf("%w: %d rows in %d partitions, mini-batches of %d rows, %d bytes of memory, %v: want a "+
+			"row in each partition and nothing below 0", ErrOptions, o.Rows, o.Partitions, o.Batch, o.SLM, o.Time)
 	}
 	if o.Coverage == 0 {
 		o.Coverage = 1
@@ -176,8 +176,8 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 			return results, fmt.Errorf("placement %s: %w", mode, err)
 		}
 		if len(results) > 0 && results[0].Digest != r.Digest {
-			return results, fmt.Errorf("placement %s: it %w: %s, %s makes %s", mode, ErrDiffers, r.Digest, results[0].Mode,
-				results[0].Digest)
+			return results, fmt.Errorf("placement %s: it %w: %s, %s makes %s", mode, ErrDiffers, r.Digest,
+				results[0].Mode, results[0].Digest)
 		}
 		results = append(results, *r)
 	}

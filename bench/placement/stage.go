@@ -221,8 +221,8 @@ func (s *stage) engine() string {
 func (s *stage) notes() []string {
 	list := []string{"every part runs on this machine's cores, and HTTP and NVMe/TCP go over loopback"}
 	if s.computer() != nil {
-		list = append(list, "the drive is software: cpu_rows_per_second leaves out its engine's CPU seconds, as a drive "+
-			"has processors of its own, but not those of its copies; rows_per_second is not a drive's")
+		list = append(list, "the drive is software: cpu_rows_per_second leaves out its engine's CPU seconds, as a "+
+			"drive has processors of its own, but not those of its copies; rows_per_second is not a drive's")
 	}
 	return list
 }

@@ -31,8 +31,8 @@ func GraphValues(columns []Column) []GraphValue {
 			values = append(values, GraphValue{Type: ValueType{Kind: c.Kind, List: c.List}, Column: i})
 		case MapValues:
 			for _, k := range c.Picks {
-				values = append(values, GraphValue{Type: ValueType{Kind: c.Kind, List: c.List, Scored: k.Scored}, Column: i,
-					Pick: k})
+				values = append(values, GraphValue{Type: ValueType{Kind: c.Kind, List: c.List, Scored: k.Scored},
+					Column: i, Pick: k})
 			}
 		}
 	}

@@ -38,7 +38,7 @@ const (
 const goldenRatio = 0x9e3779b97f4a7c15
 
 // DigestRuns returns the runs of a Parquet file's bytes that its partition's digest is over, in ascending order and
-// apart. It is a pure function of the footer, so that every copy of a file has the same digest whoever reads it.
+// apart. It depends on the footer alone, so that every copy of a file has the same digest.
 //
 // A file of at most 256 KiB is one run. A larger one has its footer and 64 places of 4 KiB: with up to 64 column chunks
 // they are spread evenly over each chunk, and otherwise each lies in a chunk of its own, so that every row group has a

@@ -20,7 +20,8 @@ func (c *chunk) jumpToIndexedPage() {
 	p := &c.pageIndex[i]
 	c.pageRow = p.FirstRow
 	c.cursor = program.Cursor{
-		Page: uint64(p.Offset) - c.start, Skip: uint64(c.row - p.FirstRow), Seen: uint64(p.FirstRow), Ordinal: uint32(i),
+		Page: uint64(p.Offset) - c.start, Skip: uint64(c.row - p.FirstRow), Seen: uint64(p.FirstRow),
+		Ordinal: uint32(i),
 	}
 	if c.firstDataPage > 0 {
 		c.cursor.Ordinal++ // the dictionary page, which is decoded before
