@@ -90,19 +90,31 @@ func NameFound(argument string, found []string, root string) ([]NamedFile, error
 	return files, nil
 }
 
-// CheckFileNames refuses a file that is there twice, and two files of one name. The error wraps ErrFileNames.
-func CheckFileNames(files []NamedFile) error {
-	byName, byPath := make(map[string]string, len(files)), make(map[string]bool, len(files))
+// CheckOnce refuses a file that is there twice. The error wraps ErrFileNames.
+func CheckOnce(files []NamedFile) error {
+	type location struct{ place, path string }
+	found := make(map[location]bool, len(files))
 	for _, f := range files {
-		place, whole, err := placeOf(f.Path)
+		place, path, err := placeOf(f.Path)
 		if err != nil {
 			return err
 		}
-		if byPath[place+"\x00"+whole] {
+		if found[location{place, path}] {
 			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames,
 				source.Redact(f.Path))
 		}
-		byPath[place+"\x00"+whole] = true
+		found[location{place, path}] = true
+	}
+	return nil
+}
+
+// CheckFileNames refuses a file that is there twice, and two files of one name. The error wraps ErrFileNames.
+func CheckFileNames(files []NamedFile) error {
+	if err := CheckOnce(files); err != nil {
+		return err
+	}
+	byName := make(map[string]string, len(files))
+	for _, f := range files {
 		if other, ok := byName[f.Name]; ok {
 			return fmt.Errorf("%w: %s and %s would both be called %s: say in which folder the data set begins "+
 				"(--root FOLDER, root= in Python)", ErrFileNames, source.Redact(other), source.Redact(f.Path), f.Name)

@@ -347,6 +347,16 @@ func TestBadText(t *testing.T) {
 			assert.Empty(t, left, "partitions of a data set that is not whole")
 		})
 	}
+	t.Run("a file that is named twice", func(t *testing.T) {
+		path, out := file(t, "rows.txt", good), filepath.Join(t.TempDir(), "imported")
+		for _, names := range [][]string{{path, path}, {path, filepath.Dir(path)}, {"-", "-"}} {
+			code, _, errs := millrace(t,
+				append([]string{"dataset", "import", "--input-format", "criteo-tsv", "--out", out}, names...)...)
+			assert.Equal(t, exitFailed, code)
+			errorLine(t, errs, names[0], "is there twice")
+			assert.NoDirExists(t, out)
+		}
+	})
 	t.Run("dropped and nulled when asked", func(t *testing.T) {
 		path := file(t, "rows.txt", good+"0\t1\n"+good)
 		for policy, rows := range map[string]int64{"drop": 2, "null": 3} {

@@ -251,11 +251,10 @@ func TestImportFromElsewhere(t *testing.T) {
 
 	row := "1\t" + strings.Repeat("5\t", 13) + strings.TrimSuffix(strings.Repeat("68fd1e64\t", 26), "\t") + "\n"
 	rows := strings.Repeat(row, 500)
-	file := filepath.Join(t.TempDir(), "day_0.tsv")
-	require.NoError(t, os.WriteFile(file, []byte(rows), 0o600))
+	first, second := file(t, "day_0.tsv", rows), file(t, "day_0.tsv", rows)
 	server.Put("rows/text/day_0.tsv", []byte(rows))
-	assert.Equal(t, run(file), run(server.URL+"/rows/text/day_0.tsv"))
-	assert.Equal(t, run(file, file), run("s3://rows/text/*.tsv", file))
+	assert.Equal(t, run(first), run(server.URL+"/rows/text/day_0.tsv"))
+	assert.Equal(t, run(first, second), run("s3://rows/text/*.tsv", first))
 
 	var changed atomic.Bool
 	server.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {

@@ -109,6 +109,8 @@ func TestFindOrders(t *testing.T) {
 		_, err := Resolver{}.Find(t.Context(), inFolder(folder, names...), Parquet)
 		require.ErrorIs(t, err, host.ErrFileNames)
 		assert.ErrorContains(t, err, "is there twice: a data set has each file once")
+		_, err = Resolver{}.Expand(t.Context(), inFolder(folder, names...), Parquet)
+		require.ErrorIs(t, err, host.ErrFileNames)
 	}
 }
 

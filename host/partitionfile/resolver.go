@@ -41,14 +41,17 @@ func (e *NoOpenerError) Error() string { return e.URI + ": only files of this ma
 //
 // A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
 // log is a [TableError]. Expand does not check the format of files that are named themselves, which their reader does,
-// and does not look for the table of objects that are named themselves.
+// and does not look for the table of objects that are named themselves. It refuses a file that is there twice.
 func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]string, error) {
 	files, err := r.find(ctx, names, format)
-	return host.Paths(files), err
+	if err != nil {
+		return nil, err
+	}
+	return host.Paths(files), host.CheckOnce(files)
 }
 
-// Find is Expand for the files of one data set: it also returns the names of their partitions, and it refuses a file
-// that is there twice and two files of one name.
+// Find is Expand for the files of one data set: it also returns the names of their partitions, and it refuses two files
+// of one name.
 func (r Resolver) Find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
 	files, err := r.find(ctx, names, format)
 	if err != nil {
