@@ -27,8 +27,8 @@ func TestLinksNoDrives(t *testing.T) {
 	slices.Sort(got)
 	assert.Equal(t, []string{
 		"fpga/engine", "fpga/engine/reference", "fpga/program", "fpga/program/parquetcolumn", "internal/crc32c",
-		"internal/filelock", "internal/hugepages", "internal/scratch", "internal/wholefile", "sdk/cpu", "sdk/dataset",
-		"sdk/partition", "sdk/processor",
-		"sdk/selection", "sdk/slicer", "sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
+		"internal/filelock", "internal/hugepages", "internal/quantity", "internal/scratch", "internal/wholefile", "sdk/cpu",
+		"sdk/dataset", "sdk/partition", "sdk/processor", "sdk/selection", "sdk/slicer", "sdk/target",
+		"sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
 	}, got)
 }

@@ -1,6 +1,6 @@
 // Typecheck checks every package of the Go module in the working directory, tests included, for another system: all
-// types, and what `go vet` checks of assembly, build constraints and unsafe pointers. It reads sources alone, in a tenth
-// of the processor time that the compiler takes for the same packages and what they import.
+// types, and what `go vet` checks of assembly, build constraints and unsafe pointers. It reads sources alone, in a
+// tenth of the processor time that the compiler takes for the same packages and what they import.
 //
 //	typecheck GOOS/GOARCH
 //
