@@ -15,9 +15,9 @@
 // where PreSto states a figure and an assumption, named so, where it does not.
 //
 // CPU baselines stand beside the drives ([CoresOf]): PreSto's TorchArrow cores, and two that bench/peers measured,
-// TorchArrow's loops and our own kernels. Each is a rate of rows a second of a core for one model, which does not
-// change with P: a worse drive makes no baseline worse. A model without a rate has no figure there. No ratio of a paper
-// is repeated: PreSto's own ratios rest on its cores and its node power.
+// TorchArrow's loops and our own kernels. Each is the rate of one core for one model, in rows a second. It does not
+// depend on P, so a slower drive makes no baseline look worse. A model without a rate has no baseline of that kind. The
+// plan repeats no ratio of a paper: PreSto's own ratios rest on its cores and its node power.
 //
 // # Errors
 //
@@ -128,8 +128,8 @@ type Need struct {
 // CoreRate is the rate at which one CPU core preprocesses, as a baseline beside the drives.
 type CoreRate struct {
 	Name          string
-	RowsPerSecond float64 // of one core; 0: no figure
-	Source        string  // where the rate is from; or why there is no figure
+	RowsPerSecond float64 // rows/s of one core; 0 if unknown
+	Source        string  // the source of the rate, or the reason why it is unknown
 }
 
 // Constraint is one reason to need drives.
@@ -162,7 +162,7 @@ type Result struct {
 	NotCounted    []string     `json:"not_counted"`
 }
 
-// Baseline is the CPU cores that would sustain the same T, whatever P is. Watts and dollars are of whole nodes.
+// Baseline has the CPU cores that would sustain the same T, whatever P is. Watts and dollars are of whole nodes.
 type Baseline struct {
 	Name       string  `json:"name"`
 	DriveCores float64 `json:"cores_a_drive"` // how many cores equal one drive; 0: no figure
@@ -171,7 +171,7 @@ type Baseline struct {
 	Watts      float64 `json:"watts"`
 	USD        float64 `json:"usd"` // CapEx + OpEx
 	Rows       float64 `json:"rows_per_usd"`
-	Source     string  `json:"source"` // where the rate of a core is from, or why there is no figure
+	Source     string  `json:"source"` // the source of the core's rate, or the reason why it is unknown
 }
 
 // mostDrives bounds a plan: beyond it a figure is a slip.

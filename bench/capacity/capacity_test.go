@@ -79,7 +79,7 @@ func TestMoneyFollowsPreSto(t *testing.T) {
 	assert.Equal(t, 4800.0, r.Baselines[0].Watts)
 }
 
-// The baselines differ by what they are, and the cheapest cores beat the drives where they are fast enough.
+// Each baseline has its own rate, and the cheapest cores beat the drives if the cores are fast enough.
 func TestBaselines(t *testing.T) {
 	p := prices(t)
 	cpus := []CoreRate{{"slow", 20e3, "measured"}, {"fast", 500e3, "measured"}, {"unknown", 0, "no figure"}}
@@ -115,7 +115,7 @@ func TestCoresOfModels(t *testing.T) {
 	assert.Zero(t, PreStoDrive("dpp-rm1").RowsPerSecond)
 }
 
-// TestPreStosCore: nine drives that read 8,908 bytes a row at 2.231 GB/s do 2.254 M rows/s, and 367 cores as much.
+// TestPreStosCore: nine drives that read 8,908 bytes a row at 2.231 GB/s reach 2.254 M rows/s, as 367 cores do.
 func TestPreStosCore(t *testing.T) {
 	c, err := CoresOf("rm5")
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestPreStosCore(t *testing.T) {
 	assert.InDelta(t, 45.875, PreStoMostCores, 1e-9)
 }
 
-// TestNoBaselineMovesWithP: a worse drive needs more drives, and cores stay as many as they are.
+// TestNoBaselineMovesWithP: with a slower drive the plan has more drives and the same cores.
 func TestNoBaselineMovesWithP(t *testing.T) {
 	c, err := CoresOf("rm5")
 	require.NoError(t, err)

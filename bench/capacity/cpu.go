@@ -7,27 +7,27 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 )
 
-// What PreSto states of TorchArrow's cores beside its drives (III-B, VI-B): 367 cores, or at most 9 SmartSSDs, feed 8
-// A100s with RM5. It states no rate.
+// PreSto compares TorchArrow's cores with its drives (III-B, VI-B): 367 cores, or at most 9 SmartSSDs, feed 8 A100s
+// with RM5. It states no rate.
 const (
 	PreStoCores  = 367
 	PreStoDrives = 9
 	PreStoGPUs   = 8
 
 	prestoModel   = "rm5"
-	prestoIDBytes = 8 // of an id in the files: the paper does not state it
+	prestoIDBytes = 8 // bytes of an id in the files; an assumption, because the paper does not state them
 )
 
-// These whole numbers say only that T / (rate of a core) is in (366, 367], and T / (rate of a drive) in (8, 9]. So a
-// drive is as fast as between PreStoFewestCores and PreStoMostCores.
+// These whole numbers say only that T / (rate of a core) is in (366, 367], and T / (rate of a drive) in (8, 9]. So the
+// rate of a drive is that of PreStoFewestCores to PreStoMostCores cores.
 const (
 	PreStoFewestCores = (PreStoCores - 1.0) / PreStoDrives
 	PreStoMostCores   = PreStoCores / (PreStoDrives - 1.0)
 )
 
-// PreStoDrive returns the rate of PreSto's SmartSSD for rm1 to rm5 in rows/s: what its flash yields at the bandwidth
-// that was published for the board ([timing.SmartSSDMeasuredP2P]). For another model the rate is 0, and the source says
-// so.
+// PreStoDrive returns the rate of PreSto's SmartSSD for rm1 to rm5: the rows that its flash reads a second at the
+// bandwidth that was published for the board ([timing.SmartSSDMeasuredP2P]). For another model the rate is 0, and
+// Source has the reason.
 func PreStoDrive(model string) CoreRate {
 	rate := CoreRate{Name: "PreSto's SmartSSD"}
 	w, err := CostOfRow(model, prestoIDBytes)
@@ -37,20 +37,20 @@ func PreStoDrive(model string) CoreRate {
 	}
 	rate.RowsPerSecond = timing.SmartSSDMeasuredP2P / w.InBytes()
 	rate.Source = fmt.Sprintf("%.4g bytes/s over P2P, which a public benchmark of the board measured, / %.4g bytes a "+
-		"row of "+
-		"%s with ids of %d bytes; PreSto states no rate", timing.SmartSSDMeasuredP2P, w.InBytes(), model, prestoIDBytes)
+		"row of %s with ids of %d bytes; PreSto states no rate", timing.SmartSSDMeasuredP2P, w.InBytes(), model,
+		prestoIDBytes)
 	return rate
 }
 
 // Cores are the rates at which one CPU core preprocesses the rows of a model.
 type Cores struct {
-	PreSto  CoreRate // TorchArrow's, from what PreSto states
+	PreSto  CoreRate // PreSto's TorchArrow cores, derived from the paper's numbers of cores and drives
 	Loops   CoreRate // TorchArrow's loops, measured by bench/peers
 	Kernels CoreRate // our kernels, measured by bench/peers
 }
 
-// CoresOf returns the rates of a core for a model. bench/peers measured on uncompressed files and one core. A rate
-// without a source is 0, and its source says so.
+// CoresOf returns the rates of a core for a model. bench/peers measured them on uncompressed files with one core. An
+// unknown rate is 0, and its Source has the reason.
 func CoresOf(model string) (Cores, error) {
 	c := Cores{PreSto: prestoCore(model), Loops: CoreRate{Name: "TorchArrow's loops"},
 		Kernels: CoreRate{Name: "our kernels"}}

@@ -90,13 +90,13 @@ var introduction = []string{
 	"The papers' values are those that their prose and tables print. Heights of bars are in no text, and nothing is " +
 		"read off a picture; where a figure has no value in its text, the value here stands alone. *Modelled* values " +
 		"follow from constants of `fpga/timing` or of the paper, whose sources the code names: no board has run. " +
-		"*Fitted* values are modelled with a constant that was chosen so that another value of the paper comes out: that " +
-		"they agree with the paper is no evidence for the model. " +
-		"*Measured* values are software on the machine that each section names. *Computed* values follow from measured " +
-		"ones by arithmetic, and no run had them. *Counted* values are bytes, rows or features. *Kept* " +
+		"*Fitted* values are modelled with a constant that was chosen so that another value of the paper comes out: " +
+		"that they agree with the paper is not evidence for the model. " +
+		"*Measured* values are software on the machine that each section names. *Computed* values follow from " +
+		"measured ones by arithmetic, and no run had them. *Counted* values are bytes, rows or features. *Kept* " +
 		"values are from the run of `bench/peers` that `bench/results` keeps. The cause of every " +
-		"difference stands below its table; a cause with the word *probably* is a guess that nothing here can decide. " +
-		"The [baselines](#baselines) stand behind the papers.",
+		"difference stands below its table; a cause with the word *probably* is a guess that nothing here can " +
+		"decide. The [baselines](#baselines) stand behind the papers.",
 }
 
 // paper writes one paper.

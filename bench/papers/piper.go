@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// What Piper states of its design. It states no clock of its kernels: those of the network board are fitted to its
-// seconds of Decode, and that of the local board is its memory channels'.
+// What Piper states of its design. It states no clocks of its kernels: the clocks of the network board are fitted to
+// the paper's seconds of Decode, and the clock of the local board is that of its memory channels.
 const (
 	piperBytes     = 11e9  // 4.1: of the data set as text
 	piperDecoded   = 4     // 3.3: bytes that Decode takes in a cycle
@@ -30,7 +30,7 @@ const (
 	bitsOfAByte    = 8
 )
 
-// modelPiper sets what one value a cycle gives, at clocks that are fitted to the times of Decode.
+// modelPiper sets the rates and times of one value a cycle, at clocks that are fitted to the times of Decode.
 func modelPiper(r *Result) error {
 	for size, decode := range map[string]float64{"5k": piperSmall, "1m": piperLarge} {
 		clock := piperBytes / piperDecoded / decode
@@ -53,8 +53,8 @@ func measurePiper(ctx context.Context, o *Options, r *Result) error {
 			if err != nil {
 				return err
 			}
-			kind := Measured // of two threads: twice what a second of a processor gives with two of them
-			if threads > 1 {
+			kind := Measured
+			if threads > 1 { // twice the rows of a second of processor time, measured with two threads
 				kind = Computed
 			}
 			r.set(kind, "rates."+name+key, "rows/CPU-s", float64(threads)*perCPU(measured))

@@ -37,7 +37,8 @@ func modelPreSto(r *Result) error {
 		mean += r.at("fig12.extract."+m.Name) / float64(len(workload.Models()))
 	}
 	r.set(Modelled, "fig12.extract.mean", "share", mean)
-	for _, model := range []func(*Result) error{tableII, modelBounds, modelCores, modelMoney, modelCards, modelFeatures} {
+	for _, model := range []func(*Result) error{tableII, modelBounds, modelCores, modelMoney, modelCards,
+		modelFeatures} {
 		if err := model(r); err != nil {
 			return err
 		}
@@ -81,7 +82,8 @@ func modelBounds(r *Result) error {
 	slow.P2P = timing.SmartSSDMeasuredP2P
 	r.set(Modelled, "drive.rows_slow_link.rm5", "rows/s", slow.Batch(w, workload.Batch).RowsPerSecond(false))
 	w.IDBytes = smallIDBytes
-	r.set(Modelled, "drive.rows_small_ids.rm5", "rows/s", timing.SmartSSD().Batch(w, workload.Batch).RowsPerSecond(false))
+	small := timing.SmartSSD().Batch(w, workload.Batch)
+	r.set(Modelled, "drive.rows_small_ids.rm5", "rows/s", small.RowsPerSecond(false))
 	return nil
 }
 
@@ -140,7 +142,7 @@ func modelMoney(r *Result) error {
 		return err
 	}
 	prices.Drive.Read = timing.AssumedP2P // that of P
-	// The cores of the paper are those beside the modelled drive.
+	// The paper's cores are compared with the modelled drive.
 	core := capacity.CoreRate{Name: "PreSto's cores", RowsPerSecond: r.at("cores.paper_core")}
 	plan, err := capacity.Plan(capacity.Need{Model: rm5, T: prestoDrives * drive, BytesPerRow: w.InBytes(), P: drive,
 		CPUs: []capacity.CoreRate{core}}, prices)

@@ -58,8 +58,8 @@ func TestPreStoHangsTogether(t *testing.T) {
 	// The drive's rows/s times a core's rate make the drive's again.
 	for _, model := range []string{"rm1", rm5} {
 		for _, core := range []string{"loops", "kernels"} {
-			assert.InEpsilon(t, r.at("drive.rows."+model), r.at("cores."+core+"."+model)*r.at("core.rows."+core+"."+model),
-				tolerance)
+			assert.InEpsilon(t, r.at("drive.rows."+model),
+				r.at("cores."+core+"."+model)*r.at("core.rows."+core+"."+model), tolerance)
 		}
 		assert.Greater(t, r.at("cores.loops."+model), r.at("cores.kernels."+model))
 		assert.LessOrEqual(t, r.at("drive.rows_with_output."+model), r.at("drive.rows."+model))
@@ -123,7 +123,7 @@ func TestPreStosKeptRun(t *testing.T) {
 	}
 }
 
-// TestPipersKindsSayWhatWasNotMeasured: clocks are fitted, with all that follows from them, and values of two threads
+// TestPipersKindsSayWhatWasNotMeasured: clocks, and all values that follow from them, are fitted; values of two threads
 // are computed.
 func TestPipersKindsSayWhatWasNotMeasured(t *testing.T) {
 	r, err := readResult(kept, "piper")
@@ -162,7 +162,8 @@ func TestEveryExperimentRuns(t *testing.T) {
 		t.Skip("it generates data sets")
 	}
 	for _, name := range Names() {
-		results, err := Run(t.Context(), Options{Papers: []string{name}, Folder: t.TempDir(), Command: "test", smoke: true})
+		results, err := Run(t.Context(), Options{Papers: []string{name}, Folder: t.TempDir(), Command: "test",
+			smoke: true})
 		require.NoError(t, err, name)
 		require.Len(t, results, 1)
 		before, err := readResult(kept, name)
@@ -257,9 +258,10 @@ func TestPipersKeptRun(t *testing.T) {
 	share := r.at("fig10.buffer_share")
 	assert.True(t, share > 0 && share < 1, share)
 	for _, threads := range []string{".1", ".2"} {
-		for name, rate := range map[string]string{"network.5k-tsv": "5k-tsv", "network.1m-tsv": "1m-tsv", "network.5k": "5k",
-			"network.1m": "1m"} {
-			assert.InEpsilon(t, r.at("rates."+name)/r.at("rates."+rate+threads), r.at("fig9."+name+threads), tolerance, name)
+		for name, rate := range map[string]string{"network.5k-tsv": "5k-tsv", "network.1m-tsv": "1m-tsv",
+			"network.5k": "5k", "network.1m": "1m"} {
+			assert.InEpsilon(t, r.at("rates."+name)/r.at("rates."+rate+threads), r.at("fig9."+name+threads), tolerance,
+				name)
 		}
 		assert.Less(t, r.at("fig9.local.5k-tsv"+threads)*r.at("rates.5k-tsv"+threads), r.at("rates.local.5k-tsv"),
 			"the host's stages are on top of the kernel's time")
@@ -288,7 +290,8 @@ func TestDPPHangsTogether(t *testing.T) {
 func TestMixHasTheScaledCounts(t *testing.T) {
 	columns := []pipeline.ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
 	for i := range mixDense {
-		columns = append(columns, pipeline.ColumnInfo{Name: fmt.Sprint("int_", i), Kind: program.Float32, Nullable: true})
+		columns = append(columns, pipeline.ColumnInfo{Name: fmt.Sprint("int_", i), Kind: program.Float32,
+			Nullable: true})
 	}
 	for i := range mixSparse {
 		columns = append(columns,

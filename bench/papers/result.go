@@ -23,7 +23,7 @@ const (
 	Modelled Kind = "modelled" // follows from a model's constants, on any machine
 	Fitted   Kind = "fitted"   // modelled with a constant that was chosen so that another value of the paper comes out
 	Measured Kind = "measured" // by a clock of the machine that ran
-	Computed Kind = "computed" // from measured values by arithmetic: no run had it
+	Computed Kind = "computed" // follows from measured values by arithmetic; no run measured it
 	Counted  Kind = "counted"  // bytes, rows or features, the same on any machine
 	Kept     Kind = "kept"     // from the run of bench/peers that bench/results keeps
 	// Values that follow from two kinds.

@@ -1,5 +1,5 @@
 // Package quantity reads the numbers that people type: sizes such as 500TB and 1.5GiB, and counts and rates such as 3M
-// and 2.5e6. [Of] writes a number of things for people: "1 column", "2 columns".
+// and 2.5e6. [Of] writes a count with its noun: "1 column", "2 columns".
 //
 // # Overview
 //

@@ -28,7 +28,7 @@ func fail(kind error, format string, args ...any) error {
 	return &quantityError{text: fmt.Sprintf(format, args...), kind: kind}
 }
 
-// Of returns a number of things in words: the noun as it is for 1, and its plural for every other number.
+// Of returns a count with its noun, which is in the plural unless n is 1.
 func Of[N int | int64 | uint64](n N, noun string) string {
 	if n != 1 {
 		if strings.HasSuffix(noun, "ch") {

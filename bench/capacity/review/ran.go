@@ -50,9 +50,9 @@ func RanOf(b []byte, name string) (*Ran, error) {
 	if d.Job == "" {
 		return nil, fmt.Errorf("%w: %s names no job: want what millrace train --output json writes", ErrReport, name)
 	}
-	r := &Ran{Source: name, Job: d.Job, Rows: d.Rows, Seconds: d.ElapsedSeconds, T: d.TRowsPerSecond, P: d.PRowsPerSecond,
-		Drives: d.Drives, Wanted: d.DrivesWanted, Busiest: d.DrivesBusiest, Delivered: d.Bytes, Stall: d.StallSeconds,
-		Foretold: d.ExpectedStallSecond, Timing: d.Timing, Energy: d.Energy}
+	r := &Ran{Source: name, Job: d.Job, Rows: d.Rows, Seconds: d.ElapsedSeconds, T: d.TRowsPerSecond,
+		P: d.PRowsPerSecond, Drives: d.Drives, Wanted: d.DrivesWanted, Busiest: d.DrivesBusiest, Delivered: d.Bytes,
+		Stall: d.StallSeconds, Foretold: d.ExpectedStallSecond, Timing: d.Timing, Energy: d.Energy}
 	for i := range d.PerDrive {
 		p := &d.PerDrive[i]
 		r.RowsMade += p.CountedRows
@@ -73,7 +73,8 @@ func (r *Ran) check() error {
 		name  string
 		value float64
 	}{
-		{"rows", float64(r.Rows)}, {"elapsed seconds", r.Seconds}, {"T", r.T}, {"P", r.P}, {"drives", float64(r.Drives)},
+		{"rows", float64(r.Rows)}, {"elapsed seconds", r.Seconds}, {"T", r.T}, {"P", r.P},
+		{"drives", float64(r.Drives)},
 		{"drives that are wanted", float64(r.Wanted)}, {"drives at the busiest", float64(r.Busiest)},
 		{"rows of the drives", float64(r.RowsMade)}, {"bytes moved", float64(r.Moved)},
 		{"bytes moved and wanted", float64(r.Moved - r.Unneeded)}, {"bytes fetched", float64(r.Fetched)},

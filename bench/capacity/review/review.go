@@ -17,7 +17,8 @@ type Plan struct {
 	T, P, RowIn, RowOut sizing.Figure
 	Flash, Memory, Link float64 // bandwidths of a drive, in bytes a second
 	Watts               sizing.Figure
-	// OwnT and OwnP say that T or P is the job's, because the plan had none: it is not compared.
+	// OwnT and OwnP report whether T or P was taken from the job, because the plan had none. Such a figure is not
+	// compared.
 	OwnT, OwnP bool
 }
 
@@ -100,8 +101,8 @@ func (p *Plan) atOnce() float64 {
 func Compare(p *Plan, r *Ran) (*Review, error) {
 	for _, f := range []sizing.Figure{p.T, p.P, p.RowIn, p.RowOut} {
 		if !(f.Value > 0) || math.IsInf(f.Value, 0) {
-			return nil, fmt.Errorf("%w: the plan of %s has a figure of %v (%s): want T, P and the bytes of a row above 0",
-				ErrReport, p.Model, f.Value, f.Source)
+			return nil, fmt.Errorf("%w: the plan of %s has a figure of %v (%s): want T, P and the bytes of a row "+
+				"above 0", ErrReport, p.Model, f.Value, f.Source)
 		}
 	}
 	v := &Review{Model: p.Model, Job: r.Job, From: r.Source, Workers: p.Worker, Planned: p.atOnce(), Allowed: r.Drives,
@@ -128,8 +129,8 @@ func (v *Review) assume(p *Plan, r *Ran) {
 		}
 		alone := *p
 		at(&alone).Value, at(&all).Value = ran, ran
-		v.Assumptions = append(v.Assumptions, Assumption{Name: name, Unit: unit, Planned: planned.Value, Kind: planned.Kind,
-			Source: planned.Source, Ran: ran, Ratio: ran / planned.Value, Then: alone.atOnce()})
+		v.Assumptions = append(v.Assumptions, Assumption{Name: name, Unit: unit, Planned: planned.Value,
+			Kind: planned.Kind, Source: planned.Source, Ran: ran, Ratio: ran / planned.Value, Then: alone.atOnce()})
 	}
 	if p.OwnT {
 		v.NotCompared = append(v.NotCompared, "T: the plan has the job's own; give --t, or --gpus, as it was planned")
@@ -216,17 +217,18 @@ func (v *Review) decide() {
 	}
 	a := v.Assumptions[0]
 	if moved := a.Then/v.Planned - 1; math.Abs(moved) > small {
-		v.Says = fmt.Sprintf("%s was off most: %.4g %s planned (%s), %.4g in the job (%s). With it the plan wants %.3g %s "+
-			"at once instead of %.3g.", a.Name, a.Planned, a.Unit, a.Kind, a.Ran, times(a.Ratio), a.Then, v.Workers, v.Planned)
+		v.Says = fmt.Sprintf("%s was off most: %.4g %s planned (%s), %.4g in the job (%s). With it the plan wants "+
+			"%.3g %s at once instead of %.3g.", a.Name, a.Planned, a.Unit, a.Kind, a.Ran, times(a.Ratio), a.Then,
+			v.Workers, v.Planned)
 		return
 	}
 	off := slices.MaxFunc(v.Assumptions, func(a, b Assumption) int {
 		return cmp.Compare(math.Abs(math.Log(a.Ratio)), math.Abs(math.Log(b.Ratio)))
 	})
 	if math.Abs(off.Ratio-1) > small {
-		v.Says = fmt.Sprintf("No assumption moves the %s at once by more than %.0f %%. %s was off most, and binds nothing: "+
-			"%.4g %s planned, %.4g in the job (%s).", v.Workers, 100*small, off.Name, off.Planned, off.Unit, off.Ran,
-			times(off.Ratio))
+		v.Says = fmt.Sprintf("No assumption moves the %s at once by more than %.0f %%. %s was off most, and binds "+
+			"nothing: %.4g %s planned, %.4g in the job (%s).", v.Workers, 100*small, off.Name, off.Planned, off.Unit,
+			off.Ran, times(off.Ratio))
 		return
 	}
 	v.Says = fmt.Sprintf("The plan held: no assumption was off by more than %.0f %%.", 100*small)

@@ -22,8 +22,8 @@ func figure(v float64) sizing.Figure {
 // plan plans 1,000,000 rows a second of 1,000 bytes in and 500 out on drives that compute 200,000 and read 4e8 bytes a
 // second: 1e6 / 2e5 = 5 drives for T over P, 1e9 / 4e8 = 2.5 for the flash.
 func plan() *Plan {
-	return &Plan{Model: "ads", Worker: "drives", T: figure(1e6), P: figure(2e5), RowIn: figure(1000), RowOut: figure(500),
-		Flash: 4e8, Memory: 1e12, Link: 1e12, Watts: figure(25)}
+	return &Plan{Model: "ads", Worker: "drives", T: figure(1e6), P: figure(2e5), RowIn: figure(1000),
+		RowOut: figure(500), Flash: 4e8, Memory: 1e12, Link: 1e12, Watts: figure(25)}
 }
 
 // held is a job that did what the plan says, in 10 s.
@@ -89,8 +89,8 @@ func TestBothSidesOfSmall(t *testing.T) {
 		"the job (+5.1 %)")
 	r = held()
 	r.Out = 2e10
-	assert.Contains(t, compare(t, plan(), r).Says, "No assumption moves the drives at once by more than 5 %. bytes of a "+
-		"row's tensors was off most, and binds nothing: 500 B planned, 2000 in the job (4 times as much).")
+	assert.Contains(t, compare(t, plan(), r).Says, "No assumption moves the drives at once by more than 5 %. bytes "+
+		"of a row's tensors was off most, and binds nothing: 500 B planned, 2000 in the job (4 times as much).")
 }
 
 // TestEachBound: the memory and the link bind where they are the least.
@@ -115,7 +115,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 	p.OwnT, p.Watts, r.Fetched = true, sizing.Figure{}, 0
 	v = compare(t, p, r)
 	assert.Equal(t, []string{"T: the plan has the job's own; give --t, or --gpus, as it was planned",
-		"device memory to host: tensors were lent where they lie, and not copied", "watts: the plan has none of drives"},
+		"device memory to host: tensors were lent where they lie, and not copied",
+		"watts: the plan has none of drives"},
 		v.NotCompared)
 	v = compare(t, p, &Ran{})
 	assert.Contains(t, v.Says, "Nothing can be compared")
@@ -155,9 +156,9 @@ func report(t *testing.T, change func(r *trainmgr.Report)) []byte {
 func TestRanOf(t *testing.T) {
 	r, err := RanOf(report(t, func(*trainmgr.Report) {}), "report.json")
 	require.NoError(t, err)
-	assert.Equal(t, &Ran{Source: "report.json", Job: "7a", Engine: "drive", Rows: 100, Seconds: 2, T: 60, P: 30, Drives: 2,
-		Wanted: 3, Busiest: 2, RowsMade: 100, Moved: 1000, Unneeded: 60, Fetched: 5, Out: 900, Delivered: 900, Stall: 0.5,
-		Foretold: 0.25, Energy: &power.Energy{Joules: 7}}, r)
+	assert.Equal(t, &Ran{Source: "report.json", Job: "7a", Engine: "drive", Rows: 100, Seconds: 2, T: 60, P: 30,
+		Drives: 2, Wanted: 3, Busiest: 2, RowsMade: 100, Moved: 1000, Unneeded: 60, Fetched: 5, Out: 900,
+		Delivered: 900, Stall: 0.5, Foretold: 0.25, Energy: &power.Energy{Joules: 7}}, r)
 	r, err = RanOf(report(t, func(r *trainmgr.Report) { r.PerDrive[1].Engine = "cpu" }), "x")
 	require.NoError(t, err)
 	assert.Empty(t, r.Engine, "the drives differ")

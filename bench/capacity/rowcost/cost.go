@@ -111,8 +111,8 @@ func (c *counter) take(columns []program.Column, g *program.Graph) error {
 func (c *counter) decode(column *program.Column) (length float64, err error) {
 	l, info := c.data.leaves[column.Name], c.columns[column.Name]
 	if l == nil || info == nil {
-		return 0, fmt.Errorf("%w: the files' descriptions lack column %q, which the pipeline reads: describe the files "+
-			"again with millrace dataset inspect", ErrData, column.Name)
+		return 0, fmt.Errorf("%w: the files' descriptions lack column %q, which the pipeline reads: describe the "+
+			"files again with millrace dataset inspect", ErrData, column.Name)
 	}
 	rows := float64(c.data.Rows)
 	c.read[info.Name] = true

@@ -75,7 +75,8 @@ generated:
   - {columns: [x], as: bucket, ops: [fill_null: 0, bucketize: {borders: [1, 2, 3]}]}
 `, file())
 	assert.Equal(t, 3, c.Columns)
-	assert.InDelta(t, 3+7+16, c.Row.FlashBytes, 1e-9, "300, 700 and 1600 bytes of 100 rows; the label and the rest stay")
+	assert.InDelta(t, 3+7+16, c.Row.FlashBytes, 1e-9, "300, 700 and 1600 bytes of 100 rows; the label and the rest "+
+		"stay")
 	assert.InDelta(t, 1+1+(420-20)/100.0+1, c.Row.Decoded, 1e-9, "x, id, 4 ids of the list, its length")
 	assert.InDelta(t, 1, c.Row.Logged, 1e-9)
 	assert.InDelta(t, 1+3, c.Row.Hashed, 1e-9, "id, and the first 3 of 4 ids")
@@ -98,7 +99,8 @@ func TestOperators(t *testing.T) {
 	}{
 		"firstx beyond the mean": {"{columns: [list], ops: [firstx: 9]}", 4, "the first 9 of 4 ids are all of them"},
 		"list_slice":             {"{columns: [list], ops: [list_slice: {start: 1, end: 3}]}", 2, ""},
-		"list_slice to the end":  {"{columns: [list], ops: [list_slice: {start: 1}]}", 3, "where parts of them are kept"},
+		"list_slice to the end": {"{columns: [list], ops: [list_slice: {start: 1}]}", 3,
+			"where parts of them are kept"},
 		"list_slice of the last": {"{columns: [list], ops: [list_slice: {start: -3}]}", 3, ""},
 		"ngram":                  {"{columns: [list], ops: [ngram: {n: 2}]}", 3, "4 ids make 3 windows of 2"},
 		"ngram too long":         {"{columns: [list], ops: [ngram: {n: 9}]}", 0, "4 ids make 0 windows of 9"},
@@ -156,7 +158,8 @@ func TestModelsAgree(t *testing.T) {
 	for _, name := range []string{"rm1", "rm3", "rm5"} {
 		m, err := workload.Find(name)
 		require.NoError(t, err)
-		files, err := workload.Generate(t.Context(), workload.Options{Model: m, Rows: 400, Out: t.TempDir(), Coverage: 1})
+		files, err := workload.Generate(t.Context(), workload.Options{Model: m, Rows: 400, Out: t.TempDir(),
+			Coverage: 1})
 		require.NoError(t, err)
 		v, err := partitionfile.Describe(t.Context(), files[0].Path, partitionfile.Parquet, text.Options{}, false)
 		require.NoError(t, err)
@@ -189,13 +192,16 @@ func TestRefusedData(t *testing.T) {
 		change func(v *partitionfile.Description)
 		says   string
 	}{
-		"text":        {func(v *partitionfile.Description) { v.Format = partitionfile.CriteoTSV }, "write it as Parquet"},
-		"rows":        {func(v *partitionfile.Description) { v.Rows = -1 }, "has -1 rows"},
-		"bytes":       {func(v *partitionfile.Description) { v.Bytes = -1 }, "-1 bytes"},
-		"no schema":   {func(v *partitionfile.Description) { v.Columns[0].Schema = nil }, "make it again"},
-		"leaf":        {func(v *partitionfile.Description) { v.Columns[0].Leaves[0].Values = -1 }, "-1 values"},
-		"present":     {func(v *partitionfile.Description) { v.Columns[2].PresentRows = present(101) }, "101 of 100 rows"},
-		"not present": {func(v *partitionfile.Description) { v.Columns[2].PresentRows = present(-1) }, "-1 of 100 rows"},
+		"text": {func(v *partitionfile.Description) { v.Format = partitionfile.CriteoTSV },
+			"write it as Parquet"},
+		"rows":      {func(v *partitionfile.Description) { v.Rows = -1 }, "has -1 rows"},
+		"bytes":     {func(v *partitionfile.Description) { v.Bytes = -1 }, "-1 bytes"},
+		"no schema": {func(v *partitionfile.Description) { v.Columns[0].Schema = nil }, "make it again"},
+		"leaf":      {func(v *partitionfile.Description) { v.Columns[0].Leaves[0].Values = -1 }, "-1 values"},
+		"present": {func(v *partitionfile.Description) { v.Columns[2].PresentRows = present(101) },
+			"101 of 100 rows"},
+		"not present": {func(v *partitionfile.Description) { v.Columns[2].PresentRows = present(-1) },
+			"-1 of 100 rows"},
 	} {
 		v := file()
 		c.change(v)
@@ -212,6 +218,7 @@ func TestRefusedData(t *testing.T) {
 	v.Rows, at = 0, new(Data)
 	v.Columns[2].PresentRows = present(0)
 	require.NoError(t, at.Add(v))
-	_, err = Of(lower(t, "name: a\nsparse:\n  - {columns: [x], ops: [fill_null: 0, bucketize: {borders: [1]}]}\n", at), at)
+	_, err = Of(lower(t, "name: a\nsparse:\n  - {columns: [x], ops: [fill_null: 0, bucketize: {borders: [1]}]}\n", at),
+		at)
 	assert.ErrorContains(t, err, "have no rows")
 }

@@ -29,8 +29,8 @@ type benchResult struct {
 func (j *Job) takeBench(b []byte, name string) error {
 	var all []benchResult
 	if err := json.Unmarshal(b, &all); err != nil {
-		return fmt.Errorf("%w: %s is not what millrace bench rm --output json writes, nor the report of millrace train "+
-			"--output json: %w", ErrJob, name, err)
+		return fmt.Errorf("%w: %s is not what millrace bench rm --output json writes, nor the report of millrace "+
+			"train --output json: %w", ErrJob, name, err)
 	}
 	taken := 0
 	for i := range all {
@@ -40,20 +40,20 @@ func (j *Job) takeBench(b []byte, name string) error {
 		}
 		taken++
 		if !(r.Rate > 0) || r.Threads < 1 || !(r.InputBytes > 0) || !(r.OutputBytes > 0) {
-			return fmt.Errorf("%w: %s: %s has %v rows/s, %d threads, %v and %v bytes/s: want numbers above 0", ErrJob, name,
-				r.Model, r.Rate, r.Threads, r.InputBytes, r.OutputBytes)
+			return fmt.Errorf("%w: %s: %s has %v rows/s, %d threads, %v and %v bytes/s: want numbers above 0", ErrJob,
+				name, r.Model, r.Rate, r.Threads, r.InputBytes, r.OutputBytes)
 		}
 		if err := j.take(r, name); err != nil {
 			return err
 		}
 	}
 	if taken == 0 && j.Own {
-		return fmt.Errorf("%w: %s has no result of %q: bench rm measures its own models; a pipeline's rates are in the "+
-			"report of a job, of millrace train --pipeline FILE --in FILES --output json", ErrJob, name, j.Model)
+		return fmt.Errorf("%w: %s has no result of %q: bench rm measures its own models; a pipeline's rates are in "+
+			"the report of a job, of millrace train --pipeline FILE --in FILES --output json", ErrJob, name, j.Model)
 	}
 	if taken != 1 {
-		return fmt.Errorf("%w: %s has %d results of %q, want one: measure with millrace bench rm --models %s --output json",
-			ErrJob, name, taken, j.Model, j.Model)
+		return fmt.Errorf("%w: %s has %d results of %q, want one: measure with millrace bench rm --models %s "+
+			"--output json", ErrJob, name, taken, j.Model, j.Model)
 	}
 	return nil
 }

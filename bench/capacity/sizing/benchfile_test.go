@@ -10,8 +10,8 @@ import (
 // measured is a line of bench rm --output json.
 func measured(engine, timing string) string {
 	return `[{"model": "rm5", "engine": "` + engine + `", "threads": 2, "codec": "none", "encoding": "plain", "rows": 7,
-		"rows_per_second": 1000, "input_bytes_per_second": 8.9e6, "output_bytes_per_second": 5.9e6, "timing": ` + timing +
-		`}, {"model": "rm1", "engine": "drive", "threads": 1, "rows_per_second": 5}]`
+		"rows_per_second": 1000, "input_bytes_per_second": 8.9e6, "output_bytes_per_second": 5.9e6,
+		"timing": ` + timing + `}, {"model": "rm1", "engine": "drive", "threads": 1, "rows_per_second": 5}]`
 }
 
 func TestTakeBench(t *testing.T) {

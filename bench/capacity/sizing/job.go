@@ -32,8 +32,8 @@ type Job struct {
 	Medium    Medium  // of plain drives: SSD (also "") or HDD
 
 	Drive, Card Rates
-	// PreStoDrive is the rate of PreSto's SmartSSD, and the others are rates of one core, all in rows/s. None depends on
-	// Drive. A zero Value says that there is no figure, and Source says why.
+	// PreStoDrive is the rate of PreSto's SmartSSD, and the others are rates of one core, all in rows/s. None depends
+	// on Drive. If a rate is unknown, Value is 0 and Source has the reason.
 	PreStoDrive, PreStoCore, DPPCore, LoopsCore, KernelsCore Figure
 }
 

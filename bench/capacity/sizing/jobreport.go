@@ -21,7 +21,7 @@ type jobReport struct {
 		Name     string  `json:"name"`
 		Engine   string  `json:"engine"`
 		Rate     float64 `json:"p_rows_per_second"`
-		Spread   float64 `json:"p_spread_share"` // 0: not told
+		Spread   float64 `json:"p_spread_share"` // relative spread of Rate; 0 if unknown
 		Rows     int64   `json:"rows"`
 		Moved    int64   `json:"moved_bytes"`
 		Unneeded int64   `json:"unneeded_bytes"`
@@ -55,18 +55,18 @@ func (j *Job) takeReport(b []byte, name string) error {
 		kind, _, _ := strings.Cut(d.Engine, " ")
 		switch {
 		case kind != "drive" && kind != "cpu":
-			return fmt.Errorf("%w: %s: drive %s computed with the engine %q, which is no placement: run the job with the "+
-				"engine drive or cpu", ErrJob, name, d.Name, d.Engine)
+			return fmt.Errorf("%w: %s: drive %s computed with the engine %q, which is no placement: run the job with "+
+				"the engine drive or cpu", ErrJob, name, d.Name, d.Engine)
 		case engine != "" && engine != kind:
-			return fmt.Errorf("%w: %s: some drives computed with the engine %s and some with %s: run the job with one of them",
-				ErrJob, name, engine, kind)
+			return fmt.Errorf("%w: %s: some drives computed with the engine %s and some with %s: run the job with "+
+				"one of them", ErrJob, name, engine, kind)
 		case !(d.Rate > 0) || d.Rows < 0 || d.Moved < d.Unneeded || d.Unneeded < 0 || d.Out < 0:
-			return fmt.Errorf("%w: %s: drive %s has P of %v rows/s, %d rows, %d bytes in, %d bytes out: want a job that "+
-				"measured P and ran to its end", ErrJob, name, d.Name, d.Rate, d.Rows, d.Moved-d.Unneeded, d.Out)
+			return fmt.Errorf("%w: %s: drive %s has P of %v rows/s, %d rows, %d bytes in, %d bytes out: want a job "+
+				"that measured P and ran to its end", ErrJob, name, d.Name, d.Rate, d.Rows, d.Moved-d.Unneeded, d.Out)
 		case !(d.Spread >= 0 && d.Spread <= steadyrate.Goal):
-			return fmt.Errorf("%w: %s: P of drive %s did not settle: it is good to +-%.0f %%, and a plan wants +-%.0f %%: run "+
-				"the job again with a longer --measure, or with more rows", ErrJob, name, d.Name, 100*d.Spread,
-				100*steadyrate.Goal)
+			return fmt.Errorf("%w: %s: P of drive %s did not settle: its spread is %.0f %%, and a plan wants "+
+				"at most %.0f %%: run the job again with a longer --measure, or with more rows", ErrJob, name, d.Name,
+				100*d.Spread, 100*steadyrate.Goal)
 		}
 		engine, sum = kind, sum+d.Rate
 		rows, in, out = rows+d.Rows, in+d.Moved-d.Unneeded, out+d.Out
@@ -75,8 +75,8 @@ func (j *Job) takeReport(b []byte, name string) error {
 		return fmt.Errorf("%w: %s: the job's report names no drive: P is measured on drives", ErrJob, name)
 	}
 	figure := func(v float64) Figure {
-		f := Figure{Value: v, Kind: Measured, Source: fmt.Sprintf("millrace train, %s: job %.12s, engine %s, mean of %s, "+
-			"timing %s; the file does not name its machine and date", name, r.Job, engine,
+		f := Figure{Value: v, Kind: Measured, Source: fmt.Sprintf("millrace train, %s: job %.12s, engine %s, mean of "+
+			"%s, timing %s; the file does not name its machine and date", name, r.Job, engine,
 			quantity.Of(len(r.PerDrive), "drive"), r.Timing.Mode)}
 		if r.Timing.Modelled {
 			f.Kind = Modelled

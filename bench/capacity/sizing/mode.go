@@ -58,10 +58,11 @@ func Modes(model string) []Mode {
 		{Name: "presto-a100-pool", Title: "PreSto's pool of A100s with NVTabular, by its published ratio",
 			site: onPooled, ratio: figureA100Ratio, usd: figureA100USD, watts: figureA100Watts},
 		{Name: "presto-smartssd", Title: "PreSto's SmartSSD as published",
-			absent: "PreSto states no rate of a drive: 367 cores or at most 9 drives for RM5 bound only the ratio of the two"},
+			absent: "PreSto states no rate of a drive: 367 cores or at most 9 drives for RM5 bound only the ratio of " +
+				"the two"},
 		{Name: "presto-u280-node", Title: "PreSto's U280 in the storage node, as published",
-			absent: "PreSto says only that it is slightly faster than the SmartSSD; a ratio by watts would rest on power " +
-				"that was measured, not on the 225 W and 25 W that are stated"},
+			absent: "PreSto says only that it is slightly faster than the SmartSSD; a ratio by watts would rest on " +
+				"power that was measured, not on the 225 W and 25 W that are stated"},
 	}
 }
 
@@ -69,8 +70,8 @@ func Modes(model string) []Mode {
 // once.
 func (s *sizer) memoryBytes() float64 { return 2 * (s.value(figureRowIn) + s.value(figureRowOut)) }
 
-// cores returns the cores that sustain T, and their arithmetic; why names the missing figure if there is none. The rate
-// of a core does not depend on the drive.
+// cores returns the cores that sustain T, and their arithmetic; if the rate of a core is unknown, why has the reason.
+// The rate does not depend on the drive.
 func (s *sizer) cores(figure string) (cores float64, how, why string) {
 	f := s.table.figures[figure]
 	if f.Value == 0 {

@@ -30,7 +30,7 @@ const (
 	figureA100Watts  = "a100.watts"
 	figureU280Ratio  = "u280.ratio"
 
-	figurePreStoDrive = "presto.drive" // rows/s of PreSto's SmartSSD, of which its cards' ratios are
+	figurePreStoDrive = "presto.drive" // rows/s of PreSto's SmartSSD; the ratios of cards refer to it
 	figurePreStoCore  = "core.presto"  // rows/s of a core of PreSto's TorchArrow workers
 	figureDPPCore     = "core.dpp"     // rows/s of a core of DPP's workers
 	figureLoopsCore   = "core.loops"   // rows/s of a core that runs TorchArrow's loops

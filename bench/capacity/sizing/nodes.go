@@ -8,8 +8,8 @@ func (s *sizer) nodes(c *counts, m Mode, drives int64) {
 	c.need("drive bays", Nodes, float64(drives)/bays, "%d drives / %.4g bays", drives, bays)
 	sent, what := s.fromStorage(m)
 	perNode := s.value(figureNodeNICs) * s.nic()
-	c.need("network out", Nodes, s.t*sent/perNode, "%.4g rows/s x %.4g bytes of %s / %.4g bytes/s of a node's interfaces",
-		s.t, sent, what, perNode)
+	c.need("network out", Nodes, s.t*sent/perNode, "%.4g rows/s x %.4g bytes of %s / %.4g bytes/s of a node's "+
+		"interfaces", s.t, sent, what, perNode)
 	switch m.site {
 	case onNodes:
 		cores, how, _ := s.cores(m.core)
@@ -20,7 +20,8 @@ func (s *sizer) nodes(c *counts, m Mode, drives int64) {
 		s.cards(c)
 	case onPooled:
 		rate, ratio := s.value(figurePreStoDrive), s.value(m.ratio)
-		c.need("compute", Cards, s.t/(rate*ratio), "T %.4g rows/s / (%.4g rows/s of PreSto's drive x %.4g)", s.t, rate, ratio)
+		c.need("compute", Cards, s.t/(rate*ratio), "T %.4g rows/s / (%.4g rows/s of PreSto's drive x %.4g)", s.t, rate,
+			ratio)
 		s.poolNetwork(c, perNode)
 	case inPool:
 		cores, how, _ := s.cores(m.core)
@@ -37,8 +38,8 @@ func (s *sizer) cards(c *counts) {
 	rowIn, rowOut := s.value(figureRowIn), s.value(figureRowOut)
 	c.need("compute", Cards, s.t/p, "T %.4g rows/s / P %.4g rows/s", s.t, p)
 	if memory := s.value(figureCardMemory); memory > 0 {
-		c.need("device memory", Cards, s.t*s.memoryBytes()/memory, "%.4g rows/s x 2 x (%.4g + %.4g) bytes / %.4g bytes/s",
-			s.t, rowIn, rowOut, memory)
+		c.need("device memory", Cards, s.t*s.memoryBytes()/memory, "%.4g rows/s x 2 x (%.4g + %.4g) bytes / %.4g "+
+			"bytes/s", s.t, rowIn, rowOut, memory)
 	}
 	c.need("PCIe link", Cards, s.t*max(rowIn, rowOut)/link, "%.4g rows/s x %.4g bytes / %.4g bytes/s", s.t,
 		max(rowIn, rowOut), link)
@@ -57,9 +58,10 @@ func (s *sizer) slots(c *counts, m Mode, cards int64) {
 // poolNetwork counts the nodes of a pool by what they receive and send. An interface does both at once.
 func (s *sizer) poolNetwork(c *counts, perNode float64) {
 	rowIn, rowOut := s.value(figureRowIn), s.value(figureRowOut)
-	c.need("network in", Workers, s.t*rowIn/perNode, "%.4g rows/s x %.4g stored bytes / %.4g bytes/s", s.t, rowIn, perNode)
-	c.need("network out", Workers, s.t*rowOut/perNode, "%.4g rows/s x %.4g bytes of tensors / %.4g bytes/s", s.t, rowOut,
+	c.need("network in", Workers, s.t*rowIn/perNode, "%.4g rows/s x %.4g stored bytes / %.4g bytes/s", s.t, rowIn,
 		perNode)
+	c.need("network out", Workers, s.t*rowOut/perNode, "%.4g rows/s x %.4g bytes of tensors / %.4g bytes/s", s.t,
+		rowOut, perNode)
 }
 
 // fromStorage returns the bytes of a row that leave the storage nodes.
@@ -97,12 +99,12 @@ func (s *sizer) trainers(c *counts, m Mode, p *Placement) {
 	busy := s.t * received * load
 	c.need("trainer network in", Trainers, s.t*received/perNode,
 		"%.4g rows/s x %.4g bytes of %s / %.4g bytes/s of a node's interfaces", s.t, received, what, perNode)
-	c.need("trainer CPU for loading", Trainers, busy/cores, "%.4g rows/s x %.4g bytes x %.4g cores a byte/s / %.4g cores",
-		s.t, received, load, cores)
+	c.need("trainer CPU for loading", Trainers, busy/cores, "%.4g rows/s x %.4g bytes x %.4g cores a byte/s / %.4g "+
+		"cores", s.t, received, load, cores)
 	if m.site == onTrainers {
 		needed, how, _ := s.cores(m.core)
-		c.need("trainer CPU with preprocessing", Trainers, (needed+busy)/cores, "(%s + %.4g cores for loading) / %.4g cores",
-			how, busy, cores)
+		c.need("trainer CPU with preprocessing", Trainers, (needed+busy)/cores,
+			"(%s + %.4g cores for loading) / %.4g cores", how, busy, cores)
 	}
 	p.TrainerNICs = up(s.t * received / s.nic())
 	wanted, there := c.most(Trainers), s.trainingNodes()

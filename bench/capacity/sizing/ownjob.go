@@ -10,8 +10,9 @@ import (
 )
 
 // OwnJob returns the job of a user's own pipeline, of which a row costs c, with mini-batches of rows rows: the rates of
-// the modelled devices. No rate of a core is known before it is measured on these rows: rates do not carry over from
-// another model's rows. source says which files the bytes of a row are of. What the job stores and T are not set.
+// the modelled devices. The rates of cores are unknown until they are measured on these rows, because rates of another
+// model's rows do not apply. source names the files of which the bytes of a row were computed. The bytes to store and T
+// are not set.
 func OwnJob(name string, c *rowcost.Cost, rows int, source string) *Job {
 	j := newJob(name)
 	j.Own = true

@@ -15,8 +15,8 @@ func costOf(decoded float64) *rowcost.Cost {
 	return &rowcost.Cost{Row: timing.Work{FlashBytes: 100, OutBytes: 50, Decoded: decoded}, Columns: 3}
 }
 
-// TestOwnJob: 100 values a row through eight decoders at 223 MHz. What was measured of other rows says nothing of
-// these.
+// TestOwnJob: 100 values a row go through eight decoders at 223 MHz. Rates that were measured on other rows are not
+// used.
 func TestOwnJob(t *testing.T) {
 	j := OwnJob("dpp-rm1", costOf(100), 1000, "2 files")
 	assert.InEpsilon(t, 8*223e6/100, j.Drive.P.Value, 1e-9)
@@ -38,12 +38,11 @@ func TestOwnJob(t *testing.T) {
 	assert.Empty(t, placement(t, plan(t, j, table(t)), "cpu-pool-kernels").NoFigure)
 }
 
-// report is a job's report with an engine, whose P is good to a share.
+// report returns a job's report with an engine, and with a relative spread of P.
 func report(engine, spread string) []byte {
 	return []byte(`{"job": "7a7a", "timing": {"timing": "u280", "modelled": true}, "per_drive": [
-		{"name": "d0", "engine": "` + engine + `", "p_rows_per_second": 30, "p_spread_share": ` + spread + `, "rows": 10,
-			"moved_bytes": 120,
-		"unneeded_bytes": 20, "out_bytes": 50}]}`)
+		{"name": "d0", "engine": "` + engine + `", "p_rows_per_second": 30, "p_spread_share": ` + spread + `,
+			"rows": 10, "moved_bytes": 120, "unneeded_bytes": 20, "out_bytes": 50}]}`)
 }
 
 func TestTakeRates(t *testing.T) {
@@ -63,12 +62,14 @@ func TestTakeRates(t *testing.T) {
 
 	for says, text := range map[string]string{
 		`the engine "reference"`: string(report("reference", "0")), "names no drive": `{"job": "7a"}`,
-		"d0 did not settle: it is good to +-100 %":    string(report("cpu", "1")),
-		"it is good to +-6 %, and a plan wants +-5 %": string(report("drive", "0.06")),
-		"good to +--1 %": string(report("drive", "-0.01")),
-		"P of 0 rows/s":  `{"job": "7a", "per_drive": [{"engine": "cpu"}]}`,
-		"0 bytes in":     `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1, "rows": -1}]}`,
-		"-1 bytes in":    `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1, "unneeded_bytes": 1}]}`,
+		"d0 did not settle: its spread is 100 %":          string(report("cpu", "1")),
+		"its spread is 6 %, and a plan wants at most 5 %": string(report("drive", "0.06")),
+		"its spread is -1 %":                              string(report("drive", "-0.01")),
+		"P of 0 rows/s":                                   `{"job": "7a", "per_drive": [{"engine": "cpu"}]}`,
+		"0 bytes in": `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1,
+			"rows": -1}]}`,
+		"-1 bytes in": `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1,
+			"unneeded_bytes": 1}]}`,
 	} {
 		err := own.TakeRates([]byte(text), "r.json")
 		require.ErrorIs(t, err, ErrJob, says)

@@ -22,9 +22,10 @@ func RatesOf(d timing.Device, b capacity.Batch) Rates {
 	times.Rows, times.Move, times.DDR = b.Rows, 0, 0
 	unit, _ := times.Bottleneck(false)
 	return Rates{
-		P: Figure{Value: times.RowsPerSecond(false), Kind: Modelled, Source: fmt.Sprintf("model of %s: %s binds its units",
-			d.Name, unit)},
-		Memory: Figure{Value: d.DDR, Kind: Modelled, Source: "model of " + d.Name + ": 80 % of the DDR4's peak, assumed"},
+		P: Figure{Value: times.RowsPerSecond(false), Kind: Modelled, Source: fmt.Sprintf("model of %s: %s binds its "+
+			"units", d.Name, unit)},
+		Memory: Figure{Value: d.DDR, Kind: Modelled, Source: "model of " + d.Name +
+			": 80 % of the DDR4's peak, assumed"},
 	}
 }
 
@@ -51,8 +52,8 @@ func JobOf(model string, idBytes int) (*Job, error) {
 	narrow := w
 	narrow.TensorIDBytes = 4
 	j.RowIn = Figure{Value: w.InBytes(), Low: w.InBytes() / 2, High: w.InBytes(), Kind: Modelled,
-		Source: fmt.Sprintf("PreSto, Table I, PLAIN and uncompressed, ids of %d bytes, every feature present; low: half of "+
-			"it, for compressed files", idBytes)}
+		Source: fmt.Sprintf("PreSto, Table I, PLAIN and uncompressed, ids of %d bytes, every feature present; low: "+
+			"half of it, for compressed files", idBytes)}
 	j.RowOut = Figure{Value: w.Work(1).OutBytes, Low: narrow.Work(1).OutBytes, High: w.Work(1).OutBytes, Kind: Modelled,
 		Source: "dense float32, ids of 8 bytes, lengths, label; low: ids of 4 bytes"}
 	return j, nil
@@ -83,7 +84,7 @@ func (j *Job) baselineRates(model string) error {
 	return nil
 }
 
-// Baselines returns the rates of cores as the baselines beside the drives. Their names have the kinds of the figures.
+// Baselines returns the rates of cores as the baselines beside the drives. Each name ends with the kind of its figure.
 func (j *Job) Baselines() []capacity.CoreRate {
 	rate := func(name string, f *Figure) capacity.CoreRate {
 		if f.Value > 0 {

@@ -130,8 +130,8 @@ func (r *Report) decide() {
 				cheaper++
 			}
 		}
-		r.Verdict = fmt.Sprintf("In storage loses: $%.0f, and %s $%.0f (%.0f %% less). %d of the other placements cost less "+
-			"than in storage.", in.Total, best.Name, best.Total, 100*(1-best.Total/in.Total), cheaper)
+		r.Verdict = fmt.Sprintf("In storage loses: $%.0f, and %s $%.0f (%.0f %% less). %d of the other placements "+
+			"cost less than in storage.", in.Total, best.Name, best.Total, 100*(1-best.Total/in.Total), cheaper)
 	}
 	r.Cheapest = best.Name
 }
@@ -149,16 +149,16 @@ func (r *Report) list(s *sizer) {
 		r.Kinds = append(r.Kinds, KindCount{k, counts[k]})
 	}
 	r.Notes = []string{
-		"the rates of cores are of the processor that each figure names; the prices' CPU node is another one, and the plan " +
-			"takes a core of it to be as fast",
+		"the rates of cores are of the processor that each figure names; the prices' CPU node is another one, and " +
+			"the plan takes a core of it to be as fast",
 		"a node that computes is planned to be busy all the time: give a larger T for a margin",
-		"the trainers' CPUs cost nothing here, in dollars and watts, where they preprocess: they are bought anyway, as far " +
-			"as their cores suffice",
+		"the trainers' CPUs cost nothing here, in dollars and watts, where they preprocess: they are bought anyway, " +
+			"as far as their cores suffice",
 		"T and the bytes are those of the horizon's end, and everything is bought at its beginning",
 	}
 	if s.used[figurePreStoCore] || s.used[figurePreStoDrive] {
-		r.Notes = append(r.Notes, "PreSto states no rates: those of its drive, cores and cards follow from the bandwidth "+
-			"of its drive's flash, and do not change with the drive of this plan")
+		r.Notes = append(r.Notes, "PreSto states no rates: those of its drive, cores and cards follow from the "+
+			"bandwidth of its drive's flash, and do not change with the drive of this plan")
 	}
 	r.NotCounted = []string{"GPUs and training nodes, with their network interfaces and CPUs", "switches and cooling",
 		"people and software", "the copy from which a failed drive's data comes, where there is one copy"}

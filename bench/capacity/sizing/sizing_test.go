@@ -138,7 +138,8 @@ func TestPreStosCoresAndDrives(t *testing.T) {
 	assert.Equal(t, Assumed, demand.Kind, "the paper states no T")
 }
 
-// TestAWorseDriveNeverLooksBetter: as P falls, in storage costs more or as much, and no other placement changes.
+// TestAWorseDriveNeverLooksBetter: as P falls, the placement in storage never becomes cheaper, and no other placement
+// changes.
 func TestAWorseDriveNeverLooksBetter(t *testing.T) {
 	var before *Report
 	for _, p := range []float64{400e3, 100e3, 20e3, 1e3} {
@@ -220,7 +221,8 @@ func TestEachConstraintBinds(t *testing.T) {
 		{"trainer network in", InStorage, Trainers, func(j *Job) { j.RowOut = figureOf(1e5) }, nil},
 		{"trainer CPU for loading", InStorage, Trainers, func(j *Job) { j.RowOut = figureOf(1e5) },
 			[]string{"trainer.load: 1e-8"}},
-		{"trainer CPU with preprocessing", "trainer-kernels", Trainers, func(j *Job) { j.KernelsCore = figureOf(1e3) }, nil},
+		{"trainer CPU with preprocessing", "trainer-kernels", Trainers, func(j *Job) { j.KernelsCore = figureOf(1e3) },
+			nil},
 	} {
 		j := small()
 		c.change(j)

@@ -19,9 +19,8 @@ func Demands() []Demand {
 		"A100"}}
 }
 
-// DemandOf returns T of a model on some GPUs: that of the table's GPUs, times their number. PreSto states T of RM5 in
-// cores and drives alone, so that its rows a second are those of its cores, which rest on an assumed rate of its
-// drives.
+// DemandOf returns T of a model on some GPUs, in proportion to the T of the table's GPUs. PreSto states T of RM5 only
+// as numbers of cores and drives, so this T is the rate of its cores, which rests on an assumed rate of its drives.
 func DemandOf(model string, gpus int) (Figure, error) {
 	for _, d := range Demands() {
 		if d.Model != model || gpus < 1 {
@@ -29,16 +28,17 @@ func DemandOf(model string, gpus int) (Figure, error) {
 		}
 		times := float64(gpus) / float64(d.GPUs)
 		if n, dpp := capacity.DPP(model); dpp {
-			return Figure{Value: n.T * times, Kind: Published, Source: fmt.Sprintf("DPP, Tables VIII and IX: the workers of a "+
-				"training node of %d %ss times their rows a second, for %d GPUs", d.GPUs, d.Kind, gpus)}, nil
+			source := fmt.Sprintf("DPP, Tables VIII and IX: the workers of a training node of %d %ss times their rows "+
+				"a second, for %d GPUs", d.GPUs, d.Kind, gpus)
+			return Figure{Value: n.T * times, Kind: Published, Source: source}, nil
 		}
 		cores, err := capacity.CoresOf(model)
 		if err != nil {
 			return Figure{}, err
 		}
 		return Figure{Value: capacity.PreStoCores * cores.PreSto.RowsPerSecond * times, Kind: Assumed,
-			Source: fmt.Sprintf("PreSto states T of %s on %d %ss only as %d cores: %s; for %d GPUs", model, d.GPUs, d.Kind,
-				capacity.PreStoCores, cores.PreSto.Source, gpus)}, nil
+			Source: fmt.Sprintf("PreSto states T of %s on %d %ss only as %d cores: %s; for %d GPUs", model, d.GPUs,
+				d.Kind, capacity.PreStoCores, cores.PreSto.Source, gpus)}, nil
 	}
 	return Figure{}, fmt.Errorf("%w: no source states T of %s on %d GPUs: give --t, or --t-gpu with --gpus (the table "+
 		"has %s)", ErrJob, model, gpus, describeDemands())
