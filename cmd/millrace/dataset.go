@@ -167,7 +167,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 			if coverage {
 				covered := partitionfile.Cover(list)
 				return c.print(covered, func(w io.Writer) {
-					fmt.Fprintf(w, "%s in %s\n", quantity.Of(covered.Rows, "row"), quantity.Of(covered.Partitions, "partition"))
+					fmt.Fprintf(w, "%s in %s\n", quantity.Of(covered.Rows, "row"),
+						quantity.Of(covered.Partitions, "partition"))
 					for i := range covered.Columns {
 						k := &covered.Columns[i]
 						fmt.Fprintf(w, "  %s\t%s\n", tableCell(k.Name), tableCell(k.Describe()))
@@ -176,8 +177,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", tableCell(v.Path), v.Format, quantity.Of(v.Rows, "row"),
-						quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
+					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", tableCell(v.Path), v.Format,
+						quantity.Of(v.Rows, "row"), quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {
@@ -194,8 +195,8 @@ func (c datasetCommands) inspect() *cobra.Command {
 	in.sortFlag(f)
 	rootFlag(f, &in.root)
 	in.far.addFlags(f)
-	f.BoolVar(&coverage, "coverage", false, "print for every column which share of all rows has a value, and which files "+
-		"lack the column")
+	f.BoolVar(&coverage, "coverage", false, "print for every column which share of all rows has a value, and which "+
+		"files lack the column")
 	f.BoolVar(&count, "count", false,
 		"read the columns of which a file does not say how many rows have a value, and count")
 	in.commands, in.threads = "vendor", 1

@@ -115,7 +115,8 @@ an error and no table. It is 2 for wrong flags.`,
 		"greatest relative change of the number of distinct values")
 	f.Float64Var(&limits.Stability, "psi", limits.Stability,
 		"greatest population stability index, over classes between the deciles of BEFORE and over frequent values")
-	f.Float64Var(&limits.ListLength, "list-length", limits.ListLength, "greatest relative change of the mean list length")
+	f.Float64Var(&limits.ListLength, "list-length", limits.ListLength, "greatest relative change of the mean list "+
+		"length")
 	return cmd
 }
 

@@ -82,8 +82,8 @@ which images it takes are in PATH.json. With ?size=0 the drive has no flash: PAT
 its images and which it takes are in PATH.json and beside it. An existing drive is not touched.
 Each of its regions has engine threads, an active image and a share of memory of its own: equal ones,
 or in proportion to --region-weights.
---host-io-share limits ordinary reads and writes of hosts while regions compute. It protects jobs from hosts, and
-hosts have fewer reads and writes a second.`,
+--host-io-share limits ordinary reads and writes of hosts while regions compute. It protects jobs from hosts;
+hosts get fewer reads and writes a second.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args: exactArgs("URI"),
@@ -154,12 +154,12 @@ func regionsOf(cmd *cobra.Command, regions int, weights []int) (int, error) {
 
 // hostIOShareHelp describes the flag --host-io-share.
 const hostIOShareHelp = "limit on ordinary reads and writes of hosts, for the sake of jobs: percent of the time in " +
-	"which they may use the flash while regions compute, 5 to 99; 100 is no limit"
+	"which they may use the flash while regions compute, 5 to 99; 100 means no limit"
 
 // checkHostIOShare returns an error for a share that no drive has.
 func checkHostIOShare(percent int) error {
 	if percent < controller.MinHostIOShare || percent > controller.NoHostIOLimit {
-		return fmt.Errorf("--host-io-share %d: want %d to %d percent, where %d is no limit", percent,
+		return fmt.Errorf("--host-io-share %d: want %d to %d percent, where %d means no limit", percent,
 			controller.MinHostIOShare, controller.NoHostIOLimit, controller.NoHostIOLimit)
 	}
 	return nil
@@ -326,7 +326,8 @@ func (c driveCommands) info() *cobra.Command {
 // driveInfo is what `millrace drive info` prints.
 type driveInfo inspection.Description
 
-// printMade prints what a new drive has, and the commands that come next. Its identifiers are for drive info.
+// printMade prints the capacity and the compute of a new drive, and the commands that come next. Its identifiers are
+// printed by drive info.
 func (c driveCommands) printMade(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\n", i.URI)
@@ -351,8 +352,8 @@ func (i *driveInfo) printCapacity(w io.Writer) {
 	fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
 }
 
-// printCompute prints what computes in a drive: threads, memory and commands of the region that is open, and the limit
-// of ordinary reads and writes.
+// printCompute prints the threads, the memory and the commands of the region that is open, and the limit of ordinary
+// reads and writes.
 func (i *driveInfo) printCompute(w io.Writer) {
 	of := ""
 	if i.Regions > 1 {

@@ -56,7 +56,8 @@ const hereAlone = overFiles | overDrives | onAccelerator
 
 // modeGroups are the groups of ways.
 var modeGroups = []mode{hereAlone | onService | onJob, byReference | byCPU | byDrive | byRTL,
-	ofParquet | ofText | ofBinary | ofSummaries, nearFiles | webFiles | storeFiles, mixesNothing | mixesSplits | mixesRows,
+	ofParquet | ofText | ofBinary | ofSummaries, nearFiles | webFiles | storeFiles,
+	mixesNothing | mixesSplits | mixesRows,
 	withFilter | withoutFilter, sharing | notSharing}
 
 // modeWords say what a way is, as the object of "a command with".
@@ -211,8 +212,8 @@ func (t flagUses) refuse(f *pflag.Flag, ways []mode) error {
 	if failed == 0 {
 		return nil
 	}
-	return usagef("--%s is for %s, and not for %s: %s", f.Name, wordsOf(t[f.Name][0]&groupOf(failed)), modeWords[failed],
-		instead(f.Name, f.Value.String(), failed))
+	return usagef("--%s is for %s, and not for %s: %s", f.Name, wordsOf(t[f.Name][0]&groupOf(failed)),
+		modeWords[failed], instead(f.Name, f.Value.String(), failed))
 }
 
 // groupOf returns the group of a way.

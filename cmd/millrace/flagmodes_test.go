@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// usedInEveryWay are the flags of the commands below that no way of running them leaves unused.
+// usedInEveryWay are the flags that every way of running the commands below uses.
 var usedInEveryWay = strings.Fields("build-vocabulary by-partition columns context control format help image-time " +
 	"local measure memory name out output overwrite pipeline progress queue record-starved statistics stop-after " +
 	"trainer-cpu trainer-rows-per-second verbose vocabulary wasm whole wide checkpoint local input-format engine in " +
@@ -48,14 +48,14 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	const reads, cluster = hereAlone, hereAlone | onService
 	commands := []struct {
 		args   []string
-		ways   mode // that the command knows, of the first group
+		ways   mode // the ways of the first group that the command knows
 		tables map[mode][]flagUses
 	}{
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, reads,
 			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, selectionUses}}},
 		{[]string{"train", "--pipeline", "rm1", "--measure", "1ms"}, cluster | onJob, map[mode][]flagUses{
-			hereAlone: {inputUses, sourceUses, selectionUses, planUses, trainUses}, onService | onJob: {hereUses, planUses,
-				trainUses}}},
+			hereAlone: {inputUses, sourceUses, selectionUses, planUses, trainUses}, onService | onJob: {hereUses,
+				planUses, trainUses}}},
 		{[]string{"dataset", "summarize"}, cluster,
 			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
 		{[]string{"vocabulary", "build", "--pipeline", counted, "--out", "OUT"}, cluster,
@@ -89,13 +89,14 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	for _, c := range commands {
 		found, _, err := newRoot(streams{}).Find(c.args)
 		require.NoError(t, err)
-		found.InheritedFlags() // adds those of the root
+		found.InheritedFlags() // adds the flags of the root
 		found.Flags().VisitAll(func(f *pflag.Flag) {
 			assert.Contains(t, listed, f.Name, "%s: say in flagmodes.go which ways use it, or that every way does",
 				found.CommandPath())
 		})
 		for _, w := range ways {
-			of := slices.IndexFunc([]mode{hereAlone, onService, onJob}, func(group mode) bool { return w.way&group != 0 })
+			of := slices.IndexFunc([]mode{hereAlone, onService, onJob},
+				func(group mode) bool { return w.way&group != 0 })
 			if w.way&groupOf(overFiles)&c.ways == 0 || w.way&byRTL != 0 && c.args[0] != "preprocess" {
 				continue
 			}
@@ -134,8 +135,8 @@ func refusesUnused(t *testing.T, c *cobra.Command, args []string, way mode, tabl
 	for _, table := range tables {
 		for name := range table {
 			f := c.Flags().Lookup(name)
-			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && way&webFiles != 0 || table.refuse(f,
-				[]mode{way}) == nil {
+			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && way&webFiles != 0 ||
+				table.refuse(f, []mode{way}) == nil {
 				continue
 			}
 			refused++

@@ -129,7 +129,8 @@ func (c imageCommands) activate() *cobra.Command {
 		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it,
 instead. The drive tests it first, and the image that was active goes on running until the test is
 passed. While a host holds memory of the region, or executes there, it is refused. Other regions go on.`,
-		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash da4c21672900be58\n" +
+		Example: "  millrace image activate file:d0.flash 1\n" +
+			"  millrace image activate file:d0.flash da4c21672900be58\n" +
 			"  millrace image activate file:d0.flash 2 --region 1",
 		Args: exactArgs("URI", "SLOT|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

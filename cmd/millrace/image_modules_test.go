@@ -70,8 +70,8 @@ sparse:
 		"--image is for --in alone":                 {"--drive", drive},
 		"--image is for a drive that computes, and": {"--in", data, "--engine", "cpu"},
 	} {
-		code, _, errs := millrace(t, append([]string{"preprocess", "--pipeline", pipe, "--wasm", module, "--image", mimg,
-			"--out", filepath.Join(dir, "none")}, how...)...)
+		code, _, errs := millrace(t, append([]string{"preprocess", "--pipeline", pipe, "--wasm", module, "--image",
+			mimg, "--out", filepath.Join(dir, "none")}, how...)...)
 		assert.Equal(t, exitUsage, code)
 		assert.Contains(t, errs, says)
 	}
@@ -106,7 +106,8 @@ func TestImagesWithModulesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	module, known := writeCounter(t, 0), file(t, "vectors.json", counterVectors)
 	build := func(flags ...string) (int, string) {
-		code, _, errs := millrace(t, append([]string{"image", "build", "--stock", "--out", dir + "/x.mimg"}, flags...)...)
+		code, _, errs := millrace(t, append([]string{"image", "build", "--stock", "--out", dir + "/x.mimg"},
+			flags...)...)
 		return code, errs
 	}
 	for says, flags := range map[string][]string{
@@ -142,7 +143,8 @@ func TestImagesWithModulesThatAreRefused(t *testing.T) {
     {"in": [0], "trap": true}]}]}`)
 	}
 	for half, want := range map[string]int{"0.1": exitDone, "0.2": exitFailed} {
-		must(t, "image", "build", "--stock", "--wasm", kinds, "--vectors", "kinds="+answers(half), "--out", dir+"/k.mimg")
+		must(t, "image", "build", "--stock", "--wasm", kinds, "--vectors", "kinds="+answers(half), "--out",
+			dir+"/k.mimg")
 		code, out, _ := millrace(t, "image", "verify", dir+"/k.mimg")
 		assert.Equal(t, want, code, half)
 		if want == exitFailed {

@@ -233,8 +233,8 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 		}
 		to := filepath.Join(o.Out, base)
 		if other, ok := from[to]; ok {
-			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into two folders",
-				other, shown)
+			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into "+
+				"two folders", other, shown)
 		}
 		if there, err := os.Stat(to); err == nil {
 			if here, err := os.Stat(name); err == nil && os.SameFile(here, there) {
@@ -245,7 +245,8 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 			}
 		}
 		from[to] = shown
-		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups}
+		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes,
+			RowGroups: info.RowGroups}
 	}
 	if err := copyFiles(ctx, opened, o); err != nil {
 		return err

@@ -43,7 +43,7 @@ type input struct {
 	noTrainer bool // nothing trains beside it, so that files get every core
 	simulates bool // --engine may be rtl, for which the command makes a simulation
 	far       sourceFlags
-	ways      *[]mode // of a command that opens several data sets, which refuses unused flags itself; else nil
+	ways      *[]mode // ways of the data sets of a command that opens several and checks the flags itself; or nil
 	elsewhere string  // the alternative to --in and --drive that the error names when both are missing
 }
 
@@ -53,8 +53,9 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	addNames(f, &i.in, "in",
 		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; also https: URLs and "+
 			"s3://BUCKET/day_*.parquet; with --drive: members of its volume")
-	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a drive "+
-		"without flash --in names files of this machine, which reads them and stores what is wanted in the drive's memory")
+	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again. For a "+
+		"drive without flash --in names files of this machine, which reads them and stores what is wanted in the "+
+		"drive's memory")
 	i.sortFlag(f)
 	rootFlag(f, &i.root)
 	f.StringVar(&i.card, "accelerator", "", "a drive by URI that computes on what this machine reads of --in, or of "+
@@ -77,26 +78,26 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.IntVar(&i.threads, "threads", 0, "engine threads of the drive made of --in, or of the CPU; for --drive say it "+
 		"in the URI (default: "+byDefault+"; 1 with --drive)")
 	f.IntVar(&i.streams, "streams", 0,
-		"splits that a drive takes at once (default 2, with --in and with a drive in a file one more than its threads; "+
-			"fewer where memory is short)")
+		"splits that a drive takes at once (default 2, with --in and with a drive in a file one more than its "+
+			"threads; fewer where memory is short)")
 	f.StringVar(&i.coalesce, "coalesce", "",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 	i.far.addFlags(f)
 }
 
-// sortFlag adds the flag that says in which order files come.
+// sortFlag adds the flag for the order of files.
 func (i *input) sortFlag(f *pflag.FlagSet) {
 	f.StringVar(&i.sort, "sort", "given", "order of the files: given (lists as given, folders and patterns in natural "+
 		"order: day_2 before day_10), natural or name")
 }
 
-// rootFlag adds the flag that says where the names of partitions begin.
+// rootFlag adds the flag for the folder from which partitions are named.
 func rootFlag(f *pflag.FlagSet, root *string) {
 	f.StringVar(root, "root", "", "folder in which the data set begins: partitions are named by their paths from it "+
 		"(default: the folder named, or before a pattern's first wildcard, without day=1 and the like at its end)")
 }
 
-// resolver returns what finds files as the flags say. Names of pipes, and "-", stay as they are.
+// resolver returns a resolver that finds files according to the flags. Names of pipes, and "-", stay as they are.
 func (i *input) resolver(names []string) (partitionfile.Resolver, error) {
 	resolver, err := i.far.resolver(names)
 	if err != nil {
@@ -109,8 +110,8 @@ func (i *input) resolver(names []string) (partitionfile.Resolver, error) {
 	return resolver, err
 }
 
-// formatFlags adds the flags that say which files are taken and what they are; byDefault says which format holds
-// without --input-format.
+// formatFlags adds the flags that select files and name their format; byDefault describes the format without
+// --input-format.
 func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
 	i.far.addNameFlags(f)
 	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: "+byDefault+")")
@@ -224,7 +225,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		return c, adviseImport(err)
 	}
 	c.Files, c.Names = host.Paths(found), host.Names(found)
-	c.Sort = dataset.SortGiven // the files have their order
+	c.Sort = dataset.SortGiven // the files are already sorted
 	if i.spread > len(c.Files) {
 		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
 	}

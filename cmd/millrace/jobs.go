@@ -40,9 +40,9 @@ type jobView struct {
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
 	Delivered   uint64     `json:"mini_batches_delivered"`
-	Rows        int64      `json:"rows"`           // of the epoch's data
-	LeftOut     int64      `json:"left_out_rows"`  // of those: no rank gets them
-	AllRows     int64      `json:"delivered_rows"` // to all ranks, in all epochs
+	Rows        int64      `json:"rows"`           // rows of the data, which each epoch reads
+	LeftOut     int64      `json:"left_out_rows"`  // rows of Rows that no rank gets
+	AllRows     int64      `json:"delivered_rows"` // rows that all ranks got in all epochs
 	T           float64    `json:"t_rows_per_second"`
 	P           float64    `json:"p_rows_per_second"`
 	Drives      int32      `json:"drives"`
@@ -110,7 +110,8 @@ func viewJob(s *apiv1.JobStatus) jobView {
 	last := 0.0
 	for _, r := range s.GetRanks() {
 		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
-			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached, r.TRowsPerSecond, r.OwnWorkers, r.SplitsOwn,
+			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached, r.TRowsPerSecond, r.OwnWorkers,
+			r.SplitsOwn,
 			r.ShareElsewhere, r.Offload, r.ProfileFrom, r.ProfileSeconds, r.ProfileShare})
 		last = max(last, r.LastContactSeconds)
 	}
@@ -423,10 +424,12 @@ has for as long as it, or the control plane, allows (control run --abandon-after
 				views[i] = viewJob(j)
 			}
 			return c.print(views, func(w io.Writer) {
-				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tleft out rows\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
+				fmt.Fprint(w, "job\tstate\tepoch\tdelivered\tleft out rows\tdrives\twanted\tattached\t"+
+					"last contact\tsubmitted\n")
 				for _, v := range views {
 					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
-						v.formatShare(), v.LeftOut, v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact), v.Submitted)
+						v.formatShare(), v.LeftOut, v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact),
+						v.Submitted)
 				}
 			})
 		})

@@ -85,7 +85,8 @@ func TestFoldersOfOneName(t *testing.T) {
 				filepath.Join(t.TempDir(), "out"), "--output", "json"}, in...)...))
 			assert.EqualValues(t, 1500, r.Rows)
 			trained := decode[timedReport](t, must(t, append([]string{"train", "--pipeline", "rm1", "--spread", "3",
-				"--batch", "100", "--measure", "1ms", "--trainer-rows-per-second", "1e6", "--output", "json"}, in...)...))
+				"--batch", "100", "--measure", "1ms", "--trainer-rows-per-second", "1e6", "--output", "json"},
+				in...)...))
 			assert.EqualValues(t, 1500, trained.Rows)
 		})
 	}
@@ -97,7 +98,7 @@ func TestFoldersOfOneName(t *testing.T) {
 	must(t, "dataset", "import", "--out", out, top+"/day=2")
 	assert.FileExists(t, filepath.Join(out, "part-0.parquet"))
 
-	// A share of the trainer's CPUs takes files by the same names, and no file twice.
+	// The files of --local have the same names, and a file that is named twice is refused.
 	share := []string{"train", "--pipeline", "rm1", "--batch", "100", "--measure", "1ms", "--trainer-rows-per-second",
 		"1e6",
 		"--offload", "0.5", "--output", "json", "--root", top, "--in", top + "/*", "--accelerator", "mem:",
@@ -107,7 +108,7 @@ func TestFoldersOfOneName(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "day=2/part-0.parquet is there twice")
 
-	// A plan and a check refuse files of one name, and say of which folder they are named.
+	// A plan and a check refuse files of the same name, and name the folder from which files are named.
 	deep := filepath.Join(top, "a", "b")
 	require.NoError(t, os.MkdirAll(deep, 0o755))
 	require.NoError(t, os.Link(part, filepath.Join(deep, "part-0.parquet")))
@@ -137,7 +138,8 @@ func TestTheOrderOfFiles(t *testing.T) {
 		out := t.TempDir()
 		must(t, "dataset", "import", dir, "--out", out+"/rows", "--sort", sort, "--progress", "none")
 		must(t, "preprocess", "--in", out+"/rows", "--out", out+"/made", "--progress", "none", "--pipeline",
-			file(t, "p.yaml", "ids: int32\nsparse: [{columns: [cat_0..cat_25], ops: [fill_null: 0, positive_modulus: 99]}]\n"))
+			file(t, "p.yaml", "ids: int32\n"+
+				"sparse: [{columns: [cat_0..cat_25], ops: [fill_null: 0, positive_modulus: 99]}]\n"))
 		first := map[string]int32{"given": 2, "name": 10}[sort]
 		assert.Equal(t, first, firstKey(t, out+"/made", 3)[0])
 		must(t, "pipeline", "init", dir, "--sort", sort)

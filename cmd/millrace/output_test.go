@@ -350,8 +350,8 @@ func TestCountsBesideTheUnit(t *testing.T) {
 	assert.InDelta(t, 30, line["remaining_seconds"], 3)
 	delete(line, "remaining_seconds")
 	delete(line, "elapsed_seconds")
-	assert.Equal(t, map[string]any{"progress": "vocabulary v", "unit": "rows", "done": 250., "total": 1000., "splits": 1.,
-		"all_splits": 8., "keys": 40.}, line)
+	assert.Equal(t, map[string]any{"progress": "vocabulary v", "unit": "rows", "done": 250., "total": 1000.,
+		"splits": 1., "all_splits": 8., "keys": 40.}, line)
 }
 
 func TestDocumentCommentNamesEveryCommand(t *testing.T) {

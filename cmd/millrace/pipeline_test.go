@@ -75,8 +75,8 @@ func requireDraftWorks(t *testing.T, file string) {
 	document, out := filepath.Join(dir, "p.yaml"), filepath.Join(dir, "out")
 	must(t, "pipeline", "init", file, "--out", document)
 	assert.Contains(t, must(t, "pipeline", "check", document, "--in", file), "no errors")
-	must(t, "preprocess", "--progress", "none", "--engine", "cpu", "--slm", "64MiB", "--pipeline", document, "--in", file,
-		"--out", out)
+	must(t, "preprocess", "--progress", "none", "--engine", "cpu", "--slm", "64MiB", "--pipeline", document, "--in",
+		file, "--out", out)
 	require.FileExists(t, filepath.Join(out, "keys.json"))
 }
 

@@ -154,9 +154,9 @@ func (c placementCommands) place() *cobra.Command {
 		Short: "Put files on the drives of storage nodes, spread so that the drives end together",
 		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where
 rows / P is least, the largest first, replicas on different nodes. Each node checks a file as it
-comes in and reads it back from the drive before it counts. A file's partition is called as
-preprocess calls it, by its path from where the data set begins (day=1/part-0.parquet; see --root),
-after --prefix. A FILE may be a folder, a pattern, an https: URL, or s3://BUCKET/KEY with *, which
+comes in and reads it back from the drive before it counts. A file's partition has the name that
+it has in preprocess, its path from the folder in which the data set begins (day=1/part-0.parquet; see
+--root), after --prefix. A FILE may be a folder, a pattern, an https: URL, or s3://BUCKET/KEY with *, which
 this command reads and sends on. The control plane keeps --replicas as the number of copies that the partition
 is to have, by which dataset replicate, dataset verify and drive retire go. Putting the same file
 again changes nothing, or makes the copies that are missing after a failure; another file of the
@@ -171,7 +171,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&prefix, "prefix", "", "put before each file's name, as DAY/")
+	fl.StringVar(&prefix, "prefix", "", "put before each file's name, such as DAY/")
 	fl.IntVar(&replicas, "replicas", 1,
 		"drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")

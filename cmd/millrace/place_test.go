@@ -98,7 +98,7 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place", "--dry-run"}, files...)...)...)), &copies))
 	require.Len(t, copies, 3)
 	assert.False(t, copies[0].Done)
-	days := filepath.Join(t.TempDir(), "rows") // partitions are called as preprocess calls them
+	days := filepath.Join(t.TempDir(), "rows") // dataset place names partitions as preprocess does
 	for i, day := range []string{"day=1", "day=2"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(days, day), 0o755))
 		require.NoError(t, os.Link(files[i], filepath.Join(days, day, "part-0.parquet")))

@@ -113,8 +113,8 @@ job, which is T, P, drives and stalls.
 func (o *planOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "rm1", "rm1 to rm5 (PreSto), or dpp-rm1 to dpp-rm3; another name with "+
 		"--bytes-per-row, --tensor-bytes-per-row and --p, or with --p-from")
-	f.StringVar(&o.pipeline, "pipeline", "", "a pipeline of your own instead of a model: a YAML file, or the name of a "+
-		"built-in pipeline; with --in")
+	f.StringVar(&o.pipeline, "pipeline", "", "a pipeline of your own instead of a model: a YAML file, or the name of "+
+		"a built-in pipeline; with --in")
 	o.have.addFlag(f)
 	o.modules.addFlag(f)
 	f.Var(quantity.RateFlag{To: &o.t}, "t", "T: rows a second that the trainers take")
@@ -124,7 +124,8 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.rateFile, "p-from", "", "what bench rm --output json or train --output json wrote: with --engine "+
 		"drive P of a drive, with --engine cpu the rate of our kernels; also the bytes of a row, without --pipeline")
 	f.Var(quantity.RateFlag{To: &o.bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
-	f.Var(quantity.RateFlag{To: &o.tensors}, "tensor-bytes-per-row", "bytes of a row's tensors, which go to the trainer")
+	f.Var(quantity.RateFlag{To: &o.tensors}, "tensor-bytes-per-row", "bytes of a row's tensors, which go to the "+
+		"trainer")
 	f.StringVar(&o.size, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
 	addNames(f, &o.in, "in", "files of the data set, folders or patterns, its manifest or what dataset inspect "+
 		"wrote (*.json): its bytes, unless --size gives them, and the bytes of a row")
@@ -157,16 +158,16 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 	case o.pipeline != "" && (cmd.Flags().Changed("model") || cmd.Flags().Changed("id-bytes")):
 		return usagef("--pipeline says what the rows are, and so do --model and --id-bytes: leave them out")
 	case o.pipeline != "" && len(o.in) == 0:
-		return usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect --output " +
-			"json wrote of them: the bytes of a row are in their footers")
+		return usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect " +
+			"--output json wrote of them: the bytes of a row are in their footers")
 	case o.pipeline == "" && (len(o.have.files) > 0 || len(o.have.summaries) > 0 || len(o.modules.files) > 0):
 		return usagef("--vocabulary, --statistics and --wasm are of a pipeline: give --pipeline")
 	case !(o.t >= 0) || !(o.p >= 0) || !(o.bytesPerRow >= 0) || o.replicas < 1 || o.ids != 4 && o.ids != 8:
 		return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
 			"below 0, 1 copy or more, ids of 4 or 8 bytes", o.t, o.p, o.bytesPerRow, o.replicas, o.ids)
 	case !(o.growth >= 0) || !(o.tGrowth >= 0) || !(o.retention >= 0) || o.nodes < 0 || o.gpus < 0:
-		return usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not below 0",
-			o.growth, o.tGrowth, o.retention, o.nodes, o.gpus)
+		return usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not "+
+			"below 0", o.growth, o.tGrowth, o.retention, o.nodes, o.gpus)
 	case o.media != string(sizing.SSD) && o.media != string(sizing.HDD):
 		return usagef("--media %q: want ssd or hdd", o.media)
 	case o.t > 0 && o.gpus > 0:
@@ -176,7 +177,8 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 	case o.p > 0 && o.rateFile != "":
 		return usagef("--p and --p-from both say P: give one of them")
 	case o.image != "" && (o.p > 0 || o.rateFile != ""):
-		return usagef("--image gives P by the model of a drive, and so do --p and --p-from by measurement: give one of them")
+		return usagef("--image gives P by the model of a drive, and so do --p and --p-from by measurement: give one " +
+			"of them")
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ func (o *planOptions) readData(ctx context.Context) (*plannedData, error) {
 	d.descriptions = append(d.descriptions, described...)
 	d.addUp(manifest)
 	if d.rows <= 0 || d.bytes <= 0 {
-		return nil, fmt.Errorf("--in %s: %d partitions have no rows: a plan wants the bytes of a row", d.names, d.partitions)
+		return nil, fmt.Errorf("--in %s: %d partitions have no rows: a plan wants the bytes of a row", d.names,
+			d.partitions)
 	}
 	return d, nil
 }
@@ -108,13 +109,13 @@ func readDataDocument(name string) (*dataset.Manifest, []partitionfile.Descripti
 		err = fmt.Errorf("byte %d holds a %s", wrong.Offset, wrong.Value)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s is neither a manifest nor what millrace dataset inspect --output json writes: %w",
-			name, err)
+		return nil, nil, fmt.Errorf("%s is neither a manifest nor what millrace dataset inspect --output json "+
+			"writes: %w", name, err)
 	}
 	for i := range described {
 		if v := &described[i]; v.Path == "" || v.Rows < 0 || v.Bytes < 0 {
-			return nil, nil, fmt.Errorf("%s: file %d, %q, has %d rows and %d bytes: want what millrace dataset inspect "+
-				"--output json writes", name, i, v.Path, v.Rows, v.Bytes)
+			return nil, nil, fmt.Errorf("%s: file %d, %q, has %d rows and %d bytes: want what millrace dataset "+
+				"inspect --output json writes", name, i, v.Path, v.Rows, v.Bytes)
 		}
 	}
 	return nil, described, nil
@@ -188,9 +189,9 @@ func (o *planOptions) boundPipeline() (*pipeline.Spec, error) {
 // costOfRow returns what a row of the data costs a pipeline, and the rows of its mini-batches.
 func costOfRow(spec *pipeline.Spec, data *plannedData) (*rowcost.Cost, int, error) {
 	if len(data.descriptions) == 0 {
-		return nil, 0, usagef("--pipeline: the manifest of --in %s says nothing of columns: name beside it some of its "+
-			"files, or what millrace dataset inspect --output json wrote of them, as --in %s --in part-00000.parquet",
-			data.names, data.names)
+		return nil, 0, usagef("--pipeline: the manifest of --in %s says nothing of columns: name beside it some of "+
+			"its files, or what millrace dataset inspect --output json wrote of them, as --in %s --in "+
+			"part-00000.parquet", data.names, data.names)
 	}
 	var files rowcost.Data
 	for i := range data.descriptions {
@@ -211,8 +212,8 @@ func costOfRow(spec *pipeline.Spec, data *plannedData) (*rowcost.Cost, int, erro
 		return nil, 0, fmt.Errorf("--in %s: %w", data.names, err)
 	}
 	if err == nil && spec.Filter != nil {
-		cost.Assumes = append(cost.Assumes, "the filter passes every row: footers do not say how many it passes. If it "+
-			"passes one row in n, drives read and decode n times as many rows for the same T")
+		cost.Assumes = append(cost.Assumes, "the filter passes every row: footers do not say how many it passes. If "+
+			"it passes one row in n, drives read and decode n times as many rows for the same T")
 	}
 	return cost, resolved.Batch, err
 }

@@ -153,8 +153,8 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 		job.RowIn = given("--bytes-per-row", o.bytesPerRow)
 	}
 	if job.RowIn.Value == 0 || need.P == 0 && o.knownOnlyByFlags() {
-		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --pipeline with --in, or --bytes-per-row "+
-			"and --p, or --p-from", o.model)
+		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --pipeline with --in, or "+
+			"--bytes-per-row and --p, or --p-from", o.model)
 	}
 	switch {
 	case o.tensors > 0:

@@ -59,7 +59,8 @@ func TestPlanOfAPipeline(t *testing.T) {
 	require.Len(t, files.Baselines, 3)
 	assert.Zero(t, files.Baselines[2].Cores, "no core was measured on this data")
 	assert.Contains(t, files.Baselines[2].Source, "measure it on this data with millrace train --engine cpu")
-	assert.Contains(t, strings.Join(files.Assumes, "\n"), "the model of drives has no stage for clamp, convert, fill_null")
+	assert.Contains(t, strings.Join(files.Assumes, "\n"), "the model of drives has no stage for clamp, convert, "+
+		"fill_null")
 
 	described := planOf(t, "--pipeline", pipe, "--t", "1e6", "--in", file(t, "inspected.json", text))
 	assert.Equal(t, row.Value, figureOf(t, &described, "job.row_in").Value)
@@ -87,8 +88,8 @@ func TestAPipelinesTensors(t *testing.T) {
 	for i := range r.Placements.Placements {
 		assert.NotEqual(t, "cpu-pool-dpp", r.Placements.Placements[i].Name)
 	}
-	job := decode[timedReport](t, must(t, "train", "--pipeline", "rm3", "--in", dir, "--measure", "1ms", "--engine", "cpu",
-		"--trainer-rows-per-second", "1e9", "--output", "json", "--progress", "none"))
+	job := decode[timedReport](t, must(t, "train", "--pipeline", "rm3", "--in", dir, "--measure", "1ms", "--engine",
+		"cpu", "--trainer-rows-per-second", "1e9", "--output", "json", "--progress", "none"))
 	assert.InEpsilon(t, float64(job.PerDrive[0].BytesOut)/256, figureOf(t, &r, "job.row_out").Value, 1e-3)
 }
 
@@ -117,8 +118,8 @@ func TestPlanTakesRatesOfAJob(t *testing.T) {
 	assert.InDelta(t, 5, figureOf(t, &own, "job.row_out").Value, 1e-9)
 
 	for says, text := range map[string]string{
-		"P of drive d0 did not settle": `{"job": "7a", "per_drive": [{"name": "d0", "engine": "cpu", "p_rows_per_second": 1,
-			"p_spread_share": 1}]}`,
+		"P of drive d0 did not settle": `{"job": "7a", "per_drive": [{"name": "d0", "engine": "cpu",
+			"p_rows_per_second": 1, "p_spread_share": 1}]}`,
 		"names no drive": `{"job": "7a"}`, "is no placement": `{"job": "7a", "per_drive": [{"engine": "reference"}]}`,
 		"run the job with one of them": `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1},
 			{"engine": "drive (vendor)"}]}`,
@@ -167,7 +168,8 @@ func TestRefusedPlansOfPipelines(t *testing.T) {
 			file(t, "old.json", strings.ReplaceAll(text, `"schema"`, `"was"`))}},
 		{exitFailed, "write it as Parquet", []string{"--pipeline", pipe, "--in", file(t, "tsv.json", intsv)}},
 		{exitFailed, "is neither a manifest nor", []string{"--pipeline", pipe, "--in", file(t, "x.json", `[3]`)}},
-		{exitFailed, "want what millrace dataset inspect", []string{"--pipeline", pipe, "--in", file(t, "x.json", `[{}]`)}},
+		{exitFailed, "want what millrace dataset inspect", []string{"--pipeline", pipe, "--in",
+			file(t, "x.json", `[{}]`)}},
 		{exitFailed, "none.parquet", []string{"--pipeline", pipe, "--in", "none.parquet"}},
 	} {
 		code, _, stderr := millrace(t, append([]string{"plan", "--t", "1e6"}, c.args...)...)

@@ -116,7 +116,8 @@ func ranOnService(s *apiv1.JobStatus) (*review.Ran, error) {
 		r.T = s.GetSpec().GetTRowsPerSecond()
 	}
 	if r.P <= 0 {
-		return nil, fmt.Errorf("job %s is %s and has no P yet: a comparison wants a job that ran", s.GetId(), s.GetState())
+		return nil, fmt.Errorf("job %s is %s and has no P yet: a comparison wants a job that ran", s.GetId(),
+			s.GetState())
 	}
 	return r, nil
 }
@@ -138,8 +139,8 @@ func printReview(w io.Writer, v *review.Review) {
 	fmt.Fprintf(w, "\nassumption\tplanned\tjob\tunit\tjob / planned\t%s at once with it\tkind\tsource of the plan's\n",
 		v.Workers)
 	for _, a := range v.Assumptions {
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.3g\t%.3g\t%s\t%s\n", a.Name, a.Planned, a.Ran, a.Unit, a.Ratio, a.Then, a.Kind,
-			tableCell(a.Source))
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.3g\t%.3g\t%s\t%s\n", a.Name, a.Planned, a.Ran, a.Unit, a.Ratio, a.Then,
+			a.Kind, tableCell(a.Source))
 	}
 	fmt.Fprintf(w, "\nlink\tplanned B/s\tjob B/s\tplanned B a row\tjob B a row\tnote\n")
 	for _, l := range v.Links {

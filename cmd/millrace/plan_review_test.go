@@ -29,8 +29,8 @@ func assumption(t *testing.T, v *review.Review, name string) review.Assumption {
 // agree: the bytes of tensors. How fast this machine is decides which assumption comes first.
 func TestPlanBesideAJob(t *testing.T) {
 	data := generate(t, "--rows", "4096", "--partitions", "2", "--coverage", "1")
-	job := must(t, "train", "--pipeline", "rm1", "--batch", "512", "--in", data, "--engine", "drive", "--measure", "1ms",
-		"--trainer-rows-per-second", "100k", "--output", "json", "--progress", "none")
+	job := must(t, "train", "--pipeline", "rm1", "--batch", "512", "--in", data, "--engine", "drive", "--measure",
+		"1ms", "--trainer-rows-per-second", "100k", "--output", "json", "--progress", "none")
 	trained := decode[timedReport](t, job)
 	require.NotNil(t, trained.Energy)
 	report := file(t, "report.json", job)
@@ -56,10 +56,10 @@ func TestPlanBesideAJob(t *testing.T) {
 		"flash to device memory", "to the trainers"} {
 		assert.Contains(t, out, want)
 	}
-	cpu := must(t, "train", "--pipeline", "rm1", "--in", data, "--engine", "cpu", "--measure", "1ms", "--output", "json",
-		"--trainer-rows-per-second", "100k", "--progress", "none")
-	cores := decode[review.Review](t, must(t, "plan", "--pipeline", "rm1", "--in", data, "--t", "50k", "--output", "json",
-		"--from-job", file(t, "cpu.json", cpu)))
+	cpu := must(t, "train", "--pipeline", "rm1", "--in", data, "--engine", "cpu", "--measure", "1ms", "--output",
+		"json", "--trainer-rows-per-second", "100k", "--progress", "none")
+	cores := decode[review.Review](t, must(t, "plan", "--pipeline", "rm1", "--in", data, "--t", "50k", "--output",
+		"json", "--from-job", file(t, "cpu.json", cpu)))
 	assert.Equal(t, "cores", cores.Workers)
 }
 

@@ -79,8 +79,8 @@ func printSizedPlacements(w io.Writer, r *sizing.Report) {
 		} else if !p.Fits {
 			name += " (does not fit)"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\n", name, p.Drives, p.Spares, p.Cards,
-			p.Nodes, p.Workers, p.NICs, p.TrainerNICs, p.Racks, p.Watts, p.CapEx, p.OpEx, p.Total)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\n", name, p.Drives, p.Spares,
+			p.Cards, p.Nodes, p.Workers, p.NICs, p.TrainerNICs, p.Racks, p.Watts, p.CapEx, p.OpEx, p.Total)
 	}
 	fmt.Fprintf(w, "\nplacement\twhat it is\twhat binds\trebuild, h\n")
 	for i := range r.Placements {

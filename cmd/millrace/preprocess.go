@@ -41,7 +41,7 @@ type preprocessResult struct {
 	Bytes          int64               `json:"bytes"`
 	ElapsedSeconds float64             `json:"elapsed_seconds"`
 	RowsPerSecond  float64             `json:"rows_per_second"`
-	LeftOutRows    int64               `json:"left_out_rows"` // by --tail drop
+	LeftOutRows    int64               `json:"left_out_rows"` // rows that --tail drop left out
 	RowsDropped    int64               `json:"rows_dropped"`
 	PerDrive       []api.DriveReport   `json:"per_drive"`
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
@@ -90,7 +90,8 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			"day_0.arrow --format arrow\n" +
 			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out " +
 			"tensors\n" +
-			"  millrace preprocess --pipeline p.yaml --in day_*.parquet --build-vocabulary piper=criteo.vocab --out tensors",
+			"  millrace preprocess --pipeline p.yaml --in day_*.parquet --build-vocabulary piper=criteo.vocab " +
+			"--out tensors",
 		Args: in.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			spec, err := loadPipeline(pipe)
@@ -228,9 +229,9 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 	have.addFlag(f)
 	modules.addFlag(f)
 	kept.addFlag(f)
-	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the data "+
-		"first, and write it to a file that does not exist, as piper=criteo.vocab; piper alone keeps it in memory and "+
-		"writes no file, which is faster; may be given again")
+	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the "+
+		"data first, and write it to a file that does not exist, as piper=criteo.vocab; piper alone keeps it in "+
+		"memory and writes no file, which is faster; may be given again")
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
 }

@@ -16,8 +16,8 @@ import (
 type selectionFlags struct{ dir string }
 
 func (s *selectionFlags) addFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.dir, "selections", "", "folder that keeps which rows pass the pipeline's filter, so that another run "+
-		"over the same data with the same filter need not find them again")
+	f.StringVar(&s.dir, "selections", "", "folder that keeps which rows pass the pipeline's filter, so that another "+
+		"run over the same data with the same filter need not find them again")
 }
 
 // appliedSelection says which rows passed a pipeline's filter.

@@ -15,7 +15,7 @@ import (
 type sourceFlags struct {
 	endpoint  string
 	authority string
-	names     partitionfile.NamePatterns // which files of --in are taken
+	names     partitionfile.NamePatterns // patterns that select files of --in
 
 	sources host.Sources // made when the first URI is met
 }
@@ -28,7 +28,7 @@ func (s *sourceFlags) addFlags(f *pflag.FlagSet) {
 		"certificates in PEM that servers of https: and s3: are verified by (default: the system's)")
 }
 
-// addNameFlags adds the flags that say which files of folders and patterns are taken.
+// addNameFlags adds the flags that select files of folders and patterns by their names.
 func (s *sourceFlags) addNameFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.names.Include, "include", nil,
 		"take only files whose names match this pattern, as 'part-*'; may be given again")

@@ -26,7 +26,8 @@ import (
 func served(t *testing.T, folder string) *objectserver.Server {
 	t.Helper()
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "",
+		"AWS_PROFILE":         "",
 		"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": "", "HOME": t.TempDir(),
 	} {
 		t.Setenv(name, value)
@@ -48,8 +49,8 @@ func TestFilesThatLieElsewhere(t *testing.T) {
 	web := server.URL + "/rows/days/"
 	preprocess := func(in ...string) (preprocessResult, map[string]string) {
 		out := filepath.Join(t.TempDir(), "out")
-		r := decode[preprocessResult](t, must(t, append([]string{"preprocess", "--pipeline", "rm1", "--progress", "none",
-			"--out", out, "--output", "json", "--batch", "100"}, in...)...))
+		r := decode[preprocessResult](t, must(t, append([]string{"preprocess", "--pipeline", "rm1", "--progress",
+			"none", "--out", out, "--output", "json", "--batch", "100"}, in...)...))
 		return r, content(t, out)
 	}
 	want, tensors := preprocess("--in", data)
@@ -164,7 +165,8 @@ func TestSourcesThatGoWrong(t *testing.T) {
 		return false
 	})
 	out := filepath.Join(t.TempDir(), "out")
-	code, _, errs = millrace(t, "preprocess", "--pipeline", "rm1", "--in", "s3://"+key, "--out", out, "--progress", "none")
+	code, _, errs = millrace(t, "preprocess", "--pipeline", "rm1", "--in", "s3://"+key, "--out", out, "--progress",
+		"none")
 	assert.Equal(t, exitFailed, code, "a server that lies about ranges is not asked again")
 	assert.Contains(t, errs, "makes no sense")
 
@@ -265,7 +267,8 @@ func TestImportFromElsewhere(t *testing.T) {
 		return false
 	})
 	out := filepath.Join(t.TempDir(), "out")
-	code, _, said := millrace(t, "dataset", "import", "--progress", "none", "--out", out, web+"part-00000.parquet?secret")
+	code, _, said := millrace(t, "dataset", "import", "--progress", "none", "--out", out,
+		web+"part-00000.parquet?secret")
 	assert.Equal(t, exitFailed, code)
 	assert.True(t, changed.Load())
 	assert.Contains(t, said, "part-00000.parquet")

@@ -204,9 +204,9 @@ func (c datasetCommands) summarize() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "summarize [FILE...]",
 		Short: "Statistics of a data set's columns, whole and for each partition, into a file",
-		Long: `Makes one pass over a data set and prints the statistics of its columns: rows without a value, the least and
-the greatest value, mean and deviation, quantiles, the number of distinct values and the most frequent ones, and
-the lengths of lists. Counts, means and deviations are exact; docs/summaries.md says when the others are. With --out
+		Long: `Makes one pass over a data set and prints the statistics of its columns: rows without a value, the least
+and the greatest value, mean and deviation, quantiles, the number of distinct values and the most frequent ones,
+and the lengths of lists. Counts, means and deviations are exact; docs/summaries.md says when the others are. With --out
 they become a file, the summary. The file is the same bytes whichever engine, and however many drives and
 threads, read the columns; it gets its name when it is whole. The command keeps 0.3 to 1.3 MB of memory a column
 (5 MB for real numbers of every magnitude), whatever the number of rows.

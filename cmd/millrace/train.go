@@ -208,8 +208,8 @@ there when it ends.`,
 			}
 			defer func() { err = timingError(pacing, err) }()
 			if pacing != nil && share.given() {
-				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
-					"is not the model's: leave one of the two out")
+				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, " +
+					"whose time is not the model's: leave one of the two out")
 			}
 			meter, err := energy.open(cmd.Context(), timed.mode)
 			if err != nil {
@@ -266,7 +266,8 @@ there when it ends.`,
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			a := job.Allocation()
-			c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"), a.Note))
+			c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"),
+				a.Note))
 			if a.ExpectedStall > 0 {
 				c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch",
 					a.ExpectedStall.Seconds()))
@@ -355,8 +356,8 @@ func (c trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, train
 	return nil
 }
 
-// readToken reads a checkpoint: a line with the token, and one with the stamps of the files as JSON, which may be
-// missing. It returns nil if the file does not exist.
+// readToken reads a checkpoint: a line with the token, and a second line with the stamps of the files as JSON, which
+// may be missing. It returns nil if the file does not exist.
 func readToken(path string) (*dataset.Token, map[string]api.Stamp, error) {
 	if path == "" {
 		return nil, nil, nil
@@ -438,11 +439,11 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// printLeftOut prints how many rows of an epoch are in no mini-batch, if there are any.
+// printLeftOut prints the number of rows of an epoch that are in no mini-batch, unless it is 0.
 func printLeftOut(w io.Writer, rows int64) {
 	if rows > 0 {
-		fmt.Fprintf(w, "left out\t%d rows of each epoch: short last mini-batches (--tail drop), or too few for every rank\n",
-			rows)
+		fmt.Fprintf(w, "left out\t%d rows of each epoch: short last mini-batches (--tail drop), or too few for every "+
+			"rank\n", rows)
 	}
 }
 
@@ -482,11 +483,11 @@ func printReport(w io.Writer, r timedReport) {
 	for _, d := range r.PerDrive {
 		own := "none: the node's CPU computed"
 		if d.Problem != "" || d.CountedRows < d.Rows {
-			own = "not told of all rows: see the notes"
+			own = "not known for all rows: see the notes"
 		}
 		if k := d.Counters; k != nil {
-			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d read on flash, %d to host", k.Programs, k.Rows,
-				k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes)
+			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d read on flash, %d to host", k.Programs,
+				k.Rows, k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes)
 		}
 		p := fmt.Sprintf("%.0f", d.RowsPerSecond)
 		if d.Spread > 0 {

@@ -37,7 +37,8 @@ func printAutoscale(w io.Writer, r *trainmgr.AutoscaleReport) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(w, "autoscaler\t%d to %d drives at once, %d now; %d changes in %d decisions; given up %d times, taken %d "+
-		"times, %d times refused\n", r.Fewest, r.Most, r.Drives, r.Changes, r.Decisions, r.Given, r.Taken, r.Refused)
+	fmt.Fprintf(w, "autoscaler\t%d to %d drives at once, %d now; %d changes in %d decisions; given up %d times, "+
+		"taken %d times, %d times refused\n", r.Fewest, r.Most, r.Drives, r.Changes, r.Decisions, r.Given, r.Taken,
+		r.Refused)
 	fmt.Fprintf(w, "\tlast change: %s\n", r.Why)
 }

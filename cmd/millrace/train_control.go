@@ -58,8 +58,9 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 		"for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
 	f.StringVar(&s.placement, "placement", "auto", "for a job of the service: "+placementUsage())
 	f.StringVar(&s.ownWorker, "own-worker", "",
-		"for a job of the service with --offload: configuration of the worker that this rank's own CPUs are, a YAML file "+
-			"(default: one core less than there are, on a port of this machine; with --cert, at a host of that certificate)")
+		"for a job of the service with --offload: configuration of the worker that this rank's own CPUs are, a YAML "+
+			"file (default: one core less than there are, on a port of this machine; with --cert, at a host of that "+
+			"certificate)")
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 

@@ -125,14 +125,15 @@ func TestTrainOnAService(t *testing.T) {
 	assert.Contains(t, errs, "rank0.token")
 }
 
-// TestReportsAgreeWithTheLedger holds every figure of jobs show, of jobs list and of the ranks' reports against the
-// mini-batches that the ledger counts: of a job of two epochs and two ranks with rows left out, whose only node dies
-// and comes back.
+// TestReportsAgreeWithTheLedger compares every figure of jobs show, of jobs list and of the ranks' reports with the
+// mini-batches that the ledger counts. The job has two epochs, two ranks and rows that are left out, and its only node
+// dies and comes back.
 func TestReportsAgreeWithTheLedger(t *testing.T) {
 	drive, _ := filledDrive(t, "2000")
-	s, err := control.Start(t.Context(), control.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: time.Second,
-		Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond, Beat: 100 * time.Millisecond,
-		DeadAfter: 700 * time.Millisecond, ScaleEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	s, err := control.Start(t.Context(), control.Options{Data: t.TempDir(), Listen: "127.0.0.1:0",
+		LeaderTTL: time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
+		Beat: 100 * time.Millisecond, DeadAfter: 700 * time.Millisecond, ScaleEvery: time.Hour,
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()
 	require.NoError(t, s.WaitReady(t.Context()))
@@ -141,7 +142,8 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	must(t, "jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "300", "--split-batches", "1", "--tail",
 		"drop", "--name", "two", "--epochs", "2", "--ranks", "2", "--t", "1", "--wait")
 	show := func() (v jobView) {
-		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "two", "--control", at, "--output", "json")), &v))
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "two", "--control", at, "--output", "json")),
+			&v))
 		return v
 	}
 	assert.Contains(t, show().Allocation, "1 of 1 drives sustain the trainer")
@@ -164,7 +166,7 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if taken++; taken == 5 { // of 3 in each epoch
+				if taken++; taken == 5 { // the second of three in the second epoch
 					paused <- struct{}{}
 					<-goOn
 				}
@@ -184,7 +186,7 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	require.NoError(t, errors.Join(<-ended, <-ended))
 	require.Eventually(t, func() bool { return show().State == "done" }, time.Minute, 20*time.Millisecond)
 
-	const epochRows, leftOut = 1800, 200 // of two partitions of 1,000 rows in mini-batches of 300
+	const epochRows, leftOut = 1800, 200 // two partitions have 1,000 rows each, and a mini-batch has 300
 	v := show()
 	assert.EqualValues(t, 1, v.Epoch)
 	assert.EqualValues(t, []any{uint64(6), uint64(6), int64(epochRows + leftOut), int64(leftOut), int64(2 * epochRows)},
@@ -228,7 +230,8 @@ func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
 		require.Equal(t, 6000, r.Rows)
 		var v jobView
-		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, "shared", "--output", "json")), &v))
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, "shared", "--output",
+			"json")), &v))
 		assert.Equal(t, policy, v.Offload)
 		if policy != "0.5" {
 			continue
@@ -259,9 +262,9 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 	conf := file(t, "worker.yaml", "threads: 1\nmeasure: 1ms\n")
 	train := func(name, model, epochs, steps string) (v rankView, notes, said string) {
 		t.Helper()
-		code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "5e3", "--measure", "10ms",
-			"--output", "json", "--progress", "plain", "--pipeline", "rm1", "--batch", "20", "--split-batches", "2",
-			"--epochs", epochs, "--offload", "extended", "--local", data, "--own-worker", conf, "--name", name,
+		code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "5e3", "--measure",
+			"10ms", "--output", "json", "--progress", "plain", "--pipeline", "rm1", "--batch", "20", "--split-batches",
+			"2", "--epochs", epochs, "--offload", "extended", "--local", data, "--own-worker", conf, "--name", name,
 			"--offload-model", model, "--offload-metrics", metrics, "--stop-after", steps)
 		require.Zero(t, code, errs)
 		var r struct {
@@ -274,7 +277,8 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 			assert.Positive(t, r.Sharing.OwnRows+r.Sharing.OthersRows)
 		}
 		var job jobView
-		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, name, "--output", "json")), &job))
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, name, "--output", "json")),
+			&job))
 		require.Len(t, job.Ranks, 1)
 		return job.Ranks[0], strings.Join(r.Notes, "\n"), errs
 	}

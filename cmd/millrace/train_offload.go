@@ -37,14 +37,15 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 		"with --local and --drive: a drive by URI that can compute on what this machine reads of --local; the policy "+
 			"chooses between it and the drives of --drive")
 	f.StringVar(&o.policy, "offload", "extended",
-		"with --local, or for a job of the service: share of the splits for the drives and all other workers elsewhere: "+
-			"extended, paper, fastflow-code, or a number from 0 to 1")
+		"with --local, or for a job of the service: share of the splits for the drives and all other workers "+
+			"elsewhere: extended, paper, fastflow-code, or a number from 0 to 1")
 	f.StringVar(&o.model, "offload-model", "",
 		"with --local or a policy of --offload: name of the model, under which its profile is kept for the next job")
 	f.StringVar(&o.metrics, "offload-metrics", "",
 		"with --offload-model: file in which profiles are kept (default: in the user's cache)")
 	f.StringVar(&o.log, "offload-log", "",
-		"with --local: file for a line of JSON a decision while the job runs; millrace bench offload --replay checks it")
+		"with --local: file for a line of JSON a decision while the job runs; millrace bench offload --replay checks "+
+			"it")
 }
 
 // given reports whether the job shares its splits.
@@ -55,7 +56,8 @@ func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
 	job *trainmgr.Options) (drives *local.Elsewhere, closeAll func() error, err error) {
 	if len(in.drives) == 0 && in.card == "" {
-		return nil, nil, usagef("--local is for jobs over drives: name them with --drive, or with --in and --accelerator")
+		return nil, nil, usagef("--local is for jobs over drives: name them with --drive, or with --in and " +
+			"--accelerator")
 	}
 	share := &job.Offload
 	if in.card != "" && len(in.drives) == 0 { // this machine reads, and the accelerator transforms
@@ -79,7 +81,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 		return nil, nil, err
 	}
 	share.Model = o.model
-	// Their names are to be those of --in.
+	// The files of --local must have the same names as those of --in.
 	order, err := dataset.ParseSort(in.sort)
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -131,7 +133,8 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 func (o *offloadFlags) checkCard(in *input, share *trainmgr.Offload) error {
 	switch {
 	case len(in.drives) == 0 || in.card != "":
-		return usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and --accelerator")
+		return usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and " +
+			"--accelerator")
 	case share.Ratio != nil:
 		return usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give "+
 			"--offload a policy", o.policy)

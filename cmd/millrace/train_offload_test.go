@@ -20,8 +20,8 @@ func TestTrainReportsItsProfile(t *testing.T) {
 	dir := t.TempDir()
 	train := func(extra ...string) *trainmgr.OffloadReport {
 		t.Helper()
-		args := append([]string{"train", "--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--drive", drive,
-			"--local", data, "--trainer-rows-per-second", "1e6", "--trainer-cpu", "0.5", "--measure", "10ms",
+		args := append([]string{"train", "--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--drive",
+			drive, "--local", data, "--trainer-rows-per-second", "1e6", "--trainer-cpu", "0.5", "--measure", "10ms",
 			"--offload-model", "dlrm", "--offload-metrics", filepath.Join(dir, "metrics.json"), "--progress", "none"},
 			extra...)
 		var report trainmgr.Report

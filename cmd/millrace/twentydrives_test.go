@@ -25,12 +25,12 @@ func TestTwentyModelledDrives(t *testing.T) {
 	row, err := capacity.CostOfRow("rm1", 8)
 	require.NoError(t, err)
 	p := timing.SmartSSD().Batch(row, batch).RowsPerSecond(false)
-	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch", fmt.Sprint(batch),
-		"--in", data, "--spread", fmt.Sprint(drives), "--timing", "smartssd", "--measure", "1ms",
+	args := []string{"train", "--progress", "none", "--output", "json", "--pipeline", "rm1", "--batch",
+		fmt.Sprint(batch), "--in", data, "--spread", fmt.Sprint(drives), "--timing", "smartssd", "--measure", "1ms",
 		"--trainer-rows-per-second", fmt.Sprint(ratio * p)}
 	var r timedReport
-	// A busy machine may disturb a measurement. The slower the modelled drives, the less a delay counts, so later turns
-	// are slower.
+	// A busy machine may disturb a measurement. A delay counts less if the modelled drives are slower, so later turns
+	// have slower drives.
 	for turn, dilate := range []string{"500", "500", "1000", "1000", "2000"} {
 		code, out, errs := millrace(t, append(args, "--dilate", dilate)...)
 		if code != 0 {

@@ -56,8 +56,9 @@ func (v *vocabularyFlags) bind(spec *pipeline.Spec, document string) (*pipeline.
 type appliedVocabulary struct {
 	Name   string `json:"name"`
 	Digest string `json:"sha256"`
-	// LookedUpBy is "drive" if the tables of all columns were in the drives' memory, "host" if this machine looked all ids
-	// up, and else "drive and host"; of a job of a control plane "drive or node", as the memory of each drive allows.
+	// LookedUpBy is "drive" if the tables of all columns were in the drives' memory, "host" if this machine looked all
+	// ids up, and else "drive and host"; of a job of a control plane "drive or node", as the memory of each drive
+	// allows.
 	LookedUpBy   string  `json:"looked_up_by"`
 	Keys         int64   `json:"keys"`
 	BuildSeconds float64 `json:"build_seconds,omitempty"`
@@ -109,8 +110,8 @@ func printLookups(w io.Writer, drives []api.DriveReport) {
 			keys  []string
 		}{{"in the drive", d.LookedUpInDrive}, {"behind the drive", d.LookedUpByHost}} {
 			if len(of.keys) > 0 {
-				fmt.Fprintf(w, "lookups\t%s: ids of %d keys looked up %s: %s\n", tableCell(d.Name), len(of.keys), of.where,
-					tableCell(strings.Join(of.keys, ", ")))
+				fmt.Fprintf(w, "lookups\t%s: ids of %d keys looked up %s: %s\n", tableCell(d.Name), len(of.keys),
+					of.where, tableCell(strings.Join(of.keys, ", ")))
 			}
 		}
 	}
@@ -244,7 +245,8 @@ func (p *passFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&p.name, "name", "", "name of the vocabulary in the pipeline (default: the only one)")
 	p.numbers.addFlag(f)
 	p.modules.addFlag(f)
-	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all keys")
+	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all "+
+		"keys")
 	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
 	f.StringVar(&p.memory, "memory", "", "memory for keys; more keys go to disk and are merged (default 512MiB)")
 	f.StringVar(&p.folder, "temporary", "", "folder for keys that do not fit into memory (default: the system's)")
@@ -281,8 +283,8 @@ func (c vocabularyCommands) build() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build a vocabulary of a data set, for the operator vocabulary of a pipeline",
-		Long: `Makes one pass over a data set (Piper's first loop): the pipeline's operators before the operator vocabulary
-run as in millrace preprocess, and every id that comes out gets its place in the vocabulary, by the rules
+		Long: `Makes one pass over a data set (Piper's first loop): the pipeline's operators before the operator
+vocabulary run as in millrace preprocess, and every id that comes out gets its place in the vocabulary, by the rules
 that the pipeline declares under vocabularies. The file is the same bytes whichever engine and however many
 drives made the ids. FILE.counts beside it holds the counts of all keys, which millrace vocabulary extend
 goes on from. Progress counts splits that are folded in, and keys: those that went to disk for want of memory count
@@ -308,13 +310,15 @@ func (c vocabularyCommands) extend() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extend VOCABULARY",
 		Short: "Append the new keys of more data to a vocabulary; its keys keep their ids",
-		Long: `Makes a pass over more data. Keys of the vocabulary keep their ids, and new keys are appended by the rules of
-the vocabulary, which must be those of the pipeline. VOCABULARY.counts is read, too, so that min_count counts
+		Long: `Makes a pass over more data. Keys of the vocabulary keep their ids, and new keys are appended by the
+rules of the vocabulary, which must be those of the pipeline. VOCABULARY.counts is read, too, so that min_count counts
 over all data so far. A file that it counts already is refused, whatever its name is now and whatever the
 pipeline's filter was. A model's tables grow at their ends. With --control or --context the data are
 partitions of a cluster, as in millrace vocabulary build; name the new ones with --partitions or --exclude.`,
-		Example: "  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo-1.vocab\n" +
-			"  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo.vocab --overwrite",
+		Example: "  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet " +
+			"--out criteo-1.vocab\n" +
+			"  millrace vocabulary extend criteo.vocab --pipeline p.yaml --in day_1.parquet --out criteo.vocab " +
+			"--overwrite",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && len(p.in.in) > 0 { // an unquoted pattern behind --in
 				p.in.in = append(p.in.in, args[1:]...)
@@ -502,7 +506,8 @@ func (c vocabularyCommands) info() *cobra.Command {
 				return err
 			}
 			info := vocabularyInfo{Path: args[0], Digest: v.Digest.String(),
-				Version: fmt.Sprintf("%d.%d", vocabulary.Major, vocabulary.Minor), Rules: v.Rules.String(), Keys: v.Keys()}
+				Version: fmt.Sprintf("%d.%d", vocabulary.Major, vocabulary.Minor), Rules: v.Rules.String(),
+				Keys: v.Keys()}
 			counts, err := vocabulary.OpenCounts(args[0], v.Digest)
 			switch {
 			case err == nil:
@@ -512,8 +517,8 @@ func (c vocabularyCommands) info() *cobra.Command {
 				return err
 			}
 			for _, column := range v.Columns {
-				shown := vocabularyColumn{Name: column.Name, Table: column.Table, Keys: int64(len(v.Tables[column.Table])),
-					Chain: column.Chain.String()}
+				shown := vocabularyColumn{Name: column.Name, Table: column.Table,
+					Keys: int64(len(v.Tables[column.Table])), Chain: column.Chain.String()}
 				if info.Counts != nil && info.Counts.Matches {
 					shown.Seen = counts.Keys(column.Table)
 				}
@@ -568,8 +573,8 @@ func (c vocabularyCommands) diff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare two vocabularies: keys that kept their ids, moved, came and went",
-		Long: `Compares two vocabularies, column by column. A model that was trained with BEFORE can go on with AFTER where
-no key moved and none was removed. The exit status is 0 if the vocabularies are the same, and 1 otherwise.`,
+		Long: `Compares two vocabularies, column by column. A model that was trained with BEFORE can go on with AFTER
+where no key moved and none was removed. The exit status is 0 if the vocabularies are the same, and 1 otherwise.`,
 		Example: "  millrace vocabulary diff criteo.vocab criteo-1.vocab",
 		Args:    exactArgs("BEFORE", "AFTER"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -33,10 +33,11 @@ func (p *clusterFlags) addFlags(cmd *cobra.Command, other string) {
 	const when = "for data of a cluster: "
 	p.addressFlags.addFlags(cmd, when)
 	f := cmd.Flags()
-	f.StringSliceVar(&p.partitions, "partitions", nil, when+"patterns of partitions' names, with * and ? (default: all)")
+	f.StringSliceVar(&p.partitions, "partitions", nil,
+		when+"patterns of partitions' names, with * and ? (default: all)")
 	f.StringVar(&p.placement, "placement", string(record.PlacementAuto), when+placementUsage())
-	f.StringVar(&p.work, "work", "", when+"folder that keeps what was taken until the file is written, so that the same "+
-		"command goes on from it (default: "+other+")")
+	f.StringVar(&p.work, "work", "", when+"folder that keeps what was taken until the file is written, so that the "+
+		"same command goes on from it (default: "+other+")")
 }
 
 // addPassFlags adds the flags of a pass that ends in a vocabulary.

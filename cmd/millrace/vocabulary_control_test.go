@@ -89,8 +89,9 @@ func TestVocabulariesOfRealRowsInACluster(t *testing.T) {
 	require.NoError(t, json.Unmarshal(
 		fields["sha256_nvt_categorify_i64_rowmajor (null->1, ties by uint32 value asc)"], &nvtabular.sum))
 	for i, w := range append(list, torchrec, nvtabular) {
-		pipe := file(t, "p.yaml", fmt.Sprintf("batch: %d\nsparse: [{columns: [cat_0..cat_25], ops: [%svocabulary: v]}]\n"+
-			"vocabularies: {v: {%s}}\n", []int{64, 200, 8192}[i%3], w.ops, w.rules))
+		pipe := file(t, "p.yaml", fmt.Sprintf("batch: %d\n"+
+			"sparse: [{columns: [cat_0..cat_25], ops: [%svocabulary: v]}]\nvocabularies: {v: {%s}}\n",
+			[]int{64, 200, 8192}[i%3], w.ops, w.rules))
 		there, here := filepath.Join(t.TempDir(), "there.vocab"), filepath.Join(t.TempDir(), "here.vocab")
 		var built struct {
 			Rows     int64 `json:"rows"`
@@ -170,7 +171,8 @@ func TestAVocabularyOfAClusterFromTheCommandLine(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "--disk SIZE")
 	other := file(t, "other.yaml", document+fmt.Sprintf(rules, 2))
-	code, _, errs = millrace(t, "vocabulary", "build", "--control", at, "--pipeline", other, "--out", out, "--overwrite")
+	code, _, errs = millrace(t, "vocabulary", "build", "--control", at, "--pipeline", other, "--out", out,
+		"--overwrite")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "another set of rules")
 	assert.Contains(t, errs, "--work OTHER")

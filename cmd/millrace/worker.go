@@ -74,7 +74,8 @@ names a host (millrace pki issue --role launcher --host HOST): the worker listen
 reads partitions from the files of --local and from stores, and not from nodes.`,
 		Example: "  millrace worker run --control http://127.0.0.1:7460\n" +
 			"  millrace worker run --control http://127.0.0.1:7460 --serves ads-0badcafe/0 --local data/\n" +
-			"  millrace config print-defaults worker > worker.yaml\n  millrace worker run --config worker.yaml --threads 8\n" +
+			"  millrace config print-defaults worker > worker.yaml\n" +
+			"  millrace worker run --config worker.yaml --threads 8\n" +
 			"  millrace worker run --control http://127.0.0.1:7460 --drive " +
 			"tcp://192.0.2.7:4421/nqn.2024-01.io.millrace:card0",
 		Args: noArgs,
@@ -100,7 +101,8 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 			if f.input {
 				ctx = endedByInput(ctx, cmd.InOrStdin())
 			}
-			return worker.Run(ctx, conf, worker.Options{Serves: serves, Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
+			log := logger(c.err, conf.Log.Level, conf.Log.Format)
+			return worker.Run(ctx, conf, worker.Options{Serves: serves, Logger: log,
 				Version: buildVersion().Version, Stores: stores}, func(a *node.Agent) {
 				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Drive: conf.Drive,
 					Memory: int64(conf.Memory), Control: conf.Control}
@@ -121,17 +123,18 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
 	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
 	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")
-	fl.StringVar(&f.drive, "drive", "", "drive that computes in place of this machine's cores, by its URI; needs no flash")
+	fl.StringVar(&f.drive, "drive", "", "drive that computes in place of this machine's cores, by its URI; needs no "+
+		"flash")
 	fl.IntVar(&f.threads, "threads", 0, "engine threads (default: the cores there are)")
 	fl.Var(quantity.BytesFlag[int64]{To: &f.memory}, "memory",
 		"most bytes that the worker holds (default: 512MiB a thread, 1GiB at least and 8GiB at most)")
 	fl.StringVar(&f.serves, "serves", "",
-		"make splits for one rank of one job alone, beside whose trainer this worker runs: JOB/RANK, by the job's id; it "+
-			"then needs no name, leaves one core to the trainer, and listens on any free port of this machine")
+		"make splits for one rank of one job alone, beside whose trainer this worker runs: JOB/RANK, by the job's "+
+			"id; it then needs no name, leaves one core to the trainer, and listens on any free port of this machine")
 	addNames(fl, &f.local, "local",
 		"files, folders and patterns of this machine with the same partitions: read here and not from nodes")
-	fl.BoolVar(&f.input, "end-with-input", false, "drain and end when the standard input ends, as that of a process does "+
-		"whose parent has ended")
+	fl.BoolVar(&f.input, "end-with-input", false, "drain and end when the standard input ends, as that of a process "+
+		"does whose parent has ended")
 	fl.StringSliceVar(&f.drainOn, "drain-on", nil, "further signals that drain and end the worker: HUP, QUIT "+
 		"(INT and TERM always do)")
 	return cmd
