@@ -70,8 +70,8 @@ an error and no table. It is 2 for wrong flags.`,
 					return usagef("a threshold of %v: want 0 or more", limit)
 				}
 			}
-			var ways []mode
-			flags.in.ways = &ways
+			var ran []modes
+			flags.in.modes = &ran
 			before, first, err := c.summaryOf(cmd, args[0], flags)
 			if err != nil {
 				return err
@@ -80,10 +80,10 @@ an error and no table. It is 2 for wrong flags.`,
 			if err != nil {
 				return err
 			}
-			if len(ways) == 0 {
-				ways = append(ways, ofSummaries|nearFiles)
+			if len(ran) == 0 {
+				ran = append(ran, ofSummaries|nearFiles)
 			}
-			if err := refuseUnusedByAll(cmd, ways, inputUses, sourceUses); err != nil {
+			if err := refuseUnusedInAll(cmd, ran, inputUses, sourceUses); err != nil {
 				return err
 			}
 			report := driftReport{Before: first, After: second, Columns: []columnDrift{}}

@@ -14,29 +14,29 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// mode is a set of the ways in which a command may run. Each way is of one group, and a command runs in one way of each
-// group: over files, by the CPU, on rows of text.
-type mode uint32
+// modes is a set of the modes in which a command may run. The modes form groups, and a command runs in one mode of each
+// group: for example over files, computed by the CPU, on rows of text.
+type modes uint32
 
-// The ways, by group.
+// The modes, by group.
 const (
-	overFiles     mode = 1 << iota // a drive that is made of --in
-	overDrives                     // --drive
-	onAccelerator                  // --accelerator
-	onService                      // a control plane, to which the command submits a job
-	onJob                          // a control plane's job that was submitted before
+	overFiles     modes = 1 << iota // a drive that is made of --in
+	overDrives                      // --drive
+	onAccelerator                   // --accelerator
+	onService                       // a control plane, to which the command submits a job
+	onJob                           // a control plane's job that was submitted before
 
-	byReference // which engine computes
+	byReference // the engine that computes
 	byCPU
 	byDrive
 	byRTL
 
-	ofParquet // what the rows are
+	ofParquet // the format of the rows
 	ofText
 	ofBinary
 	ofSummaries
 
-	nearFiles // where the files lie
+	nearFiles // the place of the files
 	webFiles
 	storeFiles
 
@@ -51,48 +51,47 @@ const (
 	notSharing
 )
 
-// hereAlone is every way over data that this process opens.
-const hereAlone = overFiles | overDrives | onAccelerator
+// inProcess are the modes in which the command opens the data itself.
+const inProcess = overFiles | overDrives | onAccelerator
 
-// modeGroups are the groups of ways.
-var modeGroups = []mode{hereAlone | onService | onJob, byReference | byCPU | byDrive | byRTL,
-	ofParquet | ofText | ofBinary | ofSummaries, nearFiles | webFiles | storeFiles,
+var modeGroups = []modes{
+	inProcess | onService | onJob,
+	byReference | byCPU | byDrive | byRTL,
+	ofParquet | ofText | ofBinary | ofSummaries,
+	nearFiles | webFiles | storeFiles,
 	mixesNothing | mixesSplits | mixesRows,
-	withFilter | withoutFilter, sharing | notSharing}
-
-// modeWords say what a way is, as the object of "a command with".
-var modeWords = map[mode]string{
-	overFiles: "--in alone", overDrives: "--drive", onAccelerator: "--accelerator", onService: "a control plane",
-	onJob:       "--job",
-	byReference: "the engine reference", byCPU: "the engine cpu", byDrive: "a drive that computes",
-	byRTL:     "the engine rtl",
-	ofParquet: "Parquet files", ofText: "criteo-tsv rows", ofBinary: "criteo-bin rows", ofSummaries: "summaries",
-	nearFiles: "files of this machine", webFiles: "https: URLs", storeFiles: "s3: URIs",
-	mixesNothing: "--shuffle none", mixesSplits: "--shuffle splits", mixesRows: "--shuffle rows",
-	withFilter: "a pipeline with a filter", withoutFilter: "a pipeline without a filter",
-	sharing: "--local", notSharing: "a command without --local",
+	withFilter | withoutFilter,
+	sharing | notSharing,
 }
 
-// flagUses has the flags that some way does not use, with the ways that use them: in one of the sets, every group that
-// the set names must have the command's way. A flag that is not listed is used in every way.
-type flagUses map[string][]mode
+// modeWords describe the modes, in the order of their bits, as the object of "a flag is for".
+var modeWords = []string{
+	"--in alone", "--drive", "--accelerator", "a control plane", "--job",
+	"the engine reference", "the engine cpu", "a drive that computes", "the engine rtl",
+	"Parquet files", "criteo-tsv rows", "criteo-bin rows", "summaries",
+	"files of this machine", "https: URLs", "s3: URIs",
+	"--shuffle none", "--shuffle splits", "--shuffle rows",
+	"a pipeline with a filter", "a pipeline without a filter",
+	"--local", "a command without --local",
+}
 
-// The flags of the commands that read rows, by what adds the flags.
+// flagUses lists the flags that some mode does not use: the names of flags, separated by spaces, with the modes that
+// use them. A flag is used if one of its sets has the command's mode in every group that the set names. A flag that is
+// not listed is used in every mode.
+type flagUses map[string][]modes
+
+// The flags of the commands that read rows, by the function that adds the flags.
 var (
 	inputUses = flagUses{
-		"threads":     {overFiles | byCPU | byDrive, overDrives | byCPU},
-		"streams":     {byCPU | byDrive},
-		"slm":         {byCPU | byDrive},
-		"coalesce":    {byCPU | byDrive},
-		"commands":    {overFiles | byDrive},
-		"image":       {overFiles | byDrive | nearFiles},
-		"accelerator": {byDrive},
-		"spread":      {overFiles},
-		"label":       {ofText},
-		"malformed":   {ofText},
-		"root":        {overFiles | onAccelerator},
-		"include":     {overFiles | onAccelerator},
-		"exclude":     {overFiles | onAccelerator, onService},
+		"threads":              {overFiles | byCPU | byDrive, overDrives | byCPU},
+		"streams slm coalesce": {byCPU | byDrive},
+		"commands":             {overFiles | byDrive},
+		"image":                {overFiles | byDrive | nearFiles},
+		"accelerator":          {byDrive},
+		"spread":               {overFiles},
+		"label malformed":      {ofText},
+		"root include":         {overFiles | onAccelerator},
+		"exclude":              {overFiles | onAccelerator, onService},
 	}
 	sourceUses = flagUses{
 		"source-ca":   {webFiles | storeFiles},
@@ -102,210 +101,191 @@ var (
 		"window": {mixesRows},
 		"seed":   {mixesRows | mixesSplits},
 	}
-	selectionUses = flagUses{"selections": {hereAlone | withFilter}}
+	selectionUses = flagUses{"selections": {inProcess | withFilter}}
 
-	// hereUses are flags of data that this process opens, for commands that know control planes, too.
-	hereUses = flagUses{
-		"in": {hereAlone}, "drive": {hereAlone}, "accelerator": {hereAlone}, "input-format": {hereAlone},
-		"label": {hereAlone}, "malformed": {hereAlone}, "engine": {hereAlone}, "commands": {hereAlone},
-		"image": {hereAlone}, "slm": {hereAlone}, "spread": {hereAlone}, "threads": {hereAlone},
-		"streams": {hereAlone}, "coalesce": {hereAlone}, "source-ca": {hereAlone}, "s3-endpoint": {hereAlone},
-		"temporary": {hereAlone}, "include": {hereAlone}, "sort": {hereAlone}, "root": {hereAlone},
-	}
+	// hereUses are flags of data that the command opens, for commands that may also use a control plane.
+	hereUses = flagUses{"in drive accelerator input-format label malformed engine commands image slm spread threads " +
+		"streams coalesce source-ca s3-endpoint temporary include sort root": {inProcess}}
 	// clusterUses are flags of passes over the data of a cluster.
-	clusterUses = flagUses{
-		"partitions": {onService}, "placement": {onService}, "work": {onService},
-		"disk": {onService}, "put": {onService}, "cert": {onService}, "key": {onService}, "ca": {onService},
-	}
+	clusterUses = flagUses{"partitions placement work disk put cert key ca": {onService}}
+
 	trainUses = flagUses{
-		"job": {onService | onJob}, "name": {onService}, "rank": {onService | onJob}, "ranks": {onService},
-		"rank-tail": {onService}, "run": {onService | onJob}, "resume": {onService | onJob}, "weight": {onService},
-		"placement": {onService}, "own-worker": {onService | onJob}, "cert": {onService | onJob},
-		"key": {onService | onJob}, "ca": {onService | onJob},
+		"name ranks rank-tail weight placement":                {onService},
+		"job rank run resume own-worker cert key ca":           {onService | onJob},
+		"power-file power-idle selections autoscale exclude":   {inProcess},
+		"pipeline vocabulary statistics wasm batch max-drives": {inProcess | onService},
+		"split-batches window epochs tail shuffle order seed":  {inProcess | onService},
 
-		"power-file": {hereAlone}, "power-idle": {hereAlone},
-		"selections": {hereAlone}, "autoscale": {hereAlone}, "exclude": {hereAlone},
-
-		"pipeline": {hereAlone | onService}, "batch": {hereAlone | onService}, "split-batches": {hereAlone | onService},
-		"window": {hereAlone | onService}, "epochs": {hereAlone | onService}, "max-drives": {hereAlone | onService},
-		"tail": {hereAlone | onService}, "shuffle": {hereAlone | onService}, "order": {hereAlone | onService},
-		"seed": {hereAlone | onService}, "vocabulary": {hereAlone | onService}, "statistics": {hereAlone | onService},
-		"wasm": {hereAlone | onService},
-
-		"offload":           {hereAlone | sharing, onService},
-		"offload-model":     {hereAlone | sharing, onService | onJob},
-		"offload-metrics":   {hereAlone | sharing, onService | onJob},
-		"offload-log":       {hereAlone | sharing},
-		"local-accelerator": {hereAlone | sharing},
+		"offload":                       {inProcess | sharing, onService},
+		"offload-model offload-metrics": {inProcess | sharing, onService | onJob},
+		"offload-log local-accelerator": {inProcess | sharing},
 	}
 )
 
-// zeroIsDefault are flags whose value is 0 unless they are given. A zero that is given asks for nothing.
+// zeroIsDefault are the flags whose default is the value 0. Their values must be above 0 if they are given.
 var zeroIsDefault = []string{"batch", "split-batches", "window", "streams", "spread", "stop-after"}
 
-// instead says what to write instead of a flag that a way does not use.
-func instead(flag, value string, is mode) string {
+// instead advises what to write instead of a flag that a mode does not use.
+func instead(flag, value string, mode modes) string {
 	switch {
-	case is == overDrives && (flag == "threads" || flag == "commands"):
+	case mode == overDrives && (flag == "threads" || flag == "commands"):
 		return "say it in the URI, as file:d0.flash?" + flag + "=" + value
-	case is == onAccelerator && (flag == "threads" || flag == "commands"):
+	case mode == onAccelerator && (flag == "threads" || flag == "commands"):
 		return "say it in the accelerator's URI, as mem:?" + flag + "=" + value
-	case is == overDrives && flag == "image":
+	case mode == overDrives && flag == "image":
 		return "load the image with millrace image load"
-	case is == overDrives && flag == "spread":
+	case mode == overDrives && flag == "spread":
 		return "the partitions lie where they are"
-	case is&(onService|onJob) != 0:
-		return "with a control plane the storage nodes' drives are used, and a job is as it was submitted: leave the flag out"
-	case is&hereAlone != 0:
+	case mode&(onService|onJob) != 0:
+		return "with a control plane the storage nodes' drives are used, and a job is as it was submitted: leave " +
+			"the flag out"
+	case mode&inProcess != 0:
 		return "name a control plane with --control or --context, or leave the flag out"
-	case is == notSharing:
+	case mode == notSharing:
 		return "name the same partitions as files of this machine with --local, or leave the flag out"
 	}
 	return "leave the flag out"
 }
 
-// holds reports whether a set of ways has the way in which a command runs, in every group that the set and the way
-// name.
-func (uses mode) holds(way mode) (is mode, ok bool) {
+// lacking returns the command's mode that a set lacks in a group that both name, or 0 if there is none.
+func (set modes) lacking(mode modes) modes {
 	for _, group := range modeGroups {
-		if is := way & group; is != 0 && uses&group != 0 && uses&is == 0 {
-			return is, false
+		if is := mode & group; is != 0 && set&group != 0 && set&is == 0 {
+			return is
 		}
 	}
-	return 0, true
+	return 0
 }
 
-// refuseUnused returns an error that names a flag that was given and that the command does not use in the way in which
-// it runs. Groups that way does not name are not known yet.
-func refuseUnused(cmd *cobra.Command, way mode, tables ...flagUses) error {
-	return refuseUnusedByAll(cmd, []mode{way}, tables...)
+// group returns the group of a mode.
+func (set modes) group() modes {
+	return modeGroups[slices.IndexFunc(modeGroups, func(group modes) bool { return group&set != 0 })]
 }
 
-// refuseUnusedByAll does what refuseUnused does for a command that runs in several ways one after the other: it refuses
-// a flag that none of them uses.
-func refuseUnusedByAll(cmd *cobra.Command, ways []mode, tables ...flagUses) error {
+// String lists the modes of a set in words.
+func (set modes) String() string {
+	var words []string
+	if set&inProcess == inProcess {
+		words, set = []string{"data that this command opens"}, set&^inProcess
+	}
+	for bit, word := range modeWords {
+		if set&(1<<bit) != 0 {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " or ")
+}
+
+// refuseUnused returns an error that names a flag that was given and that the command does not use in its mode. The
+// mode may lack groups that are not known yet.
+func refuseUnused(cmd *cobra.Command, mode modes, tables ...flagUses) error {
+	return refuseUnusedInAll(cmd, []modes{mode}, tables...)
+}
+
+// refuseUnusedInAll does what refuseUnused does for a command that runs in several modes one after the other: it
+// refuses a flag that none of them uses.
+func refuseUnusedInAll(cmd *cobra.Command, ran []modes, tables ...flagUses) error {
 	var refused error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		for _, table := range tables {
 			if refused == nil {
-				refused = table.refuse(f, ways)
+				refused = table.refuse(f, ran)
 			}
 		}
 	})
 	return refused
 }
 
-// refuse returns an error if a flag is used in none of the ways.
-func (t flagUses) refuse(f *pflag.Flag, ways []mode) error {
-	var failed mode
-	for _, way := range ways {
-		for i, uses := range t[f.Name] {
-			is, ok := uses.holds(way)
-			if ok {
-				return nil
-			}
-			if i == 0 {
-				failed = is
-			}
+// of returns the sets of modes that use a flag, or nil if every mode does.
+func (t flagUses) of(flag string) []modes {
+	for names, uses := range t {
+		if slices.Contains(strings.Fields(names), flag) {
+			return uses
 		}
 	}
-	if failed == 0 {
-		return nil
-	}
-	return usagef("--%s is for %s, and not for %s: %s", f.Name, wordsOf(t[f.Name][0]&groupOf(failed)),
-		modeWords[failed], instead(f.Name, f.Value.String(), failed))
+	return nil
 }
 
-// groupOf returns the group of a way.
-func groupOf(is mode) mode {
-	return modeGroups[slices.IndexFunc(modeGroups, func(group mode) bool { return group&is != 0 })]
-}
-
-// wordsOf lists the ways of a set.
-func wordsOf(uses mode) string {
-	var words []string
-	if uses&hereAlone == hereAlone {
-		words, uses = []string{"data that this command opens"}, uses&^hereAlone
-	}
-	for is := mode(1); is <= notSharing; is <<= 1 {
-		if uses&is != 0 {
-			words = append(words, modeWords[is])
+// refuse returns an error if a flag is used in none of the modes in which the command runs.
+func (t flagUses) refuse(f *pflag.Flag, ran []modes) error {
+	uses := t.of(f.Name)
+	for _, mode := range ran {
+		used := func(set modes) bool { return set.lacking(mode) == 0 }
+		if uses == nil || slices.ContainsFunc(uses, used) {
+			return nil
 		}
 	}
-	return strings.Join(words, " or ")
+	lacking := uses[0].lacking(ran[len(ran)-1])
+	return usagef("--%s is for %s, and not for %s: %s", f.Name, uses[0]&lacking.group(), lacking,
+		instead(f.Name, f.Value.String(), lacking))
 }
 
-// refuseZero returns an error if a flag was given a zero that it does not take.
+// refuseZero returns an error if a flag of zeroIsDefault was given with the value 0.
 func refuseZero(cmd *cobra.Command) error {
 	for _, name := range zeroIsDefault {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "0" {
+		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "0" {
 			return usagef("--%s 0: want 1 or more; leave the flag out for the default", name)
 		}
 	}
 	return nil
 }
 
-// wayOfNames returns where the files of names lie: in a store, if any does.
-func wayOfNames(names []string) mode {
-	way := nearFiles
+// placeOf returns the mode of the place of files: a store if one of the files is in a store.
+func placeOf(names []string) modes {
+	place := nearFiles
 	for _, name := range names {
 		switch {
 		case source.Scheme(name) == "s3":
 			return storeFiles
 		case source.IsURI(name):
-			way = webFiles
+			place = webFiles
 		}
 	}
-	return way
+	return place
 }
 
-// way returns the way in which the flags make a command run, without the group of the rows.
-func (i *input) way(c *local.Config) mode {
-	way := wayOfNames(i.in)
-	far := way != nearFiles
-	engine := c.Engine
+// mode returns the mode in which the flags make a command run, without the format of the rows.
+func (i *input) mode(c *local.Config) modes {
+	mode, engine := placeOf(i.in), c.Engine
 	switch {
 	case i.card != "":
-		way |= onAccelerator
+		mode |= onAccelerator
 	case len(i.drives) > 0:
-		way |= overDrives
+		mode |= overDrives
 	default:
-		way |= overFiles
-		if engine == host.EngineAuto && far && i.image == "" {
+		if engine == host.EngineAuto && mode != nearFiles && i.image == "" {
 			engine = host.EngineCPU
 		}
+		mode |= overFiles
 	}
 	switch engine {
 	case host.EngineReference:
-		way |= byReference
+		return mode | byReference
 	case host.EngineCPU:
-		way |= byCPU
+		return mode | byCPU
 	case host.EngineRTL:
-		way |= byRTL
-	default:
-		way |= byDrive
+		return mode | byRTL
 	}
-	return way
+	return mode | byDrive
 }
 
-// wayHere returns the way in which a command opens data itself, as far as its flags alone say it.
-func wayHere(cmd *cobra.Command) mode {
-	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
-	way := overFiles
+// modeOfFlags returns the mode in which a command opens data itself, as far as its flags decide it.
+func modeOfFlags(cmd *cobra.Command) modes {
+	mode := notSharing
+	if cmd.Flags().Changed("local") {
+		mode = sharing
+	}
 	switch {
-	case given("accelerator"):
-		way = onAccelerator
-	case given("drive"):
-		way = overDrives
+	case cmd.Flags().Changed("accelerator"):
+		return mode | onAccelerator
+	case cmd.Flags().Changed("drive"):
+		return mode | overDrives
 	}
-	if given("local") {
-		return way | sharing
-	}
-	return way | notSharing
+	return mode | overFiles
 }
 
-// wayOf returns the way of rows of a format.
-func wayOf(rows program.Source) mode {
+// formatMode returns the mode of rows of a format.
+func formatMode(rows program.Source) modes {
 	switch rows {
 	case program.CriteoTSV:
 		return ofText
@@ -315,8 +295,8 @@ func wayOf(rows program.Source) mode {
 	return ofParquet
 }
 
-// way returns the way in which a plan mixes rows.
-func (p *planFlags) way() mode {
+// mode returns the mode in which a plan mixes rows.
+func (p *planFlags) mode() modes {
 	switch p.shuffle {
 	case dataset.ShuffleRows.String():
 		return mixesRows

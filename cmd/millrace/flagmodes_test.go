@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// usedInEveryWay are the flags that every way of running the commands below uses.
-var usedInEveryWay = strings.Fields("build-vocabulary by-partition columns context control format help image-time " +
+// usedInEveryMode are the flags that every mode of the commands below uses.
+var usedInEveryMode = strings.Fields("build-vocabulary by-partition columns context control format help image-time " +
 	"local measure memory name out output overwrite pipeline progress queue record-starved statistics stop-after " +
 	"trainer-cpu trainer-rows-per-second verbose vocabulary wasm whole wide checkpoint local input-format engine in " +
 	"drive batch split-batches tail dilate timing")
 
-// TestEveryFlagIsUsedOrRefused gives every flag of the commands that read rows to every way of running them that does
-// not use it. None may be ignored.
+// TestEveryFlagIsUsedOrRefused gives every flag of the commands that read rows to every mode that does not use it. None
+// may be ignored.
 func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	data := generate(t, "--rows", "10")
 	text := file(t, "day.tsv", strings.Repeat("1"+strings.Repeat("\t1", 39)+"\n", 3))
@@ -28,8 +28,8 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	counted := file(t, "counted.yaml", "label: {column: label}\nsparse:\n  - columns: [cat_0]\n"+
 		"    ops: [vocabulary: v]\nvocabularies: {v: {}}\n")
 	none := "http://127.0.0.1:1"
-	ways := []struct {
-		way  mode
+	runs := []struct {
+		mode modes
 		args []string
 	}{
 		{overFiles | byDrive | ofParquet | nearFiles, []string{"--in", data}},
@@ -45,21 +45,21 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 		{onService, []string{"--control", none}},
 		{onJob, []string{"--control", none, "--job", "x"}},
 	}
-	const reads, cluster = hereAlone, hereAlone | onService
+	const reads, cluster = inProcess, inProcess | onService
 	commands := []struct {
 		args   []string
-		ways   mode // the ways of the first group that the command knows
-		tables map[mode][]flagUses
+		modes  modes // the modes of the first group that the command has
+		tables map[modes][]flagUses
 	}{
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, reads,
-			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, selectionUses}}},
-		{[]string{"train", "--pipeline", "rm1", "--measure", "1ms"}, cluster | onJob, map[mode][]flagUses{
-			hereAlone: {inputUses, sourceUses, selectionUses, planUses, trainUses}, onService | onJob: {hereUses,
-				planUses, trainUses}}},
+			map[modes][]flagUses{inProcess: {inputUses, sourceUses, selectionUses}}},
+		{[]string{"train", "--pipeline", "rm1", "--measure", "1ms"}, cluster | onJob, map[modes][]flagUses{
+			inProcess:         {inputUses, sourceUses, selectionUses, planUses, trainUses},
+			onService | onJob: {hereUses, planUses, trainUses}}},
 		{[]string{"dataset", "summarize"}, cluster,
-			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
+			map[modes][]flagUses{inProcess: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
 		{[]string{"vocabulary", "build", "--pipeline", counted, "--out", "OUT"}, cluster,
-			map[mode][]flagUses{hereAlone: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
+			map[modes][]flagUses{inProcess: {inputUses, sourceUses, clusterUses}, onService: {hereUses}}},
 	}
 	values := map[string]string{"label": "absent", "malformed": "drop", "commands": "standard", "slm": "64MiB",
 		"coalesce": "64KiB", "timing": "smartssd", "engine": "cpu", "input-format": "parquet", "drive": "mem:",
@@ -79,11 +79,11 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 		}
 		return "2"
 	}
-	listed := slices.Clone(usedInEveryWay)
+	listed := slices.Clone(usedInEveryMode)
 	for _, table := range []flagUses{inputUses, sourceUses, planUses, selectionUses, hereUses, clusterUses, trainUses} {
-		for name := range table {
-			listed = append(listed, name)
-		}
+		names := table.names()
+		assert.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names), "each flag is there once")
+		listed = append(listed, names...)
 	}
 	refused := 0
 	for _, c := range commands {
@@ -91,25 +91,23 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 		require.NoError(t, err)
 		found.InheritedFlags() // adds the flags of the root
 		found.Flags().VisitAll(func(f *pflag.Flag) {
-			assert.Contains(t, listed, f.Name, "%s: say in flagmodes.go which ways use it, or that every way does",
+			assert.Contains(t, listed, f.Name, "%s: say in flagmodes.go which modes use it, or that every mode does",
 				found.CommandPath())
 		})
-		for _, w := range ways {
-			of := slices.IndexFunc([]mode{hereAlone, onService, onJob},
-				func(group mode) bool { return w.way&group != 0 })
-			if w.way&groupOf(overFiles)&c.ways == 0 || w.way&byRTL != 0 && c.args[0] != "preprocess" {
+		for _, run := range runs {
+			if run.mode&c.modes == 0 || run.mode&byRTL != 0 && c.args[0] != "preprocess" {
 				continue
 			}
 			args := slices.Clone(c.args)
-			if w.way&onJob != 0 {
+			if run.mode&onJob != 0 {
 				args = args[:1]
 			}
-			args = append(args, w.args...)
-			for group, tables := range c.tables {
-				if group&[]mode{hereAlone, onService, onJob}[of] == 0 {
-					continue
+			args = append(args, run.args...)
+			for of, tables := range c.tables {
+				if run.mode&of != 0 {
+					mode := run.mode | withoutFilter | notSharing | mixesSplits
+					refused += refusesUnused(t, found, args, mode, tables, value)
 				}
-				refused += refusesUnused(t, found, args, w.way|withoutFilter|notSharing|mixesSplits, tables, value)
 			}
 		}
 	}
@@ -128,15 +126,15 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	refusesFlag(t, "source-ca", "plan", "--t", "1M", "--pipeline", "rm1", "--in", data, "--source-ca", "none.pem")
 }
 
-// refusesUnused gives a command every flag that its way does not use, and returns how many there were.
-func refusesUnused(t *testing.T, c *cobra.Command, args []string, way mode, tables []flagUses,
+// refusesUnused gives a command every flag that its mode does not use, and returns the number of these flags.
+func refusesUnused(t *testing.T, c *cobra.Command, args []string, mode modes, tables []flagUses,
 	value func(*pflag.Flag) string) (refused int) {
 	t.Helper()
 	for _, table := range tables {
-		for name := range table {
+		for _, name := range table.names() {
 			f := c.Flags().Lookup(name)
-			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && way&webFiles != 0 ||
-				table.refuse(f, []mode{way}) == nil {
+			if f == nil || slices.Contains(args, "--"+name) || name == "accelerator" && mode&webFiles != 0 ||
+				table.refuse(f, []modes{mode}) == nil {
 				continue
 			}
 			refused++
@@ -144,6 +142,14 @@ func refusesUnused(t *testing.T, c *cobra.Command, args []string, way mode, tabl
 		}
 	}
 	return refused
+}
+
+// names returns the flags of a table.
+func (t flagUses) names() (names []string) {
+	for list := range t {
+		names = append(names, strings.Fields(list)...)
+	}
+	return names
 }
 
 // refusesFlag demands that a command ends with a usage error that names a flag.

@@ -58,7 +58,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			in.in = args
 			if rows, err := in.source(); err != nil {
 				return err
-			} else if err = refuseUnused(cmd, in.way(&local.Config{})|wayOf(rows), inputUses, sourceUses); err != nil {
+			} else if err = refuseUnused(cmd, in.mode(&local.Config{})|formatMode(rows), inputUses, sourceUses); err != nil {
 				return err
 			}
 			if in.format == "parquet" {

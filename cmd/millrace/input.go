@@ -43,8 +43,8 @@ type input struct {
 	noTrainer bool // nothing trains beside it, so that files get every core
 	simulates bool // --engine may be rtl, for which the command makes a simulation
 	far       sourceFlags
-	ways      *[]mode // ways of the data sets of a command that opens several and checks the flags itself; or nil
-	elsewhere string  // the alternative to --in and --drive that the error names when both are missing
+	modes     *[]modes // gets the modes if the command opens several data sets and checks flags itself; else nil
+	elsewhere string   // the alternative to --in and --drive that the error names when both are missing
 }
 
 // addFlags adds the flags to a command.
@@ -156,8 +156,8 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	default:
 		return c, usagef("--commands %q: want vendor or standard", i.commands)
 	}
-	way := i.way(&c)
-	if err := i.refuseUnused(cmd, way); err != nil {
+	mode := i.mode(&c)
+	if err := i.refuseUnused(cmd, mode); err != nil {
 		return c, err
 	}
 	if i.image != "" {
@@ -208,7 +208,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 			return c, err
 		}
 		c.Members = i.in
-		return c, i.refuseUnused(cmd, way|wayOf(c.Source))
+		return c, i.refuseUnused(cmd, mode|formatMode(c.Source))
 	}
 	if err := i.findFormat(cmd.Context(), i.in); err != nil {
 		return c, err
@@ -216,7 +216,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if c.Source, err = i.source(); err != nil {
 		return c, err
 	}
-	if err := i.refuseUnused(cmd, way|wayOf(c.Source)); err != nil {
+	if err := i.refuseUnused(cmd, mode|formatMode(c.Source)); err != nil {
 		return c, err
 	}
 	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names, Sort: c.Sort, Root: i.root}
@@ -233,12 +233,12 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 }
 
 // refuseUnused refuses flags that a data set does not use.
-func (i *input) refuseUnused(cmd *cobra.Command, way mode) error {
-	if i.ways == nil {
-		return refuseUnused(cmd, way, inputUses, sourceUses)
+func (i *input) refuseUnused(cmd *cobra.Command, mode modes) error {
+	if i.modes == nil {
+		return refuseUnused(cmd, mode, inputUses, sourceUses)
 	}
-	if way&groupOf(ofParquet) != 0 {
-		*i.ways = append(*i.ways, way)
+	if mode&ofParquet.group() != 0 {
+		*i.modes = append(*i.modes, mode)
 	}
 	return nil
 }

@@ -315,7 +315,7 @@ configurations name, and modules that are put only if their configurations say s
 		if spec.Plan, err = plan.message(); err != nil {
 			return err
 		}
-		if err := refuseUnused(cmd, plan.way(), planUses); err != nil {
+		if err := refuseUnused(cmd, plan.mode(), planUses); err != nil {
 			return err
 		}
 		spec.AbandonAfterSeconds = abandon.Seconds()

@@ -151,7 +151,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 
 // check refuses values that no plan has.
 func (o *planOptions) check(cmd *cobra.Command) error {
-	if err := refuseUnused(cmd, wayOfNames(o.in), sourceUses); err != nil {
+	if err := refuseUnused(cmd, placeOf(o.in), sourceUses); err != nil {
 		return err
 	}
 	switch {

@@ -31,11 +31,11 @@ type appliedSelection struct {
 
 // checkUsed refuses the flag for a pipeline without a filter.
 func (s *selectionFlags) checkUsed(cmd *cobra.Command, spec *pipeline.Spec) error {
-	way := withoutFilter
+	mode := withoutFilter
 	if spec.Filter != nil {
-		way = withFilter
+		mode = withFilter
 	}
-	return refuseUnused(cmd, way, selectionUses)
+	return refuseUnused(cmd, mode, selectionUses)
 }
 
 // bind gives the pipeline the selection of its filter. It returns nil for a pipeline without a filter.

@@ -219,7 +219,7 @@ there when it ends.`,
 			if err != nil {
 				return err
 			}
-			if err := refuseUnused(cmd, jf.plan.way(), planUses); err != nil {
+			if err := refuseUnused(cmd, jf.plan.mode(), planUses); err != nil {
 				return err
 			}
 			if err := checkAutoscale(cmd, autoscale, share.given()); err != nil {

@@ -78,14 +78,14 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 			here = len(t.Control) == 0
 		}
 		if here {
-			return false, refuseUnused(cmd, wayHere(cmd), trainUses)
+			return false, refuseUnused(cmd, modeOfFlags(cmd), trainUses)
 		}
 	}
-	way := onService
+	mode := onService
 	if s.job != "" {
-		way = onJob
+		mode = onJob
 	}
-	if err := refuseUnused(cmd, way, trainUses, hereUses); err != nil || way == onJob {
+	if err := refuseUnused(cmd, mode, trainUses, hereUses); err != nil || mode == onJob {
 		return true, err
 	}
 	switch {
@@ -127,7 +127,7 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	if err != nil {
 		return err
 	}
-	if err := refuseUnused(cmd, jf.plan.way(), planUses); err != nil {
+	if err := refuseUnused(cmd, jf.plan.mode(), planUses); err != nil {
 		return err
 	}
 	token, err := readSealed(checkpoint)

@@ -63,7 +63,7 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 			here = len(t.Control) == 0
 		}
 		if here {
-			return false, refuseUnused(cmd, wayHere(cmd), clusterUses)
+			return false, refuseUnused(cmd, modeOfFlags(cmd), clusterUses)
 		}
 	}
 	if len(in) > 0 {
