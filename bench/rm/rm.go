@@ -42,6 +42,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/scratch"
+	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
@@ -61,15 +62,15 @@ type Options struct {
 	Coverage float64 // 0 means 1: every feature present
 	Seed     uint64
 	Commands sdk.Commands
-	// Criteo is a file of Criteo's rows as text, for the workloads over them ([RealTSV] and others), whose names say real.
-	// Its first rows are repeated until there are Rows.
+	// Criteo is a file of Criteo's rows as text, for the workloads over them ([RealTSV] and others), whose names say
+	// real. Its first rows are repeated until there are Rows.
 	Criteo string
 	// Folder is where data and vocabularies are written; "" is the system's folder for temporary files.
 	Folder string
 	// VocabularyMemory bounds the memory of keys while a vocabulary is built; 0 is that of vocabulary.BuilderOptions.
 	VocabularyMemory int64
-	// Timing makes the drive take modelled time, on whose clock Time and the rates are. nil: as fast as the machine. Only
-	// for the engine drive, and Parquet without vocabularies.
+	// Timing makes the drive take modelled time, on whose clock Time and the rates are. nil: as fast as the machine.
+	// Only for the engine drive, and Parquet without vocabularies.
 	Timing *timing.Pacing
 	// Power measures the energy of each workload; nil: nothing is measured.
 	Power *power.Meter
@@ -89,6 +90,7 @@ type Result struct {
 	RowsPerSecond        float64 `json:"rows_per_second"`
 	CPUSeconds           float64 `json:"cpu_seconds"`         // of the whole process; 0 where the system does not tell
 	CPURowsPerSecond     float64 `json:"cpu_rows_per_second"` // rows a second of processor time
+	Spread               float64 `json:"p_spread_share"`      // of the turns' rate; see steadyrate.Rate
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
 	WaitShare            float64 `json:"wait_share"` // for an engine thread
@@ -165,8 +167,8 @@ func run(ctx context.Context, o Options, name string) (r Result, err error) {
 	}
 	b := &bench{o: o, spec: spec, source: sourceOf(data)}
 	if o.Timing != nil && (o.Engine != host.EngineDrive || b.source != program.Parquet || len(spec.Vocabularies) > 0) {
-		return r, fmt.Errorf("%w: modelled timing is that of engine drive over Parquet without vocabularies: rm1 to rm5",
-			workload.ErrOptions)
+		return r, fmt.Errorf("%w: modelled timing is that of engine drive over Parquet without vocabularies: rm1 to "+
+			"rm5", workload.ErrOptions)
 	}
 	measure, open := b.measure, b.open
 	if len(spec.Vocabularies) > 0 { // each loop has a processor of its own
@@ -295,15 +297,15 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 	if b.o.Engine != host.EngineDrive {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.o.Threads))
 	}
-	if err := b.turns(ctx, 0); err != nil {
+	if _, err := b.turns(ctx, 0); err != nil {
 		return Result{}, err
 	}
 	before := b.processor.Stats()
 	var s processor.Stats
-	var elapsed, cpu float64
-	energy, err := b.o.Power.Measure(ctx, func() (power.Use, error) {
+	var elapsed, cpu, spread float64
+	energy, err := b.o.Power.Measure(ctx, func() (_ power.Use, err error) {
 		begin, used := b.now(), processorTime()
-		if err := b.turns(ctx, b.o.Time); err != nil {
+		if spread, err = b.turns(ctx, b.o.Time); err != nil {
 			return power.Use{}, err
 		}
 		elapsed, cpu = b.now().Sub(begin).Seconds(), (processorTime() - used).Seconds()
@@ -314,7 +316,8 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	r := Result{Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
-		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows, Timing: b.o.Timing.Report(), Energy: energy}
+		Encoding: or(b.o.Encoding, "plain"), Rows: s.Rows, Spread: spread,
+		Timing: b.o.Timing.Report(), Energy: energy}
 	r.setTimes(s, elapsed, cpu)
 	return r, nil
 }
@@ -365,11 +368,14 @@ func (r *Result) setTimes(s processor.Stats, elapsed, cpu float64) {
 	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
 }
 
-// turns runs the whole partition in every stream, at least once, until the time has passed.
-func (b *bench) turns(ctx context.Context, least time.Duration) error {
+// turns runs the whole partition in every stream, at least once, until the time has passed. It returns the spread of
+// the turns' rate.
+func (b *bench) turns(ctx context.Context, least time.Duration) (spread float64, err error) {
 	begin := b.now()
 	errs := make([]error, b.streams())
 	var wg sync.WaitGroup
+	var mu sync.Mutex // guards meter
+	meter := steadyrate.New(least, len(errs))
 	for i := range errs {
 		wg.Add(1)
 		go func() {
@@ -378,11 +384,14 @@ func (b *bench) turns(ctx context.Context, least time.Duration) error {
 				if errs[i] = b.turn(ctx); errs[i] != nil {
 					return
 				}
+				mu.Lock()
+				meter.Add(b.now().Sub(begin), b.partition.Rows)
+				mu.Unlock()
 			}
 		}()
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return meter.Rate().Spread, errors.Join(errs...)
 }
 
 func (b *bench) turn(ctx context.Context) error {

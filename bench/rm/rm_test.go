@@ -36,6 +36,7 @@ func TestEveryEngineIsMeasured(t *testing.T) {
 		assert.Equal(t, "rm1", r.Model)
 		assert.Zero(t, r.Rows%2000, "whole turns only: %d rows", r.Rows)
 		assert.InEpsilon(t, float64(r.Rows)/r.ElapsedSeconds, r.RowsPerSecond, 1e-9)
+		assert.True(t, r.Spread > 0 && r.Spread <= 1, r.Spread)
 		out := r.OutputBytesPerSecond / r.RowsPerSecond
 		in := r.InputBytesPerSecond / r.RowsPerSecond
 		if bytesIn == 0 {
@@ -84,8 +85,8 @@ func TestRefusals(t *testing.T) {
 func TestResultsJSON(t *testing.T) {
 	b, err := json.Marshal(Result{})
 	require.NoError(t, err)
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds",
-		"cpu_rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "p_spread_share",
+		"cpu_seconds", "cpu_rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
 		"move_share", "decode_share", "transform_share", "fetch_share", "other_share"} {
 		assert.Contains(t, string(b), `"`+key+`":`)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/scratch"
+	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -191,12 +192,15 @@ func (l *Loops) measure(ctx context.Context) (_ Result, err error) {
 	var elapsed, cpu float64
 	r.Energy, err = l.o.Power.Measure(ctx, func() (power.Use, error) {
 		begin, used := time.Now(), processorTime()
+		meter := steadyrate.New(l.o.Time, 1)
 		for first := true; first || time.Since(begin) < l.o.Time; first = false {
 			if err := l.Turn(ctx, drop); err != nil {
 				return power.Use{}, err
 			}
 			r.Rows += l.partition.Rows
+			meter.Add(time.Since(begin), l.partition.Rows)
 		}
+		r.Spread = meter.Rate().Spread
 		elapsed, cpu = time.Since(begin).Seconds(), (processorTime() - used).Seconds()
 		return l.use(r.Rows, elapsed, cpu), nil
 	})
@@ -267,7 +271,8 @@ func (l *Loops) build(ctx context.Context, name string) (_ *vocabulary.Vocabular
 	if err != nil {
 		return nil, err
 	}
-	b.KeepIDs([]vocabulary.PartitionRows{{Name: l.partition.Name, Digest: l.partition.Digest(), Rows: l.partition.Rows}})
+	b.KeepIDs([]vocabulary.PartitionRows{{Name: l.partition.Name, Digest: l.partition.Digest(),
+		Rows: l.partition.Rows}})
 	made, err := b.Vocabulary()
 	return made, errors.Join(err, l.freeDrive())
 }

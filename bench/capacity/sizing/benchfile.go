@@ -15,6 +15,7 @@ type benchResult struct {
 	Codec       string  `json:"codec"`
 	Encoding    string  `json:"encoding"`
 	Rate        float64 `json:"rows_per_second"`
+	Spread      float64 `json:"p_spread_share"` // relative spread of Rate; 0 if unknown
 	InputBytes  float64 `json:"input_bytes_per_second"`
 	OutputBytes float64 `json:"output_bytes_per_second"`
 	Timing      struct {
@@ -25,7 +26,7 @@ type benchResult struct {
 
 // takeBench takes what `millrace bench rm --output json` measured of the job's model: with the engine drive P of a
 // drive, with the engine cpu the rate of a core that runs our kernels; and the bytes of a row, unless the job has a
-// pipeline's. name is the file's. Errors wrap ErrJob.
+// pipeline's. A rate that did not settle is refused. name is the file's. Errors wrap ErrJob.
 func (j *Job) takeBench(b []byte, name string) error {
 	var all []benchResult
 	if err := json.Unmarshal(b, &all); err != nil {
@@ -42,6 +43,9 @@ func (j *Job) takeBench(b []byte, name string) error {
 		if !(r.Rate > 0) || r.Threads < 1 || !(r.InputBytes > 0) || !(r.OutputBytes > 0) {
 			return fmt.Errorf("%w: %s: %s has %v rows/s, %d threads, %v and %v bytes/s: want numbers above 0", ErrJob,
 				name, r.Model, r.Rate, r.Threads, r.InputBytes, r.OutputBytes)
+		}
+		if err := checkSettled(r.Spread, name+": the rate of "+r.Model, "measure with a longer --time"); err != nil {
+			return err
 		}
 		if err := j.take(r, name); err != nil {
 			return err

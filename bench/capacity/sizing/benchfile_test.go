@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,11 @@ func measured(engine, timing string) string {
 	return `[{"model": "rm5", "engine": "` + engine + `", "threads": 2, "codec": "none", "encoding": "plain", "rows": 7,
 		"rows_per_second": 1000, "input_bytes_per_second": 8.9e6, "output_bytes_per_second": 5.9e6,
 		"timing": ` + timing + `}, {"model": "rm1", "engine": "drive", "threads": 1, "rows_per_second": 5}]`
+}
+
+// spread is a line of bench rm with a relative spread of the rate.
+func spread(share string) string {
+	return strings.Replace(measured("drive", "{}"), `"rows": 7`, `"p_spread_share": `+share, 1)
 }
 
 func TestTakeBench(t *testing.T) {
@@ -32,6 +38,8 @@ func TestTakeBench(t *testing.T) {
 	require.NoError(t, j.takeBench([]byte(measured("drive", `{"timing": "smartssd", "modelled": true}`)), "bench.json"))
 	assert.Equal(t, Modelled, j.Drive.P.Kind)
 
+	require.NoError(t, j.takeBench([]byte(spread("0.05")), "bench.json"))
+
 	j = rm5(t, 1e6, 1e12)
 	drive := j.Drive
 	require.NoError(t, j.takeBench([]byte(measured("cpu", `{"timing": "native"}`)), "bench.json"))
@@ -41,9 +49,12 @@ func TestTakeBench(t *testing.T) {
 
 func TestRefusedBench(t *testing.T) {
 	for document, says := range map[string]string{
-		"{":                                 "is not what millrace bench rm",
-		"[]":                                "0 results",
-		measured("reference", "{}"):         "no placement",
+		"{":                         "is not what millrace bench rm",
+		"[]":                        "0 results",
+		measured("reference", "{}"): "no placement",
+		spread("0.06"): "f: the rate of rm5 did not settle: its spread is 6 %, and a plan " +
+			"wants at most 5 %",
+		spread("-1"):                        "its spread is -100 %",
 		`[{"model": "rm5", "threads": 1}]`:  "want numbers above 0",
 		`[{"model": "rm1", "engine": "x"}]`: "--models rm5",
 		`[{"model": "rm5", "engine": "cpu", "threads": 0, "rows_per_second": 1}]`:              "0 threads",

@@ -42,6 +42,15 @@ func (j *Job) TakeRates(b []byte, name string) error {
 	return err
 }
 
+// checkSettled refuses a rate whose relative spread is more than a plan takes, and says how to measure it again.
+func checkSettled(spread float64, rate, again string) error {
+	if spread >= 0 && spread <= steadyrate.Goal {
+		return nil
+	}
+	return fmt.Errorf("%w: %s did not settle: its spread is %.0f %%, and a plan wants at most %.0f %%: %s", ErrJob,
+		rate, 100*spread, 100*steadyrate.Goal, again)
+}
+
 // takeReport takes the mean P of the drives of a job's report: with the engine cpu that is the rate of a core that runs
 // our kernels, else P of a drive. A P that did not settle is refused. It also takes the bytes of a row, unless the job
 // has a pipeline's.
@@ -63,10 +72,10 @@ func (j *Job) takeReport(b []byte, name string) error {
 		case !(d.Rate > 0) || d.Rows < 0 || d.Moved < d.Unneeded || d.Unneeded < 0 || d.Out < 0:
 			return fmt.Errorf("%w: %s: drive %s has P of %v rows/s, %d rows, %d bytes in, %d bytes out: want a job "+
 				"that measured P and ran to its end", ErrJob, name, d.Name, d.Rate, d.Rows, d.Moved-d.Unneeded, d.Out)
-		case !(d.Spread >= 0 && d.Spread <= steadyrate.Goal):
-			return fmt.Errorf("%w: %s: P of drive %s did not settle: its spread is %.0f %%, and a plan wants "+
-				"at most %.0f %%: run the job again with a longer --measure, or with more rows", ErrJob, name, d.Name,
-				100*d.Spread, 100*steadyrate.Goal)
+		}
+		const again = "run the job again with a longer --measure, or with more rows"
+		if err := checkSettled(d.Spread, name+": P of drive "+d.Name, again); err != nil {
+			return err
 		}
 		engine, sum = kind, sum+d.Rate
 		rows, in, out = rows+d.Rows, in+d.Moved-d.Unneeded, out+d.Out
