@@ -55,7 +55,7 @@ type Opened struct {
 	MiniBatches uint64             `json:"minibatches"` // of every epoch, all ranks
 	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
 	To          uint64             `json:"to"`
-	LeftOutRows int64              `json:"left_out_rows,omitempty"` // rows of an epoch's data that no rank gets
+	LeftOutRows int64              `json:"left_out_rows,omitempty"` // rows of the token's epoch that no rank gets
 	Token       string             `json:"token"`                   // the position from which the rank goes on
 	Threads     int                `json:"threads"`
 	PID         int                `json:"pid"`
@@ -77,11 +77,12 @@ type Retired struct {
 
 // MiniBatch announces that a buffer holds a frame, from the buffer's first byte on.
 type MiniBatch struct {
-	Generation int    `json:"generation"`
-	Buffer     int    `json:"buffer"`
-	Bytes      int64  `json:"bytes"` // of the frame
-	Epoch      uint64 `json:"epoch"`
-	Number     uint64 `json:"number"`
+	Generation  int    `json:"generation"`
+	Buffer      int    `json:"buffer"`
+	Bytes       int64  `json:"bytes"` // of the frame
+	Epoch       uint64 `json:"epoch"`
+	Number      uint64 `json:"number"`
+	LeftOutRows int64  `json:"left_out_rows,omitempty"` // rows of the epoch that no rank gets
 }
 
 // Sought answers Seek.

@@ -244,15 +244,20 @@ func (s *session) makeMiniBatches(ctx context.Context, job *trainmgr.Job, genera
 		if err != nil {
 			return err
 		}
-		if err := s.sendMiniBatch(ctx, mb, generation); err != nil {
+		leftOut, err := s.options.Share.LeftOut(job.Plan()) // epochs differ: a shuffle puts other mini-batches at the end
+		if err != nil {
+			return err
+		}
+		if err := s.sendMiniBatch(ctx, mb, generation, leftOut); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sendMiniBatch copies a mini-batch into a buffer and names the buffer to the trainer.
-func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, generation int) error {
+// sendMiniBatch copies a mini-batch into a buffer and names the buffer to the trainer. leftOut is how many rows of its
+// epoch no rank gets.
+func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, generation int, leftOut int64) error {
 	frame, err := tensor.EncodeFrame(mb)
 	if err != nil {
 		return err
@@ -278,7 +283,7 @@ func (s *session) sendMiniBatch(ctx context.Context, mb *tensor.MiniBatch, gener
 		}
 	}
 	return s.sendMessage(&MiniBatch{Generation: generation, Buffer: b.id, Bytes: int64(at), Epoch: mb.Name.Epoch,
-		Number: mb.Name.Number}, nil)
+		Number: mb.Name.Number, LeftOutRows: leftOut}, nil)
 }
 
 // awaitEnd reads until the trainer ends the connection, so that everything that was sent to the trainer arrives.

@@ -747,10 +747,10 @@ class Open(unittest.TestCase):
             print(*(int(v) for b in data for v in b.dense[:, 1]))
         """
 
-    def rank(self, env: dict[str, str]) -> subprocess.Popen[str]:
+    def rank(self, env: dict[str, str], script: str = RANK) -> subprocess.Popen[str]:
         kept = {k: v for k, v in os.environ.items() if "RANK" not in k and "WORLD_SIZE" not in k}
         process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(self.RANK), self.files, str(self.document)],
+            [sys.executable, "-c", textwrap.dedent(script), self.files, str(self.document)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -774,6 +774,35 @@ class Open(unittest.TestCase):
         for rows in epochs:
             self.assertEqual(sorted(rows), list(range(2400)))
         wait_for(lambda: not alive(pids.pop()) if pids else True, "the private process of three ranks")
+
+    def test_statistics_are_of_what_was_delivered(self) -> None:
+        """In every epoch, the rows that the ranks get and those that are left out are all rows."""
+        script = """\
+            import os, sys
+            import millrace
+            data = millrace.open(sys.argv[1], sys.argv[2], batch=110, tail=os.environ["TAIL"], epochs=2, split_batches=1,
+                                 patience=100)
+            rows = minibatches = 0
+            for epoch in range(data.epoch, data.epochs):
+                sizes = [b.rows for b in data]
+                rows, minibatches = rows + sum(sizes), minibatches + len(sizes)
+                assert (data.statistics.rows, data.statistics.minibatches) == (rows, minibatches), data.statistics
+                print(sum(sizes), data.statistics.left_out_rows)
+            """
+        for size, tail in ((1, "keep"), (1, "drop"), (2, "keep"), (2, "drop")):
+            env = {"WORLD_SIZE": str(size), "MILLRACE_RUN": uuid.uuid4().hex, "TAIL": tail}
+            ranks = [self.rank({**env, "RANK": str(r)}, script) for r in range(size)]
+            delivered, left_out = [0, 0], [set(), set()]
+            for process in ranks:
+                out, err = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 0, err)
+                for epoch, line in enumerate(out.splitlines()):
+                    rows, left = map(int, line.split())
+                    delivered[epoch] += rows
+                    left_out[epoch].add(left)
+            with self.subTest(size=size, tail=tail):
+                self.assertEqual(left_out, [{2400 - rows} for rows in delivered])
+                self.assertEqual(len(set(delivered)), 2 if (size, tail) == (2, "keep") else 1, "epochs may differ")
 
     def test_ranks_of_torch_distributed(self) -> None:
         script = textwrap.dedent(

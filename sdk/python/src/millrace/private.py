@@ -119,7 +119,8 @@ class PrivateSession(Consumption):
         self._generation = 0
         self._sought: dict[int, dict[str, Any]] = {}  # answers to seeks, by generation
         self._early: dict[int, list[MiniBatch]] = {}  # mini-batches of epochs that have not begun, by epoch
-        self._where: dict[int, int] = {}  # buffer of each mini-batch that waits, by the identity of its data
+        # Of each mini-batch that waits, by its identity: its buffer, and the rows of its epoch that are left out.
+        self._where: dict[int, tuple[int, int]] = {}
         self._gone = threading.Event()
         self._at_exit: Optional[AtExit] = None
         message = dict(request, version=VERSION, rank=ranks.rank, ranks=ranks.world_size, local_ranks=ranks.local_size)
@@ -292,6 +293,7 @@ class PrivateSession(Consumption):
         if batch.schema != self.schema:
             raise ChannelError(f"mini-batch {batch.name} has another schema than the job")
         generation = integer(message.get("generation"), "generation", _MAX_BUFFERS)
+        left_out = integer(message.get("left_out_rows", 0), "left_out_rows")
         with self.cond:
             if generation != self._generation or epoch < self.intake.epoch:
                 return  # the trainer went elsewhere meanwhile; the view goes, and with it the buffer
@@ -299,7 +301,7 @@ class PrivateSession(Consumption):
                 self._early.setdefault(epoch, []).append(batch)
             else:
                 self._with_arrived(batch)
-            self._where[id(batch)] = buffer
+            self._where[id(batch)] = buffer, left_out
             self.cond.notify_all()
 
     def _with_arrived(self, batch: MiniBatch) -> None:
@@ -309,7 +311,7 @@ class PrivateSession(Consumption):
 
     def with_given(self, batch: MiniBatch) -> MiniBatch:
         """Returns the mini-batch in its buffer, or a copy of it if too few buffers would be left."""
-        buffer = self._where.pop(id(batch))
+        buffer, self.statistics.left_out_rows = self._where.pop(id(batch))
         whole = batch.data.obj
         view = memoryview(whole)
         del whole
