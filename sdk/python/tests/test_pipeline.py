@@ -112,9 +112,9 @@ class Documents(unittest.TestCase):
             p.vocabulary("v", unknown=0)  # type: ignore[arg-type]
         self.assertEqual(p.vocabularies, [], "what is refused is not added")
 
-        with self.assertRaisesRegex(TypeError, "3 is no filter, as millrace.filters.column"):
+        with self.assertRaisesRegex(TypeError, "3 is not a filter, as millrace.filters.column"):
             p.filter(3)  # type: ignore[arg-type]
-        with self.assertRaisesRegex(TypeError, "'x' is no filter"):
+        with self.assertRaisesRegex(TypeError, "'x' is not a filter"):
             all_of(column("a", eq=1), "x")  # type: ignore[arg-type]
         with self.assertRaisesRegex(TypeError, "name is 3, want text"):
             column(3, eq=1)  # type: ignore[arg-type]

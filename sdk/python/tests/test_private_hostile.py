@@ -63,10 +63,10 @@ LIES: dict[str, tuple[str, str]] = {
         "send(**opened); sock.sendall(b'\\xff' * 4)",
         "a message of 4294967295 bytes, at most",
     ),
-    "no JSON": ("send(**opened); sock.sendall(struct.pack('<I', 3) + b'abc')", "what is no message: Expecting value"),
-    "no kind": ("send(**opened); send(x=1)", 'what is no message: b\'{"x": 1}\''),
+    "no JSON": ("send(**opened); sock.sendall(struct.pack('<I', 3) + b'abc')", "what is not a message: Expecting value"),
+    "no kind": ("send(**opened); send(x=1)", 'what is not a message: b\'{"x": 1}\''),
     "an unknown kind": ("send(**opened); send(kind='hello')", "sent 'hello'"),
-    "a kind of another type": ("send(**opened); send(kind=['minibatch'])", "what is no message"),
+    "a kind of another type": ("send(**opened); send(kind=['minibatch'])", "what is not a message"),
     "a mini-batch without a buffer": ("send(**opened); send(**mb)", "of buffer 0, which has 0"),
     "a buffer without its descriptor": ("send(**opened); send(**buffer)", "a buffer without its descriptor"),
     "a buffer of another size": (

@@ -53,7 +53,7 @@ def name(what: str, value: Any) -> Optional[str]:
     raise OptionsError(f"{what}={value!r}: want a name", what)
 
 
-# What the loaders of others call an argument of :func:`millrace.open`, and what takes its place.
+# Names that other loaders have for arguments of :func:`millrace.open`, and what to use in their place.
 _ELSEWHERE = {
     "batch_size": "batch= is the rows of a mini-batch",
     "drop_last": 'tail="drop" leaves out short last mini-batches',
@@ -109,7 +109,7 @@ def named_paths(name: str, files: Optional[Mapping[str, Path]]) -> Optional[dict
     """Returns the names of files as text, by the names that they are given, or None for None.
 
     Raises:
-        OptionsError: ``files`` is no mapping of text to paths.
+        OptionsError: ``files`` is not a mapping of text to paths.
     """
     if files is None:
         return None

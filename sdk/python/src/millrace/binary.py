@@ -20,7 +20,7 @@ def find() -> str:
     named = os.environ.get("MILLRACE_BIN")
     if named:
         if not os.access(named, os.X_OK):
-            raise BinaryError(f"MILLRACE_BIN is {named}, which is no program")
+            raise BinaryError(f"MILLRACE_BIN is {named}, which is not a program")
         return named
     held = Path(__file__).parent / "_bin" / "millrace"
     if os.access(held, os.X_OK):

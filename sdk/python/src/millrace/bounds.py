@@ -51,7 +51,7 @@ def seconds(text: Any, default: float, least: float, most: float) -> float:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def document(data: bytes | str) -> Any:

@@ -100,9 +100,9 @@ class Channel:
         try:
             message = document(body)
         except ValueError as e:
-            raise ChannelError(f"the private process sent what is no message: {e}") from None
+            raise ChannelError(f"the private process sent what is not a message: {e}") from None
         if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-            raise ChannelError(f"the private process sent what is no message: {bytes(body[:60])!r}")
+            raise ChannelError(f"the private process sent what is not a message: {bytes(body[:60])!r}")
         return message
 
     def descriptor(self) -> int:

@@ -118,7 +118,7 @@ class Consumption:
         i = self.intake
         who = f"rank {self.rank} of job {self.id}"
         if not i.owned:
-            why = "every one was acknowledged before, or there are fewer of them than ranks, or the data have no row"
+            why = "every one was acknowledged before, or there are fewer of them than ranks, or the data have no rows"
             return f"{who} owns no mini-batch of epoch {i.epoch}: {why}"
         if self._job_done:
             return f"{who}: the job is over, every epoch was acknowledged: {self.again} to go over the data once more"

@@ -351,7 +351,7 @@ class Control:
                 data = read_all(response, _MAX_ANSWER)
             except BROKEN as e:
                 self._connections.drop(conn)
-                # A server may end an idle connection; that is no sign that the server is down.
+                # A server may end an idle connection; that is not a sign that the server is down.
                 if used and not isinstance(e, TimeoutError):
                     continue
                 raise
@@ -370,7 +370,7 @@ class Control:
             code = "unavailable" if response.status in (408, 429, 502, 503, 504) else "unknown"
             raise _Alien(
                 ServiceError(
-                    code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"
+                    code, f"HTTP status {response.status}, {len(data)} bytes that are not an answer", f"{url} {method}"
                 ),
                 response.status,
             )
@@ -409,11 +409,11 @@ class Control:
 
         Raises:
             FilesError: a file of ``vocabularies`` or ``modules`` cannot be read.
-            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is no mapping of names to paths.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to paths.
             PipelineError: the pipeline has errors, or no statistics of a name; or a file of ``statistics`` cannot be
                 read.
             BinaryError: ``statistics`` is given, and there is no ``millrace`` binary.
-            ValueError: a key of ``spec``, or of its ``plan``, is no field.
+            ValueError: a key of ``spec``, or of its ``plan``, is not a field.
             FileNotFoundError: there is no file of the pipeline's name.
             TokenError, OtherJobError: ``resume`` is damaged, or of another job.
             ServiceError: the control plane refuses the job. Further errors are those of :meth:`call`.

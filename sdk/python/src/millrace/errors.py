@@ -156,12 +156,12 @@ class DataLossError(MillraceError):
 
 
 class ChangedError(DataLossError):
-    """A file was written or replaced while it is read, or since the state was kept that goes on in it. ``file`` names the
-    partition."""
+    """A file was written or replaced while it was read, or after the state was kept with which the job goes on.
+    ``file`` names the partition."""
 
 
 class FilesError(MillraceError, OSError):
-    """A file is missing, or is no readable partition. ``filename`` names it where one file is at fault."""
+    """A file is missing, or is not a readable partition. ``filename`` names it where one file is at fault."""
 
     def __init__(self, message: str, filename: str = "") -> None:
         super().__init__(message)

@@ -49,7 +49,7 @@ def all_of(*filters: Filter) -> Filter:
     """Returns the filter that lets a row pass if every one of ``filters`` does.
 
     Raises:
-        TypeError: an argument is no filter.
+        TypeError: an argument is not a filter.
     """
     return Filter((("all", _filters(filters)),))
 
@@ -58,7 +58,7 @@ def any_of(*filters: Filter) -> Filter:
     """Returns the filter that lets a row pass if at least one of ``filters`` does.
 
     Raises:
-        TypeError: an argument is no filter.
+        TypeError: an argument is not a filter.
     """
     return Filter((("any", _filters(filters)),))
 
@@ -85,7 +85,7 @@ def column(
         null: whether the row has no value.
 
     Raises:
-        TypeError: ``name`` is no text, ``one_of`` no list of numbers, or ``null`` neither True nor False.
+        TypeError: ``name`` is not text, ``one_of`` is not a list of numbers, or ``null`` neither True nor False.
     """
     if not isinstance(name, str):
         raise TypeError(f"name is {name!r}, want text")
@@ -113,7 +113,7 @@ def sampling(key: str, *, rate: float, salt: int = 0) -> Filter:
         salt: another number keeps other rows.
 
     Raises:
-        TypeError: ``key`` is no text.
+        TypeError: ``key`` is not text.
     """
     if not isinstance(key, str):
         raise TypeError(f"key is {key!r}, want text")
@@ -139,5 +139,5 @@ def read(document: Mapping[str, Any]) -> Filter:
 def _filters(filters: Sequence[Filter]) -> Tuple[Filter, ...]:
     for one in filters:
         if not isinstance(one, Filter):
-            raise TypeError(f"{one!r} is no filter, as millrace.filters.column('age', ge=18) makes one")
+            raise TypeError(f"{one!r} is not a filter, as millrace.filters.column('age', ge=18) makes one")
     return tuple(filters)

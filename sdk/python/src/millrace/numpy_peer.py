@@ -148,7 +148,7 @@ class Transform:
             if "key" in feature:
                 raise UnsupportedPipelineError(
                     f"{feature['name']}: a feature of the map {feature['column']}, which pyarrow and NumPy have no "
-                    "vectorised way to take apart: name columns that are no maps"
+                    "vectorised way to take apart: name columns that are not maps"
                 )
         self.columns = list(dict.fromkeys(feature["column"] for feature in features))
 

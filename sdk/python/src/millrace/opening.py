@@ -306,8 +306,8 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
         label, malformed: for files of text, as the flags of the command ``preprocess``.
         sort: the order of the files: ``given`` (the default: a list as it is, folders and patterns in natural order,
             day_2 before day_10), ``natural`` or ``name``.
-        root: the folder in which the data set begins: partitions are named by their paths from it. None takes the folder
-            that is named, or that before a pattern's first wildcard, without ``day=1`` and the like at its end.
+        root: the folder in which the data set begins: partitions are named by their paths from it. None takes the
+            folder that is named, or that before a pattern's first wildcard, without ``day=1`` and the like at its end.
         vocabularies: the files of the pipeline's vocabularies, by name; ``millrace vocabulary build`` makes them. With
             ``control`` those that the control plane lacks are put there, and its nodes fetch them.
         statistics: the summaries of the pipeline's statistics, by name; ``millrace dataset summarize`` makes them. With
@@ -331,7 +331,7 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
         :class:`millrace.torch.MiniBatches` with ``torch``, :class:`millrace.Job` with ``views``.
 
     Raises:
-        FilesError: a file is missing, or is no readable partition.
+        FilesError: a file is missing, or is not a readable partition.
         PipelineError: the pipeline has errors, or the files lack its columns.
         OptionsError: an argument is of another type or out of range, or ``device`` is a GPU that torch cannot use.
         TypeError: an argument is only for ``control``, only for files of this machine, or only for torch, or there is
@@ -364,7 +364,7 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
     if window is not None and shuffle != "rows":
         raise OptionsError(f"window={window}: only with shuffle='rows', which mixes the rows of a window", "window")
     if seed and shuffle == "none":
-        raise OptionsError(f"seed={seed}: only with a shuffle: leave it out, or shuffle='none'", "seed")
+        raise OptionsError(f"seed={seed}: only with a shuffle: leave out seed=, or shuffle='none'", "seed")
     queue_bytes = arguments.whole("queue_bytes", queue_bytes, 1, _MAX_QUEUE)
     engine_bytes = arguments.whole("engine_bytes", engine_bytes, 1, _MAX_ENGINE)
     threads = arguments.whole("threads", threads, 1, _MAX_THREADS)

@@ -349,8 +349,8 @@ class Pipeline:
                 the first operator takes them together.
             absent: ``"allow"`` makes a column that a file lacks a null column there, for which ``fill_null`` must have
                 a value; ``"fail"`` refuses such files.
-            nan: ``"keep"`` lets a NaN into the tensor; ``"fail"`` refuses rows with one, for which ``fill_nan`` has a
-                value.
+            nan: ``"keep"`` lets a NaN into the tensor; ``"fail"`` refuses rows with one. The operator ``fill_nan``
+                replaces a NaN.
 
         Raises:
             TypeError: an argument is of another type.
@@ -479,21 +479,21 @@ class Pipeline:
 
     @property
     def row_filter(self) -> Optional[Filter]:
-        """The filter that says which rows there are: every filter of the calls of :meth:`filter`; None: all rows."""
+        """The filter that keeps rows: the filters of all calls of :meth:`filter` together; None keeps all rows."""
         chosen = [one for one, _ in self._filters]
         return filters.all_of(*chosen) if len(chosen) > 1 else next(iter(chosen), None)
 
     def filter(self, chosen: Filter) -> "Pipeline":
-        """Says which rows there are; without a filter there are all. A row passes if every filter of the calls lets it.
+        """Keeps the rows that pass a filter, and the filters of earlier calls. Without a filter there are all rows.
 
         Args:
             chosen: the filter, as the functions of :mod:`millrace.filters` make one.
 
         Raises:
-            TypeError: ``chosen`` is no filter.
+            TypeError: ``chosen`` is not a filter.
         """
         if not isinstance(chosen, Filter):
-            raise TypeError(f"{chosen!r} is no filter, as millrace.filters.column('age', ge=18) makes one")
+            raise TypeError(f"{chosen!r} is not a filter, as millrace.filters.column('age', ge=18) makes one")
         self._filters.append((chosen, _caller()))
         return self
 
@@ -584,7 +584,7 @@ class Pipeline:
 
         Args:
             document: a file's path, the text of a document, or the name of a pipeline that ships with Millrace, as
-                ``"rm1"``. An argument that is no file's path is text if it holds a colon or a line end.
+                ``"rm1"``. An argument that is not a file's path is text if it holds a colon or a line end.
 
         Raises:
             PipelineError: the document has errors, or cannot be read.
@@ -662,7 +662,7 @@ class Pipeline:
         Raises:
             PipelineError: the pipeline has errors, each with the line of Python that added the group; or the files
                 cannot be read.
-            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is no mapping of names to files.
+            OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to files.
             BinaryError: there is no ``millrace`` binary.
         """
         named = ["--in=" + _csv(os.fspath(f)) for f in files]

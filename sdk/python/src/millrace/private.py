@@ -237,7 +237,7 @@ class PrivateSession(Consumption):
         self.intake.begin(self.digest, token.epoch, Ranges([self.owned]), Ranges([(0, token.mark), *token.runs]))
 
     def place(self) -> dict[str, Any]:
-        """Returns the members of a state that say of which rank's mini-batches and of which files it is."""
+        """Returns the members of a state that say how many ranks share the mini-batches, and from which files."""
         return {"world_size": self.ranks.world_size, "stamps": self.stamps}
 
     # --- the thread ---------------------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ class PrivateSession(Consumption):
 
     def attach(self, token: Optional[bytes], stamps: Optional[Mapping[str, Any]] = None) -> None:
         """Goes to a token's position. None goes to the position of the acknowledgements. ``stamps`` are those of the
-        state that the token is of.
+        state that has the token.
         """
         with self.cond:
             self.with_look()

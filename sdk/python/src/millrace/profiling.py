@@ -227,7 +227,7 @@ def _quota(path: str) -> float:
 
 
 def _parsed_quota(text: str) -> float:
-    """Reads a cpu.max: quota and period in microseconds. Returns infinity for text that is no quota."""
+    """Reads a cpu.max: quota and period in microseconds. Returns infinity for text that is not a quota."""
     words = text.split()
     if len(words) != 2 or not all(w.isascii() and w.isdigit() and len(w) < 16 and int(w) for w in words):
         return math.inf

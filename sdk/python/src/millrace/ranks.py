@@ -59,7 +59,7 @@ def _given(rank: Optional[int], world_size: Optional[int], env: Mapping[str, str
         raise RanksError(f"rank= and world_size= go together: {missing}= is missing", missing)
     for name, value in (("rank", rank), ("world_size", world_size)):
         if isinstance(value, bool) or not isinstance(value, int):
-            raise RanksError(f"{name}={value!r} is no whole number", name)
+            raise RanksError(f"{name}={value!r} is not a whole number", name)
     if not 1 <= world_size <= _MOST:
         raise RanksError(f"world_size={world_size}: want 1 to {_MOST}", "world_size")
     if not 0 <= rank < world_size:
@@ -127,7 +127,7 @@ def _variable(env: Mapping[str, str], names: tuple[str, ...]) -> Optional[tuple[
         if value is None or value == "":
             continue
         if not (value.isascii() and value.isdigit() and len(value) < 10):
-            raise RanksError(f"{name}={value[:40]!r} is no whole number from 0", name)
+            raise RanksError(f"{name}={value[:40]!r} is not a whole number from 0", name)
         return name, int(value)
     return None
 

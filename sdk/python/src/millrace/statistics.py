@@ -12,9 +12,8 @@ class Statistics:
         minibatches: how many mini-batches were yielded.
         rows: how many rows these mini-batches have.
         nbytes: how many bytes their frames have.
-        left_out_rows: how many rows of the epoch's data no rank gets: those of ``tail="drop"``, and those of mini-batches
-            that cannot be shared out equally (``rank_tail="drop"``), which differ between shuffled epochs. The epoch is
-            that of the last mini-batch.
+        left_out_rows: how many rows of the last mini-batch's epoch no rank gets: those of ``tail="drop"``, and those of
+            mini-batches that cannot be shared out equally (``rank_tail="drop"``), which differ between shuffled epochs.
         stall_seconds: how long the trainer waited for mini-batches, the wait for the first one included.
         first_seconds: how long the trainer waited for the first mini-batch.
         failures: how many fetches failed.

@@ -144,8 +144,8 @@ class Token:
             raise TokenError(f"{len(b)} bytes that are not a token")
         if b[4] == 1:
             raise TokenError(
-                "version 1, of a build that read units, decimals, NaN and the order of files otherwise: its mini-batches "
-                "are not those of this build; begin anew, without the state"
+                "version 1, of a build that read units, decimals, NaN and the order of files differently: its "
+                "mini-batches are not those of this build; start again, without the state"
             )
         if b[4] != _MAGIC[4]:
             raise TokenError(f"version {b[4]}, this version reads {_MAGIC[4]}")

@@ -59,8 +59,8 @@ def _refuse_collation(*_: Any, **__: Any) -> None:
     )
 
 
-# A DataLoader with a batch_size would join mini-batches to batches of mini-batches. torch asks this map what becomes of
-# elements of a type; old versions of torch have none.
+# A DataLoader with a batch_size would make batches of mini-batches. torch looks up in this map how it collates elements
+# of a type; old versions of torch have no such map.
 getattr(_torch_collate, "default_collate_fn_map", {})[Batch] = _refuse_collation
 
 
