@@ -34,11 +34,11 @@ func valuesBehind(ops []program.Op, kind program.Kind, lowest int64) realValues 
 	}
 	for _, op := range ops {
 		in := kind
-		constant := func(integer int64, real float64) float64 {
+		constant := func(integer int64, number float64) float64 {
 			if in == program.Int64 {
 				return float64(integer)
 			}
-			return real
+			return number
 		}
 		least := math.Inf(-1)
 		switch kind = op.Out(in); o := op.(type) {
