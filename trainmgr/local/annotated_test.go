@@ -211,7 +211,7 @@ sparse:
 		require.NoError(t, m.Close())
 		require.ErrorIs(t, err, partition.ErrData, "engine %q", engine)
 		require.ErrorContains(t, err, "embedding")
-		require.ErrorContains(t, err, "list of 15 values, want 16")
+		require.ErrorContains(t, err, "a list of length 15, want 16")
 		require.ErrorContains(t, err, "200")
 	}
 }
