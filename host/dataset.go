@@ -60,7 +60,7 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 	case selected != nil:
 		return nil, fmt.Errorf("none of the job's %d partitions is here: %w", len(selected.Partitions), ErrNotHeld)
 	default:
-		return nil, fmt.Errorf("%s without a partition: put some there first (millrace drive put)",
+		return nil, fmt.Errorf("%s with no partition: put some there first (millrace drive put)",
 			quantity.Of(len(drives), "drive"))
 	}
 	if selected == nil {

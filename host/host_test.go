@@ -456,7 +456,7 @@ func TestManagersRefused(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"no drive": {func() []*Drive { return nil }, nil, "0 drives without a partition"},
+		"no drive": {func() []*Drive { return nil }, nil, "0 drives with no partition"},
 		"two of one name": {func() []*Drive {
 			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, a), DriveOptions{})}
 		}, nil, "two drives are called files"},

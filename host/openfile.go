@@ -22,27 +22,16 @@ type openFile struct {
 
 // openRegularFile opens a file, which the drive closes.
 func (d *Drive) openRegularFile(path string) (*openFile, error) {
-	// The file's type is checked before it is opened: opening a pipe would wait for its writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, identity, err := source.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	d.closers = append(d.closers, f.Close)
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	return &openFile{File: f, path: absolute, identity: source.FileIdentity(info)}, nil
+	return &openFile{File: f, path: absolute, identity: identity}, nil
 }
 
 // change returns how the file changed since it was opened, or "" if it did not: its bytes were written, or another file

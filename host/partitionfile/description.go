@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -63,26 +63,16 @@ type Counting bool
 func Describe(
 	ctx context.Context, path string, fileFormat Format, options text.Options, count Counting,
 ) (v Description, err error) {
-	source, known := fileFormat.Source()
+	parser, known := fileFormat.Source()
 	if !known {
 		return v, fmt.Errorf("%s: no format is called %q", path, fileFormat)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return v, err
-	}
-	if err := checkRegular(path, info); err != nil {
-		return v, err
-	}
-	f, err := os.Open(path)
+	f, identity, err := source.OpenRegular(path)
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = f.Stat(); err != nil {
-		return v, err
-	}
-	p, err := partition.Open(ctx, filepath.Base(path), f, info.Size(), source, partition.Options{Text: options})
+	p, err := partition.Open(ctx, filepath.Base(path), f, identity.Size, parser, partition.Options{Text: options})
 	if err != nil {
 		return v, err
 	}

@@ -1,17 +1,18 @@
 package partitionfile
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/host/source"
 )
 
-// ErrNotRegular says that a name is not a regular file: partitions are read at any place and more than once.
-var ErrNotRegular = errors.New("not a regular file: partitions are read from files")
+// ErrNotRegular is [source.ErrNotRegular].
+var ErrNotRegular = source.ErrNotRegular
 
 // NoMatchError says that no file has a name of a pattern.
 type NoMatchError struct{ Pattern string }
@@ -66,7 +67,7 @@ func (r Resolver) listNamed(name string, info os.FileInfo) ([]string, error) {
 	if r.Pipes {
 		return []string{name}, nil
 	}
-	return []string{name}, checkRegular(name, info)
+	return []string{name}, source.CheckRegular(name, info)
 }
 
 // listFolder returns the files of a folder that are taken.
@@ -86,13 +87,19 @@ func (r Resolver) listFolder(name string) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(name, e.Name())
-		info, err := os.Stat(file) // of the file that a link leads to
-		if err == nil && !info.IsDir() {
-			files, err = append(files, file), checkRegular(file, info)
+		if !e.Type().IsRegular() {
+			info, err := os.Stat(file) // of the file that a link leads to
+			if err == nil && !info.IsDir() {
+				err = source.CheckRegular(file, info)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if info.IsDir() {
+				continue
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
+		files = append(files, file)
 	}
 	if len(files) == 0 {
 		return nil, none
@@ -145,13 +152,4 @@ func (r Resolver) listPattern(pattern string, absent error) ([]string, error) {
 		return nil, &NoPartitionsError{Folder: pattern, Excluded: len(found)}
 	}
 	return files, nil
-}
-
-// checkRegular refuses what partitions cannot be read from. Opening a pipe would wait for a writer, and no interrupt
-// ends that.
-func checkRegular(name string, info os.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is %w", name, ErrNotRegular)
-	}
-	return nil
 }

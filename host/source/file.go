@@ -18,28 +18,50 @@ type Files struct{}
 // Open implements Opener.
 func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error) {
 	name := filePath(uri)
-	// The file's type is checked before the file is opened: opening a pipe would wait for its writer.
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, fileError(name, err)
-	}
-	if !info.Mode().IsRegular() {
+	f, identity, err := OpenRegular(name)
+	switch {
+	case errors.Is(err, ErrNotRegular):
 		return nil, &UnsupportedError{
 			Name: name, Lacks: "it is not a regular file", Advice: "partitions are read from files",
 		}
+	case err != nil:
+		return nil, fileError(name, err)
+	case !pinned.IsZero() && pinned != identity:
+		return nil, errors.Join(&ChangedError{Name: name, Pinned: pinned, Found: identity}, f.Close())
+	}
+	return &file{name: name, file: f, identity: identity}, nil
+}
+
+// ErrNotRegular says that a name is not a regular file: partitions are read at any place and more than once.
+var ErrNotRegular = errors.New("not a regular file: partitions are read from files")
+
+// CheckRegular returns an error that wraps ErrNotRegular if a file is not a regular one.
+func CheckRegular(name string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is %w", name, ErrNotRegular)
+	}
+	return nil
+}
+
+// OpenRegular opens a regular file of this machine and returns its identity. The file's type is checked before it is
+// opened: opening a pipe would wait for its writer, and no interrupt ends that.
+func OpenRegular(name string) (*os.File, Identity, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, Identity{}, err
+	}
+	if err := CheckRegular(name, info); err != nil {
+		return nil, Identity{}, err
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fileError(name, err)
+		return nil, Identity{}, err
 	}
-	s := &file{name: name, file: f}
-	if s.identity, err = openIdentity(f); err == nil && !pinned.IsZero() && pinned != s.identity {
-		err = &ChangedError{Name: name, Pinned: pinned, Found: s.identity}
-	}
+	identity, err := openIdentity(f)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, Identity{}, errors.Join(err, f.Close())
 	}
-	return s, nil
+	return f, identity, nil
 }
 
 // List implements Opener.

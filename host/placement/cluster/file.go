@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -63,23 +62,11 @@ func OpenFile(ctx context.Context, path, name string, format Format) (*File, err
 
 // openHere opens a file of this machine.
 func (p *File) openHere(path string) error {
-	// The file's type is checked before it is opened: opening a pipe would wait for its writer.
-	info, err := os.Stat(path)
+	f, identity, err := source.OpenRegular(path)
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: partitions are read from files", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	info, err = f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	p.content, p.close, p.Bytes = f, f.Close, info.Size()
+	p.content, p.close, p.Bytes = f, f.Close, identity.Size
 	return nil
 }
 
