@@ -253,8 +253,8 @@ func TestResumeRefusesATokenOfAnotherJob(t *testing.T) {
 	require.ErrorIs(t, err, dataset.ErrOtherJob)
 }
 
-// TestResumeRefusesAFileThatWasWrittenSince checks a token with the stamps of its files. A token alone is held against
-// the manifest.
+// TestResumeRefusesAFileThatWasWrittenSince checks a token with the stamps of its files. A token alone is compared
+// with the manifest.
 func TestResumeRefusesAFileThatWasWrittenSince(t *testing.T) {
 	f := newFake(t, 100, []int{0})
 	name := f.data.Manifest.Partitions[0].Name

@@ -16,8 +16,8 @@ type localFile struct {
 	dataset.Partition
 }
 
-// LocalFiles are partitions in files of this machine, by name. A job's partition is read from its file if
-// name, length and digest are those of the job's manifest, and from nodes and stores otherwise.
+// LocalFiles are partitions in files of this machine, by name. A job's partition is read from its file if name,
+// length and digest are those of the job's manifest, and from nodes and stores otherwise.
 type LocalFiles map[string]localFile
 
 // describeLocal reads the footers of the files that Config.Local names; none are nil.

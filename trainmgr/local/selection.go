@@ -109,8 +109,8 @@ func (s *Selections) path(key selectionKey) string {
 // stampsPath returns the file that keeps the stamps of the files that a selection was made of.
 func (s *Selections) stampsPath(key selectionKey) string { return s.path(key) + ".stamps.json" }
 
-// find returns a selection that was made before, or nil. It ignores a file that is damaged or of
-// another version, and a selection of files that were written since.
+// find returns a selection that was made before, or nil. It ignores a file that is damaged or of another version, and
+// a selection of files that were written since.
 func (s *Selections) find(key selectionKey, stamps map[string]api.Stamp) (none keptSelection, err error) {
 	if made, ok := s.made[key]; ok && api.CheckStamps(made.stamps, stamps) == nil {
 		return made, nil
@@ -164,8 +164,7 @@ func (s *Selections) make(
 	return keptSelection{made, data.Stamps}, err
 }
 
-// keep writes a selection, and beside it the stamps of its files. A selection without its stamps is not
-// used.
+// keep writes a selection, and beside it the stamps of its files. A selection without its stamps is not used.
 func (s *Selections) keep(made *selection.Selection, key selectionKey, stamps map[string]api.Stamp) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
