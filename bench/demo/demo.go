@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr"
@@ -92,7 +93,8 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Say(fmt.Sprintf("1. generate RM1 (PreSto, Table I): %d rows in %d Parquet partitions", o.Rows, o.Partitions))
+	o.Say(fmt.Sprintf("1. generate RM1 (PreSto, Table I): %s in %s", quantity.Of(o.Rows, "row"),
+		quantity.Of(o.Partitions, "Parquet partition")))
 	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"),
 		Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Progress: o.Generated})
 	if err != nil {

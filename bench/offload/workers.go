@@ -79,16 +79,16 @@ func (b *bench) startWorkers(ctx context.Context, cut offload.Cut) (w *workers, 
 	}
 	switch cut {
 	case offload.Transforms:
-		err = serve(b.worker, "drive", "serve", "--diskless", "--slm", "256MiB", "--listen", "127.0.0.1:0", "--nqn", nqn,
-			"--output", "json", "--log-level", "error")
-		w.at = ready.URI
-	case offload.ReadAndTransforms:
-		err = serve(b.worker, "drive", "serve", "--flash", b.flash(), "--slm", "256MiB", "--listen", "127.0.0.1:0", "--nqn",
+		err = serve(b.worker, "drive", "serve", "--diskless", "--slm", "256MiB", "--listen", "127.0.0.1:0", "--nqn",
 			nqn, "--output", "json", "--log-level", "error")
 		w.at = ready.URI
+	case offload.ReadAndTransforms:
+		err = serve(b.worker, "drive", "serve", "--flash", b.flash(), "--slm", "256MiB", "--listen", "127.0.0.1:0",
+			"--nqn", nqn, "--output", "json", "--log-level", "error")
+		w.at = ready.URI
 	default:
-		if err = serve(nil, "control", "run", "--listen", "127.0.0.1:0", "--data", b.folder("control"), "--output", "json",
-			"--log-level", "error"); err != nil {
+		if err = serve(nil, "control", "run", "--listen", "127.0.0.1:0", "--data", b.folder("control"), "--output",
+			"json", "--log-level", "error"); err != nil {
 			return w, err
 		}
 		w.at = ready.URL
@@ -101,8 +101,10 @@ func (b *bench) startWorkers(ctx context.Context, cut offload.Cut) (w *workers, 
 			err = os.WriteFile(b.folder("node.yaml"), config, 0o600)
 		}
 		if err == nil {
-			// The rank's own worker serves on a socket, so that a limit of the network is one of the other workers alone.
-			err = os.WriteFile(b.folder("own.yaml"), []byte("threads: 1\nlisten: [\"unix:"+b.folder("own.sock")+"\"]\n"), 0o600)
+			// The rank's own worker serves on a socket, so that a limit of the network holds for the other workers
+			// alone.
+			err = os.WriteFile(b.folder("own.yaml"),
+				[]byte("threads: 1\nlisten: [\"unix:"+b.folder("own.sock")+"\"]\n"), 0o600)
 		}
 		if err != nil {
 			return w, err
@@ -177,8 +179,8 @@ func (b *bench) profile(ctx context.Context, w *workers, cpuShare float64) error
 	epochs := measuredEpochs
 	if w.cut == offload.All {
 		if b.Rows/trainBatch < profiledEpoch {
-			b.deviate(fmt.Sprintf("%d rows are too few for a profile under a control plane, whose policies decide from T and P",
-				b.Rows))
+			b.deviate(fmt.Sprintf("too few rows for a profile under a control plane, whose policies decide from T and "+
+				"P: %d", b.Rows))
 			return nil
 		}
 		epochs = max(epochs, (profiledBatches*trainBatch+b.Rows-1)/b.Rows)

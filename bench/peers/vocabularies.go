@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -173,5 +174,6 @@ func (o options) vocabularyTable(ctx context.Context, dir, model string, r *repo
 
 // title is how a table begins.
 func (t *table) title() string {
-	return fmt.Sprintf("%s, %s: %d rows, %.0f MB", strings.ToUpper(t.Model), t.Layout, t.Rows, float64(t.FileBytes)/1e6)
+	return fmt.Sprintf("%s, %s: %s, %.0f MB", strings.ToUpper(t.Model), t.Layout, quantity.Of(t.Rows, "row"),
+		float64(t.FileBytes)/1e6)
 }

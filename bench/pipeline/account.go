@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -62,8 +63,8 @@ func (a *account) check(n uint64, rows int64) error {
 		}
 	}
 	if uint64(len(a.batches)) != n || a.rows != rows {
-		return fmt.Errorf("%w: %d mini-batches of %d rows came, the data makes %d of %d rows", ErrDiffers,
-			len(a.batches), a.rows, n, rows)
+		return fmt.Errorf("%w: %s of %s came, the data makes %d of %s", ErrDiffers,
+			quantity.Of(len(a.batches), "mini-batch"), quantity.Of(a.rows, "row"), n, quantity.Of(rows, "row"))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"
 )
@@ -153,8 +154,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: no command that runs a control plane", ErrOptions)
 	case o.Partitions < 1 || o.Partitions > MaxPartitions || o.Rows < 0 || o.Rows > MaxRows ||
 		o.Rows > 0 && o.Rows < int64(o.Partitions):
-		return o, fmt.Errorf("%w: %d rows in %d files: want 1 to %d files, at least a row in each, at most %d rows",
-			ErrOptions, o.Rows, o.Partitions, MaxPartitions, int64(MaxRows))
+		return o, fmt.Errorf("%w: %s in %s: want 1 to %d files, at least a row in each, at most %d rows", ErrOptions,
+			quantity.Of(o.Rows, "row"), quantity.Of(o.Partitions, "file"), MaxPartitions, int64(MaxRows))
 	case o.Threads < 1 || o.Threads > sdk.MaxThreads || o.Rounds < 1 || o.Rounds > MaxRounds || o.Time < 0:
 		return o, fmt.Errorf("%w: %d threads, %d rounds, %v: want 1 to %d threads, 1 to %d rounds, a time above 0",
 			ErrOptions, o.Threads, o.Rounds, o.Time, sdk.MaxThreads, MaxRounds)

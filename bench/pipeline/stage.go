@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -79,7 +80,7 @@ func (s *stage) generate(ctx context.Context) error {
 			s.rows = 64 << 10
 		}
 	}
-	s.o.Progress(fmt.Sprintf("%s: write %d rows", s.model, s.rows))
+	s.o.Progress(fmt.Sprintf("%s: write %s", s.model, quantity.Of(s.rows, "row")))
 	out := filepath.Join(s.dir, "data")
 	if s.model != rm.RealRM1 {
 		s.files, err = workload.Generate(ctx, workload.Options{

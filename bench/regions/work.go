@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -108,7 +109,7 @@ func (o *Options) generate(ctx context.Context, name, dir string, earlier []*wor
 	}
 	rows := o.Rows
 	setDefault(&rows, defaultRows(m))
-	o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
+	o.Progress(fmt.Sprintf("%s: generate %s", name, quantity.Of(rows, "row")))
 	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name),
 		Seed: o.Seed})
 	if err != nil {
@@ -153,7 +154,8 @@ func (w *work) lower(ctx context.Context) error {
 			return err
 		}
 		if behind := lowered.Behind(); len(behind) > 0 {
-			return fmt.Errorf("the ids of %d features cannot be looked up in a drive, of %s first", len(behind), behind[0])
+			return fmt.Errorf("the ids of %d features cannot be looked up in a drive, of %s first", len(behind),
+				behind[0])
 		}
 	}
 	w.batch, w.program, w.schema = resolved.Batch, lowered.Program, lowered.Made

@@ -41,6 +41,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk"
@@ -193,7 +194,7 @@ func generateData(ctx context.Context, o Options, name, data, dir string) (path 
 		if rows == 0 {
 			rows = criteoRows
 		}
-		o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
+		o.Progress(fmt.Sprintf("%s: generate %s", name, quantity.Of(rows, "row")))
 		return generateCriteo(dir, data, rows, o.Seed)
 	}
 	if isReal(data) {
@@ -209,7 +210,7 @@ func generateData(ctx context.Context, o Options, name, data, dir string) (path 
 	if rows == 0 {
 		rows = defaultRows(m)
 	}
-	o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
+	o.Progress(fmt.Sprintf("%s: generate %s", name, quantity.Of(rows, "row")))
 	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name),
 		Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -36,7 +37,7 @@ func (o *Options) generate(ctx context.Context, dir string) (*data, error) {
 	if o.DriveRows < 0 {
 		return d, nil
 	}
-	o.Progress(fmt.Sprintf("generate %d rows", o.DriveRows))
+	o.Progress("generate " + quantity.Of(o.DriveRows, "row"))
 	m, err := workload.Find("rm1")
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (o *Options) takeFrom(ctx context.Context, c *cluster.Cluster, w *Wire) err
 	counters := func() []int64 { return []int64{int64(processors.Time()), int64(c.NodeTime())} }
 	spec := &apiv1.JobSpec{Pipeline: document(o.Rows), Plan: &apiv1.PlanOptions{}, Epochs: epochs}
 	err := c.Take(ctx, spec, remote.AttachOptions{}, func(mb *tensor.MiniBatch) (bool, error) {
-		if meter == nil { // the clock starts with the first mini-batch: the time before is that of the job's preparation
+		if meter == nil { // the clock starts with the first mini-batch, after the preparation of the job
 			begin, meter = time.Now(), steadyrate.NewSampler(steadyrate.New(o.Time, 1), counters)
 			return true, nil
 		}

@@ -201,7 +201,7 @@ func (c driveCommands) put() *cobra.Command {
 					m, err := putFile(ctx, vol, path)
 					if err != nil {
 						if i > 0 {
-							err = fmt.Errorf("%w (the %d files before it are on the drive)", err, i)
+							err = fmt.Errorf("%w (on the drive before it: %s)", err, quantity.Of(i, "file"))
 						}
 						return fmt.Errorf("put %s: %w", path, err)
 					}
@@ -394,9 +394,9 @@ func (c driveCommands) printInfo(i driveInfo) error {
 		}
 		if k := i.Counters; k != nil {
 			fmt.Fprintf(w,
-				"counters\t%d executions, %d rows, %d bytes flash to DRAM, %d read on flash, %d DRAM to host, "+
-					"%d host to DRAM\n",
-				k.Programs, k.Rows, k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
+				"counters\t%s, %s, %d bytes flash to DRAM, %d read on flash, %d DRAM to host, %d host to DRAM\n",
+				quantity.Of(k.Programs, "execution"), quantity.Of(k.Rows, "row"), k.FlashToDRAMBytes, k.FlashLentBytes,
+				k.DRAMToHostBytes, k.HostToDRAMBytes)
 		}
 	})
 }

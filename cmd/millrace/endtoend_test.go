@@ -313,7 +313,7 @@ func TestDriveRefusals(t *testing.T) {
 		must(t, "drive", "create", other+"?size=1MiB")
 		code, _, errs := millrace(t, "drive", "put", other, part, part)
 		assert.Equal(t, exitFailed, code)
-		errorLine(t, errs, "exists already", "the 1 files before it are on the drive")
+		errorLine(t, errs, "exists already", "(on the drive before it: 1 file)")
 		assert.Contains(t, must(t, "drive", "ls", other), "part-00000.parquet")
 	})
 }

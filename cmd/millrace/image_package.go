@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/packaging"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // packagedUnit is what `millrace image package` prints.
@@ -37,8 +38,8 @@ func (c imageCommands) pack() *cobra.Command {
 	var unit, out string
 	cmd := &cobra.Command{
 		Use: "package", Short: "A unit's kernel for AMD's Vitis: sources, kernel.xml, scripts",
-		Long: `Writes all that Vivado and Vitis take to make a kernel of a unit of fpga/rtl for a SmartSSD or a U280: the
-unit's sources, what lies around it (registers by AXI4-Lite, transfers and results in memory by AXI4),
+		Long: `Writes all that Vivado and Vitis take to make a kernel of a unit of fpga/rtl for a SmartSSD or a U280:
+the unit's sources, what lies around it (registers by AXI4-Lite, transfers and results in memory by AXI4),
 kernel.xml, a script that packages the kernel, and one that links it. Prints the registers that a host
 writes, with their offsets.
 
@@ -101,8 +102,8 @@ func packageUnit(unit rtl.Unit, out string) (packagedUnit, error) {
 	if err := writeNewFolder(out, files); err != nil {
 		return packagedUnit{}, err
 	}
-	p := packagedUnit{Unit: unit.Name, Kernel: kernel.Name, Folder: out, ClockKHz: clock, InputBeat: kernel.InputBits / 8,
-		OutputBeat: kernel.OutputBits / 8}
+	p := packagedUnit{Unit: unit.Name, Kernel: kernel.Name, Folder: out, ClockKHz: clock,
+		InputBeat: kernel.InputBits / 8, OutputBeat: kernel.OutputBits / 8}
 	for _, control := range packaging.Controls() {
 		p.Registers = append(p.Registers, packagedRegister{control.Name, control.Offset, uint32(control.Bits / 8),
 			control.About})
@@ -145,6 +146,6 @@ func printPackagedUnit(w io.Writer, p packagedUnit) {
 	for _, r := range p.Registers {
 		fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", r.Name, r.Offset, r.Bytes, r.About)
 	}
-	fmt.Fprintf(w, "kernel %s: %d files in %s; beats of %d and %d bytes; %d MHz requested, by no board run\n", p.Kernel,
-		len(p.Files), tableCell(p.Folder), p.InputBeat, p.OutputBeat, p.ClockKHz/1000)
+	fmt.Fprintf(w, "kernel %s: %s in %s; beats of %d and %d bytes; %d MHz requested, by no board run\n", p.Kernel,
+		quantity.Of(len(p.Files), "file"), tableCell(p.Folder), p.InputBeat, p.OutputBeat, p.ClockKHz/1000)
 }

@@ -227,7 +227,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	c.Files, c.Names = host.Paths(found), host.Names(found)
 	c.Sort = dataset.SortGiven // the files are already sorted
 	if i.spread > len(c.Files) {
-		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
+		return c, usagef("--spread %d: --in has %s", i.spread, quantity.Of(len(c.Files), "file"))
 	}
 	return c, nil
 }

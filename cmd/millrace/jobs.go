@@ -168,8 +168,8 @@ func printJob(w io.Writer, v jobView) {
 	if v.Owner != "" {
 		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
 	}
-	fmt.Fprintf(w, "epoch\t%d of %d\ndelivered\t%d of %d mini-batches of the epoch (%s)\nrows\t%d in each epoch\n",
-		v.Epoch+1, v.Epochs, v.Delivered, v.MiniBatches, v.formatShare(), v.Rows)
+	fmt.Fprintf(w, "epoch\t%d of %d\ndelivered\t%d of %s of the epoch (%s)\nrows\t%d in each epoch\n", v.Epoch+1,
+		v.Epochs, v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"), v.formatShare(), v.Rows)
 	printLeftOut(w, v.LeftOut)
 	fmt.Fprintf(w, "delivered in all epochs\t%s\n", quantity.Of(v.AllRows, "row"))
 	fmt.Fprintf(w,

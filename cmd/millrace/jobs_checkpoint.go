@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -56,8 +57,8 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 			v.Acknowledged += r.To - r.From
 		}
 		return c.print(v, func(w io.Writer) {
-			fmt.Fprintf(w, "token of job %s written to %s: %d mini-batches of epoch %d are acknowledged\n", v.Job,
-				v.File, v.Acknowledged, v.Epoch+1)
+			fmt.Fprintf(w, "token of job %s written to %s: it acknowledges %s of epoch %d\n", v.Job, v.File,
+				quantity.Of(v.Acknowledged, "mini-batch"), v.Epoch+1)
 		})
 	})
 }

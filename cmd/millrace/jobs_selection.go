@@ -6,6 +6,8 @@ import (
 	"io"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // selectedView is the selection of a job's filter as it is printed.
@@ -31,9 +33,9 @@ func printSelection(w io.Writer, v *selectedView) {
 	switch {
 	case v == nil:
 	case v.Digest == "":
-		fmt.Fprintf(w, "selection\tbeing made: %d of %d rows tested, %d of %d partitions done\n", v.Tested, v.Rows,
-			v.PartitionsDone, v.Partitions)
+		fmt.Fprintf(w, "selection\tbeing made: %d of %s tested, %d of %s done\n", v.Tested,
+			quantity.Of(v.Rows, "row"), v.PartitionsDone, quantity.Of(int(v.Partitions), "partition"))
 	default:
-		fmt.Fprintf(w, "selection\t%s: %d of %d rows pass\n", v.Digest, v.Passing, v.Rows)
+		fmt.Fprintf(w, "selection\t%s: passes %d of %s\n", v.Digest, v.Passing, quantity.Of(v.Rows, "row"))
 	}
 }

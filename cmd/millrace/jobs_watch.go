@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -106,9 +107,8 @@ func lineWatch(w io.Writer, v watchView) {
 func drawWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
 	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
-	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", progressBar(v.Delivered, v.MiniBatches, 30),
-		v.formatShare(),
-		v.Delivered, v.MiniBatches)
+	fmt.Fprintf(w, "delivered\t%s %s, %d of %s\n", progressBar(v.Delivered, v.MiniBatches, 30), v.formatShare(),
+		v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"))
 	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.formatRate(), v.formatT(), v.P)
 	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)
 	fmt.Fprintf(w, "time left\t%s\n", v.formatRemaining())

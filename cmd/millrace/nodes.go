@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -212,9 +213,9 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 			return c.print(v, func(w io.Writer) {
 				fmt.Fprintf(w,
 					"node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\n"+
-						"buffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
-					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes,
-					v.Partitions)
+						"buffered\t%s, %d bytes\npartitions\t%d\n\n",
+					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew,
+					quantity.Of(v.Batches, "mini-batch"), v.Bytes, v.Partitions)
 				fmt.Fprintf(w, "drive\tstate\treach\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\t"+
 					"image\tregion\tuuid\n")
 				for i := range v.Drives {
@@ -225,8 +226,8 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 				}
 				for _, d := range v.Drives {
 					if d.Failures > 0 {
-						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name, d.Failures,
-							oneLine(d.Failed))
+						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name,
+							d.Failures, oneLine(d.Failed))
 					}
 				}
 				for _, d := range v.Drives {

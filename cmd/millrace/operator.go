@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -134,7 +135,8 @@ docs/pipelines.md has its form. The exit status is 1 if a row is wrong.`,
 			}
 			err = c.print(r, func(w io.Writer) {
 				for _, f := range r.Functions {
-					fmt.Fprintf(w, "%s%s\t%d of %d rows as known\n", f.Function, f.Signature, f.Rows-f.Wrong, f.Rows)
+					fmt.Fprintf(w, "%s%s\t%d of %s as known\n", f.Function, f.Signature, f.Rows-f.Wrong,
+						quantity.Of(f.Rows, "row"))
 					for _, fault := range f.Faults {
 						fmt.Fprintf(w, "\t%s\n", fault)
 					}

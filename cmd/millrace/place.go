@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -433,21 +434,19 @@ func (v *verifyView) verdict() error {
 		}
 	}
 	if short := len(v.Short) - gone; short > 0 {
-		list = append(list, fmt.Sprintf("%d partitions lack copies (millrace dataset replicate makes them)", short))
+		list = append(list, fmt.Sprintf("copies are missing of %s (millrace dataset replicate makes them)",
+			quantity.Of(short, "partition")))
 	}
 	if gone > 0 {
-		list = append(list,
-			fmt.Sprintf(
-				"%d partitions lie on no node that answers (bring the node back, or put the files again with "+
-					"millrace dataset place)", gone))
+		list = append(list, fmt.Sprintf("no node that answers has %s (bring the node back, or put the files again "+
+			"with millrace dataset place)", quantity.Of(gone, "partition")))
 	}
 	if n := len(v.NotSpread); n > 0 {
-		list = append(list,
-			fmt.Sprintf("%d partitions have all copies on one node (millrace dataset replicate brings one to another)",
-				n))
+		list = append(list, fmt.Sprintf("one node has all copies of %s (millrace dataset replicate brings one to "+
+			"another)", quantity.Of(n, "partition")))
 	}
 	if v.Bad > 0 {
-		list = append(list, fmt.Sprintf("%d copies are bad", v.Bad))
+		list = append(list, fmt.Sprintf("bad copies: %d", v.Bad))
 	}
 	if len(list) == 0 {
 		return nil
@@ -550,9 +549,9 @@ whose regions are listed one by one, all regions are drained, whichever is named
 				return !slices.Contains(on.Holders(p.Name), r)
 			})
 			if n := on.Below(held); n > 0 {
-				return fmt.Errorf("without drive %s, %d partitions have %d copies, fewer than are wanted: "+
-					"millrace dataset replicate makes the others, or lowers the number that is kept (--replicas)", r, n,
-					replicas)
+				return fmt.Errorf("without drive %s copies are missing of %s, because --replicas %d is below the "+
+					"number that is kept: millrace dataset replicate makes the others, or lowers that number "+
+					"(--replicas)", r, quantity.Of(n, "partition"), replicas)
 			}
 			return nil
 		})

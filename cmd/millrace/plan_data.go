@@ -66,8 +66,8 @@ func (o *planOptions) readData(ctx context.Context) (*plannedData, error) {
 	d.descriptions = append(d.descriptions, described...)
 	d.addUp(manifest)
 	if d.rows <= 0 || d.bytes <= 0 {
-		return nil, fmt.Errorf("--in %s: %d partitions have no rows: a plan wants the bytes of a row", d.names,
-			d.partitions)
+		return nil, fmt.Errorf("--in %s: no rows in %s: a plan wants the bytes of a row", d.names,
+			quantity.Of(d.partitions, "partition"))
 	}
 	return d, nil
 }

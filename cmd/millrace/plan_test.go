@@ -182,7 +182,7 @@ func TestRefusedPlans(t *testing.T) {
 		{exitUsage, "or --bytes-per-row and --p, or --p-from", []string{"--t", "1", "--model", "ads"}},
 		{exitUsage, "or --bytes-per-row and --p", []string{"--t", "1", "--model", "ads", "--bytes-per-row", "9"}},
 		{exitFailed, "is not what millrace bench rm", []string{"--t", "1", "--p-from", empty}},
-		{exitFailed, "have no rows", []string{"--t", "1", "--in", empty}},
+		{exitFailed, "no rows in 0 partitions:", []string{"--t", "1", "--in", empty}},
 		{exitFailed, "not in canonical form", []string{"--t", "1", "--in", file(t, "m.json", `{"version": 2}`)}},
 		{exitFailed, "is not a figure of the table",
 			[]string{"--t", "1", "--figures", file(t, "f.yaml", "- {name: x, value: 1, kind: assumed, source: x}")}},

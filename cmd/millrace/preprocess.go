@@ -206,7 +206,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 					fmt.Fprintf(w, "dropped\t%s\n", quantity.Of(r.RowsDropped, "malformed row"))
 				}
 				if s := r.Selection; s != nil {
-					fmt.Fprintf(w, "filter\t%d of %d rows pass\n", s.PassingRows, s.Rows)
+					fmt.Fprintf(w, "filter\tpasses %d of %s\n", s.PassingRows, quantity.Of(s.Rows, "row"))
 				}
 				for _, v := range r.Vocabularies {
 					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)

@@ -143,7 +143,7 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{train("--measure", "soon"), "want a time, as 30s or 5m"},
 		{train("--measure", "-1s"), "--measure"},
 		{train("--spread", "-1"), "--spread"},
-		{train("--spread", "2"), "there are 1 files"},
+		{train("--spread", "2"), "--in has 1 file"},
 		{train("--stop-after", "-1"), "--stop-after"},
 		{train("--seed", "-1"), "want a whole number from 0 on"},
 		{[]string{"train", "--pipeline", "rm1", "--drive", "mem:", "--spread", "2"}, "--spread"},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
@@ -139,7 +140,7 @@ func (c *console) summarizeCluster(
 	var shown *progress
 	pass.Started = func(rows, taken int64) {
 		if taken > 0 {
-			c.announce(fmt.Sprintf("%d of %d rows were kept in %s", taken, rows, pass.Work))
+			c.announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
 		}
 		shown = c.newProgress("summarize", "rows", rows-taken)
 	}
@@ -299,7 +300,7 @@ func (v *summarized) table(w io.Writer) {
 	}
 	for i := range v.Partitions {
 		p := &v.Partitions[i]
-		fmt.Fprintf(w, "%s\t%d rows\n", tableCell(p.Name), p.Rows)
+		fmt.Fprintf(w, "%s\t%s\n", tableCell(p.Name), quantity.Of(p.Rows, "row"))
 		for j := range p.Columns {
 			writeStatistics(w, v.Columns[j].Name, &v.Columns[j], &p.Columns[j])
 		}

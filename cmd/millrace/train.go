@@ -442,8 +442,8 @@ func writeSynced(path string, b []byte) error {
 // printLeftOut prints the number of rows of an epoch that are in no mini-batch, unless it is 0.
 func printLeftOut(w io.Writer, rows int64) {
 	if rows > 0 {
-		fmt.Fprintf(w, "left out\t%d rows of each epoch: short last mini-batches (--tail drop), or too few for every "+
-			"rank\n", rows)
+		fmt.Fprintf(w, "left out\t%s of each epoch: short last mini-batches (--tail drop), or too few for every rank\n",
+			quantity.Of(rows, "row"))
 	}
 }
 
@@ -486,8 +486,9 @@ func printReport(w io.Writer, r timedReport) {
 			own = "not known for all rows: see the notes"
 		}
 		if k := d.Counters; k != nil {
-			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d read on flash, %d to host", k.Programs,
-				k.Rows, k.FlashToDRAMBytes, k.FlashLentBytes, k.DRAMToHostBytes)
+			own = fmt.Sprintf("%s, %s, %d bytes flash to DRAM, %d read on flash, %d to host",
+				quantity.Of(k.Programs, "run"), quantity.Of(k.Rows, "row"), k.FlashToDRAMBytes, k.FlashLentBytes,
+				k.DRAMToHostBytes)
 		}
 		p := fmt.Sprintf("%.0f", d.RowsPerSecond)
 		if d.Spread > 0 {

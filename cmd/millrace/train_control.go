@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -237,7 +238,8 @@ func printSharing(w io.Writer, s *remote.Sharing) {
 	if s.Elsewhere >= 0 {
 		fmt.Fprintf(w, "share of the other workers\t%.1f%% of the splits: %s\n", 100*s.Elsewhere, dash(s.Why))
 	}
-	fmt.Fprintf(w, "made\t%d rows by the own CPUs, %d rows by all other workers\n", s.OwnRows, s.OthersRows)
+	fmt.Fprintf(w, "made\t%s by the own CPUs, %s by all other workers\n", quantity.Of(s.OwnRows, "row"),
+		quantity.Of(s.OthersRows, "row"))
 	if s.ProfileFrom != "" {
 		fmt.Fprintf(w, "profile\t%s, %.2f s, %.1f%% of the whole\n", s.ProfileFrom, s.Profile, 100*s.ProfileShare)
 	}

@@ -367,7 +367,7 @@ func abandonedAndResumed(t *testing.T, at, dir string) {
 	assert.Contains(t, errs, "the job was abandoned")
 	token := filepath.Join(dir, "left.token")
 	assert.Contains(t, must(t, "jobs", "checkpoint", "left", "--control", at, "--out", token),
-		"3 mini-batches of epoch 1 are acknowledged")
+		"it acknowledges 3 mini-batches of epoch 1")
 	submit("rest", "--resume", token)
 	assert.Equal(t, 2000-3*100, trains("rest"))
 	code, _, errs = millrace(t, "jobs", "checkpoint", "rest", "--control", at)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -154,8 +155,9 @@ func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
 			fmt.Fprintf(w, "cut %v\t%.0f rows/s with everything offloaded\n", c.Cut, c.Rthp)
 		}
 	}
-	fmt.Fprintf(w, "made\t%d rows in %d splits here, %d rows in %d splits on drives; %d splits begun again\n",
-		r.LocalRows, r.LocalSplits, r.RemoteRows, r.RemoteSplits, r.Redone)
+	fmt.Fprintf(w, "made\t%s in %s here, %s in %s on drives; %s begun again\n", quantity.Of(r.LocalRows, "row"),
+		quantity.Of(r.LocalSplits, "split"), quantity.Of(r.RemoteRows, "row"), quantity.Of(r.RemoteSplits, "split"),
+		quantity.Of(r.Redone, "split"))
 	fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %d times since\n", r.ProfileSeconds,
 		100*r.ProfileShare, r.Retunings)
 	if r.LocalLimit > 0 {

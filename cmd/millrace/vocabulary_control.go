@@ -86,9 +86,10 @@ type takenFromCluster struct {
 
 // table writes the result for people.
 func (v *takenFromCluster) table(w io.Writer) {
-	fmt.Fprintf(w, "job\t%s\ntaken\t%d mini-batches, %d bytes of tensors\n", v.Job, v.MiniBatches, v.ReceivedBytes)
+	fmt.Fprintf(w, "job\t%s\ntaken\t%s, %d bytes of tensors\n", v.Job, quantity.Of(v.MiniBatches, "mini-batch"),
+		v.ReceivedBytes)
 	if v.ResumedRows > 0 {
-		fmt.Fprintf(w, "kept from before\t%d rows\n", v.ResumedRows)
+		fmt.Fprintf(w, "kept from before\t%s\n", quantity.Of(v.ResumedRows, "row"))
 	}
 }
 
@@ -176,7 +177,7 @@ func (c *console) runClusterPass(
 	var shown *progress
 	pass.Started = func(rows, taken int64) {
 		if taken > 0 {
-			c.announce(fmt.Sprintf("%d of %d rows were kept in %s", taken, rows, pass.Work))
+			c.announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
 		}
 		shown = c.newProgress("vocabulary "+pass.Name, "rows", rows-taken)
 	}

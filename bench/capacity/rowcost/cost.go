@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -39,7 +40,8 @@ type counter struct {
 // Of returns the cost of a row of a lowered pipeline that was resolved against the data's columns. Errors wrap ErrData.
 func Of(p *program.Program, d *Data) (*Cost, error) {
 	if d.Rows == 0 {
-		return nil, fmt.Errorf("%w: %d files have no rows: a plan wants the bytes of a row", ErrData, d.Files)
+		return nil, fmt.Errorf("%w: no rows in %s: a plan wants the bytes of a row", ErrData,
+			quantity.Of(d.Files, "file"))
 	}
 	c := &counter{data: d, columns: make(map[string]*pipeline.ColumnInfo), read: make(map[string]bool),
 		idBytes: float64(p.Output.IDs.Bytes())}

@@ -220,5 +220,5 @@ func TestRefusedData(t *testing.T) {
 	require.NoError(t, at.Add(v))
 	_, err = Of(lower(t, "name: a\nsparse:\n  - {columns: [x], ops: [fill_null: 0, bucketize: {borders: [1]}]}\n", at),
 		at)
-	assert.ErrorContains(t, err, "have no rows")
+	assert.ErrorContains(t, err, "no rows in")
 }
