@@ -61,14 +61,9 @@ func controlRun(t *testing.T, args ...string) string {
 	})
 	var ready controlStarted
 	require.Eventually(t, func() bool {
-		select {
-		case code := <-ended:
-			ended <- code
-			t.Fatalf("it ended with %d: %s", code, errs.String())
-		default:
-		}
-		return json.Unmarshal([]byte(out.String()), &ready) == nil
+		return json.Unmarshal([]byte(out.String()), &ready) == nil || len(ended) > 0
 	}, time.Minute, 10*time.Millisecond)
+	require.Empty(t, ended, "it ended: %s", errs.String())
 	return ready.URL
 }
 
@@ -223,17 +218,11 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 			"1000"))[1], "word for word the same")
 	assert.Contains(t, must(t, "jobs", "list"), id)
 	assert.Contains(t, must(t, "jobs", "show", "ads"), id)
-	require.Eventually(t, func() bool {
-		return strings.Contains(must(t, "jobs", "show", "ads", "--decisions"), "T/P")
-	}, time.Minute, 50*time.Millisecond)
-	require.Eventually(t, func() bool {
-		return strings.Contains(must(t, "nodes", "list"), "ready")
-	}, time.Minute, 50*time.Millisecond)
+	awaitText(t, "T/P", "jobs", "show", "ads", "--decisions")
+	awaitText(t, "ready", "nodes", "list")
 	assert.Contains(t, must(t, "nodes", "show", "node0"), "csd0")
 	assert.Contains(t, must(t, "nodes", "drain", "node0"), "node node0 drains")
-	require.Eventually(t, func() bool {
-		return strings.Contains(must(t, "nodes", "list"), "draining")
-	}, time.Minute, 50*time.Millisecond)
+	awaitText(t, "draining", "nodes", "list")
 	assert.Contains(t, must(t, "nodes", "drain", "node0", "--undo"), "takes splits again")
 	assert.Contains(t, must(t, "jobs", "cancel", id), "is cancelled")
 	assert.Contains(t, must(t, "jobs", "watch", id), "cancelled")

@@ -69,9 +69,7 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	daemon(t, &node, "node", "run", "--config", conf)
 	awaitOK(t, node.URLs[0]+"/readyz")
 	t.Setenv("MILLRACE_CONTROL", control.URL)
-	require.Eventually(t, func() bool {
-		return strings.Contains(must(t, "nodes", "list"), "ready")
-	}, time.Minute, 20*time.Millisecond)
+	awaitText(t, "ready", "nodes", "list")
 
 	for _, how := range [][]string{{drive}, {"n1/d0"}, {"d0", "--node", node.URLs[0]}} {
 		ask := func(args ...string) string { return must(t, append(args, how...)...) }

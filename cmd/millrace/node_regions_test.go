@@ -8,10 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // TestANodeOffersTheRegionsOfADrive: a node whose configuration lists the regions of a drive in a file serves each as a
@@ -38,26 +36,22 @@ func TestANodeOffersTheRegionsOfADrive(t *testing.T) {
 		stop()
 		assert.Zero(t, <-ended, errs)
 	}()
-	shown := func() (v nodeView) {
-		code, out, _ := millrace(t, "nodes", "show", "n1", "--control", at, "--output", "json")
-		if code == exitDone {
-			require.NoError(t, json.Unmarshal([]byte(out), &v))
-		}
-		return v
-	}
-	require.Eventually(t, func() bool {
+	var shown nodeView
+	await := func(is func(nodeView) bool) { awaitJSON(t, is, "nodes", "show", "n1", "--control", at) }
+	await(func(v nodeView) bool {
 		ready := 0
-		for _, d := range shown().Drives {
+		for _, d := range v.Drives {
 			if d.State == "ready" && len(d.Partitions) == 1 {
 				ready++
 			}
 		}
+		shown = v
 		return ready == 3
-	}, time.Minute, 20*time.Millisecond)
-	for region, d := range shown().Drives {
+	})
+	for region, d := range shown.Drives {
 		assert.EqualValues(t, region, d.Region)
 		assert.EqualValues(t, 3, d.Regions)
-		assert.Equal(t, shown().Drives[0].UUID, d.UUID)
+		assert.Equal(t, shown.Drives[0].UUID, d.UUID)
 	}
 	assert.Contains(t, must(t, "nodes", "show", "n1", "--control", at), "1 of 3")
 	assert.Contains(t, must(t, "drive", "info", "n1/r1", "--control", at), "region 1 of 3")
@@ -65,19 +59,18 @@ func TestANodeOffersTheRegionsOfADrive(t *testing.T) {
 	assert.Equal(t, exitDone, code, "the node that has the drive open is asked: %s", says)
 
 	must(t, "dataset", "place", data+"/part-00001.parquet", "--control", at, "--progress", "none")
-	require.Eventually(t, func() bool {
-		v := shown()
-		return len(v.Drives[0].Partitions) == 2 && len(v.Drives[2].Partitions) == 2
-	}, time.Minute, 20*time.Millisecond, "a placed file is in every region")
+	await(func(v nodeView) bool { // a placed file is in every region
+		return len(v.Drives) == 3 && len(v.Drives[0].Partitions) == 2 && len(v.Drives[2].Partitions) == 2
+	})
 	verified := decode[verifyView](t, must(t, "dataset", "verify", "--control", at, "--output", "json"))
 	assert.Equal(t, 1, verified.Fewest, "regions are one copy")
 
 	var wg sync.WaitGroup
 	for job := range 2 {
 		wg.Go(func() {
-			code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "1e9", "--measure", "10ms",
-				"--pipeline", "rm1", "--batch", fmt.Sprint(100+50*job), "--split-batches", "2", "--name", fmt.Sprint("job", job),
-				"--output", "json", "--progress", "none")
+			code, out, errs := millrace(t, "train", "--control", at, "--trainer-rows-per-second", "1e9", "--measure",
+				"10ms", "--pipeline", "rm1", "--batch", fmt.Sprint(100+50*job), "--split-batches", "2", "--name",
+				fmt.Sprint("job", job), "--output", "json", "--progress", "none")
 			assert.Equal(t, exitDone, code, errs)
 			var r struct {
 				Rows int `json:"rows"`

@@ -53,12 +53,7 @@ func moreNodes(t *testing.T, control string, first, n int) []*node.Agent {
 // listedNodes waits until the nodes are as they should be.
 func listedNodes(t *testing.T, control string, as func([]nodeView) bool) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		var nodes []nodeView
-		require.NoError(t,
-			json.Unmarshal([]byte(must(t, "nodes", "list", "--control", control, "--output", "json")), &nodes))
-		return as(nodes)
-	}, time.Minute, 50*time.Millisecond)
+	awaitJSON(t, as, "nodes", "list", "--control", control)
 }
 
 // placed runs the commands that place data on nodes.

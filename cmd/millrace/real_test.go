@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,25 @@ func must(t *testing.T, args ...string) string {
 	code, out, errs := millrace(t, args...)
 	require.Zero(t, code, "millrace %s: %s", strings.Join(args, " "), errs)
 	return out
+}
+
+// awaitJSON waits until the JSON output of a command is as it should be. A command that fails is run again.
+func awaitJSON[T any](t *testing.T, is func(T) bool, args ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		code, out, _ := millrace(t, append(args, "--output", "json")...)
+		var v T
+		return code == exitDone && json.Unmarshal([]byte(out), &v) == nil && is(v)
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// awaitText waits until the output of a command contains a text. A command that fails is run again.
+func awaitText(t *testing.T, text string, args ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		code, out, _ := millrace(t, args...)
+		return code == exitDone && strings.Contains(out, text)
+	}, time.Minute, 20*time.Millisecond)
 }
 
 // array reads a .npy file: its type, shape and packed data.

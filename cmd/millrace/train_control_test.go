@@ -53,12 +53,9 @@ func startDriveNode(t *testing.T, control, drive string, tls node.TLSConfig, ide
 	c.Drives, c.TLS = []node.DriveConfig{{Name: "d0", URI: drive}}, tls
 	a, err := node.Start(t.Context(), c, node.Options{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		var list []nodeView
-		out := must(t, append([]string{"nodes", "list", "--control", control, "--output", "json"}, identity...)...)
-		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" &&
-			list[0].Partitions == 2
-	}, time.Minute, 20*time.Millisecond)
+	awaitJSON(t, func(list []nodeView) bool {
+		return len(list) == 1 && list[0].State == "ready" && list[0].Partitions == 2
+	}, append([]string{"nodes", "list", "--control", control}, identity...)...)
 	return a
 }
 
@@ -141,11 +138,10 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	a := startDriveNode(t, at, drive, node.TLSConfig{})
 	must(t, "jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "300", "--split-batches", "1", "--tail",
 		"drop", "--name", "two", "--epochs", "2", "--ranks", "2", "--t", "1", "--wait")
-	show := func() (v jobView) {
-		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "two", "--control", at, "--output", "json")),
-			&v))
-		return v
+	show := func() jobView {
+		return decode[jobView](t, must(t, "jobs", "show", "two", "--control", at, "--output", "json"))
 	}
+	await := func(is func(jobView) bool) { awaitJSON(t, is, "jobs", "show", "two", "--control", at) }
 	assert.Contains(t, show().Allocation, "1 of 1 drives sustain the trainer")
 
 	client, err := remote.Dial(remote.Options{Control: []string{at}, Patience: time.Minute})
@@ -179,12 +175,12 @@ func TestReportsAgreeWithTheLedger(t *testing.T) {
 	<-paused
 	<-paused
 	require.NoError(t, a.Close())
-	require.Eventually(t, func() bool { return show().Drives == 0 }, time.Minute, 20*time.Millisecond)
+	await(func(v jobView) bool { return v.Drives == 0 })
 	assert.Contains(t, show().Allocation, "0 of the 1 drives")
 	serveDrive(t, at, drive)
 	close(goOn)
 	require.NoError(t, errors.Join(<-ended, <-ended))
-	require.Eventually(t, func() bool { return show().State == "done" }, time.Minute, 20*time.Millisecond)
+	await(func(v jobView) bool { return v.State == "done" })
 
 	const epochRows, leftOut = 1800, 200 // two partitions have 1,000 rows each, and a mini-batch has 300
 	v := show()
@@ -355,13 +351,10 @@ func abandonedAndResumed(t *testing.T, at, dir string) {
 	list := must(t, "jobs", "list", "--control", at)
 	assert.Contains(t, list, "last contact")
 	assert.Contains(t, list, "0 of 1")
-	require.Eventually(t, func() bool {
-		var v jobView
-		require.NoError(t,
-			json.Unmarshal([]byte(must(t, "jobs", "show", "left", "--control", at, "--output", "json")), &v))
+	awaitJSON(t, func(v jobView) bool {
 		return strings.HasPrefix(v.State, "abandoned: no rank has called since ") && v.LastContact != "" &&
-			!v.Ranks[0].Attached
-	}, time.Minute, 20*time.Millisecond)
+			len(v.Ranks) > 0 && !v.Ranks[0].Attached
+	}, "jobs", "show", "left", "--control", at)
 	code, _, errs := millrace(t, "train", "--control", at, "--job", "left", "--progress", "none")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "the job was abandoned")

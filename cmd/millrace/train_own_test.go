@@ -51,7 +51,8 @@ func (p *securePlane) issue(role, name string, hosts ...string) []string {
 // train returns the arguments of a job whose splits are shared with the rank's own CPUs.
 func (p *securePlane) train(name string, more ...string) []string {
 	return append([]string{"train", "--control", p.url, "--trainer-rows-per-second", "1e6", "--measure", "10ms",
-		"--output", "json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1", "--name",
+		"--output", "json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1",
+		"--name",
 		name,
 		"--offload", "0.5", "--local", p.data}, more...)
 }
@@ -76,15 +77,11 @@ func TestALaunchersCertificateIsEnoughToShare(t *testing.T) {
 		}
 		second <- out.String()
 	}()
-	attached := func() bool {
-		var v jobView
-		code, out, _ := millrace(t, append([]string{"jobs", "show", "--control", p.url, "shared", "--output", "json"},
-			launcher...)...)
-		return code == exitDone && json.Unmarshal([]byte(out), &v) == nil && len(v.Ranks) == 2 && v.Ranks[0].Attached
-	}
-	require.Eventually(t, attached, time.Minute, 20*time.Millisecond)
+	awaitJSON(t, func(v jobView) bool { return len(v.Ranks) == 2 && v.Ranks[0].Attached },
+		append([]string{"jobs", "show", "--control", p.url, "shared"}, launcher...)...)
 	out := must(t, append([]string{"train", "--control", p.url, "--job", "shared", "--rank", "1", "--run", "one",
-		"--local", p.data, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"},
+		"--local", p.data, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress",
+		"none"},
 		sibling...)...)
 	var ranks [2]report
 	require.NoError(t, json.Unmarshal([]byte(out), &ranks[1]))
@@ -102,8 +99,9 @@ func TestALaunchersCertificateIsEnoughToShare(t *testing.T) {
 		identity []string
 		want     string
 	}{
-		"a launcher without a host": {"bare", p.issue("launcher", "ads.bare"), "--role launcher --name NAME --host HOST"},
-		"an operator":               {"operator", p.issue("operator", "ops"), "needs one of the role launcher"},
+		"a launcher without a host": {"bare", p.issue("launcher", "ads.bare"),
+			"--role launcher --name NAME --host HOST"},
+		"an operator": {"operator", p.issue("operator", "ops"), "needs one of the role launcher"},
 	} {
 		code, _, errs := millrace(t, p.train("unshared-"+c.name, c.identity...)...)
 		assert.Equal(t, exitFailed, code, name)
@@ -119,8 +117,8 @@ func TestALauncherCannotServeAnothersJob(t *testing.T) {
 	operator := p.issue("operator", "ops")
 	submit := func(name string, by []string) string {
 		var v jobView
-		out := must(t, append([]string{"jobs", "submit", "--control", p.url, "--pipeline", "rm1", "--batch", "100", "--name",
-			name, "--offload", "0.5", "--output", "json"}, by...)...)
+		out := must(t, append([]string{"jobs", "submit", "--control", p.url, "--pipeline", "rm1", "--batch", "100",
+			"--name", name, "--offload", "0.5", "--output", "json"}, by...)...)
 		require.NoError(t, json.Unmarshal([]byte(out), &v), out)
 		return v.ID
 	}
@@ -131,8 +129,8 @@ func TestALauncherCannotServeAnothersJob(t *testing.T) {
 	} {
 		var out, errs lineLog
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		code := run(ctx, append([]string{"worker", "run", "--control", p.url, "--serves", job + "/0", "--local", p.data},
-			news...), streams{in: strings.NewReader(""), out: &out, err: &errs})
+		code := run(ctx, append([]string{"worker", "run", "--control", p.url, "--serves", job + "/0", "--local",
+			p.data}, news...), streams{in: strings.NewReader(""), out: &out, err: &errs})
 		require.NoError(t, ctx.Err(), "it ends by itself")
 		cancel()
 		assert.Equal(t, exitFailed, code)

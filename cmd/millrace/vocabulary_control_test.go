@@ -31,11 +31,7 @@ func serveNodes(t *testing.T, control string, partitions int, files ...[]string)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, a.Close()) })
 	}
-	require.Eventually(t, func() bool {
-		var list []nodeView
-		if json.Unmarshal([]byte(must(t, "nodes", "list", "--control", control, "--output", "json")), &list) != nil {
-			return false
-		}
+	awaitJSON(t, func(list []nodeView) bool {
 		held := 0
 		for _, n := range list {
 			if n.State == "ready" {
@@ -43,7 +39,7 @@ func serveNodes(t *testing.T, control string, partitions int, files ...[]string)
 			}
 		}
 		return held == partitions && len(list) == len(files)
-	}, time.Minute, 20*time.Millisecond)
+	}, "nodes", "list", "--control", control)
 }
 
 // TestVocabulariesOfRealRowsInACluster builds the vocabularies of DLRM and Piper at five moduli, of TorchRec and of
