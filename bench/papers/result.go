@@ -97,7 +97,7 @@ type Machine struct {
 	LoadAfter  string `json:"load_after"`
 }
 
-// set keeps a value. A value that is no number is a fault of the experiment.
+// set keeps a value. A value that is not a number is a fault of the experiment.
 func (r *Result) set(kind Kind, key, unit string, v float64) {
 	r.Values[key] = Value{v, unit, kind}
 }

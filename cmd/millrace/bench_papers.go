@@ -66,7 +66,7 @@ work runs beside.`,
 func checkPapersFlags(folder, page string) error {
 	if folder != "" {
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return usagef("--results %q is no folder", folder)
+			return usagef("--results %q is not a folder", folder)
 		}
 	}
 	if page != "" && folder == "" {

@@ -13,7 +13,7 @@ import (
 func TestBenchPapersRefuses(t *testing.T) {
 	for _, c := range []struct{ flag, value, says string }{
 		{"--paper", "nobody", "want one of"},
-		{"--results", filepath.Join(t.TempDir(), "none"), "is no folder"},
+		{"--results", filepath.Join(t.TempDir(), "none"), "is not a folder"},
 		{"--page", "page.md", "--page wants --results"},
 		{"--timing", "smartssd", "only native is possible here"},
 	} {

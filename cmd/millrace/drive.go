@@ -216,7 +216,7 @@ func (c driveCommands) put() *cobra.Command {
 func putFile(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
 	// The file is examined before it is opened: opening a pipe would wait for its writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return m, errors.New("it is no regular file")
+		return m, errors.New("it is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {

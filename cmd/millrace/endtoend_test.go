@@ -264,7 +264,7 @@ func TestDriveRefusals(t *testing.T) {
 			[]string{"drive is full", fmt.Sprintf("needs %d bytes, %d are free", need, free)},
 		},
 		{"a file that is not there", []string{"drive", "put", uri, dir + "/none"}, []string{"none"}},
-		{"a folder", []string{"drive", "put", uri, data}, []string{"no regular file"}},
+		{"a folder", []string{"drive", "put", uri, data}, []string{"not a regular file"}},
 		{"one that exists", []string{"drive", "create", uri}, []string{"d.flash", "exist"}},
 		{"another size", []string{"drive", "info", uri + "?size=1MiB"}, []string{"another geometry"}},
 		{"another block size", []string{"drive", "ls", uri + "?lba=512"}, []string{"another geometry"}},

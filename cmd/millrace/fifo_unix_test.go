@@ -29,7 +29,7 @@ func TestPipesAreRefused(t *testing.T) {
 	}{
 		"inspect":    {[]string{"dataset", "inspect", pipe}, "not a regular file"},
 		"import":     {[]string{"dataset", "import", "--out", dir + "/out", pipe}, "not a regular file"},
-		"put":        {[]string{"drive", "put", drive, pipe}, "no regular file"},
+		"put":        {[]string{"drive", "put", drive, pipe}, "not a regular file"},
 		"vocabulary": {[]string{"vocabulary", "info", pipe}, "no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (c imageCommands) command() *cobra.Command {
 // for its writer.
 func readRegular(path string, limit int64) (b []byte, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is no regular file", path)
+		return nil, fmt.Errorf("%s: it is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

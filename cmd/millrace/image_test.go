@@ -315,7 +315,7 @@ func TestImageStatus(t *testing.T) {
 		{exitFailed, []string{"drive", "create", "mem:", "--image-policy", "require"}, "give a key"},
 		{exitFailed, []string{"image", "info", none}, "none"},
 		{exitFailed, []string{"image", "info", pub}, "damaged image"},
-		{exitFailed, []string{"image", "info", dir}, "no regular file"},
+		{exitFailed, []string{"image", "info", dir}, "not a regular file"},
 		{exitFailed, []string{"image", "build", pub, "--out", none}, "image document"},
 		{
 			exitFailed, []string{"image", "build", file(t, "bad.yaml", "base: stock\nunits: []\n"), "--out", none},

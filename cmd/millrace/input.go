@@ -339,7 +339,7 @@ func readDocument(name string) (b []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b, err = io.ReadAll(io.LimitReader(f, maxDocument+1))
 	if err == nil && len(b) > maxDocument {
-		err = fmt.Errorf("%s has more than %d bytes: it is no such document", name, maxDocument)
+		err = fmt.Errorf("%s has more than %d bytes: it is not such a document", name, maxDocument)
 	}
 	return b, err
 }

@@ -120,7 +120,8 @@ func TestPlanTakesRatesOfAJob(t *testing.T) {
 	for says, text := range map[string]string{
 		"P of drive d0 did not settle": `{"job": "7a", "per_drive": [{"name": "d0", "engine": "cpu",
 			"p_rows_per_second": 1, "p_spread_share": 1}]}`,
-		"names no drive": `{"job": "7a"}`, "is no placement": `{"job": "7a", "per_drive": [{"engine": "reference"}]}`,
+		"names no drive":     `{"job": "7a"}`,
+		"is not a placement": `{"job": "7a", "per_drive": [{"engine": "reference"}]}`,
 		"run the job with one of them": `{"job": "7a", "per_drive": [{"engine": "cpu", "p_rows_per_second": 1},
 			{"engine": "drive (vendor)"}]}`,
 		"want a job that measured P": `{"job": "7a", "per_drive": [{"engine": "cpu"}]}`,

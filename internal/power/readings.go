@@ -80,8 +80,8 @@ func parseReadings(b []byte) (readings, error) {
 		}
 		watts, err := strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
 		if err != nil || !(watts >= 0 && watts <= maxWatts) {
-			return nil, fmt.Errorf("%w: line %d: %.40q is no number of watts from 0 to %.0f", ErrReadings, line, fields[1],
-				maxWatts)
+			return nil, fmt.Errorf("%w: line %d: %.40q is not a number of watts from 0 to %.0f", ErrReadings, line,
+				fields[1], maxWatts)
 		}
 		if n := len(list); n > 0 && !at.After(list[n-1].At) {
 			return nil, fmt.Errorf("%w: line %d: its time is not after that of the line before", ErrReadings, line)
@@ -117,11 +117,11 @@ func (r readings) joules(begin, end time.Time) (float64, error) {
 	last := r[len(r)-1].At
 	switch {
 	case r[0].At.After(begin):
-		return 0, fmt.Errorf("%w: it began at %s, and the first reading is of %s: begin to read before the run", errShort,
-			begin.Format(time.RFC3339), r[0].At.Format(time.RFC3339))
+		return 0, fmt.Errorf("%w: it began at %s, and the first reading is of %s: begin to read before the run",
+			errShort, begin.Format(time.RFC3339), r[0].At.Format(time.RFC3339))
 	case last.Add(longest).Before(end):
-		return 0, fmt.Errorf("%w: it ended at %s, and the last reading is of %s: read until the run has ended", errShort,
-			end.Format(time.RFC3339), last.Format(time.RFC3339))
+		return 0, fmt.Errorf("%w: it ended at %s, and the last reading is of %s: read until the run has ended",
+			errShort, end.Format(time.RFC3339), last.Format(time.RFC3339))
 	}
 	joules := 0.0
 	for i := range r {

@@ -9,6 +9,6 @@
 //
 // # Errors
 //
-// [ErrSyntax] is for text that is no number or lacks its unit, [ErrRange] for a number that is not above 0, not
+// [ErrSyntax] is for text that is not a number or lacks its unit, [ErrRange] for a number that is not above 0, not
 // whole, or too large. The message shows what to write.
 package quantity

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// ErrSyntax says that a text is no number, or lacks the unit that is wanted.
+	// ErrSyntax says that a text is not a number, or lacks the unit that is wanted.
 	ErrSyntax = errors.New("not a number of the wanted form")
 	// ErrRange says that a number is out of range.
 	ErrRange = errors.New("number out of range")
@@ -69,8 +69,8 @@ func Bytes(s string) (int64, error) {
 		return 0, fail(ErrSyntax, "%q lacks a unit: write %sGiB or %sGB, or %sB if it is bytes", s, s, s, s)
 	}
 	return 0,
-		fail(ErrSyntax, "%q is no size: write a number and B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB or PiB, as 500GiB",
-			s)
+		fail(ErrSyntax, "%q is not a size: write a number and B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB or PiB, as "+
+			"500GiB", s)
 }
 
 // Count reads a whole number from 0 on, as 1000000, 1M or 1e6.
@@ -87,7 +87,7 @@ func Rate(s string) (float64, error) {
 	digits, factor := multiple(s)
 	x, ok := number(digits)
 	if !ok {
-		return 0, fail(ErrSyntax, "%q is no number: write a number, as 2500000, 2.5M or 2.5e6", s)
+		return 0, fail(ErrSyntax, "%q is not a number: write a number, as 2500000, 2.5M or 2.5e6", s)
 	}
 	v, _ := x.Mul(x, new(big.Rat).SetInt64(factor)).Float64()
 	if v < 0 || math.IsInf(v, 0) {
@@ -110,7 +110,7 @@ func multiple(s string) (digits string, factor int64) {
 func whole(s, digits string, factor int64, example string) (int64, error) {
 	x, ok := number(digits)
 	if !ok {
-		return 0, fail(ErrSyntax, "%q is no number: write a number, as %s", s, example)
+		return 0, fail(ErrSyntax, "%q is not a number: write a number, as %s", s, example)
 	}
 	x.Mul(x, new(big.Rat).SetInt64(factor))
 	switch {

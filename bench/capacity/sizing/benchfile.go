@@ -79,7 +79,8 @@ func (j *Job) take(r *benchResult, name string) error {
 	case "cpu":
 		j.KernelsCore = figure(r.Rate / float64(r.Threads))
 	default:
-		return fmt.Errorf("%w: %s: engine %q is no placement: measure the engine drive or cpu", ErrJob, name, r.Engine)
+		return fmt.Errorf("%w: %s: engine %q is not a placement: measure the engine drive or cpu", ErrJob, name,
+			r.Engine)
 	}
 	if !j.Own { // the files of a user's own pipeline have other bytes
 		j.RowIn, j.RowOut = figure(r.InputBytes/r.Rate), figure(r.OutputBytes/r.Rate)

@@ -51,7 +51,7 @@ func TestRefusedBench(t *testing.T) {
 	for document, says := range map[string]string{
 		"{":                         "is not what millrace bench rm",
 		"[]":                        "0 results",
-		measured("reference", "{}"): "no placement",
+		measured("reference", "{}"): "not a placement",
 		spread("0.06"): "f: the rate of rm5 did not settle: its spread is 6 %, and a plan " +
 			"wants at most 5 %",
 		spread("-1"):                        "its spread is -100 %",

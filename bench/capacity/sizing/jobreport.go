@@ -29,8 +29,8 @@ type jobReport struct {
 	} `json:"per_drive"`
 }
 
-// errNotReport says that a document is no job's report.
-var errNotReport = errors.New("it is no job's report")
+// errNotReport says that a document is not a job's report.
+var errNotReport = errors.New("it is not a job's report")
 
 // TakeRates takes the rates of a file that millrace wrote: the results of `millrace bench rm --output json`
 // ([Job.takeBench]), or the report of a job with this pipeline, of `millrace train --output json`. Errors wrap ErrJob.
@@ -64,8 +64,8 @@ func (j *Job) takeReport(b []byte, name string) error {
 		kind, _, _ := strings.Cut(d.Engine, " ")
 		switch {
 		case kind != "drive" && kind != "cpu":
-			return fmt.Errorf("%w: %s: drive %s computed with the engine %q, which is no placement: run the job with "+
-				"the engine drive or cpu", ErrJob, name, d.Name, d.Engine)
+			return fmt.Errorf("%w: %s: drive %s computed with the engine %q, which is not a placement: run the job "+
+				"with the engine drive or cpu", ErrJob, name, d.Name, d.Engine)
 		case engine != "" && engine != kind:
 			return fmt.Errorf("%w: %s: some drives computed with the engine %s and some with %s: run the job with "+
 				"one of them", ErrJob, name, engine, kind)
