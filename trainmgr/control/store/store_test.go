@@ -20,16 +20,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick sets the shortest times that etcd takes. The term of a single member is longer, since no other member can take
-// over and a loaded machine must not end the term.
+// quick sets the shortest times that a loaded machine keeps. Several members have those of production, and the term of
+// a single member, which no other can take over, is longer.
 func quick(o Options) Options {
-	o.Tick, o.Election = 20*time.Millisecond, 200*time.Millisecond
 	switch {
 	case len(o.Peers) > 0:
-		o.TTL = time.Second
+		o.TTL = 5 * time.Second
+		return o
 	case o.TTL == 0:
 		o.TTL = 30 * time.Second
 	}
+	o.Tick, o.Election = 20*time.Millisecond, 200*time.Millisecond
 	return o
 }
 
