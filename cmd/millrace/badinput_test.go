@@ -273,7 +273,7 @@ func TestDataSetsThatAreNone(t *testing.T) {
 	t.Run("an empty drive", func(t *testing.T) {
 		uri := "file:" + t.TempDir() + "/d.flash"
 		must(t, "drive", "create", uri+"?size=1MiB")
-		refused(t, []string{"without a partition", "millrace drive put"}, "--pipeline", "rm1", "--drive", uri)
+		refused(t, []string{"no partition", "millrace drive put"}, "--pipeline", "rm1", "--drive", uri)
 	})
 	t.Run("a drive with a torn archive", func(t *testing.T) {
 		path := t.TempDir() + "/d.flash"

@@ -56,9 +56,12 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 				return err
 			}
 			in.in = args
-			if rows, err := in.source(); err != nil {
+			rows, err := in.source()
+			if err != nil {
 				return err
-			} else if err = refuseUnused(cmd, in.mode(&local.Config{})|formatMode(rows), inputUses, sourceUses); err != nil {
+			}
+			mode := in.mode(&local.Config{}) | formatMode(rows)
+			if err := refuseUnused(cmd, mode, inputUses, sourceUses); err != nil {
 				return err
 			}
 			if in.format == "parquet" {
