@@ -23,20 +23,17 @@ func TestPipesAreRefused(t *testing.T) {
 	refused(t, []string{"not a regular file"}, "--pipeline", "rm1", "--in", filepath.Join(dir, "*.parquet"))
 	drive := "file:" + dir + "/d.flash"
 	must(t, "drive", "create", drive+"?size=1MiB")
-	for name, c := range map[string]struct {
-		args []string
-		says string
-	}{
-		"inspect":    {[]string{"dataset", "inspect", pipe}, "not a regular file"},
-		"import":     {[]string{"dataset", "import", "--out", dir + "/out", pipe}, "not a regular file"},
-		"put":        {[]string{"drive", "put", drive, pipe}, "not a regular file"},
-		"vocabulary": {[]string{"vocabulary", "info", pipe}, "no regular file"},
+	for name, args := range map[string][]string{
+		"inspect":    {"dataset", "inspect", pipe},
+		"import":     {"dataset", "import", "--out", dir + "/out", pipe},
+		"put":        {"drive", "put", drive, pipe},
+		"vocabulary": {"vocabulary", "info", pipe},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := millrace(t, c.args...)
+			code, stdout, stderr := millrace(t, args...)
 			assert.Equal(t, exitFailed, code)
 			assert.Empty(t, stdout)
-			errorLine(t, stderr, pipe, c.says)
+			errorLine(t, stderr, pipe, "not a regular file")
 		})
 	}
 }

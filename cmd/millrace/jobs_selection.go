@@ -6,7 +6,6 @@ import (
 	"io"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-
 	"github.com/millrace/millrace/internal/quantity"
 )
 

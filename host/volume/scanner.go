@@ -59,7 +59,7 @@ func (s *scanner) next() (*Member, error) {
 }
 
 // member makes a member of the header at s.offset and of its extensions, and moves on behind the member. It returns nil
-// for a member that is no regular file.
+// for a member that is not a regular file.
 func (s *scanner) member(h *header, p *paxRecords, start int64) (*Member, error) {
 	data := s.offset + sector
 	for more := h.more; more; data += sector {

@@ -211,7 +211,7 @@ func Load(path string) (s *Selection, err error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("%s: %w: it is no regular file of at most %d bytes", path, ErrDamaged, int64(maxFileBytes))
+		return nil, fmt.Errorf("%s: %w: it is not a regular file of at most %d bytes", path, ErrDamaged, int64(maxFileBytes))
 	}
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead)

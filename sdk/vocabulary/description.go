@@ -162,7 +162,7 @@ func withFile(path string, f func(r io.Reader, size int64) error) (err error) {
 		return err
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged)
+		return fmt.Errorf("%s: %w: it is not a regular file", path, ErrDamaged)
 	}
 	file, err := os.Open(path)
 	if err != nil {
