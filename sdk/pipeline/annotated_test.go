@@ -252,6 +252,21 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 	}
 }
 
+// TestManyScalesBesideATime checks that a column of more types than it lists is not read with a type of another class.
+func TestManyScalesBesideATime(t *testing.T) {
+	var u Union
+	for scale := range 2 * maxVariants {
+		c := ColumnInfo{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(38, %d)", scale)}
+		u.Add([]string{fmt.Sprint("s", scale)}, []ColumnInfo{c})
+	}
+	const document = "dense: [{columns: [c], ops: [fill_null: 0]}]"
+	_, _, err := lower(document, u.Columns())
+	require.NoError(t, err)
+	u.Add([]string{"last"}, []ColumnInfo{{Name: "c", Kind: program.Int64, Logical: "TIMESTAMP(MICROS)"}})
+	_, _, err = lower(document, u.Columns())
+	require.ErrorContains(t, err, "TIMESTAMP(MICROS)")
+}
+
 // TestDecimalsOfManyPrecisions checks that precisions do not crowd another scale out of the types that a column lists.
 func TestDecimalsOfManyPrecisions(t *testing.T) {
 	var u Union

@@ -11,8 +11,8 @@ import (
 // variant is one of the types that a column has in its partitions, and the first partition that has it.
 type variant struct{ name, partition string }
 
-// maxVariants bounds how many types of a column are listed. Further ones change nothing: a column with so many types
-// has decimals of several scales already.
+// maxVariants is the largest number of types that a column lists. A column that has more types has decimals of several
+// scales among those that it lists, and the rest cannot change how it is read.
 const maxVariants = 16
 
 // variantClass is a set of types that can be read as one type.
@@ -118,14 +118,17 @@ func mixed(c *ColumnInfo, partition string, other *ColumnInfo, otherPartition st
 		return nil
 	}
 	list := c.variantsIn(partition)
+	class := list[0].class() // of the whole list
+	if class == noClass {
+		return nil
+	}
 	for _, v := range other.variantsIn(otherPartition) {
+		if v.class() != class {
+			return nil
+		}
 		if len(list) < maxVariants && !slices.ContainsFunc(list, v.readsAs) {
 			list = append(list, v)
 		}
-	}
-	class := list[0].class()
-	if class == noClass || slices.ContainsFunc(list, func(v variant) bool { return v.class() != class }) {
-		return nil
 	}
 	only := func(names ...string) bool {
 		return !slices.ContainsFunc(list, func(v variant) bool { return !slices.Contains(names, v.name) })
@@ -146,7 +149,7 @@ func idsAgree(list []variant) bool {
 		!(has("int64") && has("uint64"))
 }
 
-// usage is what a chain takes a column as.
+// usage is how a chain of operators uses a column.
 type usage uint8
 
 const (
@@ -157,7 +160,7 @@ const (
 	usedAsFloat64
 )
 
-// kind returns the kind that columns of several types are read in.
+// kind returns the kind to which a column of several types is converted for a use.
 func (u usage) kind() program.Kind {
 	switch u {
 	case usedAsIDs:
@@ -168,7 +171,8 @@ func (u usage) kind() program.Kind {
 	return program.Float64
 }
 
-// usageOf returns what operators take a column as. Their values end in a tensor; if to is 0, other operators take them.
+// usageOf returns how operators use a column. The tensor of their values is to; it is 0 if other operators take the
+// values.
 func usageOf(ops []Op, to program.Dest) usage {
 	for i := range ops {
 		switch o := &ops[i]; o.Name {
@@ -209,8 +213,8 @@ func (o *operand) readBy(reading program.Reading, kind program.Kind) {
 	o.kind, o.ids, o.settled = kind, rangeOfColumn(c), true
 }
 
-// settle decides how a column is read, by what the operators, of which first names the first, take it as: a decimal as
-// its value or its unscaled integer, several types as one. It reports false after an error.
+// settle decides how a column is read for a use: a decimal as its value or as its unscaled integer, and several types
+// as one. first is the name of the first operator. settle reports false after an error.
 func (r *resolver) settle(o *operand, use usage, first string, a location) bool {
 	c := &o.column
 	if use == usedAsUnknown || o.step != nil || len(o.ops) > 0 || o.vocabulary != nil || o.settled {
