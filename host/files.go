@@ -52,7 +52,7 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) (err error) {
 	return d.openByPath(ctx, paths, extents)
 }
 
-// otherDescriptors is more than the descriptors of a process that are not of its files of rows.
+// otherDescriptors is an upper bound of the descriptors that a process needs besides those of its partitions.
 const otherDescriptors = 1000
 
 // openByPath opens files as partitions. extents says where each lies on the drive; nil: on none.

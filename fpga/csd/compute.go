@@ -47,7 +47,7 @@ func (c *compute) InputRange() int { return rangeInput }
 // SLM implements controller.Compute.
 func (c *compute) SLM() []byte { return c.slm }
 
-// ClearSLM implements controller.Compute. It takes time and room for what was used of the memory.
+// ClearSLM implements controller.Compute. Its time depends on how much of the bytes was used.
 func (c *compute) ClearSLM(b []byte) { clearUsed(b) }
 
 // Programs implements controller.Compute.

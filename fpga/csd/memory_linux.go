@@ -20,7 +20,7 @@ func zeroMemory(b []byte) {
 }
 
 // clearUsed makes b, a part of memory from newMemory, read as zeros. Huge pages that are there stay for the next user.
-// The others are returned to the system, so that memory which nothing was written to takes up no room.
+// All other pages are returned to the system, so that unused bytes take up no memory.
 func clearUsed(b []byte) {
 	head, pages, tail := wholePages(b)
 	clear(head)
@@ -38,13 +38,13 @@ func clearUsed(b []byte) {
 		if there {
 			clear(pages[:n])
 		} else {
-			giveBack(pages[:n]) // also what was swapped out
+			giveBack(pages[:n]) // drops pages that were swapped out, too
 		}
 		pages, present = pages[n:], present[n/os.Getpagesize():]
 	}
 }
 
-// wholePages cuts b into the pages that lie whole in it and what lies before and behind them.
+// wholePages splits b into its whole pages and the bytes before and after them.
 func wholePages(b []byte) (head, pages, tail []byte) {
 	page := os.Getpagesize()
 	at := min(len(b), -int(addressOf(b))&(page-1))
@@ -71,8 +71,8 @@ func hugePage(pages, present []byte) (n int, there bool) {
 	return n, true
 }
 
-// residence returns for each page a byte whose lowest bit says that the system holds memory for it (mincore). It is
-// set, too, if the system does not say.
+// residence returns a byte for each page. Its lowest bit is set if the page is in memory (mincore(2)). If the system
+// call fails, the bit is set for every page.
 func residence(pages []byte) []byte {
 	present := make([]byte, len(pages)/os.Getpagesize())
 	if len(pages) == 0 {

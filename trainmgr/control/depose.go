@@ -33,7 +33,7 @@ func (s *Server) deposeDeadLeader(ctx context.Context) {
 		case err == nil:
 			s.reached.Store(url)
 			refused = 0
-		case s.reached.Load() != url: // it may only have a wrong address
+		case s.reached.Load() != url: // this member never reached the leader: the URL may be wrong
 			refused = 0
 		case !errors.Is(err, syscall.ECONNREFUSED):
 			refused = 0 // the leader may be slow, or only this member may be cut off from it

@@ -309,8 +309,8 @@ func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	return startClusterWith(t, n, func(*Options) {})
 }
 
-// clustered makes options those of a member of several. Their leases and elections last as long as in production, so
-// that a busy machine ends none; a leader that refuses connections is deposed sooner.
+// clustered sets the options of a member of a cluster. Leases and elections last as long as in production, so that no
+// lease runs out on a busy machine. Other members depose a leader that refuses connections sooner.
 func clustered(o *Options, name string, peers []string) {
 	o.Name, o.Peers, o.LeaderTTL, o.Tick, o.Election = name, peers, 5*time.Second, 0, 0
 }

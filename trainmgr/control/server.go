@@ -44,7 +44,8 @@ type Server struct {
 	backingUp chan struct{} // capacity 1: full while a backup is being sent
 
 	leading atomic.Pointer[leader] // nil: another member leads, or no member leads
-	// reached is the URL of the leader that accepted a connection of this member last; "" when it was deposed.
+	// reached holds a string: the URL of the last leader that accepted a connection from this member, or "" after this
+	// member has deposed that leader.
 	reached atomic.Value
 }
 

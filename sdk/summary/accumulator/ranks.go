@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	levelValues = 4096 // a level with so many values is halved
+	levelValues = 4096 // the number of values at which a level is full
 	maxLevels   = 40   // each value of the last level stands for 2^39 values, more than a partition has
 )
 

@@ -34,8 +34,8 @@ const electionPause = 50 * time.Millisecond
 // lonely is the peer URL of a member that was started alone. No other member can reach the member there.
 const lonely = "localhost:0"
 
-// Members lists the members. It needs a majority of them, and asks again while they elect a leader: members that start
-// together, or of which one is gone, may elect several one after the other.
+// Members lists the members. It needs a majority of them. It asks again while they elect a leader: members that start
+// together, or that have lost one of them, may elect several leaders one after the other.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	r, err := s.client.MemberList(ctx)
 	for errors.Is(words(err), ErrAway) {

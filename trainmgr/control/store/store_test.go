@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick sets the shortest times that a loaded machine keeps. Several members have those of production, and the term of
-// a single member, which no other can take over, is longer.
+// quick sets short timeouts for a single member, and those of production for a member of a cluster. The term of a
+// single member is long, because no other member can take over.
 func quick(o Options) Options {
 	switch {
 	case len(o.Peers) > 0:
