@@ -136,10 +136,12 @@ func (s *session) line(text string) (answer string, done bool, err error) {
 	return "", false, nil
 }
 
-// ask runs a function of the host: the request is its name and arguments, a line each, in base64.
+// ask runs a function of the host: the request is its name and arguments, a line each, in base64. The answer is a line
+// that comes twice, because the port may lose the verdict of one. The guest's say skips the second.
 func (s *session) ask(request string) string {
 	reply := func(verdict, text string) string {
-		return verdict + " " + base64.StdEncoding.EncodeToString([]byte(text))
+		line := verdict + " " + base64.StdEncoding.EncodeToString([]byte(text))
+		return line + "\n" + line
 	}
 	words, err := base64.StdEncoding.DecodeString(request)
 	if err != nil {
