@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container clean
+.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container clean
 
 all: build
 
@@ -17,10 +17,14 @@ build:
 demo: build
 	./bin/millrace demo
 
-# Every tier that this machine can run, and a table of them at the end.
+# The tests that Go, Python and bash run, and a table of their tiers at the end.
 # All tiers run, whatever fails. The output of each tier is in bin/test. CI=true makes a missing tier a failure.
 test:
 	bash .ci/test
+
+# Every tier that this machine can run: also emulators, simulators of RTL, a browser, other projects' servers, packages.
+test-all:
+	bash .ci/test all
 
 # The race detector over every package whose tests can have a race.
 # RACE=whole runs it over every package.
