@@ -1,4 +1,4 @@
-// Package arrowipc writes and reads mini-batches as Arrow IPC files.
+// Package arrowipc writes mini-batches as Arrow IPC files, which pyarrow, arrow-go and other libraries read.
 //
 // A file has one record batch of one row for each mini-batch. Its columns, all large_list and without nulls, are the
 // tensors that the schema has:
@@ -25,20 +25,17 @@
 //	millrace.name            JOB/EPOCH/NUMBER
 //	millrace.rows            B
 //
-// The same mini-batches give the same bytes.
+// The same mini-batches give the same bytes. Every tensor lies at a multiple of 64 bytes, so a program can map a file
+// into its memory and take the tensors where they are. The format is that of Arrow's columnar format 1.5, section IPC
+// File Format.
 //
 // # Concurrency
 //
-// A Writer and a Reader have one owner each.
+// A Writer has one owner.
 //
 // # Errors
 //
-// Errors name the file's mini-batch by its index. The error for a file that is no file of mini-batches wraps
-// [ErrFormat].
-//
-// Read only files that you trust. Package arrow-go reads them, and it believes the counts in a file: on a damaged file
-// it panics, which the package turns into an error, or it allocates gigabytes, which the package cannot prevent. Frames
-// (package tensor) are the form for bytes that are not trusted.
+// Errors name the file's mini-batch by its index.
 //
 // # Debugging
 //

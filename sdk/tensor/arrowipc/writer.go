@@ -1,6 +1,7 @@
 package arrowipc
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -21,88 +17,113 @@ import (
 
 // Writer writes mini-batches to an IPC file. Without Close the file has no footer, and readers refuse it.
 type Writer struct {
-	schema *tensor.Schema
-	arrow  *arrow.Schema
-	w      *ipc.FileWriter
-	n      int
-	err    error
+	schema   *tensor.Schema
+	fields   []field
+	metadata []keyValue
+	w        io.Writer
+	position int64
+	records  []block
+	err      error
 }
 
 // NewWriter starts a file on w. The caller closes w after Close.
 func NewWriter(w io.Writer, s *tensor.Schema) (*Writer, error) {
-	a, err := Schema(s)
+	fields, metadata, err := columnsOf(s)
 	if err != nil {
 		return nil, err
 	}
-	f, err := ipc.NewFileWriter(w, ipc.WithSchema(a))
+	f := &Writer{schema: s, fields: fields, metadata: metadata, w: w}
+	err = f.write([]byte(magic + "\x00\x00"))
+	if err == nil {
+		err = f.write(encapsulated(schemaMessage(fields, metadata), f.position))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start arrow file: %w", err)
 	}
-	return &Writer{schema: s, arrow: a, w: f}, nil
+	return f, nil
+}
+
+// write writes bytes of the file.
+func (w *Writer) write(b []byte) error {
+	n, err := w.w.Write(b)
+	w.position += int64(n)
+	return err
 }
 
 // Write appends a mini-batch. It neither copies nor keeps the tensors. After an error the file cannot be finished.
 func (w *Writer) Write(m *tensor.MiniBatch) error {
 	if w.err == nil {
-		w.err = w.write(m)
+		if err := w.writeBatch(m); err != nil {
+			w.err = fmt.Errorf("arrow mini-batch %d: %w", len(w.records), err)
+		}
 	}
 	return w.err
 }
 
-func (w *Writer) write(m *tensor.MiniBatch) error {
+func (w *Writer) writeBatch(m *tensor.MiniBatch) error {
 	if !m.Schema.Equal(w.schema) {
-		return fmt.Errorf("arrow mini-batch %d: %w: it has another schema", w.n, tensor.ErrShape)
+		return fmt.Errorf("%w: it has another schema", tensor.ErrShape)
 	}
 	m, err := m.Expand() // a file has every row
 	if err == nil {
 		err = m.Validate()
 	}
 	if err != nil {
-		return fmt.Errorf("arrow mini-batch %d: %w", w.n, err)
+		return err
 	}
-	cols := make([]arrow.Array, w.arrow.NumFields())
-	for i, f := range w.arrow.Fields() {
-		switch f.Name {
-		case tensor.TensorDense:
-			if m.Schema.DenseDType() == tensor.BFloat16 {
-				cols[i] = listOf(f.Type, m.Dense16)
-			} else {
-				cols[i] = listOf(f.Type, m.Dense)
+	columns := make([]column, len(w.fields))
+	for i, f := range w.fields {
+		columns[i] = listOf(bytesOf(m, f.name), f.element)
+	}
+	header, body := recordMessage(columns, []keyValue{{metaName, m.Name.String()}, {metaRows, strconv.Itoa(m.Rows)}})
+	at := block{offset: w.position, body: body}
+	message := encapsulated(header, w.position)
+	at.metadata = int32(len(message))
+	if err := w.write(message); err != nil {
+		return err
+	}
+	for _, c := range columns {
+		for _, buffer := range [][]byte{c.offsets, c.values} {
+			if err := w.writePadded(buffer); err != nil {
+				return err
 			}
-		case tensor.TensorLabel:
-			cols[i] = listOf(f.Type, m.Label)
-		case tensor.TensorValues:
-			if w.schema.IDs == tensor.Int32 {
-				cols[i] = listOf(f.Type, m.Values32)
-			} else {
-				cols[i] = listOf(f.Type, m.Values64)
-			}
-		case tensor.TensorLengths:
-			cols[i] = listOf(f.Type, m.Lengths)
-		case tensor.TensorWeights:
-			cols[i] = listOf(f.Type, m.Weights)
 		}
-		defer cols[i].Release()
 	}
-	meta := arrow.NewMetadata([]string{metaName, metaRows}, []string{m.Name.String(), strconv.Itoa(m.Rows)})
-	rec := array.NewRecordBatchWithMetadata(w.arrow, cols, 1, meta)
-	defer rec.Release()
-	if err := w.w.Write(rec); err != nil {
-		return fmt.Errorf("arrow mini-batch %d: %w", w.n, err)
-	}
-	w.n++
+	w.records = append(w.records, at)
 	return nil
 }
 
-// listOf returns a column with one row, the list v, over v's memory.
-func listOf[T tensor.Element](dt arrow.DataType, v []T) arrow.Array {
-	elem := dt.(*arrow.LargeListType).Elem()
-	child := array.NewData(elem, len(v), []*memory.Buffer{nil, memory.NewBufferBytes(tensor.Bytes(v))}, nil, 0, 0)
-	defer child.Release()
-	offsets := memory.NewBufferBytes(tensor.Bytes([]int64{0, int64(len(v))}))
-	data := array.NewData(dt, 1, []*memory.Buffer{nil, offsets}, []arrow.ArrayData{child}, 0, 0)
-	defer data.Release()
-	return array.MakeFromData(data)
+// writePadded writes a buffer of a body and the padding behind it.
+func (w *Writer) writePadded(buffer []byte) error {
+	if err := w.write(buffer); err != nil {
+		return err
+	}
+	return w.write(make([]byte, aligned(w.position)-w.position))
+}
+
+// bytesOf returns the bytes of a tensor by its name.
+func bytesOf(m *tensor.MiniBatch, name string) []byte {
+	switch {
+	case name == tensor.TensorDense && m.Schema.DenseDType() == tensor.BFloat16:
+		return tensor.Bytes(m.Dense16)
+	case name == tensor.TensorDense:
+		return tensor.Bytes(m.Dense)
+	case name == tensor.TensorLabel:
+		return tensor.Bytes(m.Label)
+	case name == tensor.TensorLengths:
+		return tensor.Bytes(m.Lengths)
+	case name == tensor.TensorWeights:
+		return tensor.Bytes(m.Weights)
+	case m.Schema.IDs == tensor.Int32:
+		return tensor.Bytes(m.Values32)
+	}
+	return tensor.Bytes(m.Values64)
+}
+
+// listOf returns a column with one row, the list of the values in the bytes.
+func listOf(values []byte, element tensor.DType) column {
+	count := int64(len(values) / element.Size())
+	return column{count: count, offsets: tensor.Bytes([]int64{0, count}), values: values}
 }
 
 // Close writes the footer.
@@ -110,7 +131,10 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.w.Close(); err != nil {
+	end := binary.LittleEndian.AppendUint64(nil, 0xffffffff) // of the messages: a mark, and the length 0
+	end = append(end, footer(w.fields, w.metadata, w.records)...)
+	end = binary.LittleEndian.AppendUint32(end, uint32(len(end)-8))
+	if err := w.write(append(end, magic...)); err != nil {
 		w.err = fmt.Errorf("finish arrow file: %w", err)
 		return w.err
 	}
