@@ -1,18 +1,21 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// partners calls fn for the workers of reach Any that make splits for a rank in a turn, until fn returns false. The
-// workers that serve the rank alone come first.
-func (j *job) partners(r *rank, turn turn, fn func(d *drive) bool) {
+// partners calls fn for the workers of reach Any that make splits for a rank in a turn, until fn returns false. all
+// says whether the worker may make splits that holders could make, too. The workers that serve the rank alone come
+// first, and last those which are granted only because they may have files that nobody else has.
+func (j *job) partners(r *rank, turn turn, fn func(d *drive, all bool) bool) {
+	all := j.partnersHelp(turn)
 	if turn != othersTurn {
 		for _, d := range j.own[r.number] {
-			if !fn(d) {
+			if !fn(d, all) {
 				return
 			}
 		}
@@ -21,8 +24,15 @@ func (j *job) partners(r *rank, turn turn, fn func(d *drive) bool) {
 		return
 	}
 	a := allocation.Assign(len(j.ranks), len(j.shared), partnersOfRank)
-	for i := range a.Fan() {
-		if !fn(j.shared[a.Worker(int(r.number), i)]) {
+	assigned := make([]*drive, a.Fan())
+	for i := range assigned {
+		assigned[i] = j.shared[a.Worker(int(r.number), i)]
+		if !fn(assigned[i], all) {
+			return
+		}
+	}
+	for _, d := range j.withFiles {
+		if !slices.Contains(assigned, d) && !fn(d, false) {
 			return
 		}
 	}
@@ -37,14 +47,13 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 	for _, r := range j.waitingRanks() {
 		e := j.epoch(r.epoch)
 		e.refreshPlacement()
-		e.refreshReadable(l.placementVersion)
 		turn := l.turnOf(j, r, now)
-		place, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(turn))
-		if !ok {
-			continue
-		}
-		j.partners(r, turn, func(d *drive) bool {
+		j.partners(r, turn, func(d *drive, all bool) bool {
 			if d.round == l.round || d.freeStreams() == 0 || r.avoidsDrive(d, now) {
+				return true
+			}
+			place, ok := e.nextForPartner(&e.shares[r.number], l.readableBy(e, d), all)
+			if !ok {
 				return true
 			}
 			d.round = l.round
@@ -58,14 +67,21 @@ func (l *Ledger) partnerOffers(out []offer, j *job, now time.Time) []offer {
 // partnersHelp reports whether workers of reach Any make splits in a turn that holders could make too.
 func (j *job) partnersHelp(turn turn) bool { return turn == ownTurn || j.allowedWorkers != 0 }
 
-// readability records which partitions of an epoch can be read, and which readable partitions have no holder that
-// makes their splits.
+// readability records which partitions of an epoch a worker of reach Any can read, and which of these have no holder
+// that makes their splits.
 type readability struct {
-	readableVersion uint64 // of the ledger's placement
-	readable        []bool // by partition
-	orphaned        []bool // by partition: readable, and no holder can be granted a split of it
-	unreadable      int    // partitions
-	orphans         int    // partitions
+	readable   []bool // by partition
+	orphaned   []bool // by partition: readable, and no holder can be granted a split of it
+	unreadable int    // partitions
+	orphans    int    // partitions
+}
+
+// reading records what the workers of reach Any can read of an epoch: every worker what lies on drives and in stores,
+// and some workers also what lies in files of their own machines.
+type reading struct {
+	readability                             // of every worker
+	readableVersion uint64                  // of the ledger's placement
+	ownFiles        map[*drive]*readability // of the workers with files of their own that nothing else holds
 }
 
 // refreshReadable examines every partition again if a drive has come, gone, or changed its state since the last
@@ -74,7 +90,7 @@ func (e *epoch) refreshReadable(version uint64) {
 	if e.readableVersion == version {
 		return
 	}
-	e.readableVersion, e.unreadable, e.orphans = version, 0, 0
+	e.readableVersion, e.unreadable, e.orphans, e.ownFiles = version, 0, 0, nil
 	if e.readable == nil {
 		e.readable, e.orphaned = make([]bool, len(e.holders)), make([]bool, len(e.holders))
 	}
@@ -95,36 +111,74 @@ func (e *epoch) refreshReadable(version uint64) {
 		}
 	}
 	for i := range e.shares {
-		e.shares[i].partnerCursor, e.shares[i].orphanCursor = 0, 0
+		clear(e.shares[i].partnerCursors)
 	}
 }
 
-// nextForPartner returns the split of a share that a worker of reach Any makes next: a split that no holder can make
-// or, if all is true, any split that can be read. In the order Deterministic it is the share's next split or none.
-func (e *epoch) nextForPartner(sh *share, all bool) (place int, ok bool) {
+// readableBy returns what a worker of reach Any can read of an epoch.
+func (l *Ledger) readableBy(e *epoch, d *drive) *readability {
+	e.refreshReadable(l.placementVersion)
+	if e.unreadable == 0 || len(d.partitions) == 0 {
+		return &e.readability
+	}
+	if v := e.ownFiles[d]; v != nil {
+		return v
+	}
+	v := &readability{readable: slices.Clone(e.readable), orphaned: slices.Clone(e.orphaned), unreadable: e.unreadable,
+		orphans: e.orphans}
+	for name := range d.partitions {
+		if p, ok := e.byName[name]; ok && !v.readable[p] { // no holder that is ready has the partition
+			v.readable[p], v.orphaned[p] = true, true
+			v.unreadable--
+			v.orphans++
+		}
+	}
+	if v.unreadable == e.unreadable {
+		v = &e.readability
+	}
+	if e.ownFiles == nil {
+		e.ownFiles = map[*drive]*readability{}
+	}
+	e.ownFiles[d] = v
+	return v
+}
+
+// partnerCursors are the places of a share below which no split is fresh that a worker of reach Any can make, and that
+// no holder can make.
+type partnerCursors struct{ readable, orphaned int }
+
+// nextForPartner returns the split of a share that a worker of reach Any makes next, by what the worker can read: a
+// split that no holder can make or, if all is true, any split that can be read. In the order Deterministic it is the
+// share's next split or none.
+func (e *epoch) nextForPartner(sh *share, v *readability, all bool) (place int, ok bool) {
 	if e.job.Order == dataset.Deterministic {
 		place, ok = e.nextSplit(sh)
 		if !ok {
 			return 0, false
 		}
 		p := e.split(place).Partition
-		return place, e.readable[p] && (all || e.orphaned[p])
+		return place, v.readable[p] && (all || v.orphaned[p])
 	}
-	if e.orphans > 0 {
-		if place, ok = e.nextWhere(sh, e.orphaned, &sh.orphanCursor); ok {
+	at := sh.partnerCursors[v]
+	if at == nil {
+		at = &partnerCursors{}
+		sh.partnerCursors[v] = at
+	}
+	if v.orphans > 0 {
+		if place, ok = e.nextWhere(sh, v.orphaned, &at.orphaned); ok {
 			return place, true
 		}
 	}
 	switch {
 	case !all:
 		return 0, false
-	case e.unreadable == 0:
+	case v.unreadable == 0:
 		if len(sh.returned) > 0 {
 			return sh.returned[0], true
 		}
 		return e.nextSplit(sh)
 	}
-	return e.nextWhere(sh, e.readable, &sh.partnerCursor)
+	return e.nextWhere(sh, v.readable, &at.readable)
 }
 
 // nextWhere returns the first split with pending numbers whose partition is marked. Splits with returned leases go

@@ -77,7 +77,9 @@
 //     because T is more than the holders sustain.
 //
 // A partition can be read while a drive that holds it, or an agent that was given it by URL (reach Source), lives, even
-// while the drive drains or the job excludes it (Job.Makers).
+// while the drive drains or the job excludes it (Job.Makers). What a worker has in files of its own machine
+// (Drive.Partitions) that worker alone can read: when no drive and no store has such a partition any more, the worker
+// makes its splits, even if the worker is beyond the allowance.
 //
 // A worker that serves one rank alone (Drive.Serves), which is the trainer's own CPUs, is granted splits of that
 // rank only. ShareSplits divides the splits of a rank between these workers and all others, by two counters of

@@ -22,10 +22,12 @@ func (d DriveID) compare(o DriveID) int {
 
 // Drive is a drive that takes work.
 type Drive struct {
-	ID         DriveID
-	Streams    int      // mini-batch sequences that it makes at once; at least 1, unless Reach is Source
-	Partitions []string // that the drive holds, named as in Epoch.Partitions; none if Reach is Any
-	Draining   bool     // no lease is granted on the drive, as after DrainDrive
+	ID      DriveID
+	Streams int // mini-batch sequences that it makes at once; at least 1, unless Reach is Source
+	// Partitions are those that the drive holds, named as in Epoch.Partitions. If Reach is Any, the worker has them in
+	// files of its own machine, where no other worker reads them.
+	Partitions []string
+	Draining   bool // no lease is granted on the drive, as after DrainDrive
 	Reach      Reach
 	Compute    Compute
 	Serves     *RankRef // the only rank that a worker of reach Any makes splits for; nil: every rank
@@ -89,8 +91,6 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		return fmt.Errorf("%w: drive %v: %d streams, want at least 1", ErrArgument, p.ID, p.Streams)
 	case p.Reach > Source || p.Compute > OnCard:
 		return fmt.Errorf("%w: drive %v: reach %d, compute %d", ErrArgument, p.ID, p.Reach, p.Compute)
-	case p.Reach == Any && len(p.Partitions) > 0:
-		return fmt.Errorf("%w: worker %v is of any reach and holds %d partitions", ErrArgument, p.ID, len(p.Partitions))
 	case p.Serves != nil && p.Reach != Any:
 		return fmt.Errorf("%w: drive %v serves one rank and is not of any reach", ErrArgument, p.ID)
 	}

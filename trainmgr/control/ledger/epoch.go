@@ -38,7 +38,7 @@ type epoch struct {
 	announced  bool   // Effects.Done has named the epoch
 	journal    journal
 	placement
-	readability
+	reading
 }
 
 // Begin adds an epoch with its plan. Begin of a known epoch changes nothing. All ranks of a job start in the first

@@ -291,14 +291,13 @@ func (l *Ledger) preemptPartners(j *job, r *rank, now time.Time) (freed bool) {
 	}
 	e := j.epoch(r.epoch)
 	e.refreshPlacement()
-	e.refreshReadable(l.placementVersion)
 	j.refreshCrew(l.placementVersion)
 	turn := l.turnOf(j, r, now)
-	if _, ok := e.nextForPartner(&e.shares[r.number], j.partnersHelp(turn)); !ok {
-		return false
-	}
-	j.partners(r, turn, func(d *drive) bool {
-		if d.freeStreams() == 0 && !r.avoidsDrive(d, now) {
+	j.partners(r, turn, func(d *drive, all bool) bool {
+		if d.freeStreams() > 0 || r.avoidsDrive(d, now) {
+			return true
+		}
+		if _, ok := e.nextForPartner(&e.shares[r.number], l.readableBy(e, d), all); ok {
 			freed = l.freeBlocked(d, r, now) || freed
 		}
 		return true

@@ -31,12 +31,13 @@ func newPlacement(partitions []string) placement {
 	return p
 }
 
-// updateHolder records which partitions a drive holds now; the drive may hold none.
+// updateHolder records which partitions a drive holds now; the drive may hold none. A worker of reach Any is not a
+// holder, even if it has files of its own machine.
 func (e *epoch) updateHolder(d *drive) {
 	i, known := e.index[d]
 	var has []int32
 	for name := range d.partitions {
-		if p, ok := e.byName[name]; ok {
+		if p, ok := e.byName[name]; ok && d.reach != Any {
 			has = append(has, p)
 		}
 	}
@@ -144,7 +145,7 @@ func (e *epoch) countRowsLeft(left []int64) {
 
 // rowsLeft counts the rows of an epoch that a drive could still be granted.
 func (e *epoch) rowsLeft(d *drive) int64 {
-	if _, known := e.index[d]; !known {
+	if _, known := e.index[d]; !known || d.reach == Any {
 		return 0
 	}
 	e.refreshPlacement()

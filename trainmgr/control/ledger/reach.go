@@ -131,7 +131,8 @@ type crew struct {
 	enlisted       []*drive
 	allowedWorkers int
 	crewVersion    uint64   // version of the ledger's placement from which shared and own were computed
-	shared         []*drive // workers that serve every rank
+	shared         []*drive // workers that serve every rank, as many as are allowed
+	withFiles      []*drive // all workers that serve every rank and have partitions in files of their own machines
 	own            map[uint32][]*drive
 }
 
@@ -140,7 +141,7 @@ func (j *job) refreshCrew(version uint64) {
 	if j.crewVersion == version {
 		return
 	}
-	j.crewVersion, j.shared, j.own = version, nil, nil
+	j.crewVersion, j.shared, j.withFiles, j.own = version, nil, nil, nil
 	for _, d := range j.enlisted {
 		switch {
 		case !d.grantable() || !j.employs(d):
@@ -156,6 +157,11 @@ func (j *job) refreshCrew(version uint64) {
 	slices.SortFunc(j.shared, func(a, b *drive) int {
 		return cmp.Or(cmp.Compare(crewOrder(j.ID, a.id), crewOrder(j.ID, b.id)), a.id.compare(b.id))
 	})
+	for _, d := range j.shared {
+		if len(d.partitions) > 0 {
+			j.withFiles = append(j.withFiles, d)
+		}
+	}
 	most := j.allowedWorkers
 	switch {
 	case most == 0:

@@ -26,8 +26,7 @@ type share struct {
 	next   []int32 // by the placement's drive: index in its list below which no split is fresh
 	cursor int     // place below which no split is fresh
 
-	// Places below which no split is fresh that a worker of reach Any can make, and that no holder can make.
-	partnerCursor, orphanCursor int
+	partnerCursors map[*readability]*partnerCursors // by what a worker of reach Any can read
 }
 
 // prepareShare begins a share of which only the resumed numbers are delivered.
@@ -59,7 +58,7 @@ func (sh *share) reset() {
 // restart looks for fresh splits from the beginning.
 func (sh *share) restart() {
 	sh.cursor = sh.first
-	sh.partnerCursor, sh.orphanCursor = sh.first, sh.first
+	sh.partnerCursors = map[*readability]*partnerCursors{}
 	clear(sh.next)
 }
 

@@ -115,9 +115,9 @@ func (l *Ledger) ownCan(j *job, r *rank, now time.Time) bool {
 		}
 		e := j.epoch(r.epoch)
 		e.refreshPlacement()
-		e.refreshReadable(l.placementVersion)
-		_, ok := e.nextForPartner(&e.shares[r.number], true)
-		return ok
+		if _, ok := e.nextForPartner(&e.shares[r.number], l.readableBy(e, d), true); ok {
+			return true
+		}
 	}
 	return false
 }
@@ -149,10 +149,10 @@ func (l *Ledger) othersCan(j *job, r *rank, now time.Time) bool {
 			}
 		}
 	}
-	if len(j.shared) == 0 {
-		return false
-	}
-	e.refreshReadable(l.placementVersion)
-	_, ok := e.nextForPartner(sh, j.allowedWorkers != 0)
-	return ok
+	can := false
+	j.partners(r, othersTurn, func(d *drive, all bool) bool {
+		_, can = e.nextForPartner(sh, l.readableBy(e, d), all)
+		return !can
+	})
+	return can
 }

@@ -25,7 +25,8 @@ type JobStatus struct {
 	Workers     int       // workers of reach Any that work for the job now
 	Allowed     int       // workers of reach Any that may make what holders could make; AllWorkers: no bound
 	Enlisted    int       // workers of reach Any that are prepared for the job
-	Orphans     int64     // rows of RowsLeft that no holder can make and that can be read
+	Orphans     int64     // rows of RowsLeft that no holder can make and that every worker of reach Any can read
+	Unheld      int64     // rows of RowsLeft that lie on no drive and in no store: workers with such files make them
 	LeftOut     int64     // rows of that epoch's data that no rank gets
 	RowsLeft    int64     // rows of that epoch that are neither delivered nor leased
 	RowsDone    int64     // delivered rows of the epochs that have begun and that some rank has not left
@@ -75,7 +76,10 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 		e.refreshReadable(l.placementVersion)
 		st.RowsLeft = sum(e.left)
 		for p, n := range e.left {
-			if e.orphaned[p] {
+			switch {
+			case !e.readable[p]:
+				st.Unheld += n
+			case e.orphaned[p]:
 				st.Orphans += n
 			}
 		}
@@ -207,13 +211,14 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 		return holders
 	}
 	j.refreshCrew(l.placementVersion)
-	e.refreshReadable(l.placementVersion)
 	turn := l.turnOf(j, r, now)
-	if _, ok := e.nextForPartner(sh, j.partnersHelp(turn)); !ok {
-		return holders
-	}
+	e.refreshReadable(l.placementVersion)
+	_, readable := e.nextForPartner(sh, &e.readability, j.partnersHelp(turn))
 	able, free := 0, 0
-	j.partners(r, turn, func(d *drive) bool {
+	j.partners(r, turn, func(d *drive, all bool) bool {
+		if _, ok := e.nextForPartner(sh, l.readableBy(e, d), all); !ok {
+			return true
+		}
 		able++
 		if d.freeStreams() > 0 && !r.avoidsDrive(d, now) {
 			free++
@@ -223,6 +228,8 @@ func (l *Ledger) partnerReasons(j *job, r *rank, e *epoch, sh *share, holders st
 	switch {
 	case free > 0:
 		return ""
+	case able == 0 && !readable:
+		return holders
 	case able == 0:
 		return fmt.Sprintf("%s; no worker without data takes work (%d are prepared)", holders, len(j.enlisted))
 	}
@@ -288,14 +295,12 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 		return nil, 0
 	}
 	j.refreshCrew(l.placementVersion)
-	helped := len(j.shared) > 0 // a worker that serves one rank alone does not make the other ranks' splits
 	for _, e := range j.epochs {
 		e.refreshPlacement()
-		e.refreshReadable(l.placementVersion)
 		for p, rows := range e.left {
-			if rows == 0 || helped && e.readable[p] || slices.ContainsFunc(e.holders[p], func(i int32) bool {
+			if rows == 0 || slices.ContainsFunc(e.holders[p], func(i int32) bool {
 				return e.drives[i] != nil && e.drives[i].grantable() && j.employs(e.drives[i])
-			}) {
+			}) || l.workersRead(e, p) {
 				continue
 			}
 			if total++; len(names) < most {
@@ -304,6 +309,18 @@ func (l *Ledger) Missing(id string, most int) (names []string, total int) {
 		}
 	}
 	return names, total
+}
+
+// workersRead reports whether workers of reach Any can read a partition for every rank that has mini-batches of the
+// epoch left: a worker that serves one rank alone does not make the other ranks' splits.
+func (l *Ledger) workersRead(e *epoch, partition int) bool {
+	reads := func(d *drive) bool { return l.readableBy(e, d).readable[partition] }
+	if slices.ContainsFunc(e.job.shared, reads) || slices.ContainsFunc(e.job.withFiles, reads) {
+		return true
+	}
+	return !slices.ContainsFunc(e.shares, func(sh share) bool {
+		return !sh.complete() && !slices.ContainsFunc(e.job.own[sh.rank.number], reads)
+	})
 }
 
 // DriveStatus is the state of a drive.

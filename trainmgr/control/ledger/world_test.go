@@ -92,11 +92,18 @@ func newWorld(t *rapid.T) *world {
 		}
 		w.drives = append(w.drives, d)
 	}
-	// the store has some partitions that no drive holds, and some that drives hold too
-	if workers > 0 && rapid.Bool().Draw(t, "a store") {
-		p := rapid.IntRange(0, parts-1).Draw(t, "partition of the store")
-		w.drives = append(w.drives, Drive{ID: DriveID{"w0", ""}, Reach: Source,
-			Partitions: []string{fmt.Sprintf("p%d", p)}})
+	// A store, or files of the first worker's machine, have a partition that no drive holds, or that drives hold too.
+	place := "nowhere"
+	if workers > 0 {
+		place = rapid.SampledFrom([]string{"nowhere", "a store", "files"}).Draw(t, "elsewhere")
+	}
+	if place != "nowhere" {
+		p := rapid.IntRange(0, parts-1).Draw(t, "partition elsewhere")
+		if has := []string{fmt.Sprintf("p%d", p)}; place == "files" {
+			w.drives[n].Partitions = has
+		} else {
+			w.drives = append(w.drives, Drive{ID: DriveID{"w0", ""}, Reach: Source, Partitions: has})
+		}
 		for d := range n {
 			if rapid.Bool().Draw(t, "only there") {
 				w.drives[d].Partitions = slices.DeleteFunc(w.drives[d].Partitions, func(s string) bool {
@@ -256,7 +263,7 @@ func (w *world) effects() {
 		require.NoError(w.t, err)
 		name := b.Partitions[s.Partition]
 		if d.Reach == Any {
-			w.checkWorkerGrant(g, name, d.Serves)
+			w.checkWorkerGrant(g, name, d)
 		} else {
 			require.Contains(w.t, d.Partitions, name, "granted on a drive that does not hold it")
 			require.Equal(w.t, Held, d.Reach, "granted on what can only be read")
@@ -281,17 +288,17 @@ func (w *world) effects() {
 }
 
 // checkWorkerGrant checks a grant on a worker of reach Any of a split of the named partition.
-func (w *world) checkWorkerGrant(g Grant, name string, serves *RankRef) {
+func (w *world) checkWorkerGrant(g Grant, name string, worker Drive) {
 	j := w.l.job(g.Job)
 	readable, held := false, false
 	for _, d := range w.drives {
-		if !w.dead[d.ID] && slices.Contains(d.Partitions, name) {
+		if !w.dead[d.ID] && slices.Contains(d.Partitions, name) && (d.Reach != Any || d.ID == worker.ID) {
 			readable = true
 			held = held || d.Reach == Held
 		}
 	}
 	require.True(w.t, readable, "granted on a worker that can read it nowhere")
-	if serves == nil {
+	if serves := worker.Serves; serves == nil {
 		require.Zero(w.t, j.Makers&NoAny, "the job excludes workers without data")
 	} else {
 		require.Zero(w.t, j.Makers&NoOwn, "the job excludes workers of one rank")
