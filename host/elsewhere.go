@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,8 @@ type Elsewhere interface {
 	// Open opens a partition of a job. Open checks at least the length of the returned partition against the job's
 	// manifest.
 	Open(ctx context.Context, job dataset.Digest, want dataset.Partition) (RemotePartition, error)
+	// OwnFiles returns the places in a manifest of the partitions that files of this machine hold, ascending.
+	OwnFiles(manifest *dataset.Manifest) []int
 	// Forget drops everything that was learned of a job.
 	Forget(job dataset.Digest)
 }
@@ -77,6 +80,18 @@ func (d *Drive) SourceFailures() (uint64, string) {
 	}
 	text, _ := d.elsewhere.lastFailure.Load().(string)
 	return d.elsewhere.failures.Load(), text
+}
+
+// OwnFiles returns the places in a manifest of the partitions that the node's drives of reach any have in files of this
+// machine, ascending.
+func (m *Manager) OwnFiles(manifest *dataset.Manifest) (places []int) {
+	for _, d := range m.Drives() {
+		if d.elsewhere != nil {
+			places = append(places, d.elsewhere.from.OwnFiles(manifest)...)
+		}
+	}
+	slices.Sort(places)
+	return slices.Compact(places)
 }
 
 // keptPartitions is how many partitions stay open that no split is open of: their footers are read once, and their

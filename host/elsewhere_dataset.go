@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -30,14 +31,14 @@ func describeElsewhere(ctx context.Context, drives []*Drive, spec *api.Job, notH
 	return nil, notHeld
 }
 
-// describeOne reads the columns of a job from the footer of one of its partitions. It tries the partitions whose
-// place is known first.
+// describeOne reads the columns of a job from the footer of one of its partitions. It tries the partitions first that
+// are in files of this machine, then those whose place is known.
 func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job) (*api.Dataset, error) {
 	if spec.Columns != nil {
 		return datasetElsewhere(spec, drives, spec.Columns, nil), nil
 	}
 	var errs []error
-	for _, index := range describedFirst(spec) {
+	for _, index := range describedFirst(spec, d.elsewhere.from.OwnFiles(spec.Manifest)) {
 		open, err := d.elsewhere.acquire(ctx, spec.Digest, spec.Manifest.Partitions[index])
 		if err != nil {
 			errs = append(errs, err)
@@ -69,9 +70,10 @@ func datasetElsewhere(
 	return data
 }
 
-// describedFirst returns the indices of the partitions whose footers are tried.
-func describedFirst(spec *api.Job) []int {
-	var indices []int
+// describedFirst returns the indices of the partitions whose footers are tried. ownFiles are those in files of this
+// machine.
+func describedFirst(spec *api.Job, ownFiles []int) []int {
+	indices := slices.Clone(ownFiles[:min(len(ownFiles), maxDescribed/2)])
 	for _, s := range spec.Sources {
 		if i := spec.Manifest.Find(s.Partition); i >= 0 && len(indices) < maxDescribed {
 			indices = append(indices, i)

@@ -173,7 +173,7 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 	defer s.preparing.Unlock()
 	jobs := s.manager.Jobs()
 	if slices.Contains(jobs, j.Digest) {
-		return &apiv1.PrepareResponse{}, nil
+		return s.prepared(j), nil
 	}
 	if len(jobs) >= s.jobLimit {
 		return nil, fmt.Errorf("%w jobs: %d are prepared", errorcode.ErrTooMany, len(jobs))
@@ -190,7 +190,16 @@ func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.
 		s.selections.keep(j.Digest, pass)
 	}
 	s.changed()
-	return &apiv1.PrepareResponse{}, nil
+	return s.prepared(j), nil
+}
+
+// prepared returns the answer to a call that has prepared a job.
+func (s *service) prepared(j *api.Job) *apiv1.PrepareResponse {
+	r := &apiv1.PrepareResponse{}
+	for _, place := range s.manager.OwnFiles(j.Manifest) {
+		r.OwnFiles = append(r.OwnFiles, uint32(place))
+	}
+	return r
 }
 
 // bind gives the pipeline of a job its modules, its vocabularies and its selection, or makes it the pass of its filter.

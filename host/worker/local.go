@@ -42,6 +42,19 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	return files, nil
 }
 
+// places returns the places in a manifest of the partitions that files hold.
+func (f LocalFiles) places(m *dataset.Manifest) (list []int) {
+	if len(f) == 0 {
+		return nil
+	}
+	for i, p := range m.Partitions {
+		if _, ok := f.findFile(p); ok {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // findFile returns the path of the file that holds a partition of a job. It reports false if no file does.
 func (f LocalFiles) findFile(want dataset.Partition) (path string, ok bool) {
 	file, ok := f[want.Name]

@@ -83,6 +83,9 @@ func (p *Partitions) Learn(job dataset.Digest, sources []api.Source) {
 	}
 }
 
+// OwnFiles implements host.Elsewhere.
+func (p *Partitions) OwnFiles(m *dataset.Manifest) []int { return p.options.Local.places(m) }
+
 // Forget implements host.Elsewhere.
 func (p *Partitions) Forget(job dataset.Digest) {
 	p.mu.Lock()

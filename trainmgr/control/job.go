@@ -67,6 +67,8 @@ type autoscaling struct {
 	wantedWorkers  int  // workers of any reach that the autoscaler wants, even if fewer live
 	leastWorkers   int  // workers of any reach without which the job cannot go on
 	needsWorkers   bool // workers of any reach are prepared for the job
+	readable       bool // a worker without files of its own machine can read what is left of the job's epoch
+	attended       bool // a rank is attached
 }
 
 // edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks

@@ -178,7 +178,7 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	handing := l.handingLock(g.Digest)
 	handing.RLock()
 	defer handing.RUnlock()
-	err = l.calls.prepare(l.ctx, node, req)
+	ownFiles, err := l.calls.prepare(l.ctx, node, req)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.nodes[node]; a != nil {
@@ -192,8 +192,22 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	}
 	if a, st := l.nodes[node], l.fleet.Status(node); a != nil && st != nil && st.Incarnation == incarnation {
 		a.preparedJobs[g.Digest] = true
+		a.noteOwnFiles(g, ownFiles)
+		if !a.drivesListed && !a.refreshing {
+			nodeKeeper{l}.refreshNode(node)
+		}
 	}
 	return nil
+}
+
+// noteOwnFiles notes which partitions of an edition a node's workers have in files of their own machine.
+func (a *nodeState) noteOwnFiles(g *edition, places []uint32) {
+	for _, p := range places {
+		if int64(p) < int64(len(g.words)) && !a.ownFiles[g.words[p]] {
+			a.ownFiles[g.words[p]] = true
+			a.drivesListed = false // the ledger learns of the files when the drives are listed
+		}
+	}
 }
 
 // reachedAt returns where a node is called.

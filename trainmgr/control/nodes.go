@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ type nodeState struct {
 	name         string
 	preparedJobs map[dataset.Digest]bool   // by this incarnation of the node
 	unprepared   map[dataset.Digest]string // why the node could not be prepared, when it was asked last
+	ownFiles     map[string]bool           // by fleet.Word: partitions in files of the machine of the node's workers
 	drives       map[string]string         // by name: the state that the ledger knows
 	drivesListed bool                      // the ledger knows the node's drives
 	drainTold    bool                      // the node was asked to drain
@@ -130,7 +133,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 		a := k.nodes[e.Node]
 		if a == nil {
 			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{},
-				unprepared: map[dataset.Digest]string{}, drives: map[string]string{}}
+				unprepared: map[dataset.Digest]string{}, ownFiles: map[string]bool{}, drives: map[string]string{}}
 			k.nodes[e.Node] = a
 		}
 		switch e.Kind {
@@ -146,9 +149,11 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 				k.loseNode(a, "the node was restarted", now)
 			}
 			clear(a.preparedJobs)
+			clear(a.ownFiles)
 			a.drainTold = k.fleet.Asked(e.Node) && st.Draining
-			for _, hexed := range st.Jobs { // the leader may be newer than the agent
-				if d, ok := digestOf(hexed); ok {
+			// The leader may be newer than the agent. Workers are prepared again, since their answer names their own files.
+			for _, hexed := range st.Jobs {
+				if d, ok := digestOf(hexed); ok && !k.fleet.Reaches(e.Node) {
 					a.preparedJobs[d] = true
 				}
 			}
@@ -276,7 +281,11 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 		id := ledger.DriveID{Node: a.name, Name: d.Name}
 		have[d.Name] = true
 		state := driveState(d.State, draining)
-		v := ledgerDrive(a.name, d, words[d.Name])
+		held := words[d.Name]
+		if fleet.ReachesAny(d) {
+			held = slices.Collect(maps.Keys(a.ownFiles))
+		}
+		v := ledgerDrive(a.name, d, held)
 		v.Draining = state != driveReady
 		err := k.ledger.PutDrive(v, now)
 		if err == nil && state == driveFailed {

@@ -153,9 +153,10 @@ func bounded(share float64) float64 {
 	return min(share, 1)
 }
 
-// wantedBy counts the workers of any reach that a job wants. p.mu is held.
+// wantedBy counts the workers of any reach that a job wants from the pool: none while no rank is attached, and none if
+// they could not read what is left. p.mu is held.
 func (p *pool) wantedBy(j *job) int {
-	if j.Phase().Ended() || j.makers&ledger.NoAny != 0 {
+	if j.Phase().Ended() || j.makers&ledger.NoAny != 0 || !j.attended || !j.readable {
 		return 0
 	}
 	if j.Phase() != record.Running {

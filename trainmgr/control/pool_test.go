@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/autoscale"
 )
 
 // lines returns the lines of a file that another process writes. It returns none while the file does not exist.
@@ -67,6 +69,53 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 		return !l.fleet.Alive(names[0]) && !l.fleet.Asked(names[0])
 	}, time.Minute, 10*time.Millisecond, "its record may be forgotten")
 	assert.Equal(t, names, lines(filepath.Join(dir, "start")), "no other was started")
+}
+
+// TestNoWorkerIsStartedThatCannotRead: while the only node that holds the data is dead, the hook starts no worker for a
+// job that waits. When the node is back, it does.
+func TestNoWorkerIsStartedThatCannotRead(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]*apiv1.JobSpec{
+		"workers without data alone": {Name: "job", Placement: "pool"},
+		"beside the drives":          {Name: "job", TRowsPerSecond: 1e6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			o := testOptions(t)
+			o.WorkerHook, o.WorkersMost = "echo $MILLRACE_WORKER_NAMES >> "+dir+"/$MILLRACE_WORKER_ACTION", 1
+			s, c := start(t, o)
+			a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+			stop := a.beats(t, c)
+			await(t, c, "a")
+			st := submit(t, c, spec)
+			until(t, c, "job", "running")
+			stop()
+			require.Eventually(t, func() bool { return nodeRecord(t, s, "a").State == "dead" }, time.Minute, time.Millisecond)
+			k := newConsumer(t, c, st.Id, 0)
+			require.NoError(t, k.attach(nil))
+			began, decided := -1.0, autoscale.Record{}
+			require.Eventually(t, func() bool { // workers that are missing for three seconds are started
+				_, err := k.lease(1, 0, 0)
+				assert.NoError(t, err)
+				r, err := s.Decisions(patient(t), &apiv1.DecisionsRequest{Id: "job"})
+				if !assert.NoError(t, err) || len(r.Decisions) == 0 {
+					return false
+				}
+				assert.NoError(t, json.Unmarshal([]byte(r.Decisions[len(r.Decisions)-1]), &decided))
+				if began < 0 {
+					began = decided.Inputs.Seconds
+				}
+				return decided.Inputs.Seconds > began+5
+			}, time.Minute, 10*time.Millisecond)
+			assert.Empty(t, lines(filepath.Join(dir, "start")), decided.Decision.Why)
+			a.beats(t, c)
+			require.Eventually(t, func() bool {
+				_, err := k.lease(1, 0, 0)
+				return err == nil && len(lines(filepath.Join(dir, "start"))) == 1
+			}, time.Minute, 10*time.Millisecond)
+		})
+	}
 }
 
 // TestNobodyElsesWorkerIsStopped: the hook stops only workers that it started.

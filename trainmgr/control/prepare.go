@@ -79,6 +79,9 @@ func (c *conductor) prepareOnce(g *edition) error {
 	g.onNodes = true // nodes that join from now on are asked when they join
 	nodes := map[string]error{}
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {
+		if len(holders) == 0 { // a store or a worker's own files may have the partition
+			c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake()
+		}
 		for _, h := range holders {
 			if c.job.drivesMake() {
 				nodes[h.Node] = nil
@@ -160,16 +163,24 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 }
 
 // readable returns a function that reports whether workers of any reach may make a partition that no holder can
-// make: the partition lies at a URL, or on a node whose drives the job excludes. l.mu is held.
+// make: the partition lies at a URL, on a node whose drives the job excludes, or in files of a worker's own machine.
+// l.mu is held.
 func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(partition int) bool {
 	if !c.job.workersMake() {
 		return func(int) bool { return false }
+	}
+	var withFiles []*nodeState
+	for _, a := range c.nodes {
+		if a.preparedJobs[g.Digest] && len(a.ownFiles) > 0 && c.fleet.Alive(a.name) {
+			withFiles = append(withFiles, a)
+		}
 	}
 	return func(i int) bool {
 		if len(holdersOf[i]) > 0 {
 			return !c.job.drivesMake()
 		}
-		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i])
+		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i]) ||
+			slices.ContainsFunc(withFiles, func(a *nodeState) bool { return a.ownFiles[g.words[i]] })
 	}
 }
 

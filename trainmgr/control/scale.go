@@ -47,7 +47,7 @@ func (c *conductor) scale() {
 	c.job.decisions = append(c.job.decisions, b)
 	c.job.decisions = c.job.decisions[max(0, len(c.job.decisions)-maxDecisions):]
 	workers := c.allowedWorkers(r.Decision)
-	c.job.wantedWorkers = r.Decision.Workers
+	c.job.wantedWorkers = max(r.Decision.Workers-c.ownWorkers(), 0) // the pool adds to them
 	if r.Decision.Drives == c.job.allowedDrives && workers == c.job.allowedWorkers {
 		return
 	}
@@ -224,6 +224,16 @@ func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now ti
 func (l *leader) allow(j *job, drives, workers int, now time.Time) error {
 	j.allowedDrives, j.allowedWorkers = drives, workers
 	return errors.Join(l.ledger.Allocate(j.ID, drives, now), l.ledger.AllowWorkers(j.ID, workers, now))
+}
+
+// ownWorkers counts the live workers that serve one rank of the job alone. l.mu is held.
+func (c *conductor) ownWorkers() (n int) {
+	for _, at := range c.workersFor() {
+		if c.servedRank(at) != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // allowedWorkers returns the number of workers of any reach that a decision allows. A job whose splits only the

@@ -203,15 +203,11 @@ func (r *rowSelector) beginPass() error {
 	if err != nil {
 		return err
 	}
-	r.pass = &edition{Edition: record.Edition{Number: r.g.Number, Digest: digest}, data: r.g.data, resolved: resolved,
-		pass: &apiv1.FilterPass{Filter: r.filter[:], Malformed: uint32(r.g.resolved.Malformed)}}
+	r.pass = &edition{Edition: record.Edition{Number: r.g.Number, Digest: digest}, data: r.g.data, words: r.g.words,
+		resolved: resolved, pass: &apiv1.FilterPass{Filter: r.filter[:], Malformed: uint32(r.g.resolved.Malformed)}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.job.passes = append(r.job.passes, r.pass)
-	if holders := r.fleet.Holders(r.g.data.Manifest); r.job.workersMake() &&
-		slices.ContainsFunc(holders, func(h []fleet.DriveID) bool { return len(h) == 0 }) {
-		r.job.needsWorkers = true // partitions of a store
-	}
 	return nil
 }
 

@@ -49,7 +49,7 @@ func (j *job) workersMake() bool {
 func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
 	v := ledger.Drive{ID: ledger.DriveID{Node: node, Name: d.Name}, Streams: int(max(d.Streams, 1)), Partitions: words}
 	if fleet.ReachesAny(d) {
-		v.Reach, v.Partitions = ledger.Any, nil
+		v.Reach = ledger.Any
 	}
 	switch fleet.ComputesOn(d) {
 	case fleet.OnCPU:
@@ -139,24 +139,25 @@ func (j *job) preparedOn(a *nodeState) bool {
 // reviewWorkers decides whether a job needs workers of any reach. When the job begins to need workers, their nodes
 // are prepared. l.mu is held.
 func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
-	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Orphans > 0)
+	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Orphans+v.Unheld > 0)
 	if needs && !c.job.needsWorkers {
 		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Allowed,
-			"rows_no_drive_can_make", v.Orphans)
+			"rows_no_drive_can_make", v.Orphans+v.Unheld)
 		c.job.needsWorkers = true
 		nodeKeeper{c.leader}.refreshWorkers()
 	}
 	c.job.needsWorkers = c.job.needsWorkers || needs // prepared workers stay prepared
 	c.job.leastWorkers = 0
-	attached := slices.ContainsFunc(v.Ranks, func(r ledger.RankStatus) bool { return r.Attached })
-	if attached && v.RowsLeft > 0 && c.job.makers&ledger.NoAny == 0 && (!c.job.drivesMake() || v.Orphans > 0) {
+	c.job.readable = v.RowsLeft == 0 || v.RowsLeft > v.Unheld
+	c.job.attended = slices.ContainsFunc(v.Ranks, func(r ledger.RankStatus) bool { return r.Attached })
+	if v.RowsLeft > v.Unheld && c.job.makers&ledger.NoAny == 0 && (!c.job.drivesMake() || v.Orphans > 0) {
 		c.job.leastWorkers = 1
 	}
 }
 
 // startable counts the workers that the hook can start for a job. l.mu is held.
 func (c *conductor) startable() int {
-	if c.o.WorkerHook == "" || c.job.makers&ledger.NoAny != 0 {
+	if c.o.WorkerHook == "" || c.job.makers&ledger.NoAny != 0 || !c.job.readable {
 		return 0
 	}
 	live := 0

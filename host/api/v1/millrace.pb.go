@@ -1137,7 +1137,10 @@ func (x *PrepareRequest) GetModules() []*JobModule {
 }
 
 type PrepareResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partitions of the manifest, by their places in it, that the node's workers of reach any have in files of their
+	// own machine, with the length and the digest that the manifest has. Nobody else can read these files.
+	OwnFiles      []uint32 `protobuf:"varint,1,rep,packed,name=own_files,json=ownFiles,proto3" json:"own_files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1170,6 +1173,13 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
 	return file_millrace_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PrepareResponse) GetOwnFiles() []uint32 {
+	if x != nil {
+		return x.OwnFiles
+	}
+	return nil
 }
 
 // FilterPass describes a pass that tests rows by a filter.
@@ -7517,8 +7527,9 @@ const file_millrace_proto_rawDesc = "" +
 	"filterPass\x127\n" +
 	"\tselection\x18\n" +
 	" \x01(\v2\x19.millrace.v1.JobSelectionR\tselection\x120\n" +
-	"\amodules\x18\v \x03(\v2\x16.millrace.v1.JobModuleR\amodules\"\x11\n" +
-	"\x0fPrepareResponse\"B\n" +
+	"\amodules\x18\v \x03(\v2\x16.millrace.v1.JobModuleR\amodules\".\n" +
+	"\x0fPrepareResponse\x12\x1b\n" +
+	"\town_files\x18\x01 \x03(\rR\bownFiles\"B\n" +
 	"\n" +
 	"FilterPass\x12\x16\n" +
 	"\x06filter\x18\x01 \x01(\fR\x06filter\x12\x1c\n" +
