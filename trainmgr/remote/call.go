@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -48,6 +49,9 @@ func retryAfter(err error) retry {
 	case code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled:
 		return retryElsewhere
 	case code == connect.CodeResourceExhausted:
+		if _, lasts := detailOf[*apiv1.LimitReached](err); lasts {
+			return retryNever
+		}
 		return retryLater
 	case !connect.IsWireError(err) && (code == connect.CodeUnknown || code == connect.CodeInternal):
 		return retryElsewhere
@@ -55,22 +59,29 @@ func retryAfter(err error) retry {
 	return retryNever
 }
 
-// namedLeader returns the leader's URL if the error says that another member leads. The URL may be empty.
-func namedLeader(err error) (url string, ok bool) {
+// detailOf returns the detail of a type that the control plane's error carries.
+func detailOf[D proto.Message](err error) (d D, ok bool) {
 	var refused *connect.Error
-	if !errors.As(err, &refused) || refused.Code() != connect.CodeFailedPrecondition {
-		return "", false
+	if !errors.As(err, &refused) {
+		return d, false
 	}
 	for _, detail := range refused.Details() {
-		value, err := detail.Value()
-		if err != nil {
-			continue
-		}
-		if notLeader, ok := value.(*apiv1.NotLeader); ok {
-			return notLeader.LeaderUrl, true
+		if value, err := detail.Value(); err == nil {
+			if d, ok = value.(D); ok {
+				return d, true
+			}
 		}
 	}
-	return "", false
+	return d, false
+}
+
+// namedLeader returns the leader's URL if the error says that another member leads. The URL may be empty.
+func namedLeader(err error) (url string, ok bool) {
+	if connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		return "", false
+	}
+	notLeader, ok := detailOf[*apiv1.NotLeader](err)
+	return notLeader.GetLeaderUrl(), ok
 }
 
 // withSentinel adds to an error of the control plane the error that callers look for with errors.Is.
@@ -209,8 +220,12 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 		follows = 0
 		waited := time.Since(begin)
 		if waited+pause > c.patience() {
-			return none, fmt.Errorf("%w: asked %s for %v: %w",
-				ErrUnreachable, strings.Join(c.options.Control, ", "), waited.Round(time.Millisecond), err)
+			asked := fmt.Errorf("asked %s for %v: %w", strings.Join(c.options.Control, ", "),
+				waited.Round(time.Millisecond), err)
+			if retryAfter(err) == retryLater { // the leader answered each time
+				return none, asked
+			}
+			return none, fmt.Errorf("%w: %w", ErrUnreachable, asked)
 		}
 		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
 		select {

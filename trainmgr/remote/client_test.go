@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -92,21 +93,30 @@ func TestMembersThatPointAtEachOtherEndThePatience(t *testing.T) {
 func TestWhatIsAskedAgain(t *testing.T) {
 	for _, c := range []struct {
 		code  connect.Code
+		lasts bool // the error has the detail LimitReached
 		again bool
 	}{
-		{connect.CodeUnavailable, true}, {connect.CodeDeadlineExceeded, true}, {connect.CodeResourceExhausted, true},
-		{connect.CodeCanceled, true},
-		{connect.CodeInvalidArgument, false}, {connect.CodeNotFound, false}, {connect.CodeInternal, false},
-		{connect.CodePermissionDenied, false}, {connect.CodeFailedPrecondition, false},
+		{connect.CodeUnavailable, false, true}, {connect.CodeDeadlineExceeded, false, true},
+		{connect.CodeResourceExhausted, false, true}, {connect.CodeResourceExhausted, true, false},
+		{connect.CodeCanceled, false, true},
+		{connect.CodeInvalidArgument, false, false}, {connect.CodeNotFound, false, false},
+		{connect.CodeInternal, false, false}, {connect.CodePermissionDenied, false, false},
+		{connect.CodeFailedPrecondition, false, false},
 	} {
-		t.Run(c.code.String(), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v, lasts %t", c.code, c.lasts), func(t *testing.T) {
 			cl := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
 			refusals := 2
 			cl.before = func(string) error {
-				if refusals--; refusals >= 0 {
-					return connect.NewError(c.code, errors.New("no"))
+				if refusals--; refusals < 0 {
+					return nil
 				}
-				return nil
+				err := connect.NewError(c.code, errors.New("no"))
+				if c.lasts {
+					detail, detailErr := connect.NewErrorDetail(&apiv1.LimitReached{})
+					assert.NoError(t, detailErr)
+					err.AddDetail(detail)
+				}
+				return err
 			}
 			_, err := cl.dial(t).List(t.Context())
 			if c.again {
@@ -119,6 +129,19 @@ func TestWhatIsAskedAgain(t *testing.T) {
 			assert.Equal(t, c.code == connect.CodeNotFound, errors.Is(err, ErrNoJob))
 		})
 	}
+}
+
+// TestALeaderThatIsBusyAnswers: a leader that refuses a call as often as it is asked is not called unreachable.
+func TestALeaderThatIsBusyAnswers(t *testing.T) {
+	cl := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	cl.before = func(string) error {
+		return connect.NewError(connect.CodeResourceExhausted, errors.New("more than 7 requests a second"))
+	}
+	c, err := Dial(Options{Control: []string{cl.http.URL}, Patience: 200 * time.Millisecond})
+	require.NoError(t, err)
+	_, err = c.List(t.Context())
+	assert.ErrorContains(t, err, "more than 7 requests a second")
+	assert.NotErrorIs(t, err, ErrUnreachable)
 }
 
 func TestACallerThatGivesUpIsNotKept(t *testing.T) {

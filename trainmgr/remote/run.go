@@ -2,10 +2,7 @@ package remote
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
-
-	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
@@ -34,23 +31,14 @@ func (e *PartlyConsumedError) Unwrap() error { return e.err }
 
 // partlyConsumed returns the other run that an error of Attach describes, or nil if the error names no other run.
 func partlyConsumed(err error) *PartlyConsumedError {
-	var refused *connect.Error
-	if !errors.As(err, &refused) {
+	p, ok := detailOf[*apiv1.PartlyConsumed](err)
+	if !ok {
 		return nil
 	}
-	for _, detail := range refused.Details() {
-		value, err := detail.Value()
-		if err != nil {
-			continue
-		}
-		if p, ok := value.(*apiv1.PartlyConsumed); ok {
-			return &PartlyConsumedError{
-				Job: p.Job, Rank: p.Rank, Epoch: p.Epoch, Epochs: p.Epochs,
-				Delivered: p.Delivered, MiniBatches: p.Minibatches, Finished: p.Finished, err: refused,
-			}
-		}
+	return &PartlyConsumedError{
+		Job: p.Job, Rank: p.Rank, Epoch: p.Epoch, Epochs: p.Epochs,
+		Delivered: p.Delivered, MiniBatches: p.Minibatches, Finished: p.Finished, err: err,
 	}
-	return nil
 }
 
 // newRunName makes a random name of a run.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -190,16 +189,6 @@ func (c *Client) put(ctx context.Context, file *putFile) (err error) {
 
 // lacksFiles reports whether the leader refused a job since it lacks a file.
 func lacksFiles(err error) bool {
-	var refused *connect.Error
-	if !errors.As(err, &refused) {
-		return false
-	}
-	for _, detail := range refused.Details() {
-		if value, err := detail.Value(); err == nil {
-			if _, ok := value.(*apiv1.MissingVocabularies); ok {
-				return true
-			}
-		}
-	}
-	return false
+	_, lacks := detailOf[*apiv1.MissingVocabularies](err)
+	return lacks
 }

@@ -7416,6 +7416,45 @@ func (x *NotLeader) GetLeaderUrl() string {
 	return ""
 }
 
+// LimitReached is the detail of an error resource_exhausted that lasts: what the call asks for is beyond the share of
+// the caller's owner, or beyond what all may have. Asking again does not help before something ends; the error says
+// what.
+type LimitReached struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitReached) Reset() {
+	*x = LimitReached{}
+	mi := &file_millrace_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitReached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitReached) ProtoMessage() {}
+
+func (x *LimitReached) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitReached.ProtoReflect.Descriptor instead.
+func (*LimitReached) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{110}
+}
+
 var File_millrace_proto protoreflect.FileDescriptor
 
 const file_millrace_proto_rawDesc = "" +
@@ -8012,7 +8051,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05token\x18\x01 \x01(\fR\x05token\"*\n" +
 	"\tNotLeader\x12\x1d\n" +
 	"\n" +
-	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\xd1\x06\n" +
+	"leader_url\x18\x01 \x01(\tR\tleaderUrl\"\x0e\n" +
+	"\fLimitReached2\xd1\x06\n" +
 	"\x04Node\x12G\n" +
 	"\bDescribe\x12\x1c.millrace.v1.DescribeRequest\x1a\x1d.millrace.v1.DescribeResponse\x12D\n" +
 	"\aPrepare\x12\x1b.millrace.v1.PrepareRequest\x1a\x1c.millrace.v1.PrepareResponse\x12D\n" +
@@ -8068,7 +8108,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 113)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
@@ -8180,14 +8220,15 @@ var file_millrace_proto_goTypes = []any{
 	(*CheckpointRequest)(nil),         // 107: millrace.v1.CheckpointRequest
 	(*CheckpointResponse)(nil),        // 108: millrace.v1.CheckpointResponse
 	(*NotLeader)(nil),                 // 109: millrace.v1.NotLeader
-	nil,                               // 110: millrace.v1.Schema.MeanLengthEntry
-	nil,                               // 111: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                               // 112: millrace.v1.AttachResponse.MeanLengthEntry
+	(*LimitReached)(nil),              // 110: millrace.v1.LimitReached
+	nil,                               // 111: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 112: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 113: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	110, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	111, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	111, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	112, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -8227,7 +8268,7 @@ var file_millrace_proto_depIdxs = []int32{
 	77,  // 39: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
 	77,  // 40: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
 	94,  // 41: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	112, // 42: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	113, // 42: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
 	93,  // 43: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
 	96,  // 44: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
 	96,  // 45: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
@@ -8329,7 +8370,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   113,
+			NumMessages:   114,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
