@@ -117,6 +117,9 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 		"have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are "+
 			"older than tickets are")
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
+	f.Float64Var(&o.OwnerShare, "owner-share", control.DefaultOwnerShare,
+		"part of --max-jobs and of --vocabulary-bytes that launchers of one owner may have, above 0 to 1; operators, and "+
+			"callers without TLS, may have all")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
 	f.IntVar(&o.MaxConnections, "max-connections", control.DefaultMaxConnections,
 		"connections at once; at most half of them and one more are of one address of another machine")
@@ -125,8 +128,7 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 	f.StringVar(&o.VocabularyFolder, "vocabularies", "",
 		"folder for the vocabularies that jobs name (default: a folder of --data)")
 	f.Var(quantity.BytesFlag[int64]{To: &o.VocabularyBytes}, "vocabulary-bytes",
-		"what all vocabularies may take there, as 64GiB; half of it for those of one owner that no job names "+
-			"(default 16 GiB)")
+		"what all vocabularies may take there, as 64GiB; --owner-share of it for one owner (default 16 GiB)")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
 	log.addFlags(cmd)
 	return cmd

@@ -87,12 +87,15 @@ type Options struct {
 	Grace time.Duration
 	// Unused is how long a file that nothing holds is kept at all.
 	Unused time.Duration
-	// OwnerMost bounds the bytes of one owner's files that nothing holds; 0 means no bound.
-	OwnerMost int64
-	// OwnerFiles bounds how many files of one owner nothing holds; 0 means no bound.
+	// OwnerMost bounds the bytes of one owner's files, OwnerFiles their number; 0 means no bound. An owner's files are
+	// those that its jobs name, whoever put them, and those that it has put and nobody uses.
+	OwnerMost  int64
 	OwnerFiles int
-	Now        func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: silent
+	// Owners returns the owners of the jobs that name each file; nil: no jobs are known. The jobs of the owner "" do not
+	// count.
+	Owners func() map[vocabulary.Digest][]string
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
 }
 
 // Store is a folder of files, bounded in bytes.
@@ -387,30 +390,35 @@ func (s *Store) makeRoom(n int64) error {
 	return nil
 }
 
-// unheld counts an owner's files that nothing holds, and their bytes. s.mu is held.
-func (s *Store) unheld(owner string) (files int, bytes int64) {
-	for _, f := range s.files {
-		if f.held == 0 && f.owner == owner {
+// ownerUse counts an owner's files and their bytes, and the files that it is putting. named has the owners of the jobs
+// that name each file. s.mu is held.
+func (s *Store) ownerUse(owner string, named map[vocabulary.Digest][]string) (files, putting int, bytes int64) {
+	for digest, f := range s.files {
+		users := named[digest]
+		if owner != "" && slices.Contains(users, owner) || f.owner == owner && f.held == 0 && len(users) == 0 {
 			files, bytes = files+1, bytes+f.bytes
 		}
 	}
 	for key, u := range s.uploads {
 		if key.owner == owner {
-			files, bytes = files+1, bytes+u.want.Bytes
+			putting, bytes = putting+1, bytes+u.want.Bytes
 		}
 	}
-	return files, bytes
+	return files + putting, putting, bytes
 }
 
-// checkOwner returns an error if an owner has so many files that nothing holds that it may put no other. s.mu is held.
-func (s *Store) checkOwner(owner string, want File) error {
-	files, bytes := s.unheld(owner)
+// checkOwner returns an error if a file would exceed what one owner may have. s.mu is held.
+func (s *Store) checkOwner(owner string, named map[vocabulary.Digest][]string, want File) error {
+	const remedy = "wait until a job of the owner ends, or until files that no job names are removed"
+	files, putting, bytes := s.ownerUse(owner, named)
 	switch {
 	case s.o.OwnerMost > 0 && bytes+want.Bytes > s.o.OwnerMost:
-		return fmt.Errorf("%w of %d bytes: %d bytes of the same owner belong to no job, at most %d may", ErrRoom,
-			want.Bytes, bytes, s.o.OwnerMost)
+		return fmt.Errorf("%w of %d bytes: the same owner has %d bytes, and may have %d of %d: %s", ErrRoom, want.Bytes,
+			bytes, s.o.OwnerMost, s.o.Most, remedy)
 	case s.o.OwnerFiles > 0 && files >= s.o.OwnerFiles:
-		return fmt.Errorf("%w: %d files of the same owner belong to no job, at most %d may", ErrRoom, files, s.o.OwnerFiles)
+		return fmt.Errorf("%w: the same owner has %d files, as many as it may: %s", ErrRoom, files, remedy)
+	case s.o.OwnerMost > 0 && putting >= maxUploads/2:
+		return fmt.Errorf("%w: the same owner is putting %d files already: put fewer at once", ErrRoom, putting)
 	}
 	return nil
 }

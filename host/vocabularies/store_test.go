@@ -207,7 +207,7 @@ func TestAFileThatIsHeldIsNotSwept(t *testing.T) {
 	assert.Equal(t, held, err == nil, "held: %t, the file: %v", held, err)
 }
 
-// TestAnOwnersBound: an owner's files that no job holds are bounded, and do not bound others.
+// TestAnOwnersBound: an owner's files are bounded, and do not bound others.
 func TestAnOwnersBound(t *testing.T) {
 	first, firstRaw := vocabularyOf(t, 100)
 	second, secondRaw := vocabularyOf(t, 101)
@@ -221,6 +221,59 @@ func TestAnOwnersBound(t *testing.T) {
 	require.ErrorIs(t, put(s, "bob", second, secondRaw, 100), ErrRoom, "it is larger than any owner may put")
 	s.o.OwnerMost = second.Bytes
 	require.NoError(t, put(s, "bob", second, secondRaw, 100))
+}
+
+// TestFilesThatJobsNameCount: files that an owner's jobs name count towards its bound, whoever put them, and those that
+// other owners' jobs name do not. The owner "" is bounded in what no job names alone.
+func TestFilesThatJobsNameCount(t *testing.T) {
+	first, firstRaw := vocabularyOf(t, 100)
+	second, secondRaw := vocabularyOf(t, 100+8)
+	for name, c := range map[string]struct {
+		owner string   // of the second file
+		users []string // of the first file, which ann put
+		held  bool
+		fits  bool
+	}{
+		"own jobs":                  {"ann", []string{"bob", "ann"}, true, false},
+		"own jobs, not yet held":    {"ann", []string{"ann"}, false, false},
+		"no job":                    {"ann", nil, false, false},
+		"no job, and held":          {"ann", nil, true, true}, // a job has just ended
+		"another's jobs":            {"ann", []string{"bob"}, true, true},
+		"another's file, own job":   {"bob", []string{"bob"}, true, false},
+		"another's file and job":    {"bob", []string{"ann"}, true, true},
+		"jobs of nobody":            {"", []string{""}, true, true},
+		"another's file, unused":    {"bob", nil, false, true},
+		"another's file, by nobody": {"bob", []string{""}, true, true},
+		"own file, named by nobody": {"ann", []string{""}, true, true},
+	} {
+		s := openStore(t, Options{OwnerMost: first.Bytes + second.Bytes - 1, Unused: time.Hour,
+			Owners: func() map[vocabulary.Digest][]string { return map[vocabulary.Digest][]string{first.Digest: c.users} }})
+		require.NoError(t, put(s, "ann", first, firstRaw, 100), name)
+		if c.held {
+			release, ok := s.Hold(first.Digest)
+			require.True(t, ok)
+			defer release()
+		}
+		if err := put(s, c.owner, second, secondRaw, 100); c.fits {
+			assert.NoError(t, err, name)
+		} else {
+			assert.ErrorIs(t, err, ErrRoom, name)
+		}
+	}
+}
+
+// TestUploadsOfAnOwner: one owner leaves others the half of the files that may be put at once.
+func TestUploadsOfAnOwner(t *testing.T) {
+	s := openStore(t, Options{OwnerMost: 1 << 30})
+	begin := func(owner string, i int) error {
+		_, err := s.Append(owner, File{Digest: vocabulary.Digest{byte(i)}, Bytes: leastBytes}, 0, []byte{0})
+		return err
+	}
+	for i := range maxUploads / 2 {
+		require.NoError(t, begin("ann", i))
+	}
+	require.ErrorIs(t, begin("ann", maxUploads/2), ErrRoom)
+	require.NoError(t, begin("bob", maxUploads/2))
 }
 
 func TestPartsThatStopComing(t *testing.T) {

@@ -89,9 +89,15 @@ func (s *Store) Append(owner string, want File, offset int64, piece []byte) (int
 
 // upload returns the upload of a file, which it begins if begin is set; nil: there is none.
 func (s *Store) upload(owner string, want File, begin bool) (*upload, error) {
+	key := uploadKey{want.Digest, owner}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := uploadKey{want.Digest, owner}
+	var named map[vocabulary.Digest][]string
+	if begin && s.uploads[key] == nil && s.o.Owners != nil {
+		s.mu.Unlock() // Owners has locks of its own
+		named = s.o.Owners()
+		s.mu.Lock()
+	}
 	u, ok := s.uploads[key]
 	switch {
 	case ok && u.want != want:
@@ -105,7 +111,7 @@ func (s *Store) upload(owner string, want File, begin bool) (*upload, error) {
 	case len(s.uploads) >= maxUploads:
 		return nil, fmt.Errorf("%w: %d files are being put already", ErrRoom, len(s.uploads))
 	}
-	if err := s.checkOwner(owner, want); err != nil {
+	if err := s.checkOwner(owner, named, want); err != nil {
 		return nil, err
 	}
 	if err := s.makeRoom(want.Bytes); err != nil {

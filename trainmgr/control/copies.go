@@ -95,10 +95,9 @@ func (w *wantedCopies) set(ctx context.Context, list []*apiv1.PartitionCopies) e
 			return err
 		}
 		if w.count()+len(part) > maxCopyPartitions {
-			return connect.NewError(connect.CodeResourceExhausted,
-				fmt.Errorf("the numbers of copies of %d partitions are kept at most: "+
-					"drop those of partitions that are gone (millrace dataset replicate --replicas 0 PATTERN)",
-					maxCopyPartitions))
+			return limitReached(fmt.Errorf("the numbers of copies of %d partitions are kept at most: "+
+				"drop those of partitions that are gone (millrace dataset replicate --replicas 0 PATTERN)",
+				maxCopyPartitions))
 		}
 		if err := w.commit(ctx, ops...); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/ticket"
+	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
@@ -54,7 +55,7 @@ type leader struct {
 	lives  *lifecycle.Machine // of all jobs
 	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
 	nodes  map[string]*nodeState
-	claims map[string]chan struct{} // by name, for jobs that are being stored; closed when the job is stored or refused
+	claims map[string]claim // by name
 }
 
 // newLeader makes this member the leader: it loads the stored jobs and starts their goroutines.
@@ -69,7 +70,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		lives: lifecycle.New(lifecycle.Config{
 			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
-		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]chan struct{}{},
+		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
 	}
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
 	l.calls = nodeCalls{http: s.nodes, identity: s.o.Identity, fence: term.Fence(), reach: l.reachedAt}
@@ -147,6 +148,16 @@ func (l *leader) flush(most int) []store.Op {
 	return ops
 }
 
+// limitReached returns the error of a call that is refused for longer than a caller would go on asking. err says what
+// the caller can do.
+func limitReached(err error) error {
+	refused := connect.NewError(connect.CodeResourceExhausted, err)
+	if d, detailErr := connect.NewErrorDetail(&apiv1.LimitReached{}); detailErr == nil {
+		refused.AddDetail(d)
+	}
+	return refused
+}
+
 // wireError gives an error its code on the wire.
 func (l *leader) wireError(err error) error {
 	var wired *connect.Error
@@ -171,6 +182,8 @@ func (l *leader) wireError(err error) error {
 		code = connect.CodeFailedPrecondition
 	case errors.Is(err, fleet.ErrNotYet), errors.Is(err, store.ErrAway):
 		code = connect.CodeUnavailable
+	case errors.Is(err, vocabularies.ErrRoom):
+		return limitReached(err)
 	case isVocabularyError(err):
 		code = vocabularyCode(err)
 	case errors.Is(err, context.DeadlineExceeded):

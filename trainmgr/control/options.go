@@ -78,6 +78,10 @@ type Options struct {
 	// VocabularyFolder is where the member keeps the vocabularies of jobs; empty: a folder of Data, or nowhere.
 	VocabularyFolder string
 	VocabularyBytes  int64 // most bytes of them; 0: DefaultVocabularyBytes
+
+	// OwnerShare is the part of MaxJobs and of VocabularyBytes that launchers of one owner may have, above 0 and at
+	// most 1; 0: DefaultOwnerShare. It does not bound operators, nor callers without TLS, who have no owner.
+	OwnerShare float64
 }
 
 // Defaults and bounds.
@@ -85,6 +89,7 @@ const (
 	DefaultListen      = "127.0.0.1:7460"
 	DefaultScaleEvery  = 2 * time.Second
 	DefaultMaxJobs     = 256
+	DefaultOwnerShare  = 0.5
 	DefaultWorkersMost = 16
 	DefaultWorkerIdle  = time.Duration(autoscale.DefaultPoolIdle * float64(time.Second))
 	DefaultMaxSplits   = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
@@ -132,6 +137,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxJobs == 0 {
 		o.MaxJobs = DefaultMaxJobs
 	}
+	if o.OwnerShare == 0 {
+		o.OwnerShare = DefaultOwnerShare
+	}
 	if o.MaxSplits == 0 {
 		o.MaxSplits = DefaultMaxSplits
 	}
@@ -157,6 +165,9 @@ func (o Options) withDefaults() (Options, error) {
 	case o.VocabularyBytes < 0:
 		return o, fmt.Errorf("control plane: %d bytes of vocabularies: give a number that is not negative",
 			o.VocabularyBytes)
+	case !(o.OwnerShare > 0 && o.OwnerShare <= 1):
+		return o, fmt.Errorf("control plane: an owner's share of %v: want a part of the whole, above 0 and at most 1",
+			o.OwnerShare)
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
 		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: give "+
 			"numbers that are not negative, and a rate above 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)

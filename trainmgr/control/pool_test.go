@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,15 @@ func TestNobodyElsesWorkerIsStopped(t *testing.T) {
 		10*time.Millisecond)
 	assert.Equal(t, []string{"pool-1-1"}, lines(filepath.Join(dir, "stop")))
 	assert.Contains(t, lively, nodeRecord(t, s, "mine").State)
+}
+
+func TestOwnerShareIsAPartOfTheWhole(t *testing.T) {
+	for share, valid := range map[float64]bool{
+		-0.1: false, 0: true, 1e-9: true, 1: true, 1.001: false, math.NaN(): false,
+	} {
+		_, err := Options{OwnerShare: share}.withDefaults()
+		assert.Equal(t, valid, err == nil, "%v: %v", share, err)
+	}
 }
 
 func TestOptionsOfThePool(t *testing.T) {

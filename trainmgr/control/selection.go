@@ -19,9 +19,6 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// selectionOwner is the owner of the files of selections, which no submitter has.
-const selectionOwner = "\x00selections"
-
 // errNoSelections says that a member can make no selection.
 var errNoSelections = errors.New("this control plane keeps no selections, which pipelines with a filter need: start " +
 	"it with --data, or name a folder with --vocabularies")
@@ -208,7 +205,8 @@ func (r *rowSelector) join() (*selection.Joined, error) {
 	return joined, r.retryWhileBusy(func() error { return r.store(path, joined) }) // files of ended jobs make room
 }
 
-// store puts the joined file into the store of files by digest, from which members and nodes fetch it.
+// store puts the joined file into the store of files by digest, from which members and nodes fetch it. The file counts
+// towards the share of the job's owner.
 func (r *rowSelector) store(path string, joined *selection.Joined) (err error) {
 	file := (&record.Selection{Digest: joined.Digest, Bytes: joined.Bytes}).File()
 	f, err := os.Open(path)
@@ -223,7 +221,7 @@ func (r *rowSelector) store(path string, joined *selection.Joined) (err error) {
 			return err
 		}
 		before := have
-		if have, err = r.s.vocabularies.files.Append(selectionOwner, file, have, piece[:n]); err != nil {
+		if have, err = r.s.vocabularies.files.Append(r.job.Owner, file, have, piece[:n]); err != nil {
 			return connect.NewError(vocabularyCode(err), err)
 		}
 		if have <= before {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -71,7 +72,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	defer func() {
 		l.mu.Lock()
-		close(l.claims[j.spec.Name])
+		close(l.claims[j.spec.Name].over)
 		delete(l.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
@@ -134,6 +135,12 @@ func newID(name string) string {
 // claimWait is how long a submission waits until a job of the same name is stored or has ended.
 const claimWait = 5 * time.Second
 
+// claim is the name of a job that is being stored.
+type claim struct {
+	owner string
+	over  chan struct{} // closed when the job is stored or refused
+}
+
 // claimName reserves the job's name while the job is stored. If a running job has exactly the same specification,
 // claimName returns that job instead: an answer may have been lost.
 func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
@@ -147,8 +154,8 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		// end.
 		if was := l.running(j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed
-		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits the job at the same time
-			over = l.claims[j.spec.Name]
+		} else if c, ok := l.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
+			over = c.over
 		} else {
 			break
 		}
@@ -176,16 +183,45 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 			fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another "+
 				"name", j.spec.Name, was.ID))
 	}
-	switch {
-	case l.claims[j.spec.Name] != nil:
+	if _, ok := l.claims[j.spec.Name]; ok {
 		return nil, connect.NewError(connect.CodeUnavailable,
 			fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
-	case l.lives.Active()+len(l.claims) >= l.o.MaxJobs:
-		return nil, connect.NewError(connect.CodeResourceExhausted,
-			fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", l.lives.Active()))
 	}
-	l.claims[j.spec.Name] = make(chan struct{})
+	if err := l.checkJobSlots(guard.Peer(ctx).Owner()); err != nil {
+		return nil, err
+	}
+	l.claims[j.spec.Name] = claim{j.Owner, make(chan struct{})}
 	return nil, nil
+}
+
+// checkJobSlots returns an error if there is no slot for another job, or if launchers of the submitting owner have
+// their share of the slots already. Callers without an owner are operators, or are not asked for their identity: they
+// have no share of their own. l.mu is held.
+func (l *leader) checkJobSlots(owner string) error {
+	if active := l.lives.Active() + len(l.claims); active >= l.o.MaxJobs {
+		return limitReached(fmt.Errorf("the control plane has %s that have not ended, as many as it may (--max-jobs): wait "+
+			"for one to end, or have one cancelled", quantity.Of(active, "job")))
+	}
+	if owner == "" {
+		return nil
+	}
+	held := 0
+	for _, c := range l.claims {
+		if c.owner == owner {
+			held++
+		}
+	}
+	for _, j := range l.jobs {
+		if j.Owner == owner && !j.Phase().Ended() {
+			held++
+		}
+	}
+	if most := max(1, int(l.o.OwnerShare*float64(l.o.MaxJobs))); held >= most {
+		return limitReached(fmt.Errorf("owner %s has %s that have not ended, as many as one owner may of the control "+
+			"plane's %d (--owner-share of --max-jobs): wait for one to end, or cancel one (millrace jobs cancel)", owner,
+			quantity.Of(held, "job"), l.o.MaxJobs))
+	}
+	return nil
 }
 
 // running returns the job of a name that has not ended, or nil if there is none. l.mu is held.

@@ -23,9 +23,6 @@ import (
 // they submit the job, and the next job of a series often names the same one.
 const unusedVocabulary = 10 * time.Minute
 
-// maxUnheldFiles bounds the files of one owner that no running job names.
-const maxUnheldFiles = 1024
-
 // errNoFolder says that a member keeps no vocabularies.
 var errNoFolder = errors.New("this control plane keeps no vocabularies and modules: start it with --data, or name a " +
 	"folder with --vocabularies")
@@ -37,8 +34,8 @@ func (s *Server) openVocabularies(ctx context.Context) error {
 		return nil
 	}
 	files, err := vocabularies.Open(vocabularies.Options{Folder: folder, Most: s.o.VocabularyBytes,
-		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: s.o.VocabularyBytes / 2, OwnerFiles: maxUnheldFiles,
-		Logger: s.logger})
+		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: int64(s.o.OwnerShare * float64(s.o.VocabularyBytes)),
+		OwnerFiles: max(1, int(s.o.OwnerShare*maxShared)), Owners: s.fileOwners, Logger: s.logger})
 	if err != nil {
 		return err
 	}
@@ -272,6 +269,27 @@ func (l *leader) namedVocabularies() []vocabularies.File {
 	}
 	slices.SortFunc(list, func(a, b vocabularies.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	return slices.Compact(list)
+}
+
+// fileOwners returns the owners of the running jobs that name each file. Only the leader knows jobs, and only it takes
+// files of submitters.
+func (s *Server) fileOwners() map[vocabulary.Digest][]string {
+	owners := map[vocabulary.Digest][]string{}
+	l := s.leading.Load()
+	if l == nil {
+		return owners
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.jobs {
+		if j.Phase().Ended() {
+			continue
+		}
+		for _, file := range j.files() {
+			owners[file.Digest] = append(owners[file.Digest], j.Owner)
+		}
+	}
+	return owners
 }
 
 // launcherNames reports whether a running job that the calling launcher may use names a file.
