@@ -43,6 +43,8 @@ type Attachment struct {
 type attendance struct {
 	*life
 	members *rankSet
+	room    *room
+	asked   time.Time // when a launcher asked last to attach; zero: none has since a rank attached
 }
 
 // Attached records that a launcher became a rank's consumer. Grants and revocations for an earlier launcher are
@@ -50,7 +52,11 @@ type attendance struct {
 func (a *attendance) Attached(by Attachment, now time.Time) {
 	number := by.Session.Rank
 	a.machine.launchers.Attach(presence.Rank{Job: a.ID, Number: number}, by.Connection, now)
+	a.asked = time.Time{}
 	a.noteAttendance()
+	if a.state.Unattached {
+		a.state.Unattached, a.unwritten = false, true
+	}
 	r := &a.members.ranks[number]
 	r.offers, r.revoked, r.session, r.adopted = nil, nil, by.Session, true
 	r.through = false
@@ -67,6 +73,12 @@ func (a *attendance) Called(rank uint32, c presence.Conn, now time.Time) {
 	a.noteAttendance()
 }
 
+// Asked records that a launcher waits until it can attach.
+func (a *attendance) Asked(now time.Time) {
+	a.asked = now
+	a.noteAttendance()
+}
+
 // Left records that a rank's launcher ends. The rank's leases come back.
 func (a *attendance) Left(rank uint32, now time.Time) {
 	a.machine.launchers.Leave(presence.Rank{Job: a.ID, Number: rank}, now)
@@ -78,42 +90,59 @@ func (a *attendance) Launcher(rank uint32) presence.State {
 	return a.machine.launchers.Of(presence.Rank{Job: a.ID, Number: rank})
 }
 
-// endIfAbandoned ends a job that no rank has called about for too long.
-func (a *attendance) endIfAbandoned(now time.Time) {
-	attached, last := a.lastCall()
-	if attached {
+// noteCalls records whether a rank of the job is attached, or asks to attach, and reports it.
+func (a *attendance) noteCalls(now time.Time) bool {
+	attended, last := a.lastCall(now)
+	switch {
+	case attended:
 		a.noteAttendance()
-		return
-	}
-	if a.state.Unattended.IsZero() {
+	case a.state.Unattended.IsZero():
 		if last.IsZero() {
 			last = now // no rank has called yet, or none since this leader leads
 		}
-		a.state.Unattended, a.unwritten = last.UTC(), true
+		// What is not stored of a job that has not begun counts again with the next leader.
+		a.state.Unattended, a.unwritten = last.UTC(), a.unwritten || a.Phase().Begun()
 	}
+	return attended
+}
+
+// endIfAbandoned ends a job that no rank has called about for too long.
+func (a *attendance) endIfAbandoned(now time.Time) {
 	after := a.AbandonAfter()
 	if after <= 0 || now.Sub(a.state.Unattended) < after {
 		return
 	}
-	a.endJob(onAbandoned, fmt.Sprintf("no rank has called since %s, for more than %v",
+	did := "called"
+	if a.state.Unattached {
+		did = "attached"
+	}
+	a.endJob(onAbandoned, fmt.Sprintf("no rank has %s since %s, for more than %v", did,
 		a.state.Unattended.Format(time.RFC3339), after), now)
 }
 
-// lastCall reports whether a rank of the job is attached, and when a rank called last.
-func (a *attendance) lastCall() (attached bool, last time.Time) {
+// Attended reports whether a rank of the job is attached, or asks to attach.
+func (a *attendance) Attended(now time.Time) bool {
+	attended, _ := a.lastCall(now)
+	return attended
+}
+
+// lastCall reports whether a rank of the job is attached, or asks to attach, and when a launcher called last.
+func (a *attendance) lastCall(now time.Time) (attended bool, last time.Time) {
+	attended, last = now.Sub(a.asked) < a.machine.config.Presence.Silence, a.asked
 	for n := range a.members.ranks {
 		st := a.Launcher(uint32(n))
-		attached = attached || st.Attached
+		attended = attended || st.Attached
 		if st.Last.After(last) {
 			last = st.Last
 		}
 	}
-	return attached, last
+	return attended, last
 }
 
-// noteAttendance records that a rank of the job is attached.
+// noteAttendance records that a rank of the job is attached, or asks to attach.
 func (a *attendance) noteAttendance() {
 	if !a.state.Unattended.IsZero() {
-		a.state.Unattended, a.unwritten = time.Time{}, true
+		a.state.Unattended, a.unwritten = time.Time{}, a.unwritten || a.Phase().Begun()
 	}
+	a.room.want()
 }

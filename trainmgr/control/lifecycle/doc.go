@@ -8,7 +8,7 @@
 // methods; [Machine.Ready] returns the effects of the events, in their order. Call it after every event, under the
 // same lock.
 //
-//	events from launchers   Attached, Called, Left, Announces, Through, WentBack; ConnectionClosed
+//	events from launchers   Asked, Attached, Called, Left, Announces, Through, WentBack; ConnectionClosed
 //	events from the ledger  Granted, Revoked, EpochNeeded, EpochDelivered
 //	events from users       Cancel
 //	events from the clock   Tick, Review
@@ -40,6 +40,7 @@
 //	attach.go      attendance   launchers come, call and go
 //	rankset.go     rankSet      the ranks' grants, runs and announced ends
 //	rank.go        Rank         what the answers to a rank contain
+//	room.go        room         whether nodes are prepared for the job
 //	effect.go      Effect
 //
 // # Phases
@@ -66,6 +67,7 @@
 //	StoreEdition     EditionStored or EditionDropped
 //	Store            nothing, or StoreFailed, of the state that Storing returned
 //	Retire           nothing: the nodes forget the job, whose end is stored
+//	Withdraw         Withdrawn: the nodes forget the job, which no rank calls
 //	Rest             nothing: there is no work until the next event
 //
 // # What is durable when
@@ -87,6 +89,14 @@
 // presence): the effect [DetachRank] gives back the leases of its rank. A job without an attached rank is abandoned
 // after a time that its specification or the operator sets. The job keeps its token, and another job may resume from
 // the token.
+//
+// # Room
+//
+// A job that is prepared on nodes holds room there: memory of drives, and a place among the nodes' jobs. A job that no
+// rank calls gives its room to a job whose ranks call and that a node refuses for lack of room ([Job.GiveRoom]). It is
+// suspended then: no rank can attach, and the nodes forget the job. When a rank asks to attach, or a session of before
+// calls, the nodes are prepared again (the duty Prepare), for all editions that ranks may be in, and nothing is measured
+// again. Whether a job is suspended is stored.
 //
 // # Editions
 //

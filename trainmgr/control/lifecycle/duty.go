@@ -19,11 +19,13 @@ const (
 	Confirm                  // make the ledger's acknowledgements durable: Confirmed
 	StoreEdition             // write the data of Preparing: EditionStored or EditionDropped
 	Retire                   // the end of the job is stored: have its nodes forget it
+	Withdraw                 // have the nodes forget the job, which no rank calls: Withdrawn
 )
 
 // String returns the duty's name in scripts and logs.
 func (d Duty) String() string {
-	return [...]string{"rest", "prepare", "measure", "store", "commit", "confirm", "store edition", "retire"}[d]
+	return [...]string{"rest", "prepare", "measure", "store", "commit", "confirm", "store edition", "retire",
+		"withdraw"}[d]
 }
 
 // storeEvery is the least time between two writes of a job's state while its phase does not change.
@@ -43,7 +45,11 @@ func (j *Job) Duty(now time.Time) Duty {
 		return Retire
 	case ended:
 		return Rest
-	case j.Phase() == record.Preparing:
+	case j.has == roomLeaving:
+		return Withdraw
+	case j.has == roomLeft:
+		return Rest
+	case j.has == roomReturning, j.Phase() == record.Preparing:
 		return Prepare
 	case j.Phase() == record.Measuring:
 		return Measure
@@ -87,9 +93,13 @@ func (j *Job) StoringNext(now time.Time) record.State {
 // StoreFailed records that the state that Storing or StoringNext returned may not have been written.
 func (j *Job) StoreFailed() { j.unwritten, j.storeAtOnce = true, j.Phase().Ended() }
 
-// Prepared records that the nodes are prepared for the edition Preparing.
+// Prepared records that the nodes are prepared for the edition Preparing, or, of a suspended job, for all editions that
+// ranks may be in.
 func (j *Job) Prepared() {
 	switch {
+	case j.has == roomReturning:
+		j.returned()
+	case !j.OnNodes(): // no rank calls any more
 	case j.Phase() == record.Preparing:
 		j.transition(onPrepared, "")
 	case j.editionList.next != nil:
@@ -100,7 +110,8 @@ func (j *Job) Prepared() {
 // PrepareFailed records that the nodes cannot be prepared. A job that waits for a further edition tries again.
 func (j *Job) PrepareFailed(why string, now time.Time) {
 	switch {
-	case j.Phase() == record.Preparing:
+	case !j.OnNodes(): // no rank calls any more
+	case j.Phase() == record.Preparing, j.has == roomReturning:
 		j.Fail(why, now)
 	case j.editionList.next != nil:
 		j.editionList.next = nil
@@ -129,7 +140,8 @@ func (j *Job) Committed() {
 		j.beginNext()
 		j.wakeAllRanks()
 	default:
-		j.measured = false
+		// The times without a call count from here: launchers attach to a job that runs.
+		j.measured, j.state.Unattended = false, time.Time{}
 		j.machine.emit(BeginEpoch{Job: j.ID, Epoch: j.FirstEpoch})
 		j.transition(onCommitted, "")
 	}

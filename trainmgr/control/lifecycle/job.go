@@ -9,6 +9,7 @@ type Job struct {
 	*life        // terms, phase, and the state as it is stored
 	*rankSet     // ranks: grants, runs, announced ends
 	*attendance  // launchers that come, call and go
+	*room        // whether nodes are prepared for the job
 	*editionList // epochs and the data that they go over
 	*delivery    // what is acknowledged, and whether the job ends
 	*rates       // P, T and the number of drives
@@ -18,16 +19,20 @@ type Job struct {
 func newJob(m *Machine, t Terms, state record.State) *Job {
 	l := &life{Terms: t, machine: m, state: state}
 	ranks := &rankSet{life: l, ranks: make([]Rank, t.Ranks)}
-	editions := &editionList{life: l}
+	editions, place := &editionList{life: l}, &room{life: l}
+	if state.Suspended {
+		place.has = roomLeaving
+	}
 	return &Job{
-		life: l, rankSet: ranks, attendance: &attendance{life: l, members: ranks}, editionList: editions,
-		delivery: &delivery{life: l, editions: editions, members: ranks}, rates: &rates{life: l},
+		life: l, rankSet: ranks, attendance: &attendance{life: l, members: ranks, room: place}, room: place,
+		editionList: editions,
+		delivery:    &delivery{life: l, editions: editions, members: ranks}, rates: &rates{life: l},
 	}
 }
 
 // Submission returns the state of a job that is being submitted: store it, then Add it.
 func Submission(first record.Edition) record.State {
-	return record.State{Phase: record.Preparing, Editions: []record.Edition{first}, Taken: 1}
+	return record.State{Phase: record.Preparing, Editions: []record.Edition{first}, Taken: 1, Unattached: true}
 }
 
 // Add takes a stored job: a new submission, or a job of an earlier leader. Where that leader died while it measured P

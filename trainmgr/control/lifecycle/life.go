@@ -15,7 +15,7 @@ type Terms struct {
 	Epochs        uint64        // of every edition
 	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from
 	Follow        bool          // it takes partitions that appear as further editions
-	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter
+	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter and Config.AttachWithin
 }
 
 // life is what all parts of a job share: the terms, the state as it is stored, and the way to the machine's effects.
@@ -65,10 +65,15 @@ func (l *life) waitFor(why string) {
 	}
 }
 
-// AbandonAfter returns how long the job may be without a call of any rank; 0 means for ever.
+// AbandonAfter returns how long the job may be without a call of any rank; 0 means for ever. A job to which no rank has
+// attached yet is given less time: the process that submitted it may have died.
 func (l *life) AbandonAfter() time.Duration {
 	if l.MaxUnattended > 0 {
 		return l.MaxUnattended
 	}
-	return max(l.machine.config.AbandonAfter, 0)
+	after := max(l.machine.config.AbandonAfter, 0)
+	if first := l.machine.config.AttachWithin; l.state.Unattached && first > 0 && (after == 0 || first < after) {
+		return first
+	}
+	return after
 }

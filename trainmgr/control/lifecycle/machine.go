@@ -11,6 +11,7 @@ import (
 // Config holds the settings that apply to all jobs.
 type Config struct {
 	AbandonAfter time.Duration // a job ends if none of its ranks calls for this time; 0: never
+	AttachWithin time.Duration // a job ends if none of its ranks attaches for this time; 0: AbandonAfter
 	Presence     presence.Options
 }
 
@@ -27,6 +28,9 @@ type Machine struct {
 
 // New makes a machine without jobs.
 func New(c Config) *Machine {
+	if c.Presence.Silence <= 0 {
+		c.Presence.Silence = presence.DefaultSilence
+	}
 	return &Machine{
 		config: c, byID: map[string]*Job{}, runningByName: map[string]*Job{}, launchers: presence.New(c.Presence),
 	}
@@ -77,9 +81,10 @@ func (m *Machine) Running(name string) *Job { return m.runningByName[name] }
 // Active counts the jobs that have not ended.
 func (m *Machine) Active() int { return len(m.runningByName) }
 
-// Uses reports whether a job that has not ended has the digest: two jobs of one pipeline, data and options share it.
+// Uses reports whether nodes are to be prepared for a job of the digest: two jobs of one pipeline, data and options
+// share it.
 func (m *Machine) Uses(digest dataset.Digest) bool {
-	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return !j.Phase().Ended() && j.hasEditionOf(digest) })
+	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return j.OnNodes() && j.hasEditionOf(digest) })
 }
 
 // Ended returns the jobs whose end is stored, the oldest first, without the newest keep.
@@ -103,8 +108,8 @@ func (m *Machine) Forget(id string) {
 // ConnectionClosed says that a launcher's connection is closed.
 func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.launchers.Closed(c, now) }
 
-// Tick lets time pass. It detaches the ranks whose launchers are gone, and about once a second it ends the jobs that
-// no rank calls.
+// Tick lets time pass. It detaches the ranks whose launchers are gone, and about once a second it looks which jobs no
+// rank calls, and ends those that no rank has called for too long.
 func (m *Machine) Tick(now time.Time) {
 	m.detachDeparted(now)
 	if since := now.Sub(m.lastAbandonCheck); since >= 0 && since < time.Second {
@@ -112,7 +117,11 @@ func (m *Machine) Tick(now time.Time) {
 	}
 	m.lastAbandonCheck = now
 	for _, j := range m.jobs {
-		if j.Phase().Begun() && !j.delivered { // a job whose every mini-batch is delivered ends by itself
+		if j.Phase().Ended() || j.noteCalls(now) {
+			continue
+		}
+		j.noteSilence()
+		if (j.Phase().Begun() || j.Suspended()) && !j.delivered { // a job that is delivered ends by itself
 			j.endIfAbandoned(now)
 		}
 	}

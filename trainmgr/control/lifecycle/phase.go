@@ -17,6 +17,8 @@ const (
 	onDelayed     phaseEvent = "a node has no room, or is away"
 	onWaits       phaseEvent = "waits for a node, for partitions or for ranks"
 	onGoesOn      phaseEvent = "new partitions, or a rank went back"
+	onSuspended   phaseEvent = "no rank calls, and another job needs its room"
+	onResumed     phaseEvent = "nodes are prepared again"
 	onAllConsumed phaseEvent = "all delivered and confirmed"
 	onFailed      phaseEvent = "fails"
 	onCancelled   phaseEvent = "cancelled"
@@ -27,7 +29,7 @@ const (
 var phases = transition.Table[record.Phase, phaseEvent]{
 	record.Preparing: {
 		onDelayed: record.Preparing, onPrepared: record.Measuring, onFailed: record.Failed,
-		onCancelled: record.Cancelled,
+		onCancelled: record.Cancelled, onSuspended: record.Preparing, onAbandoned: record.Abandoned,
 	},
 	record.Measuring: {
 		onDelayed: record.Measuring, onCommitted: record.Running, onNewLeader: record.Preparing,
@@ -36,10 +38,12 @@ var phases = transition.Table[record.Phase, phaseEvent]{
 	record.Running: {
 		onWaits: record.Waiting, onGoesOn: record.Running, onAllConsumed: record.Done,
 		onFailed: record.Failed, onCancelled: record.Cancelled, onAbandoned: record.Abandoned,
+		onSuspended: record.Waiting,
 	},
 	record.Waiting: {
 		onWaits: record.Waiting, onGoesOn: record.Running, onAllConsumed: record.Done,
 		onFailed: record.Failed, onCancelled: record.Cancelled, onAbandoned: record.Abandoned,
+		onSuspended: record.Waiting, onResumed: record.Running,
 	},
 	record.Done:      {},
 	record.Failed:    {},

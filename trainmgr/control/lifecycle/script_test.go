@@ -80,6 +80,8 @@ type scripted struct {
 	fence   uint64 // of the present leader
 	drives  []ledger.Drive
 
+	attachWithin time.Duration
+
 	stored  map[string]record.State
 	records map[string][]byte // of the ledger, by JOB/KEY
 	terms   map[string]Terms
@@ -95,7 +97,7 @@ func (s *scripted) say(format string, args ...any) { fmt.Fprintf(&s.out, format+
 // restart makes the machine and the ledger of a leader with this fence from the stored records.
 func (s *scripted) restart(fence uint64) {
 	s.fence = fence
-	s.machine = New(Config{AbandonAfter: 24 * time.Hour})
+	s.machine = New(Config{AbandonAfter: 24 * time.Hour, AttachWithin: s.attachWithin})
 	s.ledger = ledger.New(ledger.Config{Fence: fence, LeaseTTL: time.Hour})
 	for _, d := range s.drives {
 		require.NoError(s.t, s.ledger.PutDrive(d, s.now))
@@ -170,6 +172,12 @@ func (s *scripted) integer(w string) int {
 	return n
 }
 
+func (s *scripted) duration(w string) time.Duration {
+	d, err := time.ParseDuration(w)
+	require.NoError(s.t, err)
+	return d
+}
+
 // option returns the value of key=value among the words, or "".
 func option(words []string, key string) string {
 	for _, w := range words {
@@ -183,7 +191,10 @@ func option(words []string, key string) string {
 // do carries out a command of a script.
 func (s *scripted) do(w []string) {
 	switch w[0] {
-	case "leader":
+	case "leader": // fence=N [within=DURATION]
+		if v := option(w, "within"); v != "" {
+			s.attachWithin = s.duration(v)
+		}
 		s.restart(uint64(s.integer(option(w, "fence"))))
 		return
 	case "drive":
@@ -195,9 +206,7 @@ func (s *scripted) do(w []string) {
 		require.NoError(s.t, s.ledger.PutDrive(d, s.now))
 		return
 	case "clock":
-		d, err := time.ParseDuration(w[1])
-		require.NoError(s.t, err)
-		s.now = s.now.Add(d)
+		s.now = s.now.Add(s.duration(w[1]))
 		s.machine.Tick(s.now)
 		s.ledger.Tick(s.now)
 		return
@@ -228,9 +237,7 @@ func (s *scripted) submit(w []string) {
 		t.Epochs = uint64(s.integer(v))
 	}
 	if v := option(w, "abandon"); v != "" {
-		d, err := time.ParseDuration(v)
-		require.NoError(s.t, err)
-		t.MaxUnattended = d
+		t.MaxUnattended = s.duration(v)
 	}
 	if was := s.machine.Running(t.Name); was != nil {
 		s.say("%s runs already as %s, ending %v", t.Name, was.ID, was.Ending(s.now))
@@ -262,6 +269,12 @@ func (s *scripted) jobEvent(j *Job, w []string) bool {
 		j.Fail(rest, s.now)
 	case "cancel":
 		j.Cancel(s.now)
+	case "giveroom":
+		s.say("%s gives its room: %v", j.ID, j.GiveRoom(w[2], s.now))
+	case "withdrawn":
+		j.Withdrawn()
+	case "asks":
+		j.Asked(s.now)
 	case "store":
 		s.store(j, j.Storing(s.now))
 	case "commit":

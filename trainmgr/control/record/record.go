@@ -65,6 +65,10 @@ type State struct {
 	Runs []byte `json:"runs,omitempty"`
 	// since when no rank has called; zero: a rank is attached
 	Unattended time.Time `json:"unattended,omitzero"`
+	// no rank has attached yet
+	Unattached bool `json:"unattached,omitempty"`
+	// the nodes have forgotten the job, since another one needed its room
+	Suspended bool `json:"suspended,omitempty"`
 	// of an abandoned job: its acknowledged mini-batches, for Checkpoint
 	Token []byte `json:"token,omitempty"`
 	// the rows that the ranks get of each epoch that has begun
