@@ -205,14 +205,17 @@ func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]floa
 // attach calls Attach and checks the part of the answer that is the same for every epoch.
 func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool) (*apiv1.AttachResponse, error) {
 	var resp *apiv1.AttachResponse
-	for selecting := true; selecting; {
+	for waits := true; waits; {
 		var err error
 		resp, err = invoke(ctx, r.client, attachTime, controlClient.Attach, &apiv1.AttachRequest{
 			Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
 		})
-		selecting = selectsRows(err)
-		if err != nil && (!selecting || ctx.Err() != nil) {
+		waits = waitsLong(err)
+		if err != nil && (!waits || ctx.Err() != nil) {
 			return nil, err
+		}
+		if waits {
+			r.client.options.Logger.Info("the job cannot be attached to yet", "job", id, "why", err.Error())
 		}
 	}
 	if resp.Job == nil || resp.Job.Spec == nil || len(resp.Session) == 0 || len(resp.Job.Digest) != len(r.digest) {
@@ -241,9 +244,11 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	return resp, nil
 }
 
-// selectsRows reports whether an error says that the job's selection is being made, for however many rows.
-func selectsRows(err error) bool {
-	return connect.CodeOf(err) == connect.CodeUnavailable && strings.Contains(err.Error(), apiv1.SelectingRows)
+// waitsLong reports whether an error says that the job's selection is being made, for however many rows, or that other
+// jobs hold the room that the job needs.
+func waitsLong(err error) bool {
+	return connect.CodeOf(err) == connect.CodeUnavailable &&
+		(strings.Contains(err.Error(), apiv1.SelectingRows) || strings.Contains(err.Error(), apiv1.RoomHeldBy))
 }
 
 // attachTime is how long one member gets to answer Attach, which may wait for the job's preparation.

@@ -144,6 +144,36 @@ func TestALeaderThatIsBusyAnswers(t *testing.T) {
 	assert.NotErrorIs(t, err, ErrUnreachable)
 }
 
+// TestAttachWaitsForAsLongAsItTakes: a launcher does not lose its patience while rows are selected or other jobs hold
+// the room that its job needs. It does while the job is only said not to be ready.
+func TestAttachWaitsForAsLongAsItTakes(t *testing.T) {
+	for words, waits := range map[string]bool{
+		"preparing: rows are selected: 1 of 2 tested": true, "waiting: for room held by a-1: node n": true,
+		"measuring": false,
+	} {
+		t.Run(words, func(t *testing.T) {
+			cl := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+			refusals := 3
+			cl.before = func(call string) error {
+				if refusals--; call == "Attach" && refusals >= 0 {
+					return connect.NewError(connect.CodeUnavailable, errors.New("job j is "+words))
+				}
+				return nil
+			}
+			client := cl.dial(t)
+			client.options.Patience = time.Nanosecond
+			job, err := client.Attach(t.Context(), "job", AttachOptions{})
+			if !waits {
+				require.ErrorIs(t, err, ErrUnreachable)
+				return
+			}
+			require.NoError(t, err)
+			client.options.Patience = 20 * time.Second
+			require.NoError(t, job.Close())
+		})
+	}
+}
+
 func TestACallerThatGivesUpIsNotKept(t *testing.T) {
 	client, err := Dial(Options{Control: []string{deadURL(t)}})
 	require.NoError(t, err)

@@ -83,6 +83,10 @@ func PartitionURL(base, partition, drive string) string {
 // being made, which takes as long as the rows are many: a launcher asks again without losing patience.
 const SelectingRows = "rows are selected"
 
+// RoomHeldBy is in the text of the error unavailable of Control.Attach, before the ids of other jobs, while these jobs
+// hold the room on nodes that the job needs. A launcher asks again without losing patience.
+const RoomHeldBy = "for room held by "
+
 // FencedOff is in the text of the error aborted where another launcher has attached a rank of the job: the caller's
 // session has ended, and the job goes on. Without it the error says that the job has ended.
 const FencedOff = "the session was fenced off"

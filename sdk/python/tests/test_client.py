@@ -32,12 +32,13 @@ from millrace import (
     Token,
     TokenError,
     UnreachableError,
+    session,
 )
 from millrace.control import _PLAN, _SPEC
 from millrace.nodes import planned_rows
 from millrace.token import Ranges
 
-from .fake import JOB, SCHEMA, Cluster, content
+from .fake import JOB, SCHEMA, Cluster, Refusal, content
 
 logging.getLogger("millrace").setLevel(logging.ERROR)
 
@@ -869,6 +870,31 @@ class Failover(unittest.TestCase):
                 control.job("rm1")
         with Control("http://127.0.0.1:9", patience=0.0) as control, self.assertRaises(UnreachableError):
             control.job("rm1")
+
+    def test_attaching_waits_for_as_long_as_other_jobs_hold_the_room(self) -> None:
+        for words, bound, waits in (
+            ("waiting: for room held by a-1: partition p: node n", 0.0, True),
+            ("preparing: rows are selected: 1 of 2 tested", 0.0, True),
+            ("measuring", 600.0, True),
+            ("measuring", 0.0, False),
+        ):
+            with self.subTest(words), Cluster() as c, mock.patch.object(session, "_PREPARATION", bound):
+                attach, refusals = c.ledger.attach, [words] * 3
+
+                def refusing(*args: Any, **kwargs: Any) -> Any:
+                    if refusals:
+                        raise Refusal(503, "unavailable", f"job j is {refusals.pop()}")
+                    return attach(*args, **kwargs)
+
+                c.ledger.attach = refusing  # type: ignore[method-assign]
+                with self.assertLogs("millrace", "WARNING") as logs:
+                    if waits:
+                        Job(c.urls, "rm1", patience=0.0).close()
+                        self.assertIn(words, logs.output[0])
+                    else:
+                        logging.getLogger("millrace").warning("of an assertion that needs one")
+                        with self.assertRaisesRegex(ServiceError, words):
+                            Job(c.urls, "rm1", patience=0.0)
 
     def test_closing_ends_a_call_that_waits(self) -> None:
         with Cluster() as c:

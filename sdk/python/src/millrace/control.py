@@ -241,7 +241,6 @@ class Control:
         *,
         wait: float = 0.0,
         patience: Optional[float] = None,
-        busy: float = 0.0,
     ) -> dict[str, Any]:
         """Calls a method of millrace.v1.Control and returns the response message.
 
@@ -250,7 +249,6 @@ class Control:
             message: the request message.
             wait: seconds for which the server may hold the answer back, beside ``timeout``.
             patience: seconds in place of the client's ``patience``; None takes the client's.
-            busy: seconds for which the leader may answer that it is not ready, if that is longer than ``patience``.
 
         Raises:
             ServiceError: the leader refused.
@@ -269,7 +267,7 @@ class Control:
             if self._stop.is_set():
                 raise ClosedError(f"{method}: the client was closed")
             said: Optional[str] = None
-            until = end = begun + (patience if self._met else min(patience, self.contact))
+            end = begun + (patience if self._met else min(patience, self.contact))
             refused = None
             try:
                 if wait and not self._met:  # a server that listens and never answers would use up the wait
@@ -293,13 +291,12 @@ class Control:
             except _Refused as e:
                 self._met = True
                 end = begun + patience
-                until = end
                 if e.leader is None and e.error.code not in _AGAIN:
                     raise e.error from None
                 last, said = str(e.error), e.leader
                 if e.leader is None:
-                    until, refused = max(end, begun + busy), e.error
-            if time.monotonic() >= until:
+                    refused = e.error
+            if time.monotonic() >= end:
                 if refused is not None:
                     raise refused
                 if not self._met:

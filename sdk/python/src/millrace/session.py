@@ -48,6 +48,10 @@ _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are
 _STUCK = 2.0  # seconds without a lease for the mini-batch that is due, before a later lease is given back
 _POLICIES = ("extended", "paper", "fastflow-code")  # of offloading; a number is a share without a policy
 _FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
+_PREPARATION = 600.0  # seconds that attaching waits for a job that is being prepared
+# In the error of Attach, while it waits for as long as it takes: the rows that pass the pipeline's filter are being
+# selected, or other jobs hold the room that the job needs.
+_WITHOUT_BOUND = ("rows are selected", "for room held by ")
 _leaving = Leaving()  # sessions of this process that are being closed
 
 
@@ -133,15 +137,17 @@ class Session(Consumption):
             message["resume"] = True
         if token is not None:
             message["token"] = b64(token)
+        begun = time.monotonic()
         try:
             while True:
                 try:
-                    # While a job's drives are measured, its answer asks the caller to try again.
-                    return self.control.call("Attach", message, wait=20, busy=600)
+                    return self.control.call("Attach", message, wait=20)
                 except ServiceError as e:
-                    # The rows that pass the pipeline's filter are being selected, for however many rows there are.
-                    if e.code != "unavailable" or "rows are selected" not in e.message:
+                    # While a job's drives are measured, its answer asks the caller to try again.
+                    waits = any(s in e.message for s in _WITHOUT_BOUND) or time.monotonic() - begun < _PREPARATION
+                    if e.code != "unavailable" or not waits:
                         raise
+                    log.warning("rank %d: %s", self.rank, e.message)
         except ServiceError as e:
             if e.code == "aborted" and "abandoned: " in e.message:
                 raise JobAbandonedError(f"job {self.id}: {e.message}") from e
