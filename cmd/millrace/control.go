@@ -103,6 +103,9 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			"come back")
 	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter,
 		"a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
+	f.DurationVar(&o.AttachWithin, "attach-within", control.DefaultAttachWithin,
+		"a job ends, abandoned, when no rank has attached for so long since it began to run, unless it says otherwise "+
+			"itself; negative: as --abandon-after")
 	f.StringVar(&o.WorkerHook, "worker-hook", "",
 		"shell command that starts and stops workers without data, as $MILLRACE_WORKER_ACTION, _COUNT, _NAMES, _JOBS "+
 			"and _CONTROL say (default: none are started)")

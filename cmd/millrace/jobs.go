@@ -294,7 +294,8 @@ configurations name, and modules that are put only if their configurations say s
 	fl.StringVar(&resume, "resume", "",
 		"file with a token to go on from, as train --checkpoint and jobs checkpoint write it")
 	fl.DurationVar(&abandon, "abandon-after", 0,
-		"end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
+		"end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after, "+
+			"and --attach-within until a rank has attached)")
 	fl.StringVar(&owner, "owner", "",
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
@@ -407,8 +408,9 @@ func (c jobCommands) list() *cobra.Command {
 		Use:   "list",
 		Short: "List jobs: those that run, then those that ended",
 		Long: `Lists the jobs that the control plane knows; of those that ended, the last hundred or so. A job
-whose ranks are all detached runs on for whoever attaches; it ends by itself, abandoned, when nobody
-has for as long as it, or the control plane, allows (control run --abandon-after).`,
+whose ranks are all detached stays for whoever attaches, and gives its room on nodes to a job that
+needs it; it ends by itself, abandoned, when nobody has for as long as it, or the control plane,
+allows (control run --abandon-after and --attach-within).`,
 		Example: "  millrace jobs list --watch",
 		Args:    noArgs,
 	}

@@ -89,6 +89,8 @@ func (c *attachCall) readToken() error {
 func (c *attachCall) awaitJob() error {
 	t := time.NewTimer(attachWait)
 	defer t.Stop()
+	asks := time.NewTicker(attachWait / 10)
+	defer asks.Stop()
 	for {
 		c.l.mu.Lock()
 		j, err := c.l.find(c.ctx, c.req.Id)
@@ -96,13 +98,17 @@ func (c *attachCall) awaitJob() error {
 			c.l.mu.Unlock()
 			return err
 		}
-		phase, words, changed := j.Phase(), j.Words(), j.changed
+		if !j.Phase().Ended() {
+			j.Asked(time.Now())
+			c.l.settle(time.Now())
+		}
+		phase, words, changed, suspended := j.Phase(), j.Words(), j.changed, j.Suspended()
 		if j.selecting != nil && phase == record.Preparing {
 			words = c.l.status(j, time.Now()).State
 		}
 		c.l.mu.Unlock()
 		switch {
-		case phase.Begun():
+		case phase.Begun() && !suspended:
 			c.job = j
 			return nil
 		case phase == record.Done:
@@ -113,6 +119,7 @@ func (c *attachCall) awaitJob() error {
 		}
 		select {
 		case <-changed:
+		case <-asks.C:
 		case <-t.C:
 			return connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID,
 				words))

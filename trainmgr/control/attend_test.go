@@ -180,7 +180,6 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			await(t, k, "n")
 			submit(t, k, &apiv1.JobSpec{Name: "job", AbandonAfterSeconds: c.job, Ranks: 2})
 			st := until(t, k, "job", "running")
-			assert.Equal(t, c.after.Seconds(), st.AbandonAfterSeconds)
 			l := s.leading.Load()
 			pass := func(d time.Duration) {
 				l.mu.Lock()
@@ -192,6 +191,7 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			for _, r := range ranks {
 				require.NoError(t, r.attach(nil))
 			}
+			assert.Equal(t, c.after.Seconds(), get(t, k, "job").AbandonAfterSeconds)
 			leave := func(r *consumer) {
 				_, err := callControl(t, r.c, func(ctx context.Context,
 					m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
@@ -270,7 +270,7 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 func TestAbandonmentOutlivesALeader(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
-	o.AbandonAfter = time.Hour
+	o.AbandonAfter, o.AttachWithin = time.Hour, -1
 	s, err := Start(patient(t), o)
 	require.NoError(t, err)
 	require.Eventually(t, s.Leads, time.Minute, time.Millisecond)

@@ -83,6 +83,8 @@ func (c *conductor) discharge(duty lifecycle.Duty) bool {
 		c.prepareJob()
 	case lifecycle.Measure:
 		c.measureJob()
+	case lifecycle.Withdraw:
+		c.withdraw()
 	case lifecycle.Store:
 		if err = c.storeState(c.ctx, c.job); err != nil && c.ctx.Err() == nil {
 			c.logger.Warn("the job's state was not stored", "job", c.job.ID, "error", err)
@@ -115,14 +117,25 @@ func (c *conductor) happen(event func(now time.Time)) {
 }
 
 // prepareJob makes the selection of the edition with which the job begins or continues, if the pipeline has a filter,
-// and makes the nodes prepare the edition.
+// and makes the nodes prepare the edition. A job that had given its room away needs all editions that ranks may be in.
 func (c *conductor) prepareJob() {
 	c.mu.Lock()
-	g := c.job.editions[c.job.Preparing()]
+	editions := []*edition{c.job.editions[c.job.Preparing()]}
+	if c.job.Returning() {
+		editions = editions[:0]
+		for _, e := range c.job.Editions() {
+			editions = append(editions, c.job.editions[e.Number])
+		}
+	}
 	c.mu.Unlock()
-	err := c.selectRows(g)
-	if err == nil {
-		err = c.prepareAll(g)
+	var err error
+	for _, g := range editions {
+		if err = c.selectRows(g); err == nil {
+			err = c.prepareAll(g)
+		}
+		if err != nil {
+			break
+		}
 	}
 	if c.ctx.Err() != nil {
 		return // the next leader begins again

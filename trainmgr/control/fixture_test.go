@@ -43,6 +43,8 @@ type fakeNode struct {
 	fences   []string // fences of the calls; an entry for each change
 	drains   []bool
 	refuse   error              // the error that Prepare returns
+	room     int                // jobs that the node has memory for; 0: no bound
+	has      map[string]bool    // by digest: the jobs that it is prepared for now
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
 	hang     chan struct{}      // Measure waits for it, if set
 
@@ -65,6 +67,11 @@ func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.P
 	if m.Rows() == 0 || r.Plan.GetBatch() == 0 || len(r.Pipeline) == 0 {
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("there is nothing to prepare"))
 	}
+	if n.room > 0 && !n.has[string(r.Job)] && len(n.has) >= n.room {
+		return nil, connect.NewError(connect.CodeResourceExhausted,
+			errors.New("drive d: SLM Reserve: insufficient resources"))
+	}
+	n.has[string(r.Job)] = true
 	n.prepared[string(r.Job)]++
 	n.sources[string(r.Job)] = r.Sources
 	return &apiv1.PrepareResponse{}, nil
@@ -98,6 +105,7 @@ func (n *fakeNode) Finish(_ context.Context, r *apiv1.FinishRequest) (*apiv1.Fin
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.finished[string(r.Job)]++
+	delete(n.has, string(r.Job))
 	return &apiv1.FinishResponse{}, nil
 }
 
@@ -131,7 +139,7 @@ func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *fakeNode {
 	t.Helper()
 	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{},
-		resets: map[string]int{}, sources: map[string][]*apiv1.PartitionSource{}}
+		has: map[string]bool{}, resets: map[string]int{}, sources: map[string][]*apiv1.PartitionSource{}}
 	_, h := apiv1connect.NewNodeHandler(n)
 	n.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()

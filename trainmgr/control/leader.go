@@ -68,7 +68,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL,
 			GrantAfter: now.Add(2 * s.o.Beat)}),
 		lives: lifecycle.New(lifecycle.Config{
-			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
+			AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0), Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
 		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
 	}
@@ -287,8 +287,12 @@ func (l *leader) unprepared(j *job, most int) (parts []string) {
 		return nil
 	}
 	for _, a := range l.nodes {
-		if why := a.unprepared[g.Digest]; why != "" && l.fleet.Alive(a.name) {
-			parts = append(parts, why)
+		switch err := a.unprepared[g.Digest]; {
+		case err == nil || !l.fleet.Alive(a.name):
+		case isRoomError(err):
+			parts = append(parts, l.roomWords(j)+": "+err.Error())
+		default:
+			parts = append(parts, err.Error())
 		}
 	}
 	slices.Sort(parts)

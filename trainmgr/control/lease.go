@@ -111,7 +111,11 @@ func (c *leaseCall) findRank() error {
 	if err := c.checkEnded(); err != nil {
 		return err
 	}
-	if !j.Phase().Begun() {
+	if j.Suspended() {
+		j.Asked(time.Now())
+		c.l.settle(time.Now())
+	}
+	if !j.Phase().Begun() || j.Suspended() {
 		c.resp.Waiting = j.Words()
 		return errAnswered
 	}

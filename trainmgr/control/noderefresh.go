@@ -82,7 +82,7 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 		}
 	}
 	for _, j := range k.jobs {
-		if j.Phase().Ended() {
+		if !j.OnNodes() {
 			continue
 		}
 		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
@@ -178,13 +178,22 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 	handing := l.handingLock(g.Digest)
 	handing.RLock()
 	defer handing.RUnlock()
+	l.mu.Lock()
+	used := l.uses(g.Digest)
+	l.mu.Unlock()
+	if !used {
+		return nil // the job has ended meanwhile, or has given its room away
+	}
 	ownFiles, err := l.calls.prepare(l.ctx, node, req)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.nodes[node]; a != nil {
 		delete(a.unprepared, g.Digest)
 		if err != nil {
-			a.unprepared[g.Digest] = err.Error()
+			a.unprepared[g.Digest] = err
+		}
+		if isRoomError(err) {
+			l.askForRoom(a, j, time.Now())
 		}
 	}
 	if err != nil {

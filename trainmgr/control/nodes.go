@@ -20,15 +20,15 @@ import (
 // nodeState is the leader's view of a node, beside the fleet's. leader.mu guards it.
 type nodeState struct {
 	name         string
-	preparedJobs map[dataset.Digest]bool   // by this incarnation of the node
-	unprepared   map[dataset.Digest]string // why the node could not be prepared, when it was asked last
-	ownFiles     map[string]bool           // by fleet.Word: partitions in files of the machine of the node's workers
-	drives       map[string]string         // by name: the state that the ledger knows
-	drivesListed bool                      // the ledger knows the node's drives
-	drainTold    bool                      // the node was asked to drain
-	refreshing   bool                      // the node's refreshLoop runs
-	refreshAgain bool                      // the refreshLoop has to run once more
-	returned     returns                   // leases on the node's drives whose tickets the node has to refuse
+	preparedJobs map[dataset.Digest]bool  // by this incarnation of the node
+	unprepared   map[dataset.Digest]error // why the node could not be prepared, when it was asked last
+	ownFiles     map[string]bool          // by fleet.Word: partitions in files of the machine of the node's workers
+	drives       map[string]string        // by name: the state that the ledger knows
+	drivesListed bool                     // the ledger knows the node's drives
+	drainTold    bool                     // the node was asked to drain
+	refreshing   bool                     // the node's refreshLoop runs
+	refreshAgain bool                     // the refreshLoop has to run once more
+	returned     returns                  // leases on the node's drives whose tickets the node has to refuse
 }
 
 // nodeKeeper keeps nodes prepared for the running jobs, and keeps the ledger's view of the nodes' drives up to date.
@@ -133,7 +133,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 		a := k.nodes[e.Node]
 		if a == nil {
 			a = &nodeState{name: e.Node, preparedJobs: map[dataset.Digest]bool{},
-				unprepared: map[dataset.Digest]string{}, ownFiles: map[string]bool{}, drives: map[string]string{}}
+				unprepared: map[dataset.Digest]error{}, ownFiles: map[string]bool{}, drives: map[string]string{}}
 			k.nodes[e.Node] = a
 		}
 		switch e.Kind {

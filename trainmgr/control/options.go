@@ -52,6 +52,9 @@ type Options struct {
 	// AbandonAfter is the time without a call of any rank after which a job ends, unless the job's specification sets
 	// another time; 0: DefaultAbandonAfter, below 0: never.
 	AbandonAfter time.Duration
+	// AttachWithin is the time without a call of any rank after which a job ends to which no rank has attached yet, if
+	// that is less than AbandonAfter and the job's specification sets no time; 0: DefaultAttachWithin, below 0: none.
+	AttachWithin time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
 	// WorkerHook is a shell command that starts and stops workers without data (package hook); empty: no workers are
@@ -101,6 +104,8 @@ const (
 	DefaultVocabularyBytes = 16 << 30
 	// DefaultAbandonAfter leaves a night and a morning to resume a job whose script was interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
+	// DefaultAttachWithin leaves a launcher that has submitted a job the time to load a model before it attaches.
+	DefaultAttachWithin = 10 * time.Minute
 
 	MaxSpec = 256 << 10        // bytes of a job's document
 	maxWait = 30 * time.Second // of a Lease call
@@ -133,6 +138,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.AbandonAfter == 0 {
 		o.AbandonAfter = DefaultAbandonAfter
+	}
+	if o.AttachWithin == 0 {
+		o.AttachWithin = DefaultAttachWithin
 	}
 	if o.MaxJobs == 0 {
 		o.MaxJobs = DefaultMaxJobs
@@ -189,6 +197,9 @@ func (o Options) withDefaults() (Options, error) {
 	case o.AbandonAfter > record.MaxAbandon || o.AbandonAfter > 0 && o.AbandonAfter < time.Second:
 		return o, fmt.Errorf("control plane: jobs are abandoned after %v: want a second to %v, or less than 0 for "+
 			"never", o.AbandonAfter, record.MaxAbandon)
+	case o.AttachWithin > record.MaxAbandon || o.AttachWithin > 0 && o.AttachWithin < time.Second:
+		return o, fmt.Errorf("control plane: a rank must attach to a job within %v: want a second to %v, or less than "+
+			"0 for no bound", o.AttachWithin, record.MaxAbandon)
 	}
 	return o, nil
 }

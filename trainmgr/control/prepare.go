@@ -33,9 +33,9 @@ func mayRetry(err error) bool {
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable || code == connect.CodeAborted
 }
 
-// retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended.
-// It waits for room, and for files that nodes are fetching, without limit, and for nodes that are away for a
-// limited time.
+// retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended or has
+// given its room to another job. It waits for room, and for files that nodes are fetching, without limit, and for nodes
+// that are away for a limited time.
 func (c *conductor) retryWhileBusy(do func() error) error {
 	var away time.Time // since when a node has been away
 	for {
@@ -43,7 +43,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 		if err == nil || !mayRetry(err) {
 			return err
 		}
-		what := "for room: "
+		var what string
 		switch connect.CodeOf(err) {
 		case connect.CodeAborted: // a fetch that makes no progress ends with another error
 			what, away = "for a file: ", time.Time{}
@@ -52,14 +52,16 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 			if away.IsZero() {
 				away = time.Now()
 			}
-			if time.Since(away) > awayTime*c.o.DeadAfter {
-				return err
-			}
 		default:
-			away = time.Time{}
+			what, away = "", time.Time{}
 		}
 		c.mu.Lock()
-		over := c.job.Phase().Ended()
+		over := !c.job.OnNodes()
+		if what == "" {
+			what = c.roomWords(c.job) + ": "
+		}
+		// a job that has begun waits for a node that is lost as long as it is lost
+		over = over || !away.IsZero() && time.Since(away) > awayTime*c.o.DeadAfter && !c.job.Returning()
 		if !over {
 			c.job.Delayed(what + err.Error())
 			c.settle(time.Now())

@@ -221,7 +221,7 @@ func (r *rowSelector) endPass() {
 	}
 }
 
-// uses reports whether a job that has not ended has an edition, or a pass, of a digest. l.mu is held.
+// uses reports whether nodes are to be prepared for an edition, or a pass, of a digest. l.mu is held.
 func (l *leader) uses(digest dataset.Digest) bool {
 	if l.lives.Uses(digest) {
 		return true
@@ -275,7 +275,7 @@ func (r *rowSelector) testParts() (err error) {
 func (r *rowSelector) ended() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ctx.Err() != nil || r.job.Phase().Ended()
+	return r.ctx.Err() != nil || !r.job.OnNodes()
 }
 
 // stuckError is the error of partitions that nobody can test.

@@ -4480,7 +4480,7 @@ type JobSpec struct {
 	// "0" to "1". Empty: the other workers come first. Never part of the digest.
 	Offload string `protobuf:"bytes,17,opt,name=offload,proto3" json:"offload,omitempty"`
 	// the job ends as abandoned after this time without a call of any rank; 0: the control plane's default (control
-	// run --abandon-after)
+	// run --abandon-after, and --attach-within until a rank has attached)
 	AbandonAfterSeconds float64          `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"`
 	Vocabularies        []*JobVocabulary `protobuf:"bytes,18,rep,name=vocabularies,proto3" json:"vocabularies,omitempty"` // one for each vocabulary that the pipeline declares
 	Modules             []*JobModule     `protobuf:"bytes,19,rep,name=modules,proto3" json:"modules,omitempty"`           // one for each module that the pipeline's operators name
