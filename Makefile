@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container clean
+.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
 
 all: build
 
@@ -130,9 +130,14 @@ deb:
 wheel:
 	tools/package/wheel
 
-# A container image of the static binary, offline, with buildah, podman or docker.
+# A container image of the static binary as an OCI archive, which docker load and podman load read, in dist/.
 container:
 	tools/package/container $(VERSION)
+
+# Everything of a version, in dist/release-VERSION: binaries, wheels, Debian packages, images, checksums, SBOM, notes.
+# The first build for arm64 compiles everything once more, in some minutes.
+release:
+	tools/package/release
 
 # Removes bin and dist.
 clean:
