@@ -125,10 +125,10 @@ generate:
 deb:
 	tools/package/deb
 
-# Wheels of the Python package with the static binary inside, for Linux on x86_64 and aarch64, in dist/.
-# pip fetches setuptools and twine once. tools/package/wheel-check installs a wheel and tries it.
+# A wheel of the Python package with the static binary inside, for Linux on this machine's processor, in dist/.
+# pip fetches setuptools and twine once. ARCH="amd64 arm64" builds both.
 wheel:
-	tools/package/wheel
+	tools/package/wheel $(or $(ARCH),$(shell $(GO) env GOHOSTARCH))
 
 # A container image of the static binary as an OCI archive, which docker load and podman load read, in dist/.
 container:

@@ -1,6 +1,7 @@
 package papers
 
 import (
+	_ "embed" // overview.md
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ func pageOf(papers []*Paper, runs []*Result, kept baselines) (string, error) {
 		p.paragraph(s)
 	}
 	p.WriteString("<!-- not run: measures for up to half an hour -->\n```sh\nmake reproduce\n```\n\n")
+	p.WriteString("## What is here of each paper\n\n" + overview + "\n")
 	for i, paper := range papers {
 		if err := p.paper(paper, runs[i]); err != nil {
 			return "", fmt.Errorf("%s: %w", paper.Name, err)
@@ -81,6 +83,11 @@ func WritePage(folder, path string) error {
 	}
 	return nil
 }
+
+// overview is the table of what this project has of each paper, and what it lacks.
+//
+//go:embed overview.md
+var overview string
 
 // introduction is what stands above the papers.
 var introduction = []string{

@@ -73,7 +73,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// run types one document. README begins in a clone of the project, since it says how to build it.
+// run types one document. README and the tour begin in a clone of the project, since they say how to build it.
 func run(t *testing.T, source, bin, document string, alone bool) {
 	blocks := read(t, document)
 	commands := 0
@@ -86,7 +86,7 @@ func run(t *testing.T, source, bin, document string, alone bool) {
 		return
 	}
 	out, home, work := t.TempDir(), t.TempDir(), t.TempDir()
-	if document == "README.md" {
+	if document == "README.md" || document == "docs/tour.md" {
 		work = filepath.Join(work, "millrace")
 		clone(t, source, work)
 	}
