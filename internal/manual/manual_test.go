@@ -56,8 +56,8 @@ func TestEveryCommandIsInABlockThatIsRun(t *testing.T) {
 // name ports.
 func TestDocuments(t *testing.T) {
 	if os.Getenv("MILLRACE_MANUAL") == "" {
-		t.Skip("set MILLRACE_MANUAL=1 to run every command of README and docs, as make test does in its tier manual " +
-			"(two minutes)")
+		t.Skip("set MILLRACE_MANUAL=1 and MILLRACE_WHEEL_TOOLS=$(tools/package/wheel setup) to run every command of " +
+			"README and docs, as make test does in its tier manual (two minutes)")
 	}
 	source, err := filepath.Abs(root)
 	require.NoError(t, err)
@@ -124,6 +124,7 @@ func environment(home, bin string) []string {
 	keep := []string{
 		"CGO_ENABLED", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPATH", "GOSUMDB", "GONOSUMDB",
 		"PIP_INDEX_URL", "PIP_CONFIG_FILE", "LANG",
+		"MILLRACE_WHEEL_TOOLS", // since a network of its own reaches no package index
 	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_RUNTIME_DIR=" + home}
 	for _, name := range keep {
@@ -142,12 +143,13 @@ func environment(home, bin string) []string {
 	return env
 }
 
-// clone copies the files that git knows, as they are in the working tree.
+// clone makes a repository of the files that git knows, as they are in the working tree.
 func clone(t *testing.T, source, to string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(to, 0o777))
 	cmd := exec.CommandContext(t.Context(), "bash", "-c",
-		`git -C "$0" ls-files -z | tar -C "$0" --null -T - -c | tar -C "$1" -x`, source, to)
+		`git -C "$0" ls-files -z | tar -C "$0" --null -T - -c | tar -C "$1" -x && cd "$1" && git init -q && git add -A &&
+		git -c user.name=reader -c user.email=reader@localhost commit -qm "the working tree"`, source, to)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
