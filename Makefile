@@ -9,9 +9,9 @@ all: build
 help:
 	@awk '/^#/ { if (said == "") said = substr($$0, 3); next } /^[a-z][a-z-]*:/ && said != "" { split($$1, t, ":"); printf "  %-14s %s\n", t[1], said } { said = "" }' Makefile
 
-# The command, as bin/millrace.
+# The command, as bin/millrace. It prints the packages that it compiles.
 build:
-	$(GO) build -o bin/millrace ./cmd/millrace
+	$(GO) build -v -o bin/millrace ./cmd/millrace
 
 # The main job on one machine, with nothing else installed.
 demo: build
