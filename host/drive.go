@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -57,6 +58,8 @@ type DriveOptions struct {
 	Skip func(member string, err error)
 
 	Sources Sources // OpenFiles: of files that are named by a URI
+	// Files keeps the descriptors of the files that this host reads. nil means a pool of the drive's own.
+	Files *openfiles.Pool
 	// FileNames are the names of the partitions that OpenFiles makes of the files. If nil, NameFiles names them.
 	FileNames []string
 	// FilePlaces are the places of the files of OpenFiles among the files of all drives. If nil, their order is used.
@@ -76,14 +79,14 @@ type DriveOptions struct {
 type Drive struct {
 	name    string
 	o       DriveOptions
-	device  *sdk.Device                             // that partitions lie on; nil for files that are read by path
-	card    *sdk.Device                             // that computes on what this host reads; nil: none does
-	inFile  bool                                    // the device is a drive in a file, which this process opened
-	engine  Engine                                  // never auto
-	volume  *volume.Volume                          // nil for files
-	maps    map[*partition.Partition]*extents.Map   // of files on a mounted file system
-	far     map[*partition.Partition]*source.Reader // of files that lie elsewhere; filled by OpenFiles
-	files   map[*partition.Partition]*openFile      // of files of this machine; filled when the drive is opened
+	device  *sdk.Device                              // that partitions lie on; nil for files that are read by path
+	card    *sdk.Device                              // that computes on what this host reads; nil: none does
+	inFile  bool                                     // the device is a drive in a file, which this process opened
+	engine  Engine                                   // never auto
+	volume  *volume.Volume                           // nil for files
+	maps    map[*partition.Partition]*extents.Map    // of files on a mounted file system
+	far     map[*partition.Partition]*source.Reader  // of files that lie elsewhere; filled by OpenFiles
+	files   map[*partition.Partition]*openfiles.File // of files of this machine; filled when the drive is opened
 	closers []func() error
 
 	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: the drive holds its partitions
@@ -120,8 +123,8 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &Drive{name: o.Name, o: o, closers: []func() error{dev.Close}, inFile: u.Scheme == "file",
-		files: map[*partition.Partition]*openFile{}}
+	d := newDrive(o)
+	d.closers, d.inFile = []func() error{dev.Close}, u.Scheme == "file"
 	if dev.Diskless() {
 		d.card = dev
 		err = d.openFed(ctx)
@@ -144,11 +147,19 @@ func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, err
 	if o.Name == "" {
 		o.Name = api.FilesDrive
 	}
-	d := &Drive{name: o.Name, o: o, files: map[*partition.Partition]*openFile{}}
+	d := newDrive(o)
 	if err := d.openFiles(ctx, paths); err != nil {
 		return nil, errors.Join(err, d.Close()) // it names the file
 	}
 	return d, nil
+}
+
+// newDrive returns a drive that holds nothing yet.
+func newDrive(o DriveOptions) *Drive {
+	if o.Files == nil {
+		o.Files = openfiles.New(0)
+	}
+	return &Drive{name: o.Name, o: o, files: map[*partition.Partition]*openfiles.File{}}
 }
 
 // Name returns what reports call the drive.

@@ -3,22 +3,14 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
-	"syscall"
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// openFiles opens existing files as partitions. They stay open until the drive is closed.
-func (d *Drive) openFiles(ctx context.Context, paths []string) (err error) {
-	defer func() {
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			err = fmt.Errorf("%w: the %d files stay open while they are read, each twice with the engine drive: let this "+
-				"process open more (ulimit -n %d), or give it fewer files", err, len(paths), 2*len(paths)+otherDescriptors)
-		}
-	}()
+// openFiles opens existing files as partitions.
+func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	if d.o.Accelerator != "" && d.o.Image != nil {
 		return errors.New("an image is for the drive made of the files: load the accelerator's with millrace image load")
 	}
@@ -39,10 +31,11 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) (err error) {
 		return errors.New("an image is for a drive: use the engine drive")
 	}
 	var extents []partition.Extent
+	var err error
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
 			DeviceOptions: d.o.Device, SLM: d.fileMemory(), Threads: d.o.Threads, Commands: d.o.Commands,
-			Image: d.o.Image,
+			Image: d.o.Image, Files: d.o.Files,
 		})
 		if err != nil {
 			return err
@@ -51,9 +44,6 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) (err error) {
 	}
 	return d.openByPath(ctx, paths, extents)
 }
-
-// otherDescriptors is an upper bound of the descriptors that a process needs besides those of its partitions.
-const otherDescriptors = 1000
 
 // openByPath opens files as partitions. extents says where each lies on the drive; nil: on none.
 func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partition.Extent) error {
@@ -86,7 +76,7 @@ func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partit
 		if extents != nil {
 			o.Extents = []partition.Extent{extents[i]}
 		}
-		p, err := partition.Open(ctx, names[i], f.File, f.identity.Size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f, f.State().Size, d.source(), o)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -90,6 +91,17 @@ func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
+// explainFailure returns why a read of a partition failed: the partition changed, or the error that the read had.
+func (d *Drive) explainFailure(ctx context.Context, p *partition.Partition, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if changed := d.CheckUnchanged(p); errors.Is(changed, ErrChanged) {
+		return changed
+	}
+	return err
+}
+
 // CheckUnchanged checks the place of a partition, its fingerprint, and whether its file was written or replaced.
 // A file of a mounted file system that was moved is an error that wraps extents.ErrMoved; every other change is a
 // *ChangedError.
@@ -101,7 +113,7 @@ func (d *Drive) CheckUnchanged(p *partition.Partition) error {
 		return r.Failed()
 	}
 	if f := d.files[p]; f != nil {
-		why, err := f.change()
+		why, err := change(f)
 		if err != nil {
 			return fmt.Errorf("drive %s: partition %s: %w", d.name, p.Name, err)
 		}

@@ -287,8 +287,9 @@ func (j *job) openPartition(ctx context.Context, d *Drive, index int) (*splitPar
 		if err != nil {
 			return nil, err
 		}
-		return &splitPartition{Partition: held, failed: func(context.Context, error) {}, done: func() {},
-			checkUnchanged: func(context.Context) error { return d.CheckUnchanged(held) }}, nil
+		return &splitPartition{Partition: held, done: func() {},
+			checkUnchanged: func(context.Context) error { return d.CheckUnchanged(held) },
+			failed:         func(ctx context.Context, err error) error { return d.explainFailure(ctx, held, err) }}, nil
 	}
 	want, err := j.entry(index)
 	if err != nil {
@@ -299,16 +300,20 @@ func (j *job) openPartition(ctx context.Context, d *Drive, index int) (*splitPar
 		return nil, err
 	}
 	return &splitPartition{Partition: open.part, checkUnchanged: open.remote.CheckUnchanged,
-		failed: func(ctx context.Context, err error) { d.elsewhere.fail(ctx, open, err) },
-		done:   func() { d.elsewhere.release(open) }}, nil
+		done: func() { d.elsewhere.release(open) },
+		failed: func(ctx context.Context, err error) error {
+			d.elsewhere.fail(ctx, open, err)
+			return err
+		}}, nil
 }
 
 // splitPartition is a partition while a split of it is made.
 type splitPartition struct {
 	*partition.Partition
-	checkUnchanged func(ctx context.Context) error      // returns an error when its bytes are not those of the manifest
-	failed         func(ctx context.Context, err error) // notes an error of a read
-	done           func()
+	checkUnchanged func(ctx context.Context) error // returns an error when its bytes are not those of the manifest
+	// failed notes an error of a read. It returns that error, or why the read failed.
+	failed func(ctx context.Context, err error) error
+	done   func()
 }
 
 // close ends the job's processors.

@@ -58,7 +58,7 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 			return err
 		}
 		o := partition.Options{Text: d.o.Text, Extents: m.Extents}
-		p, err := partition.Open(ctx, names[i], f.File, m.Size, d.source(), o)
+		p, err := partition.Open(ctx, names[i], f, m.Size, d.source(), o)
 		if err != nil {
 			return err
 		}

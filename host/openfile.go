@@ -2,57 +2,55 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// openFile is an open file of this machine that a partition is read from.
-type openFile struct {
-	*os.File
-	path     string          // absolute
-	identity source.Identity // when it was opened
-}
-
 // openRegularFile opens a file, which the drive closes.
-func (d *Drive) openRegularFile(path string) (*openFile, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	f, identity, err := source.OpenRegular(path)
+func (d *Drive) openRegularFile(path string) (*openfiles.File, error) {
+	f, err := d.o.Files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	d.closers = append(d.closers, f.Close)
-	return &openFile{File: f, path: absolute, identity: identity}, nil
+	return f, nil
 }
 
-// change returns how the file changed since it was opened, or "" if it did not: its bytes were written, or another file
-// has its name. A file whose name was removed still has its bytes.
-func (f *openFile) change() (string, error) {
-	info, err := f.Stat()
+// change returns how a file changed since it was opened, or "" if it did not: its bytes were written, or another file
+// has its name. A file whose name was removed still has its bytes while its descriptor is open.
+func change(f *openfiles.File) (string, error) {
+	changed := &openfiles.ChangedError{Path: f.Path(), Was: f.State()}
+	open, err := f.Acquire()
+	switch {
+	case errors.As(err, &changed):
+		return changed.Error(), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return f.Path() + " was removed, while it is read", nil
+	case err != nil:
+		return "", err
+	}
+	defer f.Release()
+	info, err := open.Stat()
 	if err != nil {
 		return "", err
 	}
-	if source.FileIdentity(info) != f.identity {
-		return fmt.Sprintf("%s was written at %s, while it is read", f.path,
-			info.ModTime().Format(time.RFC3339Nano)), nil
+	if changed.Is = openfiles.StateOf(info); changed.Is != changed.Was {
+		return changed.Error(), nil
 	}
-	info, err = os.Stat(f.path)
+	info, err = os.Stat(f.Path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
 		return "", err
-	case source.FileIdentity(info) != f.identity:
-		return f.path + " was replaced by another file, while it is read", nil
+	}
+	if changed.Is = openfiles.StateOf(info); changed.Is != changed.Was {
+		return changed.Error(), nil
 	}
 	return "", nil
 }
@@ -69,5 +67,5 @@ func (d *Drive) stamp(p *partition.Partition) (api.Stamp, bool) {
 		return api.Stamp{}, false
 	}
 	machine, _ := os.Hostname() // if the machine has no name, the path alone is the place
-	return api.Stamp{Place: machine + ":" + f.path, State: f.identity.String()}, true
+	return api.Stamp{Place: machine + ":" + f.Path(), State: source.FileIdentity(f.State()).String()}, true
 }

@@ -46,8 +46,7 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 		s.next -= s.next % o.Window
 	}
 	if err := part.checkUnchanged(ctx); err != nil {
-		part.failed(ctx, err)
-		return nil, err
+		return nil, part.failed(ctx, err)
 	}
 	batch := plan.Options().Batch
 	skipped := int64(s.next) * int64(batch)
@@ -141,7 +140,7 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	mb, err := s.source.Next(ctx)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
-			s.partition.failed(ctx, err)
+			err = s.partition.failed(ctx, err)
 		}
 		return nil, err
 	}
@@ -157,9 +156,8 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.next == split.MiniBatches {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.
 		if err := s.partition.checkUnchanged(ctx); err != nil {
-			s.partition.failed(ctx, err)
 			mb.Release()
-			return nil, err
+			return nil, s.partition.failed(ctx, err)
 		}
 	}
 	return mb, nil

@@ -32,7 +32,7 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at partition.
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	flash, places, err := csd.Files([]string{path}, csd.LBA512)
+	flash, places, err := csd.Files([]string{path}, csd.LBA512, nil)
 	require.NoError(t, err)
 	drive, err := csd.Open(csd.Options{
 		Flash: flash, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,

@@ -42,7 +42,7 @@ func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri s
 		paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprintf("part-%d.parquet", i)))
 		require.NoError(t, os.WriteFile(paths[i], data, 0o600))
 	}
-	flash, places, err := csd.Files(paths, csd.LBA512)
+	flash, places, err := csd.Files(paths, csd.LBA512, nil)
 	require.NoError(t, err)
 	for _, p := range places {
 		at = append(at, partition.Extent{Device: p.Offset, Len: p.Size})

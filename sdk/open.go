@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/passthru"
@@ -158,6 +159,8 @@ type FilesOptions struct {
 	Threads  int      // engine threads; 0 means 1
 	Commands Commands // the command set; empty means Vendor
 	Image    []byte   // the image that the drive is to run; nil means the stock image
+	// Files keeps the descriptors of the files; nil means a pool of the drive's own.
+	Files *openfiles.Pool
 }
 
 // fileImageSlot is the slot of the image that a drive made of files is to run.
@@ -171,7 +174,7 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 	if lba == 0 {
 		lba = csd.LBA512
 	}
-	flash, places, err := csd.Files(paths, lba)
+	flash, places, err := csd.Files(paths, lba, o.Files)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}

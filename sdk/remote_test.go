@@ -28,7 +28,7 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	flash, places, err := csd.Files([]string{path}, csd.LBA512)
+	flash, places, err := csd.Files([]string{path}, csd.LBA512, nil)
 	require.NoError(t, err)
 	drive, err := csd.Open(csd.Options{
 		Flash: flash, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served",

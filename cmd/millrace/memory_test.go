@@ -237,17 +237,17 @@ func TestASmallJobTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// TestMoreFilesThanDescriptors: the error says how many descriptors the files take.
+// TestMoreFilesThanDescriptors preprocesses more files than the process may open: it opens them when they are read.
 func TestMoreFilesThanDescriptors(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	must(t, "dataset", "generate", "--rows", "100", "--partitions", "100", "--out", data, "--progress", "none")
-	for _, engine := range []string{"drive", "cpu"} {
-		cmd := exec.Command("sh", "-c", `ulimit -n 64 && exec "$@"`, "sh", os.Args[0], "preprocess", "--pipeline", "rm1",
-			"--engine", engine, "--in", data, "--out", filepath.Join(t.TempDir(), "out"), "--progress", "none")
+	must(t, "dataset", "generate", "--rows", "600", "--partitions", "300", "--out", data, "--progress", "none")
+	for _, engine := range []string{"drive", "cpu", "reference"} {
+		out := filepath.Join(t.TempDir(), "out")
+		cmd := exec.Command("sh", "-c", `ulimit -n 100 && exec "$@"`, "sh", os.Args[0], "preprocess", "--pipeline", "rm1",
+			"--engine", engine, "--in", data, "--out", out, "--progress", "none")
 		cmd.Env = append(os.Environ(), asCommand+"=1")
-		out, err := cmd.CombinedOutput()
-		require.Error(t, err)
-		assert.Contains(t, string(out), "too many open files: the 100 files stay open while they are read")
-		assert.Contains(t, string(out), "ulimit -n 1200")
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", engine, printed)
+		assert.Contains(t, string(printed), "600 in 300 mini-batches", engine)
 	}
 }

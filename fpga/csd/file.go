@@ -62,7 +62,7 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	return &fileFlash{f: f, readOnly: readOnly, lent: newLentFile(f, readOnly == nil)}, nil
+	return &fileFlash{f: f, readOnly: readOnly, lent: newLentFile(f, readOnly == nil, new(atomic.Uint64))}, nil
 }
 
 // noFlash returns the error of a drive whose flash is not there. A state without its flash does not make a drive, and

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+
+	"github.com/millrace/millrace/internal/openfiles"
 )
 
 // Extent is where a file lies on a drive: bytes [Offset, Offset+Size) of namespace 1.
@@ -18,21 +19,26 @@ type Extent struct {
 // filesFlash is a read-only flash that is some files, one behind the other, each from a block boundary on. Nothing is
 // copied; bytes between a file's end and the next block read as zeros.
 type filesFlash struct {
-	files   []*os.File
-	lent    []*lentFile // of each file; nil: its bytes are not lent
+	files   []*openfiles.File
+	lent    lentFiles
 	extents []Extent
 	size    int64
 }
 
-// Files opens a read-only flash that is the given files. It is as large as they are when opened; a file that shrinks
-// later fails the reads of what is gone.
-func Files(paths []string, lba int) (Flash, []Extent, error) {
+// Files opens a read-only flash that is the given files, whose descriptors the pool keeps; nil is a pool of the flash's
+// own. It is as large as they are when opened; a file that changes later fails the reads of what is gone, and all its
+// reads once the pool has opened it again.
+func Files(paths []string, lba int, pool *openfiles.Pool) (Flash, []Extent, error) {
 	if err := checkGeometry(int64(lba), lba); err != nil {
 		return nil, nil, err
 	}
+	if pool == nil {
+		pool = openfiles.New(0)
+	}
 	ff := &filesFlash{}
+	ff.lent.most = min(pool.Budget()/2, maxLentFiles)
 	for _, p := range paths {
-		if err := ff.add(p, int64(lba)); err != nil {
+		if err := ff.add(pool, p, int64(lba)); err != nil {
 			return nil, nil, errors.Join(err, ff.Close())
 		}
 	}
@@ -43,25 +49,15 @@ func Files(paths []string, lba int) (Flash, []Extent, error) {
 	return ff, slices.Clone(ff.extents), nil
 }
 
-func (ff *filesFlash) add(path string, lba int64) error {
-	// Looked at before it is opened: opening a pipe would wait for its writer.
-	st, err := os.Stat(path)
+func (ff *filesFlash) add(pool *openfiles.Pool, path string, lba int64) error {
+	f, err := pool.Open(path)
 	if err != nil {
 		return fmt.Errorf("flash of files: %w", err)
 	}
-	if !st.Mode().IsRegular() {
-		return fmt.Errorf("flash of files: %s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("flash of files: %w", err)
-	}
-	ff.files, ff.lent = append(ff.files, f), append(ff.lent, newLentFile(f, false))
-	if st, err = f.Stat(); err != nil {
-		return fmt.Errorf("flash of files: %w", err)
-	}
-	ff.extents = append(ff.extents, Extent{Path: path, Offset: ff.size, Size: st.Size()})
-	ff.size += (st.Size() + lba - 1) / lba * lba
+	ff.files = append(ff.files, f)
+	size := f.State().Size
+	ff.extents = append(ff.extents, Extent{Path: path, Offset: ff.size, Size: size})
+	ff.size += (size + lba - 1) / lba * lba
 	return nil
 }
 
@@ -118,7 +114,7 @@ func (ff *filesFlash) fileAt(at int64) int {
 	return i
 }
 
-// termBits is the number of bits of a term that count the leases of one file. The others are the file's number.
+// termBits is the number of bits of a term that count the leases. The others are the file's number.
 const termBits = 40
 
 // Lend implements controller.LendingFlash. Bytes of two files, and zeros behind a file, are not lent.
@@ -127,23 +123,23 @@ func (ff *filesFlash) Lend(off, n int64) (b []byte, term uint64, ok bool) {
 	if i < 0 || off+n > ff.extents[i].Offset+ff.extents[i].Size {
 		return nil, 0, false
 	}
-	b, term, ok = ff.lent[i].lend(off-ff.extents[i].Offset, n)
+	l := ff.lent.acquire(i, ff.files[i])
+	if l == nil {
+		return nil, 0, false
+	}
+	defer ff.lent.release(l)
+	b, term, ok = l.lend(off-ff.extents[i].Offset, n)
 	return b, uint64(i)<<termBits | term, ok
 }
 
 // Lasts implements controller.LendingFlash.
 func (ff *filesFlash) Lasts(term uint64) bool {
-	return ff.lent[term>>termBits].lasts(term & (1<<termBits - 1))
+	l := ff.lent.find(int(term >> termBits))
+	return l != nil && l.lasts(term&(1<<termBits-1))
 }
 
 // OnRecall implements controller.LendingFlash.
-func (ff *filesFlash) OnRecall(recall func()) {
-	for _, l := range ff.lent {
-		if l != nil {
-			l.recall = recall
-		}
-	}
-}
+func (ff *filesFlash) OnRecall(recall func()) { ff.lent.recall = recall }
 
 var errReadOnly = errors.New("flash is read-only")
 
@@ -151,9 +147,9 @@ func (ff *filesFlash) WriteAt([]byte, int64) (int, error) { return 0, errReadOnl
 func (ff *filesFlash) Discard(int64, int64) error         { return errReadOnly }
 
 func (ff *filesFlash) Close() error {
-	var errs []error
-	for i, f := range ff.files {
-		errs = append(errs, ff.lent[i].close(), f.Close())
+	errs := []error{ff.lent.close()}
+	for _, f := range ff.files {
+		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/internal/openfiles"
 )
 
 func eachFlash(t *testing.T, size int64, f func(t *testing.T, flash Flash)) {
@@ -145,7 +147,8 @@ func TestFilesReadAsOneFlash(t *testing.T) {
 		if len(model) == 0 {
 			model = make([]byte, lba)
 		}
-		flash, extents, err := Files(paths, lba)
+		pool := openfiles.New(rapid.IntRange(1, 8).Draw(r, "budget"))
+		flash, extents, err := Files(paths, lba, pool)
 		require.NoError(r, err)
 		defer func() { require.NoError(r, flash.Close()) }()
 		require.Equal(r, int64(len(model)), flash.Size())
@@ -167,7 +170,7 @@ func TestFilesReadAsOneFlash(t *testing.T) {
 func TestFilesAreReadOnlyAndMustStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "part")
 	require.NoError(t, os.WriteFile(path, make([]byte, 5000), 0o644))
-	flash, _, err := Files([]string{path}, 512)
+	flash, _, err := Files([]string{path}, 512, nil)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, flash.Close()) }()
 	assert.True(t, flash.ReadOnly())
@@ -179,11 +182,11 @@ func TestFilesAreReadOnlyAndMustStay(t *testing.T) {
 	_, err = flash.ReadAt(make([]byte, 512), 512)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
-	_, _, err = Files([]string{path, path + ".none"}, 512)
+	_, _, err = Files([]string{path, path + ".none"}, 512, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, _, err = Files([]string{t.TempDir()}, 512)
+	_, _, err = Files([]string{t.TempDir()}, 512, nil)
 	require.Error(t, err)
-	_, _, err = Files([]string{path}, 100)
+	_, _, err = Files([]string{path}, 100, nil)
 	require.ErrorIs(t, err, ErrGeometry)
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,17 +21,17 @@ import (
 // Some kinds of file system grant no lease, or grant one that binds the processes of one machine only. Their files are
 // not lent.
 type lentFile struct {
-	f    *os.File
-	kind int // of the lease: unix.F_WRLCK, which keeps all others away, or unix.F_RDLCK
+	f      *os.File
+	kind   int            // of the lease: unix.F_WRLCK, which keeps all others away, or unix.F_RDLCK
+	terms  *atomic.Uint64 // leases so far; files that are lent in turn count them together
+	recall func()
 
-	mu      sync.Mutex // guards what follows; never held while recall is called
-	bytes   []byte     // the file, mapped
-	touched []uint64   // a bit for each touchedBytes of the file that was read since it was mapped and has pages still
-	pieces  []int64    // the set bits of touched
-	term    uint64     // of the lease; 0: there is none
-	terms   uint64     // leases so far
-	next    time.Time  // no lease is asked for before
-	recall  func()
+	mu      sync.Mutex     // guards what follows; never held while recall is called
+	bytes   []byte         // the file, mapped
+	touched []uint64       // a bit for each touchedBytes of the file that was read since it was mapped and has pages still
+	pieces  []int64        // the set bits of touched
+	term    uint64         // of the lease; 0: there is none
+	next    time.Time      // no lease is asked for before
 	wake    chan os.Signal // looks after the lease; nil before the first
 	done    sync.WaitGroup
 	closed  bool
@@ -51,16 +52,16 @@ var lendingFileSystems = []int64{
 }
 
 // newLentFile returns what lends the bytes of a file, nil if its file system is none of those that can. writable says
-// that the file is open for writing.
-func newLentFile(f *os.File, writable bool) *lentFile {
+// that the file is open for writing, terms counts the leases.
+func newLentFile(f *os.File, writable bool, terms *atomic.Uint64) *lentFile {
 	var st unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &st) != nil || !slices.Contains(lendingFileSystems, st.Type) {
 		return nil
 	}
 	if writable {
-		return &lentFile{f: f, kind: unix.F_WRLCK}
+		return &lentFile{f: f, kind: unix.F_WRLCK, terms: terms}
 	}
-	return &lentFile{f: f, kind: unix.F_RDLCK}
+	return &lentFile{f: f, kind: unix.F_RDLCK, terms: terms}
 }
 
 // lend returns bytes [off, off+n) of the file, and the term of the lease under which they lie there.
@@ -177,8 +178,7 @@ func (l *lentFile) acquire() bool {
 		l.giveBack()
 		return false
 	}
-	l.terms++
-	l.term = l.terms
+	l.term = l.terms.Add(1)
 	return true
 }
 

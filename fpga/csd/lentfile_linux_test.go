@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -24,7 +26,7 @@ func requireLeases(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "probe"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	if newLentFile(f, true) == nil {
+	if newLentFile(f, true, new(atomic.Uint64)) == nil {
 		t.Skip("the file system of temporary files grants no lease that keeps every writer away")
 	}
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
@@ -82,7 +84,7 @@ func TestABlockIsLentUntilSomebodyOpensTheFile(t *testing.T) {
 		},
 		"files": func(t *testing.T, path string) *Drive {
 			require.NoError(t, os.WriteFile(path, content, 0o600))
-			flash, _, err := Files([]string{path}, 512)
+			flash, _, err := Files([]string{path}, 512, nil)
 			require.NoError(t, err)
 			return openDrive(t, Options{Flash: flash, LBA: 512})
 		},
@@ -118,6 +120,62 @@ func TestABlockIsLentUntilSomebodyOpensTheFile(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMoreFilesThanAreLent copies blocks of more files than may be lent at a time, and than may be open: those that
+// were lent longest ago are taken back, and blocks that are not lent are copied. Memory holds the blocks as they were,
+// whatever becomes of the files.
+func TestMoreFilesThanAreLent(t *testing.T) {
+	requireLeases(t)
+	const count, budget = 40, 8
+	dir := t.TempDir()
+	var paths []string
+	var content []byte
+	for i := range count {
+		block := bytes.Repeat([]byte{byte(i + 1)}, 512)
+		content = append(content, block...)
+		paths = append(paths, filepath.Join(dir, strconv.Itoa(i)))
+		require.NoError(t, os.WriteFile(paths[i], block, 0o600))
+	}
+	flash, _, err := Files(paths, 512, openfiles.New(budget))
+	require.NoError(t, err)
+	c := connect(t, openDrive(t, Options{Flash: flash, LBA: 512}))
+	at := reserved(t, c, 1<<20)
+	for range 3 {
+		for i := range count {
+			blockCopy(t, c, uint64(i), 1, at+uint64(i)*512)
+		}
+		require.Equal(t, content, fetched(t, c, at, len(content)))
+		require.LessOrEqual(t, descriptorsUnder(t, dir), budget)
+	}
+	for _, i := range []uint64{0, count - 1, count / 2} {
+		before, deadline := vendorLog(t, c).FlashLent.Bytes, time.Now().Add(time.Minute)
+		for vendorLog(t, c).FlashLent.Bytes == before {
+			require.True(t, time.Now().Before(deadline), "no place came free for file %d", i)
+			blockCopy(t, c, i, 1, at+i*512)
+		}
+	}
+	for _, path := range paths {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.Write(make([]byte, 512))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	require.Equal(t, content, fetched(t, c, at, len(content)))
+}
+
+// descriptorsUnder counts the descriptors of this process that lead to files of a folder.
+func descriptorsUnder(t *testing.T, dir string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, e := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && filepath.Dir(target) == dir {
+			n++
+		}
+	}
+	return n
 }
 
 // TestALeaseIsAskedForAgain reads flash while somebody else has its file open, and after.
@@ -239,7 +297,7 @@ func TestLentPiecesOfALargeFile(t *testing.T) {
 		_, err = f.WriteAt([]byte{byte(1 + at/touchedBytes)}, at)
 		require.NoError(t, err)
 	}
-	l := newLentFile(f, true)
+	l := newLentFile(f, true, new(atomic.Uint64))
 	l.recall = func() {}
 	defer func() { require.NoError(t, l.close()) }()
 	most := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -67,12 +67,12 @@ func Describe(
 	if !known {
 		return v, fmt.Errorf("%s: no format is called %q", path, fileFormat)
 	}
-	f, identity, err := source.OpenRegular(path)
+	f, state, err := openfiles.OpenRegular(path)
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	p, err := partition.Open(ctx, filepath.Base(path), f, identity.Size, parser, partition.Options{Text: options})
+	p, err := partition.Open(ctx, filepath.Base(path), f, state.Size, parser, partition.Options{Text: options})
 	if err != nil {
 		return v, err
 	}

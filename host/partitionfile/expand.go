@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/openfiles"
 )
 
-// ErrNotRegular is [source.ErrNotRegular].
-var ErrNotRegular = source.ErrNotRegular
+// ErrNotRegular says that a name is not a regular file.
+var ErrNotRegular = openfiles.ErrNotRegular
 
 // NoMatchError says that no file has a name of a pattern.
 type NoMatchError struct{ Pattern string }
@@ -67,7 +67,7 @@ func (r Resolver) listNamed(name string, info os.FileInfo) ([]string, error) {
 	if r.Pipes {
 		return []string{name}, nil
 	}
-	return []string{name}, source.CheckRegular(name, info)
+	return []string{name}, openfiles.CheckRegular(name, info)
 }
 
 // listFolder returns the files of a folder that are taken.
@@ -90,7 +90,7 @@ func (r Resolver) listFolder(name string) ([]string, error) {
 		if !e.Type().IsRegular() {
 			info, err := os.Stat(file) // of the file that a link leads to
 			if err == nil && !info.IsDir() {
-				err = source.CheckRegular(file, info)
+				err = openfiles.CheckRegular(file, info)
 			}
 			if err != nil {
 				return nil, err

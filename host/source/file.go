@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/openfiles"
 )
 
 // Files opens files of this machine, by path or as file:PATH. The zero value works.
@@ -18,9 +20,10 @@ type Files struct{}
 // Open implements Opener.
 func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error) {
 	name := filePath(uri)
-	f, identity, err := OpenRegular(name)
+	f, state, err := openfiles.OpenRegular(name)
+	identity := FileIdentity(state)
 	switch {
-	case errors.Is(err, ErrNotRegular):
+	case errors.Is(err, openfiles.ErrNotRegular):
 		return nil, &UnsupportedError{
 			Name: name, Lacks: "it is not a regular file", Advice: "partitions are read from files",
 		}
@@ -32,36 +35,9 @@ func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error
 	return &file{name: name, file: f, identity: identity}, nil
 }
 
-// ErrNotRegular says that a name is not a regular file: partitions are read at any place and more than once.
-var ErrNotRegular = errors.New("not a regular file: partitions are read from files")
-
-// CheckRegular returns an error that wraps ErrNotRegular if a file is not a regular one.
-func CheckRegular(name string, info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is %w", name, ErrNotRegular)
-	}
-	return nil
-}
-
-// OpenRegular opens a regular file of this machine and returns its identity. The file's type is checked before it is
-// opened: opening a pipe would wait for its writer, and no interrupt ends that.
-func OpenRegular(name string) (*os.File, Identity, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, Identity{}, err
-	}
-	if err := CheckRegular(name, info); err != nil {
-		return nil, Identity{}, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, Identity{}, err
-	}
-	identity, err := openIdentity(f)
-	if err != nil {
-		return nil, Identity{}, errors.Join(err, f.Close())
-	}
-	return f, identity, nil
+// FileIdentity returns the identity of a file: device, inode, size and the time of the last write.
+func FileIdentity(s openfiles.State) Identity {
+	return Identity{Kind: ByFile, Size: s.Size, Value: fmt.Sprintf("%d-%d-%d", s.Device, s.Inode, s.Modified)}
 }
 
 // List implements Opener.
@@ -156,7 +132,7 @@ func openIdentity(f *os.File) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return FileIdentity(info), nil
+	return FileIdentity(openfiles.StateOf(info)), nil
 }
 
 // Close implements Source.

@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/openfiles"
 )
 
 // ErrConfig says that a configuration is invalid.
@@ -53,6 +54,9 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 		return nil, fmt.Errorf("%w: %d names of %d files", ErrConfig, len(c.Names), len(c.Files))
 	case c.Spread < 0 || (len(c.Files) > 0 && spread > len(c.Files)):
 		return nil, fmt.Errorf("%w: %d files cannot be dealt to %d drives", ErrConfig, len(c.Files), c.Spread)
+	}
+	if c.DriveOptions.Files == nil {
+		c.DriveOptions.Files = openfiles.New(0)
 	}
 	var drives []*host.Drive
 	fail := func(err error) (*host.Manager, error) {

@@ -14,6 +14,8 @@ import (
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/internal/admission"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -52,6 +54,7 @@ type Set struct {
 	supervisors []*supervisor    // as configured
 	opened      chan struct{}    // wakes RollOut: a drive was opened, or failed to open; capacity 1
 	shared      sdk.SharedDrives // in files: each region of a drive has a supervisor
+	files       *openfiles.Pool  // that this host reads for the drives
 	running     sync.WaitGroup
 
 	mu sync.Mutex // guards the supervisors' state
@@ -70,7 +73,7 @@ func New(o Options) *Set {
 	if o.Probe <= 0 {
 		o.Probe = time.Second
 	}
-	s := &Set{o: o, opened: make(chan struct{}, 1)}
+	s := &Set{o: o, opened: make(chan struct{}, 1), files: openfiles.New(admission.Reserved / 2)}
 	for _, c := range o.Drives {
 		v := &supervisor{set: s, config: c, faults: make(chan error, 1),
 			known: Status{Name: c.Name, State: stateOpening}}

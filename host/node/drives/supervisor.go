@@ -96,7 +96,7 @@ func (v *supervisor) open(ctx context.Context) (*host.Drive, error) {
 // driveOptions returns how the drive is opened.
 func (v *supervisor) driveOptions() host.DriveOptions {
 	o, name := v.config.Host, v.config.Name
-	o.Sources = v.set.o.Sources
+	o.Sources, o.Files = v.set.o.Sources, v.set.files
 	o.Device = sdk.DeviceOptions{
 		Logger: v.set.o.Log, Owner: v.set.o.Owner(name), TCP: tcp.DialOptions{GiveUp: giveUpTime},
 		Trust: v.set.o.Image.Trust, Shared: &v.set.shared,

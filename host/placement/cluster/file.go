@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -62,11 +63,11 @@ func OpenFile(ctx context.Context, path, name string, format Format) (*File, err
 
 // openHere opens a file of this machine.
 func (p *File) openHere(path string) error {
-	f, identity, err := source.OpenRegular(path)
+	f, state, err := openfiles.OpenRegular(path)
 	if err != nil {
 		return err
 	}
-	p.content, p.close, p.Bytes = f, f.Close, identity.Size
+	p.content, p.close, p.Bytes = f, f.Close, state.Size
 	return nil
 }
 
