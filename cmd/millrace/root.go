@@ -84,12 +84,13 @@ func newRoot(s streams) *cobra.Command {
 		Short:         "Preprocess training rows on the drives that store them",
 		Example:       "  millrace demo\n  millrace preprocess --help",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: noArgs,
+		Args: noArgs, Version: buildVersion().String(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return c.checkShared(cmd)
 		},
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

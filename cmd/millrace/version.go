@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
+// nextRelease is the version that this tree becomes. The Python package has the same one, and CHANGELOG.md a part of it.
+const nextRelease = "0.4.0"
+
 // release and commit are the version and the commit that a package gives its binary (tools/package).
 var release, commit string
 
@@ -37,6 +41,9 @@ type versionInfo struct {
 	Platform string        `json:"platform"`
 	Formats  formatsOfData `json:"formats"`
 }
+
+// String returns the version and the commit.
+func (v versionInfo) String() string { return v.Version + " " + v.Commit }
 
 // formatsOfData are the versions of the forms that this binary writes to disks and connections. Each value is the
 // constant of the package that writes the form; docs/compatibility.md says which other versions are read.
@@ -100,9 +107,7 @@ stable.`,
 		Example: "  millrace version --output json", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
-			return c.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "millrace %s %s\t%s\t%s\n", v.Version, v.Commit, v.Go, v.Platform)
-			})
+			return c.print(v, func(w io.Writer) { fmt.Fprintf(w, "millrace %s\t%s\t%s\n", v, v.Go, v.Platform) })
 		},
 	}
 }
@@ -111,14 +116,15 @@ stable.`,
 // version`, and a package's binary the package's version.
 func buildVersion() versionInfo {
 	v := versionInfo{
-		Version:  "devel",
+		Version:  nextRelease + "-devel",
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Formats:  currentFormats(),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" && info.Main.Version != "(devel)" {
-			v.Version = info.Main.Version
+		// The version that Go makes of a commit without a tag says less than nextRelease.
+		if v0 := info.Main.Version; v0 != "" && v0 != "(devel)" && !strings.HasPrefix(v0, "v0.0.0-") {
+			v.Version = v0
 		}
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,6 +31,18 @@ func TestVersion(t *testing.T) {
 	for i := range formats.NumField() {
 		assert.NotEmpty(t, formats.Field(i).String(), formats.Type().Field(i).Name)
 	}
+}
+
+// TestOneVersion checks that the command, the Python package and the newest part of CHANGELOG.md have one version.
+func TestOneVersion(t *testing.T) {
+	assert.Equal(t, "millrace "+buildVersion().String()+"\n", must(t, "--version"))
+	python, err := os.ReadFile("../../sdk/python/src/millrace/__init__.py")
+	require.NoError(t, err)
+	assert.Contains(t, string(python), "\n__version__ = \""+nextRelease+"\"\n")
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	require.NoError(t, err)
+	_, parts, _ := strings.Cut(string(changes), "\n## ")
+	assert.True(t, strings.HasPrefix(parts, nextRelease+" "), "the newest part of CHANGELOG.md is of another version")
 }
 
 // TestVersionOfAPackage shows that the version and the commit of a package take precedence over those of the build.
