@@ -26,7 +26,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
-// nextRelease is the version that this tree becomes. The Python package has the same one, and CHANGELOG.md a part of it.
+// nextRelease is the version that this tree becomes. The Python package has the same one, and CHANGELOG.md a part for
+// it.
 const nextRelease = "0.4.0"
 
 // release and commit are the version and the commit that a package gives its binary (tools/package).
