@@ -53,6 +53,19 @@ func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (
 	return same, failed
 }
 
+// DescribeFiles describes files of this machine as a node describes what it holds. No drive holds them.
+func DescribeFiles(ctx context.Context, files []NamedFile) (inventory *Inventory, err error) {
+	d, err := OpenFiles(ctx, Paths(files), DriveOptions{Engine: EngineCPU, FileNames: Names(files)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if inventory, err = takeInventory([]*Drive{d}); err == nil {
+		inventory.Drives = nil
+	}
+	return inventory, err
+}
+
 // DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches
 // of them opens them by what Given says.
 func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (given *Given, err error) {

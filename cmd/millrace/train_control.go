@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -164,6 +165,11 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	defer func() { err = errors.Join(err, client.Close()) }()
 	id := s.job
 	if id == "" {
+		if len(share.files) > 0 {
+			s.files.Own = func(ctx context.Context) (*apiv1.OwnFiles, error) {
+				return worker.DescribeFiles(ctx, share.files)
+			}
+		}
 		status, err := client.SubmitWith(ctx, "", spec, s.files)
 		if err != nil {
 			return err

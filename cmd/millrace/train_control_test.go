@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +246,27 @@ func TestTrainSharesWithItsOwnCPUs(t *testing.T) {
 	code, _, errs = millrace(t, append(train, "--offload", "half", "--name", "unshared2")...)
 	require.NotZero(t, code)
 	assert.Contains(t, errs, "from 0 to 1")
+}
+
+// TestTrainOverItsOwnFiles trains under a control plane that has no node: the rank's own CPUs make every split of the
+// files of --local.
+func TestTrainOverItsOwnFiles(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	must(t, "dataset", "generate", "--model", "rm1", "--rows", "2000", "--partitions", "2", "--out", data)
+	at := controlRun(t)
+	train := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
+		"json", "--progress", "none", "--pipeline", "rm1", "--batch", "100", "--split-batches", "1", "--name", "alone"}
+	for _, how := range [][]string{{"--offload", "extended"}, {"--placement", "trainer"}} {
+		var r struct {
+			Rows int `json:"rows"`
+		}
+		out := must(t, slices.Concat(train, how, []string{"--local", data})...)
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		assert.Equal(t, 2000, r.Rows, how)
+	}
+	code, _, errs := millrace(t, append(train, "--offload", "1")...)
+	require.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "no live node holds any")
 }
 
 // TestTrainKeepsItsProfile runs a rank that a policy decides for. Its first job measures FastFlow's metrics, and the

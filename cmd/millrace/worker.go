@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
@@ -20,7 +21,31 @@ import (
 type workerCommand struct{ *console }
 
 func (c workerCommand) command() *cobra.Command {
-	return group("worker", "Run this machine as a worker without data", c.run())
+	return group("worker", "Run this machine as a worker without data", c.run(), c.describe())
+}
+
+// describe makes the hidden command that millrace.open of the Python package runs.
+func (c workerCommand) describe() *cobra.Command {
+	return &cobra.Command{
+		Use: "describe FILE...", Hidden: true,
+		Short: "Describe files of this machine for the submission of a job",
+		Long: `Prints what a submission says of files of this machine, in protobuf's JSON (OwnFiles): their names, rows
+and digests, and their columns. millrace.open in Python submits a job with it when no node of the
+control plane holds the partitions.`,
+		Example: "  millrace worker describe data/",
+		Args:    wantFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := worker.DescribeFiles(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			b, err := protojson.Marshal(files)
+			if err == nil {
+				_, err = c.out.Write(append(b, '\n'))
+			}
+			return err
+		},
+	}
 }
 
 // workerReady is what worker run prints when the worker serves.

@@ -127,9 +127,21 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 
 // addInventory adds partitions and schemas to a status.
 func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
+	files, err := WireFiles(inventory)
+	if err != nil {
+		return err
+	}
+	status.Partitions = append(status.Partitions, files.Partitions...)
+	status.Schemas = append(status.Schemas, files.Schemas...)
+	return nil
+}
+
+// WireFiles returns the partitions and the schemas of an inventory as messages describe them.
+func WireFiles(inventory *host.Inventory) (*apiv1.OwnFiles, error) {
+	files := &apiv1.OwnFiles{}
 	for i := range inventory.Partitions {
 		p := &inventory.Partitions[i]
-		status.Partitions = append(status.Partitions, &apiv1.Partition{
+		files.Partitions = append(files.Partitions, &apiv1.Partition{
 			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, ContentSha256: p.Content[:],
 			Schema: p.Schema[:],
 		})
@@ -138,12 +150,12 @@ func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
 		schema := &inventory.Schemas[i]
 		columns, err := api.EncodeColumns(schema.Columns)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		status.Schemas = append(status.Schemas, &apiv1.Schema{
+		files.Schemas = append(files.Schemas, &apiv1.Schema{
 			Digest: schema.Digest[:], Columns: columns, MeanLength: schema.MeanLength,
 			Malformed: uint32(schema.Malformed),
 		})
 	}
-	return nil
+	return files, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/host"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -19,6 +21,20 @@ type localFile struct {
 // LocalFiles are partitions in files of this machine, by name. A job's partition is read from its file if name,
 // length and digest are those of the job's manifest, and from nodes and stores otherwise.
 type LocalFiles map[string]localFile
+
+// DescribeFiles describes files of this machine, by the names of files and folders and by patterns, for the submission
+// of a job whose workers name the same files in Config.Local.
+func DescribeFiles(ctx context.Context, patterns []string) (*apiv1.OwnFiles, error) {
+	found, err := partitionfile.Resolver{}.Find(ctx, patterns, partitionfile.Parquet)
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := host.DescribeFiles(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	return node.WireFiles(inventory)
+}
 
 // describeLocal reads the footers of the files that Config.Local names; none are nil.
 func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, err error) {

@@ -24,7 +24,7 @@ import (
 const (
 	maxBeat    = 64 << 20 // a node with 250,000 partitions
 	maxToken   = dataset.MaxTokenBytes + 64<<10
-	maxSubmit  = 2 * MaxSpec
+	maxSubmit  = 2*MaxSpec + 32<<20 // with the description of 100,000 files
 	maxAck     = 4 << 20
 	maxRequest = 1 << 20
 )

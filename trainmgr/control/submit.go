@@ -79,7 +79,11 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if j.pipeline.Filter != nil && s.vocabularies == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoSelections)
 	}
-	data, err := l.selectPartitions(ctx, j.spec.Partitions, j.spec.Exclude)
+	own := req.OwnFiles
+	if !j.workersMake() {
+		own = nil // nobody could read them
+	}
+	data, err := l.selectPartitions(ctx, j.spec.Partitions, j.spec.Exclude, own)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
@@ -240,7 +244,7 @@ func (s *Server) DescribeData(
 	if err != nil {
 		return nil, err
 	}
-	data, err := l.selectPartitions(ctx, req.Partitions, req.Exclude)
+	data, err := l.selectPartitions(ctx, req.Partitions, req.Exclude, nil)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
@@ -255,12 +259,14 @@ func (s *Server) DescribeData(
 }
 
 // selectPartitions makes the data set of a job. If the leader is new or a node has just joined, it waits a short time
-// for heartbeats.
-func (l *leader) selectPartitions(ctx context.Context, patterns, exclude []string) (*fleet.Selection, error) {
+// for heartbeats. own describes files of the submitter's machine, or is nil.
+func (l *leader) selectPartitions(
+	ctx context.Context, patterns, exclude []string, own *apiv1.OwnFiles,
+) (*fleet.Selection, error) {
 	begin := time.Now()
 	for {
 		l.mu.Lock()
-		data, err := l.fleet.Select(patterns, exclude)
+		data, err := l.fleet.SelectOrOwn(patterns, exclude, own)
 		l.mu.Unlock()
 		young := time.Since(l.began) < l.o.DeadAfter
 		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {

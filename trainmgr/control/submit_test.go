@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -444,4 +445,24 @@ func bareToken(t testing.TB) []byte {
 		To: 110}}}.MarshalBinary()
 	require.NoError(t, err)
 	return b
+}
+
+// TestABoundOfASubmission checks that a submission may be as long as the bound, with the description of its files, and
+// not a byte longer.
+func TestABoundOfASubmission(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	own := &apiv1.OwnFiles{Schemas: []*apiv1.Schema{{}}}
+	r := &apiv1.SubmitJobRequest{OwnFiles: own, Spec: &apiv1.JobSpec{Name: "long", Pipeline: []byte(testPipeline)}}
+	own.Schemas[0].Columns = make([]byte, maxSubmit)
+	own.Schemas[0].Columns = make([]byte, 2*maxSubmit-proto.Size(r))
+	require.Equal(t, maxSubmit, proto.Size(r))
+	for _, says := range []string{"of 0 files of the submitter's machine none does", "this call takes"} {
+		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse,
+			error) {
+			return m.SubmitJob(ctx, r)
+		})
+		require.ErrorContains(t, err, says)
+		own.Schemas[0].Columns = append(own.Schemas[0].Columns, 0)
+	}
 }

@@ -140,6 +140,14 @@ func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobSta
 // owner's, or begins with the owner's name and a dot. No other launcher may see the job, attach to it or cancel it.
 // With an empty owner it is Submit.
 func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
+	return c.submit(ctx, owner, spec, nil)
+}
+
+// submit submits a job. own describes files of this machine if the job's partitions cannot be chosen without them; nil:
+// there are none.
+func (c *Client) submit(
+	ctx context.Context, owner string, spec *apiv1.JobSpec, own func(context.Context) (*apiv1.OwnFiles, error),
+) (*apiv1.JobStatus, error) {
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
 	}
@@ -149,7 +157,15 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 		_, _ = rand.Read(b[:]) // never fails
 		spec.Name = "job-" + hex.EncodeToString(b[:])
 	}
-	resp, err := invoke(ctx, c, submitTime, controlClient.SubmitJob, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
+	r := &apiv1.SubmitJobRequest{Spec: spec, Owner: owner}
+	resp, err := invoke(ctx, c, submitTime, controlClient.SubmitJob, r)
+	if own != nil && connect.CodeOf(err) == connect.CodeFailedPrecondition && !lacksFiles(err) {
+		var described error
+		if r.OwnFiles, described = own(ctx); described != nil {
+			return nil, fmt.Errorf("submit job %s: %w; %w", spec.Name, err, described)
+		}
+		resp, err = invoke(ctx, c, submitTime, controlClient.SubmitJob, r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("submit job %s: %w", spec.Name, err)
 	}

@@ -27,12 +27,16 @@ const (
 	putTries = 3           // submissions of which the leader lacked a file, which it had before it changed
 )
 
-// Files are what a pipeline uses beside its document. The zero value is nothing.
+// Files are what a job uses beside its specification. The zero value is nothing.
 type Files struct {
 	Vocabularies map[string]string // paths of the files, by name
 	// Modules are the WebAssembly modules that the pipeline's operators name, with their bytes. Nodes run them only where
 	// their images hold them, or their configurations let them run modules of submitters.
 	Modules []pipeline.Module
+	// Own describes the files of this machine that the rank's own worker reads (worker.DescribeFiles). It is called if the
+	// control plane cannot choose the job's partitions, because no live node holds them: the job is then over these files.
+	// nil: there are none.
+	Own func(context.Context) (*apiv1.OwnFiles, error)
 }
 
 // putFile is a file that is put to the control plane.
@@ -48,7 +52,7 @@ func (c *Client) SubmitWith(
 	ctx context.Context, owner string, spec *apiv1.JobSpec, files Files,
 ) (*apiv1.JobStatus, error) {
 	if len(files.Vocabularies)+len(files.Modules) == 0 {
-		return c.SubmitFor(ctx, owner, spec)
+		return c.submit(ctx, owner, spec, files.Own)
 	}
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
@@ -67,7 +71,7 @@ func (c *Client) SubmitWith(
 				return nil, fmt.Errorf("submit job %s: put %s: %w", spec.Name, list[i].what, err)
 			}
 		}
-		job, err := c.SubmitFor(ctx, owner, spec)
+		job, err := c.submit(ctx, owner, spec, files.Own)
 		if err == nil || try == putTries || !lacksFiles(err) {
 			return job, err
 		}

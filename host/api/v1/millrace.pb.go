@@ -4770,7 +4770,10 @@ type SubmitJobRequest struct {
 	// a dot. If a launcher leaves the field empty, the owner is the launcher's own name. If an operator leaves it
 	// empty, every launcher may attach to the job and see it, but not cancel it. Only an operator may name an owner
 	// other than the caller.
-	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Files of the submitter's machine. If no live node holds a partition that the spec chooses, the spec chooses among
+	// these files, and workers make the job that have the same files (PrepareResponse.own_files).
+	OwnFiles      *OwnFiles `protobuf:"bytes,3,opt,name=own_files,json=ownFiles,proto3" json:"own_files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4819,6 +4822,66 @@ func (x *SubmitJobRequest) GetOwner() string {
 	return ""
 }
 
+func (x *SubmitJobRequest) GetOwnFiles() *OwnFiles {
+	if x != nil {
+		return x.OwnFiles
+	}
+	return nil
+}
+
+// OwnFiles describes files of a machine as NodeStatus describes the partitions of a node.
+type OwnFiles struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partitions    []*Partition           `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	Schemas       []*Schema              `protobuf:"bytes,2,rep,name=schemas,proto3" json:"schemas,omitempty"` // of all partitions
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnFiles) Reset() {
+	*x = OwnFiles{}
+	mi := &file_millrace_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnFiles) ProtoMessage() {}
+
+func (x *OwnFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnFiles.ProtoReflect.Descriptor instead.
+func (*OwnFiles) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *OwnFiles) GetPartitions() []*Partition {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *OwnFiles) GetSchemas() []*Schema {
+	if x != nil {
+		return x.Schemas
+	}
+	return nil
+}
+
 type SubmitJobResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           *JobStatus             `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -4828,7 +4891,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +4903,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +4916,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -4904,7 +4967,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4916,7 +4979,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4929,7 +4992,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobStatus) GetId() string {
@@ -5141,7 +5204,7 @@ type KeyLookups struct {
 
 func (x *KeyLookups) Reset() {
 	*x = KeyLookups{}
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +5216,7 @@ func (x *KeyLookups) String() string {
 func (*KeyLookups) ProtoMessage() {}
 
 func (x *KeyLookups) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[78]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +5229,7 @@ func (x *KeyLookups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyLookups.ProtoReflect.Descriptor instead.
 func (*KeyLookups) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{78}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *KeyLookups) GetKey() string {
@@ -5205,7 +5268,7 @@ type SelectionStatus struct {
 
 func (x *SelectionStatus) Reset() {
 	*x = SelectionStatus{}
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +5280,7 @@ func (x *SelectionStatus) String() string {
 func (*SelectionStatus) ProtoMessage() {}
 
 func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[79]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +5293,7 @@ func (x *SelectionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectionStatus.ProtoReflect.Descriptor instead.
 func (*SelectionStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{79}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SelectionStatus) GetSha256() []byte {
@@ -5300,7 +5363,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5312,7 +5375,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[80]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5325,7 +5388,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{80}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -5448,7 +5511,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5523,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[81]
+	mi := &file_millrace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5536,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{81}
+	return file_millrace_proto_rawDescGZIP(), []int{82}
 }
 
 type ListJobsResponse struct {
@@ -5485,7 +5548,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5497,7 +5560,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[82]
+	mi := &file_millrace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5510,7 +5573,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{82}
+	return file_millrace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -5529,7 +5592,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5541,7 +5604,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[83]
+	mi := &file_millrace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5554,7 +5617,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{83}
+	return file_millrace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -5573,7 +5636,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5585,7 +5648,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[84]
+	mi := &file_millrace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5598,7 +5661,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{84}
+	return file_millrace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -5617,7 +5680,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +5692,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[85]
+	mi := &file_millrace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +5705,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{85}
+	return file_millrace_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -5661,7 +5724,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5673,7 +5736,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[86]
+	mi := &file_millrace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5686,7 +5749,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{86}
+	return file_millrace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -5704,7 +5767,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5716,7 +5779,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[87]
+	mi := &file_millrace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5729,7 +5792,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{87}
+	return file_millrace_proto_rawDescGZIP(), []int{88}
 }
 
 type DecisionsRequest struct {
@@ -5741,7 +5804,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5753,7 +5816,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[88]
+	mi := &file_millrace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5766,7 +5829,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{88}
+	return file_millrace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -5785,7 +5848,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5797,7 +5860,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[89]
+	mi := &file_millrace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5810,7 +5873,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{89}
+	return file_millrace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -5842,7 +5905,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5854,7 +5917,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[90]
+	mi := &file_millrace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5867,7 +5930,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{90}
+	return file_millrace_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -5929,7 +5992,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5941,7 +6004,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[91]
+	mi := &file_millrace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5954,7 +6017,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{91}
+	return file_millrace_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -6032,7 +6095,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6044,7 +6107,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[92]
+	mi := &file_millrace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6057,7 +6120,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{92}
+	return file_millrace_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -6165,7 +6228,7 @@ type ProfileKeys struct {
 
 func (x *ProfileKeys) Reset() {
 	*x = ProfileKeys{}
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6177,7 +6240,7 @@ func (x *ProfileKeys) String() string {
 func (*ProfileKeys) ProtoMessage() {}
 
 func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[93]
+	mi := &file_millrace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6190,7 +6253,7 @@ func (x *ProfileKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileKeys.ProtoReflect.Descriptor instead.
 func (*ProfileKeys) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{93}
+	return file_millrace_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ProfileKeys) GetPipeline() []byte {
@@ -6224,7 +6287,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6236,7 +6299,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[94]
+	mi := &file_millrace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6249,7 +6312,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{94}
+	return file_millrace_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -6293,7 +6356,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6305,7 +6368,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[95]
+	mi := &file_millrace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6318,7 +6381,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{95}
+	return file_millrace_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -6423,7 +6486,7 @@ type SideReport struct {
 
 func (x *SideReport) Reset() {
 	*x = SideReport{}
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6435,7 +6498,7 @@ func (x *SideReport) String() string {
 func (*SideReport) ProtoMessage() {}
 
 func (x *SideReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[96]
+	mi := &file_millrace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6448,7 +6511,7 @@ func (x *SideReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideReport.ProtoReflect.Descriptor instead.
 func (*SideReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{96}
+	return file_millrace_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *SideReport) GetRows() float64 {
@@ -6481,7 +6544,7 @@ type OffloadMetrics struct {
 
 func (x *OffloadMetrics) Reset() {
 	*x = OffloadMetrics{}
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6493,7 +6556,7 @@ func (x *OffloadMetrics) String() string {
 func (*OffloadMetrics) ProtoMessage() {}
 
 func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[97]
+	mi := &file_millrace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6506,7 +6569,7 @@ func (x *OffloadMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffloadMetrics.ProtoReflect.Descriptor instead.
 func (*OffloadMetrics) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{97}
+	return file_millrace_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *OffloadMetrics) GetGthp() float64 {
@@ -6576,7 +6639,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6588,7 +6651,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[98]
+	mi := &file_millrace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6601,7 +6664,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{98}
+	return file_millrace_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -6689,7 +6752,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6701,7 +6764,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[99]
+	mi := &file_millrace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6714,7 +6777,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{99}
+	return file_millrace_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -6788,7 +6851,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6800,7 +6863,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[100]
+	mi := &file_millrace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6813,7 +6876,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{100}
+	return file_millrace_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -6889,7 +6952,7 @@ type LeaseTicket struct {
 
 func (x *LeaseTicket) Reset() {
 	*x = LeaseTicket{}
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6901,7 +6964,7 @@ func (x *LeaseTicket) String() string {
 func (*LeaseTicket) ProtoMessage() {}
 
 func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[101]
+	mi := &file_millrace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6914,7 +6977,7 @@ func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
 func (*LeaseTicket) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{101}
+	return file_millrace_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *LeaseTicket) GetLease() uint64 {
@@ -6951,7 +7014,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6963,7 +7026,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[102]
+	mi := &file_millrace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6976,7 +7039,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{102}
+	return file_millrace_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -7068,7 +7131,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7080,7 +7143,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[103]
+	mi := &file_millrace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7093,7 +7156,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{103}
+	return file_millrace_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -7133,7 +7196,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +7208,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[104]
+	mi := &file_millrace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +7221,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{104}
+	return file_millrace_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -7183,7 +7246,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7195,7 +7258,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[105]
+	mi := &file_millrace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7208,7 +7271,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{105}
+	return file_millrace_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -7247,7 +7310,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[106]
+	mi := &file_millrace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7259,7 +7322,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[106]
+	mi := &file_millrace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7272,7 +7335,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{106}
+	return file_millrace_proto_rawDescGZIP(), []int{107}
 }
 
 type CheckpointRequest struct {
@@ -7285,7 +7348,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[107]
+	mi := &file_millrace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7297,7 +7360,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[107]
+	mi := &file_millrace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7310,7 +7373,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{107}
+	return file_millrace_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -7336,7 +7399,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[108]
+	mi := &file_millrace_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7348,7 +7411,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[108]
+	mi := &file_millrace_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7361,7 +7424,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{108}
+	return file_millrace_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -7381,7 +7444,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[109]
+	mi := &file_millrace_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7393,7 +7456,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[109]
+	mi := &file_millrace_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7406,7 +7469,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{109}
+	return file_millrace_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -7427,7 +7490,7 @@ type LimitReached struct {
 
 func (x *LimitReached) Reset() {
 	*x = LimitReached{}
-	mi := &file_millrace_proto_msgTypes[110]
+	mi := &file_millrace_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7439,7 +7502,7 @@ func (x *LimitReached) String() string {
 func (*LimitReached) ProtoMessage() {}
 
 func (x *LimitReached) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[110]
+	mi := &file_millrace_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7452,7 +7515,7 @@ func (x *LimitReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitReached.ProtoReflect.Descriptor instead.
 func (*LimitReached) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{110}
+	return file_millrace_proto_rawDescGZIP(), []int{111}
 }
 
 var File_millrace_proto protoreflect.FileDescriptor
@@ -7821,10 +7884,16 @@ const file_millrace_proto_rawDesc = "" +
 	"\x14DescribeDataResponse\x12\x1a\n" +
 	"\bmanifest\x18\x01 \x01(\fR\bmanifest\x12\x18\n" +
 	"\acolumns\x18\x02 \x01(\fR\acolumns\x12\x1c\n" +
-	"\tmalformed\x18\x03 \x01(\rR\tmalformed\"R\n" +
+	"\tmalformed\x18\x03 \x01(\rR\tmalformed\"\x86\x01\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x122\n" +
+	"\town_files\x18\x03 \x01(\v2\x15.millrace.v1.OwnFilesR\bownFiles\"q\n" +
+	"\bOwnFiles\x126\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2\x16.millrace.v1.PartitionR\n" +
+	"partitions\x12-\n" +
+	"\aschemas\x18\x02 \x03(\v2\x13.millrace.v1.SchemaR\aschemas\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xd8\a\n" +
 	"\tJobStatus\x12\x0e\n" +
@@ -8108,7 +8177,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),            // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),           // 1: millrace.v1.InspectResponse
@@ -8186,49 +8255,50 @@ var file_millrace_proto_goTypes = []any{
 	(*DescribeDataRequest)(nil),       // 73: millrace.v1.DescribeDataRequest
 	(*DescribeDataResponse)(nil),      // 74: millrace.v1.DescribeDataResponse
 	(*SubmitJobRequest)(nil),          // 75: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),         // 76: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),                 // 77: millrace.v1.JobStatus
-	(*KeyLookups)(nil),                // 78: millrace.v1.KeyLookups
-	(*SelectionStatus)(nil),           // 79: millrace.v1.SelectionStatus
-	(*RankStatus)(nil),                // 80: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),           // 81: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 82: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),             // 83: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),            // 84: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),           // 85: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),          // 86: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),         // 87: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),          // 88: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),         // 89: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),             // 90: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),            // 91: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),            // 92: millrace.v1.AttachResponse
-	(*ProfileKeys)(nil),               // 93: millrace.v1.ProfileKeys
-	(*NumberRange)(nil),               // 94: millrace.v1.NumberRange
-	(*RankReport)(nil),                // 95: millrace.v1.RankReport
-	(*SideReport)(nil),                // 96: millrace.v1.SideReport
-	(*OffloadMetrics)(nil),            // 97: millrace.v1.OffloadMetrics
-	(*LeaseRequest)(nil),              // 98: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),                 // 99: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),             // 100: millrace.v1.LeaseResponse
-	(*LeaseTicket)(nil),               // 101: millrace.v1.LeaseTicket
-	(*Grant)(nil),                     // 102: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),        // 103: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),       // 104: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),            // 105: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),           // 106: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),         // 107: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),        // 108: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),                 // 109: millrace.v1.NotLeader
-	(*LimitReached)(nil),              // 110: millrace.v1.LimitReached
-	nil,                               // 111: millrace.v1.Schema.MeanLengthEntry
-	nil,                               // 112: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                               // 113: millrace.v1.AttachResponse.MeanLengthEntry
+	(*OwnFiles)(nil),                  // 76: millrace.v1.OwnFiles
+	(*SubmitJobResponse)(nil),         // 77: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),                 // 78: millrace.v1.JobStatus
+	(*KeyLookups)(nil),                // 79: millrace.v1.KeyLookups
+	(*SelectionStatus)(nil),           // 80: millrace.v1.SelectionStatus
+	(*RankStatus)(nil),                // 81: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),           // 82: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 83: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),             // 84: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),            // 85: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),           // 86: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),          // 87: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),         // 88: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),          // 89: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),         // 90: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),             // 91: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),            // 92: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),            // 93: millrace.v1.AttachResponse
+	(*ProfileKeys)(nil),               // 94: millrace.v1.ProfileKeys
+	(*NumberRange)(nil),               // 95: millrace.v1.NumberRange
+	(*RankReport)(nil),                // 96: millrace.v1.RankReport
+	(*SideReport)(nil),                // 97: millrace.v1.SideReport
+	(*OffloadMetrics)(nil),            // 98: millrace.v1.OffloadMetrics
+	(*LeaseRequest)(nil),              // 99: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),                 // 100: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),             // 101: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),               // 102: millrace.v1.LeaseTicket
+	(*Grant)(nil),                     // 103: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),        // 104: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),       // 105: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),            // 106: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),           // 107: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),         // 108: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),        // 109: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),                 // 110: millrace.v1.NotLeader
+	(*LimitReached)(nil),              // 111: millrace.v1.LimitReached
+	nil,                               // 112: millrace.v1.Schema.MeanLengthEntry
+	nil,                               // 113: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                               // 114: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	11,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	111, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	112, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	112, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	113, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	7,   // 3: millrace.v1.Drive.serves:type_name -> millrace.v1.RankName
 	9,   // 4: millrace.v1.PartitionSource.copies:type_name -> millrace.v1.HeldCopy
 	6,   // 5: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
@@ -8259,104 +8329,107 @@ var file_millrace_proto_depIdxs = []int32{
 	18,  // 30: millrace.v1.JobSpec.vocabularies:type_name -> millrace.v1.JobVocabulary
 	19,  // 31: millrace.v1.JobSpec.modules:type_name -> millrace.v1.JobModule
 	72,  // 32: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	77,  // 33: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	72,  // 34: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	80,  // 35: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	79,  // 36: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
-	78,  // 37: millrace.v1.JobStatus.lookups:type_name -> millrace.v1.KeyLookups
-	77,  // 38: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	77,  // 39: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	77,  // 40: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	94,  // 41: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	113, // 42: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	93,  // 43: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
-	96,  // 44: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
-	96,  // 45: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
-	97,  // 46: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
-	95,  // 47: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	99,  // 48: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	102, // 49: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	101, // 50: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
-	94,  // 51: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,   // 52: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	12,  // 53: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	21,  // 54: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	16,  // 55: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
-	23,  // 56: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	25,  // 57: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	27,  // 58: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	29,  // 59: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	31,  // 60: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	33,  // 61: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,   // 62: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	35,  // 63: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	54,  // 64: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	56,  // 65: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
-	61,  // 66: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	70,  // 67: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	66,  // 68: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	68,  // 69: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	73,  // 70: millrace.v1.Control.DescribeData:input_type -> millrace.v1.DescribeDataRequest
-	75,  // 71: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	81,  // 72: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	83,  // 73: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	86,  // 74: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	85,  // 75: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	88,  // 76: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	90,  // 77: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	98,  // 78: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	103, // 79: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	105, // 80: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	107, // 81: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	37,  // 82: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
-	39,  // 83: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
-	41,  // 84: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
-	48,  // 85: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	50,  // 86: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	52,  // 87: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	45,  // 88: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,   // 89: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	13,  // 90: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	22,  // 91: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	17,  // 92: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
-	24,  // 93: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	26,  // 94: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	28,  // 95: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	30,  // 96: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	32,  // 97: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	34,  // 98: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,   // 99: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	36,  // 100: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	55,  // 101: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	57,  // 102: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
-	62,  // 103: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	71,  // 104: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	67,  // 105: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	69,  // 106: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	74,  // 107: millrace.v1.Control.DescribeData:output_type -> millrace.v1.DescribeDataResponse
-	76,  // 108: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	82,  // 109: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	84,  // 110: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	87,  // 111: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	84,  // 112: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	89,  // 113: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	92,  // 114: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	100, // 115: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	104, // 116: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	106, // 117: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	108, // 118: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	38,  // 119: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
-	40,  // 120: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
-	42,  // 121: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
-	49,  // 122: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	51,  // 123: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	53,  // 124: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	46,  // 125: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	89,  // [89:126] is the sub-list for method output_type
-	52,  // [52:89] is the sub-list for method input_type
-	52,  // [52:52] is the sub-list for extension type_name
-	52,  // [52:52] is the sub-list for extension extendee
-	0,   // [0:52] is the sub-list for field type_name
+	76,  // 33: millrace.v1.SubmitJobRequest.own_files:type_name -> millrace.v1.OwnFiles
+	4,   // 34: millrace.v1.OwnFiles.partitions:type_name -> millrace.v1.Partition
+	5,   // 35: millrace.v1.OwnFiles.schemas:type_name -> millrace.v1.Schema
+	78,  // 36: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	72,  // 37: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	81,  // 38: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	80,  // 39: millrace.v1.JobStatus.selection:type_name -> millrace.v1.SelectionStatus
+	79,  // 40: millrace.v1.JobStatus.lookups:type_name -> millrace.v1.KeyLookups
+	78,  // 41: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	78,  // 42: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	78,  // 43: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	95,  // 44: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	114, // 45: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	94,  // 46: millrace.v1.AttachResponse.profile_keys:type_name -> millrace.v1.ProfileKeys
+	97,  // 47: millrace.v1.RankReport.own:type_name -> millrace.v1.SideReport
+	97,  // 48: millrace.v1.RankReport.others:type_name -> millrace.v1.SideReport
+	98,  // 49: millrace.v1.RankReport.profile:type_name -> millrace.v1.OffloadMetrics
+	96,  // 50: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	100, // 51: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	103, // 52: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	102, // 53: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	95,  // 54: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,   // 55: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	12,  // 56: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	21,  // 57: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	16,  // 58: millrace.v1.Node.SelectRows:input_type -> millrace.v1.SelectRowsRequest
+	23,  // 59: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	25,  // 60: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	27,  // 61: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	29,  // 62: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	31,  // 63: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	33,  // 64: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,   // 65: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	35,  // 66: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	54,  // 67: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	56,  // 68: millrace.v1.Control.Locate:input_type -> millrace.v1.LocateRequest
+	61,  // 69: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	70,  // 70: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	66,  // 71: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	68,  // 72: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	73,  // 73: millrace.v1.Control.DescribeData:input_type -> millrace.v1.DescribeDataRequest
+	75,  // 74: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	82,  // 75: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	84,  // 76: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	87,  // 77: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	86,  // 78: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	89,  // 79: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	91,  // 80: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	99,  // 81: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	104, // 82: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	106, // 83: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	108, // 84: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	37,  // 85: millrace.v1.Control.PutVocabulary:input_type -> millrace.v1.PutVocabularyRequest
+	39,  // 86: millrace.v1.Control.ReadVocabulary:input_type -> millrace.v1.ReadVocabularyRequest
+	41,  // 87: millrace.v1.Control.ShareVocabularies:input_type -> millrace.v1.ShareVocabulariesRequest
+	48,  // 88: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	50,  // 89: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	52,  // 90: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	45,  // 91: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,   // 92: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	13,  // 93: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	22,  // 94: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	17,  // 95: millrace.v1.Node.SelectRows:output_type -> millrace.v1.SelectRowsResponse
+	24,  // 96: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	26,  // 97: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	28,  // 98: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	30,  // 99: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	32,  // 100: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	34,  // 101: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,   // 102: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	36,  // 103: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	55,  // 104: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	57,  // 105: millrace.v1.Control.Locate:output_type -> millrace.v1.LocateResponse
+	62,  // 106: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	71,  // 107: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	67,  // 108: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	69,  // 109: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	74,  // 110: millrace.v1.Control.DescribeData:output_type -> millrace.v1.DescribeDataResponse
+	77,  // 111: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	83,  // 112: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	85,  // 113: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	88,  // 114: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	85,  // 115: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	90,  // 116: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	93,  // 117: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	101, // 118: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	105, // 119: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	107, // 120: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	109, // 121: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	38,  // 122: millrace.v1.Control.PutVocabulary:output_type -> millrace.v1.PutVocabularyResponse
+	40,  // 123: millrace.v1.Control.ReadVocabulary:output_type -> millrace.v1.ReadVocabularyResponse
+	42,  // 124: millrace.v1.Control.ShareVocabularies:output_type -> millrace.v1.ShareVocabulariesResponse
+	49,  // 125: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	51,  // 126: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	53,  // 127: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	46,  // 128: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	92,  // [92:129] is the sub-list for method output_type
+	55,  // [55:92] is the sub-list for method input_type
+	55,  // [55:55] is the sub-list for extension type_name
+	55,  // [55:55] is the sub-list for extension extendee
+	0,   // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -8370,7 +8443,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   114,
+			NumMessages:   115,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -262,6 +263,35 @@ class EndToEnd(unittest.TestCase):
             run(901, offload="half")
         with self.assertRaisesRegex(TypeError, "offload: only with control="):
             millrace.open(os.path.join(s.data, "*.parquet"), PIPELINE, offload=0.5)
+
+    def test_own_cpus_make_all_without_a_node(self) -> None:
+        """A job goes on when its only node is killed, and a job begins although there never was a node: this rank's own
+        CPUs make every split of their files, and the bytes are the same.
+        """
+
+        def run(data: str, node: Any = None, **more: Any) -> list[tuple[int, int, str]]:
+            got = []
+            with millrace.open(
+                os.path.join(data, "*.parquet"), PIPELINE, seed=902, order="deterministic", split_batches=1,
+                tensors="views", check=True, **more,
+            ) as job:  # fmt: skip
+                for b in job:
+                    got.append(digest(b))
+                    if node is not None and len(got) == 5:
+                        node.kill()
+            return got
+
+        def alone(nodes: int) -> Any:
+            return contextlib.closing(service.Service(nodes, rows=ROWS, partitions=PARTITIONS, copies=1))
+
+        with alone(1) as s:
+            want = run(s.data)
+            self.assertEqual(len(want), ROWS // BATCH)
+            self.assertEqual(run(s.data, s.nodes[0], control=s.url, offload=0.5), want)
+        with alone(0) as s:
+            self.assertEqual(run(s.data, control=s.url, offload=0.5), want)
+            with self.assertRaisesRegex(ServiceError, "no live node holds one that matches"):
+                millrace.open("other-*.parquet", PIPELINE, control=s.url, offload=0.5)
 
     def test_the_share_is_tuned(self) -> None:
         """The trainer takes mini-batches as fast as they come, so that the control plane's tuner looks for a better

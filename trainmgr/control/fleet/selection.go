@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -93,9 +94,18 @@ func sortByPattern(list []dataset.Partition, patterns []string) {
 // file, and all must be of one format. A partition that only a dead node holds is an error, unless the node is drained.
 // Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
-	s, err := f.selectAll(patterns, exclude, nil)
+	return f.SelectOrOwn(patterns, exclude, nil)
+}
+
+// SelectOrOwn does what Select does if a live node holds a partition that matches, or if own is nil. Otherwise it
+// chooses among the files of a submitter's machine that own describes.
+func (f *Fleet) SelectOrOwn(patterns, exclude []string, own *apiv1.OwnFiles) (*Selection, error) {
+	s, err := f.selectAll(patterns, exclude, nil, own)
 	if err == nil && s == nil {
 		switch {
+		case own != nil:
+			err = fmt.Errorf("%w: no live node holds one that matches %q, and of %s of the submitter's machine none does: "+
+				"name them in the partitions of the job", ErrSelect, patterns, quantity.Of(len(own.Partitions), "file"))
 		case len(patterns) == 0 && len(exclude) == 0:
 			err = fmt.Errorf("%w: no live node holds any: see millrace nodes list, and put some on them with "+
 				"millrace dataset place", ErrSelect)
@@ -112,10 +122,12 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 // SelectNew does what Select does, without the partitions for which had reports true. It returns nil if no partition
 // remains.
 func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
-	return f.selectAll(patterns, exclude, had)
+	return f.selectAll(patterns, exclude, had, nil)
 }
 
-func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
+func (f *Fleet) selectAll(
+	patterns, exclude []string, had func(name string) bool, own *apiv1.OwnFiles,
+) (*Selection, error) {
 	if err := errors.Join(CheckPatterns(patterns), CheckPatterns(exclude)); err != nil {
 		return nil, err
 	}
@@ -156,6 +168,9 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 			}
 			list = append(list, e)
 		}
+	}
+	if len(list) == 0 && own != nil {
+		return f.selectOwnFiles(patterns, exclude, own)
 	}
 	if had == nil { // SelectNew takes partitions of dead nodes when they appear
 		if err := f.missing(found, patterns, exclude); err != nil {

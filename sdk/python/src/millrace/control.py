@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import time
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from .arguments import named_paths
 from .bounds import document, read_all
@@ -30,7 +30,7 @@ from .errors import (
     TokenError,
     UnreachableError,
 )
-from .jobfile import JobFile
+from .jobfile import JobFile, describe_files
 from .pipeline import Pipeline, with_statistics
 from .wire import BROKEN, TLS, Address, Connections
 
@@ -385,6 +385,7 @@ class Control:
         vocabularies: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
         statistics: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
         modules: Optional[Mapping[str, Union[str, "os.PathLike[str]"]]] = None,
+        files: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Submits a job and returns its status.
 
@@ -403,13 +404,16 @@ class Control:
                 control plane lacks are put there. Drives call the functions of their active images' modules; other
                 machines run modules of images that their configurations name, and these only if their configurations
                 say so.
+            files: files, folders and patterns of this machine. If no live node holds a partition of the job, the job is
+                over these files: the ``millrace`` binary of this machine describes them, and workers of this machine
+                make the job (:class:`millrace.own.OwnWorker`).
 
         Raises:
-            FilesError: a file of ``vocabularies`` or ``modules`` cannot be read.
+            FilesError: one of ``files`` cannot be described, or a file of ``vocabularies`` or ``modules`` cannot be read.
             OptionsError: ``vocabularies``, ``statistics`` or ``modules`` is not a mapping of names to paths.
             PipelineError: the pipeline has errors, or no statistics of a name; or a file of ``statistics`` cannot be
                 read.
-            BinaryError: ``statistics`` is given, and there is no ``millrace`` binary.
+            BinaryError: ``statistics`` is given, or ``files`` are needed, and there is no ``millrace`` binary.
             ValueError: a key of ``spec``, or of its ``plan``, is not a field.
             FileNotFoundError: there is no file of the pipeline's name.
             TokenError, OtherJobError: ``resume`` is damaged, or of another job.
@@ -436,9 +440,14 @@ class Control:
             doc["vocabularies"] = [file.field() for file in looked_up]
         if called:
             doc["modules"] = [file.field() for file in called]
-        files = looked_up + called
+        request = {"spec": doc, **({"owner": owner} if owner else {})}
         try:
-            return self._submit({"spec": doc, **({"owner": owner} if owner else {})}, files)
+            try:
+                return self._submit(request, looked_up + called)
+            except ServiceError as e:
+                if not files or e.code != "failed_precondition" or "MissingVocabularies" in e.details:
+                    raise
+                return self._submit({**request, "ownFiles": describe_files(files)}, looked_up + called)
         except ServiceError as e:
             if isinstance(built, Pipeline):
                 e = ServiceError(e.code, built.explain(e.message), e.where, e.details)

@@ -1,12 +1,17 @@
-"""Files of vocabularies and modules, which a job of a control plane names by their digests."""
+"""Files that a job of a control plane uses: vocabularies and modules, which it names by their digests, and files of
+this machine that it is over.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
-from typing import Any, Callable, Literal, Mapping
+import subprocess
+from typing import Any, Callable, Literal, Mapping, Sequence
 
+from . import binary
 from .errors import FilesError
 
 # The most bytes of one piece of a file, as millrace.proto says.
@@ -18,6 +23,19 @@ Call = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 
 def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+def describe_files(names: Sequence[str]) -> dict[str, Any]:
+    """Returns the OwnFiles message, in protobuf's JSON, of files, folders and patterns of this machine.
+
+    Raises:
+        FilesError: a file cannot be described.
+        BinaryError: there is no ``millrace`` binary, which describes them.
+    """
+    done = subprocess.run([binary.find(), "worker", "describe", "--", *names], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise FilesError(done.stderr.decode("utf-8", "replace").strip().removeprefix("millrace: "))
+    return dict(json.loads(done.stdout))
 
 
 class JobFile:

@@ -119,7 +119,7 @@ class Opening:
         """Attaches to the control plane's job, with this rank's own CPUs as a worker if :attr:`shares`."""
         own, kept, found = None, None, []
         if self.shares:
-            found = [name for name in self.files if glob.glob(name)]  # the worker names and orders what they stand for
+            found = _found(self.files)
             id, tls = str(self.job_arguments["id"]), self.job_arguments.get("tls")
             assert self.control is not None
             with Control(self.control, tls=tls, patience=self.job_arguments["patience"]) as client:
@@ -294,7 +294,8 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
             whose names are those of ``files`` without their folders.
         offload: with ``control``: this machine's CPUs make a share of this rank's splits, from ``files`` where these
             are the job's and else from the nodes. ``extended``, ``paper`` or ``fastflow-code`` decides the share; a
-            number from 0 to 1 is the share of all other workers. No mini-batch changes.
+            number from 0 to 1 is the share of all other workers. No mini-batch changes. Without a live node that holds
+            any of ``files``, the job is over the files of this machine, and its CPUs make every split.
         own_worker: the path of the configuration (YAML) of the worker that these CPUs are. It is needed where the
             control plane is on another machine without TLS, or where ``tls`` is an ``ssl.SSLContext`` or names a
             certificate without a host.
@@ -444,7 +445,8 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
         name = id or "open-" + hashlib.sha256(repr(named_by).encode()).hexdigest()[:24]
         with Control(control, tls=tls, patience=patience) as client:
             document = {"name": name, **spec, "pipeline": built if built is not None else text}
-            submitted = client.submit(document, vocabularies=looked_up, modules=called)
+            own = _found(paths) if shared else ()
+            submitted = client.submit(document, vocabularies=looked_up, modules=called, files=own)
         more: dict[str, Any] = {"id": str(submitted.get("id") or name), "run": run, "resume": resume}
         more["patience"] = patience
         more.update(_given(queue_bytes=queue_bytes, check=check))
@@ -477,6 +479,13 @@ def _attached(opening: Opening, state: Any, tensors: Optional[str], of_torch: di
     data.check_device()
     data.job  # errors are raised here, and the ranks meet here
     return data
+
+
+def _found(files: Iterable[str]) -> list[str]:
+    """Returns the names of files, folders and patterns that stand for something on this machine. The binary, which they
+    are given to, names and orders what they stand for.
+    """
+    return [name for name in files if glob.glob(name)]
 
 
 def _given(**values: Any) -> dict[str, Any]:
