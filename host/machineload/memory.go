@@ -5,24 +5,16 @@ import (
 	"strings"
 )
 
-// readMemoryShare returns the share of the group's limit that is in use, where it has one, else of the machine's
-// memory. Pages of files that the kernel can drop at once are not in use.
+// readMemoryShare returns the share of MemoryLimit that this process has, without the pages of files that the kernel
+// can drop.
 func (m *Meter) readMemoryShare() float64 {
-	limit, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.max")), 10, 64)
-	if err == nil && limit > 0 {
-		used, err := strconv.ParseUint(strings.TrimSpace(m.groupFile("memory.current")), 10, 64)
-		if err == nil {
-			droppable, _ := field(m.groupFile("memory.stat"), "inactive_file")
-			return share(float64(used)-float64(droppable), float64(limit))
-		}
-	}
-	text := m.read("proc/meminfo")
-	total, known := field(text, "MemTotal:")
-	available, knownToo := field(text, "MemAvailable:")
-	if !known || !knownToo {
+	status := m.read("proc/self/status")
+	own, known := field(status, "RssAnon:") // in KiB
+	buffers, _ := field(status, "RssShmem:")
+	if !known {
 		return 0
 	}
-	return share(float64(total)-float64(available), float64(total))
+	return share(float64(own+buffers)*1024, float64(m.MemoryLimit()))
 }
 
 // MemoryLimit returns how many bytes of memory the processes here may use: the group's limit, or the machine's memory

@@ -4,41 +4,57 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Load says how much of the machine was in use between two measurements. 0 means not known.
+// Load says how much of the machine this process used between two measurements. 0 means not known.
 type Load struct {
 	CPU     float64 // share of the cores, or of the quota, 0 to 1
 	Memory  float64 // share of the memory, or of the limit, 0 to 1
 	Network float64 // share of the busiest interface's rate, 0 to 1
 
-	ReceivedBytesPerSecond float64 // over all interfaces but loopback
-	SentBytesPerSecond     float64
+	ReceivedBytesPerSecond float64 // at most, over all interfaces but loopback
+	SentBytesPerSecond     float64 // at most, as for received bytes
 }
 
 // Options say where a meter reads. The zero value is this machine.
 type Options struct {
-	Root fs.FS            // the root folder, with proc and sys; nil: this machine's
-	Now  func() time.Time // nil: time.Now
+	Root  fs.FS            // the root folder, with proc and sys; nil: this machine's
+	Now   func() time.Time // nil: time.Now
+	Cores int              // processors that the process may use; 0: runtime.NumCPU
 }
 
 // shortest is the shortest time between two measurements: counters of the kernel have steps of 10 ms.
 const shortest = 500 * time.Millisecond
 
-// Meter measures the machine's load.
+// Meter measures how much of its machine this process uses.
 type Meter struct {
-	root fs.FS
-	now  func() time.Time
+	root  fs.FS
+	now   func() time.Time
+	cores float64
 
-	mu    sync.Mutex
-	at    time.Time
-	cpu   processorTime
-	links map[string]traffic
-	last  Load
+	mu     sync.Mutex
+	at     time.Time
+	before counters
+	last   Load
+}
+
+// counters are the values of the kernel's counters at one moment.
+type counters struct {
+	cpu      float64 // ticks
+	cpuKnown bool
+	moved    traffic            // bytes that the process has read and written, of files and connections
+	links    map[string]traffic // by interface
+}
+
+func (m *Meter) readCounters() (c counters) {
+	c.cpu, c.cpuKnown = m.readProcessorTicks()
+	c.moved, c.links = m.readMoved(), m.readTraffic()
+	return c
 }
 
 // New returns a meter whose first interval begins now.
@@ -49,8 +65,11 @@ func New(o Options) *Meter {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &Meter{root: o.Root, now: o.Now}
-	m.at, m.cpu, m.links = m.now(), m.readProcessorTime(), m.readTraffic()
+	if o.Cores == 0 {
+		o.Cores = runtime.NumCPU()
+	}
+	m := &Meter{root: o.Root, now: o.Now, cores: float64(o.Cores)}
+	m.at, m.before = m.now(), m.readCounters()
 	return m
 }
 
@@ -63,22 +82,33 @@ func (m *Meter) Measure() Load {
 	if elapsed < shortest {
 		return m.last
 	}
-	cpu, links := m.readProcessorTime(), m.readTraffic()
-	m.last = Load{CPU: cpu.shareSince(m.cpu, elapsed), Memory: m.readMemoryShare()}
-	for name, link := range links {
-		before, known := m.links[name]
+	c, before := m.readCounters(), m.before
+	m.last = Load{Memory: m.readMemoryShare()}
+	if c.cpuKnown && before.cpuKnown {
+		m.last.CPU = share((c.cpu-before.cpu)/ticksPerSecond, m.processors()*elapsed.Seconds())
+	}
+	read, written := before.moved.rates(c.moved, elapsed)
+	for name, link := range c.links {
+		earlier, known := before.links[name]
 		if !known {
 			continue
 		}
-		received, sent := rate(before.received, link.received, elapsed), rate(before.sent, link.sent, elapsed)
+		received, sent := earlier.rates(link, elapsed)
 		m.last.ReceivedBytesPerSecond += received
 		m.last.SentBytesPerSecond += sent
 		if link.rate > 0 {
-			m.last.Network = max(m.last.Network, share(max(received, sent), link.rate))
+			m.last.Network = max(m.last.Network, share(max(min(received, read), min(sent, written)), link.rate))
 		}
 	}
-	m.at, m.cpu, m.links = now, cpu, links
+	m.last.ReceivedBytesPerSecond = min(m.last.ReceivedBytesPerSecond, read)
+	m.last.SentBytesPerSecond = min(m.last.SentBytesPerSecond, written)
+	m.at, m.before = now, c
 	return m.last
+}
+
+// rates returns the growth of traffic in a second.
+func (t traffic) rates(after traffic, elapsed time.Duration) (received, sent float64) {
+	return rate(t.received, after.received, elapsed), rate(t.sent, after.sent, elapsed)
 }
 
 // rate is the growth of a counter in a second. A counter that fell began again, so its growth is not known.

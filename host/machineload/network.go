@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// traffic counts the bytes that went through an interface until now.
+// traffic counts the bytes that went through an interface, or that a process has read and written, until now.
 type traffic struct {
 	received, sent uint64  // bytes
-	rate           float64 // bytes a second in either direction; 0: not known
+	rate           float64 // of an interface, bytes a second in either direction; 0: not known
 }
 
 // The columns of /proc/net/dev behind the interface's name (proc_pid_net(5)).
@@ -38,6 +38,14 @@ func (m *Meter) readTraffic() map[string]traffic {
 		links[name] = traffic{received: received, sent: sent, rate: m.readLinkRate(name)}
 	}
 	return links
+}
+
+// readMoved reads how many bytes this process has read and written (proc_pid_io(5)).
+func (m *Meter) readMoved() (t traffic) {
+	text := m.read("proc/self/io")
+	t.received, _ = field(text, "rchar:")
+	t.sent, _ = field(text, "wchar:")
+	return t
 }
 
 // readLinkRate returns the rate of an interface in bytes a second, 0 where the kernel does not know it (-1, or an

@@ -1,42 +1,43 @@
 package machineload
 
 import (
+	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// processorTime is how long processors worked until now.
-type processorTime struct {
-	busy float64 // seconds under a quota, else ticks
-	// total is every tick of every processor, idle or not; 0 under a quota, where quota says how many processors the
-	// group may use.
-	total float64
-	quota float64
-}
+// ticksPerSecond is the unit of the times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go has.
+const ticksPerSecond = 100
 
-// shareSince returns the share of the processors, or of the quota, that worked since an earlier reading.
-func (t processorTime) shareSince(before processorTime, elapsed time.Duration) float64 {
-	if t.quota > 0 {
-		if before.quota <= 0 {
-			return 0 // the quota is new: busy counted something else before
+// The columns of /proc/self/stat behind the process's name (proc_pid_stat(5)).
+const (
+	columnUser   = 11 // utime
+	columnSystem = 12 // stime
+)
+
+// readProcessorTicks returns how long processors have worked for this process, and reports whether that is known.
+func (m *Meter) readProcessorTicks() (ticks float64, known bool) {
+	text := m.read("proc/self/stat")
+	words := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // the name may hold spaces
+	if len(words) <= columnSystem {
+		return 0, false
+	}
+	for _, word := range []string{words[columnUser], words[columnSystem]} {
+		n, err := strconv.ParseUint(word, 10, 53)
+		if err != nil {
+			return 0, false
 		}
-		return share(t.busy-before.busy, t.quota*elapsed.Seconds())
+		ticks += float64(n)
 	}
-	if before.quota > 0 {
-		return 0
-	}
-	return share(t.busy-before.busy, t.total-before.total)
+	return ticks, true
 }
 
-// readProcessorTime reads the group's time where it has a quota, else the machine's.
-func (m *Meter) readProcessorTime() processorTime {
+// processors returns how many processors this process may use.
+func (m *Meter) processors() float64 {
 	if quota := parseQuota(m.groupFile("cpu.max")); quota > 0 {
-		if used, ok := field(m.groupFile("cpu.stat"), "usage_usec"); ok {
-			return processorTime{busy: float64(used) / 1e6, quota: quota}
-		}
+		return math.Min(quota, m.cores)
 	}
-	return parseProcessorTicks(m.read("proc/stat"))
+	return m.cores
 }
 
 // parseQuota returns how many processors cpu.max ("QUOTA PERIOD" in microseconds, or "max PERIOD") allows; 0: all.
@@ -54,32 +55,4 @@ func parseQuota(text string) float64 {
 		return 0
 	}
 	return float64(quota) / float64(period)
-}
-
-// The columns of the line "cpu" of /proc/stat (proc_stat(5)) that are not work: idle and iowait. Guests' time is
-// counted in user and nice, too, so what follows steal is left out.
-const (
-	columnIdle   = 3
-	columnIOWait = 4
-	columns      = 8
-)
-
-// parseProcessorTicks reads the line of all processors of /proc/stat.
-func parseProcessorTicks(text string) (t processorTime) {
-	line, _, _ := strings.Cut(text, "\n")
-	words := strings.Fields(line)
-	if len(words) < 1+columns || words[0] != "cpu" {
-		return processorTime{}
-	}
-	for i, word := range words[1 : 1+columns] {
-		ticks, err := strconv.ParseUint(word, 10, 64)
-		if err != nil {
-			return processorTime{}
-		}
-		t.total += float64(ticks)
-		if i != columnIdle && i != columnIOWait {
-			t.busy += float64(ticks)
-		}
-	}
-	return t
 }

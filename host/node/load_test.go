@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-func TestTheStatusSaysHowMuchOfTheMachineIsInUse(t *testing.T) {
+func TestTheStatusSaysHowMuchOfTheMachineTheNodeUses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		shared.Missing(t, "the counters are Linux's")
 	}
 	f := start(t, nil, fill(t, "mem", nil))
-	f.wait("the machine's memory is in use", func() bool {
+	f.wait("the process has memory", func() bool {
 		r, err := f.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 		require.NoError(t, err)
 		return r.Status.Load.GetMemory() > 0

@@ -82,7 +82,7 @@ func digestWithGiven(inventory *host.Inventory, given *host.Given) []byte {
 	return h.Sum(nil)
 }
 
-// readLoad returns how much of the machine is in use.
+// readLoad returns how much of the machine this process uses.
 func (s *statusReader) readLoad() *apiv1.Load {
 	load := s.load.Measure()
 	return &apiv1.Load{Cpu: load.CPU, Memory: load.Memory, Network: load.Network,

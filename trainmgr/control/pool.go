@@ -30,6 +30,7 @@ type pool struct {
 	adopted   time.Time  // by then, the ranks of earlier terms have presented their leases
 
 	state    autoscale.PoolState
+	held     bool                      // the last decision kept a number of workers that is not the wanted one
 	named    int                       // workers that this leader named
 	starting map[string]expectedWorker // by name
 	stopping map[string]bool           // by name: the hook was asked to stop it
@@ -70,9 +71,10 @@ func (p *pool) step(now time.Time) {
 	in := p.inputs(live, now)
 	d := autoscale.DecidePool(p.state, in)
 	p.state = d.After
-	if d.Start > 0 || d.Stop > 0 {
+	if d.Start > 0 || d.Stop > 0 || d.Held && !p.held {
 		p.logger.Info("pool of workers", "start", d.Start, "stop", d.Stop, "why", d.Why, "inputs", in)
 	}
+	p.held = d.Held
 	p.start(d.Start, now)
 	p.startAgain(now)
 	p.drainSurplus(live, d.Stop, now)
@@ -136,6 +138,9 @@ func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInp
 	}
 	for _, s := range live {
 		in.Live += sharedWorkers(s)
+		if strings.HasPrefix(s.Name, poolPrefix) {
+			in.Pooled += sharedWorkers(s)
+		}
 		share := 1 / float64(len(live))
 		in.CPU += share * bounded(s.Load.GetCpu())
 		in.Memory += share * bounded(s.Load.GetMemory())
@@ -207,6 +212,7 @@ func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) 
 			p.logger.Error("drain a worker", "node", s.Name, "error", err)
 			continue
 		}
+		p.logger.Info("a worker of the pool is drained", "node", s.Name)
 		p.stopping[s.Name] = false
 		p.storeNode(s.Name)
 		nodeKeeper{p.leader}.driveStates(s, now)

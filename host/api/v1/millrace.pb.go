@@ -747,9 +747,9 @@ func (x *HeldCopy) GetDrive() string {
 // Load is the use of a machine's resources over the last interval between two heartbeats. 0 means not known.
 type Load struct {
 	state                  protoimpl.MessageState `protogen:"open.v1"`
-	Cpu                    float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`         // share of the cores, or of the quota, that is in use, 0 to 1
-	Memory                 float64                `protobuf:"fixed64,2,opt,name=memory,proto3" json:"memory,omitempty"`   // share of the memory, or of the limit, that is in use, 0 to 1
-	Network                float64                `protobuf:"fixed64,3,opt,name=network,proto3" json:"network,omitempty"` // share of the network link's rate that is in use, in the busier direction, 0 to 1
+	Cpu                    float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`         // share of the cores, or of the quota, that the node's process uses, 0 to 1
+	Memory                 float64                `protobuf:"fixed64,2,opt,name=memory,proto3" json:"memory,omitempty"`   // share of the memory, or of the limit, that it uses, 0 to 1
+	Network                float64                `protobuf:"fixed64,3,opt,name=network,proto3" json:"network,omitempty"` // share of the network link's rate that it uses at most, in the busier direction, 0 to 1
 	ReceivedBytesPerSecond float64                `protobuf:"fixed64,4,opt,name=received_bytes_per_second,json=receivedBytesPerSecond,proto3" json:"received_bytes_per_second,omitempty"`
 	SentBytesPerSecond     float64                `protobuf:"fixed64,5,opt,name=sent_bytes_per_second,json=sentBytesPerSecond,proto3" json:"sent_bytes_per_second,omitempty"`
 	unknownFields          protoimpl.UnknownFields
@@ -838,7 +838,7 @@ type NodeStatus struct {
 	BufferedBatches int64    `protobuf:"varint,12,opt,name=buffered_batches,json=bufferedBatches,proto3" json:"buffered_batches,omitempty"` // mini-batches that are made and not yet fetched
 	BufferedBytes   int64    `protobuf:"varint,13,opt,name=buffered_bytes,json=bufferedBytes,proto3" json:"buffered_bytes,omitempty"`
 	ClockSeconds    float64  `protobuf:"fixed64,14,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"` // the node's clock, Unix time
-	Load            *Load    `protobuf:"bytes,15,opt,name=load,proto3" json:"load,omitempty"`                                       // of the node's machine
+	Load            *Load    `protobuf:"bytes,15,opt,name=load,proto3" json:"load,omitempty"`                                       // that the node's process puts on its machine
 	// Partitions of a store without nodes that the agent was given, each with a URL. Their descriptions are among
 	// partitions, and no drive holds them. The field may be left out like partitions, and inventory covers it.
 	Sources []*PartitionSource `protobuf:"bytes,16,rep,name=sources,proto3" json:"sources,omitempty"`

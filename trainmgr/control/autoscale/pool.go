@@ -23,11 +23,12 @@ type PoolInputs struct {
 	Seconds  float64 `json:"seconds"`      // since any fixed moment; grows
 	Wanted   int     `json:"wanted"`       // workers that jobs want, all jobs together
 	Live     int     `json:"live"`         // workers that take work
+	Pooled   int     `json:"pooled"`       // of Live: workers that the pool started, and may stop
 	Idle     float64 `json:"idle_seconds"` // workers are stopped after there were too many for this time
 	Starting int     `json:"starting"`     // that were started and have not joined yet
 	Least    int     `json:"least"`        // workers that are kept even if jobs want fewer
 	Most     int     `json:"most"`         // workers that may live
-	CPU      float64 `json:"cpu"`          // mean shares of the live workers' machines in use, 0 to 1; 0: not known
+	CPU      float64 `json:"cpu"`          // mean shares of their machines that live workers use, 0 to 1; 0: not known
 	Memory   float64 `json:"memory"`
 	Network  float64 `json:"network"`
 	Buffered float64 `json:"buffered_batches"` // mini-batches that wait in a worker, the mean
@@ -35,11 +36,13 @@ type PoolInputs struct {
 
 // PoolState is the memory of the law from decision to decision.
 type PoolState struct {
-	Seconds float64 `json:"seconds"`            // of the last decision
-	Short   float64 `json:"short_seconds"`      // for how long workers have been missing
-	Surplus float64 `json:"surplus_seconds"`    // for how long there have been too many
-	Changed float64 `json:"changed_at_seconds"` // when workers were started or stopped last
-	Begun   bool    `json:"begun"`
+	Seconds float64 `json:"seconds"`         // of the last decision
+	Short   float64 `json:"short_seconds"`   // for how long workers have been missing
+	Surplus float64 `json:"surplus_seconds"` // for how long there have been too many
+	// Unwanted is for how long no job has wanted a worker.
+	Unwanted float64 `json:"unwanted_seconds,omitempty"`
+	Changed  float64 `json:"changed_at_seconds"` // when workers were started or stopped last
+	Begun    bool    `json:"begun"`
 }
 
 // PoolDecision is how many workers are started or stopped now.
@@ -47,6 +50,7 @@ type PoolDecision struct {
 	Start int       `json:"start"`
 	Stop  int       `json:"stop"`
 	Why   string    `json:"why"`
+	Held  bool      `json:"held,omitempty"` // workers are missing or too many for long enough, and Why keeps their number
 	After PoolState `json:"after"`
 }
 
@@ -67,13 +71,17 @@ func (in PoolInputs) busiest() float64 {
 // Workers are started when they have been missing for a while. A start at most doubles their number, or starts the
 // first; the job's least number is started at once. No worker is started while the live ones are less than half busy
 // and their mini-batches wait: something else then slows the trainers down. Workers are stopped when a surplus has
-// lasted longer. A stop takes at most half of the workers, and leaves the others less than 95 % busy.
+// lasted longer. A stop takes at most half of the workers, and leaves the others less than 95 % busy. If no job wants a
+// worker, nothing is lost with any of them, and all but the least number are stopped at once.
 func DecidePool(s PoolState, in PoolInputs) PoolDecision {
 	dt := in.Seconds - s.Seconds
 	if !s.Begun || !(dt > 0) {
 		dt = 0
 	}
 	s.Seconds, s.Begun = in.Seconds, true
+	if s.Unwanted += dt; in.Wanted > 0 {
+		s.Unwanted = 0
+	}
 	least := max(in.Least, 0)
 	want := min(max(in.Wanted, least), max(in.Most, least))
 	have := max(in.Live, 0) + max(in.Starting, 0)
@@ -83,7 +91,12 @@ func DecidePool(s PoolState, in PoolInputs) PoolDecision {
 		return startWorkers(s, in, want, have)
 	case want < have:
 		s.Short, s.Surplus = 0, s.Surplus+dt
-		return stopWorkers(s, in, want, have)
+		d := stopWorkers(s, in, want, have)
+		if d.Stop > 0 && in.Pooled <= 0 {
+			return PoolDecision{Why: d.Why + ", of which the pool started none", Held: true, After: s}
+		}
+		d.Stop = min(d.Stop, in.Pooled)
+		return d
 	}
 	s.Short, s.Surplus = 0, 0
 	return PoolDecision{Why: fmt.Sprintf("%d workers, as many as are needed", have), After: s}
@@ -95,8 +108,10 @@ func startWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	case have >= in.Least && s.Short < poolUp:
 		return keep(fmt.Sprintf("%d workers are missing for %.1f s", want-have, s.Short))
 	case have >= in.Least && in.Live > 0 && busy > 0 && busy < poolIdle && in.Buffered >= poolWaiting:
-		return keep(fmt.Sprintf("%d workers are needed, but the %d that live are %.0f%% busy and mini-batches wait in "+
+		d := keep(fmt.Sprintf("%d workers are needed, but the %d that live are %.0f%% busy and mini-batches wait in "+
 			"them: something else holds the trainers up", want, in.Live, 100*busy))
+		d.Held = true
+		return d
 	}
 	n := min(want-have, max(have, 1, in.Least-have))
 	s.Short, s.Changed = 0, in.Seconds
@@ -106,6 +121,10 @@ func startWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 func stopWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	keep := func(why string) PoolDecision { return PoolDecision{Why: why, After: s} }
 	switch {
+	case in.Wanted <= 0 && s.Unwanted >= in.Idle && in.Seconds-s.Changed >= poolSettle && in.Live > want:
+		why := fmt.Sprintf("no job has wanted a worker for %.0f s, and there are %d", s.Unwanted, have)
+		s.Surplus, s.Unwanted, s.Changed = 0, 0, in.Seconds
+		return PoolDecision{Stop: in.Live - want, Why: why, After: s}
 	case in.Starting > 0:
 		return keep(fmt.Sprintf("%d workers are needed, and %d are starting", want, in.Starting))
 	case in.Live > in.Most && in.Most >= in.Least: // an operator has lowered the bound
@@ -118,8 +137,10 @@ func stopWorkers(s PoolState, in PoolInputs, want, have int) PoolDecision {
 	if busy := in.busiest(); busy > 0 && in.Live <= in.Most {
 		left = max(left, int(math.Ceil(busy*float64(in.Live)/poolBusy)))
 		if left >= have {
-			return keep(fmt.Sprintf("%d workers are needed, and the %d that live are %.0f%% busy", want, in.Live,
+			d := keep(fmt.Sprintf("%d workers are needed, and the %d that live use %.0f%% of their machines", want, in.Live,
 				100*busy))
+			d.Held = true
+			return d
 		}
 	}
 	s.Surplus, s.Changed = 0, in.Seconds

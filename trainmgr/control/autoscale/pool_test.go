@@ -33,7 +33,7 @@ func (p *poolSim) pass(seconds float64) {
 		}
 		p.joins = waiting
 		p.in.Starting = len(p.joins)
-		p.in.Idle = DefaultPoolIdle
+		p.in.Idle, p.in.Pooled = DefaultPoolIdle, p.in.Live
 		p.last = DecidePool(p.state, p.in)
 		p.state = p.last.After
 		for range p.last.Start {
@@ -96,6 +96,7 @@ func TestThePoolLooksAtItsMachines(t *testing.T) {
 	idle.pass(30)
 	assert.Equal(t, 4, idle.in.Live, "they idle, and mini-batches wait in them")
 	assert.Contains(t, idle.last.Why, "something else holds the trainers up")
+	assert.True(t, idle.last.Held)
 	idle.in.Buffered = 0
 	idle.pass(30)
 	assert.Equal(t, 8, idle.in.Live, "they idle since they wait for their sources: more of them read more")
@@ -105,6 +106,8 @@ func TestThePoolLooksAtItsMachines(t *testing.T) {
 		busy := &poolSim{in: c}
 		busy.pass(300)
 		assert.Equal(t, 8, busy.in.Live, "seven would be more than 95 % busy: %+v", c)
+		assert.True(t, busy.last.Held)
+		assert.Contains(t, busy.last.Why, "use 90% of their machines")
 	}
 	lowered := &poolSim{in: PoolInputs{Wanted: 8, Live: 8, Most: 2, CPU: 1}}
 	lowered.pass(60)
@@ -118,6 +121,36 @@ func TestThePoolLooksAtItsMachines(t *testing.T) {
 	assert.Equal(t, 3, least.in.Live)
 }
 
+// TestWorkersThatNoJobWantsEnd checks that all of them end together after the idle time, however busy their machines
+// are, except for the least number.
+func TestWorkersThatNoJobWantsEnd(t *testing.T) {
+	for least := range 3 {
+		p := &poolSim{in: PoolInputs{Live: 8, Most: 20, Least: least, CPU: 1, Memory: 1, Network: 1}}
+		p.pass(DefaultPoolIdle)
+		assert.Equal(t, 8, p.in.Live, "not at once")
+		assert.False(t, p.last.Held)
+		p.pass(1)
+		assert.Equal(t, least, p.in.Live)
+		assert.Equal(t, "no job has wanted a worker for 30 s, and there are 8", p.last.Why)
+	}
+	d := DecidePool(PoolState{Begun: true}, PoolInputs{Seconds: 60, Live: 2, Pooled: 2, Starting: 3, Least: 1,
+		Idle: 30})
+	assert.Equal(t, 1, d.Stop, "a worker that is starting is not one of the least number yet")
+
+	d = DecidePool(PoolState{Begun: true}, PoolInputs{Seconds: 60, Live: 2, Most: 20, Idle: 30})
+	assert.Zero(t, d.Stop)
+	assert.Equal(t, "no job has wanted a worker for 60 s, and there are 2, of which the pool started none", d.Why)
+	assert.True(t, d.Held)
+
+	p := &poolSim{in: PoolInputs{Wanted: 2, Live: 8, Most: 20, CPU: 1}}
+	p.pass(300)
+	p.in.Wanted = 0
+	p.pass(DefaultPoolIdle - 1)
+	assert.Equal(t, 8, p.in.Live, "the time in which a job wanted some does not count")
+	p.pass(1)
+	assert.Zero(t, p.in.Live)
+}
+
 // TestThePoolStaysWithinItsBounds holds for all inputs.
 func TestThePoolStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,6 +160,7 @@ func TestThePoolStaysWithinItsBounds(t *testing.T) {
 			in.Seconds += rapid.Float64Range(-1, 20).Draw(t, "seconds")
 			in.Wanted = rapid.IntRange(-1, 30).Draw(t, "wanted")
 			in.Live = rapid.IntRange(0, 30).Draw(t, "live")
+			in.Pooled = rapid.IntRange(0, in.Live).Draw(t, "pooled")
 			in.Starting = rapid.IntRange(0, 4).Draw(t, "starting")
 			in.Least, in.Most = rapid.IntRange(0, 3).Draw(t, "least"), rapid.IntRange(0, 25).Draw(t, "most")
 			in.CPU = rapid.Float64().Draw(t, "cpu")
@@ -138,6 +172,7 @@ func TestThePoolStaysWithinItsBounds(t *testing.T) {
 			require.False(t, d.Start > 0 && d.Stop > 0)
 			require.GreaterOrEqual(t, d.Start, 0)
 			require.GreaterOrEqual(t, d.Stop, 0)
+			require.LessOrEqual(t, d.Stop, in.Pooled)
 			if d.Start > 0 {
 				require.LessOrEqual(t, have+d.Start, max(in.Most, in.Least))
 			}
