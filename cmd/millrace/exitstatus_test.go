@@ -116,6 +116,7 @@ var statuses = map[string]commandStatus{
 	"train":             {"--pipeline rm1 --in TEXT --shuffle well", "--pipeline rm1 --in NONE"},
 	"up":                {"--drive-size much", "--dir TEXT"},
 	"version":           {"--output xml", ""},
+	"worker describe":   {"", "TEXT"},
 	"worker run":        {"--config TEXT --threads many", "--config NONE"},
 }
 
