@@ -111,6 +111,46 @@ func TestCredentials(t *testing.T) {
 	assert.NotContains(t, err.Error(), "verysecret")
 }
 
+// TestARedirectIsNotFollowed: the host that a store redirects to gets no request, and so nothing of the credentials, the
+// signature or the names, in no header. The error of each call names the status.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	server := newServer(t)
+	server.AccessKey = "AKIDEXAMPLE"
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "verysecret")
+	t.Setenv("AWS_SESSION_TOKEN", "secrettoken")
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s came, with %v", r.Method, r.URL, r.Header)
+	}))
+	t.Cleanup(elsewhere.Close)
+	store := newStore(t, server.URL)
+	src, err := store.Open(t.Context(), object, source.Identity{})
+	require.NoError(t, err)
+	calls := map[string]func() error{
+		"open": func() error {
+			_, err := store.Open(t.Context(), object, source.Identity{})
+			return err
+		},
+		"read": func() error {
+			_, err := src.ReadAt(t.Context(), make([]byte, 3), 3)
+			return err
+		},
+		"list": func() error {
+			_, err := store.List(t.Context(), "s3://rows/days/")
+			return err
+		},
+	}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), status)
+			return true
+		})
+		for name, call := range calls {
+			require.ErrorContains(t, call(), strconv.Itoa(status), name)
+		}
+	}
+}
+
 // TestEndpoint: the environment names the store, AWS_ENDPOINT_URL_S3 goes before AWS_ENDPOINT_URL, an option goes
 // before both, and a text that is no endpoint is refused.
 func TestEndpoint(t *testing.T) {
