@@ -54,7 +54,7 @@ func (s *Signer) Sign(t *apiv1.Ticket) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign a ticket: %w", err)
 	}
-	b, err := proto.Marshal(&apiv1.SignedTicket{Ticket: raw, Signature: ed25519.Sign(s.key, signedBytes(raw))})
+	b, err := encode(raw, ed25519.Sign(s.key, signedBytes(raw)))
 	if err != nil {
 		return nil, fmt.Errorf("sign a ticket: %w", err)
 	}
@@ -67,6 +67,11 @@ func (s *Signer) Sign(t *apiv1.Ticket) ([]byte, error) {
 
 // signedBytes returns the bytes that a signature is of.
 func signedBytes(raw []byte) []byte { return append([]byte(context), raw...) }
+
+// encode returns the bytes of an apiv1.SignedTicket.
+func encode(raw, signature []byte) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&apiv1.SignedTicket{Ticket: raw, Signature: signature})
+}
 
 // decode decodes a header. It does not check the signature. The error wraps ErrNone.
 func decode(header string) (t *apiv1.Ticket, raw, signature []byte, err error) {

@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -332,6 +334,29 @@ func TestAVerifierStaysSmall(t *testing.T) {
 }
 
 // TestAKnownTicketCostsNothing checks that a request with a known ticket allocates nothing.
+// TestOneTicketIsRememberedOnce shows one ticket in many encodings: they take the place of one, and nobody's else.
+func TestOneTicketIsRememberedOnce(t *testing.T) {
+	w := meet(t)
+	other := w.header(func(t *apiv1.Ticket) { t.Lease = 8 })
+	_, err := w.Check(other, ads, ask(20))
+	require.NoError(t, err)
+	header := w.header(nil)
+	signed, err := base64.StdEncoding.DecodeString(header)
+	require.NoError(t, err)
+	for i := range 100 {
+		unknown := protowire.AppendVarint(protowire.AppendTag(bytes.Clone(signed), 99, protowire.VarintType), uint64(i))
+		twice := append(protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), []byte{byte(i)}), signed...)
+		for _, b := range [][]byte{unknown, twice} {
+			read, err := w.Check(apiv1.EncodeTicket(b), ads, ask(20))
+			require.NoError(t, err)
+			require.EqualValues(t, 7, read.Lease)
+		}
+	}
+	require.Equal(t, 2, len(w.known)) //nolint:testifylint // Len would print all of them
+	assert.NotNil(t, w.known[header])
+	assert.NotNil(t, w.known[other])
+}
+
 func TestAKnownTicketCostsNothing(t *testing.T) {
 	w := meet(t)
 	h, a := w.header(nil), ask(16)

@@ -30,13 +30,13 @@ type Verifier struct {
 
 	mu       sync.RWMutex
 	keys     map[uint64]ed25519.PublicKey
-	required bool      // the leader demands tickets
-	learned  bool      // a leader has answered
-	clock    float64   // the leader's, Unix time
-	clockAt  time.Time // when clock was read
-	known    map[string]*apiv1.Ticket
-	returned map[uint64]time.Time // leases, and since when
-	ranks    map[rank]session     // the latest of each
+	required bool                     // the leader demands tickets
+	learned  bool                     // a leader has answered
+	clock    float64                  // the leader's, Unix time
+	clockAt  time.Time                // when clock was read
+	known    map[string]*apiv1.Ticket // by the header that encodes what was verified, and nothing else
+	returned map[uint64]time.Time     // leases, and since when
+	ranks    map[rank]session         // the latest of each
 }
 
 // rank names a rank of a job.
@@ -207,13 +207,19 @@ func (v *Verifier) verify(header string) (*apiv1.Ticket, error) {
 	case !ed25519.Verify(key, signedBytes(raw), signature):
 		return nil, fmt.Errorf("%w: no leader of this control plane has signed it", ErrNone)
 	}
+	// Other headers say the same: with unknown fields, or with a field twice. They are not remembered, so that one ticket
+	// takes the place of one.
+	canonical, err := encode(raw, signature)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.now()
 	if len(v.known) >= maxKnown {
 		v.sweep(now)
 	}
-	v.known[header] = t
+	v.known[apiv1.EncodeTicket(canonical)] = t
 	if t.Node == v.node && t.Incarnation == v.incarnation {
 		r, s := rank{t.Job, t.Rank}, session{t.SessionFence, t.SessionSeq}
 		if v.ranks[r].before(s) {
