@@ -44,7 +44,8 @@
 // rank leaves properly, the process serves the other ranks to their end. Signals do not end it: a terminal's
 // interrupt is for the trainer, which may still write a checkpoint. Shared memory is gone with the last process that
 // has it open or mapped. There are no files: the socket of several ranks is abstract, and accepts processes of the
-// same user only.
+// same user only. The first rank ends its name with random characters, so that no other user can take the name; the
+// other ranks find it in /proc/net/unix, and pass over sockets of other users.
 //
 // # Concurrency
 //

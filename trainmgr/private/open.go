@@ -78,8 +78,10 @@ type Share struct {
 	Ranks      int    `json:"ranks,omitempty"`       // 0 means 1
 	RankTail   string `json:"rank_tail,omitempty"`   // "drop" (default) or "keep"
 	LocalRanks int    `json:"local_ranks,omitempty"` // of this machine, which share the process; 0 means 1
-	Listen     string `json:"listen,omitempty"`      // name of the abstract socket for the other local ranks
-	Patience   int    `json:"patience,omitempty"`    // seconds to wait for the other local ranks
+	// Listen is the name of the abstract socket for the other local ranks: what they know, a hyphen, and what nobody knows
+	// before the socket is open. Other users can therefore not take the name.
+	Listen   string `json:"listen,omitempty"`
+	Patience int    `json:"patience,omitempty"` // seconds to wait for the other local ranks
 }
 
 // validate checks that the values of an Open are within their bounds.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,36 @@ func peerCredentials(conn *net.UnixConn) (uid, pid int, err error) {
 		return 0, 0, fmt.Errorf("who is connected: %w", err)
 	}
 	return int(credentials.Uid), int(credentials.Pid), nil
+}
+
+// findOtherListener returns the name of a socket at which another process of this user listens for the ranks that name
+// is for: the name up to its last hyphen.
+func findOtherListener(name string) (other string, found bool) {
+	own := "@" + name
+	shared := own[:strings.LastIndexByte(own, '-')+1]
+	sockets, _ := os.ReadFile("/proc/net/unix") // where it is not there, the ranks that nobody serves say what is wrong
+	for line := range strings.Lines(string(sockets)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || shared == "" {
+			continue
+		}
+		other = fields[len(fields)-1]
+		if other != own && strings.HasPrefix(other, shared) && isOwnListener(other) {
+			return other, true
+		}
+	}
+	return "", false
+}
+
+// isOwnListener reports whether a process of this user listens at a name. It does not wait: a full queue is an error.
+func isOwnListener(name string) bool {
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: name})
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	uid, _, err := peerCredentials(conn)
+	return err == nil && uid == os.Getuid()
 }
 
 // awaitProcessEnd waits until a process has ended or ctx is done, and reports whether the process has ended. For a

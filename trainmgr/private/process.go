@@ -169,8 +169,13 @@ func (p *process) listenForRanks(ctx context.Context) (*net.UnixListener, error)
 	// The name is abstract: there is no file, and it is free again when this process has ended.
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", "@"+open.Listen)
 	if err != nil {
-		return nil, &RanksError{fmt.Sprintf("another process serves this machine's ranks already, so that two "+
-			"processes say they are the first of them: see LOCAL_RANK, RANK, and rank=: %v", err)}
+		return nil, fmt.Errorf("open the socket for the ranks of this machine: %w", err)
+	}
+	// Of two processes that listen at about the same time, at least the later one sees the other.
+	if other, found := findOtherListener(open.Listen); found {
+		return nil, errors.Join(&RanksError{fmt.Sprintf("another process of this user serves this machine's ranks "+
+			"already (at %s), so that two processes say they are the first of them: see LOCAL_RANK, RANK, and rank=",
+			other)}, listener.Close())
 	}
 	return listener.(*net.UnixListener), nil
 }

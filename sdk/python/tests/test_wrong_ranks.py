@@ -32,11 +32,31 @@ except millrace.MillraceError as e:
     print(type(e).__name__, getattr(e, "variable", ""), e)
 """
 
+# Listens at abstract sockets as another user, and never accepts a connection.
+SQUATTER = """\
+import os, socket, sys
+os.setuid(65534)
+sockets = []
+for name in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.bind("\\0" + name)
+    s.listen()
+    sockets.append(s)
+print("listening", flush=True)
+sys.stdin.read()
+"""
+
 PIPELINE = """\
 batch: 10
 label: {column: label}
 dense: [{columns: [int_0], ops: [fill_null: 0]}]
 """
+
+
+def meeting(run: str) -> str:
+    """Returns what the names of the sockets of a run begin with."""
+    text = "\0".join((machine(), str(os.getuid()), run, "0"))
+    return "millrace-" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def left(run: str) -> list[str]:
@@ -50,8 +70,7 @@ def left(run: str) -> list[str]:
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             pass  # the process has ended, or belongs to another user
-    meeting = hashlib.sha256("\0".join((machine(), str(os.getuid()), run, "0")).encode()).hexdigest()[:32]
-    if f"@millrace-{meeting}" in pathlib.Path("/proc/net/unix").read_text():
+    if f"@{meeting(run)}-" in pathlib.Path("/proc/net/unix").read_text():
         found.append("a socket")
     return found
 
@@ -156,6 +175,32 @@ class WrongRanks(unittest.TestCase):
                 process = self.start(0, 2, **{missing: ""})
                 self.says(process, errors.RanksError, missing, there)
 
+    def test_two_ranks_are_the_first(self) -> None:
+        first = self.start(0, 2, patience=60)
+        self.listening(first)
+        self.says(self.start(0, 2), errors.RanksError, "another process of this user", "LOCAL_RANK")
+        ranks = [first, self.start(1, 2)]
+        self.assertEqual([p.communicate(timeout=PATIENCE)[0] for p in ranks], ["rows 50\n"] * 2)
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can be another user")
+    def test_another_user_takes_the_names_that_can_be_guessed(self) -> None:
+        name = meeting(self.run_name)
+        other = subprocess.Popen(
+            [sys.executable, "-c", SQUATTER, name, f"{name}-{'0' * 32}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(other.communicate)
+        self.addCleanup(other.kill)
+        assert other.stdout is not None
+        self.assertEqual(other.stdout.readline(), "listening\n")
+        self.says(self.start(1, 2, patience=1), errors.RanksError, "LOCAL_RANK", f"@{name}-{'0' * 32} is of user 65534")
+        ranks = [self.start(rank, 2) for rank in range(2)]
+        self.assertEqual([p.communicate(timeout=PATIENCE)[0] for p in ranks], ["rows 50\n"] * 2)
+        other.kill()
+        other.wait()
+
     def test_the_first_rank_is_killed_while_it_waits(self) -> None:
         first = self.start(0, 3, patience=60)
         self.listening(first)
@@ -167,9 +212,9 @@ class WrongRanks(unittest.TestCase):
 
     def connected(self, ends: int) -> None:
         """Waits until a rank is connected: its end has the socket's name, beside the listening one."""
-        meeting = hashlib.sha256("\0".join((machine(), str(os.getuid()), self.run_name, "0")).encode()).hexdigest()[:32]
+        name = f"@{meeting(self.run_name)}-"
         deadline = time.monotonic() + PATIENCE
-        while pathlib.Path("/proc/net/unix").read_text().count(f"@millrace-{meeting}") < ends:
+        while pathlib.Path("/proc/net/unix").read_text().count(name) < ends:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import shlex
 import signal
 import socket
@@ -72,12 +73,46 @@ class Rendezvous:
     """How the ranks of one machine find the private process.
 
     Attributes:
-        name: the name of its abstract socket.
+        name: what the name of its abstract socket begins with. The first rank adds characters that nobody can guess,
+            so that no other user can take the name before.
         patience: seconds that ranks wait for each other.
     """
 
     name: str
     patience: float
+
+
+def _listening(name: str) -> list[str]:
+    """Returns the names of the abstract sockets at which processes listen for the ranks that meet at a name."""
+    with open("/proc/net/unix", errors="replace") as f:
+        lines = [line.split() for line in f]
+    ours = re.compile(re.escape(f"@{name}-") + "[0-9a-f]{32}")
+    # The fourth field holds flags, of which one says that a process listens.
+    return [
+        fields[7][1:] for fields in lines if len(fields) == 8 and fields[3] == "00010000" and ours.fullmatch(fields[7])
+    ]
+
+
+def _connect_own(name: str, others: dict[str, int]) -> Optional[socket.socket]:
+    """Connects to an abstract socket of this user. Returns None if it is gone, does not accept now, or is of another
+    user, which is noted in others.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # the queue of another user's socket may be full for ever
+        sock.connect("\0" + name)
+        user = int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], "little")
+        if user == os.getuid():
+            sock.setblocking(True)
+            return sock
+        others[name] = user
+    except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
+        pass
+    except BaseException:
+        sock.close()
+        raise
+    sock.close()
+    return None
 
 
 class PrivateSession(Consumption):
@@ -129,7 +164,7 @@ class PrivateSession(Consumption):
             if stamps:
                 message["stamps"] = dict(stamps)
         if meeting is not None and ranks.local_rank == 0:
-            message.update(listen=meeting.name, patience=max(1, int(meeting.patience)))
+            message.update(listen=f"{meeting.name}-{secrets.token_hex(16)}", patience=max(1, int(meeting.patience)))
         try:
             self._channel.send("open", **message)
             self._begin(self._answer())
@@ -151,24 +186,18 @@ class PrivateSession(Consumption):
         if ranks.local_rank == 0 or meeting is None:
             return self._start_process()
         deadline = time.monotonic() + meeting.patience
+        others: dict[str, int] = {}  # the users of sockets that are not this user's, by name
         while True:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                sock.connect("\0" + meeting.name)
-                credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-                if int.from_bytes(credentials[4:8], "little") != os.getuid():
-                    raise PrivateProcessError(f"the process at @{meeting.name} is of another user")
-                return Channel(sock)
-            except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
-                sock.close()
-            except BaseException:
-                sock.close()
-                raise
+            for name in _listening(meeting.name):
+                sock = None if name in others else _connect_own(name, others)
+                if sock is not None:
+                    return Channel(sock)
             if time.monotonic() > deadline:
                 raise RanksError(
                     f"rank {ranks.rank}: the first rank of this machine (LOCAL_RANK=0) has not started the private "
                     f"process in {meeting.patience:.0f} s: every rank calls millrace.open, in the same order; ranks "
-                    "that are started one by one need the same run= or MILLRACE_RUN",
+                    "that are started one by one need the same run= or MILLRACE_RUN"
+                    + "".join(f"; the process at @{name} is of user {user}" for name, user in list(others.items())[:3]),
                     "LOCAL_RANK",
                 )
             time.sleep(0.02)
