@@ -247,7 +247,7 @@ alone; it names the files, it does not hold them.`,
 			if err := x.Check(); err != nil {
 				return usageError{fmt.Errorf("context %s: %w (--control, --cert, --key, --ca)", name, err)}
 			}
-			client, err := identity.HTTPClient(x.Identity())
+			client, err := identity.HTTPClientOf(x.Identity(), identity.AcceptControl)
 			if err != nil {
 				return fmt.Errorf("context %s: %w", name, err)
 			}

@@ -6,10 +6,27 @@ import "fmt"
 // the caller shows its certificate or sends a request. Its error wraps ErrPeer.
 type Acceptance func(server Identity) error
 
-// AcceptService accepts the servers of the service: members of the control plane, and nodes.
+// AcceptControl accepts members of the control plane. A node may be called by the same host name: its certificate is
+// good for that name, and not for this.
+func AcceptControl(server Identity) error {
+	if server.Role != Control {
+		return fmt.Errorf("%w: %s is not a member of the control plane, which is called", ErrPeer, server)
+	}
+	return nil
+}
+
+// AcceptNode accepts nodes.
+func AcceptNode(server Identity) error {
+	if server.Role != Node {
+		return fmt.Errorf("%w: %s is not a node, which is called", ErrPeer, server)
+	}
+	return nil
+}
+
+// AcceptService accepts members of the control plane, and nodes. It is for callers that may call either.
 func AcceptService(server Identity) error {
-	if server.Role != Control && server.Role != Node {
-		return fmt.Errorf("%w: %s is neither a control plane nor a node", ErrPeer, server)
+	if server.Role != Control {
+		return AcceptNode(server)
 	}
 	return nil
 }
@@ -24,13 +41,13 @@ func AcceptOwned(owner string) Acceptance {
 	}
 }
 
-// AcceptMakers accepts the servers from which a caller takes mini-batches: those of the service and, if the caller is
-// a launcher, the workers of its owner's launchers.
+// AcceptMakers accepts the servers from which a caller takes mini-batches: nodes and, if the caller is a launcher, the
+// workers of its owner's launchers.
 func AcceptMakers(caller Identity) Acceptance {
 	return func(server Identity) error {
 		if owner := caller.Owner(); owner != "" && server.Owner() == owner {
 			return nil
 		}
-		return AcceptService(server)
+		return AcceptNode(server)
 	}
 }

@@ -22,10 +22,11 @@ func TestServersThatAreAccepted(t *testing.T) {
 		servers[id] = serve(t, l, conf)
 	}
 	caller := issued(t, dir, Identity{Launcher, "ads.gpu-0"})
+	control, nodes := map[Identity]bool{{Control, "m0"}: true}, map[Identity]bool{{Node, "ads"}: true}
 	service := map[Identity]bool{{Control, "m0"}: true, {Node, "ads"}: true}
 	workers := map[Identity]bool{{Launcher, "ads"}: true, {Launcher, "ads.gpu-1"}: true}
 	both := map[Identity]bool{}
-	for _, set := range []map[Identity]bool{service, workers} {
+	for _, set := range []map[Identity]bool{nodes, workers} {
 		for id := range set {
 			both[id] = true
 		}
@@ -35,11 +36,13 @@ func TestServersThatAreAccepted(t *testing.T) {
 		want   map[Identity]bool
 	}{
 		"the service":              {AcceptService, service},
+		"the control plane":        {AcceptControl, control},
+		"nodes":                    {AcceptNode, nodes},
 		"workers of ads":           {AcceptOwned("ads"), workers},
 		"workers of no owner":      {AcceptOwned(""), nil},
 		"makers, for a launcher":   {AcceptMakers(Identity{Launcher, "ads.gpu-0"}), both},
-		"makers, for an operator":  {AcceptMakers(Identity{Operator, "ads"}), service},
-		"makers, without identity": {AcceptMakers(Identity{}), service},
+		"makers, for an operator":  {AcceptMakers(Identity{Operator, "ads"}), nodes},
+		"makers, without identity": {AcceptMakers(Identity{}), nodes},
 	} {
 		client, err := HTTPClientOf(caller, c.accept)
 		require.NoError(t, err)

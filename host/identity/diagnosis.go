@@ -27,7 +27,7 @@ const (
 	ServerExpired                   // its certificate is not valid now
 	CallerExpired                   // the caller's certificate is not valid now
 	RefusedCaller                   // it wants another certificate from the caller
-	WrongRole                       // it is neither a control plane nor a node
+	WrongRole                       // it is not a member of the control plane
 	NotHTTP                         // something else listens there
 	UnknownAddress                  // the host's name cannot be resolved
 )
@@ -54,7 +54,7 @@ func (e *MismatchError) Error() string {
 		ServerExpired:  "its certificate is not valid now",
 		CallerExpired:  "it says that the certificate that was shown has expired",
 		RefusedCaller:  "it refuses the certificate that was shown",
-		WrongRole:      "its certificate is neither a control plane's nor a node's",
+		WrongRole:      "its certificate is not that of a member of the control plane",
 		NotHTTP:        "what listens there does not speak HTTP",
 		UnknownAddress: "nobody knows the name of this host",
 	}[e.Cause]
@@ -67,7 +67,7 @@ func (e *MismatchError) Error() string {
 // diagnoseTime bounds Diagnose.
 const diagnoseTime = 2 * time.Second
 
-// Diagnose looks for the reason that a server cannot be called: it connects once, asks for /readyz, and examines the
+// Diagnose looks for the reason that a member of the control plane cannot be called: it connects once, asks for /readyz, and examines the
 // answer. base is a URL of BaseURL. It returns a *MismatchError if the address or the identity is wrong, and nil
 // otherwise: the server may be away for a moment, or answer by now.
 func Diagnose(ctx context.Context, base string, o Options) error {
@@ -82,7 +82,7 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 		host = net.JoinHostPort(u.Hostname(), map[bool]string{true: "443", false: "80"}[secure])
 	}
 	mismatch := func(c Cause, err error) error { return &MismatchError{Cause: c, URL: base, Err: err} }
-	conf, err := o.Client()
+	conf, err := o.ClientOf(AcceptControl)
 	if err != nil {
 		return err
 	}

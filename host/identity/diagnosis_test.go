@@ -33,7 +33,7 @@ func says(t *testing.T, text string) string {
 
 func TestDiagnose(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
-	server := issued(t, dir, Identity{Node, "node0"}, "127.0.0.1")
+	server := issued(t, dir, Identity{Control, "m0"}, "127.0.0.1")
 	good := issued(t, dir, Identity{Launcher, "trainer"})
 	strange := issued(t, other, Identity{Launcher, "stranger"})
 	secureAt := func(o Options) string {
@@ -75,6 +75,7 @@ func TestDiagnose(t *testing.T) {
 		"no certificate":          {secure, Options{}, NoIdentity},
 		"a server of another":     {secure, strange, UnknownServer},
 		"a caller of another":     {secure, mixed(strange, good.CA), UnknownCaller},
+		"a node of this host":     {secureAt(issued(t, dir, Identity{Node, "n0"}, "127.0.0.1")), good, WrongRole},
 		"another host":            {"https://localhost:" + port, good, WrongHost},
 		"a server that has expired": {secureAt(expired(dir, Identity{Control, "old"}, "127.0.0.1")), good,
 			ServerExpired},

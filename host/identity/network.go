@@ -129,7 +129,8 @@ func BaseURL(raw string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// HTTPClient returns a client for the service's URLs: HTTPClientOf with AcceptService.
+// HTTPClient returns a client for the service's URLs: HTTPClientOf with AcceptService. A caller that knows which of the
+// two it calls says so to HTTPClientOf.
 func HTTPClient(o Options) (*http.Client, error) { return HTTPClientOf(o, AcceptService) }
 
 // HTTPClientOf returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's

@@ -25,7 +25,7 @@ func Ask(ctx context.Context, o identity.Options, urls []string, drive string, k
 	if len(urls) == 0 {
 		return nil, errors.New("the node has no address")
 	}
-	client, err := identity.HTTPClient(o)
+	client, err := identity.HTTPClientOf(o, identity.AcceptNode)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,8 @@ type Agent struct {
 	metrics      *metrics.Metrics
 	listeners    *listeners
 	server       *server
-	client       *http.Client // towards other nodes and the control plane
+	toControl    *http.Client // towards members of the control plane
+	toNodes      *http.Client // towards other nodes
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
@@ -111,7 +112,10 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Agent{name: c.Name, log: o.Logger}
-	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
+	if a.toControl, err = identity.HTTPClientOf(c.identity(), identity.AcceptControl); err != nil {
+		return nil, err
+	}
+	if a.toNodes, err = identity.HTTPClientOf(c.identity(), identity.AcceptNode); err != nil {
 		return nil, err
 	}
 	a.makeHeartbeat(&c, o.Denied)
@@ -129,7 +133,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.listeners, err = openListeners(ctx, &c, tlsConfig, a.log); err != nil {
 		return nil, err
 	}
-	if a.vocabularies, err = openVocabularies(&c, a.client, a.heartbeat.Members, a.log); err != nil {
+	if a.vocabularies, err = openVocabularies(&c, a.toControl, a.heartbeat.Members, a.log); err != nil {
 		return nil, errors.Join(err, a.listeners.close())
 	}
 	if a.selections, err = openSelections(&c, a.log); err != nil {
@@ -167,7 +171,7 @@ func (a *Agent) makeHeartbeat(c *Config, denied func(error)) {
 	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
 	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
 	a.heartbeat = heartbeat.New(heartbeat.Options{
-		Members: c.Control, Client: a.client, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
+		Members: c.Control, Client: a.toControl, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
 		Denied: denied,
 		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(true) },
 	})
@@ -189,7 +193,7 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image, list []driv
 		Sources: o.Sources, Changed: changed, Log: a.log, Device: o.Device,
 	})
 	a.store = partitions.New(partitions.Options{
-		Drive: a.drives.Drive, Siblings: a.drives.Siblings, Client: a.client, StateDir: c.StateDir,
+		Drive: a.drives.Drive, Siblings: a.drives.Siblings, Client: a.toNodes, StateDir: c.StateDir,
 		WriteTime: time.Duration(c.Runs.WriteTime), Changed: changed, Log: a.log,
 	})
 	a.drain = &drainSwitch{splits: a.splits, changed: changed, log: a.log}
@@ -304,7 +308,8 @@ func (a *Agent) Close() error {
 		selectionsErr := a.selections.close()
 		a.drives.Wait()
 		a.running.Wait()
-		a.client.CloseIdleConnections()
+		a.toControl.CloseIdleConnections()
+		a.toNodes.CloseIdleConnections()
 		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close(), a.vocabularies.close(), selectionsErr)
 		a.log.Info("node closed", "node", a.name)
 	})

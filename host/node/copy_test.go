@@ -234,6 +234,8 @@ func TestRolesUnderTLS(t *testing.T) {
 				m.Name(), r.Status)
 		}
 	}
+	_, err = f.beat(f.base)
+	require.ErrorIs(t, err, identity.ErrPeer, "a node does not pass as the control plane, which has its host name")
 	plain, err := identity.HTTPClient(identity.Options{})
 	require.NoError(t, err)
 	f.client = plain

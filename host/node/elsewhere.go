@@ -42,7 +42,7 @@ func (a *Agent) driveConfigs(c *Config, o *Options) ([]drives.Config, error) {
 	if o.Elsewhere == nil {
 		return list, nil
 	}
-	from, err := o.Elsewhere.Open(Network{Client: a.client, Locate: a.heartbeat.Locate})
+	from, err := o.Elsewhere.Open(Network{Client: a.toNodes, Locate: a.heartbeat.Locate})
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (m *member) had() []*apiv1.NodeStatus {
 // beat sends one heartbeat more.
 func (f *fixture) beat(members ...string) (time.Duration, error) {
 	return heartbeat.New(heartbeat.Options{
-		Members: members, Client: f.Agent.client, Fence: f.fence, Log: f.log, Learn: f.tickets.Learn,
+		Members: members, Client: f.Agent.toControl, Fence: f.fence, Log: f.log, Learn: f.tickets.Learn,
 		Status: func() (*apiv1.NodeStatus, error) { return f.status.read(true) },
 	}).Send(f.t.Context())
 }

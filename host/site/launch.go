@@ -197,7 +197,7 @@ func checkVacant(d daemon) error {
 
 // waitReady waits until a daemon answers that it is ready; of the node, until the control plane lists it.
 func (s *Site) waitReady(ctx context.Context, d daemon, c *child) error {
-	client, err := identity.HTTPClient(s.Identity())
+	client, err := identity.HTTPClientOf(s.Identity(), identity.AcceptControl)
 	if err != nil {
 		return err
 	}

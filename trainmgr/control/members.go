@@ -132,7 +132,7 @@ func join(ctx context.Context, o *Options) error {
 		return fmt.Errorf("join %s: this member is called %q: name it, and say among the peers at which URL the "+
 			"others reach it", strings.Join(o.Join, ", "), o.Name)
 	}
-	c, err := identity.HTTPClient(o.Identity)
+	c, err := identity.HTTPClientOf(o.Identity, identity.AcceptControl)
 	if err != nil {
 		return err
 	}

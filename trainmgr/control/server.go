@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	nodes, err := identity.HTTPClient(o.Identity)
+	nodes, err := identity.HTTPClientOf(o.Identity, identity.AcceptNode)
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}

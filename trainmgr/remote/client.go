@@ -112,7 +112,7 @@ func makeClients(o identity.Options) (toControl, toMakers *http.Client, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if toControl, err = identity.HTTPClient(o); err != nil {
+	if toControl, err = identity.HTTPClientOf(o, identity.AcceptControl); err != nil {
 		return nil, nil, err
 	}
 	toMakers, err = identity.HTTPClientOf(o, identity.AcceptMakers(own))

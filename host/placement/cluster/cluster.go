@@ -38,7 +38,7 @@ var ErrNoDrive = errors.New("no storage node with a drive answers the control pl
 // do not answer the control plane are left out: their partitions are not counted, and nothing is put there. Two nodes
 // that hold different partitions of one name are an error.
 func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identity.Options) (*Cluster, error) {
-	client, err := identity.HTTPClient(o)
+	client, err := identity.HTTPClientOf(o, identity.AcceptNode)
 	if err != nil {
 		return nil, err
 	}

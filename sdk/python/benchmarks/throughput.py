@@ -95,7 +95,7 @@ class Consumer:
 
     def __init__(self, url: str, check: bool, tls: TLS = None) -> None:
         self.url, self.check = url, check
-        self.connections, self.pool = Connections(tls), Pool()
+        self.connections, self.pool = Connections(tls, makers=True), Pool()
 
     def __call__(self) -> int:
         conn, _ = self.connections.take(self.url, 10)

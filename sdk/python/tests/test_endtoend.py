@@ -660,14 +660,15 @@ class Secure(unittest.TestCase):
             with self.assertRaises(ServiceError) as e, Control(s.url, tls=node, patience=0.0) as c:
                 c.jobs()
             self.assertEqual(e.exception.code, "permission_denied")
-            # A server with a launcher's certificate is refused, also with that of this launcher's owner.
-            for name in ("rogue", "trainer.host-1"):
+            # A server with a node's certificate for this host name is refused in the control plane's place, and one
+            # with a launcher's, also with that of this launcher's owner.
+            for role, name in (("node", "rogue-node"), ("launcher", "rogue"), ("launcher", "trainer.host-1")):
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(*s._identity("launcher", name)[:2])
+                context.load_cert_chain(*s._identity(role, name)[:2])
                 rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
                 try:
                     with (
-                        self.assertRaisesRegex(MillraceError, "neither a node's nor the control plane's"),
+                        self.assertRaisesRegex(MillraceError, "its certificate is not the control plane's"),
                         Control(rogue.url, tls=s.tls, patience=0.0) as c,
                     ):
                         c.jobs()

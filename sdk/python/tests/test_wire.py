@@ -81,9 +81,9 @@ class Reuse(unittest.TestCase):
 
 
 class Identity(unittest.TestCase):
-    def test_only_nodes_and_control_planes_are_servers(self) -> None:
+    def test_only_control_planes_are_control_planes(self) -> None:
         for names, good in (
-            ((("URI", "spiffe://millrace/node/n0"),), True),
+            ((("URI", "spiffe://millrace/node/n0"),), False),
             ((("DNS", "x"), ("URI", "spiffe://millrace/control/m0")), True),
             ((("URI", "spiffe://millrace/launcher/t"),), False),
             ((("URI", "spiffe://elsewhere/node/n0"),), False),
@@ -103,7 +103,7 @@ class Identity(unittest.TestCase):
                         conn.connect()
                     found = diagnose(Address("https://h:1"), None, 1.0, caught.exception)
                     self.assertIsInstance(found, TLSError)
-                    self.assertIn("neither a node's nor the control plane's", str(found))
+                    self.assertIn("its certificate is not the control plane's", str(found))
 
     def test_workers_of_the_same_owner_are_servers(self) -> None:
         """A connection for mini-batches accepts the workers of this launcher's owner, beside nodes, and no other."""
@@ -119,6 +119,8 @@ class Identity(unittest.TestCase):
             ("spiffe://millrace/operator/ads", "ads", False),
             ("spiffe://elsewhere/launcher/ads", "ads", False),
             ("spiffe://millrace/node/n0", "ads", True),
+            ("spiffe://millrace/node/n0", "", True),
+            ("spiffe://millrace/control/m0", "ads", False),
         ):
             names = (("URI", uri),)
 
@@ -130,7 +132,7 @@ class Identity(unittest.TestCase):
                 mock.patch.object(http.client.HTTPSConnection, "connect", connect),
             ):
                 conn = _Secure("h", 1, context=ssl.create_default_context())
-                conn.owner = owner
+                conn.makers, conn.owner = True, owner
                 if good:
                     conn.connect()
                 else:

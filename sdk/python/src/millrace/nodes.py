@@ -99,7 +99,7 @@ class Nodes:
 
     def __init__(self, tls: TLS, check: Optional[bool], timeout: float) -> None:
         self.pool = Pool()
-        self._connections = Connections(tls, workers=True, whole=True)
+        self._connections = Connections(tls, makers=True, whole=True)
         self._check = check
         self._timeout = timeout
         self._stop = threading.Event()

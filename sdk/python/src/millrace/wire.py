@@ -21,8 +21,10 @@ __all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose", "ow
 # The exceptions that a failed connection raises.
 BROKEN = (OSError, http.client.HTTPException)
 
-# The identity in a server's certificate, in its only valid form.
-_SERVER = re.compile(r"spiffe://millrace/(control|node)/[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
+# The identities in certificates of servers, in their only valid form.
+_NAME = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
+_CONTROL = f"spiffe://millrace/control/{_NAME}"
+_NODE = f"spiffe://millrace/node/{_NAME}"
 
 # The identity in the certificate of a launcher, whose own CPUs may be a worker; group 1 is its owner.
 _LAUNCHER = r"spiffe://millrace/launcher/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9.-]{0,61}[a-z0-9])?"
@@ -173,15 +175,20 @@ class _RoleError(ssl.SSLError):
 
 
 class _Secure(http.client.HTTPSConnection):
-    """Also checks that the server's certificate is that of a node or a member of the control plane, or of a launcher
-    of ``owner`` if that is not empty.
+    """Also checks that the server's certificate is that of a member of the control plane, or, with ``makers``, that of
+    a node, or of a launcher of ``owner`` if that is not empty.
     """
 
+    makers = False
     owner = ""
 
     def _accepts(self, uri: str) -> bool:
+        if not self.makers:
+            return re.fullmatch(_CONTROL, uri, re.ASCII) is not None
         launcher = re.fullmatch(_LAUNCHER, uri, re.ASCII)
-        return bool(_SERVER.fullmatch(uri)) or launcher is not None and launcher[1] == self.owner != ""
+        return (
+            re.fullmatch(_NODE, uri, re.ASCII) is not None or launcher is not None and launcher[1] == self.owner != ""
+        )
 
     def connect(self) -> None:
         super().connect()
@@ -189,9 +196,8 @@ class _Secure(http.client.HTTPSConnection):
         uris = [v for k, v in names if k == "URI"]
         if sum(self._accepts(u) for u in uris) != 1:
             self.close()
-            raise _RoleError(
-                f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}"
-            )
+            wanted = "a node's" if self.makers else "the control plane's"
+            raise _RoleError(f"{self.host}:{self.port}: its certificate is not {wanted}: {uris}")
 
 
 _FILES = (
@@ -294,7 +300,9 @@ def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
             why = f"its certificate cannot be used: give another URL, or {_FILES}"
         return TLSError(f"{a.url}: {why} ({e.verify_message})")
     if isinstance(e, _RoleError):
-        return TLSError(f"{a.url}: {e.args[0]}: give another URL, or issue the server a certificate (millrace pki issue)")
+        return TLSError(
+            f"{a.url}: {e.args[0]}: give another URL, or issue the server a certificate (millrace pki issue)"
+        )
     reason = str(getattr(e, "reason", None) or "")
     if "ALERT" in reason:
         for part, says in _ALERTS.items():
@@ -321,15 +329,16 @@ class Connections:
     """Keeps connections alive between requests. Any number of threads may use it.
 
     Args:
-        workers: whether workers of launchers are accepted as servers, beside nodes and members of the control plane.
-            Only those of this launcher's own owner are.
+        makers: whether nodes are called, and workers of launchers of this launcher's own owner. Otherwise members of
+            the control plane are. No other server is accepted, also at the same host name.
         whole: whether the timeout of :meth:`take` bounds a whole answer, and not only the wait for its next bytes.
     """
 
-    def __init__(self, tls: TLS = None, *, workers: bool = False, whole: bool = False) -> None:
+    def __init__(self, tls: TLS = None, *, makers: bool = False, whole: bool = False) -> None:
         self._context = context(tls)
         self._whole = whole
-        self._owner = owner(tls) if workers else ""
+        self._makers = makers
+        self._owner = owner(tls) if makers else ""
         self._lock = threading.Lock()
         self._free: dict[str, list[http.client.HTTPConnection]] = {}
         self._out: set[http.client.HTTPConnection] = set()
@@ -371,7 +380,7 @@ class Connections:
             if self._context is None:
                 raise OSError(f"{a.url} wants TLS: give tls=(certificate, key, authority), or a context")
             secure = _Secure(a.host, a.port, timeout=timeout, context=self._context)
-            secure.owner = self._owner
+            secure.makers, secure.owner = self._makers, self._owner
             return secure
         return _TCP(a.host, a.port, timeout=timeout)
 
