@@ -8,13 +8,15 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import tempfile
 import threading
 import unittest
 from typing import Optional
 from unittest import mock
 
-from millrace import AddressError, ContextError, Control, Job, TLSError, UnreachableError
+import millrace
+from millrace import AddressError, ContextError, Control, Job, OptionsError, TLSError, UnreachableError
 from millrace.contexts import parse, resolve
 
 from .fake import Cluster, Serving
@@ -41,6 +43,35 @@ class Contexts(unittest.TestCase):
 
     def resolve(self, control: object = None, tls: object = None, **env: str) -> tuple[list[str], object]:
         return resolve(control, tls, {"XDG_CONFIG_HOME": str(self.home), **env})  # type: ignore[arg-type]
+
+    def test_offloading_names_the_context_to_use_before_it_submits(self) -> None:
+        def certificate(uri: bytes) -> str:
+            path = self.file.parent / (uri.decode().replace("/", "-") + ".pem")
+            uri = b"spiffe://millrace/" + uri
+            path.write_text(ssl.DER_cert_to_PEM_cert(b"0\x82abc\x86" + bytes([len(uri)]) + uri + b"0\x82zz"))
+            return path.name
+
+        def kept(uri: bytes, port: int = 9) -> dict[str, object]:
+            return {"control": [f"https://127.0.0.1:{port}"], "cert": certificate(uri), "key": "key", "ca": "ca"}
+
+        contexts = {
+            "local": kept(b"operator/ann"),
+            "local-launcher": kept(b"launcher/ann.host-0"),
+            "elsewhere": kept(b"launcher/ann.host-1", 10),
+            "gone": {**kept(b"launcher/ann.host-2"), "cert": "gone.pem"},
+        }
+        for names, says in (
+            (contexts, "use control='local-launcher', or"),
+            (["local"], r"issue one \(millrace pki issue --role launcher --name OWNER --host HOST\), or"),
+        ):
+            self.file.write_text(json.dumps({"current": "local", "contexts": {n: contexts[n] for n in names}}))
+            with mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(self.home)}):
+                for control in ("local", ""):
+                    with self.subTest(says), self.assertRaisesRegex(OptionsError, says) as caught:
+                        millrace.open("day.parquet", "rm1", control=control or "https://127.0.0.1:9", offload=0.5)
+                    self.assertEqual(caught.exception.argument, "control")
+                with self.assertRaises(FileNotFoundError):  # of the key: no certificate is asked for to submit
+                    millrace.open("day.parquet", "rm1", control="local")
 
     def test_what_goes_before_what(self) -> None:
         one = ("/1c", "/1k", "/1a")

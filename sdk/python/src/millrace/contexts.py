@@ -14,9 +14,9 @@ import re
 from typing import Any, Iterable, Mapping, Optional, Union
 
 from .errors import ContextError
-from .wire import TLS
+from .wire import TLS, owner
 
-__all__ = ["DEFAULT", "resolve"]
+__all__ = ["DEFAULT", "launcher_contexts", "resolve"]
 
 DEFAULT = "http://127.0.0.1:7460"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
@@ -120,6 +120,22 @@ def _named(name: str, environ: Mapping[str, str], by: str) -> dict[str, Any]:
             f"{by}: no context {name!r}; {there}. A URL is https://HOST:PORT, http://HOST:PORT or unix:PATH"
         )
     return found[name]
+
+
+def launcher_contexts(urls: Iterable[str], environ: Optional[Mapping[str, str]] = None) -> list[str]:
+    """Returns the names of the contexts of these members whose certificate is a launcher's.
+
+    Raises:
+        ContextError: the file of contexts cannot be read.
+    """
+    names = []
+    for name, c in sorted(_load(os.environ if environ is None else environ)[1].items()):
+        try:
+            if {u.rstrip("/") for u in c["control"]} & set(urls) and owner((c["cert"], c["key"], c["ca"])):
+                names.append(name)
+        except OSError:
+            continue  # a certificate that was removed names nobody
+    return names
 
 
 def resolve(

@@ -30,7 +30,7 @@ from .errors import OptionsError, PipelineError, PipelineProblem, RanksError
 from .jobfile import JobFile
 from .metricfile import KeptProfile
 from .pipeline import Pipeline, with_statistics
-from .own import OwnWorker
+from .own import OwnWorker, check_certificate
 from .private import PrivateSession, Rendezvous
 from .ranks import Ranks, check_one_machine, find_ranks, machine
 from .run import default_run
@@ -426,6 +426,8 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
             raise TypeError("offload_model: only with offload=, whose profile it names")
         if offload_metrics is not None and offload_model is None:
             raise TypeError("offload_metrics: only with offload_model=: a profile is kept under the model's name")
+        if offload is not None and own_worker is None:
+            check_certificate(control, tls)
         shared = _given(offload=None if offload is None else str(offload))
         spec = {
             "pipeline": text,

@@ -14,20 +14,44 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Optional, Sequence
+from typing import Iterable, Optional, Sequence, Union
 
 from . import binary
+from .contexts import launcher_contexts, resolve
 from .control import Control
-from .errors import PrivateProcessError
+from .errors import OptionsError, PrivateProcessError
 from .profiling import process_seconds
+from .wire import TLS, owner
 
-__all__ = ["OwnWorker"]
+__all__ = ["OwnWorker", "check_certificate"]
 
 log = logging.getLogger("millrace")
 
 _READY = 10.0  # seconds that a rank waits at most until its own worker takes splits
 _SECONDS = 5.0  # that the worker has to end after its input has ended
 _SAID = 2000  # bytes of a failed worker's last output that the error holds
+
+
+def check_certificate(control: Union[None, str, Iterable[str]], tls: TLS) -> None:
+    """Checks that a worker of a rank's own CPUs can show the caller's certificate. The control plane refuses the worker
+    of an operator, whose jobs have no owner, and would do so after the job is submitted.
+
+    Raises:
+        OptionsError: the certificate is not a launcher's. The message names the contexts with one.
+        ContextError, ValueError, OSError: as in :class:`millrace.Control`.
+    """
+    urls, files = resolve(control, tls)
+    if not isinstance(files, tuple) or owner(files):
+        return
+    names = launcher_contexts(urls)
+    instead = " or ".join(f"control={name!r}" for name in names)
+    raise OptionsError(
+        f"offload: the certificate {files[0]} is not a launcher's, and the control plane takes the worker of this "
+        "machine's CPUs from launchers only: "
+        + (f"use {instead}" if names else "issue one (millrace pki issue --role launcher --name OWNER --host HOST)")
+        + ", or name a worker's configuration with a certificate of the role node (own_worker=)",
+        "control",
+    )
 
 
 class OwnWorker:
