@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -336,6 +337,8 @@ func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive stri
 // RateOptions say how P is measured. The zero value takes an earlier measurement.
 type RateOptions struct {
 	Again bool // measure again even if P was measured before
+	// JobRows is how many rows the drive makes of the job; 0: as api.Job says.
+	JobRows int64
 	// On says where the partition to measure on can be read, for a drive of reach any; nil: any partition of the job.
 	On *api.Source
 }
@@ -362,7 +365,8 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 			return rate, true, nil
 		}
 	}
-	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: m.o.Now}
+	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: m.o.Now,
+		jobRows: cmp.Or(o.JobRows, j.Rows)}
 	alone := d.Running() == 0
 	before := p.Stats()
 	rate, made, err := meter.measure(ctx)
@@ -381,11 +385,14 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 		p.measured = p.measured.Add(p.Stats().Sub(before).Share(made))
 	}
 	j.mu.Unlock()
-	if alone && d.Running() == 0 {
+	if alone && d.Running() == 0 && !rate.Short {
 		m.rates.put(key, rate)
 	}
 	level, message := slog.LevelInfo, "measured P"
-	if !rate.Settled {
+	switch {
+	case rate.Short:
+		message = "measured P of the first mini-batches alone: the job is short"
+	case !rate.Settled:
 		level, message = slog.LevelWarn, "measured P, which has not settled: other work on the machine may disturb it; "+
 			"measure longer"
 	}

@@ -23,6 +23,19 @@ type meter struct {
 	least     time.Duration
 	on        *api.Source      // the partition that a drive of reach any is measured on; nil: any of the job
 	clock     func() time.Time // time.Now, but for tests
+	jobRows   int64            // that the drive makes of the job; 0: not known
+}
+
+// shortShare is the part of the least time after which a measurement may find that its job is too short for it.
+const shortShare = 10
+
+// tooShort reports whether the job is too short to go on measuring, by the rate so far.
+func (m *meter) tooShort(elapsed time.Duration, steady *steadyrate.Meter) bool {
+	if m.jobRows == 0 || elapsed < m.least/shortShare {
+		return false
+	}
+	r := steady.Rate()
+	return r.Count > 0 && float64(m.jobRows) < r.PerSecond*api.ShortJob*m.least.Seconds()
 }
 
 // measure preprocesses partitions, over and over, for the least time and until the rate has settled or the limit of
@@ -46,6 +59,7 @@ func (m *meter) measureOn(ctx context.Context, parts []meteredPartition,
 		mu      sync.Mutex // guards all below
 		first   error
 		settled bool
+		short   bool
 		steady  = steadyrate.New(m.least, streams)
 		begin   = m.clock()
 	)
@@ -58,7 +72,10 @@ func (m *meter) measureOn(ctx context.Context, parts []meteredPartition,
 				defer mu.Unlock()
 				made += int64(n)
 				if !settled { // the last mini-batches of the other streams do not count
-					settled = !steady.Add(m.clock().Sub(begin), int64(n))
+					elapsed := m.clock().Sub(begin)
+					settled = !steady.Add(elapsed, int64(n))
+					short = !settled && m.tooShort(elapsed, steady)
+					settled = settled || short
 				}
 				return !settled
 			})
@@ -81,7 +98,7 @@ func (m *meter) measureOn(ctx context.Context, parts []meteredPartition,
 		return p, made, errors.New("it holds no rows")
 	}
 	return api.Measurement{RowsPerSecond: r.PerSecond, Rows: r.Count, Elapsed: r.Elapsed, Spread: r.Spread,
-		Settled: r.Settled}, made, nil
+		Settled: r.Settled, Short: short}, made, nil
 }
 
 // run preprocesses partitions, from the i-th on, until more reports false.

@@ -77,6 +77,7 @@ type timedProcessor struct {
 	opened time.Duration // that opening takes
 	took   func(batch int) time.Duration
 	made   int
+	rows   int64 // of the job; 0: not known
 	err    error // of the 1000th mini-batch and of later ones; nil: none
 }
 
@@ -103,7 +104,7 @@ func (p *timedProcessor) measure(t *testing.T, least time.Duration) (api.Measure
 	t.Helper()
 	begin := p.now
 	m := meter{job: &job{Job: api.Job{Plan: dataset.Options{Batch: 100}}}, least: least,
-		processor: &driveProcessor{Processor: p}, clock: func() time.Time { return p.now }}
+		processor: &driveProcessor{Processor: p}, clock: func() time.Time { return p.now }, jobRows: p.rows}
 	parts := []meteredPartition{{&partition.Partition{Rows: 1 << 40}, 1 << 40, nil}}
 	rate, made, err := m.measureOn(t.Context(), parts, 1)
 	return rate, made, p.now.Sub(begin), err
@@ -126,6 +127,26 @@ func TestPIsThatOfTheSteadyState(t *testing.T) {
 		assert.Greater(t, made, rate.Rows, "the slow rows were made and do not count")
 		assert.GreaterOrEqual(t, took, least)
 		assert.Less(t, took, steadyrate.Limit(least))
+	}
+}
+
+// TestPOfAShortJob checks that P of a job that is shorter than five measurements is that of its first mini-batches, and
+// that the measurement of a longer one goes on.
+func TestPOfAShortJob(t *testing.T) {
+	const least = 500 * time.Millisecond
+	for rows, short := range map[int64]bool{1: true, 12_000: true, 13_000: false, 0: false} {
+		p := &timedProcessor{rows: rows, took: func(int) time.Duration { return 20 * time.Millisecond }}
+		rate, made, took, err := p.measure(t, least)
+		require.NoError(t, err)
+		assert.Equal(t, short, rate.Short, "%d rows", rows)
+		assert.InEpsilon(t, 5000, rate.RowsPerSecond, 1e-9)
+		if short {
+			assert.LessOrEqual(t, took, 2*least/shortShare)
+			assert.LessOrEqual(t, made, int64(500))
+		} else {
+			assert.GreaterOrEqual(t, took, least)
+			assert.True(t, rate.Settled)
+		}
 	}
 }
 

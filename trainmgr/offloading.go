@@ -42,7 +42,8 @@ type Offload struct {
 	// profiled again; nil keeps none. NewMetricFile makes one.
 	Store MetricStore
 	// ProfileSteps is how many mini-batches are counted in each of the five measurements at least; 0 means
-	// DefaultProfileSteps.
+	// DefaultProfileSteps. A job that takes less than api.ShortJob times as long as its profile has none, unless
+	// ProfileSteps or ProfileTime is set.
 	ProfileSteps int
 	// ProfileTime is how long each of the five measurements lasts at least, after a warm-up of a quarter of it; 0 means
 	// DefaultProfileTime.
@@ -135,6 +136,9 @@ type OffloadReport struct {
 	RemoteAway   bool   `json:"remote_away"`
 	// Known reports which metrics the store had. They were not measured again.
 	Known offload.Known `json:"known"`
+	// ProfileLeftOut says that nothing was measured because the job takes less than api.ShortJob times as long as its
+	// profile: the decision is from T and P of the first mini-batches.
+	ProfileLeftOut bool `json:"profile_left_out"`
 	// ProfileSeconds is how long the profile took, and ProfileShare its share of the whole so far.
 	ProfileSeconds float64 `json:"profile_seconds"`
 	ProfileShare   float64 `json:"profile_share"`
@@ -198,7 +202,7 @@ func (s *storageSource) allocateShared(ctx context.Context) error {
 	running := share.remoteDrives(share.decision.Ratio) + len(own)
 	share.mu.Unlock()
 	s.allocated = allocation.Allocation{RowsPerSecond: rowsPerSecond, Drives: running, Wanted: running, P: p,
-		Note: share.decision.Why}
+		Note: s.withShort(share.decision.Why)}
 	rows := 0.0
 	for i := range s.data.Manifest.Partitions {
 		rows += float64(s.rows(i))

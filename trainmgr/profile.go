@@ -45,6 +45,12 @@ func (s *storageSource) profile(ctx context.Context, gthp float64, own []api.Dri
 			stored, share.known = offload.Metrics{}, offload.Known{}
 		}
 	}
+	measures := !share.known.All() && (!share.known.Model || !share.known.Pipeline || stored.Gthp > stored.Lthp)
+	if measures && share.options.ProfileSteps == 0 && share.options.ProfileTime == 0 {
+		if m, err = s.withoutProfile(ctx, gthp); m != nil || err != nil {
+			return m, err
+		}
+	}
 	step := s.options.Ranks[0]
 	if step.Snapshot != nil && !share.known.All() {
 		restore, snapshotErr := step.Snapshot()
@@ -74,6 +80,38 @@ func (s *storageSource) profile(ctx context.Context, gthp float64, own []api.Dri
 		}
 	}
 	return &stored, nil
+}
+
+// withoutProfile returns the metrics that T and P give, if the job takes less than api.ShortJob times as long as its
+// profile, by P and by T or two steps of the trainer. It returns nil if the job is long enough.
+func (s *storageSource) withoutProfile(ctx context.Context, t float64) (*offload.Metrics, error) {
+	share, batch := s.sharing, s.firstEpoch.Plan.Options().Batch
+	if t == 0 {
+		dummy, err := Dummy(s.schema, batch, s.data.MeanLength)
+		if err != nil {
+			return nil, err
+		}
+		t, err = Throughput(ctx, dummy, ThroughputOptions{Time: 1, Steps: 1, Warmup: 1, Now: s.options.Throughput.Now},
+			s.options.Ranks[0])
+		if err != nil {
+			return nil, fmt.Errorf("profile: %w", err)
+		}
+	}
+	pass := func(rowsPerSecond float64) float64 { // the seconds that a measurement takes
+		return math.Max((1+warmupShare)*DefaultProfileTime.Seconds(),
+			DefaultProfileSteps*float64(batch)/math.Max(rowsPerSecond, 1))
+	}
+	most, profile := 0.0, pass(t)+2*pass(math.Min(t, share.localSupply))
+	for _, side := range share.sides {
+		if most = math.Max(most, side.supply); side.supply > 0 {
+			profile += 2 * pass(math.Min(t, side.supply))
+		}
+	}
+	if s.jobRows()/math.Min(t, share.localSupply+most) >= api.ShortJob*profile {
+		return nil, nil
+	}
+	share.profileLeftOut = true
+	return metricsOfRates(t, share.localSupply, share.sides), nil
 }
 
 // metricKeys returns the keys of the job's metrics.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/offload"
@@ -67,6 +68,46 @@ func TestABufferThatWasFullIsNotMeasured(t *testing.T) {
 		w.count(10, at, 0)
 	}
 	assert.InEpsilon(t, 2000, w.measured().rowsPerSecond, 1e-9)
+}
+
+// TestAShortJobIsNotProfiled leaves the profile out where the job takes less than five times as long, and reports that:
+// the trainer runs two steps, and the decision is from T and P.
+func TestAShortJobIsNotProfiled(t *testing.T) {
+	m, err := dataset.NewManifest([]dataset.Partition{{Name: "p", Bytes: 1, Rows: 1_000_000, RowGroups: []int64{1_000_000}}})
+	require.NoError(t, err)
+	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 1000})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		t      float64
+		epochs int
+		short  bool
+	}{
+		"30 s beside five measurements of 1.25 s": {1e5, 3, true},
+		"40 s beside five measurements of 1.25 s": {1e5, 4, false},
+		"100 s beside five measurements of 5 s":   {1e4, 1, true},
+		"200 s beside five measurements of 5 s":   {1e4, 2, false},
+	} {
+		s := &storageSource{options: Options{Epochs: c.epochs}, data: &api.Dataset{Manifest: m}, firstEpoch: &Epoch{Plan: plan},
+			sharing: &sharing{localSupply: 1e5, sides: []remoteSide{{cut: offload.All, supply: 1e5}}}}
+		metrics, err := s.withoutProfile(t.Context(), c.t)
+		require.NoError(t, err)
+		assert.Equal(t, c.short, metrics != nil, name)
+		assert.Equal(t, c.short, s.sharing.profileLeftOut, name)
+	}
+
+	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})
+	steps := 0
+	o := profiledOptions(local, Step{Run: func(context.Context, *tensor.MiniBatch) error { steps++; return nil }})
+	o.Offload.ProfileSteps, o.Offload.ProfileTime = 0, 0
+	j, err := Submit(t.Context(), remote, o)
+	require.NoError(t, err)
+	assert.Equal(t, 2, steps)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.Offload.ProfileLeftOut)
+	require.NotNil(t, r.Offload.Metrics)
+	assert.NotEmpty(t, r.Offload.Metrics.Candidates)
+	require.NoError(t, j.Close())
 }
 
 // TestProfileChangesNothing profiles a model that the step trains: the weights are as before, the job begins at its

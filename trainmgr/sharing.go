@@ -46,6 +46,7 @@ type sharing struct {
 	begun          time.Time
 	known          offload.Known // metrics that the store already had
 	profileTime    time.Duration
+	profileLeftOut bool // the job is too short for it
 
 	pacer pacer // limits the local side
 
@@ -143,7 +144,8 @@ func (s *sharing) report() *OffloadReport {
 	r := &OffloadReport{Decision: s.decision, Metrics: s.metrics, Ratio: s.counters.Ratio(), Retunings: s.retunings,
 		LocalRows: s.meters[offload.Local].Read().Rows, RemoteRows: s.meters[offload.Remote].Read().Rows,
 		LocalSplits: s.splits[offload.Local], RemoteSplits: s.splits[offload.Remote], Redone: s.redone,
-		RemoteAway: s.away, Known: s.known, ProfileSeconds: s.profileTime.Seconds()}
+		RemoteAway: s.away, Known: s.known, ProfileSeconds: s.profileTime.Seconds(),
+		ProfileLeftOut: s.profileLeftOut}
 	if s.metrics != nil {
 		r.FreeCores = offload.FreeCores(*s.metrics, s.pace)
 	}

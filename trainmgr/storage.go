@@ -29,6 +29,7 @@ type storageSource struct {
 	epoch      uint64   // number of the epoch that Epoch returned last
 	sharing    *sharing // with the trainer's own CPUs; nil if the drives make every split
 	scaling    *scaling // of the number of drives; nil if it is fixed
+	short      bool     // P of a drive is that of its first mini-batches: the job is too short to measure it
 	// takenByOthers are the drives that others had when their P was to be measured.
 	takenByOthers []string
 }

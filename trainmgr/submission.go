@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -38,7 +39,7 @@ func (s *storageSource) submit(ctx context.Context) (*Job, error) {
 		return nil, err
 	}
 	prepared := &api.Job{Digest: s.digest, Pipeline: s.options.Pipeline, Plan: s.firstEpoch.Plan.Options(),
-		Elastic: s.options.Autoscale.Every > 0}
+		Elastic: s.options.Autoscale.Every > 0, Rows: s.rowsOfDrive()}
 	if err := s.storage.Prepare(ctx, prepared); err != nil {
 		return nil, fmt.Errorf("prepare drives: %w", err)
 	}
@@ -181,6 +182,7 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	a.Note = s.withShort(a.Note)
 	s.allocated = a
 	if s.options.Autoscale.Every > 0 {
 		s.scaling = newScaling(s)
@@ -188,6 +190,29 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 	s.options.Logger.Info("allocated drives", "digest", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted,
 		"expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
 	return nil
+}
+
+// jobRows returns how many rows the job makes in the epochs that are left.
+func (s *storageSource) jobRows() (rows float64) {
+	for i := range s.data.Manifest.Partitions {
+		rows += float64(s.rows(i))
+	}
+	return rows * (float64(s.options.Epochs) - float64(s.firstEpoch.Number)) / float64(max(s.options.Share.Ranks, 1))
+}
+
+// rowsOfDrive returns how many rows one of the drives makes of the job, while P of one drive is measured: drives are
+// measured one after the other, and make the job together.
+func (s *storageSource) rowsOfDrive() int64 {
+	n := float64(max(len(s.data.Drives), 1))
+	return int64(min(max(s.jobRows()/(n*n), 1), math.MaxInt64/2))
+}
+
+// withShort adds to an allocation's note that P was not measured to the end.
+func (s *storageSource) withShort(note string) string {
+	if !s.short {
+		return note
+	}
+	return note + "; P is that of the first mini-batches: the job is too short to measure it"
 }
 
 // allDrives is the allocation of Options.AllDrives: every drive that holds data runs, at most MaxDrives.
@@ -272,6 +297,7 @@ func (s *storageSource) measureDrive(ctx context.Context, drive api.Drive,
 		return worker, false, fmt.Errorf("measure P of drive %s: %w", drive.Name, err)
 	}
 	worker.RowsPerSecond = measured.RowsPerSecond
+	s.short = s.short || measured.Short
 	s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name,
 		"p_rows_per_second", measured.RowsPerSecond, "spread_share", measured.Spread)
 	return worker, true, nil

@@ -118,7 +118,7 @@ var (
 
 		"offload":                       {inProcess | sharing, onService},
 		"offload-model offload-metrics": {inProcess | sharing, onService | onJob},
-		"offload-log local-accelerator": {inProcess | sharing},
+		"offload-log local-accelerator profile-time": {inProcess | sharing},
 	}
 )
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type offloadFlags struct {
 	model   string
 	metrics string
 	log     string
+	profile time.Duration
 }
 
 func (o *offloadFlags) addFlags(cmd *cobra.Command) {
@@ -44,6 +46,9 @@ func (o *offloadFlags) addFlags(cmd *cobra.Command) {
 		"with --local or a policy of --offload: name of the model, under which its profile is kept for the next job")
 	f.StringVar(&o.metrics, "offload-metrics", "",
 		"with --offload-model: file in which profiles are kept (default: in the user's cache)")
+	f.DurationVar(&o.profile, "profile-time", 0,
+		"with --local: least time of each of the profile's five measurements, however short the job is; 0: 1s, and no "+
+			"profile where the job takes less than five times as long")
 	f.StringVar(&o.log, "offload-log", "",
 		"with --local: file for a line of JSON a decision while the job runs; millrace bench offload --replay checks "+
 			"it")
@@ -81,7 +86,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	if share.Store, err = own.metricStore(); err != nil {
 		return nil, nil, err
 	}
-	share.Model = o.model
+	share.Model, share.ProfileTime = o.model, o.profile
 	// The files of --local must have the same names as those of --in.
 	order, err := dataset.ParseSort(in.sort)
 	if err != nil {
@@ -158,8 +163,13 @@ func printOffload(w io.Writer, r *trainmgr.OffloadReport) {
 	fmt.Fprintf(w, "made\t%s in %s here, %s in %s on drives; %s begun again\n", quantity.Of(r.LocalRows, "row"),
 		quantity.Of(r.LocalSplits, "split"), quantity.Of(r.RemoteRows, "row"), quantity.Of(r.RemoteSplits, "split"),
 		quantity.Of(r.Redone, "split"))
-	fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %d times since\n", r.ProfileSeconds,
-		100*r.ProfileShare, r.Retunings)
+	if r.ProfileLeftOut {
+		fmt.Fprintf(w, "profile\tleft out: the job takes less than five times as long; the share was changed %s since\n",
+			quantity.Of(r.Retunings, "time"))
+	} else {
+		fmt.Fprintf(w, "profile\t%.2f s, %.1f%% of the whole; the share was changed %s since\n", r.ProfileSeconds,
+			100*r.ProfileShare, quantity.Of(r.Retunings, "time"))
+	}
 	if r.LocalLimit > 0 {
 		fmt.Fprintf(w, "limit of the own CPUs\t%.2f cores, by %s; %.2f CPU-s used, %.2f s waited\n",
 			r.LocalLimit, r.LimitedBy, r.LocalCPUSeconds, r.LocalWaitSeconds)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestTrainReportsItsProfile shares a job between a drive and this machine. The report says which part of the time the
-// profile took; a second job of the same model is not profiled, and one with another batch is profiled again. The
+// TestTrainReportsItsProfile shares a job between a drive and this machine. The job is too short for a profile, and the
+// report says so, unless a flag asks for one. Then it says which part of the time the profile took; a second job of the same model is not profiled, and one with another batch is profiled again. The
 // report says how the local side is limited.
 func TestTrainReportsItsProfile(t *testing.T) {
 	drive, data := filledDrive(t, "4000")
@@ -30,7 +30,11 @@ func TestTrainReportsItsProfile(t *testing.T) {
 		require.NotNil(t, report.Offload)
 		return report.Offload
 	}
-	first := train()
+	short := train()
+	assert.True(t, short.ProfileLeftOut)
+	assert.False(t, short.Known.Model, "nothing is kept")
+	first := train("--profile-time", "1s")
+	assert.False(t, first.ProfileLeftOut)
 	assert.False(t, first.Known.Model || first.Known.Pipeline || first.Known.Remote)
 	assert.Positive(t, first.ProfileSeconds)
 	assert.Greater(t, first.ProfileShare, 0.0)
@@ -43,11 +47,12 @@ func TestTrainReportsItsProfile(t *testing.T) {
 	}
 
 	second := train()
+	assert.False(t, second.ProfileLeftOut)
 	assert.True(t, second.Known.Model && second.Known.Pipeline)
 	assert.Equal(t, first.Metrics.Gthp, second.Metrics.Gthp) //nolint:testifylint // the very bits of the store
 	assert.Equal(t, first.Metrics.Lthp, second.Metrics.Lthp) //nolint:testifylint // the very bits of the store
 
-	batch := train("--batch", "50")
+	batch := train("--batch", "50", "--profile-time", "1ms")
 	assert.False(t, batch.Known.Model, "the batch is part of the model's key")
 	assert.True(t, train().Known.Model, "the other batch took nothing away")
 }

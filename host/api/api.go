@@ -138,7 +138,14 @@ type Job struct {
 	// Elastic says that the job takes drives and gives them up while it runs (interface Elastic): a drive that others
 	// have when the job is prepared is not an error.
 	Elastic bool
+	// Rows is how many rows a drive makes of the job, in all epochs, as far as that is known: P of a drive is not measured
+	// to the end if the job takes less than ShortJob times as long. 0: P is measured.
+	Rows int64
 }
+
+// ShortJob is how many times as long as a measurement a job has to take, to be worth it: the measurement of P, or a
+// profile, would take more than a fifth of a shorter job.
+const ShortJob = 5
 
 // Source says where the bytes of a partition can be read. The job's manifest says which bytes they must be.
 type Source struct {
@@ -164,6 +171,8 @@ type Measurement struct {
 	Spread float64
 	// Settled reports whether Spread is small enough (steadyrate.Goal); if not, the measurement ended at its limit.
 	Settled bool
+	// Short says that the job is too short to measure P (ShortJob): P is that of its first mini-batches, and not kept.
+	Short bool
 }
 
 // SplitRequest asks for a split, or the rest of one, from a drive.

@@ -241,7 +241,7 @@ func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.
 	if _, err := s.drives.Drive(r.GetDrive()); err != nil {
 		return nil, err
 	}
-	o := host.RateOptions{Again: r.GetAgain()}
+	o := host.RateOptions{Again: r.GetAgain(), JobRows: max(r.GetJobRows(), 0)}
 	if r.GetSource() != nil {
 		o.On = &apiv1.ReadSources([]*apiv1.PartitionSource{r.GetSource()})[0]
 	}
@@ -252,7 +252,7 @@ func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.
 	}
 	return &apiv1.MeasureResponse{
 		RowsPerSecond: rate.RowsPerSecond, Rows: rate.Rows, ElapsedSeconds: rate.Elapsed.Seconds(), Kept: kept,
-		SpreadShare: rate.Spread, Settled: rate.Settled,
+		SpreadShare: rate.Spread, Settled: rate.Settled, Short: rate.Short,
 	}, nil
 }
 

@@ -163,6 +163,7 @@ func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
 	if err != nil {
 		return nil, err
 	}
+	(&conductor{l, j}).reviewShares(now)
 	if st, err := l.ledger.Status(j.ID, now); err == nil {
 		j.WentBack(st.Epoch, st.Delivered, st.MiniBatches)
 		l.settle(now)

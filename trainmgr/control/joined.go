@@ -4,9 +4,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
@@ -28,7 +30,7 @@ func (c *conductor) measureJoined() {
 		return // no epoch was begun
 	}
 	g := c.job.editionOf(v.Epoch)
-	if g == nil {
+	if g == nil || c.tooShort(&v) {
 		return
 	}
 	at, ok := c.unmeasuredDrive(g, now)
@@ -41,7 +43,7 @@ func (c *conductor) measureJoined() {
 	}
 	c.job.measuring = true
 	c.wg.Go(func() {
-		p, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, source)
+		p, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, source, 0)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.job.measuring = false
@@ -55,6 +57,27 @@ func (c *conductor) measureJoined() {
 		}
 		c.driveJoined(g, at, p)
 	})
+}
+
+// measureSeconds is about how long it takes to measure P of a worker that joins a job, with the opening of a partition.
+const measureSeconds = 1
+
+// tooShort reports whether the rest of the job takes less than api.ShortJob times as long as measuring P of a worker,
+// which the worker's part of the job would not make up for. l.mu is held.
+func (c *conductor) tooShort(v *ledger.JobStatus) bool {
+	rows := float64(v.RowsLeft) + c.job.epochRows()*(float64(c.job.EndEpoch())-float64(v.Epoch)-1)
+	rate := 0.0
+	for rank := range c.job.launchers {
+		r := c.throughputs(uint32(rank))
+		if r.unknown {
+			return false
+		}
+		rate += r.own + r.others
+	}
+	if t := c.job.State().T; t > 0 {
+		rate = min(rate, t)
+	}
+	return rows < api.ShortJob*measureSeconds*rate
 }
 
 // unmeasuredDrive finds a drive with unknown P that works for an edition. l.mu is held.

@@ -90,15 +90,17 @@ type measuredP struct {
 	rows    float64
 	spread  float64 // as in api.Measurement; 0: the node is of a version that does not say
 	settled bool
+	short   bool // the job is too short to measure P: it is that of the first mini-batches
 }
 
-// measure asks a node for P of a drive. source is a partition to measure a worker of any reach on.
+// measure asks a node for P of a drive. source is a partition to measure a worker of any reach on, rows how many rows
+// the drive makes of the job; 0: not known.
 func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset.Digest,
-	source *apiv1.PartitionSource) (p measuredP, err error) {
+	source *apiv1.PartitionSource, rows int64) (p measuredP, err error) {
 	err = n.call(ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive, Source: source})
+		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive, Source: source, JobRows: rows})
 		if err == nil {
-			p = measuredP{rows: r.RowsPerSecond, spread: r.SpreadShare, settled: r.Settled}
+			p = measuredP{rows: r.RowsPerSecond, spread: r.SpreadShare, settled: r.Settled, short: r.Short}
 		}
 		return err
 	})

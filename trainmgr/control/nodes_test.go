@@ -210,7 +210,7 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	a.p["d"] = 500
 	a.beats(t, c)
 	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000})
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000, Epochs: 100})
 	st = until(t, c, st.Id, "running")
 	assert.EqualValues(t, 4, st.DrivesWanted)
 	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}, "e": {partition(t, "p0",

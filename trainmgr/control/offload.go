@@ -19,6 +19,10 @@ const redecideAt = 0.2
 // errRates is the reason while the throughputs that a policy needs are not known.
 var errRates = errors.New("no P of the rank's own CPUs is known yet")
 
+// byThreads comes before the reason of a share while P of the rank's own CPUs is not known, because the launcher
+// measures, or because the job is too short to measure P.
+const byThreads = "P of the rank's own CPUs is guessed by their threads: "
+
 // rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
 // is made when the rank's first own worker can be granted splits.
 type rankSharing struct {
@@ -126,13 +130,20 @@ func (c *conductor) giveToMeasured(k *launcher, rank uint32, now time.Time) bool
 	return side != ""
 }
 
+// reviewShares decides the shares of all ranks now: a rank has attached, or its own worker has come. l.mu is held.
+func (c *conductor) reviewShares(now time.Time) {
+	if v, err := c.ledger.Status(c.job.ID, now); err == nil {
+		c.shareSplits(&v, now)
+	}
+}
+
 // shareOfRank decides a rank's share, or tunes it. l.mu is held.
 func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 	s := k.sharing
 	if c.giveToMeasured(k, rank, now) {
 		return
 	}
-	m, others, err := c.offloadMetrics(k, rank)
+	m, others, guessed, err := c.offloadMetrics(k, rank)
 	if err != nil {
 		s.why = err.Error()
 		return
@@ -142,6 +153,9 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 		if err != nil { // checkReport has refused a profile that can never be right
 			s.why = err.Error()
 			return
+		}
+		if guessed {
+			d.Why = byThreads + d.Why
 		}
 		s.metrics, s.profile, s.others, s.why = m, k.profile, others, d.Why
 		s.tuner, s.began = offload.NewTuner(offload.TunerOptions{}, d.Ratio), now
@@ -183,27 +197,29 @@ func remoteThroughput(m *offload.Metrics) float64 {
 
 // offloadMetrics returns the metrics of a rank from its launcher's profile. If there is no profile, the metrics
 // follow from T, from P of the rank's own CPUs, and from P of all other workers, of which each rank has an equal
-// part. l.mu is held.
-func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, others float64, err error) {
-	own, others := c.throughputs(rank)
+// part. P of workers that were not measured is guessed. l.mu is held.
+func (c *conductor) offloadMetrics(k *launcher, rank uint32) (m *offload.Metrics, others float64, guessed bool,
+	err error) {
+	rates := c.throughputs(rank)
+	own, others := rates.own, rates.others
 	t := k.progress.GetTRowsPerSecond()
 	if all := c.job.State().T; t == 0 && all > 0 {
 		t = all / float64(len(c.job.launchers))
 	}
 	if p := k.profile; p != nil {
-		return metricsOfProfile(p, own, others), others, nil
+		return metricsOfProfile(p, own, others), others, false, nil
 	}
 	if own == 0 {
-		return nil, others, errRates
+		return nil, others, false, errRates
 	}
-	if t == 0 {
+	if t == 0 || rates.unknown {
 		t = 2 * (own + others) // a trainer of unknown speed counts as faster than all workers
 	}
 	m = &offload.Metrics{Gthp: t, Lthp: min(t, own), Supply: own}
 	if others > 0 {
 		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: min(t, others), Supply: others}}
 	}
-	return m, others, nil
+	return m, others, rates.guessed, nil
 }
 
 // metricsOfProfile turns a launcher's profile into metrics. A launcher does not measure the other workers if its
@@ -220,32 +236,60 @@ func metricsOfProfile(p *apiv1.OffloadMetrics, own, others float64) *offload.Met
 	return m
 }
 
+// rates are the throughputs of the two sides of a rank.
+type rates struct {
+	own, others float64
+	guessed     bool // P of a worker of the rank's own is not known
+	unknown     bool // P of no worker is known: own and others say which part of the threads each side has
+}
+
+// sideRate is the throughput of a side: the sum of the known P, and the threads of the workers whose P is not known.
+type sideRate struct{ known, unmeasured float64 }
+
 // throughputs returns the sum of P of the workers that serve a rank alone, and the rank's part of the sum of P of all
-// other workers that may make its splits. l.mu is held.
-func (c *conductor) throughputs(rank uint32) (own, others float64) {
+// other workers that may make its splits. A worker whose P is not known counts with the mean of a thread whose P is
+// known. l.mu is held.
+func (c *conductor) throughputs(rank uint32) rates {
 	p := c.job.State().P
 	g := c.job.latest()
 	if g == nil {
-		return 0, 0
+		return rates{}
+	}
+	var own, others sideRate
+	known, threads := 0.0, 0.0
+	count := func(side *sideRate, at fleet.DriveID) {
+		n := float64(max(c.driveAt(at).GetThreads(), 1))
+		if rows := p[driveName(at)]; rows > 0 {
+			side.known, known, threads = side.known+rows, known+rows, threads+n
+		} else {
+			side.unmeasured += n
+		}
 	}
 	seen := map[fleet.DriveID]bool{}
 	for _, holders := range g.holders(c.fleet) {
 		for _, h := range holders {
 			if !seen[h] && c.employs(c.job, h) {
 				seen[h] = true
-				others += p[driveName(h)]
+				count(&others, h)
 			}
 		}
 	}
 	for _, w := range c.workersFor() {
 		switch serves := c.servedRank(w); {
 		case serves == nil && c.job.allowedWorkers != 0:
-			others += p[driveName(w)]
+			count(&others, w)
 		case serves != nil && serves.Rank == rank:
-			own += p[driveName(w)]
+			count(&own, w)
 		}
 	}
-	return own, others / float64(len(c.job.launchers))
+	perThread := 1.0
+	if threads > 0 {
+		perThread = known / threads
+	}
+	return rates{
+		own: own.known + own.unmeasured*perThread, guessed: own.unmeasured > 0, unknown: threads == 0,
+		others: (others.known + others.unmeasured*perThread) / float64(len(c.job.launchers)),
+	}
 }
 
 // servedRank returns the only rank that a worker makes splits for. It returns nil if the worker serves every rank.

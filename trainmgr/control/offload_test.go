@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,7 +142,7 @@ func TestAMeasuredSideMakesEverySplit(t *testing.T) {
 func TestOwnCPUsAreMeasuredAfterTheLauncher(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended",
+	st, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Epochs: 100,
 		Plan: &apiv1.PlanOptions{SplitBatches: 1}})
 	w := newWorker(t, "w")
 	w.set(func(s *apiv1.NodeStatus) { s.Drives[0].Serves = &apiv1.RankName{Job: st.Id} })
@@ -189,4 +190,68 @@ func TestOtherWorkersThatWereNotMeasured(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, d.Offload, d.Why)
 	assert.Empty(t, metricsOfProfile(&apiv1.OffloadMetrics{Gthp: 1000, Lthp: 950}, 990, 0).Candidates)
+}
+
+// TestAShortJobIsSharedWithoutAMeasurement: the share of a rank's own CPUs is decided when the rank attaches, before
+// the leader's first review, by the threads of both sides. P of these CPUs is not measured, if the job takes less than
+// five seconds at P of the drive and what follows from it for the own CPUs; of a job that is longer, it is.
+func TestAShortJobIsSharedWithoutAMeasurement(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		review time.Duration
+		epochs uint64 // of 4,000 rows, at 500 rows/s of the drive's two threads and 1,500 of the own six
+		share  float64
+		long   bool
+	}{
+		"before the first review": {review: time.Hour, epochs: 1, share: 0.25},
+		"short":                   {epochs: 2, share: 0.25},
+		"long":                    {epochs: 3, share: 0.5, long: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := testOptions(t)
+			if tc.review > 0 {
+				o.ScaleEvery = tc.review
+			}
+			_, c := start(t, o)
+			a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+			a.p["d"] = 500
+			a.set(func(s *apiv1.NodeStatus) { s.Drives[0].Threads = 2 })
+			a.beats(t, c)
+			await(t, c, "a")
+			st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Epochs: tc.epochs,
+				Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+			until(t, c, st.Id, "running")
+			w := newWorker(t, "w")
+			w.p["w"] = 500
+			w.set(func(s *apiv1.NodeStatus) {
+				s.Drives[0].Serves, s.Drives[0].Threads = &apiv1.RankName{Job: st.Id}, 6
+			})
+			w.beats(t, c)
+			require.Eventually(t, func() bool { return get(t, c, st.Id).Ranks[0].OwnWorkers == 1 }, time.Minute,
+				5*time.Millisecond)
+			k := newConsumer(t, c, st.Id, 0)
+			require.NoError(t, k.attach(nil))
+			var r *apiv1.RankStatus
+			require.Eventually(t, func() bool {
+				_, err := k.lease(0, 0, 0)
+				assert.NoError(t, err)
+				r = get(t, c, st.Id).Ranks[0]
+				return !tc.long || r.ShareElsewhere == tc.share
+			}, time.Minute, 5*time.Millisecond, "%v", &r)
+			assert.InDelta(t, tc.share, r.ShareElsewhere, 1e-9)
+			assert.Equal(t, !tc.long, strings.HasPrefix(r.Offload, byThreads), r.Offload)
+			require.NoError(t, k.consume(0))
+			st = until(t, c, st.Id, "done")
+			assert.Len(t, k.got, 400*int(tc.epochs))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if tc.long {
+				assert.Equal(t, 1, w.measures)
+				return
+			}
+			assert.Zero(t, w.measures)
+			assert.InDelta(t, (1-tc.share)*100*float64(tc.epochs), st.Ranks[0].SplitsOwn, 5)
+		})
+	}
 }

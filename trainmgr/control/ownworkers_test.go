@@ -306,7 +306,7 @@ func TestAWorkerThatLiesAboutItsSpeed(t *testing.T) {
 		n.mu.Lock()
 		n.p["d"] = p
 		n.mu.Unlock()
-		measured, err := calls.measure(patient(t), "w", "d", digest, nil)
+		measured, err := calls.measure(patient(t), "w", "d", digest, nil, 0)
 		if taken {
 			require.NoError(t, err)
 			assert.Equal(t, measuredP{rows: p}, measured)
@@ -320,7 +320,7 @@ func TestAWorkerThatLiesAboutItsSpeed(t *testing.T) {
 		n.mu.Lock()
 		n.p["d"], n.spread = 1000, spread
 		n.mu.Unlock()
-		measured, err := calls.measure(patient(t), "w", "d", digest, nil)
+		measured, err := calls.measure(patient(t), "w", "d", digest, nil, 0)
 		if taken {
 			require.NoError(t, err)
 			assert.Equal(t, measuredP{rows: 1000, spread: spread}, measured)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -209,17 +210,20 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
 	drives := c.drivesToMeasure(g)
 	c.mu.Unlock()
+	rows := float64(g.rows()) * float64(c.job.spec.Epochs) / float64(max(len(drives), 1)) // nodes make the job together
 	if len(drives) == 0 && c.job.workersMake() {
 		return map[string]float64{}, nil // workers of any reach are measured when they join
 	}
 	var (
-		mu   sync.Mutex
-		wg   sync.WaitGroup
-		p    = map[string]float64{}
-		errs []error
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		p     = map[string]float64{}
+		errs  []error
+		short bool
 	)
 	measure := func(at fleet.DriveID) {
-		measured, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, nil)
+		measured, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest, nil,
+			int64(min(max(rows, 1), math.MaxInt64/2)))
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -228,6 +232,7 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 			return
 		}
 		p[driveName(at)] = measured.rows
+		short = short || measured.short
 		c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second",
 			measured.rows, "spread_share", measured.spread, "settled", measured.settled)
 	}
@@ -243,6 +248,9 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 		})
 	}
 	wg.Wait()
+	c.mu.Lock()
+	c.job.short = short
+	c.mu.Unlock()
 	if len(p) == 0 {
 		return nil, fmt.Errorf("no drive's P could be measured: %w", errors.Join(errs...))
 	}

@@ -211,6 +211,9 @@ func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now ti
 	}
 	a.Workers = c.gap(g, drives, p, t)
 	a.Note = gapWords(a.Note, a.Workers)
+	if c.job.short {
+		a.Note += "; P is that of the first mini-batches: the job is too short to measure it"
+	}
 	if a.Workers > 0 && len(c.workersFor()) >= a.Workers {
 		a.ExpectedStall, a.Time = 0, a.TrainerTime // these workers make the splits that the drives cannot make
 	}

@@ -120,6 +120,9 @@ func (k nodeKeeper) enlist(a *nodeState, now time.Time) {
 			if err != nil {
 				k.logger.Error("enlist a worker", "node", a.name, "drive", d.Name, "job", j.ID, "error", err)
 			}
+			if d.Serves != nil {
+				(&conductor{k.leader, j}).reviewShares(now)
+			}
 		}
 	}
 }

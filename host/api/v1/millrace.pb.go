@@ -1646,7 +1646,9 @@ type MeasureRequest struct {
 	Drive string                 `protobuf:"bytes,2,opt,name=drive,proto3" json:"drive,omitempty"`
 	Again bool                   `protobuf:"varint,3,opt,name=again,proto3" json:"again,omitempty"`
 	// for a worker of reach any: the partition to measure on; absent: any partition of the job
-	Source        *PartitionSource `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	Source *PartitionSource `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	// rows that the drive makes of the job: a short job is not held up until P is known well; 0: not known
+	JobRows       int64 `protobuf:"varint,5,opt,name=job_rows,json=jobRows,proto3" json:"job_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1709,6 +1711,13 @@ func (x *MeasureRequest) GetSource() *PartitionSource {
 	return nil
 }
 
+func (x *MeasureRequest) GetJobRows() int64 {
+	if x != nil {
+		return x.JobRows
+	}
+	return 0
+}
+
 type MeasureResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	RowsPerSecond  float64                `protobuf:"fixed64,1,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
@@ -1717,6 +1726,7 @@ type MeasureResponse struct {
 	Kept           bool                   `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"`                                   // the result of an earlier measurement
 	SpreadShare    float64                `protobuf:"fixed64,5,opt,name=spread_share,json=spreadShare,proto3" json:"spread_share,omitempty"` // half the width of the 95 % confidence interval, as a share of rows_per_second; 1: unknown
 	Settled        bool                   `protobuf:"varint,6,opt,name=settled,proto3" json:"settled,omitempty"`                             // the spread is at most 5 %; if not, the measurement ended at its limit
+	Short          bool                   `protobuf:"varint,7,opt,name=short,proto3" json:"short,omitempty"`                                 // the job is shorter than five measurements: P is that of the first mini-batches
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1789,6 +1799,13 @@ func (x *MeasureResponse) GetSpreadShare() float64 {
 func (x *MeasureResponse) GetSettled() bool {
 	if x != nil {
 		return x.Settled
+	}
+	return false
+}
+
+func (x *MeasureResponse) GetShort() bool {
+	if x != nil {
+		return x.Short
 	}
 	return false
 }
@@ -7664,19 +7681,21 @@ const file_millrace_proto_rawDesc = "" +
 	"\ashuffle\x18\x03 \x01(\tR\ashuffle\x12\x12\n" +
 	"\x04seed\x18\x04 \x01(\x04R\x04seed\x12#\n" +
 	"\rsplit_batches\x18\x05 \x01(\x03R\fsplitBatches\x12\x16\n" +
-	"\x06window\x18\x06 \x01(\x03R\x06window\"\x84\x01\n" +
+	"\x06window\x18\x06 \x01(\x03R\x06window\"\x9f\x01\n" +
 	"\x0eMeasureRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05drive\x18\x02 \x01(\tR\x05drive\x12\x14\n" +
 	"\x05again\x18\x03 \x01(\bR\x05again\x124\n" +
-	"\x06source\x18\x04 \x01(\v2\x1c.millrace.v1.PartitionSourceR\x06source\"\xc7\x01\n" +
+	"\x06source\x18\x04 \x01(\v2\x1c.millrace.v1.PartitionSourceR\x06source\x12\x19\n" +
+	"\bjob_rows\x18\x05 \x01(\x03R\ajobRows\"\xdd\x01\n" +
 	"\x0fMeasureResponse\x12&\n" +
 	"\x0frows_per_second\x18\x01 \x01(\x01R\rrowsPerSecond\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x03R\x04rows\x12'\n" +
 	"\x0felapsed_seconds\x18\x03 \x01(\x01R\x0eelapsedSeconds\x12\x12\n" +
 	"\x04kept\x18\x04 \x01(\bR\x04kept\x12!\n" +
 	"\fspread_share\x18\x05 \x01(\x01R\vspreadShare\x12\x18\n" +
-	"\asettled\x18\x06 \x01(\bR\asettled\"!\n" +
+	"\asettled\x18\x06 \x01(\bR\asettled\x12\x14\n" +
+	"\x05short\x18\a \x01(\bR\x05short\"!\n" +
 	"\rReportRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\"(\n" +
 	"\x0eReportResponse\x12\x16\n" +
