@@ -22,11 +22,15 @@ const (
 )
 
 // NewTransport returns the transport for requests for partitions: HTTP/1.1, with bounds on headers and on the time
-// until an answer begins. Servers are verified against roots; nil means the system's roots.
-func NewTransport(roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout}
+// until an answer begins. Servers are verified against roots; nil means the system's roots. No link-local address is
+// called, whatever name leads there.
+func NewTransport(roots *x509.CertPool) *http.Transport { return newTransport(roots, nil) }
+
+// newTransport is NewTransport with a resolver of names; nil means the system's.
+func newTransport(roots *x509.CertPool, resolver *net.Resolver) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: refuseLinkLocal, Resolver: resolver}
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxyOf,
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    dialTimeout,
@@ -47,6 +51,36 @@ type Web struct{ client *http.Client }
 // https to http.
 func NewWeb(transport http.RoundTripper) *Web {
 	return &Web{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+}
+
+// within returns an opener that follows a redirect only on the same host, or to a URL that begins with one of the
+// prefixes.
+func (w *Web) within(prefixes Prefixes) *Web {
+	client := *w.client
+	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if !sameHost(via[0].URL, req.URL) && !prefixes.Allow(req.URL.String()) {
+			return &UnsupportedError{
+				Name: Redact(via[0].URL.String()), Lacks: "it redirects to another host, " + Redact(req.URL.String()),
+				Advice: notAllowed,
+			}
+		}
+		return checkRedirect(req, via)
+	}
+	return &Web{client: &client}
+}
+
+// sameHost reports whether two URLs lead to the same server, the second one perhaps with TLS.
+func sameHost(from, to *url.URL) bool {
+	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
+		return false
+	}
+	port := func(u *url.URL) string {
+		if p := u.Port(); p != "" {
+			return p
+		}
+		return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return port(from) == port(to) || from.Scheme == "http" && port(from) == "80" && port(to) == "443"
 }
 
 // checkRedirect lets a request follow a redirect, or returns why it must not. The next host does not learn the URL that
@@ -144,12 +178,15 @@ func (s *webObject) requestRange(ctx context.Context, off, n int64, etag string)
 		err = wrapped.Err
 	}
 	var answer *AnswerError
+	var unsupported *UnsupportedError
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &answer):
 		return nil, err
+	case errors.As(err, &unsupported):
+		return nil, unsupported
 	case errors.As(err, &unknown):
 		return nil, fmt.Errorf("%s: %w: name the authority's certificate with --source-ca", s.name, err)
 	}

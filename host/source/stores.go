@@ -11,10 +11,30 @@ type Stores struct {
 	Web   Opener // http: and https:
 	S3    Opener // s3:
 	Retry Retry
+
+	within *Prefixes // of what may be opened; nil: everything
+}
+
+// notAllowed is the advice of an error about what the prefixes do not allow.
+const notAllowed = "name the beginning of the URL in stores of this worker's configuration if the worker may read it"
+
+// Within returns stores that open only what begins with one of the prefixes, no file of this machine, and that follow
+// redirects only on the same host and to what begins with one of the prefixes. They list everything: patterns come from
+// whoever configures the process.
+func (s *Stores) Within(prefixes Prefixes) *Stores {
+	bounded := *s
+	bounded.within = &prefixes
+	if web, ok := s.Web.(*Web); ok {
+		bounded.Web = web.within(prefixes)
+	}
+	return &bounded
 }
 
 // Open implements Opener.
 func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Source, err error) {
+	if s.within != nil && !s.within.Allow(uri) {
+		return nil, &UnsupportedError{Name: Redact(uri), Lacks: "this worker may not read it", Advice: notAllowed}
+	}
 	opener, err := s.openerOf(uri)
 	if err != nil {
 		return nil, err

@@ -101,10 +101,13 @@ func requestError(ctx context.Context, uri string, err error, seen *exchange) er
 		refused minio.ErrorResponse
 		wrapped *url.Error
 		syntax  *xml.SyntaxError
+		lacking *source.UnsupportedError // of the transport
 	)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &lacking):
+		return lacking
 	case errors.Is(err, errTooMany), errors.Is(err, errLongDocument), errors.As(err, &syntax):
 		return &source.AnswerError{Name: uri, Problem: err.Error()}
 	case errors.As(err, &refused) && seen.status != 0:
