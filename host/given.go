@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
@@ -71,9 +70,8 @@ func DescribeFiles(ctx context.Context, files []NamedFile) (inventory *Inventory
 func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (given *Given, err error) {
 	uris := Paths(files)
 	for _, uri := range uris {
-		if !source.IsURI(uri) || source.Redact(uri) != uri {
-			return nil, fmt.Errorf("%s: want an http:, https: or s3: URL without credentials and query: every worker "+
-				"is told it", source.Redact(uri))
+		if err := source.CheckAnnounced(uri); err != nil {
+			return nil, err
 		}
 	}
 	d, err := OpenFiles(ctx, uris, DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: Names(files)})

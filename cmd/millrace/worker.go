@@ -70,6 +70,7 @@ type workerFlags struct {
 	drainOn []string
 	serves  string
 	local   []string
+	stores  []string
 	input   bool
 	far     sourceFlags
 }
@@ -158,6 +159,9 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 			"id; it then needs no name, leaves one core to the trainer, and listens on any free port of this machine")
 	addNames(fl, &f.local, "local",
 		"files, folders and patterns of this machine with the same partitions: read here and not from nodes")
+	fl.StringArrayVar(&f.stores, "store", nil,
+		"beginning of the URLs of partitions in stores that this worker may read for jobs, as s3://rows/2026/; may be "+
+			"given again (default: the folders of partitions of --config)")
 	fl.BoolVar(&f.input, "end-with-input", false, "drain and end when the standard input ends, as that of a process "+
 		"does whose parent has ended")
 	fl.StringSliceVar(&f.drainOn, "drain-on", nil, "further signals that drain and end the worker: HUP, QUIT "+
@@ -218,6 +222,7 @@ func (f *workerFlags) configuration(cmd *cobra.Command, serves *worker.Rank) (wo
 		conf.Memory = node.Bytes(f.memory)
 	}
 	conf.Local = append(conf.Local, f.local...)
+	conf.Stores = append(conf.Stores, f.stores...)
 	if serves != nil {
 		if err := conf.CompleteFor(*serves); err != nil {
 			return conf, fmt.Errorf("%w: %w", worker.ErrConfig, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/host/node"
@@ -53,6 +54,7 @@ type Source struct {
 	ReadTries  int           `yaml:"read_tries" doc:"how often a range is asked for, at all places together, before its split goes to another worker"`
 	Partitions []string      `yaml:"partitions" doc:"URLs of partitions that lie in a store and on no node, as s3://rows/2026-11-20/*.parquet, of which this worker tells the control plane when it starts; http(s) has no patterns"`
 	Rescan     node.Duration `yaml:"rescan" doc:"how often the URLs of partitions are looked at for objects that were added, removed or written again: they are listed, and each is asked for its identity; 0s: only when the worker starts"`
+	Stores     []string      `yaml:"stores" doc:"beginnings of URLs, as s3://rows/2026/ or https://data.example/, of the partitions in stores that this worker may read for jobs, whichever worker announces them, and to which redirects may lead; the folders of partitions are always among them"`
 	Local      []string      `yaml:"local" doc:"files, folders and patterns of this machine that hold partitions"`
 }
 
@@ -132,6 +134,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("memory: %d bytes: want at least 64MiB", int64(c.Memory))
 	case c.Requests < 1 || c.ReadTries < 1 || c.ReadTime <= 0:
 		return errors.New("requests, read_tries and read_time must be above 0")
+	case c.readable().Check() != nil:
+		return fmt.Errorf("stores: %w", c.readable().Check())
 	case c.Limits.Jobs != 0:
 		return errors.New("limits.jobs: a worker's jobs are bounded by jobs: leave it out")
 	}
@@ -178,6 +182,18 @@ func (e *Engine) divideMemory() memoryParts {
 		return memoryParts{batches: 2 * quarter, read: 2 * quarter}
 	}
 	return memoryParts{engine: 2 * quarter / int64(e.Jobs), batches: quarter, read: quarter}
+}
+
+// readable returns the beginnings of the URLs that the worker may read. Nodes announce the partitions of stores to all
+// workers, which read them with rights of their own: a worker reads only what its own configuration names.
+func (s *Source) readable() source.Prefixes {
+	list := slices.Clone(source.Prefixes(s.Stores))
+	for _, pattern := range s.Partitions {
+		if source.IsURI(pattern) {
+			list = append(list, source.FolderOf(pattern))
+		}
+	}
+	return list
 }
 
 // nodeConfig returns the configuration of the node as which launchers and the control plane see a worker. It has no

@@ -87,6 +87,9 @@ func TestConfigRefused(t *testing.T) {
 		control + "drive: card0\n":      "drive: ",
 		control + "drive: tcp://127.0.0.1:4421/nqn.2024-01.io.millrace:card0\n":             "",
 		control + "drive: tcp://127.0.0.1:4421/nqn.2024-01.io.millrace:card0\nthreads: 1\n": "leave one of the two out",
+		control + "stores: [s3://rows/]\npartitions: ['s3://rows/*']\n":                     "",
+		control + "stores: [s3://rows]\n":                                                   `stores: "s3://rows": want`,
+		control + "stores: [/data/]\n":                                                      "stores: ",
 		control + "threads: " + strconv.Itoa(sdk.MaxThreads) + "\n":                         "",
 		control + "threads: " + strconv.Itoa(sdk.MaxThreads+1) + "\n":                       "threads",
 	} {

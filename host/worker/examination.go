@@ -21,8 +21,8 @@ const examineTime = 10 * time.Second
 
 // Examine examines everything that a checked configuration names, as the user that runs this process: folders,
 // certificates, addresses, the drive, and the stores of the partitions, which are listed. It changes nothing. stores
-// opens URLs; nil means files, http and https.
-func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Time) []node.Finding {
+// opens URLs; nil means http and https.
+func (c *Config) Examine(ctx context.Context, stores *source.Stores, now time.Time) []node.Finding {
 	var findings []node.Finding
 	conf := c.nodeConfig()
 	for _, f := range conf.ExamineWith(ctx, now, identity.Launcher) {
@@ -52,7 +52,7 @@ func (c *Config) Examine(ctx context.Context, stores source.Opener, now time.Tim
 		findings = append(findings, f)
 	}
 	for i, pattern := range c.Partitions {
-		n, err := examineStore(ctx, stores, pattern)
+		n, err := examineStore(ctx, c.boundStores(stores), pattern)
 		add(fmt.Sprintf("partitions[%d] %s", i, source.Redact(pattern)), err, quantity.Of(n, "partition"))
 	}
 	return findings
@@ -79,9 +79,6 @@ func examineDrive(ctx context.Context, uri string) error {
 func examineStore(ctx context.Context, stores source.Opener, pattern string) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
-	if stores == nil {
-		stores = &source.Stores{Web: source.NewWeb(source.NewTransport(nil)), Retry: source.Retry{Attempts: 1}}
-	}
 	uris, err := partitionfile.Resolver{Opener: stores}.Expand(ctx, []string{pattern}, partitionfile.Parquet)
 	if err != nil || len(uris) == 0 {
 		return 0, err

@@ -195,7 +195,7 @@ func startWorker(t testing.TB, change func(*Config)) *fixture {
 }
 
 // startWorkerOf starts a worker with stores of its own.
-func startWorkerOf(t testing.TB, stores source.Opener, change func(*Config)) *fixture {
+func startWorkerOf(t testing.TB, stores *source.Stores, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, leader: &leader{sources: map[string]*apiv1.PartitionSource{}}}
 	_, handler := apiv1connect.NewControlHandler(f.leader)

@@ -88,6 +88,9 @@ func (s *places) replacePlaces(known api.Source) {
 	rand.Shuffle(len(copies), func(i, j int) { copies[i], copies[j] = copies[j], copies[i] })
 	if known.URL != "" { // the nodes first: they are nearer, and their ranges have checksums
 		add(true, known.URL, source.Redact(known.URL), func(ctx context.Context) (source.Source, error) {
+			if err := source.CheckAnnounced(known.URL); err != nil {
+				return nil, err
+			}
 			pinned, err := source.ParseIdentity(known.Identity)
 			if err != nil {
 				return nil, err
@@ -241,7 +244,8 @@ func (s *places) noPlaceError() error {
 			describeLosses(s.list))}
 	}
 	return &source.UnreachableError{Name: s.want.Name, Err: fmt.Errorf("no live node has it, and no store: %s: put "+
-		"it on a node (millrace dataset place), or name its URL in the partitions of a worker", describeLosses(s.list))}
+		"it on a node (millrace dataset place), or name its URL in the partitions of a worker, and the URL's beginning in "+
+		"the stores of every worker", describeLosses(s.list))}
 }
 
 // describeLosses returns a text that says why places are not asked. It wraps no error, because a caller that looks

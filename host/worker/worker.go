@@ -31,7 +31,7 @@ type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own
 	Version  string               // of the program, for the control plane
-	Stores   source.Opener        // of partitions that have a URL; nil: files, http and https
+	Stores   *source.Stores       // of partitions that have a URL; nil: http and https
 	// Serves is the only rank that the worker makes splits for; nil means every rank. A worker for one rank runs beside
 	// the rank's trainer. It needs no name, leaves one core to the trainer, and listens on any free port of this
 	// machine, unless its configuration says otherwise.
@@ -85,9 +85,7 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	if o.Stores == nil {
-		o.Stores = &source.Stores{Web: source.NewWeb(source.NewTransport(nil)), Retry: source.Retry{Attempts: 1}}
-	}
+	stores := c.boundStores(o.Stores)
 	cache, err := source.NewCache(source.Options{
 		Memory: c.divideMemory().read, Requests: c.Requests,
 		Retry: source.Retry{Attempts: c.ReadTries, Timeout: time.Duration(c.ReadTime), Longest: 2 * time.Second},
@@ -96,7 +94,7 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 		return node.Config{}, node.Options{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	with := node.Options{Logger: o.Logger, Registry: o.Registry, Version: o.Version, Denied: o.Denied}
-	given := host.Sources{Opener: o.Stores, Cache: cache}
+	given := host.Sources{Opener: stores, Cache: cache}
 	if with.Given, err = describeGiven(ctx, c.Partitions, given, nil); err != nil {
 		return node.Config{}, node.Options{}, err
 	}
@@ -121,12 +119,20 @@ func nodeSettings(ctx context.Context, c Config, o Options) (node.Config, node.O
 		Serves: serves,
 		Drive:  c.hostDrive(),
 		Open: func(n node.Network) (host.Elsewhere, error) {
-			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: o.Stores, Cache: cache, Locate: n.Locate,
+			p := NewPartitions(PartitionsOptions{Client: n.Client, Stores: stores, Cache: cache, Locate: n.Locate,
 				Drive: c.hostDrive().Name, Local: files, Launcher: own.Role == identity.Launcher, Log: o.Logger})
 			return p, o.Registry.Register(newCollector(p))
 		},
 	}
 	return c.nodeConfig(), with, nil
+}
+
+// boundStores returns stores that read what the configuration allows. nil means http and https.
+func (c *Config) boundStores(stores *source.Stores) *source.Stores {
+	if stores == nil {
+		stores = &source.Stores{Web: source.NewWeb(source.NewTransport(nil)), Retry: source.Retry{Attempts: 1}}
+	}
+	return stores.Within(c.readable())
 }
 
 // hostDrive describes the worker's drive of reach any.

@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -245,7 +248,8 @@ func TestAPartitionInAStore(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[strings.TrimPrefix(r.URL.Path, "/")]))
 	}))
 	defer store.Close()
-	f := startWorker(t, nil)
+	reads := func(c *Config) { c.Stores = []string{store.URL + "/"} }
+	f := startWorker(t, reads)
 	j := describeJob(t, holder, dataset.Options{SplitBatches: 4})
 	manifest, err := dataset.ReadManifest(j.Manifest)
 	require.NoError(t, err)
@@ -258,13 +262,56 @@ func TestAPartitionInAStore(t *testing.T) {
 	f.sameAsHolder(j, holder)
 
 	tag = "2"
-	changed := startWorker(t, nil)
+	changed := startWorker(t, reads)
 	for _, s := range j.Sources {
 		s.Identity = `etag:10:"1"`
 		changed.leader.place(s)
 	}
 	_, err = changed.node.Prepare(t.Context(), j.PrepareRequest)
 	require.ErrorContains(t, err, "failed_precondition")
+}
+
+// TestSourcesThatAWorkerDoesNotOpen: a worker opens no source that an honest worker would not announce, nor one outside
+// of what its configuration names, whatever the control plane says.
+func TestSourcesThatAWorkerDoesNotOpen(t *testing.T) {
+	file := makePartition(t, 1, 1030)
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	require.NoError(t, os.WriteFile(path, file, 0o600))
+	holder, _ := startHolder(t, "n0", map[string][]byte{"a.parquet": file})
+	var asked atomic.Int64
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Etag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
+	}))
+	defer store.Close()
+	f := startWorker(t, func(c *Config) {
+		c.Stores, c.Partitions, c.ReadTries = []string{store.URL + "/rows/", "s3://rows/"}, nil, 2
+	})
+	j := describeJob(t, holder, dataset.Options{SplitBatches: 4})
+	for uri, want := range map[string]string{
+		"file://" + path:                 "not the URL of a store",
+		path:                             "not the URL of a store",
+		store.URL + "/other/a.parquet":   "may not read it",
+		store.URL + "/rows/../a.parquet": "a segment . or ..",
+		store.URL + "/rows/a.parquet?x":  "a query",
+		strings.Replace(store.URL, "://", "://u:p@", 1) + "/rows/a.parquet": "a user name",
+		"http://169.254.169.254/rows/a.parquet":                             "a link-local address",
+		"s3://secrets/a.parquet":                                            "may not read it",
+	} {
+		s := &apiv1.PartitionSource{Partition: "a.parquet", Url: uri}
+		f.leader.place(s)
+		j.Sources = []*apiv1.PartitionSource{s}
+		_, err := f.node.Prepare(t.Context(), j.PrepareRequest)
+		assert.ErrorContains(t, err, want, uri)
+	}
+	assert.Zero(t, asked.Load())
+	s := &apiv1.PartitionSource{Partition: "a.parquet", Url: store.URL + "/rows/a.parquet"}
+	f.leader.place(s)
+	j.Sources = []*apiv1.PartitionSource{s}
+	f.prepare(j)
+	f.sameAsHolder(j, holder)
+	assert.Positive(t, asked.Load())
 }
 
 // TestJobsAreBounded: a worker takes as many jobs as its configuration allows; after a job is finished, it takes

@@ -3,9 +3,9 @@ package fleet
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -63,7 +63,6 @@ func checkReach(node string, d *apiv1.Drive) error {
 // Bounds of the sources in a status.
 const (
 	maxSourceError = 4 << 10
-	maxSourceURL   = 4 << 10
 	maxIdentity    = 1 << 10
 )
 
@@ -73,12 +72,13 @@ func checkSources(s *apiv1.NodeStatus) error {
 		return fmt.Errorf("node %s: %d sources, at most %d", s.Name, len(s.Sources), MaxPartitions)
 	}
 	for _, p := range s.Sources {
-		switch {
-		case p == nil || p.Partition == "":
+		if p == nil || p.Partition == "" {
 			return fmt.Errorf("node %s: a source without a partition", s.Name)
-		case !hasSourceScheme(p.Url) || len(p.Url) > maxSourceURL:
-			return fmt.Errorf("node %s: the source of partition %s is %.80q: want a URL that begins with file:, http:, "+
-				"https: or s3:, of at most %d bytes", s.Name, p.Partition, p.Url, maxSourceURL)
+		}
+		if err := source.CheckAnnounced(p.Url); err != nil {
+			return fmt.Errorf("node %s: the source of partition %s: %w", s.Name, p.Partition, err)
+		}
+		switch {
 		case len(p.Identity) > maxIdentity:
 			return fmt.Errorf("node %s: the source of partition %s has an identity of %d bytes, at most %d", s.Name,
 				p.Partition, len(p.Identity), maxIdentity)
@@ -88,15 +88,6 @@ func checkSources(s *apiv1.NodeStatus) error {
 		}
 	}
 	return nil
-}
-
-func hasSourceScheme(url string) bool {
-	for _, scheme := range []string{"file:", "http:", "https:", "s3:"} {
-		if strings.HasPrefix(url, scheme) {
-			return true
-		}
-	}
-	return false
 }
 
 // Reaches reports whether a live node has a worker of reach any.

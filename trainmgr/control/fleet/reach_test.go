@@ -42,16 +42,19 @@ func TestWhatAStatusSaysOfReachIsChecked(t *testing.T) {
 			s.Drives[0].SourceError = strings.Repeat("e", 4097)
 		}, "at most 4096"},
 		"a source":       {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("s3://b/p", "") }, ""},
-		"another scheme": {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("ftp://b/p", "") }, `"ftp://b/p": want`},
+		"another scheme": {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("ftp://b/p", "") }, `"ftp://b/p": it is not`},
+		"a file":         {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("file:///p", "") }, "not the URL of a store"},
+		"credentials":    {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("https://u:s@h/p", "") }, "a user name"},
+		"link-local":     {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("http://[fe80::1]/p", "") }, "link-local"},
 		"a source of no name": {func(s *apiv1.NodeStatus) {
 			s.Sources = []*apiv1.PartitionSource{{Url: "s3://b/p"}}
 		}, "without a partition"},
 		"a long URL": {func(s *apiv1.NodeStatus) {
-			s.Sources = sourcesOf("s3://"+strings.Repeat("b", 4096-5), "")
+			s.Sources = sourcesOf("s3://b/"+strings.Repeat("k", 4096-7), "")
 		}, ""},
 		"too long a URL": {func(s *apiv1.NodeStatus) {
-			s.Sources = sourcesOf("s3://"+strings.Repeat("b", 4097-5), "")
-		}, "at most 4096 bytes"},
+			s.Sources = sourcesOf("s3://b/"+strings.Repeat("k", 4097-7), "")
+		}, "it has 4097 bytes, at most 4096"},
 		"too long an identity": {func(s *apiv1.NodeStatus) {
 			s.Sources = sourcesOf("s3://b/p", strings.Repeat("i", 1025))
 		}, "an identity of 1025 bytes"},
