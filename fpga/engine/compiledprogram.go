@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -34,6 +35,7 @@ type compiledProgram struct {
 	usedFields  [textFields]bool // text: the fields that columns read
 	fieldCount  int              // text: the number of used fields
 	lookups     []lookupTable
+	wasmBytes   uint64 // that functions of modules hold for each thread
 }
 
 // textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
@@ -113,8 +115,8 @@ type step struct {
 	rejectsNaN    bool // bucketize: a NaN is an error, so none may stand where a value is null
 }
 
-// compileProgram prepares a validated program for an engine with these units and modules.
-func compileProgram(p *program.Program, units []program.UnitRef,
+// compileProgram prepares a validated program for an engine with these units and modules, unless ctx ends before.
+func compileProgram(ctx context.Context, p *program.Program, units []program.UnitRef,
 	modules program.Modules) (*compiledProgram, error) {
 	for _, want := range p.Units() {
 		if !slices.Contains(units, want) && want.Unit == program.UnitWasm {
@@ -134,7 +136,7 @@ func compileProgram(p *program.Program, units []program.UnitRef,
 		c.textOptions.Policy = text.Null
 	}
 	tables := newPreparedTables()
-	tables.modules = modules
+	tables.ctx, tables.modules = ctx, modules
 	var err error
 	if c.lookups, err = compileLookupTables(p.LookupTables); err != nil {
 		return nil, fmt.Errorf("compile program: %w", err)
@@ -180,6 +182,7 @@ func compileProgram(p *program.Program, units []program.UnitRef,
 			to.group.(*mapPlan).addSinks(from, sinks, p.Columns[i-1].Kind == program.Bytes)
 		}
 	}
+	c.wasmBytes = tables.wasm.Bytes()
 	return c, nil
 }
 

@@ -168,7 +168,7 @@ func (x *executor) executeSlice() {
 			Cursor: x.slice.Tasks[i].Cursor})
 	}
 	x.result.Values = x.slice.Values
-	compiled, err := x.engine.programs.compiledFor(&x.slice, x.memory.Program, x.engine)
+	compiled, err := x.engine.programs.compiledFor(x.ctx, &x.slice, x.memory.Program, x.engine)
 	if err != nil {
 		x.failWith(err)
 		return

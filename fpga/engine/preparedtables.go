@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
+
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/localhour"
 	"github.com/millrace/millrace/fpga/unit/mapid"
+	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
 
 // preparedTables are what the operators of a program made of its tables, each once: many operators may share a table,
@@ -14,8 +17,10 @@ type preparedTables struct {
 	zones   map[*program.LocalHour]*localhour.Zone
 	indexes map[listMemory]*mapid.Index
 
+	ctx       context.Context // of compiling the program
 	modules   program.Modules // of the engine
 	functions map[program.Wasm]combiner
+	wasm      format.Total // of the functions
 }
 
 // listMemory identifies a list by its memory.

@@ -2,11 +2,15 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
 
 // programCache keeps compiled programs by digest, the most recently used one first. A digest names its content, so
@@ -24,8 +28,11 @@ type cachedProgram struct {
 }
 
 // compiledFor returns the slice's program, compiled. It reads the program from mem, the program range, if the cache
-// does not have it. It compiles under the lock, so that threads that begin a job together compile its program once.
-func (c *programCache) compiledFor(s *program.Slice, mem []byte, e *Engine) (*compiledProgram, error) {
+// does not have it. It compiles under the lock, so that threads that begin a job together compile its program once, and
+// gives up when ctx ends.
+func (c *programCache) compiledFor(
+	ctx context.Context, s *program.Slice, mem []byte, e *Engine,
+) (*compiledProgram, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.entries {
@@ -56,16 +63,33 @@ func (c *programCache) compiledFor(s *program.Slice, mem []byte, e *Engine) (*co
 	if err := p.Validate(); err != nil {
 		return nil, programError(err)
 	}
-	compiled, err := compileProgram(p, e.units, e.modules)
+	compiled, err := compileProgram(ctx, p, e.units, e.modules)
+	if err != nil && ctx.Err() != nil {
+		return nil, &stateError{program.Idle, context.Cause(ctx)}
+	}
+	if errors.Is(err, format.ErrModule) { // it would be refused by every other engine, too
+		return nil, &stateError{program.NoSupport, err}
+	}
 	if err != nil {
 		return nil, programError(err)
 	}
-	if len(c.entries) < c.size {
-		c.entries = append(c.entries, cachedProgram{})
-	}
-	copy(c.entries[1:], c.entries)
-	c.entries[0] = cachedProgram{s.Digest, compiled}
+	c.entries = slices.Insert(c.entries, 0, cachedProgram{s.Digest, compiled})
+	c.evict()
 	return compiled, nil
+}
+
+// evict drops the programs that were used longest ago, until the others are within the limits. An executor may still
+// run one of them, so its functions are freed with the garbage.
+func (c *programCache) evict() {
+	bytes := uint64(0)
+	for i := range c.entries {
+		bytes += c.entries[i].program.wasmBytes
+		if i == c.size || bytes > format.MaxProgramBytes {
+			clear(c.entries[i:])
+			c.entries = c.entries[:i]
+			return
+		}
+	}
 }
 
 // programError is the error of a program that cannot run.

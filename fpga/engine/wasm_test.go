@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -122,10 +124,10 @@ func TestFunctionsThatFail(t *testing.T) {
 			program.BadData, "integer divide by zero"},
 		"outside": {call(wasmtest.Get(0), wasmtest.Op(0xa7), wasmtest.ConstI32(16), wasmtest.Op(0x74),
 			wasmtest.Access(0x29, 0)), program.BadData, "reads or writes outside the module's memory"},
-		"imports": {wasmtest.Module{Sections: []byte{2, 7, 1, 1, 'e', 1, 'f', 0, 0}}.Bytes(), program.BadProgram,
+		"imports": {wasmtest.Module{Sections: []byte{2, 7, 1, 1, 'e', 1, 'f', 0, 0}}.Bytes(), program.NoSupport,
 			"the module imports something"},
-		"truncated":    {good[:len(good)-3], program.BadProgram, "wasm module: byte"},
-		"another type": {call(wasmtest.ConstI32(1)), program.BadProgram, "wasm module"},
+		"truncated":    {good[:len(good)-3], program.NoSupport, "wasm module: byte"},
+		"another type": {call(wasmtest.ConstI32(1)), program.NoSupport, "wasm module"},
 		"not there":    {nil, program.BadProgram, "activate an image that holds it"},
 	} {
 		p := callProgram(c.module)
@@ -152,32 +154,121 @@ func TestFunctionsThatFail(t *testing.T) {
 	}
 }
 
-// TestManyFunctions holds the most functions of a program from both sides.
-func TestManyFunctions(t *testing.T) {
-	m := wasmtest.Module{}
-	for i := range 65 {
-		m.Functions = append(m.Functions, wasmtest.Function{Name: fmt.Sprintf("f%d", i), Params: []byte{wasmtest.I64},
-			Results: []byte{wasmtest.I64}, Code: wasmtest.Get(0)})
+// manyCalls is a program that calls the functions f0, f1 and so on of a module, one after the other.
+func manyCalls(module []byte, n int) *program.Program {
+	p := callProgram(module)
+	step := p.Graphs[0].Steps[0]
+	p.Graphs[0].Steps = nil
+	for i := range n {
+		call := step.Combine.(program.Wasm)
+		call.Function = fmt.Sprintf("f%d", i)
+		p.Graphs[0].Steps = append(p.Graphs[0].Steps, program.Step{Inputs: []uint32{uint32(i)}, Combine: call})
 	}
-	module := m.Bytes()
-	data := writeFile(t, []testColumn{{name: "a", physical: format.Int64, rows: []any{int64(1)}}}, layout{groupRows: 1,
+	p.Graphs[0].Sinks[0].Value = uint32(n)
+	return p
+}
+
+// manyFunctions is a module of n functions of the same code.
+func manyFunctions(n int, pages uint32, code ...[]byte) []byte {
+	m := wasmtest.Module{Pages: pages}
+	for i := range n {
+		m.Functions = append(m.Functions, wasmtest.Function{Name: fmt.Sprintf("f%d", i), Params: []byte{wasmtest.I64},
+			Results: []byte{wasmtest.I64}, Code: wasmtest.Code(code...)})
+	}
+	return m.Bytes()
+}
+
+// longCode is code of nearly as many steps as an operator may have, which the compiler is done with soon.
+func longCode() []byte {
+	return wasmtest.Code(bytes.Repeat(wasmtest.Op(0x20, 0, 0x1a), 21_500), wasmtest.Get(0))
+}
+
+// oneRow is a partition of a row.
+func oneRow(t *testing.T) (data []byte, f *format.File) {
+	data = writeFile(t, []testColumn{{name: "a", physical: format.Int64, rows: []any{int64(1)}}}, layout{groupRows: 1,
 		batchRows: 1, version: 2})
-	f := readFooter(t, data)
-	for _, n := range []int{64, 65} {
-		p := callProgram(module)
-		step := p.Graphs[0].Steps[0]
-		p.Graphs[0].Steps = nil
-		for i := range n {
-			call := step.Combine.(program.Wasm)
-			call.Function = fmt.Sprintf("f%d", i)
-			p.Graphs[0].Steps = append(p.Graphs[0].Steps, program.Step{Inputs: []uint32{uint32(i)}, Combine: call})
+	return data, readFooter(t, data)
+}
+
+// TestManyFunctions holds the limits of the functions of a program from both sides: their number, the work of compiling
+// them, and the memory that they hold.
+func TestManyFunctions(t *testing.T) {
+	data, f := oneRow(t)
+	writes := wasmtest.Code(wasmtest.ConstI32(0), wasmtest.Get(0), wasmtest.Access(0x37, 0), wasmtest.Get(0))
+	for want, c := range map[string]struct {
+		most  int
+		pages uint32
+		code  []byte
+	}{
+		"more than 64 functions of modules":                      {64, 0, wasmtest.Get(0)},
+		"take more than 8388608 steps to compile: call fewer":    {4, 0, longCode()},
+		"hold more than 67108864 bytes: call fewer, or declare ": {31, 16, writes},
+	} {
+		module := manyFunctions(c.most+1, c.pages, c.code)
+		for n := c.most; n <= c.most+1; n++ {
+			p := manyCalls(module, n)
+			_, err := newHost(engine.New(engine.Options{Modules: p.Modules}), p, f, data, 1).miniBatch(0, 1)
+			if n == c.most {
+				require.NoError(t, err, want)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
 		}
-		p.Graphs[0].Sinks[0].Value = uint32(n)
-		_, err := newHost(engine.New(engine.Options{Modules: p.Modules}), p, f, data, 1).miniBatch(0, 1)
-		if n == 64 {
-			require.NoError(t, err)
+	}
+}
+
+// endingContext ends when somebody has asked a number of times whether it has ended.
+type endingContext struct {
+	context.Context
+	left int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left >= 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestCompilingAProgramEndsWithItsContext ends a slice between two functions that are compiled. The next slice compiles
+// them.
+func TestCompilingAProgramEndsWithItsContext(t *testing.T) {
+	data, f := oneRow(t)
+	p := manyCalls(manyFunctions(4, 0, longCode()), 4)
+	e := engine.New(engine.Options{Modules: p.Modules})
+	h := newHost(e, p, f, data, 1)
+	ctx := &endingContext{Context: context.Background(), left: 1}
+	h.ctx = ctx
+	_, err := h.miniBatch(0, 1)
+	require.ErrorContains(t, err, "idle with message \"context canceled\"")
+	assert.GreaterOrEqual(t, ctx.left, -5, "it does not go on to compile")
+	got, err := newHost(e, p, f, data, 1).miniBatch(0, 1)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1}, got.Values)
+}
+
+// TestProgramsLeaveTheCache runs programs whose functions together hold more memory than an engine keeps. A program
+// that has left the cache is compiled again.
+func TestProgramsLeaveTheCache(t *testing.T) {
+	data, f := oneRow(t)
+	writes := wasmtest.Code(wasmtest.ConstI32(0), wasmtest.Get(0), wasmtest.Access(0x37, 0), wasmtest.Get(0))
+	module := manyFunctions(20, 16, writes)
+	e := engine.New(engine.Options{Modules: program.Modules{sha256.Sum256(module): module}})
+	allocated := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := newHost(e, manyCalls(module, n), f, data, 1).miniBatch(0, 1)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1}, got.Values)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	const compiled = 30 << 20 // more than anything else allocates
+	for i, n := range []int{18, 19, 19, 18} {
+		if i == 2 {
+			assert.Less(t, allocated(n), uint64(compiled), "the engine keeps the program that was run last")
 		} else {
-			require.ErrorContains(t, err, "more than 64 functions of modules")
+			assert.Greater(t, allocated(n), uint64(compiled))
 		}
 	}
 }

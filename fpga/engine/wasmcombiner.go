@@ -8,9 +8,6 @@ import (
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
 
-// maxWasmFunctions bounds the functions of modules that a program uses, since each is compiled when the program is.
-const maxWasmFunctions = 64
-
 // wasmCombiner is the operator wasm.
 type wasmCombiner struct {
 	function *wasm.Function
@@ -21,9 +18,6 @@ type wasmCombiner struct {
 // wasmCombiner makes a function of a module ready, once for all steps that call it.
 func (p *preparedTables) wasmCombiner(o program.Wasm) (combiner, error) {
 	return prepareOnce(p.functions, o, func() (combiner, error) {
-		if len(p.functions) == maxWasmFunctions {
-			return nil, fmt.Errorf("wasm: more than %d functions of modules in a program", maxWasmFunctions)
-		}
 		module, ok := p.modules[o.Module]
 		if !ok {
 			return nil, fmt.Errorf("wasm: module %v is not here: activate an image that holds it, or name its file", o.Module)
@@ -33,9 +27,12 @@ func (p *preparedTables) wasmCombiner(o program.Wasm) (combiner, error) {
 			signature.In = append(signature.In, wasmKind(k))
 		}
 		signature.Out = wasmKind(o.Out)
-		function, err := wasm.Compile(module, o.Function, signature, wasm.Options{})
+		function, err := wasm.Compile(p.ctx, module, o.Function, signature, wasm.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("module %.12v: %w", o.Module, err)
+		}
+		if err := p.wasm.Add(function.Rewritten()); err != nil {
+			return nil, err
 		}
 		return &wasmCombiner{function: function, named: o.Function, out: o.Out}, nil
 	})

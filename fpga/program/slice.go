@@ -109,7 +109,7 @@ const (
 	BadSlice    State = 16 // an offset, count or index of the slice is out of bounds
 	BadProgram  State = 17 // the program is damaged, not the one that Digest names, or wants units this image lacks
 	BadData     State = 18 // the column's bytes are damaged, or hold what the pipeline does not allow (a null, a NaN)
-	NoSupport   State = 19 // an encoding, codec or type that the unit does not decode
+	NoSupport   State = 19 // an encoding, codec or type that the unit does not decode, or a module that it refuses
 	BadTable    State = 20 // the tables range does not hold the lookup tables that the program names
 )
 

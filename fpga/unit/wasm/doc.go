@@ -15,7 +15,8 @@
 //
 // A module has at most format.MaxModule bytes and format.MaxPages pages of memory, which does not grow. A row has
 // format.Fuel; the code of a call that runs out of it traps at the same row everywhere. There are no calls out of the
-// module.
+// module. The runtime gets the rewritten module only, which takes it at most format.MaxWork steps to compile: it cannot
+// be stopped while it compiles.
 //
 // # Concurrency
 //

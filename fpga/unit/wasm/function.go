@@ -37,20 +37,20 @@ type Column struct {
 	Float64s []float64
 }
 
-// Compile makes the exported function of a name ready.
-func Compile(module []byte, name string, of format.Signature, o Options) (*Function, error) {
+// Compile makes the exported function of a name ready. The runtime cannot be stopped while it compiles, which takes it
+// no longer than format.MaxWork allows; if ctx has ended by then, the function is given up.
+func Compile(ctx context.Context, module []byte, name string, of format.Signature, o Options) (*Function, error) {
 	rewritten, err := format.Rewrite(module, name, of)
 	if err != nil {
 		return nil, err
 	}
-	if err := validate(module); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	config := wazero.NewRuntimeConfig()
 	if o.Interpret {
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
-	ctx := context.Background()
 	f := &Function{module: rewritten}
 	f.runtime = wazero.NewRuntimeWithConfig(ctx, config.WithMemoryLimitPages(rewritten.Pages).
 		WithDebugInfoEnabled(false))
@@ -64,6 +64,9 @@ func Compile(module []byte, name string, of format.Signature, o Options) (*Funct
 	f.keep(first)
 	return f, nil
 }
+
+// Rewritten returns the module that the function was compiled from.
+func (f *Function) Rewritten() *format.Rewritten { return f.module }
 
 // takeInstance returns an idle instance, or a new one.
 func (f *Function) takeInstance() (*instance, error) {
@@ -84,21 +87,30 @@ func (f *Function) keep(x *instance) {
 	f.idle = append(f.idle, x)
 }
 
-// Check checks a module of which no function is called yet: its structure and the types of its code. A function that
-// passes the limits of an operator is refused by [Compile].
+// maxChecked bounds the functions of a module whose types Check looks at.
+const maxChecked = 64
+
+// Check checks a module of which no function is called yet: its structure, and the types of its first exported
+// functions that can be operators, maxChecked of them. [Compile] checks those that a program calls.
 func Check(module []byte) error {
-	if _, err := format.Parse(module); err != nil {
+	m, err := format.Parse(module)
+	if err != nil {
 		return err
 	}
-	return validate(module)
-}
-
-// validate checks the types of a module's code as it came.
-func validate(module []byte) error {
-	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
-	_, err := compileModule(ctx, r, module)
-	return err
+	names, signatures := m.Exports()
+	for i := range min(len(names), maxChecked) {
+		rewritten, err := m.Rewrite(names[i], signatures[i])
+		if err != nil {
+			continue // it is outside the limits of an operator
+		}
+		ctx := context.Background()
+		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+		_, err = compileModule(ctx, r, rewritten.Bytes)
+		if err := errors.Join(err, r.Close(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compileModule compiles a module. Should the runtime panic, the fault stays with the module.
@@ -116,11 +128,11 @@ func compileModule(ctx context.Context, r wazero.Runtime, module []byte) (c waze
 
 // instance is a module with memory of its own, for one block at a time.
 type instance struct {
-	module                api.Module
-	run, fuel, fault, row uint64Source
-	inputs                [][]byte // the columns of a block
-	output                []byte
-	rows                  []int // of a block: the rows of the columns
+	module         api.Module
+	run, fuel, row uint64Source
+	inputs         [][]byte // the columns of a block
+	output         []byte
+	rows           []int // of a block: the rows of the columns
 }
 
 // uint64Source calls a function or reads a global.
@@ -137,8 +149,7 @@ func (f *Function) newInstance() (*instance, error) {
 		g := m.ExportedGlobal(name)
 		return func(uint64) (uint64, error) { return g.Get(), nil }
 	}
-	x := &instance{module: m, fuel: global(format.ExportFuel), fault: global(format.ExportFault),
-		row: global(format.ExportRow)}
+	x := &instance{module: m, fuel: global(format.ExportFuel), row: global(format.ExportRow)}
 	run, stack := m.ExportedFunction(format.ExportRun), make([]uint64, 1)
 	x.run = func(rows uint64) (uint64, error) {
 		stack[0] = rows
@@ -146,7 +157,7 @@ func (f *Function) newInstance() (*instance, error) {
 	}
 	memory := m.Memory()
 	if at := f.module.Pristine; at != 0 {
-		own, _ := memory.Read(0, f.module.Memory)
+		own, _ := memory.Read(f.module.Base, f.module.Memory)
 		memory.Write(at, own)
 	}
 	for i, k := range f.module.Signature.In {
@@ -201,9 +212,7 @@ func (x *instance) runBlock() error {
 	}
 	row, _ := x.row(0)
 	fuel, _ := x.fuel(0)
-	fault, _ := x.fault(0)
-	return &format.TrapError{Row: x.rows[min(row, uint64(len(x.rows)-1))],
-		Reason: format.TrapReason(err, int64(fuel), fault != 0)}
+	return &format.TrapError{Row: x.rows[min(row, uint64(len(x.rows)-1))], Reason: format.TrapReason(err, int64(fuel))}
 }
 
 // put copies the block's rows of a column into memory.

@@ -18,7 +18,7 @@ type Reference struct {
 	compiled wazero.CompiledModule
 }
 
-// NewReference makes the reference of an exported function. The module was validated before, as by Compile.
+// NewReference makes the reference of an exported function.
 func NewReference(module []byte, name string, of format.Signature) (*Reference, error) {
 	rewritten, err := format.Rewrite(module, name, of)
 	if err != nil {
@@ -55,8 +55,7 @@ func (r *Reference) Call(inputs []any) (any, error) {
 	}
 	got, err := m.ExportedFunction(format.ExportCall).Call(ctx, parameters...)
 	if err != nil {
-		return nil, &format.TrapError{Reason: format.TrapReason(err, int64(m.ExportedGlobal(format.ExportFuel).Get()),
-			m.ExportedGlobal(format.ExportFault).Get() != 0)}
+		return nil, &format.TrapError{Reason: format.TrapReason(err, int64(m.ExportedGlobal(format.ExportFuel).Get()))}
 	}
 	switch r.module.Signature.Out {
 	case format.Float32:

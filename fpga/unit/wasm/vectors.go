@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -240,7 +241,7 @@ func (f *FunctionVectors) test(module []byte, o Options) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	function, err := Compile(module, f.Function, signature, o)
+	function, err := Compile(context.Background(), module, f.Function, signature, o)
 	if err != nil {
 		return Checked{}, err
 	}

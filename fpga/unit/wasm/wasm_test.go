@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -157,7 +158,7 @@ func TestKernelsAreTheReference(t *testing.T) {
 		all := randomInputs(rng, of, 20)
 		want, trap := all.reference(t, module)
 		for _, interpret := range []bool{false, true} {
-			f, err := wasm.Compile(module, "f", of, wasm.Options{Interpret: interpret})
+			f, err := wasm.Compile(context.Background(), module, "f", of, wasm.Options{Interpret: interpret})
 			require.NoError(t, err, "seed %d", seed)
 			in := all
 			got, err := in.run(f)
@@ -196,7 +197,7 @@ func TestNoRowSeesAnother(t *testing.T) {
 		w.ConstI32(0), w.ConstI32(0), w.Access(0x29, 0), w.ConstI64(1), w.Op(0x7c), w.Access(0x37, 0),
 		w.Get(0), w.Op(0x23, 0), w.Op(0x7c), w.ConstI32(0), w.Access(0x29, 0), w.Op(0x7c))
 	for _, interpret := range []bool{false, true} {
-		f, err := wasm.Compile(module, "f", integers, wasm.Options{Interpret: interpret})
+		f, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{Interpret: interpret})
 		require.NoError(t, err)
 		for range 2 {
 			in := randomInputs(rand.New(rand.NewPCG(1, 2)), integers, 3*format.BlockRows+5)
@@ -226,13 +227,13 @@ func TestNeighboursAreOutside(t *testing.T) {
 		"a byte": integerFunction(w.ConstI32(1<<16), w.ConstI64(1), w.Access(0x3c, 0), w.Get(0)),
 	} {
 		for _, interpret := range []bool{false, true} {
-			f, err := wasm.Compile(module, "f", integers, wasm.Options{Interpret: interpret})
+			f, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{Interpret: interpret})
 			require.NoError(t, err, name)
 			_, err = (&inputs{of: integers, rows: 2, columns: []wasm.Column{{Int64s: []int64{1, 2}}}}).run(f)
 			require.EqualError(t, err, "row 0: reads or writes outside the module's memory", name)
 		}
 	}
-	f, err := wasm.Compile(inside, "f", integers, wasm.Options{})
+	f, err := wasm.Compile(context.Background(), inside, "f", integers, wasm.Options{})
 	require.NoError(t, err)
 	got, err := (&inputs{of: integers, rows: 2, columns: []wasm.Column{{Int64s: []int64{1, 2}}}}).run(f)
 	require.NoError(t, err)
@@ -253,7 +254,7 @@ func TestTraps(t *testing.T) {
 			w.Op(0x03, 0x40), w.ConstI32(1), w.Op(0x40, 0, 0x1a, 0x0c, 0, 0x0b, 0x0b), w.Get(0)),
 	} {
 		for _, interpret := range []bool{false, true} {
-			f, err := wasm.Compile(module, "f", integers, wasm.Options{Interpret: interpret})
+			f, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{Interpret: interpret})
 			require.NoError(t, err)
 			in := &inputs{of: integers, rows: 400, columns: []wasm.Column{{Int64s: make([]int64, 400)}}}
 			in.columns[0].Int64s[300] = 7
@@ -275,7 +276,7 @@ func TestFuelIsExact(t *testing.T) {
 		Code: w.Code(w.Op(0x03, 0x40), w.Get(0), w.ConstI64(1), w.Op(0x7d, 0x22, 0), w.ConstI64(0), w.Op(0x55, 0x0d, 0, 0x0b),
 			w.Get(0))}}}.Bytes()
 	turns := func(interpret bool) int64 {
-		f, err := wasm.Compile(module, "f", integers, wasm.Options{Interpret: interpret})
+		f, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{Interpret: interpret})
 		require.NoError(t, err)
 		low, high := int64(1), int64(format.Fuel)
 		for low+1 < high {
@@ -294,14 +295,14 @@ func TestFuelIsExact(t *testing.T) {
 
 // TestInvalidTypes refuses a module whose code does not type, though its bytes can be read.
 func TestInvalidTypes(t *testing.T) {
-	_, err := wasm.Compile(integerFunction(w.ConstI32(1)), "f", integers, wasm.Options{})
+	_, err := wasm.Compile(context.Background(), integerFunction(w.ConstI32(1)), "f", integers, wasm.Options{})
 	require.ErrorIs(t, err, format.ErrModule)
 }
 
 // TestManyThreads runs one function on several goroutines.
 func TestManyThreads(t *testing.T) {
 	module, of := randomModule(rand.New(rand.NewPCG(5, 1)))
-	f, err := wasm.Compile(module, "f", of, wasm.Options{})
+	f, err := wasm.Compile(context.Background(), module, "f", of, wasm.Options{})
 	require.NoError(t, err)
 	in := randomInputs(rand.New(rand.NewPCG(6, 1)), of, 700)
 	want, wantErr := in.run(f)
@@ -327,13 +328,16 @@ func FuzzCompile(f *testing.F) {
 		}
 	}
 	f.Add(integerFunction(w.Get(0)), int64(1))
+	for _, shape := range hostile {
+		f.Add(hostileModule(min(shape.locals, 10), shape.code(3)), int64(7))
+	}
 	f.Fuzz(func(t *testing.T, module []byte, x int64) {
-		compiled, err := wasm.Compile(module, "f", integers, wasm.Options{})
+		compiled, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{})
 		if err != nil {
 			require.ErrorIs(t, err, format.ErrModule)
 			return
 		}
-		interpreted, err := wasm.Compile(module, "f", integers, wasm.Options{Interpret: true})
+		interpreted, err := wasm.Compile(context.Background(), module, "f", integers, wasm.Options{Interpret: true})
 		require.NoError(t, err)
 		in := &inputs{of: integers, rows: 3, columns: []wasm.Column{{Int64s: []int64{x, 0, ^x}}}}
 		want, trap := in.reference(t, module)
@@ -353,8 +357,8 @@ func Example() {
 	// (a, b) -> a + b, as a compiler would write it
 	module := w.Module{Functions: []w.Function{{Name: "add", Params: []byte{w.I64, w.I64}, Results: []byte{w.I64},
 		Code: w.Code(w.Get(0), w.Get(1), w.Op(0x7c))}}}.Bytes()
-	add, err := wasm.Compile(module, "add", format.Signature{In: []format.Kind{format.Int64, format.Int64},
-		Out: format.Int64}, wasm.Options{})
+	add, err := wasm.Compile(context.Background(), module, "add",
+		format.Signature{In: []format.Kind{format.Int64, format.Int64}, Out: format.Int64}, wasm.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -370,7 +374,7 @@ func BenchmarkAddAndClamp(b *testing.B) {
 		Locals: []byte{w.I64}, Code: w.Code(w.Get(0), w.Get(1), w.Op(0x7c, 0x22, 2), w.ConstI64(0), w.Get(2),
 			w.ConstI64(0), w.Op(0x55, 0x1b))}}}.Bytes()
 	of := format.Signature{In: []format.Kind{format.Int64, format.Int64}, Out: format.Int64}
-	f, err := wasm.Compile(module, "f", of, wasm.Options{})
+	f, err := wasm.Compile(context.Background(), module, "f", of, wasm.Options{})
 	require.NoError(b, err)
 	const rows = 2048
 	to := wasm.Column{Int64s: make([]int64, rows)}

@@ -11,11 +11,17 @@
 //     abs, neg and copysign, which become operations of integers;
 //   - counts work in fuel: the length of a function when it is entered, the length of a loop at each turn. A call that
 //     needs more than [Fuel] traps, on every machine at the same row;
-//   - checks every address against the module's own memory, behind which the block's columns lie;
+//   - has the module's own memory behind the block's columns, so that an address outside it is outside all memory;
 //   - notes which bytes the function writes, and restores them before the next row;
 //   - has a memory that does not grow: memory.grow yields -1, and memory.size the pages that the module declares.
 //
-// Functions that the operator does not reach are emptied.
+// Functions that the operator does not reach are left out.
+//
+// # Limits
+//
+// limits.go has every limit. All are held before a runtime gets a byte of the module: the locals of every body, and for
+// an operator the steps of compiling it. A runtime's compiler may take time and memory of a power of what is in a
+// function, so that some kilobytes cost gigabytes; effort.go counts what it multiplies.
 //
 // # What is refused
 //
@@ -31,6 +37,6 @@
 // # Errors
 //
 // [Parse] and [Rewrite] return a *[ModuleError], which names the byte and unwraps to [ErrModule]. The package checks
-// what the rewriting depends on: indices, immediates, nesting. Types are left to the runtime's validation, which the
-// callers run over the module as it came.
+// what the rewriting depends on: indices, immediates, nesting. Types are left to the runtime's validation of the
+// rewritten module.
 package format

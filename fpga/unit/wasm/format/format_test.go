@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,6 +92,29 @@ func TestLimits(t *testing.T) {
 				Locals: bytes.Repeat([]byte{w.I64}, format.MaxLocals)}}}.Bytes(),
 			"more than 2048 locals",
 		},
+		"locals of a function that is not reached": {
+			besides(1, format.MaxLocals), besides(1, format.MaxLocals+1), "more than 2048 locals",
+		},
+		"locals of all functions": {
+			besides(format.MaxModuleLocals/format.MaxLocals, format.MaxLocals),
+			besides(format.MaxModuleLocals/format.MaxLocals+1, format.MaxLocals), "more than 65536 locals of all functions",
+		},
+		// An instruction takes 40 steps, a branch adds 3 blocks, and each block has the lookups of those before it.
+		"steps of the branches of a function": {
+			w.Module{Functions: []w.Function{function("f", branches(1763))}}.Bytes(),
+			w.Module{Functions: []w.Function{function("f", branches(1764))}}.Bytes(),
+			"function 0 takes about 2097976 steps to compile, want at most 2097152: it has 5297 blocks, and 1 locals",
+		},
+		"steps of the functions of an operator": {
+			w.Module{Functions: calling(3, 17_000)}.Bytes(), w.Module{Functions: calling(3, 17_600)}.Bytes(),
+			"the operator takes about 2114",
+		},
+		"results": {
+			w.Module{Functions: []w.Function{function("f", w.Op(0x10, 1), w.Get(0)), {}}}.Bytes(),
+			w.Module{Functions: []w.Function{function("f", w.Op(0x10, 1, 0x1a), w.Op(0x1a), w.Get(0)),
+				{Results: []byte{w.I32, w.I32}, Code: w.Code(w.ConstI32(1), w.ConstI32(2))}}}.Bytes(),
+			"function 1 has 2 results",
+		},
 		"globals": {
 			w.Module{Functions: many(1), Globals: globals(format.MaxGlobals)}.Bytes(),
 			w.Module{Functions: many(1), Globals: globals(format.MaxGlobals + 1)}.Bytes(), "257 globals, want at most 256",
@@ -123,6 +147,27 @@ func TestLimits(t *testing.T) {
 			assert.Less(t, len(err.Error()), 400)
 		})
 	}
+}
+
+// besides returns a module of f, and of functions that nothing calls, with a number of locals each.
+func besides(functions, locals int) []byte {
+	body := w.Code(w.Op(1), w.Unsigned(nil, uint64(locals)), w.Op(w.I64, 0x0b))
+	return w.Module{Functions: many(1), Bodies: slices.Repeat([][]byte{body}, functions)}.Bytes()
+}
+
+// branches returns a block with n branches out of it.
+func branches(n int) []byte {
+	return w.Code(w.Op(2, 0x40), bytes.Repeat(w.Op(0x20, 0, 0xa7, 0x0d, 0), n), w.Op(0x0b), w.Get(0))
+}
+
+// calling returns f, and n functions that it calls, of a number of instructions each.
+func calling(n, instructions int) []w.Function {
+	list := []w.Function{function("f", w.Get(0))}
+	for i := range n {
+		list = append(list, function("", w.Get(0), bytes.Repeat(w.Op(0x50, 0xad), instructions/2)))
+		list[0].Code = w.Code(list[0].Code, w.Unsigned([]byte{0x10}, uint64(i+1)))
+	}
+	return list
 }
 
 func globals(n int) (list []w.Global) {
@@ -234,6 +279,15 @@ func FuzzRewrite(f *testing.F) {
 	f.Add(stateful())
 	f.Add(w.Module{Functions: chain(3)}.Bytes())
 	f.Add(w.Module{Functions: []w.Function{function("f", blocks(2))}, Globals: globals(2)}.Bytes())
+	f.Add(w.Module{Functions: []w.Function{function("f", branches(3))}}.Bytes())
+	f.Add(w.Module{Functions: calling(2, 4)}.Bytes())
+	f.Add(besides(2, 50_000))
+	f.Add(besides(2, 100))
+	// Dead code behind a branch, in which the stack has values that nothing pushed, and a table of branches.
+	f.Add(w.Module{Functions: []w.Function{function("f", w.Op(2, 0x40, 0x0c, 0, 0x7c, 0x1a, 0x1a, 0x05, 0x0b),
+		w.Op(3, 0x7e), w.Get(0), w.Op(0xa7, 0x0e, 2, 0, 0, 0, 0x0b))}}.Bytes())
+	f.Add(w.Module{Pages: 1, Functions: []w.Function{function("f", w.Op(0x20, 0, 0xa7, 4, 0x7e, 0x20, 0, 5, 0x41, 0),
+		w.Access(0x29, 1<<32-1), w.Op(0x0b))}}.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
 		m, err := format.Rewrite(b, "f", one)
@@ -243,6 +297,7 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, m.Pages, uint32(2*format.MaxPages+1))
+		require.LessOrEqual(t, m.Steps, uint64(format.MaxWork))
 		require.LessOrEqual(t, len(m.Bytes), len(b)+80*format.MaxCode)
 	})
 }

@@ -2,64 +2,78 @@ package format
 
 // Instructions that the rewriting looks at.
 const (
-	opUnreachable = 0x00
-	opBlock       = 0x02
-	opLoop        = 0x03
-	opIf          = 0x04
-	opElse        = 0x05
-	opEnd         = 0x0b
-	opBr          = 0x0c
-	opBrIf        = 0x0d
-	opBrTable     = 0x0e
-	opReturn      = 0x0f
-	opCall        = 0x10
-	opDrop        = 0x1a
-	opSelect      = 0x1b
-	opLocalGet    = 0x20
-	opLocalSet    = 0x21
-	opLocalTee    = 0x22
-	opGlobalGet   = 0x23
-	opGlobalSet   = 0x24
-	opFirstLoad   = 0x28
-	opFirstStore  = 0x36
-	opLastStore   = 0x3e
-	opMemorySize  = 0x3f
-	opMemoryGrow  = 0x40
-	opI32Const    = 0x41
-	opI64Const    = 0x42
-	opF32Const    = 0x43
-	opF64Const    = 0x44
-	opI32Eqz      = 0x45
-	opI32LtS      = 0x48
-	opI32LtU      = 0x49
-	opI32GtU      = 0x4b
-	opI64LtS      = 0x53
-	opF32Eq       = 0x5b
-	opF64Eq       = 0x61
-	opI32Add      = 0x6a
-	opI32Sub      = 0x6b
-	opI32And      = 0x71
-	opI32Or       = 0x72
-	opI32Xor      = 0x73
-	opI32Shl      = 0x74
-	opI64Sub      = 0x7d
-	opI64And      = 0x83
-	opI64Or       = 0x84
-	opI64Xor      = 0x85
-	opF32Abs      = 0x8b
-	opF32Neg      = 0x8c
-	opF32Copysign = 0x98
-	opF64Abs      = 0x99
-	opF64Neg      = 0x9a
-	opF64Copysign = 0xa6
-	opF32Demote   = 0xb6
-	opF64Promote  = 0xbb
-	opI32FromF32  = 0xbc // reinterpret
-	opI64FromF64  = 0xbd
-	opF32FromI32  = 0xbe
-	opF64FromI64  = 0xbf
-	opLastPlain   = 0xc4
-	opPrefix      = 0xfc
+	opUnreachable  = 0x00
+	opBlock        = 0x02
+	opLoop         = 0x03
+	opIf           = 0x04
+	opElse         = 0x05
+	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
+	opBrTable      = 0x0e
+	opReturn       = 0x0f
+	opCall         = 0x10
+	opDrop         = 0x1a
+	opSelect       = 0x1b
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opFirstLoad    = 0x28
+	opFirstStore   = 0x36
+	opLastStore    = 0x3e
+	opMemorySize   = 0x3f
+	opMemoryGrow   = 0x40
+	opI32Const     = 0x41
+	opI64Const     = 0x42
+	opF32Const     = 0x43
+	opF64Const     = 0x44
+	opI32Eqz       = 0x45
+	opI32LtS       = 0x48
+	opI32LtU       = 0x49
+	opI32GtU       = 0x4b
+	opI64Eqz       = 0x50
+	opI64LtS       = 0x53
+	opF32Eq        = 0x5b
+	opF64Eq        = 0x61
+	opI32Clz       = 0x67
+	opI32Add       = 0x6a
+	opI32Sub       = 0x6b
+	opI32DivS      = 0x6d
+	opI32RemU      = 0x70
+	opI32And       = 0x71
+	opI32Or        = 0x72
+	opI32Xor       = 0x73
+	opI32Shl       = 0x74
+	opI64Clz       = 0x79
+	opI64Add       = 0x7c
+	opI64Sub       = 0x7d
+	opI64DivS      = 0x7f
+	opI64RemU      = 0x82
+	opI64And       = 0x83
+	opI64Or        = 0x84
+	opI64Xor       = 0x85
+	opF32Abs       = 0x8b
+	opF32Neg       = 0x8c
+	opF32Add       = 0x92
+	opF32Copysign  = 0x98
+	opF64Abs       = 0x99
+	opF64Neg       = 0x9a
+	opF64Add       = 0xa0
+	opF64Copysign  = 0xa6
+	opI32TruncF32S = 0xa8
+	opI32TruncF64U = 0xab
+	opI64TruncF32S = 0xae
+	opI64TruncF64U = 0xb1
+	opF32Demote    = 0xb6
+	opF64Promote   = 0xbb
+	opI32FromF32   = 0xbc // reinterpret
+	opI64FromF64   = 0xbd
+	opF32FromI32   = 0xbe
+	opF64FromI64   = 0xbf
+	opLastPlain    = 0xc4
+	opPrefix       = 0xfc
 )
 
 const (
@@ -78,7 +92,7 @@ var storedTypes = [...]byte{typeI32, typeI64, typeF32, typeF64, typeI32, typeI32
 type instruction struct {
 	op         byte
 	start, end int    // bytes of the module
-	index      uint32 // of a local, global or function; of loads and stores the constant part of the address
+	index      uint32 // of a local, global or function; the constant part of an address; the results of a block
 	align      uint32 // of loads and stores
 	length     int    // of a loop: its instructions
 }
@@ -95,29 +109,27 @@ type body struct {
 	reads        bool // memory
 	writes       bool
 	sets         []uint32 // globals
+	effort       *effort  // nil once steps is known
+	steps        uint64   // of the effort
 }
 
-// readBody reads the body of a function. b is the module.
-func (m *Module) readBody(b []byte, index uint32) (*body, error) {
+// readBody reads the body of a function.
+func (m *Module) readBody(index uint32) (*body, error) {
 	f := &m.functions[index]
-	r := &reader{b: b, at: f.at, end: f.end}
-	fn := &body{index: index, locals: uint32(len(m.types[f.typ].params))}
-	fn.groups = uint32(r.count(MaxLocals, "groups of locals"))
-	start := r.at
-	for range fn.groups {
-		n := r.u32()
-		checkValueType(r, r.byte())
-		if n > MaxLocals || fn.locals+n > MaxLocals {
-			r.fail("more than %d locals", MaxLocals)
-			break
-		}
-		fn.locals += n
+	r := &reader{b: m.source, at: f.at, end: f.end}
+	fn := &body{index: index}
+	fn.declarations, fn.groups, fn.locals = readLocals(r, uint32(len(m.types[f.typ].params)))
+	if r.err != nil {
+		return nil, r.err
 	}
-	if r.err == nil {
-		fn.declarations = b[start:r.at]
-	}
+	fn.effort = newEffort(fn.locals)
 	m.readCode(r, fn)
 	r.finish(r, "function's end")
+	if fn.steps = fn.effort.steps(); r.err == nil && fn.steps > MaxWork {
+		r.fail("function %d takes about %d steps to compile, want at most %d: it has %d blocks, and %d locals that one "+
+			"block sets and another reads", index, fn.steps, MaxWork, fn.effort.blocks, fn.effort.variables)
+	}
+	fn.effort = nil
 	return fn, r.err
 }
 
@@ -143,6 +155,9 @@ func (m *Module) readCode(r *reader, fn *body) {
 		if len(open) > MaxNesting {
 			r.fail("more than %d blocks in blocks", MaxNesting)
 		}
+		if r.err == nil {
+			fn.effort.add(m, &i)
+		}
 		fn.code = append(fn.code, i)
 	}
 }
@@ -154,11 +169,13 @@ func (m *Module) readImmediates(r *reader, fn *body, i *instruction) {
 	case op == opBlock, op == opLoop, op == opIf:
 		if t := r.byte(); t != emptyBlock {
 			checkValueType(r, t)
+			i.index = 1
 		}
 	case op == opBr, op == opBrIf:
 		r.u32()
 	case op == opBrTable:
-		for range r.count(MaxCode, "targets") {
+		i.index = uint32(r.count(MaxCode, "targets"))
+		for range i.index {
 			r.u32()
 		}
 		r.u32()

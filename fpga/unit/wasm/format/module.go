@@ -2,6 +2,7 @@ package format
 
 // Module is a module that was read.
 type Module struct {
+	source    []byte
 	types     []functionType
 	functions []function
 	globals   []global
@@ -61,7 +62,8 @@ var sectionOrder = [...]int{
 // header begins every module: magic and version.
 const header = "\x00asm\x01\x00\x00\x00"
 
-// Parse reads a module. It does not read the bodies of functions: Rewrite reads those that an operator reaches.
+// Parse reads a module. Of the bodies of functions it reads how many locals they have: Rewrite reads the code of those
+// that an operator reaches.
 func Parse(b []byte) (*Module, error) {
 	if len(b) > MaxModule {
 		return nil, moduleError("%d bytes, want at most %d", len(b), MaxModule)
@@ -70,7 +72,7 @@ func Parse(b []byte) (*Module, error) {
 		return nil, &ModuleError{Detail: "no WebAssembly module of version 1 begins here"}
 	}
 	r := &reader{b: b, at: len(header), end: len(b)}
-	m := &Module{exports: map[string]uint32{}}
+	m := &Module{source: b, exports: map[string]uint32{}}
 	before, bodies := 0, 0
 	for r.more() {
 		id := r.byte()
@@ -247,16 +249,40 @@ func (m *Module) readSegment(r *reader) {
 	m.segments = append(m.segments, s)
 }
 
-// readBodies notes where the bodies of functions lie, and returns their number.
+// readBodies notes where the bodies of functions lie, and returns their number. It reads how many locals each has.
 func (m *Module) readBodies(r *reader) int {
-	n := r.count(MaxFunctions, "bodies")
+	n, locals := r.count(MaxFunctions, "bodies"), uint32(0)
 	for i := range n {
 		body := r.part(r.u32())
 		if i < len(m.functions) {
 			m.functions[i].at, m.functions[i].end = body.at, body.end
 		}
+		_, _, more := readLocals(body, 0)
+		if locals += more; locals > MaxModuleLocals {
+			body.fail("more than %d locals of all functions", MaxModuleLocals)
+		}
+		if r.err = body.err; r.err != nil {
+			break
+		}
 	}
 	return n
+}
+
+// readLocals reads the declarations of a function's locals. It returns them, their number, and how many locals the
+// function has with its parameters.
+func readLocals(r *reader, parameters uint32) (declarations []byte, groups, locals uint32) {
+	groups, locals = uint32(r.count(MaxLocals, "groups of locals")), parameters
+	start := r.at
+	for range groups {
+		n := r.u32()
+		checkValueType(r, r.byte())
+		if n > MaxLocals || locals+n > MaxLocals {
+			r.fail("more than %d locals", MaxLocals)
+			break
+		}
+		locals += n
+	}
+	return r.b[start:r.at], groups, locals
 }
 
 // check checks the indices of functions and types.

@@ -8,44 +8,61 @@ const (
 	ExportCall   = "call"   // the operator itself, for one row of a new instance
 	ExportRow    = "row"    // i32: the row that was being computed when a call trapped
 	ExportFuel   = "fuel"   // i64: below 0 if a call trapped for want of fuel
-	ExportFault  = "fault"  // i32: 1 if a call trapped since an address was outside the memory
-	ExportMemory = "memory" // the module's memory, the block's columns, and the memory as it was at first
+	ExportMemory = "memory" // the block's columns, the memory as it was at first, and the module's own memory
 )
 
 // Rewritten is a module that computes an operator.
 type Rewritten struct {
 	Bytes     []byte
 	Signature Signature
-	// Memory is the size of the module's own memory in bytes. Inputs and Output are the places of the block's columns,
+	// Memory is the size of the module's own memory in bytes, and Base its place. It lies last, so that an address is
+	// outside the whole memory if it is outside the module's own. Inputs and Output are the places of the block's columns,
 	// BlockRows values each.
 	Memory uint32
+	Base   uint32
 	Inputs []uint32
 	Output uint32
 	// Pristine is the place of the memory as it was at first, which an instance copies there before its first block; 0 if
 	// the operator writes no memory.
 	Pristine uint32
 	Pages    uint32 // of the whole memory
+	Steps    uint64 // of compiling the module, at most MaxWork
 }
 
-// Rewrite makes a module that computes the exported function of a name. b is a module that Parse reads; the runtime's
-// validation should have accepted it, since Rewrite looks at no types.
+// Held returns the memory that the operator holds for each block that runs at once, at most: an instance, and the
+// machine code, which has less than a byte for each step of compiling it.
+func (r *Rewritten) Held() uint64 { return r.Steps + uint64(r.Pages)*pageBytes }
+
+// end returns the byte behind the whole memory.
+func (r *Rewritten) end() uint32 { return r.Base + r.Memory }
+
+// Rewrite parses a module and rewrites a function of it.
 func Rewrite(b []byte, name string, of Signature) (*Rewritten, error) {
-	if err := of.Check(); err != nil {
-		return nil, err
-	}
 	m, err := Parse(b)
 	if err != nil {
+		return nil, err
+	}
+	return m.Rewrite(name, of)
+}
+
+// Rewrite makes a module that computes the exported function of a name, of the functions that it reaches. It looks at
+// no types: the runtime's validation refuses what it makes of code whose types do not fit.
+func (m *Module) Rewrite(name string, of Signature) (*Rewritten, error) {
+	if err := of.Check(); err != nil {
 		return nil, err
 	}
 	index, err := m.find(name, of)
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.reachFrom(b, index)
+	r, err := m.reachFrom(index)
 	if err != nil {
 		return nil, err
 	}
-	w := &rewriter{module: m, source: b, reach: r, operator: index, out: m.layOut(of, r)}
+	w := &rewriter{module: m, reach: r, out: m.layOut(of, r), places: map[uint32]uint32{}}
+	for place, function := range r.order {
+		w.places[function] = uint32(place)
+	}
 	w.out.Bytes = w.encode()
 	return w.out, nil
 }
@@ -79,38 +96,37 @@ func (m *Module) operators() (list []string) {
 	return list
 }
 
-// layOut places the block's columns behind the module's own memory.
+// layOut places the block's columns, the memory as it was at first, and the module's own memory behind each other.
 func (m *Module) layOut(of Signature, r *reach) *Rewritten {
-	out := &Rewritten{Signature: of, Memory: m.pages * pageBytes}
-	at := out.Memory
+	out := &Rewritten{Signature: of, Memory: m.pages * pageBytes, Steps: r.steps}
+	at := uint32(0)
 	for _, k := range of.In {
 		out.Inputs = append(out.Inputs, at)
 		at += k.Bytes() * BlockRows
 	}
 	out.Output = at
 	at += of.Out.Bytes() * BlockRows
-	out.Pages = (at + pageBytes - 1) / pageBytes
+	out.Base = (at + pageBytes - 1) / pageBytes * pageBytes
 	if r.writes {
-		out.Pristine = out.Pages * pageBytes
-		out.Pages += m.pages
+		out.Pristine = out.Base
+		out.Base += out.Memory
 	}
+	out.Pages = (out.Base + out.Memory) / pageBytes
 	return out
 }
 
 // rewriter writes the module of an operator.
 type rewriter struct {
-	module   *Module
-	source   []byte
-	reach    *reach
-	operator uint32
-	out      *Rewritten
+	module *Module
+	reach  *reach
+	places map[uint32]uint32 // of the functions in the new module, which holds those that are reached
+	out    *Rewritten
 }
 
 // Globals that the rewriting adds, counted from the module's own.
 const (
 	globalRow = iota
 	globalFuel
-	globalFault
 	globalLow  // the first byte of memory that a row has written
 	globalHigh // the byte behind the last
 	addedGlobals
@@ -128,64 +144,61 @@ func (w *rewriter) encode() []byte {
 	return appendSection(b, sectionData, w.data())
 }
 
+// types are those of the functions in their order, and that of the function that runs a block.
 func (w *rewriter) types() []byte {
-	types := w.module.types
-	b := appendU32(nil, uint32(len(types))+1)
-	for _, t := range types {
+	b := appendU32(nil, uint32(len(w.reach.order))+1)
+	for _, function := range w.reach.order {
+		t := w.module.types[w.module.functions[function].typ]
 		b = append(appendU32(append(b, 0x60), uint32(len(t.params))), t.params...)
 		b = append(appendU32(b, uint32(len(t.results))), t.results...)
 	}
-	return append(b, 0x60, 1, typeI32, 0) // of the function that runs a block
+	return append(b, 0x60, 1, typeI32, 0)
 }
 
 func (w *rewriter) functionTypes() []byte {
-	b := appendU32(nil, uint32(len(w.module.functions))+1)
-	for i := range w.module.functions {
-		b = appendU32(b, w.module.functions[i].typ)
+	b := appendU32(nil, uint32(len(w.reach.order))+1)
+	for i := range len(w.reach.order) + 1 {
+		b = appendU32(b, uint32(i))
 	}
-	return appendU32(b, uint32(len(w.module.types)))
+	return b
 }
 
 func (w *rewriter) globals() []byte {
 	globals := w.module.globals
 	b := appendU32(nil, uint32(len(globals))+addedGlobals)
-	for _, g := range globals {
-		b = append(append(b, g.typ, boolByte(g.mutable)), g.init...)
+	for i, g := range globals { // one that does not change need not be read again after a call
+		b = append(append(b, g.typ, boolByte(g.mutable && w.reach.sets[uint32(i)])), g.init...)
 	}
-	b = append(b, typeI32, 1, opI32Const, 0, opEnd)                               // row
-	b = append(appendI64(append(b, typeI64, 1, opI64Const), Fuel), opEnd)         // fuel
-	b = append(b, typeI32, 1, opI32Const, 0, opEnd)                               // fault
-	b = append(appendI32(append(b, typeI32, 1, opI32Const), w.out.Memory), opEnd) // low
-	return append(b, typeI32, 1, opI32Const, 0, opEnd)                            // high
+	b = append(b, typeI32, 1, opI32Const, 0, opEnd)                              // row
+	b = append(appendI64(append(b, typeI64, 1, opI64Const), Fuel), opEnd)        // fuel
+	b = append(appendI32(append(b, typeI32, 1, opI32Const), w.out.end()), opEnd) // low
+	return append(b, typeI32, 1, opI32Const, 0, opEnd)                           // high
 }
+
+// operator returns the place of the operator, which calls the others and comes last.
+func (w *rewriter) operator() uint32 { return uint32(len(w.reach.order)) - 1 }
 
 // global returns the index of an added global.
 func (w *rewriter) global(added uint32) uint32 { return uint32(len(w.module.globals)) + added }
 
 func (w *rewriter) exports() []byte {
-	b := []byte{6}
+	b := []byte{5}
 	add := func(name string, kind byte, index uint32) {
 		b = appendU32(append(append(b, byte(len(name))), name...), uint32(kind))
 		b = appendU32(b, index)
 	}
-	add(ExportRun, 0, uint32(len(w.module.functions)))
-	add(ExportCall, 0, w.operator)
+	add(ExportRun, 0, uint32(len(w.reach.order)))
+	add(ExportCall, 0, w.operator())
 	add(ExportRow, 3, w.global(globalRow))
 	add(ExportFuel, 3, w.global(globalFuel))
-	add(ExportFault, 3, w.global(globalFault))
 	add(ExportMemory, 2, 0)
 	return b
 }
 
 func (w *rewriter) bodies() []byte {
-	b := appendU32(nil, uint32(len(w.module.functions))+1)
-	for i := range w.module.functions {
-		fn := w.reach.bodies[uint32(i)]
-		if fn == nil {
-			b = append(b, 3, 0, opUnreachable, opEnd)
-			continue
-		}
-		code := w.body(fn)
+	b := appendU32(nil, uint32(len(w.reach.order))+1)
+	for _, function := range w.reach.order {
+		code := w.body(w.reach.bodies[function])
 		b = append(appendU32(b, uint32(len(code))), code...)
 	}
 	run := w.run()
@@ -195,7 +208,7 @@ func (w *rewriter) bodies() []byte {
 func (w *rewriter) data() []byte {
 	b := appendU32(nil, uint32(len(w.module.segments)))
 	for _, s := range w.module.segments {
-		b = append(appendI32(append(b, 0, opI32Const), s.offset), opEnd)
+		b = append(appendI32(append(b, 0, opI32Const), w.out.Base+s.offset), opEnd)
 		b = append(appendU32(b, uint32(len(s.bytes))), s.bytes...)
 	}
 	return b

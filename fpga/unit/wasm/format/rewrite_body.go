@@ -1,5 +1,7 @@
 package format
 
+import "math"
+
 // Locals that the rewriting adds to a function, counted from its own.
 const (
 	localAddress = iota // i32
@@ -41,19 +43,21 @@ func (w *rewriter) body(fn *body) []byte {
 
 // instruction writes an instruction as it is, or what stands in its place.
 func (w *rewriter) instruction(c *code, fn *body, i *instruction) {
-	same := w.source[i.start:i.end]
+	same := w.module.source[i.start:i.end]
 	switch op := i.op; {
 	case op == opLoop:
 		c.op(same...)
 		w.charge(c, i.length)
+	case op == opCall:
+		c.indexed(op, w.places[i.index])
 	case op >= opFirstLoad && op < opFirstStore:
-		w.load(c, fn, i)
+		w.access(c, i)
 	case op >= opFirstStore && op <= opLastStore:
 		w.store(c, fn, i)
 	case op == opMemorySize:
 		c.i32(w.module.pages)
 	case op == opMemoryGrow:
-		c.op(opDrop)
+		c.indexed(opLocalSet, fn.locals+localI32)
 		c.i32(1<<32 - 1)
 	case op == opF32Abs:
 		c.op(opI32FromF32)
@@ -140,77 +144,40 @@ func (w *rewriter) charge(c *code, work int) {
 	c.op(opI64LtS, opIf, emptyBlock, opUnreachable, opEnd)
 }
 
-// outside traps for an address outside the memory.
-func (w *rewriter) outside(c *code) {
-	c.i32(1)
-	c.indexed(opGlobalSet, w.global(globalFault))
-	c.op(opUnreachable)
+// access writes a load or a store of the module's own memory. A constant part that is too large is outside the memory
+// with every address.
+func (w *rewriter) access(c *code, i *instruction) {
+	c.access(i.op, i.align, uint32(min(uint64(i.index)+uint64(w.out.Base), math.MaxUint32)))
 }
 
-// checkAddress checks the address in localAddress, behind which some bytes are used. It reports whether an address can
-// be right.
-func (w *rewriter) checkAddress(c *code, fn *body, i *instruction) bool {
-	end := uint64(i.index) + uint64(accessBytes[i.op-opFirstLoad])
-	if end > uint64(w.out.Memory) {
-		w.outside(c)
-		return false
-	}
-	c.indexed(opLocalGet, fn.locals+localAddress)
-	c.i32(w.out.Memory - uint32(end))
-	c.op(opI32GtU, opIf, emptyBlock)
-	w.outside(c)
-	c.op(opEnd)
-	return true
-}
-
-// load writes a load whose address is checked.
-func (w *rewriter) load(c *code, fn *body, i *instruction) {
-	c.indexed(opLocalSet, fn.locals+localAddress)
-	w.checkAddress(c, fn, i)
-	c.indexed(opLocalGet, fn.locals+localAddress)
-	c.access(i.op, i.align, i.index)
-}
-
-// store writes a store whose address is checked, and notes the bytes that it writes.
+// store writes a store, and notes the bytes that it writes.
 func (w *rewriter) store(c *code, fn *body, i *instruction) {
 	address := fn.locals + localAddress
 	value := fn.locals + map[byte]uint32{typeI32: localI32, typeI64: localI64, typeF32: localF32,
 		typeF64: localF64}[storedTypes[i.op-opFirstStore]]
 	c.indexed(opLocalSet, value)
 	c.indexed(opLocalSet, address)
-	if w.checkAddress(c, fn, i) {
-		w.noteWrite(c, address, i)
-	}
+	w.noteWrite(c, address, i)
 	c.indexed(opLocalGet, address)
 	c.indexed(opLocalGet, value)
-	c.access(i.op, i.align, i.index)
+	w.access(c, i)
 }
 
-// noteWrite extends the range of the written bytes.
+// noteWrite extends the range of the written bytes. It has no branches, which would slow the compiler down. The sums
+// may be wrong for an address outside the memory, for which the store traps.
 func (w *rewriter) noteWrite(c *code, address uint32, i *instruction) {
-	low, high := w.global(globalLow), w.global(globalHigh)
-	first := func() {
-		c.indexed(opLocalGet, address)
-		c.i32(i.index)
-		c.op(opI32Add)
+	extend := func(global, place uint32, compare byte) {
+		for range 2 {
+			c.indexed(opLocalGet, address)
+			c.i32(w.out.Base + place)
+			c.op(opI32Add)
+			c.indexed(opGlobalGet, global)
+		}
+		c.op(compare, opSelect)
+		c.indexed(opGlobalSet, global)
 	}
-	behind := func() {
-		c.indexed(opLocalGet, address)
-		c.i32(i.index + accessBytes[i.op-opFirstLoad])
-		c.op(opI32Add)
-	}
-	first()
-	c.indexed(opGlobalGet, low)
-	c.op(opI32LtU, opIf, emptyBlock)
-	first()
-	c.indexed(opGlobalSet, low)
-	c.op(opEnd)
-	behind()
-	c.indexed(opGlobalGet, high)
-	c.op(opI32GtU, opIf, emptyBlock)
-	behind()
-	c.indexed(opGlobalSet, high)
-	c.op(opEnd)
+	extend(w.global(globalLow), i.index, opI32LtU)
+	extend(w.global(globalHigh), i.index+accessBytes[i.op-opFirstLoad], opI32GtU)
 }
 
 // Locals of the function that runs a block: its parameter, and a row.
@@ -243,7 +210,7 @@ func (w *rewriter) run() []byte {
 		place(in.shift)
 		c.access(in.opLoad, uint32(in.shift), w.out.Inputs[i])
 	}
-	c.indexed(opCall, w.operator)
+	c.indexed(opCall, w.operator())
 	c.access(out.opStore, uint32(out.shift), w.out.Output)
 	w.restore(c)
 	c.indexed(opLocalGet, runRow)
@@ -274,12 +241,12 @@ func (w *rewriter) restore(c *code) {
 	c.op(opI32LtU, opIf, emptyBlock)
 	c.indexed(opGlobalGet, low)
 	c.indexed(opGlobalGet, low)
-	c.i32(w.out.Pristine)
-	c.op(opI32Add)
+	c.i32(w.out.Memory)
+	c.op(opI32Sub)
 	c.indexed(opGlobalGet, high)
 	c.indexed(opGlobalGet, low)
 	c.op(opI32Sub, opPrefix, memoryCopy, 0, 0)
-	c.i32(w.out.Memory)
+	c.i32(w.out.end())
 	c.indexed(opGlobalSet, low)
 	c.i32(0)
 	c.indexed(opGlobalSet, high)

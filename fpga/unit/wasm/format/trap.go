@@ -13,14 +13,14 @@ type TrapError struct {
 
 func (e *TrapError) Error() string { return fmt.Sprintf("row %d: %s", e.Row, e.Reason) }
 
-// TrapReason returns why a call trapped, given the runtime's error and the rewritten module's globals.
-func TrapReason(err error, fuel int64, fault bool) string {
-	switch {
-	case fault:
-		return "reads or writes outside the module's memory"
-	case fuel < 0:
+// TrapReason returns why a call trapped, given the runtime's error and the fuel that the call left.
+func TrapReason(err error, fuel int64) string {
+	if fuel < 0 {
 		return fmt.Sprintf("runs for more than %d instructions", Fuel)
 	}
 	reason, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimPrefix(reason, "wasm error: ")
+	if reason = strings.TrimPrefix(reason, "wasm error: "); reason == "out of bounds memory access" {
+		return "reads or writes outside the module's memory"
+	}
+	return reason
 }

@@ -32,6 +32,7 @@ type Global struct {
 // Module is a module.
 type Module struct {
 	Functions []Function
+	Bodies    [][]byte // of further functions () -> (), with their locals and the end
 	Globals   []Global
 	Pages     uint32 // of memory; 0: none
 	Data      []byte // from address 0 on
@@ -56,9 +57,17 @@ func (m Module) Bytes() []byte {
 		}
 		bodies = appendVector(bodies, append(append(body, f.Code...), 0x0b))
 	}
-	b := append([]byte("\x00asm\x01\x00\x00\x00"), section(1, len(m.Functions), types)...)
+	all, kinds := len(m.Functions)+len(m.Bodies), len(m.Functions)
+	for _, body := range m.Bodies {
+		functions = Unsigned(functions, uint64(kinds))
+		bodies = appendVector(bodies, body)
+	}
+	if len(m.Bodies) > 0 {
+		types, kinds = append(types, 0x60, 0, 0), kinds+1
+	}
+	b := append([]byte("\x00asm\x01\x00\x00\x00"), section(1, kinds, types)...)
 	b = append(b, m.Sections...)
-	b = append(b, section(3, len(m.Functions), functions)...)
+	b = append(b, section(3, all, functions)...)
 	if m.Pages > 0 {
 		b = append(b, section(5, 1, Unsigned([]byte{0}, uint64(m.Pages)))...)
 	}
@@ -68,7 +77,7 @@ func (m Module) Bytes() []byte {
 	}
 	b = append(b, section(6, len(m.Globals), globals)...)
 	b = append(b, section(7, named, exports)...)
-	b = append(b, section(10, len(m.Functions), bodies)...)
+	b = append(b, section(10, all, bodies)...)
 	if len(m.Data) > 0 {
 		b = append(b, section(11, 1, appendVector([]byte{0, 0x41, 0, 0x0b}, m.Data))...)
 	}
