@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -41,9 +43,11 @@ func (s *Spec) BindModule(m Module) (*Spec, error) {
 			suggestAccepted(m.Name, names, func(string) bool { return true }))
 	}
 	if m.Bytes != nil {
+		called := calledFunctions{errs: map[string]error{}}
+		called.module, called.err = format.Parse(m.Bytes)
 		s.eachModuleCall(func(name string, o *Op, a location) {
 			if name == m.Name {
-				checkFunction(&p, m.Bytes, name, o, a)
+				checkFunction(&p, &called, name, o, a)
 			}
 		})
 	}
@@ -87,9 +91,34 @@ func (s *Spec) namedModules(list []Module) []Module {
 	return slices.DeleteFunc(slices.Clone(list), func(m Module) bool { return !slices.Contains(names, m.Name) })
 }
 
+// calledFunctions checks the functions of a module that a pipeline calls, each once.
+type calledFunctions struct {
+	module *format.Module
+	err    error            // of reading the module, or of what its functions take together
+	errs   map[string]error // of the functions that were checked, by name and signature
+	total  format.Total
+}
+
+// check returns why a function cannot be called, or nil.
+func (c *calledFunctions) check(function string, of format.Signature) error {
+	key := function + of.String()
+	err, checked := c.errs[key]
+	if !checked && c.err == nil && len(c.errs) == format.MaxProgramFunctions {
+		c.err = fmt.Errorf("more than %d functions", format.MaxProgramFunctions)
+	}
+	if checked || c.err != nil {
+		return cmp.Or(err, c.err)
+	}
+	rewritten, err := c.module.Rewrite(function, of)
+	if c.errs[key] = err; err == nil {
+		c.err = c.total.Add(rewritten)
+	}
+	return cmp.Or(err, c.err)
+}
+
 // checkFunction checks that a module has the function that an operator calls. It passes over an operator whose
 // parameters are missing or have other types, which resolving the spec refuses.
-func checkFunction(p *problems, module []byte, name string, o *Op, a location) {
+func checkFunction(p *problems, functions *calledFunctions, name string, o *Op, a location) {
 	function, _ := o.arg("function")
 	in, _ := o.arg("in")
 	out, _ := o.arg("out")
@@ -106,7 +135,7 @@ func checkFunction(p *problems, module []byte, name string, o *Op, a location) {
 	for _, kind := range kinds {
 		signature.In = append(signature.In, wasmKinds[kind].unit)
 	}
-	if _, err := format.Rewrite(module, string(called), signature); err != nil {
+	if err := functions.check(string(called), signature); err != nil {
 		at := a.key(wasmOperator, a.pos).key("function", firstPos(function.Pos, a.pos))
 		p.add(at, ErrModule, "%q: %s", shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
 	}

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -102,6 +104,36 @@ func TestCallsThatAreRefused(t *testing.T) {
 		_, err = s.BindModule(Module{Name: "m", Bytes: addModule()})
 		require.ErrorIs(t, err, ErrModule, name)
 		require.ErrorContains(t, err, c.want, name)
+	}
+	// A function that is called often counts once.
+	functions := func(n, instructions int) []byte {
+		var m wasmtest.Module
+		for i := range n {
+			m.Functions = append(m.Functions, wasmtest.Function{Name: fmt.Sprintf("f%d", i), Params: []byte{wasmtest.I64},
+				Results: []byte{wasmtest.I64}, Code: wasmtest.Code(bytes.Repeat(wasmtest.Op(0x20, 0, 0x1a), instructions/2),
+					wasmtest.Get(0))})
+		}
+		return m.Bytes()
+	}
+	for want, c := range map[string]struct{ most, instructions int }{
+		"more than 64 functions":                           {64, 0},
+		"take more than 8388608 steps to compile: call fe": {4, 43_000},
+	} {
+		for n := c.most; n <= c.most+1; n++ {
+			document := "sparse:\n"
+			for i := range 2 * n {
+				document += fmt.Sprintf("  - {inputs: [i], as: k%d, ops: [wasm: {module: m, function: f%d, in: [int64], "+
+					"out: int64}]}\n", i, i%n)
+			}
+			s, err := Parse([]byte(document))
+			require.NoError(t, err)
+			if _, err = s.BindModule(Module{Name: "m", Bytes: functions(n, c.instructions)}); n == c.most {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, fmt.Sprintf("line %d:", 2+c.most))
+				require.ErrorContains(t, err, want)
+			}
+		}
 	}
 	s, err := Parse([]byte(callDocument))
 	require.NoError(t, err)
