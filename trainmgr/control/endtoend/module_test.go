@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +239,10 @@ func TestModulesThatAreRefused(t *testing.T) {
 		assert.Equal(t, c.code, connect.CodeOf(err), says)
 	}
 	require.NoError(t, put(module.Bytes, sha256.Sum256(module.Bytes)))
+	unreached := w.Code(w.Op(1), w.Unsigned(nil, 50_000), w.Op(w.I64, 0x0b))
+	large := w.Module{Functions: []w.Function{{Name: "add", Params: []byte{w.I64, w.I64}, Results: []byte{w.I64},
+		Code: w.Get(0)}}, Bodies: slices.Repeat([][]byte{unreached}, 200)}.Bytes()
+	require.ErrorContains(t, put(large, sha256.Sum256(large)), "more than 2048 locals")
 
 	submit := func(document string, m pipeline.Module, change func(*apiv1.JobModule)) error {
 		digest := sha256.Sum256(m.Bytes)
@@ -248,6 +255,21 @@ func TestModulesThatAreRefused(t *testing.T) {
 		_, err := service.SubmitJob(t.Context(), &apiv1.SubmitJobRequest{Spec: spec})
 		return err
 	}
+	// Each loop sets a local, and all locals are read behind the loops.
+	looping := w.Function{Name: "add", Params: []byte{w.I64, w.I64}, Results: []byte{w.I64},
+		Locals: bytes.Repeat([]byte{w.I64}, 2000)}
+	for i := range uint64(300) {
+		looping.Code = w.Code(looping.Code, w.Op(3, 0x40), w.Get(i), w.Unsigned([]byte{0x21}, i+1),
+			w.Op(0x20, 0, 0xa7, 0x0d, 0, 0x0b))
+	}
+	for i := range uint64(2000) {
+		looping.Code = w.Code(looping.Code, w.Get(i), w.Op(0x1a))
+	}
+	looping.Code = w.Code(looping.Code, w.Get(0))
+	slow := pipeline.Module{Name: "features", Bytes: w.Module{Functions: []w.Function{looping}}.Bytes()}
+	require.NoError(t, put(slow.Bytes, sha256.Sum256(slow.Bytes)))
+	many, manyCalls := costlyModule(5, 21_500, 0x20, 0, 0x1a)
+	require.NoError(t, put(many.Bytes, sha256.Sum256(many.Bytes)))
 	missing := submit(calledDocument, featuresModule(5), nil)
 	require.ErrorContains(t, missing, "the control plane does not have module")
 	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(missing))
@@ -255,6 +277,8 @@ func TestModulesThatAreRefused(t *testing.T) {
 		`line 6:`: submit(strings.Replace(calledDocument, "function: add", "function: sub", 1), module, nil),
 		`no function "sub" is exported`: submit(strings.Replace(calledDocument, "function: add", "function: sub", 1),
 			module, nil),
+		"steps to compile, want at most 2097152":  submit(calledDocument, slow, nil),
+		"take more than 8388608 steps to compile": submit(manyCalls, many, nil),
 		`no operator of the pipeline names module "other"`: submit(calledDocument, module,
 			func(m *apiv1.JobModule) { m.Name = "other" }),
 		"bytes, not": submit(calledDocument, module, func(m *apiv1.JobModule) { m.Bytes++ }),
@@ -267,6 +291,86 @@ func TestModulesThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "no WebAssembly module of version 1 begins here", "before it is put")
 	_, err = c.SubmitWith(t.Context(), "", calledSpec(), calls(pipeline.Module{Name: "features"}))
 	require.ErrorIs(t, err, remote.ErrOptions)
+}
+
+// costlyModule is a module of n functions that have some code times times, nearly as often as an operator may, and a
+// document that calls them one after the other.
+func costlyModule(n, times int, code ...byte) (pipeline.Module, string) {
+	var m w.Module
+	document := "name: costly\nbatch: 50\nlabel: {column: label}\n" +
+		"values:\n  - {as: v, from: int_0, ops: [fill_null: 0]}\n"
+	value := "v"
+	for i := range n {
+		m.Functions = append(m.Functions, w.Function{Name: fmt.Sprintf("f%d", i), Params: []byte{w.I64, w.I64},
+			Results: []byte{w.I64}, Code: w.Code(w.Op(2, 0x40), bytes.Repeat(code, times), w.Op(0x0b), w.Get(1))})
+		document += fmt.Sprintf("  - {inputs: [%s, cat_0], as: v%d, ops: [wasm: {module: features, function: f%d, "+
+			"in: [int64, int64], out: int64}]}\n", value, i, i)
+		value = fmt.Sprintf("v%d", i)
+	}
+	document += fmt.Sprintf("sparse:\n  - {columns: [%s, list_0], ops: [positive_modulus: 1000]}\n", value)
+	return pipeline.Module{Name: "features", Bytes: m.Bytes()}, document
+}
+
+// TestHostileModulesLeaveAWorkerUnhurt gives a worker that runs submitted modules those that are the largest within the
+// limits of an operator, and one whose code does not type: its memory stays small, jobs can be cancelled while it
+// compiles, a job fails whose module cannot be compiled, and the worker ends when it is told to.
+// TestModulesThatAreRefused has larger modules.
+func TestHostileModulesLeaveAWorkerUnhurt(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("VmHWM is Linux's")
+	}
+	s := startControl(t, controlOptions(t.TempDir()))
+	data := files(t, 300)
+	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
+	defer func() { assert.NoError(t, a.Close()) }()
+	pool := workerConfig("w0", []string{s.URL()})
+	pool.Modules.Submitted = true
+	p := start(t, role{Worker: &pool})
+	c := dial(t, s.URL())
+	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	awaitReady(t, c, "w0")
+	submit := func(name, document string, m pipeline.Module) string {
+		spec := calledSpec()
+		spec.Name, spec.Pipeline, spec.Placement = name, []byte(document), "pool"
+		st, err := c.SubmitWith(t.Context(), "", spec, calls(m))
+		require.NoError(t, err)
+		return st.Id
+	}
+	typeless := pipeline.Module{Name: "features", Bytes: w.Module{Functions: []w.Function{{Name: "add",
+		Params: []byte{w.I64, w.I64}, Results: []byte{w.I64}, Code: w.ConstI32(1)}}}.Bytes()}
+	id := submit("typeless", strings.Split(calledDocument, "filter:")[0], typeless)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	j, err := c.Attach(ctx, id, remote.AttachOptions{QueueBytes: 40_000})
+	require.NoError(t, err)
+	for _, err = range j.MiniBatches(ctx) {
+		require.Error(t, err)
+	}
+	require.ErrorContains(t, err, "wasm module: invalid function[0]")
+	require.NoError(t, j.Close())
+	assert.Contains(t, awaitFailed(t, c, id), "wasm module: invalid function[0]")
+	slow, document := costlyModule(4, 1700, 0x20, 0, 0xa7, 0x0d, 0)
+	for i := range 2 {
+		id := submit(fmt.Sprint("slow", i), document, slow)
+		awaitJob(ctx, t, c, id, "it runs", func(now *apiv1.JobStatus) bool { return now.State == "running" })
+		require.NoError(t, c.Cancel(ctx, id))
+		awaitJob(ctx, t, c, id, "it is cancelled", func(now *apiv1.JobStatus) bool { return now.State == "cancelled" })
+	}
+	assert.NotEmpty(t, takeAll(t, c, submit("last", document, slow), nil).sums)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	t.Logf("VmHWM of the worker: %d MiB", kib>>10)
+	assert.Less(t, kib>>10, 300)
+	require.NoError(t, p.stdin.Close())
+	select {
+	case <-p.done:
+		require.NoError(t, p.err)
+	case <-time.After(time.Minute):
+		t.Fatal("the worker does not end")
+	}
 }
 
 // TestAMemberThatSendsAnotherModule: a node runs nothing whose SHA-256 is not the digest that the job names.

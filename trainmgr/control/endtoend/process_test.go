@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -132,11 +133,12 @@ func (k *card) run(ctx context.Context) error {
 
 // process is a process in a role.
 type process struct {
-	role role
-	cmd  *exec.Cmd
-	said []string      // after ready
-	done chan struct{} // closed when it has ended
-	err  error         // then: how
+	role  role
+	cmd   *exec.Cmd
+	stdin io.Closer     // tells the process to end when it closes
+	said  []string      // after ready
+	done  chan struct{} // closed when it has ended
+	err   error         // then: how
 }
 
 // start starts a process and waits until it is ready.
@@ -148,7 +150,7 @@ func start(t testing.TB, r role) *process {
 	// A process that is killed leaves its temporary folders.
 	p.cmd.Env = append(os.Environ(), roleEnv+"="+string(text), "TMPDIR="+t.TempDir())
 	p.cmd.Stderr = os.Stderr
-	_, err = p.cmd.StdinPipe() // closes when this process ends
+	p.stdin, err = p.cmd.StdinPipe() // closes when this process ends
 	require.NoError(t, err)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
