@@ -81,7 +81,7 @@ func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
 			e := ff.extents[i]
 			n = int(max(0, min(int64(len(rest)), e.Offset+e.Size-at)))
 			if _, err := ff.files[i].ReadAt(rest[:n], at-e.Offset); n > 0 && err != nil {
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					err = io.ErrUnexpectedEOF
 				}
 				return done, fmt.Errorf("flash of files: %s changed or cannot be read: %w", e.Path, err)

@@ -111,8 +111,8 @@ func TestCredentials(t *testing.T) {
 	assert.NotContains(t, err.Error(), "verysecret")
 }
 
-// TestARedirectIsNotFollowed: the host that a store redirects to gets no request, and so nothing of the credentials, the
-// signature or the names, in no header. The error of each call names the status.
+// TestARedirectIsNotFollowed: the host that a store redirects to gets no request, and so nothing of the credentials,
+// the signature or the names, in no header. The error of each call names the status.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	server := newServer(t)
 	server.AccessKey = "AKIDEXAMPLE"
