@@ -263,6 +263,25 @@ class Open(unittest.TestCase):
         self.assertEqual(job.schema.dense, ("price", "row"))
         self.assertEqual([p["name"] for p in job.manifest["partitions"]], ["day_0.parquet", "day_1.parquet"])
 
+    def test_more_files_than_descriptors(self) -> None:
+        """The private process opens files when it reads them: it has fewer descriptors than there are files."""
+        data = (self.folder / "day_1.parquet").read_bytes()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for i in range(200):
+            pathlib.Path(folder.name, f"copy_{i:03d}.parquet").write_bytes(data)
+        script = (
+            "import sys, resource\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+            "import millrace\n"
+            "job = millrace.open(sys.argv[1], sys.argv[2], batch=1000, tensors='views')\n"
+            "print(sum(b.rows for b in job))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script, folder.name, PIPELINE], capture_output=True, text=True, timeout=PATIENCE
+        )
+        self.assertEqual((done.stdout, done.stderr), ("180000\n", ""))
+
     def test_the_sequence_is_the_same_every_time(self) -> None:
         first = self.rows(self.open(order="deterministic", seed=3))
         self.assertEqual(first, self.rows(self.open(order="deterministic", seed=3, threads=3)))
