@@ -300,7 +300,7 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 		require.Len(t, job.Ranks, 1)
 		return job.Ranks[0], strings.Join(r.Notes, "\n"), errs
 	}
-	v, notes, said := train("first", "dlrm", "20", "2500") // of 6000 mini-batches: 10 s, several times a profile's
+	v, notes, said := train("first", "dlrm", "40", "2500") // of 12000 mini-batches: 48 s at T, of which it takes 10 s
 	require.Equal(t, "measured", v.ProfileFrom, notes)
 	assert.Positive(t, v.ProfileSeconds)
 	assert.Positive(t, v.ProfileShare)

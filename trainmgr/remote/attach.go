@@ -63,7 +63,7 @@ type AttachOptions struct {
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
 	// Profile measures FastFlow's metrics over the first mini-batches of the job, if a policy decides the share of the
-	// rank's own CPUs and the job has mini-batches enough. The rank's own worker must be in this process, whose CPU time
+	// rank's own CPUs, the job has mini-batches enough, and it takes several times as long. The rank's own worker must be in this process, whose CPU time
 	// is measured, and the trainer must iterate with Job.MiniBatches of this package.
 	Profile bool
 	// Model and Store keep the profile for the next job, as those of trainmgr.Offload. If the store has the metrics of
@@ -76,7 +76,8 @@ type AttachOptions struct {
 
 	Recording trainmgr.Recording // of moments in which the trainer starves
 
-	refused time.Duration // 0 means refusedTime
+	refused           time.Duration // 0 means refusedTime
+	profilesShortJobs bool          // for tests: a job that has mini-batches enough is profiled, however short it is
 }
 
 func (o AttachOptions) withDefaults() (AttachOptions, error) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -24,6 +25,10 @@ const (
 	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 	steadyDrain      = 10                           // a steady window takes at most one in ten from the queue
 	shortestMeasured = 1e-9                         // seconds: the clock may stand still
+
+	// profileSeconds is about how long a profile takes: for each side the leader's next two reviews of the share, and the
+	// window.
+	profileSeconds = 5
 )
 
 // profiler measures FastFlow's metrics of a rank over the first mini-batches of its job. It asks the control plane
@@ -37,8 +42,12 @@ type profiler struct {
 	began   time.Time
 
 	mu       sync.Mutex
-	begun    bool   // the trainer has taken a mini-batch; until then no side makes every split
-	measured string // the side that must make every split now; empty: the profile has ended
+	ahead    uint64    // mini-batches of the rank that are left in the job; 0: the job is long enough
+	looked   uint64    // mini-batches that were taken since lookedAt
+	lookedAt time.Time // when the trainer took its first mini-batch
+	short    bool      // the job takes less than api.ShortJob times as long as the profile, which is left out
+	begun    bool      // the trainer has taken mini-batches and the job is long enough; until then no side makes every split
+	measured string    // the side that must make every split now; empty: the profile has ended
 	result   *apiv1.OffloadMetrics
 	from     string // origin of result: a word of RankReport.profile_from
 	took     time.Duration
@@ -96,17 +105,22 @@ func policyDecides(spec *apiv1.JobSpec) bool {
 	return err == nil && spec.GetOffload() != ""
 }
 
-// suitsProfile reports whether a policy decides a job's shares, and the job is long enough for a profile.
-func suitsProfile(spec *apiv1.JobSpec, epoch *trainmgr.Epoch) bool {
+// suitsProfile reports whether a policy decides a job's shares, and the job is long enough for a profile. ahead is how
+// many mini-batches of the rank are left in the job.
+func suitsProfile(spec *apiv1.JobSpec, epoch *trainmgr.Epoch) (ahead uint64, suits bool) {
 	if !policyDecides(spec) {
-		return false
+		return 0, false
 	}
 	owned := uint64(0)
 	for _, numbers := range epoch.Owned {
 		owned += numbers.To - numbers.From
 	}
 	epochs := max(spec.GetEpochs(), 1)
-	return owned >= leastInEpoch && epochs > epoch.Number && owned*min(epochs-epoch.Number, leastProfiled) >= leastProfiled
+	if owned < leastInEpoch || epochs <= epoch.Number {
+		return 0, false
+	}
+	ahead = owned * min(epochs-epoch.Number, math.MaxUint32)
+	return ahead, ahead >= leastProfiled
 }
 
 // noteMade records which side made a mini-batch that has come. A nil profiler records nothing.
@@ -129,7 +143,16 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 		return false
 	}
 	if !p.begun {
-		p.begun, p.sideBegan = true, p.sample().at
+		now := p.sample()
+		if p.begun = p.looksLong(now.at); p.short {
+			p.finish(now)
+			return true
+		}
+		if !p.begun {
+			delete(p.own, mb.Name)
+			return false
+		}
+		p.sideBegan = now.at
 	}
 	own, known := p.own[mb.Name]
 	delete(p.own, mb.Name)
@@ -167,6 +190,26 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 		}
 	}
 	return p.measured == ""
+}
+
+// looksLong reports whether the profile may begin: the rest of the job takes at least api.ShortJob times as long, at the
+// rate of the first mini-batches. short says that it does not. p.mu is held.
+func (p *profiler) looksLong(now time.Time) bool {
+	if p.ahead == 0 {
+		return true
+	}
+	if p.lookedAt.IsZero() {
+		p.lookedAt = now
+		return false
+	}
+	p.looked++
+	elapsed := now.Sub(p.lookedAt)
+	if elapsed < profileTime {
+		return false
+	}
+	left := float64(p.ahead) - float64(p.looked)
+	p.short = left*elapsed.Seconds() < api.ShortJob*profileSeconds*float64(p.looked)
+	return !p.short
 }
 
 // drained reports whether the trainer took so much of a window from the queue that the window says little: a trainer
@@ -276,6 +319,11 @@ func (r *rank) noteTaken(mb *tensor.MiniBatch) {
 		return
 	}
 	_, result, took := r.profiler.ended()
+	if r.profiler.status().LeftOut {
+		r.client.options.Logger.Info("no profile: the job takes less than five times as long", "job", r.id,
+			"rank", r.options.Rank)
+		return
+	}
 	if result == nil {
 		r.client.options.Logger.Info("no profile: one side made too few mini-batches", "job", r.id,
 			"rank", r.options.Rank, "took_seconds", took.Seconds())

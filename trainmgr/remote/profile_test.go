@@ -62,6 +62,29 @@ func (m *profiledTrainer) until(t *testing.T, own bool, side string) (taken int)
 
 var knownTrainer = trainerSpeed{rowsPerSecond: 1000, cpuPerRow: 5e-4, cpuKnown: true}
 
+// TestAShortJobIsNotProfiled looks at half a second of the training, 50 mini-batches a second here: a job of which less
+// than 25 seconds are left is not profiled, and its report ends the leader's wait for a profile.
+func TestAShortJobIsNotProfiled(t *testing.T) {
+	t.Parallel()
+	for ahead, short := range map[uint64]bool{1200: true, 1300: false, 0: false} {
+		m := newProfiledTrainer(knownTrainer)
+		m.profiler.ahead, m.profiler.clock = ahead, func() time.Time { return m.now.at }
+		report := &apiv1.RankReport{}
+		m.take(false, 1)
+		m.profiler.report(report)
+		assert.Equal(t, ahead == 0, report.Profiling != "", "the job is looked at: %d", ahead)
+		m.take(false, 25)
+		m.profiler.report(report)
+		assert.Equal(t, short, report.Profiling == "", "%d", ahead)
+		assert.Equal(t, short, m.profiler.status().LeftOut, "%d", ahead)
+		assert.Positive(t, report.ProfileSeconds)
+		assert.Nil(t, report.Profile)
+		if !short {
+			m.until(t, true, apiv1.SideOthers)
+		}
+	}
+}
+
 // TestProfileOfBothSides checks every metric: throughputs with the trainer, and CPU times without it.
 func TestProfileOfBothSides(t *testing.T) {
 	t.Parallel()
@@ -217,7 +240,9 @@ func TestWhichJobsAreProfiled(t *testing.T) {
 		{"fastflow-code", 1 << 63, epoch(0, leastInEpoch), true}, {"0.5", 1, epoch(0, leastProfiled), false},
 		{"", 1, epoch(0, leastProfiled), false}, {"extended", 2, epoch(2, leastProfiled), false},
 	} {
-		assert.Equal(t, v.want, suitsProfile(&apiv1.JobSpec{Offload: v.offload, Epochs: v.epochs}, v.epoch), "%v", v)
+		ahead, suits := suitsProfile(&apiv1.JobSpec{Offload: v.offload, Epochs: v.epochs}, v.epoch)
+		assert.Equal(t, v.want, suits, "%v", v)
+		assert.Equal(t, v.want, ahead >= leastProfiled, "%v", v)
 	}
 }
 
@@ -244,7 +269,8 @@ func TestALauncherSendsItsProfile(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 4 * leastProfiled, batch: 4, split: 4, nodes: 2})
 	c.spec.Offload = "extended"
 	c.nodes[0].serves = true
-	j := c.attach(t, c.dial(t), AttachOptions{Profile: true, Pieces: 2, RowsPerSecond: 1e12})
+	j := c.attach(t, c.dial(t), AttachOptions{Profile: true, Pieces: 2, RowsPerSecond: 1e12,
+		profilesShortJobs: true})
 	sent := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -407,7 +407,10 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 			status := p.status()
 			note := fmt.Sprintf("the profile took %.1f s, %.1f %% of the training", status.Seconds,
 				100*status.Seconds/max(status.Training, shortestMeasured))
-			if status.From == apiv1.ProfileStored {
+			switch {
+			case status.LeftOut:
+				note = "the profile was left out: the job takes less than five times as long"
+			case status.From == apiv1.ProfileStored:
 				note += ": it was stored by an earlier job with the same model, pipeline and workers"
 			}
 			notes = append(notes, note)

@@ -111,13 +111,17 @@ func wireMetrics(m *offload.Metrics) *apiv1.OffloadMetrics {
 // known: it takes a profile that is stored, or measures what is missing of it if the job is long enough.
 func (r *rank) startProfile(spec *apiv1.JobSpec) {
 	logger := r.client.options.Logger
+	ahead, suits := suitsProfile(spec, r.currentEpoch())
 	switch s := &r.stored; {
 	case s.whole():
 		r.profiler = takenProfile(wireMetrics(&s.metrics), s.took)
 		logger.Info("the profile is that of an earlier job with the same model, pipeline and workers: nothing is measured",
 			"job", r.id, "rank", r.options.Rank, "model", r.options.Model)
-	case suitsProfile(spec, r.currentEpoch()):
+	case suits:
 		r.profiler = newProfiler(r.trainer, processors.Available(), r.sample)
+		if !r.options.profilesShortJobs {
+			r.profiler.ahead = ahead
+		}
 		if s.known.Model && s.known.Pipeline {
 			r.profiler.knowOwn(&s.metrics)
 			logger.Info("the rank's own CPUs were measured for an earlier job: only the other workers are measured",
@@ -144,6 +148,7 @@ type ProfileStatus struct {
 	From     string  // apiv1.ProfileMeasured, apiv1.ProfileStored, or empty: there is none, or not yet
 	Seconds  float64 // that it took
 	Training float64 // seconds since the rank attached
+	LeftOut  bool    // the job takes less than api.ShortJob times as long as the profile
 }
 
 // status describes the profile. A nil profiler has none.
@@ -158,7 +163,8 @@ func (p *profiler) status() ProfileStatus {
 
 // statusAt describes the profile at a time. p.mu is held.
 func (p *profiler) statusAt(now time.Time) ProfileStatus {
-	s := ProfileStatus{From: p.from, Seconds: p.took.Seconds(), Training: now.Sub(p.began).Seconds()}
+	s := ProfileStatus{From: p.from, Seconds: p.took.Seconds(), Training: now.Sub(p.began).Seconds(),
+		LeftOut: p.short}
 	if p.measured != "" && p.begun {
 		s.Seconds = s.Training
 	}

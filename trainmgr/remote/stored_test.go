@@ -43,7 +43,7 @@ func TestAStoredProfileIsNotMeasured(t *testing.T) {
 		t.Helper()
 		c := newCluster(t, clusterOptions{rows: 4 * leastProfiled, batch: 4, split: 4, nodes: 2})
 		c.spec.Offload, c.nodes[0].serves, c.keys = "extended", true, keys
-		j := c.attach(t, c.dial(t), AttachOptions{Profile: true, Pieces: 2, Model: "dlrm", Store: store, OwnReads: "files",
+		j := c.attach(t, c.dial(t), AttachOptions{Profile: true, profilesShortJobs: true, Pieces: 2, Model: "dlrm", Store: store, OwnReads: "files",
 			RowsPerSecond: 1e12})
 		sent := func() bool {
 			c.mu.Lock()

@@ -7,6 +7,7 @@ import os
 import time
 import unittest
 from typing import Any, Optional
+from unittest import mock
 
 from millrace import Job
 from millrace.profiling import (
@@ -223,6 +224,16 @@ class Profiles(unittest.TestCase):
         self.assertEqual(m.profiler.profile["gthp"], 777.0)
 
     def test_short_jobs_are_not_profiled(self) -> None:
+        # Half a second is looked at, 50 mini-batches a second here. A profile takes about 5 s, and a fifth of the job at
+        # most.
+        for ahead, short in ((1200, True), (1300, False), (0, False)):
+            m = Machine()
+            m.profiler = Profiler(float, 4.0, ahead=ahead)
+            m.take(False)
+            self.assertEqual((m.profiler.looking, m.profiler.side), (ahead > 0, OWN))
+            m.take(False, 26)
+            self.assertEqual((m.profiler.looking, m.profiler.short, m.profiler.side), (False, short, "" if short else OWN))
+            self.assertIsNone(m.profiler.profile)
         self.assertFalse(Profiler.suits(100 * STEPS - 1, 1))
         self.assertTrue(Profiler.suits(100 * STEPS, 1))
         self.assertTrue(Profiler.suits(4 * STEPS, 25))
@@ -252,7 +263,10 @@ class Processors(unittest.TestCase):
 class Sessions(unittest.TestCase):
     def test_a_session_measures_and_reports(self) -> None:
         """The control plane gives every split to the side that the reports name, and gets the profile."""
-        with Cluster(nodes=2, total=5000, split=4, rows=4, order="fastest") as c:
+        # The job takes seconds: it is taken for one that is long enough.
+        with mock.patch("millrace.profiling._PROFILE_SECONDS", 0.0), Cluster(
+            nodes=2, total=5000, split=4, rows=4, order="fastest"
+        ) as c:
             c.nodes[0].own = True
             c.ledger.offload = "extended"
             with Job(c.urls, "rm1", splits=2) as job:

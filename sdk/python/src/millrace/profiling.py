@@ -25,6 +25,8 @@ _LEAST = 100 * STEPS  # mini-batches of a job below which a profile would take t
 _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
 _STEADY_DRAIN = 10  # a steady window takes at most one in this many mini-batches from the queue
+_PROFILE_SECONDS = 5.0  # about how long a profile takes: the leader's reviews of the share, and a window, of each side
+_SHORT_JOB = 5  # a job that takes less than so many times as long as its profile has none
 NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 
 
@@ -66,6 +68,8 @@ class Profiler:
     Attributes:
         side: the side that must make every split now: ``own``, ``others``, or nothing, when the profile has ended.
         profile: the OffloadMetrics message; None until both sides are measured, and if that was not possible.
+        looking: no side is to be asked for yet: the first mini-batches show how long the job takes.
+        short: the job takes less than five times as long as a profile, which is left out.
 
     Args:
         throughput: returns T in rows a second if it was measured on dummy mini-batches, else 0.
@@ -73,6 +77,7 @@ class Profiler:
         waiting: how many mini-batches wait in the queue when the profile begins.
         stored: metrics of an earlier job with the same model (``gthp``, ``tcycle``), and with the same pipeline
             (``lthp``, ``pcycle``): then only the other workers are measured.
+        ahead: how many mini-batches are left in the job; 0: the job is long enough.
     """
 
     def __init__(
@@ -81,8 +86,13 @@ class Profiler:
         processors: float,
         waiting: int = 0,
         stored: Optional[Mapping[str, float]] = None,
+        ahead: int = 0,
     ) -> None:
         self.side = OWN
+        self.looking, self.short = ahead > 0, False
+        self._ahead = ahead
+        self._looked = 0  # mini-batches since _look_since
+        self._look_since: Optional[float] = None
         self.profile: Optional[dict[str, float]] = None
         self._throughput = throughput
         self._processors = processors
@@ -116,6 +126,10 @@ class Profiler:
         """
         if not self.side:
             return
+        if self.looking:
+            self._look(sample().seconds)
+            if self.looking or self.short:
+                return
         if self._since is None:
             self._since = sample().seconds
         self._left -= 1
@@ -137,6 +151,20 @@ class Profiler:
                     self._seen, self._rows, self._begin = 0, 0, now
         if self._left <= 0 and self._left % STEPS == 0 and sample().seconds - self._since >= _SIDE_SECONDS:
             self.side = ""  # the side makes too little, or nothing
+
+    def _look(self, now: float) -> None:
+        """Finds by the rate of the first mini-batches whether the job is long enough for a profile."""
+        if self._look_since is None:
+            self._look_since = now
+            return
+        self._looked += 1
+        elapsed = now - self._look_since
+        if elapsed < _SECONDS:
+            return
+        self.looking = False
+        self.short = (self._ahead - self._looked) * elapsed < _SHORT_JOB * _PROFILE_SECONDS * self._looked
+        if self.short:
+            self.side = ""
 
     def _drained(self, begin: Sample, end: Sample) -> bool:
         """Reports whether so much of a window came from the queue that the window says little: a trainer that does not

@@ -318,7 +318,11 @@ class Session(Consumption):
                 self._own_seconds = own_seconds
                 self._profiling_since = begun
                 self._profiler = Profiler(
-                    lambda: self.throughput, available_processors(), len(self.intake.waiting), stored
+                    lambda: self.throughput,
+                    available_processors(),
+                    len(self.intake.waiting),
+                    stored,
+                    len(self.intake.owned) * epochs,
                 )
 
     def _with_stored(self, stored: dict[str, float], begun: float) -> None:
@@ -350,7 +354,7 @@ class Session(Consumption):
             report["profileFrom"] = self.statistics.profile_from
         if self._stored is not None:
             report["profile"] = self._stored
-        elif self._profiler is not None and self._profiler.side:
+        elif self._profiler is not None and self._profiler.side and not self._profiler.looking:
             report["profiling"] = self._profiler.side
         elif self._profiler is not None and self._profiler.profile is not None:
             report["profile"] = self._profiler.profile
@@ -363,7 +367,8 @@ class Session(Consumption):
         p = self._profiler
         if p is not None and p.side:
             p.taken(own, batch.rows, lambda: self._with_sample(batch.rows))
-            self.statistics.profile_seconds = time.monotonic() - (self._profiling_since or 0.0)
+            if not p.looking:  # until then the leader waits for the profile, and measures nothing itself
+                self.statistics.profile_seconds = time.monotonic() - (self._profiling_since or 0.0)
             if not p.side:
                 if p.profile is not None:
                     self.statistics.profile_from = "measured"
@@ -374,7 +379,8 @@ class Session(Consumption):
                     self.id,
                     self.rank,
                     self.statistics.profile_seconds,
-                    p.profile or "one side made too few mini-batches, so the control plane uses T and P",
+                    p.profile or f"none, since {'the job is short' if p.short else 'one side made too few mini-batches'}: "
+                    "the control plane uses T and P",
                 )
         return batch
 

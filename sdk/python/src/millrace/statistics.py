@@ -19,7 +19,8 @@ class Statistics:
         failures: how many fetches failed.
         duplicates: how many mini-batches came a second time and were dropped.
         profile_seconds: for how long one side made every mini-batch because its metrics were measured; the training
-            went on in this time. With a stored profile: how long the store was searched.
+            went on in this time. Of a job that is too short for a profile: how long it was looked at. With a stored
+            profile: how long the store was searched.
         profile_from: ``measured``, or ``stored`` if the profile is that of an earlier job (``offload_model=``); empty:
             there is none yet.
     """
