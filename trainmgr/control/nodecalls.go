@@ -57,7 +57,9 @@ func (n *nodeCalls) client(at reached) (*http.Client, func(), error) {
 
 // prepare gives a node the job's data that the node needs. It returns the places in the manifest of the partitions that
 // the node's workers have in files of their own machine.
-func (n *nodeCalls) prepare(ctx context.Context, node string, req *apiv1.PrepareRequest) (ownFiles []uint32, err error) {
+func (n *nodeCalls) prepare(
+	ctx context.Context, node string, req *apiv1.PrepareRequest,
+) (ownFiles []uint32, err error) {
 	err = n.call(ctx, node, prepareTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		r, err := c.Prepare(ctx, req)
 		ownFiles = r.GetOwnFiles()

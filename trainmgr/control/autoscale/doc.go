@@ -44,9 +44,10 @@
 //
 // [DecidePool] decides how many workers of any reach to start or stop. Its inputs are the workers that all jobs'
 // decisions want, and how much of their machines the live workers use, as DPP's Master uses "CPU, memory and network
-// utilization" and buffered tensors. What other processes use of these machines does not count. DecidePool has hysteresis of its own: a demand that lasts for seconds starts
-// workers, and a surplus stops workers only after PoolInputs.Idle. No worker is started while the live ones are less
-// than half busy and their mini-batches wait to be fetched.
+// utilization" and buffered tensors. What other processes use of these machines does not count. DecidePool has
+// hysteresis of its own: a demand that lasts for seconds starts workers, and a surplus stops workers only after
+// PoolInputs.Idle. No worker is started while the live ones are less than half busy and their mini-batches wait to be
+// fetched.
 //
 // # Errors
 //

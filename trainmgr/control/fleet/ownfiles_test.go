@@ -18,6 +18,8 @@ func TestTheSubmittersFiles(t *testing.T) {
 		return &apiv1.OwnFiles{Partitions: s.Partitions, Schemas: s.Schemas}
 	}
 	day1, day2, other := part(t, "day-1", 10), part(t, "day-2", 20), part(t, "day-2", 21)
+	week, all := part(t, "week", 70), []*apiv1.Partition{day1, day2}
+	both := files(all...)
 	bad := func(change func(*apiv1.OwnFiles)) *apiv1.OwnFiles {
 		own := files(day1)
 		change(own)
@@ -30,14 +32,14 @@ func TestTheSubmittersFiles(t *testing.T) {
 		held       bool   // by the node a
 		says       string // the error
 	}{
-		"nothing is placed":         {own: files(day1, day2), want: []string{"day-1", "day-2"}},
-		"the only node is dead":     {dead: []*apiv1.Partition{day1, day2}, own: files(day1, day2), want: []string{"day-1", "day-2"}},
-		"a node holds other data":   {live: []*apiv1.Partition{part(t, "week", 70)}, own: files(day1), want: []string{"day-1"}},
-		"a node holds one of two":   {live: []*apiv1.Partition{day1}, own: files(day1, day2), want: []string{"day-1"}, held: true},
+		"nothing is placed":         {own: both, want: []string{"day-1", "day-2"}},
+		"the only node is dead":     {dead: all, own: both, want: []string{"day-1", "day-2"}},
+		"a node holds other data":   {live: []*apiv1.Partition{week}, own: files(day1), want: []string{"day-1"}},
+		"a node holds one of two":   {live: []*apiv1.Partition{day1}, own: both, want: []string{"day-1"}, held: true},
 		"a node holds another file": {live: []*apiv1.Partition{other}, own: files(day2), want: []string{"day-2"}, held: true},
-		"a dead node holds more": {dead: []*apiv1.Partition{day1, day2}, own: files(day1),
+		"a dead node holds more": {dead: all, own: files(day1),
 			says: "only node b holds day-2, and it is dead"},
-		"no file matches":    {own: files(part(t, "week", 70)), says: "of 1 file of the submitter's machine none does"},
+		"no file matches":    {own: files(week), says: "of 1 file of the submitter's machine none does"},
 		"two files are one":  {own: files(day2, other), says: "are different files"},
 		"an empty partition": {own: bad(func(o *apiv1.OwnFiles) { o.Partitions[0] = nil }), says: "partition 0 is empty"},
 		"an empty schema":    {own: bad(func(o *apiv1.OwnFiles) { o.Schemas[0] = nil }), says: "schema 0 is empty"},
