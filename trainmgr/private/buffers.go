@@ -15,6 +15,11 @@ const leastBuffers = 4
 // bufferGrain divides the size of every buffer.
 const bufferGrain = 64 << 10
 
+// mostBuffers is about how many buffers the bound in bytes allows at most: each is a descriptor in both processes, of
+// which a trainer may have 1,024 by default. A buffer of a small mini-batch counts as more bytes, which it does not
+// touch.
+const mostBuffers = 512
+
 // buffer is a memory file that holds one mini-batch at a time. The trainer maps the file, too.
 type buffer struct {
 	id     int
@@ -27,6 +32,7 @@ type buffer struct {
 // it.
 type bufferPool struct {
 	limit int64 // bytes, beside two mini-batches
+	grain int64 // divides the size of every buffer
 
 	mu       sync.Mutex
 	buffers  map[int]*buffer
@@ -37,7 +43,9 @@ type bufferPool struct {
 }
 
 func newBufferPool(limit int64) *bufferPool {
-	return &bufferPool{limit: limit, buffers: map[int]*buffer{}, returned: make(chan struct{}, 1)}
+	grain := (limit/mostBuffers + bufferGrain - 1) / bufferGrain * bufferGrain
+	return &bufferPool{limit: limit, grain: max(grain, bufferGrain), buffers: map[int]*buffer{},
+		returned: make(chan struct{}, 1)}
 }
 
 // errPoolClosed says that the pool's session has ended.
@@ -78,7 +86,7 @@ func (p *bufferPool) tryAcquire(size int64) (b *buffer, retired []int, err error
 		best.inUse = true
 		return best, nil, nil
 	}
-	rounded := (max(size, 1) + bufferGrain - 1) / bufferGrain * bufferGrain
+	rounded := (max(size, 1) + p.grain - 1) / p.grain * p.grain
 	for id, free := range p.buffers { // too small, every one
 		if p.hasRoomFor(rounded) {
 			break

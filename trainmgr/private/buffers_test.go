@@ -71,3 +71,26 @@ func TestAClosedPoolGivesNothing(t *testing.T) {
 	require.ErrorIs(t, err, errPoolClosed)
 	assert.ErrorIs(t, p.release(0), ErrProtocol)
 }
+
+// TestSmallMiniBatchesTakeFewDescriptors keeps mini-batches of few bytes until there is no buffer for another.
+func TestSmallMiniBatchesTakeFewDescriptors(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		shared.Missing(t, "the private process needs Linux: memory files")
+	}
+	for _, limit := range []int64{1 << 20, DefaultQueueBytes, DefaultQueueBytes - 1, 1 << 30} {
+		p := newBufferPool(limit)
+		most := int(min(limit/bufferGrain, mostBuffers)) + 2
+		for range most {
+			b, _, err := p.tryAcquire(100)
+			require.NoError(t, err)
+			if b == nil {
+				break
+			}
+		}
+		b, _, err := p.tryAcquire(100)
+		require.NoError(t, err)
+		assert.Nil(t, b, "%d buffers of %d bytes", len(p.buffers), limit)
+		assert.GreaterOrEqual(t, len(p.buffers), most-2)
+		require.NoError(t, p.close())
+	}
+}

@@ -274,7 +274,7 @@ class Open(unittest.TestCase):
             "import sys, resource\n"
             "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
             "import millrace\n"
-            "job = millrace.open(sys.argv[1], sys.argv[2], batch=1000, tensors='views')\n"
+            "job = millrace.open(sys.argv[1], sys.argv[2], batch=1000, tensors='views', queue_bytes=1 << 20)\n"
             "print(sum(b.rows for b in job))\n"
         )
         done = subprocess.run(
