@@ -73,7 +73,8 @@ func TestABufferThatWasFullIsNotMeasured(t *testing.T) {
 // TestAShortJobIsNotProfiled leaves the profile out where the job takes less than five times as long, and reports that:
 // the trainer runs two steps, and the decision is from T and P.
 func TestAShortJobIsNotProfiled(t *testing.T) {
-	m, err := dataset.NewManifest([]dataset.Partition{{Name: "p", Bytes: 1, Rows: 1_000_000, RowGroups: []int64{1_000_000}}})
+	const rows = 1_000_000
+	m, err := dataset.NewManifest([]dataset.Partition{{Name: "p", Bytes: 1, Rows: rows, RowGroups: []int64{rows}}})
 	require.NoError(t, err)
 	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 1000})
 	require.NoError(t, err)
@@ -87,8 +88,9 @@ func TestAShortJobIsNotProfiled(t *testing.T) {
 		"100 s beside five measurements of 5 s":   {1e4, 1, true},
 		"200 s beside five measurements of 5 s":   {1e4, 2, false},
 	} {
-		s := &storageSource{options: Options{Epochs: c.epochs}, data: &api.Dataset{Manifest: m}, firstEpoch: &Epoch{Plan: plan},
-			sharing: &sharing{localSupply: 1e5, sides: []remoteSide{{cut: offload.All, supply: 1e5}}}}
+		s := &storageSource{options: Options{Epochs: c.epochs}, data: &api.Dataset{Manifest: m},
+			firstEpoch: &Epoch{Plan: plan},
+			sharing:    &sharing{localSupply: 1e5, sides: []remoteSide{{cut: offload.All, supply: 1e5}}}}
 		metrics, err := s.withoutProfile(t.Context(), c.t)
 		require.NoError(t, err)
 		assert.Equal(t, c.short, metrics != nil, name)

@@ -56,7 +56,7 @@ type launcher struct {
 // autoscaling holds the inputs of a job's autoscaler, and its decisions.
 type autoscaling struct {
 	scaler        *autoscale.Controller
-	short         bool                 // P of a drive is that of its first mini-batches: the job is too short to measure it
+	short         bool                 // P of a drive is that of its first mini-batches: the job is short
 	rows          float64              // rows acknowledged in this leader's term, by all ranks
 	decisions     [][]byte             // the last ones
 	allowedDrives int                  // drives at once, as set in the ledger; 0: no bound

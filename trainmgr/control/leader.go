@@ -68,7 +68,8 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL,
 			GrantAfter: now.Add(2 * s.o.Beat)}),
 		lives: lifecycle.New(lifecycle.Config{
-			AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0), Presence: presence.Options{Silence: s.o.SessionTTL},
+			AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0),
+			Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
 		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
 	}

@@ -34,9 +34,9 @@ func mayRetry(err error) bool {
 	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable || code == connect.CodeAborted
 }
 
-// retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended or has
-// given its room to another job. It waits for room, and for files that nodes are fetching, without limit, and for nodes
-// that are away for a limited time.
+// retryWhileBusy repeats a step of a job until the step succeeds or fails permanently, or until the job has ended or
+// has given its room to another job. It waits for room, and for files that nodes are fetching, without limit, and for
+// nodes that are away for a limited time.
 func (c *conductor) retryWhileBusy(do func() error) error {
 	var away time.Time // since when a node has been away
 	for {

@@ -107,7 +107,8 @@ func TestASuspendedJobOutlivesItsLeader(t *testing.T) {
 	n.room = 1
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	first := submit(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"}, Plan: &apiv1.PlanOptions{SplitBatches: 2}})
+	first := submit(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"},
+		Plan: &apiv1.PlanOptions{SplitBatches: 2}})
 	until(t, c, first.Id, "running")
 	k := newConsumer(t, c, first.Id, 0)
 	require.NoError(t, k.attach(nil))

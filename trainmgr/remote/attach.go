@@ -63,8 +63,8 @@ type AttachOptions struct {
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
 	// Profile measures FastFlow's metrics over the first mini-batches of the job, if a policy decides the share of the
-	// rank's own CPUs, the job has mini-batches enough, and it takes several times as long. The rank's own worker must be in this process, whose CPU time
-	// is measured, and the trainer must iterate with Job.MiniBatches of this package.
+	// rank's own CPUs, the job has mini-batches enough, and it takes several times as long. The rank's own worker must
+	// be in this process, whose CPU time is measured, and the trainer must iterate with Job.MiniBatches of this package.
 	Profile bool
 	// Model and Store keep the profile for the next job, as those of trainmgr.Offload. If the store has the metrics of
 	// the same model, pipeline and workers, nothing is measured, T included, and a job of any length uses them.

@@ -46,7 +46,7 @@ type profiler struct {
 	looked   uint64    // mini-batches that were taken since lookedAt
 	lookedAt time.Time // when the trainer took its first mini-batch
 	short    bool      // the job takes less than api.ShortJob times as long as the profile, which is left out
-	begun    bool      // the trainer has taken mini-batches and the job is long enough; until then no side makes every split
+	begun    bool      // the trainer takes mini-batches, and the job is long enough: a side makes every split
 	measured string    // the side that must make every split now; empty: the profile has ended
 	result   *apiv1.OffloadMetrics
 	from     string // origin of result: a word of RankReport.profile_from
@@ -192,8 +192,8 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 	return p.measured == ""
 }
 
-// looksLong reports whether the profile may begin: the rest of the job takes at least api.ShortJob times as long, at the
-// rate of the first mini-batches. short says that it does not. p.mu is held.
+// looksLong reports whether the profile may begin: the rest of the job takes at least api.ShortJob times as long, at
+// the rate of the first mini-batches. It sets short if that is not so. p.mu is held.
 func (p *profiler) looksLong(now time.Time) bool {
 	if p.ahead == 0 {
 		return true

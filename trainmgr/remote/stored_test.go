@@ -43,8 +43,8 @@ func TestAStoredProfileIsNotMeasured(t *testing.T) {
 		t.Helper()
 		c := newCluster(t, clusterOptions{rows: 4 * leastProfiled, batch: 4, split: 4, nodes: 2})
 		c.spec.Offload, c.nodes[0].serves, c.keys = "extended", true, keys
-		j := c.attach(t, c.dial(t), AttachOptions{Profile: true, profilesShortJobs: true, Pieces: 2, Model: "dlrm", Store: store, OwnReads: "files",
-			RowsPerSecond: 1e12})
+		j := c.attach(t, c.dial(t), AttachOptions{Profile: true, profilesShortJobs: true, Pieces: 2, Model: "dlrm",
+			Store: store, OwnReads: "files", RowsPerSecond: 1e12})
 		sent := func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()

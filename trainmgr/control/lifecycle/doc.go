@@ -95,7 +95,7 @@
 // A job that is prepared on nodes holds room there: memory of drives, and a place among the nodes' jobs. A job that no
 // rank calls gives its room to a job whose ranks call and that a node refuses for lack of room ([Job.GiveRoom]). It is
 // suspended then: no rank can attach, and the nodes forget the job. When a rank asks to attach, or a session of before
-// calls, the nodes are prepared again (the duty Prepare), for all editions that ranks may be in, and nothing is measured
+// calls, the nodes are prepared again (the duty Prepare), for all editions that ranks may be in. Nothing is measured
 // again. Whether a job is suspended is stored.
 //
 // # Editions
