@@ -98,6 +98,9 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err != nil {
 		return nil, l.wireError(fmt.Errorf("%w: %w", record.ErrSpec, err))
 	}
+	if err := l.claimPieces(j.spec.Name, guard.Peer(ctx).Owner(), g.Pieces); err != nil {
+		return nil, l.wireError(err)
+	}
 	submitted := lifecycle.Submission(g.Edition)
 	spec, err := jsonOp(record.Key(stored.ID, "spec"), j.Submission)
 	if err != nil {
@@ -141,8 +144,9 @@ const claimWait = 5 * time.Second
 
 // claim is the name of a job that is being stored.
 type claim struct {
-	owner string
-	over  chan struct{} // closed when the job is stored or refused
+	owner  string
+	over   chan struct{} // closed when the job is stored or refused
+	pieces int           // of the description of the job's data; 0: not known yet
 }
 
 // claimName reserves the job's name while the job is stored. If a running job has exactly the same specification,
@@ -194,7 +198,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 	if err := l.checkJobSlots(guard.Peer(ctx).Owner()); err != nil {
 		return nil, err
 	}
-	l.claims[j.spec.Name] = claim{j.Owner, make(chan struct{})}
+	l.claims[j.spec.Name] = claim{owner: j.Owner, over: make(chan struct{})}
 	return nil, nil
 }
 
@@ -225,6 +229,41 @@ func (l *leader) checkJobSlots(owner string) error {
 			"plane's %d (--owner-share of --max-jobs): wait for one to end, or cancel one (millrace jobs cancel)", owner,
 			quantity.Of(held, "job"), l.o.MaxJobs))
 	}
+	return nil
+}
+
+// maxPieces is how many pieces of descriptions of data the jobs of all owners together may have: a quarter of what etcd
+// holds. A description has names, rows and digests of the partitions, which a submitter may give, and up to 64 MiB.
+const maxPieces = store.DefaultQuota / 4 / record.PieceBytes
+
+// claimPieces notes the pieces of a job that is being stored. It returns an error if launchers of the submitting owner
+// have their share of all pieces then. Callers without an owner have no share of their own.
+func (l *leader) claimPieces(name, owner string, pieces int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := 0
+	for _, c := range l.claims {
+		if c.owner == owner {
+			held += c.pieces
+		}
+	}
+	for _, j := range l.jobs {
+		if j.Owner == owner && !j.Phase().Ended() {
+			for _, g := range j.editions {
+				held += g.Pieces
+			}
+		}
+	}
+	most := int(l.o.OwnerShare * maxPieces)
+	if owner != "" && held > 0 && held+pieces > most {
+		return limitReached(fmt.Errorf("the partitions of job %s take %s to describe, and those of owner %s's other jobs "+
+			"%s, at most %s of one owner's (--owner-share): wait for one to end, cancel one (millrace jobs cancel), or "+
+			"put rows into fewer files", name, quantity.Text(int64(pieces)*record.PieceBytes), owner,
+			quantity.Text(int64(held)*record.PieceBytes), quantity.Text(int64(most)*record.PieceBytes)))
+	}
+	c := l.claims[name]
+	c.pieces = pieces
+	l.claims[name] = c
 	return nil
 }
 

@@ -110,7 +110,7 @@ type editionData struct {
 
 // Bounds of an edition's data.
 const (
-	pieceBytes = 128 << 10
+	PieceBytes = 128 << 10
 	maxPieces  = 512       // 64 MiB compressed
 	maxData    = 512 << 20 // unpacked
 )
@@ -146,12 +146,12 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 	}
 	var pieces [][]byte
 	for rest := b.Bytes(); len(rest) > 0; {
-		n := min(len(rest), pieceBytes)
+		n := min(len(rest), PieceBytes)
 		pieces, rest = append(pieces, rest[:n]), rest[n:]
 	}
 	if len(pieces) > maxPieces {
 		return nil, fmt.Errorf("a manifest of %d bytes compressed, at most %d: choose fewer partitions", b.Len(),
-			maxPieces*pieceBytes)
+			maxPieces*PieceBytes)
 	}
 	return pieces, nil
 }

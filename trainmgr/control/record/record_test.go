@@ -30,7 +30,7 @@ func TestEditionsArePackedInPieces(t *testing.T) {
 		pieces, err := Pack(s)
 		require.NoError(t, err)
 		for _, p := range pieces {
-			assert.LessOrEqual(t, len(p), pieceBytes)
+			assert.LessOrEqual(t, len(p), PieceBytes)
 		}
 		got, err := Unpack(pieces)
 		require.NoError(t, err)

@@ -53,7 +53,7 @@ func PackPassing(passing []int64) ([][]byte, error) {
 	}
 	var pieces [][]byte
 	for rest := b.Bytes(); len(rest) > 0; {
-		n := min(len(rest), pieceBytes)
+		n := min(len(rest), PieceBytes)
 		pieces, rest = append(pieces, rest[:n]), rest[n:]
 	}
 	return pieces, nil

@@ -31,7 +31,7 @@ func TestPassing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, len(pieces), 1)
 	for _, p := range pieces {
-		assert.LessOrEqual(t, len(p), pieceBytes)
+		assert.LessOrEqual(t, len(p), PieceBytes)
 	}
 	got, err := UnpackPassing(pieces, manifestOf(rows...))
 	require.NoError(t, err)
