@@ -3,14 +3,13 @@
 //
 //	buildcost ROOT       ROOT is the folder of the module; the build takes some minutes
 //
-// Seconds are those of the compiler and the linker (go build -debug-actiongraph), bytes those of symbols (go tool nm).
+// Seconds are those of the compiler and the linker (go build -debug-actiongraph), bytes those of the binary's symbols.
 // A package is counted to the module that holds it.
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,6 +26,7 @@ const (
 	ownModule = "this module"
 	standard  = "the standard library"
 	linker    = "the linker"
+	tables    = "the linker's tables of all functions and types"
 	remaining = "all others"
 
 	leastSeconds, leastBytes = 1.5, 400e3 // of a row of its own
@@ -139,29 +138,29 @@ func countSeconds(actions string, modules map[string]string, of func(string) *co
 	return nil
 }
 
-// countBytes adds the sizes of the binary's symbols. What no package's symbol holds, as tables for stacks and types, is
-// not counted.
+// countBytes adds the sizes of the symbols that the binary's file holds. What no package's symbol holds is not counted.
 func countBytes(binary string, modules map[string]string, of func(string) *cost) error {
-	out, err := exec.Command("go", "tool", "nm", "-size", binary).Output()
+	f, err := elf.Open(binary)
 	if err != nil {
-		return fmt.Errorf("go tool nm: %w", err)
+		return err
 	}
-	scanner := bufio.NewScanner(bytes.NewReader(out))
-	scanner.Buffer(nil, 16<<20) // names of generic functions are long
-	for scanner.Scan() {
-		fields := strings.Fields(scanner.Text()) // address, size, kind, name
-		if len(fields) < 4 || strings.EqualFold(fields[2], "b") {
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		return fmt.Errorf("symbols of the binary: %w", err)
+	}
+	for _, s := range symbols {
+		if int(s.Section) >= len(f.Sections) || f.Sections[s.Section].Type == elf.SHT_NOBITS {
 			continue // memory that the file does not hold
 		}
-		size, err := strconv.ParseInt(fields[1], 10, 64)
-		if err != nil {
-			continue
-		}
-		if module := modules[packageOf(fields[3])]; module != "" {
+		module := modules[packageOf(s.Name)]
+		if size := int64(s.Size); strings.HasPrefix(s.Name, "go:") || s.Name == "runtime.pclntab" {
+			of(tables).bytes += size
+		} else if module != "" {
 			of(module).bytes += size
 		}
 	}
-	return scanner.Err()
+	return nil
 }
 
 // packageOf returns the package of a symbol's name: what stands before the first period behind the last slash, leaving
@@ -196,7 +195,7 @@ func tableOf(costs map[string]*cost, took time.Duration) string {
 	})
 	rows = append(rows, others, cost{module: "all", seconds: sum.seconds, bytes: sum.bytes})
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s on %s, %d cores, %s, with an empty build cache; the build took %.0f s.\n\n",
+	fmt.Fprintf(&b, "Measured %s on %s, %d cores, %s.\nThe build took %.0f s with an empty build cache.\n\n",
 		time.Now().UTC().Format("2006-01-02"), processor(), runtime.NumCPU(), runtime.Version(), took.Seconds())
 	b.WriteString("| module | seconds of processor time to compile | MB of the binary |\n|---|---|---|\n")
 	for _, c := range rows {
