@@ -13,9 +13,9 @@ import (
 )
 
 // TestTrainReportsItsProfile shares a job between a drive and this machine. The job is too short for a profile, and the
-// report says so, unless a flag asks for one. Then the report says which part of the time the profile took; a second job
-// of the same model is not profiled, and one with another batch is profiled again. The report says how the local side is
-// limited.
+// report says so, unless a flag asks for one. Then the report says which part of the time the profile took; a second
+// job of the same model is not profiled, and one with another batch is profiled again. The report says how the local
+// side is limited.
 func TestTrainReportsItsProfile(t *testing.T) {
 	drive, data := filledDrive(t, "4000")
 	dir := t.TempDir()

@@ -68,8 +68,8 @@ func (e *MismatchError) Error() string {
 const diagnoseTime = 2 * time.Second
 
 // Diagnose looks for the reason that a member of the control plane cannot be called: it connects once, asks for
-// /readyz, and examines the answer. base is a URL of BaseURL. It returns a *MismatchError if the address or the identity
-// is wrong, and nil otherwise: the server may be away for a moment, or answer by now.
+// /readyz, and examines the answer. base is a URL of BaseURL. It returns a *MismatchError if the address or the
+// identity is wrong, and nil otherwise: the server may be away for a moment, or answer by now.
 func Diagnose(ctx context.Context, base string, o Options) error {
 	u, err := url.Parse(base)
 	if err != nil || strings.HasSuffix(u.Hostname(), unixHost) {
