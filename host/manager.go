@@ -26,6 +26,8 @@ type Options struct {
 	// MeasureTime is how long Measure times a drive at least; 0 means DefaultMeasureTime. A rate that has not settled
 	// by then is measured up to steadyrate.Limit of it.
 	MeasureTime time.Duration
+	// MeasureShort has Measure time drives for jobs, too, that take less than api.ShortJob times as long as that.
+	MeasureShort bool
 	// Rates is a file in which P is kept, per drive, pipeline and image; "" keeps it in memory.
 	Rates string
 	// Now is the clock that P is measured on: that of drives with a modelled timing. nil: time.Now.
@@ -365,8 +367,10 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 			return rate, true, nil
 		}
 	}
-	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: m.o.Now,
-		jobRows: cmp.Or(o.JobRows, j.Rows)}
+	meter := &meter{job: j, drive: d, processor: p, least: m.o.MeasureTime, on: o.On, clock: m.o.Now}
+	if !m.o.MeasureShort {
+		meter.jobRows = cmp.Or(o.JobRows, j.Rows)
+	}
 	alone := d.Running() == 0
 	before := p.Stats()
 	rate, made, err := meter.measure(ctx)

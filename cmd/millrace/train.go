@@ -50,7 +50,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.Float64Var(&j.trainerCPU, "trainer-cpu", 0,
 		"share of a step of the stand-in trainer that uses a processor, 0 to 1")
-	f.DurationVar(&j.measure, "measure", time.Second, "least time to measure T, and P of each drive to 5 %")
+	f.DurationVar(&j.measure, "measure", time.Second,
+		"least time to measure T, and P of each drive to 5 %; if it is given, also P for a job that is short")
 }
 
 // options turns the flags into a job, with a stand-in trainer to measure T with. pacing is that of the drives, or nil.
@@ -237,7 +238,8 @@ there when it ends.`,
 			if err != nil {
 				return err
 			}
-			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure}
+			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure,
+				MeasureShort: cmd.Flags().Changed("measure")}
 			configure(pacing, &config, &o)
 			ctx := cmd.Context()
 			var storage api.Storage
