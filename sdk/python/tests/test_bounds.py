@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import threading
 import time
 import unittest
@@ -18,7 +19,7 @@ from millrace.errors import MillraceError, SchemaError, ServiceError, Unreachabl
 from millrace.intake import Lease, Work
 from millrace.nodes import Failed, Nodes
 from millrace.schema import Schema
-from millrace.wire import _SERVER
+from millrace.wire import _CONTROL, _NODE
 
 from .fake import JOB, SCHEMA, Serving, b64, content
 
@@ -127,14 +128,17 @@ class Numbers(unittest.TestCase):
         self.assertEqual(_leader(_details([{"type": "x.NotLeader", "value": b64(b"\x0a\x05abcde")}])), "abcde")
 
     def test_server_identities(self) -> None:
-        for uri in ("spiffe://millrace/node/n0", "spiffe://millrace/control/m-1.example"):
-            self.assertTrue(_SERVER.fullmatch(uri))
+        for form, uri in ((_NODE, "spiffe://millrace/node/n0"), (_CONTROL, "spiffe://millrace/control/m-1.example")):
+            self.assertTrue(re.fullmatch(form, uri, re.ASCII))
+        self.assertFalse(re.fullmatch(_CONTROL, "spiffe://millrace/node/n0", re.ASCII))
+        self.assertFalse(re.fullmatch(_NODE, "spiffe://millrace/control/m0", re.ASCII))
         for uri in (
             "SPIFFE://millrace/node/n0", "spiffe://millrace/node/", "spiffe://millrace/node/n0/", "spiffe://millrace/node//n0", "spiffe://millrace/node/N0",
             "spiffe://millrace/node/n0?x", "spiffe://millrace/node/%6e0", "spiffe://millrace/launcher/x", "spiffe://millrace:1/node/n0", "spiffe://millrace/node/n0\n",
         ):  # fmt: skip
             with self.subTest(uri):
-                self.assertFalse(_SERVER.fullmatch(uri))
+                self.assertFalse(re.fullmatch(_NODE, uri, re.ASCII))
+                self.assertFalse(re.fullmatch(_CONTROL, uri.replace("node", "control"), re.ASCII))
 
     def test_anything(self) -> None:
         """Parsers of a peer's messages raise their documented exceptions, and no other."""
