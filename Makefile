@@ -107,7 +107,7 @@ sweep:
 
 # Checks that the suite fails for every off-by-one of the mutation list.
 mutants:
-	MILLRACE_MUTANTS=1 $(GO) test -timeout 30m -run Mutants ./fpga/unit
+	MILLRACE_MUTANTS=1 $(GO) test -timeout 90m -run Mutants ./fpga/unit
 
 # The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis.
 rtl:
