@@ -334,7 +334,8 @@ func TestAVerifierStaysSmall(t *testing.T) {
 }
 
 // TestAKnownTicketCostsNothing checks that a request with a known ticket allocates nothing.
-// TestOneTicketIsRememberedOnce shows one ticket in many encodings: they take the place of one, and nobody's else.
+// TestOneTicketIsRememberedOnce shows one ticket in many encodings. All of them take one place in the cache, and no
+// other ticket loses its place.
 func TestOneTicketIsRememberedOnce(t *testing.T) {
 	w := meet(t)
 	other := w.header(func(t *apiv1.Ticket) { t.Lease = 8 })

@@ -1,6 +1,6 @@
-// Command testreport runs go test and prints each package when it ends, with a count, what the failed tests printed, and
-// the slowest tests at the end. go test on its own prints nothing of a package before all packages that it names first
-// have ended.
+// Command testreport runs go test and prints each package when it ends, with a count, what the failed tests printed,
+// and the slowest tests at the end. go test on its own prints nothing of a package before all packages that it names
+// first have ended.
 //
 //	testreport [flags of go test] packages...
 //
@@ -54,8 +54,8 @@ func run(args []string) (status int, err error) {
 	return 0, err
 }
 
-// testedPackages returns how many of the packages that the arguments name have tests. Arguments that begin with a period
-// are packages.
+// testedPackages returns how many of the packages that the arguments name have tests. Arguments that begin with a
+// period are packages.
 func testedPackages(args []string) (int, error) {
 	list := []string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}
 	for i, arg := range args {

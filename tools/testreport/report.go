@@ -25,7 +25,7 @@ type timedTest struct {
 	seconds   float64
 }
 
-// report is what go test has told so far.
+// report collects the events of go test, and prints what they say of each package.
 type report struct {
 	to       io.Writer
 	packages int // with tests

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
+	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -312,12 +313,12 @@ func costlyModule(n, times int, code ...byte) (pipeline.Module, string) {
 }
 
 // TestHostileModulesLeaveAWorkerUnhurt gives a worker that runs submitted modules those that are the largest within the
-// limits of an operator, and one whose code does not type: its memory stays small, jobs can be cancelled while it
-// compiles, a job fails whose module cannot be compiled, and the worker ends when it is told to.
+// limits of an operator, and one whose code does not type. The worker's memory stays small. Jobs can be cancelled as
+// soon as they run. A job whose module cannot be compiled fails. The worker ends when its context ends.
 // TestModulesThatAreRefused has larger modules.
 func TestHostileModulesLeaveAWorkerUnhurt(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("VmHWM is Linux's")
+		shared.Missing(t, "the greatest memory of a process is known on Linux only: %v", err)
 	}
 	s := startControl(t, controlOptions(t.TempDir()))
 	data := files(t, 300)

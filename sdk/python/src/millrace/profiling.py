@@ -26,7 +26,7 @@ _LEAST_EPOCH = 4 * STEPS  # a window lies inside an epoch
 _PATIENCE = 8 * STEPS  # mini-batches in which a side must fill a window, beside those that wait
 _STEADY_DRAIN = 10  # a steady window takes at most one in this many mini-batches from the queue
 _PROFILE_SECONDS = 5.0  # about how long a profile takes: the leader's reviews of the share, and a window, of each side
-_SHORT_JOB = 5  # a job that takes less than so many times as long as its profile has none
+_SHORT_JOB = 5  # a job gets a profile if it takes at least this many times as long as the profile
 NO_STALL = 1.1  # Gthp / Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 
 
