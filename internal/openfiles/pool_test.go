@@ -14,9 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/internal/shared"
-
 	"github.com/millrace/millrace/internal/leaks"
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // writeFiles makes n files that contain their numbers, in three digits.

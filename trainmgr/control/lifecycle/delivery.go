@@ -72,7 +72,11 @@ func (d *delivery) Confirmed(now time.Time) {
 	case d.Follow:
 		d.machine.emit(FindPartitions{Job: d.ID})
 	case d.members.mayReturn(d.deliveredAt, now):
-		d.waitFor("every mini-batch is delivered, for the ranks to say that they are through")
+		why := "for the ranks to say that they are through"
+		if d.state.Unattached {
+			why = "for a rank to attach"
+		}
+		d.waitFor("every mini-batch is delivered, " + why)
 	default:
 		d.endJob(onAllConsumed, "", now)
 	}

@@ -114,6 +114,27 @@ func TestAnAssumedAnnouncementIsWaitedForLessLong(t *testing.T) {
 	}
 }
 
+// TestADeliveredJobWaitsForItsFirstRank checks that a job that resumed from a token of all mini-batches is not done
+// before a rank could attach, which between the submission and the attachment it was on a slow machine.
+func TestADeliveredJobWaitsForItsFirstRank(t *testing.T) {
+	for _, attaches := range []bool{true, false} {
+		m := New(Config{})
+		st := record.State{Phase: record.Running, Editions: []record.Edition{{}}, Stays: "0", Unattached: true}
+		j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, st)
+		j.EpochDelivered(0, scriptStart)
+		j.Confirmed(scriptStart.Add(maxAssumedStay - 1))
+		assert.Equal(t, "waiting: every mini-batch is delivered, for a rank to attach", j.Words())
+		end := scriptStart.Add(maxAssumedStay)
+		if attaches {
+			end = scriptStart.Add(time.Second)
+			j.Attached(Attachment{}, end)
+		}
+		j.Review()
+		j.Confirmed(end)
+		assert.Equal(t, record.Done, j.Phase())
+	}
+}
+
 // TestSmallChangesAreStoredOnceASecond, and a change of phase at once.
 func TestSmallChangesAreStoredOnceASecond(t *testing.T) {
 	m := New(Config{})

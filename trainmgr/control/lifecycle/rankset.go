@@ -113,8 +113,12 @@ const (
 	maxAssumedStay = 30 * time.Second
 )
 
-// mayReturn reports whether a rank may still come back to an earlier checkpoint.
+// mayReturn reports whether a rank may still come back to an earlier checkpoint, or attach for the first time: the
+// launcher of a job that resumes from a token of all mini-batches learns from its attachment that none is left.
 func (s *rankSet) mayReturn(deliveredAt, now time.Time) bool {
+	if s.state.Unattached && now.Sub(deliveredAt) < maxAssumedStay {
+		return true
+	}
 	return slices.ContainsFunc(s.ranks, func(r Rank) bool {
 		most := maxStay
 		if r.announcementAssumed {

@@ -37,7 +37,7 @@ func TestAFailingDiskIsNoDamage(t *testing.T) {
 	assert.Contains(t, log.String(), "failed to commit tx, error: no space left on device: keep the files, make room")
 
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=80m"); err != nil { // a log has 64 MB from the beginning
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil { // etcd makes its log's next 64 MB while the first are used
 		shared.Missing(t, "no file system can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
