@@ -37,7 +37,8 @@ func TestAFailingDiskIsNoDamage(t *testing.T) {
 	assert.Contains(t, log.String(), "failed to commit tx, error: no space left on device: keep the files, make room")
 
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil { // etcd makes its log's next 64 MB while the first are used
+	// etcd makes the next 64 MB of its log while it uses the first ones.
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
 		shared.Missing(t, "no file system can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
