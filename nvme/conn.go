@@ -46,22 +46,11 @@ type Lasting interface {
 
 // Associated is implemented by a Conn that makes a new association when one is lost. The drive's memory that the lost
 // association held is gone, and its addresses may mean something else in the next one: a host that holds memory of
-// the drive binds its commands to the association with InAssociation.
+// the drive sends its commands over InAssociation's Conn.
 type Associated interface {
-	// Association numbers the association that commands go to, from 1 up. It waits while there is none.
+	// Association returns the number, from 1 up, of the association that commands go to. It waits while there is none.
 	Association(ctx context.Context) (uint64, error)
-}
-
-type associationKey struct{}
-
-// InAssociation binds the commands under a context to one association of a Conn that is Associated: once that is over
-// they fail instead of going to the next.
-func InAssociation(ctx context.Context, n uint64) context.Context {
-	return context.WithValue(ctx, associationKey{}, n)
-}
-
-// AssociationOf is the association that the commands under a context are bound to, and whether they are.
-func AssociationOf(ctx context.Context) (n uint64, bound bool) {
-	n, bound = ctx.Value(associationKey{}).(uint64)
-	return n, bound
+	// InAssociation returns a Conn whose commands go to association n. Once that association is over, they fail instead
+	// of going to the next one. Closing this Conn does nothing.
+	InAssociation(n uint64) Conn
 }

@@ -25,15 +25,15 @@ type commandSet interface {
 	// granularity returns the bytes that addresses and lengths of large transfers are multiples of; store and fetch
 	// also take a part of one such unit.
 	granularity() uint64
-	// reserve takes n bytes of SLM for this association and returns their address.
-	reserve(ctx context.Context, n uint64) (uint64, error)
-	release(ctx context.Context, r cs.Range) error
-	store(ctx context.Context, addr uint64, p []byte) *Future
-	fetch(ctx context.Context, addr uint64, p []byte) *Future
+	// reserve takes n bytes of SLM for an association and returns their address.
+	reserve(ctx context.Context, a association, n uint64) (uint64, error)
+	release(ctx context.Context, a association, r cs.Range) error
+	store(ctx context.Context, a association, addr uint64, p []byte) *Future
+	fetch(ctx context.Context, a association, addr uint64, p []byte) *Future
 	// preprocess moves and executes. It returns the program's 64-bit value and, if the moves were commands of their own,
 	// the time that the moves took.
 	preprocess(
-		ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+		ctx context.Context, a association, copies []cs.Copy, ranges []cs.Range, args []byte,
 	) (v uint64, moved time.Duration, err error)
 	// maxArgs returns the most bytes of args that fit beside a number of copies and ranges.
 	maxArgs(copies, ranges int) int
@@ -62,19 +62,19 @@ var ErrArgs = errors.New("arguments do not fit one command")
 func (c *Compute) Preprocess(
 	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
 ) (program.State, error) {
-	state, _, err := c.preprocess(ctx, copies, ranges, args)
+	state, _, err := c.preprocess(ctx, c.d.anyAssociation(), copies, ranges, args)
 	return state, err
 }
 
 // preprocess is Preprocess, and returns the time that the moves took if they were commands of their own.
 func (c *Compute) preprocess(
-	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+	ctx context.Context, a association, copies []cs.Copy, ranges []cs.Range, args []byte,
 ) (program.State, time.Duration, error) {
 	if most := c.set.maxArgs(len(copies), len(ranges)); len(args) > most {
 		return 0, 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w",
 			c.d.name, len(args), len(copies), most, ErrArgs)
 	}
-	v, moved, err := c.set.preprocess(ctx, copies, ranges, args)
+	v, moved, err := c.set.preprocess(ctx, a, copies, ranges, args)
 	if err != nil && !errors.Is(err, cs.StatusProgramFault) {
 		return 0, moved, c.d.wrap("preprocess", err)
 	}

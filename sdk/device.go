@@ -90,6 +90,20 @@ func (d *Device) admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvm
 	return d.trace.admin(ctx, d.conn, cmd, data)
 }
 
+// association is the association that commands go to.
+type association struct {
+	conn   nvme.Conn
+	number uint64 // 0: the connection has only one, or the commands may go to any
+}
+
+// anyAssociation returns where commands go that use no memory of one association.
+func (d *Device) anyAssociation() association { return association{conn: d.conn} }
+
+// submit sends an I/O command in an association through the device's queue.
+func (d *Device) submit(ctx context.Context, a association, cmd *nvme.Command, data []byte) *Future {
+	return d.queue.submit(ctx, a.conn, cmd, data)
+}
+
 // wrap names drive and operation in an error; nil stays nil.
 func (d *Device) wrap(op string, err error) error {
 	if err == nil {

@@ -400,7 +400,7 @@ func TestSLMOfAnotherHostIsOutOfReach(t *testing.T) {
 		mine, err := a.ReserveSLM(t.Context(), 512<<10)
 		require.NoError(t, err)
 		assert.NotEqual(t, secret.Addr(), mine.Addr())
-		stolen := &SLM{c: a.Compute(), addr: secret.Addr(), size: secret.Size()}
+		stolen := &SLM{c: a.Compute(), addr: secret.Addr(), size: secret.Size(), association: a.anyAssociation()}
 		require.ErrorIs(t, stolen.Fetch(t.Context(), 0, make([]byte, 8)), nvme.AccessDenied)
 		_, ok := stolen.View(0, 8)
 		assert.False(t, ok)
@@ -565,7 +565,7 @@ func TestManySlotsOfOneAssociation(t *testing.T) {
 					return
 				}
 				for i := range uint64(maxSets/2 + 3) {
-					part := &SLM{c: slm.c, addr: slm.addr + i*192<<10, size: 192 << 10}
+					part := &SLM{c: slm.c, addr: slm.addr + i*192<<10, size: 192 << 10, association: slm.association}
 					_, out, err := answer(t, d, part, &vectors[0])
 					assert.NoError(t, err)
 					assert.Equal(t, vectors[0].Output, out)

@@ -157,13 +157,13 @@ type metCompute struct {
 }
 
 // Execute implements controller.Compute.
-func (m metCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (m metCompute) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
 	m.executing.Add(1)
 	defer m.executing.Add(-1)
 	if before := m.beside.Load(); m.open.Load() {
 		meet(func() bool { return m.beside.Load() > before || !m.open.Load() })
 	}
-	return m.Compute.Execute(ctx, ranges, args)
+	return m.Compute.Execute(ctx, x)
 }
 
 // metReader is a partition's reader whose reads wait for an execution.
@@ -330,9 +330,9 @@ type entered struct {
 }
 
 // Execute implements controller.Compute.
-func (e entered) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (e entered) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
 	e.tell()
-	return e.Compute.Execute(ctx, ranges, args)
+	return e.Compute.Execute(ctx, x)
 }
 
 // TestDisklessDriveInAFile checks that the identity of a drive in a file, its images and its trust persist. The

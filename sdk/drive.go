@@ -106,12 +106,11 @@ func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcom
 	fed := time.Since(start)
 	ahead := d.feeder.begin(ctx, x.Partition, x.Ahead)
 	defer ahead.cancel()
-	bound := d.slm.bind(ctx)
-	state, moved, err := d.compute.preprocess(bound, copies, given, x.Args)
+	state, moved, err := d.compute.preprocess(ctx, d.slm.association, copies, given, x.Args)
 	moved += fed
 	outcome := target.Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}
 	if err != nil {
-		return outcome, d.unread(bound, copies, err)
+		return outcome, d.unread(ctx, copies, err)
 	}
 	return outcome, ahead.wait()
 }

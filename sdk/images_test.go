@@ -216,7 +216,7 @@ func (f failing) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvm
 // TestTheStandardSetPutsTheOldImageBack: its two steps leave a drive without an image only as long as they take.
 func TestTheStandardSetPutsTheOldImageBack(t *testing.T) {
 	activations := 0
-	conn := failing{association(t, csd.Options{Size: 1 << 20, SLMBytes: 1 << 20}), func(cmd *nvme.Command) nvme.Status {
+	conn := failing{driveInMemory(t, csd.Options{Size: 1 << 20, SLMBytes: 1 << 20}), func(cmd *nvme.Command) nvme.Status {
 		if cmd.Opcode() == nvme.AdminProgramActivation {
 			if activations++; activations == 2 {
 				return nvme.InternalError
@@ -239,7 +239,7 @@ func TestTheStandardSetPutsTheOldImageBack(t *testing.T) {
 
 // TestADriveThatTellsNothing: its statuses come out as they are.
 func TestADriveThatTellsNothing(t *testing.T) {
-	conn := failing{association(t, csd.Options{Size: 1 << 20, SLMBytes: 1 << 20}), func(cmd *nvme.Command) nvme.Status {
+	conn := failing{driveInMemory(t, csd.Options{Size: 1 << 20, SLMBytes: 1 << 20}), func(cmd *nvme.Command) nvme.Status {
 		if cmd.Opcode() == nvme.AdminGetLogPage && uint8(cmd.DW(10)) == nvme.LogImages {
 			return nvme.InvalidLogPage
 		}

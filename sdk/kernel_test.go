@@ -34,8 +34,8 @@ func (b behindKernel) Admin(ctx context.Context, cmd *nvme.Command, data []byte)
 	return b.Conn.Admin(ctx, cmd, data)
 }
 
-// association is one with a new drive in memory.
-func association(t *testing.T, o csd.Options) nvme.Conn {
+// driveInMemory returns an association with a new drive in memory.
+func driveInMemory(t *testing.T, o csd.Options) nvme.Conn {
 	t.Helper()
 	d, err := csd.Open(o)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func association(t *testing.T, o csd.Options) nvme.Conn {
 func TestCloseGivesBackWhatALastingAssociationHolds(t *testing.T) {
 	const slm = 4 << 20
 	for _, set := range []Commands{Vendor, Standard} {
-		conn := behindKernel{Conn: association(t, csd.Options{Size: 1 << 20, SLMBytes: slm}), most: 1 << 20}
+		conn := behindKernel{Conn: driveInMemory(t, csd.Options{Size: 1 << 20, SLMBytes: slm}), most: 1 << 20}
 		for range 3 {
 			dev, err := NewDevice(t.Context(), "nvme:test", conn, set, DeviceOptions{})
 			require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestCloseGivesBackWhatALastingAssociationHolds(t *testing.T) {
 }
 
 func TestTransfersAreCutToWhatTheWayCarries(t *testing.T) {
-	conn := behindKernel{Conn: association(t, csd.Options{Plain: true, Size: 1 << 20}), most: 127 * 4096}
+	conn := behindKernel{Conn: driveInMemory(t, csd.Options{Plain: true, Size: 1 << 20}), most: 127 * 4096}
 	var mu sync.Mutex
 	var longest uint32
 	trace := &Trace{Command: func(cmd *nvme.Command, _ bool, _ time.Duration, _ error) {
@@ -94,7 +94,7 @@ func TestTransfersAreCutToWhatTheWayCarries(t *testing.T) {
 }
 
 func TestDrivesBeforeNamespaceDescriptors(t *testing.T) {
-	conn := behindKernel{Conn: association(t, csd.Options{Plain: true, Size: 1 << 20}), most: 1 << 20, old: true}
+	conn := behindKernel{Conn: driveInMemory(t, csd.Options{Plain: true, Size: 1 << 20}), most: 1 << 20, old: true}
 	dev, err := NewDevice(t.Context(), "nvme:test", conn, Vendor, DeviceOptions{})
 	require.NoError(t, err)
 	defer dev.Close()

@@ -58,6 +58,11 @@ func (f *Future) Done() <-chan struct{} { return f.done }
 // Submit sends a command, waiting while Depth commands are outstanding. When ctx ends first, or the queue is closed,
 // the command is not sent and the future says so.
 func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Future {
+	return q.submit(ctx, q.conn, cmd, data)
+}
+
+// submit is Submit over another Conn of the same drive.
+func (q *Queue) submit(ctx context.Context, conn nvme.Conn, cmd *nvme.Command, data []byte) *Future {
 	f := &Future{done: make(chan struct{})}
 	if f.err = q.acquire(ctx); f.err != nil {
 		close(f.done)
@@ -69,7 +74,7 @@ func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Fut
 		defer func() { <-q.outstanding }()
 		defer close(f.done)
 		defer processor.Contain("a command to the drive", &f.err) // a drive in this process is a part of it
-		f.completion, f.err = q.trace.io(ctx, q.conn, &sent, data)
+		f.completion, f.err = q.trace.io(ctx, conn, &sent, data)
 	}()
 	return f
 }

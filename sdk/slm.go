@@ -38,7 +38,7 @@ type SLM struct {
 	addr uint64
 	size uint64
 
-	association uint64 // that holds it; 0: there is only one
+	association association // of which commands may use the memory
 
 	mu       sync.Mutex
 	released bool
@@ -53,15 +53,17 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n > c.SLMSize() {
 		return nil, &ReserveError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
 	}
-	s := &SLM{c: c, size: n}
-	if a, ok := c.d.conn.(nvme.Associated); ok {
-		var err error
-		if s.association, err = a.Association(ctx); err != nil {
+	s := &SLM{c: c, size: n, association: c.d.anyAssociation()}
+	if conn, ok := c.d.conn.(nvme.Associated); ok {
+		number, err := conn.Association(ctx)
+		if err != nil {
 			return nil, c.d.wrap("reserve local memory", err)
 		}
+		// In the next association the same addresses may belong to another host, so commands fail once this one has ended.
+		s.association = association{conn: conn.InAssociation(number), number: number}
 	}
 	whole := wholePages(n)
-	addr, err := c.set.reserve(s.bind(ctx), whole)
+	addr, err := c.set.reserve(ctx, s.association, whole)
 	if isStatus(err, nvme.InsufficientResources) {
 		return nil, &ReserveError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
 	}
@@ -74,15 +76,6 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	c.d.trace.reserved(addr, int64(whole))
 	s.addr = addr
 	return s, nil
-}
-
-// bind makes commands under the context fail once the association that holds the memory has ended. In the next
-// association the same addresses may belong to another host.
-func (s *SLM) bind(ctx context.Context) context.Context {
-	if s.association == 0 {
-		return ctx
-	}
-	return nvme.InAssociation(ctx, s.association)
 }
 
 // ReserveSLM is Compute().Reserve, and ErrNoCompute for a plain drive.
@@ -112,7 +105,7 @@ func (s *SLM) Release(ctx context.Context) error {
 	}
 	poison(s)
 	whole := wholePages(s.size)
-	err := s.c.set.release(s.bind(ctx), cs.Range{Addr: s.addr, Len: whole})
+	err := s.c.set.release(ctx, s.association, cs.Range{Addr: s.addr, Len: whole})
 	if err != nil && !errors.Is(err, tcp.ErrLost) { // which gave it back too
 		return s.c.d.wrap("release local memory", err)
 	}
@@ -138,13 +131,13 @@ func (s *SLM) Fetch(ctx context.Context, off uint64, p []byte) error {
 }
 
 func (s *SLM) transfer(
-	ctx context.Context, what string, off uint64, p []byte, do func(context.Context, uint64, []byte) *Future,
+	ctx context.Context, what string, off uint64, p []byte,
+	do func(context.Context, association, uint64, []byte) *Future,
 ) error {
 	if off > s.size || uint64(len(p)) > s.size-off {
 		return fmt.Errorf("%s: %s %d bytes at offset %d: behind the %d reserved", s.c.d.name, what, len(p), off, s.size)
 	}
 	var all futures
-	ctx = s.bind(ctx)
 	g := s.c.set.granularity()
 	addr := s.addr + off
 	for len(p) > 0 {
@@ -156,7 +149,7 @@ func (s *SLM) transfer(
 		case n > g:
 			n -= n % g
 		}
-		all = append(all, do(ctx, addr, p[:n]))
+		all = append(all, do(ctx, s.association, addr, p[:n]))
 		p, addr = p[n:], addr+n
 	}
 	return s.c.d.wrap(what+" local memory", all.wait())

@@ -32,20 +32,19 @@ type standardSet struct {
 	sets     []*rangeSet // for executions, the least recently used first
 	slot     int         // the active program's; -1: not known
 
-	association uint64 // that all of these but the slot are of
+	association uint64 // the number of the one that reserved and sets belong to
 }
 
-// current reports whether a context's commands go to the association that s knows. A newer association begins without
+// current reports whether commands to an association go to the one that s knows. A newer association begins without
 // sets and reservations. s.mu is held.
-func (s *standardSet) current(ctx context.Context) bool {
-	n, bound := nvme.AssociationOf(ctx)
-	if !bound || n == s.association {
+func (s *standardSet) current(a association) bool {
+	if a.number == 0 || a.number == s.association {
 		return true
 	}
-	if n < s.association {
+	if a.number < s.association {
 		return false
 	}
-	s.association, s.sets, s.reserved = n, nil, make(map[uint64]reservation)
+	s.association, s.sets, s.reserved = a.number, nil, make(map[uint64]reservation)
 	return true
 }
 
@@ -85,32 +84,32 @@ func (d *Device) standard(cmd nvme.Command) nvme.Command {
 func (s *standardSet) granularity() uint64 { return cs.SLMGranularity }
 
 // create makes a memory range set.
-func (s *standardSet) create(ctx context.Context, ranges []cs.Range) (uint16, error) {
+func (s *standardSet) create(ctx context.Context, a association, ranges []cs.Range) (uint16, error) {
 	t, err := cs.CreateRangeSet(ranges)
 	if err != nil {
 		return 0, err
 	}
 	cmd := s.d.standard(t.Command)
-	cpl, err := s.d.admin(ctx, &cmd, t.Data)
+	cpl, err := s.d.trace.admin(ctx, a.conn, &cmd, t.Data)
 	return uint16(cpl.DW0()), err
 }
 
-func (s *standardSet) drop(ctx context.Context, id uint16) error {
+func (s *standardSet) drop(ctx context.Context, a association, id uint16) error {
 	cmd := s.d.standard(cs.DeleteRangeSet(id))
-	_, err := s.d.admin(ctx, &cmd, nil)
+	_, err := s.d.trace.admin(ctx, a.conn, &cmd, nil)
 	return err
 }
 
 // reserve looks for room. The standard set has no command that finds some, so candidates are tried: behind what this
 // association holds itself, then further on in steps. Only the drive knows what others hold.
-func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
+func (s *standardSet) reserve(ctx context.Context, a association, n uint64) (uint64, error) {
 	if n > cs.MaxRanges*setBytes {
 		return 0, fmt.Errorf("%d bytes in one memory range set, at most %d: %w",
 			n, uint64(cs.MaxRanges*setBytes), nvme.InsufficientResources)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.current(ctx) // if it is over, the drive's connection says so
+	_ = s.current(a) // if it is over, the drive's connection says so
 	size, end := s.d.window.Len, s.d.window.Addr+s.d.window.Len
 	step := max(n, size/1024/cs.ReserveGranularity*cs.ReserveGranularity, cs.ReserveGranularity)
 	for at := s.d.window.Addr; at <= end && n <= end-at; {
@@ -122,7 +121,7 @@ func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 		for off := uint64(0); off < n; off += setBytes {
 			parts = append(parts, cs.Range{Addr: at + off, Len: min(n-off, setBytes)})
 		}
-		id, err := s.create(ctx, parts)
+		id, err := s.create(ctx, a, parts)
 		if err == nil {
 			s.reserved[at] = reservation{cs.Range{Addr: at, Len: n}, id}
 			return at, nil
@@ -148,10 +147,10 @@ func (s *standardSet) behind(r cs.Range) (uint64, bool) {
 	return 0, false
 }
 
-func (s *standardSet) release(ctx context.Context, r cs.Range) error {
+func (s *standardSet) release(ctx context.Context, a association, r cs.Range) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.current(ctx) {
+	if !s.current(a) {
 		return nil
 	}
 	have, ok := s.reserved[r.Addr]
@@ -168,48 +167,48 @@ func (s *standardSet) release(ctx context.Context, r cs.Range) error {
 		if set.uses > 0 {
 			return nvme.MemoryRangeSetInUse
 		}
-		if err := s.drop(ctx, set.id); err != nil {
+		if err := s.drop(ctx, a, set.id); err != nil {
 			return err
 		}
 		s.sets = slices.Delete(s.sets, i, i+1)
 	}
-	if err := s.drop(ctx, have.id); err != nil {
+	if err := s.drop(ctx, a, have.id); err != nil {
 		return err
 	}
 	delete(s.reserved, r.Addr)
 	return nil
 }
 
-func (s *standardSet) store(ctx context.Context, addr uint64, p []byte) *Future {
+func (s *standardSet) store(ctx context.Context, a association, addr uint64, p []byte) *Future {
 	const g = cs.SLMGranularity
 	if addr%g == 0 && len(p)%g == 0 {
 		cmd := cs.MemoryWrite(addr, uint32(len(p)))
-		return s.d.queue.Submit(ctx, &cmd, p)
+		return s.d.submit(ctx, a, &cmd, p)
 	}
 	return inBackground(func() (nvme.Completion, error) {
 		s.partial.Lock()
 		defer s.partial.Unlock()
 		var dword [g]byte
 		cmd := cs.MemoryRead(addr/g*g, g)
-		if cpl, err := s.d.queue.Submit(ctx, &cmd, dword[:]).Wait(); err != nil {
+		if cpl, err := s.d.submit(ctx, a, &cmd, dword[:]).Wait(); err != nil {
 			return cpl, err
 		}
 		copy(dword[addr%g:], p)
 		cmd = cs.MemoryWrite(addr/g*g, g)
-		return s.d.queue.Submit(ctx, &cmd, dword[:]).Wait()
+		return s.d.submit(ctx, a, &cmd, dword[:]).Wait()
 	})
 }
 
-func (s *standardSet) fetch(ctx context.Context, addr uint64, p []byte) *Future {
+func (s *standardSet) fetch(ctx context.Context, a association, addr uint64, p []byte) *Future {
 	const g = cs.SLMGranularity
 	if addr%g == 0 && len(p)%g == 0 {
 		cmd := cs.MemoryRead(addr, uint32(len(p)))
-		return s.d.queue.Submit(ctx, &cmd, p)
+		return s.d.submit(ctx, a, &cmd, p)
 	}
 	return inBackground(func() (nvme.Completion, error) {
 		var dword [g]byte
 		cmd := cs.MemoryRead(addr/g*g, g)
-		cpl, err := s.d.queue.Submit(ctx, &cmd, dword[:]).Wait()
+		cpl, err := s.d.submit(ctx, a, &cmd, dword[:]).Wait()
 		copy(p, dword[addr%g:])
 		return cpl, err
 	})
@@ -230,7 +229,7 @@ func inBackground(f func() (nvme.Completion, error)) *Future {
 func (s *standardSet) maxArgs(_, ranges int) int { return s.d.mdts - ranges*cs.MemoryRangeSize }
 
 func (s *standardSet) preprocess(
-	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+	ctx context.Context, a association, copies []cs.Copy, ranges []cs.Range, args []byte,
 ) (v uint64, moved time.Duration, err error) {
 	moves, err := cs.MemoryCopies(copies, uint32(s.d.info.BlockSize))
 	if err != nil {
@@ -238,20 +237,20 @@ func (s *standardSet) preprocess(
 	}
 	start := time.Now()
 	for i := range moves {
-		if _, err := s.d.queue.Submit(ctx, &moves[i].Command, moves[i].Data).Wait(); err != nil {
+		if _, err := s.d.submit(ctx, a, &moves[i].Command, moves[i].Data).Wait(); err != nil {
 			return 0, time.Since(start), err
 		}
 	}
 	if len(moves) > 0 {
 		moved = time.Since(start)
 	}
-	v, err = s.execute(ctx, ranges, args)
+	v, err = s.execute(ctx, a, ranges, args)
 	if isStatus(err, nvme.ProgramNotActivated) {
 		// Another host activated another slot after the last look.
 		if err := s.lookForActive(ctx); err != nil {
 			return 0, moved, err
 		}
-		v, err = s.execute(ctx, ranges, args)
+		v, err = s.execute(ctx, a, ranges, args)
 	}
 	return v, moved, err
 }
@@ -275,8 +274,8 @@ func (s *standardSet) lookForActive(ctx context.Context) error {
 	return nil
 }
 
-func (s *standardSet) execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, error) {
-	set, slot, err := s.acquire(ctx, ranges)
+func (s *standardSet) execute(ctx context.Context, a association, ranges []cs.Range, args []byte) (uint64, error) {
+	set, slot, err := s.acquire(ctx, a, ranges)
 	if err != nil {
 		return 0, err
 	}
@@ -288,19 +287,19 @@ func (s *standardSet) execute(ctx context.Context, ranges []cs.Range, args []byt
 		return 0, err
 	}
 	cmd := s.d.standard(t.Command)
-	cpl, err := s.d.queue.Submit(ctx, &cmd, t.Data).Wait()
+	cpl, err := s.d.submit(ctx, a, &cmd, t.Data).Wait()
 	return cpl.Result(), err
 }
 
 // acquire finds or creates the memory range set of ranges. It returns nil when the drive has no room for another: then
 // the ranges go along inline.
-func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet, uint16, error) {
+func (s *standardSet) acquire(ctx context.Context, a association, ranges []cs.Range) (*rangeSet, uint16, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slot < 0 {
 		return nil, 0, nvme.ProgramNotActivated
 	}
-	if !s.current(ctx) {
+	if !s.current(a) {
 		return nil, uint16(s.slot), nil // the drive's connection refuses it
 	}
 	if i := slices.IndexFunc(s.sets, func(r *rangeSet) bool { return slices.Equal(r.ranges, ranges) }); i >= 0 {
@@ -314,7 +313,7 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 		if i < 0 {
 			return nil, uint16(s.slot), nil
 		}
-		err := s.drop(ctx, s.sets[i].id)
+		err := s.drop(ctx, a, s.sets[i].id)
 		if isStatus(err, nvme.MemoryRangeSetInUse) {
 			// An execution over another set uses memory of this one too, as the program that all share.
 			return nil, uint16(s.slot), nil
@@ -324,7 +323,7 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 		}
 		s.sets = slices.Delete(s.sets, i, i+1)
 	}
-	id, err := s.create(ctx, ranges)
+	id, err := s.create(ctx, a, ranges)
 	if isStatus(err, nvme.MemoryRangeSetsExceeded) ||
 		isStatus(err, nvme.InsufficientResources) ||
 		isStatus(err, nvme.InvalidMemoryRangeSet) {
@@ -342,11 +341,12 @@ func (s *standardSet) giveBack(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
+	a := s.d.anyAssociation()
 	for _, set := range s.sets {
-		errs = append(errs, s.drop(ctx, set.id))
+		errs = append(errs, s.drop(ctx, a, set.id))
 	}
 	for _, r := range s.reserved {
-		errs = append(errs, s.drop(ctx, r.id))
+		errs = append(errs, s.drop(ctx, a, r.id))
 	}
 	s.sets, s.reserved = nil, make(map[uint64]reservation)
 	return errors.Join(errs...)

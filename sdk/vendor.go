@@ -22,9 +22,9 @@ type vendorSet struct {
 
 func (v *vendorSet) granularity() uint64 { return 1 }
 
-func (v *vendorSet) reserve(ctx context.Context, n uint64) (uint64, error) {
+func (v *vendorSet) reserve(ctx context.Context, a association, n uint64) (uint64, error) {
 	cmd := cs.InRegion(cs.SLMReserve(cs.AnyAddress, n), v.d.region)
-	cpl, err := v.d.admin(ctx, &cmd, nil)
+	cpl, err := v.d.trace.admin(ctx, a.conn, &cmd, nil)
 	if err == nil {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -36,9 +36,9 @@ func (v *vendorSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 	return cpl.Result(), err
 }
 
-func (v *vendorSet) release(ctx context.Context, r cs.Range) error {
+func (v *vendorSet) release(ctx context.Context, a association, r cs.Range) error {
 	cmd := cs.SLMRelease(r.Addr, r.Len)
-	_, err := v.d.admin(ctx, &cmd, nil)
+	_, err := v.d.trace.admin(ctx, a.conn, &cmd, nil)
 	if err == nil {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -53,7 +53,7 @@ func (v *vendorSet) giveBack(ctx context.Context) error {
 	v.mu.Unlock()
 	var errs []error
 	for addr, n := range held {
-		errs = append(errs, v.release(ctx, cs.Range{Addr: addr, Len: n}))
+		errs = append(errs, v.release(ctx, v.d.anyAssociation(), cs.Range{Addr: addr, Len: n}))
 	}
 	return errors.Join(errs...)
 }
@@ -66,14 +66,14 @@ func (v *vendorSet) address(cmd nvme.Command) *nvme.Command {
 	return &cmd
 }
 
-func (v *vendorSet) store(ctx context.Context, addr uint64, p []byte) *Future {
+func (v *vendorSet) store(ctx context.Context, a association, addr uint64, p []byte) *Future {
 	cmd := v.address(cs.Store(addr, uint32(len(p))))
-	return v.d.queue.Submit(ctx, cmd, p)
+	return v.d.submit(ctx, a, cmd, p)
 }
 
-func (v *vendorSet) fetch(ctx context.Context, addr uint64, p []byte) *Future {
+func (v *vendorSet) fetch(ctx context.Context, a association, addr uint64, p []byte) *Future {
 	cmd := v.address(cs.Fetch(addr, uint32(len(p))))
-	return v.d.queue.Submit(ctx, cmd, p)
+	return v.d.submit(ctx, a, cmd, p)
 }
 
 // Sizes of a range and a copy in a Preprocess; a test holds them against cs.Preprocess.Size.
@@ -87,7 +87,7 @@ func (v *vendorSet) maxArgs(copies, ranges int) int {
 }
 
 func (v *vendorSet) preprocess(
-	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
+	ctx context.Context, a association, copies []cs.Copy, ranges []cs.Range, args []byte,
 ) (uint64, time.Duration, error) {
 	p := cs.Preprocess{Ranges: ranges, Copies: copies, Args: args}
 	buf, _ := v.buffers.Get().(*[]byte)
@@ -101,6 +101,6 @@ func (v *vendorSet) preprocess(
 	}
 	*buf = b
 	cmd := v.address(cs.InRegion(cs.PreprocessCommand(uint32(len(b))), v.d.region))
-	cpl, err := v.d.queue.Submit(ctx, cmd, b).Wait()
+	cpl, err := v.d.submit(ctx, a, cmd, b).Wait()
 	return cpl.Result(), 0, err // the result block reports the moves
 }

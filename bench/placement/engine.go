@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/nvme/cs"
 )
 
 // engineTime is the processor time that a software drive's engine has used, in nanoseconds.
@@ -24,10 +23,10 @@ type timedCompute struct {
 
 // Execute implements controller.Compute. The thread is the execution's own while it runs, so that the thread's time is
 // the execution's.
-func (c timedCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (c timedCompute) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	begin := threadTime()
 	defer func() { c.time.used.Add(int64(threadTime() - begin)) }()
-	return c.Compute.Execute(ctx, ranges, args)
+	return c.Compute.Execute(ctx, x)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/nvme/cs"
 )
 
 // recorder is a compute device that notes when a region executed last, and when it accepts a slice again. It watches
@@ -37,13 +36,13 @@ func (r *recorder) wrap(c controller.Compute) controller.Compute {
 func (r *recorder) InputRange() int { return r.Compute.(controller.InputReader).InputRange() }
 
 // Execute implements controller.Compute. A slice was accepted before its blocks were moved.
-func (r *recorder) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	if controller.RegionOf(ctx) != r.region {
-		return r.Compute.Execute(ctx, ranges, args)
+func (r *recorder) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
+	if x.Region != r.region {
+		return r.Compute.Execute(ctx, x)
 	}
-	r.begin(time.Now().Add(-controller.Moved(ctx)))
+	r.begin(time.Now().Add(-x.Moved))
 	defer r.end()
-	return r.Compute.Execute(ctx, ranges, args)
+	return r.Compute.Execute(ctx, x)
 }
 
 func (r *recorder) begin(accepted time.Time) {

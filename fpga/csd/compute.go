@@ -58,37 +58,36 @@ func (c *compute) BackendName() string { return BackendFunctional }
 
 // Execute implements controller.Compute: one slice on one engine thread of its region. Under a modelled timing it ends
 // when the model says; the thread is free before that.
-func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	v, st, until := c.execute(ctx, ranges, args)
-	if until != nil && c.pacing[controller.RegionOf(ctx)].Wait(ctx, until) != nil {
+func (c *compute) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
+	v, st, until := c.execute(ctx, x)
+	if until != nil && c.pacing[x.Region].Wait(ctx, until) != nil {
 		return v, nvme.CommandAborted
 	}
 	return v, st
 }
 
 // execute is Execute as fast as the host. until is when a modelled drive would end, and nil without one.
-func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status,
-	until *timing.End) {
+func (c *compute) execute(ctx context.Context, x controller.Execution) (v uint64, st nvme.Status, until *timing.End) {
+	ranges := x.Ranges
 	if len(ranges) != rangeCount && len(ranges) != rangeTables {
 		return 0, nvme.InvalidField, until
 	}
-	came, number := time.Now(), controller.RegionOf(ctx)
-	threads := c.threads[number]
+	came := time.Now()
+	threads := c.threads[x.Region]
 	select {
 	case threads <- struct{}{}:
 	case <-ctx.Done():
 		return 0, nvme.CommandAborted, until
 	}
 	defer func() { <-threads }()
-	e, active := c.slots.running(number)
+	e, active := c.slots.running(x.Region)
 	if e == nil {
 		return 0, nvme.ProgramNotActivated, until
 	}
 	// The engine is written not to panic. Should it, the fault stays in the command: a drive does not take its host down.
-	in := controller.InputOf(ctx)
 	defer func() {
 		if r := recover(); r != nil {
-			if in != nil && isMemoryFault(r) {
+			if x.Input != nil && isMemoryFault(r) {
 				c.log.Error("read flash that an execution reads in place", "error", r)
 				v, st = 0, nvme.UnrecoveredReadError
 				return
@@ -104,29 +103,29 @@ func (c *compute) execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	if len(ranges) == rangeCount {
 		mem.Tables = c.at(ranges[rangeTables])
 	}
-	if in != nil {
-		mem.Lent = in
+	if x.Input != nil {
+		mem.Lent = x.Input
 		// The medium may fail under a mapped file. The fault is then a panic of this goroutine, and the command's.
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	}
 	start := time.Now()
 	var units engine.Profile
-	state := e.Measure(ctx, mem, args, &units)
-	moved, took := controller.Moved(ctx), time.Since(start)
-	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(moved))
+	state := e.Measure(ctx, mem, x.Args, &units)
+	took := time.Since(start)
+	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(x.Moved))
 	var err error
 	var pace func(timing.Work, bool) uint64
 	if c.pacing != nil {
 		pace = func(w timing.Work, isText bool) (ns uint64) {
 			// On the drive's clock, whose own part of a second is not the machine's.
-			x := timing.Execution{Image: active, Work: w, Text: isText, Host: moved + took,
-				Came: c.stats.clock.Before(time.Since(came) + moved)}
-			ns, until, err = c.pacing[number].take(x, controller.MovedBytes(ctx), ranges[rangeResult].Addr, &c.stats.slice,
+			modelled := timing.Execution{Image: active, Work: w, Text: isText, Host: x.Moved + took,
+				Came: c.stats.clock.Before(time.Since(came) + x.Moved)}
+			ns, until, err = c.pacing[x.Region].take(modelled, x.MovedBytes, ranges[rangeResult].Addr, &c.stats.slice,
 				&c.stats.result)
 			return ns
 		}
 	}
-	c.stats.ran(mem, args, state, uint64(took), &units, pace)
+	c.stats.ran(mem, x.Args, state, uint64(took), &units, pace)
 	switch {
 	case err != nil:
 		c.log.Error("timing of an execution", "error", err)

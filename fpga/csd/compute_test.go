@@ -172,7 +172,7 @@ func TestExecutionsThatFail(t *testing.T) {
 	require.ErrorIs(t, err, cs.StatusProgramFault)
 	assert.Equal(t, uint64(program.BadData), state)
 
-	_, st := d.comp.Execute(t.Context(), make([]cs.Range, 5), nil)
+	_, st := d.comp.Execute(t.Context(), controller.Execution{Ranges: make([]cs.Range, 5)})
 	assert.Equal(t, nvme.InvalidField, st)
 }
 
@@ -181,10 +181,10 @@ func TestOneEngineThreadAtATime(t *testing.T) {
 	d.comp.threads[0] <- struct{}{} // the thread is busy
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, st := d.comp.Execute(ctx, make([]cs.Range, rangeCount), nil)
+	_, st := d.comp.Execute(ctx, controller.Execution{Ranges: make([]cs.Range, rangeCount)})
 	assert.Equal(t, nvme.CommandAborted, st)
 	<-d.comp.threads[0]
-	_, st = d.comp.Execute(t.Context(), make([]cs.Range, rangeCount), nil)
+	_, st = d.comp.Execute(t.Context(), controller.Execution{Ranges: make([]cs.Range, rangeCount)})
 	assert.Equal(t, cs.StatusProgramFault, st)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -176,7 +175,7 @@ type wrong struct {
 	how string
 }
 
-func (w *wrong) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (w *wrong) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
 	switch w.how {
 	case "hangs":
 		<-ctx.Done()
@@ -184,12 +183,12 @@ func (w *wrong) Execute(ctx context.Context, ranges []cs.Range, args []byte) (ui
 	case "fails":
 		return 0, nvme.InternalError
 	}
-	v, st := w.Compute.Execute(ctx, ranges, args)
+	v, st := w.Compute.Execute(ctx, x)
 	switch w.how {
 	case "another state":
 		v++
 	case "other bytes":
-		w.SLM()[ranges[4].Addr] ^= 1
+		w.SLM()[x.Ranges[4].Addr] ^= 1
 	}
 	return v, st
 }

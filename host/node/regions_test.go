@@ -22,7 +22,6 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -161,8 +160,8 @@ type stuckRegion struct {
 }
 
 // Execute implements controller.Compute.
-func (s *stuckRegion) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	for controller.RegionOf(ctx) == s.region && s.stuck.Load() {
+func (s *stuckRegion) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
+	for x.Region == s.region && s.stuck.Load() {
 		select {
 		case s.waits <- struct{}{}:
 		default:
@@ -173,7 +172,7 @@ func (s *stuckRegion) Execute(ctx context.Context, ranges []cs.Range, args []byt
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return s.Compute.Execute(ctx, ranges, args)
+	return s.Compute.Execute(ctx, x)
 }
 
 // TestARegionThatSpins checks that the jobs in a drive's other regions go on while one region makes no progress, that

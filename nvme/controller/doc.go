@@ -47,11 +47,11 @@
 // # Lent blocks
 //
 // A flash that can lend its bytes (LendingFlash) saves the copy of blocks into memory where the device reads its input
-// by InputOf. The copy is put off: the memory holds the blocks as if they had been copied, and executions read them on
-// the flash. The copy is made when a command reads the bytes in the memory itself, when a host gets a view of them,
-// when the blocks are about to be written or deallocated, and when the flash recalls what it has lent. A write to a
-// block waits for executions that read the block; a write to other blocks does not. What the owner of the memory gives
-// back is not copied. If blocks cannot be read when their copy is made, commands that read the memory fail with
+// by Execution.Input. The copy is put off: the memory holds the blocks as if they had been copied, and executions read
+// them on the flash. The copy is made when a command reads the bytes in the memory itself, when a host gets a view of
+// them, when the blocks are about to be written or deallocated, and when the flash recalls what it has lent. A write
+// to a block waits for executions that read the block; a write to other blocks does not. What the owner of the memory
+// gives back is not copied. If blocks cannot be read when their copy is made, commands that read the memory fail with
 // Unrecovered Read Error until the memory is written again; views of it are refused. Bytes that were lent are counted
 // apart from bytes that were copied; those of a copy that was put off and made later count in both.
 //

@@ -88,7 +88,8 @@ func (s *stubCompute) Log() []byte {
 	return l.Marshal()
 }
 
-func (s *stubCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (s *stubCompute) Execute(ctx context.Context, x Execution) (uint64, nvme.Status) {
+	ranges, args := x.Ranges, x.Args
 	if s.started != nil {
 		s.started <- struct{}{}
 	}

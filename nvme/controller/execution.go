@@ -1,9 +1,7 @@
 package controller
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -26,14 +24,6 @@ func (s *Subsystem) checkRanges(region int, ranges []cs.Range) nvme.Status {
 		}
 	}
 	return nvme.Success
-}
-
-type regionKey struct{}
-
-// RegionOf returns the region in which an Execute runs. ctx is the context that Execute was given.
-func RegionOf(ctx context.Context) int {
-	region, _ := ctx.Value(regionKey{}).(int)
-	return region
 }
 
 // vendorRegion returns the region that a vendor command names.
@@ -68,24 +58,19 @@ func (s *Subsystem) leave(region int) {
 	s.prog.leave(region)
 }
 
-// execute runs the program of a region over ranges that are leased. enter has admitted the request before.
-func (r *request) execute(region int, ranges []cs.Range, args []byte) nvme.Status {
-	s, ctx := r.c.sub, r.context()
-	if region != 0 {
-		ctx = context.WithValue(ctx, regionKey{}, region)
-	}
-	in, st := s.slm.lent.begin(ranges, s.inputRange)
-	if !st.OK() {
+// execute runs the program of a region over ranges that are leased, after it has set x.Input. enter has admitted the
+// request before.
+func (r *request) execute(x Execution) (st nvme.Status) {
+	s := r.c.sub
+	if x.Input, st = s.slm.lent.begin(x.Ranges, s.inputRange); !st.OK() {
 		return r.unread(st)
 	}
-	if in != nil {
-		defer s.slm.lent.end(in)
-		ctx = context.WithValue(ctx, inputKey{}, in)
+	if x.Input != nil {
+		defer s.slm.lent.end(x.Input)
 	}
-	v, st := s.opt.Compute.Execute(ctx, ranges, args)
-	r.result = v
-	if in != nil && !in.failed.OK() {
-		return r.unread(in.failed)
+	r.result, st = s.opt.Compute.Execute(r.context(), x)
+	if x.Input != nil && !x.Input.failed.OK() {
+		return r.unread(x.Input.failed)
 	}
 	return st
 }
@@ -137,36 +122,15 @@ func runPreprocess(r *request) nvme.Status {
 		return st
 	}
 	defer s.leave(region)
+	x := Execution{Region: region, Ranges: p.Ranges, Args: p.Args}
 	if len(p.Copies) > 0 {
 		start := s.opt.Now()
 		if st := r.copyBlocks(from, p.Copies); !st.OK() {
 			return st
 		}
-		moved := movedBefore{took: s.opt.Now().Sub(start), bytes: totalLength(dests)}
-		r.ctx = context.WithValue(r.ctx, movedKey{}, moved)
+		x.Moved, x.MovedBytes = s.opt.Now().Sub(start), totalLength(dests)
 	}
-	return r.execute(region, p.Ranges, p.Args)
-}
-
-type movedKey struct{}
-
-// movedBefore is what the copies of a Preprocess moved, and how long they took.
-type movedBefore struct {
-	took  time.Duration
-	bytes uint64
-}
-
-// Moved returns how long the copies before an Execute took, 0 if its command had none. ctx is the context that Execute
-// was given.
-func Moved(ctx context.Context) time.Duration {
-	m, _ := ctx.Value(movedKey{}).(movedBefore)
-	return m.took
-}
-
-// MovedBytes returns how many bytes of flash the copies before an Execute moved or lent, 0 if its command had none.
-func MovedBytes(ctx context.Context) uint64 {
-	m, _ := ctx.Value(movedKey{}).(movedBefore)
-	return m.bytes
+	return r.execute(x)
 }
 
 func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -217,5 +181,5 @@ func runExecute(r *request) nvme.Status {
 		return st
 	}
 	defer s.leave(region)
-	return r.execute(region, ranges, r.data[e.Ranges*cs.MemoryRangeSize:])
+	return r.execute(Execution{Region: region, Ranges: ranges, Args: r.data[e.Ranges*cs.MemoryRangeSize:]})
 }

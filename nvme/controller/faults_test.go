@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/cs"
 )
 
 // brokenParts make a drive go wrong where a test of this package says so. Other packages use package faults, which
@@ -124,7 +123,7 @@ type faultyCompute struct {
 	parts *brokenParts
 }
 
-func (f faultyCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (f faultyCompute) Execute(ctx context.Context, x Execution) (uint64, nvme.Status) {
 	f.parts.mu.Lock()
 	for i := range f.parts.execute {
 		planned := &f.parts.execute[i]
@@ -138,5 +137,5 @@ func (f faultyCompute) Execute(ctx context.Context, ranges []cs.Range, args []by
 		return fault.result, fault.status
 	}
 	f.parts.mu.Unlock()
-	return f.Compute.Execute(ctx, ranges, args)
+	return f.Compute.Execute(ctx, x)
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"slices"
 	"sort"
 	"sync"
@@ -27,7 +26,7 @@ type LendingFlash interface {
 }
 
 // InputReader is implemented by a Compute whose programs read one of their ranges and never write it, and which finds
-// lent blocks there by InputOf.
+// lent blocks there by Execution.Input.
 type InputReader interface {
 	// InputRange returns the index of that range: constant.
 	InputRange() int
@@ -378,15 +377,6 @@ func (in *Input) Bytes(off, n uint64) []byte {
 		in.failed = st
 	}
 	return in.lender.slm[lo:hi:hi]
-}
-
-type inputKey struct{}
-
-// InputOf returns the execution's input range if some of its blocks are lent or were not read, else nil. ctx is the
-// context that Execute was given.
-func InputOf(ctx context.Context) *Input {
-	in, _ := ctx.Value(inputKey{}).(*Input)
-	return in
 }
 
 // unread returns the status of a command that needs memory whose blocks could not be read. The failed copy is in the

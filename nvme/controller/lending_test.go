@@ -64,7 +64,8 @@ type readingCompute struct{ *stubCompute }
 func (c *readingCompute) InputRange() int { return 0 }
 
 // Execute copies windows of the input to the second range, one behind the other.
-func (c *readingCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (c *readingCompute) Execute(ctx context.Context, x Execution) (uint64, nvme.Status) {
+	ranges, args := x.Ranges, x.Args
 	if c.started != nil {
 		c.started <- struct{}{}
 		<-c.hold
@@ -74,7 +75,7 @@ func (c *readingCompute) Execute(ctx context.Context, ranges []cs.Range, args []
 	}
 	in, out := ranges[0], c.slm[ranges[1].Addr:][:ranges[1].Len]
 	read := func(off, n uint64) []byte { return c.slm[in.Addr+off:][:n] }
-	if lent := InputOf(ctx); lent != nil {
+	if lent := x.Input; lent != nil {
 		read = lent.Bytes
 	}
 	for ; len(args) >= 4; args = args[4:] {

@@ -18,9 +18,9 @@ type movedCompute struct {
 	moved []time.Duration
 }
 
-func (m *movedCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	m.moved = append(m.moved, Moved(ctx))
-	return m.stubCompute.Execute(ctx, ranges, args)
+func (m *movedCompute) Execute(ctx context.Context, x Execution) (uint64, nvme.Status) {
+	m.moved = append(m.moved, x.Moved)
+	return m.stubCompute.Execute(ctx, x)
 }
 
 func TestAnExecutionKnowsWhatItsCopiesTook(t *testing.T) {

@@ -180,11 +180,10 @@ type heldRegions struct {
 	end   [testRegions]chan struct{}
 }
 
-func (h *heldRegions) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	region := RegionOf(ctx)
-	h.began <- region
-	<-h.end[region]
-	return h.stubCompute.Execute(ctx, ranges, args)
+func (h *heldRegions) Execute(ctx context.Context, x Execution) (uint64, nvme.Status) {
+	h.began <- x.Region
+	<-h.end[x.Region]
+	return h.stubCompute.Execute(ctx, x)
 }
 
 // TestARegionIsSwitchedWhileOthersExecute: the activation waits for nobody and hinders nobody but its own region's

@@ -5,7 +5,6 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/nvme/cs"
 )
 
 // Compute wraps the compute device of a drive.
@@ -16,12 +15,12 @@ type compute struct {
 	in *Injector
 }
 
-func (c *compute) Execute(ctx context.Context, ranges []cs.Range, arguments []byte) (uint64, nvme.Status) {
+func (c *compute) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
 	if result, st := c.in.endExecution(); !st.OK() {
 		c.in.log.Warn("fault: execution", "status", st)
 		return result, st
 	}
-	return c.Compute.Execute(ctx, ranges, arguments)
+	return c.Compute.Execute(ctx, x)
 }
 
 // Programs returns the device's program slots. The drive asks for them before a host connects.

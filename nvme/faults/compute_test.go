@@ -18,7 +18,7 @@ type counted struct {
 	ran                uint64
 }
 
-func (c *counted) Execute(context.Context, []cs.Range, []byte) (uint64, nvme.Status) {
+func (c *counted) Execute(context.Context, controller.Execution) (uint64, nvme.Status) {
 	c.ran++
 	return c.ran, nvme.Success
 }
@@ -36,7 +36,7 @@ func TestExecutionsFailByCount(t *testing.T) {
 		st     nvme.Status
 	}{{1, nvme.Success}, {0, nvme.InternalError}, {0, nvme.InternalError}, {2, nvme.Success}, {7,
 		cs.StatusProgramFault}, {3, nvme.Success}} {
-		result, st := wrapped.Execute(t.Context(), nil, nil)
+		result, st := wrapped.Execute(t.Context(), controller.Execution{})
 		require.Equal(t, want.result, result, i)
 		require.Equal(t, want.st, st, i)
 	}

@@ -33,7 +33,7 @@
 // A Host has one association at a time. When one of its connections fails, all are closed, every command ends, and a
 // new association is made after a backoff. Commands that are idempotent in any association (commands to blocks, and
 // queries) are then sent again, and the caller does not notice; others fail with ErrLost. Commands that were not sent
-// yet wait for the new association, unless they are bound to one (nvme.InAssociation). A write is sent again too, as
+// yet wait for the new association, unless they are bound to one (Host.InAssociation). A write is sent again too, as
 // kernels do: the drive ended the old association when its connection was reset. But on a network that delays packets
 // for longer than the backoff, a drive might execute the first write after the second.
 //

@@ -196,22 +196,46 @@ func (h *Host) HostNQN() string { return h.opt.HostNQN }
 
 // Admin implements nvme.Conn.
 func (h *Host) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return h.do(ctx, true, cmd, data)
+	return h.do(ctx, 0, true, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (h *Host) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return h.do(ctx, false, cmd, data)
+	return h.do(ctx, 0, false, cmd, data)
 }
+
+// InAssociation implements nvme.Associated.
+func (h *Host) InAssociation(n uint64) nvme.Conn { return &boundConn{h, n} }
+
+// boundConn sends commands in one association of a host only.
+type boundConn struct {
+	host        *Host
+	association uint64
+}
+
+// Admin implements nvme.Conn.
+func (b *boundConn) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return b.host.do(ctx, b.association, true, cmd, data)
+}
+
+// IO implements nvme.Conn.
+func (b *boundConn) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return b.host.do(ctx, b.association, false, cmd, data)
+}
+
+// Close implements nvme.Conn. The association is the host's to end.
+func (b *boundConn) Close() error { return nil }
 
 // digestRetries is how many times a command is sent again because a data digest did not match.
 const digestRetries = 3
 
-func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+// do sends a command in the association of a number, or in any association if the number is 0.
+func (h *Host) do(ctx context.Context, number uint64, admin bool, cmd *nvme.Command,
+	data []byte) (nvme.Completion, error) {
 	if err := ctx.Err(); err != nil {
 		return nvme.Completion{}, named(cmd, err)
 	}
-	number, bound := nvme.AssociationOf(ctx)
+	bound := number != 0
 	for {
 		l := h.link.Load()
 		if bound && (l == nil || l.number != number) {

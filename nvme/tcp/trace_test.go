@@ -175,7 +175,7 @@ func (idleCompute) ClearSLM(b []byte)             { clear(b) }
 func (idleCompute) Programs() controller.Programs { return idlePrograms{} }
 func (idleCompute) BackendName() string           { return "functional" }
 func (idleCompute) Log() []byte                   { return new(cs.Log).Marshal() }
-func (idleCompute) Execute(context.Context, []cs.Range, []byte) (uint64, nvme.Status) {
+func (idleCompute) Execute(context.Context, controller.Execution) (uint64, nvme.Status) {
 	return 0, nvme.Success
 }
 

@@ -123,13 +123,13 @@ type flip struct {
 	at func(input []byte) int
 }
 
-func (f flip) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	in := ranges[target.RangeInput]
+func (f flip) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
+	in := x.Ranges[target.RangeInput]
 	b := f.SLM()[in.Addr : in.Addr+in.Len]
 	if i := f.at(b); i >= 0 {
 		b[i] ^= 1
 	}
-	return f.Compute.Execute(ctx, ranges, args)
+	return f.Compute.Execute(ctx, x)
 }
 
 // TestAFlippedByteOfDeviceMemoryIsSeen changes bytes of the drive's memory, and so shows that the tensors come from

@@ -62,17 +62,17 @@ func (c *compute) Log() []byte {
 	return l.Marshal()
 }
 
-func (c *compute) Execute(_ context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
+func (c *compute) Execute(_ context.Context, x controller.Execution) (uint64, nvme.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(ranges) > 0 {
-		in, out := ranges[0], ranges[len(ranges)-1]
+	if len(x.Ranges) > 0 {
+		in, out := x.Ranges[0], x.Ranges[len(x.Ranges)-1]
 		for i := range min(in.Len, out.Len) {
 			c.slm[out.Addr+i] = c.slm[in.Addr+i] + 1
 		}
 	}
 	h := fnv.New64a()
-	h.Write(args)
+	h.Write(x.Args)
 	return h.Sum64(), nvme.Success
 }
 
