@@ -38,6 +38,7 @@ func logFile(t *testing.T, dir string) string {
 // TestDamagedFilesAreSaidAndNotPanicked: every kind of damage to a member's files leads to an error with advice to the
 // operator, and to no panic.
 func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
+	t.Parallel()
 	base := filepath.Join(t.TempDir(), "base")
 	kept(t, base, 150)
 	log, err := os.ReadFile(logFile(t, base))
@@ -119,6 +120,7 @@ func TestWhatToDoDependsOnTheMembers(t *testing.T) {
 
 // TestAFolderInUseIsSaid: a second member on the same folder fails instead of waiting without end.
 func TestAFolderInUseIsSaid(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, Options{Data: dir})
 	_, err := Open(patient(t), quick(Options{Data: dir}))
@@ -130,6 +132,7 @@ func TestAFolderInUseIsSaid(t *testing.T) {
 
 // TestAnotherMembersFolderIsAnError: the folder of another member is an error and does not end the process.
 func TestAnotherMembersFolderIsAnError(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	kept(t, dir, 1)
 	require.NoError(t, examine(filepath.Join(dir, "etcd"), zap.NewNop()))

@@ -172,6 +172,7 @@ func (e *electing) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*
 
 // TestMembersWaitForALeader: an election while the members are listed is waited for, for as long as the caller waits.
 func TestMembersWaitForALeader(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir()})
 	defer s.Close()
 	s.client.Cluster = &electing{s.client.Cluster, 2}

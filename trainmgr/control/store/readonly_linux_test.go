@@ -17,6 +17,7 @@ import (
 // TestAFailingDiskIsNoDamage checks that an error of the disk is not ErrDamaged, whose advice is to give up the files
 // of the member.
 func TestAFailingDiskIsNoDamage(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"failed to commit tx, error: write c/etcd/member/snap/db: no space left on device",
 		"failed to open database, error: open c/etcd/member/snap/db: too many open files",

@@ -116,6 +116,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 }
 
 func TestScanPagesAndEndsWhenTold(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir()})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
@@ -274,6 +275,7 @@ func (t *table) take(most int) []Op {
 }
 
 func TestJournalWritesWhatManyCallersDidOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir()})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
@@ -325,6 +327,7 @@ func fill(t *testing.T, term *Term) {
 
 // TestAJournalKeepsWhatEtcdRefused: the journal tries writes that a full etcd refused again, before later writes.
 func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
@@ -352,6 +355,7 @@ func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
 
 // TestAFullStoreSaysSo: when etcd's quota is used up, writes fail with an error that says so, and reads go on.
 func TestAFullStoreSaysSo(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
@@ -367,6 +371,7 @@ func TestAFullStoreSaysSo(t *testing.T) {
 }
 
 func TestAnotherFormatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Data: t.TempDir()})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
