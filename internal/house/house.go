@@ -15,14 +15,18 @@
 //     else imports examples.
 //
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
-// for packages, TestReferencesShareOnlyTypes for the files of one).
+// for packages, TestReferencesShareOnlyTypes for the files of one). In fpga/operator, the reference of an operator
+// imports no kernel and no engine, and only the reference engine links it (CheckOperator).
 //
 // Package sdk is about drives. The packages below it that are not (sdk/dataset, sdk/pipeline, sdk/tensor,
 // sdk/partition, sdk/target, sdk/slicer, sdk/processor, sdk/cpu, sdk/rtl) do not import it, and only sdk/cpu (the cpu
 // and the reference engine) reaches fpga/engine from above fpga.
 package house
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // floors from the ground up.
 var floors = []string{"nvme", "fpga", "sdk", "host", "trainmgr", "bench", "cmd"}
@@ -110,6 +114,23 @@ func CheckUnit(from, to string) string {
 		return "of the units, a reference imports package format only"
 	case toReference:
 		return "only tests and other references import the reference of a unit"
+	}
+	return ""
+}
+
+// CheckOperator says why a file of package from that is no test may not import package to, or returns "". The reference
+// of an operator is computed without its kernel and without the engine, and only the reference engine runs it.
+func CheckOperator(from, to string) string {
+	isReference := func(pkg string) bool {
+		return strings.HasPrefix(pkg, "fpga/operator/") && path.Base(pkg) == "reference"
+	}
+	isKernel := strings.HasPrefix(to, "fpga/operator/") && path.Base(to) == "kernel"
+	switch {
+	case (isReference(from) || from == "fpga/rowvalue") && (isKernel || strings.HasPrefix(to, "fpga/engine")):
+		return "the reference of an operator shares nothing but types with its kernel and the engine"
+	case isReference(to) && from != "fpga/operator/references",
+		to == "fpga/operator/references" && from != "fpga/engine/reference":
+		return "only the reference engine, by the list of references, links the reference of an operator"
 	}
 	return ""
 }

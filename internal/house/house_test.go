@@ -61,8 +61,10 @@ func TestArrowsRunDown(t *testing.T) {
 				if why := Check(pkg, to); why != "" && to != pkg {
 					t.Errorf("%s imports %s: %s", file, to, why)
 				}
-				if why := CheckUnit(pkg, to); why != "" && !strings.HasSuffix(file, "_test.go") {
-					t.Errorf("%s imports %s: %s", file, to, why)
+				for _, why := range []string{CheckUnit(pkg, to), CheckOperator(pkg, to)} {
+					if why != "" && !strings.HasSuffix(file, "_test.go") {
+						t.Errorf("%s imports %s: %s", file, to, why)
+					}
 				}
 			} else if why := CheckExternal(pkg, path); why != "" {
 				t.Errorf("%s imports %s: %s", file, path, why)
@@ -108,6 +110,21 @@ func TestCheckRefuses(t *testing.T) {
 		{parquet + "decoder", "fpga/unit/encoding"}, {"fpga/engine/reference", parquet + "reference"},
 	} {
 		assert.Empty(t, CheckUnit(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	const clamp = "fpga/operator/clamp"
+	for _, c := range []struct{ from, to string }{
+		{clamp + "/reference", clamp + "/kernel"}, {clamp + "/reference", "fpga/engine"},
+		{"fpga/rowvalue", "fpga/engine/reference"}, {clamp + "/kernel", clamp + "/reference"},
+		{"sdk/cpu", clamp + "/reference"}, {"fpga/engine", "fpga/operator/references"},
+	} {
+		assert.NotEmpty(t, CheckOperator(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	for _, c := range []struct{ from, to string }{
+		{clamp + "/reference", clamp}, {clamp + "/reference", "fpga/unit/clamp"},
+		{"fpga/operator/references", clamp + "/reference"}, {"fpga/engine/reference", "fpga/operator/references"},
+		{"fpga/operator/kernels", clamp + "/kernel"},
+	} {
+		assert.Empty(t, CheckOperator(c.from, c.to), "%s -> %s", c.from, c.to)
 	}
 	assert.NotEmpty(t, CheckExternal("sdk", "go.etcd.io/etcd/client/v3"))
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))

@@ -13,8 +13,7 @@
 //	NAME            Definition               definitions []Definition
 //	NAME/kernel     Unit and Compile         steps map[program.Unit]StepCompiler
 //	                Unit and CompileCombiner combiners map[program.Unit]CombinerCompiler
-//	NAME/reference  Unit and Evaluate        evaluations map[program.Unit]Evaluation
-//	                Unit and Combine         combinations map[program.Unit]Combination
+//	NAME/reference  Unit and New             constructors map[program.Unit]Constructor
 //
 // The lists are operators.go of package operator, kernels/kernels_list.go of package kernels, and
 // references/references_list.go of package references.
@@ -62,10 +61,7 @@ var lists = []list{
 		{"Compile", "steps", "StepCompiler", true},
 		{"CompileCombiner", "combiners", "CombinerCompiler", true},
 	}},
-	{"reference", "references/references_list.go", []kind{
-		{"Evaluate", "evaluations", "Evaluation", true},
-		{"Combine", "combinations", "Combination", true},
-	}},
+	{"reference", "references/references_list.go", []kind{{"New", "constructors", "Constructor", true}}},
 }
 
 // notOperators are folders that hold lists.

@@ -37,18 +37,13 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 	}
 	if c.Reading == program.ReadSeconds {
 		if value, ok := v.([]byte); ok {
-			return timeOfInt96(value, program.TimeSeconds)
+			return evaluateScalar(program.Int96Time{To: program.TimeSeconds}, value)
 		}
 		multiplier, divisor, _ := annotation.Unit()
-		seconds := new(big.Int).Mul(big.NewInt(v.(int64)), big.NewInt(multiplier))
-		seconds.Div(seconds, big.NewInt(divisor)) // Div rounds towards minus infinity, as the divisor is positive.
-		if !seconds.IsInt64() {
-			return nil, fmt.Errorf("%w: %v times %d does not fit int64", ErrData, v, multiplier)
-		}
-		return seconds.Int64(), nil
+		return evaluateScalar(program.Rescale{Multiplier: multiplier, Divisor: divisor}, v)
 	}
 	if scale, ok := annotation.Decimal(); ok {
-		return decimalValue(program.Decimal{Scale: scale, To: c.Kind}, v)
+		return evaluateScalar(program.Decimal{Scale: scale, To: c.Kind}, v)
 	}
 	switch x := v.(type) {
 	case float32:
@@ -63,7 +58,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 			return float32(uint64(x)), nil
 		}
 		if c.Kind != program.Int64 {
-			return convertValue(c.Kind, x), nil
+			return evaluateScalar(program.Convert{To: c.Kind}, x)
 		}
 	}
 	return v, nil
@@ -73,7 +68,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 func bringReal(to program.Kind, x float64) (any, error) {
 	switch to {
 	case program.Float32:
-		return convertValue(to, x), nil
+		return evaluateScalar(program.Convert{To: to}, x)
 	case program.Float64:
 		return x, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
 // mapEntries is one row of a map.
@@ -62,25 +63,33 @@ func (m *mapEntries) pickEntry(p program.Pick) (value any, scores []any) {
 	value = m.values[at]
 	if p.Scored {
 		scores, _ = m.scores[at].([]any)
-		if holdsNull(scores) {
+		if rowvalue.HoldsNull(scores) {
 			return nil, nil
 		}
 	}
 	return value, scores
 }
 
-// entryWeights returns the weights of the ids that a chain left of an entry: its first scores, or 1 each.
-func entryWeights(ids int, scored bool, scores []any) []float32 {
-	w := make([]float32, ids)
-	for i := range w {
-		w[i] = 1
-		if scored {
-			x := scores[i]
-			if _, ok := x.(float32); !ok {
-				x = convertValue(program.Float32, x)
+// realScores returns the scores of an entry as float32.
+func realScores(scores []any) ([]float32, error) {
+	reals := make([]float32, len(scores))
+	for i, x := range scores {
+		if _, ok := x.(float32); !ok {
+			var err error
+			if x, err = evaluateScalar(program.Convert{To: program.Float32}, x); err != nil {
+				return nil, err
 			}
-			w[i] = x.(float32)
 		}
+		reals[i] = x.(float32)
 	}
-	return w
+	return reals, nil
+}
+
+// ones returns the weights of n ids without scores.
+func ones(n int) []float32 {
+	weights := make([]float32, n)
+	for i := range weights {
+		weights[i] = 1
+	}
+	return weights
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
 // Tensors are the tensors of one mini-batch of B rows.
@@ -86,14 +87,21 @@ func (r *Reader) addRow(t *Tensors, lists [][]weightedIDs, i, b int, row int64) 
 			scored = c.Picks[j].Scored
 		}
 		s := &c.Sinks[j]
-		list, err := r.storeValue(t, c, s, b, v)
+		list, err := r.storeValue(t, s, b, v)
 		if err != nil {
 			return fmt.Errorf("column %q: row %d: %w", c.Name, row, err)
 		}
 		if s.To == program.ToSparse {
 			lists[s.Index][b].ids = list
-			if r.program.Output.Weights {
-				lists[s.Index][b].weights = entryWeights(len(list), scored, scores)
+			switch {
+			case scored:
+				weights, err := realScores(scores[:len(list)])
+				if err != nil {
+					return fmt.Errorf("column %q: row %d: %w", c.Name, row, err)
+				}
+				lists[s.Index][b].weights = weights
+			case r.program.Output.Weights:
+				lists[s.Index][b].weights = ones(len(list))
 			}
 		}
 	}
@@ -102,9 +110,9 @@ func (r *Reader) addRow(t *Tensors, lists [][]weightedIDs, i, b int, row int64) 
 
 // storeValue runs one row's value through a sink's chain and stores it in dense or label. It returns the ids of a
 // sparse sink.
-func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b int, v any) ([]int64, error) {
+func (r *Reader) storeValue(t *Tensors, s *program.Sink, b int, v any) ([]int64, error) {
 	out := r.program.Output
-	v, err := r.eval.runChain(s.Ops, c, v)
+	v, err := r.eval.sinks[s].run(v)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +171,7 @@ func checkRefusal(s *program.Sink, x float32) error {
 func idList(v any, as program.IDs) ([]int64, error) {
 	elements, isList := v.([]any)
 	switch {
-	case v == nil, isList && holdsNull(elements):
+	case v == nil, isList && rowvalue.HoldsNull(elements):
 		return nil, nil
 	case !isList:
 		elements = []any{v}

@@ -74,8 +74,11 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
-	d := &Reader{program: p, eval: newEvaluator(p), file: f, data: r,
-		chunks: make([]decodedChunk, len(p.Columns))}
+	eval, err := newEvaluator(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Reader{program: p, eval: eval, file: f, data: r, chunks: make([]decodedChunk, len(p.Columns))}
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		l, ok := f.Leaf(c.Name)
@@ -102,8 +105,11 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 // NewText returns a reader of a partition of Criteo text or binary rows. The program's source and policy say how to
 // read it.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
-	d := &Reader{program: p, eval: newEvaluator(p)}
-	var err error
+	eval, err := newEvaluator(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &Reader{program: p, eval: eval}
 	switch p.Source {
 	case program.CriteoTSV:
 		o := text.Options{LabelAbsent: !p.Label}

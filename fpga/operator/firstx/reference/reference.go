@@ -1,0 +1,17 @@
+// Package reference computes firstx by its definition.
+package reference
+
+import (
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rowvalue"
+	unit "github.com/millrace/millrace/fpga/unit/firstx"
+)
+
+// Unit is the operator's unit.
+const Unit = program.UnitFirstX
+
+// New implements [rowvalue.Constructor].
+func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
+	o := op.(program.FirstX)
+	return rowvalue.OfLists(func(list []any) (any, error) { return unit.Reference(list, o.N), nil }), nil
+}

@@ -1,0 +1,19 @@
+package reference
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
+)
+
+func TestKnownAnswers(t *testing.T) {
+	op := program.HexToInt{}
+	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
+		{Op: op, Inputs: []any{[]byte("1f")}, Want: int64(31)},
+		{Op: op, Inputs: []any{[]byte("DEADBEEF")}, Want: int64(0xdeadbeef)},
+		{Op: op, Inputs: []any{[]byte{}}, Want: nil},
+		{Op: op, Inputs: []any{nil}, Want: nil},
+		{Op: op, Inputs: []any{[]byte("0x1")}, Fails: true},
+	})
+}

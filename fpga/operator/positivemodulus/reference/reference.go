@@ -1,0 +1,17 @@
+// Package reference computes positive_modulus by its definition.
+package reference
+
+import (
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/rowvalue"
+	unit "github.com/millrace/millrace/fpga/unit/positivemodulus"
+)
+
+// Unit is the operator's unit.
+const Unit = program.UnitPositiveModulus
+
+// New implements [rowvalue.Constructor].
+func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
+	o := op.(program.PositiveModulus)
+	return rowvalue.OfValues(func(x int64) (any, error) { return unit.Reference(x, o.M), nil }), nil
+}
