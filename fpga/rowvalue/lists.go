@@ -58,13 +58,13 @@ func List[T any](all []T) []any {
 	return list
 }
 
-// Number returns a constant of a kind: integer for Int64, else the nearest to real.
-func Number(kind program.Kind, integer int64, real float64) any {
+// Number returns a constant of a kind: integer for Int64, else the number nearest to float.
+func Number(kind program.Kind, integer int64, float float64) any {
 	switch kind {
 	case program.Float32:
-		return float32(real)
+		return float32(float)
 	case program.Float64:
-		return real
+		return float
 	}
 	return integer
 }
