@@ -12,13 +12,13 @@ const Size = 2 << 20
 // Least is the least memory that Make asks huge pages for. Less would hold a few, and be rounded up by one.
 const Least = 32 << 20
 
-// Make returns zeroed memory of some bytes. From Least on it begins at a huge page, and the kernel is asked to map it
-// in huge pages.
+// Make returns memory of some bytes, whose contents are arbitrary. From Least on it begins at a huge page, and the
+// kernel is asked to map it in huge pages.
 func Make(size uint64) []byte {
 	if size < Least {
-		return make([]byte, size)
+		return uncleared(size)
 	}
-	all := make([]byte, size+Size)
+	all := uncleared(size + Size)
 	begin := -uint64(uintptr(unsafe.Pointer(&all[0]))) % Size
 	memory := all[begin : begin+size : begin+size]
 	Advise(memory[:size/Size*Size])
