@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
+.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
 
 all: build
 
@@ -93,6 +93,12 @@ bench-vocabularies:
 # In a separate environment that pip fills; it needs python3-torch. LOADERS=--help lists the flags.
 bench-loaders:
 	bash bench/peers/python/loaders $(LOADERS)
+
+# README's table of speed: rows per CPU second in Python, beside pyarrow + NumPy, Hugging Face's datasets and DuckDB.
+# In the environment of bench-python; SPEED=... gives the flags. It takes about six minutes of processor time.
+bench-speed:
+	bash bench/peers/python/speed $(SPEED)
+	MILLRACE_UPDATE=1 $(GO) test -count 1 ./bench/results
 
 # The papers' figures and tables; writes bench/results/papers and docs/reproduction.md.
 # Run it on an idle machine. It takes less than half an hour on two cores. PAPERS=... gives flags: --quick, --paper, or

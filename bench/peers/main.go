@@ -33,6 +33,7 @@ type options struct {
 	threads      int
 	out          string
 	scratch      string
+	engine       bool // measure the cpu engine alone, for python/speed.py
 	args         []string
 }
 
@@ -77,6 +78,9 @@ func parse(args []string) (options, error) {
 			"none is in Python")
 	f.StringVar(&o.out, "out", filepath.Join("..", "results"), "folder for peers.json and peers.md; empty: only print")
 	f.StringVar(&o.scratch, "scratch", "", "folder for the generated files (default: memory, where /dev/shm is there)")
+	f.BoolVar(&o.engine, "engine", false,
+		"only measure the cpu engine alone, for make bench-speed: a job in JSON on standard input, a sample on standard "+
+			"output")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -122,15 +126,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(2)
 	}
-	r, err := run(ctx, o, func(s string) { fmt.Fprintln(os.Stderr, s) })
-	if err == nil && o.out != "" {
-		err = r.save(o.out)
+	if o.engine {
+		runtime.GOMAXPROCS(1)
+		err = runEngine(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = compareAll(ctx, o)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
-	fmt.Print(r.markdown())
+}
+
+// compareAll makes all tables, keeps them and prints them.
+func compareAll(ctx context.Context, o options) error {
+	r, err := run(ctx, o, func(s string) { fmt.Fprintln(os.Stderr, s) })
+	if err == nil && o.out != "" {
+		err = r.save(o.out)
+	}
+	if err == nil {
+		fmt.Print(r.markdown())
+	}
+	return err
 }
 
 // run makes all tables.

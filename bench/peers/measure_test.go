@@ -19,7 +19,7 @@ func loweredProgram(t *testing.T, model string) *program.Program {
 	require.NoError(t, err)
 	p, err := open(t.Context(), d)
 	require.NoError(t, err)
-	prog, _, err := lower(p, d)
+	prog, _, err := lowerModel(p, d)
 	require.NoError(t, err)
 	return prog
 }

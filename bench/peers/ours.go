@@ -32,7 +32,7 @@ func startOurs(ctx context.Context, d *dataset) (contender, error) {
 		if err != nil {
 			return nil, err
 		}
-		prog, _, err := lower(p, d)
+		prog, _, err := lowerModel(p, d)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func openOurs(ctx context.Context, d *dataset) (*ours, error) {
 	if o.partition, err = open(ctx, d); err != nil {
 		return nil, err
 	}
-	prog, schema, err := lower(o.partition, d)
+	prog, schema, err := lowerModel(o.partition, d)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,17 @@ func open(ctx context.Context, d *dataset) (*partition.Partition, error) {
 		partition.Options{Bytes: d.Bytes})
 }
 
-// lower makes the model's program for the file's columns.
-func lower(p *partition.Partition, d *dataset) (*program.Program, *tensor.Schema, error) {
+// lowerModel makes the program of the model's pipeline for the file's columns.
+func lowerModel(p *partition.Partition, d *dataset) (*program.Program, *tensor.Schema, error) {
 	spec, err := pipeline.Named(d.Model.Name)
 	if err != nil {
 		return nil, nil, err
 	}
+	return lower(p, spec)
+}
+
+// lower makes a pipeline's program for the file's columns.
+func lower(p *partition.Partition, spec *pipeline.Spec) (*program.Program, *tensor.Schema, error) {
 	columns, _ := host.Columns(p, text.Options{})
 	resolved, err := spec.Resolve(columns)
 	if err != nil {

@@ -19,18 +19,18 @@ asked for. The sides read the rows as Parquet; if the file is text, Millrace rea
 
 import argparse
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
-import resource
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
 
+from turn import cpu_seconds, header, in_a_process, program, say
+
 BATCH = 8192
+PACKAGES = ("pyarrow", "numpy", "torch", "torchdata", "nvtabular", "pandas", "tensorflow-cpu")
 ULPS = 4  # NumPy's own bound of float32's log
 
 
@@ -226,25 +226,6 @@ def one_turn(name, job, cores, keep):
     return {"rows": rows, "seconds": seconds, "first_seconds": first, "cpu_seconds": cpu, "digests": found}
 
 
-def cpu_seconds():
-    """The processor time of this process and of the processes that it started and that have ended."""
-    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
-def in_a_process(name, job, cores, keep=""):
-    """Runs a turn in a process of its own. Returns its answer, or the text of its error. The job comes as the input,
-    since RM5's pipeline is longer than an argument may be.
-    """
-    command = [sys.executable, os.path.abspath(__file__), "--turn"]
-    turn = json.dumps([name, job, cores, keep])
-    done = subprocess.run(command, input=turn, capture_output=True, text=True)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        return None, lines[-1]
-    return json.loads(done.stdout.splitlines()[-1]), ""
-
-
 def difference(ours, theirs, one, other):
     """The greatest distance of dense features, in units of the last place; raises ValueError where more differs."""
     import numpy as np
@@ -259,13 +240,6 @@ def difference(ours, theirs, one, other):
     if greatest > ULPS:
         raise ValueError(f"dense features differ by {greatest} units of the last place")
     return greatest
-
-
-def program(*arguments):
-    """Runs the millrace program."""
-    import millrace
-
-    subprocess.run([millrace.binary.find(), *arguments, "--progress", "none"], check=True, stdout=subprocess.DEVNULL)
 
 
 def repeated(path, rows, to):
@@ -309,11 +283,6 @@ def make(model, rows, folder, criteo):
     return job, table.num_rows, os.path.getsize(path)
 
 
-def say(line):
-    """Tells a person how far it is."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def compare(model, rows, cores, turns, criteo, without):
     """All sides on one model but those to leave out. Returns the row of each side, and why the others are not there."""
     found, skipped = {}, {}
@@ -327,7 +296,7 @@ def compare(model, rows, cores, turns, criteo, without):
                 continue
             keep = f"{folder}/{i}"
             os.mkdir(keep)
-            answer, error = in_a_process(name, job, cores, keep)
+            answer, error = in_a_process(__file__, [name, job, cores, keep])
             if answer is None:
                 skipped[name] = error
                 continue
@@ -336,7 +305,7 @@ def compare(model, rows, cores, turns, criteo, without):
         measured = {name: [] for name in ulps}
         for _ in range(turns):
             for name in measured:
-                answer, error = in_a_process(name, job, cores)
+                answer, error = in_a_process(__file__, [name, job, cores, ""])
                 if answer is None:
                     raise RuntimeError(f"{name}: {error}")
                 measured[name].append(answer)
@@ -381,36 +350,6 @@ def table(results, skipped, turns):
     return "\n".join(lines)
 
 
-def header(turns, load):
-    """Where, when and how the results were made, as bench/results keeps it."""
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
-    versions = [f"Python {platform.python_version()}"]
-    for name in ("pyarrow", "numpy", "torch", "torchdata", "nvtabular", "pandas", "tensorflow-cpu"):
-        try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            pass  # its side is skipped, with the reason
-    return {
-        "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "cpu": processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system().lower()}/{platform.machine()}",
-        "commit": commit,
-        "command": shlex.join(["loaders.py", *sys.argv[1:]]),
-        "versions": versions,
-        "turns": turns,
-        "load_before": " ".join(f"{x:.2f}" for x in load),
-    }
-
-
-def processor():
-    """The processor's name, family and model: virtual machines often hide which AMD EPYC they have."""
-    with open("/proc/cpuinfo") as f:
-        said = dict(line.split("\t", 1) for line in f.read().split("\n\n")[0].splitlines() if "\t" in line)
-    of = {name.strip(): value.strip(" :\t") for name, value in said.items()}
-    return f"{of['model name']}, family {of['cpu family']}, model {of['model']}"
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--models", default="rm1,rm5,criteo", help="of millrace dataset generate, and criteo")
@@ -437,7 +376,7 @@ def main():
             skipped.update({f"{name} ({model})": why for name, why in missing.items()})
     if a.results:
         with open(a.results, "w") as f:
-            json.dump({"header": header(a.turns, load), "results": results, "skipped": skipped}, f, indent=1)
+            json.dump({"header": header(shlex.join(["loaders.py", *sys.argv[1:]]), PACKAGES, load, turns=a.turns), "results": results, "skipped": skipped}, f, indent=1)
             f.write("\n")
     if a.output == "json":
         print(json.dumps({"results": results, "skipped": skipped}, indent=2))

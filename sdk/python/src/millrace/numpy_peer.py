@@ -319,7 +319,8 @@ class Transform:
 
     def _sigrid_hash(self, c: _Column, kind: str, salt: int, max: int) -> str:  # noqa: A002
         k = _hashed(c.values.view(np.uint64), np.uint64(salt & (1 << 64) - 1))
-        c.values = k.view(np.int64) % np.int64(max)
+        h, divisor = k.view(np.int64), np.int64(max)
+        c.values = h - h // divisor * divisor  # NumPy divides by one divisor with vectors, and takes remainders one by one
         return kind
 
     def _positive_modulus(self, c: _Column, kind: str, modulus: int) -> str:
