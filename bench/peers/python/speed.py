@@ -38,6 +38,7 @@ import time
 import millrace
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute  # noqa: F401 (methods of arrays import it when they are first called)
 import pyarrow.parquet as pq
 from millrace.numpy_peer import Transform
 from millrace.text_hashes import hash_text
