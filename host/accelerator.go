@@ -49,11 +49,12 @@ func (d *Drive) openFed(ctx context.Context) error {
 	}
 	var files []NamedFile
 	for _, member := range d.o.Members {
-		found, err := d.expandMember(ctx, member)
+		pattern := source.ParseLocation(member)
+		found, err := d.expandMember(ctx, pattern)
 		if err != nil {
 			return err
 		}
-		named, err := NameFound(member, found, "")
+		named, err := NameFound(pattern, found, source.Location{})
 		if err != nil {
 			return err
 		}
@@ -64,14 +65,14 @@ func (d *Drive) openFed(ctx context.Context) error {
 		return err
 	}
 	d.o.FileNames = Names(files)
-	return d.openByPath(ctx, Paths(files), nil)
+	return d.openLocations(ctx, Locations(files), nil)
 }
 
 // expandMember returns the files that a member of a drive without flash stands for: a path or a pattern of this
 // machine, or a URI of an object, of a folder, or of a pattern.
-func (d *Drive) expandMember(ctx context.Context, member string) ([]string, error) {
-	if !source.IsURI(member) {
-		found, err := filepath.Glob(member)
+func (d *Drive) expandMember(ctx context.Context, member source.Location) ([]source.Location, error) {
+	if !member.InStore() {
+		found, err := filepath.Glob(member.Name())
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", member, err)
 		}
@@ -79,10 +80,10 @@ func (d *Drive) expandMember(ctx context.Context, member string) ([]string, erro
 			return nil, fmt.Errorf("no file is called %q: the drive has no flash, so that this machine reads the files",
 				member)
 		}
-		return found, nil
+		return source.ParseLocations(found...), nil
 	}
-	if !source.IsPattern(member) {
-		return []string{member}, nil
+	if !member.IsPattern() {
+		return []source.Location{member}, nil
 	}
 	var err error
 	if d.o.Sources, err = d.o.Sources.withDefaults(); err != nil {
@@ -92,9 +93,9 @@ func (d *Drive) expandMember(ctx context.Context, member string) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	found := make([]string, len(objects))
+	found := make([]source.Location, len(objects))
 	for i, o := range objects {
-		found[i] = o.URI
+		found[i] = o.Location
 	}
 	return found, nil
 }

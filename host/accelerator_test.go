@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -45,12 +46,15 @@ func TestFedDrivesMakeTheSame(t *testing.T) {
 		name, engine string
 		open         func() (*Drive, error)
 	}{
-		{"cpu", "cpu", func() (*Drive, error) { return OpenFiles(t.Context(), paths, DriveOptions{Engine: EngineCPU}) }},
+		{"cpu", "cpu", func() (*Drive, error) {
+			return OpenFiles(t.Context(), source.ParseLocations(paths...), DriveOptions{Engine: EngineCPU})
+		}},
 		{"files by path", "drive (vendor), fed by the host", func() (*Drive, error) {
 			return OpenDrive(t.Context(), card, DriveOptions{Members: []string{paths[0], folder + "/b*"}})
 		}},
 		{"beside files", "drive (standard), fed by the host", func() (*Drive, error) {
-			return OpenFiles(t.Context(), paths, DriveOptions{Accelerator: card + "?commands=standard"})
+			return OpenFiles(t.Context(), source.ParseLocations(paths...),
+				DriveOptions{Accelerator: card + "?commands=standard"})
 		}},
 		{"beside a plain drive", "drive (vendor), fed by the host", func() (*Drive, error) {
 			return OpenDrive(t.Context(), onDrive(t, contents), DriveOptions{
@@ -153,16 +157,17 @@ func TestAcceleratorsRefused(t *testing.T) {
 		says string
 	}{
 		"the CPU computes too": {func() (*Drive, error) {
-			return OpenFiles(t.Context(), paths, DriveOptions{Accelerator: card, Engine: EngineCPU})
+			return OpenFiles(t.Context(), source.ParseLocations(paths...), DriveOptions{Accelerator: card, Engine: EngineCPU})
 		}, "leave one of the two out"},
 		"no such drive": {func() (*Drive, error) {
-			return OpenFiles(t.Context(), paths, DriveOptions{Accelerator: "file:/nowhere/card"})
+			return OpenFiles(t.Context(), source.ParseLocations(paths...), DriveOptions{Accelerator: "file:/nowhere/card"})
 		}, "accelerator: "},
 		"a card beside a card": {func() (*Drive, error) {
 			return OpenDrive(t.Context(), card, DriveOptions{Accelerator: card, Members: paths})
 		}, "computes itself"},
 		"a drive that only stores": {func() (*Drive, error) {
-			return OpenFiles(t.Context(), paths, DriveOptions{Accelerator: plain, Device: sdk.DeviceOptions{Plain: true}})
+			return OpenFiles(t.Context(), source.ParseLocations(paths...), DriveOptions{Accelerator: plain,
+				Device: sdk.DeviceOptions{Plain: true}})
 		}, "does not compute"},
 		"no files": {func() (*Drive, error) {
 			return OpenDrive(t.Context(), card, DriveOptions{})

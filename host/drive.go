@@ -141,14 +141,14 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 }
 
 // OpenFiles makes a drive of existing files, which are not copied. With EngineDrive it is an in-process drive whose
-// namespace 1 is the files; otherwise the node's CPU reads them. A partition's name is its file's base name. A path may
-// be a URI of package source: such a file lies elsewhere, and the node's CPU preprocesses all files then.
-func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, error) {
+// namespace 1 is the files; otherwise the node's CPU reads them. A partition's name is its file's base name. If a file
+// lies in a store, the node's CPU preprocesses all files.
+func OpenFiles(ctx context.Context, files []source.Location, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
 		o.Name = api.FilesDrive
 	}
 	d := newDrive(o)
-	if err := d.openFiles(ctx, paths); err != nil {
+	if err := d.openFiles(ctx, files); err != nil {
 		return nil, errors.Join(err, d.Close()) // it names the file
 	}
 	return d, nil

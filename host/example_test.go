@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -41,7 +42,7 @@ func ExampleManager() {
 }
 
 func makeMiniBatches(ctx context.Context, path string) (err error) {
-	drive, err := host.OpenFiles(ctx, []string{path}, host.DriveOptions{
+	drive, err := host.OpenFiles(ctx, source.ParseLocations(path), host.DriveOptions{
 		Engine: host.EngineCPU, Source: program.CriteoTSV,
 	})
 	if err != nil {

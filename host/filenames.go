@@ -11,16 +11,19 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// NamedFile is the path or URI of a file, and the name of its partition.
-type NamedFile struct{ Path, Name string }
+// NamedFile is where a file lies, and the name of its partition.
+type NamedFile struct {
+	Location source.Location
+	Name     string
+}
 
-// Paths returns the paths of files.
-func Paths(files []NamedFile) []string {
-	paths := make([]string, len(files))
+// Locations returns the locations of files.
+func Locations(files []NamedFile) []source.Location {
+	locations := make([]source.Location, len(files))
 	for i, f := range files {
-		paths[i] = f.Path
+		locations[i] = f.Location
 	}
-	return paths
+	return locations
 }
 
 // Names returns the names of files.
@@ -37,10 +40,10 @@ func Names(files []NamedFile) []string {
 var ErrFileNames = errors.New("name partitions")
 
 // NameFiles returns the names of the partitions of files that are named one by one, as NameFound does.
-func NameFiles(paths []string) ([]string, error) {
-	files := make([]NamedFile, 0, len(paths))
-	for _, path := range paths {
-		named, err := NameFound(path, []string{path}, "")
+func NameFiles(locations []source.Location) ([]string, error) {
+	files := make([]NamedFile, 0, len(locations))
+	for _, at := range locations {
+		named, err := NameFound(at, []source.Location{at}, source.Location{})
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +59,9 @@ func NameFiles(paths []string) ([]string, error) {
 // from where the data set begins: from the root, if one is given; otherwise from the folder that is named, from the
 // folder before the first wildcard of a pattern, or from a file's own folder. If the path to that beginning ends in
 // folders of values (day=1), they belong to the names. So a file's name does not depend on the files beside it.
-func NameFound(argument string, found []string, root string) ([]NamedFile, error) {
-	begin := root
-	if begin == "" {
+func NameFound(argument source.Location, found []source.Location, root source.Location) ([]NamedFile, error) {
+	begin, given := root, root != source.Location{}
+	if !given {
 		begin = beginningOf(argument, found)
 	}
 	place, folder, err := placeOf(begin)
@@ -66,44 +69,42 @@ func NameFound(argument string, found []string, root string) ([]NamedFile, error
 		return nil, err
 	}
 	parts := elementsOf(folder)
-	for root == "" && len(parts) > 0 && strings.Index(parts[len(parts)-1], "=") > 0 {
+	for !given && len(parts) > 0 && strings.Index(parts[len(parts)-1], "=") > 0 {
 		parts = parts[:len(parts)-1]
 	}
 	files := make([]NamedFile, len(found))
-	for i, path := range found {
-		if source.IsURI(path) {
-			if _, err := source.BaseName(path); err != nil {
+	for i, file := range found {
+		if file.InStore() {
+			if _, err := file.BaseName(); err != nil {
 				return nil, err
 			}
 		}
-		at, whole, err := placeOf(path)
+		at, whole, err := placeOf(file)
 		if err != nil {
 			return nil, err
 		}
 		of := elementsOf(whole)
 		if at != place || len(of) <= len(parts) || !slices.Equal(of[:len(parts)], parts) {
-			return nil, fmt.Errorf("%w: %s does not lie below %s, where the data set begins", ErrFileNames,
-				source.Redact(path), source.Redact(begin))
+			return nil, fmt.Errorf("%w: %s does not lie below %s, where the data set begins", ErrFileNames, file, begin)
 		}
-		files[i] = NamedFile{Path: path, Name: strings.Join(of[len(parts):], "/")}
+		files[i] = NamedFile{Location: file, Name: strings.Join(of[len(parts):], "/")}
 	}
 	return files, nil
 }
 
 // CheckOnce refuses a file that is there twice. The error wraps ErrFileNames.
 func CheckOnce(files []NamedFile) error {
-	type location struct{ place, path string }
-	found := make(map[location]bool, len(files))
+	type spot struct{ place, path string }
+	found := make(map[spot]bool, len(files))
 	for _, f := range files {
-		place, path, err := placeOf(f.Path)
+		place, path, err := placeOf(f.Location)
 		if err != nil {
 			return err
 		}
-		if found[location{place, path}] {
-			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames,
-				source.Redact(f.Path))
+		if found[spot{place, path}] {
+			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames, f.Location)
 		}
-		found[location{place, path}] = true
+		found[spot{place, path}] = true
 	}
 	return nil
 }
@@ -113,43 +114,44 @@ func CheckFileNames(files []NamedFile) error {
 	if err := CheckOnce(files); err != nil {
 		return err
 	}
-	byName := make(map[string]string, len(files))
+	byName := make(map[string]source.Location, len(files))
 	for _, f := range files {
 		if other, ok := byName[f.Name]; ok {
 			return fmt.Errorf("%w: %s and %s would both be called %s: say in which folder the data set begins "+
-				"(--root FOLDER, root= in Python)", ErrFileNames, source.Redact(other), source.Redact(f.Path), f.Name)
+				"(--root FOLDER, root= in Python)", ErrFileNames, other, f.Location, f.Name)
 		}
-		byName[f.Name] = f.Path
+		byName[f.Name] = f.Location
 	}
 	return nil
 }
 
 // beginningOf returns the folder in which the files that an argument stands for begin.
-func beginningOf(argument string, found []string) string {
-	parent := func(s string) string {
+func beginningOf(argument source.Location, found []source.Location) source.Location {
+	parent := func(s string) source.Location {
 		if i := strings.LastIndexByte(s, '/'); i >= 0 {
-			return s[:i+1]
+			return source.ParseLocation(s[:i+1])
 		}
-		return "."
+		return source.ParseLocation(".")
 	}
-	if !source.IsURI(argument) {
-		argument = filepath.ToSlash(argument)
+	name := argument.Name()
+	if !argument.InStore() {
+		name = filepath.ToSlash(name)
 	}
-	folder := strings.TrimSuffix(argument, "/") + "/"
+	folder := strings.TrimSuffix(name, "/") + "/"
 	isFolder := len(found) > 0
-	for _, path := range found {
-		isFolder = isFolder && (strings.HasPrefix(filepath.ToSlash(path), folder) || argument == ".")
+	for _, file := range found {
+		isFolder = isFolder && (strings.HasPrefix(filepath.ToSlash(file.Name()), folder) || name == ".")
 	}
-	switch wildcard := strings.IndexAny(argument, `*?[\`); {
+	switch wildcard := strings.IndexAny(name, `*?[\`); {
 	case isFolder:
 		return argument
 	case len(found) == 1 && found[0] == argument, wildcard < 0:
-		if source.IsURI(argument) {
-			return parent(source.Redact(argument))
+		if argument.InStore() {
+			return parent(argument.String())
 		}
-		return filepath.Dir(argument)
+		return source.ParseLocation(filepath.Dir(name))
 	default:
-		return parent(argument[:wildcard])
+		return parent(name[:wildcard])
 	}
 }
 
@@ -158,21 +160,19 @@ func elementsOf(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" })
 }
 
-// placeOf divides the name of a file into the place where it lies, a scheme and a host, and its path there with
-// slashes.
-func placeOf(name string) (place, path string, err error) {
-	if !source.IsURI(name) {
-		whole, err := filepath.Abs(name)
+// placeOf divides a location into the place where the file lies, a scheme and a host, and its path there with slashes.
+func placeOf(at source.Location) (place, path string, err error) {
+	if !at.InStore() {
+		whole, err := filepath.Abs(at.Name())
 		return "", filepath.ToSlash(whole), err
 	}
-	scheme, rest, _ := strings.Cut(source.Redact(name), "://")
-	host, key, _ := strings.Cut(rest, "/")
-	if strings.EqualFold(scheme, "s3") {
+	host, key := at.HostAndKey()
+	if at.Scheme() == "s3" {
 		return "s3://" + host, key, nil
 	}
 	path, err = url.PathUnescape(key)
 	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", source.Redact(name), err)
+		return "", "", fmt.Errorf("%s: %w", at, err)
 	}
-	return strings.ToLower(scheme + "://" + host), path, nil
+	return at.Scheme() + "://" + strings.ToLower(host), path, nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/source"
 )
 
 func TestNameFiles(t *testing.T) {
@@ -22,7 +24,7 @@ func TestNameFiles(t *testing.T) {
 		"of a bucket":        {[]string{"s3://b/day=1/0", "s3://c/day=2/0"}, []string{"day=1/0", "day=2/0"}},
 		"of a web server":    {[]string{"https://h:1/x%3D%20y/0", "HTTPS://H:1/z/1"}, []string{"x= y/0", "1"}},
 	} {
-		got, err := NameFiles(c.paths)
+		got, err := NameFiles(source.ParseLocations(c.paths...))
 		require.NoError(t, err, name)
 		assert.Equal(t, c.want, got, name)
 	}
@@ -33,7 +35,7 @@ func TestNameFiles(t *testing.T) {
 		"https://h/a and s3://b/a would both be called a":              {"https://h/a", "s3://b/a"},
 		"in which folder the data set begins (--root FOLDER, root= in": {"/x/a", "https://h/a"},
 	} {
-		_, err := NameFiles(paths)
+		_, err := NameFiles(source.ParseLocations(paths...))
 		require.ErrorIs(t, err, ErrFileNames)
 		assert.ErrorContains(t, err, says)
 	}
@@ -63,12 +65,12 @@ func TestNamesBeginWithTheDataSet(t *testing.T) {
 		{"s3://b/d/x/*", "s3://b/d/x/0", "s3://b/d/", "x/0"},
 		{"https://h/d/x/0?k=v", "https://h/d/x/0?k=v", "https://h/d", "x/0"},
 	} {
-		got, err := NameFound(c.argument, []string{c.file}, c.root)
+		got, err := NameFound(source.ParseLocation(c.argument), source.ParseLocations(c.file), source.ParseLocation(c.root))
 		require.NoError(t, err, c)
-		assert.Equal(t, []NamedFile{{Path: c.file, Name: c.want}}, got, c)
+		assert.Equal(t, []NamedFile{{Location: source.ParseLocation(c.file), Name: c.want}}, got, c)
 	}
 	for _, root := range []string{"/e", "/d/x/0", "s3://b/d"} {
-		_, err := NameFound("/d/x/0", []string{"/d/x/0"}, root)
+		_, err := NameFound(source.ParseLocation("/d/x/0"), source.ParseLocations("/d/x/0"), source.ParseLocation(root))
 		require.ErrorIs(t, err, ErrFileNames)
 		assert.ErrorContains(t, err, "/d/x/0 does not lie below "+root)
 	}

@@ -5,12 +5,13 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
 // openFiles opens existing files as partitions.
-func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+func (d *Drive) openFiles(ctx context.Context, files []source.Location) error {
 	if d.o.Accelerator != "" && d.o.Image != nil {
 		return errors.New("an image is for the drive made of the files: load the accelerator's with millrace image load")
 	}
@@ -18,13 +19,13 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		if err := d.openAccelerator(ctx); err != nil {
 			return err
 		}
-		if err := d.openByPath(ctx, paths, nil); err != nil {
+		if err := d.openLocations(ctx, files, nil); err != nil {
 			return err
 		}
 		d.readActiveImage(ctx)
 		return nil
 	}
-	if err := d.chooseFarEngine(paths); err != nil {
+	if err := d.chooseFarEngine(files); err != nil {
 		return err
 	}
 	if d.o.Image != nil && d.o.Engine != EngineDrive {
@@ -33,6 +34,10 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	var extents []partition.Extent
 	var err error
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
+		paths := make([]string, len(files))
+		for i, f := range files {
+			paths[i] = f.Name()
+		}
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
 			DeviceOptions: d.o.Device, SLM: d.fileMemory(), Threads: d.o.Threads, Commands: d.o.Commands,
 			Image: d.o.Image, Files: d.o.Files,
@@ -42,33 +47,33 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		}
 		d.closers = append(d.closers, d.device.Close)
 	}
-	return d.openByPath(ctx, paths, extents)
+	return d.openLocations(ctx, files, extents)
 }
 
-// openByPath opens files as partitions. extents says where each lies on the drive; nil: on none.
-func (d *Drive) openByPath(ctx context.Context, paths []string, extents []partition.Extent) error {
+// openLocations opens files as partitions. extents says where each lies on the drive; nil: on none.
+func (d *Drive) openLocations(ctx context.Context, locations []source.Location, extents []partition.Extent) error {
 	if err := d.chooseEngine(); err != nil {
 		return err
 	}
 	names := d.o.FileNames
 	if names == nil {
 		var err error
-		if names, err = NameFiles(paths); err != nil {
+		if names, err = NameFiles(locations); err != nil {
 			return err
 		}
 	}
 	d.setPlaces(names)
-	far, err := d.openFarFiles(ctx, paths, names)
+	far, err := d.openFarFiles(ctx, locations, names)
 	if err != nil {
 		return err
 	}
-	list := make([]*partition.Partition, 0, len(paths))
-	for i, path := range paths {
-		if p := far[path]; p != nil {
+	list := make([]*partition.Partition, 0, len(locations))
+	for i, at := range locations {
+		if p := far[at]; p != nil {
 			list = append(list, p)
 			continue
 		}
-		f, err := d.openRegularFile(path)
+		f, err := d.openRegularFile(at.Name())
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ type Given struct {
 
 // Unchanged reports whether the partitions at URIs are those that Given describes: it asks each for its identity and
 // reads nothing else.
-func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (bool, error) {
-	if len(uris) != len(g.Sources) {
+func (g *Given) Unchanged(ctx context.Context, files []source.Location, sources Sources) (bool, error) {
+	if len(files) != len(g.Sources) {
 		return false, nil
 	}
 	known := make(map[string]string, len(g.Sources))
@@ -33,18 +33,18 @@ func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (
 		same   = true
 		failed error
 	)
-	for _, uri := range uris {
+	for _, file := range files {
 		places <- struct{}{}
 		asks.Go(func() {
 			defer func() { <-places }()
-			src, err := sources.Opener.Open(ctx, uri, source.Identity{})
+			src, err := sources.Opener.Open(ctx, file, source.Identity{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				failed = errors.Join(failed, err)
 				return
 			}
-			same = same && known[uri] == src.Identity().String()
+			same = same && known[file.Name()] == src.Identity().String()
 			failed = errors.Join(failed, src.Close())
 		})
 	}
@@ -54,7 +54,7 @@ func (g *Given) Unchanged(ctx context.Context, uris []string, sources Sources) (
 
 // DescribeFiles describes files of this machine as a node describes what it holds. No drive holds them.
 func DescribeFiles(ctx context.Context, files []NamedFile) (inventory *Inventory, err error) {
-	d, err := OpenFiles(ctx, Paths(files), DriveOptions{Engine: EngineCPU, FileNames: Names(files)})
+	d, err := OpenFiles(ctx, Locations(files), DriveOptions{Engine: EngineCPU, FileNames: Names(files)})
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,12 @@ func DescribeFiles(ctx context.Context, files []NamedFile) (inventory *Inventory
 // DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches
 // of them opens them by what Given says.
 func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (given *Given, err error) {
-	uris := Paths(files)
-	for _, uri := range uris {
-		if err := source.CheckAnnounced(uri); err != nil {
+	for _, f := range files {
+		if err := f.Location.CheckAnnounced(); err != nil {
 			return nil, err
 		}
 	}
-	d, err := OpenFiles(ctx, uris, DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: Names(files)})
+	d, err := OpenFiles(ctx, Locations(files), DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: Names(files)})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (giv
 	given = &Given{Inventory: inventory}
 	for i, p := range d.Partitions() {
 		given.Sources = append(given.Sources, api.Source{
-			Partition: p.Name, URL: uris[i], Identity: d.far[p].Source().Identity().String(),
+			Partition: p.Name, URL: files[i].Location.Name(), Identity: d.far[p].Source().Identity().String(),
 		})
 	}
 	return given, nil

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -134,7 +135,7 @@ func take(t testing.TB, s api.Stream) (rows []int64, numbers []uint64) {
 func files(t testing.TB, paths []string, o DriveOptions) *Drive {
 	t.Helper()
 	o.SLM = 8 << 20
-	d, err := OpenFiles(t.Context(), paths, o)
+	d, err := OpenFiles(t.Context(), source.ParseLocations(paths...), o)
 	require.NoError(t, err)
 	return d
 }
@@ -546,18 +547,20 @@ func TestDrivesRefused(t *testing.T) {
 		says string
 	}{
 		"a file that is not there": {func(ctx context.Context) (*Drive, error) {
-			return OpenFiles(ctx, []string{dir + "/none"}, DriveOptions{})
+			return OpenFiles(ctx, source.ParseLocations(dir+"/none"), DriveOptions{})
 		}, "none"},
 		"the CPU's file that is not there": {func(ctx context.Context) (*Drive, error) {
-			return OpenFiles(ctx, []string{dir + "/none"}, DriveOptions{Engine: EngineCPU})
+			return OpenFiles(ctx, source.ParseLocations(dir+"/none"), DriveOptions{Engine: EngineCPU})
 		}, "none"},
-		"a folder": {func(ctx context.Context) (*Drive, error) { return OpenFiles(ctx, []string{dir}, DriveOptions{}) },
+		"a folder": {func(ctx context.Context) (*Drive, error) {
+			return OpenFiles(ctx, source.ParseLocations(dir), DriveOptions{})
+		},
 			dir},
 		"a folder for the CPU": {func(ctx context.Context) (*Drive, error) {
-			return OpenFiles(ctx, []string{dir}, DriveOptions{Engine: EngineCPU})
+			return OpenFiles(ctx, source.ParseLocations(dir), DriveOptions{Engine: EngineCPU})
 		}, "not a regular file"},
 		"one base name": {func(ctx context.Context) (*Drive, error) {
-			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
+			return OpenFiles(ctx, source.ParseLocations(good, good), DriveOptions{Engine: EngineCPU})
 		}, "is there twice"},
 		"no drive": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
@@ -657,7 +660,7 @@ func TestStreamsFollowMemory(t *testing.T) {
 		{0, DriveOptions{Engine: EngineCPU, Threads: 3}, 3}, {0, DriveOptions{Engine: EngineCPU}, 1},
 	} {
 		c.o.SLM = c.slm
-		d, err := OpenFiles(t.Context(), paths, c.o)
+		d, err := OpenFiles(t.Context(), source.ParseLocations(paths...), c.o)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, d.streams(), "%+v", c)
 		require.NoError(t, d.Close())
@@ -675,7 +678,7 @@ func TestAnImageIsForADriveMadeOfFiles(t *testing.T) {
 		"for the drive made of the": {Engine: EngineDrive, Accelerator: "mem:?size=1MiB"},
 	} {
 		o.Image = b
-		d, err := OpenFiles(t.Context(), paths, o)
+		d, err := OpenFiles(t.Context(), source.ParseLocations(paths...), o)
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			continue

@@ -60,7 +60,7 @@ func change(f *openfiles.File) (string, error) {
 func (d *Drive) stamp(p *partition.Partition) (api.Stamp, bool) {
 	if r := d.far[p]; r != nil {
 		src := r.Source()
-		return api.Stamp{Place: source.Redact(src.Name()), State: src.Identity().String()}, true
+		return api.Stamp{Place: src.Name(), State: src.Identity().String()}, true
 	}
 	f := d.files[p]
 	if f == nil {

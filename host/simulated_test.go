@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -16,9 +17,9 @@ func TestSimulatedEngine(t *testing.T) {
 	_, err := ParseEngine("rtl")
 	require.ErrorContains(t, err, "want reference, cpu or drive")
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 35)})
-	_, err = OpenFiles(t.Context(), paths, DriveOptions{Engine: EngineRTL})
+	_, err = OpenFiles(t.Context(), source.ParseLocations(paths...), DriveOptions{Engine: EngineRTL})
 	require.ErrorContains(t, err, "the engine rtl wants a simulation of its units")
-	_, err = OpenFiles(t.Context(), paths,
+	_, err = OpenFiles(t.Context(), source.ParseLocations(paths...),
 		DriveOptions{Engine: EngineRTL, Simulate: cpu.NewReference, Accelerator: "mem:?size=0&slm=8MiB"})
 	require.ErrorIs(t, err, ErrAccelerator)
 

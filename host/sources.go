@@ -41,12 +41,12 @@ func (e *FarFileError) Error() string {
 }
 
 // chooseFarEngine has the node's CPU preprocess where a file lies elsewhere, unless the caller wants the drive.
-func (d *Drive) chooseFarEngine(paths []string) error {
-	for _, path := range paths {
+func (d *Drive) chooseFarEngine(locations []source.Location) error {
+	for _, at := range locations {
 		switch {
-		case !source.IsURI(path):
+		case !at.InStore():
 		case d.o.Engine == EngineDrive:
-			return &FarFileError{URI: source.Redact(path)}
+			return &FarFileError{URI: at.String()}
 		case d.o.Engine == EngineAuto:
 			d.o.Engine = EngineCPU
 		}
@@ -57,17 +57,18 @@ func (d *Drive) chooseFarEngine(paths []string) error {
 // farOpens is how many far partitions are opened at once: each waits for a few answers.
 const farOpens = 16
 
-// openFarFiles opens the files of paths that lie elsewhere as partitions, by their path.
-func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[string]*partition.Partition, error) {
-	var uris []string
-	given := map[string]string{} // names by URI
-	for i, path := range paths {
-		if source.IsURI(path) {
-			uris = append(uris, path)
-			given[path] = names[i]
+// openFarFiles opens those of the files that lie elsewhere as partitions, by their location.
+func (d *Drive) openFarFiles(ctx context.Context, locations []source.Location, names []string,
+) (map[source.Location]*partition.Partition, error) {
+	var far []source.Location
+	given := map[source.Location]string{} // names by location
+	for i, at := range locations {
+		if at.InStore() {
+			far = append(far, at)
+			given[at] = names[i]
 		}
 	}
-	if len(uris) == 0 {
+	if len(far) == 0 {
 		return nil, nil
 	}
 	var err error
@@ -80,11 +81,11 @@ func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[st
 		opens  sync.WaitGroup
 		places = make(chan struct{}, farOpens)
 		mu     sync.Mutex // guards what follows, and the drive's closers and readers
-		opened = make(map[string]*partition.Partition, len(uris))
+		opened = make(map[source.Location]*partition.Partition, len(far))
 		failed error
 	)
 	d.far = map[*partition.Partition]*source.Reader{}
-	for _, uri := range uris {
+	for _, at := range far {
 		select {
 		case places <- struct{}{}:
 		case <-ctx.Done():
@@ -94,7 +95,7 @@ func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[st
 		}
 		opens.Go(func() {
 			defer func() { <-places }()
-			p, r, err := d.openFarFile(ctx, uri, given[uri], &mu)
+			p, r, err := d.openFarFile(ctx, at, given[at], &mu)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -104,7 +105,7 @@ func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[st
 				cancel(err)
 				return
 			}
-			opened[uri], d.far[p] = p, r
+			opened[at], d.far[p] = p, r
 		})
 	}
 	opens.Wait()
@@ -116,9 +117,9 @@ func (d *Drive) openFarFiles(ctx context.Context, paths, names []string) (map[st
 
 // openFarFile opens one file that lies elsewhere. mu guards the drive's closers.
 func (d *Drive) openFarFile(
-	ctx context.Context, uri, name string, mu *sync.Mutex,
+	ctx context.Context, at source.Location, name string, mu *sync.Mutex,
 ) (*partition.Partition, *source.Reader, error) {
-	src, err := d.o.Sources.Opener.Open(ctx, uri, source.Identity{})
+	src, err := d.o.Sources.Opener.Open(ctx, at, source.Identity{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/slicer"
@@ -47,7 +48,7 @@ func growingLists(t testing.TB) []byte {
 
 // framesOf returns the frames of a drive's mini-batches, in order, and the error that ended them, if one did.
 func framesOf(t testing.TB, paths []string, o DriveOptions) (frames [][]byte, err error) {
-	d, err := OpenFiles(t.Context(), paths, o)
+	d, err := OpenFiles(t.Context(), source.ParseLocations(paths...), o)
 	require.NoError(t, err)
 	m := openManager(t, d)
 	spec, err := pipeline.Parse([]byte(growingDoc))

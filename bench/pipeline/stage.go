@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -129,12 +130,12 @@ func (s *stage) add(ctx context.Context, w Way) (why string, err error) {
 
 // openFiles opens the files for the cpu engine.
 func (s *stage) openFiles(ctx context.Context) (*host.Manager, error) {
-	paths := make([]string, len(s.files))
+	files := make([]source.Location, len(s.files))
 	for i, f := range s.files {
-		paths[i] = f.Path
+		files[i] = source.ParseLocation(f.Path)
 	}
 	return local.Open(ctx, local.Config{
-		Files:        paths,
+		Files:        files,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: s.o.Threads},
 	})
 }

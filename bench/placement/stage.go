@@ -130,7 +130,8 @@ func (s *stage) openPartitions(ctx context.Context, extents []partition.Extent) 
 		var reader io.ReaderAt = files[i]
 		if s.web != nil {
 			transport := source.NewTransport(nil)
-			src, err := source.NewWeb(transport).Open(ctx, s.web.url+filepath.Base(path), source.Identity{})
+			src, err := source.NewWeb(transport).Open(ctx, source.ParseLocation(s.web.url+filepath.Base(path)),
+				source.Identity{})
 			if err != nil {
 				return err
 			}

@@ -231,13 +231,13 @@ func refuseZero(cmd *cobra.Command) error {
 }
 
 // placeOf returns the mode of the place of files: a store if one of the files is in a store.
-func placeOf(names []string) modes {
+func placeOf(files []source.Location) modes {
 	place := nearFiles
-	for _, name := range names {
+	for _, at := range files {
 		switch {
-		case source.Scheme(name) == "s3":
+		case at.Scheme() == "s3":
 			return storeFiles
-		case source.IsURI(name):
+		case at.InStore():
 			place = webFiles
 		}
 	}
@@ -246,7 +246,7 @@ func placeOf(names []string) modes {
 
 // mode returns the mode in which the flags make a command run, without the format of the rows.
 func (i *input) mode(c *local.Config) modes {
-	mode, engine := placeOf(i.in), c.Engine
+	mode, engine := placeOf(i.files()), c.Engine
 	switch {
 	case i.card != "":
 		mode |= onAccelerator

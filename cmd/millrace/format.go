@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 )
 
 // takeArguments adds arguments to --in: a shell expands an unquoted pattern into them.
@@ -20,7 +21,7 @@ func (i *input) takeArguments(cmd *cobra.Command, args []string) error {
 }
 
 // findFormat finds the format of the files unless --input-format names it.
-func (i *input) findFormat(ctx context.Context, files []string) error {
+func (i *input) findFormat(ctx context.Context, files []source.Location) error {
 	if i.format != "" {
 		return nil
 	}

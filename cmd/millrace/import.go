@@ -52,7 +52,8 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			if in.format == "" && slices.Contains(args, "-") {
 				return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
 			}
-			if err := in.findFormat(cmd.Context(), args); err != nil {
+			named := source.ParseLocations(args...)
+			if err := in.findFormat(cmd.Context(), named); err != nil {
 				return err
 			}
 			in.in = args
@@ -73,35 +74,35 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 						return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
 					}
 				}
-				sources, err := in.far.open(args)
+				sources, err := in.far.open(named)
 				if err != nil {
 					return err
 				}
-				files, err := in.resolver(args)
+				files, err := in.resolver(named)
 				if err != nil {
 					return err
 				}
-				if args, err = files.Expand(cmd.Context(), args, partitionfile.Parquet); err != nil {
+				if named, err = files.Expand(cmd.Context(), named, partitionfile.Parquet); err != nil {
 					return err
 				}
-				return c.importParquet(cmd.Context(), args, sources.Opener, o)
+				return c.importParquet(cmd.Context(), named, sources.Opener, o)
 			}
 			t, err := in.textOptions()
 			if err != nil {
 				return err
 			}
-			sources, err := in.far.open(args)
+			sources, err := in.far.open(named)
 			if err != nil {
 				return err
 			}
-			found, err := in.resolver(args)
+			found, err := in.resolver(named)
 			if err != nil {
 				return err
 			}
-			if args, err = found.Expand(cmd.Context(), args, partitionfile.Format(in.format)); err != nil {
+			if named, err = found.Expand(cmd.Context(), named, partitionfile.Format(in.format)); err != nil {
 				return err
 			}
-			r, closeAll, err := c.concatenate(cmd.Context(), args, sources.Opener)
+			r, closeAll, err := c.concatenate(cmd.Context(), named, sources.Opener)
 			if err != nil {
 				return err
 			}
@@ -146,7 +147,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 }
 
 // concatenate returns a reader of the files one after the other; "-" is standard input.
-func (c datasetCommands) concatenate(ctx context.Context, names []string, opener source.Opener) (io.Reader,
+func (c datasetCommands) concatenate(ctx context.Context, named []source.Location, opener source.Opener) (io.Reader,
 	func() error, error) {
 	var readers []io.Reader
 	var files []io.Closer
@@ -157,12 +158,12 @@ func (c datasetCommands) concatenate(ctx context.Context, names []string, opener
 		}
 		return errors.Join(errs...)
 	}
-	for _, name := range names {
-		if name == "-" {
+	for _, at := range named {
+		if at.Name() == "-" {
 			readers = append(readers, c.in)
 			continue
 		}
-		f, err := openImported(ctx, name, opener)
+		f, err := openImported(ctx, at, opener)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeAll())
 		}
@@ -172,13 +173,13 @@ func (c datasetCommands) concatenate(ctx context.Context, names []string, opener
 	return io.MultiReader(readers...), closeAll, nil
 }
 
-// openImported opens a file of this machine, or an object by its URI. An object that changes while it is read is an
+// openImported opens a file of this machine or an object of a store. An object that changes while it is read is an
 // error.
-func openImported(ctx context.Context, name string, opener source.Opener) (io.ReadCloser, error) {
-	if !source.IsURI(name) {
-		return os.Open(name)
+func openImported(ctx context.Context, at source.Location, opener source.Opener) (io.ReadCloser, error) {
+	if !at.InStore() {
+		return os.Open(at.Name())
 	}
-	object, err := opener.Open(ctx, name, source.Identity{})
+	object, err := opener.Open(ctx, at, source.Identity{})
 	if err != nil {
 		return nil, err
 	}
@@ -191,13 +192,13 @@ func openImported(ctx context.Context, name string, opener source.Opener) (io.Re
 // importedFile is a Parquet file that is copied.
 type importedFile struct {
 	workload.File
-	name   string
-	object io.ReadCloser // nil: a file of this machine
+	location source.Location
+	object   io.ReadCloser // nil: a file of this machine
 }
 
 // importParquet copies files that a pipeline can read. It examines all files before it copies the first, and the copies
 // get their names together, when all are whole.
-func (c datasetCommands) importParquet(ctx context.Context, names []string, opener source.Opener,
+func (c datasetCommands) importParquet(ctx context.Context, named []source.Location, opener source.Opener,
 	o workload.Options) (err error) {
 	var opened []importedFile
 	defer func() {
@@ -207,18 +208,17 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 			}
 		}
 	}()
-	from := map[string]string{} // source by destination
-	for _, name := range names {
-		shown := source.Redact(name)
-		opened = append(opened, importedFile{name: name})
-		if source.IsURI(name) {
+	from := map[string]source.Location{} // by destination
+	for _, at := range named {
+		opened = append(opened, importedFile{location: at})
+		if at.InStore() {
 			// The object is opened before it is described: if it changes in between, its copy fails.
-			if opened[len(opened)-1].object, err = openImported(ctx, name, opener); err != nil {
+			if opened[len(opened)-1].object, err = openImported(ctx, at, opener); err != nil {
 				return err
 			}
 		}
 		resolver := partitionfile.Resolver{Opener: opener}
-		info, err := resolver.Describe(ctx, name, partitionfile.Parquet, text.Options{}, false)
+		info, err := resolver.Describe(ctx, at, partitionfile.Parquet, text.Options{}, false)
 		if errors.Is(err, partitionfile.ErrNotRegular) {
 			return fmt.Errorf("%w; Criteo rows may come from a pipe: say --input-format criteo-tsv or criteo-bin", err)
 		}
@@ -228,26 +228,26 @@ func (c datasetCommands) importParquet(ctx context.Context, names []string, open
 		if err := info.CheckReadable(); err != nil {
 			return err
 		}
-		base := filepath.Base(name)
-		if source.IsURI(name) {
-			if base, err = source.BaseName(name); err != nil {
+		base := filepath.Base(at.Name())
+		if at.InStore() {
+			if base, err = at.BaseName(); err != nil {
 				return err
 			}
 		}
 		to := filepath.Join(o.Out, base)
 		if other, ok := from[to]; ok {
 			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into "+
-				"two folders", other, shown)
+				"two folders", other, at)
 		}
 		if there, err := os.Stat(to); err == nil {
-			if here, err := os.Stat(name); err == nil && os.SameFile(here, there) {
-				return fmt.Errorf("%s lies in --out already: choose another folder", shown)
+			if here, err := os.Stat(at.Name()); err == nil && os.SameFile(here, there) {
+				return fmt.Errorf("%s lies in --out already: choose another folder", at)
 			}
 			if !o.Overwrite {
 				return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
 			}
 		}
-		from[to] = shown
+		from[to] = at
 		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes,
 			RowGroups: info.RowGroups}
 	}
@@ -271,7 +271,7 @@ func copyFiles(ctx context.Context, files []importedFile, o workload.Options) (e
 	for _, f := range files {
 		in := f.object
 		if in == nil {
-			if in, err = os.Open(f.name); err != nil {
+			if in, err = os.Open(f.location.Name()); err != nil {
 				return err
 			}
 		}
@@ -280,7 +280,7 @@ func copyFiles(ctx context.Context, files []importedFile, o workload.Options) (e
 			err = errors.Join(err, in.Close())
 		}
 		if err != nil {
-			return fmt.Errorf("import %s: %w", source.Redact(f.name), err)
+			return fmt.Errorf("import %s: %w", f.location, err)
 		}
 	}
 	return set.Commit()

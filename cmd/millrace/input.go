@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -97,13 +98,16 @@ func rootFlag(f *pflag.FlagSet, root *string) {
 		"(default: the folder named, or before a pattern's first wildcard, without day=1 and the like at its end)")
 }
 
+// files returns where the files of --in lie.
+func (i *input) files() []source.Location { return source.ParseLocations(i.in...) }
+
 // resolver returns a resolver that finds files according to the flags. Names of pipes, and "-", stay as they are.
-func (i *input) resolver(names []string) (partitionfile.Resolver, error) {
-	resolver, err := i.far.resolver(names)
+func (i *input) resolver(files []source.Location) (partitionfile.Resolver, error) {
+	resolver, err := i.far.resolver(files)
 	if err != nil {
 		return resolver, err
 	}
-	resolver.Root, resolver.Pipes = i.root, true
+	resolver.Root, resolver.Pipes = source.ParseLocation(i.root), true
 	if resolver.Sort, err = dataset.ParseSort(i.sort); err != nil {
 		err = usageError{err}
 	}
@@ -200,7 +204,8 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if err := i.far.names.Check(); err != nil {
 		return c, usagef("--%w", err)
 	}
-	if c.Sources, err = i.far.open(i.in); err != nil {
+	named := i.files()
+	if c.Sources, err = i.far.open(named); err != nil {
 		return c, err
 	}
 	if len(i.drives) > 0 {
@@ -210,7 +215,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		c.Members = i.in
 		return c, i.refuseUnused(cmd, mode|formatMode(c.Source))
 	}
-	if err := i.findFormat(cmd.Context(), i.in); err != nil {
+	if err := i.findFormat(cmd.Context(), named); err != nil {
 		return c, err
 	}
 	if c.Source, err = i.source(); err != nil {
@@ -219,12 +224,13 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if err := i.refuseUnused(cmd, mode|formatMode(c.Source)); err != nil {
 		return c, err
 	}
-	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names, Sort: c.Sort, Root: i.root}
-	found, err := files.Find(cmd.Context(), i.in, partitionfile.Format(i.format))
+	files := partitionfile.Resolver{Opener: c.Sources.Opener, Names: i.far.names, Sort: c.Sort,
+		Root: source.ParseLocation(i.root)}
+	found, err := files.Find(cmd.Context(), named, partitionfile.Format(i.format))
 	if err != nil {
 		return c, adviseImport(err)
 	}
-	c.Files, c.Names = host.Paths(found), host.Names(found)
+	c.Files, c.Names = host.Locations(found), host.Names(found)
 	c.Sort = dataset.SortGiven // the files are already sorted
 	if i.spread > len(c.Files) {
 		return c, usagef("--spread %d: --in has %s", i.spread, quantity.Of(len(c.Files), "file"))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -57,7 +58,7 @@ is a drive to the control plane and its jobs.`,
 			for _, d := range conf.Drives {
 				members = append(members, d.Members...)
 			}
-			sources, err := far.open(members)
+			sources, err := far.open(source.ParseLocations(members...))
 			if err != nil {
 				return err
 			}

@@ -81,13 +81,13 @@ type placementCommands struct{ *console }
 
 // makeCopies makes copies and prints the result of each; with dry it only prints the copies that it would make.
 func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, copies []placement.Copy, dry bool,
-	files map[string]string, format cluster.Format) error {
+	files map[string]source.Location, format cluster.Format) error {
 	views := make([]copyResult, len(copies))
 	index := map[placement.Copy]int{}
 	for i, k := range copies {
 		from := k.From.String()
 		if k.From == (placement.Ref{}) {
-			from = source.Redact(files[k.Partition.Name])
+			from = files[k.Partition.Name].String()
 		}
 		views[i] = copyResult{
 			Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from,
@@ -184,35 +184,36 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		if replicas < 1 {
 			return usagef("--replicas %d: want 1 or more", replicas)
 		}
-		if err := in.findFormat(ctx, args); err != nil {
+		named := source.ParseLocations(args...)
+		if err := in.findFormat(ctx, named); err != nil {
 			return err
 		}
 		format, err := in.fileFormat()
 		if err != nil {
 			return err
 		}
-		sources, err := in.far.open(args)
+		sources, err := in.far.open(named)
 		if err != nil {
 			return err
 		}
 		format.Opener, format.Cache = sources.Opener, sources.Cache
-		resolver, err := in.resolver(args)
+		resolver, err := in.resolver(named)
 		if err != nil {
 			return err
 		}
-		found, err := resolver.Find(ctx, args, partitionfile.Format(in.format))
+		found, err := resolver.Find(ctx, named, partitionfile.Format(in.format))
 		if err != nil {
 			return err
 		}
-		paths := map[string]string{}
+		locations := map[string]source.Location{}
 		var files []*cluster.File
 		for _, file := range found {
 			name := prefix + file.Name
-			p, err := cluster.OpenFile(ctx, file.Path, name, format)
+			p, err := cluster.OpenFile(ctx, file.Location, name, format)
 			if err != nil {
 				return err
 			}
-			paths[name], files = file.Path, append(files, p)
+			locations[name], files = file.Location, append(files, p)
 			if err := p.Close(); err != nil {
 				return err
 			}
@@ -221,7 +222,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 			replicas = 0 // the number that is kept
 		}
 		p := &placing{
-			placementCommands: c, flags: &f, client: client, files: files, paths: paths, format: format,
+			placementCommands: c, flags: &f, client: client, files: files, locations: locations, format: format,
 			replicas: replicas,
 			dry:      dry,
 		}

@@ -9,6 +9,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -19,13 +20,13 @@ const drivesWait = 3 * time.Second
 // placing is one run of `millrace dataset place`.
 type placing struct {
 	placementCommands
-	flags    *remoteFlags
-	client   *remote.Client
-	files    []*cluster.File
-	paths    map[string]string // by partition
-	format   cluster.Format
-	replicas int // 0: the number that is kept
-	dry      bool
+	flags     *remoteFlags
+	client    *remote.Client
+	files     []*cluster.File
+	locations map[string]source.Location // by partition
+	format    cluster.Format
+	replicas  int // 0: the number that is kept
+	dry       bool
 }
 
 func (p *placing) run(ctx context.Context) error {
@@ -65,7 +66,7 @@ func (p *placing) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.makeCopies(ctx, on, copies, p.dry, p.paths, p.format); err != nil || p.dry {
+	if err := p.makeCopies(ctx, on, copies, p.dry, p.locations, p.format); err != nil || p.dry {
 		return err
 	}
 	if len(copies) == 0 {

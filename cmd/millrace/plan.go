@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/bench/capacity"
 	"github.com/millrace/millrace/bench/capacity/planpage"
 	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -151,7 +152,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 
 // check refuses values that no plan has.
 func (o *planOptions) check(cmd *cobra.Command) error {
-	if err := refuseUnused(cmd, placeOf(o.in), sourceUses); err != nil {
+	if err := refuseUnused(cmd, placeOf(source.ParseLocations(o.in...)), sourceUses); err != nil {
 		return err
 	}
 	switch {

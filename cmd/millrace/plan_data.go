@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -126,17 +127,18 @@ func (o *planOptions) describe(ctx context.Context, names []string) (list []part
 	if len(names) == 0 {
 		return nil, nil
 	}
-	resolver, err := o.far.resolver(names)
+	named := source.ParseLocations(names...)
+	resolver, err := o.far.resolver(named)
 	if err != nil {
 		return nil, err
 	}
-	resolver.Root = o.root
-	files, err := resolver.Find(ctx, names, partitionfile.Parquet)
+	resolver.Root = source.ParseLocation(o.root)
+	files, err := resolver.Find(ctx, named, partitionfile.Parquet)
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		v, err := resolver.Describe(ctx, file.Path, partitionfile.Parquet, text.Options{}, false)
+		v, err := resolver.Describe(ctx, file.Location, partitionfile.Parquet, text.Options{}, false)
 		if err != nil {
 			return nil, adviseImport(err)
 		}

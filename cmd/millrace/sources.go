@@ -47,22 +47,22 @@ func (s *sourceFlags) args() (args []string) {
 	return args
 }
 
-// resolver returns what finds files by names that may be URIs.
-func (s *sourceFlags) resolver(names []string) (partitionfile.Resolver, error) {
-	sources, err := s.open(names)
+// resolver returns what finds files.
+func (s *sourceFlags) resolver(files []source.Location) (partitionfile.Resolver, error) {
+	sources, err := s.open(files)
 	if wrong := s.names.Check(); err == nil && wrong != nil {
 		err = usagef("--%w", wrong)
 	}
 	return partitionfile.Resolver{Opener: sources.Opener, Names: s.names}, err
 }
 
-// open returns how the files of names are read. Where no name is a URI it returns the zero value.
-func (s *sourceFlags) open(names []string) (host.Sources, error) {
+// open returns how files are read. Where all lie on this machine it returns the zero value.
+func (s *sourceFlags) open(files []source.Location) (host.Sources, error) {
 	far := false
 	store := false
-	for _, name := range names {
-		far = far || source.IsURI(name)
-		store = store || source.Scheme(name) == "s3"
+	for _, at := range files {
+		far = far || at.InStore()
+		store = store || at.Scheme() == "s3"
 	}
 	if !far || s.sources.Opener != nil {
 		return s.sources, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
@@ -92,12 +93,12 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	found, err := partitionfile.Resolver{Names: in.far.names, Sort: order, Root: in.root}.Find(cmd.Context(), o.files,
-		partitionfile.Parquet)
+	found, err := partitionfile.Resolver{Names: in.far.names, Sort: order, Root: source.ParseLocation(in.root)}.Find(
+		cmd.Context(), source.ParseLocations(o.files...), partitionfile.Parquet)
 	if err != nil {
 		return nil, nil, adviseImport(err)
 	}
-	files, names := host.Paths(found), host.Names(found)
+	files, names := host.Locations(found), host.Names(found)
 	ownDrives, err := local.Open(cmd.Context(), local.Config{Files: files, Names: names,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Source: remote.Source}, Manager: remote.Manager})
 	if err != nil {

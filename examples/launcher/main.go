@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -72,7 +73,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 
 	// Each of the two drives holds one file. A launcher that trains on storage nodes uses trainmgr/remote here instead.
 	manager, err := local.Open(ctx, local.Config{
-		Files:        files,
+		Files:        source.ParseLocations(files...),
 		Spread:       2,
 		DriveOptions: host.DriveOptions{SLM: 64 << 20},
 	})

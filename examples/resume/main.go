@@ -22,6 +22,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -119,7 +120,7 @@ func (t *trainer) train(ctx context.Context, killIn int) (err error) {
 		return err
 	}
 	manager, err := local.Open(ctx, local.Config{
-		Files:        []string{t.data},
+		Files:        source.ParseLocations(t.data),
 		DriveOptions: host.DriveOptions{Source: program.CriteoTSV, SLM: 64 << 20},
 	})
 	if err != nil {

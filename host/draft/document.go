@@ -12,13 +12,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // writer writes the document of a draft.
 type writer struct {
-	files   []string
+	files   []source.Location
 	rows    int64 // of all files
 	sampled int   // rows that were sampled
 	columns []pipeline.ColumnInfo
@@ -101,7 +102,7 @@ func addToGroups(groups []group, g *guess) []group {
 
 // heading says which files the document was drafted from.
 func (w *writer) heading() []string {
-	of := filepath.Base(w.files[0])
+	of := filepath.Base(w.files[0].String())
 	if len(w.files) > 1 {
 		of += " and " + quantity.Of(len(w.files)-1, "more file")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -39,7 +40,7 @@ const maxShownColumns = 20
 
 // NothingError says that no column of the files can become a feature.
 type NothingError struct {
-	Files   []string
+	Files   []source.Location
 	LeftOut []LeftOut
 }
 
@@ -55,12 +56,16 @@ func (e *NothingError) Error() string {
 	if len(e.LeftOut) == 0 {
 		why.WriteString("; it has no columns")
 	}
+	names := make([]string, len(e.Files))
+	for i, file := range e.Files {
+		names[i] = file.String()
+	}
 	return fmt.Sprintf("%s: no pipeline can be drafted: no column can become a feature%s",
-		strings.Join(e.Files, ", "), why.String())
+		strings.Join(names, ", "), why.String())
 }
 
 // New drafts a pipeline for files that belong to one data set.
-func New(ctx context.Context, files []string, o Options) (d *Draft, err error) {
+func New(ctx context.Context, files []source.Location, o Options) (d *Draft, err error) {
 	drive, err := host.OpenFiles(ctx, files, host.DriveOptions{
 		Engine: host.EngineCPU, Source: o.Source, Text: o.Text, Sources: o.Sources,
 	})
@@ -102,8 +107,8 @@ func New(ctx context.Context, files []string, o Options) (d *Draft, err error) {
 }
 
 // pipelineName returns a name for the pipeline of files: the first file's, without its extension.
-func pipelineName(files []string) string {
-	name := filepath.Base(files[0])
+func pipelineName(files []source.Location) string {
+	name := filepath.Base(files[0].String())
 	name = strings.TrimSuffix(name, filepath.Ext(name))
 	if name == "" || len(name) > program.MaxName {
 		return "draft"

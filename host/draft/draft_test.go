@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -52,7 +53,7 @@ func TestNew(t *testing.T) {
 			Counts: map[string]int32{"a": 1}},
 		{Int0: -1, Comment: "not hexadecimal"},
 	})
-	d, err := New(t.Context(), []string{path}, Options{})
+	d, err := New(t.Context(), source.ParseLocations(path), Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 2, d.Rows)
 	assert.Equal(t, `# A draft, made by millrace pipeline init from day_0.parquet: 2 rows, all were looked at.
@@ -127,18 +128,18 @@ func TestNothingToDraft(t *testing.T) {
 		At int64 `parquet:"at,timestamp"`
 	}
 	path := writeRows(t, []row{{1}})
-	_, err := New(t.Context(), []string{path}, Options{})
+	_, err := New(t.Context(), source.ParseLocations(path), Options{})
 	var nothing *NothingError
 	require.ErrorAs(t, err, &nothing)
 	assert.Len(t, nothing.LeftOut, 1)
 	require.ErrorContains(t, err, "no column can become a feature; at: its values are TIMESTAMP")
-	_, err = New(t.Context(), []string{path + ".none"}, Options{})
+	_, err = New(t.Context(), source.ParseLocations(path+".none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // TestFileWithoutRows checks that a file without rows is drafted by types and names.
 func TestFileWithoutRows(t *testing.T) {
-	d, err := New(t.Context(), []string{writeRows(t, []visit{})}, Options{})
+	d, err := New(t.Context(), source.ParseLocations(writeRows(t, []visit{})), Options{})
 	require.NoError(t, err)
 	assert.Zero(t, d.Rows)
 	assert.Len(t, d.Spec.Sparse, 6, "text counts as hexadecimal until some is seen")
@@ -215,7 +216,7 @@ func TestDocumentsReadBack(t *testing.T) {
 				keys = append(keys, g.column.Name)
 			}
 		}
-		w := writer{files: []string{names.Draw(r, "file") + ".parquet"}, columns: columns}
+		w := writer{files: source.ParseLocations(names.Draw(r, "file") + ".parquet"), columns: columns}
 		document, err := w.document(guesses, leftOut)
 		require.NoError(r, err)
 		if document == nil {

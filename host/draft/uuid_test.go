@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -19,7 +20,7 @@ type visitor struct {
 // UUIDs become hashed keys, and JSON documents are left out with what would make a feature of them.
 func TestUUIDs(t *testing.T) {
 	path := writeRows(t, []visitor{{ID: [16]byte{1}, Maybe: [16]byte{2}, About: `{"a": 1}`}, {ID: [16]byte{0xff}}})
-	d, err := New(t.Context(), []string{path}, Options{})
+	d, err := New(t.Context(), source.ParseLocations(path), Options{})
 	require.NoError(t, err)
 	features := map[string][]pipeline.Op{}
 	for _, g := range d.Spec.Sparse {

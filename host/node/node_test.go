@@ -29,6 +29,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
@@ -385,7 +386,7 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 		paths = append(paths, filepath.Join(dir, name))
 		require.NoError(t, os.WriteFile(paths[len(paths)-1], files[name], 0o600))
 	}
-	d, err := host.OpenFiles(t.Context(), paths, host.DriveOptions{Engine: host.EngineReference})
+	d, err := host.OpenFiles(t.Context(), source.ParseLocations(paths...), host.DriveOptions{Engine: host.EngineReference})
 	require.NoError(t, err)
 	m, err := host.NewManager(host.Options{}, d)
 	require.NoError(t, err)

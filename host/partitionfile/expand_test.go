@@ -65,10 +65,10 @@ func TestExpand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Resolver{Names: c.patterns}
-			files, err := r.Expand(t.Context(), inFolder(folder, c.names...), Parquet)
+			files, err := r.Expand(t.Context(), source.ParseLocations(inFolder(folder, c.names...)...), Parquet)
 			require.NoError(t, err)
-			assert.Equal(t, inFolder(folder, c.want...), files)
-			format, err := r.FindFormat(t.Context(), inFolder(folder, c.names...))
+			assert.Equal(t, source.ParseLocations(inFolder(folder, c.want...)...), files)
+			format, err := r.FindFormat(t.Context(), source.ParseLocations(inFolder(folder, c.names...)...))
 			require.NoError(t, err)
 			assert.Equal(t, Parquet, format)
 		})
@@ -97,19 +97,21 @@ func TestFindOrders(t *testing.T) {
 		{dataset.SortNatural, list, natural},
 		{dataset.SortName, []string{""}, []string{"day_1.parquet", "day_10.parquet", "day_2.parquet"}},
 	} {
-		files, err := Resolver{Sort: c.sort}.Find(t.Context(), inFolder(folder, c.names...), Parquet)
+		files, err := Resolver{Sort: c.sort}.Find(t.Context(), source.ParseLocations(inFolder(folder, c.names...)...),
+			Parquet)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, host.Names(files))
-		assert.Equal(t, inFolder(folder, c.want...), host.Paths(files))
+		assert.Equal(t, source.ParseLocations(inFolder(folder, c.want...)...), host.Locations(files))
 	}
-	files, err := Resolver{Root: filepath.Dir(folder)}.Find(t.Context(), []string{folder}, Parquet)
+	files, err := Resolver{Root: source.ParseLocation(filepath.Dir(folder))}.Find(t.Context(),
+		source.ParseLocations(folder), Parquet)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Base(folder)+"/day_1.parquet", files[0].Name)
 	for _, names := range [][]string{{"day_1.parquet", "day_1.parquet"}, {"", "day_1.parquet"}} {
-		_, err := Resolver{}.Find(t.Context(), inFolder(folder, names...), Parquet)
+		_, err := Resolver{}.Find(t.Context(), source.ParseLocations(inFolder(folder, names...)...), Parquet)
 		require.ErrorIs(t, err, host.ErrFileNames)
 		assert.ErrorContains(t, err, "is there twice: a data set has each file once")
-		_, err = Resolver{}.Expand(t.Context(), inFolder(folder, names...), Parquet)
+		_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(inFolder(folder, names...)...), Parquet)
 		require.ErrorIs(t, err, host.ErrFileNames)
 	}
 }
@@ -144,7 +146,7 @@ func TestExpandOtherFormats(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 		}
 		for _, name := range []string{folder, filepath.Join(folder, "*")} {
-			files, err := Resolver{}.Expand(t.Context(), []string{name}, c.format)
+			files, err := Resolver{}.Expand(t.Context(), source.ParseLocations(name), c.format)
 			if c.says == "" {
 				require.NoError(t, err, c.name)
 				assert.Len(t, files, 2)
@@ -156,9 +158,9 @@ func TestExpandOtherFormats(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			require.ErrorContains(t, err, "--exclude ")
 			leftOut := Resolver{Names: NamePatterns{Include: []string{"a"}}}
-			files, err = leftOut.Expand(t.Context(), []string{name}, c.format)
+			files, err = leftOut.Expand(t.Context(), source.ParseLocations(name), c.format)
 			require.NoError(t, err)
-			assert.Equal(t, inFolder(folder, "a"), files)
+			assert.Equal(t, source.ParseLocations(inFolder(folder, "a")...), files)
 		}
 	}
 }
@@ -176,7 +178,7 @@ func TestExpandRefusesTables(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(top, name), []byte("PAR1"), 0o600))
 		}
 		for _, name := range []string{"t/day=1", "t/day=*", "t/*/a.parquet", "t/day=1/a.parquet"} {
-			_, err := Resolver{}.Expand(t.Context(), inFolder(top, name), Parquet)
+			_, err := Resolver{}.Expand(t.Context(), source.ParseLocations(inFolder(top, name)...), Parquet)
 			var table *TableError
 			require.ErrorAs(t, err, &table, "%s: %s", sign, name)
 			assert.Equal(t, kind, table.Kind)
@@ -188,7 +190,7 @@ func TestExpandRefusesTables(t *testing.T) {
 	for _, name := range []string{"a.parquet", "metadata/other.json"} {
 		require.NoError(t, os.WriteFile(filepath.Join(plain, name), []byte("PAR1"), 0o600))
 	}
-	_, err := Resolver{}.Expand(t.Context(), []string{plain}, Parquet)
+	_, err := Resolver{}.Expand(t.Context(), source.ParseLocations(plain), Parquet)
 	require.NoError(t, err)
 }
 
@@ -198,12 +200,12 @@ func TestExpandFollowsLinks(t *testing.T) {
 	for _, name := range []string{"0.parquet", "1.parquet"} {
 		require.NoError(t, os.Symlink(filepath.Join(data, name), filepath.Join(links, name)))
 	}
-	files, err := Resolver{}.Expand(t.Context(), []string{links}, Parquet)
+	files, err := Resolver{}.Expand(t.Context(), source.ParseLocations(links), Parquet)
 	require.NoError(t, err)
-	assert.Equal(t, inFolder(links, "0.parquet", "1.parquet"), files)
+	assert.Equal(t, source.ParseLocations(inFolder(links, "0.parquet", "1.parquet")...), files)
 	// A link that leads nowhere is an error, never a partition less.
 	require.NoError(t, os.Symlink(filepath.Join(data, "none"), filepath.Join(links, "2.parquet")))
-	_, err = Resolver{}.Expand(t.Context(), []string{links}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(links), Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "2.parquet")
 }
@@ -231,31 +233,32 @@ func TestExpandPatterns(t *testing.T) {
 		"day=[2]/*":       days[1:],
 		"day=1/_metadat*": {"day=1/_metadata"},
 	} {
-		files, err := Resolver{}.Expand(t.Context(), []string{filepath.Join(top, pattern)}, Parquet)
+		files, err := Resolver{}.Expand(t.Context(), source.ParseLocations(filepath.Join(top, pattern)), Parquet)
 		require.NoError(t, err, pattern)
-		assert.Equal(t, inFolder(top, want...), files, pattern)
+		assert.Equal(t, source.ParseLocations(inFolder(top, want...)...), files, pattern)
 	}
-	format, err := Resolver{}.FindFormat(t.Context(), []string{filepath.Join(top, "*")})
+	format, err := Resolver{}.FindFormat(t.Context(), source.ParseLocations(filepath.Join(top, "*")))
 	require.NoError(t, err)
 	assert.Equal(t, Parquet, format)
-	_, err = Resolver{}.Expand(t.Context(), []string{filepath.Join(top, "*SUCCESS")}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(filepath.Join(top, "*SUCCESS")), Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist, "a hidden name alone")
 	require.NoError(t, os.Mkdir(filepath.Join(top, "day=3"), 0o700))
-	_, err = Resolver{}.Expand(t.Context(), []string{filepath.Join(top, "day=*")}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(filepath.Join(top, "day=*")), Parquet)
 	require.ErrorContains(t, err, "day=3 holds no files", "a folder less would be rows less")
 }
 
 // store is a store of objects in memory, whose names are keys of s3://b/.
 type store map[string]string
 
-func (s store) List(_ context.Context, pattern string) ([]source.Object, error) {
+func (s store) List(_ context.Context, at source.Location) ([]source.Object, error) {
+	pattern := at.Name()
 	if strings.HasSuffix(pattern, "/") {
 		pattern += "*"
 	}
 	var found []source.Object
 	for _, key := range slices.Sorted(maps.Keys(s)) {
 		if ok, _ := path.Match(pattern, "s3://b/"+key); ok {
-			found = append(found, source.Object{URI: "s3://b/" + key, Size: int64(len(s[key]))})
+			found = append(found, source.Object{Location: source.ParseLocation("s3://b/" + key), Size: int64(len(s[key]))})
 		}
 	}
 	if len(found) == 0 {
@@ -264,7 +267,7 @@ func (s store) List(_ context.Context, pattern string) ([]source.Object, error) 
 	return found, nil
 }
 
-func (s store) Open(context.Context, string, source.Identity) (source.Source, error) {
+func (s store) Open(context.Context, source.Location, source.Identity) (source.Source, error) {
 	return nil, errors.ErrUnsupported
 }
 
@@ -272,15 +275,15 @@ func (s store) Open(context.Context, string, source.Identity) (source.Source, er
 func TestExpandObjects(t *testing.T) {
 	plain := store{"t/a.parquet": "", "t/b.parquet": "", "t/_SUCCESS": "", "t/day_$folder$": "", "u/x": ""}
 	for _, uri := range []string{"s3://b/t/", "s3://b/t/*"} {
-		files, err := Resolver{Opener: plain}.Expand(t.Context(), []string{uri}, Parquet)
+		files, err := Resolver{Opener: plain}.Expand(t.Context(), source.ParseLocations(uri), Parquet)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"s3://b/t/a.parquet", "s3://b/t/b.parquet"}, files)
+		assert.Equal(t, source.ParseLocations("s3://b/t/a.parquet", "s3://b/t/b.parquet"), files)
 		files, err = Resolver{Opener: plain, Names: NamePatterns{Exclude: []string{"a*"}}}.
-			Expand(t.Context(), []string{uri, "s3://b/t/a.parquet"}, Parquet)
+			Expand(t.Context(), source.ParseLocations(uri, "s3://b/t/a.parquet"), Parquet)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"s3://b/t/b.parquet"}, files)
+		assert.Equal(t, source.ParseLocations("s3://b/t/b.parquet"), files)
 	}
-	_, err := Resolver{Opener: plain}.Expand(t.Context(), []string{"s3://b/u/"}, Parquet)
+	_, err := Resolver{Opener: plain}.Expand(t.Context(), source.ParseLocations("s3://b/u/"), Parquet)
 	require.ErrorIs(t, err, errors.ErrUnsupported, "its first bytes are read")
 	for sign, kind := range map[string]string{
 		"t/_delta_log/0.json": "Delta", "t/.hoodie/hoodie.properties": "Hudi", "t/metadata/v1.metadata.json": "Iceberg",
@@ -288,7 +291,7 @@ func TestExpandObjects(t *testing.T) {
 	} {
 		objects := store{"t/day=1/a.parquet": "", sign: ""}
 		for _, uri := range []string{"s3://b/t/day=1/", "s3://b/t/*/*"} {
-			_, err := Resolver{Opener: objects}.Expand(t.Context(), []string{uri}, Parquet)
+			_, err := Resolver{Opener: objects}.Expand(t.Context(), source.ParseLocations(uri), Parquet)
 			var table *TableError
 			require.ErrorAs(t, err, &table, "%s: %s", sign, uri)
 			assert.Equal(t, kind, table.Kind)
@@ -298,20 +301,20 @@ func TestExpandObjects(t *testing.T) {
 
 func TestExpandRefuses(t *testing.T) {
 	folder := t.TempDir()
-	_, err := Resolver{}.Expand(t.Context(), []string{folder}, Parquet)
+	_, err := Resolver{}.Expand(t.Context(), source.ParseLocations(folder), Parquet)
 	var empty *NoPartitionsError
 	require.ErrorAs(t, err, &empty)
 	require.ErrorContains(t, err, "holds no files")
-	_, err = Resolver{}.Expand(t.Context(), inFolder(folder, "none*"), Parquet)
+	_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(inFolder(folder, "none*")...), Parquet)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "none* matches no file")
 	t.Chdir(folder)
-	_, err = Resolver{}.Expand(t.Context(), []string{"none*"}, Parquet)
+	_, err = Resolver{}.Expand(t.Context(), source.ParseLocations("none*"), Parquet)
 	require.ErrorContains(t, err, folder, "a relative pattern: the error says where it begins")
 	pipe := filepath.Join(folder, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, name := range []string{pipe, filepath.Join(folder, "pip?")} {
-		_, err = Resolver{}.Expand(t.Context(), []string{name}, Parquet)
+		_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(name), Parquet)
 		require.ErrorIs(t, err, ErrNotRegular)
 		require.ErrorContains(t, err, pipe)
 	}

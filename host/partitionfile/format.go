@@ -73,8 +73,8 @@ func (e *UnknownFormatError) Error() string {
 const criteoFields = 40
 
 // formatOfName returns the format that a file's name stands for, and reports whether it stands for one.
-func formatOfName(name string) (format Format, known bool) {
-	switch path.Ext(name) {
+func formatOfName(file source.Location) (format Format, known bool) {
+	switch path.Ext(file.String()) {
 	case ".parquet":
 		return Parquet, true
 	case ".tsv":
@@ -84,27 +84,27 @@ func formatOfName(name string) (format Format, known bool) {
 }
 
 // formatOfHead returns the format of a file by its first bytes.
-func formatOfHead(name string, head []byte) (Format, error) {
+func formatOfHead(file source.Location, head []byte) (Format, error) {
 	c := partition.Recognize(head)
 	switch {
 	case c.Source == program.Parquet, len(head) == 0: // the reader of Parquet says that the file is empty
 		return Parquet, nil
-	case c.Source == program.CriteoTSV, c.IsText() && path.Ext(name) == ".txt":
+	case c.Source == program.CriteoTSV, c.IsText() && path.Ext(file.String()) == ".txt":
 		return CriteoTSV, nil
-	case c.Is == "" && path.Ext(name) == ".bin":
+	case c.Is == "" && path.Ext(file.String()) == ".bin":
 		return CriteoBinary, nil
 	}
-	return "", &UnknownFormatError{File: source.Redact(name), Content: c}
+	return "", &UnknownFormatError{File: file.String(), Content: c}
 }
 
 // checkHead returns an error if the first bytes of a file show that it is not of the format.
-func (f Format) checkHead(name string, head []byte) error {
+func (f Format) checkHead(file source.Location, head []byte) error {
 	want, _ := f.Source()
 	c := partition.Recognize(head)
 	var ok bool
-	switch named, _ := formatOfName(name); f {
+	switch named, _ := formatOfName(file); f {
 	case CriteoTSV: // its first rows may be malformed
-		ok = c.Source == want || len(head) == 0 || c.IsText() && (named == f || path.Ext(name) == ".txt")
+		ok = c.Source == want || len(head) == 0 || c.IsText() && (named == f || path.Ext(file.String()) == ".txt")
 	case CriteoBinary:
 		ok = c.Is == "" || len(head) == 0
 	default:
@@ -113,5 +113,5 @@ func (f Format) checkHead(name string, head []byte) error {
 	if ok {
 		return nil
 	}
-	return &UnknownFormatError{File: source.Redact(name), Content: c, Want: f}
+	return &UnknownFormatError{File: file.String(), Content: c, Want: f}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/source"
 )
 
 // criteoText is a row of Criteo's text.
@@ -43,21 +44,21 @@ func TestFindFormat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, c.file, c.content)
-			got, err := Resolver{}.FindFormat(t.Context(), []string{path})
+			got, err := Resolver{}.FindFormat(t.Context(), source.ParseLocations(path))
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 		})
 	}
-	got, err := Resolver{}.FindFormat(t.Context(), []string{filepath.Join(t.TempDir(), "none")})
+	got, err := Resolver{}.FindFormat(t.Context(), source.ParseLocations(filepath.Join(t.TempDir(), "none")))
 	require.NoError(t, err)
 	assert.Equal(t, Parquet, got, "its reader reports that it does not exist")
 
 	var mixed *MixedFormatsError
-	_, err = Resolver{}.FindFormat(t.Context(), []string{write(t, "a.tsv", nil), write(t, "b.parquet", nil)})
+	_, err = Resolver{}.FindFormat(t.Context(), source.ParseLocations(write(t, "a.tsv", nil), write(t, "b.parquet", nil)))
 	require.ErrorAs(t, err, &mixed)
 	assert.Equal(t, []Format{CriteoTSV, Parquet}, []Format{mixed.FirstFormat, mixed.OtherFormat})
 	var unknown *UnknownFormatError
-	_, err = Resolver{}.FindFormat(t.Context(), []string{write(t, "a", []byte("a\tb\n"))})
+	_, err = Resolver{}.FindFormat(t.Context(), source.ParseLocations(write(t, "a", []byte("a\tb\n"))))
 	require.ErrorAs(t, err, &unknown)
 }
 

@@ -18,19 +18,22 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// Resolver finds partition files among names that may be URIs. Without an opener only names of this machine are known.
+// Resolver finds partition files among locations. Without an opener only files of this machine are known.
 type Resolver struct {
 	Opener source.Opener
 	Names  NamePatterns // which files are taken
 	Pipes  bool         // Expand keeps the names of pipes, and "-"
 	Sort   dataset.Sort // the order of the files
-	Root   string       // the folder in which the data set begins, for host.NameFound; may be empty
+	// Root is the folder in which the data set begins, for host.NameFound. It may be the zero location.
+	Root source.Location
 }
 
 // NoOpenerError says that a URI came where only files of this machine are read.
-type NoOpenerError struct{ URI string }
+type NoOpenerError struct{ Location source.Location }
 
-func (e *NoOpenerError) Error() string { return e.URI + ": only files of this machine are read here" }
+func (e *NoOpenerError) Error() string {
+	return e.Location.String() + ": only files of this machine are read here"
+}
 
 // Expand turns names of files, folders and patterns, and URIs of objects, folders and patterns, into files. Names keep
 // their order, and the files of a folder or a pattern come in natural order, unless Sort is set. Expand takes all files
@@ -42,17 +45,17 @@ func (e *NoOpenerError) Error() string { return e.URI + ": only files of this ma
 // A file of a folder or a pattern that is not of the format is an [UnknownFormatError], and a file of a table with a
 // log is a [TableError]. Expand does not check the format of files that are named themselves, which their reader does,
 // and does not look for the table of objects that are named themselves. It refuses a file that is there twice.
-func (r Resolver) Expand(ctx context.Context, names []string, format Format) ([]string, error) {
+func (r Resolver) Expand(ctx context.Context, names []source.Location, format Format) ([]source.Location, error) {
 	files, err := r.find(ctx, names, format)
 	if err != nil {
 		return nil, err
 	}
-	return host.Paths(files), host.CheckOnce(files)
+	return host.Locations(files), host.CheckOnce(files)
 }
 
 // Find is Expand for the files of one data set: it also returns the names of their partitions, and it refuses two files
 // of one name.
-func (r Resolver) Find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
+func (r Resolver) Find(ctx context.Context, names []source.Location, format Format) ([]host.NamedFile, error) {
 	files, err := r.find(ctx, names, format)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (r Resolver) Find(ctx context.Context, names []string, format Format) ([]ho
 }
 
 // find returns the files that names stand for.
-func (r Resolver) find(ctx context.Context, names []string, format Format) ([]host.NamedFile, error) {
+func (r Resolver) find(ctx context.Context, names []source.Location, format Format) ([]host.NamedFile, error) {
 	var files []host.NamedFile
 	tables := tableSearch{opener: r.Opener}
 	compare := func(a, b host.NamedFile) int { return r.Sort.Compare(a.Name, b.Name) }
@@ -81,7 +84,7 @@ func (r Resolver) find(ctx context.Context, names []string, format Format) ([]ho
 		files = append(files, named...)
 	}
 	if len(files) == 0 && len(names) > 0 {
-		return nil, &NoPartitionsError{Folder: source.Redact(names[0]), Excluded: len(names)}
+		return nil, &NoPartitionsError{Folder: names[0].String(), Excluded: len(names)}
 	}
 	if r.Sort != dataset.SortGiven {
 		slices.SortStableFunc(files, compare)
@@ -90,47 +93,48 @@ func (r Resolver) find(ctx context.Context, names []string, format Format) ([]ho
 }
 
 // list returns the files that a name stands for, and reports whether the name is that of one file.
-func (r Resolver) list(ctx context.Context, name string) (files []string, isFile bool, err error) {
+func (r Resolver) list(ctx context.Context, name source.Location) (files []source.Location, isFile bool, err error) {
 	switch {
-	case r.Pipes && name == "-":
-		return []string{name}, true, nil
-	case !source.IsURI(name):
-		return r.listLocal(name)
+	case r.Pipes && name.Name() == "-":
+		return []source.Location{name}, true, nil
+	case !name.InStore():
+		paths, isFile, err := r.listLocal(name.Name())
+		return source.ParseLocations(paths...), isFile, err
 	case r.Opener == nil:
-		return nil, false, &NoOpenerError{URI: source.Redact(name)}
-	case source.IsPattern(name):
+		return nil, false, &NoOpenerError{Location: name}
+	case name.IsPattern():
 		files, err = r.listObjects(ctx, name)
 		return files, false, err
 	}
-	base, err := source.BaseName(name)
+	base, err := name.BaseName()
 	if err != nil || !r.Names.take(base) {
 		return nil, true, err
 	}
-	return []string{name}, true, nil
+	return []source.Location{name}, true, nil
 }
 
 // listObjects returns the objects that a folder or a pattern stands for.
-func (r Resolver) listObjects(ctx context.Context, uri string) ([]string, error) {
-	objects, err := r.Opener.List(ctx, uri)
+func (r Resolver) listObjects(ctx context.Context, at source.Location) ([]source.Location, error) {
+	objects, err := r.Opener.List(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.HasSuffix(uri, "/") && !strings.Contains(strings.TrimPrefix(uri, source.Scheme(uri)+"://"), "/") {
-		uri += "/" // a bucket
+	pattern, shown := at.Name(), at.String()
+	if at.IsBucket() {
+		pattern, shown = pattern+"/", shown+"/"
 	}
-	pattern := uri
-	if strings.HasSuffix(uri, "/") {
+	if strings.HasSuffix(pattern, "/") {
 		pattern += "*"
 	}
-	none := &NoPartitionsError{Folder: source.Redact(uri)}
-	var files []string
+	none := &NoPartitionsError{Folder: shown}
+	var files []source.Location
 	for _, o := range objects {
-		switch {
-		case hides(pattern, o.URI, "/"):
-		case !r.Names.take(path.Base(o.URI)):
+		switch name := o.Location.Name(); {
+		case hides(pattern, name, "/"):
+		case !r.Names.take(path.Base(name)):
 			none.Excluded++
 		default:
-			files = append(files, o.URI)
+			files = append(files, o.Location)
 		}
 	}
 	if len(files) == 0 {
@@ -141,7 +145,7 @@ func (r Resolver) listObjects(ctx context.Context, uri string) ([]string, error)
 
 // check refuses files of a table. Of the files of a folder or a pattern it checks the format, too.
 func (r Resolver) check(
-	ctx context.Context, files []string, isFile bool, format Format, tables *tableSearch,
+	ctx context.Context, files []source.Location, isFile bool, format Format, tables *tableSearch,
 ) error {
 	if !isFile {
 		if err := tables.checkObjects(ctx, files); err != nil {
@@ -149,9 +153,9 @@ func (r Resolver) check(
 		}
 	}
 	for _, file := range files {
-		far := source.IsURI(file)
-		if !far && file != "-" {
-			if err := tables.checkFile(file); err != nil {
+		far := file.InStore()
+		if !far && file.Name() != "-" {
+			if err := tables.checkFile(file.Name()); err != nil {
 				return err
 			}
 		}
@@ -170,9 +174,9 @@ func (r Resolver) check(
 }
 
 // readHead reads the first bytes of a file.
-func (r Resolver) readHead(ctx context.Context, file string) (head []byte, err error) {
-	if !source.IsURI(file) {
-		f, err := os.Open(file)
+func (r Resolver) readHead(ctx context.Context, file source.Location) (head []byte, err error) {
+	if !file.InStore() {
+		f, err := os.Open(file.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -198,18 +202,18 @@ func (r Resolver) readHead(ctx context.Context, file string) (head []byte, err e
 
 // FindFormat returns the common format of files, folders, patterns and URIs: that of the first file of each name. A
 // name that cannot be read counts as Parquet; Expand then reports the error.
-func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error) {
-	var first string
+func (r Resolver) FindFormat(ctx context.Context, names []source.Location) (Format, error) {
+	var first source.Location
 	var found Format
 	for _, name := range names {
 		format, file, err := r.formatOf(ctx, name, len(names) == 1)
 		switch {
 		case err != nil:
 			return "", err
-		case file == "": // it is left out
+		case file == source.Location{}: // it is left out
 		case found != "" && format != found:
 			return "", &MixedFormatsError{
-				First: source.Redact(first), FirstFormat: found, Other: source.Redact(file), OtherFormat: format,
+				First: first.String(), FirstFormat: found, Other: file.String(), OtherFormat: format,
 			}
 		default:
 			found, first = format, file
@@ -220,23 +224,24 @@ func (r Resolver) FindFormat(ctx context.Context, names []string) (Format, error
 
 // formatOf finds the format of the first file that a name stands for, and returns that file. alone is set if no other
 // name was given.
-func (r Resolver) formatOf(ctx context.Context, name string, alone bool) (format Format, file string, err error) {
+func (r Resolver) formatOf(ctx context.Context, name source.Location, alone bool,
+) (format Format, file source.Location, err error) {
 	files, isFile, err := r.list(ctx, name)
-	switch far := source.IsURI(name); {
+	switch far := name.InStore(); {
 	case err != nil && far:
-		return "", "", err
+		return "", file, err
 	case err != nil:
 		return Parquet, name, nil
 	case len(files) == 0:
-		return "", "", nil
+		return "", file, nil
 	case isFile || far:
-		if format, known := formatOfName(source.Redact(files[0])); known {
+		if format, known := formatOfName(files[0]); known {
 			return format, files[0], nil
 		}
 	}
 	head, err := r.readHead(ctx, files[0])
 	if err != nil {
-		return "", "", err
+		return "", file, err
 	}
 	format, err = formatOfHead(files[0], head)
 	if unknown := (*UnknownFormatError)(nil); errors.As(err, &unknown) {
@@ -245,26 +250,26 @@ func (r Resolver) formatOf(ctx context.Context, name string, alone bool) (format
 	return format, files[0], err
 }
 
-// Describe reads the description of the file at a path or a URI, as the function of that name does.
+// Describe reads the description of a file, as the function of that name does.
 func (r Resolver) Describe(
-	ctx context.Context, name string, fileFormat Format, options text.Options, count Counting,
+	ctx context.Context, file source.Location, fileFormat Format, options text.Options, count Counting,
 ) (v Description, err error) {
-	if !source.IsURI(name) {
-		return Describe(ctx, name, fileFormat, options, count)
+	if !file.InStore() {
+		return Describe(ctx, file.Name(), fileFormat, options, count)
 	}
 	parser, known := fileFormat.Source()
 	switch {
 	case !known:
-		return v, fmt.Errorf("%s: no format is called %q", source.Redact(name), fileFormat)
+		return v, fmt.Errorf("%s: no format is called %q", file, fileFormat)
 	case r.Opener == nil:
-		return v, &NoOpenerError{URI: source.Redact(name)}
+		return v, &NoOpenerError{Location: file}
 	}
-	drive, err := host.OpenFiles(ctx, []string{name}, host.DriveOptions{
+	drive, err := host.OpenFiles(ctx, []source.Location{file}, host.DriveOptions{
 		Source: parser, Text: options, Sources: host.Sources{Opener: r.Opener},
 	})
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, drive.Close()) }()
-	return describePartition(ctx, drive.Partitions()[0], source.Redact(name), fileFormat, options, count)
+	return describePartition(ctx, drive.Partitions()[0], file.String(), fileFormat, options, count)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/partition"
 )
 
@@ -34,7 +35,7 @@ func TestDescriptionsSuffice(t *testing.T) {
 	}
 	require.NoError(t, parquet.Write(&b, rows))
 	path := write(t, "a.parquet", b.Bytes())
-	v, err := Resolver{}.Describe(t.Context(), path, Parquet, text.Options{}, false)
+	v, err := Resolver{}.Describe(t.Context(), source.ParseLocation(path), Parquet, text.Options{}, false)
 	require.NoError(t, err)
 	text1, err := json.Marshal(v)
 	require.NoError(t, err)

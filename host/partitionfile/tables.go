@@ -105,18 +105,18 @@ func (t *tableSearch) checkAbove(folder string) error {
 }
 
 // checkObjects looks for a table's log beside and above objects that a pattern or a folder of a store matches.
-func (t *tableSearch) checkObjects(ctx context.Context, uris []string) error {
-	for _, uri := range uris {
-		if isDeletes(uri) {
-			return &TableError{Kind: "Iceberg", Sign: source.Redact(uri)}
+func (t *tableSearch) checkObjects(ctx context.Context, objects []source.Location) error {
+	for _, o := range objects {
+		if isDeletes(o.Name()) {
+			return &TableError{Kind: "Iceberg", Sign: o.String()}
 		}
-		if source.Scheme(uri) != "s3" {
+		if o.Scheme() != "s3" {
 			continue
 		}
-		bucket := len("s3://") + strings.IndexByte(uri[len("s3://"):]+"/", '/')
-		for folder := path.Dir(uri[bucket:]); ; folder = path.Dir(folder) {
+		bucket, key := o.HostAndKey()
+		for folder := path.Dir("/" + key); ; folder = path.Dir(folder) {
 			if !strings.Contains(path.Base(folder), "=") { // the folder of a partition's value is not a table
-				err := t.once(uri[:bucket]+folder, func(at string) error { return t.checkPrefix(ctx, at) })
+				err := t.once("s3://"+bucket+folder, func(at string) error { return t.checkPrefix(ctx, at) })
 				if err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ func (t *tableSearch) checkPrefix(ctx context.Context, folder string) error {
 	for _, sign := range []struct{ kind, pattern string }{
 		{"Delta", "/_delta_log/*"}, {"Hudi", "/.hoodie/*"}, {"Iceberg", "/metadata/*.metadata.json"},
 	} {
-		found, err := t.opener.List(ctx, literal+sign.pattern)
+		found, err := t.opener.List(ctx, source.ParseLocation(literal+sign.pattern))
 		var (
 			absent    *source.NotFoundError
 			forbidden *source.ForbiddenError

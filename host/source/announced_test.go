@@ -60,7 +60,7 @@ var announced = map[string]string{
 
 func TestCheckAnnounced(t *testing.T) {
 	for uri, want := range announced {
-		err := CheckAnnounced(uri)
+		err := ParseLocation(uri).CheckAnnounced()
 		if want == "" {
 			assert.NoError(t, err, "%.80q", uri)
 			continue
@@ -79,13 +79,13 @@ func FuzzCheckAnnounced(f *testing.F) {
 		f.Add(uri)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
-		if CheckAnnounced(uri) != nil {
+		if ParseLocation(uri).CheckAnnounced() != nil {
 			return
 		}
-		folder := FolderOf(uri)
+		folder := ParseLocation(uri).Folder()
 		require.NoError(t, Prefixes{folder}.Check())
-		require.True(t, Prefixes{folder}.Allow(uri))
-		if Scheme(uri) == "s3" {
+		require.True(t, Prefixes{folder}.Allow(ParseLocation(uri)))
+		if ParseLocation(uri).Scheme() == "s3" {
 			return
 		}
 		req, err := http.NewRequest(http.MethodGet, uri, http.NoBody)
@@ -115,15 +115,15 @@ func TestPrefixes(t *testing.T) {
 		"https://data.example/rows/%2e%2e/a": false, "https://data.example/Rows/a": false,
 		"/rows/2026/a": false, "file:///rows/a": false,
 	} {
-		assert.Equal(t, allowed, p.Allow(uri), uri)
-		assert.False(t, Prefixes{}.Allow(uri), uri)
+		assert.Equal(t, allowed, p.Allow(ParseLocation(uri)), uri)
+		assert.False(t, Prefixes{}.Allow(ParseLocation(uri)), uri)
 	}
 	for uri, folder := range map[string]string{
 		"s3://rows": "s3://rows/", "s3://rows/": "s3://rows/", "s3://rows/day_*.parquet": "s3://rows/",
 		"s3://rows/2026/[0-9]/a*": "s3://rows/2026/", "s3://rows/2026/a?": "s3://rows/2026/", "s3://rows/a/": "s3://rows/a/",
 		"https://u:p@h/rows/a.parquet?x=/y/": "https://h/rows/", "https://h": "https://h/",
 	} {
-		assert.Equal(t, folder, FolderOf(uri), uri)
+		assert.Equal(t, folder, ParseLocation(uri).Folder(), uri)
 		assert.NoError(t, Prefixes{folder}.Check(), uri)
 	}
 }
@@ -149,26 +149,26 @@ func TestRedirectsWithinPrefixes(t *testing.T) {
 	all := &Stores{Web: newWeb(t, nil), Retry: Retry{Attempts: 1}}
 	open := func(s *Stores, to string) error {
 		target = to
-		src, err := s.Open(t.Context(), uri, Identity{})
+		src, err := s.Open(t.Context(), ParseLocation(uri), Identity{})
 		if err == nil {
 			err = src.Close()
 		}
 		return err
 	}
-	folder := Prefixes{FolderOf(uri)}
+	folder := Prefixes{ParseLocation(uri).Folder()}
 	require.NoError(t, open(all.Within(folder), "/elsewhere/moved"), "on the same host")
 	require.NoError(t, open(all.Within(folder), "http://"+here.Host+"/moved"), "on the same host")
 	var refused *UnsupportedError
 	require.ErrorAs(t, open(all.Within(folder), other), &refused)
 	assert.Contains(t, refused.Error(), "redirects to another host, "+other)
-	require.ErrorAs(t, open(all.Within(append(folder, FolderOf(other)+"x")), other), &refused)
+	require.ErrorAs(t, open(all.Within(append(folder, ParseLocation(other).Folder()+"x")), other), &refused)
 	require.ErrorAs(t, open(all.Within(nil), "/moved"), &refused)
 	assert.Contains(t, refused.Error(), "may not read it")
 	assert.Zero(t, asked.Load())
-	require.NoError(t, open(all.Within(append(folder, FolderOf(other))), other))
+	require.NoError(t, open(all.Within(append(folder, ParseLocation(other).Folder())), other))
 	require.NoError(t, open(all, other), "stores that are not bounded follow any")
 	assert.EqualValues(t, 2, asked.Load())
-	_, err = all.Within(folder).Open(t.Context(), t.TempDir(), Identity{})
+	_, err = all.Within(folder).Open(t.Context(), ParseLocation(t.TempDir()), Identity{})
 	require.ErrorAs(t, err, &refused, "a path of this machine")
 }
 

@@ -2,10 +2,10 @@
 //
 // # Overview
 //
-// A [Source] is the bytes of one partition. An [Opener] opens sources by URI and lists the objects that a pattern
-// matches:
+// A [Source] is the bytes of one partition. A [Location] is where it lies: a URI or a path, which is
+// read once, where its name comes in. An [Opener] opens locations and lists the objects that a pattern matches:
 //
-//	src, err := opener.Open(ctx, "https://data.example/day_0.parquet", source.Identity{})
+//	src, err := opener.Open(ctx, source.ParseLocation("https://data.example/day_0.parquet"), source.Identity{})
 //
 // The identity of a source is pinned when the source is opened: the ETag or the version of an object, or inode, size
 // and time of a file. Every later read demands that identity, so that all bytes of one partition belong to one
@@ -33,8 +33,8 @@
 //
 // *[ChangedError], *[NotFoundError], *[ForbiddenError], *[ThrottledError], *[TruncatedError], *[CorruptError],
 // *[AnswerError], *[UnreachableError] and *[UnsupportedError] each name the source and, if a user can do something,
-// say what to do. [Temporary] reports whether a later attempt may succeed. Errors never hold credentials: [Redact]
-// takes user names, passwords and queries out of a URI.
+// say what to do. [Temporary] reports whether a later attempt may succeed. Errors never hold credentials: a [Location]
+// prints without user name, password and query.
 //
 // # Debugging
 //

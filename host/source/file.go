@@ -18,8 +18,8 @@ import (
 type Files struct{}
 
 // Open implements Opener.
-func (Files) Open(_ context.Context, uri string, pinned Identity) (Source, error) {
-	name := filePath(uri)
+func (Files) Open(_ context.Context, at Location, pinned Identity) (Source, error) {
+	name := at.filePath()
 	f, state, err := openfiles.OpenRegular(name)
 	identity := FileIdentity(state)
 	switch {
@@ -41,8 +41,8 @@ func FileIdentity(s openfiles.State) Identity {
 }
 
 // List implements Opener.
-func (Files) List(_ context.Context, pattern string) ([]Object, error) {
-	name := filePath(pattern)
+func (Files) List(_ context.Context, pattern Location) ([]Object, error) {
+	name := pattern.filePath()
 	if strings.HasSuffix(name, "/") {
 		name += "*"
 	}
@@ -59,20 +59,20 @@ func (Files) List(_ context.Context, pattern string) ([]Object, error) {
 		if !info.Mode().IsRegular() {
 			continue
 		}
-		if objects = append(objects, Object{URI: path, Size: info.Size()}); len(objects) > MaxListed {
+		if objects = append(objects, Object{Location: ParseLocation(path), Size: info.Size()}); len(objects) > MaxListed {
 			return nil, tooManyError(pattern)
 		}
 	}
 	if len(objects) == 0 {
 		return nil, &NotFoundError{Name: name}
 	}
-	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.URI, b.URI) })
+	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.Location.name, b.Location.name) })
 	return objects, nil
 }
 
 // filePath returns the path of file:PATH, file:///PATH or PATH.
-func filePath(uri string) string {
-	name, found := strings.CutPrefix(uri, "file:")
+func (l Location) filePath() string {
+	name, found := strings.CutPrefix(l.name, "file:")
 	if found && strings.HasPrefix(name, "///") {
 		return name[2:]
 	}

@@ -20,7 +20,7 @@ func TestFiles(t *testing.T) {
 	path := filepath.Join(dir, "day_0.parquet")
 	require.NoError(t, os.WriteFile(path, []byte(contents), 0o600))
 	stores := &Stores{}
-	src, err := stores.Open(ctx, path, Identity{})
+	src, err := stores.Open(ctx, ParseLocation(path), Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, path, src.Name())
 	assert.EqualValues(t, len(contents), src.Size())
@@ -29,7 +29,7 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 	assert.Equal(t, "uvwxyz", string(b[:n]))
 	for _, uri := range []string{"file:" + path, "file://" + path} {
-		again, err := stores.Open(ctx, uri, src.Identity())
+		again, err := stores.Open(ctx, ParseLocation(uri), src.Identity())
 		require.NoError(t, err, uri)
 		require.NoError(t, again.Close())
 	}
@@ -43,12 +43,12 @@ func TestFiles(t *testing.T) {
 	_, err = src.ReadAt(ctx, b, 0)
 	require.ErrorAs(t, err, &changed)
 	assert.EqualValues(t, 7, changed.Found.Size)
-	_, err = stores.Open(ctx, path, src.Identity())
+	_, err = stores.Open(ctx, ParseLocation(path), src.Identity())
 	require.ErrorAs(t, err, &changed)
 	require.NoError(t, src.Close())
 
 	// The same bytes and length at another time are another state of the file.
-	src, err = stores.Open(ctx, path, Identity{})
+	src, err = stores.Open(ctx, ParseLocation(path), Identity{})
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1, 0)))
 	_, err = src.ReadAt(ctx, b, 0)
@@ -67,22 +67,22 @@ func TestFilesList(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "day_2"), 0o700))
 	stores := &Stores{}
 	day := func(i int) string { return filepath.Join(dir, "day_"+string(rune('0'+i))) }
-	objects, err := stores.List(ctx, filepath.Join(dir, "day_*"))
+	objects, err := stores.List(ctx, ParseLocation(filepath.Join(dir, "day_*")))
 	require.NoError(t, err)
-	assert.Equal(t, []Object{{URI: day(0), Size: 1}, {URI: day(1)}}, objects)
-	objects, err = stores.List(ctx, "file:"+dir+"/")
+	assert.Equal(t, []Object{{Location: ParseLocation(day(0)), Size: 1}, {Location: ParseLocation(day(1))}}, objects)
+	objects, err = stores.List(ctx, ParseLocation("file:"+dir+"/"))
 	require.NoError(t, err)
 	assert.Len(t, objects, 3)
 	var missing *NotFoundError
-	_, err = stores.List(ctx, filepath.Join(dir, "week_*"))
+	_, err = stores.List(ctx, ParseLocation(filepath.Join(dir, "week_*")))
 	require.ErrorAs(t, err, &missing)
-	_, err = stores.Open(ctx, filepath.Join(dir, "week_0"), Identity{})
+	_, err = stores.Open(ctx, ParseLocation(filepath.Join(dir, "week_0")), Identity{})
 	require.ErrorAs(t, err, &missing)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	var unsupported *UnsupportedError
-	_, err = stores.Open(ctx, day(2), Identity{})
+	_, err = stores.Open(ctx, ParseLocation(day(2)), Identity{})
 	require.ErrorAs(t, err, &unsupported)
-	_, err = stores.List(ctx, "[")
+	_, err = stores.List(ctx, ParseLocation("["))
 	require.Error(t, err)
 }
 
@@ -90,17 +90,17 @@ func TestFilesList(t *testing.T) {
 func TestStoresChoose(t *testing.T) {
 	stores := &Stores{Web: newWeb(t, nil)}
 	url := serve(t, honest)
-	src, err := stores.Open(context.Background(), url, Identity{})
+	src, err := stores.Open(context.Background(), ParseLocation(url), Identity{})
 	require.NoError(t, err)
 	assert.EqualValues(t, len(contents), src.Size())
 	var unsupported *UnsupportedError
 	for uri, text := range map[string]string{
 		"s3://bucket/key": "without a client for S3", "gs://bucket/key": `"gs" names no store`,
 	} {
-		_, err = stores.Open(context.Background(), uri, Identity{})
+		_, err = stores.Open(context.Background(), ParseLocation(uri), Identity{})
 		require.ErrorAs(t, err, &unsupported)
 		require.ErrorContains(t, err, text)
-		_, err = stores.List(context.Background(), uri)
+		_, err = stores.List(context.Background(), ParseLocation(uri))
 		require.ErrorAs(t, err, &unsupported)
 	}
 }

@@ -58,9 +58,10 @@ func NewWeb(transport http.RoundTripper) *Web {
 func (w *Web) within(prefixes Prefixes) *Web {
 	client := *w.client
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		if !sameHost(via[0].URL, req.URL) && !prefixes.Allow(req.URL.String()) {
+		to := ParseLocation(req.URL.String())
+		if !sameHost(via[0].URL, req.URL) && !prefixes.Allow(to) {
 			return &UnsupportedError{
-				Name: Redact(via[0].URL.String()), Lacks: "it redirects to another host, " + Redact(req.URL.String()),
+				Name: ParseLocation(via[0].URL.String()).String(), Lacks: "it redirects to another host, " + to.String(),
 				Advice: notAllowed,
 			}
 		}
@@ -87,22 +88,23 @@ func sameHost(from, to *url.URL) bool {
 // led to it, which may be signed.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Referer")
+	from := ParseLocation(via[0].URL.String()).String()
 	if len(via) > maxRedirects {
-		return &AnswerError{Name: Redact(via[0].URL.String()), Problem: fmt.Sprintf("more than %d redirects", maxRedirects)}
+		return &AnswerError{Name: from, Problem: fmt.Sprintf("more than %d redirects", maxRedirects)}
 	}
 	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
 		return &AnswerError{
-			Name: Redact(via[0].URL.String()), Problem: "it redirects to " + req.URL.Scheme + ", which is not encrypted",
+			Name: from, Problem: "it redirects to " + req.URL.Scheme + ", which is not encrypted",
 		}
 	}
 	return nil
 }
 
 // List implements Opener. HTTP has no listing, so a name stands for itself, and a pattern is refused.
-func (w *Web) List(ctx context.Context, pattern string) ([]Object, error) {
-	if IsPattern(pattern) {
+func (w *Web) List(ctx context.Context, pattern Location) ([]Object, error) {
+	if pattern.IsPattern() {
 		return nil, &UnsupportedError{
-			Name: Redact(pattern), Lacks: "HTTP has no listing, so that patterns and folders match nothing",
+			Name: pattern.String(), Lacks: "HTTP has no listing, so that patterns and folders match nothing",
 			Advice: "name each file",
 		}
 	}
@@ -110,19 +112,19 @@ func (w *Web) List(ctx context.Context, pattern string) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Object{{URI: pattern, Size: src.Size()}}, src.Close()
+	return []Object{{Location: pattern, Size: src.Size()}}, src.Close()
 }
 
 // Open implements Opener. It asks for the first byte: the answer shows the size, the ETag, and whether the server
 // supports ranges.
-func (w *Web) Open(ctx context.Context, uri string, pinned Identity) (Source, error) {
-	if _, err := BaseName(uri); err != nil {
+func (w *Web) Open(ctx context.Context, at Location, pinned Identity) (Source, error) {
+	if _, err := at.BaseName(); err != nil {
 		return nil, err
 	}
-	if _, err := url.Parse(uri); err != nil {
-		return nil, fmt.Errorf("%s is no URL", Redact(uri)) // the error of url.Parse repeats secrets
+	if _, err := url.Parse(at.name); err != nil {
+		return nil, fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", at) // the error of url.Parse repeats secrets
 	}
-	s := &webObject{web: w, uri: uri, name: Redact(uri)}
+	s := &webObject{web: w, uri: at.name, name: at.shown}
 	resp, err := s.requestRange(ctx, 0, 1, "")
 	if err != nil {
 		return nil, err
@@ -162,7 +164,7 @@ func (s *webObject) Close() error { return nil }
 func (s *webObject) requestRange(ctx context.Context, off, n int64, etag string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.uri, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no URL", s.name)
+		return nil, fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", s.name)
 	}
 	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", off, off+n-1))
 	req.Header.Set("Accept-Encoding", "identity")

@@ -84,9 +84,9 @@ func TestLinkLocalIsNotCalled(t *testing.T) {
 		t.Cleanup(transport.CloseIdleConnections)
 		stores := &Stores{Web: NewWeb(transport)}
 		if name == "with prefix" {
-			stores = stores.Within(Prefixes{FolderOf(redirecting), "http://[::ffff:169.254.169.254]/"})
+			stores = stores.Within(Prefixes{ParseLocation(redirecting).Folder(), "http://[::ffff:169.254.169.254]/"})
 		}
-		_, err := stores.Open(t.Context(), c.uri, Identity{})
+		_, err := stores.Open(t.Context(), ParseLocation(c.uri), Identity{})
 		var refused *UnsupportedError
 		require.ErrorAs(t, err, &refused, "%s: %v", name, err)
 		assert.Contains(t, err.Error(), "link-local address", name)
@@ -96,7 +96,7 @@ func TestLinkLocalIsNotCalled(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	_, port, err := net.SplitHostPort(serveAddress(t))
 	require.NoError(t, err)
-	_, err = NewWeb(transport).Open(t.Context(), "http://data.example:"+port+"/x", Identity{})
+	_, err = NewWeb(transport).Open(t.Context(), ParseLocation("http://data.example:"+port+"/x"), Identity{})
 	require.NoError(t, err)
 }
 

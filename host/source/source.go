@@ -35,19 +35,19 @@ func readFull(ctx context.Context, s Source, b []byte, off int64) (int, error) {
 
 // Object is one entry of a listing.
 type Object struct {
-	URI  string
-	Size int64
+	Location Location
+	Size     int64 // in bytes
 }
 
 // Opener opens sources and lists them. The methods are safe for concurrent use.
 type Opener interface {
 	// Open opens a source. If pinned is not zero, the object must have that identity; otherwise the error is a
 	// *ChangedError.
-	Open(ctx context.Context, uri string, pinned Identity) (Source, error)
-	// List returns the objects that a pattern matches, sorted by URI. In a pattern * does not cross a slash. A name
+	Open(ctx context.Context, at Location, pinned Identity) (Source, error)
+	// List returns the objects that a pattern matches, sorted by name. In a pattern * does not cross a slash. A location
 	// that ends in a slash is a folder, of which all objects directly below are returned. More than MaxListed objects
 	// are an error.
-	List(ctx context.Context, pattern string) ([]Object, error)
+	List(ctx context.Context, pattern Location) ([]Object, error)
 }
 
 // MaxListed is the greatest number of objects that one listing returns.

@@ -31,16 +31,16 @@ func (s *Stores) Within(prefixes Prefixes) *Stores {
 }
 
 // Open implements Opener.
-func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Source, err error) {
-	if s.within != nil && !s.within.Allow(uri) {
-		return nil, &UnsupportedError{Name: Redact(uri), Lacks: "this worker may not read it", Advice: notAllowed}
+func (s *Stores) Open(ctx context.Context, at Location, pinned Identity) (src Source, err error) {
+	if s.within != nil && !s.within.Allow(at) {
+		return nil, &UnsupportedError{Name: at.String(), Lacks: "this worker may not read it", Advice: notAllowed}
 	}
-	opener, err := s.openerOf(uri)
+	opener, err := s.openerOf(at)
 	if err != nil {
 		return nil, err
 	}
-	err = s.Retry.Do(ctx, Redact(uri), func(ctx context.Context) error {
-		src, err = opener.Open(ctx, uri, pinned)
+	err = s.Retry.Do(ctx, at.String(), func(ctx context.Context) error {
+		src, err = opener.Open(ctx, at, pinned)
 		return err
 	})
 	if err != nil {
@@ -50,23 +50,22 @@ func (s *Stores) Open(ctx context.Context, uri string, pinned Identity) (src Sou
 }
 
 // List implements Opener.
-func (s *Stores) List(ctx context.Context, pattern string) (objects []Object, err error) {
+func (s *Stores) List(ctx context.Context, pattern Location) (objects []Object, err error) {
 	opener, err := s.openerOf(pattern)
 	if err != nil {
 		return nil, err
 	}
-	err = s.Retry.Do(ctx, Redact(pattern), func(ctx context.Context) error {
+	err = s.Retry.Do(ctx, pattern.String(), func(ctx context.Context) error {
 		objects, err = opener.List(ctx, pattern)
 		return err
 	})
 	return objects, err
 }
 
-// openerOf returns the opener of a URI's scheme.
-func (s *Stores) openerOf(uri string) (Opener, error) {
-	scheme := Scheme(uri)
+// openerOf returns the opener of a location's scheme.
+func (s *Stores) openerOf(at Location) (Opener, error) {
 	var opener Opener
-	switch scheme {
+	switch at.scheme {
 	case "http", "https":
 		opener = s.Web
 	case "s3":
@@ -75,12 +74,12 @@ func (s *Stores) openerOf(uri string) (Opener, error) {
 		return Files{}, nil
 	default:
 		return nil, &UnsupportedError{
-			Name: Redact(uri), Lacks: fmt.Sprintf("%.20q names no store", scheme), Advice: "want http, https, s3 or a path",
+			Name: at.String(), Lacks: fmt.Sprintf("%.20q names no store", at.scheme), Advice: "want http, https, s3 or a path",
 		}
 	}
 	if opener == nil {
 		return nil, &UnsupportedError{
-			Name: Redact(uri), Lacks: "this program was made without a client for " + strings.ToUpper(scheme),
+			Name: at.String(), Lacks: "this program was made without a client for " + strings.ToUpper(at.scheme),
 			Advice: "give one to source.Stores",
 		}
 	}
@@ -88,9 +87,9 @@ func (s *Stores) openerOf(uri string) (Opener, error) {
 }
 
 // tooManyError says that a pattern matches more than may be listed.
-func tooManyError(pattern string) error {
+func tooManyError(pattern Location) error {
 	return &UnsupportedError{
-		Name: Redact(pattern), Lacks: fmt.Sprintf("it matches more than %d objects", MaxListed),
+		Name: pattern.String(), Lacks: fmt.Sprintf("it matches more than %d objects", MaxListed),
 		Advice: "name fewer at once",
 	}
 }

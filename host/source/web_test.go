@@ -57,7 +57,7 @@ func TestSignedURLs(t *testing.T) {
 		}
 		honest(w, r)
 	})
-	src, err := newWeb(t, nil).Open(t.Context(), url+"?X-Amz-Expires=60&X-Amz-Signature=secret", Identity{})
+	src, err := newWeb(t, nil).Open(t.Context(), ParseLocation(url+"?X-Amz-Expires=60&X-Amz-Signature=secret"), Identity{})
 	require.NoError(t, err)
 	b := make([]byte, 4)
 	_, err = src.ReadAt(t.Context(), b, 10)
@@ -69,7 +69,7 @@ func TestSignedURLs(t *testing.T) {
 	require.ErrorAs(t, err, &forbidden)
 	assert.ErrorContains(t, err, "sign the URL again")
 	assert.NotContains(t, err.Error(), "secret")
-	_, err = newWeb(t, nil).Open(t.Context(), url, Identity{})
+	_, err = newWeb(t, nil).Open(t.Context(), ParseLocation(url), Identity{})
 	require.ErrorContains(t, err, "give credentials")
 }
 
@@ -77,7 +77,7 @@ func TestSignedURLs(t *testing.T) {
 func TestWebReads(t *testing.T) {
 	ctx := context.Background()
 	url := serve(t, honest)
-	src, err := newWeb(t, nil).Open(ctx, url+"?signature=secret", Identity{})
+	src, err := newWeb(t, nil).Open(ctx, ParseLocation(url+"?signature=secret"), Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, url, src.Name())
 	assert.Equal(t, Identity{Kind: ByETag, Value: `"v1"`, Size: int64(len(contents))}, src.Identity())
@@ -152,7 +152,7 @@ func TestWebOpens(t *testing.T) {
 		}, new(*AnswerError), "no first byte and is not empty"},
 	} {
 		url := serve(t, c.handler)
-		_, err := newWeb(t, nil).Open(context.Background(), url+"?sig=secret", Identity{})
+		_, err := newWeb(t, nil).Open(context.Background(), ParseLocation(url+"?sig=secret"), Identity{})
 		require.Error(t, err, name)
 		assert.ErrorAs(t, err, c.want, name)
 		assert.ErrorContains(t, err, c.text, name)
@@ -167,7 +167,7 @@ func TestWebOpensAnEmptyObject(t *testing.T) {
 		w.Header().Set("Content-Range", "bytes */0")
 		w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 	})
-	src, err := newWeb(t, nil).Open(context.Background(), url, Identity{})
+	src, err := newWeb(t, nil).Open(context.Background(), ParseLocation(url), Identity{})
 	require.NoError(t, err)
 	assert.Zero(t, src.Size())
 }
@@ -182,7 +182,7 @@ func TestWebFollowsRedirects(t *testing.T) {
 		}
 		honest(w, r)
 	})
-	src, err := newWeb(t, nil).Open(context.Background(), url, Identity{})
+	src, err := newWeb(t, nil).Open(context.Background(), ParseLocation(url), Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, url, src.Name())
 	b := make([]byte, 3)
@@ -205,8 +205,8 @@ func TestARedirectTellsNothing(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
 	})
-	src, err := newWeb(t, nil).Open(t.Context(), strings.Replace(url, "://", "://reader:secret@", 1)+
-		"?X-Amz-Signature=secret", Identity{})
+	src, err := newWeb(t, nil).Open(t.Context(), ParseLocation(strings.Replace(url, "://", "://reader:secret@", 1)+
+		"?X-Amz-Signature=secret"), Identity{})
 	require.NoError(t, err)
 	b := make([]byte, 3)
 	_, err = src.ReadAt(t.Context(), b, 1)
@@ -229,15 +229,15 @@ func TestWebVerifiesServers(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the server logs that the client refuses it
 	server.StartTLS()
 	defer server.Close()
-	_, err := newWeb(t, nil).Open(ctx, server.URL+"/x", Identity{})
+	_, err := newWeb(t, nil).Open(ctx, ParseLocation(server.URL+"/x"), Identity{})
 	require.ErrorContains(t, err, "--source-ca")
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	src, err := newWeb(t, roots).Open(ctx, server.URL+"/x", Identity{})
+	src, err := newWeb(t, roots).Open(ctx, ParseLocation(server.URL+"/x"), Identity{})
 	require.NoError(t, err)
 	assert.EqualValues(t, len(contents), src.Size())
 	var answer *AnswerError
-	_, err = newWeb(t, roots).Open(ctx, server.URL+"/away", Identity{})
+	_, err = newWeb(t, roots).Open(ctx, ParseLocation(server.URL+"/away"), Identity{})
 	require.ErrorAs(t, err, &answer)
 	assert.ErrorContains(t, err, "not encrypted")
 }
@@ -248,13 +248,13 @@ func TestWebDemandsWhatWasPinned(t *testing.T) {
 	url := serve(t, honest)
 	web := newWeb(t, nil)
 	pinned := Identity{Kind: ByETag, Value: `"v1"`, Size: int64(len(contents))}
-	_, err := web.Open(ctx, url, pinned)
+	_, err := web.Open(ctx, ParseLocation(url), pinned)
 	require.NoError(t, err)
 	for _, other := range []Identity{
 		{Kind: ByETag, Value: `"v0"`, Size: pinned.Size}, {Kind: ByETag, Value: `"v1"`, Size: 7},
 		{Kind: ByContent, Value: "x"},
 	} {
-		_, err = web.Open(ctx, url, other)
+		_, err = web.Open(ctx, ParseLocation(url), other)
 		var changed *ChangedError
 		require.ErrorAs(t, err, &changed)
 		assert.Equal(t, other, changed.Pinned)
@@ -355,7 +355,7 @@ func TestHostileServers(t *testing.T) {
 				assert.Equal(t, `"v1"`, r.Header.Get("If-Match"))
 				c.answer(w, r)
 			})
-			src, err := newWeb(t, nil).Open(context.Background(), url, Identity{})
+			src, err := newWeb(t, nil).Open(context.Background(), ParseLocation(url), Identity{})
 			require.NoError(t, err)
 			n, err := src.ReadAt(context.Background(), make([]byte, 4), 10)
 			require.Error(t, err)
@@ -374,12 +374,12 @@ func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	var unreachable *UnreachableError
-	_, err := newWeb(t, nil).Open(context.Background(), server.URL+"/x?secret", Identity{})
+	_, err := newWeb(t, nil).Open(context.Background(), ParseLocation(server.URL+"/x?secret"), Identity{})
 	require.ErrorAs(t, err, &unreachable)
 	assert.NotContains(t, err.Error(), "secret")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = newWeb(t, nil).Open(ctx, server.URL+"/x", Identity{})
+	_, err = newWeb(t, nil).Open(ctx, ParseLocation(server.URL+"/x"), Identity{})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -387,12 +387,12 @@ func TestUnreachable(t *testing.T) {
 func TestWebLists(t *testing.T) {
 	url := serve(t, honest)
 	web := newWeb(t, nil)
-	objects, err := web.List(context.Background(), url+"?sig=*")
+	objects, err := web.List(context.Background(), ParseLocation(url+"?sig=*"))
 	require.NoError(t, err)
-	assert.Equal(t, []Object{{URI: url + "?sig=*", Size: int64(len(contents))}}, objects)
+	assert.Equal(t, []Object{{Location: ParseLocation(url + "?sig=*"), Size: int64(len(contents))}}, objects)
 	for _, pattern := range []string{"http://h/day_*.parquet", "http://h/day_[0-9].parquet", "http://h/days/"} {
 		var unsupported *UnsupportedError
-		_, err = web.List(context.Background(), pattern)
+		_, err = web.List(context.Background(), ParseLocation(pattern))
 		require.ErrorAs(t, err, &unsupported)
 		assert.ErrorContains(t, err, "name each file")
 	}
@@ -469,7 +469,7 @@ func TestSequence(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(whole))
 	})
 	retry := Retry{Wait: func(context.Context, time.Duration) error { return nil }}
-	src, err := newWeb(t, nil).Open(t.Context(), url, Identity{})
+	src, err := newWeb(t, nil).Open(t.Context(), ParseLocation(url), Identity{})
 	require.NoError(t, err)
 	got, err := io.ReadAll(NewSequence(t.Context(), src, retry))
 	require.NoError(t, err)

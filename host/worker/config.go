@@ -189,8 +189,8 @@ func (e *Engine) divideMemory() memoryParts {
 func (s *Source) readable() source.Prefixes {
 	list := slices.Clone(source.Prefixes(s.Stores))
 	for _, pattern := range s.Partitions {
-		if source.IsURI(pattern) {
-			list = append(list, source.FolderOf(pattern))
+		if at := source.ParseLocation(pattern); at.InStore() {
+			list = append(list, at.Folder())
 		}
 	}
 	return list

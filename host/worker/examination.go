@@ -51,9 +51,9 @@ func (c *Config) Examine(ctx context.Context, stores *source.Stores, now time.Ti
 		}
 		findings = append(findings, f)
 	}
-	for i, pattern := range c.Partitions {
+	for i, pattern := range source.ParseLocations(c.Partitions...) {
 		n, err := examineStore(ctx, c.boundStores(stores), pattern)
-		add(fmt.Sprintf("partitions[%d] %s", i, source.Redact(pattern)), err, quantity.Of(n, "partition"))
+		add(fmt.Sprintf("partitions[%d] %s", i, pattern), err, quantity.Of(n, "partition"))
 	}
 	return findings
 }
@@ -76,16 +76,16 @@ func examineDrive(ctx context.Context, uri string) error {
 }
 
 // examineStore lists what a pattern matches, opens the first partition, and returns how many there are.
-func examineStore(ctx context.Context, stores source.Opener, pattern string) (n int, err error) {
+func examineStore(ctx context.Context, stores source.Opener, pattern source.Location) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
-	uris, err := partitionfile.Resolver{Opener: stores}.Expand(ctx, []string{pattern}, partitionfile.Parquet)
-	if err != nil || len(uris) == 0 {
+	files, err := partitionfile.Resolver{Opener: stores}.Expand(ctx, []source.Location{pattern}, partitionfile.Parquet)
+	if err != nil || len(files) == 0 {
 		return 0, err
 	}
-	first, err := stores.Open(ctx, uris[0], source.Identity{})
+	first, err := stores.Open(ctx, files[0], source.Identity{})
 	if err != nil {
 		return 0, err
 	}
-	return len(uris), first.Close()
+	return len(files), first.Close()
 }

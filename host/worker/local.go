@@ -9,6 +9,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -25,7 +26,7 @@ type LocalFiles map[string]localFile
 // DescribeFiles describes files of this machine, by the names of files and folders and by patterns, for the submission
 // of a job whose workers name the same files in Config.Local.
 func DescribeFiles(ctx context.Context, patterns []string) (*apiv1.OwnFiles, error) {
-	found, err := partitionfile.Resolver{}.Find(ctx, patterns, partitionfile.Parquet)
+	found, err := partitionfile.Resolver{}.Find(ctx, source.ParseLocations(patterns...), partitionfile.Parquet)
 	if err != nil {
 		return nil, err
 	}
@@ -41,19 +42,19 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	found, err := partitionfile.Resolver{}.Find(ctx, patterns, partitionfile.Parquet)
+	found, err := partitionfile.Resolver{}.Find(ctx, source.ParseLocations(patterns...), partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}
-	paths := host.Paths(found)
-	d, err := host.OpenFiles(ctx, paths, host.DriveOptions{Engine: host.EngineCPU, FileNames: host.Names(found)})
+	d, err := host.OpenFiles(ctx, host.Locations(found),
+		host.DriveOptions{Engine: host.EngineCPU, FileNames: host.Names(found)})
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	files = LocalFiles{}
 	for i, p := range d.Partitions() {
-		files[p.Name] = localFile{paths[i], p.Describe()}
+		files[p.Name] = localFile{found[i].Location.Name(), p.Describe()}
 	}
 	return files, nil
 }

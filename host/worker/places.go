@@ -70,7 +70,7 @@ func (s *places) replacePlaces(known api.Source) {
 	}
 	if path, ok := s.partitions.options.Local.findFile(s.want); ok {
 		add(true, "file:"+path, path, func(ctx context.Context) (source.Source, error) {
-			return source.Files{}.Open(ctx, path, source.Identity{})
+			return source.Files{}.Open(ctx, source.ParseLocation(path), source.Identity{})
 		})
 	}
 	files := len(list)
@@ -87,15 +87,16 @@ func (s *places) replacePlaces(known api.Source) {
 	copies := list[files:]
 	rand.Shuffle(len(copies), func(i, j int) { copies[i], copies[j] = copies[j], copies[i] })
 	if known.URL != "" { // the nodes first: they are nearer, and their ranges have checksums
-		add(true, known.URL, source.Redact(known.URL), func(ctx context.Context) (source.Source, error) {
-			if err := source.CheckAnnounced(known.URL); err != nil {
+		at := source.ParseLocation(known.URL)
+		add(true, known.URL, at.String(), func(ctx context.Context) (source.Source, error) {
+			if err := at.CheckAnnounced(); err != nil {
 				return nil, err
 			}
 			pinned, err := source.ParseIdentity(known.Identity)
 			if err != nil {
 				return nil, err
 			}
-			return s.partitions.options.Stores.Open(ctx, known.URL, pinned)
+			return s.partitions.options.Stores.Open(ctx, at, pinned)
 		})
 	}
 	s.mu.Lock()

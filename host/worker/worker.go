@@ -156,12 +156,12 @@ func describeGiven(
 		return nil, nil
 	}
 	files := partitionfile.Resolver{Opener: sources.Opener}
-	found, err := files.Find(ctx, patterns, partitionfile.Parquet)
+	found, err := files.Find(ctx, source.ParseLocations(patterns...), partitionfile.Parquet)
 	if err != nil {
 		return nil, fmt.Errorf("partitions: %w", err)
 	}
 	if known != nil {
-		same, err := known.Unchanged(ctx, host.Paths(found), sources)
+		same, err := known.Unchanged(ctx, host.Locations(found), sources)
 		if err != nil {
 			return nil, fmt.Errorf("partitions: %w", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -125,7 +126,8 @@ func TestPartitionsThatLackColumns(t *testing.T) {
 		o := trainmgr.Options{Pipeline: spec, Batch: 40, SplitBatches: 2, Seed: 5, Shuffle: shuffle,
 			Order: dataset.Deterministic, AllDrives: true}
 		row := 0
-		reference := Config{Files: d.files(t), DriveOptions: host.DriveOptions{Engine: host.EngineReference}}
+		reference := Config{Files: source.ParseLocations(d.files(t)...),
+			DriveOptions: host.DriveOptions{Engine: host.EngineReference}}
 		want := run(t, reference, o, func(mb *tensor.MiniBatch) {
 			if shuffle != dataset.ShuffleNone {
 				return
@@ -227,7 +229,7 @@ func TestAbsentColumnsAreRefused(t *testing.T) {
 			all.parts = append(slices.Clone(d.parts), writeRows(t, make([]numbers, 3)), writeRows(t, make([]words, 3)))
 			all.rows = append(slices.Clone(d.rows), 3, 3)
 		}
-		m, err := Open(context.Background(), Config{Files: all.files(t)})
+		m, err := Open(context.Background(), Config{Files: source.ParseLocations(all.files(t)...)})
 		require.NoError(t, err)
 		_, err = trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, AllDrives: true})
 		require.ErrorContains(t, err, says)

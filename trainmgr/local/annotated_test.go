@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/bfloat16"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -195,7 +196,7 @@ sparse:
 	spec, err = pipeline.Parse([]byte(document))
 	require.NoError(t, err)
 	for _, engine := range paperEngines {
-		m, err := Open(t.Context(), Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine,
+		m, err := Open(t.Context(), Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine,
 			Source: program.Parquet, SLM: 64 << 20}})
 		require.NoError(t, err)
 		j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone,

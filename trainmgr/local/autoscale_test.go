@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -166,8 +167,9 @@ func TestTheAutoscalerIsOnTheModelsClock(t *testing.T) {
 	}
 	pacing := timing.NewPacing(timing.ModeSmartSSD, 1000)
 	now := pacing.Clock().Now
-	c := Config{Files: files, Spread: drives, DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Threads: 1},
-		Manager: host.Options{MeasureTime: every, Now: now}}
+	c := Config{Files: source.ParseLocations(files...), Spread: drives,
+		DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Threads: 1},
+		Manager:      host.Options{MeasureTime: every, Now: now}}
 	c.Device.Timing = pacing
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -46,7 +47,7 @@ func TestEveryCoreGetsASplitAndTheBytesAreTheSame(t *testing.T) {
 	for _, c := range []struct {
 		threads, wantThreads, wantStreams int
 	}{{1, 1, 2}, {0, max(runtime.GOMAXPROCS(0)-1, 1), max(runtime.GOMAXPROCS(0), 2)}, {9, 9, 10}} {
-		config := Config{Files: d.files(t), DriveOptions: host.DriveOptions{Threads: c.threads}}
+		config := Config{Files: source.ParseLocations(d.files(t)...), DriveOptions: host.DriveOptions{Threads: c.threads}}
 		m, err := Open(t.Context(), config)
 		require.NoError(t, err)
 		data, err := m.Dataset(t.Context())

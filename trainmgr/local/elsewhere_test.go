@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -19,7 +20,8 @@ import (
 // mini-batches until the drive is there; then the drive makes its share.
 func TestDrivesThatComeLater(t *testing.T) {
 	d := newDataSet(t, 170, 1000, 2000, 2000)
-	own, err := Open(t.Context(), Config{Files: d.files(t), DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
+	own, err := Open(t.Context(), Config{Files: source.ParseLocations(d.files(t)...),
+		DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, own.Close()) }()
 	ready := d.onFiles(t, [][]int{{0, 1}}, 512, "")[0][len("file:"):]

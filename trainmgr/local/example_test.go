@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr"
@@ -34,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	manager, err := local.Open(ctx, local.Config{Files: []string{path},
+	manager, err := local.Open(ctx, local.Config{Files: source.ParseLocations(path),
 		DriveOptions: host.DriveOptions{Source: program.CriteoTSV, SLM: 64 << 20}})
 	if err != nil {
 		log.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -39,7 +40,7 @@ sparse:
 	require.NoError(t, err)
 	made := make(map[host.Engine][]uint32)
 	for _, engine := range paperEngines {
-		m, err := Open(t.Context(), Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine,
+		m, err := Open(t.Context(), Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine,
 			Source: program.CriteoTSV, SLM: 64 << 20}})
 		require.NoError(t, err)
 		runOn(t, m, trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -175,7 +176,8 @@ func (k knownP) Measure(context.Context, dataset.Digest, string) (api.Measuremen
 // foretold.
 func TestATrainerTwiceAsFastTakesMoreDrives(t *testing.T) {
 	d := newDataSet(t, 170, 1000, 400, 400, 400, 400)
-	m, err := Open(t.Context(), Config{Files: d.files(t), Spread: 4, DriveOptions: host.DriveOptions{SLM: 8 << 20}})
+	m, err := Open(t.Context(), Config{Files: source.ParseLocations(d.files(t)...), Spread: 4,
+		DriveOptions: host.DriveOptions{SLM: 8 << 20}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	report := func(speed float64) *trainmgr.Report {
@@ -400,8 +402,9 @@ func TestADriveWithoutComputationIsUsedToo(t *testing.T) {
 func TestConfigRefusals(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 100)
 	files := d.files(t)
-	for _, c := range []Config{{}, {Drives: []string{"mem:"}, Files: files}, {Files: files, Spread: 2},
-		{Files: files, Spread: -1}} {
+	for _, c := range []Config{{}, {Drives: []string{"mem:"}, Files: source.ParseLocations(files...)},
+		{Files: source.ParseLocations(files...), Spread: 2},
+		{Files: source.ParseLocations(files...), Spread: -1}} {
 		_, err := Open(t.Context(), c)
 		require.ErrorIs(t, err, ErrConfig)
 	}

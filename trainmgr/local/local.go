@@ -1,7 +1,7 @@
 // Package local runs a job on the drives of this machine. A launcher on one machine uses it instead of a control
 // plane.
 //
-//	manager, err := local.Open(ctx, local.Config{Files: paths})
+//	manager, err := local.Open(ctx, local.Config{Files: source.ParseLocations(paths...)})
 //	defer manager.Close()
 //	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec})
 //
@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/openfiles"
 )
 
@@ -29,10 +30,10 @@ var ErrConfig = errors.New("local drives")
 // Config lists the drives: existing drives by URI, with their volumes' members as partitions, or files, each of
 // which is a partition.
 type Config struct {
-	Drives []string // URIs
-	Files  []string // paths, in the order of the data set
-	Names  []string // of the partitions of Files; if nil, host.NameFiles names them
-	Spread int      // number of in-process drives, to which files are dealt in turn; 0 means 1
+	Drives []string          // URIs
+	Files  []source.Location // in the order of the data set
+	Names  []string          // of the partitions of Files; if nil, host.NameFiles names them
+	Spread int               // number of in-process drives, to which files are dealt in turn; 0 means 1
 	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
 	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads sets
 	// the number.
@@ -82,7 +83,7 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 				return fail(err)
 			}
 		}
-		dealt, named, places := make([][]string, spread), make([][]string, spread), make([][]int, spread)
+		dealt, named, places := make([][]source.Location, spread), make([][]string, spread), make([][]int, spread)
 		for i, f := range c.Files {
 			drive := i % spread
 			dealt[drive], named[drive] = append(dealt[drive], f), append(named[drive], names[i])

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -82,7 +83,7 @@ func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
 	case "file":
 		c.Drives = shelf.drives(t, d, s, held, query)
 	case "beside files":
-		c.Files, c.Spread, c.Accelerator = d.files(t), s.drives, diskless+query
+		c.Files, c.Spread, c.Accelerator = source.ParseLocations(d.files(t)...), s.drives, diskless+query
 	case "beside mem":
 		c.Drives, c.Accelerator = d.memory(t, held, ""), diskless+query
 	case "card":
@@ -91,7 +92,7 @@ func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
 		}
 		c.Members = d.files(t)
 	default:
-		c.Files, c.Spread = d.files(t), s.drives
+		c.Files, c.Spread = source.ParseLocations(d.files(t)...), s.drives
 	}
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -108,7 +109,7 @@ func TestColumnsGiveAccessToSpecificFeatures(t *testing.T) {
 	spec, err := pipeline.Parse([]byte(minipipePipeline))
 	require.NoError(t, err)
 	o := trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, SplitBatches: 1000, AllDrives: true}
-	report := run(t, Config{Files: []string{path}, DriveOptions: host.DriveOptions{Streams: 1}}, o,
+	report := run(t, Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Streams: 1}}, o,
 		nil).report.PerDrive[0]
 	assert.Equal(t, chunkBytes["label"]+chunkBytes["int_0"]+chunkBytes["cat_0"], report.BytesMoved-report.BytesUnneeded)
 	assert.Less(t, report.BytesMoved, chunkBytes["unread"])

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
@@ -77,7 +78,8 @@ func TestLossCurvesAreEqualAtEveryShare(t *testing.T) {
 	spec := "lists"
 	files := d.files(t)
 	train := func(order dataset.Order, ratio float64) (regression, work) {
-		own, err := Open(t.Context(), Config{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
+		own, err := Open(t.Context(), Config{Files: source.ParseLocations(files...),
+			DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, own.Close()) }()
 		// Two drives, and a third drive that holds the same partitions as the first.

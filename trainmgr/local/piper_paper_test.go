@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -24,12 +25,12 @@ import (
 var paperEngines = []host.Engine{host.EngineAuto, host.EngineCPU, host.EngineReference}
 
 // onEveryEngine preprocesses one file on each engine and checks all its mini-batches.
-func onEveryEngine(t *testing.T, path string, source program.Source, spec *pipeline.Spec,
+func onEveryEngine(t *testing.T, path string, format program.Source, spec *pipeline.Spec,
 	check func(t *testing.T, mb *tensor.MiniBatch)) {
 	t.Helper()
 	for _, engine := range paperEngines {
 		t.Run(fmt.Sprintf("engine %q", engine), func(t *testing.T) {
-			c := Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine, Source: source,
+			c := Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine, Source: format,
 				SLM: 64 << 20}}
 			o := trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,
 				AllDrives: true}
@@ -120,7 +121,8 @@ func TestTheTwoLoopsOfPiper(t *testing.T) {
 
 	// 3.1: "In the first loop, Piper reads the whole dataset and generates the corresponding vocabulary table."
 	out := filepath.Join(t.TempDir(), "piper.vocab")
-	buildVocabulary(t, Config{Files: []string{path}, DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
+	buildVocabulary(t, Config{Files: source.ParseLocations(path),
+		DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
 		VocabularyPass{Pipeline: spec, Name: "v", Path: out})
 	bound, err := BindVocabularies(spec, map[string]string{"v": out})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/selection"
@@ -246,7 +247,7 @@ func TestFiltersAreThePlainReference(t *testing.T) {
 		writeFilterRows(t, paths[i], files[name], []int{130, 1, 300}[i])
 	}
 	config := func(engine host.Engine) Config {
-		return Config{Files: paths, DriveOptions: host.DriveOptions{Engine: engine, SLM: 64 << 20}}
+		return Config{Files: source.ParseLocations(paths...), DriveOptions: host.DriveOptions{Engine: engine, SLM: 64 << 20}}
 	}
 	all := collect(t, config(host.EngineCPU), filterPipeline(t, ""))
 	require.Len(t, all.rows, 1201)
@@ -292,7 +293,7 @@ func TestOneInAHundredFillsMiniBatches(t *testing.T) {
 		paths = append(paths, filepath.Join(dir, fmt.Sprintf("p%d.parquet", i)))
 		writeFilterRows(t, paths[i], drawFilterRows(rng, 15_000), 4000)
 	}
-	c := Config{Files: paths, DriveOptions: host.DriveOptions{SLM: 64 << 20}}
+	c := Config{Files: source.ParseLocations(paths...), DriveOptions: host.DriveOptions{SLM: 64 << 20}}
 	got := collect(t, c, filterPipeline(t, "filter: {sampling: {key: row, rate: 0.01, salt: 3}}"))
 	short := 0
 	for _, batch := range got.batches {
@@ -341,7 +342,7 @@ dense: [{columns: [int_0..int_12], ops: [fill_null: 0]}]
 sparse: [{columns: [cat_0..cat_25], ops: [fill_null: 0]}]
 `
 	tensors := func(path, filter string, engine host.Engine, policy text.Policy) (list []uint32, err error) {
-		m, err := Open(t.Context(), Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine,
+		m, err := Open(t.Context(), Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine,
 			Source: program.CriteoTSV, Text: text.Options{Policy: policy}, SLM: 64 << 20}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, m.Close()) }()
@@ -371,7 +372,7 @@ func TestSelectionsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.parquet")
 	writeFilterRows(t, path, drawFilterRows(rand.New(rand.NewPCG(5, 5)), 200), 70)
-	m, err := Open(t.Context(), Config{Files: []string{path}, DriveOptions: host.DriveOptions{SLM: 64 << 20}})
+	m, err := Open(t.Context(), Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{SLM: 64 << 20}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	spec := filterPipeline(t, "filter: {column: country, eq: 1}")
@@ -422,7 +423,7 @@ func TestSelectionsAreKept(t *testing.T) {
 		keeps := file == copied
 		for _, s := range []*Selections{first, selections()} {
 			there, err := Open(t.Context(), Config{
-				Files: []string{file}, DriveOptions: host.DriveOptions{SLM: 64 << 20},
+				Files: source.ParseLocations(file), DriveOptions: host.DriveOptions{SLM: 64 << 20},
 			})
 			require.NoError(t, err)
 			again, report, err = s.Bind(t.Context(), there, spec)
@@ -443,7 +444,8 @@ func TestSelectionsAreKept(t *testing.T) {
 	require.ErrorContains(t, err, "the rows that pass are not known here")
 	elsewhere := filepath.Join(dir, "b.parquet")
 	writeFilterRows(t, elsewhere, drawFilterRows(rand.New(rand.NewPCG(5, 6)), 200), 70)
-	m2, err := Open(t.Context(), Config{Files: []string{elsewhere}, DriveOptions: host.DriveOptions{SLM: 64 << 20}})
+	m2, err := Open(t.Context(), Config{Files: source.ParseLocations(elsewhere),
+		DriveOptions: host.DriveOptions{SLM: 64 << 20}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m2.Close()) }()
 	_, err = trainmgr.Submit(t.Context(), m2, trainmgr.Options{Pipeline: bound, AllDrives: true})
@@ -467,7 +469,8 @@ func TestAFilteredJobResumes(t *testing.T) {
 		paths = append(paths, filepath.Join(dir, fmt.Sprintf("p%d.parquet", i)))
 		writeFilterRows(t, paths[i], drawFilterRows(rng, 1500), 400)
 	}
-	m, err := Open(t.Context(), Config{Files: paths, DriveOptions: host.DriveOptions{SLM: 64 << 20}})
+	m, err := Open(t.Context(), Config{Files: source.ParseLocations(paths...),
+		DriveOptions: host.DriveOptions{SLM: 64 << 20}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	spec, _, err := new(Selections).Bind(t.Context(), m, filterPipeline(t,
@@ -522,7 +525,7 @@ vocabularies: {v: {unknown: error}}
 filter: {column: country, in: [1, 4]}
 `))
 	require.NoError(t, err)
-	c := Config{Files: []string{path}, DriveOptions: host.DriveOptions{SLM: 64 << 20}}
+	c := Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{SLM: 64 << 20}}
 	file := filepath.Join(dir, "v.vocab")
 	made := buildVocabulary(t, c, VocabularyPass{Pipeline: spec, Name: "v", Path: file})
 	seen, passing := map[int64]bool{}, int64(0)

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -113,8 +114,9 @@ func imageWith(t testing.TB, p *image.Parameters) []byte {
 func measuredP(t testing.TB, file string, img []byte, set sdk.Commands, pacing *timing.Pacing,
 	least time.Duration) float64 {
 	t.Helper()
-	c := Config{Files: []string{file}, DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Image: img, Commands: set,
-		Threads: 1}, Manager: host.Options{MeasureTime: least, Now: pacing.Clock().Now}}
+	c := Config{Files: source.ParseLocations(file), DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Image: img,
+		Commands: set,
+		Threads:  1}, Manager: host.Options{MeasureTime: least, Now: pacing.Clock().Now}}
 	c.Device.Timing = pacing
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)
@@ -250,7 +252,7 @@ func TestARunningDriveHasTheSmartSSDsP(t *testing.T) {
 func smartSSDRate(t *testing.T, file string, set sdk.Commands) (rowsPerSecond, bytesPerRow float64) {
 	t.Helper()
 	pacing := timing.NewPacing(timing.ModeSmartSSD, 1000)
-	c := Config{Files: []string{file},
+	c := Config{Files: source.ParseLocations(file),
 		DriveOptions: host.DriveOptions{Engine: host.EngineDrive, Commands: set, Threads: 1}}
 	c.Device.Timing = pacing
 	m, err := Open(t.Context(), c)
@@ -282,8 +284,9 @@ func TestTimingIsOfDrivesOfThisProcess(t *testing.T) {
 	file := plainFile(t, 10)
 	pacing := timing.NewPacing(timing.ModeSmartSSD, 1)
 	for says, c := range map[string]Config{
-		"that of a drive that computes": {Files: []string{file}, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
-		"the machine's time":            {Drives: []string{"tcp://127.0.0.1:1/nqn.2026-01.dev.millrace:d0"}},
+		"that of a drive that computes": {Files: source.ParseLocations(file),
+			DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
+		"the machine's time": {Drives: []string{"tcp://127.0.0.1:1/nqn.2026-01.dev.millrace:d0"}},
 		"this drive has none": {Drives: []string{"mem:?size=0"},
 			DriveOptions: host.DriveOptions{Members: []string{file}}},
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -111,7 +112,7 @@ func TestVocabulariesOfRealRows(t *testing.T) {
 				batch := []int{256, 1000, 8192}[(i+j)%3]
 				// 64 MiB have no room for tables beside a stream; all of a drive's memory has.
 				memory := []uint64{64 << 20, 0}[(i+j)%2]
-				c := Config{Files: []string{file}, DriveOptions: host.DriveOptions{Engine: engine,
+				c := Config{Files: source.ParseLocations(file), DriveOptions: host.DriveOptions{Engine: engine,
 					Source: program.CriteoTSV, SLM: memory}}
 				spec := criteoVocabulary(t, batch, w.ops, w.rules)
 				path := filepath.Join(t.TempDir(), "v.vocab")
@@ -189,7 +190,7 @@ func TestVocabulariesOfManyDrives(t *testing.T) {
 			{Spread: 1, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 			{Spread: 2, DriveOptions: host.DriveOptions{Commands: "standard"}},
 		} {
-			c.Files, c.SLM = paths, []uint64{16 << 20, 0}[i%2] // 0: the tables lie in the drives
+			c.Files, c.SLM = source.ParseLocations(paths...), []uint64{16 << 20, 0}[i%2] // 0: the tables lie in the drives
 			parse := func(batch int) *pipeline.Spec {
 				spec, err := pipeline.Parse([]byte(fmt.Sprintf(vocabularyOfLists, batch, unknown)))
 				require.NoError(t, err)
@@ -233,7 +234,7 @@ func TestAPassThatFails(t *testing.T) {
 	paths := writePartitions(t, 2)
 	spec, err := pipeline.Parse([]byte("sparse: [{columns: [cat_1], ops: [vocabulary: v]}]\nvocabularies: {v: {}}\n"))
 	require.NoError(t, err)
-	m, err := Open(t.Context(), Config{Files: paths[:1]})
+	m, err := Open(t.Context(), Config{Files: source.ParseLocations(paths[:1]...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	path := filepath.Join(t.TempDir(), "v")
@@ -267,7 +268,7 @@ func TestAPassThatFails(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrExist)
 
 	// The second partition has keys that the first has not.
-	both, err := Open(t.Context(), Config{Files: paths})
+	both, err := Open(t.Context(), Config{Files: source.ParseLocations(paths...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, both.Close()) }()
 	bound, err := BindVocabularies(spec, map[string]string{"v": path})
@@ -295,7 +296,7 @@ func TestAPassThatFails(t *testing.T) {
 		"on the CPU":                        {DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 		"in the drive, by the standard set": {DriveOptions: host.DriveOptions{Commands: "standard"}},
 	} {
-		config.Files = paths
+		config.Files = source.ParseLocations(paths...)
 		other, err := Open(t.Context(), config)
 		require.NoError(t, err)
 		var again *vocabulary.UnknownError
@@ -311,7 +312,7 @@ func TestAPassThatFails(t *testing.T) {
 	_, err = extend.Run(t.Context(), both)
 	require.ErrorAs(t, err, &counted)
 	assert.Equal(t, "part-0.parquet", filepath.Base(counted.Partition))
-	second, err := Open(t.Context(), Config{Files: paths[1:]})
+	second, err := Open(t.Context(), Config{Files: source.ParseLocations(paths[1:]...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, second.Close()) }()
 	extended, err := extend.Run(t.Context(), second)
@@ -322,7 +323,7 @@ func TestAPassThatFails(t *testing.T) {
 	b, err := os.ReadFile(paths[0])
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(copied, b, 0o600))
-	third, err := Open(t.Context(), Config{Files: []string{copied}})
+	third, err := Open(t.Context(), Config{Files: source.ParseLocations(copied)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, third.Close()) }()
 	_, err = extend.Run(t.Context(), third)
@@ -367,7 +368,7 @@ vocabularies: {v: {base: 3}}
 			{Spread: 3, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 			{Spread: 2, DriveOptions: host.DriveOptions{Commands: "standard"}},
 		} {
-			c.Files = paths
+			c.Files = source.ParseLocations(paths...)
 			path := filepath.Join(t.TempDir(), "v")
 			pass := VocabularyPass{Pipeline: parse(17 + 40*i), Name: "v", Path: path}
 			buildVocabulary(t, c, pass)
@@ -396,7 +397,7 @@ vocabularies: {v: {base: 3}}
 
 			other := filepath.Join(t.TempDir(), filepath.Base(paths[0]))
 			require.NoError(t, os.WriteFile(other, makePartition(t, 99, 300, 120, 512), 0o600))
-			c.Files, c.Spread = []string{other}, 1
+			c.Files, c.Spread = source.ParseLocations(other), 1
 			spec, err := parse(64).Bind("v", kept)
 			require.NoError(t, err)
 			spec = selected(t, c, spec)

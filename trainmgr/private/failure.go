@@ -113,7 +113,7 @@ func affectedFile(err error) string {
 	case errors.As(err, &folder):
 		return folder.Folder
 	case errors.As(err, &elsewhere):
-		return elsewhere.URI
+		return elsewhere.Location.String()
 	case errors.As(err, &unknown):
 		return unknown.File
 	case errors.As(err, &mixed):

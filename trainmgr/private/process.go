@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -22,8 +23,8 @@ type Options struct {
 	// Parent is the process that started this process. This process ends when its parent ends; 0 means that no parent
 	// is watched.
 	Parent int
-	// Sources returns how the files of names are read that are URIs. Nil reads files of this machine only.
-	Sources func(names []string) (host.Sources, error)
+	// Sources returns how files of stores are read. Nil reads files of this machine only.
+	Sources func(files []source.Location) (host.Sources, error)
 }
 
 // DefaultQueueBytes bounds the buffers of a machine's ranks if Open.QueueBytes is 0.

@@ -26,7 +26,7 @@ import (
 // localFrames returns the frames of a job of trainmgr/local over the same files, by name.
 func localFrames(t *testing.T, o *Open) (digest string, frames map[tensor.Name][]byte) {
 	t.Helper()
-	config, err := o.localConfig(t.Context(), partitionfile.Resolver{})
+	config, err := o.localConfig(t.Context(), source.ParseLocations(o.Files...), partitionfile.Resolver{})
 	require.NoError(t, err)
 	config.DriveOptions.Engine = host.EngineCPU
 	m, err := local.Open(t.Context(), config)
@@ -282,9 +282,9 @@ func TestFilesOfAWebServer(t *testing.T) {
 	far := here
 	far.Files = []string{server.URL + "/day_0.parquet", server.URL + "/day_1.parquet"}
 	asked := 0
-	tr, ended := start(t, Options{Sources: func(names []string) (host.Sources, error) {
+	tr, ended := start(t, Options{Sources: func(files []source.Location) (host.Sources, error) {
 		asked++
-		assert.Equal(t, far.Files, names)
+		assert.Equal(t, source.ParseLocations(far.Files...), files)
 		cache, err := source.NewCache(source.Options{})
 		web := source.NewWeb(source.NewTransport(nil))
 		return host.Sources{Opener: &source.Stores{Web: web}, Cache: cache}, err

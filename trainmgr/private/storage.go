@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr"
@@ -47,8 +48,9 @@ func (s sharedStorage) Finish(context.Context, dataset.Digest) error { return ni
 func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager, s sharedStorage, threads int,
 	err error) {
 	var sources host.Sources
+	files := source.ParseLocations(o.Files...)
 	if options.Sources != nil {
-		if sources, err = options.Sources(o.Files); err != nil {
+		if sources, err = options.Sources(files); err != nil {
 			return nil, s, 0, &filesError{err}
 		}
 	}
@@ -56,7 +58,7 @@ func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager
 	if err := names.Check(); err != nil {
 		return nil, s, 0, &OptionError{err.Error()}
 	}
-	config, err := o.localConfig(ctx, partitionfile.Resolver{Opener: sources.Opener, Names: names})
+	config, err := o.localConfig(ctx, files, partitionfile.Resolver{Opener: sources.Opener, Names: names})
 	if err != nil {
 		return nil, s, 0, err
 	}
@@ -81,20 +83,21 @@ func openStorage(ctx context.Context, o *Open, options Options) (m *host.Manager
 	return m, s, config.Threads, nil
 }
 
-// localConfig finds the files and their format.
-func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c local.Config, err error) {
+// localConfig finds the files that locations stand for, and their format.
+func (o *Open) localConfig(ctx context.Context, named []source.Location, files partitionfile.Resolver,
+) (c local.Config, err error) {
 	format := partitionfile.Format(o.InputFormat)
 	if format == "" {
-		if format, err = files.FindFormat(ctx, o.Files); err != nil {
+		if format, err = files.FindFormat(ctx, named); err != nil {
 			return c, &filesError{err}
 		}
 	}
-	source, known := format.Source()
+	parser, known := format.Source()
 	if !known {
 		return c, &OptionError{fmt.Sprintf("input_format %.40q: want parquet, criteo-tsv or criteo-bin", o.InputFormat)}
 	}
-	c.Source = source
-	if source != program.CriteoTSV {
+	c.Source = parser
+	if parser != program.CriteoTSV {
 		for name, value := range map[string]string{"label": o.Label, "malformed": o.Malformed} {
 			if value != "" {
 				return c, &OptionError{fmt.Sprintf("%s %.40q is for criteo-tsv rows, and the files are %s: leave "+
@@ -116,12 +119,12 @@ func (o *Open) localConfig(ctx context.Context, files partitionfile.Resolver) (c
 	if files.Sort, err = dataset.ParseSort(o.Sort); err != nil {
 		return c, wrapOption("sort", err)
 	}
-	files.Root = o.Root
-	found, err := files.Find(ctx, o.Files, format)
+	files.Root = source.ParseLocation(o.Root)
+	found, err := files.Find(ctx, named, format)
 	if err != nil {
 		return c, &filesError{err}
 	}
-	c.Files, c.Names = host.Paths(found), host.Names(found)
+	c.Files, c.Names = host.Locations(found), host.Names(found)
 	return c, nil
 }
 

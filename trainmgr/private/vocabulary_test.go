@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -28,7 +29,7 @@ func TestVocabulariesOfATrainer(t *testing.T) {
 	first := filepath.Join(filepath.Dir(files), "day_0.parquet")
 	spec, err := pipeline.Parse([]byte(lookedUp))
 	require.NoError(t, err)
-	m, err := local.Open(t.Context(), local.Config{Files: []string{first}})
+	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(first)})
 	require.NoError(t, err)
 	pass := local.VocabularyPass{Pipeline: spec, Name: "items", Path: filepath.Join(t.TempDir(), "v")}
 	made, err := pass.Run(t.Context(), m)

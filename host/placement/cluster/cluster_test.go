@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -104,14 +105,16 @@ func TestPlaceReplicateRetireVerify(t *testing.T) {
 	paths := map[string]string{"day/p0": file(t, 1, 500), "day/p1": file(t, 2, 700), "day/p2": file(t, 3, 300)}
 	var fresh []placement.Partition
 	for name, path := range paths {
-		f, err := OpenFile(t.Context(), path, name, Format{})
+		f, err := OpenFile(t.Context(), source.ParseLocation(path), name, Format{})
 		require.NoError(t, err)
 		fresh = append(fresh, placement.Partition{Name: name, Bytes: f.Bytes, Rows: f.Rows, Copies: 1})
 		require.NoError(t, f.Close())
 	}
 	copies, err := placement.Spread(c.Drives(), c.Partitions(nil), fresh)
 	require.NoError(t, err)
-	openFile := func(name string) (*File, error) { return OpenFile(t.Context(), paths[name], name, Format{}) }
+	openFile := func(name string) (*File, error) {
+		return OpenFile(t.Context(), source.ParseLocation(paths[name]), name, Format{})
+	}
 	told := 0
 	require.NoError(t, c.Carry(t.Context(), copies, openFile, func(_ placement.Copy, err error) {
 		assert.NoError(t, err)
@@ -176,7 +179,7 @@ func TestCarryGoesOn(t *testing.T) {
 		if name == "bad" {
 			return nil, errors.New("no such file here")
 		}
-		return OpenFile(t.Context(), good, name, Format{})
+		return OpenFile(t.Context(), source.ParseLocation(good), name, Format{})
 	}, func(k placement.Copy, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -206,18 +209,18 @@ func TestPutRefuses(t *testing.T) {
 		"runs":   func(f *File) { f.runs[0].From++ },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := OpenFile(t.Context(), path, "p-"+name, Format{})
+			f, err := OpenFile(t.Context(), source.ParseLocation(path), "p-"+name, Format{})
 			require.NoError(t, err)
 			defer f.Close()
 			lie(f)
 			require.Error(t, c.put(t.Context(), to, f))
 		})
 	}
-	_, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "none"), "x", Format{})
+	_, err := OpenFile(t.Context(), source.ParseLocation(filepath.Join(t.TempDir(), "none")), "x", Format{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	junk := filepath.Join(t.TempDir(), "junk")
 	require.NoError(t, os.WriteFile(junk, []byte("not a parquet file at all"), 0o600))
-	_, err = OpenFile(t.Context(), junk, "x", Format{})
+	_, err = OpenFile(t.Context(), source.ParseLocation(junk), "x", Format{})
 	require.Error(t, err)
 	_, err = c.Verify(t.Context(), to, "nothing")
 	require.Error(t, err)

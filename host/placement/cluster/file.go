@@ -40,23 +40,23 @@ type Format struct {
 	Cache  *source.Cache
 }
 
-// OpenFile opens a file as a partition of a name: by its path, or by a URI of package source. It reads the file whole,
-// for its SHA-256.
-func OpenFile(ctx context.Context, path, name string, format Format) (*File, error) {
+// OpenFile opens a file of this machine or of a store as a partition of a name. It reads the file whole, for its
+// SHA-256.
+func OpenFile(ctx context.Context, at source.Location, name string, format Format) (*File, error) {
 	var (
 		p   = &File{}
 		err error
 	)
-	if source.IsURI(path) {
-		err = p.openFar(ctx, path, format)
+	if at.InStore() {
+		err = p.openFar(ctx, at, format)
 	} else {
-		err = p.openHere(path)
+		err = p.openHere(at.Name())
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx, name, format); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", source.Redact(path), err), p.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", at, err), p.close())
 	}
 	return p, nil
 }
@@ -73,11 +73,11 @@ func (p *File) openHere(path string) error {
 
 // openFar opens a file that lies elsewhere. Its bytes are those of one moment: every read demands the pinned
 // identity. The reads end with ctx.
-func (p *File) openFar(ctx context.Context, uri string, format Format) error {
+func (p *File) openFar(ctx context.Context, at source.Location, format Format) error {
 	if format.Opener == nil || format.Cache == nil {
-		return fmt.Errorf("%s: only files of this machine are read here", source.Redact(uri))
+		return fmt.Errorf("%s: only files of this machine are read here", at)
 	}
-	src, err := format.Opener.Open(ctx, uri, source.Identity{})
+	src, err := format.Opener.Open(ctx, at, source.Identity{})
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,13 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/host/source"
 )
 
 // described opens a file for its description, as the partition p.
 func described(t *testing.T, path string) *File {
 	t.Helper()
-	f, err := OpenFile(t.Context(), path, "p", Format{})
+	f, err := OpenFile(t.Context(), source.ParseLocation(path), "p", Format{})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	return f
@@ -32,7 +33,9 @@ func TestPlaceAgain(t *testing.T) {
 	same := described(t, path)
 	put := func(c *Cluster, copies []placement.Copy) error {
 		return c.Carry(t.Context(), copies,
-			func(name string) (*File, error) { return OpenFile(t.Context(), path, name, Format{}) }, nil)
+			func(name string) (*File, error) {
+				return OpenFile(t.Context(), source.ParseLocation(path), name, Format{})
+			}, nil)
 	}
 	c := open(t, ready, n0, n1)
 	copies, wanted, err := c.Place(t.Context(), []*File{same}, 2)
@@ -74,7 +77,7 @@ func TestPlaceAgain(t *testing.T) {
 	_, _, err = c.Place(t.Context(), []*File{other}, 1)
 	require.ErrorIs(t, err, ErrOther)
 	require.ErrorContains(t, err, "SHA-256")
-	other, err = OpenFile(t.Context(), changed, "p", Format{})
+	other, err = OpenFile(t.Context(), source.ParseLocation(changed), "p", Format{})
 	require.NoError(t, err)
 	other.Content = same.Content
 	require.ErrorContains(t, c.put(t.Context(), copies[0].To, other), "another partition of the name",

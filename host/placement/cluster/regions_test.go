@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -90,7 +91,9 @@ func TestPlacingOnADriveOfRegions(t *testing.T) {
 	r0, r1, d0 := placement.Ref{Node: "n0", Drive: "r0"}, placement.Ref{Node: "n0", Drive: "r1"},
 		placement.Ref{Node: "n1", Drive: "d0"}
 	path := file(t, 1, 500)
-	openFile := func(name string) (*File, error) { return OpenFile(t.Context(), path, name, Format{}) }
+	openFile := func(name string) (*File, error) {
+		return OpenFile(t.Context(), source.ParseLocation(path), name, Format{})
+	}
 	toRegion := []placement.Copy{{Partition: placement.Partition{Name: "p"}, To: r0}}
 	require.NoError(t, c.Carry(t.Context(), toRegion, openFile, nil))
 	c = open(t, ready, n0, n1)

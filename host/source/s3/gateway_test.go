@@ -83,17 +83,17 @@ func TestGateway(t *testing.T) {
 	put("nights/x", []byte{1})
 
 	store := newStore(t, endpoint)
-	objects, err := store.List(ctx, "s3://rows/days/day_*.parquet")
+	objects, err := store.List(ctx, source.ParseLocation("s3://rows/days/day_*.parquet"))
 	require.NoError(t, err)
 	assert.Equal(t, []source.Object{
-		{URI: "s3://rows/days/day_0.parquet", Size: int64(len(large))},
-		{URI: "s3://rows/days/day_1 +%.parquet", Size: int64(len(contents))},
+		{Location: source.ParseLocation("s3://rows/days/day_0.parquet"), Size: int64(len(large))},
+		{Location: source.ParseLocation("s3://rows/days/day_1 +%.parquet"), Size: int64(len(contents))},
 	}, objects)
-	objects, err = store.List(ctx, "s3://rows/*/*/")
+	objects, err = store.List(ctx, source.ParseLocation("s3://rows/*/*/"))
 	require.NoError(t, err)
 	assert.Len(t, objects, 1)
 
-	src, err := store.Open(ctx, "s3://rows/days/day_0.parquet", source.Identity{})
+	src, err := store.Open(ctx, source.ParseLocation("s3://rows/days/day_0.parquet"), source.Identity{})
 	require.NoError(t, err)
 	cache, err := source.NewCache(source.Options{})
 	require.NoError(t, err)
@@ -108,12 +108,12 @@ func TestGateway(t *testing.T) {
 	var changed *source.ChangedError
 	_, err = src.ReadAt(ctx, make([]byte, 3), 0)
 	require.ErrorAs(t, err, &changed)
-	_, err = store.Open(ctx, "s3://rows/days/day_0.parquet", src.Identity())
+	_, err = store.Open(ctx, source.ParseLocation("s3://rows/days/day_0.parquet"), src.Identity())
 	require.ErrorAs(t, err, &changed)
 
 	require.NoError(t, client.EnableVersioning(ctx, "rows"))
 	put("days/day_3.parquet", []byte(contents))
-	src, err = store.Open(ctx, "s3://rows/days/day_3.parquet", source.Identity{})
+	src, err = store.Open(ctx, source.ParseLocation("s3://rows/days/day_3.parquet"), source.Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, source.ByVersion, src.Identity().Kind)
 	put("days/day_3.parquet", []byte("another"))
@@ -123,13 +123,13 @@ func TestGateway(t *testing.T) {
 	assert.Equal(t, "abc", string(b))
 
 	var missing *source.NotFoundError
-	_, err = store.Open(ctx, "s3://rows/days/none", source.Identity{})
+	_, err = store.Open(ctx, source.ParseLocation("s3://rows/days/none"), source.Identity{})
 	require.ErrorAs(t, err, &missing)
-	_, err = store.List(ctx, "s3://none/*")
+	_, err = store.List(ctx, source.ParseLocation("s3://none/*"))
 	require.ErrorAs(t, err, &missing)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	var forbidden *source.ForbiddenError
-	_, err = newStore(t, endpoint).List(ctx, "s3://rows/*")
+	_, err = newStore(t, endpoint).List(ctx, source.ParseLocation("s3://rows/*"))
 	require.ErrorAs(t, err, &forbidden)
 	assert.ErrorContains(t, err, "SignatureDoesNotMatch")
 }

@@ -23,8 +23,8 @@ const (
 )
 
 // List implements source.Opener. It lists folder by folder, each from the characters before the first of *, ? and [.
-func (s *Store) List(ctx context.Context, pattern string) ([]source.Object, error) {
-	at, err := parseURI(pattern)
+func (s *Store) List(ctx context.Context, pattern source.Location) ([]source.Object, error) {
+	at, err := locationOf(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, pattern string) ([]source.Object, erro
 		if err != nil {
 			return nil, err
 		}
-		return []source.Object{{URI: pattern, Size: src.Size()}}, src.Close()
+		return []source.Object{{Location: pattern, Size: src.Size()}}, src.Close()
 	}
 	ctx, seen := withExchange(ctx)
 	l := lister{store: s, location: at, parts: strings.Split(key, "/"), exchange: seen}
@@ -48,9 +48,11 @@ func (s *Store) List(ctx context.Context, pattern string) ([]source.Object, erro
 		return nil, err
 	}
 	if len(l.objects) == 0 {
-		return nil, &source.NotFoundError{Name: pattern, Err: errors.New("no key matches")}
+		return nil, &source.NotFoundError{Name: pattern.String(), Err: errors.New("no key matches")}
 	}
-	slices.SortFunc(l.objects, func(a, b source.Object) int { return strings.Compare(a.URI, b.URI) })
+	slices.SortFunc(l.objects, func(a, b source.Object) int {
+		return strings.Compare(a.Location.Name(), b.Location.Name())
+	})
 	return l.objects, nil
 }
 
@@ -100,7 +102,8 @@ func (l *lister) walk(ctx context.Context, folder string, part int) error {
 			if info.Size < 0 || len(l.objects) == source.MaxListed {
 				return l.tooMany()
 			}
-			l.objects = append(l.objects, source.Object{URI: "s3://" + l.bucket + "/" + info.Key, Size: info.Size})
+			at := source.ParseLocation("s3://" + l.bucket + "/" + info.Key)
+			l.objects = append(l.objects, source.Object{Location: at, Size: info.Size})
 		}
 	}
 	if ctx.Err() != nil {

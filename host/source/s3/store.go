@@ -74,8 +74,8 @@ func New(o Options) (*Store, error) {
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.Path != "" && at.Path != "/" ||
 		at.RawQuery != "" || at.User != nil {
-		return nil, fmt.Errorf("%s is no endpoint of S3: want a URL of scheme and host, as https://s3.example:9000",
-			source.Redact(endpoint))
+		return nil, fmt.Errorf("%s is not an endpoint of S3: want a URL of scheme and host, as https://s3.example:9000",
+			source.ParseLocation(endpoint))
 	}
 	client, err := minio.NewCore(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials(providers), Secure: at.Scheme == "https", Region: region,
@@ -87,29 +87,28 @@ func New(o Options) (*Store, error) {
 	return &Store{client: client}, nil
 }
 
-// location is the bucket and the key of a URI.
+// location is the bucket and the key of a URI. A key may hold any character.
 type location struct{ uri, bucket, key string }
 
-// parseURI reads s3://BUCKET/KEY. A key may hold any character.
-func parseURI(uri string) (location, error) {
-	_, rest, _ := strings.Cut(uri, "://")
-	bucket, key, _ := strings.Cut(rest, "/")
-	if source.Scheme(uri) != "s3" || bucket == "" || len(uri) > maxURI {
-		return location{}, fmt.Errorf("%.80s: want s3://BUCKET/KEY", uri)
+// locationOf returns the bucket and the key of s3://BUCKET/KEY.
+func locationOf(at source.Location) (location, error) {
+	bucket, key := at.HostAndKey()
+	if at.Scheme() != "s3" || bucket == "" || at.String() != at.Name() || len(at.Name()) > maxURI {
+		return location{}, fmt.Errorf("%.80s: want s3://BUCKET/KEY", at)
 	}
-	return location{uri: uri, bucket: bucket, key: key}, nil
+	return location{uri: at.Name(), bucket: bucket, key: key}, nil
 }
 
 // maxURI bounds a URI: a key has at most 1,024 bytes, a bucket 63.
 const maxURI = 1200
 
 // Open implements source.Opener.
-func (s *Store) Open(ctx context.Context, uri string, pinned source.Identity) (source.Source, error) {
-	at, err := parseURI(uri)
+func (s *Store) Open(ctx context.Context, from source.Location, pinned source.Identity) (source.Source, error) {
+	at, err := locationOf(from)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := source.BaseName(uri); err != nil {
+	if _, err := from.BaseName(); err != nil {
 		return nil, err
 	}
 	options := minio.StatObjectOptions{}
@@ -119,7 +118,7 @@ func (s *Store) Open(ctx context.Context, uri string, pinned source.Identity) (s
 	ctx, seen := withExchange(ctx)
 	info, err := s.client.StatObject(ctx, at.bucket, at.key, options)
 	if err != nil {
-		return nil, requestError(ctx, uri, err, seen)
+		return nil, requestError(ctx, at.uri, err, seen)
 	}
 	o := &object{store: s, location: at, etag: info.ETag}
 	o.identity = source.Identity{Kind: source.ByETag, Value: `"` + info.ETag + `"`, Size: info.Size}
@@ -128,13 +127,13 @@ func (s *Store) Open(ctx context.Context, uri string, pinned source.Identity) (s
 	}
 	switch {
 	case info.ETag == "" || len(o.identity.Value) > maxValue || strings.ContainsAny(o.identity.Value, "\r\n\x00"):
-		return nil, &source.AnswerError{Name: uri, Problem: fmt.Sprintf("the ETag %.80q", info.ETag)}
+		return nil, &source.AnswerError{Name: at.uri, Problem: fmt.Sprintf("the ETag %.80q", info.ETag)}
 	case info.Size < 0:
-		return nil, &source.AnswerError{Name: uri, Problem: "it does not say the size"}
+		return nil, &source.AnswerError{Name: at.uri, Problem: "it does not say the size"}
 	case pinned.Kind == source.ByETag && pinned.Value == `"`+info.ETag+`"` && pinned.Size == info.Size:
 		o.identity = pinned // pinned before the bucket kept versions
 	case !pinned.IsZero() && pinned != o.identity:
-		return nil, &source.ChangedError{Name: uri, Pinned: pinned, Found: o.identity}
+		return nil, &source.ChangedError{Name: at.uri, Pinned: pinned, Found: o.identity}
 	}
 	return o, nil
 }

@@ -63,7 +63,7 @@ func newServer(t *testing.T) *objectserver.Server {
 func TestStoreReads(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
-	src, err := newStore(t, server.URL).Open(ctx, object, source.Identity{})
+	src, err := newStore(t, server.URL).Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, object, src.Name())
 	etag := objectserver.ETag([]byte(contents))
@@ -96,17 +96,17 @@ func TestCredentials(t *testing.T) {
 	server := newServer(t)
 	server.AccessKey = "AKIDEXAMPLE"
 	var forbidden *source.ForbiddenError
-	_, err := newStore(t, server.URL).Open(ctx, object, source.Identity{})
+	_, err := newStore(t, server.URL).Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.ErrorAs(t, err, &forbidden)
 	assert.ErrorContains(t, err, "give credentials")
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "verysecret")
-	src, err := newStore(t, server.URL).Open(ctx, object, source.Identity{})
+	src, err := newStore(t, server.URL).Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.NoError(t, err)
 	_, err = src.ReadAt(ctx, make([]byte, 3), 3)
 	require.NoError(t, err)
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDOTHER")
-	_, err = newStore(t, server.URL).Open(ctx, object, source.Identity{})
+	_, err = newStore(t, server.URL).Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.ErrorAs(t, err, &forbidden)
 	assert.NotContains(t, err.Error(), "verysecret")
 }
@@ -124,11 +124,11 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}))
 	t.Cleanup(elsewhere.Close)
 	store := newStore(t, server.URL)
-	src, err := store.Open(t.Context(), object, source.Identity{})
+	src, err := store.Open(t.Context(), source.ParseLocation(object), source.Identity{})
 	require.NoError(t, err)
 	calls := map[string]func() error{
 		"open": func() error {
-			_, err := store.Open(t.Context(), object, source.Identity{})
+			_, err := store.Open(t.Context(), source.ParseLocation(object), source.Identity{})
 			return err
 		},
 		"read": func() error {
@@ -136,7 +136,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 			return err
 		},
 		"list": func() error {
-			_, err := store.List(t.Context(), "s3://rows/days/")
+			_, err := store.List(t.Context(), source.ParseLocation("s3://rows/days/"))
 			return err
 		},
 	}
@@ -158,7 +158,7 @@ func TestEndpoint(t *testing.T) {
 	open := func(env map[string]string, endpoint string) error {
 		store, err := s3.New(s3.Options{Endpoint: endpoint, Getenv: func(name string) string { return env[name] }})
 		if err == nil {
-			_, err = store.Open(context.Background(), object, source.Identity{})
+			_, err = store.Open(context.Background(), source.ParseLocation(object), source.Identity{})
 		}
 		return err
 	}
@@ -170,7 +170,7 @@ func TestEndpoint(t *testing.T) {
 		"127.0.0.1:9000", "ftp://h", "http://", "http://h/path", "http://h?x", "http://u:secret@h", "http://h:x",
 	} {
 		err := open(nil, endpoint)
-		require.ErrorContains(t, err, "is no endpoint of S3", endpoint)
+		require.ErrorContains(t, err, "is not an endpoint of S3", endpoint)
 		assert.NotContains(t, err.Error(), "secret")
 	}
 }
@@ -181,21 +181,21 @@ func TestPins(t *testing.T) {
 	ctx := context.Background()
 	server := newServer(t)
 	store := newStore(t, server.URL)
-	src, err := store.Open(ctx, object, source.Identity{})
+	src, err := store.Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.NoError(t, err)
-	_, err = store.Open(ctx, object, src.Identity())
+	_, err = store.Open(ctx, source.ParseLocation(object), src.Identity())
 	require.NoError(t, err)
 	server.Put("rows/days/day_0.parquet", []byte(strings.ToUpper(contents)))
 	var changed *source.ChangedError
 	_, err = src.ReadAt(ctx, make([]byte, 3), 12)
 	require.ErrorAs(t, err, &changed)
-	_, err = store.Open(ctx, object, src.Identity())
+	_, err = store.Open(ctx, source.ParseLocation(object), src.Identity())
 	require.ErrorAs(t, err, &changed)
 	assert.Equal(t, src.Identity(), changed.Pinned)
 	assert.NotEqual(t, src.Identity(), changed.Found)
 
 	server.PutVersion("rows/days/day_0.parquet", "v-1", []byte(contents))
-	src, err = store.Open(ctx, object, source.Identity{})
+	src, err = store.Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, source.Identity{Kind: source.ByVersion, Value: "v-1", Size: 36}, src.Identity())
 	server.PutVersion("rows/days/day_0.parquet", "v-2", []byte("another"))
@@ -203,7 +203,7 @@ func TestPins(t *testing.T) {
 	_, err = src.ReadAt(ctx, b, 12)
 	require.NoError(t, err)
 	assert.Equal(t, "cde", string(b))
-	_, err = store.Open(ctx, object, src.Identity())
+	_, err = store.Open(ctx, source.ParseLocation(object), src.Identity())
 	require.NoError(t, err, "the old version is still there")
 }
 
@@ -237,7 +237,7 @@ func TestLists(t *testing.T) {
 		"days/none*":                     nil,
 		"days/none":                      nil,
 	} {
-		objects, err := store.List(ctx, "s3://rows/"+pattern)
+		objects, err := store.List(ctx, source.ParseLocation("s3://rows/"+pattern))
 		var missing *source.NotFoundError
 		if want == nil {
 			require.ErrorAs(t, err, &missing, pattern)
@@ -246,14 +246,14 @@ func TestLists(t *testing.T) {
 		require.NoError(t, err, pattern)
 		var got []string
 		for _, o := range objects {
-			got = append(got, o.URI)
+			got = append(got, o.Location.Name())
 		}
 		assert.Equal(t, want, got, pattern)
 	}
-	objects, err := store.List(ctx, "s3://rows/days/many/day_0007*")
+	objects, err := store.List(ctx, source.ParseLocation("s3://rows/days/many/day_0007*"))
 	require.NoError(t, err)
-	assert.Equal(t, []source.Object{{URI: days[7], Size: 7}}, objects)
-	_, err = store.List(ctx, "s3://rows/days/[")
+	assert.Equal(t, []source.Object{{Location: source.ParseLocation(days[7]), Size: 7}}, objects)
+	_, err = store.List(ctx, source.ParseLocation("s3://rows/days/["))
 	require.Error(t, err)
 }
 
@@ -264,7 +264,7 @@ func TestRefuses(t *testing.T) {
 		"s3://rows", "s3://rows/", "s3:///x", "http://rows/x", "s3://A_/x", "s3://rows/" + strings.Repeat("x", 1200),
 		"s3://rows/days/",
 	} {
-		_, err := store.Open(context.Background(), uri, source.Identity{})
+		_, err := store.Open(context.Background(), source.ParseLocation(uri), source.Identity{})
 		require.Error(t, err, uri)
 		_, temporary := source.Temporary(err)
 		assert.False(t, temporary, "%s: %v", uri, err)
@@ -351,7 +351,7 @@ func TestHostileStores(t *testing.T) {
 				c.answer(w, r)
 				return true
 			})
-			src, err := newStore(t, server.URL).Open(context.Background(), object, source.Identity{})
+			src, err := newStore(t, server.URL).Open(context.Background(), source.ParseLocation(object), source.Identity{})
 			require.NoError(t, err)
 			n, err := src.ReadAt(context.Background(), make([]byte, 4), 10)
 			require.Error(t, err)
@@ -406,7 +406,7 @@ func TestHostileListings(t *testing.T) {
 			clearEnvironment(t)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
 			defer server.Close()
-			_, err := newStore(t, server.URL).List(context.Background(), "s3://rows/days/day_*")
+			_, err := newStore(t, server.URL).List(context.Background(), source.ParseLocation("s3://rows/days/day_*"))
 			require.Error(t, err)
 			assert.ErrorAs(t, err, c.want, "%v", err)
 			assert.ErrorContains(t, err, c.text)
@@ -422,14 +422,14 @@ func TestUnreachable(t *testing.T) {
 	server.Close()
 	var unreachable *source.UnreachableError
 	store := newStore(t, server.URL)
-	_, err := store.Open(context.Background(), object, source.Identity{})
+	_, err := store.Open(context.Background(), source.ParseLocation(object), source.Identity{})
 	require.ErrorAs(t, err, &unreachable)
-	_, err = store.List(context.Background(), "s3://rows/*")
+	_, err = store.List(context.Background(), source.ParseLocation("s3://rows/*"))
 	require.ErrorAs(t, err, &unreachable)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = store.Open(ctx, object, source.Identity{})
+	_, err = store.Open(ctx, source.ParseLocation(object), source.Identity{})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = store.List(ctx, "s3://rows/*")
+	_, err = store.List(ctx, source.ParseLocation("s3://rows/*"))
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/nvme/controller"
@@ -149,7 +150,7 @@ func openHere(t testing.TB, files map[string][]byte) *host.Manager {
 		paths = append(paths, filepath.Join(dir, name))
 		require.NoError(t, os.WriteFile(paths[len(paths)-1], files[name], 0o644))
 	}
-	m, err := local.Open(t.Context(), local.Config{Files: paths,
+	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(paths...),
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })

@@ -75,7 +75,7 @@ func checkSources(s *apiv1.NodeStatus) error {
 		if p == nil || p.Partition == "" {
 			return fmt.Errorf("node %s: a source without a partition", s.Name)
 		}
-		if err := source.CheckAnnounced(p.Url); err != nil {
+		if err := source.ParseLocation(p.Url).CheckAnnounced(); err != nil {
 			return fmt.Errorf("node %s: the source of partition %s: %w", s.Name, p.Partition, err)
 		}
 		switch {

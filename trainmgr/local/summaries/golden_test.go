@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
@@ -75,7 +76,7 @@ func TestGoldenFillMedian(t *testing.T) {
 	spec, err := pipeline.Parse([]byte("dense: [{columns: [x], ops: [fill_median: s]}]\nstatistics: {s: }\n"))
 	require.NoError(t, err)
 	for _, engine := range []host.Engine{host.EngineDrive, host.EngineReference, host.EngineCPU} {
-		config := local.Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine}}
+		config := local.Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine}}
 		made := runPass(t, config, Pass{Pipeline: spec, Name: "s"})
 		require.Len(t, made.Columns, 1)
 		assert.Equal(t, c.Median, made.Columns[0].Quantiles[summary.Quantiles/2].Real())

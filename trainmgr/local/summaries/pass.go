@@ -2,7 +2,7 @@
 // this machine decode the columns, and the machine folds their values. It is a package of its own, so that launchers do
 // not link the sketches of package sdk/summary/accumulator.
 //
-//	manager, err := local.Open(ctx, local.Config{Files: paths})
+//	manager, err := local.Open(ctx, local.Config{Files: source.ParseLocations(paths...)})
 //	defer manager.Close()
 //	made, err := (&summaries.Pass{}).Run(ctx, manager)
 //

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -109,12 +110,12 @@ func TestOneSummaryWhoeverMakesIt(t *testing.T) {
 	}
 	sums := map[[sha256.Size]byte][]string{}
 	for i, c := range []local.Config{
-		{Files: files},
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: 3}},
-		{Files: files, DriveOptions: host.DriveOptions{Commands: sdk.Standard, SLM: 48 << 20}},
-		{Files: files, Spread: 2},
-		{Files: files, Spread: 5, DriveOptions: host.DriveOptions{Threads: 2}},
+		{Files: source.ParseLocations(files...)},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: 3}},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Commands: sdk.Standard, SLM: 48 << 20}},
+		{Files: source.ParseLocations(files...), Spread: 2},
+		{Files: source.ParseLocations(files...), Spread: 5, DriveOptions: host.DriveOptions{Threads: 2}},
 	} {
 		for _, batch := range []int{0, 500 + i, 37}[:1+i%3] {
 			made := runPass(t, c, Pass{Batch: batch})
@@ -134,7 +135,7 @@ func TestOneSummaryWhoeverMakesIt(t *testing.T) {
 func TestStatisticsOfRows(t *testing.T) {
 	rows := drawRows(9, 3000)
 	file := writeRows(t, t.TempDir(), "p.parquet", rows, 1000)
-	made := runPass(t, local.Config{Files: []string{file}}, Pass{})
+	made := runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{})
 	require.Empty(t, made.Skipped)
 	place := func(name string) int {
 		return slices.IndexFunc(made.Columns, func(c summary.Column) bool { return c.Name == name })
@@ -212,7 +213,8 @@ func TestStatisticsOfRows(t *testing.T) {
 	require.Len(t, made.Partitions, 1)
 	assert.Equal(t, column("age").Statistics, made.Partitions[0].Columns[place("age")])
 
-	some := runPass(t, local.Config{Files: []string{file}}, Pass{Columns: []string{"score", "a*", "age"}, WholeOnly: true})
+	some := runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{Columns: []string{"score", "a*", "age"},
+		WholeOnly: true})
 	require.Len(t, some.Columns, 2)
 	assert.Equal(t, *column("score"), some.Columns[0])
 	assert.Equal(t, *column("age"), some.Columns[1])
@@ -223,7 +225,7 @@ func TestStatisticsOfRows(t *testing.T) {
 		IDs []uint64 `parquet:"ids,list"`
 	}
 	file = writeRows(t, t.TempDir(), "u.parquet", []unsigned{{3, nil}, {1 << 63, []uint64{math.MaxUint64, 1}}}, 10)
-	made = runPass(t, local.Config{Files: []string{file}}, Pass{})
+	made = runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{})
 	assert.Equal(t, []summary.Value{summary.IntegerValue(3), summary.UnsignedValue(1 << 63), summary.IntegerValue(1),
 		summary.UnsignedValue(math.MaxUint64)}, []summary.Value{*column("id").Least, *column("id").Greatest,
 		*column("ids").Least, *column("ids").Greatest})
@@ -235,7 +237,8 @@ func TestSummaryOfRealRows(t *testing.T) {
 	file := shared.Path(t, "data/criteo/td_day_11_first_3k_rows_original.tsv")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	made := runPass(t, local.Config{Files: []string{file}, DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
+	made := runPass(t, local.Config{Files: source.ParseLocations(file),
+		DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
 		Pass{})
 	require.EqualValues(t, 3000, made.Rows)
 	require.Len(t, made.Columns, 40)
@@ -269,7 +272,7 @@ func TestSummaryOfRealRows(t *testing.T) {
 
 func TestPassesThatCannotBe(t *testing.T) {
 	file := writeRows(t, t.TempDir(), "p.parquet", drawRows(1, 10), 10)
-	m, err := local.Open(t.Context(), local.Config{Files: []string{file}})
+	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(file)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	for _, pattern := range []string{"agee", "int_*", "age[3]", "a_1..b_2"} {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -47,9 +48,10 @@ filter: {column: id, gt: 0}
 	}
 	var before []byte
 	for i, c := range []local.Config{
-		{Files: files},
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
-		{Files: files, Spread: 2, DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: 2}},
+		{Files: source.ParseLocations(files...)},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
+		{Files: source.ParseLocations(files...), Spread: 2, DriveOptions: host.DriveOptions{Engine: host.EngineCPU,
+			Threads: 2}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			made := runPass(t, c, Pass{Pipeline: spec, Name: "s", Batch: 100 + i})
@@ -67,7 +69,7 @@ filter: {column: id, gt: 0}
 			before = b
 		})
 	}
-	m, err := local.Open(t.Context(), local.Config{Files: files})
+	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(files...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	_, err = (&Pass{Pipeline: spec, Name: "t"}).Run(t.Context(), m)

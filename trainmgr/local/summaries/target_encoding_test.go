@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
@@ -108,9 +109,10 @@ func TestTargetEncodings(t *testing.T) {
 		var before []byte
 		var made *Report
 		configs := []local.Config{
-			{Files: files},
-			{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
-			{Files: files, Spread: 2, DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Threads: 2}},
+			{Files: source.ParseLocations(files...)},
+			{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
+			{Files: source.ParseLocations(files...), Spread: 2, DriveOptions: host.DriveOptions{Engine: host.EngineCPU,
+				Threads: 2}},
 		}
 		for i, c := range configs {
 			made = runPass(t, c, Pass{Pipeline: document("train"), Name: "s", Batch: 90 + i})
@@ -180,7 +182,7 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 		return spec
 	}
 	spec := parse("column: label", "train")
-	made := runPass(t, local.Config{Files: files}, Pass{Pipeline: spec, Name: "s"})
+	made := runPass(t, local.Config{Files: source.ParseLocations(files...)}, Pass{Pipeline: spec, Name: "s"})
 	bind := func(spec *pipeline.Spec) *pipeline.Spec {
 		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})
 		require.NoError(t, err)
@@ -192,11 +194,14 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 	encoding, err := targetencoding.NewEncoding(made.Columns[0].Targets, 9, 2.5, true)
 	require.NoError(t, err)
 	assert.Equal(t, map[int64]float32{0: encoding.Mean(), 1: encoding.Mean()},
-		encodedRows(t, local.Config{Files: []string{path}}, bind(parse("column: label", "serve")), dataset.ShuffleNone))
+		encodedRows(t, local.Config{Files: source.ParseLocations(path)}, bind(parse("column: label", "serve")),
+			dataset.ShuffleNone))
 	for _, c := range []local.Config{
-		{Files: []string{path}},
-		{Files: files, Names: []string{"day=1/p0.parquet"}}, // the same rows under another name have other folds
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}, Names: []string{"x"}},
+		{Files: source.ParseLocations(path)},
+		{Files: source.ParseLocations(files...), Names: []string{"day=1/p0.parquet"}},
+		// the same rows under another name have other folds
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference},
+			Names: []string{"x"}},
 	} {
 		m, err := local.Open(t.Context(), c)
 		require.NoError(t, err)
@@ -206,7 +211,7 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 		require.NoError(t, m.Close())
 	}
 
-	m, err := local.Open(t.Context(), local.Config{Files: files})
+	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(files...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	_, err = (&Pass{Pipeline: parse("column: label, ops: [log: {add: 3}]", "train"), Name: "s"}).Run(t.Context(), m)
@@ -226,9 +231,9 @@ func TestTargetEncodingsBesideVocabularies(t *testing.T) {
 	want := smoothed(rows, folds, func(int) bool { return true }, false)
 	var ids []int32
 	for i, c := range []local.Config{
-		{Files: files},
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
-		{Files: files, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
+		{Files: source.ParseLocations(files...)},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
+		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 	} {
 		made := runPass(t, c, Pass{Pipeline: spec, Name: "s"})
 		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})

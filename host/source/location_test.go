@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-func TestRedactTakesSecretsOut(t *testing.T) {
+func TestALocationPrintsNoSecrets(t *testing.T) {
 	for uri, want := range map[string]string{
 		"https://user:secret@host:8443/a/b.parquet?X-Amz-Signature=secret#secret": "https://host:8443/a/b.parquet",
 		"http://host?secret":            "http://host",
@@ -17,7 +17,7 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		"/data/what?is@this#.parquet":   "/data/what?is@this#.parquet",
 		"data://of-no-scheme-that-is/?": "data://of-no-scheme-that-is/?",
 	} {
-		assert.Equal(t, want, source.Redact(uri))
+		assert.Equal(t, want, source.ParseLocation(uri).String())
 	}
 }
 
@@ -34,18 +34,18 @@ func TestBaseName(t *testing.T) {
 		"https://host/a%zz":                     "",
 		"s3://bucket/":                          "",
 	} {
-		got, err := source.BaseName(uri)
+		got, err := source.ParseLocation(uri).BaseName()
 		assert.Equal(t, want, got, uri)
 		assert.Equal(t, want == "", err != nil, uri)
 	}
 }
 
-func TestIsURI(t *testing.T) {
+func TestInStore(t *testing.T) {
 	for name, want := range map[string]bool{
 		"s3://b/k": true, "HTTPS://h/k": true, "http://h": true, "file:/x": false, "/a/b": false, "C://x": false, "": false,
 		"day_*.parquet": false,
 	} {
-		assert.Equal(t, want, source.IsURI(name), name)
+		assert.Equal(t, want, source.ParseLocation(name).InStore(), name)
 	}
 }
 
@@ -55,6 +55,6 @@ func TestIsPattern(t *testing.T) {
 		"s3://b/day_0": false, "https://h/day_0?sig=*": false, "https://h/day_*?sig=x": true, "https://h/days/?x=y": true,
 		"https://h": true,
 	} {
-		assert.Equal(t, want, source.IsPattern(uri), uri)
+		assert.Equal(t, want, source.ParseLocation(uri).IsPattern(), uri)
 	}
 }
