@@ -117,7 +117,7 @@ Energy is measured where the machine can (docs/planning.md, Power), and modelled
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) {
+			return c.report(results, func(w io.Writer) {
 				fmt.Fprintf(w,
 					"model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s "+
 						"in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
@@ -166,7 +166,7 @@ and workloads taken in turn.`,
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) {
+			return c.report(results, func(w io.Writer) {
 				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in and out\tcopy's GB/s\tshare\n")
 				for _, r := range results {
 					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.1f%%\n", strings.ToUpper(r.Model), r.Engine,

@@ -73,7 +73,7 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 			if err != nil {
 				return err
 			}
-			return c.print(s, func(w io.Writer) { printSimulation(w, s) })
+			return c.report(s, func(w io.Writer) { printSimulation(w, s) })
 		},
 	}
 	f := cmd.Flags()
@@ -137,7 +137,7 @@ func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) erro
 	if err != nil && len(results) == 0 {
 		return err
 	}
-	return errors.Join(err, c.print(results, func(w io.Writer) { printReal(w, results) }))
+	return errors.Join(err, c.report(results, func(w io.Writer) { printReal(w, results) }))
 }
 
 // printReal prints the table of what was measured on this machine.
@@ -221,7 +221,7 @@ func (c benchCommands) replayOffload(path string) error {
 		Decisions int `json:"decisions"`
 		Changes   int `json:"changes"`
 	}{len(log), changes}
-	return c.print(result, func(w io.Writer) {
+	return c.report(result, func(w io.Writer) {
 		fmt.Fprintf(w, "%d decisions follow from their inputs; %d changed the share\n", len(log), changes)
 	})
 }

@@ -35,7 +35,7 @@ runs beside.`,
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) {
+			return c.report(results, func(w io.Writer) {
 				fmt.Fprintf(w, "operator\tthreads\tM values/s\tM values/cpu-s\tD-I seconds\tpaper: CPU\tA100\tMiniPipe\n")
 				for _, r := range results {
 					fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.3f\t%.2f\n", r.Operator, r.Threads, r.ValuesPerSecond/1e6,

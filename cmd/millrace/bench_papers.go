@@ -47,7 +47,7 @@ work runs beside.`,
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) { printPapers(w, results) })
+			return c.report(results, func(w io.Writer) { printPapers(w, results) })
 		},
 	}
 	f := cmd.Flags()

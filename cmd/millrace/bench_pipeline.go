@@ -53,7 +53,7 @@ PYTHONPATH=sdk/python/src.`,
 			if err != nil {
 				return err
 			}
-			return c.print(r, func(w io.Writer) { printPipeline(w, r) })
+			return c.report(r, func(w io.Writer) { printPipeline(w, r) })
 		},
 	}
 	f := cmd.Flags()

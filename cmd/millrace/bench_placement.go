@@ -49,7 +49,7 @@ software: what a row says about that stands below the table.`,
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) { printPlacements(w, results) })
+			return c.report(results, func(w io.Writer) { printPlacements(w, results) })
 		},
 	}
 	f := cmd.Flags()

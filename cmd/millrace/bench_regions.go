@@ -54,7 +54,7 @@ model's clock.`,
 			if err != nil {
 				return timingError(o.Timing, err)
 			}
-			return c.print(r, func(w io.Writer) { printRegionFigures(w, r) })
+			return c.report(r, func(w io.Writer) { printRegionFigures(w, r) })
 		},
 	}
 	f := cmd.Flags()

@@ -64,7 +64,7 @@ time is that of trainer and nodes together. Then it measures durable acknowledge
 			if err != nil {
 				return err
 			}
-			return c.print(r, func(w io.Writer) { printService(w, r) })
+			return c.report(r, func(w io.Writer) { printService(w, r) })
 		},
 	}
 	f := cmd.Flags()

@@ -54,7 +54,7 @@ and target.`,
 			if err != nil {
 				return err
 			}
-			return c.print(results, func(w io.Writer) {
+			return c.report(results, func(w io.Writer) {
 				fmt.Fprintf(w,
 					"operation\tdepth\tconnections\tdigests\tIOPS\tGB/s\traw "+
 						"TCP GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\tCPU-µs/command\tallocs/command\n")

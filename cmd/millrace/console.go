@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 
@@ -47,6 +49,41 @@ func (c *console) checkShared(cmd *cobra.Command) error {
 		return nil
 	}
 	return usagef("--progress %q: want auto, plain, json or none", c.progress)
+}
+
+// report writes the result of a measurement, a job, a plan or a check as print does. In JSON it has the version of this
+// binary, so that a file says what made it: as the first key, or as the first key of each result of a list.
+func (c *console) report(v any, table func(w io.Writer)) error {
+	if c.output != "json" {
+		return c.print(v, table)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(b.Bytes(), &list) != nil {
+		return c.print(withVersion(b.Bytes()), table)
+	}
+	for i, one := range list {
+		list[i] = withVersion(one)
+	}
+	return c.print(list, table)
+}
+
+// withVersion adds the version of this binary to an object in JSON, which has no such key.
+func withVersion(object []byte) json.RawMessage {
+	rest, found := bytes.CutPrefix(bytes.TrimSpace(object), []byte("{"))
+	if !found {
+		return object
+	}
+	head := fmt.Sprintf(`{"version":%q`, buildVersion().Version)
+	if !bytes.Equal(rest, []byte("}")) {
+		head += ","
+	}
+	return append([]byte(head), rest...)
 }
 
 // print writes a result: as JSON, or as the table that the function writes. Tabs separate the table's cells.

@@ -64,7 +64,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 				return err
 			}
 			native := nativeReport(r)
-			return c.print(native, func(w io.Writer) { printReport(w, native) })
+			return c.report(native, func(w io.Writer) { printReport(w, native) })
 		},
 	}
 	f := cmd.Flags()

@@ -24,7 +24,8 @@ func renderCommands() string {
 			"one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments, 141 nobody reads the output any more " +
 			"(as behind head). Ctrl-C, SIGTERM and the end of a terminal have a command end in order; a second Ctrl-C " +
 			"ends it at once. ")
-	b.WriteString("In JSON, keys are snake_case and end in their unit.\n\n")
+	b.WriteString("In JSON, keys are snake_case and end in their unit; the reports of measurements, jobs, plans " +
+		"and checks say in `version` which version of millrace wrote them.\n\n")
 	all := commands()
 	for _, c := range all[1:] {
 		if !c.HasSubCommands() && !c.Hidden {

@@ -95,7 +95,7 @@ an error and no table. It is 2 for wrong flags.`,
 				}
 				report.Columns = append(report.Columns, columnDrift(d))
 			}
-			if err := c.print(&report, report.table); err != nil || report.Drifted == 0 {
+			if err := c.report(&report, report.table); err != nil || report.Drifted == 0 {
 				return err
 			}
 			return errReported

@@ -91,7 +91,7 @@ watched.`,
 					failed++
 				}
 			}
-			err := c.print(v, func(w io.Writer) {
+			err := c.report(v, func(w io.Writer) {
 				fmt.Fprintf(w, "step\tresult\tseconds\t\n")
 				for _, k := range v.Checks {
 					fmt.Fprintf(w, "%s\t%s\t%.3f\t%s\n", k.Name, k.Result, k.Elapsed, k.Detail)

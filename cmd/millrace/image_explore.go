@@ -61,7 +61,7 @@ movers of data, double buffers and most of the decoder (docs/images.md). Watts a
 					return err
 				}
 			}
-			return c.print(exploredDesigns{model, r}, func(w io.Writer) { printExploration(w, r) })
+			return c.report(exploredDesigns{model, r}, func(w io.Writer) { printExploration(w, r) })
 		},
 	}
 	f := cmd.Flags()

@@ -133,7 +133,7 @@ docs/pipelines.md has its form. The exit status is 1 if a row is wrong.`,
 			for _, f := range r.Functions {
 				r.Wrong += f.Wrong
 			}
-			err = c.print(r, func(w io.Writer) {
+			err = c.report(r, func(w io.Writer) {
 				for _, f := range r.Functions {
 					fmt.Fprintf(w, "%s%s\t%d of %s as known\n", f.Function, f.Signature, f.Rows-f.Wrong,
 						quantity.Of(f.Rows, "row"))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -228,6 +229,53 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 		"move_share", "decode_share", "transform_share", "fetch_share"} {
 		assert.Contains(t, bench[0], key)
 	}
+}
+
+// TestReportsNameTheirVersion checks that whatever measures, runs, plans or checks says in JSON which binary did, and
+// that everything else in it is as without.
+func TestReportsNameTheirVersion(t *testing.T) {
+	version := buildVersion().Version
+	for name, printed := range everyCommand(t) {
+		first, _, _ := strings.Cut(name, " ")
+		switch {
+		case first == "bench", first == "train", first == "demo", first == "preprocess", first == "plan",
+			name == "dataset summarize", name == "dataset drift", name == "pipeline check", name == "pipeline init",
+			name == "operator test", name == "drive validate", name == "image explore":
+		default:
+			continue
+		}
+		var results []map[string]any
+		if json.Unmarshal([]byte(printed), &results) != nil {
+			results = make([]map[string]any, 1)
+			require.NoError(t, json.Unmarshal([]byte(printed), &results[0]), name)
+		}
+		require.NotEmpty(t, results, name)
+		for _, r := range results {
+			assert.Equal(t, version, r["version"], name)
+		}
+	}
+}
+
+func TestReportsAreAsTheyWereBesideTheirVersion(t *testing.T) {
+	head := fmt.Sprintf("{\n  \"version\": %q", buildVersion().Version)
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{struct{}{}, head + "\n}\n"},
+		{map[string]string{"a": "<é>"}, head + ",\n  \"a\": \"<é>\"\n}\n"},
+		{[]struct{}{}, "[]\n"},
+		{[]int(nil), "null\n"},
+		{[]int{1}, "[\n  1\n]\n"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, (&console{streams: streams{out: &b}, output: "json"}).report(c.v, nil))
+		assert.Equal(t, c.want, b.String())
+	}
+	var b bytes.Buffer
+	c := &console{streams: streams{out: &b}, output: "table"}
+	require.NoError(t, c.report(1, func(w io.Writer) { fmt.Fprintln(w, "as it is") }))
+	assert.Equal(t, "as it is\n", b.String())
 }
 
 func TestTablesForPeople(t *testing.T) {

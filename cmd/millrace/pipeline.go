@@ -70,7 +70,7 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 			}
 			if out == "" {
 				if c.output == "json" {
-					return c.print(result, nil)
+					return c.report(result, nil)
 				}
 				_, err := c.out.Write(d.Document)
 				return err
@@ -78,7 +78,7 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 			if err := wholefile.WritePublic(out, d.Document); err != nil {
 				return err
 			}
-			return c.print(result, func(w io.Writer) {
+			return c.report(result, func(w io.Writer) {
 				fmt.Fprintf(w, "wrote\t%s\n", out)
 				if n := len(d.LeftOut); n > 0 {
 					fmt.Fprintf(w, "left out\t%s: the document's last lines say why\n", quantity.Of(n, "column"))
@@ -177,7 +177,7 @@ as JSON, with their place in the document.`,
 					return c.reportProblems(namePipeline(err, args[0]))
 				}
 			}
-			return c.print(result, func(w io.Writer) { result.table(w, len(in.in) > 0) })
+			return c.report(result, func(w io.Writer) { result.table(w, len(in.in) > 0) })
 		},
 	}
 	f := cmd.Flags()
@@ -217,7 +217,7 @@ func (c pipelineCommands) reportProblems(err error) error {
 		result.Errors = append(result.Errors, pipelineProblem{Line: one.Pos.Line, Column: one.Pos.Column,
 			Path: one.Path, Message: without.Error()})
 	}
-	if err := c.print(result, nil); err != nil {
+	if err := c.report(result, nil); err != nil {
 		return err
 	}
 	return errReported

@@ -94,7 +94,7 @@ job, which is T, P, drives and stalls.
 				if err != nil {
 					return err
 				}
-				return c.print(v, func(w io.Writer) { printReview(w, v) })
+				return c.report(v, func(w io.Writer) { printReview(w, v) })
 			}
 			r, err := o.plan(cmd.Context())
 			if err != nil {
@@ -103,7 +103,7 @@ job, which is T, P, drives and stalls.
 			if c.output == "html" {
 				return planpage.Write(c.out, r.Result, r.Placements)
 			}
-			return c.print(r, func(w io.Writer) { printPlan(w, r) })
+			return c.report(r, func(w io.Writer) { printPlan(w, r) })
 		},
 	}
 	o.register(cmd.Flags())

@@ -197,7 +197,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
-			return c.print(r, func(w io.Writer) {
+			return c.report(r, func(w io.Writer) {
 				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %s, %.0f a second\nbytes\t%d\n", r.Out,
 					r.Format, r.Rows, quantity.Of(r.MiniBatches, "mini-batch"), r.RowsPerSecond, r.Bytes)
 				printLeftOut(w, r.LeftOutRows)

@@ -266,7 +266,7 @@ and the file is the same bytes as of the same partitions on one machine.`,
 			for _, column := range skipped {
 				v.Skipped = append(v.Skipped, skippedColumn(column))
 			}
-			return c.print(&v, v.table)
+			return c.report(&v, v.table)
 		},
 	}
 	flags.addFlags(cmd)

@@ -298,7 +298,7 @@ there when it ends.`,
 				return err
 			}
 			timed := timedReport{r, pacing.Report(), used}
-			return c.print(timed, func(w io.Writer) { printReport(w, timed) })
+			return c.report(timed, func(w io.Writer) { printReport(w, timed) })
 		},
 	}
 	in.addFlags(cmd)

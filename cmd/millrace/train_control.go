@@ -221,7 +221,7 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	}
 	looked := viewVocabularies(job.Status())
 	native := nativeReport(r)
-	return c.print(rankReport{native, shared, looked}, func(w io.Writer) {
+	return c.report(rankReport{native, shared, looked}, func(w io.Writer) {
 		printReport(w, native)
 		printVocabularies(w, looked, nil)
 		printSharing(w, shared)
