@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/convert"
@@ -59,11 +60,11 @@ func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 	b.Kind = blockKind(r.to)
 	switch r.to {
 	case program.Int64:
-		b.I64 = resize(&b.I64, n)
+		b.I64 = block.Resize(&b.I64, n)
 	case program.Float32:
-		b.F32 = resize(&b.F32, n)
+		b.F32 = block.Resize(&b.F32, n)
 	case program.Float64:
-		b.F64 = resize(&b.F64, n)
+		b.F64 = block.Resize(&b.F64, n)
 	}
 	if n == 0 {
 		return nil
@@ -126,10 +127,10 @@ func (r *chunkReading) bringNulls(b *decoder.Block, n int) {
 	case program.Float64:
 		clear(b.F64)
 	default:
-		b.Offsets, b.Data = resize(&b.Offsets, n+1), b.Data[:0]
+		b.Offsets, b.Data = block.Resize(&b.Offsets, n+1), b.Data[:0]
 		clear(b.Offsets)
 	}
-	b.Valid = resize(&b.Valid, n)
+	b.Valid = block.Resize(&b.Valid, n)
 	clear(b.Valid)
 	b.Nulls = n
 }

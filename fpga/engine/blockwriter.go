@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -29,31 +30,32 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 			return 0, s.errorAtPage(&s.cursor, err)
 		}
 	}
-	v := chainValues{kind: s.column.kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
-		offsets: b.Offsets, data: b.Data, list: s.columnType.List}
+	v := &x.values
+	*v = block.Values{Kind: s.column.kind, Count: b.Values(), Int64s: b.I64, Float32s: b.F32, Float64s: b.F64,
+		Offsets: b.Offsets, Data: b.Data, List: s.columnType.List}
 	if b.Nulls > 0 {
-		v.valid = b.Valid
+		v.Valid = b.Valid
 	}
 	from, to := x.pageChecksum.blockSpan(b)
 	x.pageChecksum.sumUpTo(from)
 	defer x.pageChecksum.sumUpTo(to)
-	if v.list {
-		v.lengths, v.ownsValues, v.ownsLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
+	if v.List {
+		v.Lengths, v.OwnsValues, v.OwnsLengths = b.Lengths, v.Kind != program.Bytes && !b.Lent, true
 		if s.sinks[0].tensor == program.ToDense {
-			return x.writeDenseLists(s, row, &v)
+			return x.writeDenseLists(s, row, v)
 		}
-		x.buffers.chainDestination = x.output.idDestination(x.output.written, v.count)
-		if from < to && x.pageChecksum.summed == from && len(s.sinks[0].steps) == 1 {
-			x.buffers.operatorChecksum = &x.pageChecksum
+		x.buffers.Final = x.output.idDestination(x.output.written, v.Count)
+		if from < to && x.pageChecksum.Summed == from && len(s.sinks[0].chain) == 1 {
+			x.buffers.InputSum = &x.pageChecksum.RunningSum
 		}
-		err := x.runChain(s.sinks[0].steps, &v)
-		x.buffers.operatorChecksum = nil
+		err := x.runChain(s.sinks[0].chain, v)
+		x.buffers.InputSum = nil
 		if err != nil {
 			locateAbsentKey(err, &s.sinks[0], row)
 			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
 				row+uint64(b.Rows)-1, err))
 		}
-		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v, nil)
+		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, v, nil)
 		if err != nil {
 			return 0, s.errorAtPage(&s.cursor, err)
 		}
@@ -62,34 +64,35 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 		}
 		return rows, nil
 	}
-	if err := x.writeScalars(s.sinks, row, v, !b.Lent); err != nil {
+	if err := x.writeScalars(s.sinks, row, *v, !b.Lent); err != nil {
 		return 0, s.errorAtPage(&s.cursor, err)
 	}
 	return b.Rows, nil
 }
 
-// writeScalars runs scalars through every sink's chain and writes them. spent reports that nothing reads v's values
+// writeScalars runs scalars through every sink's chain and writes them. lastUse reports that nothing reads the values
 // afterwards, so that the last sink may change them.
-func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, lastUse bool) error {
+func (x *executor) writeScalars(sinks []sink, row uint64, scalars block.Values, lastUse bool) error {
 	for i := range sinks {
 		s := &sinks[i]
-		v := v
-		v.ownsValues = lastUse && i == len(sinks)-1
-		x.buffers.chainDestination = destination{}
+		v := &x.values
+		*v = scalars
+		v.OwnsValues = lastUse && i == len(sinks)-1
+		x.buffers.Final = block.Destination{}
 		switch s.tensor {
 		case program.ToSparse:
-			x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.count)
+			x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.Count)
 		case program.ToDense:
-			x.buffers.chainDestination.dense = x.output.denseDestination(uint64(s.index), row, v.count)
+			x.buffers.Final.Dense = x.output.denseDestination(uint64(s.index), row, v.Count)
 		}
-		if err := x.runChain(s.steps, &v); err != nil {
+		if err := x.runChain(s.chain, v); err != nil {
 			locateAbsentKey(err, s, row)
-			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.count)-1, err)
+			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.Count)-1, err)
 		}
-		if s.tensor == program.ToSparse && v.valid != nil {
-			x.buffers.ownValues(&v) // storeSparse removes nulls in place
+		if s.tensor == program.ToSparse && v.Valid != nil {
+			x.buffers.OwnValues(v) // storeSparse removes nulls in place
 		}
-		if err := x.output.storeScalars(s, row, &v); err != nil {
+		if err := x.output.storeScalars(s, row, v); err != nil {
 			return err
 		}
 	}

@@ -3,25 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/boxcox"
-	"github.com/millrace/millrace/fpga/unit/bucketize"
-	"github.com/millrace/millrace/fpga/unit/hashbytes"
-	"github.com/millrace/millrace/fpga/unit/hashcross"
-	"github.com/millrace/millrace/fpga/unit/int96"
-	"github.com/millrace/millrace/fpga/unit/listslice"
-	"github.com/millrace/millrace/fpga/unit/localhour"
-	"github.com/millrace/millrace/fpga/unit/logit"
-	"github.com/millrace/millrace/fpga/unit/mapid"
-	"github.com/millrace/millrace/fpga/unit/minmax"
-	"github.com/millrace/millrace/fpga/unit/normalize"
-	"github.com/millrace/millrace/fpga/unit/onehot"
-	"github.com/millrace/millrace/fpga/unit/positivemodulus"
-	"github.com/millrace/millrace/fpga/unit/rescale"
-	"github.com/millrace/millrace/fpga/unit/sigridhash"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
@@ -35,7 +20,7 @@ type compiledProgram struct {
 	usedFields  [textFields]bool // text: the fields that columns read
 	fieldCount  int              // text: the number of used fields
 	lookups     []lookupTable
-	wasmBytes   uint64 // that functions of modules hold for each thread
+	threadBytes uint64 // what operators hold for each thread, beside blocks
 }
 
 // textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
@@ -68,51 +53,10 @@ func (c *column) needsAllRows() bool { return len(c.passes) > 1 }
 type sink struct {
 	tensor  program.Dest
 	index   uint32
-	steps   []step
+	chain   chain
 	refuses program.Refusal
-}
-
-// step is one operator made ready. The unit says which of the parameters it uses.
-type step struct {
-	unit       program.Unit
-	inputKind  program.Kind
-	outputKind program.Kind // convert, decimal
-
-	fillInt             int64   // fill_null of integers
-	fillFloat           float64 // fill_null and fill_nan of floats
-	lowInt, highInt     int64   // clamp of integers
-	lowFloat, highFloat float64 // clamp of floats
-	keepFirst           int64   // firstx: elements of a list
-	ngramSize           int64   // ngram: ids of a window
-	listsWindows        bool    // ngram: lists the ids of all windows
-	hashFunction        hashbytes.Function
-	multiplier, divisor int64      // rescale
-	timeUnit            int96.Unit // int96_time
-	scale               uint8      // decimal
-	fixedLength         program.FixedLength
-	logAdd              float32
-	logit               logit.Range
-	boxCox              *boxcox.Transform
-	normalize           *normalize.Transform
-	slice               program.ListSlice
-	sliceLength         int64 // list_slice: of padded lists
-	minMax              *minmax.Transform
-	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
-	hasher              *sigridhash.Hasher
-	modulus             *positivemodulus.Modulus
-	bucketHasher        hashcross.Hasher
-	lookup              *lookup
-	classes             onehot.Classes
-	classCount          uint32 // onehot
-	table               *bucketize.Table
-	zone                *localhour.Zone
-	mapKeys             *mapid.Index // map_id; nil: the table is dense
-	mapValues           []int64
-	mapDefault          int64
-
-	mergedIntoLog bool // clamp: the log behind it clamps
-	fillsZeros    bool // fill_null with 0, first in its chain: the decoder has left 0 where values are null
-	rejectsNaN    bool // bucketize: a NaN is an error, so none may stand where a value is null
+	classes uint32          // Columns of a one-hot encoding; else 0.
+	length  block.RowLength // The columns of lists that become columns of dense.
 }
 
 // compileProgram prepares a validated program for an engine with these units and modules, unless ctx ends before.
@@ -135,8 +79,7 @@ func compileProgram(ctx context.Context, p *program.Program, units []program.Uni
 	case program.MalformedNull:
 		c.textOptions.Policy = text.Null
 	}
-	tables := newPreparedTables()
-	tables.ctx, tables.modules = ctx, modules
+	tables := block.NewTables(ctx, modules)
 	var err error
 	if c.lookups, err = compileLookupTables(p.LookupTables); err != nil {
 		return nil, fmt.Errorf("compile program: %w", err)
@@ -166,7 +109,7 @@ func compileProgram(ctx context.Context, p *program.Program, units []program.Uni
 		}
 		sinks := make([]sink, len(from.Sinks))
 		for j := range from.Sinks {
-			s, err := compileSink(&from.Sinks[j], from.Kind, tables)
+			s, err := compileSink(&from.Sinks[j], from.Kind, true, tables)
 			if err != nil {
 				return nil, fmt.Errorf("compile program: column %q, sink %d: %w", from.Name, j, err)
 			}
@@ -182,7 +125,7 @@ func compileProgram(ctx context.Context, p *program.Program, units []program.Uni
 			to.group.(*mapPlan).addSinks(from, sinks, p.Columns[i-1].Kind == program.Bytes)
 		}
 	}
-	c.wasmBytes = tables.wasm.Bytes()
+	c.threadBytes = tables.ThreadBytes
 	return c, nil
 }
 
@@ -210,144 +153,25 @@ func groupPasses(sinks []sink, fixed bool) [][]sink {
 
 // inPlaceOrder returns 1 if the chain begins with an operator that works in place, else 0.
 func (s sink) inPlaceOrder() int {
-	for i := range s.steps {
-		switch s.steps[i].unit {
-		case program.UnitFillNull:
-			if s.steps[i].fillsZeros {
-				continue
-			}
-			return 1
-		case program.UnitClamp, program.UnitZeroExtend, program.UnitFillNaN:
-			if s.steps[i].mergedIntoLog {
-				continue
-			}
-			return 1
-		}
-		return 0
+	if s.chain.worksInPlace() {
+		return 1
 	}
 	return 0
 }
 
-// compileSink makes the operators of a sink ready.
-func compileSink(s *program.Sink, kind program.Kind, tables *preparedTables) (sink, error) {
-	to := sink{tensor: s.To, index: s.Index, steps: make([]step, len(s.Ops)), refuses: s.Refuses}
-	for i, op := range s.Ops {
-		st, err := compileStep(op, kind, tables)
-		if err != nil {
-			return sink{}, fmt.Errorf("operator %d: %w", i, err)
-		}
-		st.fillsZeros = st.fillsZeros && i == 0
-		to.steps[i] = st
-		kind = op.Out(kind)
+// compileSink makes the operators of a sink ready for values of some kind. nullsHoldZero reports that the nulls of
+// these values hold 0.
+func compileSink(s *program.Sink, kind program.Kind, nullsHoldZero bool, tables *block.Tables) (sink, error) {
+	c, err := compileChain(s.Ops, kind, nullsHoldZero, tables)
+	if err != nil {
+		return sink{}, err
 	}
-	mergeClamps(to.steps)
+	to := sink{tensor: s.To, index: s.Index, chain: c, refuses: s.Refuses}
+	switch last := c.lastStep().(type) {
+	case block.ClassNumberer:
+		to.classes = last.Classes()
+	case block.RowLengthener:
+		to.length = last.RowLength()
+	}
 	return to, nil
-}
-
-// mergeClamps lets a log do the work of the clamp before it, which saves a pass over the values and often a copy.
-func mergeClamps(steps []step) {
-	for i := range steps[:max(0, len(steps)-1)] {
-		s, next := &steps[i], &steps[i+1]
-		lo, hi := float32(s.lowFloat), float32(s.highFloat)
-		if s.unit == program.UnitClamp && s.inputKind == program.Float32 && next.unit == program.UnitLog && lo <= hi {
-			s.mergedIntoLog, next.logLow, next.logHigh = true, lo, hi
-		}
-	}
-}
-
-// compileStep makes one operator ready for values of kind in.
-func compileStep(op program.Op, in program.Kind, tables *preparedTables) (step, error) {
-	st := step{unit: op.Unit(), inputKind: in}
-	var err error
-	switch o := op.(type) {
-	case program.FillNull:
-		st.fillInt, st.fillFloat = o.Int, o.Float
-		st.fillsZeros = in == program.Int64 && o.Int == 0 || in != program.Int64 && math.Float64bits(o.Float) == 0
-	case program.Clamp:
-		st.lowInt, st.highInt, st.lowFloat, st.highFloat = o.IntLo, o.IntHi, o.FloatLo, o.FloatHi
-	case program.Log:
-		st.logAdd, st.logLow, st.logHigh = o.Add, float32(math.Inf(-1)), float32(math.Inf(1))
-	case *program.Bucketize:
-		st.rejectsNaN = o.NaN == program.NaNError && in != program.Int64
-		st.table, err = tables.bucketTable(o)
-	case *program.LocalHour:
-		st.zone, err = tables.zone(o)
-	case *program.MapID:
-		st.mapValues, st.mapDefault = o.Values, o.Default
-		if len(o.Keys) > 0 {
-			st.mapKeys, err = tables.keyIndex(o.Keys)
-		}
-	case program.SigridHash:
-		st.hasher, err = sigridhash.New(sigridhash.Params{Salt: o.Salt, Max: o.Max})
-	case program.PositiveModulus:
-		st.modulus, err = positivemodulus.New(o.M)
-	case program.OneHot:
-		if st.classCount = o.Classes; o.Ranges {
-			st.classes, err = onehot.NewRanges(int64(o.Classes), o.Lower, o.Upper)
-		} else {
-			st.classes, err = onehot.New(int64(o.Classes))
-		}
-	case program.Lookup:
-		st.lookup, err = newLookup(o)
-	case program.HashBucket:
-		st.bucketHasher, err = hashcross.New(o.Buckets)
-	case program.FirstX:
-		st.keepFirst = o.N
-	case program.Convert:
-		st.outputKind = o.To
-	case program.NGram:
-		st.ngramSize, st.listsWindows = o.N, o.Mode == program.NGramRAP
-	case program.HashBytes:
-		st.hashFunction, err = functionOfHash(o.Function)
-	case program.Rescale:
-		st.multiplier, st.divisor, err = o.Multiplier, o.Divisor, rescale.CheckFactors(o.Multiplier, o.Divisor)
-	case program.FixedLength:
-		st.fixedLength = o
-	case program.Int96Time:
-		if st.timeUnit = int96.Seconds; o.To == program.TimeDays {
-			st.timeUnit = int96.Days
-		}
-	case program.Decimal:
-		st.scale, st.outputKind = o.Scale, o.To
-	case program.Logit:
-		st.logit, err = logit.Bounds(o.Eps)
-	case program.BoxCox:
-		st.boxCox, err = boxcox.New(boxCoxParams(o))
-	case program.ListSlice:
-		if st.slice = o; o.Padded {
-			st.sliceLength, err = listslice.Length(o.Start, o.End)
-		}
-	case program.FillNaN:
-		st.fillFloat = o.Value
-	case program.Normalize:
-		st.normalize, err = normalize.New(o.Mean, o.Deviation)
-	case program.MinMax:
-		st.minMax, err = minmax.New(o.Min, o.Max)
-	case program.HexToInt, program.ZeroExtend, program.Float16:
-	default:
-		err = fmt.Errorf("%T is no operator of this engine", op)
-	}
-	return st, err
-}
-
-// functionOfHash turns the program's name of a hash function into the unit's.
-func functionOfHash(f program.HashFunction) (hashbytes.Function, error) {
-	switch f {
-	case program.HashXXH3:
-		return hashbytes.XXH3, nil
-	case program.HashMurmur3:
-		return hashbytes.Murmur3, nil
-	case program.HashFarmHash:
-		return hashbytes.FarmHash, nil
-	}
-	return 0, fmt.Errorf("%v is no hash function of this engine", f)
-}
-
-// boxCoxParams turns the program's form of BoxCox into the unit's.
-func boxCoxParams(b program.BoxCox) boxcox.Params {
-	p := boxcox.Params{Lambda1: b.Lambda1, Lambda2: b.Lambda2}
-	if b.Mode == program.BoxCoxRAP {
-		p.Mode = boxcox.RAP
-	}
-	return p
 }

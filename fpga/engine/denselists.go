@@ -4,34 +4,35 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/unit/bfloat16"
 )
 
 // writeDenseLists runs a block's lists through the chain of their sink, writes each as neighbouring columns of dense,
 // and returns the number of rows.
-func (x *executor) writeDenseLists(s *rowScan, row uint64, v *chainValues) (int, error) {
+func (x *executor) writeDenseLists(s *rowScan, row uint64, v *block.Values) (int, error) {
 	to := &s.sinks[0]
-	x.buffers.chainDestination = destination{}
-	if err := x.runChain(to.steps, v); err != nil {
+	x.buffers.Final = block.Destination{}
+	if err := x.runChain(to.chain, v); err != nil {
 		return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
-			row+uint64(len(v.lengths))-1, err))
+			row+uint64(len(v.Lengths))-1, err))
 	}
 	if err := x.output.storeDenseLists(to, row, v); err != nil {
 		return 0, s.errorAtPage(&s.cursor, err)
 	}
-	return len(v.lengths), nil
+	return len(v.Lengths), nil
 }
 
 // storeDenseLists writes lists as rows row, row+1, ... of dense, beginning at the sink's column. A list of the wrong
 // length is an error, unless it is shorter and the sink pads lists.
-func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
-	column, want := uint64(s.index), s.steps[len(s.steps)-1].fixedLength
-	refused := s.findRefused(v.float32s[:v.count])
+func (o *tensors) storeDenseLists(s *sink, row uint64, v *block.Values) error {
+	column, want := uint64(s.index), s.length
+	refused := s.findRefused(v.Float32s[:v.Count])
 	from := 0
-	for i, length := range v.lengths {
-		values := v.float32s[from : from+int(length)]
+	for i, length := range v.Lengths {
+		values := v.Float32s[from : from+int(length)]
 		if from += int(length); refused >= 0 && refused < from {
-			return s.refusedError(row+uint64(i), v.float32s[refused])
+			return s.refusedError(row+uint64(i), v.Float32s[refused])
 		}
 		if uint32(length) != want.Length && (!want.Pads || uint32(length) > want.Length) {
 			return dataError("row %d of the mini-batch has a list of length %d, want %d (a null list, or one that "+
@@ -52,6 +53,6 @@ func (o *tensors) storeDenseLists(s *sink, row uint64, v *chainValues) error {
 			}
 		}
 	}
-	o.bytesWritten += o.denseBytes * uint64(want.Length) * uint64(len(v.lengths))
+	o.bytesWritten += o.denseBytes * uint64(want.Length) * uint64(len(v.Lengths))
 	return nil
 }

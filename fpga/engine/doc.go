@@ -20,13 +20,14 @@
 //  3. The execution goes task by task, page by page, block by block. A page is verified, and unpacked into scratch
 //     if it is compressed (page.go, pendingchecksum.go). A rowScan (rowscan.go) decodes a block of rows, small enough
 //     to stay in the first-level cache.
-//  4. A chain of operators transforms the block's values for each sink (chain.go). The units of fpga/unit do the work.
+//  4. A chain of operators transforms the block's values for each sink (chain.go). The steps of package kernels do the
+//     work, with the units of fpga/unit.
 //  5. The tensors take the values at their final place (tensors.go, densetile.go).
 //
 // The leaves of a map are read side by side (mapplan.go, mapreader.go, mapfeatures.go), and their ids are put in the
 // order of keys at the end of the mini-batch (staging.go). The columns of a graph are read in the same way; the steps
-// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go,
-// combiners.go). Text and binary rows have one task for all columns (textsource.go).
+// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go). Text
+// and binary rows have one task for all columns (textsource.go).
 //
 // The check may pass whole pages that the cursor skips; the returned cursor then stands behind them. It may also decode
 // a dictionary into its room if no other task of the slice names that room. Neither is output.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -137,7 +138,8 @@ const maxIdleBytes = 8 << 20
 func (e *Engine) returnExecutor(x *executor) {
 	x.ctx, x.memory = nil, Memory{}
 	x.program, x.page.unpacked, x.tasks = nil, nil, releaseTasks(x.tasks)
-	x.buffers.releaseLookups()
+	x.buffers.ReleaseLookups()
+	x.values = block.Values{}
 	x.resident.opened, x.result.Message, x.pageChecksum = false, "", pendingChecksum{}
 	x.mapReader.releaseMemory()
 	x.graphValues.releaseMemory()
@@ -262,7 +264,7 @@ func (x *executor) failWith(err error) program.State {
 // setFailure sets the result's state and message.
 func (x *executor) setFailure(state program.State, err error) {
 	x.result.State, x.result.Message = state, fmt.Sprint(err)
-	if e := (*absentKeyError)(nil); errors.As(err, &e) {
-		x.result.AbsentKey = e.located
+	if e := (*block.AbsentKeyError)(nil); errors.As(err, &e) {
+		x.result.AbsentKey = e.Located
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -24,7 +25,8 @@ type executor struct {
 	output  tensors
 
 	block        decoder.Block
-	buffers      buffers
+	buffers      block.Buffers
+	values       block.Values // What the current chain takes and makes; on the heap, as steps are called by interface.
 	decoder      decoder.Decoder
 	page         page
 	pageChecksum pendingChecksum
@@ -50,9 +52,7 @@ const maxBlockData = 16 << 20
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (x *executor) bufferBytes() int {
-	b, u := &x.block, &x.buffers
-	return 8*(cap(b.I64)+cap(b.F64)+cap(u.int64s)+cap(u.float64s)) +
-		4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)+cap(u.float32s)+cap(u.lengths)) +
-		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.droppedRows) + x.mapReader.bufferBytes() +
-		x.graphValues.bufferBytes()
+	b := &x.block
+	return 8*(cap(b.I64)+cap(b.F64)) + 4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)) + cap(b.Data) + cap(b.Valid) +
+		cap(b.RowValid) + x.buffers.Size() + x.mapReader.bufferBytes() + x.graphValues.bufferBytes()
 }

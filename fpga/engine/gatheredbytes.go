@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/millrace/millrace/fpga/unit/parquet/decoder"
+import (
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+)
 
 // gatheredBytes holds the values of a feature of a map to bytes, one behind the other.
 type gatheredBytes struct {
@@ -13,7 +16,7 @@ func (g *gatheredBytes) bufferBytes() int { return 4*cap(g.offsets) + cap(g.data
 
 // begin empties g, with room for n values.
 func (g *gatheredBytes) begin(n int) {
-	g.offsets, g.data = append(resize(&g.offsets, n+1)[:0], 0), g.data[:0]
+	g.offsets, g.data = append(block.Resize(&g.offsets, n+1)[:0], 0), g.data[:0]
 }
 
 // add adds values from to to, exclusive, of a block.
@@ -31,7 +34,7 @@ func (g *gatheredBytes) add(b *decoder.Block, from, to int) {
 
 // gatherEntries sets v to the values of the entries that are valid, and to no bytes for others. An entry is the number
 // of a value plus 1, or 0 for none.
-func (g *gatheredBytes) gatherEntries(b *decoder.Block, entries []uint32, valid []byte, v *chainValues) {
+func (g *gatheredBytes) gatherEntries(b *decoder.Block, entries []uint32, valid []byte, v *block.Values) {
 	g.begin(len(entries))
 	for r, e := range entries {
 		if valid[r] != 0 {
@@ -40,16 +43,16 @@ func (g *gatheredBytes) gatherEntries(b *decoder.Block, entries []uint32, valid 
 			g.offsets = append(g.offsets, uint32(len(g.data)))
 		}
 	}
-	v.offsets, v.data = g.offsets, g.data
+	v.Offsets, v.Data = g.offsets, g.data
 }
 
 // gatherLists sets v to the lists of the entries, one behind the other; they have v.count values together.
-func (g *gatheredBytes) gatherLists(b *decoder.Block, entries, starts []uint32, v *chainValues) {
-	g.begin(v.count)
+func (g *gatheredBytes) gatherLists(b *decoder.Block, entries, starts []uint32, v *block.Values) {
+	g.begin(v.Count)
 	for _, e := range entries {
 		if e != 0 {
 			g.add(b, int(starts[e-1]), int(starts[e]))
 		}
 	}
-	v.offsets, v.data = g.offsets, g.data
+	v.Offsets, v.Data = g.offsets, g.data
 }

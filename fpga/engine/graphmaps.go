@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 )
@@ -101,7 +102,7 @@ func (x *executor) pickFeatures(p *graphPlan, n int) (leaf int, err error) {
 		for k := range m.features {
 			v := values.gatherFeature(x, m, k, n)
 			g.columns[m.features[k].value] = v
-			picked += v.count
+			picked += v.Count
 		}
 		x.recordRun(program.UnitMap, clock, picked)
 	}
@@ -131,7 +132,7 @@ func (x *executor) checkGraphMap(m *graphMap) (leaf int, err error) {
 // findEntries finds the entry of each key of the map in each of n rows. If a row has several entries with one key, the
 // last one counts. Entries whose key is null are skipped.
 func (v *graphMapValues) findEntries(m *graphMap, b *decoder.Block, n int) {
-	v.entries = resize(&v.entries, m.distinctKeys*n)
+	v.entries = block.Resize(&v.entries, m.distinctKeys*n)
 	clear(v.entries)
 	keys := m.numbersOf(b, &v.textNumbers)
 	e := 0
@@ -148,7 +149,7 @@ func (v *graphMapValues) findEntries(m *graphMap, b *decoder.Block, n int) {
 }
 
 // gatherFeature makes feature k of a map.
-func (v *graphMapValues) gatherFeature(x *executor, m *graphMap, k, n int) chainValues {
+func (v *graphMapValues) gatherFeature(x *executor, m *graphMap, k, n int) block.Values {
 	entries := v.entries[m.features[k].keyIndex*n:][:n]
 	b, of := &x.mapReader.leaves[m.values].block, &v.features[k]
 	if !m.list {
@@ -177,10 +178,10 @@ func (v *graphMapValues) withoutNulls(entries []uint32, valid []byte) []uint32 {
 }
 
 // gatherValues returns the values of the entries: a null where there is no entry.
-func (f *graphFeatureValues) gatherValues(b *decoder.Block, kind program.Kind, entries []uint32) chainValues {
+func (f *graphFeatureValues) gatherValues(b *decoder.Block, kind program.Kind, entries []uint32) block.Values {
 	n, whole := len(entries), true
-	v := chainValues{kind: kind, count: n}
-	f.valid = resize(&f.valid, n)
+	v := block.Values{Kind: kind, Count: n}
+	f.valid = block.Resize(&f.valid, n)
 	for r, e := range entries {
 		f.valid[r] = 0
 		if e != 0 && (b.Nulls == 0 || b.Valid[e-1] != 0) {
@@ -189,15 +190,15 @@ func (f *graphFeatureValues) gatherValues(b *decoder.Block, kind program.Kind, e
 		whole = whole && f.valid[r] != 0
 	}
 	if !whole {
-		v.valid = f.valid
+		v.Valid = f.valid
 	}
 	switch kind {
 	case program.Int64:
-		v.int64s = gatherEntries(&f.int64s, b.I64, entries, f.valid)
+		v.Int64s = gatherEntries(&f.int64s, b.I64, entries, f.valid)
 	case program.Float32:
-		v.float32s = gatherEntries(&f.float32s, b.F32, entries, f.valid)
+		v.Float32s = gatherEntries(&f.float32s, b.F32, entries, f.valid)
 	case program.Float64:
-		v.float64s = gatherEntries(&f.float64s, b.F64, entries, f.valid)
+		v.Float64s = gatherEntries(&f.float64s, b.F64, entries, f.valid)
 	case program.Bytes:
 		f.bytes.gatherEntries(b, entries, f.valid, &v)
 	}
@@ -206,7 +207,7 @@ func (f *graphFeatureValues) gatherValues(b *decoder.Block, kind program.Kind, e
 
 // gatherEntries copies the numbers of the entries that are valid to *to, and 0 for others, as a decoded block has it.
 func gatherEntries[T int64 | float32 | float64](to *[]T, from []T, entries []uint32, valid []byte) []T {
-	dst := resize(to, len(entries))
+	dst := block.Resize(to, len(entries))
 	for r, e := range entries {
 		dst[r] = 0
 		if valid[r] != 0 {
@@ -220,32 +221,32 @@ func gatherEntries[T int64 | float32 | float64](to *[]T, from []T, entries []uin
 // gatherLists returns the lists of the entries, with their scores if there are some: a list without elements where
 // there is no entry.
 func (f *graphFeatureValues) gatherLists(b *decoder.Block, kind program.Kind, entries, starts []uint32,
-	scores []float32) chainValues {
-	v := chainValues{kind: kind, list: true}
-	f.lengths = resize(&f.lengths, len(entries))
+	scores []float32) block.Values {
+	v := block.Values{Kind: kind, List: true}
+	f.lengths = block.Resize(&f.lengths, len(entries))
 	for r, e := range entries {
 		f.lengths[r] = 0
 		if e != 0 {
 			f.lengths[r] = int32(starts[e] - starts[e-1])
-			v.count += int(f.lengths[r])
+			v.Count += int(f.lengths[r])
 		}
 	}
-	v.lengths = f.lengths
+	v.Lengths = f.lengths
 	switch kind {
 	case program.Int64:
-		v.int64s = gatherLists(&f.int64s, b.I64, entries, starts, v.count)
+		v.Int64s = gatherLists(&f.int64s, b.I64, entries, starts, v.Count)
 	case program.Float32:
-		v.float32s = gatherLists(&f.float32s, b.F32, entries, starts, v.count)
+		v.Float32s = gatherLists(&f.float32s, b.F32, entries, starts, v.Count)
 	case program.Float64:
-		v.float64s = gatherLists(&f.float64s, b.F64, entries, starts, v.count)
+		v.Float64s = gatherLists(&f.float64s, b.F64, entries, starts, v.Count)
 	case program.Bytes:
 		f.bytes.gatherLists(b, entries, starts, &v)
 	}
 	if b.Nulls > 0 {
-		v.valid = gatherLists(&f.valid, b.Valid, entries, starts, v.count)
+		v.Valid = gatherLists(&f.valid, b.Valid, entries, starts, v.Count)
 	}
 	if scores != nil {
-		v.scores = gatherLists(&f.scores, scores, entries, starts, v.count)
+		v.Scores = gatherLists(&f.scores, scores, entries, starts, v.Count)
 	}
 	return v
 }

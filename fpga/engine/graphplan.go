@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/kernels"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/cartesian"
-	"github.com/millrace/millrace/fpga/unit/hashcross"
 )
 
 // graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
@@ -26,9 +26,9 @@ type graphPlan struct {
 // graphStep is one step made ready.
 type graphStep struct {
 	inputs  []int // numbers of values
-	combine combiner
+	combine block.Combiner
 	unit    program.Unit // of combine
-	ops     []step
+	chain   chain
 	list    bool // the value is a list
 	leaf    int  // a column that the value is made of, for errors
 }
@@ -47,17 +47,9 @@ type graphPass struct {
 	needed []bool // by step
 }
 
-// combiner is an operator of several inputs, made ready.
-type combiner interface {
-	// mostElements returns how many elements a row of the value can have, given the elements of the inputs.
-	mostElements(inputs []int64) int64
-	// combine makes the value of some rows.
-	combine(to *graphValue, inputs []*chainValues, rows int) error
-}
-
 // compileGraph makes a graph ready.
 func compileGraph(g *program.Graph, columns []program.Column,
-	tables *preparedTables) (*graphPlan, error) {
+	tables *block.Tables) (*graphPlan, error) {
 	p := &graphPlan{columnGroup: columnGroup{leaves: len(columns)}}
 	var types []program.ValueType
 	var leaves []int
@@ -77,12 +69,9 @@ func compileGraph(g *program.Graph, columns []program.Column,
 	}
 	for i := range g.Sinks {
 		from := g.Sinks[i].Value
-		s, err := compileSink(&g.Sinks[i].Sink, types[from].Kind, tables)
+		s, err := compileSink(&g.Sinks[i].Sink, types[from].Kind, int(from) < len(p.columns), tables)
 		if err != nil {
 			return nil, fmt.Errorf("sink %d: %w", i, err)
-		}
-		if int(from) >= len(p.columns) {
-			keepNullsOfSteps(s.steps)
 		}
 		p.keys.addSink(&s)
 		p.sinks = append(p.sinks, graphSink{s, int(from), leaves[from], g.Sinks[i].Scored})
@@ -91,9 +80,10 @@ func compileGraph(g *program.Graph, columns []program.Column,
 	return p, nil
 }
 
-// compileStep makes a step ready, whose inputs have the given types, and returns the type of its value.
+// compileStep makes a step ready, whose inputs have the given types, and returns the type of its value. A null that a
+// step made need not hold 0, as a decoded one does.
 func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueType,
-	tables *preparedTables) (graphStep, program.ValueType, error) {
+	tables *block.Tables) (graphStep, program.ValueType, error) {
 	from := &g.Steps[i]
 	of := types[from.Inputs[0]]
 	var s graphStep
@@ -106,32 +96,21 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 		}
 		of, _ = from.Combine.Yield(inputs)
 		ofStep, s.unit = true, from.Combine.Unit()
-		if s.combine, err = compileCombiner(from.Combine, tables); err != nil {
+		if s.combine, err = kernels.CompileCombiner(from.Combine, tables); err != nil {
 			return s, of, err
 		}
 	}
 	for _, n := range from.Inputs {
 		s.inputs = append(s.inputs, int(n))
 	}
-	chain, err := compileSink(&program.Sink{Ops: from.Ops}, of.Kind, tables)
-	if err != nil {
+	if s.chain, err = compileChain(from.Ops, of.Kind, !ofStep, tables); err != nil {
 		return s, of, err
-	}
-	if s.ops = chain.steps; ofStep {
-		keepNullsOfSteps(s.ops)
 	}
 	for _, op := range from.Ops {
 		of.Kind = op.Out(of.Kind)
 	}
 	s.list = of.List
 	return s, of, nil
-}
-
-// keepNullsOfSteps corrects a chain behind a step: a null there need not hold 0, as a decoded one does.
-func keepNullsOfSteps(ops []step) {
-	for i := range ops {
-		ops[i].fillsZeros = false
-	}
 }
 
 // dividePasses divides the sinks into passes over rows of text.
@@ -169,31 +148,6 @@ func (p *graphPlan) dividePasses() {
 			}
 		}
 	}
-}
-
-// compileCombiner makes an operator of several inputs ready.
-func compileCombiner(c program.Combiner, tables *preparedTables) (combiner, error) {
-	switch o := c.(type) {
-	case program.Cartesian:
-		return &cartesianCombiner{params: cartesian.Params{MaxLength: o.MaxLength, Fail: o.Overflow == program.OverflowFail}},
-			nil
-	case program.IDListTransform:
-		return intersectionCombiner{}, nil
-	case program.Enumerate:
-		return enumerateCombiner{}, nil
-	case program.WithScores:
-		return joinCombiner{}, nil
-	case program.Scores:
-		return scoresCombiner{}, nil
-	case program.ComputeScore:
-		return newScoreCombiner(o)
-	case program.HashCross:
-		hasher, err := hashcross.New(o.Buckets)
-		return &crossCombiner{hasher: hasher}, err
-	case program.Wasm:
-		return tables.wasmCombiner(o)
-	}
-	return nil, fmt.Errorf("%T is no operator of this engine", c)
 }
 
 // blockSize implements groupPlan.

@@ -1,13 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/computescore"
-	"github.com/millrace/millrace/fpga/unit/idlisttransform"
-	"github.com/millrace/millrace/fpga/unit/ngram"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -21,70 +18,27 @@ const (
 	maxRowLists = 4
 )
 
-// maxListInputs is the most inputs of an operator that takes lists.
-const maxListInputs = 4
-
 // graphValues holds the values of a graph for the rows that are computed together.
 type graphValues struct {
-	columns []chainValues // of all rows of the block
-	values  []graphValue  // of the rows that are computed together
+	columns []block.Values     // of all rows of the block
+	values  []block.GraphValue // of the rows that are computed together
 	// sinkLists holds the scores that the chain of a sink kept.
-	sinkLists graphValue
+	sinkLists block.GraphValue
 	starts    []int // by column: the first element of the rows that come next
 	maps      []graphMapValues
 	lengths   []int64 // of one row, by value
 	row       []int64 // of one row, by input of a step
-	inputs    []*chainValues
-}
-
-// graphValue is one value of a graph. The memory of int64s to lengths is the value's own; view may lie there, or in the
-// block of a column.
-type graphValue struct {
-	view     chainValues
-	int64s   []int64
-	float32s []float32
-	float64s []float64
-	valid    []byte
-	lengths  []int32
-
-	// Lists of ids with scores: the scores that an operator made, those that a chain kept of other scores, and the lengths
-	// before the chain.
-	scores, keptScores []float32
-	originalLengths    []int32
-
-	// Inputs of a step of several inputs whose lists held nulls, and hold none any more, by their number.
-	emptied []graphValue
-
-	// Inputs that are scalars and become lists, by their number.
-	listLengths [maxListInputs][]int32
-	listIDs     [maxListInputs][]int64
-	listScores  [maxListInputs][]float32
-
-	intersection idlisttransform.Intersection
-	scorer       computescore.Scorer
+	inputs    []*block.Values
 }
 
 // bufferBytes returns the size of the buffers that grow with the data.
 func (g *graphValues) bufferBytes() (n int) {
-	n = g.sinkLists.bufferBytes()
+	n = g.sinkLists.Size()
 	for i := range g.maps {
 		n += g.maps[i].bufferBytes()
 	}
 	for i := range g.values {
-		n += g.values[i].bufferBytes()
-	}
-	return n
-}
-
-// bufferBytes returns the size of the buffers that grow with the data.
-func (g *graphValue) bufferBytes() int {
-	n := 8*(cap(g.int64s)+cap(g.float64s)) + cap(g.valid) + 4*(cap(g.float32s)+cap(g.lengths)+cap(g.scores)+
-		cap(g.keptScores)+cap(g.originalLengths))
-	for k := range maxListInputs {
-		n += 8*cap(g.listIDs[k]) + 4*(cap(g.listScores[k])+cap(g.listLengths[k]))
-	}
-	for i := range g.emptied {
-		n += g.emptied[i].bufferBytes()
+		n += g.values[i].Size()
 	}
 	return n
 }
@@ -93,7 +47,7 @@ func (g *graphValue) bufferBytes() int {
 func (g *graphValues) releaseMemory() {
 	clear(g.columns[:cap(g.columns)])
 	for i := range g.values {
-		g.values[i].releaseMemory()
+		g.values[i].Release()
 	}
 	clear(g.inputs[:cap(g.inputs)])
 	for i := range g.maps {
@@ -101,24 +55,16 @@ func (g *graphValues) releaseMemory() {
 	}
 }
 
-// releaseMemory drops the references to the blocks of columns.
-func (g *graphValue) releaseMemory() {
-	g.view = chainValues{}
-	for i := range g.emptied {
-		g.emptied[i].releaseMemory()
-	}
-}
-
 // beginBlock makes room for the columns of a block and the values of a plan.
 func (g *graphValues) beginBlock(p *graphPlan) {
-	g.columns = resize(&g.columns, len(p.columns))
-	g.starts = resize(&g.starts, len(p.columns))
+	g.columns = block.Resize(&g.columns, len(p.columns))
+	g.starts = block.Resize(&g.starts, len(p.columns))
 	clear(g.starts)
 	n := len(p.columns) + len(p.steps)
 	if cap(g.values) < n {
-		g.values = append(g.values[:cap(g.values)], make([]graphValue, n-cap(g.values))...)
+		g.values = append(g.values[:cap(g.values)], make([]block.GraphValue, n-cap(g.values))...)
 	}
-	g.values, g.lengths = g.values[:n], resize(&g.lengths, n)
+	g.values, g.lengths = g.values[:n], block.Resize(&g.lengths, n)
 }
 
 // writeBlock implements groupPlan.
@@ -133,13 +79,13 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 			continue // pickFeatures has made it
 		}
 		b := &reader.leaves[p.sources[i].Column].block
-		v := chainValues{kind: p.columns[i].Kind, count: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
-			offsets: b.Offsets, data: b.Data, list: p.columns[i].List}
+		v := block.Values{Kind: p.columns[i].Kind, Count: b.Values(), Int64s: b.I64, Float32s: b.F32, Float64s: b.F64,
+			Offsets: b.Offsets, Data: b.Data, List: p.columns[i].List}
 		if b.Nulls > 0 {
-			v.valid = b.Valid
+			v.Valid = b.Valid
 		}
-		if v.list {
-			v.lengths = b.Lengths
+		if v.List {
+			v.Lengths = b.Lengths
 		}
 		g.columns[i] = v
 	}
@@ -177,16 +123,16 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 			switch k := i - len(p.columns); {
 			case k < 0:
 				if p.columns[i].List {
-					l = int64(g.columns[i].lengths[r])
+					l = int64(g.columns[i].Lengths[r])
 				}
 			case p.steps[k].combine == nil:
-				l = p.steps[k].mostAfterChain(g.lengths[p.steps[k].inputs[0]])
+				l = p.steps[k].chain.mostElements(g.lengths[p.steps[k].inputs[0]])
 			case p.steps[k].list:
 				g.row = g.row[:0]
 				for _, n := range p.steps[k].inputs {
 					g.row = append(g.row, g.lengths[n])
 				}
-				l = p.steps[k].mostAfterChain(p.steps[k].combine.mostElements(g.row))
+				l = p.steps[k].chain.mostElements(p.steps[k].combine.MostElements(g.row))
 			}
 			g.lengths[i] = l
 			sum += l
@@ -205,22 +151,12 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 	return rows, nil
 }
 
-// mostAfterChain returns how many elements the chain of a step makes of n elements at most, if it makes more of them.
-func (s *graphStep) mostAfterChain(n int64) int64 {
-	for i := range s.ops {
-		if s.ops[i].listsWindows {
-			n = min(n*s.ops[i].ngramSize, ngram.MaxListed)
-		}
-	}
-	return n
-}
-
 // computeRows computes the values of some rows of the block, which follow those that were computed before. needed says
 // which steps are wanted; nil means all. leaf is the column that an error is about.
 func (p *graphPlan) computeRows(x *executor, from, rows int, needed []bool) (leaf int, err error) {
 	g := &x.graphValues
 	for i := range p.columns {
-		g.values[i].view = g.columns[i].rowsFrom(from, rows, &g.starts[i])
+		g.values[i].View = g.columns[i].RowsFrom(from, rows, &g.starts[i])
 	}
 	for i := range p.steps {
 		if needed != nil && !needed[i] {
@@ -237,111 +173,38 @@ func (p *graphPlan) computeRows(x *executor, from, rows int, needed []bool) (lea
 func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 	g, s := &x.graphValues, &p.steps[i]
 	to := &g.values[len(p.columns)+i]
-	v := g.values[s.inputs[0]].view
-	if s.combine != nil {
+	v := &x.values
+	if s.combine == nil {
+		*v = g.values[s.inputs[0]].View
+	} else {
 		g.inputs = g.inputs[:0]
 		for k, n := range s.inputs {
-			in := &g.values[n].view
-			if in.list && in.valid != nil {
-				in = to.emptyNullLists(&x.buffers, k, in)
+			in := &g.values[n].View
+			if in.List && in.Valid != nil {
+				in = to.EmptyNullLists(&x.buffers, k, in)
 			}
 			g.inputs = append(g.inputs, in)
 		}
 		start := x.readClock()
-		if err := s.combine.combine(to, g.inputs, rows); err != nil {
+		if err := s.combine.Combine(to, g.inputs, rows); err != nil {
 			return fmt.Errorf("%v: %w", s.unit, err)
 		}
-		v = to.view
-		x.recordRun(s.unit, start, v.count)
+		*v = to.View
+		x.recordRun(s.unit, start, v.Count)
 	}
-	x.buffers.chainDestination = destination{}
-	to.noteLengths(&v)
-	if v.scores == nil {
+	x.buffers.Final = block.Destination{}
+	to.NoteLengths(v)
+	if v.Scores == nil {
 		// What takes the value may fill the nulls of a list.
-		if err := x.runSteps(s.ops, &v); err != nil {
+		if err := x.runSteps(s.chain, v); err != nil {
 			return err
 		}
-	} else if err := x.runChain(s.ops, &v); err != nil {
+	} else if err := x.runChain(s.chain, v); err != nil {
 		return err
 	}
-	to.cutScores(&v)
-	to.keepView(&v)
+	to.CutScores(v)
+	to.KeepView(v)
 	return nil
-}
-
-// emptyNullLists returns lists with length 0 for every list of v that holds a null, as an operator of several inputs
-// takes its input number k. v is left as it is.
-func (g *graphValue) emptyNullLists(b *buffers, k int, v *chainValues) *chainValues {
-	for len(g.emptied) <= k {
-		g.emptied = append(g.emptied, graphValue{})
-	}
-	to, lists := &g.emptied[k], *v
-	to.noteLengths(&lists)
-	b.emptyNullLists(&lists)
-	to.cutScores(&lists)
-	to.keepView(&lists)
-	return &to.view
-}
-
-// keepView makes v the value. What lies in the buffers of chains is copied to memory of the value.
-func (g *graphValue) keepView(v *chainValues) {
-	if v.ownsValues {
-		switch v.kind {
-		case program.Int64:
-			g.int64s = append(g.int64s[:0], v.int64s[:v.count]...)
-			v.int64s = g.int64s
-		case program.Float32:
-			g.float32s = append(g.float32s[:0], v.float32s[:v.count]...)
-			v.float32s = g.float32s
-		case program.Float64:
-			g.float64s = append(g.float64s[:0], v.float64s[:v.count]...)
-			v.float64s = g.float64s
-		}
-	}
-	if v.valid != nil {
-		g.valid = append(g.valid[:0], v.valid[:v.count]...)
-		v.valid = g.valid
-	}
-	if v.ownsLengths {
-		g.lengths = append(g.lengths[:0], v.lengths...)
-		v.lengths = g.lengths
-	}
-	v.ownsValues, v.ownsValid, v.ownsLengths = false, false, false // several steps and sinks read it
-	g.view = *v
-}
-
-// rowsFrom returns the values of some rows of a block. *start is the first element of these rows, and is moved behind
-// their last.
-func (v *chainValues) rowsFrom(from, rows int, start *int) chainValues {
-	part := *v
-	part.count = rows
-	if v.list {
-		part.lengths, part.count = v.lengths[from:][:rows], 0
-		for _, l := range part.lengths {
-			part.count += int(l)
-		}
-	}
-	at, end := *start, *start+part.count
-	*start = end
-	switch v.kind {
-	case program.Int64:
-		part.int64s = v.int64s[at:end]
-	case program.Float32:
-		part.float32s = v.float32s[at:end]
-	case program.Float64:
-		part.float64s = v.float64s[at:end]
-	default:
-		part.offsets = v.offsets[min(at, len(v.offsets)):min(end+1, len(v.offsets))]
-	}
-	if v.scores != nil {
-		part.scores = v.scores[at:end]
-	}
-	if v.valid != nil {
-		if part.valid = v.valid[at:end]; bytes.IndexByte(part.valid, 0) < 0 {
-			part.valid = nil
-		}
-	}
-	return part
 }
 
 // writeRows writes the sinks of the rows that were computed, as rows row, row+1, ... of the mini-batch. ok is false if
@@ -356,20 +219,20 @@ func (p *graphPlan) writeRows(x *executor, row uint64, rows int, valuesStart uin
 			return false, s.leaf, err
 		}
 		if s.tensor != program.ToSparse || x.output.fixed {
-			if err := x.output.storeScalars(&s.sink, row, &v); err != nil {
+			if err := x.output.storeScalars(&s.sink, row, v); err != nil {
 				return false, s.leaf, err
 			}
 			continue
 		}
-		if v.list {
-			features.ids = append(features.ids, v.int64s[:v.count]...)
-			features.counts = append(features.counts, v.lengths...)
+		if v.List {
+			features.ids = append(features.ids, v.Int64s[:v.Count]...)
+			features.counts = append(features.counts, v.Lengths...)
 			if s.scored {
-				features.weights = append(features.weights, v.scores...)
+				features.weights = append(features.weights, v.Scores...)
 			}
 			features.addUnitWeights(len(x.output.weights) > 0)
 		} else {
-			features.addScalars(&v, len(x.output.weights) > 0)
+			features.addScalars(v, len(x.output.weights) > 0)
 		}
 		// Ids that the output has no room for are not made.
 		if need := x.output.written + uint64(len(features.ids)); need > x.output.capacity {
@@ -384,22 +247,23 @@ func (p *graphPlan) writeRows(x *executor, row uint64, rows int, valuesStart uin
 	return ok, 0, err
 }
 
-// runGraphSink runs a value through the chain of a sink.
-func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (chainValues, error) {
-	v := x.graphValues.values[s.value].view
-	x.buffers.chainDestination = destination{}
+// runGraphSink runs a value through the chain of a sink. The result holds until the next chain runs.
+func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (*block.Values, error) {
+	v := &x.values
+	*v = x.graphValues.values[s.value].View
+	x.buffers.Final = block.Destination{}
 	switch {
 	case s.tensor == program.ToDense:
-		x.buffers.chainDestination.dense = x.output.denseDestination(uint64(s.index), row, rows)
+		x.buffers.Final.Dense = x.output.denseDestination(uint64(s.index), row, rows)
 	case s.tensor == program.ToSparse && x.output.fixed:
-		x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), rows)
+		x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), rows)
 	}
 	lists := &x.graphValues.sinkLists // other sinks and steps read the scores of the value
-	lists.noteLengths(&v)
-	err := x.runChain(s.steps, &v)
+	lists.NoteLengths(v)
+	err := x.runChain(s.chain, v)
 	locateAbsentKey(err, &s.sink, row)
 	if err == nil && s.scored {
-		lists.cutScores(&v)
+		lists.CutScores(v)
 	}
 	return v, err
 }
@@ -426,9 +290,9 @@ func (x *executor) transformGraphPass(p *graphPlan, columns []column, pass *grap
 	g.beginBlock(p)
 	for i := range columns {
 		values, valid := x.fieldColumn(columns[i].field)
-		v := chainValues{kind: program.Int64, count: rows, int64s: (*values)[:rows]}
+		v := block.Values{Kind: program.Int64, Count: rows, Int64s: (*values)[:rows]}
 		if *valid != nil {
-			v.valid = (*valid)[:rows]
+			v.Valid = (*valid)[:rows]
 		}
 		g.columns[i] = v
 	}
@@ -472,17 +336,17 @@ func (x *executor) storeGraphSink(s *graphSink, row uint64, rows int) error {
 	if err != nil {
 		return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(rows)-1, err)
 	}
-	if !v.list {
-		if s.tensor == program.ToSparse && v.valid != nil {
-			x.buffers.ownValues(&v) // storeSparse removes nulls in place
+	if !v.List {
+		if s.tensor == program.ToSparse && v.Valid != nil {
+			x.buffers.OwnValues(v) // storeSparse removes nulls in place
 		}
-		return x.output.storeScalars(&s.sink, row, &v)
+		return x.output.storeScalars(&s.sink, row, v)
 	}
 	var weights []float32
 	if s.scored {
-		weights = v.scores
+		weights = v.Scores
 	}
-	stored, need, err := x.output.storeLists(uint64(s.index), row, &v, weights)
+	stored, need, err := x.output.storeLists(uint64(s.index), row, v, weights)
 	if err == nil && stored < rows {
 		err = sliceError("%d values in an output for %d: a row of text makes at most one a key", need, x.output.capacity)
 	}

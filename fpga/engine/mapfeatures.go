@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/convert"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
@@ -119,7 +120,7 @@ func (m *mapReader) checkLeaves() (leaf int, err error) {
 // the last one counts. Entries whose key is null are skipped.
 func (m *mapReader) findEntries(plan *mapPlan, n int) {
 	b := &m.leaves[0].block
-	m.entryNumbers = resize(&m.entryNumbers, plan.distinctKeys*n)
+	m.entryNumbers = block.Resize(&m.entryNumbers, plan.distinctKeys*n)
 	clear(m.entryNumbers)
 	keys, valid := plan.numbersOf(b, &m.textNumbers), b.Valid
 	if b.Nulls == 0 {
@@ -145,7 +146,7 @@ func (m *mapReader) findElementStarts(inner []int32) {
 // startsOf returns, in the memory of buffer, where each of the lists begins whose lengths are given, and where the last
 // one ends.
 func startsOf(buffer *[]uint32, lengths []int32) []uint32 {
-	starts := resize(buffer, len(lengths)+1)
+	starts := block.Resize(buffer, len(lengths)+1)
 	at := uint32(0)
 	for i, l := range lengths {
 		starts[i] = at
@@ -167,10 +168,10 @@ func numbersAsFloat32(buffer *[]float32, b *decoder.Block) []float32 {
 	case format.KindFloat32:
 		return b.F32
 	case format.KindFloat64:
-		*buffer = resize(buffer, len(b.F64))
+		*buffer = block.Resize(buffer, len(b.F64))
 		convert.Float64ToFloat32(*buffer, b.F64)
 	default:
-		*buffer = resize(buffer, len(b.I64))
+		*buffer = block.Resize(buffer, len(b.I64))
 		convert.Int64ToFloat32(*buffer, b.I64)
 	}
 	return *buffer
@@ -189,19 +190,19 @@ func (m *mapReader) scoreValues(b *decoder.Block) []float32 {
 // whose key is null are skipped.
 func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
 	features, size := &m.mapFeatures, plan.distinctKeys*n
-	features.valid = resize(&features.valid, size)
+	features.valid = block.Resize(&features.valid, size)
 	clear(features.valid)
 	keys := &m.leaves[0].block
 	numbers := plan.numbersOf(keys, &m.textNumbers)
 	switch b.Kind {
 	case format.KindFloat32:
-		features.float32s = resize(&features.float32s, size)
+		features.float32s = block.Resize(&features.float32s, size)
 		spreadByKey(plan, keys, numbers, b, features.float32s, b.F32, features.valid, n)
 	case format.KindFloat64:
-		features.float64s = resize(&features.float64s, size)
+		features.float64s = block.Resize(&features.float64s, size)
 		spreadByKey(plan, keys, numbers, b, features.float64s, b.F64, features.valid, n)
 	default:
-		features.int64s = resize(&features.int64s, size)
+		features.int64s = block.Resize(&features.int64s, size)
 		spreadByKey(plan, keys, numbers, b, features.int64s, b.I64, features.valid, n)
 	}
 }
@@ -228,30 +229,30 @@ func spreadByKey[T any](plan *mapPlan, keys *decoder.Block, numbers []int64, val
 }
 
 // scalarValues returns the values of a feature of a map to numbers or to bytes.
-func (m *mapReader) scalarValues(pick *featurePick, b *decoder.Block, n int) chainValues {
+func (m *mapReader) scalarValues(pick *featurePick, b *decoder.Block, n int) block.Values {
 	at := pick.keyIndex * n
-	v := chainValues{kind: m.scans[1].column.kind, count: n, ownsValues: pick.lastOfKey}
-	if v.kind == program.Bytes {
+	v := block.Values{Kind: m.scans[1].column.kind, Count: n, OwnsValues: pick.lastOfKey}
+	if v.Kind == program.Bytes {
 		m.gatherBytes(m.entryNumbers[at:][:n], b, &v)
 		return v
 	}
-	switch v.kind {
+	switch v.Kind {
 	case program.Int64:
-		v.int64s = m.int64s[at:][:n]
+		v.Int64s = m.int64s[at:][:n]
 	case program.Float32:
-		v.float32s = m.float32s[at:][:n]
+		v.Float32s = m.float32s[at:][:n]
 	case program.Float64:
-		v.float64s = m.float64s[at:][:n]
+		v.Float64s = m.float64s[at:][:n]
 	}
 	if valid := m.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
-		v.valid = valid
+		v.Valid = valid
 	}
 	return v
 }
 
 // gatherBytes sets v to the values of entries of a map to bytes: to a null where there is no entry.
-func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *chainValues) {
-	m.valid = resize(&m.valid, len(entries))
+func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *block.Values) {
+	m.valid = block.Resize(&m.valid, len(entries))
 	for r, e := range entries {
 		m.valid[r] = 0
 		if e != 0 && (b.Nulls == 0 || b.Valid[e-1] != 0) {
@@ -260,7 +261,7 @@ func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *chainVa
 	}
 	m.bytes.gatherEntries(b, entries, m.valid, v)
 	if bytes.IndexByte(m.valid, 0) >= 0 {
-		v.valid = m.valid
+		v.Valid = m.valid
 	}
 }
 
@@ -268,29 +269,30 @@ func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *chainVa
 // values. Where the feature's ids are appended to those of other keys, it adds them to mapFeatures instead.
 func (x *executor) runScalarFeature(pick *featurePick, row uint64, b *decoder.Block, n int) error {
 	features := &x.mapReader.mapFeatures
-	v := x.mapReader.scalarValues(pick, b, n)
-	x.buffers.chainDestination = destination{}
+	v := &x.values
+	*v = x.mapReader.scalarValues(pick, b, n)
+	x.buffers.Final = block.Destination{}
 	switch {
 	case pick.tensor == program.ToDense:
-		x.buffers.chainDestination.dense = x.output.denseDestination(uint64(pick.index), row, n)
+		x.buffers.Final.Dense = x.output.denseDestination(uint64(pick.index), row, n)
 	case pick.tensor == program.ToSparse && x.output.fixed:
-		x.buffers.chainDestination = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
+		x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
 	}
-	if err := x.runChain(pick.steps, &v); err != nil {
+	if err := x.runChain(pick.chain, v); err != nil {
 		locateAbsentKey(err, &pick.sink, row)
 		return err
 	}
 	if pick.tensor != program.ToSparse || x.output.fixed {
-		return x.output.storeScalars(&pick.sink, row, &v)
+		return x.output.storeScalars(&pick.sink, row, v)
 	}
-	features.addScalars(&v, len(x.output.weights) > 0)
+	features.addScalars(v, len(x.output.weights) > 0)
 	return nil
 }
 
 // addScalars adds a row's id, or none if it is null, for each row of v.
-func (m *mapFeatures) addScalars(v *chainValues, weighted bool) {
-	for r, id := range v.int64s[:v.count] {
-		there := v.valid == nil || v.valid[r] != 0
+func (m *mapFeatures) addScalars(v *block.Values, weighted bool) {
+	for r, id := range v.Int64s[:v.Count] {
+		there := v.Valid == nil || v.Valid[r] != 0
 		if there {
 			m.ids = append(m.ids, id)
 			m.counts = append(m.counts, 1)
@@ -316,8 +318,9 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 	reader := &x.mapReader
 	features := &reader.mapFeatures
 	entries := features.entryNumbers[pick.keyIndex*n:][:n]
-	v := chainValues{kind: reader.scans[1].column.kind, list: true, ownsValues: true, ownsValid: true,
-		ownsLengths: true}
+	v := &x.values
+	*v = block.Values{Kind: reader.scans[1].column.kind, List: true, OwnsValues: true, OwnsValid: true,
+		OwnsLengths: true}
 	var scores []float32
 	var scoreValid []byte
 	if pick.takesScores {
@@ -331,7 +334,7 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 		features.scoredEntries = append(features.scoredEntries[:0], entries...)
 		entries = features.scoredEntries
 	}
-	features.lengths = resize(&features.lengths, n)
+	features.lengths = block.Resize(&features.lengths, n)
 	for r, entry := range entries {
 		features.lengths[r] = 0
 		if entry == 0 {
@@ -343,41 +346,41 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 			continue
 		}
 		features.lengths[r] = int32(to - from)
-		v.count += int(to - from)
+		v.Count += int(to - from)
 	}
-	switch v.kind {
+	switch v.Kind {
 	case program.Int64:
-		v.int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.count)
+		v.Int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.Count)
 	case program.Float32:
-		v.float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.count)
+		v.Float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.Count)
 	case program.Float64:
-		v.float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.count)
+		v.Float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.Count)
 	case program.Bytes:
-		features.bytes.gatherLists(b, entries, features.elementStarts, &v)
+		features.bytes.gatherLists(b, entries, features.elementStarts, v)
 	}
 	if b.Nulls > 0 {
-		v.valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.count)
-		if bytes.IndexByte(v.valid, 0) < 0 {
-			v.valid = nil
+		v.Valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.Count)
+		if bytes.IndexByte(v.Valid, 0) < 0 {
+			v.Valid = nil
 		}
 	}
 	if pick.takesScores {
-		gatherLists(&features.scores, scores, entries, features.elementStarts, v.count)
+		gatherLists(&features.scores, scores, entries, features.elementStarts, v.Count)
 		features.originalLengths = append(features.originalLengths[:0], features.lengths...)
 	}
-	v.lengths = features.lengths
-	x.recordRun(program.UnitMap, clock, v.count)
-	x.buffers.chainDestination = destination{}
-	if err := x.runChain(pick.steps, &v); err != nil {
+	v.Lengths = features.lengths
+	x.recordRun(program.UnitMap, clock, v.Count)
+	x.buffers.Final = block.Destination{}
+	if err := x.runChain(pick.chain, v); err != nil {
 		locateAbsentKey(err, &pick.sink, row)
 		return err
 	}
-	features.ids = append(features.ids, v.int64s[:v.count]...)
-	features.counts = append(features.counts, v.lengths[:n]...)
+	features.ids = append(features.ids, v.Int64s[:v.Count]...)
+	features.counts = append(features.counts, v.Lengths[:n]...)
 	if pick.takesScores {
 		// Operators keep the first elements of a list, all of them or none.
 		at := 0
-		for r, l := range v.lengths[:n] {
+		for r, l := range v.Lengths[:n] {
 			features.weights = append(features.weights, features.scores[at:at+int(l)]...)
 			at += int(features.originalLengths[r])
 		}
@@ -389,7 +392,7 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 // gatherLists copies the lists that entries names to *to, one behind the other; they have n elements together. An
 // entry is the number of a list plus 1, or 0 for none.
 func gatherLists[T any](to *[]T, from []T, entries, starts []uint32, n int) []T {
-	dst := resize(to, n)[:0]
+	dst := block.Resize(to, n)[:0]
 	for _, e := range entries {
 		if e != 0 {
 			dst = append(dst, from[starts[e-1]:starts[e]]...)

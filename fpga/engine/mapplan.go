@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 )
@@ -71,7 +72,7 @@ func (k *pickedKeys) numbersOf(b *decoder.Block, buffer *[]int64) []int64 {
 	if k.texts == nil {
 		return b.I64
 	}
-	numbers := resize(buffer, b.Values())
+	numbers := block.Resize(buffer, b.Values())
 	for i := range numbers {
 		at, ok := k.texts[string(b.Bytes(i))]
 		if !ok {

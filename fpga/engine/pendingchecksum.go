@@ -3,6 +3,7 @@ package engine
 import (
 	"unsafe"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/checksum"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
@@ -20,8 +21,7 @@ type pendingChecksum struct {
 	cursor program.Cursor // of the page
 	header format.PageHeader
 	bytes  []byte
-	summed int // bytes that are in sum
-	sum    uint32
+	block.RunningSum
 }
 
 // startPage begins the checksum of a page.
@@ -31,9 +31,9 @@ func (s *pendingChecksum) startPage(t *taskState, c *program.Cursor, p *page) {
 
 // sumUpTo adds the bytes before page offset to, unless they were added before.
 func (s *pendingChecksum) sumUpTo(to int) {
-	if s.open && s.summed < to {
-		s.sum = checksum.Update(s.sum, s.bytes[s.summed:to])
-		s.summed = to
+	if s.open && s.Summed < to {
+		s.Sum = checksum.Update(s.Sum, s.bytes[s.Summed:to])
+		s.Summed = to
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *pendingChecksum) verifyPage() error {
 		return nil
 	}
 	s.sumUpTo(len(s.bytes))
-	t, c, err := s.task, s.cursor, s.header.CheckCRC(s.sum)
+	t, c, err := s.task, s.cursor, s.header.CheckCRC(s.Sum)
 	*s = pendingChecksum{}
 	if err != nil {
 		t.cursor = c

@@ -51,6 +51,21 @@ func TestMeasure(t *testing.T) {
 	assert.LessOrEqual(t, operators, r.Transform, "the tensors' writing is the rest")
 }
 
+// TestOperatorsWithoutAPass checks that two operators cost no pass over the values: a fill_null where nulls hold the
+// value already, and a clamp before a log.
+func TestOperatorsWithoutAPass(t *testing.T) {
+	const rows, dense = 300, 4
+	data, p := benchmarkProgram(t, rows, dense, 3, 2, 64, true, "", "")
+	b := newSliceRunner(t, engine.New(engine.Options{}), data, p, rows)
+	b.args = b.slice.AppendTo(nil)
+	var profile engine.Profile
+	require.Equal(t, program.Done, b.e.Measure(context.Background(), b.mem, b.args, &profile))
+	for _, unit := range []program.Unit{program.UnitFillNull, program.UnitClamp} {
+		assert.GreaterOrEqual(t, profile[unit].Values, uint64(dense*rows), unit)
+		assert.Zero(t, profile[unit].Total, unit)
+	}
+}
+
 // TestTheDecoderCountsLengthsAndBytes: of lists and scalars, in the types of the file, however they are encoded.
 func TestTheDecoderCountsLengthsAndBytes(t *testing.T) {
 	const rows, sparse, dense = 300, 3, 4

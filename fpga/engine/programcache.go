@@ -83,7 +83,7 @@ func (c *programCache) compiledFor(
 func (c *programCache) evict() {
 	bytes := uint64(0)
 	for i := range c.entries {
-		bytes += c.entries[i].program.wasmBytes
+		bytes += c.entries[i].program.threadBytes
 		if i == c.size || bytes > format.MaxProgramBytes {
 			clear(c.entries[i:])
 			c.entries = c.entries[:i]

@@ -297,13 +297,7 @@ func (s *rowScan) sizeNextBlock(x *executor, got int) {
 // destination.
 func atMostOneStep(sinks []sink) bool {
 	for i := range sinks {
-		operators := 0
-		for k := range sinks[i].steps {
-			if t := &sinks[i].steps[k]; !t.mergedIntoLog && !t.fillsZeros {
-				operators++
-			}
-		}
-		if operators > 1 {
+		if sinks[i].chain.stepCount() > 1 {
 			return false
 		}
 	}

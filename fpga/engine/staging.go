@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -53,7 +54,7 @@ func (x *executor) stageRows(group *columnGroup, row uint64, n int, mapStart uin
 	if keys.count > 1 {
 		ids, weights = features.orderByRow(keys.count, n)
 	}
-	if err := o.storeIDs(o.written, row, &chainValues{int64s: ids}, len(ids)); err != nil {
+	if err := o.storeIDs(o.written, row, &block.Values{Int64s: ids}, len(ids)); err != nil {
 		return false, err
 	}
 	o.storeWeights(o.written, weights)
@@ -64,7 +65,7 @@ func (x *executor) stageRows(group *columnGroup, row uint64, n int, mapStart uin
 
 // orderByRow puts the ids, which lie key by key, and their weights in the order of rows.
 func (m *mapFeatures) orderByRow(keys, n int) ([]int64, []float32) {
-	m.keyOffsets = resize(&m.keyOffsets, keys)
+	m.keyOffsets = block.Resize(&m.keyOffsets, keys)
 	at := uint64(0)
 	for k := range keys {
 		m.keyOffsets[k] = at
@@ -72,7 +73,7 @@ func (m *mapFeatures) orderByRow(keys, n int) ([]int64, []float32) {
 			at += uint64(l)
 		}
 	}
-	m.rowIDs, m.rowWeights = resize(&m.rowIDs, len(m.ids))[:0], resize(&m.rowWeights, len(m.weights))[:0]
+	m.rowIDs, m.rowWeights = block.Resize(&m.rowIDs, len(m.ids))[:0], block.Resize(&m.rowWeights, len(m.weights))[:0]
 	for r := range n {
 		for k := range keys {
 			l := uint64(m.counts[k*n+r])
@@ -101,7 +102,7 @@ func (x *executor) orderByKey(keys keyRun, mapStart uint64) error {
 	if o.written+n > o.capacity {
 		return sliceError("no room to put %d values of a map or graph in order", n)
 	}
-	features.keyOffsets = resize(&features.keyOffsets, keys.count)
+	features.keyOffsets = block.Resize(&features.keyOffsets, keys.count)
 	at := mapStart
 	for k := range features.keyOffsets {
 		features.keyOffsets[k] = at
@@ -135,7 +136,7 @@ func (m *mapFeatures) moveToKeys(o *tensors, firstKey uint32, mapStart, n uint64
 		copy(weights, o.weights[4*mapStart:])
 	}
 	keys := len(m.keyOffsets)
-	m.lengthTile = resize(&m.lengthTile, keys*lengthTileRows)
+	m.lengthTile = block.Resize(&m.lengthTile, keys*lengthTileRows)
 	done, end := uint64(0), mapStart+n
 	for first := uint64(0); first < o.rows; first += lengthTileRows {
 		rows := min(lengthTileRows, o.rows-first)

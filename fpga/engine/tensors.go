@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/bfloat16"
 	"github.com/millrace/millrace/fpga/unit/fillnan"
@@ -84,32 +85,32 @@ func (o *tensors) layOutTensors(mem []byte, s *program.Slice, out *program.Outpu
 }
 
 // storeScalars writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch.
-func (o *tensors) storeScalars(s *sink, row uint64, v *chainValues) error {
+func (o *tensors) storeScalars(s *sink, row uint64, v *block.Values) error {
 	switch s.tensor {
 	case program.ToSparse:
 		return o.storeSparse(uint64(s.index), row, v)
 	case program.ToDense:
-		if n := len(s.steps); n > 0 && s.steps[n-1].unit == program.UnitOneHot {
-			o.storeOneHot(uint64(s.index), row, v, s.steps[n-1].classCount)
+		if s.classes > 0 {
+			o.storeOneHot(uint64(s.index), row, v, s.classes)
 			return nil
 		}
 		if err := rejectNulls(row, v, "dense"); err != nil {
 			return err
 		}
-		if i := s.findRefused(v.float32s[:v.count]); i >= 0 {
-			return s.refusedError(row+uint64(i), v.float32s[i])
+		if i := s.findRefused(v.Float32s[:v.Count]); i >= 0 {
+			return s.refusedError(row+uint64(i), v.Float32s[i])
 		}
-		o.storeDense(uint64(s.index), row, v.float32s[:v.count])
-		o.bytesWritten += o.denseBytes * uint64(v.count)
+		o.storeDense(uint64(s.index), row, v.Float32s[:v.Count])
+		o.bytesWritten += o.denseBytes * uint64(v.Count)
 	default:
 		if err := rejectNulls(row, v, "label"); err != nil {
 			return err
 		}
-		if i := s.findRefused(v.float32s[:v.count]); i >= 0 {
-			return s.refusedError(row+uint64(i), v.float32s[i])
+		if i := s.findRefused(v.Float32s[:v.Count]); i >= 0 {
+			return s.refusedError(row+uint64(i), v.Float32s[i])
 		}
-		scatter(o.label[4*row:], 4, v.float32s[:v.count])
-		o.bytesWritten += 4 * uint64(v.count)
+		scatter(o.label[4*row:], 4, v.Float32s[:v.Count])
+		o.bytesWritten += 4 * uint64(v.Count)
 	}
 	return nil
 }
@@ -133,9 +134,9 @@ func scatterBFloat16(dst []byte, stride int, src []float32) {
 }
 
 // rejectNulls returns an error if v has a null: the tensor takes none.
-func rejectNulls(row uint64, v *chainValues, tensor string) error {
-	if v.valid != nil {
-		if i := bytes.IndexByte(v.valid[:v.count], 0); i >= 0 {
+func rejectNulls(row uint64, v *block.Values, tensor string) error {
+	if v.Valid != nil {
+		if i := bytes.IndexByte(v.Valid[:v.Count], 0); i >= 0 {
 			return dataError("row %d of the mini-batch is null and reaches %s: fill_null it", row+uint64(i), tensor)
 		}
 	}
@@ -185,28 +186,28 @@ func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 
 // storeSparse writes a scalar's ids. A null has no id. The check (outputFits) has made sure that the output has
 // room.
-func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
+func (o *tensors) storeSparse(key, row uint64, v *block.Values) error {
 	if o.fixed {
 		if err := rejectNulls(row, v, "a key whose lengths are all 1"); err != nil {
 			return err
 		}
-		return o.storeIDs(o.scalarIndex(key, row), row, v, v.count)
+		return o.storeIDs(o.scalarIndex(key, row), row, v, v.Count)
 	}
 	lengths := o.lengths[4*(key*o.rows+row):]
-	kept := v.count
-	if v.valid == nil {
-		repeatWord(lengths[:4*v.count], 1)
+	kept := v.Count
+	if v.Valid == nil {
+		repeatWord(lengths[:4*v.Count], 1)
 	} else {
 		kept = 0
-		src := v.int64s[:v.count]
-		for i, ok := range v.valid[:v.count] {
+		src := v.Int64s[:v.Count]
+		for i, ok := range v.Valid[:v.Count] {
 			littleEndian.PutUint32(lengths[4*i:], uint32(ok))
 			// The next value overwrites a null.
 			src[kept] = src[i]
 			kept += int(ok)
 		}
 	}
-	o.bytesWritten += 4 * uint64(v.count)
+	o.bytesWritten += 4 * uint64(v.Count)
 	if err := o.storeIDs(o.written, row, v, kept); err != nil {
 		return err
 	}
@@ -217,12 +218,12 @@ func (o *tensors) storeSparse(key, row uint64, v *chainValues) error {
 
 // storeLists writes as many whole rows of a list as fit, with the weights of their ids; without weights every id weighs
 // 1. It returns the number of these rows, and the number of elements that the output needs for all rows.
-func (o *tensors) storeLists(key, row uint64, v *chainValues, weights []float32) (rows int, need uint64, err error) {
-	rows, fit := len(v.lengths), v.count
-	need = uint64(v.count)
+func (o *tensors) storeLists(key, row uint64, v *block.Values, weights []float32) (rows int, need uint64, err error) {
+	rows, fit := len(v.Lengths), v.Count
+	need = uint64(v.Count)
 	if need > o.capacity-o.written {
 		rows, fit = 0, 0
-		for _, l := range v.lengths {
+		for _, l := range v.Lengths {
 			if uint64(fit)+uint64(l) > o.capacity-o.written {
 				break
 			}
@@ -230,7 +231,7 @@ func (o *tensors) storeLists(key, row uint64, v *chainValues, weights []float32)
 			fit += int(l)
 		}
 	}
-	copy(o.lengths[4*(key*o.rows+row):], bytesOf(v.lengths[:rows]))
+	copy(o.lengths[4*(key*o.rows+row):], bytesOf(v.Lengths[:rows]))
 	if err := o.storeIDs(o.written, row, v, fit); err != nil {
 		return 0, 0, err
 	}
@@ -271,25 +272,25 @@ func (o *tensors) id32Memory(at uint64, n int) []byte {
 }
 
 // idDestination returns the destination of n ids from element at on.
-func (o *tensors) idDestination(at uint64, n int) destination {
-	return destination{ids: o.idMemory(at, n), ids32: o.id32Memory(at, n)}
+func (o *tensors) idDestination(at uint64, n int) block.Destination {
+	return block.Destination{IDs: o.idMemory(at, n), IDs32: o.id32Memory(at, n)}
 }
 
 // storeIDs writes the first n ids of v from element at on, unless an operator has written them there.
-func (o *tensors) storeIDs(at, row uint64, v *chainValues, n int) error {
+func (o *tensors) storeIDs(at, row uint64, v *block.Values, n int) error {
 	if o.ids32 {
 		o.bytesWritten += 4 * uint64(n)
-		if v.inTensor {
+		if v.InTensor {
 			return nil
 		}
-		ids := v.int64s[:n]
+		ids := v.Int64s[:n]
 		if fit := zeroextend.Narrow(o.values[4*at:][:4*n], ids); fit < n {
 			return dataError("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", ids[fit], row)
 		}
 		return nil
 	}
 	o.bytesWritten += 8 * uint64(n)
-	ids := v.int64s[:n]
+	ids := v.Int64s[:n]
 	if dst := o.idMemory(at, n); n > 0 && (dst == nil || &dst[0] != &ids[0]) {
 		copy(o.values[8*at:][:8*n], bytesOf(ids))
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
@@ -232,9 +233,9 @@ func (x *executor) transformField(col *column, row uint64, rows int, lastUse boo
 	for i, sinks := range col.passes {
 		for at := 0; at < rows; at += x.engine.blockRows {
 			end := min(at+x.engine.blockRows, rows)
-			v := chainValues{kind: program.Int64, count: end - at, int64s: (*values)[at:end]}
+			v := block.Values{Kind: program.Int64, Count: end - at, Int64s: (*values)[at:end]}
 			if *valid != nil && bytes.IndexByte((*valid)[at:end], 0) >= 0 {
-				v.valid = (*valid)[at:end]
+				v.Valid = (*valid)[at:end]
 			}
 			if err := x.writeScalars(sinks, row+uint64(at), v, lastUse && i == len(col.passes)-1); err != nil {
 				return err

@@ -20,7 +20,8 @@
 //
 // Package sdk is about drives. The packages below it that are not (sdk/dataset, sdk/pipeline, sdk/tensor,
 // sdk/partition, sdk/target, sdk/slicer, sdk/processor, sdk/cpu, sdk/rtl) do not import it, and only sdk/cpu (the cpu
-// and the reference engine) reaches fpga/engine from above fpga.
+// and the reference engine) reaches fpga/engine, fpga/block and the kernels and references of operators from above
+// fpga. CheckOperator has the rules for the packages of an operator.
 package house
 
 import (
@@ -64,6 +65,16 @@ func belowDrives(pkg string) bool {
 	return false
 }
 
+// computes reports whether a package is part of an engine: fpga/engine, the blocks of values in it, or the kernels and
+// references of operators.
+func computes(pkg string) bool {
+	if strings.HasPrefix(pkg, "fpga/operator/") {
+		last := pkg[strings.LastIndexByte(pkg, '/')+1:]
+		return last == "kernel" || last == "kernels" || last == "reference" || last == "references"
+	}
+	return strings.HasPrefix(pkg, "fpga/engine") || pkg == "fpga/block"
+}
+
 // Check says why a file of package from may not import package to (both relative to the module), or returns "".
 func Check(from, to string) string {
 	f, t := floor(from), floor(to)
@@ -73,7 +84,7 @@ func Check(from, to string) string {
 	case strings.HasPrefix(to, "examples/"):
 		return ""
 	case strings.HasPrefix(from, "examples/"):
-		if t < 0 || floors[t] == "bench" || floors[t] == "cmd" || strings.HasPrefix(to, "fpga/engine") {
+		if t < 0 || floors[t] == "bench" || floors[t] == "cmd" || computes(to) {
 			return "an example imports what a user may import: nvme, fpga but its engine, sdk, host and trainmgr"
 		}
 		return ""
@@ -92,8 +103,8 @@ func Check(from, to string) string {
 		return from + " is a pure law and imports only trainmgr/allocation"
 	case f == t && to == "sdk" && belowDrives(from):
 		return "the packages of sdk that know no drives do not import package sdk"
-	case f > 1 && strings.HasPrefix(to, "fpga/engine") && from != "sdk/cpu":
-		return "above fpga only sdk/cpu reaches fpga/engine"
+	case f > 1 && computes(to) && from != "sdk/cpu":
+		return "above fpga only sdk/cpu reaches fpga/engine and the kernels and references of operators"
 	case f > 1 && f != 6 && strings.HasPrefix(from, "host/api"):
 		if floor(to) == f && to != "host/api" && !strings.HasPrefix(to, "host/api/") {
 			return "host/api holds types, no implementation"
@@ -118,19 +129,27 @@ func CheckUnit(from, to string) string {
 	return ""
 }
 
-// CheckOperator says why a file of package from that is no test may not import package to, or returns "". The reference
-// of an operator is computed without its kernel and without the engine, and only the reference engine runs it.
+// CheckOperator says why a file of package from that is not a test may not import package to, or returns "". The
+// reference of an operator is computed without its kernel and without the engine, and only the reference engine runs
+// it. The kernel of an operator is run by the engine, over blocks, and does not need that of another operator.
 func CheckOperator(from, to string) string {
 	isReference := func(pkg string) bool {
 		return strings.HasPrefix(pkg, "fpga/operator/") && path.Base(pkg) == "reference"
 	}
-	isKernel := strings.HasPrefix(to, "fpga/operator/") && path.Base(to) == "kernel"
+	isKernel := func(pkg string) bool {
+		return strings.HasPrefix(pkg, "fpga/operator/") && path.Base(pkg) == "kernel"
+	}
 	switch {
-	case (isReference(from) || from == "fpga/rowvalue") && (isKernel || strings.HasPrefix(to, "fpga/engine")):
+	case (isReference(from) || from == "fpga/rowvalue") &&
+		(isKernel(to) || to == "fpga/block" || to == "fpga/operator/kernels" || strings.HasPrefix(to, "fpga/engine")):
 		return "the reference of an operator shares nothing but types with its kernel and the engine"
 	case isReference(to) && from != "fpga/operator/references",
 		to == "fpga/operator/references" && from != "fpga/engine/reference":
 		return "only the reference engine, by the list of references, links the reference of an operator"
+	case isKernel(from) && (path.Base(to) == "reference" || to == "fpga/rowvalue"):
+		return "the kernel of an operator shares nothing but types with references"
+	case isKernel(from) && computes(to) && to != "fpga/block":
+		return "the kernel of an operator knows of the engine only fpga/block"
 	}
 	return ""
 }

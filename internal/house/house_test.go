@@ -81,7 +81,8 @@ func TestCheckRefuses(t *testing.T) {
 		{"trainmgr/allocation", "sdk/dataset"}, {"trainmgr/offload", "trainmgr/allocation"},
 		{"trainmgr/control/autoscale", "trainmgr/offload"}, {"trainmgr", "trainmgr/control"},
 		{"sdk/dataset", "sdk"}, {"sdk/slicer", "sdk"}, {"sdk/tensor/arrowipc", "sdk"}, {"host", "fpga/engine"},
-		{"sdk", "fpga/engine"}, {"host/api", "host"},
+		{"sdk", "fpga/engine"}, {"sdk/pipeline", "fpga/operator/clamp/kernel"}, {"sdk/pipeline", "fpga/block"},
+		{"examples/launcher", "fpga/operator/kernels"}, {"host/api", "host"},
 		{"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
 		{"examples/launcher", "internal/shared"}, {"examples/launcher", "bench/workload"},
 		{"examples/launcher", "cmd/millrace"}, {"examples/launcher", "fpga/engine"}, {"sdk", "examples/launcher"},
@@ -116,6 +117,9 @@ func TestCheckRefuses(t *testing.T) {
 		{clamp + "/reference", clamp + "/kernel"}, {clamp + "/reference", "fpga/engine"},
 		{"fpga/rowvalue", "fpga/engine/reference"}, {clamp + "/kernel", clamp + "/reference"},
 		{"sdk/cpu", clamp + "/reference"}, {"fpga/engine", "fpga/operator/references"},
+		{clamp + "/reference", "fpga/block"}, {clamp + "/kernel", "fpga/operator/log/kernel"},
+		{clamp + "/kernel", "fpga/unit/parquet/reference"}, {clamp + "/kernel", "fpga/engine"},
+		{clamp + "/kernel", "fpga/rowvalue"},
 	} {
 		assert.NotEmpty(t, CheckOperator(c.from, c.to), "%s -> %s", c.from, c.to)
 	}
@@ -123,6 +127,7 @@ func TestCheckRefuses(t *testing.T) {
 		{clamp + "/reference", clamp}, {clamp + "/reference", "fpga/unit/clamp"},
 		{"fpga/operator/references", clamp + "/reference"}, {"fpga/engine/reference", "fpga/operator/references"},
 		{"fpga/operator/kernels", clamp + "/kernel"},
+		{clamp + "/kernel", "fpga/block"}, {clamp + "/kernel", "fpga/unit/clamp"}, {clamp + "/kernel", clamp},
 	} {
 		assert.Empty(t, CheckOperator(c.from, c.to), "%s -> %s", c.from, c.to)
 	}

@@ -28,9 +28,9 @@ func TestLinksNoDrives(t *testing.T) {
 	}
 	slices.Sort(got)
 	assert.Equal(t, []string{
-		"fpga/engine", "fpga/engine/reference", "fpga/program", "fpga/program/parquetcolumn", "fpga/rowvalue",
-		"internal/crc32c", "internal/filelock", "internal/hugepages", "internal/quantity", "internal/scratch",
-		"internal/wholefile", "sdk/cpu", "sdk/dataset", "sdk/partition", "sdk/processor", "sdk/selection", "sdk/slicer",
-		"sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
+		"fpga/block", "fpga/engine", "fpga/engine/reference", "fpga/program", "fpga/program/parquetcolumn",
+		"fpga/rowvalue", "internal/crc32c", "internal/filelock", "internal/hugepages", "internal/quantity",
+		"internal/scratch", "internal/wholefile", "sdk/cpu", "sdk/dataset", "sdk/partition", "sdk/processor",
+		"sdk/selection", "sdk/slicer", "sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
 	}, got)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/millrace/millrace/fpga/engine"
+	bucketize "github.com/millrace/millrace/fpga/operator/bucketize/kernel"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -113,7 +113,7 @@ func setupOf(op program.Op, kind program.Kind) (rtl.Setup, error) {
 		return rtl.Log(o.Add), nil
 	case *program.Bucketize:
 		if kind == program.Float32 {
-			return rtl.Bucketize(engine.BucketizeParams(o))
+			return rtl.Bucketize(bucketize.Params(o))
 		}
 	case program.SigridHash:
 		return rtl.SigridHash(sigridhash.Params{Salt: o.Salt, Max: o.Max})

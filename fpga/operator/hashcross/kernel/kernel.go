@@ -1,0 +1,34 @@
+// Package kernel makes the operator hash_cross ready to run over blocks.
+package kernel
+
+import (
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/program"
+	unit "github.com/millrace/millrace/fpga/unit/hashcross"
+)
+
+// Unit is the unit that computes the operator.
+const Unit = program.UnitHashCross
+
+// combiner hashes the ids of a row together.
+type combiner struct{ hasher unit.Hasher }
+
+// CompileCombiner makes the operator ready.
+func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error) {
+	hasher, err := unit.New(c.(program.HashCross).Buckets)
+	return &combiner{hasher}, err
+}
+
+// MostElements implements block.Combiner.
+func (*combiner) MostElements([]int64) int64 { return 1 }
+
+// Combine implements block.Combiner.
+func (c *combiner) Combine(to *block.GraphValue, inputs []*block.Values, rows int) error {
+	to.BeginScalars(rows, inputs...)
+	var columns [program.MaxInputs][]int64
+	for i, in := range inputs {
+		columns[i] = in.Int64s
+	}
+	c.hasher.Cross(to.Int64s, columns[:len(inputs)])
+	return nil
+}

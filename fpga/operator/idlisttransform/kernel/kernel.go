@@ -1,0 +1,33 @@
+// Package kernel makes the operator id_list_transform ready to run over blocks.
+package kernel
+
+import (
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/program"
+	unit "github.com/millrace/millrace/fpga/unit/idlisttransform"
+)
+
+// Unit is the unit that computes the operator.
+const Unit = program.UnitIDListTransform
+
+// combiner intersects lists of ids.
+type combiner struct{}
+
+// CompileCombiner makes the operator ready.
+func CompileCombiner(_ program.Combiner, _ *block.Tables) (block.Combiner, error) {
+	return combiner{}, nil
+}
+
+// MostElements implements block.Combiner.
+func (combiner) MostElements(inputs []int64) int64 { return inputs[0] }
+
+// Combine implements block.Combiner.
+func (combiner) Combine(to *block.GraphValue, inputs []*block.Values, _ int) error {
+	lengths, ids, err := block.StateOf[unit.Intersection](to).Lists(to.Lengths[:0], to.Int64s[:0],
+		unit.Input(to.ListOf(0, inputs[0])), unit.Input(to.ListOf(1, inputs[1])))
+	if err != nil {
+		return err
+	}
+	to.SetLists(lengths, ids)
+	return nil
+}

@@ -1,0 +1,29 @@
+// Package kernel makes the operator min_max ready to run over blocks.
+package kernel
+
+import (
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/program"
+	unit "github.com/millrace/millrace/fpga/unit/minmax"
+)
+
+// Unit is the unit that computes the operator.
+const Unit = program.UnitMinMax
+
+// step replaces float32 values.
+type step struct{ transform *unit.Transform }
+
+// Compile makes the operator ready.
+func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
+	o := op.(program.MinMax)
+	transform, err := unit.New(o.Min, o.Max)
+	return &step{transform}, err
+}
+
+// Run implements block.Step.
+func (s *step) Run(b *block.Buffers, v *block.Values) error {
+	dst := b.FloatDestination(v.Count)
+	s.transform.Apply(dst, v.Float32s[:v.Count])
+	v.Float32s, v.OwnsValues = dst, true
+	return nil
+}

@@ -1,0 +1,75 @@
+// Package kernel makes the operator vocabulary ready to run over blocks.
+package kernel
+
+import (
+	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+)
+
+// Unit is the unit that computes the operator.
+const Unit = program.UnitVocabulary
+
+// step replaces keys by their ids in a lookup table.
+type step struct {
+	program.Lookup
+	hasher *sigridhash.Hasher // The hash of absent keys, if they get buckets.
+}
+
+// Compile makes the operator ready.
+func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
+	s := &step{Lookup: op.(program.Lookup)}
+	if s.Absent != program.AbsentBucket {
+		return s, nil
+	}
+	var err error
+	s.hasher, err = sigridhash.New(sigridhash.Params{Max: int64(s.Buckets)})
+	return s, err
+}
+
+// keysAtOnce is how many keys are looked up at once, so that keys and ids stay in the first-level cache.
+const keysAtOnce = 1024
+
+// Run implements block.Step. Ids may lie in the memory of the keys.
+func (s *step) Run(b *block.Buffers, v *block.Values) error {
+	table := &b.Lookups[s.Table]
+	dst := b.IntDestination(v.Count)
+	b.Copied = block.Resize(&b.Copied, keysAtOnce)
+	for at := 0; at < v.Count; at += keysAtOnce {
+		keys := b.Copied[:copy(b.Copied, v.Int64s[at:v.Count])]
+		ids := dst[at:][:len(keys)]
+		switch complete := table.Lookup(ids, keys); {
+		case complete && s.Base == 0:
+		case complete:
+			for i := range ids {
+				ids[i] += s.Base
+			}
+		default:
+			if err := s.replaceAbsent(ids, keys, v, at); err != nil {
+				return err
+			}
+		}
+	}
+	v.Int64s, v.OwnsValues = dst, true
+	return nil
+}
+
+// replaceAbsent turns the indices of keys, which are the values of v from first on, into ids. Some of them are absent.
+func (s *step) replaceAbsent(ids, keys []int64, v *block.Values, first int) error {
+	for i, index := range ids {
+		switch {
+		case index >= 0:
+			ids[i] += s.Base
+		case v.Valid != nil && v.Valid[first+i] == 0:
+			ids[i] = 0 // a null has no key
+		case s.Absent == program.AbsentRare:
+			ids[i] = s.Rare
+		case s.Absent == program.AbsentBucket:
+			s.hasher.Hash(ids[i:i+1], keys[i:i+1])
+			ids[i] += s.Base - int64(s.Buckets)
+		default:
+			return &block.AbsentKeyError{Key: keys[i], Row: v.RowOf(first + i)}
+		}
+	}
+	return nil
+}
