@@ -36,6 +36,7 @@ type Options struct {
 	// JobTime is how long the job of the policy Extended trains at least: its tuner changes the share while the job runs.
 	// 0 means 2 minutes.
 	JobTime  time.Duration
+	Measure  time.Duration // how long a job measures each rate before it begins; 0 means 200 ms
 	Timeout  time.Duration // of each process; 0 means 5 minutes, or as long as JobTime wants
 	Progress func(string)  // receives a line of text for each step, if not nil
 }
@@ -123,6 +124,9 @@ func (o *Options) defaults() error {
 	if o.JobTime == 0 {
 		o.JobTime = 2 * time.Minute
 	}
+	if o.Measure == 0 {
+		o.Measure = 200 * time.Millisecond
+	}
 	if o.Timeout == 0 {
 		o.Timeout = max(5*time.Minute, 4*o.JobTime)
 	}
@@ -156,6 +160,8 @@ func (o *Options) defaults() error {
 			o.RowsPerSecond, o.Rows, o.Steps, MaxSteps)
 	case o.JobTime < 0 || o.JobTime > MaxJobTime:
 		return fmt.Errorf("%w: jobs of %v: want 1 ns to %v", ErrOptions, o.JobTime, MaxJobTime)
+	case o.Measure < 0:
+		return fmt.Errorf("%w: rates that are measured for %v: want 1 ns or more", ErrOptions, o.Measure)
 	case o.Turns < 1 || o.Turns > MaxTurns:
 		return fmt.Errorf("%w: %d turns: want 1 to %d", ErrOptions, o.Turns, MaxTurns)
 	}

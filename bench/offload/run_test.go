@@ -28,6 +28,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"steps":      {Command: []string{"x"}, Steps: MaxSteps + 1},
 		"turns":      {Command: []string{"x"}, Turns: MaxTurns + 1},
 		"job time":   {Command: []string{"x"}, JobTime: MaxJobTime + 1},
+		"measuring":  {Command: []string{"x"}, Measure: -1},
 		"timeout":    {Command: []string{"x"}, Timeout: -1},
 		"cut":        {Command: []string{"x"}, Cuts: []offload.Cut{offload.None}},
 		"slow link":  {Command: []string{"x"}, Bandwidths: []float64{MinBandwidth - 1}},

@@ -260,8 +260,8 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 		offloading, epochs))
 	args := []string{"train", "--pipeline", "rm1", "--batch", strconv.Itoa(trainBatch), "--split-batches",
 		strconv.Itoa(splitBatches), "--epochs", strconv.Itoa(epochs), "--local", b.data(), "--offload", offloading,
-		"--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu", number(cpuShare), "--measure", "200ms",
-		"--output", "json", "--progress", "none"}
+		"--trainer-rows-per-second", number(b.RowsPerSecond), "--trainer-cpu", number(cpuShare), "--measure",
+		b.Measure.String(), "--output", "json", "--progress", "none"}
 	if _, err := strconv.ParseFloat(offloading, 64); err != nil {
 		model := fmt.Sprintf("cpu-%s-link-%s", number(cpuShare), number(b.bandwidth))
 		args = append(args, "--offload-model", model, "--offload-metrics", b.folder("profiles.json"))

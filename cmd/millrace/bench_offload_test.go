@@ -23,8 +23,9 @@ func TestBenchOffloadTrains(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	o := bench.Options{
-		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 20_000, Steps: 2,
-		Turns: 1, TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 500 * time.Millisecond,
+		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 4_000, Steps: 2,
+		Turns: 1, TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 50 * time.Millisecond,
+		Measure: 10 * time.Millisecond,
 	}
 	results, err := bench.Run(t.Context(), o)
 	require.NoError(t, err)
