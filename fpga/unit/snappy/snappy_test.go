@@ -19,7 +19,7 @@ import (
 // plainDecode decodes a block byte by byte, as the format's description reads. It returns nil for a wrong block.
 func plainDecode(block []byte) []byte {
 	size, n := binary.Uvarint(block)
-	out, rest := []byte{}, block[n:]
+	out, rest := make([]byte, 0, size), block[n:]
 	number := func(bytes int) (x int) {
 		for i := range bytes {
 			x |= int(rest[i]) << (8 * i)
@@ -31,7 +31,7 @@ func plainDecode(block []byte) []byte {
 		tag := int(rest[0])
 		rest = rest[1:]
 		length, offset := tag>>2+1, 0
-		if need := map[int]int{0: max(0, length-60), 1: 1, 2: 2, 3: 4}[tag&3]; len(rest) < need {
+		if need := [4]int{max(0, length-60), 1, 2, 4}[tag&3]; len(rest) < need {
 			return nil
 		}
 		switch tag & 3 {
