@@ -2,9 +2,6 @@ package block
 
 import "github.com/millrace/millrace/fpga/program"
 
-// maxListInputs is the most inputs of an operator that takes lists.
-const maxListInputs = 4
-
 // GraphValue is one value of a graph, with memory of its own. View may lie there, or in the block of a column.
 //
 // Lists of ids may have scores. They lie beside the ids, and no operator of a chain touches them: a chain keeps all ids
@@ -25,9 +22,9 @@ type GraphValue struct {
 	emptied []GraphValue
 
 	// Inputs that are scalars and become lists, by their number.
-	listLengths [maxListInputs][]int32
-	listIDs     [maxListInputs][]int64
-	listScores  [maxListInputs][]float32
+	listLengths [program.MaxInputs][]int32
+	listIDs     [program.MaxInputs][]int64
+	listScores  [program.MaxInputs][]float32
 
 	states []any // See StateOf.
 }
@@ -49,7 +46,7 @@ func StateOf[T any](g *GraphValue) *T {
 func (g *GraphValue) Size() int {
 	n := 8*(cap(g.Int64s)+cap(g.Float64s)) + cap(g.Valid) + 4*(cap(g.Float32s)+cap(g.Lengths)+cap(g.Scores)+
 		cap(g.keptScores)+cap(g.originalLengths))
-	for k := range maxListInputs {
+	for k := range program.MaxInputs {
 		n += 8*cap(g.listIDs[k]) + 4*(cap(g.listScores[k])+cap(g.listLengths[k]))
 	}
 	for i := range g.emptied {

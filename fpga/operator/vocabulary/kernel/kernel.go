@@ -12,18 +12,18 @@ const Unit = program.UnitVocabulary
 
 // step replaces keys by their ids in a lookup table.
 type step struct {
-	program.Lookup
+	lookup program.Lookup
 	hasher *sigridhash.Hasher // The hash of absent keys, if they get buckets.
 }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	s := &step{Lookup: op.(program.Lookup)}
-	if s.Absent != program.AbsentBucket {
+	s := &step{lookup: op.(program.Lookup)}
+	if s.lookup.Absent != program.AbsentBucket {
 		return s, nil
 	}
 	var err error
-	s.hasher, err = sigridhash.New(sigridhash.Params{Max: int64(s.Buckets)})
+	s.hasher, err = sigridhash.New(sigridhash.Params{Max: int64(s.lookup.Buckets)})
 	return s, err
 }
 
@@ -32,17 +32,17 @@ const keysAtOnce = 1024
 
 // Run implements block.Step. Ids may lie in the memory of the keys.
 func (s *step) Run(b *block.Buffers, v *block.Values) error {
-	table := &b.Lookups[s.Table]
+	table := &b.Lookups[s.lookup.Table]
 	dst := b.IntDestination(v.Count)
 	b.Copied = block.Resize(&b.Copied, keysAtOnce)
 	for at := 0; at < v.Count; at += keysAtOnce {
 		keys := b.Copied[:copy(b.Copied, v.Int64s[at:v.Count])]
 		ids := dst[at:][:len(keys)]
 		switch complete := table.Lookup(ids, keys); {
-		case complete && s.Base == 0:
+		case complete && s.lookup.Base == 0:
 		case complete:
 			for i := range ids {
-				ids[i] += s.Base
+				ids[i] += s.lookup.Base
 			}
 		default:
 			if err := s.replaceAbsent(ids, keys, v, at); err != nil {
@@ -59,14 +59,14 @@ func (s *step) replaceAbsent(ids, keys []int64, v *block.Values, first int) erro
 	for i, index := range ids {
 		switch {
 		case index >= 0:
-			ids[i] += s.Base
+			ids[i] += s.lookup.Base
 		case v.Valid != nil && v.Valid[first+i] == 0:
 			ids[i] = 0 // a null has no key
-		case s.Absent == program.AbsentRare:
-			ids[i] = s.Rare
-		case s.Absent == program.AbsentBucket:
+		case s.lookup.Absent == program.AbsentRare:
+			ids[i] = s.lookup.Rare
+		case s.lookup.Absent == program.AbsentBucket:
 			s.hasher.Hash(ids[i:i+1], keys[i:i+1])
-			ids[i] += s.Base - int64(s.Buckets)
+			ids[i] += s.lookup.Base - int64(s.lookup.Buckets)
 		default:
 			return &block.AbsentKeyError{Key: keys[i], Row: v.RowOf(first + i)}
 		}
