@@ -179,12 +179,12 @@ func (s *simulation) advance(taken int, until float64) {
 		step := until - s.now
 		for i := range s.lanes {
 			if s.rates[i] > 0 {
-				step = math.Min(step, s.lanes[i].left/s.rates[i])
+				step = min(step, s.lanes[i].left/s.rates[i])
 			}
 		}
 		last := len(s.lanes)
 		if s.rates[last] > 0 {
-			step = math.Min(step, s.trainer.left/s.rates[last])
+			step = min(step, s.trainer.left/s.rates[last])
 		}
 		s.now += step
 		s.watch(step)
@@ -297,12 +297,21 @@ func (s *simulation) startSplit() bool {
 
 // busy counts the lanes of a worker that have work.
 func (s *simulation) busy(worker int) (n int) {
-	for i := range s.lanes {
-		if l := &s.lanes[i]; l.worker == worker && l.phase != idle {
+	for _, l := range s.lanesOf(worker) {
+		if l.phase != idle {
 			n++
 		}
 	}
 	return n
+}
+
+// lanesOf returns the lanes of a worker, or the local ones for -1. Local lanes are the first.
+func (s *simulation) lanesOf(worker int) []lane {
+	local := s.m.LocalThreads + 1
+	if worker < 0 {
+		return s.lanes[:local]
+	}
+	return s.lanes[local+worker*streamsOfWorker:][:streamsOfWorker]
 }
 
 // nextBatch begins the next mini-batch of a lane's split, if there is one.
@@ -406,9 +415,8 @@ func (s *simulation) hasThread(l *lane) bool {
 	if l.worker < 0 {
 		threads = s.m.LocalThreads
 	}
-	for i := range s.lanes {
-		other := &s.lanes[i]
-		if other.worker == l.worker && other.phase == l.phase && other.turn < l.turn {
+	for i, lanes := 0, s.lanesOf(l.worker); i < len(lanes); i++ {
+		if other := &lanes[i]; other.phase == l.phase && other.turn < l.turn {
 			before++
 		}
 	}
