@@ -7,6 +7,7 @@
 //	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
 //	make bench-vocabularies                              # from the root: Piper's and MiniPipe's pipelines
+//	make bench-speed                                     # from the root: README's table, by python/speed.py
 //
 // It is a module of its own because DuckDB wants cgo and 120 MB of library, which a build of Millrace should not
 // need. With CGO_ENABLED=0 it builds without DuckDB, and its table says so.
@@ -46,6 +47,12 @@
 // -512k, -1m, -zipf), so NumPy reads and transposes them for all peers, in blocks that fit the caches, into columns
 // that stay allocated. NVTabular's Categorify is left out: its ids are by frequency. With -threads 2 everybody takes
 // two threads over one file. The tables are results/vocabularies.md and vocabularies-2.md.
+//
+// # In Python
+//
+// python/speed.py compares what a user of Python has, by the processor time of all processes; its beginning says how,
+// and docs/performance-workloads.md what its sides are. With -engine this program is one of the sides: the cpu engine
+// alone. python/loaders.py compares ways to feed PyTorch.
 //
 // # Before timing
 //

@@ -35,10 +35,10 @@ func TestTheEngineMakesEveryRowOfAllEpochs(t *testing.T) {
 func TestTheEngineRefusesJobsThatItCannotRun(t *testing.T) {
 	for job, want := range map[string]string{
 		`[]`: "read the job of -engine",
-		`{"files": ["a.parquet"], "batch": 0, "epochs": 1}`:                                             "a batch and epochs from 1",
-		`{"batch": 1, "epochs": 1}`:                                                                     "wants files",
-		`{"files": ["a.parquet"], "batch": 1, "epochs": 1, "pipeline": "name: ["}`:                      "",
-		`{"files": ["/nowhere/a"], "batch": 1, "epochs": 1, "pipeline": "name: a\nlabel: {column: l}"}`: "no such file",
+		`{"files": ["a.parquet"], "batch": 0, "epochs": 1}`:                             "a batch and epochs from 1",
+		`{"batch": 1, "epochs": 1}`:                                                     "wants files",
+		`{"files": ["a.parquet"], "batch": 1, "epochs": 1, "pipeline": "name: ["}`:      "",
+		`{"files": ["/no"], "batch": 1, "epochs": 1, "pipeline": "label: {column: l}"}`: "no such file",
 	} {
 		assert.ErrorContains(t, runEngine(t.Context(), strings.NewReader(job), &bytes.Buffer{}), want, job)
 	}
