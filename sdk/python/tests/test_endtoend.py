@@ -125,7 +125,8 @@ class EndToEnd(unittest.TestCase):
         s.wait_nodes(5)
         try:
             got = []
-            # The seed is that of the first job, and so are the mini-batches' names, of which the placement is no part.
+            # The seed is that of the first job, and so are the mini-batches' names, of which the placement is not a
+            # part.
             with Job(s.url, self.submit(plan={"seed": "77"}, placement="pool"), check=True) as job:
                 for b in job:
                     got.append(digest(b))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import pydoc
 import signal
 import subprocess
 import sys
@@ -254,6 +255,11 @@ class Open(unittest.TestCase):
         self.assertEqual(cities[:2400], [7] * 2400)
         self.assertEqual(cities[2401], 7)
         self.assertEqual(len(set(cities)), 3)
+
+    def test_help_shows_every_parameter(self) -> None:
+        shown = " ".join(pydoc.render_doc(millrace.open).split())
+        for parameter in ("files: ", "batch: 'Optional[int]' = None", "trainer_cores: 'Optional[int]' = None", "timeout: "):
+            self.assertIn(parameter, shown)
 
     def test_views_without_torch(self) -> None:
         with self.open(tensors="views", order="deterministic", shuffle="none", epochs=2) as job:

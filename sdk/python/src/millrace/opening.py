@@ -13,15 +13,15 @@ files' names are names of partitions, which the storage nodes of a control plane
 
 from __future__ import annotations
 
+import functools
 import glob
 import hashlib
 import importlib.util
-import inspect
 import itertools
 import os
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import parent_process
-from typing import TYPE_CHECKING, Any, Iterable, Literal, Mapping, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Optional, Protocol, Union, overload
 
 from . import arguments
 from .client import Job, position_bytes
@@ -37,6 +37,8 @@ from .run import default_run
 from .wire import TLS
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
     from .torch import MiniBatches
 
 __all__ = ["Opening", "open"]
@@ -159,68 +161,45 @@ class Opening:
                 )
 
 
-# Two forms for type checkers and editors: tensors="views" gives a Job, everything else MiniBatches of torch. Without
-# torch it is a Job, too.
-@overload
-def open(  # noqa: A001
-    files: Union[arguments.Path, Iterable[arguments.Path]],
-    pipeline: Union[arguments.Path, Pipeline],
-    *,
-    tensors: Literal["views"],
-    **more: Any,
-) -> Job: ...
-@overload
-def open(  # noqa: A001
-    files: Union[arguments.Path, Iterable[arguments.Path]],
-    pipeline: Union[arguments.Path, Pipeline],
-    *,
-    batch: Optional[int] = None,
-    epochs: int = 1,
-    shuffle: Optional[Literal["none", "splits", "rows"]] = None,
-    seed: int = 0,
-    order: Optional[Literal["fastest", "deterministic"]] = None,
-    tail: Optional[Literal["keep", "drop"]] = None,
-    split_batches: Optional[int] = None,
-    window: Optional[int] = None,
-    rank: Optional[int] = None,
-    world_size: Optional[int] = None,
-    rank_tail: Optional[Literal["drop", "keep"]] = None,
-    state: Any = None,
-    control: Union[None, str, Iterable[str]] = None,
-    offload: Union[None, str, float] = None,
-    own_worker: Union[None, str, "os.PathLike[str]"] = None,
-    offload_model: Optional[str] = None,
-    offload_metrics: Union[None, str, "os.PathLike[str]"] = None,
-    id: Optional[str] = None,
-    run: Optional[str] = None,
-    resume: bool = False,
-    include: Union[None, str, Iterable[str]] = None,
-    exclude: Union[None, str, Iterable[str]] = None,
-    input_format: Optional[Literal["parquet", "criteo-tsv", "criteo-bin"]] = None,
-    label: Optional[Literal["present", "absent"]] = None,
-    malformed: Optional[Literal["fail", "drop", "null"]] = None,
-    sort: Optional[Literal["given", "natural", "name"]] = None,
-    root: Optional[arguments.Path] = None,
-    vocabularies: Optional[Mapping[str, arguments.Path]] = None,
-    statistics: Optional[Mapping[str, arguments.Path]] = None,
-    modules: Optional[Mapping[str, arguments.Path]] = None,
-    queue_bytes: Optional[int] = None,
-    engine_bytes: Optional[int] = None,
-    threads: Optional[int] = None,
-    trainer_cores: Optional[int] = None,
-    patience: float = 300.0,
-    check: Optional[bool] = None,
-    tensors: Optional[Literal["torch"]] = None,
-    device: Any = None,
-    prefetch: Optional[int] = None,
-    torchrec: Optional[bool] = None,
-    validate: Optional[bool] = None,
-    tls: TLS = None,
-    credits: Optional[int] = None,
-    splits: Optional[int] = None,
-    timeout: Optional[float] = None,
-) -> "MiniBatches": ...
-def open(  # noqa: A001 (the public name; the first form leaves the rest to this one)
+if TYPE_CHECKING:
+    _P = ParamSpec("_P")
+
+    class _Open(Protocol[_P]):
+        """The two forms of :func:`open`: ``tensors="views"`` gives a Job, everything else MiniBatches of torch. Without
+        torch it is a Job, too. The second form has the parameters of the function below, where they are written.
+        """
+
+        # The second form accepts tensors="views", too, and type checkers take the first form that fits.
+        @overload
+        def __call__(  # type: ignore[overload-overlap]
+            self,
+            files: Union[arguments.Path, Iterable[arguments.Path]],
+            pipeline: Union[arguments.Path, Pipeline],
+            *,
+            tensors: Literal["views"],
+            **more: Any,
+        ) -> Job: ...
+        @overload
+        def __call__(self, *args: _P.args, **more: _P.kwargs) -> MiniBatches: ...
+
+
+def _with_forms(function: Callable[_P, Any]) -> _Open[_P]:
+    """Gives a function the forms of _Open, and its own error for an argument that it does not have."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        code = function.__code__
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        for name in given:
+            if name not in known:
+                raise TypeError(arguments.unknown(name, known))
+        return function(*args, **given)
+
+    return checked
+
+
+@_with_forms
+def open(  # noqa: A001 (the public name)
     files: Union[arguments.Path, Iterable[arguments.Path]],
     pipeline: Union[arguments.Path, Pipeline],
     *,
@@ -269,7 +248,6 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
     credits: Optional[int] = None,
     splits: Optional[int] = None,
     timeout: Optional[float] = None,
-    **unknown: Any,
 ) -> Any:
     """Opens files as mini-batches.
 
@@ -346,8 +324,6 @@ def open(  # noqa: A001 (the public name; the first form leaves the rest to this
 
     With ``control``, the errors of :meth:`millrace.Control.submit` and of :class:`millrace.Job` are raised, too.
     """
-    if unknown:
-        raise TypeError(arguments.unknown(next(iter(unknown)), inspect.signature(open).parameters))
     arguments.choice("tensors", tensors, ("torch", "views"))
     arguments.choice("order", order, ("fastest", "deterministic"))
     arguments.choice("shuffle", shuffle, ("none", "splits", "rows"))
