@@ -31,7 +31,7 @@ func requireFields(t *testing.T, b []byte, fields []at) {
 	}
 	for i, v := range b {
 		if !covered[i] {
-			require.Zero(t, v, "byte %d, which is no field's", i)
+			require.Zero(t, v, "byte %d, which is not a field's", i)
 		}
 	}
 }

@@ -57,8 +57,8 @@ var ErrArgs = errors.New("arguments do not fit one command")
 // Preprocess performs the copies (blocks of namespace 1 into SLM, in order), then runs the active program over the
 // ranges (at most cs.MaxRanges, inside SLM that this association holds) with args, and returns the program's state.
 //
-// A program that gives up (states from program.BadSlice on) is no error here: the result range says why. An error is a
-// copy that failed, a range not held, arguments too large (ErrArgs), ctx's end, a drive that is gone.
+// A program that gives up (states from program.BadSlice on) is not an error here: the result range says why. An error
+// is a copy that failed, a range not held, arguments too large (ErrArgs), ctx's end, a drive that is gone.
 func (c *Compute) Preprocess(
 	ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte,
 ) (program.State, error) {
@@ -79,7 +79,7 @@ func (c *Compute) preprocess(
 		return 0, moved, c.d.wrap("preprocess", err)
 	}
 	if v > 0xffff {
-		return 0, moved, fmt.Errorf("%s: preprocess: the program returned %#x, which is no state", c.d.name, v)
+		return 0, moved, fmt.Errorf("%s: preprocess: the program returned %#x, which is not a state", c.d.name, v)
 	}
 	return program.State(v), moved, nil
 }

@@ -369,7 +369,7 @@ func TestSLMIsReservedAndReleased(t *testing.T) {
 		require.ErrorIs(t, err, ErrSLMFull)
 		assert.Contains(t, err.Error(), "reserve 1 bytes")
 		require.NoError(t, all.Release(t.Context()))
-		require.NoError(t, all.Release(t.Context()), "twice is no error")
+		require.NoError(t, all.Release(t.Context()), "twice is not an error")
 
 		var parts []*SLM
 		for range 4 {

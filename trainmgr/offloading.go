@@ -157,7 +157,7 @@ type OffloadReport struct {
 // allocateShared finds the drives elsewhere, chooses a storage of them, and decides their share and how many of them
 // run at once.
 func (s *storageSource) allocateShared(ctx context.Context) error {
-	share := s.sharing
+	share := s.splitSharing
 	own := s.data.Drives
 	if err := s.findSides(ctx, own); err != nil {
 		return err
@@ -237,7 +237,7 @@ type remoteSide struct {
 
 // turnTo makes the storage of a side the one elsewhere that the job uses. own are the trainer's own workers.
 func (s *storageSource) turnTo(side int, own []api.Drive) {
-	share := s.sharing
+	share := s.splitSharing
 	share.storage.use(side)
 	s.data.Drives = slices.Concat(share.sides[side].drives, own)
 	share.remoteWorkers, share.remoteSupply = share.sides[side].workers, share.sides[side].supply
@@ -245,7 +245,7 @@ func (s *storageSource) turnTo(side int, own []api.Drive) {
 
 // findSides finds the drives of every storage elsewhere, and measures P of each.
 func (s *storageSource) findSides(ctx context.Context, own []api.Drive) error {
-	share := s.sharing
+	share := s.splitSharing
 	var away []error
 	there := false
 	for part := range share.storage.parts {
@@ -278,7 +278,7 @@ func (s *storageSource) measureSide(ctx context.Context, side *remoteSide, own [
 	for _, drive := range side.drives {
 		worker, ok, err := s.measureDrive(ctx, drive, holders)
 		if err != nil {
-			s.sharing.sayAway(err, false)
+			s.splitSharing.sayAway(err, false)
 			continue
 		}
 		if ok {
@@ -303,7 +303,7 @@ func (s *storageSource) measureOwn(ctx context.Context, own []api.Drive) (p map[
 		}
 		if ok {
 			p[worker.Name] = worker.RowsPerSecond
-			s.sharing.localSupply += worker.RowsPerSecond
+			s.splitSharing.localSupply += worker.RowsPerSecond
 		}
 	}
 	return p, nil
@@ -311,7 +311,7 @@ func (s *storageSource) measureOwn(ctx context.Context, own []api.Drive) (p map[
 
 // chosen returns the side of the decision's cut. If nothing is offloaded, it is the side that makes most: the share may
 // grow while the job runs.
-func (s *sharing) chosen() (side int) {
+func (s *splitSharing) chosen() (side int) {
 	cut := s.decision.Cut
 	if !s.decision.Offload {
 		most := 0.0

@@ -34,7 +34,7 @@ const DefaultProfileTime = time.Second
 // passes over the data are forgotten, and the trainer's step works on a copy of the model or between its snapshot and
 // the restore. gthp is T, which was measured before; own are the trainer's own workers.
 func (s *storageSource) profile(ctx context.Context, gthp float64, own []api.Drive) (m *offload.Metrics, err error) {
-	share := s.sharing
+	share := s.splitSharing
 	begun := time.Now()
 	defer func() { share.profileTime = time.Since(begun) }()
 	keys := s.metricKeys(own)
@@ -85,7 +85,7 @@ func (s *storageSource) profile(ctx context.Context, gthp float64, own []api.Dri
 // withoutProfile returns the metrics that T and P give, if the job takes less than api.ShortJob times as long as its
 // profile, by P and by T or two steps of the trainer. It returns nil if the job is long enough.
 func (s *storageSource) withoutProfile(ctx context.Context, t float64) (*offload.Metrics, error) {
-	share, batch := s.sharing, s.firstEpoch.Plan.Options().Batch
+	share, batch := s.splitSharing, s.firstEpoch.Plan.Options().Batch
 	if t == 0 {
 		dummy, err := Dummy(s.schema, batch, s.data.MeanLength)
 		if err != nil {
@@ -117,7 +117,7 @@ func (s *storageSource) withoutProfile(ctx context.Context, t float64) (*offload
 // metricKeys returns the keys of the job's metrics.
 func (s *storageSource) metricKeys(own []api.Drive) offload.Keys {
 	parts := offload.KeyParts{
-		Model: s.sharing.options.Model, Batch: s.firstEpoch.Plan.Options().Batch, Pipeline: s.canonical,
+		Model: s.splitSharing.options.Model, Batch: s.firstEpoch.Plan.Options().Batch, Pipeline: s.canonical,
 		Machine: fmt.Sprintf("%s/%s, %d processors, %.2f usable", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 			processors.Available()),
 	}
@@ -127,7 +127,7 @@ func (s *storageSource) metricKeys(own []api.Drive) offload.Keys {
 	for i := range own {
 		parts.Machine += "; " + worker(&own[i])
 	}
-	for _, side := range s.sharing.sides {
+	for _, side := range s.splitSharing.sides {
 		for i := range side.drives {
 			parts.Workers = append(parts.Workers, fmt.Sprintf("%v, %s", side.cut, worker(&side.drives[i])))
 		}
@@ -182,7 +182,7 @@ func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offloa
 // candidates measures each storage elsewhere that has a drive with partitions. all is false if there is none, or if one
 // could not be measured. Without CPU times, which some platforms do not report, the candidates have none either.
 func (p *profiler) candidates(ctx context.Context, cpuTimes bool) (list []offload.Candidate, all bool) {
-	share := p.source.sharing
+	share := p.source.splitSharing
 	var failed []error
 	for i, side := range share.sides {
 		if !slices.ContainsFunc(side.drives, func(d api.Drive) bool { return len(d.Partitions) > 0 }) {

@@ -89,12 +89,12 @@ func TestAShortJobIsNotProfiled(t *testing.T) {
 		"200 s beside five measurements of 5 s":   {1e4, 2, false},
 	} {
 		s := &storageSource{options: Options{Epochs: c.epochs}, data: &api.Dataset{Manifest: m},
-			firstEpoch: &Epoch{Plan: plan},
-			sharing:    &sharing{localSupply: 1e5, sides: []remoteSide{{cut: offload.All, supply: 1e5}}}}
+			firstEpoch:   &Epoch{Plan: plan},
+			splitSharing: &splitSharing{localSupply: 1e5, sides: []remoteSide{{cut: offload.All, supply: 1e5}}}}
 		metrics, err := s.withoutProfile(t.Context(), c.t)
 		require.NoError(t, err)
 		assert.Equal(t, c.short, metrics != nil, name)
-		assert.Equal(t, c.short, s.sharing.profileLeftOut, name)
+		assert.Equal(t, c.short, s.splitSharing.profileLeftOut, name)
 	}
 
 	local, remote := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0}, []int{1})

@@ -84,8 +84,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	if source, ok := j.source.(*storageSource); ok && source.scaling != nil {
 		r.Autoscale = source.scaling.report()
 	}
-	if source, ok := j.source.(*storageSource); ok && source.sharing != nil {
-		r.Offload = source.sharing.report()
+	if source, ok := j.source.(*storageSource); ok && source.splitSharing != nil {
+		r.Offload = source.splitSharing.report()
 		if whole := r.ElapsedSeconds + r.Offload.ProfileSeconds; whole > 0 {
 			r.Offload.ProfileShare = r.Offload.ProfileSeconds / whole
 		}

@@ -200,7 +200,7 @@ func (c *scaling) begin(pieces *storagePieces, delivery Delivery) *scaledPieces 
 		refused: make([]bool, n)}
 }
 
-// none is no drive.
+// none is not a drive.
 const none = -1
 
 // Next implements Pieces. It decides when a decision is due, gives drives up, takes the drive on which a split is to

@@ -17,19 +17,19 @@ import (
 // storageSource is the Source over the drives of an api.Storage. An allocation.Schedule decides which drive makes which
 // split.
 type storageSource struct {
-	storage    api.Storage
-	options    Options
-	data       *api.Dataset
-	digest     dataset.Digest
-	canonical  []byte  // form of the pipeline
-	passing    []int64 // how many rows of each partition pass the pipeline's filter; nil: all
-	schema     *tensor.Schema
-	allocated  allocation.Allocation
-	firstEpoch *Epoch   // the epoch that the first call of Epoch returns; nil after it
-	epoch      uint64   // number of the epoch that Epoch returned last
-	sharing    *sharing // with the trainer's own CPUs; nil if the drives make every split
-	scaling    *scaling // of the number of drives; nil if it is fixed
-	short      bool     // P of a drive is that of its first mini-batches: the job is too short to measure it
+	storage      api.Storage
+	options      Options
+	data         *api.Dataset
+	digest       dataset.Digest
+	canonical    []byte  // form of the pipeline
+	passing      []int64 // how many rows of each partition pass the pipeline's filter; nil: all
+	schema       *tensor.Schema
+	allocated    allocation.Allocation
+	firstEpoch   *Epoch        // the epoch that the first call of Epoch returns; nil after it
+	epoch        uint64        // number of the epoch that Epoch returned last
+	splitSharing *splitSharing // with the trainer's own CPUs; nil if the drives make every split
+	scaling      *scaling      // of the number of drives; nil if it is fixed
+	short        bool          // P of a drive is that of its first mini-batches: the job is too short to measure it
 	// takenByOthers are the drives that others had when their P was to be measured.
 	takenByOthers []string
 }
@@ -93,8 +93,8 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	}
 	planOrder := s.options.Order == dataset.Deterministic
 	pieces := &storagePieces{source: s, changed: make(chan struct{})}
-	if s.sharing != nil {
-		pieces.schedule = s.sharing.newSchedule(planOrder, s.data.Drives)
+	if s.splitSharing != nil {
+		pieces.schedule = s.splitSharing.newSchedule(planOrder, s.data.Drives)
 	} else {
 		pieces.schedule = allocation.NewSchedule(planOrder, s.allocated.Drives, streams)
 	}
@@ -113,8 +113,8 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 		})
 		pieces.ends = append(pieces.ends, end)
 	}
-	if s.sharing != nil {
-		return s.sharing.begin(ctx, pieces, delivery), nil
+	if s.splitSharing != nil {
+		return s.splitSharing.begin(ctx, pieces, delivery), nil
 	}
 	if s.scaling != nil {
 		return s.scaling.begin(pieces, delivery), nil

@@ -22,8 +22,8 @@ func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
 	}
 	source := &storageSource{storage: storage, options: o}
 	if o.Offload.Local != nil {
-		source.sharing = newSharing(&source.options, storage)
-		source.storage = source.sharing.storage
+		source.splitSharing = newSplitSharing(&source.options, storage)
+		source.storage = source.splitSharing.storage
 	}
 	job, err := source.submit(ctx)
 	if err != nil {
@@ -163,11 +163,11 @@ func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) err
 	if err != nil {
 		return err
 	}
-	if s.options.AllDrives && s.sharing == nil {
+	if s.options.AllDrives && s.splitSharing == nil {
 		s.allocated = s.allDrives()
 		return nil
 	}
-	if s.sharing != nil {
+	if s.splitSharing != nil {
 		return s.allocateShared(ctx)
 	}
 	rowsPerSecond, err := s.trainerThroughput(ctx, schema)

@@ -148,7 +148,7 @@ func TestNoBaselineMovesWithP(t *testing.T) {
 	}
 }
 
-// A P that is the read bandwidth over again is no second constraint, and the plan says so.
+// A P that is the read bandwidth over again is not a second constraint, and the plan says so.
 func TestPlanSaysWhereTwoConstraintsAreOne(t *testing.T) {
 	p := prices(t)
 	says := func(n Need) string {

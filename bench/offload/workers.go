@@ -280,16 +280,16 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 	}
 	var report struct {
 		trainmgr.Report
-		Sharing *struct { // of a rank of a control plane's job
+		SplitShares *struct { // of a rank of a control plane's job
 			Share float64 `json:"elsewhere_share"`
 			Why   string  `json:"offload"`
-		} `json:"sharing"`
+		} `json:"split_shares"`
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		return trained{}, fmt.Errorf("report of train: %w", err)
 	}
 	result := trained{rowsPerSecond: rateAfterFirst(&report.Report)}
-	switch shared := report.Sharing; {
+	switch shared := report.SplitShares; {
 	case report.Offload != nil:
 		result.decision, result.metrics = report.Offload.Decision, report.Offload.Metrics
 		result.ratio, result.tunings = report.Offload.Ratio, report.Offload.Retunings

@@ -105,7 +105,7 @@ func (r *Result) set(kind Kind, key, unit string, v float64) {
 // at returns a value that was set before.
 func (r *Result) at(key string) float64 { return r.Values[key].Value }
 
-// check returns an error if a value is no finite number.
+// check returns an error if a value is not a finite number.
 func (r *Result) check() error {
 	for key, v := range r.Values {
 		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {

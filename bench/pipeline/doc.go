@@ -25,7 +25,7 @@
 //
 // [ErrOptions] for options that cannot be measured, and [ErrDiffers] if a way delivers other mini-batches than it
 // should. Other errors name the workload and the way. A way that this machine cannot have, for example without PyTorch,
-// is no error: Report.LeftOut says why.
+// is not an error: Report.LeftOut says why.
 //
 // # Debugging
 //

@@ -29,7 +29,7 @@ func TestDataSetsOfMiniPipe(t *testing.T) {
 		nulls, negative, distinct := 0, 0, map[string]bool{}
 		rows := make([]parquet.Row, c.rows)
 		reader := file.RowGroups()[0].Rows()
-		n, _ := reader.ReadRows(rows) // the end of the rows is no error here
+		n, _ := reader.ReadRows(rows) // the end of the rows is not an error here
 		require.Equal(t, c.rows, n)
 		require.NoError(t, reader.Close())
 		for _, row := range rows {

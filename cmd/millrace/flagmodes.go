@@ -47,8 +47,8 @@ const (
 	withFilter
 	withoutFilter
 
-	sharing // with this machine's CPUs, by --local
-	notSharing
+	withOwnCPUs // with this machine's CPUs, by --local
+	withoutOwnCPUs
 )
 
 // inProcess are the modes in which the command opens the data itself.
@@ -61,7 +61,7 @@ var modeGroups = []modes{
 	nearFiles | webFiles | storeFiles,
 	mixesNothing | mixesSplits | mixesRows,
 	withFilter | withoutFilter,
-	sharing | notSharing,
+	withOwnCPUs | withoutOwnCPUs,
 }
 
 // modeWords describe the modes, in the order of their bits, as the object of "a flag is for".
@@ -116,9 +116,9 @@ var (
 		"pipeline vocabulary statistics wasm batch max-drives": {inProcess | onService},
 		"split-batches window epochs tail shuffle order seed":  {inProcess | onService},
 
-		"offload":                       {inProcess | sharing, onService},
-		"offload-model offload-metrics": {inProcess | sharing, onService | onJob},
-		"offload-log local-accelerator profile-time": {inProcess | sharing},
+		"offload":                       {inProcess | withOwnCPUs, onService},
+		"offload-model offload-metrics": {inProcess | withOwnCPUs, onService | onJob},
+		"offload-log local-accelerator profile-time": {inProcess | withOwnCPUs},
 	}
 )
 
@@ -141,7 +141,7 @@ func instead(flag, value string, mode modes) string {
 			"the flag out"
 	case mode&inProcess != 0:
 		return "name a control plane with --control or --context, or leave the flag out"
-	case mode == notSharing:
+	case mode == withoutOwnCPUs:
 		return "name the same partitions as files of this machine with --local, or leave the flag out"
 	}
 	return "leave the flag out"
@@ -271,9 +271,9 @@ func (i *input) mode(c *local.Config) modes {
 
 // modeOfFlags returns the mode in which a command opens data itself, as far as its flags decide it.
 func modeOfFlags(cmd *cobra.Command) modes {
-	mode := notSharing
+	mode := withoutOwnCPUs
 	if cmd.Flags().Changed("local") {
-		mode = sharing
+		mode = withOwnCPUs
 	}
 	switch {
 	case cmd.Flags().Changed("accelerator"):

@@ -105,7 +105,7 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 			args = append(args, run.args...)
 			for of, tables := range c.tables {
 				if run.mode&of != 0 {
-					mode := run.mode | withoutFilter | notSharing | mixesSplits
+					mode := run.mode | withoutFilter | withoutOwnCPUs | mixesSplits
 					refused += refusesUnused(t, found, args, mode, tables, value)
 				}
 			}

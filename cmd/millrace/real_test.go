@@ -104,7 +104,7 @@ func packed(t *testing.T, dir, name, to string) string {
 	case descr == "<f4":
 		each(4, func(i int) int64 {
 			f := math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))
-			require.Equal(t, f, float32(int64(f)), "%v is no integer", f)
+			require.Equal(t, f, float32(int64(f)), "%v is not an integer", f)
 			return int64(f)
 		})
 	case descr == "<i4":

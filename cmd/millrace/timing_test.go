@@ -88,7 +88,7 @@ func TestTimingRefused(t *testing.T) {
 }
 
 // TestTimingOfCommandsWithoutModelledDrives: each takes native, refuses the others and says why. native with a control
-// plane is no error of the flag.
+// plane is not an error of the flag.
 func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 	t.Parallel()
 	for name, why := range map[string]string{

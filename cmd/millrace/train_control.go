@@ -215,7 +215,7 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	if err != nil {
 		return err
 	}
-	shared, err := job.Sharing(ctx)
+	shared, err := job.SplitShares(ctx)
 	if err != nil {
 		return err
 	}
@@ -224,20 +224,20 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	return c.report(rankReport{native, shared, looked}, func(w io.Writer) {
 		printReport(w, native)
 		printVocabularies(w, looked, nil)
-		printSharing(w, shared)
+		printSplitShares(w, shared)
 	})
 }
 
 // rankReport is the report of a rank of a control plane's job.
 type rankReport struct {
 	timedReport
-	Sharing *remote.Sharing `json:"sharing,omitempty"`
+	SplitShares *remote.SplitShares `json:"split_shares,omitempty"`
 
 	Vocabularies []appliedVocabulary `json:"vocabularies,omitempty"`
 }
 
-// printSharing prints how the splits of a rank were shared.
-func printSharing(w io.Writer, s *remote.Sharing) {
+// printSplitShares prints how the splits of a rank were shared.
+func printSplitShares(w io.Writer, s *remote.SplitShares) {
 	if s == nil {
 		return
 	}

@@ -286,13 +286,13 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 			"--offload-model", model, "--offload-metrics", metrics, "--stop-after", steps)
 		require.Zero(t, code, errs)
 		var r struct {
-			Notes   []string       `json:"notes"`
-			Sharing remote.Sharing `json:"sharing"`
+			Notes       []string           `json:"notes"`
+			SplitShares remote.SplitShares `json:"split_shares"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
 		if epochs != "1" {
-			assert.Positive(t, r.Sharing.ProfileShare)
-			assert.Positive(t, r.Sharing.OwnRows+r.Sharing.OthersRows)
+			assert.Positive(t, r.SplitShares.ProfileShare)
+			assert.Positive(t, r.SplitShares.OwnRows+r.SplitShares.OthersRows)
 		}
 		var job jobView
 		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "--control", at, name, "--output", "json")),

@@ -22,7 +22,7 @@ func (d *Drive) setHostIOShare() error {
 	if share != controller.NoHostIOLimit {
 		switch {
 		case !limitsHostIO(share):
-			return fmt.Errorf("a share of %d %% of the time for ordinary reads and writes: want %d to %d, where %d is no limit",
+			return fmt.Errorf("a share of %d %% of the time for ordinary reads and writes: want %d to %d, and %d sets no limit",
 				share, controller.MinHostIOShare, controller.NoHostIOLimit, controller.NoHostIOLimit)
 		case d.opt.Plain:
 			return errors.New("a limit of ordinary reads and writes keeps time for regions, and a drive that does not compute " +

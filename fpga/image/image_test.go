@@ -203,7 +203,7 @@ func TestBuildRefusesABadSpec(t *testing.T) {
 		"units out of order":      func(s *Spec) { s.Units[0].Number = 9 },
 		"unit twice":              func(s *Spec) { s.Units[1].Number = 2 },
 		"unit without version":    func(s *Spec) { s.Units[0].Version = 0 },
-		"source is no digest":     func(s *Spec) { s.Units[0].Source = "ab" },
+		"source is not a digest":  func(s *Spec) { s.Units[0].Source = "ab" },
 		"compute of unknown unit": func(s *Spec) { s.Compute[0].Unit = 7 },
 		"compute name twice":      func(s *Spec) { s.Compute = append(s.Compute, s.Compute[0]) },
 		"memory name twice":       func(s *Spec) { s.Memories = append(s.Memories, s.Memories[0]) },

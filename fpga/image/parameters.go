@@ -95,7 +95,7 @@ func (f Figure) check(name string, least, most uint32, rtl bool) error {
 	}
 	if len(f.Reference) > MaxReference || !utf8.ValidString(f.Reference) ||
 		strings.ContainsFunc(f.Reference, unicode.IsControl) {
-		return fmt.Errorf("%s has a reference that is no text of at most %d bytes on one line", name, MaxReference)
+		return fmt.Errorf("%s has a reference that is not text of at most %d bytes on one line", name, MaxReference)
 	}
 	switch f.Source {
 	case SourceRequested:

@@ -112,7 +112,7 @@ func TestParametersThatAreRefused(t *testing.T) {
 		"say why, or where": func(s *Spec) { s.Parameters.Chained.Reference = " " },
 		"at most 200 bytes": func(s *Spec) { s.Parameters.Clock.Reference = long + "x" },
 		"on one line":       func(s *Spec) { s.Parameters.Clock.Reference = "a\nb" },
-		"is no text":        func(s *Spec) { s.Parameters.Clock.Reference = "\xff" },
+		"is not text":       func(s *Spec) { s.Parameters.Clock.Reference = "\xff" },
 		"interval and latency only": func(s *Spec) {
 			s.Parameters.Units[1].Lanes = Figure{1, SourceRTL, RTLReference("log", digestOfNothing)}
 		},

@@ -36,5 +36,5 @@
 // units, and package packaging makes kernels of boards of them. docs/rtl.md says how to run them. [ReadSynthesis] has
 // the resources of every unit before placement, and its longest path by the path screen of [Delays]. No board has run
 // these sources, and no tool here places or routes them: [Path.LimitKHz] limits the clocks that may be requested, and
-// is no clock that anything reached.
+// is not a clock that anything reached.
 package rtl

@@ -42,7 +42,7 @@ func sourceFolder(t *testing.T, edit func(name, text string) string, names ...st
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range names {
-		text, err := os.ReadFile(filepath.FromSlash(name)) // the test's folder also holds what is no source of a unit
+		text, err := os.ReadFile(filepath.FromSlash(name)) // the test's folder also holds what is not a source of a unit
 		require.NoError(t, err)
 		path := filepath.Join(folder, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -308,7 +308,7 @@ func TestProofFindsFaults(t *testing.T) {
 	}
 	for name, fault := range map[string][2]string{
 		"a null takes a value":                {"advance & ~absent;", "advance;"},
-		"a null is no row":                    {"end else if (advance) begin", "end else if (take) begin"},
+		"a null is not a row":                 {"end else if (advance) begin", "end else if (take) begin"},
 		"the nulls of the row before":         {"word_q : bits >> 1", "word_q : bits"},
 		"a word is read twice":                {"6] + 1'b1;", "6];"},
 		"a section begins with any word":      {"begins_q ? first_q : bits_q", "bits_q"},

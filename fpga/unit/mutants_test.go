@@ -94,7 +94,7 @@ func testMutant(t *testing.T, m mutant) {
 // has a limit of processor time. A limit of time by the clock would also end tests whose machine is busy, which says
 // nothing of the mutant; the one here is for a mutant that waits for ever.
 func testOverlay(ctx context.Context, pkg, overlay string) (text string, err error) {
-	// Shrinking a failure, and noting it, is no use here.
+	// Shrinking a failure, and noting it, is useless here.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -t 30 && exec "$@"`, "sh", "go", "test", "-overlay", overlay,
 		"-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=10m", pkg, "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	out, err := cmd.CombinedOutput()

@@ -25,7 +25,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: that is no file of contexts", path, maxFile)
+		return nil, fmt.Errorf("%s is larger than %d bytes: that is not a file of contexts", path, maxFile)
 	}
 	return b, nil
 }

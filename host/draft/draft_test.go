@@ -164,7 +164,7 @@ func TestLabelIsTheLikeliestName(t *testing.T) {
 	columns := []pipeline.ColumnInfo{{Name: "y", Kind: program.Int64}, {Name: "Click", Kind: program.Float32},
 		{Name: "label", Kind: program.Bytes}}
 	guesses := guessColumns(columns, nil)
-	assert.Equal(t, roleLabel, guesses[1].role, "text is no label, and click comes before y")
+	assert.Equal(t, roleLabel, guesses[1].role, "text is not a label, and click comes before y")
 	assert.Equal(t, roleID, guesses[0].role)
 }
 

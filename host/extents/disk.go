@@ -21,7 +21,7 @@ var virtualDisk = regexp.MustCompile(`^(nbd|zram|ram|drbd|bcache|rbd)`)
 func findDisk(o Options, major, minor uint32) (Disk, error) {
 	if major == 0 {
 		// btrfs, overlayfs, tmpfs, NFS: a number that stands for no one device.
-		return Disk{}, fmt.Errorf("device %d:%d is no block device: %w", major, minor, ErrStacked)
+		return Disk{}, fmt.Errorf("device %d:%d is not a block device: %w", major, minor, ErrStacked)
 	}
 	link := filepath.Join(o.Sysfs, "dev/block", fmt.Sprintf("%d:%d", major, minor))
 	dir, err := filepath.EvalSymlinks(link)
@@ -123,7 +123,7 @@ func readNumber(dir, name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil || n < 0 || n > 1<<52 {
-		return 0, fmt.Errorf("%s: %q is no number that can be", name, strings.TrimSpace(string(b)))
+		return 0, fmt.Errorf("%s: %q is not a number that can be", name, strings.TrimSpace(string(b)))
 	}
 	return n, nil
 }

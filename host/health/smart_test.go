@@ -15,7 +15,7 @@ func ptr[T any](v T) *T { return &v }
 
 func TestWhatADriveDoesNotReportIsNil(t *testing.T) {
 	r := interpret(&nvme.SMARTLog{AvailableSpare: 255, SpareThreshold: 10})
-	assert.Nil(t, r.Temperature, "0 kelvin is no temperature")
+	assert.Nil(t, r.Temperature, "0 kelvin is not a temperature")
 	assert.Nil(t, r.Spare)
 	assert.Nil(t, r.Threshold, "of a spare that is not known")
 	assert.Nil(t, r.BytesRead)

@@ -187,7 +187,7 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	at := (dev.Size() - n) / block * block
 	vol, err := volume.Open(ctx, dev)
 	if err != nil {
-		return "", skipf("the drive holds something that is no volume, so no range is known to be free: %v", err)
+		return "", skipf("the drive holds something that is not a volume, so no range is known to be free: %v", err)
 	}
 	if used, _ := vol.Used(); used+archiveEnd > at {
 		return "", skipf("the volume uses the range: it ends at byte %d, the range begins at %d", used, at)

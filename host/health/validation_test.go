@@ -104,10 +104,10 @@ func TestScratchThatIsInUse(t *testing.T) {
 			n := dev.Size() - 600<<10
 			require.NoError(t, vol.Put(t.Context(), "big", n, bytes.NewReader(make([]byte, n))))
 		}, "the volume uses the range: it ends at byte"},
-		"by something that is no volume": {func(t *testing.T, dev *sdk.Device) {
+		"by something that is not a volume": {func(t *testing.T, dev *sdk.Device) {
 			_, err := dev.WriteAt([]byte("EFI PART"), 0)
 			require.NoError(t, err)
-		}, "the drive holds something that is no volume"},
+		}, "the drive holds something that is not a volume"},
 		"by somebody": {func(t *testing.T, dev *sdk.Device) {
 			_, err := dev.WriteAt([]byte{7}, dev.Size()-1)
 			require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestScratchThatIsInUse(t *testing.T) {
 			require.NoError(t, err)
 			checks := Validate(t.Context(), uri, Options{})
 			expected := want(map[string]Result{"flash": Skipped})
-			if name == "by something that is no volume" {
+			if name == "by something that is not a volume" {
 				expected["contents"] = Skipped
 			}
 			assert.Equal(t, expected, results(checks))

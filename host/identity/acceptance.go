@@ -35,7 +35,7 @@ func AcceptService(server Identity) error {
 func AcceptOwned(owner string) Acceptance {
 	return func(server Identity) error {
 		if owner == "" || server.Owner() != owner {
-			return fmt.Errorf("%w: %s is no launcher of %q, whose worker is called", ErrPeer, server, owner)
+			return fmt.Errorf("%w: %s is not a launcher of %q, whose worker is called", ErrPeer, server, owner)
 		}
 		return nil
 	}

@@ -82,7 +82,7 @@ func (r *Request) Check() error {
 	}
 	for _, h := range r.Hosts {
 		if net.ParseIP(h) == nil && !hostName.MatchString(h) {
-			return fmt.Errorf("host %q is no name and no address: want it as in node0.example.net or 10.0.0.7, "+
+			return fmt.Errorf("host %q is neither a name nor an address: want it as in node0.example.net or 10.0.0.7, "+
 				"without port or scheme", h)
 		}
 	}

@@ -238,7 +238,7 @@ func TestOptions(t *testing.T) {
 	o.Cert = filepath.Join(dir, AuthorityCert)
 	o.Key = filepath.Join(dir, AuthorityKey)
 	_, err = o.Client()
-	require.ErrorContains(t, err, "millrace pki issue", "an authority's own certificate is no identity")
+	require.ErrorContains(t, err, "millrace pki issue", "an authority's own certificate is not an identity")
 }
 
 func TestListen(t *testing.T) {
@@ -311,13 +311,13 @@ func TestUnixSocketsMode(t *testing.T) {
 	}
 }
 
-// TestUnixSocketTakesNoFilesPlace: connecting to a file that is no socket is refused as one to a dead server's socket
-// is.
+// TestUnixSocketTakesNoFilesPlace: connecting to a file that is not a socket is refused as one to a dead server's
+// socket is.
 func TestUnixSocketTakesNoFilesPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	_, err := Listen(t.Context(), "unix:"+path, false, "")
-	require.ErrorContains(t, err, "no socket")
+	require.ErrorContains(t, err, "not a socket")
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "mine", string(b))

@@ -74,7 +74,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on unix:%s: %w", path, serr)
 	}
 	if info.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("listen on unix:%s: there is a file that is no socket: name another path, or remove it",
+		return nil, fmt.Errorf("listen on unix:%s: there is a file that is not a socket: name another path, or remove it",
 			path)
 	}
 	c, derr := net.DialTimeout("unix", path, time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/strictyaml"
 )
 
-// TestFormOfTheConfiguration reads a node.yaml in which an earlier build's operator set every key that is no address or
-// path of a machine, and holds what was understood: a key that goes, or means something else, fails here.
+// TestFormOfTheConfiguration reads a node.yaml in which an earlier build's operator set every key that is not an
+// address or path of a machine, and holds what was understood: a key that goes, or means something else, fails here.
 func TestFormOfTheConfiguration(t *testing.T) {
 	b, err := os.ReadFile("testdata/node.yaml")
 	require.NoError(t, err)

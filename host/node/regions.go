@@ -41,7 +41,7 @@ func (r *driveRegions) add(d *DriveConfig, u sdk.URI) error {
 	}
 	for _, one := range []*DriveConfig{r.first, d} {
 		if !one.computesInRegion() {
-			return fmt.Errorf(".uri: %s and %s are regions of one drive, and what computes for %s is no region of it: "+
+			return fmt.Errorf(".uri: %s and %s are regions of one drive, and what computes for %s is not a region of it: "+
 				"leave engine and accelerator out, or list the drive once", r.first.Name, d.Name, one.Name)
 		}
 	}

@@ -162,7 +162,7 @@ func (s *nodeSelections) read(
 	pass := s.passes[job]
 	s.mu.Unlock()
 	if pass == nil {
-		return nil, fmt.Errorf("job %s: %w: it is no pass of a filter", job, api.ErrUnknownJob)
+		return nil, fmt.Errorf("job %s: %w: it is not a pass of a filter", job, api.ErrUnknownJob)
 	}
 	index := pass.manifest.Find(r.GetPartition())
 	if index < 0 {

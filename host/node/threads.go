@@ -15,7 +15,7 @@ import (
 // least one each. cores is how many this process may use, by its affinity and its control group's quota.
 func (c *Config) divideCores(cores int) []int {
 	threads := make([]int, len(c.Drives))
-	var sharing []int // indexes of the drives that divide the cores
+	var dividing []int // indexes of the drives that divide the cores
 	for i := range c.Drives {
 		d := &c.Drives[i]
 		threads[i] = d.Threads
@@ -25,11 +25,11 @@ func (c *Config) divideCores(cores int) []int {
 		case configured > 0:
 			cores -= configured
 		default:
-			sharing = append(sharing, i)
+			dividing = append(dividing, i)
 		}
 	}
-	for _, i := range sharing {
-		threads[i] = min(max(cores/len(sharing), 1), sdk.MaxThreads)
+	for _, i := range dividing {
+		threads[i] = min(max(cores/len(dividing), 1), sdk.MaxThreads)
 	}
 	return threads
 }

@@ -17,7 +17,7 @@ type Schema struct {
 	Bits            uint8      `json:"bits,omitempty"`
 	Unsigned        bool       `json:"unsigned,omitempty"`
 	Logical         string     `json:"logical,omitempty"`
-	Map             *MapSchema `json:"map,omitempty"` // nil: the column is no map
+	Map             *MapSchema `json:"map,omitempty"` // nil: the column is not a map
 }
 
 // MapSchema names the leaves of a map.

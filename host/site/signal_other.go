@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// terminate ends a process. A process that has ended by itself meanwhile is no error.
+// terminate ends a process. A process that has ended by itself meanwhile is not an error.
 func terminate(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// terminate tells a process to end. A process that has ended by itself meanwhile is no error.
+// terminate tells a process to end. A process that has ended by itself meanwhile is not an error.
 func terminate(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); !errors.Is(err, syscall.ESRCH) {
 		return err

@@ -75,9 +75,9 @@ func TestMakeReplacesWhatCannotBeUsed(t *testing.T) {
 			require.NoError(t, removeFiles(id.Cert, id.Key))
 			require.NoError(t, identity.Issue(other, identity.Request{Identity: s.operator()}, id.Cert, id.Key))
 		},
-		"one that is no certificate": func() { require.NoError(t, os.WriteFile(id.Cert, []byte("x"), 0o600)) },
-		"one without its key":        func() { require.NoError(t, os.Remove(id.Key)) },
-		"an authority without key":   func() { require.NoError(t, os.Remove(s.path("pki", identity.AuthorityKey))) },
+		"one that is not a certificate": func() { require.NoError(t, os.WriteFile(id.Cert, []byte("x"), 0o600)) },
+		"one without its key":           func() { require.NoError(t, os.Remove(id.Key)) },
+		"an authority without key":      func() { require.NoError(t, os.Remove(s.path("pki", identity.AuthorityKey))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			spoil()

@@ -27,7 +27,7 @@ func listen(o Options) (listeners []net.Listener, err error) {
 	return listeners, nil
 }
 
-// closeAll closes listeners. A listener that the transport has closed already is no error.
+// closeAll closes listeners. A listener that the transport has closed already is not an error.
 func closeAll(listeners []net.Listener) (err error) {
 	for _, l := range listeners {
 		if e := l.Close(); !errors.Is(e, net.ErrClosed) {

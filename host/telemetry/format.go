@@ -67,7 +67,7 @@ func selectFields(fields map[string]field, names ...string) ([]field, error) {
 			return nil, fmt.Errorf("no field %s", name)
 		}
 		if f.size > 8 || f.size&(f.size-1) != 0 || f.offset%f.size != 0 {
-			return nil, fmt.Errorf("field %s of %d bytes at %d is no number", name, f.size, f.offset)
+			return nil, fmt.Errorf("field %s of %d bytes at %d is not a number", name, f.size, f.offset)
 		}
 		out = append(out, f)
 	}

@@ -203,7 +203,7 @@ func (v *Verifier) verify(header string) (*apiv1.Ticket, error) {
 	case !ok && t.Key > latest:
 		return nil, fmt.Errorf("%w: key %d; the latest is %d", ErrKey, t.Key, latest)
 	case !ok:
-		return nil, fmt.Errorf("%w: key %d is no leader's, or is of one long gone", ErrNone, t.Key)
+		return nil, fmt.Errorf("%w: key %d is not a leader's, or is of one long gone", ErrNone, t.Key)
 	case !ed25519.Verify(key, signedBytes(raw), signature):
 		return nil, fmt.Errorf("%w: no leader of this control plane has signed it", ErrNone)
 	}

@@ -35,7 +35,7 @@ func (s *Store) loadSelection(want File) (*selection.Selection, error) {
 	case err != nil && !errors.Is(err, selection.ErrDamaged):
 		return nil, fmt.Errorf("selection %v: %w", want.Digest, err)
 	case err != nil && s.isIntact(want.Digest):
-		return nil, fmt.Errorf("%w: %v is no selection: %w", ErrRequest, want.Digest, err)
+		return nil, fmt.Errorf("%w: %v is not a selection: %w", ErrRequest, want.Digest, err)
 	}
 	s.o.Logger.Warn("a selection changed on the disk and is removed", "digest", want.Digest.String(), "error", err)
 	removal := s.remove(want.Digest)

@@ -292,7 +292,7 @@ func (s *Store) checkRead(want, got vocabulary.Digest, err error) error {
 		s.forget(want)
 		return fmt.Errorf("vocabulary %v: %w: its file was removed", want, ErrMissing)
 	case errors.Is(err, vocabulary.ErrDamaged) && s.isIntact(want):
-		return fmt.Errorf("%w: %v is no vocabulary: %w", ErrRequest, want, err)
+		return fmt.Errorf("%w: %v is not a vocabulary: %w", ErrRequest, want, err)
 	case errors.Is(err, vocabulary.ErrDamaged) || err == nil && got != want:
 		s.o.Logger.Warn("a vocabulary changed on the disk and is removed", "digest", want.String(), "error", err)
 		removal := s.remove(want)

@@ -88,7 +88,7 @@ func TestPiecesThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrRequest)
 }
 
-// TestBytesThatAreNotTheFile: nothing gets a name that is not its SHA-256, or that is no vocabulary. Another owner's
+// TestBytesThatAreNotTheFile: nothing gets a name that is not its SHA-256, or that is not a vocabulary. Another owner's
 // upload of the same digest is not hurt.
 func TestBytesThatAreNotTheFile(t *testing.T) {
 	s := openStore(t, Options{})

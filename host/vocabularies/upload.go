@@ -33,9 +33,9 @@ type upload struct {
 }
 
 // Append adds a piece of a file at an offset, and returns how many bytes of the file the store has: all of them when it
-// is whole and checked. A piece that the store has already is no error, and neither is one that does not follow: the
-// caller goes on at the offset that is returned. An empty piece asks for the offset alone. owner is the caller, whose
-// pieces are kept apart from those of others, and bounded.
+// is whole and checked. A piece that the store has already is not an error, and neither is one that does not follow:
+// the caller goes on at the offset that is returned. An empty piece asks for the offset alone. owner is the caller,
+// whose pieces are kept apart from those of others, and bounded.
 //
 // The error wraps ErrRoom, ErrRequest, or, when the last piece came and the bytes are not the file's, ErrDigest or
 // vocabulary.ErrDamaged. After these the caller may begin again at 0.

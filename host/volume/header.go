@@ -84,7 +84,7 @@ func parseHeader(b *[sector]byte) (*header, error) {
 	}
 	h := &header{kind: b[offType]}
 	if h.size, err = fieldNumber(b[offSize : offSize+12]); err != nil || h.size < 0 {
-		return nil, fmt.Errorf("size %q is no number", b[offSize:offSize+12])
+		return nil, fmt.Errorf("size %q is not a number", b[offSize:offSize+12])
 	}
 	if t, err := fieldNumber(b[offTime : offTime+12]); err == nil {
 		h.time = time.Unix(t, 0)
@@ -147,7 +147,7 @@ func (p *paxRecords) parse(b []byte) error {
 		}
 		key, value, ok := strings.Cut(string(b[len(digits)+1:n-1]), "=")
 		if !ok || strings.ContainsRune(value, 0) && key == "path" {
-			return errors.New("pax record is no key=value")
+			return errors.New("pax record is not KEY=VALUE")
 		}
 		b = b[n:]
 		switch {
@@ -155,7 +155,7 @@ func (p *paxRecords) parse(b []byte) error {
 			p.name = value
 		case key == "size":
 			if p.size, err = strconv.ParseInt(value, 10, 64); err != nil || p.size < 0 {
-				return fmt.Errorf("pax size %q is no number", value)
+				return fmt.Errorf("pax size %q is not a number", value)
 			}
 		case strings.HasPrefix(key, "GNU.sparse."):
 			p.sparse = true

@@ -168,7 +168,7 @@ func (w *headerReader) block(off int64) (*[sector]byte, error) {
 // read reads len(p) bytes at an offset, past the buffer.
 func (w *headerReader) read(p []byte, off int64) error { return readFull(w.r, p, off) }
 
-// readFull reads len(p) bytes. An io.EOF that comes with all of them is no error.
+// readFull reads len(p) bytes. An io.EOF that comes with all of them is not an error.
 func readFull(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {

@@ -45,7 +45,7 @@ func Open(ctx context.Context, dev BlockDevice) (*Volume, error) {
 		return nil, fmt.Errorf("volume: %w", ErrNoFlash)
 	}
 	if bs := dev.BlockSize(); bs < sector || bs%sector != 0 {
-		return nil, fmt.Errorf("volume: block size %d is no multiple of %d", bs, sector)
+		return nil, fmt.Errorf("volume: block size %d is not a multiple of %d", bs, sector)
 	}
 	v := &Volume{device: dev, byName: make(map[string]int)}
 	if err := v.refresh(ctx); err != nil {

@@ -79,7 +79,7 @@ func TestEveryGoldenFileBelongsToAForm(t *testing.T) {
 var printedVersion = regexp.MustCompile(`\b([a-z0-9]+)\.([A-Z]\w+)`)
 
 // TestEveryPrintedVersionHasAForm: each version that `millrace version --output json` prints is that of a form in the
-// table. The version of NVM Express itself is no form of Millrace.
+// table. The version of NVM Express itself is not a form of Millrace.
 func TestEveryPrintedVersionHasAForm(t *testing.T) {
 	_, body, found := strings.Cut(read(t, "cmd/millrace/version.go"), "func currentFormats() formatsOfData {")
 	require.True(t, found)

@@ -13,7 +13,7 @@ type Link struct {
 
 var linkPattern = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// Links returns the links of a Markdown document that stay in the repository. Text in fenced blocks is no link.
+// Links returns the links of a Markdown document that stay in the repository. Text in fenced blocks is not a link.
 func Links(text string) []Link {
 	var links []Link
 	eachLine(text, func(line string, number int) {

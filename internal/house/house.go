@@ -113,7 +113,7 @@ func Check(from, to string) string {
 	return ""
 }
 
-// CheckUnit says why a file of package from that is no test may not import package to, or returns "". In a unit of
+// CheckUnit says why a file of package from that is not a test may not import package to, or returns "". In a unit of
 // several packages, reference and kernel do not import each other; they share what package format holds.
 func CheckUnit(from, to string) string {
 	const units = "fpga/unit/"

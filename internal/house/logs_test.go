@@ -61,7 +61,7 @@ func logProblems(f *ast.File, known, used map[string]bool) (problems []string) {
 			}
 			key, err := strconv.Unquote(literal.Value)
 			if err != nil {
-				problems = append(problems, literal.Value+" is no string")
+				problems = append(problems, literal.Value+" is not a string")
 				continue
 			}
 			used[key] = true

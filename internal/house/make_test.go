@@ -48,7 +48,7 @@ func TestMakeHelp(t *testing.T) {
 		require.NoError(t, err)
 		for _, m := range named.FindAllSubmatch(text, -1) {
 			name := string(m[1]) + string(m[2])
-			assert.True(t, targets[name], "%s names `make %s`, which is no target", file, name)
+			assert.True(t, targets[name], "%s names `make %s`, which is not a target", file, name)
 			found++
 		}
 	}

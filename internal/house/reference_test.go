@@ -149,8 +149,8 @@ func (l *unitLoader) crossings(units, folder string) ([]string, error) {
 	return sorted, nil
 }
 
-// holdsCode reports whether an object is a function, a method, or a package's variable that is no error value. Types,
-// constants, fields and error values may be shared.
+// holdsCode reports whether an object is a function, a method, or a package's variable that is not an error value.
+// Types, constants, fields and error values may be shared.
 func holdsCode(object types.Object) bool {
 	switch o := object.(type) {
 	case *types.Func:

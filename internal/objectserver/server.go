@@ -136,7 +136,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_ = xml.NewEncoder(w).Encode(struct {
 		XMLName       xml.Name `xml:"Error"`
 		Code, Message string
-	}{Code: code, Message: message}) // a client that went away is no matter of the server's
+	}{Code: code, Message: message}) // a client that went away does not concern the server
 }
 
 // listing is an answer to ListObjectsV2.
@@ -220,5 +220,5 @@ func (s *Server) list(w http.ResponseWriter, bucket string, query url.Values) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/xml")
-	_ = xml.NewEncoder(w).Encode(l) // a client that went away is no matter of the server's
+	_ = xml.NewEncoder(w).Encode(l) // a client that went away does not concern the server
 }

@@ -14,7 +14,7 @@ import (
 func Available() float64 { return math.Min(float64(runtime.NumCPU()), quota()) }
 
 // parseMax reads a cpu.max of cgroup v2: quota and period in microseconds. It returns +Inf for "max", and for text
-// that is no quota.
+// that is not a quota.
 func parseMax(text string) float64 {
 	quota, period, ok := strings.Cut(strings.TrimSpace(text), " ")
 	if !ok {

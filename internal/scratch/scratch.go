@@ -12,7 +12,7 @@
 //
 // # Errors
 //
-// A folder of a killed process that cannot be removed, as one of another user, is left, and is no error.
+// A folder of a killed process that cannot be removed, as one of another user, is left, and is not an error.
 package scratch
 
 import (

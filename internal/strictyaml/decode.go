@@ -76,7 +76,7 @@ func Decode(b []byte, v any) error {
 }
 
 // Unknown returns the keys of a document, outside of its lists and maps, that v, a pointer to a struct of fields, has
-// not. It returns none of a document that is no map.
+// not. It returns none of a document that is not a map.
 func Unknown(b []byte, v any) []string {
 	var doc map[string]yaml.Node
 	if len(b) > MaxBytes || yaml.Unmarshal(b, &doc) != nil {

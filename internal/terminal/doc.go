@@ -3,7 +3,7 @@
 //
 // # Overview
 //
-//	width := terminal.Width(os.Stdout)               // 0 where it is no terminal
+//	width := terminal.Width(os.Stdout)               // 0 where it is not a terminal
 //	text := terminal.Table(tabSeparatedLines, width) // as text/tabwriter would, folded where that is wider
 //	screen := terminal.NewScreen(os.Stdout, width)   // Draw replaces what the last Draw wrote
 //

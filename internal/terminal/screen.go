@@ -16,7 +16,7 @@ type Screen struct {
 	drawn int // lines of the last text
 }
 
-// NewScreen returns a screen on a terminal of width columns. Width 0 says that w is no terminal: then every Draw is
+// NewScreen returns a screen on a terminal of width columns. Width 0 says that w is not a terminal: then every Draw is
 // written behind the last one.
 func NewScreen(w io.Writer, width int) *Screen {
 	return &Screen{w: w, width: width, paint: Colours(w)}

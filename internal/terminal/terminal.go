@@ -10,7 +10,7 @@ import (
 // leastWidth is the narrowest terminal that tables are folded for. On a narrower one lines run over.
 const leastWidth = 20
 
-// Width returns how many columns a terminal has, and 0 where w is no terminal. COLUMNS, which shells set, overrides
+// Width returns how many columns a terminal has, and 0 where w is not a terminal. COLUMNS, which shells set, overrides
 // the terminal's own answer.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)

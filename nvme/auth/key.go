@@ -23,7 +23,7 @@ const (
 )
 
 // Key is the secret of a host or of a subsystem: 32, 48 or 64 bytes, and the hash by which its owner's NQN transforms
-// it. The zero Key is no key. A Key is immutable; it prints without its secret.
+// it. The zero Key is not a key. A Key is immutable; it prints without its secret.
 type Key struct {
 	hash   Hash
 	secret string

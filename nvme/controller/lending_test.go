@@ -348,7 +348,7 @@ func TestACopyThatWasPutOffAndFails(t *testing.T) {
 		flash.fails.Store(true)
 		execute(t, c, at, whole, nvme.UnrecoveredReadError)
 	})
-	t.Run("in a range that is no input", func(t *testing.T) {
+	t.Run("in a range that is not an input", func(t *testing.T) {
 		_, flash, c, at := lend(t)
 		flash.fails.Store(true)
 		preprocess(t, c, cs.Preprocess{Ranges: []cs.Range{{Addr: at + 8192, Len: 4096}, {Addr: at, Len: 4096}}},

@@ -120,7 +120,7 @@ func (l *local) name(queue uint16, cmd *nvme.Command) string {
 	return fmt.Sprintf("command %02xh on namespace %d", cmd.Opcode(), cmd.NSID())
 }
 
-// Close implements nvme.Conn. Closing twice is no error.
+// Close implements nvme.Conn. Closing twice is not an error.
 func (l *local) Close() error {
 	if l.closed.Swap(true) {
 		return nil

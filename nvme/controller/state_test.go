@@ -259,7 +259,7 @@ func TestCloseWaitsForWhatRuns(t *testing.T) {
 	require.NoError(t, <-closed)
 	assert.Zero(t, d.slm.reserved())
 	assert.Zero(t, d.Associations())
-	require.NoError(t, c.Close(), "twice is no error")
+	require.NoError(t, c.Close(), "twice is not an error")
 	_, ok := c.(nvme.Mapper).MapSLM(at, 4)
 	assert.False(t, ok)
 }

@@ -161,7 +161,7 @@ func (l *Log) Unmarshal(b []byte) error {
 }
 
 // LogSize is the length of the marshalled page that b's header describes, so that a host can read the header first; 0
-// where b is no header.
+// where b is not a header.
 func LogSize(b []byte) int {
 	if len(b) < 8 || le16(b) != LogVersion || le16(b[2:]) > MaxLogEntries || le16(b[4:]) > MaxLogEntries {
 		return 0

@@ -56,7 +56,7 @@ func TestReplaceCountsFromZero(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, in.Replace(once))
 	}
-	require.Error(t, in.Replace(&Script{Execute: []Execute{{Count: Count{Times: 1}}}}), "a success is no fault")
+	require.Error(t, in.Replace(&Script{Execute: []Execute{{Count: Count{Times: 1}}}}), "a success is not a fault")
 	_, err = f.ReadAt(make([]byte, 512), 0)
 	require.ErrorIs(t, err, ErrInjected, "the script stays")
 	require.NoError(t, in.Replace(&Script{Fail: []Fail{{Operation: Read, Blocks: 1, Status: nvme.UnrecoveredReadError,

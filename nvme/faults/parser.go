@@ -125,7 +125,7 @@ func (p *parser) mapping(n *yaml.Node, what string, fields ...field) {
 	}
 }
 
-// scalar returns a node's text; "" where the node is no scalar, which is a mistake that it reports.
+// scalar returns a node's text; "" where the node is not a scalar, which is a mistake that it reports.
 func (p *parser) scalar(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		p.wrong(n, "%s: want a value", what)

@@ -37,7 +37,7 @@ func (system) open(path, dev string) (node, error) {
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind != unix.S_IFCHR && kind != unix.S_IFBLK {
-		return nil, errors.Join(fmt.Errorf("%s is no device node", path), n.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a device node", path), n.Close())
 	}
 	if got := fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)); dev != "" && got != dev {
 		return nil, errors.Join(fmt.Errorf("%s is device %s, though sysfs says %s: it is a stale node", path, got, dev),

@@ -196,7 +196,7 @@ func find(path string) (string, error) {
 	case genericName.MatchString(name), diskName.MatchString(name):
 		return "", fmt.Errorf("%s is a namespace: name its controller, as /dev/nvme0", name)
 	}
-	return "", fmt.Errorf("%q is no name of a controller's device: want one as /dev/nvme0", name)
+	return "", fmt.Errorf("%q is not a name of a controller's device: want one as /dev/nvme0", name)
 }
 
 // limit is the most bytes of one command: the least that any namespace's device takes.

@@ -151,7 +151,7 @@ func TestNodesThatAreNone(t *testing.T) {
 	_, err := system{}.open(t.TempDir()+"/nothing", "")
 	require.ErrorIs(t, err, unix.ENOENT)
 	_, err = system{}.open(t.TempDir(), "")
-	require.ErrorContains(t, err, "is no device node")
+	require.ErrorContains(t, err, "is not a device node")
 	_, err = system{}.open("/dev/null", "237:0")
 	require.ErrorContains(t, err, "/dev/null is device 1:3, though sysfs says 237:0")
 

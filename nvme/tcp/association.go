@@ -111,7 +111,7 @@ func invalidParameter(parameter uint32, format string, a ...any) *refusal {
 // busy refuses a Connect that may succeed later.
 func busy(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
 
-// connect executes a Connect on a connection that is no queue yet, and logs a refusal. It returns dword 0 of the
+// connect executes a Connect on a connection that is not a queue yet, and logs a refusal. It returns dword 0 of the
 // completion.
 func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
 	var d fabrics.ConnectData

@@ -37,7 +37,7 @@ type link struct {
 	over   chan struct{} // closed when the link is lost
 	tasks  sync.WaitGroup
 	opened bool
-	ending atomic.Bool   // the end of an I/O queue is no loss any more
+	ending atomic.Bool   // the end of an I/O queue is not a loss any more
 	dead   chan struct{} // closed when nothing of the link runs any more
 }
 

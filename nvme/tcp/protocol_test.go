@@ -312,7 +312,7 @@ func TestConnectRefused(t *testing.T) {
 	cpl := again.connect(io, fabrics.ConnectData{ControllerID: id})
 	assert.True(t, cpl.Status().Is(nvme.CommandSequenceError), "a queue that there is: %s", cpl.Status())
 	cpl, _ = again.do(nvme.Identify(1, 0, 0), nil)
-	assert.True(t, cpl.Status().Is(nvme.CommandSequenceError), "a command on a connection that is no queue")
+	assert.True(t, cpl.Status().Is(nvme.CommandSequenceError), "a command on a connection that is not a queue")
 
 	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN + "x"})
 	require.ErrorContains(t, err, "allow-list")

@@ -117,7 +117,7 @@ func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, 
 }
 
 // unansweredError says that the other side closed a connection before it answered. It is an ErrLost, since a target may
-// end just then. It is no io.EOF, with which streams end.
+// end just then. It is not io.EOF, with which streams end.
 type unansweredError struct{}
 
 func (unansweredError) Error() string {

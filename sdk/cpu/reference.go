@@ -163,7 +163,7 @@ func (r *referenceProcessor) miniBatch(t *reference.Tensors) (*tensor.MiniBatch,
 	if m.Values32 != nil {
 		for i, id := range t.Values {
 			if id < math.MinInt32 || id > math.MaxInt32 {
-				return nil, fmt.Errorf("reference: id %d is no int32", id)
+				return nil, fmt.Errorf("reference: id %d is not an int32", id)
 			}
 			m.Values32[i] = int32(id)
 		}

@@ -2,7 +2,7 @@ package dataset
 
 import "fmt"
 
-// Order says in which sequence a consumer gets the mini-batches of a plan. It is no part of the plan, nor of a job's
+// Order says in which sequence a consumer gets the mini-batches of a plan. It is not part of the plan, nor of a job's
 // digest.
 type Order uint8
 

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
 
-// TestPartitions opens what is no partition, and describes one that is.
+// TestPartitions opens what is not a partition, and describes one that is.
 func TestPartitions(t *testing.T) {
 	ctx := context.Background()
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 30, Page: 1 << 10, Seed: 64})

@@ -141,7 +141,7 @@ func (p *simulatedProcessor) fill(t *lane.Tensors) (*tensor.MiniBatch, error) {
 	if m.Values32 != nil {
 		for i, id := range t.Values {
 			if id < math.MinInt32 || id > math.MaxInt32 {
-				return nil, fmt.Errorf("id %d is no int32", id)
+				return nil, fmt.Errorf("id %d is not an int32", id)
 			}
 			m.Values32[i] = int32(id)
 		}

@@ -12,7 +12,7 @@ func roundUpToGrain(n uint64) uint64 { return (n + grain - 1) &^ (grain - 1) }
 // roundDownToGrain rounds n down to the grain.
 func roundDownToGrain(n uint64) uint64 { return n &^ (grain - 1) }
 
-// segment is a part of an area. The zero value is no segment.
+// segment is a part of an area. The zero value is not a segment.
 type segment struct{ offset, size uint64 }
 
 func (s segment) end() uint64 { return s.offset + s.size }

@@ -14,7 +14,7 @@ const maxAttempts = 96
 // Where everything fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch
 // takes several slices, and a column whose pages do not fit together takes several tasks.
 type builder struct {
-	*sharing
+	*memoryDivision
 	batch    *miniBatch
 	joining  joining
 	source   target.Source // of windows: the partition where it lies, or the host

@@ -29,13 +29,13 @@
 //
 // # Decisions
 //
-//	chunk      where a stream stands in a column chunk, its wants, the part of it that lies in memory
-//	surveyor   how much of the three areas portions want (footprint)
-//	sharing    how the areas share the memory, and which guesses go when it is short
-//	builder    which portions a slice takes, which windows grow, whose memory makes way
-//	ahead      which windows of later slices are brought while a slice executes
-//	output     the buffer of the mini-batch, and when it must grow
-//	results    the content of a result: rows, cursors, requests, faults
+//	chunk           where a stream stands in a column chunk, its wants, the part of it that lies in memory
+//	surveyor        how much of the three areas portions want (footprint)
+//	memorydivision  how the areas share the memory, and which guesses go when it is short
+//	builder         which portions a slice takes, which windows grow, whose memory makes way
+//	ahead           which windows of later slices are brought while a slice executes
+//	output          the buffer of the mini-batch, and when it must grow
+//	results         the content of a result: rows, cursors, requests, faults
 //
 // # Why it ends
 //

@@ -46,15 +46,15 @@ type Rows struct {
 
 // Slicer says which slice of which mini-batch comes next.
 type Slicer struct {
-	columns  columns
-	batch    miniBatch
-	arena    arena
-	surveyor surveyor
-	starter  starter
-	sharing  sharing
-	output   output
-	builder  builder
-	results  results
+	columns        columns
+	batch          miniBatch
+	arena          arena
+	surveyor       surveyor
+	starter        starter
+	memoryDivision memoryDivision
+	output         output
+	builder        builder
+	results        results
 
 	next, end int64 // rows of the partition still to be made are [next, end)
 	batchRows int
@@ -90,9 +90,9 @@ func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
 	s.starter = starter{columns: &s.columns, batch: &s.batch, arena: &s.arena, direct: c.Options.Direct}
 	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringBuffers: max(c.Options.Buffers, 1)}
-	s.sharing = sharing{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
+	s.memoryDivision = memoryDivision{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
 	s.builder = builder{
-		sharing: &s.sharing, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
+		memoryDivision: &s.memoryDivision, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
 		joining: joining{coalesce: c.Options.Coalesce, gap: c.Options.Gap},
 	}
 	if c.Options.FromHost {

@@ -195,7 +195,7 @@ func (s *Summary) check() error {
 		}
 		names[c.Name] = true
 		if c.Targets != nil && (c.Kind != Integers || c.List) {
-			return damaged("column %q has targets, and is no column of integers", c.Name)
+			return damaged("column %q has targets, and is not a column of integers", c.Name)
 		}
 		if err := c.checkStatistics(c, s.Rows); err != nil {
 			return damaged("column %q: %v", c.Name, err)

@@ -11,7 +11,7 @@ import (
 // Value is a value of a column: an integer from -2^63 to 2^64 - 1, or a finite real number.
 type Value struct {
 	Int     int64
-	Float   float64 // if the value is no integer
+	Float   float64 // if the value is not an integer
 	Integer bool    // the value is Int
 	Large   bool    // the value is an integer of at least 2^63, and Int has its bits
 }

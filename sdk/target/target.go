@@ -113,7 +113,7 @@ type Target interface {
 	Load(ctx context.Context, addr uint64, b []byte) error
 	// View returns the memory itself, where it is mapped into this process. The view stays valid until Close.
 	View(s Span) ([]byte, bool)
-	// Execute runs one slice. A slice that the engine ends with a state other than Done is no error: the result block
+	// Execute runs one slice. A slice that the engine ends with a state other than Done is not an error: the result block
 	// in memory says more. An error means a failed move, a failed command, or the end of ctx; the slice's memory is
 	// then undefined.
 	Execute(ctx context.Context, x *Execution) (Outcome, error)

@@ -255,7 +255,7 @@ func addNames(names map[string]bool, d ast.Decl) {
 	}
 }
 
-// store makes text the content of a file, and removes the file if there is no text. With check it only compares.
+// store makes text the content of a file, and removes the file if there is not text. With check it only compares.
 func store(file string, text []byte, check bool) error {
 	old, err := os.ReadFile(file)
 	switch missing := errors.Is(err, os.ErrNotExist); {

@@ -4,8 +4,9 @@
 //	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
 //
 // FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The
-// file of -exceptions has lines "PACKAGE.NAME reason" or "PACKAGE.* reason"; a method is PACKAGE.TYPE.NAME. An exception
-// that nothing needs is reported too, so that the list stays short. The exit status is 1 if anything is reported.
+// file of -exceptions has lines "PACKAGE.NAME reason" or "PACKAGE.* reason"; a method is PACKAGE.TYPE.NAME. An
+// exception that nothing needs is reported too, so that the list stays short. The exit status is 1 if anything is
+// reported.
 package main
 
 import (
@@ -140,7 +141,7 @@ func readDead(folder, file string) (map[string]string, error) {
 	for lines.Scan() {
 		m := deadLine.FindStringSubmatch(lines.Text())
 		if m == nil {
-			return nil, fmt.Errorf("%s: %q is no line of deadcode", file, lines.Text())
+			return nil, fmt.Errorf("%s: %q is not a line of deadcode", file, lines.Text())
 		}
 		path := m[1]
 		if filepath.IsAbs(path) {

@@ -118,7 +118,7 @@ type workerSums struct {
 	longestSeconds float64   // the time that longest needs
 }
 
-// sumWorkers adds up the workers. It refuses a P that is no valid divisor.
+// sumWorkers adds up the workers. It refuses a P that is not a valid divisor.
 func sumWorkers(workers []Worker) (workerSums, error) {
 	var s workerSums
 	if len(workers) == 0 {

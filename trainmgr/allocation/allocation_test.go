@@ -34,8 +34,8 @@ func TestWorkersForIsTOverPRoundedUp(t *testing.T) {
 		{"endless", math.Inf(1), 1, math.MaxInt32},
 		{"T is not known", 0, 100, 0},
 		{"P is not known", 100, 0, 0},
-		{"T is no number", math.NaN(), 100, 0},
-		{"P is no number", 100, math.NaN(), 0},
+		{"T is not a number", math.NaN(), 100, 0},
+		{"P is not a number", 100, math.NaN(), 0},
 		{"T is negative", -1, 100, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ type launcher struct {
 	wake           chan struct{}         // closed and replaced when the rank has news
 	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
 	profileCost    profileCost           // of the last report that had one, also after the launcher has detached
-	sharing        *rankSharing          // nil: no policy decides a share of the rank's splits
+	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
 }
 
 // autoscaling holds the inputs of a job's autoscaler, and its decisions.
@@ -76,7 +76,7 @@ type autoscaling struct {
 // for.
 type edition struct {
 	record.Edition
-	data           *fleet.Selection
+	data           *fleet.Dataset
 	resolved       *pipeline.Resolved
 	schema         *tensor.Schema
 	words          []string          // of the edition's partitions, see fleet.Word
@@ -89,7 +89,7 @@ type edition struct {
 
 // newEdition makes an edition of the selected partitions. If the pipeline has a filter, the edition gets its digest
 // with its selection.
-func newEdition(j *job, data *fleet.Selection, number int, first uint64) (*edition, error) {
+func newEdition(j *job, data *fleet.Dataset, number int, first uint64) (*edition, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
 	if err == nil {
 		err = resolved.CheckPartitions(data.Manifest)

@@ -397,8 +397,8 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 	s.TRowsPerSecond = c.progress.GetTRowsPerSecond()
 	s.ProfileFrom, s.ProfileSeconds, s.ProfileShare = c.profileCost.from, c.profileCost.seconds, c.profileCost.share()
 	switch {
-	case c.sharing != nil:
-		s.Offload = c.sharing.why
+	case c.ownShare != nil:
+		s.Offload = c.ownShare.why
 	case j.offload.Fixed && r.Own > 0:
 		s.Offload = "the job fixes the share"
 	}

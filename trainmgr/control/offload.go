@@ -23,9 +23,9 @@ var errRates = errors.New("no P of the rank's own CPUs is known yet")
 // measures, or because the job is too short to measure P.
 const byThreads = "P of the rank's own CPUs is guessed by their threads: "
 
-// rankSharing is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
+// ownShare is the state of dividing the splits of one rank between the rank's own CPUs and all other workers. It
 // is made when the rank's first own worker can be granted splits.
-type rankSharing struct {
+type ownShare struct {
 	metrics  *offload.Metrics      // from which the decision was made; nil: no decision was made
 	profile  *apiv1.OffloadMetrics // from which the metrics were made; nil: from T and P
 	others   float64               // throughput of all other workers
@@ -53,11 +53,11 @@ func (s sideCounts) plus(r *apiv1.RankReport) sideCounts {
 // endSession ends the counts of a launcher's session. The share, its tuner and the profile stay if the next session is
 // of the same run: a launcher in Python has a session for each epoch. leader.mu is held.
 func (k *launcher) endSession(sameRun bool) {
-	if k.sharing != nil {
-		k.sharing.former = k.sharing.former.plus(k.progress)
+	if k.ownShare != nil {
+		k.ownShare.former = k.ownShare.former.plus(k.progress)
 	}
 	if !sameRun {
-		k.sharing, k.profile, k.profileCost = nil, nil, profileCost{}
+		k.ownShare, k.profile, k.profileCost = nil, nil, profileCost{}
 	}
 	k.stalledSeconds, k.progress, k.called = k.stalledSeconds+k.progress.GetStallSeconds(), nil, false
 }
@@ -85,12 +85,12 @@ func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
 		k := &c.job.launchers[r.Rank]
 		switch {
 		case r.Attached && r.Own > 0:
-			if k.sharing == nil {
-				k.sharing = &rankSharing{began: now}
+			if k.ownShare == nil {
+				k.ownShare = &ownShare{began: now}
 			}
 			c.shareOfRank(k, r.Rank, now)
-		case k.sharing != nil:
-			k.sharing = nil
+		case k.ownShare != nil:
+			k.ownShare = nil
 			c.setShare(r.Rank, -1, "the rank has no CPUs of its own among the workers", now)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *conductor) setShare(rank uint32, share float64, why string, now time.Ti
 // giveToMeasured gives every split of a rank to the side that its launcher measures, and reports whether the launcher
 // measures a side. When the launcher has finished, a policy decides again. l.mu is held.
 func (c *conductor) giveToMeasured(k *launcher, rank uint32, now time.Time) bool {
-	s, side := k.sharing, k.progress.GetProfiling()
+	s, side := k.ownShare, k.progress.GetProfiling()
 	switch {
 	case k.progress == nil:
 		side = s.measured // the next session has not reported yet
@@ -139,7 +139,7 @@ func (c *conductor) reviewShares(now time.Time) {
 
 // shareOfRank decides a rank's share, or tunes it. l.mu is held.
 func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
-	s := k.sharing
+	s := k.ownShare
 	if c.giveToMeasured(k, rank, now) {
 		return
 	}

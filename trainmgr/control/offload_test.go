@@ -80,20 +80,20 @@ func TestASessionOfTheSameRunKeepsTheShare(t *testing.T) {
 	t.Parallel()
 	report := &apiv1.RankReport{StallSeconds: 1, Own: &apiv1.SideReport{Rows: 10, BusySeconds: 2},
 		Others: &apiv1.SideReport{Rows: 30, BusySeconds: 4}}
-	k := &launcher{sharing: &rankSharing{}, profile: &apiv1.OffloadMetrics{Gthp: 1}, progress: report}
+	k := &launcher{ownShare: &ownShare{}, profile: &apiv1.OffloadMetrics{Gthp: 1}, progress: report}
 	k.endSession(true)
-	require.NotNil(t, k.sharing)
+	require.NotNil(t, k.ownShare)
 	assert.NotNil(t, k.profile)
 	assert.Nil(t, k.progress)
 	want := sideCounts{stall: 1, ownRows: 10, ownBusy: 2, othersRows: 30, othersBusy: 4}
-	assert.Equal(t, want, k.sharing.former)
-	assert.Equal(t, want, k.sharing.former.plus(nil), "the next session has reported nothing")
+	assert.Equal(t, want, k.ownShare.former)
+	assert.Equal(t, want, k.ownShare.former.plus(nil), "the next session has reported nothing")
 	k.progress = report
 	k.endSession(true)
-	assert.Equal(t, sideCounts{stall: 2, ownRows: 20, ownBusy: 4, othersRows: 60, othersBusy: 8}, k.sharing.former)
+	assert.Equal(t, sideCounts{stall: 2, ownRows: 20, ownBusy: 4, othersRows: 60, othersBusy: 8}, k.ownShare.former)
 	assert.InDelta(t, 2, k.stalledSeconds, 0)
 	k.endSession(false)
-	assert.Nil(t, k.sharing)
+	assert.Nil(t, k.ownShare)
 	assert.Nil(t, k.profile)
 }
 

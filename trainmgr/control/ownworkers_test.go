@@ -295,7 +295,7 @@ func (p *securePlane) digest() []byte {
 	return g.Job.Digest
 }
 
-// TestAWorkerThatLiesAboutItsSpeed checks that a P that is no number of rows a second is an error of the call.
+// TestAWorkerThatLiesAboutItsSpeed checks that a P that is not a number of rows a second is an error of the call.
 func TestAWorkerThatLiesAboutItsSpeed(t *testing.T) {
 	n := newNode(t, "w", nil)
 	calls := nodeCalls{http: launchers, reach: func(string) reached { return reached{urls: []string{n.url}} }}

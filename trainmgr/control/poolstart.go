@@ -47,7 +47,7 @@ func (p *pool) restore() error {
 		var w record.PooledWorker
 		err := json.Unmarshal(value, &w)
 		if err == nil && !strings.HasPrefix(name, poolPrefix) {
-			err = errors.New("it is no name that the control plane gives")
+			err = errors.New("it is not a name that the control plane gives")
 		}
 		if err != nil {
 			p.logger.Warn("a stored worker cannot be read and is passed over", "key", key, "error", err)

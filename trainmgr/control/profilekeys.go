@@ -31,8 +31,8 @@ func (c *conductor) profileKeys(g *edition, rank uint32) *apiv1.ProfileKeys {
 }
 
 // workerKinds counts the live workers that may make a rank's splits, by kind: those that serve the rank alone, and all
-// others. A worker's name is no part of its kind, so a worker that is replaced by an equal one changes nothing. l.mu is
-// held.
+// others. A worker's name is not part of its kind, so a worker that is replaced by an equal one changes nothing. l.mu
+// is held.
 func (c *conductor) workerKinds(g *edition, rank uint32) (own, others map[string]int) {
 	own, others = map[string]int{}, map[string]int{}
 	seen := map[fleet.DriveID]bool{}

@@ -301,7 +301,7 @@ func (s *Server) DescribeData(
 // for heartbeats. own describes files of the submitter's machine, or is nil.
 func (l *leader) selectPartitions(
 	ctx context.Context, patterns, exclude []string, own *apiv1.OwnFiles,
-) (*fleet.Selection, error) {
+) (*fleet.Dataset, error) {
 	begin := time.Now()
 	for {
 		l.mu.Lock()

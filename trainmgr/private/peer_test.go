@@ -81,7 +81,7 @@ func TestWhatIsNoConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ours.CloseWrite())
 	require.ErrorIs(t, Serve(t.Context(), theirs, Options{}), ErrProtocol)
-	// A trainer that ends without a word is no error.
+	// A trainer that ends without a word is not an error.
 	ours, theirs = socketpair(t)
 	require.NoError(t, ours.Close())
 	require.NoError(t, Serve(t.Context(), theirs, Options{}))

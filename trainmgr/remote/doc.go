@@ -61,7 +61,7 @@
 // member of the control plane has led for Options.Patience, and [ErrFenced] that another consumer has attached as the
 // same rank. [ErrData] says that a partition, a row or the program is at fault, and ends the job for every rank.
 // [ErrEnded] says that the job was cancelled or has failed, [ErrNoJob] that there is no job of the name.
-// dataset.ErrToken and dataset.ErrOtherJob refuse a token. A node that fails is no error: the rank gives its leases
+// dataset.ErrToken and dataset.ErrOtherJob refuse a token. A node that fails is not an error: the rank gives its leases
 // back, and their mini-batches come from another node, or later.
 //
 // # Debugging

@@ -20,5 +20,5 @@
 //
 // # Errors
 //
-// [ErrReport] for a document that is no report of a job, or one of a job that did not run.
+// [ErrReport] for a document that is not a report of a job, or one of a job that did not run.
 package review

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/trainmgr"
 )
 
-// ErrReport says that a document is no report of a job that ran.
+// ErrReport says that a document is not a report of a job that ran.
 var ErrReport = errors.New("job report")
 
 // Ran is what a job did. A zero says that something is not known.

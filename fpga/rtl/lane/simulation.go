@@ -222,7 +222,7 @@ func (s *unitSet) addTo(units map[string]UnitUsage, firmware map[string]bool) {
 	maps.Copy(firmware, s.firmware)
 }
 
-// Close ends the simulators. An end of the context, which ended them already, is no error.
+// Close ends the simulators. An end of the context, which ended them already, is not an error.
 func (s *Simulation) Close() error {
 	var errs []error
 	for _, set := range s.sets {

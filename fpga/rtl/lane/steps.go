@@ -136,6 +136,6 @@ func fillBits(o program.FillNull, kind program.Kind) uint64 {
 	return uint64(o.Int)
 }
 
-// ErrData says that the partition holds a value that the pipeline does not allow: a token that is no number, a null
+// ErrData says that the partition holds a value that the pipeline does not allow: a token that is not a number, a null
 // that reaches dense or label, an id that does not fit.
 var ErrData = errors.New("bad data")

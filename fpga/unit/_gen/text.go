@@ -150,7 +150,8 @@ func textIndex() {
 // zeros, and digits become numbers by multiplications of neighbours. Label and dense features are fields 0 to 13, so
 // the second group is mixed.
 func textRows() {
-	TEXT("rows512", NOSPLIT, "func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
+	TEXT("rows512", NOSPLIT,
+		"func(data *byte, starts *uint16, fields, rows int, label, cr uint8, cells *uint32, planes *byte) (done int)")
 	describe("rows512 parses rows until a row is malformed or has a field of more than eight bytes. starts holds " +
 		"the place of each field, counted from data; a line has as many as fields says. label is 1 if lines have a " +
 		"label, and cr is 1 if they end in CR LF. A row has 40 cells. planes holds a byte for each row and group of " +
@@ -169,7 +170,7 @@ func textRows() {
 	r.longer = constant("longer", lane(func(j int) byte { return byte(8 - j) }))
 	front := lane(func(j int) byte {
 		if j == 7 {
-			return 255 // a sign alone is no number
+			return 255 // a sign alone is not a number
 		}
 		return byte(9 - j)
 	})
@@ -372,7 +373,7 @@ func (r *rowParser) group(g int, valid reg.GPVirtual) {
 	x := index
 	signs, sign := ZMM(), K()
 	if g < 2 {
-		// A minus at the front is no digit, and is handled at the end.
+		// A minus at the front is not a digit, and is handled at the end.
 		front := K()
 		VPCMPEQB(r.exactly[g], length, mine, front)
 		VPCMPEQB(r.minus, x, front, sign)

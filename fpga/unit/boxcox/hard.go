@@ -113,7 +113,7 @@ func (p *power) isMiddle(t float32, middle float64) bool {
 	if u.BitLen() == 1 || v.BitLen() == 1 {
 		return u.BitLen() == v.BitLen()
 	}
-	// A negative power of an odd number is no fraction of two. A high one has more bits than v to the 2^k.
+	// A negative power of an odd number is not a fraction of two. A high one has more bits than v to the 2^k.
 	most := int64(v.BitLen()) << p.roots
 	if p.numerator < 0 || bits.Len64(uint64(p.numerator)) > 40 || p.numerator > most {
 		return false

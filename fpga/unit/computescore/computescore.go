@@ -141,7 +141,7 @@ func (s *Scorer) countScore(f Function) float32 {
 	if all == 0 {
 		return nan()
 	}
-	// A list has fewer than 2^28 ids, so that a quotient that is no midpoint of two float32 is farther from one than
+	// A list has fewer than 2^28 ids, so that a quotient that is not a midpoint of two float32 is farther from one than
 	// float64 rounds.
 	return float32(float64(least) / float64(all))
 }

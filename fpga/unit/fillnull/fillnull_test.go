@@ -14,7 +14,7 @@ import (
 func TestFill(t *testing.T) {
 	v := []int64{1, 0, -3, 0}
 	fillnull.Int64(v, []byte{1, 0, 1, 1, 0}, 9)
-	require.Equal(t, []int64{1, 9, -3, 0}, v, "a 0 that is no null stays")
+	require.Equal(t, []int64{1, 9, -3, 0}, v, "a 0 that is not a null stays")
 	fillnull.Int64(v, nil, 7)
 	require.Equal(t, []int64{1, 9, -3, 0}, v, "without validity nothing is null")
 	fillnull.Int64(nil, []byte{}, 7)

@@ -18,7 +18,7 @@
 // half of the values.
 //
 // All bytes count: nothing is normalised, text need not be UTF-8, and the empty value has a hash like every other
-// value. A null is no value and has no hash.
+// value. A null is not a value and has no hash.
 //
 // # Concurrency
 //

@@ -17,7 +17,7 @@
 //
 // # Errors
 //
-// New returns ErrTable if the table is no zone. Hours cannot fail.
+// New returns ErrTable if the table is not a zone. Hours cannot fail.
 //
 // # Debugging
 //

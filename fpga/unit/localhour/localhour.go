@@ -15,7 +15,7 @@ const (
 	hour = 60 * 60
 )
 
-// ErrTable says that a table is no zone.
+// ErrTable says that a table is not a zone.
 var ErrTable = errors.New("get_local_hour: no table of a zone")
 
 // Zone is a place's clocks.

@@ -12,7 +12,7 @@ var ErrModulus = errors.New("positive_modulus: the modulus must be larger than 0
 
 // Modulus computes floorMod(x, m) for one m.
 type Modulus struct {
-	div  floormod.Divisor // where m is no power of two
+	div  floormod.Divisor // where m is not a power of two
 	mask int64            // m-1, where it is one
 	bits bool             // m is a power of two, 1 too
 }

@@ -34,7 +34,7 @@ func CheckFactors(multiplier, divisor int64) error {
 }
 
 // Rescale writes floor(x * multiplier / divisor) for each x of src to dst, which has the same length and may be src.
-// valid is nil, or has a byte a value; a value of validity 0 is a null, and its result, any number, is no error.
+// valid is nil, or has a byte a value; a value of validity 0 is a null, and its result, any number, is not an error.
 func Rescale(dst, src []int64, valid []byte, multiplier, divisor int64) error {
 	if err := CheckFactors(multiplier, divisor); err != nil {
 		return err

@@ -47,7 +47,7 @@ func TestProductsOutOfRange(t *testing.T) {
 		require.ErrorAs(t, err, &out)
 		require.ErrorIs(t, err, rescale.ErrRange)
 		assert.Equal(t, rescale.RangeError{Row: 1, Value: x, Multiplier: 86400}, *out)
-		assert.NoError(t, rescale.Rescale(make([]int64, 2), src, []byte{1, 0}, 86400, 1), "a null is no error")
+		assert.NoError(t, rescale.Rescale(make([]int64, 2), src, []byte{1, 0}, 86400, 1), "a null is not an error")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestPositions(t *testing.T) {
 	require.Equal(t, []float32{9, 0, 1, 2, 0, 1}, scoredlist.AppendPositions([]float32{9}, []int32{3, 0, 2}))
 	require.Empty(t, scoredlist.AppendPositions(nil, []int32{0, -1, math.MinInt32}), "lengths below 0 are no rows")
-	// 2^24 + 1 is no float32; the even neighbour is nearest.
+	// 2^24 + 1 is not a float32; the even neighbour is nearest.
 	long := scoredlist.AppendPositions(nil, []int32{1<<24 + 2})
 	require.Equal(t, []float32{1<<24 - 1, 1 << 24, 1 << 24}, long[1<<24-1:])
 }

@@ -276,7 +276,7 @@ func questionsDrive(err error) bool {
 			return false
 		}
 	}
-	if source.Concerns(err) { // a partition of a store could not be read, which is no fault of the drive
+	if source.Concerns(err) { // a partition of a store could not be read, which is not a fault of the drive
 		return false
 	}
 	return errors.Is(err, processor.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable

@@ -346,7 +346,7 @@ func (t *Table) recordClosed(s *openSplit, err error) {
 	t.changed.Broadcast()
 }
 
-// recordFailure logs that a split failed, and tells Options.Failed. A busy drive is no failure.
+// recordFailure logs that a split failed, and tells Options.Failed. A busy drive is not a failure.
 func (t *Table) recordFailure(s *openSplit, err error) {
 	if s.ctx.Err() != nil || errors.Is(err, api.ErrBusy) {
 		return

@@ -272,7 +272,7 @@ func TestAStreamIsGivenUp(t *testing.T) {
 		return true
 	})
 	s.Done(take(t, s, ask(0, 1, 2)), true) // it was made before the stream was closed
-	d.set(func() { assert.Empty(t, d.failed, "to be busy is no failure") })
+	d.set(func() { assert.Empty(t, d.failed, "to be busy is not a failure") })
 }
 
 // TestFinish checks the order: responses are cut off and waiting requests refused, then f runs, then the job may come

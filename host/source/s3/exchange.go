@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxDocument bounds the body of an answer that is no object: a listing of a thousand keys has a megabyte.
+	// maxDocument bounds the body of an answer that is not an object: a listing of a thousand keys has a megabyte.
 	maxDocument = 8 << 20
 	// maxExchanges bounds the requests of one listing.
 	maxExchanges = 4 * maxKeys / pageKeys

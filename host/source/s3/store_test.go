@@ -152,7 +152,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 }
 
 // TestEndpoint: the environment names the store, AWS_ENDPOINT_URL_S3 goes before AWS_ENDPOINT_URL, an option goes
-// before both, and a text that is no endpoint is refused.
+// before both, and a text that is not an endpoint is refused.
 func TestEndpoint(t *testing.T) {
 	server := newServer(t)
 	open := func(env map[string]string, endpoint string) error {

@@ -133,7 +133,7 @@ func (f *Frame) headerDigest() int {
 func (r *Rules) Parse(b *[CommonSize]byte) (Frame, error) {
 	h := Header{Type(b[0]), b[1], b[2], b[3], binary.LittleEndian.Uint32(b[4:])}
 	if int(h.Type) >= len(table) || table[h.Type].size == 0 {
-		return Frame{Header: h}, invalid(fieldType, "%s is no type", h.Type)
+		return Frame{Header: h}, invalid(fieldType, "%s is not a type", h.Type)
 	}
 	k := &table[h.Type]
 	f := Frame{Header: h}

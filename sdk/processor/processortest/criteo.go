@@ -55,7 +55,7 @@ func TextRows(n, bad int) []byte {
 			b.WriteString("1\tnot a row\n")
 		}
 		if i%41 == 40 {
-			b.WriteByte('\n') // an empty line is no row
+			b.WriteByte('\n') // an empty line is not a row
 		}
 		fmt.Fprintf(&b, "%d", rng.IntN(2))
 		for range text.Dense {

@@ -209,7 +209,7 @@ func TestModulesThatANodeDoesNotRun(t *testing.T) {
 	assert.Contains(t, awaitFailed(t, c, st.Id), "in slot 2: activate that image")
 }
 
-// TestModulesThatAreRefused: the control plane refuses what is no module, what is too large, other bytes than the
+// TestModulesThatAreRefused: the control plane refuses what is not a module, what is too large, other bytes than the
 // digest's, and a module without the function that the pipeline calls.
 func TestModulesThatAreRefused(t *testing.T) {
 	data := files(t, 300)

@@ -272,7 +272,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOverSilently: a partition that only a dead node holds makes a selection fail, unless the node is
+// TestNothingIsPassedOverSilently: a partition that only a dead node holds makes a job fail, unless the node is
 // drained.
 func TestNothingIsPassedOverSilently(t *testing.T) {
 	f := New(Options{})
@@ -329,7 +329,7 @@ func TestPartitionsThatDisagree(t *testing.T) {
 	}
 }
 
-// FuzzBeat: the fleet does not fail on any report of a node, and its selection is a manifest.
+// FuzzBeat: the fleet does not fail on any report of a node, and its data set is a manifest.
 func FuzzBeat(f *testing.F) {
 	b, err := proto.Marshal(agent(f, "n", part(f, "p0", 10)))
 	require.NoError(f, err)

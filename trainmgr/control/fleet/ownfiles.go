@@ -12,7 +12,7 @@ const submitter = "the submitter's machine"
 
 // selectOwnFiles does what Select does among files of the submitter's machine. No drive holds the selected partitions.
 // A partition that matches, that only a dead node holds and that is not among the files is an error, as for Select.
-func (f *Fleet) selectOwnFiles(patterns, exclude []string, own *apiv1.OwnFiles) (*Selection, error) {
+func (f *Fleet) selectOwnFiles(patterns, exclude []string, own *apiv1.OwnFiles) (*Dataset, error) {
 	if err := checkOwnFiles(own); err != nil {
 		return nil, fmt.Errorf("%w: own files: %w", ErrSelect, err)
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// schemaGroup is the partitions of a selection that have one schema.
+// schemaGroup is the partitions of a data set that have one schema.
 type schemaGroup struct {
 	digest     []byte
 	partitions []string
 }
 
-// groupBySchema returns the partitions of a selection by schema, in the order of their names: a schema comes where its
+// groupBySchema returns the partitions of a data set by schema, in the order of their names: a schema comes where its
 // first partition does.
-func groupBySchema(s *Selection, found map[string]*apiv1.Partition) []schemaGroup {
+func groupBySchema(s *Dataset, found map[string]*apiv1.Partition) []schemaGroup {
 	var groups []schemaGroup
 	places := map[string]int{}
 	for i := range s.Manifest.Partitions {
@@ -33,9 +33,9 @@ func groupBySchema(s *Selection, found map[string]*apiv1.Partition) []schemaGrou
 	return groups
 }
 
-// unifySchemas sets the columns of a selection, whose partitions were found on nodes: those of its partitions' schemas,
+// unifySchemas sets the columns of a data set, whose partitions were found on nodes: those of its partitions' schemas,
 // unified.
-func (f *Fleet) unifySchemas(s *Selection, found map[string]*apiv1.Partition) error {
+func (f *Fleet) unifySchemas(s *Dataset, found map[string]*apiv1.Partition) error {
 	groups := groupBySchema(s, found)
 	if len(groups) == 1 {
 		var err error
@@ -76,17 +76,17 @@ func (f *Fleet) unifySchemas(s *Selection, found map[string]*apiv1.Partition) er
 	return nil
 }
 
-// FollowColumns unifies the selection's columns with those of an earlier selection of the same job, which come first:
+// FollowColumns unifies the data set's columns with those of an earlier data set of the same job, which come first:
 // the new partitions may lack columns of the job, and have others.
-func (s *Selection) FollowColumns(earlier *Selection) {
+func (s *Dataset) FollowColumns(earlier *Dataset) {
 	var union pipeline.Union
 	union.Add(partitionNames(earlier), earlier.Columns)
 	union.Add(partitionNames(s), s.Columns)
 	s.Columns, s.Several = union.Columns(), true
 }
 
-// partitionNames returns the names of a selection's partitions.
-func partitionNames(s *Selection) []string {
+// partitionNames returns the names of a data set's partitions.
+func partitionNames(s *Dataset) []string {
 	names := make([]string, len(s.Manifest.Partitions))
 	for i := range names {
 		names[i] = s.Manifest.Partitions[i].Name

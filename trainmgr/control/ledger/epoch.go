@@ -249,9 +249,9 @@ func (e *epoch) sharesOf(s dataset.Split) []share {
 // settleSplit computes again whether a split is delivered.
 func (e *epoch) settleSplit(place int) {
 	done := true
-	sharing := e.sharesOf(e.split(place))
-	for i := range sharing {
-		if sh := &sharing[i]; sh.lo < sh.hi && !sh.done.get(place-sh.first) {
+	sharesOfSplit := e.sharesOf(e.split(place))
+	for i := range sharesOfSplit {
+		if sh := &sharesOfSplit[i]; sh.lo < sh.hi && !sh.done.get(place-sh.first) {
 			done = false
 		}
 	}

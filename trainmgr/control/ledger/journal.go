@@ -273,9 +273,9 @@ func (l *Ledger) restore(j *job, r Record) error {
 // restoreSplit makes a split delivered, in every share.
 func (e *epoch) restoreSplit(place int) {
 	s := e.split(place)
-	sharing := e.sharesOf(s)
-	for i := range sharing {
-		e.restorePart(&sharing[i], s)
+	sharesOfSplit := e.sharesOf(s)
+	for i := range sharesOfSplit {
+		e.restorePart(&sharesOfSplit[i], s)
 	}
 	e.settleSplit(place)
 }

@@ -116,7 +116,7 @@ const (
 )
 
 // Pack compresses an edition's data and cuts it into pieces.
-func Pack(s *fleet.Selection) ([][]byte, error) {
+func Pack(s *fleet.Dataset) ([][]byte, error) {
 	manifest, err := s.Manifest.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func Pack(s *fleet.Selection) ([][]byte, error) {
 }
 
 // Unpack is the inverse of Pack. Holders are not stored.
-func Unpack(pieces [][]byte) (*fleet.Selection, error) {
+func Unpack(pieces [][]byte) (*fleet.Dataset, error) {
 	raw, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(bytes.Join(pieces, nil))), maxData+1))
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func Unpack(pieces [][]byte) (*fleet.Selection, error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, err
 	}
-	s := &fleet.Selection{Schema: d.Schema, Malformed: d.Malformed, MeanLength: d.MeanLength,
+	s := &fleet.Dataset{Schema: d.Schema, Malformed: d.Malformed, MeanLength: d.MeanLength,
 		Several: d.Several}
 	if s.Manifest, err = dataset.ReadManifest(d.Manifest); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
-func selection(t testing.TB, partitions int) *fleet.Selection {
+func selection(t testing.TB, partitions int) *fleet.Dataset {
 	list := make([]dataset.Partition, partitions)
 	for i := range list {
 		list[i] = dataset.Partition{Name: fmt.Sprintf("part-%06d", i), Bytes: 1, Rows: 10, RowGroups: []int64{10},
@@ -20,7 +20,7 @@ func selection(t testing.TB, partitions int) *fleet.Selection {
 	}
 	m, err := dataset.NewManifest(list)
 	require.NoError(t, err)
-	return &fleet.Selection{Manifest: m, Schema: []byte{1, 2}, Columns: pipeline.TextSchema(false), Malformed: 1,
+	return &fleet.Dataset{Manifest: m, Schema: []byte{1, 2}, Columns: pipeline.TextSchema(false), Malformed: 1,
 		MeanLength: map[string]float64{"cat_0": 1.5}}
 }
 

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ErrBackup says that a file is no backup of a control plane, or a damaged one.
+// ErrBackup says that a file is not a backup of a control plane, or a damaged one.
 var ErrBackup = errors.New("backup of a control plane")
 
 // Snapshot writes all of etcd's data, as of now, to w: a backup in etcd's own snapshot format, which ends with its
@@ -58,7 +58,7 @@ const (
 )
 
 // ReadBackup checks a backup against its checksum and describes its contents. The error wraps ErrBackup if the file
-// is no intact backup.
+// is not an intact backup.
 func ReadBackup(path string) (Backup, error) {
 	b := Backup{File: path}
 	if err := b.checksum(); err != nil {
@@ -126,7 +126,7 @@ func (b *Backup) contents() (err error) {
 	err = db.View(func(tx *bolt.Tx) error {
 		keys := tx.Bucket(bucket)
 		if keys == nil {
-			return errors.New("it is no etcd's database")
+			return errors.New("it is not an etcd's database")
 		}
 		return keys.ForEach(func(k, v []byte) error {
 			if len(k) < revisionBytes {

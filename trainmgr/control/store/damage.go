@@ -62,7 +62,7 @@ func examine(dir string, lg *zap.Logger) (err error) {
 }
 
 // examineDatabase checks every page of etcd's database, and returns the last entry of the log that it holds; 0 if there
-// is no database yet.
+// is not a database yet.
 func examineDatabase(path string) (applied uint64, err error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {

@@ -6,7 +6,7 @@ import (
 )
 
 // Map is a column of the schema that maps keys, numbers or text, to values or to lists of values, numbers or bytes:
-// DPP's tables keep their features so, feature id to value. A map is no leaf. It has two or three leaves, which are
+// DPP's tables keep their features so, feature id to value. A map is not a leaf. It has two or three leaves, which are
 // read together:
 //
 //	map<key, value>           Keys, Values                 key to value

@@ -77,7 +77,7 @@ type Leaf struct {
 	// (RepDef-1) or null. Of lists in lists it is that of an element of the innermost ones.
 	RepDef   uint8
 	EntryDef uint8 // lists in a map or in lists: the definition level of an entry of the outermost; else 0
-	Part     Part  // which leaf of a map it is; such a leaf is no column by itself
+	Part     Part  // which leaf of a map it is; such a leaf is not a column by itself
 	// RowsUncounted and AlwaysCompressed are faults of the file's writer, see ColumnType.
 	RowsUncounted, AlwaysCompressed bool
 	// Unsupported says why the column cannot be read; nil if it can. It is an *UnsupportedError.

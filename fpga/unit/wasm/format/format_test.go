@@ -214,20 +214,20 @@ func TestRefused(t *testing.T) {
 	}
 	header := []byte("\x00asm\x01\x00\x00\x00")
 	for want, sections := range map[string][]byte{
-		"the module has a start function":              section(8, 0),
-		"a memory of flags 0x3":                        section(5, 1, 3, 1, 1),
-		"2 memories, want one":                         section(5, 2, 0, 1, 0, 1),
-		"a segment of data of flags 0x1":               section(11, 1, 1, 0),
-		"a segment of data whose place is no constant": section(11, 1, 0, 0x23, 0, 0x0b, 0),
-		"a value of type 0x7b":                         section(1, 1, 0x60, 1, 0x7b, 0),
-		"two exports of one name":                      section(7, 2, 1, 'f', 0, 0, 1, 'f', 0, 0),
-		"is function 3 of 0":                           section(7, 1, 1, 'f', 0, 3),
-		"a first value by instruction 0x23":            section(6, 1, 0x7f, 0, 0x23, 0, 0x0b),
-		"a number of more than five bytes":             section(1, 0x80, 0x80, 0x80, 0x80, 0x80, 0),
-		"a number of more than 32 bits":                section(1, 0xff, 0xff, 0xff, 0xff, 0x7f),
-		"100 types in 0 bytes":                         section(1, 100),
-		"1 functions and 0 bodies":                     append(section(1, 1, 0x60, 0, 0), section(3, 1, 0)...),
-		"5 bytes are wanted and 0 left":                {3, 5},
+		"the module has a start function":                 section(8, 0),
+		"a memory of flags 0x3":                           section(5, 1, 3, 1, 1),
+		"2 memories, want one":                            section(5, 2, 0, 1, 0, 1),
+		"a segment of data of flags 0x1":                  section(11, 1, 1, 0),
+		"a segment of data whose place is not a constant": section(11, 1, 0, 0x23, 0, 0x0b, 0),
+		"a value of type 0x7b":                            section(1, 1, 0x60, 1, 0x7b, 0),
+		"two exports of one name":                         section(7, 2, 1, 'f', 0, 0, 1, 'f', 0, 0),
+		"is function 3 of 0":                              section(7, 1, 1, 'f', 0, 3),
+		"a first value by instruction 0x23":               section(6, 1, 0x7f, 0, 0x23, 0, 0x0b),
+		"a number of more than five bytes":                section(1, 0x80, 0x80, 0x80, 0x80, 0x80, 0),
+		"a number of more than 32 bits":                   section(1, 0xff, 0xff, 0xff, 0xff, 0x7f),
+		"100 types in 0 bytes":                            section(1, 100),
+		"1 functions and 0 bodies":                        append(section(1, 1, 0x60, 0, 0), section(3, 1, 0)...),
+		"5 bytes are wanted and 0 left":                   {3, 5},
 	} {
 		_, err := format.Parse(append(bytes.Clone(header), sections...))
 		require.ErrorIs(t, err, format.ErrModule, want)

@@ -239,7 +239,7 @@ func (m *Module) readSegment(r *reader) {
 		r.fail("a segment of data of flags %#x, want one that lies in the memory from the start", flags)
 	}
 	if r.err == nil && r.at < r.end && r.b[r.at] != opI32Const {
-		r.fail("a segment of data whose place is no constant")
+		r.fail("a segment of data whose place is not a constant")
 	}
 	s := segment{offset: uint32(readConstant(r))}
 	s.bytes = r.take(r.u32())

@@ -175,7 +175,8 @@ func TestTheRatioIsDecidedFromRates(t *testing.T) {
 	require.NoError(t, err)
 	a := j.Allocation()
 	assert.Equal(t, 3, a.Drives, "both drives, and the trainer's own")
-	assert.InDelta(t, 1200/1500.0, j.source.(*storageSource).sharing.decision.Ratio, 0.002, "both sides are done at once")
+	assert.InDelta(t, 1200/1500.0, j.source.(*storageSource).splitSharing.decision.Ratio, 0.002,
+		"both sides are done at once")
 	assert.Equal(t, map[string]float64{"trainer/drive0": 300, "drive0": 600, "drive1": 600}, a.P)
 	assert.InDelta(t, 2010/1500.0, a.Time.Seconds(), 0.01)
 	assert.InDelta(t, 2010/1500.0-2010/3000.0, a.ExpectedStall.Seconds(), 0.01)
@@ -407,15 +408,15 @@ func TestOffloadOptionsAreChecked(t *testing.T) {
 	local := newFake(t, 10, []int{0})
 	half, more, none := 0.5, 1.01, math.NaN()
 	for name, o := range map[string]Offload{
-		"ratio without local":  {Ratio: &half},
-		"record without local": {Record: func(offload.Record) {}},
-		"cut without local":    {Cut: offload.All},
-		"ratio above 1":        {Local: local, Ratio: &more},
-		"ratio is no number":   {Local: local, Ratio: &none},
-		"policy":               {Local: local, Policy: offload.FastFlowCode + 1},
-		"cut":                  {Local: local, Cut: offload.All + 1},
-		"retry":                {Local: local, RetryAfter: -1},
-		"metrics":              {Local: local, Metrics: &offload.Metrics{Gthp: -1}},
+		"ratio without local":   {Ratio: &half},
+		"record without local":  {Record: func(offload.Record) {}},
+		"cut without local":     {Cut: offload.All},
+		"ratio above 1":         {Local: local, Ratio: &more},
+		"ratio is not a number": {Local: local, Ratio: &none},
+		"policy":                {Local: local, Policy: offload.FastFlowCode + 1},
+		"cut":                   {Local: local, Cut: offload.All + 1},
+		"retry":                 {Local: local, RetryAfter: -1},
+		"metrics":               {Local: local, Metrics: &offload.Metrics{Gthp: -1}},
 	} {
 		_, err := Submit(t.Context(), local, Options{Pipeline: spec(), RowsPerSecond: 1, Offload: o})
 		require.ErrorIs(t, err, ErrOptions, name)
@@ -489,7 +490,7 @@ func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {
 	o.Offload.Record = func(r offload.Record) { log = append(log, r) }
 	j, err := Submit(t.Context(), remote, o)
 	require.NoError(t, err)
-	share := j.source.(*storageSource).sharing
+	share := j.source.(*storageSource).splitSharing
 	var ahead atomic.Int64 // a clock that runs faster than time
 	share.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	for _, err := range j.MiniBatches(t.Context()) {

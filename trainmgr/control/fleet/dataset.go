@@ -20,15 +20,15 @@ import (
 var (
 	// ErrSelect says that the chosen partitions do not make a data set.
 	ErrSelect = errors.New("select partitions")
-	// ErrNotYet says that the partitions are not known yet: the same selection may succeed in a moment.
+	// ErrNotYet says that the partitions are not known yet: the same request may succeed in a moment.
 	ErrNotYet = errors.New("not every node has said what it holds")
 )
 
 // DriveID is a drive of a node.
 type DriveID struct{ Node, Drive string }
 
-// Selection is a data set of partitions that live nodes hold.
-type Selection struct {
+// Dataset is the partitions that the patterns of a job name, of which live nodes hold each.
+type Dataset struct {
 	Manifest  *dataset.Manifest
 	Schema    []byte // digest of the partitions' schema; of the digests of their schemas, if they have several
 	Malformed uint32
@@ -41,7 +41,7 @@ type Selection struct {
 	Holders [][]DriveID
 }
 
-// maxPatterns and maxPattern bound the patterns that one selection matches against every name.
+// maxPatterns and maxPattern bound the patterns that one request matches against every name.
 const (
 	maxPatterns = 1 << 10
 	maxPattern  = 1 << 10
@@ -93,13 +93,13 @@ func sortByPattern(list []dataset.Partition, patterns []string) {
 // come in natural order (dataset.CompareNames). A live node must hold each of them, copies must be the same
 // file, and all must be of one format. A partition that only a dead node holds is an error, unless the node is drained.
 // Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
-func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
+func (f *Fleet) Select(patterns, exclude []string) (*Dataset, error) {
 	return f.SelectOrOwn(patterns, exclude, nil)
 }
 
 // SelectOrOwn does what Select does if a live node holds a partition that matches, or if own is nil. Otherwise it
 // chooses among the files of a submitter's machine that own describes.
-func (f *Fleet) SelectOrOwn(patterns, exclude []string, own *apiv1.OwnFiles) (*Selection, error) {
+func (f *Fleet) SelectOrOwn(patterns, exclude []string, own *apiv1.OwnFiles) (*Dataset, error) {
 	s, err := f.selectAll(patterns, exclude, nil, own)
 	if err == nil && s == nil {
 		switch {
@@ -121,13 +121,13 @@ func (f *Fleet) SelectOrOwn(patterns, exclude []string, own *apiv1.OwnFiles) (*S
 
 // SelectNew does what Select does, without the partitions for which had reports true. It returns nil if no partition
 // remains.
-func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
+func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Dataset, error) {
 	return f.selectAll(patterns, exclude, had, nil)
 }
 
 func (f *Fleet) selectAll(
 	patterns, exclude []string, had func(name string) bool, own *apiv1.OwnFiles,
-) (*Selection, error) {
+) (*Dataset, error) {
 	if err := errors.Join(CheckPatterns(patterns), CheckPatterns(exclude)); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (f *Fleet) selectAll(
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
-	s := &Selection{Manifest: m}
+	s := &Dataset{Manifest: m}
 	if err := f.unifySchemas(s, found); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}

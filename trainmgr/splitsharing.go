@@ -25,8 +25,8 @@ const (
 // tunePeriod is the time between two decisions of the tuner about a running job.
 const tunePeriod = time.Second
 
-// sharing is the state, kept from epoch to epoch, of a job that divides its splits between two sides.
-type sharing struct {
+// splitSharing is the state, kept from epoch to epoch, of a job that divides its splits between two sides.
+type splitSharing struct {
 	options *Offload
 	storage *combinedStorage
 	logger  *slog.Logger
@@ -68,9 +68,9 @@ type sharing struct {
 	remoteCount int
 }
 
-// newSharing makes the sharing of a job. remote may be nil.
-func newSharing(o *Options, remote api.Storage) *sharing {
-	s := &sharing{options: &o.Offload, logger: o.Logger, now: time.Now, maxDrives: o.MaxDrives,
+// newSplitSharing returns the state of a job before its first epoch. remote may be nil.
+func newSplitSharing(o *Options, remote api.Storage) *splitSharing {
+	s := &splitSharing{options: &o.Offload, logger: o.Logger, now: time.Now, maxDrives: o.MaxDrives,
 		counters: offload.NewCounters(0), pacer: pacer{now: time.Now}}
 	if s.options.RetryAfter == 0 {
 		s.options.RetryAfter = DefaultRetryAfter
@@ -84,10 +84,10 @@ func newSharing(o *Options, remote api.Storage) *sharing {
 }
 
 // cut returns the cut: the part of the pipeline that the storage elsewhere in use runs.
-func (s *sharing) cut() offload.Cut { return s.storage.inUse().cut }
+func (s *splitSharing) cut() offload.Cut { return s.storage.inUse().cut }
 
 // decide returns the fixed share, or the decision of the policy.
-func (s *sharing) decide(m offload.Metrics) (offload.Decision, error) {
+func (s *splitSharing) decide(m offload.Metrics) (offload.Decision, error) {
 	if s.options.Ratio == nil {
 		return offload.Decide(s.options.Policy, m)
 	}
@@ -101,7 +101,7 @@ func (s *sharing) decide(m offload.Metrics) (offload.Decision, error) {
 }
 
 // start makes the counters and the tuner of the decision.
-func (s *sharing) start() {
+func (s *splitSharing) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun = s.now()
@@ -113,7 +113,7 @@ func (s *sharing) start() {
 }
 
 // remoteThroughput returns Rthp of the cut, if it was profiled.
-func (s *sharing) remoteThroughput() float64 {
+func (s *splitSharing) remoteThroughput() float64 {
 	for _, c := range s.metrics.Candidates {
 		if c.Cut == s.cut() {
 			return c.Rthp
@@ -123,7 +123,7 @@ func (s *sharing) remoteThroughput() float64 {
 }
 
 // remoteDrives returns how many drives elsewhere have to run at once to make a share of the rows. s.mu is held.
-func (s *sharing) remoteDrives(ratio float64) int {
+func (s *splitSharing) remoteDrives(ratio float64) int {
 	if ratio == 0 {
 		return 0
 	}
@@ -138,7 +138,7 @@ func (s *sharing) remoteDrives(ratio float64) int {
 }
 
 // report returns how the splits have been divided so far.
-func (s *sharing) report() *OffloadReport {
+func (s *splitSharing) report() *OffloadReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &OffloadReport{Decision: s.decision, Metrics: s.metrics, Ratio: s.counters.Ratio(), Retunings: s.retunings,
@@ -168,7 +168,7 @@ type sharedStream struct {
 
 // makeNext makes the next mini-batch and counts it. On the local side the pacer limits the CPU time.
 func (s *sharedStream) makeNext(ctx context.Context) (mb *tensor.MiniBatch, err error) {
-	share := s.piece.shared.sharing
+	share := s.piece.shared.splitSharing
 	next := func() error {
 		meter := &share.meters[s.piece.side]
 		meter.Enter()
@@ -222,7 +222,7 @@ func (s *sharedStream) releaseRoom() {
 
 // newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own
 // workers. drives lists the drives elsewhere first.
-func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Schedule {
+func (s *splitSharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Schedule {
 	var remote, local []int
 	for _, d := range drives {
 		if d.Local {
@@ -241,7 +241,7 @@ func (s *sharing) newSchedule(planOrder bool, drives []api.Drive) *allocation.Sc
 
 // limitLocal limits the local side, once a second, to the CPUs that the trainer leaves free at the job's present
 // throughput. There is no limit if no profile has measured the trainer's CPU time.
-func (s *sharing) limitLocal() {
+func (s *splitSharing) limitLocal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -262,7 +262,7 @@ func (s *sharing) limitLocal() {
 }
 
 // tune lets the tuner decide once a second. changed reports whether the tuner changed the ratio.
-func (s *sharing) tune(queue QueueStatus, remoteAway bool) (changed bool) {
+func (s *splitSharing) tune(queue QueueStatus, remoteAway bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -292,7 +292,7 @@ func (s *sharing) tune(queue QueueStatus, remoteAway bool) (changed bool) {
 }
 
 // sayAway logs that drives failed. It logs again only after a drive has made a split.
-func (s *sharing) sayAway(err error, all bool) {
+func (s *splitSharing) sayAway(err error, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -307,7 +307,7 @@ func (s *sharing) sayAway(err error, all bool) {
 }
 
 // sayUnused logs, if err is not nil, that a storage elsewhere could not be used. others says whether another one can.
-func (s *sharing) sayUnused(err error, others bool) {
+func (s *splitSharing) sayUnused(err error, others bool) {
 	switch {
 	case err == nil:
 	case others:
@@ -318,7 +318,7 @@ func (s *sharing) sayUnused(err error, others bool) {
 }
 
 // sayBack logs that a drive made a split again.
-func (s *sharing) sayBack(drive string) {
+func (s *splitSharing) sayBack(drive string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -328,7 +328,7 @@ func (s *sharing) sayBack(drive string) {
 }
 
 // noteRedone counts a split that a drive did not make.
-func (s *sharing) noteRedone() {
+func (s *splitSharing) noteRedone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.redone++
@@ -337,10 +337,10 @@ func (s *sharing) noteRedone() {
 // sharedPieces starts the splits of one epoch on the two groups of its schedule, at the ratio of the counters.
 type sharedPieces struct {
 	*storagePieces
-	sharing  *sharing
-	delivery Delivery
-	ctx      context.Context // of the iteration
-	joining  sync.WaitGroup  // the goroutine that looks for drives
+	splitSharing *splitSharing
+	delivery     Delivery
+	ctx          context.Context // of the iteration
+	joining      sync.WaitGroup  // the goroutine that looks for drives
 
 	// storagePieces.mu guards the fields below.
 	drives    []api.Drive          // by the schedule's index of the worker
@@ -351,8 +351,8 @@ type sharedPieces struct {
 }
 
 // begin makes the sharedPieces of an epoch.
-func (s *sharing) begin(ctx context.Context, pieces *storagePieces, delivery Delivery) *sharedPieces {
-	shared := &sharedPieces{storagePieces: pieces, sharing: s, delivery: delivery, ctx: ctx,
+func (s *splitSharing) begin(ctx context.Context, pieces *storagePieces, delivery Delivery) *sharedPieces {
+	shared := &sharedPieces{storagePieces: pieces, splitSharing: s, delivery: delivery, ctx: ctx,
 		drives: slices.Clone(pieces.source.data.Drives), running: map[int]*sharedPiece{}, suspended: map[int]bool{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -394,7 +394,7 @@ func (s *sharedPieces) keepTuning() {
 
 // tune lets the tuner decide, if a decision is due. storagePieces.mu is held.
 func (s *sharedPieces) tune(queue QueueStatus) {
-	share := s.sharing
+	share := s.splitSharing
 	if share.tune(queue, !s.remoteThere()) {
 		share.mu.Lock()
 		s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
@@ -433,7 +433,7 @@ func (s *sharedPieces) Next(ctx context.Context) (Piece, error) {
 func (s *sharedPieces) startPiece(queue QueueStatus) (piece *sharedPiece, changed <-chan struct{}, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	share := s.sharing
+	share := s.splitSharing
 	s.lookForDrives()
 	s.tune(queue)
 	if s.schedule.Pending() == 0 {
@@ -505,19 +505,19 @@ func (s *sharedPieces) remoteThere() bool {
 
 // lookForDrives starts a search for the drives that are away, if a search is due. storagePieces.mu is held.
 func (s *sharedPieces) lookForDrives() {
-	if s.looking || s.sharing.storage.inUse().storage == nil || len(s.suspended) == 0 && s.remoteThere() ||
-		s.sharing.now().Before(s.retryAt) {
+	if s.looking || s.splitSharing.storage.inUse().storage == nil || len(s.suspended) == 0 && s.remoteThere() ||
+		s.splitSharing.now().Before(s.retryAt) {
 		return
 	}
 	s.looking = true
 	s.joining.Go(func() {
-		drives, err := s.sharing.storage.join(s.ctx)
+		drives, err := s.splitSharing.storage.join(s.ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.looking = false
-		s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
+		s.retryAt = s.splitSharing.now().Add(s.splitSharing.options.RetryAfter)
 		if err != nil {
-			s.sharing.logger.Debug("looked for drives", "error", err)
+			s.splitSharing.logger.Debug("looked for drives", "error", err)
 			return
 		}
 		for _, d := range drives {
@@ -544,7 +544,7 @@ func (s *sharedPieces) welcome(drive api.Drive) {
 	s.schedule.AddWorker(remoteGroup, drive.Streams, held)
 	s.drives = append(s.drives, drive)
 	s.source.data.Drives = slices.Insert(s.source.data.Drives, 0, drive) // for the next epoch
-	share := s.sharing
+	share := s.splitSharing
 	share.mu.Lock()
 	defer share.mu.Unlock()
 	share.remoteCount++
@@ -593,7 +593,7 @@ func (p *sharedPiece) End(err error) error {
 	delete(s.running, p.split)
 	switch {
 	case err == nil && p.side == offload.Remote:
-		s.sharing.sayBack(p.Drive())
+		s.splitSharing.sayBack(p.Drive())
 		fallthrough
 	case err == nil, s.ctx.Err() != nil:
 		s.schedule.End(p.split)
@@ -605,9 +605,9 @@ func (p *sharedPiece) End(err error) error {
 	default:
 		s.schedule.Return(p.split)
 		s.suspend(p.worker)
-		s.retryAt = s.sharing.now().Add(s.sharing.options.RetryAfter)
-		s.sharing.sayAway(err, !s.remoteThere())
-		s.sharing.noteRedone()
+		s.retryAt = s.splitSharing.now().Add(s.splitSharing.options.RetryAfter)
+		s.splitSharing.sayAway(err, !s.remoteThere())
+		s.splitSharing.noteRedone()
 		err = nil
 	}
 	s.wake()

@@ -2,8 +2,8 @@ package remote
 
 import "context"
 
-// Sharing describes how the splits of a rank are divided between the rank's own CPUs and all other workers.
-type Sharing struct {
+// SplitShares describes how the splits of a rank are divided between the rank's own CPUs and all other workers.
+type SplitShares struct {
 	Elsewhere   float64 `json:"elsewhere_share"` // of the splits, for all other workers; -1: these come first
 	Why         string  `json:"offload"`         // the reason for the share; empty: the control plane has not decided
 	OwnRows     int64   `json:"own_rows"`        // that came from the rank's own CPUs
@@ -14,14 +14,14 @@ type Sharing struct {
 	ProfileShare float64 `json:"profile_share"`
 }
 
-// Sharing asks the control plane for the share of this rank. It returns nil if the job does not share splits.
-func (j *Job) Sharing(ctx context.Context) (*Sharing, error) {
+// SplitShares asks the control plane for the share of this rank. It returns nil if the job does not share splits.
+func (j *Job) SplitShares(ctx context.Context) (*SplitShares, error) {
 	r := j.rank
 	status, err := r.client.Get(ctx, r.id)
 	if err != nil || status.GetSpec().GetOffload() == "" {
 		return nil, err
 	}
-	s := &Sharing{Elsewhere: -1, OwnRows: r.ownMade.Read().Rows, OthersRows: r.othersMade.Read().Rows}
+	s := &SplitShares{Elsewhere: -1, OwnRows: r.ownMade.Read().Rows, OthersRows: r.othersMade.Read().Rows}
 	for _, rank := range status.GetRanks() {
 		if rank.Rank == r.options.Rank {
 			s.Elsewhere, s.Why = rank.ShareElsewhere, rank.Offload

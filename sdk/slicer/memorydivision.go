@@ -2,8 +2,8 @@ package slicer
 
 import "github.com/millrace/millrace/sdk/target"
 
-// sharing decides how the three areas share the memory.
-type sharing struct {
+// memoryDivision decides how the three areas share the memory.
+type memoryDivision struct {
 	surveyor *surveyor
 	arena    *arena
 	output   *output
@@ -20,7 +20,7 @@ type sharing struct {
 
 // divideMemory gives the areas these sizes, and the rest of the memory to all of them if everything fits, else to the
 // input.
-func (s *sharing) divideMemory(f footprint, everything bool) {
+func (s *memoryDivision) divideMemory(f footprint, everything bool) {
 	s.arena.dropAllChunks(s.surveyor.columns)
 	rest := s.arena.freeBytes() - f.totalBytes()
 	s.windowGrowth = 1
@@ -40,7 +40,7 @@ func (s *sharing) divideMemory(f footprint, everything bool) {
 }
 
 // shareMemory divides the memory for as many portions as it holds, or for the next one alone.
-func (s *sharing) shareMemory() {
+func (s *memoryDivision) shareMemory() {
 	b, free := s.surveyor.batch, s.arena.freeBytes()
 	if b.oneByOne {
 		if f := s.surveyor.groupFootprint(s.surveyor.groupFrom(b.firstPending)); f.fitsInto(free) {
@@ -59,7 +59,7 @@ func (s *sharing) shareMemory() {
 
 // shareIfCramped divides the memory again if one of the areas is too small although the memory could hold all
 // portions, or at least their dictionaries and unpacked pages. It reports whether it did.
-func (s *sharing) shareIfCramped() bool {
+func (s *memoryDivision) shareIfCramped() bool {
 	b := s.surveyor.batch
 	if b.oneByOne {
 		return false
@@ -92,7 +92,7 @@ func (s *sharing) shareIfCramped() bool {
 
 // stopGuessing ends the guesses at the sizes of unpacked pages, which take memory from pages of known sizes. It
 // reports whether there was a guess.
-func (s *sharing) stopGuessing() (changed bool) {
+func (s *memoryDivision) stopGuessing() (changed bool) {
 	b := s.surveyor.batch
 	for i := range b.portions {
 		c := b.portions[i].chunk
@@ -106,7 +106,7 @@ func (s *sharing) stopGuessing() (changed bool) {
 // makeRoomForNext is called when the next portion found no room although everything else had made way. It divides
 // the memory around that portion, makes do with a single output buffer, asks for no more than the engine did, or
 // cuts the portion. If none of that shrinks what is wanted, the error is a *MemoryError.
-func (s *sharing) makeRoomForNext() error {
+func (s *memoryDivision) makeRoomForNext() error {
 	b, free := s.surveyor.batch, s.arena.freeBytes()
 	group := s.surveyor.groupFrom(b.firstPending)
 	if _, n := s.surveyor.pendingFootprint(free); n < len(b.portions) {
@@ -137,7 +137,7 @@ func (s *sharing) makeRoomForNext() error {
 
 // defragment makes room for the next portion, whose footprint fits into the memory: the free memory lies in pieces,
 // or in the wrong area.
-func (s *sharing) defragment(f footprint) error {
+func (s *memoryDivision) defragment(f footprint) error {
 	a := s.arena
 	if enough := a.input.size >= f.input && a.dict.size >= f.dict && a.scratch.size >= f.scratch; enough {
 		if a.heldBytes() == 0 {
@@ -160,7 +160,7 @@ func (s *sharing) defragment(f footprint) error {
 // cutTaskRows makes portions take fewer rows in their next task. The first cut for a slice assumes that bytes go with
 // rows: it leaves as many rows as there is room for beside dictionary and unpacked page. A page may be too large
 // however few its rows are, so every further cut, and every cut where portions are placed one by one, halves the rows.
-func (s *sharing) cutTaskRows(group []portion, f footprint, free uint64) {
+func (s *memoryDivision) cutTaskRows(group []portion, f footprint, free uint64) {
 	rows := uint64(group[0].taskRows)
 	have := free - min(free, f.dict+f.scratch)
 	cut := rows / 2
@@ -177,6 +177,6 @@ func (s *sharing) cutTaskRows(group []portion, f footprint, free uint64) {
 
 // mayCutRows reports whether a portion may be done in several tasks. Text has all keys in one task, so that a cut would
 // put the values of one key in several places.
-func (s *sharing) mayCutRows() bool {
+func (s *memoryDivision) mayCutRows() bool {
 	return !s.surveyor.columns.isTextSource() || s.surveyor.columns.program.Output.Fixed
 }
