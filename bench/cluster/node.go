@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/host/identity"
 )
@@ -27,6 +28,8 @@ type NodeOptions struct {
 	Name    string
 	Drive   string // URI of the node's drive
 	Threads int    // engine threads of the drive; 0: as the node divides the machine's cores
+	// Measure is how long the node measures P of its drive at least, up to ten times as long; 0: its default.
+	Measure time.Duration
 }
 
 // nodeConfig is the part of a node's configuration that differs from the defaults.
@@ -37,6 +40,7 @@ type nodeConfig struct {
 	State   string            `json:"state_dir"`
 	TLS     map[string]string `json:"tls,omitempty"`
 	Drives  []driveConfig     `json:"drives"`
+	Measure string            `json:"measure,omitempty"`
 	Log     map[string]string `json:"log"`
 }
 
@@ -65,6 +69,9 @@ func (c *Cluster) StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	if c.Transport == Unix {
 		conf.Listen = []string{"unix:" + filepath.Join(c.Dir, o.Name+".sock")}
+	}
+	if o.Measure > 0 {
+		conf.Measure = o.Measure.String()
 	}
 	if id.On() {
 		conf.TLS = map[string]string{"cert": id.Cert, "key": id.Key, "ca": id.CA}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/quantity"
@@ -69,7 +70,8 @@ func (o *Options) agents(ctx context.Context, ceiling Wire, d *data) (_ *Wire, e
 		if err != nil {
 			return nil, err
 		}
-		node := cluster.NodeOptions{Name: fmt.Sprintf("n%d", i), Drive: uri, Threads: o.Threads}
+		node := cluster.NodeOptions{Name: fmt.Sprintf("n%d", i), Drive: uri, Threads: o.Threads,
+			Measure: min(o.Time, host.DefaultMeasureTime)}
 		if _, err := c.StartNode(ctx, node); err != nil {
 			return nil, err
 		}

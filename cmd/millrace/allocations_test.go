@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,8 @@ func TestTheServiceAllocatesNothingForRowsAndColumns(t *testing.T) {
 		cluster.Unix)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, c.Close()) }()
-	node, err := c.StartNode(t.Context(), cluster.NodeOptions{Name: "n0", Drive: uri, Threads: 1})
+	node, err := c.StartNode(t.Context(), cluster.NodeOptions{Name: "n0", Drive: uri, Threads: 1,
+		Measure: 50 * time.Millisecond})
 	require.NoError(t, err)
 	require.NoError(t, c.AwaitNodes(t.Context(), 1))
 	document, err := pipeline.Document("rm5")
