@@ -38,6 +38,7 @@ import time
 
 import millrace
 import numpy as np
+import pandas  # noqa: F401 (pyarrow imports it when it first makes an array of NumPy)
 import pyarrow as pa
 import pyarrow.compute  # noqa: F401 (methods of arrays import it when they are first called)
 import pyarrow.parquet as pq
