@@ -185,7 +185,8 @@ func (s *stage) clusterOf(ctx context.Context, t cluster.Transport) (*cluster.Cl
 	}
 	s.closers = append(s.closers, c.Close)
 	s.clusters[t] = c
-	node := cluster.NodeOptions{Name: "n0", Drive: uri, Threads: s.o.Threads, Measure: min(s.o.Time, host.DefaultMeasureTime)}
+	node := cluster.NodeOptions{Name: "n0", Drive: uri, Threads: s.o.Threads,
+		Measure: min(s.o.Time, host.DefaultMeasureTime)}
 	if _, err := c.StartNode(ctx, node); err != nil {
 		return nil, err
 	}
