@@ -19,6 +19,9 @@ const (
 	PlainLayout     = "none, plain"        // files without compression and dictionaries
 )
 
+// speedFile is the file of `make bench-speed`, from which README's table is written.
+const speedFile = "speed.json"
+
 // Report is one run of bench/peers.
 type Report struct {
 	Header Header  `json:"header"`
@@ -66,7 +69,7 @@ func Reports() (reports []*Report, err error) {
 		return strings.Compare(strings.TrimSuffix(a.Name(), ".json"), strings.TrimSuffix(b.Name(), ".json"))
 	})
 	for _, f := range files {
-		if f.Name() == loadersFile {
+		if f.Name() == loadersFile || f.Name() == speedFile {
 			continue
 		}
 		r, err := read(f.Name())
