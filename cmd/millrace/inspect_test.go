@@ -64,7 +64,7 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	var control controlStarted
 	daemon(t, &control, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--progress", "none")
 	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ncontrol: ['"+control.URL+
-		"']\ndrives: [{name: d0, uri: '"+drive+"'}]\n")
+		"']\nmeasure: 1ms\ndrives: [{name: d0, uri: '"+drive+"'}]\n")
 	var node nodeReady
 	daemon(t, &node, "node", "run", "--config", conf)
 	awaitOK(t, node.URLs[0]+"/readyz")
