@@ -38,7 +38,7 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 		return nil, err
 	}
 	if split != request.Split || request.From < 0 || request.From >= split.MiniBatches {
-		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike",
+		return nil, fmt.Errorf("order of mini-batch %d of %v, and the plan has %v: both sides must plan alike",
 			request.From, request.Split, split)
 	}
 	s := &stream{job: j, processor: p, request: request, plan: plan, next: request.From, partition: part}

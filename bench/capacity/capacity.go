@@ -157,7 +157,7 @@ type Result struct {
 	BusyWatts     float64      `json:"drives_at_once_watts"`
 	BusyUSD       float64      `json:"drives_at_once_usd"` // CapEx + OpEx
 	Baselines     []Baseline   `json:"cpu_baselines"`
-	Says          string       `json:"says"`
+	Says          string       `json:"conclusion"`
 	Assumes       []string     `json:"assumes"`
 	NotCounted    []string     `json:"not_counted"`
 }

@@ -58,7 +58,7 @@ type driveView struct {
 	Failed     string   `json:"source_error"`
 	Leases     uint64   `json:"leases_failed"` // of a worker of reach any, since the present leader leads
 	SetAside   string   `json:"set_aside"`     // why no split is given to the worker now; empty: splits are
-	Aside      float64  `json:"aside_seconds"` // for so long
+	Aside      float64  `json:"set_aside_seconds"`
 }
 
 // holds describes what a node holds, for a table: a worker without data holds nothing and makes splits of every

@@ -130,7 +130,7 @@ var counts = map[string]bool{
 	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "absent_partitions": true, "streams": true,
 	"splits_running": true, "buffered_mini_batches": true, "source_failures": true,
-	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
+	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "restored_revision": true,
 	"fences_above": true, "from_byte": true, "num_embeddings": true,
 	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "splits_own": true,
 	"own_workers": true, "leases_failed": true,

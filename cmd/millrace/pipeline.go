@@ -30,7 +30,7 @@ func (c pipelineCommands) command() *cobra.Command {
 type draftedPipeline struct {
 	Out      string          `json:"out"` // the file that was written; empty: none
 	Document string          `json:"document"`
-	Rows     int             `json:"looked_at_rows"`
+	Rows     int             `json:"sampled_rows"`
 	LeftOut  []draft.LeftOut `json:"left_out"`
 }
 

@@ -24,7 +24,7 @@ import (
 type Finding struct {
 	Part  string `json:"part"`  // as "drives[0] d0"
 	Level string `json:"level"` // fine, warning, problem
-	Says  string `json:"says"`
+	Says  string `json:"message"`
 }
 
 // Levels of findings. A node does not work as configured while there is a problem.

@@ -33,6 +33,12 @@ type Split struct {
 	MiniBatches int    // how many it has, at least 1
 }
 
+// String describes the split, for errors.
+func (s Split) String() string {
+	return fmt.Sprintf("split %d at position %d (rows %d+%d of partition %d, mini-batches %d+%d)",
+		s.ID, s.Position, s.First, s.Rows, s.Partition, s.FirstNumber, s.MiniBatches)
+}
+
 // Plan is an epoch's plan. It holds at most three integers for each split, and no list of mini-batches.
 type Plan struct {
 	options      Options
@@ -231,6 +237,12 @@ type Window struct {
 	Rows        int // of all its mini-batches
 }
 
+// String describes the window, for errors.
+func (w Window) String() string {
+	return fmt.Sprintf("window %d of the split at position %d (%d rows, mini-batches %d+%d)",
+		w.Index, w.Split, w.Rows, w.FirstNumber, w.MiniBatches)
+}
+
 // Window returns the window of a mini-batch. Without ShuffleRows the window is the mini-batch alone. The error wraps
 // ErrNumber.
 func (p *Plan) Window(number uint64) (Window, error) {
@@ -266,7 +278,7 @@ func (p *Plan) RowPermutation(w Window) ([]uint32, error) {
 		return nil, err
 	}
 	if planned != w {
-		return nil, fmt.Errorf("%w: window %+v, the plan has %+v", ErrNumber, w, planned)
+		return nil, fmt.Errorf("%w: %v was asked for, and the plan has %v", ErrNumber, w, planned)
 	}
 	permutation := make([]uint32, w.Rows)
 	random := newGenerator(p.options.Seed, p.options.Epoch, uint64(DomainRows), uint64(p.splitID(w.Split)),

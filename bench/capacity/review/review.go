@@ -27,11 +27,11 @@ type Review struct {
 	Model string `json:"model"`
 	Job   string `json:"job"`
 	From  string `json:"from"` // what the job is known from
-	Says  string `json:"says"`
+	Says  string `json:"conclusion"`
 
 	Workers     string       `json:"workers"` // what is counted: drives or cores
 	Planned     float64      `json:"planned_at_once"`
-	Then        float64      `json:"planned_at_once_with_the_jobs_figures"`
+	Then        float64      `json:"replanned_at_once"`
 	Allowed     int          `json:"job_allowed_at_once"`
 	Wanted      int          `json:"job_wanted_at_once"`
 	Busiest     int          `json:"job_busiest_at_once"`
@@ -52,7 +52,7 @@ type Assumption struct {
 	Ran     float64     `json:"job"`
 	Ratio   float64     `json:"job_over_planned"`
 	// Then is how many drives (or cores) the plan wants at once with the job's figure in the place of its own.
-	Then float64 `json:"planned_at_once_with_it"`
+	Then float64 `json:"replanned_at_once"`
 }
 
 // Link is what went over one of the links.
@@ -67,7 +67,7 @@ type Link struct {
 
 // Stall is how long the trainer waited.
 type Stall struct {
-	Foretold float64 `json:"foretold_seconds"` // by the job, before it ran
+	Foretold float64 `json:"predicted_seconds"` // by the job, before it ran
 	Ran      float64 `json:"job_seconds"`
 	Share    float64 `json:"job_share"` // of the job's time
 }

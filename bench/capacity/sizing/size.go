@@ -28,9 +28,9 @@ type Constraint struct {
 type Placement struct {
 	Name     string `json:"placement"`
 	Title    string `json:"title"`
-	NoFigure string `json:"no_figure,omitempty"` // why nothing is counted
-	Fits     bool   `json:"fits"`                // the trainers' nodes suffice
-	Misfit   string `json:"misfit,omitempty"`    // why they do not
+	NoFigure string `json:"uncounted_reason,omitempty"` // why nothing is counted
+	Fits     bool   `json:"fits"`                       // the trainers' nodes suffice
+	Misfit   string `json:"misfit,omitempty"`           // why they do not
 
 	Drives      int64 `json:"drives"`
 	Spares      int64 `json:"spare_drives"` // that replace failed ones over the years

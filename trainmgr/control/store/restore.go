@@ -33,7 +33,7 @@ type RestoreOptions struct {
 type Restored struct {
 	Backup
 	Data     string `json:"data"`
-	Revision int64  `json:"goes_on_from_revision"`
+	Revision int64  `json:"restored_revision"`
 	Fence    uint64 `json:"fences_above"` // every later leader has a greater fence
 }
 
