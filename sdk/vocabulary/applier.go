@@ -13,10 +13,10 @@ import (
 
 // Applier replaces ids of mini-batches by lookups.
 type Applier struct {
-	made    *tensor.Schema // of the mini-batches that come in
+	made    *tensor.Schema // made describes the mini-batches that come in
 	schema  *tensor.Schema
-	lookups []*readyLookup // of each key; nil: its ids stay as they are
-	places  []int          // of each key among the keys of made
+	lookups []*readyLookup // lookups has one entry a key; nil: its ids stay as they are
+	places  []int          // places says for each key where it is among the keys of made
 	kept    bool           // some lookups have kept ids
 	memory  sync.Pool      // *[]int32 or *[]int64: ids of mini-batches that were released, if some are kept
 }

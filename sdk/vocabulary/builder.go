@@ -64,7 +64,7 @@ type builderTable struct {
 	mu          sync.Mutex // guards what follows
 	seen        partial
 	runs        runs
-	elementBits int // of a position's place, below those of the column
+	elementBits int // elementBits is how many low bits of a position hold its place; the column is above them
 }
 
 // NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
@@ -276,7 +276,7 @@ type Built struct {
 
 // BuiltTable is one table that a builder made.
 type BuiltTable struct {
-	Keys     int64 // that have ids
+	Keys     int64 // Keys counts the keys that have ids
 	Seen     int64 // different keys
 	Appended int64 // keys that the generation before had no ids for
 }

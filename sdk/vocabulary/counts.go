@@ -87,14 +87,14 @@ func (w *countsWriter) commit(vocabulary Digest, counted [][32]byte) error {
 //	           32  SHA-256 of the vocabulary
 //	            4  CRC32C of everything before it
 type CountsReader struct {
-	Vocabulary Digest     // of the vocabulary that the sidecar belongs to
-	Rows       uint64     // of all generations
+	Vocabulary Digest     // Vocabulary names the vocabulary that the sidecar belongs to
+	Rows       uint64     // Rows counts the rows of all generations
 	Counted    [][32]byte // digests of the partitions that were counted, of all generations
 
 	from  io.ReaderAt
 	close func() error
-	begin []int64 // of each table, in bytes
-	sizes []int64 // of each table, in entries
+	begin []int64 // begin is where each table begins, in bytes
+	sizes []int64 // sizes is how many entries each table has
 }
 
 // OpenCounts opens the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of

@@ -19,7 +19,7 @@ type Description struct {
 	Rules   Rules
 	Columns []Column
 	Sizes   []int64 // keys of each table
-	Digest  Digest  // of the file
+	Digest  Digest  // Digest is the SHA-256 of the file
 }
 
 // MaxDescription bounds the bytes of a description.

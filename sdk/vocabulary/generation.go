@@ -91,7 +91,7 @@ func (c *Column) matches(o *Column) error {
 // oldKeys are the keys that have ids already. nil has none.
 type oldKeys struct {
 	sorted []int64
-	next   int // of sorted: keys before it were asked for
+	next   int // next is an index into sorted: keys before it were asked for
 	missed int
 }
 

@@ -5,7 +5,7 @@ import "math/bits"
 // hashedKeys are what was seen of any keys: a hash table with open addressing, at most half full.
 type hashedKeys struct {
 	slots     []hashedSlot // a power of two
-	positions []uint64     // of the slots' keys
+	positions []uint64     // positions has the position of each slot's key
 	used      int
 
 	// smallByWidth counts the keys that could move to an array, by the bits of their number.

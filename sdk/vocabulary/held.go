@@ -89,13 +89,13 @@ func (h *heldColumn) isWhole(rows uint64) bool {
 
 // heldKeys are held keys of one width.
 type heldKeys[K unit.EncodedKey] struct {
-	sequences []heldSequence[K] // of rows that do not overlap; at most mostSequences
+	sequences []heldSequence[K] // sequences hold rows that do not overlap; there are at most mostSequences
 }
 
 // heldSequence are keys of rows that came in order and without a gap, one each.
 type heldSequence[K unit.EncodedKey] struct {
 	first, end uint64 // rows
-	blocks     [][]K  // of heldBlockKeys keys, but for the last
+	blocks     [][]K  // blocks have heldBlockKeys keys each, but for the last
 }
 
 // hold is hold of a column. all are the bits that some of the keys has; they are 0 if the keys were not looked at.

@@ -13,7 +13,7 @@ import (
 // that are given back are used again. heldMemory is safe for concurrent use. A nil heldMemory makes each block alone.
 type heldMemory struct {
 	mu   sync.Mutex
-	left []byte   // of the last piece
+	left []byte   // left is the part of the last piece that is free
 	free [][]byte // blocks that were given back
 }
 

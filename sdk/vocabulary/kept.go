@@ -11,7 +11,7 @@ import (
 type PartitionRows struct {
 	Name   string
 	Digest [32]byte // see dataset.Partition.Content
-	Rows   int64    // that the pipeline's filter lets pass
+	Rows   int64    // Rows counts the rows that the pipeline's filter lets pass
 }
 
 // ErrNotKept says that the ids of a row were not kept: the vocabulary was built of other data.
@@ -49,7 +49,7 @@ func newKeptIDs(columns []heldColumn, partitions []PartitionRows) *keptIDs {
 // Rows says which rows of a partition a mini-batch has.
 type Rows struct {
 	Partition string
-	Digest    [32]byte // of the partition
+	Digest    [32]byte // Digest names the contents of the partition
 	First     int64    // among those that the pipeline's filter lets pass
 }
 

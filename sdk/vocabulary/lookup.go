@@ -118,8 +118,8 @@ func (l *Lookup) absent(key int64) (id int64, kept bool, err error) {
 
 // UnknownError says that a vocabulary lacks a key, and that the pipeline wants that to be an error.
 type UnknownError struct {
-	Partition string // that the row lies in; "" if that is not known
-	Row       int64  // of the partition, or of the mini-batch without Partition
+	Partition string // Partition names the partition that the row lies in; "" if that is not known
+	Row       int64  // Row counts from the partition's first row, or from the mini-batch's without Partition
 	Column    string // the key of the mini-batch
 	Key       int64  // what the operators before the vocabulary made of the row
 }

@@ -31,14 +31,14 @@ import (
 //
 // It is safe for concurrent use.
 type MemoryBuilder struct {
-	builder *Builder // of the tables that need positions or counts
+	builder *Builder // builder has the tables that need positions or counts
 	tables  []memoryTable
-	memory  *heldMemory  // of the keys that wait for the end of the pass
+	memory  *heldMemory  // memory holds the keys that wait for the end of the pass
 	held    atomic.Int64 // bytes of the keys of all tables that wait for the end of the pass
-	bytes   atomic.Int64 // of the generators of all tables
+	bytes   atomic.Int64 // bytes is what the generators of all tables use
 	short   atomic.Bool  // memory is: every table moves to the builder
 
-	partitions []PartitionRows // of KeepIDs
+	partitions []PartitionRows // partitions are for KeepIDs
 }
 
 // memoryTable is one table of a MemoryBuilder.
@@ -47,7 +47,7 @@ type memoryTable struct {
 	inBuilder bool
 	column    int           // whose keys they are, if they are not in the builder
 	held      heldColumn    // keys that are in no sequence yet
-	sequences []keySequence // of rows that do not overlap
+	sequences []keySequence // sequences hold rows that do not overlap
 	cut       bool          // there were more keys than the rules allow
 }
 
@@ -400,7 +400,7 @@ func (m *MemoryBuilder) throughFile() (_ *Vocabulary, err error) {
 type digester struct {
 	sum    hash.Hash
 	crc    uint32
-	sizes  []byte // of the tables
+	sizes  []byte // sizes has the tables' sizes
 	buffer []byte
 }
 

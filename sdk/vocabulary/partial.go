@@ -12,7 +12,7 @@ type partial struct {
 	// mostDense bounds the array's elements. It is a power of two, or 0 for no array.
 	mostDense int
 
-	others blockKeys // of one block: those that are not in the array
+	others blockKeys // others has the keys of one block that are not in the array
 }
 
 // foldBlock is how many keys are folded in at once: 2 KiB of keys stay in the first-level cache.

@@ -46,7 +46,7 @@ var ErrOtherBuilder = errors.New("vocabulary: a partial of other rules or column
 type PartialFile struct {
 	Path    string
 	Bytes   int64
-	Entries int64 // of all tables
+	Entries int64 // Entries counts the entries of all tables
 	Note    []byte
 
 	rows   uint64

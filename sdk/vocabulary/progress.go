@@ -2,9 +2,9 @@ package vocabulary
 
 // Progress describes a step of a pass that makes a vocabulary: how far the pass is, once a mini-batch is folded in.
 type Progress struct {
-	Rows      int64 // of the mini-batch
-	Splits    int   // of which every mini-batch is folded in
-	AllSplits int   // of the data set
+	Rows      int64 // Rows counts the rows of the mini-batch
+	Splits    int   // Splits counts the splits of which every mini-batch is folded in
+	AllSplits int   // AllSplits counts the splits of the data set
 	Keys      int64 // see Builder.Keys
 }
 

@@ -51,7 +51,7 @@ func loadForLookups(path string, most uint64) (*Vocabulary, error) {
 type tableReader struct {
 	v    *Vocabulary // whose sizes are those of the file
 	most uint64      // as maxListed
-	keys []int64     // of the table that is being read
+	keys []int64     // keys has the keys of the table that is being read
 	err  error
 }
 

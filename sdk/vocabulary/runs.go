@@ -31,7 +31,7 @@ type runs struct {
 // runFile is one sorted list on disk.
 type runFile struct {
 	path    string
-	offset  int64 // of its first entry in the file
+	offset  int64 // offset is where its first entry lies in the file
 	entries int64
 	crc     uint32
 	kept    bool // the file is another's, and stays when the run is merged

@@ -41,7 +41,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Column is a feature whose keys a vocabulary holds.
 type Column struct {
 	Name  string
-	Chain Digest // of the operators that make the keys, see package pipeline
+	Chain Digest // Chain names the operators that make the keys, see package pipeline
 	Table int    // index in Vocabulary.Tables; several columns share a table of a joint vocabulary
 }
 
@@ -50,10 +50,10 @@ type Vocabulary struct {
 	Rules   Rules
 	Columns []Column
 	Tables  [][]int64 // the keys of each table in the order of their ids; nil: they are not at hand, see LoadForLookups
-	Digest  Digest    // of the file
+	Digest  Digest    // Digest is the SHA-256 of the file
 
-	prepared []preparedTable // of each table, set when the file is read
-	kept     *keptIDs        // of the rows that the vocabulary was built of; nil: they were not kept
+	prepared []preparedTable // prepared has an entry a table, and is set when the file is read
+	kept     *keptIDs        // kept has the ids of the rows that the vocabulary was built of; nil: they were not kept
 	sizes    []int64         // keys of each table, of a vocabulary without all of its keys
 }
 

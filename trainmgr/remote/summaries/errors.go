@@ -15,8 +15,8 @@ var ErrWork = errors.New("the work folder is damaged: remove it to begin again")
 // OtherPassError says that a work folder was begun by another pass.
 type OtherPassError struct {
 	Folder     string
-	What       string // that differs
-	Have, Want string // of the folder's pass, and of this one
+	What       string // What names what differs
+	Have, Want string // Have is that of the folder's pass, Want that of this one
 }
 
 // Error implements error.
@@ -32,7 +32,7 @@ type RoomError struct {
 	Want   int64  // bytes; 0: not known
 	Have   int64  // bytes that are free, or that the bound leaves
 	Bound  bool   // Have is what the bound leaves
-	err    error  // of the write that failed; nil: nothing was written
+	err    error  // err is why the write failed; nil: nothing was written
 }
 
 // Error implements error.

@@ -33,12 +33,12 @@ type description struct {
 	Version    int      `json:"version"`
 	Vocabulary string   `json:"vocabulary,omitempty"` // its name in the pipeline; absent: the pass makes statistics
 	Rules      string   `json:"rules,omitempty"`
-	Statistics string   `json:"statistics_sha256,omitempty"` // of the description of the columns
-	Pipeline   string   `json:"pipeline_sha256"`             // of the document that is submitted
+	Statistics string   `json:"statistics_sha256,omitempty"` // Statistics is taken over the description of the columns
+	Pipeline   string   `json:"pipeline_sha256"`             // Pipeline is taken over the document that is submitted
 	Extends    string   `json:"extends,omitempty"`
 	Partitions []string `json:"partitions,omitempty"`
 	Exclude    []string `json:"exclude,omitempty"`
-	JobName    string   `json:"job_name"` // of every job that the pass submits
+	JobName    string   `json:"job_name"` // JobName names every job that the pass submits
 
 	Job         string            `json:"job_digest,omitempty"` // absent: no job of the pass has run yet
 	MiniBatches uint64            `json:"mini_batches,omitempty"`

@@ -19,7 +19,7 @@ import (
 type part struct {
 	first, last int
 	file        *vocabulary.PartialFile
-	numbers     []dataset.Range // of the mini-batches that are in it
+	numbers     []dataset.Range // numbers says which mini-batches are in it
 }
 
 // mergedParts is how many parts of one level are merged into one.

@@ -37,7 +37,7 @@ type Statistics struct {
 
 	Partitions []string // patterns of partitions' names; none: all
 	Exclude    []string // patterns of partitions that are left out
-	Placement  string   // of the job, as in apiv1.JobSpec
+	Placement  string   // Placement is the job's, as in apiv1.JobSpec
 
 	// Work is the work folder. It is removed at the end. Empty: a temporary folder, and a call that ends early begins
 	// again.
@@ -57,9 +57,9 @@ type Statistics struct {
 
 // StatisticsProgress describes a step of a pass: how far the pass is, once a mini-batch is folded in.
 type StatisticsProgress struct {
-	Rows      int64 // of the mini-batch
-	Splits    int   // of which every mini-batch is folded in
-	AllSplits int   // of the data set
+	Rows      int64 // Rows counts the rows of the mini-batch
+	Splits    int   // Splits counts the splits of which every mini-batch is folded in
+	AllSplits int   // AllSplits counts the splits of the data set
 }
 
 // StatisticsReport is what a pass made.
@@ -67,10 +67,10 @@ type StatisticsReport struct {
 	*summary.Summary
 	Skipped []pipeline.SkippedColumn
 	Resumed int64  // rows that earlier calls took
-	JobName string // of the job, also of the earlier calls' jobs
+	JobName string // JobName names the job, and the earlier calls' jobs
 
-	MiniBatches   int   // that this call took
-	ReceivedBytes int64 // of tensors in them
+	MiniBatches   int   // MiniBatches counts what this call took
+	ReceivedBytes int64 // ReceivedBytes counts the bytes of tensors in them
 }
 
 // Names of states in a work folder.

@@ -21,8 +21,8 @@ const cancelTime = 5 * time.Second
 type submission struct {
 	client     *remote.Client
 	folder     *folder
-	document   []byte        // of the job's pipeline
-	order      dataset.Order // of the job's mini-batches
+	document   []byte        // document is the job's pipeline
+	order      dataset.Order // order is that of the job's mini-batches
 	placement  string
 	queueBytes int64
 	logger     *slog.Logger

@@ -18,9 +18,9 @@ type taking struct {
 	*reduction
 	job       *remote.Job
 	builder   *vocabulary.Builder
-	firstRows []int64         // of each mini-batch, and the rows of all
-	numbers   []dataset.Range // of the mini-batches in the builder
-	covered   []dataset.Range // of those in parts
+	firstRows []int64         // firstRows has the first row of each mini-batch, and the rows of all
+	numbers   []dataset.Range // numbers says which mini-batches are in the builder
+	covered   []dataset.Range // covered says which mini-batches are in parts
 	splits    *dataset.SplitCounter
 	kept      time.Time // when the last part was written
 }

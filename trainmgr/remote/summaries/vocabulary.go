@@ -21,16 +21,16 @@ const DefaultEvery = 15 * time.Second
 
 // Vocabulary is a pass over the data of a cluster that ends in a vocabulary.
 type Vocabulary struct {
-	Pipeline *pipeline.Spec // that declares the vocabulary
-	Name     string         // of the vocabulary in the pipeline
-	Path     string         // of the file to write
+	Pipeline *pipeline.Spec // Pipeline declares the vocabulary
+	Name     string         // Name is what the pipeline calls the vocabulary
+	Path     string         // Path is where the file is written
 	Replace  bool           // the file may be there already
 	// Extend names the vocabulary whose keys keep their ids; "" makes a new one. It may be Path.
 	Extend string
 
 	Partitions []string // patterns of partitions' names; none: all
 	Exclude    []string // patterns of partitions that are left out
-	Placement  string   // of the job, as in apiv1.JobSpec
+	Placement  string   // Placement is the job's, as in apiv1.JobSpec
 
 	Work   string        // the work folder; it is removed when the file is written
 	Memory int64         // bound of the keys in memory; 0 is vocabulary.DefaultMemory
@@ -51,12 +51,12 @@ type Report struct {
 	*vocabulary.Built
 	Columns []vocabulary.Column
 	Rules   vocabulary.Rules
-	Rows    int64  // of the data set
-	Resumed int64  // of Rows: that earlier calls took
-	JobName string // of the job, also of the earlier calls' jobs
+	Rows    int64  // Rows counts the rows of the data set
+	Resumed int64  // Resumed counts those of Rows that earlier calls took
+	JobName string // JobName names the job, and the earlier calls' jobs
 
-	MiniBatches   int   // that this call took
-	ReceivedBytes int64 // of tensors in them
+	MiniBatches   int   // MiniBatches counts what this call took
+	ReceivedBytes int64 // ReceivedBytes counts the bytes of tensors in them
 }
 
 // reduction is a call of Vocabulary.Run.
@@ -65,7 +65,7 @@ type reduction struct {
 	pass   *Vocabulary
 	keys   *pipeline.Spec // whose mini-batches hold the vocabulary's keys
 	rules  vocabulary.Rules
-	base   *vocabulary.Vocabulary // that is extended, or nil
+	base   *vocabulary.Vocabulary // base is the vocabulary that is extended, or nil
 	report Report
 }
 
