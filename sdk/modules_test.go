@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	"github.com/millrace/millrace/sdk/processor"
@@ -24,7 +25,7 @@ func TestAMissingModuleIsNamed(t *testing.T) {
 		Source:  program.Parquet,
 		Columns: []program.Column{{Name: "a", Kind: program.Int64, Part: program.GraphFirst}},
 		Graphs: []program.Graph{{
-			Steps: []program.Step{{Inputs: []uint32{0}, Combine: program.Wasm{Module: module.Digest(), Function: "f",
+			Steps: []program.Step{{Inputs: []uint32{0}, Combine: wasm.Op{Module: module.Digest(), Function: "f",
 				In: [program.MaxInputs]program.Kind{program.Int64}, Out: program.Int64}}},
 			Sinks: []program.GraphSink{{Value: 1, Sink: program.Sink{To: program.ToSparse}}},
 		}},

@@ -10,6 +10,9 @@ import (
 
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 )
@@ -221,7 +224,7 @@ func TestNeedUnderAnImage(t *testing.T) {
 	_, err := NeedUnderImage("rm5", 8, m)
 	require.ErrorIs(t, err, ErrNeed)
 	m.Spec.Parameters = &image.Parameters{Clock: figure(223000), Buffers: figure(2), Chained: figure(1),
-		Units: []image.UnitParameters{unit(program.UnitLog), unit(program.UnitBucketize), unit(program.UnitSigridHash),
+		Units: []image.UnitParameters{unit(log.Unit), unit(bucketize.Unit), unit(sigridhash.Unit),
 			unit(program.UnitParquet)}}
 	got, err := NeedUnderImage("rm5", 8, m)
 	require.NoError(t, err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -154,12 +156,12 @@ func (d *dataset) learn(p *program.Program) error {
 		for _, s := range c.Sinks {
 			for _, op := range s.Ops {
 				switch op := op.(type) {
-				case program.SigridHash:
+				case sigridhash.Op:
 					if op.Salt != 0 || d.Max != 0 && d.Max != op.Max {
 						return fmt.Errorf("column %s: sigrid_hash %+v; the peers know one max and salt 0", c.Name, op)
 					}
 					d.Max = op.Max
-				case *program.Bucketize:
+				case *bucketize.Op:
 					d.Borders = op.Borders32
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -32,7 +33,7 @@ func TestLearn(t *testing.T) {
 	assert.Equal(t, []float64{1, 1e6}, []float64{d.From, d.To})
 	require.Error(t, new(dataset).learn(&program.Program{}))
 	salted := &program.Program{Columns: []program.Column{
-		{Sinks: []program.Sink{{Ops: []program.Op{program.SigridHash{Salt: 1, Max: 2}}}}}}}
+		{Sinks: []program.Sink{{Ops: []program.Op{sigridhash.Op{Salt: 1, Max: 2}}}}}}}
 	require.ErrorContains(t, new(dataset).learn(salted), "salt 0")
 }
 

@@ -6,8 +6,8 @@
 // [Peers] reads peers.json, which `make bench-peers` writes: rows a second of our cpu engine and of the peers, on
 // one core, with the processor, the date, the commit and the command. [Reports] reads all runs: those with two threads
 // and those over vocabularies too. [Loaders] reads the run of bench/peers/python/loaders.py, which feeds a training
-// loop. README's table of speed is written from speed.json, the run of bench/peers/python/speed.py. No figure in this package is typed in by hand: a figure that a file lacks is absent, and [Report.Rate] reports
-// that.
+// loop. README's table of speed is written from speed.json, the run of bench/peers/python/speed.py. No figure in this
+// package is typed in by hand: a figure that a file lacks is absent, and [Report.Rate] reports that.
 //
 // The folder papers has the runs of bench/papers, of which docs/reproduction.md is written.
 //

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/fpga/image"
+	wasmop "github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
@@ -72,7 +73,7 @@ func moduleSelfTests(m *image.Module, f *wasm.FunctionVectors) ([]image.Vector, 
 	}
 	kinds := map[format.Kind]program.Kind{format.Int64: program.Int64, format.Float32: program.Float32,
 		format.Float64: program.Float64}
-	call := program.Wasm{Module: m.Digest(), Function: f.Function, Out: kinds[of.Out]}
+	call := wasmop.Op{Module: m.Digest(), Function: f.Function, Out: kinds[of.Out]}
 	for i, k := range of.In {
 		call.In[i] = kinds[k]
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 )
@@ -43,8 +46,8 @@ parameters:
   buffers: {value: 2, source: requested}
   chained: {value: 1, source: assumed, reference: a test}
   units:
-`+unitFigures(program.UnitLog, "{source: rtl}")+unitFigures(program.UnitBucketize, "{source: rtl}")+
-		unitFigures(program.UnitSigridHash, "{source: rtl}")+
+`+unitFigures(log.Unit, "{source: rtl}")+unitFigures(bucketize.Unit, "{source: rtl}")+
+		unitFigures(sigridhash.Unit, "{source: rtl}")+
 		unitFigures(program.UnitParquet, "{value: 3, source: assumed, reference: a test}"))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/clock"
@@ -114,7 +115,7 @@ func (c *counters) program(b []byte) *programCounter {
 	if c.slice.Program > uint64(len(b)) {
 		return nil
 	}
-	prog, err := program.Unmarshal(b[:c.slice.Program])
+	prog, err := operator.Unmarshal(b[:c.slice.Program])
 	if err != nil {
 		return nil
 	}

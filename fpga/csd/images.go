@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -148,7 +148,7 @@ func (s *slots) slotOf(m mark) int {
 
 // offersLookups reports whether an image has the unit of lookup tables.
 func offersLookups(m *image.Image) bool {
-	const unit = program.UnitVocabulary
+	const unit = vocabulary.Unit
 	return slices.ContainsFunc(m.Spec.Units, func(u image.Unit) bool {
 		return u.Number == uint16(unit) && u.Version == unit.Version()
 	})

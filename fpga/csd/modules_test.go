@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	"github.com/millrace/millrace/nvme"
@@ -22,7 +23,7 @@ func moduleOf(name string, code ...[]byte) image.Module {
 
 // callOf calls the function of a module for three rows, of which the values are one more.
 func callOf(m image.Module) image.Call {
-	return image.Call{Function: program.Wasm{Module: m.Digest(), Function: "f", Out: program.Int64,
+	return image.Call{Function: wasm.Op{Module: m.Digest(), Function: "f", Out: program.Int64,
 		In: [program.MaxInputs]program.Kind{program.Int64}}, In: [][]uint64{{1}, {2}, {41}}, Out: []uint64{2, 3, 42}}
 }
 

@@ -4,6 +4,9 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/clock"
@@ -54,8 +57,8 @@ func (c *counters) work(p *programCounter, units *engine.Profile) timing.Work {
 	w := timing.Work{
 		OutBytes: float64(c.result.BytesOut),
 		Decoded:  float64(decoder.Values + decoder.Lengths), DecodedBytes: float64(decoder.Bytes),
-		Bucketized: float64(units[program.UnitBucketize].Values),
-		Hashed:     float64(units[program.UnitSigridHash].Values), Logged: float64(units[program.UnitLog].Values),
+		Bucketized: float64(units[bucketize.Unit].Values),
+		Hashed:     float64(units[sigridhash.Unit].Values), Logged: float64(units[log.Unit].Values),
 	}
 	last := len(p.borders)
 	for i := range min(len(c.result.Tasks), len(c.slice.Tasks)) {
@@ -77,7 +80,7 @@ func bordersOf(p *program.Program) []uint64 {
 	for i := range p.Columns {
 		add := func(ops []program.Op) {
 			for _, op := range ops {
-				if b, ok := op.(*program.Bucketize); ok {
+				if b, ok := op.(*bucketize.Op); ok {
 					borders[i] += uint64(len(b.Borders32) + len(b.Borders64) + len(b.BordersInt))
 				}
 			}

@@ -7,20 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	bucketizeop "github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
 // TestWorkOfAnExecution: borders of each column once, and only of columns that ran; values by unit.
 func TestWorkOfAnExecution(t *testing.T) {
-	bucketize := []program.Op{&program.Bucketize{Borders32: make([]float32, 7)}}
+	bucketize := []program.Op{&bucketizeop.Op{Borders32: make([]float32, 7)}}
 	prog := &program.Program{
 		Columns: []program.Column{
 			{Sinks: []program.Sink{{Ops: bucketize}, {Ops: bucketize}}}, {Part: program.GraphFirst}, {Sinks: []program.Sink{{}}},
-			{Sinks: []program.Sink{{Ops: []program.Op{&program.Bucketize{Borders64: make([]float64, 100)}}}}},
+			{Sinks: []program.Sink{{Ops: []program.Op{&bucketizeop.Op{Borders64: make([]float64, 100)}}}}},
 		},
 		Graphs: []program.Graph{{Steps: []program.Step{{Ops: []program.Op{
-			&program.Bucketize{BordersInt: make([]int64, 1000)}}}}}},
+			&bucketizeop.Op{BordersInt: make([]int64, 1000)}}}}}},
 	}
 	assert.Equal(t, []uint64{14, 1000, 0, 100}, bordersOf(prog))
 	c := newCounters(nil)
@@ -31,7 +34,7 @@ func TestWorkOfAnExecution(t *testing.T) {
 	c.result.Tasks[4].Rows, c.result.BytesOut = 0, 77
 	var units engine.Profile
 	units[program.UnitParquet] = engine.UnitTime{Values: 10, Lengths: 3, Bytes: 52}
-	units[program.UnitBucketize].Values, units[program.UnitSigridHash].Values, units[program.UnitLog].Values = 1, 2, 4
+	units[bucketizeop.Unit].Values, units[sigridhash.Unit].Values, units[log.Unit].Values = 1, 2, 4
 	assert.Equal(t, timing.Work{OutBytes: 77, Decoded: 13, DecodedBytes: 52, Bucketized: 1, Borders: 1014, Hashed: 2,
 		Logged: 4}, c.work(&programCounter{borders: bordersOf(prog)}, &units))
 }

@@ -11,6 +11,10 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -40,10 +44,10 @@ func lackColumns(rng *rand.Rand, p *program.Program) {
 // absentProgram reads a column of each shape, all of which the file lacks.
 func absentProgram() *program.Program {
 	fill := func(to program.Dest, index uint32) []program.Sink {
-		return []program.Sink{{To: to, Index: index, Ops: []program.Op{program.FillNull{Int: 7, Float: 0.5}}}}
+		return []program.Sink{{To: to, Index: index, Ops: []program.Op{fillnull.Op{Int: 7, Float: 0.5}}}}
 	}
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 4, Dense: 3, Weights: true}}
-	hashed := []program.Op{program.HashBytes{}, program.FillNull{Int: -3}}
+	hashed := []program.Op{hashbytes.Op{}, fillnull.Op{Int: -3}}
 	p.Columns = []program.Column{
 		{Name: "id", Kind: program.Int64, Sinks: fill(program.ToSparse, 0)},
 		{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1}}},
@@ -54,7 +58,7 @@ func absentProgram() *program.Program {
 		{Name: "map.score", Kind: program.Float32, List: true, Part: program.MapScores},
 		{Name: "rate", Kind: program.Float32, Sinks: fill(program.ToDense, 0)},
 		{Name: "embedding", Kind: program.Float32, List: true, Sinks: []program.Sink{{To: program.ToDense, Index: 1,
-			Ops: []program.Op{program.FixedLength{Length: 2, Pads: true, Pad: 9}}}}},
+			Ops: []program.Op{fixedlength.Op{Length: 2, Pads: true, Pad: 9}}}}},
 	}
 	for i := range p.Columns {
 		p.Columns[i].Absent = true
@@ -100,13 +104,13 @@ func TestLongAbsentChunk(t *testing.T) {
 // absentRunner returns a runner of one task of ten rows, of a column whose chunk is absent and has the given rows.
 func absentRunner(t *testing.T, rows uint64) *sliceRunner {
 	b := smallRunner(t, "", "")
-	p, err := program.Unmarshal(b.mem.Program)
+	p, err := operator.Unmarshal(b.mem.Program)
 	require.NoError(t, err)
 	column := len(p.Columns) - 1
 	c := &p.Columns[column]
 	c.Absent = true
 	for i := range c.Sinks {
-		c.Sinks[i].Ops = append([]program.Op{program.FillNull{}}, c.Sinks[i].Ops...)
+		c.Sinks[i].Ops = append([]program.Op{fillnull.Op{}}, c.Sinks[i].Ops...)
 	}
 	b.mem.Program = p.Marshal()
 	b.slice.Digest, b.slice.Program = sha256.Sum256(b.mem.Program), uint64(len(b.mem.Program))

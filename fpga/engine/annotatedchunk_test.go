@@ -10,6 +10,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -92,15 +95,15 @@ func TestChunksReadByAnnotations(t *testing.T) {
 			want := &reference.Tensors{Rows: len(c.rows), Dense: []float32{}, Lengths: []int32{}}
 			switch {
 			case c.dense != nil:
-				column.Sinks = []program.Sink{{To: program.ToDense, Ops: []program.Op{program.FillNull{Float: 7}}}}
+				column.Sinks = []program.Sink{{To: program.ToDense, Ops: []program.Op{fillnull.Op{Float: 7}}}}
 				if c.to == program.Float64 {
-					column.Sinks[0].Ops = append(column.Sinks[0].Ops, program.Convert{To: program.Float32})
+					column.Sinks[0].Ops = append(column.Sinks[0].Ops, convert.Op{To: program.Float32})
 				}
 				p.Output, want.Dense = program.Output{Dense: 1}, c.dense
 			default:
 				column.Sinks, p.Output = []program.Sink{{To: program.ToSparse}}, program.Output{Keys: 1}
 				if c.to == program.Bytes {
-					column.Sinks[0].Ops = []program.Op{program.HashBytes{}, program.FillNull{Int: 3}}
+					column.Sinks[0].Ops = []program.Op{hashbytes.Op{}, fillnull.Op{Int: 3}}
 				}
 				want.Values = c.ids
 				for _, row := range c.rows {

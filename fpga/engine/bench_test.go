@@ -13,6 +13,12 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -35,14 +41,14 @@ func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int,
 	p := &program.Program{Source: program.Parquet}
 	p.Output = program.Output{Label: true, Dense: uint32(dense), Keys: uint32(sparse + generated), Fixed: !lists}
 	var cols []testColumn
-	hash := program.SigridHash{Max: 500_000}
+	hash := sigridhash.Op{Max: 500_000}
 	var tail, head []program.Column
 	for i := range sparse {
 		c := testColumn{name: fmt.Sprintf("cat_%02d", i), physical: format.Int64, list: lists, optional: true,
 			encoding: encoding, codec: codec, rows: make([]any, rows)}
 		ops := []program.Op{hash}
 		if !lists {
-			ops = []program.Op{program.FillNull{}, hash}
+			ops = []program.Op{fillnull.Op{}, hash}
 		}
 		for r := range c.rows {
 			switch {
@@ -60,12 +66,12 @@ func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int,
 		head = append(head, program.Column{Name: c.name, Kind: program.Int64, List: lists,
 			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i), Ops: ops}}})
 	}
-	b32 := &program.Bucketize{Borders32: logSpaced(1, 1e6, borders)}
+	b32 := &bucketize.Op{Borders32: logSpaced(1, 1e6, borders)}
 	for i := range dense {
 		c := testColumn{name: fmt.Sprintf("int_%03d", i), physical: format.Float, optional: true, encoding: encoding,
 			codec: codec, rows: make([]any, rows)}
 		kind := program.Float32
-		conv := []program.Op{program.FillNull{}}
+		conv := []program.Op{fillnull.Op{}}
 		if !lists {
 			c.physical, kind = format.Int32, program.Int64
 		}
@@ -81,14 +87,14 @@ func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int,
 		}
 		cols = append(cols, c)
 		ops := append([]program.Op{}, conv...)
-		ops = append(ops, program.Clamp{IntHi: math.MaxInt64, FloatHi: math.Inf(1)})
+		ops = append(ops, clamp.Op{IntHi: math.MaxInt64, FloatHi: math.Inf(1)})
 		bucket := append([]program.Op{}, conv...)
 		if !lists {
-			ops = append(ops, program.Convert{To: program.Float32})
-			bucket = append(bucket, program.Convert{To: program.Float32})
+			ops = append(ops, convert.Op{To: program.Float32})
+			bucket = append(bucket, convert.Op{To: program.Float32})
 		}
 		pc := program.Column{Name: c.name, Kind: kind,
-			Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: append(ops, program.Log{Add: 1})}}}
+			Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: append(ops, log.Op{Add: 1})}}}
 		if i < generated {
 			pc.Sinks = append(pc.Sinks, program.Sink{To: program.ToSparse, Index: uint32(sparse + i),
 				Ops: append(bucket, b32, hash)})
@@ -104,7 +110,7 @@ func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int,
 	}
 	cols = append(cols, label)
 	tail = append(tail, program.Column{Name: "label", Kind: program.Int64,
-		Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}})
+		Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}}}})
 	p.Columns = append(head, tail...)
 	require.NoError(t, p.Validate())
 	return writeFile(t, cols, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1}), p

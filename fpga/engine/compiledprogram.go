@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
@@ -63,7 +64,7 @@ type sink struct {
 func compileProgram(ctx context.Context, p *program.Program, units []program.UnitRef,
 	modules program.Modules) (*compiledProgram, error) {
 	for _, want := range p.Units() {
-		if !slices.Contains(units, want) && want.Unit == program.UnitWasm {
+		if !slices.Contains(units, want) && want.Unit == wasm.Unit {
 			return nil, fmt.Errorf("compile program: unit %v version %d is not in the image, and module %v needs it: "+
 				"activate an image that holds the module", want.Unit, want.Version, p.WasmModules()[0])
 		}

@@ -13,6 +13,14 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -46,15 +54,15 @@ func readableColumns(f *format.File) *program.Program {
 		default:
 			c.Kind = program.Bytes
 		}
-		ops := []program.Op{program.FillNull{Int: -7, Float: -7}}
+		ops := []program.Op{fillnull.Op{Int: -7, Float: -7}}
 		if reading != nil {
 			ops = append([]program.Op{reading}, ops...)
 		}
-		if _, hashed := reading.(program.HashBytes); l.List || hashed {
+		if _, hashed := reading.(hashbytes.Op); l.List || hashed {
 			if c.Kind == program.Float32 || reading != nil && reading.Out(c.Kind) == program.Float32 {
-				ops = append(ops, &program.Bucketize{Borders32: []float32{0, 1, 2}})
+				ops = append(ops, &bucketize.Op{Borders32: []float32{0, 1, 2}})
 			} else if c.Kind == program.Float64 {
-				ops = append(ops, &program.Bucketize{Borders64: []float64{0, 1, 2}})
+				ops = append(ops, &bucketize.Op{Borders64: []float64{0, 1, 2}})
 			}
 			c.Sinks = []program.Sink{{To: program.ToSparse, Index: p.Output.Keys, Ops: ops}}
 			p.Output.Keys++
@@ -62,7 +70,7 @@ func readableColumns(f *format.File) *program.Program {
 			continue
 		}
 		if c.Kind != program.Float32 && (reading == nil || reading.Out(c.Kind) != program.Float32) {
-			ops = append(ops, program.Convert{To: program.Float32})
+			ops = append(ops, convert.Op{To: program.Float32})
 		}
 		c.Sinks = []program.Sink{{To: program.ToDense, Index: p.Output.Dense, Ops: ops}}
 		p.Output.Dense++
@@ -78,15 +86,15 @@ func readingOf(l *format.Leaf) program.Op {
 	decimals, _ := fmt.Sscanf(l.Logical, "DECIMAL(%d, %d)", &precision, &scale)
 	switch {
 	case l.Physical == format.Int96:
-		return program.Int96Time{To: program.TimeSeconds}
+		return int96time.Op{To: int96time.Seconds}
 	case l.Logical == "FLOAT16":
-		return program.Float16{}
+		return float16.Op{}
 	case decimals == 2 && l.Physical != format.Float && l.Physical != format.Double:
-		return program.Decimal{Scale: uint8(scale), To: program.Float32}
+		return decimal.Op{Scale: uint8(scale), To: program.Float32}
 	case strings.HasPrefix(l.Logical, "TIME"):
-		return program.Rescale{Multiplier: 1, Divisor: 1000}
+		return rescale.Op{Multiplier: 1, Divisor: 1000}
 	case l.Physical.Kind() == format.KindBytes:
-		return program.HashBytes{Function: program.HashXXH3}
+		return hashbytes.Op{Function: hashbytes.XXH3}
 	}
 	return nil
 }
@@ -207,15 +215,15 @@ func TestCorpusMaps(t *testing.T) {
 				keys, values := &f.Leaves[m.Keys], &f.Leaves[m.Values]
 				c := program.Column{Name: values.Path, Kind: parquetcolumn.KindOf(values.Physical.Kind()), List: m.List,
 					Part: program.MapValues, Picks: firstKeys(t, f, data, m)}
-				ops := []program.Op{program.FillNull{Int: -7, Float: -7}}
+				ops := []program.Op{fillnull.Op{Int: -7, Float: -7}}
 				if reading := readingOf(values); reading != nil {
 					ops = append([]program.Op{reading}, ops...)
 				}
 				switch {
 				case c.Kind == program.Float32:
-					ops = append(ops, &program.Bucketize{Borders32: []float32{0, 1, 2}})
+					ops = append(ops, &bucketize.Op{Borders32: []float32{0, 1, 2}})
 				case c.Kind == program.Float64:
-					ops = append(ops, &program.Bucketize{Borders64: []float64{0, 1, 2}})
+					ops = append(ops, &bucketize.Op{Borders64: []float64{0, 1, 2}})
 				}
 				p := &program.Program{Source: program.Parquet, Columns: []program.Column{
 					{Name: keys.Path, Kind: parquetcolumn.KindOf(keys.Physical.Kind()), Part: program.MapKeys}}}

@@ -9,6 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	scoresop "github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -48,7 +52,7 @@ func randomMapGraph(rng *rand.Rand, p *program.Program, cols []testColumn, maps 
 	for i := range shapes {
 		switch of := m.types[i]; {
 		case of.Scored && rng.IntN(2) == 0:
-			m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Combine: program.Scores{}},
+			m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Combine: scoresop.Op{}},
 				program.ValueType{Kind: program.Float32, List: true})
 		case !of.Scored && (of.Kind != program.Int64 || rng.IntN(2) == 0):
 			if ops := randomChain(rng, &shapes[i], program.Int64, rng.IntN(3) == 0, risky); len(ops) > 0 {
@@ -121,7 +125,7 @@ func TestMapsInGraphsAreReference(t *testing.T) {
 		}
 		p.Columns, p.Graphs = columns, []program.Graph{graph}
 		require.NoError(t, p.Validate(), p)
-		q, err := program.Unmarshal(p.Marshal())
+		q, err := operator.Unmarshal(p.Marshal())
 		require.NoError(t, err)
 		require.Equal(t, p.String(), q.String())
 		block := rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")
@@ -157,9 +161,9 @@ func TestFeaturesOfMapsInSteps(t *testing.T) {
 		},
 		Graphs: []program.Graph{{
 			Steps: []program.Step{
-				{Inputs: []uint32{0, 2}, Combine: program.IDListTransform{}},
-				{Inputs: []uint32{1}, Combine: program.Scores{}},
-				{Inputs: []uint32{2, 1, 4}, Combine: program.ComputeScore{Function: program.ScoreMax}},
+				{Inputs: []uint32{0, 2}, Combine: idlisttransform.Op{}},
+				{Inputs: []uint32{1}, Combine: scoresop.Op{}},
+				{Inputs: []uint32{2, 1, 4}, Combine: computescore.Op{Function: computescore.Max}},
 			},
 			Sinks: []program.GraphSink{
 				{Value: 3, Sink: program.Sink{To: program.ToSparse}},

@@ -11,6 +11,19 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/scores"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -89,7 +102,7 @@ func randomGraph(rng *rand.Rand, p *program.Program, cols []testColumn, fields [
 	}
 	for i, c := range from {
 		if c.kind() == program.Int64 && rng.IntN(3) == 0 { // scores
-			m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Ops: []program.Op{program.Convert{To: program.Float32}}},
+			m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Ops: []program.Op{convert.Op{To: program.Float32}}},
 				program.ValueType{Kind: program.Float32, List: c.list})
 		}
 	}
@@ -129,13 +142,13 @@ func (m *graphMaker) addCombination() {
 			inputs, types = append(inputs, uint32(n)), append(types, m.types[n])
 		}
 	}
-	o := program.Cartesian{MaxLength: 1 + m.rng.Int64N(1<<m.rng.IntN(8))}
+	o := cartesian.Op{MaxLength: 1 + m.rng.Int64N(1<<m.rng.IntN(8))}
 	if m.risky {
-		o.Overflow = program.Overflow(m.rng.IntN(2))
+		o.Overflow = cartesian.Overflow(m.rng.IntN(2))
 	}
 	var combine program.Combiner = o
 	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed {
-		combine = program.IDListTransform{}
+		combine = idlisttransform.Op{}
 	}
 	if m.rng.IntN(3) == 0 && !m.p.Output.Fixed && m.addScores() {
 		return
@@ -151,7 +164,7 @@ func (m *graphMaker) addCombination() {
 	}
 	if m.rng.IntN(3) == 0 {
 		if n, ok := m.crossInputs(); ok {
-			inputs, types, combine = n, nil, program.HashCross{Buckets: 1 + m.rng.Int64N(1<<(1+m.rng.IntN(40)))}
+			inputs, types, combine = n, nil, hashcross.Op{Buckets: 1 + m.rng.Int64N(1<<(1+m.rng.IntN(40)))}
 			for _, i := range n {
 				types = append(types, m.types[i])
 			}
@@ -162,18 +175,18 @@ func (m *graphMaker) addCombination() {
 	for range m.rng.IntN(3) {
 		switch m.rng.IntN(5) {
 		case 0:
-			s.Ops = append(s.Ops, program.SigridHash{Salt: 3, Max: 1 << 20})
+			s.Ops = append(s.Ops, sigridhash.Op{Salt: 3, Max: 1 << 20})
 		case 1:
-			s.Ops = append(s.Ops, program.PositiveModulus{M: 1000})
+			s.Ops = append(s.Ops, positivemodulus.Op{M: 1000})
 		case 2:
-			s.Ops = append(s.Ops, program.FillNull{Int: int64(m.rng.IntN(2))})
+			s.Ops = append(s.Ops, fillnull.Op{Int: int64(m.rng.IntN(2))})
 		case 3:
 			if of.List {
-				s.Ops = append(s.Ops, program.FirstX{N: 5})
+				s.Ops = append(s.Ops, firstx.Op{N: 5})
 			}
 		case 4:
 			if of.List {
-				s.Ops = append(s.Ops, program.NGram{N: 2, Mode: randomMode(m.rng, s.Ops)})
+				s.Ops = append(s.Ops, ngram.Op{N: 2, Mode: randomMode(m.rng, s.Ops)})
 			}
 		}
 	}
@@ -182,9 +195,9 @@ func (m *graphMaker) addCombination() {
 
 // scoreStep returns a step that compares lists; ok is false if there are no scores for it.
 func (m *graphMaker) scoreStep() (s program.Step, ok bool) {
-	o := program.ComputeScore{Function: program.ScoreFunction(m.rng.IntN(8))}
-	if o.Function == program.ScoreCosine && !(m.risky && m.rng.IntN(2) == 0) {
-		o.ZeroNorm = program.ZeroNormZero
+	o := computescore.Op{Function: computescore.Function(m.rng.IntN(8))}
+	if o.Function == computescore.Cosine && !(m.risky && m.rng.IntN(2) == 0) {
+		o.ZeroNorm = computescore.ZeroNormZero
 	}
 	byKind := map[program.Kind][]uint32{}
 	for i, of := range m.types {
@@ -220,7 +233,7 @@ func (m *graphMaker) sameLengths(a, b uint32) bool {
 	if a < columns || !m.types[a].List {
 		return false
 	}
-	if m.graph.Steps[a-columns].Combine == program.Combiner(program.Scores{}) {
+	if m.graph.Steps[a-columns].Combine == program.Combiner(scores.Op{}) {
 		return m.graph.Steps[a-columns].Inputs[0] == b
 	}
 	return m.graph.Steps[a-columns].Combine == nil &&
@@ -228,7 +241,7 @@ func (m *graphMaker) sameLengths(a, b uint32) bool {
 }
 
 func (m *graphMaker) keepsLengths(ops []program.Op) bool {
-	return len(ops) == 1 && ops[0] == program.Op(program.Convert{To: program.Float32})
+	return len(ops) == 1 && ops[0] == program.Op(convert.Op{To: program.Float32})
 }
 
 // crossInputs returns 2 to 4 values that are scalars of ids; ok is false if there are none.
@@ -273,7 +286,7 @@ func (m *graphMaker) addSink(value int) {
 			fillNoLists(s.Sink.Ops)
 		}
 		if out.IDs == program.IDs32 {
-			s.Sink.Ops = append(s.Sink.Ops, program.PositiveModulus{M: 1 << 31})
+			s.Sink.Ops = append(s.Sink.Ops, positivemodulus.Op{M: 1 << 31})
 		}
 		out.Keys++
 		m.keys = true
@@ -285,7 +298,7 @@ func (m *graphMaker) addSink(value int) {
 // fillNoLists makes operators fit rows of text, whose lists have at most one value.
 func fillNoLists(ops []program.Op) {
 	for i, op := range ops {
-		slice, ok := op.(program.ListSlice)
+		slice, ok := op.(listslice.Op)
 		if length, err := slice.Length(); ok && err == nil && length > 1 {
 			slice.Padded = false
 			ops[i] = slice
@@ -375,7 +388,7 @@ func renumber(p *program.Program) {
 }
 
 // crossProgram makes one key of the pairs of two columns of lists.
-func crossProgram(o program.Cartesian) *program.Program {
+func crossProgram(o cartesian.Op) *program.Program {
 	return &program.Program{
 		Source: program.Parquet,
 		Columns: []program.Column{
@@ -411,24 +424,24 @@ func TestCartesianOverflow(t *testing.T) {
 	cols := longLists(rows, 10_000)
 	data := writeFile(t, cols, layout{groupRows: rows, batchRows: rows, pageBytes: 1 << 20, version: 1})
 	f := readFooter(t, data)
-	run := func(o program.Cartesian, e engine.Options) (*reference.Tensors, error) {
+	run := func(o cartesian.Op, e engine.Options) (*reference.Tensors, error) {
 		h := newHost(engine.New(e), crossProgram(o), f, data, 1)
 		h.wholeChunks = true
 		return h.miniBatch(0, rows)
 	}
-	m, err := run(program.Cartesian{MaxLength: program.MaxCartesian}, engine.Options{})
+	m, err := run(cartesian.Op{MaxLength: cartesian.MaxIDs}, engine.Options{})
 	require.NoError(t, err)
-	require.Equal(t, []int32{program.MaxCartesian, program.MaxCartesian, program.MaxCartesian}, m.Lengths)
+	require.Equal(t, []int32{cartesian.MaxIDs, cartesian.MaxIDs, cartesian.MaxIDs}, m.Lengths)
 
 	var bad *sliceFailure
-	_, err = run(program.Cartesian{MaxLength: program.MaxCartesian, Overflow: program.OverflowFail}, engine.Options{})
+	_, err = run(cartesian.Op{MaxLength: cartesian.MaxIDs, Overflow: cartesian.Fail}, engine.Options{})
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, program.BadData, bad.state)
 	require.Contains(t, bad.message, `column "a": page 0`)
 	require.Contains(t, bad.message, "cartesian: row 0 makes 10000 x 10000 ids, want at most 65536")
 
 	// A row may have no more values than the engine takes for one.
-	_, err = run(program.Cartesian{MaxLength: program.MaxCartesian}, engine.Options{MaxList: 20_000})
+	_, err = run(cartesian.Op{MaxLength: cartesian.MaxIDs}, engine.Options{MaxList: 20_000})
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, program.NoSupport, bad.state)
 	require.Contains(t, bad.message, "a row of a graph with 85536 values, want at most 80000")
@@ -438,7 +451,7 @@ func TestCartesianOverflow(t *testing.T) {
 func TestGraphTasks(t *testing.T) {
 	cols := longLists(10, 3)
 	data := writeFile(t, cols, layout{groupRows: 10, batchRows: 10, pageBytes: 1 << 20, version: 1})
-	p := crossProgram(program.Cartesian{MaxLength: 9})
+	p := crossProgram(cartesian.Op{MaxLength: 9})
 	h := newHost(engine.New(engine.Options{}), p, readFooter(t, data), data, 1)
 	h.wholeChunks = true
 	_, err := h.miniBatch(0, 10)
@@ -471,7 +484,7 @@ func TestNullsInListsOfSteps(t *testing.T) {
 		[]any{[]byte("a"), []byte("")}, []any{[]byte("b"), []byte("c")}, []any{[]byte("d"), nil}, []any{}}}
 	data := writeFile(t, []testColumn{tokens}, layout{groupRows: 4, batchRows: 4, pageBytes: 64, version: 1})
 	f := readFooter(t, data)
-	fill := program.Sink{To: program.ToSparse, Ops: []program.Op{program.FillNull{Int: 7}}}
+	fill := program.Sink{To: program.ToSparse, Ops: []program.Op{fillnull.Op{Int: 7}}}
 	filled, ids, pairs := fill, fill, fill
 	ids.Index, ids.Ops = 1, nil
 	pairs.Index, pairs.Ops = 2, nil
@@ -481,8 +494,8 @@ func TestNullsInListsOfSteps(t *testing.T) {
 			Part: program.GraphFirst}},
 		Graphs: []program.Graph{{
 			Steps: []program.Step{
-				{Inputs: []uint32{0}, Ops: []program.Op{program.HexToInt{}}},
-				{Inputs: []uint32{1, 1}, Combine: program.IDListTransform{}},
+				{Inputs: []uint32{0}, Ops: []program.Op{hextoint.Op{}}},
+				{Inputs: []uint32{1, 1}, Combine: idlisttransform.Op{}},
 			},
 			Sinks: []program.GraphSink{{Value: 1, Sink: filled}, {Value: 1, Sink: ids}, {Value: 2, Sink: pairs}},
 		}},

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	vocabularyop "github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/vocabulary"
 )
@@ -57,25 +60,25 @@ func addLookups(t require.TestingT, rng *rand.Rand, p *program.Program, risky bo
 					keys = append(keys, int64(k)*spread)
 				}
 			}
-			o := program.Lookup{Table: addLookupTable(t, p, keys), Absent: program.Absent(rng.IntN(2)) + 1}
+			o := vocabularyop.Op{Table: addLookupTable(t, p, keys), Absent: vocabularyop.Absent(rng.IntN(2)) + 1}
 			switch {
-			case o.Absent == program.AbsentBucket:
+			case o.Absent == vocabularyop.AbsentBucket:
 				o.Base, o.Buckets = 40, uint32(1+rng.IntN(40))
 			case risky && spread == 1:
-				o.Absent = program.AbsentFail
+				o.Absent = vocabularyop.AbsentFail
 			default:
 				o.Base, o.Rare = int64(rng.IntN(3)), int64(rng.IntN(3))
 			}
-			s.Ops = append(s.Ops, program.PositiveModulus{M: modulus * spread}, o)
+			s.Ops = append(s.Ops, positivemodulus.Op{M: modulus * spread}, o)
 			if rng.IntN(3) == 0 {
-				s.Ops = append(s.Ops, program.FillNull{Int: 3})
+				s.Ops = append(s.Ops, fillnull.Op{Int: 3})
 			}
 		}
 	}
 }
 
 // lookupSlice is a slice over rows of numbers of 40 fields, of which the key reads field 14.
-func lookupSlice(t *testing.T, keys []int64, o program.Lookup, values []uint32) (program.Slice, engine.Memory) {
+func lookupSlice(t *testing.T, keys []int64, o vocabularyop.Op, values []uint32) (program.Slice, engine.Memory) {
 	t.Helper()
 	p := &program.Program{Source: program.CriteoBinary, Output: program.Output{Keys: 1, IDs: program.IDs64, Fixed: true}}
 	o.Table = addLookupTable(t, p, keys)
@@ -96,7 +99,7 @@ func lookupSlice(t *testing.T, keys []int64, o program.Lookup, values []uint32) 
 func TestLookupsAreChecked(t *testing.T) {
 	e := engine.New(engine.Options{})
 	for name, keys := range map[string][]int64{"array": {7, 5, 9}, "hashed": {7, 5, 1 << 40}} {
-		s, m := lookupSlice(t, keys, program.Lookup{Base: 10}, []uint32{5, 7, 7})
+		s, m := lookupSlice(t, keys, vocabularyop.Op{Base: 10}, []uint32{5, 7, 7})
 		execute := func() *program.Result {
 			state := e.Execute(context.Background(), m, s.Marshal())
 			r, err := program.UnmarshalResult(m.Result)
@@ -142,7 +145,7 @@ func tablesRangeOf(keys []int64) []byte {
 // lists and in scalars of Parquet.
 func TestAnAbsentKeyIsNamed(t *testing.T) {
 	e := engine.New(engine.Options{BlockRows: 2})
-	s, m := lookupSlice(t, []int64{1, 2}, program.Lookup{}, []uint32{1, 2, 1, 2, 2, 9, 1})
+	s, m := lookupSlice(t, []int64{1, 2}, vocabularyop.Op{}, []uint32{1, 2, 1, 2, 2, 9, 1})
 	require.Equal(t, program.BadData, e.Execute(context.Background(), m, s.Marshal()))
 	r, err := program.UnmarshalResult(m.Result)
 	require.NoError(t, err)
@@ -166,7 +169,7 @@ func TestAnAbsentKeyIsNamed(t *testing.T) {
 		for i := range cols {
 			p.Columns = append(p.Columns, program.Column{Name: cols[i].name, Kind: program.Int64, List: cols[i].list,
 				Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i),
-					Ops: []program.Op{program.Lookup{Table: addLookupTable(t, p, c.keys[i])}}}}})
+					Ops: []program.Op{vocabularyop.Op{Table: addLookupTable(t, p, c.keys[i])}}}}})
 		}
 		require.NoError(t, p.Validate())
 		h := newHost(e, p, readFooter(t, data), data, 1)

@@ -11,6 +11,9 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -300,12 +303,12 @@ func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, 
 		} else {
 			s.Ops = randomChain(rng, &shape, program.Int64, p.Output.Fixed, risky)
 			if p.Output.IDs == program.IDs32 {
-				s.Ops = append(s.Ops, program.PositiveModulus{M: 1 << 31})
+				s.Ops = append(s.Ops, positivemodulus.Op{M: 1 << 31})
 			}
 			p.Output.Keys++
 			keys = true
 			windows := slices.ContainsFunc(s.Ops, func(op program.Op) bool {
-				return op.Unit() == program.UnitNGram || op.Unit() == program.UnitListSlice
+				return op.Unit() == ngram.Unit || op.Unit() == listslice.Unit
 			})
 			pick.Scored = m.scored && rng.IntN(3) > 0 && !windows // what windows and parts hold has no scores
 			scored = scored || pick.Scored

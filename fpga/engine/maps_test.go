@@ -11,6 +11,11 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -127,8 +132,8 @@ func dppTable(t testing.TB, rows int, codec, encoding string) ([]byte, *program.
 	data := writeMaps(t, nil, maps, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1})
 	f := readFooter(t, data)
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Weights: true}}
-	hash := program.SigridHash{Max: 500_000}
-	borders := &program.Bucketize{Borders32: logSpaced(1, 1000, 1024)}
+	hash := sigridhash.Op{Max: 500_000}
+	borders := &bucketize.Op{Borders32: logSpaced(1, 1000, 1024)}
 	for _, i := range []int{1, 2, 0} {
 		in, _ := f.Map(maps[i].name)
 		column := func(leaf int, kind program.Kind, part program.Part, list bool) program.Column {
@@ -138,10 +143,10 @@ func dppTable(t testing.TB, rows int, codec, encoding string) ([]byte, *program.
 		for k := range []int{30, 12, 4}[i] {
 			pick := program.Pick{Key: int64(1000 + 14*k), Scored: maps[i].scored}
 			s := program.Sink{To: program.ToSparse, Index: p.Output.Keys,
-				Ops: []program.Op{program.FirstX{N: 30}, hash}}
+				Ops: []program.Op{firstx.Op{N: 30}, hash}}
 			if i == 0 {
 				s = program.Sink{To: program.ToDense, Index: p.Output.Dense,
-					Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}}
+					Ops: []program.Op{fillnull.Op{}, log.Op{Add: 1}}}
 				if k < 5 {
 					s = program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{borders, hash}}
 				}
@@ -295,7 +300,7 @@ func TestMapRules(t *testing.T) {
 		Columns: []program.Column{
 			{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
 			{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues,
-				Sinks: []program.Sink{sink(0), sink(1), sink(2), sink(3, program.FirstX{N: 2})},
+				Sinks: []program.Sink{sink(0), sink(1), sink(2), sink(3, firstx.Op{N: 2})},
 				Picks: []program.Pick{{Key: 1, Scored: true}, {Key: 2, Scored: true}, {Key: 2},
 					{Key: 2, Scored: true}}},
 			{Name: f.Leaves[2].Path, Kind: program.Float64, List: true, Part: program.MapScores},

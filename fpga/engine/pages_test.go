@@ -15,6 +15,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -489,7 +491,7 @@ func TestCursorKnowsItsValue(t *testing.T) {
 		data := writeFile(t, []testColumn{c}, layout{groupRows: 300, batchRows: 100, pageBytes: 400, version: 1})
 		p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1, Fixed: true},
 			Columns: []program.Column{{Name: "c", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse,
-				Ops: []program.Op{program.HexToInt{}, program.FillNull{Int: 7}}}}}}}
+				Ops: []program.Op{hextoint.Op{}, fillnull.Op{Int: 7}}}}}}}
 		const rows = 30
 		b := newSliceRunner(t, engine.New(engine.Options{BlockRows: 16}), data, p, rows)
 		places := 0

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -35,7 +38,7 @@ func summed(t *testing.T, ids program.IDs, limit int64, version int) *sliceRunne
 			cols[2].rows[r] = rng.Int64()
 		}
 	}
-	hash := program.SigridHash{Salt: 5, Max: limit}
+	hash := sigridhash.Op{Salt: 5, Max: limit}
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Keys: 4, IDs: ids},
 		Columns: []program.Column{
 			{Name: "a", Kind: program.Int64, List: true,
@@ -45,7 +48,7 @@ func summed(t *testing.T, ids program.IDs, limit int64, version int) *sliceRunne
 			{Name: "c", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
 				Ops: []program.Op{hash}}}},
 			{Name: "d", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense,
-				Ops: []program.Op{program.Clamp{FloatHi: math.Inf(1)}, program.Log{Add: 1}}}}},
+				Ops: []program.Op{clamp.Op{FloatHi: math.Inf(1)}, log.Op{Add: 1}}}}},
 		}}
 	require.NoError(t, p.Validate())
 	data := writeFile(t, cols, layout{groupRows: rows, batchRows: 300, pageBytes: 300 * 4, version: version})

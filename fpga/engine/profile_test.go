@@ -8,6 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -25,9 +32,9 @@ func TestMeasure(t *testing.T) {
 	require.NoError(t, err)
 
 	for unit, columns := range map[program.Unit]uint64{
-		program.UnitSigridHash: sparse + generated, program.UnitBucketize: generated, program.UnitLog: dense,
-		program.UnitFillNull: sparse + dense + generated, program.UnitClamp: dense,
-		program.UnitConvert: dense + generated + 1,
+		sigridhash.Unit: sparse + generated, bucketize.Unit: generated, log.Unit: dense,
+		fillnull.Unit: sparse + dense + generated, clamp.Unit: dense,
+		convert.Unit: dense + generated + 1,
 	} {
 		u := profile[unit]
 		assert.Equal(t, columns*blocks, u.Runs, unit)
@@ -36,7 +43,7 @@ func TestMeasure(t *testing.T) {
 		assert.LessOrEqual(t, u.Total, u.Longest*u.Runs, unit)
 	}
 	assert.Zero(t, profile[program.UnitText], "of an earlier slice nothing stays")
-	assert.Zero(t, profile[program.UnitFirstX])
+	assert.Zero(t, profile[firstx.Unit])
 	parquet := profile[program.UnitParquet]
 	assert.Equal(t, r.Decode, parquet.Total)
 	assert.GreaterOrEqual(t, parquet.Runs, (sparse+dense+1)*blocks)
@@ -60,7 +67,7 @@ func TestOperatorsWithoutAPass(t *testing.T) {
 	b.args = b.slice.AppendTo(nil)
 	var profile engine.Profile
 	require.Equal(t, program.Done, b.e.Measure(context.Background(), b.mem, b.args, &profile))
-	for _, unit := range []program.Unit{program.UnitFillNull, program.UnitClamp} {
+	for _, unit := range []program.Unit{fillnull.Unit, clamp.Unit} {
 		assert.GreaterOrEqual(t, profile[unit].Values, uint64(dense*rows), unit)
 		assert.Zero(t, profile[unit].Total, unit)
 	}

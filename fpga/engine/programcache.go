@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
@@ -56,7 +57,7 @@ func (c *programCache) compiledFor(
 		return nil, programError(fmt.Errorf("the program range holds %x, the slice wants %x: store the program first",
 			got[:8], s.Digest[:8]))
 	}
-	p, err := program.Unmarshal(b)
+	p, err := operator.Unmarshal(b)
 	if err != nil {
 		return nil, programError(err)
 	}

@@ -7,6 +7,33 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/operator/boxcox"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	decimalop "github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/fillnan"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
+	"github.com/millrace/millrace/fpga/operator/hashbucket"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/logit"
+	"github.com/millrace/millrace/fpga/operator/mapid"
+	"github.com/millrace/millrace/fpga/operator/minmax"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/normalize"
+	"github.com/millrace/millrace/fpga/operator/onehot"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/rescale"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -123,9 +150,9 @@ func oneHotAtTimes(rng *rand.Rand, c *testColumn, s *program.Sink) uint32 {
 	classes := uint32(1 + rng.IntN(20))
 	switch rng.IntN(8) {
 	case 0:
-		s.Ops = append(s.Ops, program.OneHot{Classes: classes, Ranges: true, Lower: -3, Upper: rng.Float32() * 50})
+		s.Ops = append(s.Ops, onehot.Op{Classes: classes, Ranges: true, Lower: -3, Upper: rng.Float32() * 50})
 	case 1:
-		s.Ops = append(randomChain(rng, c, program.Int64, false, false), program.OneHot{Classes: classes})
+		s.Ops = append(randomChain(rng, c, program.Int64, false, false), onehot.Op{Classes: classes})
 	default:
 		return 1
 	}
@@ -156,7 +183,7 @@ func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *progra
 		for range keys {
 			ops := randomChain(rng, c, program.Int64, p.Output.Fixed, risky)
 			if p.Output.IDs == program.IDs32 {
-				ops = append(ops, program.PositiveModulus{M: 1 << 31})
+				ops = append(ops, positivemodulus.Op{M: 1 << 31})
 			}
 			pc.Sinks = append(pc.Sinks, program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: ops})
 			p.Output.Keys++
@@ -204,10 +231,10 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 	}
 	toFloat32 := func() {
 		if kind == program.Int64 || kind == program.Float64 {
-			add(program.Convert{To: program.Float32})
+			add(convert.Op{To: program.Float32})
 		}
 	}
-	fill := program.FillNull{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
+	fill := fillnull.Op{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
 	if kind == program.Bytes {
 		add(randomReading(rng, c, risky))
 	}
@@ -215,7 +242,7 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		switch rng.IntN(19) {
 		case 18:
 			if kind == program.Float32 || kind == program.Float64 {
-				add(program.FillNaN{Value: float64(rng.IntN(100)) / 4})
+				add(fillnan.Op{Value: float64(rng.IntN(100)) / 4})
 			}
 		case 16, 17:
 			if c.list && kind != program.Bytes {
@@ -223,8 +250,8 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 			}
 		case 15:
 			toFloat32()
-			add([]program.Op{program.Normalize{Mean: rng.NormFloat64(), Deviation: float64(rng.IntN(3)) / 3},
-				program.MinMax{Min: -rng.Float64(), Max: rng.Float64()}, program.MinMax{}}[rng.IntN(3)])
+			add([]program.Op{normalize.Op{Mean: rng.NormFloat64(), Deviation: float64(rng.IntN(3)) / 3},
+				minmax.Op{Min: -rng.Float64(), Max: rng.Float64()}, minmax.Op{}}[rng.IntN(3)])
 		case 12:
 			if kind == program.Int64 {
 				add(randomTable(rng))
@@ -235,26 +262,26 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 			}
 		case 13:
 			if kind == program.Int64 {
-				add(program.Decimal{Scale: uint8(rng.IntN(program.MaxScale + 1)),
+				add(decimalop.Op{Scale: uint8(rng.IntN(decimalop.MaxScale + 1)),
 					To: []program.Kind{program.Float32, program.Float64}[rng.IntN(2)]})
 			}
 		case 0:
 			add(fill)
 		case 8:
 			if kind == program.Int64 || kind == program.Float32 {
-				add(program.Convert{To: program.Float64})
+				add(convert.Op{To: program.Float64})
 			}
 		case 1:
-			add(program.Clamp{IntLo: -5, IntHi: 1000, FloatLo: -4, FloatHi: 512})
+			add(clamp.Op{IntLo: -5, IntHi: 1000, FloatLo: -4, FloatHi: 512})
 		case 2:
 			toFloat32()
-			add(program.Log{Add: float32(rng.IntN(3))})
+			add(log.Op{Add: float32(rng.IntN(3))})
 		case 9:
 			toFloat32()
-			add(program.Logit{Eps: []float32{-1, 0, 1e-6, 0.1}[rng.IntN(4)]})
+			add(logit.Op{Eps: []float32{-1, 0, 1e-6, 0.1}[rng.IntN(4)]})
 		case 11:
 			if c.list && kind == program.Int64 {
-				add(program.NGram{N: 1 + rng.Int64N(4), Mode: randomMode(rng, ops)})
+				add(ngram.Op{N: 1 + rng.Int64N(4), Mode: randomMode(rng, ops)})
 			}
 		case 10:
 			toFloat32()
@@ -263,27 +290,27 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 			if kind != program.Int64 {
 				add(randomBuckets(rng, kind, risky))
 			}
-			add(program.SigridHash{Salt: int64(rng.IntN(3)), Max: 1 + rng.Int64N(1<<(1+rng.IntN(40)))})
+			add(sigridhash.Op{Salt: int64(rng.IntN(3)), Max: 1 + rng.Int64N(1<<(1+rng.IntN(40)))})
 		case 4:
 			add(randomBuckets(rng, kind, risky))
 		case 5:
 			if kind == program.Int64 {
-				add([]program.Op{program.PositiveModulus{M: 1 + rng.Int64N(1<<31)},
-					program.HashBucket{Buckets: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}}[rng.IntN(2)])
+				add([]program.Op{positivemodulus.Op{M: 1 + rng.Int64N(1<<31)},
+					hashbucket.Op{Buckets: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}}[rng.IntN(2)])
 			}
 		case 6:
 			if kind == program.Int64 {
-				add(program.ZeroExtend{})
+				add(zeroextend.Op{})
 			}
 		case 7:
 			if c.list {
-				add(program.FirstX{N: int64(rng.IntN(5))})
+				add(firstx.Op{N: int64(rng.IntN(5))})
 			}
 		}
 	}
 	switch {
 	case to == program.Float32 && kind != program.Float32:
-		add(program.Convert{To: program.Float32})
+		add(convert.Op{To: program.Float32})
 	case to == program.Int64 && kind != program.Int64:
 		add(randomBuckets(rng, kind, risky))
 	}
@@ -301,11 +328,11 @@ func randomTable(rng *rand.Rand) program.Op {
 	}
 	switch rng.IntN(3) {
 	case 0:
-		return &program.LocalHour{Starts: keys, Offsets: values}
+		return &getlocalhour.Op{Starts: keys, Offsets: values}
 	case 1:
-		return &program.MapID{Keys: keys, Values: values, Default: rng.Int64N(3) - 1}
+		return &mapid.Op{Keys: keys, Values: values, Default: rng.Int64N(3) - 1}
 	}
-	return &program.MapID{Values: values, Default: rng.Int64N(3) - 1}
+	return &mapid.Op{Values: values, Default: rng.Int64N(3) - 1}
 }
 
 // randomDenseList returns a column that makes dense columns of a list: as long as the longest list, or, if risky, of
@@ -319,21 +346,21 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 	}
 	ops := randomChain(rng, c, program.Float32, false, risky)
 	for _, op := range ops {
-		if slice, ok := op.(program.ListSlice); ok && slice.Padded {
+		if slice, ok := op.(listslice.Op); ok && slice.Padded {
 			length, _ := slice.Length() // randomSlice pads what has a length
 			longest = max(longest, int(length))
 		}
-		if windows, ok := op.(program.NGram); ok && windows.Mode == program.NGramRAP {
+		if windows, ok := op.(ngram.Op); ok && windows.Mode == ngram.RAP {
 			longest *= int(windows.N)
 		}
 	}
-	fixed := program.FixedLength{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
+	fixed := fixedlength.Op{Length: uint32(longest), Pads: true, Pad: float32(rng.IntN(5)) / 3}
 	switch {
 	case risky && rng.IntN(3) == 0:
-		fixed = program.FixedLength{Length: 1 + rng.Uint32N(3)}
+		fixed = fixedlength.Op{Length: 1 + rng.Uint32N(3)}
 	case rng.IntN(2) == 0:
 		fixed.Length = 1 + rng.Uint32N(4)
-		ops = append(ops, program.FirstX{N: int64(fixed.Length)})
+		ops = append(ops, firstx.Op{N: int64(fixed.Length)})
 	}
 	s := program.Sink{To: program.ToDense, Index: out.Dense, Ops: append(ops, fixed)}
 	if risky {
@@ -345,38 +372,38 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 
 // randomReading returns an operator that makes numbers of a column of bytes.
 func randomReading(rng *rand.Rand, c *testColumn, risky bool) program.Op {
-	hash := program.HashBytes{Function: program.HashFunction(rng.IntN(3))}
-	decimal := program.Decimal{Scale: uint8(rng.IntN(program.MaxScale + 1)),
+	hash := hashbytes.Op{Function: hashbytes.Function(rng.IntN(3))}
+	decimal := decimalop.Op{Scale: uint8(rng.IntN(decimalop.MaxScale + 1)),
 		To: []program.Kind{program.Float32, program.Float64}[rng.IntN(2)]}
 	if rng.IntN(3) == 0 {
-		decimal = program.Decimal{To: program.Int64}
+		decimal = decimalop.Op{To: program.Int64}
 	}
 	switch {
 	case c.text && !risky, rng.IntN(3) == 0:
 		return hash
 	case c.physical == format.Int96:
-		return program.Int96Time{To: program.TimeUnit(rng.IntN(2))}
+		return int96time.Op{To: int96time.TimeUnit(rng.IntN(2))}
 	case c.physical == format.FixedLenByteArray && rng.IntN(2) == 0:
-		return program.Float16{}
+		return float16.Op{}
 	case c.physical == format.FixedLenByteArray, c.text, risky && rng.IntN(3) == 0:
 		return decimal // of text that is empty or long an error
 	}
-	return program.HexToInt{}
+	return hextoint.Op{}
 }
 
 // randomRescale returns a rescale; if risky, one that large values fail.
-func randomRescale(rng *rand.Rand, risky bool) program.Rescale {
+func randomRescale(rng *rand.Rand, risky bool) rescale.Op {
 	if risky && rng.IntN(2) == 0 {
-		return program.Rescale{Multiplier: 1 + rng.Int64N(1<<(1+rng.IntN(40))), Divisor: 1}
+		return rescale.Op{Multiplier: 1 + rng.Int64N(1<<(1+rng.IntN(40))), Divisor: 1}
 	}
-	return program.Rescale{Multiplier: 1, Divisor: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}
+	return rescale.Op{Multiplier: 1, Divisor: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}
 }
 
 // randomSlice makes a part of lists that may be empty, longer than the lists, or filled up.
-func randomSlice(rng *rand.Rand) program.ListSlice {
-	s := program.ListSlice{Start: rng.Int64N(12) - 6, End: rng.Int64N(12) - 6, PadInt: rng.Int64N(9), PadFloat: 0.5}
+func randomSlice(rng *rand.Rand) listslice.Op {
+	s := listslice.Op{Start: rng.Int64N(12) - 6, End: rng.Int64N(12) - 6, PadInt: rng.Int64N(9), PadFloat: 0.5}
 	if rng.IntN(3) == 0 {
-		s.End = program.NoEnd
+		s.End = listslice.NoEnd
 	}
 	if _, err := s.Length(); err == nil {
 		s.Padded = rng.IntN(2) == 0
@@ -384,18 +411,18 @@ func randomSlice(rng *rand.Rand) program.ListSlice {
 	return s
 }
 
-func randomBoxCox(rng *rand.Rand) program.BoxCox {
-	b := program.BoxCox{Lambda1: []float32{0, 1, 2, 0.5, -1, 0.3}[rng.IntN(6)], Mode: program.BoxCoxMode(rng.IntN(2))}
-	if b.Mode == program.BoxCoxCaffe2 {
+func randomBoxCox(rng *rand.Rand) boxcox.Op {
+	b := boxcox.Op{Lambda1: []float32{0, 1, 2, 0.5, -1, 0.3}[rng.IntN(6)], Mode: boxcox.Mode(rng.IntN(2))}
+	if b.Mode == boxcox.Caffe2 {
 		b.Lambda2 = float32(rng.IntN(3))
 	}
 	return b
 }
 
-func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *program.Bucketize {
-	b := &program.Bucketize{Side: program.Side(rng.IntN(2)), NaN: program.NaN(rng.IntN(3))}
+func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *bucketize.Op {
+	b := &bucketize.Op{Side: bucketize.Side(rng.IntN(2)), NaN: bucketize.NaN(rng.IntN(3))}
 	if risky && rng.IntN(4) == 0 {
-		b.NaN = program.NaNError
+		b.NaN = bucketize.NaNError
 	}
 	at := -float64(rng.IntN(50))
 	for range 1 + rng.IntN(20) {
@@ -413,12 +440,12 @@ func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *program.Bucke
 }
 
 // randomMode returns a mode of ngram behind operators: a chain lists windows once.
-func randomMode(rng *rand.Rand, ops []program.Op) program.NGramMode {
+func randomMode(rng *rand.Rand, ops []program.Op) ngram.Mode {
 	if slices.ContainsFunc(ops, func(op program.Op) bool {
-		windows, ok := op.(program.NGram)
-		return ok && windows.Mode == program.NGramRAP
+		windows, ok := op.(ngram.Op)
+		return ok && windows.Mode == ngram.RAP
 	}) {
-		return program.NGramFold
+		return ngram.Fold
 	}
-	return program.NGramMode(rng.IntN(2))
+	return ngram.Mode(rng.IntN(2))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -155,7 +157,7 @@ func TestProgramRefused(t *testing.T) {
 
 	var units []program.UnitRef
 	for _, u := range engine.Units() {
-		if u.Unit != program.UnitSigridHash {
+		if u.Unit != sigridhash.Unit {
 			units = append(units, u)
 		}
 	}
@@ -201,8 +203,8 @@ func withName(p *program.Program, name string) *program.Program {
 	for i := range p.Columns {
 		for j := range p.Columns[i].Sinks {
 			for k, op := range p.Columns[i].Sinks[j].Ops {
-				if _, ok := op.(program.Log); ok {
-					p.Columns[i].Sinks[j].Ops[k] = program.Log{Add: add}
+				if _, ok := op.(log.Op); ok {
+					p.Columns[i].Sinks[j].Ops[k] = log.Op{Add: add}
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -27,7 +28,7 @@ func unpackedRunner(t *testing.T, codec string, keys int) (b *sliceRunner, after
 	for i := range keys {
 		p.Columns[0].Sinks = append(p.Columns[0].Sinks,
 			program.Sink{To: program.ToSparse, Index: uint32(i),
-				Ops: []program.Op{program.SigridHash{Salt: int64(i), Max: 1 << 30}}})
+				Ops: []program.Op{sigridhash.Op{Salt: int64(i), Max: 1 << 30}}})
 	}
 	b = newSliceRunner(t, engine.New(engine.Options{BlockRows: 16}), data, p, 50)
 	state, r := b.execute()

@@ -9,6 +9,16 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/enumerate"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/scores"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/withscores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -32,13 +42,13 @@ func (m *graphMaker) addScores() bool {
 	if len(scored) > 0 && m.rng.IntN(2) == 0 {
 		from := pick(scored)
 		if m.rng.IntN(2) == 0 {
-			m.addStep(program.Step{Inputs: []uint32{from}, Combine: program.Scores{}},
+			m.addStep(program.Step{Inputs: []uint32{from}, Combine: scores.Op{}},
 				program.ValueType{Kind: program.Float32, List: true})
 			return true
 		}
-		ops := []program.Op{program.FirstX{N: m.rng.Int64N(4)}, program.PositiveModulus{M: 99}}
+		ops := []program.Op{firstx.Op{N: m.rng.Int64N(4)}, positivemodulus.Op{M: 99}}
 		if m.types[from].Kind == program.Bytes {
-			ops = append([]program.Op{program.HashBytes{}}, ops...)
+			ops = append([]program.Op{hashbytes.Op{}}, ops...)
 		}
 		m.addStep(program.Step{Inputs: []uint32{from}, Ops: ops}, ids)
 		return true
@@ -46,16 +56,16 @@ func (m *graphMaker) addScores() bool {
 	if len(plain) == 0 {
 		return false
 	}
-	s := program.Step{Inputs: []uint32{pick(plain)}, Combine: program.Enumerate{}}
+	s := program.Step{Inputs: []uint32{pick(plain)}, Combine: enumerate.Op{}}
 	if len(numbers) > 0 && m.rng.IntN(2) == 0 {
 		score := pick(numbers)
 		if m.types[score].List && !m.risky && !m.sameLengths(score, s.Inputs[0]) {
 			return false
 		}
-		s.Inputs, s.Combine = append(s.Inputs, score), program.WithScores{}
+		s.Inputs, s.Combine = append(s.Inputs, score), withscores.Op{}
 	}
 	if m.rng.IntN(2) == 0 {
-		s.Ops = []program.Op{program.SigridHash{Salt: 5, Max: 1 << 30}, program.FirstX{N: 1 + m.rng.Int64N(5)}}
+		s.Ops = []program.Op{sigridhash.Op{Salt: 5, Max: 1 << 30}, firstx.Op{N: 1 + m.rng.Int64N(5)}}
 	}
 	m.addStep(s, ids)
 	return true
@@ -64,7 +74,7 @@ func (m *graphMaker) addScores() bool {
 // movesIDs reports whether an operator is refused behind ids with scores.
 func movesIDs(op program.Op) bool {
 	switch op.(type) {
-	case program.NGram, program.ListSlice:
+	case ngram.Op, listslice.Op:
 		return true
 	}
 	return false
@@ -85,14 +95,14 @@ func scoredProgram() *program.Program {
 		},
 		Graphs: []program.Graph{{
 			Steps: []program.Step{
-				{Inputs: []uint32{0}, Combine: program.Enumerate{}},
-				{Inputs: []uint32{0, 1}, Combine: program.WithScores{}, Ops: []program.Op{program.FirstX{N: 2}}},
-				{Inputs: []uint32{0, 2}, Combine: program.WithScores{}},
-				{Inputs: []uint32{4}, Ops: []program.Op{program.PositiveModulus{M: 10}}},
-				{Inputs: []uint32{4, 6}, Combine: program.IDListTransform{}},
+				{Inputs: []uint32{0}, Combine: enumerate.Op{}},
+				{Inputs: []uint32{0, 1}, Combine: withscores.Op{}, Ops: []program.Op{firstx.Op{N: 2}}},
+				{Inputs: []uint32{0, 2}, Combine: withscores.Op{}},
+				{Inputs: []uint32{4}, Ops: []program.Op{positivemodulus.Op{M: 10}}},
+				{Inputs: []uint32{4, 6}, Combine: idlisttransform.Op{}},
 			},
 			Sinks: []program.GraphSink{
-				key(3, 0, true), key(3, 1, true, program.FirstX{N: 1}), key(3, 2, true), key(4, 3, true),
+				key(3, 0, true), key(3, 1, true, firstx.Op{N: 1}), key(3, 2, true), key(4, 3, true),
 				key(5, 4, true), key(4, 5, false), key(7, 6, false),
 			},
 		}},

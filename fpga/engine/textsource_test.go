@@ -13,6 +13,12 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -64,9 +70,9 @@ func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.P
 		if rng.IntN(3) == 0 {
 			continue
 		}
-		ops := []program.Op{program.SigridHash{Max: 1000 + rng.Int64N(1<<30)}}
+		ops := []program.Op{sigridhash.Op{Max: 1000 + rng.Int64N(1<<30)}}
 		if p.Output.Fixed || rng.IntN(2) == 0 {
-			ops = append([]program.Op{program.FillNull{Int: int64(rng.IntN(2))}}, ops...)
+			ops = append([]program.Op{fillnull.Op{Int: int64(rng.IntN(2))}}, ops...)
 		}
 		c := field(f)
 		c.Sinks = []program.Sink{{To: program.ToSparse, Index: p.Output.Keys, Ops: ops}}
@@ -77,9 +83,9 @@ func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.P
 	for f := 1; f < 14; f++ {
 		c := field(f)
 		c.Sinks = []program.Sink{{To: program.ToDense, Index: p.Output.Dense, Ops: []program.Op{
-			program.FillNull{}, program.Clamp{IntHi: 1 << 40}, program.Convert{To: program.Float32}}}}
+			fillnull.Op{}, clamp.Op{IntHi: 1 << 40}, convert.Op{To: program.Float32}}}}
 		if f == 3 { // the reference takes long
-			c.Sinks[0].Ops = append(c.Sinks[0].Ops, program.Log{Add: 1})
+			c.Sinks[0].Ops = append(c.Sinks[0].Ops, log.Op{Add: 1})
 		}
 		p.Output.Dense++
 		if rng.IntN(2) == 0 {
@@ -87,7 +93,7 @@ func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.P
 			continue
 		}
 		c.Sinks = append(c.Sinks, program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{
-			program.FillNull{Int: 3}, &program.Bucketize{BordersInt: []int64{0, 1, 10, 100, 1000}}}})
+			fillnull.Op{Int: 3}, &bucketize.Op{BordersInt: []int64{0, 1, 10, 100, 1000}}}})
 		p.Output.Keys++
 		p.Columns = append(p.Columns, c)
 	}
@@ -95,7 +101,7 @@ func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.P
 		p.Output.Label = true
 		c := field(0)
 		c.Sinks = []program.Sink{{To: program.ToLabel,
-			Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}
+			Ops: []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}}}}
 		rest = append(rest, c)
 	}
 	p.Columns = append(p.Columns, rest...)
@@ -216,8 +222,8 @@ func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 	p.Output.Fixed = true
 	for i := range p.Columns {
 		for j := range p.Columns[i].Sinks {
-			if ops := p.Columns[i].Sinks[j].Ops; ops[0] != program.Op(program.FillNull{}) {
-				p.Columns[i].Sinks[j].Ops = append([]program.Op{program.FillNull{}}, ops...)
+			if ops := p.Columns[i].Sinks[j].Ops; ops[0] != program.Op(fillnull.Op{}) {
+				p.Columns[i].Sinks[j].Ops = append([]program.Op{fillnull.Op{}}, ops...)
 			}
 		}
 	}

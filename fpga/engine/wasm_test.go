@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
@@ -56,7 +57,7 @@ func (m *graphMaker) wasmStep() (s program.Step, ok bool) {
 	if len(scalars) == 0 {
 		return s, false
 	}
-	call := program.Wasm{Function: "f", Out: program.Int64}
+	call := wasm.Op{Function: "f", Out: program.Int64}
 	if m.rng.IntN(2) == 0 {
 		call.Out = program.Float32
 	}
@@ -88,7 +89,7 @@ func callProgram(module []byte) *program.Program {
 		Source:  program.Parquet,
 		Columns: []program.Column{{Name: "a", Kind: program.Int64, Part: program.GraphFirst}},
 		Graphs: []program.Graph{{
-			Steps: []program.Step{{Inputs: []uint32{0}, Combine: program.Wasm{Module: sha256.Sum256(module), Function: "f",
+			Steps: []program.Step{{Inputs: []uint32{0}, Combine: wasm.Op{Module: sha256.Sum256(module), Function: "f",
 				In: [program.MaxInputs]program.Kind{program.Int64}, Out: program.Int64}}},
 			Sinks: []program.GraphSink{{Value: 1, Sink: program.Sink{To: program.ToSparse}}},
 		}},
@@ -160,7 +161,7 @@ func manyCalls(module []byte, n int) *program.Program {
 	step := p.Graphs[0].Steps[0]
 	p.Graphs[0].Steps = nil
 	for i := range n {
-		call := step.Combine.(program.Wasm)
+		call := step.Combine.(wasm.Op)
 		call.Function = fmt.Sprintf("f%d", i)
 		p.Graphs[0].Steps = append(p.Graphs[0].Steps, program.Step{Inputs: []uint32{uint32(i)}, Combine: call})
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 )
 
 // Build lays an image out. The bytes follow from the Spec alone.
@@ -143,7 +143,7 @@ func (s *Spec) check() error {
 			return bad(KindParameters, "the image has %s beside its parameters: leave it out, for it names no source", list[0])
 		}
 	}
-	if err := s.checkModules(units[uint16(program.UnitWasm)]); err != nil {
+	if err := s.checkModules(units[uint16(wasm.Unit)]); err != nil {
 		return err
 	}
 	for _, v := range s.SelfTest {

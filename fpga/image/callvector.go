@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 // Call is a function of a module with known answers: the bits of its inputs and of its values, row by row.
 type Call struct {
-	Function program.Wasm
+	Function wasm.Op
 	In       [][]uint64 // of each row, those of each input
 	Out      []uint64   // of each row
 }
@@ -84,7 +86,7 @@ func (c *Call) vector(name string) (Vector, program.OutputLayout) {
 	case program.Int64:
 		sink.To, p.Output.Keys, slice.ValueCap = program.ToSparse, 1, uint64(rows)
 	case program.Float64:
-		step.Ops, p.Output.Dense = []program.Op{program.Convert{To: program.Float32}}, 1
+		step.Ops, p.Output.Dense = []program.Op{convert.Op{To: program.Float32}}, 1
 	default:
 		p.Output.Dense = 1
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
@@ -59,12 +60,12 @@ func (s *Spec) ModuleBytes() program.Modules {
 func (s *Spec) AddModule(m Module) {
 	at, _ := slices.BinarySearchFunc(s.Modules, m, func(a, b Module) int { return strings.Compare(a.Name, b.Name) })
 	s.Modules = slices.Insert(slices.Clone(s.Modules), at, m)
-	number := uint16(program.UnitWasm)
+	number := uint16(wasm.Unit)
 	at, found := slices.BinarySearchFunc(s.Units, number, func(u Unit, n uint16) int { return int(u.Number) - int(n) })
 	if found {
 		return
 	}
-	unit, compute, kernel := stockParts(program.UnitRef{Unit: program.UnitWasm, Version: program.UnitWasm.Version()})
+	unit, compute, kernel := stockParts(program.UnitRef{Unit: wasm.Unit, Version: wasm.Unit.Version()})
 	s.Units = slices.Insert(slices.Clone(s.Units), at, unit)
 	s.Compute = append(slices.Clone(s.Compute), compute)
 	s.Kernels = append(slices.Clone(s.Kernels), kernel)
@@ -86,7 +87,7 @@ func (s *Spec) checkModules(haveUnit bool) error {
 		return bad(ErrTooLarge, "%d modules, at most %d", len(s.Modules), MaxModules)
 	}
 	if len(s.Modules) > 0 && !haveUnit {
-		return bad(ErrContent, "modules, and no unit %v that runs them", program.UnitWasm)
+		return bad(ErrContent, "modules, and no unit %v that runs them", wasm.Unit)
 	}
 	total := 0
 	seen := make(map[program.ModuleDigest]string, len(s.Modules))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
@@ -243,7 +244,7 @@ func TestAddModuleAddsTheUnitOnce(t *testing.T) {
 	s.AddModule(Module{Name: "b", Bytes: addModule(0, 0)})
 	s.AddModule(Module{Name: "a", Bytes: addModule(1, 0)})
 	require.Len(t, s.Units, len(m.Spec.Units)+1)
-	assert.Contains(t, s.Units, Unit{Number: uint16(program.UnitWasm), Name: "wasm", Version: 1})
+	assert.Contains(t, s.Units, Unit{Number: uint16(wasm.Unit), Name: "wasm", Version: 1})
 	assert.Equal(t, "a", s.Modules[0].Name)
 	_, err = Parse(built(t, &s))
 	require.NoError(t, err)

@@ -8,6 +8,20 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/wasm"
+	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -36,7 +50,7 @@ func Stock() ([]byte, error) {
 		Build: BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
-		if u.Unit == program.UnitWasm { // the image has no module
+		if u.Unit == wasm.Unit { // the image has no module
 			continue
 		}
 		s.addStockUnit(u)
@@ -76,91 +90,14 @@ type stockUnit struct {
 
 // stockKernel says how a host feeds a unit.
 func stockKernel(u program.Unit) stockUnit {
-	numbers := []string{"int64", "float32", "float64"}
 	switch u {
-	case program.UnitWasm:
-		return stockUnit{args: []string{"module", "function", "in", "out"}, in: numbers, out: "number"}
-	case program.UnitFillNull:
-		return stockUnit{args: []string{"value"}, in: numbers, out: "same"}
-	case program.UnitClamp:
-		return stockUnit{args: []string{"min", "max"}, in: numbers, out: "same"}
-	case program.UnitLog:
-		return stockUnit{args: []string{"add"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitBucketize:
-		return stockUnit{args: []string{"borders", "side", "nan"}, in: numbers, out: "int64"}
-	case program.UnitSigridHash:
-		return stockUnit{args: []string{"salt", "max"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitPositiveModulus:
-		return stockUnit{args: []string{"m"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitHexToInt:
-		return stockUnit{in: []string{"bytes"}, out: "int64"}
-	case program.UnitZeroExtend:
-		return stockUnit{in: []string{"int64"}, out: "int64"}
-	case program.UnitFirstX:
-		return stockUnit{args: []string{"n"}, in: numbers, out: "same"}
-	case program.UnitConvert:
-		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
-	case program.UnitNGram:
-		return stockUnit{args: []string{"n", "mode"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitHashBytes:
-		return stockUnit{args: []string{"function"}, in: []string{"bytes"}, out: "int64"}
-	case program.UnitLocalHour:
-		return stockUnit{args: []string{"times", "offsets"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitMapID:
-		return stockUnit{args: []string{"keys", "values", "default"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitRescale:
-		return stockUnit{args: []string{"multiplier", "divisor"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitInt96Time:
-		return stockUnit{args: []string{"to"}, in: []string{"bytes"}, out: "int64"}
-	case program.UnitDecimal:
-		return stockUnit{args: []string{"scale", "to"}, in: []string{"int64", "bytes"}, out: "number"}
-	case program.UnitFixedLength:
-		return stockUnit{args: []string{"length", "pads", "pad"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitFloat16:
-		return stockUnit{in: []string{"bytes"}, out: "float32"}
-	case program.UnitIDListTransform:
-		return stockUnit{in: []string{"int64", "int64"}, out: "int64"}
-	case program.UnitCartesian:
-		return stockUnit{args: []string{"max_length", "overflow"}, in: []string{"int64", "int64"}, out: "int64"}
-	case program.UnitComputeScore:
-		return stockUnit{args: []string{"function", "zero_norm"}, in: []string{"int64", "float32", "int64", "float32"},
-			out: "float32"}
-	case program.UnitEnumerate:
-		return stockUnit{in: []string{"int64"}, out: "int64 and float32"}
-	case program.UnitWithScores:
-		return stockUnit{in: []string{"int64", "float32"}, out: "int64 and float32"}
-	case program.UnitScores:
-		return stockUnit{in: []string{"int64 and float32"}, out: "float32"}
-	case program.UnitHashCross:
-		return stockUnit{args: []string{"buckets"}, in: []string{"int64", "int64"}, out: "int64"}
-	case program.UnitOneHot:
-		return stockUnit{args: []string{"classes", "ranges", "lower", "upper"}, in: []string{"int64", "float32"},
-			out: "float32"}
-	case program.UnitVocabulary:
-		return stockUnit{args: []string{"table", "absent", "buckets", "base", "rare"}, in: []string{"int64"},
-			out: "int64"}
-	case program.UnitHashBucket:
-		return stockUnit{args: []string{"buckets"}, in: []string{"int64"}, out: "int64"}
-	case program.UnitLogit:
-		return stockUnit{args: []string{"eps"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitListSlice:
-		return stockUnit{args: []string{"start", "end", "pad", "padded"}, in: numbers, out: "same"}
-	case program.UnitFillNaN:
-		return stockUnit{args: []string{"value"}, in: []string{"float32", "float64"}, out: "same"}
-	case program.UnitNormalize:
-		return stockUnit{args: []string{"mean", "deviation"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitMinMax:
-		return stockUnit{args: []string{"min", "max"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitBoxCox:
-		return stockUnit{args: []string{"lambda1", "lambda2", "mode"}, in: []string{"float32"}, out: "float32"}
-	case program.UnitParquet:
-		return stockUnit{in: []string{"bytes"}, out: "values"}
-	case program.UnitText:
+	case program.UnitParquet, program.UnitText:
 		return stockUnit{in: []string{"bytes"}, out: "values"}
 	case program.UnitMap:
 		return stockUnit{args: []string{"key", "scored"}, in: []string{"values"}, out: "same"}
 	}
-	return stockUnit{in: []string{"int64"}, out: "int64"}
+	d, _ := operator.Find(u)
+	return stockUnit{args: d.Args, in: d.In, out: d.Out}
 }
 
 // unitsOf lists the numbers of the units that a program wants.
@@ -183,15 +120,15 @@ func rowsVector() Vector {
 	sparse := func(key uint32, ops ...program.Op) program.Sink {
 		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
 	}
-	column("cat_0", 14, sparse(0, program.FillNull{Int: 6}, program.SigridHash{Salt: 0, Max: 100}))
-	column("cat_1", 15, sparse(1, program.FillNull{Int: -7}, program.ZeroExtend{}))
-	column("cat_2", 16, sparse(2, program.FillNull{Int: -7}, program.PositiveModulus{M: 5}))
-	column("int_1", 2, sparse(3, program.FillNull{Int: -3}, program.Convert{To: program.Float32},
-		&program.Bucketize{Borders32: []float32{0, 10, 20}}))
-	column("label", 0, program.Sink{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}})
+	column("cat_0", 14, sparse(0, fillnull.Op{Int: 6}, sigridhash.Op{Salt: 0, Max: 100}))
+	column("cat_1", 15, sparse(1, fillnull.Op{Int: -7}, zeroextend.Op{}))
+	column("cat_2", 16, sparse(2, fillnull.Op{Int: -7}, positivemodulus.Op{M: 5}))
+	column("int_1", 2, sparse(3, fillnull.Op{Int: -3}, convert.Op{To: program.Float32},
+		&bucketize.Op{Borders32: []float32{0, 10, 20}}))
+	column("label", 0, program.Sink{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}})
 	column("int_0", 1, program.Sink{To: program.ToDense, Ops: []program.Op{
-		program.FillNull{Int: 0}, program.Clamp{IntLo: 0,
-			IntHi: math.MaxInt64}, program.Convert{To: program.Float32}, program.Log{Add: 1},
+		fillnull.Op{Int: 0}, clamp.Op{IntLo: 0,
+			IntHi: math.MaxInt64}, convert.Op{To: program.Float32}, log.Op{Add: 1},
 	}})
 	p.Output = program.Output{Label: true, Dense: 1, Keys: 4, IDs: program.IDs64, Fixed: true}
 
@@ -234,15 +171,15 @@ func chunksVector() Vector {
 		Source: program.Parquet,
 		Columns: []program.Column{
 			{Name: "hex", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse,
-				Ops: []program.Op{program.HexToInt{}}}}},
+				Ops: []program.Op{hextoint.Op{}}}}},
 			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
-				Ops: []program.Op{program.FirstX{N: 2}}}}},
+				Ops: []program.Op{firstx.Op{N: 2}}}}},
 			{Name: "windows", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 2,
-				Ops: []program.Op{program.NGram{N: 2}}}}},
+				Ops: []program.Op{ngram.Op{N: 2}}}}},
 			{Name: "listed", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
-				Ops: []program.Op{program.NGram{N: 2, Mode: program.NGramRAP}}}}},
+				Ops: []program.Op{ngram.Op{N: 2, Mode: ngram.RAP}}}}},
 			{Name: "parts", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 4,
-				Ops: []program.Op{program.ListSlice{Start: -2, End: program.NoEnd, Padded: true, PadInt: 9}}}}},
+				Ops: []program.Op{listslice.Op{Start: -2, End: listslice.NoEnd, Padded: true, PadInt: 9}}}}},
 		},
 		Output: program.Output{Keys: 5, IDs: program.IDs64},
 	}
@@ -314,7 +251,7 @@ func mapsVector() Vector {
 		Columns: []program.Column{
 			{Name: "m.key_value.key", Kind: program.Int64, Part: program.MapKeys},
 			{Name: "m.key_value.value.key_value.key", Kind: program.Int64, List: true, Part: program.MapValues,
-				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})},
+				Sinks: []program.Sink{sink(0), sink(1, firstx.Op{N: 1})},
 				Picks: []program.Pick{{Key: 9, Scored: true},
 					{Key: 4}}},
 			{Name: "m.key_value.value.key_value.value", Kind: program.Float32, List: true, Part: program.MapScores},

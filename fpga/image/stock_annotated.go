@@ -4,6 +4,11 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -29,16 +34,16 @@ func annotatedVector() Vector {
 
 	columns := []pageColumn{
 		{"time", program.Int64, program.ChunkType{Physical: 2}, times,
-			program.Sink{To: program.ToSparse, Ops: []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}}}},
+			program.Sink{To: program.ToSparse, Ops: []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}}}},
 		{"stamp", program.Bytes, program.ChunkType{Physical: 3, TypeLength: 12}, stamps,
-			program.Sink{To: program.ToSparse, Index: 1, Ops: []program.Op{program.Int96Time{To: program.TimeSeconds}}}},
+			program.Sink{To: program.ToSparse, Index: 1, Ops: []program.Op{int96time.Op{To: int96time.Seconds}}}},
 		{"decimal", program.Bytes, program.ChunkType{Physical: 6}, decimals,
-			program.Sink{To: program.ToDense, Ops: []program.Op{program.Decimal{Scale: 2, To: program.Float32}}}},
+			program.Sink{To: program.ToDense, Ops: []program.Op{decimal.Op{Scale: 2, To: program.Float32}}}},
 		{"half", program.Bytes, program.ChunkType{Physical: 7, TypeLength: 2}, halves,
-			program.Sink{To: program.ToDense, Index: 1, Ops: []program.Op{program.Float16{}}}},
+			program.Sink{To: program.ToDense, Index: 1, Ops: []program.Op{float16.Op{}}}},
 		{"list", program.Float32, program.ChunkType{Physical: 4, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 3}, lists,
 			program.Sink{To: program.ToDense, Index: 2,
-				Ops: []program.Op{program.FixedLength{Length: 2, Pads: true, Pad: -1}}}},
+				Ops: []program.Op{fixedlength.Op{Length: 2, Pads: true, Pad: -1}}}},
 	}
 	dense := []float32{12.34, 1.5, 0.5, 2, -0.01, -0x1p-24, 3, -1} // row by row
 	return pagesVector("times and decimals", 2, columns, dense, []int64{1, -1, 86400 + 43200, -43200})

@@ -1,6 +1,11 @@
 package image
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/hashbucket"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
+	"github.com/millrace/millrace/fpga/operator/onehot"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // crossVector is a known answer for the hashes of buckets: two fields of binary rows, hashed together and alone,
 // and for the classes of one. Every expected value is written down, none computed.
@@ -12,12 +17,12 @@ func crossVector() Vector {
 			{Name: "cat_1", Field: 15, Kind: program.Int64, Part: program.GraphNext},
 		},
 		Graphs: []program.Graph{{
-			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: program.HashCross{Buckets: 1000}}},
+			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: hashcross.Op{Buckets: 1000}}},
 			Sinks: []program.GraphSink{
 				{Value: 2, Sink: program.Sink{To: program.ToSparse}},
 				{Value: 0, Sink: program.Sink{To: program.ToSparse, Index: 1,
-					Ops: []program.Op{program.HashBucket{Buckets: 1000}}}},
-				{Value: 1, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{program.OneHot{Classes: 2}}}},
+					Ops: []program.Op{hashbucket.Op{Buckets: 1000}}}},
+				{Value: 1, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{onehot.Op{Classes: 2}}}},
 			},
 		}},
 		Output: program.Output{Dense: 2, Keys: 2, Fixed: true},

@@ -1,6 +1,10 @@
 package image
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // graphVector is a known answer for a graph: the pairs of two fields of binary rows, and what both hold. Every expected
 // value is written down, none computed.
@@ -13,8 +17,8 @@ func graphVector() Vector {
 		},
 		Graphs: []program.Graph{{
 			Steps: []program.Step{
-				{Inputs: []uint32{0, 1}, Combine: program.Cartesian{MaxLength: 1}},
-				{Inputs: []uint32{0, 1}, Combine: program.IDListTransform{}},
+				{Inputs: []uint32{0, 1}, Combine: cartesian.Op{MaxLength: 1}},
+				{Inputs: []uint32{0, 1}, Combine: idlisttransform.Op{}},
 			},
 			Sinks: []program.GraphSink{
 				{Value: 2, Sink: program.Sink{To: program.ToSparse}},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -24,8 +25,8 @@ func lookupsVector() Vector {
 		p.Columns = append(p.Columns, program.Column{Name: "cat", Field: uint16(14 + key), Kind: program.Int64,
 			Sinks: []program.Sink{{To: program.ToSparse, Index: key, Ops: ops}}})
 	}
-	sparse(0, program.Lookup{Table: 0, Absent: program.AbsentRare, Base: 100, Rare: 1})
-	sparse(1, program.Lookup{Table: 1, Absent: program.AbsentBucket, Base: 7, Buckets: 1})
+	sparse(0, vocabulary.Op{Table: 0, Absent: vocabulary.AbsentRare, Base: 100, Rare: 1})
+	sparse(1, vocabulary.Op{Table: 1, Absent: vocabulary.AbsentBucket, Base: 7, Buckets: 1})
 	p.LookupTables = []program.LookupTable{
 		{Digest: sha256.Sum256(array), Entries: 7, Keys: 3, Least: 3},
 		{Digest: sha256.Sum256(slots), Offset: program.Align, Hashed: true, Entries: 2, Keys: 1, Multiplier: 1, Probes: 2},

@@ -7,6 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -35,38 +44,38 @@ func operatorsVector(units ...program.Unit) Vector {
 	plain := program.ChunkType{Physical: 2}
 	// The second row is null: a section of definition levels, bit-packed, and one value.
 	sparse("nulls", program.Int64, program.ChunkType{Physical: 2, MaxDef: 1},
-		append([]byte{2, 0, 0, 0, 0x03, 0b01}, integers(5)...), [rows]int64{5, 6}, program.FillNull{Int: 6})
-	if slices.Contains(units, program.UnitSigridHash) { // TorchArrow's own test
-		sparse("hash", program.Int64, plain, integers(1, 6), [rows]int64{60, 91}, program.SigridHash{Salt: 0, Max: 100})
+		append([]byte{2, 0, 0, 0, 0x03, 0b01}, integers(5)...), [rows]int64{5, 6}, fillnull.Op{Int: 6})
+	if slices.Contains(units, sigridhash.Unit) { // TorchArrow's own test
+		sparse("hash", program.Int64, plain, integers(1, 6), [rows]int64{60, 91}, sigridhash.Op{Salt: 0, Max: 100})
 	}
-	if slices.Contains(units, program.UnitBucketize) { // 10 lies on a border and falls to its left
+	if slices.Contains(units, bucketize.Unit) { // 10 lies on a border and falls to its left
 		sparse("bucket", program.Int64, plain, integers(10, -3), [rows]int64{1, 0},
-			program.Convert{To: program.Float32}, &program.Bucketize{Borders32: []float32{0, 10, 20}})
+			convert.Op{To: program.Float32}, &bucketize.Op{Borders32: []float32{0, 10, 20}})
 	}
-	if slices.Contains(units, program.UnitPositiveModulus) {
-		sparse("modulus", program.Int64, plain, integers(12, -7), [rows]int64{2, 3}, program.PositiveModulus{M: 5})
+	if slices.Contains(units, positivemodulus.Unit) {
+		sparse("modulus", program.Int64, plain, integers(12, -7), [rows]int64{2, 3}, positivemodulus.Op{M: 5})
 	}
-	if slices.Contains(units, program.UnitHexToInt) {
+	if slices.Contains(units, hextoint.Unit) {
 		var text []byte
 		for _, s := range []string{"1f", "DEADBEEF"} {
 			text = append(le.AppendUint32(text, uint32(len(s))), s...)
 		}
 		sparse("hex", program.Bytes, program.ChunkType{Physical: 6}, text, [rows]int64{0x1f, 0xdeadbeef},
-			program.HexToInt{})
+			hextoint.Op{})
 	}
 	var table []byte
-	if slices.Contains(units, program.UnitVocabulary) { // the keys 3, 9 and 4 have the indices 0, 1 and 2
+	if slices.Contains(units, vocabulary.Unit) { // the keys 3, 9 and 4 have the indices 0, 1 and 2
 		for _, next := range []uint32{1, 3, 0, 0, 0, 0, 2} {
 			table = le.AppendUint32(table, next)
 		}
 		sparse("vocabulary", program.Int64, plain, integers(4, 5), [rows]int64{102, 1},
-			program.Lookup{Table: 0, Absent: program.AbsentRare, Base: 100, Rare: 1})
+			vocabulary.Op{Table: 0, Absent: vocabulary.AbsentRare, Base: 100, Rare: 1})
 	}
-	toFloat := []program.Op{program.Convert{To: program.Float32}}
+	toFloat := []program.Op{convert.Op{To: program.Float32}}
 	dense := []float32{9, -3}
-	if slices.Contains(units, program.UnitLog) {
-		toFloat = []program.Op{program.Clamp{IntLo: 0, IntHi: math.MaxInt64}, program.Convert{To: program.Float32},
-			program.Log{Add: 1}}
+	if slices.Contains(units, log.Unit) {
+		toFloat = []program.Op{clamp.Op{IntLo: 0, IntHi: math.MaxInt64}, convert.Op{To: program.Float32},
+			log.Op{Add: 1}}
 		dense = []float32{math.Float32frombits(ln10), 0}
 	}
 	columns = append(columns, pageColumn{"dense", program.Int64, plain, integers(9, -3),
@@ -82,12 +91,12 @@ func criteoVector() Vector {
 		Source: program.CriteoTSV, Label: true,
 		Columns: []program.Column{
 			{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse,
-				Ops: []program.Op{program.FillNull{Int: 0}, program.PositiveModulus{M: 5}}}}},
+				Ops: []program.Op{fillnull.Op{Int: 0}, positivemodulus.Op{M: 5}}}}},
 			{Name: "label", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToLabel,
-				Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+				Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense,
-				Ops: []program.Op{program.FillNull{Int: -3}, program.Clamp{IntLo: 0, IntHi: math.MaxInt64},
-					program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+				Ops: []program.Op{fillnull.Op{Int: -3}, clamp.Op{IntLo: 0, IntHi: math.MaxInt64},
+					convert.Op{To: program.Float32}, log.Op{Add: 1}}}}},
 		},
 		Output: program.Output{Label: true, Dense: 1, Keys: 1, IDs: program.IDs64, Fixed: true},
 	}

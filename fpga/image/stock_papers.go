@@ -5,6 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -35,8 +44,8 @@ func namedStocks() []namedStock {
 	noLatency := func(paper string) Figure { return assumed(0, paper+" states no latencies") }
 
 	presto := Parameters{Clock: published(223_000, "PreSto, Table II"), Buffers: overlapped, Chained: chained}
-	for _, u := range []program.Unit{program.UnitParquet, program.UnitBucketize, program.UnitSigridHash,
-		program.UnitLog} {
+	for _, u := range []program.Unit{program.UnitParquet, bucketize.Unit, sigridhash.Unit,
+		log.Unit} {
 		presto.Units = append(presto.Units, UnitParameters{Unit: uint16(u),
 			Elements: assumed(8, "common factor of the DSP, URAM and BRAM that PreSto's Table II implies"),
 			Lanes:    assumed(1, "a value a cycle"), Interval: assumed(1, "a value a cycle"), Latency: noLatency("PreSto")})
@@ -53,9 +62,9 @@ func namedStocks() []namedStock {
 		unit     program.Unit
 		interval Figure
 	}{
-		{program.UnitClamp, published(1, "Piper, Neg2Zero")}, {program.UnitLog, published(1, "Piper, Logarithm")},
-		{program.UnitPositiveModulus, published(1, "Piper, Modulus")},
-		{program.UnitVocabulary, published(2, "Piper, ApplyVocab with a small table in on-chip RAM")},
+		{clamp.Unit, published(1, "Piper, Neg2Zero")}, {log.Unit, published(1, "Piper, Logarithm")},
+		{positivemodulus.Unit, published(1, "Piper, Modulus")},
+		{vocabulary.Unit, published(2, "Piper, ApplyVocab with a small table in on-chip RAM")},
 	} {
 		add(&piper, x.unit, assumed(1, "a value a cycle"), x.interval, assumed(1, oneDataflow), noLatency("Piper"))
 	}
@@ -72,12 +81,12 @@ func namedStocks() []namedStock {
 		interval Figure
 	}{
 		{program.UnitParquet, port, assumed(1, "it keeps up with the operators")},
-		{program.UnitClamp, port, published(1, "MiniPipe, 3.4.1: Neg2Zero")},
-		{program.UnitLog, port, published(1, "MiniPipe, 3.4.1: Logarithm")},
-		{program.UnitHexToInt, assumed(8, "MiniPipe, figure 5: a port of 64 bytes; ids of 8 digits"),
+		{clamp.Unit, port, published(1, "MiniPipe, 3.4.1: Neg2Zero")},
+		{log.Unit, port, published(1, "MiniPipe, 3.4.1: Logarithm")},
+		{hextoint.Unit, assumed(8, "MiniPipe, figure 5: a port of 64 bytes; ids of 8 digits"),
 			published(1, "MiniPipe, 3.4.2: Hex2Int")},
-		{program.UnitPositiveModulus, port, published(1, "MiniPipe, 3.4.2: Modulus")},
-		{program.UnitVocabulary, port, published(1, "MiniPipe, 3.4.2: VocabMap in on-chip memory")},
+		{positivemodulus.Unit, port, published(1, "MiniPipe, 3.4.2: Modulus")},
+		{vocabulary.Unit, port, published(1, "MiniPipe, 3.4.2: VocabMap in on-chip memory")},
 	} {
 		add(&minipipe, x.unit, x.lanes, x.interval, assumed(1, oneDataflow), noLatency("MiniPipe"))
 	}
@@ -86,17 +95,17 @@ func namedStocks() []namedStock {
 	add(&passthrough, program.UnitParquet, requested(8), assumed(1, "a group of values a cycle"), requested(1),
 		assumed(0, "no unit of fpga/rtl is a whole decoder"))
 
-	plain := []program.Unit{program.UnitFillNull, program.UnitConvert, program.UnitParquet}
-	pipers := []program.Unit{program.UnitFillNull, program.UnitConvert, program.UnitClamp, program.UnitLog,
-		program.UnitPositiveModulus, program.UnitVocabulary}
+	plain := []program.Unit{fillnull.Unit, convert.Unit, program.UnitParquet}
+	pipers := []program.Unit{fillnull.Unit, convert.Unit, clamp.Unit, log.Unit,
+		positivemodulus.Unit, vocabulary.Unit}
 	return []namedStock{
-		{"presto", append(slices.Clone(plain), program.UnitClamp, program.UnitLog, program.UnitBucketize,
-			program.UnitSigridHash), presto, []Vector{operatorsVector(program.UnitLog, program.UnitBucketize,
-			program.UnitSigridHash)}},
+		{"presto", append(slices.Clone(plain), clamp.Unit, log.Unit, bucketize.Unit,
+			sigridhash.Unit), presto, []Vector{operatorsVector(log.Unit, bucketize.Unit,
+			sigridhash.Unit)}},
 		{"piper", append(slices.Clone(pipers), program.UnitText), piper, []Vector{criteoVector(), lookupsVector()}},
-		{"minipipe", append(slices.Clone(pipers), program.UnitHexToInt, program.UnitParquet), minipipe,
-			[]Vector{operatorsVector(program.UnitLog, program.UnitPositiveModulus, program.UnitHexToInt,
-				program.UnitVocabulary)}},
+		{"minipipe", append(slices.Clone(pipers), hextoint.Unit, program.UnitParquet), minipipe,
+			[]Vector{operatorsVector(log.Unit, positivemodulus.Unit, hextoint.Unit,
+				vocabulary.Unit)}},
 		{"passthrough", plain, passthrough, []Vector{operatorsVector()}},
 	}
 }

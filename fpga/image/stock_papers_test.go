@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator"
 )
 
 // namedStockIDs pin the named stock images. One changes when a unit, its version, a known answer, the program's wire
@@ -38,7 +38,7 @@ func TestNamedStocks(t *testing.T) {
 		assert.Equal(t, name, found)
 		proved := map[int]bool{}
 		for _, v := range m.Spec.SelfTest {
-			p, err := program.Unmarshal(v.Program)
+			p, err := operator.Unmarshal(v.Program)
 			require.NoError(t, err, v.Name)
 			require.NoError(t, p.Validate(), v.Name)
 			for _, u := range v.Units {

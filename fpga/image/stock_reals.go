@@ -5,6 +5,11 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/millrace/millrace/fpga/operator/boxcox"
+	"github.com/millrace/millrace/fpga/operator/fillnan"
+	"github.com/millrace/millrace/fpga/operator/logit"
+	"github.com/millrace/millrace/fpga/operator/minmax"
+	"github.com/millrace/millrace/fpga/operator/normalize"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -19,16 +24,16 @@ func realsVector() Vector {
 		want [rows]uint32
 	}{
 		// -ln 3, and ln 3 as 9 is clamped to 0.75
-		{[]program.Op{program.Logit{Eps: 0.25}}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},
+		{[]program.Op{logit.Op{Eps: 0.25}}, [rows]uint32{0xbf8c9f54, 0x3f8c9f54}},
 		// 2 (sqrt x - 1)
-		{[]program.Op{program.BoxCox{Lambda1: 0.5}}, [rows]uint32{0xbf800000, 0x40800000}},
+		{[]program.Op{boxcox.Op{Lambda1: 0.5}}, [rows]uint32{0xbf800000, 0x40800000}},
 		// -2 ln 2, 2 ln 3
-		{[]program.Op{program.BoxCox{Mode: program.BoxCoxRAP}}, [rows]uint32{0xbfb17218, 0x400c9f54}},
+		{[]program.Op{boxcox.Op{Mode: boxcox.RAP}}, [rows]uint32{0xbfb17218, 0x400c9f54}},
 		// 0.05, 8.9 / 3
-		{[]program.Op{program.Normalize{Mean: 0.1, Deviation: 3}}, [rows]uint32{0x3d4ccccd, 0x403dddde}},
-		{[]program.Op{program.MinMax{Min: -0.75, Max: 2.25}}, [rows]uint32{0x3eaaaaab, 0x40500000}}, // 1/3, 3.25
+		{[]program.Op{normalize.Op{Mean: 0.1, Deviation: 3}}, [rows]uint32{0x3d4ccccd, 0x403dddde}},
+		{[]program.Op{minmax.Op{Min: -0.75, Max: 2.25}}, [rows]uint32{0x3eaaaaab, 0x40500000}}, // 1/3, 3.25
 		// The logit of 9 is a NaN.
-		{[]program.Op{program.Logit{Eps: -1}, program.FillNaN{Value: 2}}, [rows]uint32{0xbf8c9f54, 0x40000000}},
+		{[]program.Op{logit.Op{Eps: -1}, fillnan.Op{Value: 2}}, [rows]uint32{0xbf8c9f54, 0x40000000}},
 	}
 	le := binary.LittleEndian
 	p.Output.Dense = uint32(len(answers))

@@ -1,6 +1,12 @@
 package image
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/enumerate"
+	"github.com/millrace/millrace/fpga/operator/scores"
+	"github.com/millrace/millrace/fpga/operator/withscores"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // scoredVector is a known answer for ids with scores: two fields of binary rows, an id and a score. Every expected
 // value is written down, none computed.
@@ -16,11 +22,11 @@ func scoredVector() Vector {
 		},
 		Graphs: []program.Graph{{
 			Steps: []program.Step{
-				{Inputs: []uint32{1}, Ops: []program.Op{program.Convert{To: program.Float32}}},
-				{Inputs: []uint32{0, 2}, Combine: program.WithScores{}},
-				{Inputs: []uint32{3}, Combine: program.Scores{}},
-				{Inputs: []uint32{0}, Combine: program.Enumerate{}},
-				{Inputs: []uint32{1, 4}, Combine: program.WithScores{}},
+				{Inputs: []uint32{1}, Ops: []program.Op{convert.Op{To: program.Float32}}},
+				{Inputs: []uint32{0, 2}, Combine: withscores.Op{}},
+				{Inputs: []uint32{3}, Combine: scores.Op{}},
+				{Inputs: []uint32{0}, Combine: enumerate.Op{}},
+				{Inputs: []uint32{1, 4}, Combine: withscores.Op{}},
 			},
 			Sinks: []program.GraphSink{key(3, 0, true), key(5, 1, true), key(6, 2, true), key(5, 3, false)},
 		}},

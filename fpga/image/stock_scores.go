@@ -1,11 +1,15 @@
 package image
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // scoresVector is a known answer for the comparison of ids: two fields of binary rows, which hold the same id and
 // different ones, with scores of 3 and -4. Every expected value is written down, none computed.
 func scoresVector() Vector {
-	toFloat := []program.Op{program.Convert{To: program.Float32}}
+	toFloat := []program.Op{convert.Op{To: program.Float32}}
 	dense := func(value, column uint32) program.GraphSink {
 		return program.GraphSink{Value: value, Sink: program.Sink{To: program.ToDense, Index: column}}
 	}
@@ -21,9 +25,9 @@ func scoresVector() Vector {
 			Steps: []program.Step{
 				{Inputs: []uint32{2}, Ops: toFloat},
 				{Inputs: []uint32{3}, Ops: toFloat},
-				{Inputs: []uint32{0, 1}, Combine: program.ComputeScore{Function: program.ScoreJaccard}},
-				{Inputs: []uint32{0, 4, 1, 5}, Combine: program.ComputeScore{Function: program.ScoreCosine}},
-				{Inputs: []uint32{0, 1, 5}, Combine: program.ComputeScore{Function: program.ScoreSum}},
+				{Inputs: []uint32{0, 1}, Combine: computescore.Op{Function: computescore.Jaccard}},
+				{Inputs: []uint32{0, 4, 1, 5}, Combine: computescore.Op{Function: computescore.Cosine}},
+				{Inputs: []uint32{0, 1, 5}, Combine: computescore.Op{Function: computescore.Sum}},
 			},
 			Sinks: []program.GraphSink{dense(6, 0), dense(7, 1), dense(8, 2)},
 		}},

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
+	"github.com/millrace/millrace/fpga/operator/mapid"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -17,11 +19,11 @@ func tablesVector() Vector {
 		in   [rows]int64
 		out  [rows]int64
 	}{
-		{"hour", &program.LocalHour{Starts: []int64{math.MinInt64, 504901800}, Offsets: []int64{19800, 20700}},
+		{"hour", &getlocalhour.Op{Starts: []int64{math.MinInt64, 504901800}, Offsets: []int64{19800, 20700}},
 			[rows]int64{1700000000, -1}, [rows]int64{3, 5}},
-		{"pairs", &program.MapID{Keys: []int64{-5, 10}, Values: []int64{2, 1}, Default: 9}, [rows]int64{-5, 11},
+		{"pairs", &mapid.Op{Keys: []int64{-5, 10}, Values: []int64{2, 1}, Default: 9}, [rows]int64{-5, 11},
 			[rows]int64{2, 9}},
-		{"list", &program.MapID{Values: []int64{10, 11, 12, 13}}, [rows]int64{3, -1}, [rows]int64{13, 0}},
+		{"list", &mapid.Op{Values: []int64{10, 11, 12, 13}}, [rows]int64{3, -1}, [rows]int64{13, 0}},
 	}
 	var columns []pageColumn
 	var ids []int64

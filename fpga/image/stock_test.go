@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -36,14 +38,14 @@ func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
 		for _, u := range v.Units {
 			proved[u] = true
 		}
-		p, err := program.Unmarshal(v.Program)
+		p, err := operator.Unmarshal(v.Program)
 		require.NoError(t, err, v.Name)
 		require.NoError(t, p.Validate(), v.Name)
 		_, err = program.UnmarshalSlice(v.Args)
 		require.NoError(t, err, v.Name)
 	}
 	known := slices.DeleteFunc(program.Known(), func(u program.UnitRef) bool {
-		return u.Unit == program.UnitWasm // the image has no module
+		return u.Unit == wasm.Unit // the image has no module
 	})
 	require.Len(t, m.Spec.Units, len(known))
 	for i, u := range known {

@@ -3,6 +3,7 @@ package image
 import (
 	"encoding/binary"
 
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -12,13 +13,13 @@ func textVector() Vector {
 	const rows = 2
 	xxh3 := []uint64{0x2d06800538d394c2, 0x78af5f94892f3950}
 	answers := []struct {
-		function program.HashFunction
+		function hashbytes.Function
 		strings  [rows]string
 		ids      [rows]int64
 	}{
-		{program.HashXXH3, [rows]string{"", "abc"}, [rows]int64{int64(xxh3[0]), int64(xxh3[1])}},
-		{program.HashMurmur3, [rows]string{"hello", "Spark"}, [rows]int64{-1008564952, 228093765}},
-		{program.HashFarmHash, [rows]string{"1footrue", "test"}, [rows]int64{-1541654101129638711, 8581389452482819506}},
+		{hashbytes.XXH3, [rows]string{"", "abc"}, [rows]int64{int64(xxh3[0]), int64(xxh3[1])}},
+		{hashbytes.Murmur3, [rows]string{"hello", "Spark"}, [rows]int64{-1008564952, 228093765}},
+		{hashbytes.FarmHash, [rows]string{"1footrue", "test"}, [rows]int64{-1541654101129638711, 8581389452482819506}},
 	}
 	var columns []pageColumn
 	var ids []int64
@@ -29,7 +30,7 @@ func textVector() Vector {
 		}
 		columns = append(columns, pageColumn{a.function.String(), program.Bytes, program.ChunkType{Physical: 6}, values,
 			program.Sink{To: program.ToSparse, Index: uint32(i),
-				Ops: []program.Op{program.HashBytes{Function: a.function}}}})
+				Ops: []program.Op{hashbytes.Op{Function: a.function}}}})
 		ids = append(ids, a.ids[:]...)
 	}
 	return pagesVector("categories", rows, columns, nil, ids)

@@ -1,7 +1,8 @@
 // Package operator lists the operators of the drive. An operator is a folder here, NAME, which is the name of its unit
 // without underscores:
 //
-//   - package NAME holds the operator's parameters;
+//   - package NAME holds the operator's parameters, with their wire form and what they may be (Op and Definition), and
+//     what the catalogue says of it (Entry, of package fpga/catalogue);
 //   - package NAME/kernel makes the operator ready to run over blocks of values (fpga/block);
 //   - package NAME/reference computes the operator by its definition, a value at a time.
 //
@@ -13,3 +14,4 @@
 package operator
 
 //go:generate go -C ../../tools run ./operatorlists ../fpga/operator
+//go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestUnits .

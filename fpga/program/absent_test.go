@@ -1,14 +1,17 @@
-package program
+package program_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // absentColumns is a program whose partitions may lack a map and a column.
-func absentColumns() *Program {
+func absentColumns() *program.Program {
 	p := mapProgram()
 	for i := range p.Columns {
 		p.Columns[i].Absent = p.Columns[i].Part.OfMap()
@@ -18,17 +21,20 @@ func absentColumns() *Program {
 }
 
 // someSlice14 is a slice that only version 1.4 can express.
-func someSlice14() *Slice {
+func someSlice14() *program.Slice {
 	s := someSlice13()
-	s.Tasks = append(s.Tasks, Task{Column: 5, Row: 1, Count: 2, Chunk: ChunkType{Absent: true, Values: 1 << 33},
-		Cursor: Cursor{Skip: 7}})
+	s.Tasks = append(
+		s.Tasks,
+		program.Task{Column: 5, Row: 1, Count: 2, Chunk: program.ChunkType{Absent: true, Values: 1 << 33},
+			Cursor: program.Cursor{Skip: 7}},
+	)
 	return s
 }
 
 func TestAbsentGolden(t *testing.T) {
 	golden(t, "absent.v1.4.hex", absentColumns().Marshal())
 	golden(t, "slice.v1.4.hex", someSlice14().Marshal())
-	for _, p := range []*Program{mapProgram(), graphProgram(), everyOp()} {
+	for _, p := range []*program.Program{mapProgram(), graphProgram(), everyOp()} {
 		assert.Less(t, le.Uint16(p.Marshal()[10:]), uint16(4), "a program without absent columns")
 	}
 }
@@ -38,13 +44,13 @@ func TestAbsentRoundTrip(t *testing.T) {
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
 	assert.Equal(t, uint16(4), le.Uint16(b[10:]), "the minor version")
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	assert.Contains(t, p.String(), " may be absent\n")
 	checkDamage(t, p)
 
-	s, err := UnmarshalSlice(someSlice14().Marshal())
+	s, err := program.UnmarshalSlice(someSlice14().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, someSlice14(), s)
 	assert.Equal(t, uint16(4), le.Uint16(s.Marshal()[6:]), "the minor version")
@@ -53,7 +59,7 @@ func TestAbsentRoundTrip(t *testing.T) {
 func TestAbsentRefused(t *testing.T) {
 	part := absentColumns()
 	for i := range part.Columns {
-		if part.Columns[i].Part == MapValues {
+		if part.Columns[i].Part == program.MapValues {
 			part.Columns[i].Absent = false
 			break
 		}
@@ -64,14 +70,11 @@ func TestAbsentRefused(t *testing.T) {
 	require.ErrorContains(t, text.Validate(), "lacks no column")
 
 	b := someSlice14().Marshal()
-	b[len(b)-SliceTask+21] = 2 * chunkAnnotated
-	_, err := UnmarshalSlice(b)
+	b[len(b)-program.SliceTask+21] = 2 * program.ChunkAnnotated
+	_, err := program.UnmarshalSlice(b)
 	require.ErrorContains(t, err, "chunk flags are 0x20, want at most 0x1f")
 	p := absentColumns()
 	p.Columns = p.Columns[len(p.Columns)-1:]
-	flags := p.Columns[0].appendTo(nil, nil)
-	flags[12] = columnFlags + 1
-	r := reader{what: "program", b: flags}
-	new(Column).decodeFrom(&r, &tableSet{})
-	require.ErrorContains(t, r.err, "column flags are 0x10, want at most 0xf")
+	err = p.Columns[0].ReadAgain(func(b []byte) { b[12] = program.ColumnFlags + 1 })
+	require.ErrorContains(t, err, "column flags are 0x10, want at most 0xf")
 }

@@ -1,4 +1,4 @@
-package program
+package program_test
 
 import (
 	"math"
@@ -7,23 +7,32 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hashbucket"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // crosses is a program with the hashes of buckets.
-func crosses() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "a", Kind: Int64, Part: GraphFirst},
-			{Name: "b", Kind: Int64, Part: GraphNext},
-			{Name: "list.list.element", Kind: Int64, List: true, Sinks: []Sink{{To: ToSparse, Index: 1,
-				Ops: []Op{HashBucket{Buckets: math.MaxInt64}}}}},
+func crosses() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "a", Kind: program.Int64, Part: program.GraphFirst},
+			{Name: "b", Kind: program.Int64, Part: program.GraphNext},
+			{Name: "list.list.element", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
+				Ops: []program.Op{hashbucket.Op{Buckets: math.MaxInt64}}}}},
 		},
-		Graphs: []Graph{{
-			Steps: []Step{{Inputs: []uint32{0, 1, 0}, Combine: HashCross{Buckets: 1000}}},
-			Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToSparse, Ops: []Op{FillNull{Int: 7}}}}},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{{Inputs: []uint32{0, 1, 0}, Combine: hashcross.Op{Buckets: 1000}}},
+			Sinks: []program.GraphSink{
+				{Value: 2, Sink: program.Sink{To: program.ToSparse, Ops: []program.Op{fillnull.Op{Int: 7}}}},
+			},
 		}},
-		Output: Output{Keys: 2},
+		Output: program.Output{Keys: 2},
 	}
 }
 
@@ -32,62 +41,69 @@ func TestCrosses(t *testing.T) {
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
 	golden(t, "crosses.v1.3.hex", b)
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	assert.Equal(t, b, q.Marshal())
 	checkDamage(t, p)
 	assert.Contains(t, p.String(), "value 2 = [0 1 0]: hash_cross 1000 -> int64\n")
-	assert.Contains(t, p.String(), "sparse 1: hash_bucket 9223372036854775807\n")
+	assert.Contains(t, p.String(), "sparse 1: hash_bucket max\n")
 }
 
 func TestCrossesThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(p *Program)
+		change func(p *program.Program)
 		want   string
 	}{
-		"no bucket of several": {func(p *Program) { p.Graphs[0].Steps[0].Combine = HashCross{} },
+		"no bucket of several": {func(p *program.Program) { p.Graphs[0].Steps[0].Combine = hashcross.Op{} },
 			"hash_cross: 0 buckets, want more than 0"},
-		"no bucket of one": {func(p *Program) { p.Columns[2].Sinks[0].Ops[0] = HashBucket{Buckets: -1} },
+		"no bucket of one": {func(p *program.Program) { p.Columns[2].Sinks[0].Ops[0] = hashbucket.Op{Buckets: -1} },
 			"hash_bucket: -1 buckets, want more than 0"},
-		"one input":   {func(p *Program) { p.Graphs[0].Steps[0].Inputs = []uint32{0} }, "hash_cross does not take [int64]"},
-		"nine inputs": {func(p *Program) { p.Graphs[0].Steps[0].Inputs = make([]uint32, 9) }, "9 inputs, want 1 to 8"},
-		"a list":      {func(p *Program) { p.Columns[1].List = true }, "hash_cross does not take [int64 list<int64> int64]"},
-		"real numbers": {func(p *Program) { p.Columns[0].Kind = Float32 },
+		"one input": {func(p *program.Program) { p.Graphs[0].Steps[0].Inputs = []uint32{0} },
+			"hash_cross does not take [int64]"},
+		"nine inputs": {func(p *program.Program) { p.Graphs[0].Steps[0].Inputs = make([]uint32, 9) },
+			"9 inputs, want 1 to 8"},
+		"a list": {func(p *program.Program) { p.Columns[1].List = true },
+			"hash_cross does not take [int64 list<int64> int64]"},
+		"real numbers": {func(p *program.Program) { p.Columns[0].Kind = program.Float32 },
 			"hash_cross does not take [float32 int64 float32]"},
-		"real numbers of one": {func(p *Program) { p.Columns[2].Kind = Float64 }, "hash_bucket does not take float64"},
+		"real numbers of one": {func(p *program.Program) { p.Columns[2].Kind = program.Float64 },
+			"hash_bucket does not take float64"},
 	} {
 		p := crosses()
 		c.change(p)
 		err := p.Validate()
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorIs(t, err, program.ErrInvalid, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 }
 
 // scoring is a program with the comparisons of lists.
-func scoring() *Program {
-	p := &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "a.list.element", Kind: Int64, List: true, Part: GraphFirst},
-			{Name: "weights.list.element", Kind: Float32, List: true, Part: GraphNext},
-			{Name: "b", Kind: Int64, Part: GraphNext},
-			{Name: "w", Kind: Float32, Part: GraphNext},
+func scoring() *program.Program {
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "a.list.element", Kind: program.Int64, List: true, Part: program.GraphFirst},
+			{Name: "weights.list.element", Kind: program.Float32, List: true, Part: program.GraphNext},
+			{Name: "b", Kind: program.Int64, Part: program.GraphNext},
+			{Name: "w", Kind: program.Float32, Part: program.GraphNext},
 		},
-		Graphs: []Graph{{}},
+		Graphs: []program.Graph{{}},
 	}
 	g := &p.Graphs[0]
-	for f := ScoreHasOverlap; f <= ScoreMax; f++ {
-		s := Step{Inputs: []uint32{0, 2}, Combine: ComputeScore{Function: f}}
+	for f := computescore.HasOverlap; f <= computescore.Max; f++ {
+		s := program.Step{Inputs: []uint32{0, 2}, Combine: computescore.Op{Function: f}}
 		switch len(f.Inputs()) {
 		case 3:
 			s.Inputs = append(s.Inputs, 3)
 		case 4:
-			s.Inputs, s.Combine = []uint32{0, 1, 2, 3}, ComputeScore{Function: f, ZeroNorm: ZeroNormZero}
+			s.Inputs, s.Combine = []uint32{0, 1, 2, 3}, computescore.Op{Function: f, ZeroNorm: computescore.ZeroNormZero}
 		}
 		g.Steps = append(g.Steps, s)
-		g.Sinks = append(g.Sinks, GraphSink{Value: uint32(4 + f), Sink: Sink{To: ToDense, Index: uint32(f)}})
+		g.Sinks = append(
+			g.Sinks,
+			program.GraphSink{Value: uint32(4 + f), Sink: program.Sink{To: program.ToDense, Index: uint32(f)}},
+		)
 		p.Output.Dense++
 	}
 	return p
@@ -98,37 +114,44 @@ func TestScoring(t *testing.T) {
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
 	golden(t, "scoring.v1.3.hex", b)
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	checkDamage(t, p)
-	assert.Contains(t, p.String(), "value 7 = [0 2]: compute_score get_jaccard_similarity -> float32\n")
+	assert.Contains(
+		t,
+		p.String(),
+		"value 7 = [0 2]: compute_score function get_jaccard_similarity zero_norm fail -> float32\n",
+	)
 	assert.Contains(t, p.String(),
-		"value 8 = [0 1 2 3]: compute_score get_cosine_similarity zero norm zero -> float32\n")
-	assert.Equal(t, "function(8)", ScoreFunction(8).String())
-	assert.Equal(t, "zero norm(2)", ZeroNorm(2).String())
+		"value 8 = [0 1 2 3]: compute_score function get_cosine_similarity zero_norm zero -> float32\n")
+	assert.Equal(t, "function(8)", computescore.Function(8).String())
+	assert.Equal(t, "zero norm(2)", computescore.ZeroNorm(2).String())
 }
 
 func TestScoringThatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s []Step)
+		change func(s []program.Step)
 		want   string
 	}{
-		"an unknown function": {func(s []Step) { s[0].Combine = ComputeScore{Function: 8} },
+		"an unknown function": {func(s []program.Step) { s[0].Combine = computescore.Op{Function: 8} },
 			"compute_score does not take [list<int64> int64]"},
-		"an unknown norm": {func(s []Step) { s[4].Combine = ComputeScore{Function: ScoreCosine, ZeroNorm: 2} },
-			"compute_score: zero norm(2) is no treatment of a norm of 0"},
-		"a norm of counts": {func(s []Step) { s[1].Combine = ComputeScore{Function: 1, ZeroNorm: 1} },
+		"an unknown norm": {func(s []program.Step) {
+			s[4].Combine = computescore.Op{Function: computescore.Cosine, ZeroNorm: 2}
+		},
+			"compute_score: zero norm(2) is not a treatment of a norm of 0"},
+		"a norm of counts": {func(s []program.Step) { s[1].Combine = computescore.Op{Function: 1, ZeroNorm: 1} },
 			"compute_score: id_overlap_count has no norm that may be 0"},
-		"too few":  {func(s []Step) { s[5].Inputs = s[5].Inputs[:2] }, "compute_score does not take [list<int64> int64]"},
-		"too many": {func(s []Step) { s[0].Inputs = []uint32{0, 2, 2} }, "compute_score does not take"},
-		"ids as scores": {func(s []Step) { slices.Reverse(s[5].Inputs) },
+		"too few": {func(s []program.Step) { s[5].Inputs = s[5].Inputs[:2] },
+			"compute_score does not take [list<int64> int64]"},
+		"too many": {func(s []program.Step) { s[0].Inputs = []uint32{0, 2, 2} }, "compute_score does not take"},
+		"ids as scores": {func(s []program.Step) { slices.Reverse(s[5].Inputs) },
 			"compute_score does not take [float32 int64 list<int64>]"},
 	} {
 		p := scoring()
 		c.change(p.Graphs[0].Steps)
 		err := p.Validate()
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorIs(t, err, program.ErrInvalid, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 }

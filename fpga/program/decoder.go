@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Unmarshal decodes a program and validates it. b must be the whole program and nothing else; the program keeps no part
-// of b. Equal Bucketize operators of b are one operator in the program, and operators that share a table share its
-// memory.
-func Unmarshal(b []byte) (*Program, error) {
+// Unmarshal decodes a program of a build's operators and validates it. b must be the whole program and nothing else;
+// the program keeps no part of b. Equal operators with tables are one operator in the program, and operators that
+// share a table share its memory.
+func Unmarshal(b []byte, operators Operators) (*Program, error) {
 	r, sections, err := readProgramHeader(b)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func Unmarshal(b []byte) (*Program, error) {
 		case sectionSource:
 			p.readSource(&s)
 		case sectionTables:
-			tables = readTables(&s)
+			tables = readTables(&s, operators)
 		case sectionColumns:
 			p.readColumns(&s, &tables)
 		case sectionOutput:
@@ -183,7 +183,7 @@ func (c *Column) decodeFrom(r *reader, tables *tableSet) {
 	}
 	name := r.takePadded(n, "name")
 	if !utf8.Valid(name) {
-		r.failCorrupt("the name %q is no UTF-8", name)
+		r.failCorrupt("the name %q is not UTF-8", name)
 	}
 	c.Name = string(name)
 	sinks := r.checkCount(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks")
@@ -216,110 +216,5 @@ func (s *Sink) decodeFrom(r *reader, tables *tableSet) {
 		if s.Ops[i] = readOp(r, tables); r.err != nil {
 			return
 		}
-	}
-}
-
-// paramSize is the length of each operator's parameters, which is fixed for a version.
-var paramSize = map[Unit]uint32{
-	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16,
-	UnitPositiveModulus: 8,
-	UnitHexToInt:        0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1, UnitLogit: 4, UnitBoxCox: 12,
-	UnitNGram: 8, UnitHashBytes: 1, UnitLocalHour: 8, UnitMapID: 16, UnitNormalize: 16, UnitMinMax: 16,
-	UnitListSlice: 40, UnitFillNaN: 8,
-	UnitRescale: 16, UnitInt96Time: 1, UnitDecimal: 2, UnitFloat16: 0, UnitFixedLength: 12,
-	UnitHashBucket: 8, UnitOneHot: 16, UnitVocabulary: lookupSize,
-}
-
-// readParameters reads an operator up to its parameters, whose length must be that of its unit in sizes.
-func readParameters(r *reader, sizes map[Unit]uint32) (Unit, []byte) {
-	head := r.takeBytes(opSize, "operator")
-	if r.err != nil {
-		return 0, nil
-	}
-	unit, version, n := Unit(le.Uint16(head)), le.Uint16(head[2:]), le.Uint32(head[4:])
-	want, known := sizes[unit]
-	if !known || version != unit.Version() {
-		r.err = &UnknownError{Unit: unit, Version: version}
-		return 0, nil
-	}
-	if n != want {
-		r.failCorrupt("%v has %d bytes of parameters, want %d", unit, n, want)
-		return 0, nil
-	}
-	return unit, r.takePadded(uint64(n), "parameters")
-}
-
-func readOp(r *reader, tables *tableSet) Op {
-	unit, b := readParameters(r, paramSize)
-	if r.err != nil {
-		return nil
-	}
-	switch unit {
-	case UnitFillNull:
-		return FillNull{Int: int64(le.Uint64(b)), Float: float64At(b[8:])}
-	case UnitClamp:
-		return Clamp{
-			IntLo: int64(le.Uint64(b)), IntHi: int64(le.Uint64(b[8:])),
-			FloatLo: float64At(b[16:]), FloatHi: float64At(b[24:]),
-		}
-	case UnitLog:
-		return Log{Add: float32At(b)}
-	case UnitBucketize:
-		return tables.readBucketize(r, b)
-	case UnitLocalHour:
-		return tables.readLocalHour(r, b)
-	case UnitMapID:
-		return tables.readMapID(r, b)
-	case UnitSigridHash:
-		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
-	case UnitPositiveModulus:
-		return PositiveModulus{M: int64(le.Uint64(b))}
-	case UnitOneHot:
-		r.checkZeros(b[5:8], "onehot")
-		return OneHot{Classes: le.Uint32(b), Ranges: r.readBool(b[4], "ranges"), Lower: float32At(b[8:]),
-			Upper: float32At(b[12:])}
-	case UnitVocabulary:
-		return readLookup(r, b)
-	case UnitHashBucket:
-		return HashBucket{Buckets: int64(le.Uint64(b))}
-	case UnitHexToInt:
-		return HexToInt{}
-	case UnitZeroExtend:
-		return ZeroExtend{}
-	case UnitFirstX:
-		return FirstX{N: int64(le.Uint64(b))}
-	case UnitNGram:
-		r.checkZeros(b[5:], "ngram")
-		return NGram{N: int64(le.Uint32(b)), Mode: NGramMode(b[4])}
-	case UnitHashBytes:
-		return HashBytes{Function: HashFunction(b[0])}
-	case UnitRescale:
-		return Rescale{Multiplier: int64(le.Uint64(b)), Divisor: int64(le.Uint64(b[8:]))}
-	case UnitInt96Time:
-		return Int96Time{To: TimeUnit(b[0])}
-	case UnitDecimal:
-		return Decimal{Scale: b[0], To: Kind(b[1])}
-	case UnitFloat16:
-		return Float16{}
-	case UnitFixedLength:
-		r.checkZeros(b[5:8], "fixed_length")
-		return FixedLength{Length: le.Uint32(b), Pads: r.readBool(b[4], "pads"), Pad: float32At(b[8:])}
-	case UnitLogit:
-		return Logit{Eps: float32At(b)}
-	case UnitListSlice:
-		r.checkZeros(b[33:], "list_slice")
-		return ListSlice{Start: int64(le.Uint64(b)), End: int64(le.Uint64(b[8:])), PadInt: int64(le.Uint64(b[16:])),
-			PadFloat: float64At(b[24:]), Padded: r.readBool(b[32], "padded")}
-	case UnitFillNaN:
-		return FillNaN{Value: float64At(b)}
-	case UnitNormalize:
-		return Normalize{Mean: float64At(b), Deviation: float64At(b[8:])}
-	case UnitMinMax:
-		return MinMax{Min: float64At(b), Max: float64At(b[8:])}
-	case UnitBoxCox:
-		r.checkZeros(b[9:12], "box_cox")
-		return BoxCox{Lambda1: float32At(b), Lambda2: float32At(b[4:]), Mode: BoxCoxMode(b[8])}
-	default:
-		return Convert{To: Kind(b[0])}
 	}
 }

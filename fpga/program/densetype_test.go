@@ -1,4 +1,4 @@
-package program
+package program_test
 
 import (
 	"bytes"
@@ -6,12 +6,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // bfloatProgram makes a dense tensor of bfloat16.
-func bfloatProgram() *Program {
+func bfloatProgram() *program.Program {
 	p := everyOp()
-	p.Output.DenseType = DenseBFloat16
+	p.Output.DenseType = program.DenseBFloat16
 	return p
 }
 
@@ -21,11 +24,11 @@ func TestDenseTypeGolden(t *testing.T) {
 
 func TestDenseTypeRoundTrip(t *testing.T) {
 	both := mapProgram()
-	both.Output.DenseType = DenseBFloat16
-	for _, p := range []*Program{bfloatProgram(), both} {
+	both.Output.DenseType = program.DenseBFloat16
+	for _, p := range []*program.Program{bfloatProgram(), both} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
-		q, err := Unmarshal(b)
+		q, err := operator.Unmarshal(b)
 		require.NoError(t, err)
 		assert.Equal(t, p, q)
 		assert.Equal(t, b, q.Marshal())
@@ -39,47 +42,47 @@ func TestDenseTypeRoundTrip(t *testing.T) {
 // last one, and it is required.
 func TestDenseTypeIsRequired(t *testing.T) {
 	b := bfloatProgram().Marshal()
-	at := len(b) - denseSize - sectionSize
-	assert.Equal(t, uint16(sectionDense), le.Uint16(b[at:]))
-	assert.Equal(t, uint16(flagRequired), le.Uint16(b[at+2:]))
+	at := len(b) - program.DenseSize - program.SectionSize
+	assert.Equal(t, uint16(program.SectionDense), le.Uint16(b[at:]))
+	assert.Equal(t, uint16(program.FlagRequired), le.Uint16(b[at+2:]))
 	le.PutUint16(b[at+2:], 0)
-	_, err := Unmarshal(reseal(b))
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err := operator.Unmarshal(reseal(b))
+	require.ErrorIs(t, err, program.ErrCorrupt)
 }
 
 func TestDenseTypeRefused(t *testing.T) {
 	section := func(change func(payload []byte)) []byte {
 		b := bfloatProgram().Marshal()
-		change(b[len(b)-denseSize:])
+		change(b[len(b)-program.DenseSize:])
 		return reseal(b)
 	}
 	for name, c := range map[string]struct {
 		b    []byte
 		want string
 	}{
-		"a type that is none": {section(func(b []byte) { b[0] = 2 }), "dense(2) is no type of dense"},
+		"a type that is none": {section(func(b []byte) { b[0] = 2 }), "dense(2) is not a type of dense"},
 		"float32":             {section(func(b []byte) { b[0] = 0 }), "which is said by leaving the section out"},
 		"reserved bytes":      {section(func(b []byte) { b[7] = 1 }), "reserved bytes that are not zero"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Unmarshal(c.b)
+			_, err := operator.Unmarshal(c.b)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
 	p := textProgram()
-	p.Output.DenseType = DenseBFloat16
+	p.Output.DenseType = program.DenseBFloat16
 	require.EqualError(t, p.Validate(), "program: invalid: dense is bfloat16 and has no columns")
 	good := bfloatProgram().Marshal()
-	for n := headerSize; n < len(good); n++ {
-		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
-		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	for n := program.HeaderSize; n < len(good); n++ {
+		_, err := operator.Unmarshal(reseal(bytes.Clone(good[:n])))
+		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 	}
 }
 
 func TestLayoutOfBFloat16(t *testing.T) {
-	out := Output{Label: true, Dense: 3, Keys: 1, DenseType: DenseBFloat16}
+	out := program.Output{Label: true, Dense: 3, Keys: 1, DenseType: program.DenseBFloat16}
 	at := out.Layout(11) // 66 bytes of dense
-	assert.Equal(t, OutputLayout{Lengths: 128, Label: 192, Values: 256}, at)
-	out.DenseType = DenseFloat32
+	assert.Equal(t, program.OutputLayout{Lengths: 128, Label: 192, Values: 256}, at)
+	out.DenseType = program.DenseFloat32
 	assert.EqualValues(t, 192, out.Layout(11).Lengths)
 }

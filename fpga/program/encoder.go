@@ -28,9 +28,6 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.scoresGraphs() || p.mapsInGraphs() {
 		minor = 5
 	}
-	if p.listsWindows() {
-		minor = 6
-	}
 	texts := p.picksTexts()
 	if texts {
 		minor, sections = 6, sections+1
@@ -44,6 +41,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.refusesNumbers() || p.readsAnnotations() {
 		minor = 9
 	}
+	minor = max(minor, p.minorOfOperators())
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
@@ -134,13 +132,10 @@ func (p *Program) refusesNumbers() bool {
 	})
 }
 
-// listsWindows reports whether an operator lists the ids of windows.
-func (p *Program) listsWindows() (lists bool) {
-	p.forEachOp(func(op Op) {
-		windows, ok := op.(NGram)
-		lists = lists || ok && windows.Mode != NGramFold
-	})
-	return lists
+// minorOfOperators returns the least minor version that has every operator.
+func (p *Program) minorOfOperators() (minor uint16) {
+	p.forEachOp(func(op Op) { minor = max(minor, minorOf(op)) })
+	return minor
 }
 
 func (c *Column) appendTo(b []byte, tables []Table) []byte {
@@ -165,89 +160,6 @@ func (s *Sink) appendTo(b []byte, tables []Table) []byte {
 	b = le.AppendUint32(b, 0)
 	for _, op := range s.Ops {
 		b = appendOp(b, op, tables)
-	}
-	return b
-}
-
-// appendOp appends unit, version, length of the parameters, and the parameters, padded.
-func appendOp(b []byte, op Op, tables []Table) []byte {
-	if op == nil {
-		return append(b, make([]byte, opSize)...)
-	}
-	unit := op.Unit()
-	b = le.AppendUint16(b, uint16(unit))
-	b = le.AppendUint16(b, unit.Version())
-	b = le.AppendUint32(b, 0)
-	start := len(b)
-	switch o := op.(type) {
-	case FillNull:
-		b = appendFloat64(le.AppendUint64(b, uint64(o.Int)), o.Float)
-	case Clamp:
-		b = le.AppendUint64(le.AppendUint64(b, uint64(o.IntLo)), uint64(o.IntHi))
-		b = appendFloat64(appendFloat64(b, o.FloatLo), o.FloatHi)
-	case Log:
-		b = appendFloat32(b, o.Add)
-	case *Bucketize:
-		b = append(b, byte(o.Side), byte(o.NaN), 0, 0)
-		b = appendTableIndexes(b, o, tables)
-	case SigridHash:
-		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
-	case PositiveModulus:
-		b = le.AppendUint64(b, uint64(o.M))
-	case OneHot:
-		b = append(le.AppendUint32(b, o.Classes), boolBit(o.Ranges), 0, 0, 0)
-		b = appendFloat32(appendFloat32(b, o.Lower), o.Upper)
-	case Lookup:
-		b = o.appendTo(b)
-	case HashBucket:
-		b = le.AppendUint64(b, uint64(o.Buckets))
-	case FirstX:
-		b = le.AppendUint64(b, uint64(o.N))
-	case Convert:
-		b = append(b, byte(o.To))
-	case NGram:
-		b = append(le.AppendUint32(b, uint32(o.N)), byte(o.Mode), 0, 0, 0)
-	case HashBytes:
-		b = append(b, byte(o.Function))
-	case *LocalHour:
-		b = appendTableIndexes(b, o, tables)
-	case *MapID:
-		if len(o.Keys) == 0 {
-			b = le.AppendUint32(b, noTable)
-		}
-		b = le.AppendUint64(appendTableIndexes(b, o, tables), uint64(o.Default))
-	case Rescale:
-		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Multiplier)), uint64(o.Divisor))
-	case FixedLength:
-		b = append(le.AppendUint32(b, o.Length), boolBit(o.Pads), 0, 0, 0)
-		b = appendFloat32(b, o.Pad)
-	case Int96Time:
-		b = append(b, byte(o.To))
-	case Decimal:
-		b = append(b, o.Scale, byte(o.To))
-	case Logit:
-		b = appendFloat32(b, o.Eps)
-	case ListSlice:
-		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Start)), uint64(o.End))
-		b = appendFloat64(le.AppendUint64(b, uint64(o.PadInt)), o.PadFloat)
-		b = append(b, boolBit(o.Padded), 0, 0, 0, 0, 0, 0, 0)
-	case FillNaN:
-		b = appendFloat64(b, o.Value)
-	case Normalize:
-		b = appendFloat64(appendFloat64(b, o.Mean), o.Deviation)
-	case MinMax:
-		b = appendFloat64(appendFloat64(b, o.Min), o.Max)
-	case BoxCox:
-		b = append(appendFloat32(appendFloat32(b, o.Lambda1), o.Lambda2), byte(o.Mode), 0, 0, 0)
-	}
-	le.PutUint32(b[start-4:], uint32(len(b)-start))
-	return padTo8Bytes(b, start)
-}
-
-// appendTableIndexes appends where the operator's tables lie in the section of tables.
-func appendTableIndexes(b []byte, op Op, tables []Table) []byte {
-	for _, t := range Tables(op) {
-		b = le.AppendUint32(b, uint32(indexOfTable(tables, t)))
 	}
 	return b
 }

@@ -12,7 +12,6 @@ const (
 	MaxGraphColumns = 256     // columns of a graph
 	MaxSteps        = 1 << 12 // steps of a graph
 	MaxInputs       = 8       // inputs of a step
-	MaxCartesian    = 1 << 16 // ids that a cartesian makes of a row
 )
 
 // Graph is the steps that take the values of some columns, and the sinks of what the steps make.
@@ -42,70 +41,6 @@ type ValueType struct {
 	Kind   Kind
 	List   bool
 	Scored bool // each element, an Int64, has a score, which is a Float32; of lists only
-}
-
-// Combiner is an operator that takes whole values of a row, of which those that take ids take them without their
-// scores, and yields one. The concrete types are Cartesian, IDListTransform, HashCross, ComputeScore, Enumerate,
-// WithScores, Scores and Wasm.
-type Combiner interface {
-	Unit() Unit
-	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
-	// these inputs.
-	Yield(inputs []ValueType) (out ValueType, ok bool)
-}
-
-// Overflow says what becomes of a row of which an operator would make too many ids.
-type Overflow uint8
-
-// The treatments of a row with too many ids. The numbers are part of the wire form.
-const (
-	OverflowCut  Overflow = 0 // the first ids are kept
-	OverflowFail Overflow = 1 // the split fails
-)
-
-// Cartesian makes an id of every pair of an id of the first input and an id of the second, row-major: the hash of
-// SigridHash of the second id, with the first as its salt, before the modulus. A scalar is a list of one id. The
-// value is a scalar if both inputs are, and a list otherwise. A row makes at most MaxLength ids, 1 to MaxCartesian.
-type Cartesian struct {
-	MaxLength int64
-	Overflow  Overflow
-}
-
-// IDListTransform makes the ids of the first input that are in the second, each once, in the order of the first. A
-// scalar is a list of one id.
-type IDListTransform struct{}
-
-// Unit implements [Combiner].
-func (IDListTransform) Unit() Unit { return UnitIDListTransform }
-
-// Yield implements [Combiner].
-func (IDListTransform) Yield(inputs []ValueType) (ValueType, bool) {
-	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
-		return ValueType{}, false
-	}
-	return ValueType{Kind: Int64, List: true}, true
-}
-
-// Unit implements [Combiner].
-func (Cartesian) Unit() Unit { return UnitCartesian }
-
-// Yield implements [Combiner].
-func (Cartesian) Yield(inputs []ValueType) (ValueType, bool) {
-	if len(inputs) != 2 || inputs[0].Kind != Int64 || inputs[1].Kind != Int64 {
-		return ValueType{}, false
-	}
-	return ValueType{Kind: Int64, List: inputs[0].List || inputs[1].List}, true
-}
-
-// String returns the rule's name as pipelines write it.
-func (o Overflow) String() string {
-	switch o {
-	case OverflowCut:
-		return "cut"
-	case OverflowFail:
-		return "fail"
-	}
-	return fmt.Sprintf("overflow(%d)", uint8(o))
 }
 
 // GraphAt returns the graph whose columns begin at column i, or nil if none does.
@@ -212,13 +147,12 @@ func (s *Step) validateStep(values []ValueType, used []bool, seen *coverage) (Va
 		if v, ok = s.Combine.Yield(inputs); !ok {
 			return v, fmt.Errorf("%v does not take %v", s.Combine.Unit(), inputs)
 		}
-		if err := checkCombiner(s.Combine); err != nil {
+		if err := s.Combine.Check(); err != nil {
 			return v, fmt.Errorf("%v: %w", s.Combine.Unit(), err)
 		}
 	}
 	for _, op := range s.Ops {
-		switch op.(type) {
-		case FixedLength, OneHot:
+		if _, ok := op.(denseEnd); ok {
 			return v, fmt.Errorf("%v in a step: it makes dense columns", op.Unit())
 		}
 		if v.Scored && movesIDs(op) {
@@ -267,36 +201,10 @@ func (g *Graph) checkTextLists() error {
 
 func checkTextOps(ops []Op) error {
 	for _, op := range ops {
-		slice, ok := op.(ListSlice)
-		if !ok || !slice.Padded {
-			continue
+		if f, ok := op.(filler); ok && f.FillsUpTo() > 1 {
+			return fmt.Errorf("%v: fills lists up to %d, and a row of text makes at most one value a key", op.Unit(),
+				f.FillsUpTo())
 		}
-		if length, err := slice.Length(); err == nil && length > 1 {
-			return fmt.Errorf("list_slice: fills lists up to %d, and a row of text makes at most one value a key", length)
-		}
-	}
-	return nil
-}
-
-// checkCombiner checks the parameters of an operator of several inputs.
-func checkCombiner(c Combiner) error {
-	switch o := c.(type) {
-	case IDListTransform, Enumerate, WithScores, Scores:
-	case ComputeScore:
-		return o.check()
-	case HashCross:
-		return checkBuckets(o.Buckets)
-	case Wasm:
-		return o.check()
-	case Cartesian:
-		if o.MaxLength < 1 || o.MaxLength > MaxCartesian {
-			return fmt.Errorf("a length of %d, want 1 to %d", o.MaxLength, MaxCartesian)
-		}
-		if o.Overflow > OverflowFail {
-			return fmt.Errorf("%v is no rule for too many ids", o.Overflow)
-		}
-	default:
-		return fmt.Errorf("%T is no operator of this build", c)
 	}
 	return nil
 }

@@ -48,32 +48,12 @@ func (s *Step) appendTo(b []byte, tables []Table) []byte {
 	}
 	b = padTo8Bytes(b, start)
 	if s.Combine != nil {
-		b = appendCombiner(b, s.Combine)
+		b = appendOp(b, s.Combine, nil)
 	}
 	for _, op := range s.Ops {
 		b = appendOp(b, op, tables)
 	}
 	return b
-}
-
-// appendCombiner appends unit, version, length of the parameters, and the parameters, padded.
-func appendCombiner(b []byte, c Combiner) []byte {
-	b = le.AppendUint16(b, uint16(c.Unit()))
-	b = le.AppendUint16(b, c.Unit().Version())
-	b = le.AppendUint32(b, 0)
-	start := len(b)
-	switch o := c.(type) {
-	case Cartesian:
-		b = append(le.AppendUint64(b, uint64(o.MaxLength)), byte(o.Overflow))
-	case ComputeScore:
-		b = append(b, byte(o.Function), byte(o.ZeroNorm))
-	case HashCross:
-		b = le.AppendUint64(b, uint64(o.Buckets))
-	case Wasm:
-		b = o.appendTo(b)
-	}
-	le.PutUint32(b[start-4:], uint32(len(b)-start))
-	return padTo8Bytes(b, start)
 }
 
 // readGraphs reads the section of graphs, behind that of the columns, and sets the parts of the columns that belong to
@@ -156,7 +136,7 @@ func (s *Step) decodeFrom(r *reader, tables *tableSet) {
 		s.Inputs = append(s.Inputs, le.Uint32(inputs[inputSize*i:]))
 	}
 	if combined {
-		s.Combine = readCombiner(r)
+		s.Combine = readCombiner(r, tables)
 	}
 	if n = r.checkCount(ops, MaxOps, opSize, "operators"); n > 0 {
 		s.Ops = make([]Op, n)
@@ -166,35 +146,4 @@ func (s *Step) decodeFrom(r *reader, tables *tableSet) {
 			return
 		}
 	}
-}
-
-// cartesianSize is the length of the parameters of Cartesian.
-const cartesianSize = 9
-
-// combinerSize is the length of each operator's parameters, which is fixed for a version.
-var combinerSize = map[Unit]uint32{UnitCartesian: cartesianSize, UnitIDListTransform: 0, UnitHashCross: 8,
-	UnitComputeScore: 2, UnitEnumerate: 0, UnitWithScores: 0, UnitScores: 0, UnitWasm: wasmSize}
-
-func readCombiner(r *reader) Combiner {
-	unit, b := readParameters(r, combinerSize)
-	if r.err != nil {
-		return nil
-	}
-	switch unit {
-	case UnitIDListTransform:
-		return IDListTransform{}
-	case UnitEnumerate:
-		return Enumerate{}
-	case UnitWithScores:
-		return WithScores{}
-	case UnitScores:
-		return Scores{}
-	case UnitComputeScore:
-		return ComputeScore{Function: ScoreFunction(b[0]), ZeroNorm: ZeroNorm(b[1])}
-	case UnitHashCross:
-		return HashCross{Buckets: int64(le.Uint64(b))}
-	case UnitWasm:
-		return readWasm(r, b)
-	}
-	return Cartesian{MaxLength: int64(le.Uint64(b)), Overflow: Overflow(b[8])}
 }

@@ -1,29 +1,33 @@
-package program
+package program_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // mapSteps is a program of which a graph takes features of a map.
-func mapSteps() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "item", Kind: Int64, Part: GraphFirst},
-			{Name: "m.key", Kind: Int64, Part: GraphNext, MapLeaf: MapKeys},
-			{Name: "m.id", Kind: Int64, List: true, Part: GraphNext, MapLeaf: MapValues,
-				Picks: []Pick{{Key: 7}, {Key: -7, Scored: true}}},
-			{Name: "m.score", Kind: Float64, List: true, Part: GraphNext, MapLeaf: MapScores},
+func mapSteps() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "item", Kind: program.Int64, Part: program.GraphFirst},
+			{Name: "m.key", Kind: program.Int64, Part: program.GraphNext, MapLeaf: program.MapKeys},
+			{Name: "m.id", Kind: program.Int64, List: true, Part: program.GraphNext, MapLeaf: program.MapValues,
+				Picks: []program.Pick{{Key: 7}, {Key: -7, Scored: true}}},
+			{Name: "m.score", Kind: program.Float64, List: true, Part: program.GraphNext, MapLeaf: program.MapScores},
 		},
-		Graphs: []Graph{{
-			Steps: []Step{{Inputs: []uint32{0, 1}, Combine: IDListTransform{}}},
-			Sinks: []GraphSink{{Value: 3, Sink: Sink{To: ToSparse}},
-				{Value: 2, Sink: Sink{To: ToSparse, Index: 1}, Scored: true}},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: idlisttransform.Op{}}},
+			Sinks: []program.GraphSink{{Value: 3, Sink: program.Sink{To: program.ToSparse}},
+				{Value: 2, Sink: program.Sink{To: program.ToSparse, Index: 1}, Scored: true}},
 		}},
-		Output: Output{Keys: 2, Weights: true},
+		Output: program.Output{Keys: 2, Weights: true},
 	}
 }
 
@@ -33,11 +37,11 @@ func TestMapsInGraphs(t *testing.T) {
 	b := p.Marshal()
 	golden(t, "map_steps.v1.5.hex", b)
 	assert.Equal(t, uint16(5), le.Uint16(b[10:]))
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	checkDamage(t, p)
-	assert.Contains(t, p.Units(), UnitRef{UnitMap, 1})
+	assert.Contains(t, p.Units(), program.UnitRef{program.UnitMap, 1})
 	assert.Contains(t, p.String(), "  [-7] scored true\n")
 	assert.Contains(t, p.String(), "  value 3 = [0 1]: id_list_transform -> list<int64>\n")
 	assert.Contains(t, p.String(), "  value 2 to scored sparse 1:\n")
@@ -45,43 +49,53 @@ func TestMapsInGraphs(t *testing.T) {
 
 func TestMapsInGraphsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(p *Program, columns []Column)
+		change func(p *program.Program, columns []program.Column)
 		want   string
 	}{
-		"no graph": {func(p *Program, c []Column) {
-			p.Columns = append(c, Column{Name: "x", Kind: Int64, MapLeaf: MapKeys, Sinks: []Sink{{To: ToDense}}})
+		"no graph": {func(p *program.Program, c []program.Column) {
+			p.Columns = append(c, program.Column{Name: "x", Kind: program.Int64, MapLeaf: program.MapKeys,
+				Sinks: []program.Sink{{To: program.ToDense}}})
 		}, "a leaf of a map of no graph"},
-		"text": {func(p *Program, _ []Column) { p.Source = CriteoBinary },
+		"text": {func(p *program.Program, _ []program.Column) { p.Source = program.CriteoBinary },
 			"a leaf of a map of no graph over Parquet"},
-		"keys alone":   {func(_ *Program, c []Column) { c[2].MapLeaf = NoPart }, "keys of a map without its values"},
-		"values alone": {func(_ *Program, c []Column) { c[1].MapLeaf = NoPart }, "values of a map without its keys"},
-		"scores alone": {func(_ *Program, c []Column) {
-			c[1].MapLeaf, c[2].MapLeaf, c[2].Picks = NoPart, NoPart, nil
+		"keys alone": {func(_ *program.Program, c []program.Column) { c[2].MapLeaf = program.NoPart },
+			"keys of a map without its values"},
+		"values alone": {func(_ *program.Program, c []program.Column) { c[1].MapLeaf = program.NoPart },
+			"values of a map without its keys"},
+		"scores alone": {func(_ *program.Program, c []program.Column) {
+			c[1].MapLeaf, c[2].MapLeaf, c[2].Picks = program.NoPart, program.NoPart, nil
 		}, "scores of a map without lists of ids"},
-		"scores of numbers": {func(_ *Program, c []Column) { c[2].List = false }, "scores of a map without lists of ids"},
-		"another leaf":      {func(_ *Program, c []Column) { c[0].MapLeaf = GraphFirst }, "graph is no leaf of a map"},
-		"keys of real numbers": {func(_ *Program, c []Column) { c[1].Kind = Float32 },
+		"scores of numbers": {func(_ *program.Program, c []program.Column) { c[2].List = false },
+			"scores of a map without lists of ids"},
+		"another leaf": {func(_ *program.Program, c []program.Column) { c[0].MapLeaf = program.GraphFirst },
+			"graph is no leaf of a map"},
+		"keys of real numbers": {func(_ *program.Program, c []program.Column) { c[1].Kind = program.Float32 },
 			"keys are float32 (list: false), want int64"},
-		"lists of keys":  {func(_ *Program, c []Column) { c[1].List = true }, "keys are int64 (list: true), want int64"},
-		"text as scores": {func(_ *Program, c []Column) { c[3].Kind = Bytes }, "scores are bytes (list: true)"},
-		"no key":         {func(_ *Program, c []Column) { c[2].Picks = nil }, "a map of which no key is picked"},
-		"keys of no map": {func(_ *Program, c []Column) { c[0].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
-		"scores of real numbers": {func(_ *Program, c []Column) { c[2].Kind = Float32 },
+		"lists of keys": {func(_ *program.Program, c []program.Column) { c[1].List = true },
+			"keys are int64 (list: true), want int64"},
+		"text as scores": {func(_ *program.Program, c []program.Column) { c[3].Kind = program.Bytes },
+			"scores are bytes (list: true)"},
+		"no key": {func(_ *program.Program, c []program.Column) { c[2].Picks = nil },
+			"a map of which no key is picked"},
+		"keys of no map": {func(_ *program.Program, c []program.Column) { c[0].Picks = []program.Pick{{}} },
+			"picks keys, and is no map's values"},
+		"scores of real numbers": {func(_ *program.Program, c []program.Column) { c[2].Kind = program.Float32 },
 			"key -7: scores that are not read, or of float32"},
-		"no scores": {func(p *Program, c []Column) { p.Columns = c[:3] }, "key -7: scores that are not read"},
-		"a part that may be absent": {func(_ *Program, c []Column) { c[2].Absent = true },
+		"no scores": {func(p *program.Program, c []program.Column) { p.Columns = c[:3] }, "key -7: scores that are not read"},
+		"a part that may be absent": {func(_ *program.Program, c []program.Column) { c[2].Absent = true },
 			"a map of which partitions may lack a part"},
-		"a key that nothing takes": {func(p *Program, _ []Column) {
-			p.Graphs[0].Sinks[1], p.Output.Weights = GraphSink{Value: 3, Sink: Sink{To: ToSparse, Index: 1}}, false
+		"a key that nothing takes": {func(p *program.Program, _ []program.Column) {
+			p.Output.Weights = false
+			p.Graphs[0].Sinks[1] = program.GraphSink{Value: 3, Sink: program.Sink{To: program.ToSparse, Index: 1}}
 		}, `nothing takes key -7 of column "m.id" of the graph`},
-		"sinks": {func(_ *Program, c []Column) { c[2].Sinks = []Sink{{To: ToDense}} },
+		"sinks": {func(_ *program.Program, c []program.Column) { c[2].Sinks = []program.Sink{{To: program.ToDense}} },
 			"a column of a graph feeds 1 sinks, want none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mapSteps()
 			c.change(p, p.Columns)
 			err := p.Validate()
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, program.ErrInvalid)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -89,16 +103,19 @@ func TestMapsInGraphsThatAreRefused(t *testing.T) {
 
 // TestPicksOfAGraphAreBounded checks the bound of features of maps from both sides.
 func TestPicksOfAGraphAreBounded(t *testing.T) {
-	for n, fits := range map[int]bool{MaxGraphPicks: true, MaxGraphPicks + 1: false} {
+	for n, fits := range map[int]bool{program.MaxGraphPicks: true, program.MaxGraphPicks + 1: false} {
 		p := mapSteps()
-		p.Columns, p.Output = p.Columns[:3], Output{}
+		p.Columns, p.Output = p.Columns[:3], program.Output{}
 		p.Columns[2].Picks = nil
 		g := &p.Graphs[0]
 		g.Steps = nil
-		g.Sinks = []GraphSink{{Sink: Sink{To: ToSparse}}}
+		g.Sinks = []program.GraphSink{{Sink: program.Sink{To: program.ToSparse}}}
 		for i := range n {
-			p.Columns[2].Picks = append(p.Columns[2].Picks, Pick{Key: int64(i)})
-			g.Sinks = append(g.Sinks, GraphSink{Value: uint32(1 + i), Sink: Sink{To: ToSparse, Index: uint32(1 + i)}})
+			p.Columns[2].Picks = append(p.Columns[2].Picks, program.Pick{Key: int64(i)})
+			g.Sinks = append(
+				g.Sinks,
+				program.GraphSink{Value: uint32(1 + i), Sink: program.Sink{To: program.ToSparse, Index: uint32(1 + i)}},
+			)
 		}
 		p.Output.Keys = uint32(1 + n)
 		err := p.Validate()

@@ -10,7 +10,6 @@ import (
 const (
 	MaxLookupTables = 1 << 16   // of a program
 	MaxLookupBytes  = 1<<32 - 1 // of all tables together: the length of a memory range of the standard command set
-	maxLookupBase   = 1 << 40   // Lookup.Base
 	maxLookupProbes = 1 << 10   // LookupTable.Probes
 	arrayEntryBytes = 4
 	slotEntryBytes  = 16
@@ -50,62 +49,6 @@ func (t *LookupTable) Bytes() uint64 {
 	return arrayEntryBytes * t.Entries
 }
 
-// Absent says what becomes of a key that a lookup table lacks.
-type Absent uint8
-
-// The ways to treat an absent key. The numbers are part of the wire form.
-const (
-	AbsentFail   Absent = 0 // the slice fails, and Result.AbsentKey names the key
-	AbsentRare   Absent = 1 // the key becomes Lookup.Rare
-	AbsentBucket Absent = 2 // the key becomes one of Lookup.Buckets ids: Base - Buckets + SigridHash{0, Buckets} of it
-)
-
-// Lookup replaces a key by Base plus its index in a table, as the operator vocabulary does. Takes and yields Int64.
-type Lookup struct {
-	Table   uint32 // index of Program.LookupTables
-	Absent  Absent
-	Buckets uint32 // AbsentBucket: at least 1
-	Base    int64
-	Rare    int64 // AbsentRare
-}
-
-// Unit implements [Op].
-func (Lookup) Unit() Unit { return UnitVocabulary }
-
-// Out implements [Op].
-func (Lookup) Out(in Kind) Kind { return kindIf(in, Int64, Int64) }
-
-// check checks the parameters.
-func (o Lookup) check() error {
-	switch {
-	case o.Absent > AbsentBucket:
-		return fmt.Errorf("%d is no way to treat an absent key", uint8(o.Absent))
-	case o.Base < 0 || o.Base > maxLookupBase:
-		return fmt.Errorf("base %d, want 0 to %d", o.Base, int64(maxLookupBase))
-	case o.Absent != AbsentRare && o.Rare != 0:
-		return fmt.Errorf("rare id %d, and no key gets it", o.Rare)
-	case o.Absent == AbsentBucket && (o.Buckets == 0 || int64(o.Buckets) > o.Base):
-		return fmt.Errorf("%d buckets below base %d", o.Buckets, o.Base)
-	case o.Absent != AbsentBucket && o.Buckets != 0:
-		return fmt.Errorf("%d buckets, and no key gets one", o.Buckets)
-	}
-	return nil
-}
-
-// String renders vocabulary 3 base 10 absent bucket 4.
-func (o Lookup) String() string {
-	s := fmt.Sprintf("vocabulary %d base %d absent ", o.Table, o.Base)
-	switch o.Absent {
-	case AbsentFail:
-		return s + "fail"
-	case AbsentRare:
-		return s + fmt.Sprintf("rare %d", o.Rare)
-	case AbsentBucket:
-		return s + fmt.Sprintf("bucket %d", o.Buckets)
-	}
-	return s + fmt.Sprint(uint8(o.Absent))
-}
-
 // TablesBytes returns the length of the tables range: the end of the last lookup table, or 0 without any.
 func (p *Program) TablesBytes() uint64 {
 	n := uint64(0)
@@ -135,13 +78,13 @@ func (p *Program) validateLookups() error {
 	used := make([]bool, len(p.LookupTables))
 	var err error
 	p.forEachOp(func(op Op) {
-		o, ok := op.(Lookup)
+		user, ok := op.(lookupUser)
 		switch {
 		case !ok || err != nil:
-		case uint64(o.Table) >= uint64(len(used)):
-			err = fmt.Errorf("%v: lookup table %d of %d", o.Unit(), o.Table, len(used))
+		case uint64(user.LookupTable()) >= uint64(len(used)):
+			err = fmt.Errorf("%v: lookup table %d of %d", op.Unit(), user.LookupTable(), len(used))
 		default:
-			used[o.Table] = true
+			used[user.LookupTable()] = true
 		}
 	})
 	for i, is := range used {
@@ -213,19 +156,4 @@ func (p *Program) readLookupTables(r *reader) {
 		}
 		r.checkZeros(b[73:], "lookup table")
 	}
-}
-
-// appendTo appends the parameters.
-func (o Lookup) appendTo(b []byte) []byte {
-	b = append(le.AppendUint32(b, o.Table), byte(o.Absent), 0, 0, 0)
-	b = le.AppendUint32(le.AppendUint32(b, o.Buckets), 0)
-	return le.AppendUint64(le.AppendUint64(b, uint64(o.Base)), uint64(o.Rare))
-}
-
-// readLookup reads the parameters.
-func readLookup(r *reader, b []byte) Op {
-	r.checkZeros(b[5:8], "vocabulary")
-	r.checkZeros(b[12:16], "vocabulary")
-	return Lookup{Table: le.Uint32(b), Absent: Absent(b[4]), Buckets: le.Uint32(b[8:]), Base: int64(le.Uint64(b[16:])),
-		Rare: int64(le.Uint64(b[24:]))}
 }

@@ -1,27 +1,32 @@
-package program
+package program_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // lookingUp is a program with a lookup table of each form.
-func lookingUp() *Program {
-	p := &Program{
-		Source: Parquet,
-		LookupTables: []LookupTable{
-			{Digest: TableDigest{1, 2}, Entries: 40, Keys: 7, Least: -3},
-			{Digest: TableDigest{3}, Offset: 192, Hashed: true, Entries: 16, Keys: 8, Multiplier: 0x55, Probes: 4},
+func lookingUp() *program.Program {
+	p := &program.Program{
+		Source: program.Parquet,
+		LookupTables: []program.LookupTable{
+			{Digest: program.TableDigest{1, 2}, Entries: 40, Keys: 7, Least: -3},
+			{Digest: program.TableDigest{3}, Offset: 192, Hashed: true, Entries: 16, Keys: 8, Multiplier: 0x55, Probes: 4},
 		},
-		Output: Output{Keys: 3},
+		Output: program.Output{Keys: 3},
 	}
-	for i, o := range []Lookup{
-		{Base: 9, Absent: AbsentBucket, Buckets: 9}, {Table: 1, Absent: AbsentRare, Rare: -2}, {Table: 1, Base: 1 << 40},
+	for i, o := range []vocabulary.Op{
+		{Base: 9, Absent: vocabulary.AbsentBucket, Buckets: 9}, {Table: 1, Absent: vocabulary.AbsentRare, Rare: -2},
+		{Table: 1, Base: 1 << 40},
 	} {
-		p.Columns = append(p.Columns, Column{Name: "c", Kind: Int64,
-			Sinks: []Sink{{To: ToSparse, Index: uint32(i), Ops: []Op{o}}}})
+		p.Columns = append(p.Columns, program.Column{Name: "c", Kind: program.Int64,
+			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{o}}}})
 	}
 	return p
 }
@@ -32,15 +37,15 @@ func TestLookups(t *testing.T) {
 	b := p.Marshal()
 	golden(t, "lookups.v1.7.hex", b)
 	assert.Equal(t, uint16(7), le.Uint16(b[10:]))
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	checkDamage(t, p)
 	assert.EqualValues(t, 192+16*16, p.TablesBytes())
 	assert.Zero(t, hotColumns().TablesBytes())
-	assert.Contains(t, p.String(), "sparse 0: vocabulary 0 base 9 absent bucket 9\n")
-	assert.Contains(t, p.String(), "sparse 1: vocabulary 1 base 0 absent rare -2\n")
-	assert.Contains(t, p.String(), "sparse 2: vocabulary 1 base 1099511627776 absent fail\n")
+	assert.Contains(t, p.String(), "sparse 0: vocabulary table 0 absent bucket buckets 9 base 9\n")
+	assert.Contains(t, p.String(), "sparse 1: vocabulary table 1 absent rare base 0 rare -2\n")
+	assert.Contains(t, p.String(), "sparse 2: vocabulary table 1 absent fail base 1099511627776\n")
 	assert.Contains(t, p.String(), "lookup table 1: 8 keys hashed in 16 entries at byte 192\n")
 
 	// What is at hand of the tables is not in the bytes.
@@ -50,51 +55,53 @@ func TestLookups(t *testing.T) {
 
 // TestLookupsThatAreRefused checks every limit of lookups and tables from both sides.
 func TestLookupsThatAreRefused(t *testing.T) {
-	op := func(change func(o *Lookup)) func(p *Program) {
-		return func(p *Program) {
+	op := func(change func(o *vocabulary.Op)) func(p *program.Program) {
+		return func(p *program.Program) {
 			ops := p.Columns[0].Sinks[0].Ops
-			o := ops[0].(Lookup)
+			o := ops[0].(vocabulary.Op)
 			change(&o)
 			ops[0] = o
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(p *Program)
+		change func(p *program.Program)
 		want   string
 	}{
-		"absent":           {op(func(o *Lookup) { o.Absent = 3 }), "3 is no way to treat an absent key"},
-		"base":             {op(func(o *Lookup) { o.Base = 1<<40 + 1 }), "base 1099511627777, want 0 to"},
-		"a negative base":  {op(func(o *Lookup) { o.Base = -1 }), "base -1, want 0 to"},
-		"rare":             {op(func(o *Lookup) { o.Rare = 1 }), "rare id 1, and no key gets it"},
-		"no bucket":        {op(func(o *Lookup) { o.Buckets = 0 }), "0 buckets below base 9"},
-		"many buckets":     {op(func(o *Lookup) { o.Buckets = 10 }), "10 buckets below base 9"},
-		"unused buckets":   {op(func(o *Lookup) { o.Absent = AbsentFail }), "9 buckets, and no key gets one"},
-		"another table":    {op(func(o *Lookup) { o.Table = 2 }), "lookup table 2 of 2"},
-		"an unused table":  {op(func(o *Lookup) { o.Table = 1 }), "nothing uses lookup table 0"},
-		"floats":           {func(p *Program) { p.Columns[0].Kind = Float32 }, "does not take float32"},
-		"keys":             {func(p *Program) { p.LookupTables[0].Keys = 41 }, "41 keys in 40 entries"},
-		"entries":          {func(p *Program) { p.LookupTables[1].Entries = 1 << 28 }, "entries, want at most"},
-		"end":              {func(p *Program) { p.LookupTables[1].Offset = MaxLookupBytes &^ 63 }, "and an end of at most"},
-		"alignment":        {func(p *Program) { p.LookupTables[1].Offset = 200 }, "want a multiple of 64"},
-		"one in the other": {func(p *Program) { p.LookupTables[1].Offset = 128 }, "from 160 on"},
-		"two forms":        {func(p *Program) { p.LookupTables[0].Multiplier = 1 }, "an array and hashed"},
-		"a least key":      {func(p *Program) { p.LookupTables[1].Least = 1 }, "an array and hashed"},
-		"slots":            {func(p *Program) { p.LookupTables[1].Entries = 24 }, "want a power of two"},
-		"an even number":   {func(p *Program) { p.LookupTables[1].Multiplier = 2 }, "the multiplier 0x2 is even"},
-		"no probe":         {func(p *Program) { p.LookupTables[1].Probes = 0 }, "0 probes, want 1 to 1024"},
-		"many probes":      {func(p *Program) { p.LookupTables[1].Probes = 1025 }, "1025 probes, want 1 to 1024"},
+		"absent":          {op(func(o *vocabulary.Op) { o.Absent = 3 }), "3 is not a way to treat an absent key"},
+		"base":            {op(func(o *vocabulary.Op) { o.Base = 1<<40 + 1 }), "base 1099511627777, want 0 to"},
+		"a negative base": {op(func(o *vocabulary.Op) { o.Base = -1 }), "base -1, want 0 to"},
+		"rare":            {op(func(o *vocabulary.Op) { o.Rare = 1 }), "rare id 1, and no key gets it"},
+		"no bucket":       {op(func(o *vocabulary.Op) { o.Buckets = 0 }), "0 buckets below base 9"},
+		"many buckets":    {op(func(o *vocabulary.Op) { o.Buckets = 10 }), "10 buckets below base 9"},
+		"unused buckets": {op(func(o *vocabulary.Op) { o.Absent = vocabulary.AbsentFail }),
+			"9 buckets, and no key gets one"},
+		"another table":   {op(func(o *vocabulary.Op) { o.Table = 2 }), "lookup table 2 of 2"},
+		"an unused table": {op(func(o *vocabulary.Op) { o.Table = 1 }), "nothing uses lookup table 0"},
+		"floats":          {func(p *program.Program) { p.Columns[0].Kind = program.Float32 }, "does not take float32"},
+		"keys":            {func(p *program.Program) { p.LookupTables[0].Keys = 41 }, "41 keys in 40 entries"},
+		"entries":         {func(p *program.Program) { p.LookupTables[1].Entries = 1 << 28 }, "entries, want at most"},
+		"end": {func(p *program.Program) { p.LookupTables[1].Offset = program.MaxLookupBytes &^ 63 },
+			"and an end of at most"},
+		"alignment":        {func(p *program.Program) { p.LookupTables[1].Offset = 200 }, "want a multiple of 64"},
+		"one in the other": {func(p *program.Program) { p.LookupTables[1].Offset = 128 }, "from 160 on"},
+		"two forms":        {func(p *program.Program) { p.LookupTables[0].Multiplier = 1 }, "an array and hashed"},
+		"a least key":      {func(p *program.Program) { p.LookupTables[1].Least = 1 }, "an array and hashed"},
+		"slots":            {func(p *program.Program) { p.LookupTables[1].Entries = 24 }, "want a power of two"},
+		"an even number":   {func(p *program.Program) { p.LookupTables[1].Multiplier = 2 }, "the multiplier 0x2 is even"},
+		"no probe":         {func(p *program.Program) { p.LookupTables[1].Probes = 0 }, "0 probes, want 1 to 1024"},
+		"many probes":      {func(p *program.Program) { p.LookupTables[1].Probes = 1025 }, "1025 probes, want 1 to 1024"},
 	} {
 		p := lookingUp()
 		c.change(p)
 		err := p.Validate()
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorIs(t, err, program.ErrInvalid, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
-	for _, change := range []func(p *Program){
-		op(func(o *Lookup) { o.Base = 1 << 40 }),
-		func(p *Program) { p.LookupTables[0].Keys = 40 },
-		func(p *Program) { p.LookupTables[1].Probes = 1024 },
-		func(p *Program) { p.LookupTables[0].Entries = 48 },
+	for _, change := range []func(p *program.Program){
+		op(func(o *vocabulary.Op) { o.Base = 1 << 40 }),
+		func(p *program.Program) { p.LookupTables[0].Keys = 40 },
+		func(p *program.Program) { p.LookupTables[1].Probes = 1024 },
+		func(p *program.Program) { p.LookupTables[0].Entries = 48 },
 	} {
 		p := lookingUp()
 		change(p)
@@ -107,22 +114,22 @@ func TestSliceAndResultOfLookups(t *testing.T) {
 	s := someSlice()
 	s.TablesChecked = true
 	golden(t, "slice.v1.5.hex", s.Marshal())
-	again, err := UnmarshalSlice(s.Marshal())
+	again, err := program.UnmarshalSlice(s.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, s, again)
 	b := s.Marshal()
 	b[60] = 2
-	_, err = UnmarshalSlice(b)
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = program.UnmarshalSlice(b)
+	require.ErrorIs(t, err, program.ErrCorrupt)
 
 	r := someResult()
-	r.AbsentKey = AbsentKey{Given: true, Row: 17, Key: 18, Value: -19}
+	r.AbsentKey = program.AbsentKey{Given: true, Row: 17, Key: 18, Value: -19}
 	golden(t, "result.v1.2.hex", r.Marshal())
-	got, err := UnmarshalResult(r.Marshal())
+	got, err := program.UnmarshalResult(r.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, r, got)
 	b = r.Marshal()
-	b[absentOffset+16] = 0
-	_, err = UnmarshalResult(b)
-	require.ErrorIs(t, err, ErrCorrupt, "a key that is not given")
+	b[program.AbsentOffset+16] = 0
+	_, err = program.UnmarshalResult(b)
+	require.ErrorIs(t, err, program.ErrCorrupt, "a key that is not given")
 }

@@ -76,7 +76,7 @@ func (k Pick) checkKey(keys Kind) error {
 	case len(k.Text) > MaxName:
 		return fmt.Errorf("a key of %d bytes, want at most %d", len(k.Text), MaxName)
 	case !utf8.ValidString(k.Text):
-		return fmt.Errorf("the key %q is no UTF-8", shortText(k.Text))
+		return fmt.Errorf("the key %q is not UTF-8", shortText(k.Text))
 	}
 	return nil
 }
@@ -290,14 +290,4 @@ func (p *Program) readMaps(r *reader) {
 			r.checkZeros(k[9:], "key")
 		}
 	}
-}
-
-// movesIDs reports whether an operator makes each id from several ids, or leaves out others than the last ids of a
-// list. The scores would belong to no id, or to another.
-func movesIDs(op Op) bool {
-	switch op.(type) {
-	case NGram, ListSlice:
-		return true
-	}
-	return false
 }

@@ -1,4 +1,4 @@
-package program
+package program_test
 
 import (
 	"bytes"
@@ -8,52 +8,77 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // mapProgram reads one map of each shape, as DPP's tables have them.
-func mapProgram() *Program {
-	hash := []Op{SigridHash{Max: 1000}}
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "s.key_value.key", Kind: Int64, Part: MapKeys},
-			{Name: "s.key_value.value.key_value.key", Kind: Int64, List: true, Part: MapValues,
-				Sinks: []Sink{{To: ToSparse, Ops: []Op{FirstX{N: 3}, SigridHash{Max: 1000}}}, {To: ToSparse, Index: 1, Ops: hash}},
-				Picks: []Pick{{Key: 9, Scored: true}, {Key: -1}}},
-			{Name: "s.key_value.value.key_value.value", Kind: Float64, List: true, Part: MapScores},
-			{Name: "l.key_value.key", Kind: Int64, Part: MapKeys},
-			{Name: "l.key_value.value.list.element", Kind: Int64, List: true, Part: MapValues,
-				Sinks: []Sink{{To: ToSparse, Index: 2, Ops: hash}}, Picks: []Pick{{Key: 9}}},
-			{Name: "id", Kind: Int64, Sinks: []Sink{{To: ToSparse, Index: 3}}},
-			{Name: "f.key_value.key", Kind: Int64, Part: MapKeys},
-			{Name: "f.key_value.value", Kind: Float32, Part: MapValues, Sinks: []Sink{
-				{To: ToSparse, Index: 4, Ops: []Op{&Bucketize{Borders32: []float32{1, 2}}}},
-				{To: ToDense, Index: 1, Ops: []Op{FillNull{}}},
-				{To: ToDense, Ops: []Op{FillNull{}, Log{Add: 1}}}, {To: ToLabel, Ops: []Op{FillNull{}}},
-			}, Picks: []Pick{{Key: 1}, {Key: 1}, {Key: 2}, {Key: 3}}},
+func mapProgram() *program.Program {
+	hash := []program.Op{sigridhash.Op{Max: 1000}}
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "s.key_value.key", Kind: program.Int64, Part: program.MapKeys},
+			{Name: "s.key_value.value.key_value.key", Kind: program.Int64, List: true, Part: program.MapValues,
+				Sinks: []program.Sink{
+					{To: program.ToSparse, Ops: []program.Op{firstx.Op{N: 3}, sigridhash.Op{Max: 1000}}},
+					{To: program.ToSparse, Index: 1, Ops: hash},
+				},
+				Picks: []program.Pick{{Key: 9, Scored: true}, {Key: -1}}},
+			{Name: "s.key_value.value.key_value.value", Kind: program.Float64, List: true, Part: program.MapScores},
+			{Name: "l.key_value.key", Kind: program.Int64, Part: program.MapKeys},
+			{Name: "l.key_value.value.list.element", Kind: program.Int64, List: true, Part: program.MapValues,
+				Sinks: []program.Sink{{To: program.ToSparse, Index: 2, Ops: hash}}, Picks: []program.Pick{{Key: 9}}},
+			{Name: "id", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 3}}},
+			{Name: "f.key_value.key", Kind: program.Int64, Part: program.MapKeys},
+			{Name: "f.key_value.value", Kind: program.Float32, Part: program.MapValues, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 4, Ops: []program.Op{&bucketize.Op{Borders32: []float32{1, 2}}}},
+				{To: program.ToDense, Index: 1, Ops: []program.Op{fillnull.Op{}}},
+				{
+					To:  program.ToDense,
+					Ops: []program.Op{fillnull.Op{}, log.Op{Add: 1}},
+				}, {To: program.ToLabel, Ops: []program.Op{fillnull.Op{}}},
+			}, Picks: []program.Pick{{Key: 1}, {Key: 1}, {Key: 2}, {Key: 3}}},
 		},
-		Output: Output{Label: true, Dense: 2, Keys: 5, IDs: IDs32, Weights: true},
+		Output: program.Output{Label: true, Dense: 2, Keys: 5, IDs: program.IDs32, Weights: true},
 	}
 }
 
 // textKeyProgram reads maps whose keys are text: one by itself, and one for a graph.
-func textKeyProgram() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "tags.key_value.key", Kind: Bytes, Part: MapKeys},
-			{Name: "tags.key_value.value", Kind: Int64, Part: MapValues, Sinks: []Sink{{To: ToSparse},
-				{To: ToSparse, Index: 1}, {To: ToSparse, Index: 2}},
-				Picks: []Pick{{Text: "color"}, {Text: ""}, {Text: "color"}}},
-			{Name: "s.key", Kind: Bytes, Part: GraphFirst, MapLeaf: MapKeys},
-			{Name: "s.id", Kind: Int64, List: true, Part: GraphNext, MapLeaf: MapValues,
-				Picks: []Pick{{Text: "größe"}, {Text: "color"}}},
+func textKeyProgram() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "tags.key_value.key", Kind: program.Bytes, Part: program.MapKeys},
+			{
+				Name: "tags.key_value.value",
+				Kind: program.Int64,
+				Part: program.MapValues,
+				Sinks: []program.Sink{{To: program.ToSparse},
+					{To: program.ToSparse, Index: 1}, {To: program.ToSparse, Index: 2}},
+				Picks: []program.Pick{{Text: "color"}, {Text: ""}, {Text: "color"}},
+			},
+			{Name: "s.key", Kind: program.Bytes, Part: program.GraphFirst, MapLeaf: program.MapKeys},
+			{Name: "s.id", Kind: program.Int64, List: true, Part: program.GraphNext, MapLeaf: program.MapValues,
+				Picks: []program.Pick{{Text: "größe"}, {Text: "color"}}},
 		},
-		Graphs: []Graph{{
-			Steps: []Step{{Inputs: []uint32{0, 1}, Combine: Cartesian{MaxLength: 9}}},
-			Sinks: []GraphSink{{Value: 2, Sink: Sink{To: ToSparse, Index: 3}}},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: cartesian.Op{MaxLength: 9}}},
+			Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToSparse, Index: 3}}},
 		}},
-		Output: Output{Keys: 4},
+		Output: program.Output{Keys: 4},
 	}
 }
 
@@ -62,7 +87,7 @@ func TestTextKeys(t *testing.T) {
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
 	golden(t, "text_keys.v1.6.hex", b)
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	assert.Equal(t, b, q.Marshal())
@@ -70,39 +95,53 @@ func TestTextKeys(t *testing.T) {
 	assert.Contains(t, p.String(), `  ["color"] sparse 0:`)
 	checkDamage(t, p)
 	// A section of texts, or none, against what the columns say.
-	_, err = Unmarshal(reseal(appendSection(mapProgram().Marshal(), sectionTexts, textKeyProgram().appendTexts)))
-	require.ErrorIs(t, err, ErrCorrupt)
-	none := bytes.Clone(b[:bytes.LastIndex(b, []byte{sectionTexts, 0, flagRequired, 0})])
+	_, err = operator.Unmarshal(
+		reseal(program.AppendSection(mapProgram().Marshal(), program.SectionTexts, textKeyProgram().AppendTexts)),
+	)
+	require.ErrorIs(t, err, program.ErrCorrupt)
+	none := bytes.Clone(b[:bytes.LastIndex(b, []byte{program.SectionTexts, 0, program.FlagRequired, 0})])
 	le.PutUint32(none[12:], le.Uint32(none[12:])-1)
-	_, err = Unmarshal(reseal(none))
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = operator.Unmarshal(reseal(none))
+	require.ErrorIs(t, err, program.ErrCorrupt)
 }
 
 // textValueProgram reads maps whose values are text or other bytes: by themselves, and for a graph.
-func textValueProgram() *Program {
-	hash := []Op{HashBytes{}}
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "tags.key", Kind: Int64, Part: MapKeys},
-			{Name: "tags.value", Kind: Bytes, Part: MapValues, Sinks: []Sink{{To: ToSparse, Ops: hash},
-				{To: ToDense, Ops: []Op{Float16{}, FillNull{}}}}, Picks: []Pick{{Key: 3}, {Key: 4}}},
-			{Name: "words.key", Kind: Bytes, Part: MapKeys},
-			{Name: "words.id", Kind: Bytes, List: true, Part: MapValues, Sinks: []Sink{{To: ToSparse, Index: 1, Ops: hash}},
-				Picks: []Pick{{Text: "a", Scored: true}}},
-			{Name: "words.score", Kind: Float32, List: true, Part: MapScores},
-			{Name: "s.key", Kind: Bytes, Part: GraphFirst, MapLeaf: MapKeys},
-			{Name: "s.id", Kind: Bytes, List: true, Part: GraphNext, MapLeaf: MapValues,
-				Picks: []Pick{{Text: "b", Scored: true}, {Text: "a"}}},
-			{Name: "s.score", Kind: Float64, List: true, Part: GraphNext, MapLeaf: MapScores},
+func textValueProgram() *program.Program {
+	hash := []program.Op{hashbytes.Op{}}
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "tags.key", Kind: program.Int64, Part: program.MapKeys},
+			{
+				Name: "tags.value",
+				Kind: program.Bytes,
+				Part: program.MapValues,
+				Sinks: []program.Sink{{To: program.ToSparse, Ops: hash},
+					{To: program.ToDense, Ops: []program.Op{float16.Op{}, fillnull.Op{}}}},
+				Picks: []program.Pick{{Key: 3}, {Key: 4}},
+			},
+			{Name: "words.key", Kind: program.Bytes, Part: program.MapKeys},
+			{
+				Name:  "words.id",
+				Kind:  program.Bytes,
+				List:  true,
+				Part:  program.MapValues,
+				Sinks: []program.Sink{{To: program.ToSparse, Index: 1, Ops: hash}},
+				Picks: []program.Pick{{Text: "a", Scored: true}},
+			},
+			{Name: "words.score", Kind: program.Float32, List: true, Part: program.MapScores},
+			{Name: "s.key", Kind: program.Bytes, Part: program.GraphFirst, MapLeaf: program.MapKeys},
+			{Name: "s.id", Kind: program.Bytes, List: true, Part: program.GraphNext, MapLeaf: program.MapValues,
+				Picks: []program.Pick{{Text: "b", Scored: true}, {Text: "a"}}},
+			{Name: "s.score", Kind: program.Float64, List: true, Part: program.GraphNext, MapLeaf: program.MapScores},
 		},
-		Graphs: []Graph{{
-			Steps: []Step{{Inputs: []uint32{0}, Ops: hash}, {Inputs: []uint32{1}, Ops: hash},
-				{Inputs: []uint32{2, 3}, Combine: IDListTransform{}}},
-			Sinks: []GraphSink{{Value: 2, Scored: true, Sink: Sink{To: ToSparse, Index: 2}},
-				{Value: 4, Sink: Sink{To: ToSparse, Index: 3}}},
+		Graphs: []program.Graph{{
+			Steps: []program.Step{{Inputs: []uint32{0}, Ops: hash}, {Inputs: []uint32{1}, Ops: hash},
+				{Inputs: []uint32{2, 3}, Combine: idlisttransform.Op{}}},
+			Sinks: []program.GraphSink{{Value: 2, Scored: true, Sink: program.Sink{To: program.ToSparse, Index: 2}},
+				{Value: 4, Sink: program.Sink{To: program.ToSparse, Index: 3}}},
 		}},
-		Output: Output{Keys: 4, Dense: 1, Weights: true},
+		Output: program.Output{Keys: 4, Dense: 1, Weights: true},
 	}
 }
 
@@ -111,21 +150,22 @@ func TestTextValues(t *testing.T) {
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
 	golden(t, "text_values.v1.8.hex", b)
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	assert.Equal(t, b, q.Marshal())
 	assert.Equal(t, uint16(8), le.Uint16(b[10:]))
 	checkDamage(t, p)
 	for name, c := range map[string]struct {
-		change func(p *Program)
+		change func(p *program.Program)
 		says   string
 	}{
-		"text that nothing reads": {func(p *Program) { p.Columns[1].Sinks[0].Ops = nil }, "bytes"},
-		"scores that are text":    {func(p *Program) { p.Columns[4].Kind = Bytes }, "scores are bytes"},
-		"in a graph, too":         {func(p *Program) { p.Columns[7].Kind = Bytes }, "scores are bytes"},
-		"scored text as it is":    {func(p *Program) { p.Graphs[0].Sinks[0].Value = 0 }, "bytes"},
-		"scored real numbers":     {func(p *Program) { p.Columns[6].Kind = Float64 }, "scores that are not read"},
+		"text that nothing reads": {func(p *program.Program) { p.Columns[1].Sinks[0].Ops = nil }, "bytes"},
+		"scores that are text":    {func(p *program.Program) { p.Columns[4].Kind = program.Bytes }, "scores are bytes"},
+		"in a graph, too":         {func(p *program.Program) { p.Columns[7].Kind = program.Bytes }, "scores are bytes"},
+		"scored text as it is":    {func(p *program.Program) { p.Graphs[0].Sinks[0].Value = 0 }, "bytes"},
+		"scored real numbers": {func(p *program.Program) { p.Columns[6].Kind = program.Float64 },
+			"scores that are not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := textValueProgram()
@@ -137,17 +177,19 @@ func TestTextValues(t *testing.T) {
 
 func TestTextKeysThatDoNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(p *Program)
+		change func(p *program.Program)
 		says   string
 	}{
-		"a number":  {func(p *Program) { p.Columns[1].Picks[0] = Pick{Key: 3} }, "the number 3 as a key"},
-		"no UTF-8":  {func(p *Program) { p.Columns[1].Picks[0].Text = "a\xff" }, "is no UTF-8"},
-		"too long":  {func(p *Program) { p.Columns[1].Picks[0].Text = strings.Repeat("a", MaxName+1) }, "4097 bytes"},
-		"of a list": {func(p *Program) { p.Columns[0].List = true }, "keys are bytes (list: true)"},
-		"text for numbers": {func(p *Program) { p.Columns[0].Kind = Int64 }, `the text "color" as a key of a map ` +
-			"whose keys are int64"},
-		"in a graph": {func(p *Program) { p.Columns[3].Picks[1] = Pick{Key: 3} }, "the number 3 as a key"},
-		"real keys":  {func(p *Program) { p.Columns[2].Kind = Float64 }, "want int64 or bytes"},
+		"a number": {func(p *program.Program) { p.Columns[1].Picks[0] = program.Pick{Key: 3} }, "the number 3 as a key"},
+		"no UTF-8": {func(p *program.Program) { p.Columns[1].Picks[0].Text = "a\xff" }, "is not UTF-8"},
+		"too long": {func(p *program.Program) { p.Columns[1].Picks[0].Text = strings.Repeat("a", program.MaxName+1) },
+			"4097 bytes"},
+		"of a list": {func(p *program.Program) { p.Columns[0].List = true }, "keys are bytes (list: true)"},
+		"text for numbers": {func(p *program.Program) { p.Columns[0].Kind = program.Int64 },
+			`the text "color" as a key of a map ` +
+				"whose keys are int64"},
+		"in a graph": {func(p *program.Program) { p.Columns[3].Picks[1] = program.Pick{Key: 3} }, "the number 3 as a key"},
+		"real keys":  {func(p *program.Program) { p.Columns[2].Kind = program.Float64 }, "want int64 or bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := textKeyProgram()
@@ -156,9 +198,9 @@ func TestTextKeysThatDoNotFit(t *testing.T) {
 		})
 	}
 	p := textKeyProgram()
-	p.Columns[1].Picks[0].Text = strings.Repeat("a", MaxName)
+	p.Columns[1].Picks[0].Text = strings.Repeat("a", program.MaxName)
 	require.NoError(t, p.Validate())
-	_, err := Unmarshal(p.Marshal())
+	_, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
 }
 
@@ -168,7 +210,7 @@ func TestMapsGolden(t *testing.T) {
 }
 
 // mapSlice is a slice that needs version 1.2.
-func mapSlice() *Slice {
+func mapSlice() *program.Slice {
 	s := someSlice()
 	s.Layout.Weights = 1 << 20
 	s.Tasks[0].Chunk.MaxRep, s.Tasks[0].Chunk.EntryDef = 2, 1
@@ -179,11 +221,11 @@ func TestMapsRoundTrip(t *testing.T) {
 	p := mapProgram()
 	require.NoError(t, p.Validate())
 	b := p.Marshal()
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	assert.Equal(t, b, q.Marshal())
-	s, err := UnmarshalSlice(mapSlice().Marshal())
+	s, err := program.UnmarshalSlice(mapSlice().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, mapSlice(), s)
 	assert.Equal(t, uint16(2), le.Uint16(mapSlice().Marshal()[6:]))
@@ -196,17 +238,17 @@ func TestMapsRaiseTheVersion(t *testing.T) {
 }
 
 // checkDamage cuts the wire form of a program at every byte, and flips every bit behind the header: each bit is read.
-func checkDamage(t *testing.T, p *Program) {
+func checkDamage(t *testing.T, p *program.Program) {
 	t.Helper()
 	good := p.Marshal()
-	for n := headerSize; n < len(good); n++ {
-		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
-		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	for n := program.HeaderSize; n < len(good); n++ {
+		_, err := operator.Unmarshal(reseal(bytes.Clone(good[:n])))
+		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 	}
 	b := bytes.Clone(good)
-	for i := 8 * headerSize; i < 8*len(b); i++ {
+	for i := 8 * program.HeaderSize; i < 8*len(b); i++ {
 		b[i/8] ^= 1 << (i % 8)
-		if p, err := Unmarshal(reseal(b)); err == nil {
+		if p, err := operator.Unmarshal(reseal(b)); err == nil {
 			require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
 		}
 		b[i/8] ^= 1 << (i % 8)
@@ -218,22 +260,22 @@ func TestMapsDamage(t *testing.T) {
 	// A section that names no map is refused, and so is a section that names a column twice.
 	empty := mapProgram()
 	for i := range empty.Columns {
-		empty.Columns[i].Part, empty.Columns[i].Picks = NoPart, nil
+		empty.Columns[i].Part, empty.Columns[i].Picks = program.NoPart, nil
 	}
-	_, err := Unmarshal(reseal(appendSection(empty.Marshal(), sectionMaps, empty.appendMaps)))
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err := operator.Unmarshal(reseal(program.AppendSection(empty.Marshal(), program.SectionMaps, empty.AppendMaps)))
+	require.ErrorIs(t, err, program.ErrCorrupt)
 	whole := mapProgram().Marshal()
-	at := bytes.LastIndex(whole, []byte{sectionMaps, 0, flagRequired, 0}) + sectionSize + 8
+	at := bytes.LastIndex(whole, []byte{program.SectionMaps, 0, program.FlagRequired, 0}) + program.SectionSize + 8
 	le.PutUint32(whole[at:], 1)
-	_, err = Unmarshal(reseal(whole))
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = operator.Unmarshal(reseal(whole))
+	require.ErrorIs(t, err, program.ErrCorrupt)
 }
 
 func TestMapsUnits(t *testing.T) {
-	assert.Contains(t, mapProgram().Units(), UnitRef{UnitMap, 1})
-	assert.NotContains(t, everyOp().Units(), UnitRef{UnitMap, 1})
-	assert.Contains(t, Known(), UnitRef{UnitMap, 1})
-	assert.Equal(t, "map", UnitMap.String())
+	assert.Contains(t, mapProgram().Units(), program.UnitRef{program.UnitMap, 1})
+	assert.NotContains(t, everyOp().Units(), program.UnitRef{program.UnitMap, 1})
+	assert.Contains(t, program.Known(), program.UnitRef{program.UnitMap, 1})
+	assert.Equal(t, "map", program.UnitMap.String())
 }
 
 func TestMapsParts(t *testing.T) {
@@ -254,55 +296,67 @@ func TestMapsString(t *testing.T) {
 	} {
 		assert.Contains(t, text, s)
 	}
-	assert.Equal(t, "none keys values scores part(6)",
-		NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(6).String())
+	assert.Equal(
+		t,
+		"none keys values scores part(6)",
+		program.NoPart.String()+" "+program.MapKeys.String()+" "+program.MapValues.String()+" "+
+			program.MapScores.String()+" "+program.Part(
+			6,
+		).String(),
+	)
 }
 
 func TestMapsValidate(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit func(p *Program)
+		edit func(p *program.Program)
 		want string
 	}{
-		"no part":      {func(p *Program) { p.Columns[0].Part = 6 }, "part(6) is no part of a map"},
-		"of text":      {func(p *Program) { p.Source = CriteoTSV }, "a map with source criteo-tsv"},
-		"a plain pick": {func(p *Program) { p.Columns[5].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
-		"keys with a sink": {func(p *Program) { p.Columns[0].Sinks = []Sink{{To: ToSparse}} },
+		"no part": {func(p *program.Program) { p.Columns[0].Part = 6 }, "part(6) is no part of a map"},
+		"of text": {func(p *program.Program) { p.Source = program.CriteoTSV }, "a map with source criteo-tsv"},
+		"a plain pick": {func(p *program.Program) { p.Columns[5].Picks = []program.Pick{{}} },
+			"picks keys, and is no map's values"},
+		"keys with a sink": {func(p *program.Program) { p.Columns[0].Sinks = []program.Sink{{To: program.ToSparse}} },
 			"the keys of a map feed 1 sinks, want none"},
-		"scores with a sink": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToSparse}} },
+		"scores with a sink": {func(p *program.Program) { p.Columns[2].Sinks = []program.Sink{{To: program.ToSparse}} },
 			"the scores of a map feed 1 sinks, want none"},
-		"keys of reals": {func(p *Program) { p.Columns[0].Kind = Float32 },
+		"keys of reals": {func(p *program.Program) { p.Columns[0].Kind = program.Float32 },
 			"keys are float32 (list: false), want int64"},
-		"lists of keys": {func(p *Program) { p.Columns[0].List = true }, "keys are int64 (list: true), want int64"},
-		"keys alone": {func(p *Program) { p.Columns[4].Part = NoPart; p.Columns[4].Picks = nil },
+		"lists of keys": {func(p *program.Program) { p.Columns[0].List = true }, "keys are int64 (list: true), want int64"},
+		"keys alone": {func(p *program.Program) { p.Columns[4].Part = program.NoPart; p.Columns[4].Picks = nil },
 			"keys of a map without its values"},
-		"values alone": {func(p *Program) { p.Columns[3].Part = NoPart; p.Columns[3].Sinks = p.Columns[4].Sinks },
+		"values alone": {func(p *program.Program) {
+			p.Columns[3].Part = program.NoPart
+			p.Columns[3].Sinks = p.Columns[4].Sinks
+		},
 			"values of a map without its keys"},
-		"a pick too few":   {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
-		"scores not there": {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
-		"windows of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = NGram{N: 2} },
+		"a pick too few": {func(p *program.Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
+		"scores not there": {func(p *program.Program) { p.Columns[4].Picks[0].Scored = true },
+			"sink 0: scores that are not read"},
+		"windows of scored ids": {func(p *program.Program) { p.Columns[1].Sinks[0].Ops[0] = ngram.Op{N: 2} },
 			"sink 0: ngram of scored ids"},
-		"parts of scored ids": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = ListSlice{End: 2} },
+		"parts of scored ids": {func(p *program.Program) { p.Columns[1].Sinks[0].Ops[0] = listslice.Op{End: 2} },
 			"sink 0: list_slice of scored ids"},
-		"scores of scalars": {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil },
+		"scores of scalars": {func(p *program.Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil },
 			"scores of a map without"},
-		"scores alone": {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},
-		"scores of bytes": {func(p *Program) { p.Columns[2].Kind = Bytes },
+		"scores alone": {func(p *program.Program) { p.Columns[0].Part = program.MapScores }, "scores of a map without"},
+		"scores of bytes": {func(p *program.Program) { p.Columns[2].Kind = program.Bytes },
 			"scores are bytes (list: true), want lists of numbers"},
-		"scores of scalar": {func(p *Program) { p.Columns[2].List = false },
+		"scores of scalar": {func(p *program.Program) { p.Columns[2].List = false },
 			"scores are float64 (list: false), want lists of numbers"},
-		"no scores": {func(p *Program) { p.Columns[1].Picks[0].Scored = false },
+		"no scores": {func(p *program.Program) { p.Columns[1].Picks[0].Scored = false },
 			"weights, and no scores to make them of"},
-		"no tensor": {func(p *Program) { p.Output.Weights = false },
+		"no tensor": {func(p *program.Program) { p.Output.Weights = false },
 			"sink 0: scores that are not read, or have no tensor"},
-		"no sinks":        {func(p *Program) { p.Columns[7].Sinks, p.Columns[7].Picks = nil, nil }, "no sinks"},
-		"a list in dense": {func(p *Program) { p.Columns[7].List = true }, "cannot be"},
-		"fixed lists":     {func(p *Program) { p.Output.Fixed = true }, "a list in an output where every length is 1"},
+		"no sinks":        {func(p *program.Program) { p.Columns[7].Sinks, p.Columns[7].Picks = nil, nil }, "no sinks"},
+		"a list in dense": {func(p *program.Program) { p.Columns[7].List = true }, "cannot be"},
+		"fixed lists": {func(p *program.Program) { p.Output.Fixed = true },
+			"a list in an output where every length is 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mapProgram()
 			c.edit(p)
 			err := p.Validate()
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, program.ErrInvalid)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -311,10 +365,10 @@ func TestMapsValidate(t *testing.T) {
 // Size is the least output range in which LayoutIn finds room, the tensors are aligned, and do not touch.
 func TestLayoutIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := Output{
+		o := program.Output{
 			Label: rapid.Bool().Draw(t, "label"), Dense: rapid.Uint32Range(0, 3).Draw(t, "dense"), Keys: rapid.Uint32Range(0,
 				3).Draw(t, "keys"),
-			IDs: IDs(rapid.IntRange(0, 1).Draw(t, "ids")), Weights: rapid.Bool().Draw(t, "weights"),
+			IDs: program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")), Weights: rapid.Bool().Draw(t, "weights"),
 		}
 		rows, values := rapid.Uint32Range(1, 1000).Draw(t, "rows"), rapid.Uint64Range(0, 5000).Draw(t, "values")
 		size := o.Size(rows, values)
@@ -324,13 +378,13 @@ func TestLayoutIn(t *testing.T) {
 			return
 		}
 		require.GreaterOrEqual(t, room, values)
-		require.Less(t, room, values+Align)
+		require.Less(t, room, values+program.Align)
 		require.LessOrEqual(t, p.Values+room*o.IDs.Bytes(), size)
 		if !o.Weights {
 			require.Zero(t, p.Weights)
 			return
 		}
-		require.Zero(t, p.Weights%Align)
+		require.Zero(t, p.Weights%program.Align)
 		require.GreaterOrEqual(t, p.Weights, p.Values+room*o.IDs.Bytes())
 		require.LessOrEqual(t, p.Weights+4*room, size)
 		_, room = o.LayoutIn(rows, p.Values)

@@ -78,32 +78,6 @@ func (d DenseType) String() string {
 	return fmt.Sprintf("dense(%d)", uint8(d))
 }
 
-// String returns the side's name as pipelines write it.
-func (s Side) String() string {
-	switch s {
-	case Left:
-		return "left"
-	case Right:
-		return "right"
-	}
-	return fmt.Sprintf("side(%d)", uint8(s))
-}
-
-// String returns the rule's name as pipelines write it.
-func (n NaN) String() string {
-	switch n {
-	case NaNTorchArrow:
-		return "torcharrow"
-	case NaNFirst:
-		return "first"
-	case NaNLast:
-		return "last"
-	case NaNError:
-		return "error"
-	}
-	return fmt.Sprintf("nan(%d)", uint8(n))
-}
-
 // String returns what is refused.
 func (r Refusal) String() string {
 	switch r {
@@ -144,26 +118,4 @@ func (s State) String() string {
 		return "bad table"
 	}
 	return fmt.Sprintf("state(%d)", uint16(s))
-}
-
-// String returns the mode's name as pipelines write it.
-func (m NGramMode) String() string {
-	switch m {
-	case NGramFold:
-		return "fold"
-	case NGramRAP:
-		return "rap"
-	}
-	return fmt.Sprintf("mode(%d)", uint8(m))
-}
-
-// String returns the mode's name as pipelines write it.
-func (m BoxCoxMode) String() string {
-	switch m {
-	case BoxCoxCaffe2:
-		return "caffe2"
-	case BoxCoxRAP:
-		return "rap"
-	}
-	return fmt.Sprintf("mode(%d)", uint8(m))
 }

@@ -1,7 +1,8 @@
-package program
+package program_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"flag"
 	"math"
@@ -12,7 +13,36 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/boxcox"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/logit"
+	"github.com/millrace/millrace/fpga/operator/mapid"
+	"github.com/millrace/millrace/fpga/operator/minmax"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/normalize"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/rescale"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/zeroextend"
+	"github.com/millrace/millrace/fpga/program"
 )
+
+var le = binary.LittleEndian
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
@@ -37,175 +67,218 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // everyOp is a Parquet program in which each operator occurs.
-func everyOp() *Program {
+func everyOp() *program.Program {
 	borders := []float32{0.5, 1, 1.5}
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "cat_0", Kind: Int64, Sinks: []Sink{
-				{To: ToSparse, Index: 0, Ops: []Op{FillNull{}, SigridHash{Salt: -7, Max: 500000}}},
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 0, Ops: []program.Op{fillnull.Op{}, sigridhash.Op{Salt: -7, Max: 500000}}},
 			}},
-			{Name: "tags.list.element", Kind: Int64, List: true, Sinks: []Sink{
-				{To: ToSparse, Index: 1, Ops: []Op{FirstX{N: 3}, ZeroExtend{}, PositiveModulus{M: 1 << 20}}},
+			{Name: "tags.list.element", Kind: program.Int64, List: true, Sinks: []program.Sink{
+				{
+					To:    program.ToSparse,
+					Index: 1,
+					Ops:   []program.Op{firstx.Op{N: 3}, zeroextend.Op{}, positivemodulus.Op{M: 1 << 20}},
+				},
 			}},
-			{Name: "hex", Kind: Bytes, Sinks: []Sink{
-				{To: ToSparse, Index: 2, Ops: []Op{HexToInt{}, Clamp{IntLo: 0, IntHi: 99, FloatLo: math.Inf(-1),
-					FloatHi: math.Inf(1)}}},
+			{Name: "hex", Kind: program.Bytes, Sinks: []program.Sink{
+				{
+					To:    program.ToSparse,
+					Index: 2,
+					Ops: []program.Op{hextoint.Op{}, clamp.Op{IntLo: 0, IntHi: 99, FloatLo: math.Inf(-1),
+						FloatHi: math.Inf(1)}},
+				},
 			}},
-			{Name: "int_0", Kind: Int64, Sinks: []Sink{
-				{To: ToSparse, Index: 3, Ops: []Op{FillNull{}, Convert{To: Float32}, &Bucketize{Borders32: borders}}},
-				{To: ToSparse, Index: 4, Ops: []Op{FillNull{},
-					&Bucketize{Side: Right, BordersInt: []int64{-1, 1 << 40}}}},
-				{To: ToDense, Index: 1, Ops: []Op{FillNull{Int: 1, Float: 1}, Convert{To: Float32}, Log{Add: 1}}},
+			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{
+				{
+					To:    program.ToSparse,
+					Index: 3,
+					Ops:   []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}, &bucketize.Op{Borders32: borders}},
+				},
+				{To: program.ToSparse, Index: 4, Ops: []program.Op{fillnull.Op{},
+					&bucketize.Op{Side: bucketize.Right, BordersInt: []int64{-1, 1 << 40}}}},
+				{
+					To:    program.ToDense,
+					Index: 1,
+					Ops:   []program.Op{fillnull.Op{Int: 1, Float: 1}, convert.Op{To: program.Float32}, log.Op{Add: 1}},
+				},
 			}},
-			{Name: "x", Kind: Float64, Sinks: []Sink{
-				{To: ToSparse, Index: 5, Ops: []Op{&Bucketize{NaN: NaNLast,
+			{Name: "x", Kind: program.Float64, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 5, Ops: []program.Op{&bucketize.Op{NaN: bucketize.NaNLast,
 					Borders64: []float64{0.1, 0.1, math.Inf(1)}}}},
 			}},
-			{Name: "y", Kind: Float32, Sinks: []Sink{
-				{To: ToSparse, Index: 6, Ops: []Op{&Bucketize{NaN: NaNError, Borders32: []float32{0.5, 1, 1.5}}}},
-				{To: ToDense, Index: 0, Ops: []Op{Clamp{FloatLo: -1, FloatHi: 1}}},
+			{Name: "y", Kind: program.Float32, Sinks: []program.Sink{
+				{
+					To:    program.ToSparse,
+					Index: 6,
+					Ops:   []program.Op{&bucketize.Op{NaN: bucketize.NaNError, Borders32: []float32{0.5, 1, 1.5}}},
+				},
+				{To: program.ToDense, Index: 0, Ops: []program.Op{clamp.Op{FloatLo: -1, FloatHi: 1}}},
 			}},
-			{Name: "label", Kind: Int64, Sinks: []Sink{{To: ToLabel, Ops: []Op{Convert{To: Float32}}}}},
+			{
+				Name:  "label",
+				Kind:  program.Int64,
+				Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}}},
+			},
 		},
-		Output: Output{Label: true, Dense: 2, Keys: 7, IDs: IDs32},
+		Output: program.Output{Label: true, Dense: 2, Keys: 7, IDs: program.IDs32},
 	}
 }
 
 // realOps is a program with the operators of real numbers that came after those of everyOp.
-func realOps() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{{Name: "rate", Kind: Float32, Sinks: []Sink{
-			{To: ToDense, Index: 0, Ops: []Op{Logit{Eps: 1e-6}}},
-			{To: ToDense, Index: 1, Ops: []Op{Logit{Eps: -1}}},
-			{To: ToDense, Index: 2, Ops: []Op{BoxCox{Lambda1: 0.5, Lambda2: 1}}},
-			{To: ToDense, Index: 3, Ops: []Op{BoxCox{Lambda1: -2, Mode: BoxCoxRAP}}},
+func realOps() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{{Name: "rate", Kind: program.Float32, Sinks: []program.Sink{
+			{To: program.ToDense, Index: 0, Ops: []program.Op{logit.Op{Eps: 1e-6}}},
+			{To: program.ToDense, Index: 1, Ops: []program.Op{logit.Op{Eps: -1}}},
+			{To: program.ToDense, Index: 2, Ops: []program.Op{boxcox.Op{Lambda1: 0.5, Lambda2: 1}}},
+			{To: program.ToDense, Index: 3, Ops: []program.Op{boxcox.Op{Lambda1: -2, Mode: boxcox.RAP}}},
 		}}},
-		Output: Output{Dense: 4},
+		Output: program.Output{Dense: 4},
 	}
 }
 
 // scaled is a program with normalize and min_max.
-func scaled() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{{Name: "rate", Kind: Float32, Sinks: []Sink{
-			{To: ToDense, Index: 0, Ops: []Op{Normalize{Mean: 0.1, Deviation: 3}}},
-			{To: ToDense, Index: 1, Ops: []Op{MinMax{Min: -0.1, Max: 7}}},
+func scaled() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{{Name: "rate", Kind: program.Float32, Sinks: []program.Sink{
+			{To: program.ToDense, Index: 0, Ops: []program.Op{normalize.Op{Mean: 0.1, Deviation: 3}}},
+			{To: program.ToDense, Index: 1, Ops: []program.Op{minmax.Op{Min: -0.1, Max: 7}}},
 		}}},
-		Output: Output{Dense: 2},
+		Output: program.Output{Dense: 2},
 	}
 }
 
 // windows is a program with ngram.
-func windows() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{{Name: "ids", Kind: Int64, List: true, Sinks: []Sink{
-			{To: ToSparse, Ops: []Op{NGram{N: 2}, PositiveModulus{M: 1000}}},
+func windows() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{
+			{To: program.ToSparse, Ops: []program.Op{ngram.Op{N: 2}, positivemodulus.Op{M: 1000}}},
 		}}},
-		Output: Output{Keys: 1},
+		Output: program.Output{Keys: 1},
 	}
 }
 
 // listedWindows is a program with ngram in the mode that lists the ids of windows.
-func listedWindows() *Program {
+func listedWindows() *program.Program {
 	p := windows()
-	p.Columns[0].Sinks[0].Ops[0] = NGram{N: 3, Mode: NGramRAP}
+	p.Columns[0].Sinks[0].Ops[0] = ngram.Op{N: 3, Mode: ngram.RAP}
 	return p
 }
 
 // parts is a program with list_slice.
-func parts() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "ids", Kind: Int64, List: true, Sinks: []Sink{
-				{To: ToSparse, Ops: []Op{ListSlice{Start: -5, End: NoEnd, Padded: true, PadInt: -1},
-					ListSlice{Start: 1, End: -1}}},
+func parts() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{
+				{To: program.ToSparse, Ops: []program.Op{listslice.Op{Start: -5, End: listslice.NoEnd, Padded: true, PadInt: -1},
+					listslice.Op{Start: 1, End: -1}}},
 			}},
-			{Name: "reals", Kind: Float32, List: true, Sinks: []Sink{
-				{To: ToSparse, Index: 1, Ops: []Op{ListSlice{End: 3, Padded: true, PadFloat: 0.5},
-					&Bucketize{Borders32: []float32{1}}}},
+			{Name: "reals", Kind: program.Float32, List: true, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 1, Ops: []program.Op{listslice.Op{End: 3, Padded: true, PadFloat: 0.5},
+					&bucketize.Op{Borders32: []float32{1}}}},
 			}},
 		},
-		Output: Output{Keys: 2},
+		Output: program.Output{Keys: 2},
 	}
 }
 
 // categories is a program with hash_bytes.
-func categories() *Program {
-	p := &Program{Source: Parquet, Output: Output{Keys: 3}}
-	for i, f := range []HashFunction{HashXXH3, HashMurmur3, HashFarmHash} {
-		p.Columns = append(p.Columns, Column{Name: f.String(), Kind: Bytes, List: i == 2, Sinks: []Sink{
-			{To: ToSparse, Index: uint32(i), Ops: []Op{HashBytes{Function: f}, PositiveModulus{M: 1000}}},
-		}})
+func categories() *program.Program {
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 3}}
+	for i, f := range []hashbytes.Function{hashbytes.XXH3, hashbytes.Murmur3, hashbytes.FarmHash} {
+		p.Columns = append(
+			p.Columns,
+			program.Column{Name: f.String(), Kind: program.Bytes, List: i == 2, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{hashbytes.Op{Function: f}, positivemodulus.Op{M: 1000}}},
+			}},
+		)
 	}
 	return p
 }
 
 // tables is a program with operators of tables, two of which share one.
-func tables() *Program {
+func tables() *program.Program {
 	keys, values := []int64{-5, 10, math.MaxInt64}, []int64{2, 1, 3}
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{{Name: "id", Kind: Int64, Sinks: []Sink{
-			{To: ToSparse, Ops: []Op{&MapID{Keys: keys, Values: values, Default: -1}}},
-			{To: ToSparse, Index: 1, Ops: []Op{&MapID{Values: values}}},
-			{To: ToSparse, Index: 2, Ops: []Op{&LocalHour{Starts: []int64{math.MinInt64, 1711846800},
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{{Name: "id", Kind: program.Int64, Sinks: []program.Sink{
+			{To: program.ToSparse, Ops: []program.Op{&mapid.Op{Keys: keys, Values: values, Default: -1}}},
+			{To: program.ToSparse, Index: 1, Ops: []program.Op{&mapid.Op{Values: values}}},
+			{To: program.ToSparse, Index: 2, Ops: []program.Op{&getlocalhour.Op{Starts: []int64{math.MinInt64, 1711846800},
 				Offsets: []int64{3600,
 					7200}}}},
 		}}},
-		Output: Output{Keys: 3, Fixed: true},
+		Output: program.Output{Keys: 3, Fixed: true},
 	}
 }
 
 // annotated is a program with the operators of times, decimals and FLOAT16.
-func annotated() *Program {
-	dense := func(index uint32, ops ...Op) Sink { return Sink{To: ToDense, Index: index, Ops: ops} }
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "millis", Kind: Int64, Sinks: []Sink{
-				{To: ToSparse, Ops: []Op{Rescale{Multiplier: 1, Divisor: 1000}, PositiveModulus{M: 1000}}}}},
-			{Name: "int96", Kind: Bytes, List: true, Sinks: []Sink{
-				{To: ToSparse, Index: 1, Ops: []Op{Int96Time{To: TimeDays}, Rescale{Multiplier: 86400, Divisor: 1}}}}},
-			{Name: "unscaled", Kind: Bytes, Sinks: []Sink{{To: ToSparse, Index: 2, Ops: []Op{Decimal{To: Int64}}},
-				dense(0, Decimal{Scale: MaxScale, To: Float64}, Convert{To: Float32})}},
-			{Name: "price", Kind: Int64, Sinks: []Sink{dense(1, Decimal{Scale: 2, To: Float32})}},
-			{Name: "half", Kind: Bytes, Sinks: []Sink{dense(2, Float16{})}},
+func annotated() *program.Program {
+	dense := func(index uint32, ops ...program.Op) program.Sink {
+		return program.Sink{To: program.ToDense, Index: index, Ops: ops}
+	}
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "millis", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Ops: []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}, positivemodulus.Op{M: 1000}}}}},
+			{Name: "int96", Kind: program.Bytes, List: true, Sinks: []program.Sink{
+				{
+					To:    program.ToSparse,
+					Index: 1,
+					Ops:   []program.Op{int96time.Op{To: int96time.Days}, rescale.Op{Multiplier: 86400, Divisor: 1}},
+				}}},
+			{
+				Name: "unscaled",
+				Kind: program.Bytes,
+				Sinks: []program.Sink{{To: program.ToSparse, Index: 2, Ops: []program.Op{decimal.Op{To: program.Int64}}},
+					dense(0, decimal.Op{Scale: decimal.MaxScale, To: program.Float64}, convert.Op{To: program.Float32})},
+			},
+			{Name: "price", Kind: program.Int64, Sinks: []program.Sink{dense(1, decimal.Op{Scale: 2, To: program.Float32})}},
+			{Name: "half", Kind: program.Bytes, Sinks: []program.Sink{dense(2, float16.Op{})}},
 		},
-		Output: Output{Dense: 3, Keys: 3},
+		Output: program.Output{Dense: 3, Keys: 3},
 	}
 }
 
 // embeddings is a program with lists that become dense columns, one filled up, beside a key.
-func embeddings() *Program {
-	dense := func(index uint32, ops ...Op) []Sink { return []Sink{{To: ToDense, Index: index, Ops: ops}} }
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "id", Kind: Int64, Sinks: []Sink{{To: ToSparse}}},
-			{Name: "user", Kind: Float32, List: true, Sinks: dense(1, FixedLength{Length: 3})},
-			{Name: "item", Kind: Float64, List: true, Sinks: dense(4, FirstX{N: 2}, Convert{To: Float32},
-				FixedLength{Length: 2, Pads: true, Pad: -1})},
-			{Name: "price", Kind: Float32, Sinks: dense(0)},
+func embeddings() *program.Program {
+	dense := func(index uint32, ops ...program.Op) []program.Sink {
+		return []program.Sink{{To: program.ToDense, Index: index, Ops: ops}}
+	}
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "id", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse}}},
+			{Name: "user", Kind: program.Float32, List: true, Sinks: dense(1, fixedlength.Op{Length: 3})},
+			{Name: "item", Kind: program.Float64, List: true, Sinks: dense(4, firstx.Op{N: 2}, convert.Op{To: program.Float32},
+				fixedlength.Op{Length: 2, Pads: true, Pad: -1})},
+			{Name: "price", Kind: program.Float32, Sinks: dense(0)},
 		},
-		Output: Output{Dense: 6, Keys: 1, Fixed: true},
+		Output: program.Output{Dense: 6, Keys: 1, Fixed: true},
 	}
 }
 
 // textProgram is a small program over Criteo's text rows with fixed lengths.
-func textProgram() *Program {
-	return &Program{
-		Source: CriteoTSV, Label: true, Malformed: MalformedDrop,
-		Columns: []Column{
-			{Name: "cat_0", Field: 14, Kind: Int64, Sinks: []Sink{{To: ToSparse,
-				Ops: []Op{FillNull{}, PositiveModulus{M: 5000}}}}},
-			{Name: "label", Kind: Int64, Sinks: []Sink{{To: ToLabel, Ops: []Op{Convert{To: Float32}}}}},
+func textProgram() *program.Program {
+	return &program.Program{
+		Source: program.CriteoTSV, Label: true, Malformed: program.MalformedDrop,
+		Columns: []program.Column{
+			{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse,
+				Ops: []program.Op{fillnull.Op{}, positivemodulus.Op{M: 5000}}}}},
+			{
+				Name:  "label",
+				Kind:  program.Int64,
+				Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}}},
+			},
 		},
-		Output: Output{Label: true, Keys: 1, Fixed: true},
+		Output: program.Output{Label: true, Keys: 1, Fixed: true},
 	}
 }
 
@@ -224,11 +297,11 @@ func TestProgramGolden(t *testing.T) {
 }
 
 func TestProgramRoundTrip(t *testing.T) {
-	for _, p := range []*Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(),
+	for _, p := range []*program.Program{everyOp(), textProgram(), realOps(), windows(), categories(), tables(), scaled(),
 		annotated(), embeddings(), listedWindows(), parts()} {
 		require.NoError(t, p.Validate())
 		b := p.Marshal()
-		q, err := Unmarshal(b)
+		q, err := operator.Unmarshal(b)
 		require.NoError(t, err)
 		assert.Equal(t, p, q)
 		assert.Equal(t, b, q.Marshal())
@@ -242,65 +315,65 @@ func TestProgramAppendTo(t *testing.T) {
 }
 
 func TestProgramSharesTables(t *testing.T) {
-	q, err := Unmarshal(everyOp().Marshal())
+	q, err := operator.Unmarshal(everyOp().Marshal())
 	require.NoError(t, err)
-	first := q.Columns[3].Sinks[0].Ops[2].(*Bucketize)
-	again := q.Columns[5].Sinks[0].Ops[0].(*Bucketize)
+	first := q.Columns[3].Sinks[0].Ops[2].(*bucketize.Op)
+	again := q.Columns[5].Sinks[0].Ops[0].(*bucketize.Op)
 	assert.Same(t, &first.Borders32[0], &again.Borders32[0], "equal borders are one table")
-	assert.Equal(t, NaNTorchArrow, first.NaN)
-	assert.Equal(t, NaNError, again.NaN)
+	assert.Equal(t, bucketize.NaNTorchArrow, first.NaN)
+	assert.Equal(t, bucketize.NaNError, again.NaN)
 }
 
 func TestProgramSharesTablesOfIDs(t *testing.T) {
 	p := tables()
-	other := &MapID{Keys: []int64{-5, 10, math.MaxInt64}, Values: []int64{2, 1, 3}, Default: -1}
-	p.Columns[0].Sinks = append(p.Columns[0].Sinks, Sink{To: ToSparse, Index: 3, Ops: []Op{other}})
+	other := &mapid.Op{Keys: []int64{-5, 10, math.MaxInt64}, Values: []int64{2, 1, 3}, Default: -1}
+	p.Columns[0].Sinks = append(p.Columns[0].Sinks, program.Sink{To: program.ToSparse, Index: 3, Ops: []program.Op{other}})
 	p.Output.Keys = 4
-	q, err := Unmarshal(p.Marshal())
+	q, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
 	sinks := q.Columns[0].Sinks
 	assert.Same(t, sinks[0].Ops[0], sinks[3].Ops[0], "equal operators are one")
-	assert.Same(t, &sinks[0].Ops[0].(*MapID).Values[0], &sinks[1].Ops[0].(*MapID).Values[0], "equal tables are one")
+	assert.Same(t, &sinks[0].Ops[0].(*mapid.Op).Values[0], &sinks[1].Ops[0].(*mapid.Op).Values[0], "equal tables are one")
 }
 
 // Tables that operators name must exist and hold integers.
 func TestProgramRefusesTables(t *testing.T) {
 	b := tables().Marshal()
-	find := func(unit Unit) int {
-		return bytes.Index(b, le.AppendUint16(le.AppendUint16(nil, uint16(unit)), unit.Version())) + opSize
+	find := func(unit program.Unit) int {
+		return bytes.Index(b, le.AppendUint16(le.AppendUint16(nil, uint16(unit)), unit.Version())) + program.OpSize
 	}
-	for name, at := range map[string]int{"times": find(UnitLocalHour), "offsets": find(UnitLocalHour) + 4,
-		"keys": find(UnitMapID), "values": find(UnitMapID) + 4} {
+	for name, at := range map[string]int{"times": find(getlocalhour.Unit), "offsets": find(getlocalhour.Unit) + 4,
+		"keys": find(mapid.Unit), "values": find(mapid.Unit) + 4} {
 		bad := bytes.Clone(b)
 		le.PutUint32(bad[at:], 4)
-		_, err := Unmarshal(reseal(bad))
-		require.ErrorIs(t, err, ErrCorrupt, name)
+		_, err := operator.Unmarshal(reseal(bad))
+		require.ErrorIs(t, err, program.ErrCorrupt, name)
 		require.ErrorContains(t, err, "wants table 4 of 4", name)
 	}
 	p := tables()
-	p.Columns = append(p.Columns, Column{Name: "y", Kind: Float32, Sinks: []Sink{
-		{To: ToSparse, Index: 3, Ops: []Op{&Bucketize{Borders32: []float32{1}}}}}})
+	p.Columns = append(p.Columns, program.Column{Name: "y", Kind: program.Float32, Sinks: []program.Sink{
+		{To: program.ToSparse, Index: 3, Ops: []program.Op{&bucketize.Op{Borders32: []float32{1}}}}}})
 	p.Output.Keys = 4
 	b = p.Marshal()
-	le.PutUint32(b[find(UnitLocalHour):], 4)
-	_, err := Unmarshal(reseal(b))
+	le.PutUint32(b[find(getlocalhour.Unit):], 4)
+	_, err := operator.Unmarshal(reseal(b))
 	require.ErrorContains(t, err, "get_local_hour wants integers, and table 4 has none")
 }
 
 func TestProgramKeepsNegativeZeroBorders(t *testing.T) {
 	p := everyOp()
-	p.Columns[5].Sinks[0].Ops[0].(*Bucketize).Borders32 = []float32{0, 1}
-	p.Columns[3].Sinks[0].Ops[2].(*Bucketize).Borders32 = []float32{float32(math.Copysign(0, -1)), 1}
-	q, err := Unmarshal(p.Marshal())
+	p.Columns[5].Sinks[0].Ops[0].(*bucketize.Op).Borders32 = []float32{0, 1}
+	p.Columns[3].Sinks[0].Ops[2].(*bucketize.Op).Borders32 = []float32{float32(math.Copysign(0, -1)), 1}
+	q, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
-	assert.False(t, math.Signbit(float64(q.Columns[5].Sinks[0].Ops[0].(*Bucketize).Borders32[0])))
-	assert.True(t, math.Signbit(float64(q.Columns[3].Sinks[0].Ops[2].(*Bucketize).Borders32[0])))
+	assert.False(t, math.Signbit(float64(q.Columns[5].Sinks[0].Ops[0].(*bucketize.Op).Borders32[0])))
+	assert.True(t, math.Signbit(float64(q.Columns[3].Sinks[0].Ops[2].(*bucketize.Op).Borders32[0])))
 }
 
 // reseal corrects the header's length and checksum after an edit.
 func reseal(b []byte) []byte {
-	le.PutUint64(b[lengthOffset:], uint64(len(b)))
-	le.PutUint32(b[crcOffset:], checksum(b))
+	le.PutUint64(b[program.LengthOffset:], uint64(len(b)))
+	le.PutUint32(b[program.CRCOffset:], program.Checksum(b))
 	return b
 }
 
@@ -320,53 +393,53 @@ func TestProgramVersions(t *testing.T) {
 	t.Run("another major version", func(t *testing.T) {
 		b := textProgram().Marshal()
 		b[8]++
-		_, err := Unmarshal(reseal(b))
-		require.ErrorIs(t, err, ErrVersion)
+		_, err := operator.Unmarshal(reseal(b))
+		require.ErrorIs(t, err, program.ErrVersion)
 		assert.EqualError(t, err, "program: unsupported version 2.0, want 1.x")
 	})
 	t.Run("another minor version", func(t *testing.T) {
 		b := textProgram().Marshal()
 		b[10] = 9
-		_, err := Unmarshal(reseal(b))
+		_, err := operator.Unmarshal(reseal(b))
 		require.NoError(t, err)
 	})
 	t.Run("an unknown section that is not required", func(t *testing.T) {
-		p, err := Unmarshal(appended(77, 0))
+		p, err := operator.Unmarshal(appended(77, 0))
 		require.NoError(t, err)
 		assert.Equal(t, textProgram(), p)
 	})
 	t.Run("an unknown section that is required", func(t *testing.T) {
-		_, err := Unmarshal(appended(77, 1))
-		require.ErrorIs(t, err, ErrUnknown)
-		var unknown *UnknownError
+		_, err := operator.Unmarshal(appended(77, 1))
+		require.ErrorIs(t, err, program.ErrUnknown)
+		var unknown *program.UnknownError
 		require.ErrorAs(t, err, &unknown)
 		assert.Equal(t, uint16(77), unknown.Section)
 		assert.EqualError(t, err, "program: section 77 is unknown and required")
 	})
-	op := bytes.Index(textProgram().Marshal(), []byte{byte(UnitPositiveModulus), 0, 1, 0, 8, 0, 0, 0})
+	op := bytes.Index(textProgram().Marshal(), []byte{byte(positivemodulus.Unit), 0, 1, 0, 8, 0, 0, 0})
 	require.Positive(t, op)
 	t.Run("an unknown unit", func(t *testing.T) {
 		b := textProgram().Marshal()
 		b[op+1] = 3
-		_, err := Unmarshal(reseal(b))
-		require.ErrorIs(t, err, ErrUnknown)
+		_, err := operator.Unmarshal(reseal(b))
+		require.ErrorIs(t, err, program.ErrUnknown)
 		assert.EqualError(t, err, "program: unit 774 (version 1) is unknown and required")
 	})
 	t.Run("an unknown version of a unit", func(t *testing.T) {
 		b := textProgram().Marshal()
 		b[op+2] = 4
-		_, err := Unmarshal(reseal(b))
-		var unknown *UnknownError
+		_, err := operator.Unmarshal(reseal(b))
+		var unknown *program.UnknownError
 		require.ErrorAs(t, err, &unknown)
-		assert.Equal(t, UnknownError{Unit: UnitPositiveModulus, Version: 4}, *unknown)
+		assert.Equal(t, program.UnknownError{Unit: positivemodulus.Unit, Version: 4}, *unknown)
 		assert.EqualError(t, err,
 			"program: version 4 of unit positive_modulus is unknown and required; this build has version 1")
 	})
 	t.Run("a decoding unit is no operator", func(t *testing.T) {
 		b := textProgram().Marshal()
-		b[op] = byte(UnitText)
-		_, err := Unmarshal(reseal(b))
-		require.ErrorIs(t, err, ErrUnknown)
+		b[op] = byte(program.UnitText)
+		_, err := operator.Unmarshal(reseal(b))
+		require.ErrorIs(t, err, program.ErrUnknown)
 	})
 }
 
@@ -374,44 +447,44 @@ func TestProgramDamage(t *testing.T) {
 	good := everyOp().Marshal()
 	t.Run("every truncation", func(t *testing.T) {
 		for n := range good {
-			_, err := Unmarshal(good[:n:n])
-			require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+			_, err := operator.Unmarshal(good[:n:n])
+			require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 		}
 	})
 	t.Run("every truncation, with a right checksum", func(t *testing.T) {
-		for n := headerSize; n < len(good); n++ {
-			_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
-			require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+		for n := program.HeaderSize; n < len(good); n++ {
+			_, err := operator.Unmarshal(reseal(bytes.Clone(good[:n])))
+			require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 		}
 	})
 	t.Run("every flipped bit", func(t *testing.T) {
 		b := bytes.Clone(good)
 		for i := range 8 * len(b) {
 			b[i/8] ^= 1 << (i % 8)
-			_, err := Unmarshal(b)
+			_, err := operator.Unmarshal(b)
 			require.Error(t, err, "bit %d", i)
 			b[i/8] ^= 1 << (i % 8)
 		}
 	})
 	t.Run("every flipped bit, with a right checksum, is refused or means something", func(t *testing.T) {
 		b := bytes.Clone(good)
-		for i := 8 * headerSize; i < 8*len(b); i++ {
+		for i := 8 * program.HeaderSize; i < 8*len(b); i++ {
 			b[i/8] ^= 1 << (i % 8)
-			if p, err := Unmarshal(reseal(b)); err == nil {
+			if p, err := operator.Unmarshal(reseal(b)); err == nil {
 				require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
 			}
 			b[i/8] ^= 1 << (i % 8)
 		}
 	})
 	t.Run("bytes behind", func(t *testing.T) {
-		_, err := Unmarshal(append(bytes.Clone(good), 0))
-		require.ErrorIs(t, err, ErrCorrupt)
-		_, err = Unmarshal(reseal(append(bytes.Clone(good), 0, 0, 0, 0, 0, 0, 0, 0)))
-		require.ErrorIs(t, err, ErrCorrupt)
+		_, err := operator.Unmarshal(append(bytes.Clone(good), 0))
+		require.ErrorIs(t, err, program.ErrCorrupt)
+		_, err = operator.Unmarshal(reseal(append(bytes.Clone(good), 0, 0, 0, 0, 0, 0, 0, 0)))
+		require.ErrorIs(t, err, program.ErrCorrupt)
 	})
 	t.Run("empty", func(t *testing.T) {
-		_, err := Unmarshal(nil)
-		require.ErrorIs(t, err, ErrCorrupt)
+		_, err := operator.Unmarshal(nil)
+		require.ErrorIs(t, err, program.ErrCorrupt)
 	})
 }
 
@@ -419,22 +492,25 @@ func TestProgramDamage(t *testing.T) {
 // allocated for it.
 func TestProgramHostileCounts(t *testing.T) {
 	b := textProgram().Marshal()
-	at := headerSize + sectionSize + sourceSize // the section of tables
-	le.PutUint32(b[at+sectionSize:], 1<<17)
+	at := program.HeaderSize + program.SectionSize + program.SourceSize // the section of tables
+	le.PutUint32(b[at+program.SectionSize:], 1<<17)
 	allocs := testing.Benchmark(func(tb *testing.B) {
 		for range tb.N {
-			_, _ = Unmarshal(reseal(b))
+			_, _ = operator.Unmarshal(reseal(b))
 		}
 	})
-	_, err := Unmarshal(b)
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err := operator.Unmarshal(b)
+	require.ErrorIs(t, err, program.ErrCorrupt)
 	assert.Less(t, allocs.AllocedBytesPerOp(), int64(64<<10))
 }
 
 func TestUnits(t *testing.T) {
-	assert.Equal(t, []UnitRef{{UnitFillNull, 1}, {UnitPositiveModulus, 1}, {UnitConvert, 1}, {UnitText, 1}},
-		textProgram().Units())
-	known := Known()
+	assert.Equal(
+		t,
+		[]program.UnitRef{{fillnull.Unit, 1}, {positivemodulus.Unit, 1}, {convert.Unit, 1}, {program.UnitText, 1}},
+		textProgram().Units(),
+	)
+	known := program.Known()
 	for _, ref := range everyOp().Units() {
 		assert.Contains(t, known, ref)
 	}
@@ -453,8 +529,8 @@ output label true, dense 0, keys 1, ids int64, fixed true
 	assert.Equal(t, want, textProgram().String())
 	all := everyOp().String()
 	for _, s := range []string{
-		"list<int64>", "clamp 0..99", "bucketize float32 [0.5 1 1.5] side left nan torcharrow", "log +1",
-		"bucketize int64 [-1 1099511627776] side right", "hex_to_int", "zero_extend", "firstx 3",
+		"list<int64>", "clamp min 0 max 99", "bucketize borders float32 [0.5 1 1.5] side left nan torcharrow", "log 1",
+		"bucketize borders int64 [-1 1099511627776] side right", "hex_to_int", "zero_extend", "firstx 3",
 		"sigrid_hash salt -7 max 500000",
 	} {
 		assert.Contains(t, all, s)
@@ -478,16 +554,16 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(hotColumns().Marshal())
 	f.Add(refusingProgram().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) >= headerSize {
+		if len(b) >= program.HeaderSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum
 		}
-		p, err := Unmarshal(b)
+		p, err := operator.Unmarshal(b)
 		if err != nil {
 			return
 		}
 		_ = p.String()
 		_ = p.Units()
-		q, err := Unmarshal(p.Marshal())
+		q, err := operator.Unmarshal(p.Marshal())
 		require.NoError(t, err)
 		require.Equal(t, p.Marshal(), q.Marshal())
 	})

@@ -1,4 +1,4 @@
-package program
+package program_test
 
 import (
 	"math"
@@ -6,23 +6,31 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnan"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // refusingProgram returns a program that replaces NaN, and refuses some numbers.
-func refusingProgram() *Program {
-	return &Program{
-		Source: Parquet,
-		Columns: []Column{
-			{Name: "x", Kind: Float64, Sinks: []Sink{
-				{To: ToDense, Ops: []Op{FillNaN{Value: -0.1}, Convert{To: Float32}, FillNaN{Value: 2}},
-					Refuses: RefusesNaN},
-				{To: ToLabel, Ops: []Op{Convert{To: Float32}}, Refuses: RefusesNonFinite},
+func refusingProgram() *program.Program {
+	return &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "x", Kind: program.Float64, Sinks: []program.Sink{
+				{
+					To:      program.ToDense,
+					Ops:     []program.Op{fillnan.Op{Value: -0.1}, convert.Op{To: program.Float32}, fillnan.Op{Value: 2}},
+					Refuses: program.RefusesNaN,
+				},
+				{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}, Refuses: program.RefusesNonFinite},
 			}},
-			{Name: "n", Kind: Int64, FitsInt64: true, Sinks: []Sink{
-				{To: ToDense, Index: 1, Ops: []Op{Convert{To: Float32}}},
+			{Name: "n", Kind: program.Int64, FitsInt64: true, Sinks: []program.Sink{
+				{To: program.ToDense, Index: 1, Ops: []program.Op{convert.Op{To: program.Float32}}},
 			}},
 		},
-		Output: Output{Label: true, Dense: 2},
+		Output: program.Output{Label: true, Dense: 2},
 	}
 }
 
@@ -32,7 +40,7 @@ func TestRefusal(t *testing.T) {
 	b := p.Marshal()
 	golden(t, "refusals.v1.9.hex", b)
 	assert.Equal(t, uint16(9), le.Uint16(b[10:]), "the minor version")
-	q, err := Unmarshal(b)
+	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	checkDamage(t, p)
@@ -41,39 +49,40 @@ func TestRefusal(t *testing.T) {
 	assert.Contains(t, p.String(), `column 1 "n" int64 fits int64`)
 
 	g := graphProgram()
-	g.Graphs[0].Sinks[0].Sink.Refuses = RefusesNaN
-	assert.Equal(t, g.Validate() == nil, g.Graphs[0].Sinks[0].Sink.To != ToSparse)
+	g.Graphs[0].Sinks[0].Sink.Refuses = program.RefusesNaN
+	assert.Equal(t, g.Validate() == nil, g.Graphs[0].Sinks[0].Sink.To != program.ToSparse)
 	assert.Equal(t, uint16(9), le.Uint16(g.Marshal()[10:]), "a sink of a graph")
 }
 
 func TestRefusalThatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(p *Program)
+		change func(p *program.Program)
 		want   string
 	}{
-		"no refusal":     {func(p *Program) { p.Columns[0].Sinks[0].Refuses = 3 }, "refusal(3) is not a refusal"},
-		"reals that fit": {func(p *Program) { p.Columns[0].FitsInt64 = true }, "values of kind float64"},
-		"a NaN for a NaN": {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.NaN()} },
+		"no refusal":     {func(p *program.Program) { p.Columns[0].Sinks[0].Refuses = 3 }, "refusal(3) is not a refusal"},
+		"reals that fit": {func(p *program.Program) { p.Columns[0].FitsInt64 = true }, "values of kind float64"},
+		"a NaN for a NaN": {func(p *program.Program) { p.Columns[0].Sinks[0].Ops[0] = fillnan.Op{Value: math.NaN()} },
 			"value NaN"},
-		"an infinity": {func(p *Program) { p.Columns[0].Sinks[0].Ops[0] = FillNaN{Value: math.Inf(1)} },
+		"an infinity": {func(p *program.Program) { p.Columns[0].Sinks[0].Ops[0] = fillnan.Op{Value: math.Inf(1)} },
 			"value +Inf"},
-		"not a float32": {func(p *Program) { p.Columns[0].Sinks[0].Ops[2] = FillNaN{Value: 0.1} }, "value 0.1"},
-		"integers": {func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FillNaN{} },
+		"not a float32": {func(p *program.Program) { p.Columns[0].Sinks[0].Ops[2] = fillnan.Op{Value: 0.1} }, "value 0.1"},
+		"integers": {func(p *program.Program) { p.Columns[1].Sinks[0].Ops[0] = fillnan.Op{} },
 			"fill_nan does not take int64"},
-		"keys that refuse": {func(p *Program) { refuseKey(p) }, "ids, of which none is refused, refuse nan"},
-		"another source":   {func(p *Program) { p.Source, p.Columns = CriteoTSV, p.Columns[1:] }, "must fit int64"},
+		"keys that refuse": {func(p *program.Program) { refuseKey(p) }, "ids, of which none is refused, refuse nan"},
+		"another source": {func(p *program.Program) { p.Source, p.Columns = program.CriteoTSV, p.Columns[1:] },
+			"must fit int64"},
 	} {
 		p := refusingProgram()
 		c.change(p)
 		err := p.Validate()
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorIs(t, err, program.ErrInvalid, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 }
 
 // refuseKey turns the integers of a refusing program into a key.
-func refuseKey(p *Program) {
+func refuseKey(p *program.Program) {
 	p.Output.Dense, p.Output.Keys = 1, 1
 	p.Columns[0], p.Columns[1] = p.Columns[1], p.Columns[0]
-	p.Columns[0].Sinks[0] = Sink{To: ToSparse, Refuses: RefusesNaN}
+	p.Columns[0].Sinks[0] = program.Sink{To: program.ToSparse, Refuses: program.RefusesNaN}
 }

@@ -1,4 +1,4 @@
-package program
+package program_test
 
 import (
 	"bytes"
@@ -7,61 +7,64 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // someSlice sets every field to a value that occurs once.
-func someSlice() *Slice {
-	s := &Slice{
-		Program: 0x1001, Rows: 8192, Layout: OutputLayout{Dense: 0x2000, Lengths: 0x3000, Label: 0x4000, Values: 0x5000},
+func someSlice() *program.Slice {
+	s := &program.Slice{
+		Program: 0x1001, Rows: 8192,
+		Layout: program.OutputLayout{Dense: 0x2000, Lengths: 0x3000, Label: 0x4000, Values: 0x5000},
 		Values: 77, ValueCap: 1 << 33,
 	}
 	for i := range s.Digest {
 		s.Digest[i] = byte(i + 0x80)
 	}
-	s.Tasks = []Task{
+	s.Tasks = []program.Task{
 		{
 			Column: 3, Row: 5, Count: 4096,
-			Chunk: ChunkType{
+			Chunk: program.ChunkType{
 				Physical: 1, Codec: 2, MaxDef: 3, MaxRep: 1, ElementDef: 4, Unsigned: true, BitWidth: 32, TypeLength: 16,
 				Values: 1 << 40,
 			},
-			Window: Span{Off: 0x111, Len: 0x222}, WindowAt: 0x333, ChunkLen: 0x444,
-			Cursor: Cursor{Page: 0x555, Skip: 0x666, Seen: 0x777, Unpacked: true, Dict: true, Ordinal: 9},
-			Dict:   Span{Off: 0x888, Len: 0x999}, Scratch: Span{Off: 0xaaa, Len: 0xbbb},
+			Window: program.Span{Off: 0x111, Len: 0x222}, WindowAt: 0x333, ChunkLen: 0x444,
+			Cursor: program.Cursor{Page: 0x555, Skip: 0x666, Seen: 0x777, Unpacked: true, Dict: true, Ordinal: 9},
+			Dict:   program.Span{Off: 0x888, Len: 0x999}, Scratch: program.Span{Off: 0xaaa, Len: 0xbbb},
 		},
-		{Column: 4, Count: 1, Cursor: Cursor{Dict: true}},
+		{Column: 4, Count: 1, Cursor: program.Cursor{Dict: true}},
 	}
 	return s
 }
 
-func someResult() *Result {
-	return &Result{
-		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6, Wait: 14, Move: 15,
-		Tasks: []TaskResult{
-			{State: Done, Rows: 7, Values: 8, Need: 9, RowsInWindow: 16, Page: 17,
-				Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
-			{State: BadData, Need: 1 << 50},
+func someResult() *program.Result {
+	return &program.Result{
+		State: program.BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6, Wait: 14, Move: 15,
+		Tasks: []program.TaskResult{
+			{State: program.Done, Rows: 7, Values: 8, Need: 9, RowsInWindow: 16, Page: 17,
+				Cursor: program.Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
+			{State: program.BadData, Need: 1 << 50},
 		},
 		Message: "column int_0: page 3: checksum",
 	}
 }
 
 // someSlice11 is a slice that only version 1.1 can express.
-func someSlice11() *Slice {
+func someSlice11() *program.Slice {
 	s := someSlice()
 	s.Tasks[1].Cursor.Checked = true
 	return s
 }
 
 // someSlice13 is a slice that only version 1.3 can express.
-func someSlice13() *Slice {
+func someSlice13() *program.Slice {
 	s := someSlice11()
 	s.Tasks[0].Chunk.RowsUncounted, s.Tasks[1].Chunk.AlwaysCompressed = true, true
 	return s
 }
 
 // someResult10 is the part of someResult that version 1.0 can express.
-func someResult10() *Result {
+func someResult10() *program.Result {
 	r := someResult()
 	r.Wait, r.Move = 0, 0
 	r.Tasks[0].RowsInWindow, r.Tasks[0].Page, r.Tasks[0].Cursor.Checked = 0, 0, false
@@ -72,10 +75,10 @@ func TestSliceGolden(t *testing.T) {
 	golden(t, "slice.v1.hex", someSlice().Marshal())
 	golden(t, "slice.v1.1.hex", someSlice11().Marshal())
 	golden(t, "slice.v1.3.hex", someSlice13().Marshal())
-	s, err := UnmarshalSlice(someSlice11().Marshal())
+	s, err := program.UnmarshalSlice(someSlice11().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, someSlice11(), s)
-	s, err = UnmarshalSlice(someSlice13().Marshal())
+	s, err = program.UnmarshalSlice(someSlice13().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, someSlice13(), s)
 }
@@ -83,14 +86,14 @@ func TestSliceGolden(t *testing.T) {
 // TestSliceVersions checks that a slice has the least version that can express it, whichever task needs that
 // version.
 func TestSliceVersions(t *testing.T) {
-	for want, change := range map[uint16]func(s *Slice){
-		0: func(*Slice) {},
-		1: func(s *Slice) { s.Tasks[1].Cursor.Checked = true },
-		2: func(s *Slice) { s.Tasks[0].Chunk.EntryDef, s.Tasks[1].Cursor.Checked = 1, true },
-		3: func(s *Slice) { s.Layout.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
-		4: func(s *Slice) { s.Tasks[0].Chunk.Absent, s.Tasks[1].Chunk.AlwaysCompressed = true, true },
-		5: func(s *Slice) { s.TablesChecked, s.Tasks[0].Chunk.Absent = true, true },
-		6: func(s *Slice) { s.TablesChecked, s.Tasks[1].Cursor.ValueAt = true, 1 },
+	for want, change := range map[uint16]func(s *program.Slice){
+		0: func(*program.Slice) {},
+		1: func(s *program.Slice) { s.Tasks[1].Cursor.Checked = true },
+		2: func(s *program.Slice) { s.Tasks[0].Chunk.EntryDef, s.Tasks[1].Cursor.Checked = 1, true },
+		3: func(s *program.Slice) { s.Layout.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
+		4: func(s *program.Slice) { s.Tasks[0].Chunk.Absent, s.Tasks[1].Chunk.AlwaysCompressed = true, true },
+		5: func(s *program.Slice) { s.TablesChecked, s.Tasks[0].Chunk.Absent = true, true },
+		6: func(s *program.Slice) { s.TablesChecked, s.Tasks[1].Cursor.ValueAt = true, 1 },
 	} {
 		s := someSlice()
 		change(s)
@@ -105,7 +108,7 @@ func TestResultOfVersion10(t *testing.T) {
 	b := someResult10().Marshal()
 	le.PutUint16(b[6:], 0)
 	golden(t, "result.v1.hex", b)
-	r, err := UnmarshalResult(b)
+	r, err := program.UnmarshalResult(b)
 	require.NoError(t, err)
 	assert.Equal(t, someResult10(), r)
 }
@@ -113,41 +116,41 @@ func TestResultOfVersion10(t *testing.T) {
 func TestStamp(t *testing.T) {
 	r := someResult()
 	b := r.Marshal()
-	Stamp(b, 1<<40, 5)
-	got, err := UnmarshalResult(b)
+	program.Stamp(b, 1<<40, 5)
+	got, err := program.UnmarshalResult(b)
 	require.NoError(t, err)
 	r.Wait, r.Move = 1<<40, 5
 	assert.Equal(t, r, got)
 
-	none := bytes.Repeat([]byte{'x'}, ResultHeader)
-	Stamp(none, 1, 2)
-	Stamp(b[:ResultHeader-1], 1, 2)
-	assert.Equal(t, bytes.Repeat([]byte{'x'}, ResultHeader), none)
+	none := bytes.Repeat([]byte{'x'}, program.ResultHeader)
+	program.Stamp(none, 1, 2)
+	program.Stamp(b[:program.ResultHeader-1], 1, 2)
+	assert.Equal(t, bytes.Repeat([]byte{'x'}, program.ResultHeader), none)
 	assert.Equal(t, r.Marshal(), b)
 }
 
 func TestSliceRoundTrip(t *testing.T) {
 	b := someSlice().Marshal()
-	require.Len(t, b, SliceHeader+2*SliceTask)
-	s, err := UnmarshalSlice(b)
+	require.Len(t, b, program.SliceHeader+2*program.SliceTask)
+	s, err := program.UnmarshalSlice(b)
 	require.NoError(t, err)
 	assert.Equal(t, someSlice(), s)
 	assert.Equal(t, b, someSlice().AppendTo([]byte("before"))[6:])
 
-	empty, err := UnmarshalSlice(new(Slice).Marshal())
+	empty, err := program.UnmarshalSlice(new(program.Slice).Marshal())
 	require.NoError(t, err)
 	assert.Empty(t, empty.Tasks)
 }
 
 func TestResultRoundTrip(t *testing.T) {
 	b := someResult().Marshal()
-	require.LessOrEqual(t, len(b), ResultSize(2))
-	r, err := UnmarshalResult(b)
+	require.LessOrEqual(t, len(b), program.ResultSize(2))
+	r, err := program.UnmarshalResult(b)
 	require.NoError(t, err)
 	assert.Equal(t, someResult(), r)
 	assert.Equal(t, b, someResult().AppendTo([]byte("before"))[6:])
 
-	r, err = UnmarshalResult(append(b, "what lay there before"...))
+	r, err = program.UnmarshalResult(append(b, "what lay there before"...))
 	require.NoError(t, err, "a result may be read from a longer range")
 	assert.Equal(t, someResult(), r)
 }
@@ -157,16 +160,16 @@ func TestResultMessageIsCut(t *testing.T) {
 		message string
 		want    int
 	}{
-		"below":               {strings.Repeat("x", MaxMessage-1), MaxMessage - 1},
-		"at":                  {strings.Repeat("x", MaxMessage), MaxMessage},
-		"above":               {strings.Repeat("x", MaxMessage+1), MaxMessage},
-		"between characters":  {strings.Repeat("x", MaxMessage-1) + "éé", MaxMessage - 1},
-		"not made of letters": {strings.Repeat("\x80", 2*MaxMessage), MaxMessage - 4},
+		"below":               {strings.Repeat("x", program.MaxMessage-1), program.MaxMessage - 1},
+		"at":                  {strings.Repeat("x", program.MaxMessage), program.MaxMessage},
+		"above":               {strings.Repeat("x", program.MaxMessage+1), program.MaxMessage},
+		"between characters":  {strings.Repeat("x", program.MaxMessage-1) + "éé", program.MaxMessage - 1},
+		"not made of letters": {strings.Repeat("\x80", 2*program.MaxMessage), program.MaxMessage - 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := (&Result{State: BadData, Message: c.message}).Marshal()
-			require.LessOrEqual(t, len(b), ResultSize(0))
-			r, err := UnmarshalResult(b)
+			b := (&program.Result{State: program.BadData, Message: c.message}).Marshal()
+			require.LessOrEqual(t, len(b), program.ResultSize(0))
+			r, err := program.UnmarshalResult(b)
 			require.NoError(t, err)
 			assert.Equal(t, c.message[:c.want], r.Message)
 		})
@@ -198,34 +201,34 @@ func TestAppendOverOldBytes(t *testing.T) {
 func TestSliceDamage(t *testing.T) {
 	good := someSlice().Marshal()
 	for n := range good {
-		_, err := UnmarshalSlice(good[:n:n])
-		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+		_, err := program.UnmarshalSlice(good[:n:n])
+		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 	}
-	_, err := UnmarshalSlice(append(bytes.Clone(good), 0))
-	require.ErrorIs(t, err, ErrCorrupt)
-	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return UnmarshalSlice(b) }, someSlice())
+	_, err := program.UnmarshalSlice(append(bytes.Clone(good), 0))
+	require.ErrorIs(t, err, program.ErrCorrupt)
+	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return program.UnmarshalSlice(b) }, someSlice())
 
 	b := bytes.Clone(good)
 	le.PutUint32(b[12:], 1<<31)
-	_, err = UnmarshalSlice(b)
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = program.UnmarshalSlice(b)
+	require.ErrorIs(t, err, program.ErrCorrupt)
 	b = bytes.Clone(good)
 	b[4] = 2
-	_, err = UnmarshalSlice(b)
-	require.ErrorIs(t, err, ErrVersion)
+	_, err = program.UnmarshalSlice(b)
+	require.ErrorIs(t, err, program.ErrVersion)
 }
 
 func TestResultDamage(t *testing.T) {
 	good := someResult().Marshal()
 	for n := range good {
-		_, err := UnmarshalResult(good[:n:n])
-		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+		_, err := program.UnmarshalResult(good[:n:n])
+		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
 	}
-	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return UnmarshalResult(b) }, someResult())
+	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return program.UnmarshalResult(b) }, someResult())
 	b := bytes.Clone(good)
 	b[4] = 2
-	_, err := UnmarshalResult(b)
-	require.ErrorIs(t, err, ErrVersion)
+	_, err := program.UnmarshalResult(b)
+	require.ErrorIs(t, err, program.ErrVersion)
 }
 
 // requireFlipsMatter flips every bit except those of the minor version, bytes [from, to). Each flip must be refused
@@ -249,9 +252,9 @@ func FuzzUnmarshalSlice(f *testing.F) {
 	f.Add(someSlice().Marshal())
 	f.Add(someSlice11().Marshal())
 	f.Add(someSlice14().Marshal())
-	f.Add(new(Slice).Marshal())
+	f.Add(new(program.Slice).Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := UnmarshalSlice(b)
+		s, err := program.UnmarshalSlice(b)
 		if err != nil {
 			return
 		}
@@ -263,9 +266,9 @@ func FuzzUnmarshalSlice(f *testing.F) {
 
 func FuzzUnmarshalResult(f *testing.F) {
 	f.Add(someResult().Marshal())
-	f.Add(new(Result).Marshal())
+	f.Add(new(program.Result).Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := UnmarshalResult(b)
+		r, err := program.UnmarshalResult(b)
 		if err != nil {
 			return
 		}
@@ -277,7 +280,7 @@ func FuzzUnmarshalResult(f *testing.F) {
 
 func BenchmarkSlice(b *testing.B) {
 	s := someSlice()
-	s.Tasks = make([]Task, 84)
+	s.Tasks = make([]program.Task, 84)
 	buf := s.Marshal()
 	b.SetBytes(int64(len(buf)))
 	for b.Loop() {
@@ -294,14 +297,14 @@ func TestValueAt(t *testing.T) {
 	s.TablesChecked, s.Tasks[1].Chunk.Absent, s.Tasks[0].Cursor.ValueAt = true, true, 0x1234567
 	golden(t, "slice.v1.6.hex", s.Marshal())
 	r := someResult()
-	r.Tasks[0].Cursor.ValueAt = MaxValueAt
+	r.Tasks[0].Cursor.ValueAt = program.MaxValueAt
 	golden(t, "result.v1.3.hex", r.Marshal())
 	assert.EqualValues(t, 6, le.Uint16(s.Marshal()[6:]))
 	assert.EqualValues(t, 3, le.Uint16(r.Marshal()[6:]))
-	again, err := UnmarshalSlice(s.Marshal())
+	again, err := program.UnmarshalSlice(s.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, s, again)
-	got, err := UnmarshalResult(r.Marshal())
+	got, err := program.UnmarshalResult(r.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, r, got)
 }

@@ -13,32 +13,6 @@ type Table struct {
 	Int64s   []int64
 }
 
-// Tables returns the tables of an operator, in the order in which the wire form names them.
-func Tables(op Op) []Table {
-	switch o := op.(type) {
-	case *Bucketize:
-		if o != nil {
-			return []Table{o.borders()}
-		}
-	case *LocalHour:
-		if o != nil {
-			return []Table{{Int64s: o.Starts}, {Int64s: o.Offsets}}
-		}
-	case *MapID:
-		if o != nil && len(o.Keys) > 0 {
-			return []Table{{Int64s: o.Keys}, {Int64s: o.Values}}
-		}
-		if o != nil {
-			return []Table{{Int64s: o.Values}}
-		}
-	}
-	return nil
-}
-
-func (b *Bucketize) borders() Table {
-	return Table{Float32s: b.Borders32, Float64s: b.Borders64, Int64s: b.BordersInt}
-}
-
 // Equal reports whether both tables have the same numbers, bit for bit, so that -0 and 0 differ. Lists over the same
 // memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
 func (t Table) Equal(o Table) bool {
@@ -98,98 +72,20 @@ func (t Table) appendTo(to []byte) []byte {
 
 // tableSet is the section of tables as it was read, and which of the tables an operator uses.
 type tableSet struct {
-	tables []Table
-	used   []bool
-	made   map[operatorKey]Op
+	tables    []Table
+	used      []bool
+	operators Operators
+	made      map[operatorKey]Op
 }
 
-// operatorKey identifies an operator with tables. Equal ones become one, so that an engine can prepare it once.
-type operatorKey struct {
-	unit   Unit
-	tables [2]uint32
-	side   Side
-	nan    NaN
-	other  int64
-}
-
-// noTable stands for a table that an operator does not have.
-const noTable = math.MaxUint32
-
-// table returns the table of an index and records its use.
-func (t *tableSet) table(r *reader, unit Unit, i uint32) Table {
-	if uint64(i) >= uint64(len(t.tables)) {
-		r.failCorrupt("%v wants table %d of %d", unit, i, len(t.tables))
-		return Table{}
-	}
-	t.used[i] = true
-	return t.tables[i]
-}
-
-// integers returns the integers of a table.
-func (t *tableSet) integers(r *reader, unit Unit, i uint32) []int64 {
-	table := t.table(r, unit, i)
-	if r.err == nil && len(table.Int64s) == 0 {
-		r.failCorrupt("%v wants integers, and table %d has none", unit, i)
-	}
-	return table.Int64s
-}
-
-// shared returns the operator of a key, which newOp makes if there is none.
-func (t *tableSet) shared(r *reader, key operatorKey, newOp func() Op) Op {
-	if o := t.made[key]; o != nil {
-		return o
-	}
-	o := newOp()
-	if r.err != nil {
-		return nil
-	}
-	if t.made == nil {
-		t.made = map[operatorKey]Op{}
-	}
-	t.made[key] = o
-	return o
-}
-
-// readBucketize reads side u8, nan u8, 2 reserved, table u32.
-func (t *tableSet) readBucketize(r *reader, b []byte) Op {
-	r.checkZeros(b[2:4], "bucketize")
-	key := operatorKey{unit: UnitBucketize, side: Side(b[0]), nan: NaN(b[1]), tables: [2]uint32{le.Uint32(b[4:])}}
-	return t.shared(r, key, func() Op {
-		borders := t.table(r, key.unit, key.tables[0])
-		return &Bucketize{Side: key.side, NaN: key.nan, Borders32: borders.Float32s, Borders64: borders.Float64s,
-			BordersInt: borders.Int64s}
-	})
-}
-
-// readLocalHour reads starts u32, offsets u32.
-func (t *tableSet) readLocalHour(r *reader, b []byte) Op {
-	key := operatorKey{unit: UnitLocalHour, tables: [2]uint32{le.Uint32(b), le.Uint32(b[4:])}}
-	return t.shared(r, key, func() Op {
-		return &LocalHour{Starts: t.integers(r, key.unit, key.tables[0]), Offsets: t.integers(r, key.unit, key.tables[1])}
-	})
-}
-
-// readMapID reads keys u32, values u32, default i64.
-func (t *tableSet) readMapID(r *reader, b []byte) Op {
-	key := operatorKey{unit: UnitMapID, tables: [2]uint32{le.Uint32(b), le.Uint32(b[4:])}, other: int64(le.Uint64(b[8:]))}
-	return t.shared(r, key, func() Op {
-		o := &MapID{Default: key.other}
-		if key.tables[0] != noTable {
-			o.Keys = t.integers(r, key.unit, key.tables[0])
-		}
-		o.Values = t.integers(r, key.unit, key.tables[1])
-		return o
-	})
-}
-
-func readTables(r *reader) tableSet {
+func readTables(r *reader, operators Operators) tableSet {
 	head := r.takeBytes(8, "tables")
 	if r.err != nil {
 		return tableSet{}
 	}
 	r.checkZeros(head[4:], "tables")
 	n := r.checkCount(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
-	t := tableSet{tables: make([]Table, n), used: make([]bool, n)}
+	t := tableSet{tables: make([]Table, n), used: make([]bool, n), operators: operators, made: map[operatorKey]Op{}}
 	for i := range t.tables {
 		t.tables[i].read(r)
 	}

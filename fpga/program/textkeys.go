@@ -85,7 +85,7 @@ func (p *Program) readTexts(r *reader) {
 		}
 		text := r.takePadded(n, "text")
 		if !utf8.Valid(text) {
-			r.failCorrupt("the text %q is no UTF-8", shortText(string(text)))
+			r.failCorrupt("the text %q is not UTF-8", shortText(string(text)))
 		}
 		if texts[i] = string(text); slices.Contains(texts[:i], texts[i]) {
 			r.failCorrupt("the text %q a second time", shortText(texts[i]))

@@ -5,59 +5,37 @@ import (
 	"slices"
 )
 
-// units lists every unit that a program may want, with its name and the version that this build writes and reads.
-var units = map[Unit]struct {
+// unitName is the name of a unit, and the version that this build writes and reads.
+type unitName struct {
 	name    string
 	version uint16
-}{
-	UnitFillNull:        {"fill_null", 1},
-	UnitClamp:           {"clamp", 1},
-	UnitLog:             {"log", 1},
-	UnitBucketize:       {"bucketize", 1},
-	UnitSigridHash:      {"sigrid_hash", 1},
-	UnitPositiveModulus: {"positive_modulus", 1},
-	UnitHexToInt:        {"hex_to_int", 1},
-	UnitZeroExtend:      {"zero_extend", 1},
-	UnitFirstX:          {"firstx", 1},
-	UnitConvert:         {"convert", 1},
-	UnitLogit:           {"logit", 1},
-	UnitBoxCox:          {"box_cox", 1},
-	UnitNGram:           {"ngram", 1},
-	UnitHashBytes:       {"hash_bytes", 1},
-	UnitLocalHour:       {"get_local_hour", 1},
-	UnitMapID:           {"map_id", 1},
-	UnitNormalize:       {"normalize", 1},
-	UnitMinMax:          {"min_max", 1},
-	UnitListSlice:       {"list_slice", 1},
-	UnitFillNaN:         {"fill_nan", 1},
-	UnitRescale:         {"rescale", 1},
-	UnitInt96Time:       {"int96_time", 1},
-	UnitDecimal:         {"decimal", 1},
-	UnitFloat16:         {"float16", 1},
-	UnitFixedLength:     {"fixed_length", 1},
-	UnitCartesian:       {"cartesian", 1},
-	UnitIDListTransform: {"id_list_transform", 1},
-	UnitHashCross:       {"hash_cross", 1},
-	UnitHashBucket:      {"hash_bucket", 1},
-	UnitComputeScore:    {"compute_score", 1},
-	UnitEnumerate:       {"enumerate", 1},
-	UnitWithScores:      {"with_scores", 1},
-	UnitScores:          {"scores", 1},
-	UnitOneHot:          {"onehot", 2},
-	UnitWasm:            {"wasm", 1},
-	UnitVocabulary:      {"vocabulary", 1},
-	UnitParquet:         {"parquet", 1},
-	UnitText:            {"text", 1},
-	UnitMap:             {"map", 1},
+}
+
+// decodingUnits are the units that are not operators.
+var decodingUnits = map[Unit]unitName{
+	UnitParquet: {"parquet", 1},
+	UnitText:    {"text", 1},
+	UnitMap:     {"map", 1},
+}
+
+// known returns the name of a unit; ok is false if this build does not know the unit.
+func (u Unit) known() (n unitName, ok bool) {
+	if n, ok = operatorUnits[u]; !ok {
+		n, ok = decodingUnits[u]
+	}
+	return n, ok
 }
 
 // Version returns the version of the unit that this build knows; 0 when it does not know the unit.
-func (u Unit) Version() uint16 { return units[u].version }
+func (u Unit) Version() uint16 {
+	n, _ := u.known()
+	return n.version
+}
 
 // String returns the operator's name as pipelines write it.
 func (u Unit) String() string {
-	if k, ok := units[u]; ok {
-		return k.name
+	if n, ok := u.known(); ok {
+		return n.name
 	}
 	return fmt.Sprintf("unit(%d)", uint16(u))
 }
@@ -70,9 +48,11 @@ type UnitRef struct {
 
 // Known returns every unit of this build, in order of its number. A stock image offers them.
 func Known() []UnitRef {
-	refs := make([]UnitRef, 0, len(units))
-	for u, k := range units {
-		refs = append(refs, UnitRef{u, k.version})
+	refs := make([]UnitRef, 0, len(operatorUnits)+len(decodingUnits))
+	for _, of := range []map[Unit]unitName{operatorUnits, decodingUnits} {
+		for u, n := range of {
+			refs = append(refs, UnitRef{u, n.version})
+		}
 	}
 	sortUnits(refs)
 	return refs

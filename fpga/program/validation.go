@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Limits of a program. They bound the memory that a drive sets aside for a program, and are far above what pipelines
@@ -34,9 +35,9 @@ func (p *Program) Validate() error {
 func (p *Program) validate() error {
 	switch {
 	case p.Source < Parquet || p.Source > CriteoBinary:
-		return fmt.Errorf("%v is no source", p.Source)
+		return fmt.Errorf("%v is not a source", p.Source)
 	case p.Malformed > MalformedNull:
-		return fmt.Errorf("%v is no policy for malformed rows", p.Malformed)
+		return fmt.Errorf("%v is not a policy for malformed rows", p.Malformed)
 	case p.Source != CriteoTSV && p.Malformed != MalformedFail:
 		return fmt.Errorf("a policy for malformed rows with source %v", p.Source)
 	case p.Source == Parquet && p.Label:
@@ -48,15 +49,15 @@ func (p *Program) validate() error {
 	case p.Output.Keys > MaxColumns:
 		return fmt.Errorf("%d keys, want at most %d", p.Output.Keys, MaxColumns)
 	case p.Output.IDs > IDs32:
-		return fmt.Errorf("%v is no type of ids", p.Output.IDs)
+		return fmt.Errorf("%v is not a type of ids", p.Output.IDs)
 	case p.Output.DenseType > DenseBFloat16:
-		return fmt.Errorf("%v is no type of dense", p.Output.DenseType)
+		return fmt.Errorf("%v is not a type of dense", p.Output.DenseType)
 	case p.Output.DenseType != DenseFloat32 && p.Output.Dense == 0:
 		return fmt.Errorf("dense is %v and has no columns", p.Output.DenseType)
 	case p.Output.Weights && !p.takesScores():
 		return fmt.Errorf("weights, and no scores to make them of")
 	}
-	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: map[tableKey]bool{}}
+	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: checkedLists{}}
 	graphs := 0
 	for i := range p.Columns {
 		c := &p.Columns[i]
@@ -91,7 +92,7 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 	case len(c.Name) > MaxName: // an empty name is valid, because some writers make such columns
 		return fmt.Errorf("a name of %d bytes, want at most %d", len(c.Name), MaxName)
 	case c.Kind < Int64 || c.Kind > Bytes:
-		return fmt.Errorf("%v is no kind", c.Kind)
+		return fmt.Errorf("%v is not a kind", c.Kind)
 	case p.Source == Parquet && c.Field != 0:
 		return fmt.Errorf("field %d with source %v", c.Field, p.Source)
 	case p.Source != Parquet && (c.Kind != Int64 || c.List):
@@ -148,14 +149,15 @@ type coverage struct {
 	keys      uint32 // keys 0..keys-1 are written
 	keysEnded bool   // a column without a key was seen
 	sinks     int
-	tables    map[tableKey]bool
+	tables    checkedLists
 }
 
 func (v *coverage) addSink(c *Column, s *Sink) error {
 	if v.sinks++; v.sinks > MaxSinks {
 		return fmt.Errorf("more than %d sinks", MaxSinks)
 	}
-	_, fixed := s.fixedLength()
+	end := s.denseEnd()
+	fixed := end != nil && end.EndsLists()
 	switch s.To {
 	case ToLabel:
 		switch {
@@ -194,7 +196,7 @@ func (v *coverage) addSink(c *Column, s *Sink) error {
 		}
 		v.keys++
 	default:
-		return fmt.Errorf("%v is no tensor", s.To)
+		return fmt.Errorf("%v is not a tensor", s.To)
 	}
 	return nil
 }
@@ -211,12 +213,14 @@ func (v *coverage) checkComplete() error {
 	return nil
 }
 
-func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
+func (s *Sink) validateOps(c *Column, checked checkedLists) error {
 	for i, op := range s.Ops {
-		if _, ok := op.(FixedLength); ok && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart) {
+		end, ok := op.(denseEnd)
+		switch {
+		case !ok || isNil(op):
+		case end.EndsLists() && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart):
 			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
-		}
-		if _, ok := op.(OneHot); ok && (i < len(s.Ops)-1 || s.To != ToDense) {
+		case i < len(s.Ops)-1 || s.To != ToDense:
 			return fmt.Errorf("operator %d: %v: is not the last of a dense column", i, op.Unit())
 		}
 	}
@@ -240,250 +244,54 @@ func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
 }
 
 // validateChain checks a chain of operators given values of a kind, and returns the kind that the chain yields.
-func validateChain(ops []Op, kind Kind, list bool, checked map[tableKey]bool) (Kind, error) {
+func validateChain(ops []Op, kind Kind, list bool, checked checkedLists) (Kind, error) {
 	if len(ops) > MaxOps {
 		return 0, fmt.Errorf("%d operators, want at most %d", len(ops), MaxOps)
 	}
-	listed := false
+	var single []string
 	for i, op := range ops {
-		if err := checkOp(op, kind, list, checked); err != nil {
+		if err := checkOp(op, Input{kind, list, checked}); err != nil {
 			return 0, fmt.Errorf("operator %d: %w", i, err)
 		}
-		if windows, ok := op.(NGram); ok && windows.Mode == NGramRAP {
-			if listed {
-				return 0, fmt.Errorf("operator %d: %v: mode rap a second time in a chain", i, op.Unit())
+		if once, ok := op.(singleton); ok && once.OncePerChain() != "" {
+			what := op.Unit().String() + ": " + once.OncePerChain()
+			if slices.Contains(single, what) {
+				return 0, fmt.Errorf("operator %d: %s a second time in a chain", i, what)
 			}
-			listed = true
+			single = append(single, what)
 		}
 		kind = op.Out(kind)
 	}
 	return kind, nil
 }
 
-// checkOp checks one operator given values of a kind.
-func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
-	if isNil(op) {
-		return fmt.Errorf("is nil")
-	}
-	if b, ok := op.(*Bucketize); ok {
-		if err := b.checkBorders(checked); err != nil {
-			return fmt.Errorf("%v: %w", op.Unit(), err)
+// CheckAscent checks that numbers ascend, unless that has been checked of the same memory.
+func CheckAscent(in Input, numbers []int64, what string) error {
+	return CheckOnce(in, "ascent", numbers, func() error {
+		for i := 1; i < len(numbers); i++ {
+			if numbers[i] <= numbers[i-1] {
+				return fmt.Errorf("%s %d (%d) is not above the one before", what, i, numbers[i])
+			}
 		}
-	}
-	if op.Out(in) == 0 {
-		return fmt.Errorf("%v does not take %v", op.Unit(), in)
-	}
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%v: %w", op.Unit(), fmt.Errorf(format, args...))
-	}
-	switch o := op.(type) {
-	case FillNull, *Bucketize, HexToInt, ZeroExtend, Convert, Float16:
-	case Clamp:
-		switch {
-		case in == Int64 && o.IntLo > o.IntHi:
-			return bad("bounds %d > %d", o.IntLo, o.IntHi)
-		case in != Int64 && !(o.FloatLo <= o.FloatHi):
-			return bad("bounds %v > %v", o.FloatLo, o.FloatHi)
-		case in == Float32 && !(isFloat32(o.FloatLo) && isFloat32(o.FloatHi)):
-			return bad("bounds %v, %v are no float32", o.FloatLo, o.FloatHi)
-		}
-	case Log:
-		if !isFinite(float64(o.Add)) {
-			return bad("add %v is not finite", o.Add)
-		}
-	case SigridHash:
-		if o.Max <= 0 {
-			return bad("max %d, want more than 0", o.Max)
-		}
-	case PositiveModulus:
-		if o.M <= 0 {
-			return bad("modulus %d, want more than 0", o.M)
-		}
-	case OneHot:
-		if err := o.check(list); err != nil {
-			return bad("%w", err)
-		}
-	case Lookup:
-		if err := o.check(); err != nil {
-			return bad("%w", err)
-		}
-	case HashBucket:
-		if err := checkBuckets(o.Buckets); err != nil {
-			return bad("%w", err)
-		}
-	case FirstX:
-		if o.N < 0 {
-			return bad("n %d, want at least 0", o.N)
-		}
-		if !list {
-			return bad("takes a list")
-		}
-	case NGram:
-		if o.N < 1 || o.N > MaxNGram {
-			return bad("n %d, want 1 to %d", o.N, MaxNGram)
-		}
-		if o.Mode > NGramRAP {
-			return bad("%v is no mode", o.Mode)
-		}
-		if !list {
-			return bad("takes a list")
-		}
-	case HashBytes:
-		if o.Function > HashFarmHash {
-			return bad("%v is no hash function", o.Function)
-		}
-	case *LocalHour:
-		if err := o.checkTable(checked); err != nil {
-			return bad("%w", err)
-		}
-	case *MapID:
-		if err := o.checkTable(checked); err != nil {
-			return bad("%w", err)
-		}
-	case Rescale:
-		if o.Multiplier < 1 || o.Divisor < 1 || o.Multiplier > 1 && o.Divisor > 1 {
-			return bad("factors %d/%d, want at least 1, and one of them 1", o.Multiplier, o.Divisor)
-		}
-	case FixedLength:
-		switch {
-		case !list:
-			return bad("takes a list")
-		case o.Length < 1 || o.Length > MaxColumns:
-			return bad("length %d, want 1 to %d", o.Length, MaxColumns)
-		case !isFinite(float64(o.Pad)) || !o.Pads && math.Float32bits(o.Pad) != 0:
-			return bad("pad %v", o.Pad)
-		}
-	case Int96Time:
-		if o.To > TimeDays {
-			return bad("%v is no unit of time", o.To)
-		}
-	case Decimal:
-		switch {
-		case o.Scale > MaxScale:
-			return bad("scale %d, want at most %d", o.Scale, MaxScale)
-		case o.To == Int64 && o.Scale > 0:
-			return bad("scale %d of integers, want 0", o.Scale)
-		}
-	case Logit:
-		if !isFinite(float64(o.Eps)) || o.Eps > 0.5 {
-			return bad("eps %v, want a finite number of at most 0.5", o.Eps)
-		}
-	case ListSlice:
-		if !list {
-			return bad("takes a list")
-		}
-		if err := o.check(in); err != nil {
-			return bad("%w", err)
-		}
-	case FillNaN:
-		if !isFinite(o.Value) || in == Float32 && !isFloat32(o.Value) {
-			return bad("value %v, want a finite number, and a float32 for float32", o.Value)
-		}
-	case Normalize:
-		if !InNormalRange(o.Mean) || !InNormalRange(o.Deviation) || o.Deviation < 0 {
-			return bad("mean %v, deviation %v: want 0 or normal float32 numbers, the deviation not below 0", o.Mean,
-				o.Deviation)
-		}
-	case MinMax:
-		if !InNormalRange(o.Min) || !InNormalRange(o.Max) || o.Max < o.Min {
-			return bad("from %v to %v: want 0 or normal float32 numbers that do not descend", o.Min, o.Max)
-		}
-	case BoxCox:
-		switch {
-		case !isFinite(float64(o.Lambda1)) || !isFinite(float64(o.Lambda2)):
-			return bad("lambda1 %v, lambda2 %v are not finite", o.Lambda1, o.Lambda2)
-		case o.Mode > BoxCoxRAP:
-			return bad("%v is no mode", o.Mode)
-		case o.Mode == BoxCoxRAP && o.Lambda2 != 0:
-			return bad("lambda2 %v with mode rap, which has none", o.Lambda2)
-		}
-	default:
-		return fmt.Errorf("%T is no operator of this build", op)
-	}
-	return nil
-}
-
-// isNil reports whether an operator is nil, or a pointer that is nil.
-func isNil(op Op) bool {
-	switch o := op.(type) {
-	case nil:
-		return true
-	case *Bucketize:
-		return o == nil
-	case *LocalHour:
-		return o == nil
-	case *MapID:
-		return o == nil
-	}
-	return false
-}
-
-// tableKey names the memory of a list of borders. Many operators may share one list, which is then checked once.
-// Otherwise the check of a small program with many operators over one large list would take long.
-type tableKey struct {
-	b32 *float32
-	b64 *float64
-	int *int64
-	n   int
-	use Unit // of the check, if it is not that of borders
-}
-
-func (b *Bucketize) bordersKey() tableKey {
-	switch {
-	case len(b.Borders32) > 0:
-		return tableKey{b32: &b.Borders32[0], n: len(b.Borders32)}
-	case len(b.Borders64) > 0:
-		return tableKey{b64: &b.Borders64[0], n: len(b.Borders64)}
-	default:
-		return tableKey{int: &b.BordersInt[0], n: len(b.BordersInt)}
-	}
-}
-
-func (b *Bucketize) checkBorders(checked map[tableKey]bool) error {
-	lists := 0
-	for _, n := range []int{len(b.Borders32), len(b.Borders64), len(b.BordersInt)} {
-		if n > 0 {
-			lists++
-		}
-		if n > MaxBorders {
-			return fmt.Errorf("%d borders, want at most %d", n, MaxBorders)
-		}
-	}
-	switch {
-	case lists != 1:
-		return fmt.Errorf("%d lists of borders, want 1", lists)
-	case b.Side > Right:
-		return fmt.Errorf("%v is no side", b.Side)
-	case b.NaN > NaNError:
-		return fmt.Errorf("%v is no rule for NaN", b.NaN)
-	}
-	key := b.bordersKey()
-	if checked[key] {
 		return nil
+	})
+}
+
+// CheckBuckets checks a number of buckets.
+func CheckBuckets(n int64) error {
+	if n < 1 {
+		return fmt.Errorf("%d buckets, want more than 0", n)
 	}
-	if i := firstDescent(b.Borders32); i >= 0 {
-		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders32[i])
-	}
-	if i := firstDescent(b.Borders64); i >= 0 {
-		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders64[i])
-	}
-	if i := firstDescent(b.BordersInt); i >= 0 {
-		return fmt.Errorf("border %d (%v) is not ordered", i, b.BordersInt[i])
-	}
-	checked[key] = true
 	return nil
 }
 
-// firstDescent returns the index of the first border that is not at least its predecessor, or is no number; -1 if none.
-func firstDescent[T int64 | float32 | float64](borders []T) int {
-	for i, b := range borders {
-		if b != b || i > 0 && b < borders[i-1] {
-			return i
-		}
-	}
-	return -1
+// InNormalRange reports whether a constant is 0 or in the range of normal float32 numbers.
+func InNormalRange(x float64) bool {
+	return x == 0 || math.Abs(x) >= 0x1p-126 && math.Abs(x) <= math.MaxFloat32
 }
 
-func isFloat32(x float64) bool { return math.IsInf(x, 0) || float64(float32(x)) == x }
+// IsFloat32 reports whether a number is exactly representable as a float32, or infinite.
+func IsFloat32(x float64) bool { return math.IsInf(x, 0) || float64(float32(x)) == x }
 
-func isFinite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
+// IsFinite reports whether a number is neither infinite nor a NaN.
+func IsFinite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }

@@ -41,9 +41,7 @@ const (
 	sourceSize      = 8
 	outputSize      = 16
 	denseSize       = 8
-	lookupSize      = 32
 	lookupTableSize = 80
-	bucketizeSize   = 8
 	SliceHeader     = 128 // a marshalled slice is SliceHeader + SliceTask * tasks bytes
 	SliceTask       = 128
 	ResultHeader    = 128 // a marshalled result is ResultHeader + ResultTask * tasks bytes and its message
@@ -102,40 +100,7 @@ const (
 //	         7 reserved
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
-// Parameters, all of version 1 of their units:
-//
-//	fill_null         int i64, float f64
-//	clamp             int lo i64, int hi i64, float lo f64, float hi f64
-//	log               add f32
-//	bucketize         side u8, nan u8, 2 reserved, table u32
-//	sigrid_hash       salt i64, max i64
-//	positive_modulus  modulus i64
-//	firstx            n i64
-//	convert           to u8
-//	logit             eps f32
-//	ngram             n u32, mode u8, 3 reserved
-//	hash_bytes        function u8
-//	get_local_hour    table of times u32, table of offsets u32
-//	map_id            table of keys u32, or 2^32-1 if the table is dense; table of values u32, default i64
-//	fill_nan          value f64
-//	normalize         mean f64, deviation f64
-//	min_max           min f64, max f64
-//	cartesian         max length i64, overflow u8
-//	hash_cross        buckets i64
-//	compute_score     function u8, zero norm u8
-//	wasm              module's SHA-256, kind of each of 8 inputs u8 (0: none), kind of the value u8, length of name
-//	                  u8, 6 reserved, name in 64 bytes with zeros behind it
-//	hash_bucket       buckets i64
-//	vocabulary        lookup table u32, absent u8, 3 reserved, buckets u32, 4 reserved, base i64, rare i64
-//	onehot            classes u32, ranges u8, 3 reserved, lower f32, upper f32
-//	list_slice        start i64, end i64, pad int i64, pad float f64, padded u8, 7 reserved
-//	box_cox           lambda1 f32, lambda2 f32, mode u8, 3 reserved
-//	rescale           multiplier i64, divisor i64
-//	int96_time        to u8
-//	decimal           scale u8, to u8
-//	fixed_length      length u32, pads u8, 3 reserved, pad f32
-//	hex_to_int, zero_extend, float16: none
-//	id_list_transform, enumerate, with_scores, scores: none
+// Parameters are what the Fields of an operator name, in that order.
 const (
 	sectionSource  = 1
 	sectionTables  = 2

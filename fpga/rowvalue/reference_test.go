@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
@@ -51,7 +52,7 @@ func TestEnvironmentKeepsResults(t *testing.T) {
 	env := rowvalue.NewEnvironment(&program.Program{})
 	calls := 0
 	for range 2 { // two references of equal operators
-		r := env.OfFloats(program.Log{Add: 1}, func(x float32) float32 {
+		r := env.OfFloats(log.Op{Add: 1}, func(x float32) float32 {
 			calls++
 			return -x
 		})
@@ -60,7 +61,7 @@ func TestEnvironmentKeepsResults(t *testing.T) {
 		require.Equal(t, []any{float32(-1), float32(-2), float32(-1)}, got)
 	}
 	assert.Equal(t, 2, calls)
-	other := env.OfFloats(program.Log{Add: 2}, func(x float32) float32 { return x })
+	other := env.OfFloats(log.Op{Add: 2}, func(x float32) float32 { return x })
 	got, err := other([]any{float32(1)})
 	require.NoError(t, err)
 	assert.Equal(t, float32(1), got, "another operator has results of its own")

@@ -4,6 +4,9 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -21,11 +24,11 @@ func OfImage(board Device, p *image.Parameters) Device {
 		switch program.Unit(u.Unit) {
 		case program.UnitParquet:
 			d.Decode = e
-		case program.UnitBucketize:
+		case bucketize.Unit:
 			d.Bucketize = e
-		case program.UnitSigridHash:
+		case sigridhash.Unit:
 			d.Hash = e
-		case program.UnitLog:
+		case log.Unit:
 			d.Log = e
 		default: // the model knows no stage of it: its elements keep up with their neighbours'
 		}
@@ -40,8 +43,8 @@ func (d Device) CheckWork(w Work) error {
 		values float64
 		count  int
 	}{
-		{program.UnitParquet, w.Decoded, d.Decode.Count}, {program.UnitBucketize, w.Bucketized, d.Bucketize.Count},
-		{program.UnitSigridHash, w.Hashed, d.Hash.Count}, {program.UnitLog, w.Logged, d.Log.Count},
+		{program.UnitParquet, w.Decoded, d.Decode.Count}, {bucketize.Unit, w.Bucketized, d.Bucketize.Count},
+		{sigridhash.Unit, w.Hashed, d.Hash.Count}, {log.Unit, w.Logged, d.Log.Count},
 	} {
 		if s.values > 0 && s.count == 0 {
 			return fmt.Errorf("timing: the workload has values for unit %s (number %d), and the device has no elements of "+

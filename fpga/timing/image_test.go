@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -23,8 +26,8 @@ func unit(u program.Unit, elements, lanes, interval, latency uint32) image.UnitP
 // exampleImage has 100 MHz, double buffers and chained units.
 func exampleImage() *image.Parameters {
 	return &image.Parameters{Clock: figure(100_000), Buffers: figure(2), Chained: figure(1), Units: []image.UnitParameters{
-		unit(program.UnitParquet, 2, 4, 1, 10), unit(program.UnitSigridHash, 1, 1, 2, 40),
-		unit(program.UnitLog, 5, 1, 1, 29), unit(program.UnitClamp, 1, 1, 100, 1),
+		unit(program.UnitParquet, 2, 4, 1, 10), unit(sigridhash.Unit, 1, 1, 2, 40),
+		unit(log.Unit, 5, 1, 1, 29), unit(clamp.Unit, 1, 1, 100, 1),
 	}}
 }
 
@@ -87,8 +90,8 @@ func TestHalfTheLanesAtHalfTheClock(t *testing.T) {
 // TestAUnitThatIsLacking: the throughput is 0, and the error names the unit.
 func TestAUnitThatIsLacking(t *testing.T) {
 	w := Workload{Dense: 100, Sparse: 10, Mean: 4, IDBytes: 8}
-	for name, u := range map[string]program.Unit{"parquet": program.UnitParquet, "sigrid_hash": program.UnitSigridHash,
-		"log": program.UnitLog} {
+	for name, u := range map[string]program.Unit{"parquet": program.UnitParquet, "sigrid_hash": sigridhash.Unit,
+		"log": log.Unit} {
 		p := exampleImage()
 		require.NoError(t, OfImage(SmartSSD(), p).CheckWork(w.Work(1)))
 		for i := range p.Units {

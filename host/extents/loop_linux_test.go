@@ -17,6 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -65,17 +70,17 @@ func pipeline() (*program.Program, *tensor.Schema) {
 			Columns: []program.Column{
 				{Name: "cat_0", Kind: program.Int64,
 					Sinks: []program.Sink{{To: program.ToSparse, Index: 0,
-						Ops: []program.Op{program.SigridHash{Max: 1000}}}}},
+						Ops: []program.Op{sigridhash.Op{Max: 1000}}}}},
 				{Name: "list_0", Kind: program.Int64, List: true,
 					Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
-						Ops: []program.Op{program.FirstX{N: 3}, program.SigridHash{Salt: 3, Max: 1 << 20}}}}},
+						Ops: []program.Op{firstx.Op{N: 3}, sigridhash.Op{Salt: 3, Max: 1 << 20}}}}},
 				{Name: "int_0", Kind: program.Int64,
 					Sinks: []program.Sink{{To: program.ToDense,
-						Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32},
-							program.Log{Add: 1}}}}},
+						Ops: []program.Op{fillnull.Op{}, convert.Op{To: program.Float32},
+							log.Op{Add: 1}}}}},
 				{Name: "label", Kind: program.Int64,
 					Sinks: []program.Sink{{To: program.ToLabel,
-						Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+						Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 			},
 			Output: program.Output{Label: true, Dense: 1, Keys: 2},
 		}, &tensor.Schema{Label: true, Dense: []string{"int_0"}, IDs: tensor.Int64,

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -26,9 +28,9 @@ func hashed() (*program.Program, *tensor.Schema) {
 		Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1, Keys: 1, Fixed: true},
 		Columns: []program.Column{
 			{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToSparse, Ops: []program.Op{program.SigridHash{Max: 10}}}}},
+				{To: program.ToSparse, Ops: []program.Op{sigridhash.Op{Max: 10}}}}},
 			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+				{To: program.ToDense, Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 		},
 	}, &tensor.Schema{Dense: []string{"int_0"}, IDs: tensor.Int64, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 10}}}
 }

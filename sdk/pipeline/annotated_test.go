@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -45,29 +48,29 @@ func TestTimes(t *testing.T) {
 		want       []program.Op
 		ids        idRange
 	}{
-		{"millis", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}},
+		{"millis", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}},
 			idRange{-9223372036854776, 9223372036854775}},
-		{"micros", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1e6}},
+		{"micros", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1e6}},
 			idRange{-9223372036855, 9223372036854}},
-		{"nanos", "to_days", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400e9}}, idRange{-106752, 106751}},
-		{"noon", "to_seconds", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}}, idRange{-2147484, 2147483}},
-		{"noon", "to_days: {unit: millis}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400e3}},
+		{"nanos", "to_days", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400e9}}, idRange{-106752, 106751}},
+		{"noon", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}}, idRange{-2147484, 2147483}},
+		{"noon", "to_days: {unit: millis}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400e3}},
 			idRange{-25, 24}},
 		{"date", "to_days", nil, idRange{math.MinInt32, math.MaxInt32}},
-		{"date", "to_seconds", []program.Op{program.Rescale{Multiplier: 86400, Divisor: 1}},
+		{"date", "to_seconds", []program.Op{rescale.Op{Multiplier: 86400, Divisor: 1}},
 			idRange{math.MinInt32 * 86400, math.MaxInt32 * 86400}},
-		{"number", "to_seconds: {unit: days}", []program.Op{program.Rescale{Multiplier: 86400, Divisor: 1}},
+		{"number", "to_seconds: {unit: days}", []program.Op{rescale.Op{Multiplier: 86400, Divisor: 1}},
 			idRange{math.MinInt64, math.MaxInt64}},
 		{"number", "to_seconds: {unit: seconds}", nil, idRange{math.MinInt64, math.MaxInt64}},
-		{"number", "to_days: {unit: seconds}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 86400}},
+		{"number", "to_days: {unit: seconds}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400}},
 			idRange{-106751991167301, 106751991167300}},
-		{"micros", "to_seconds: {unit: millis}", []program.Op{program.Rescale{Multiplier: 1, Divisor: 1000}},
+		{"micros", "to_seconds: {unit: millis}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}},
 			idRange{-9223372036854776, 9223372036854775}},
-		{"int96", "to_seconds", []program.Op{program.Int96Time{To: program.TimeSeconds}},
+		{"int96", "to_seconds", []program.Op{int96time.Op{To: int96time.Seconds}},
 			idRange{math.MinInt64, math.MaxInt64}},
-		{"int96", "to_days", []program.Op{program.Int96Time{To: program.TimeDays}}, idRange{math.MinInt64, math.MaxInt64}},
+		{"int96", "to_days", []program.Op{int96time.Op{To: int96time.Days}}, idRange{math.MinInt64, math.MaxInt64}},
 		{"price", "decimal: int64", nil, idRange{math.MinInt32, math.MaxInt32}},
-		{"wide", "decimal: int64", []program.Op{program.Decimal{To: program.Int64}}, idRange{math.MinInt64, math.MaxInt64}},
+		{"wide", "decimal: int64", []program.Op{decimal.Op{To: program.Int64}}, idRange{math.MinInt64, math.MaxInt64}},
 	} {
 		t.Run(c.column+" "+c.op, func(t *testing.T) {
 			r, err := resolveAnnotated(t, "sparse: [{columns: ["+c.column+"], ops: ["+c.op+"]}]")
@@ -106,15 +109,15 @@ sparse: [{columns: [halves], ops: [fill_null: 1, bucketize: {borders: [1, 2]}]}]
 	require.NoError(t, err)
 	assert.Equal(t, `source parquet
 column 0 "halves" list<bytes>
-  sparse 0: float16 | fill_null 1 | bucketize float32 [1 2] side left nan torcharrow
+  sparse 0: float16 | fill_null 1 | bucketize borders float32 [1 2] side left nan torcharrow
 column 1 "price" int64
   dense 0: decimal scale 2 to float32
   dense 4: decimal scale 2 to float32
 column 2 "wide" bytes
   dense 1: decimal scale 10 to float32
-  dense 2: decimal scale 10 to float64 | clamp 0..+Inf | convert float32
+  dense 2: decimal scale 10 to float64 | clamp min 0 max +Inf | convert float32
 column 3 "half" bytes
-  dense 3: float16 | log +1 refuses nan
+  dense 3: float16 | log 1 refuses nan
 output label false, dense 5, keys 1, ids int64, fixed false
 `, p.String())
 	assert.Contains(t, string(r.Canonical()), `"ops":[{"decimal":{"scale":10,"to":"float32"}}]`)
@@ -179,7 +182,7 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			"float32 by annotation\n  dense 0: fill_null 0", ""},
 		"two scales, decimal": {whole("DECIMAL(9, 2)"), kept("DECIMAL(30, 3)"),
 			"dense: [{columns: [c], ops: [decimal: float64, clamp: {min: 0}]}]",
-			"float64 by annotation\n  dense 0: clamp 0..+Inf | convert float32", ""},
+			"float64 by annotation\n  dense 0: clamp min 0 max +Inf | convert float32", ""},
 		"two scales as ids": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"), sparse, "",
 			`it is DECIMAL(9, 2) in "a", DECIMAL(9, 3) in "b"`},
 		"two scales in a step": {whole("DECIMAL(9, 2)"), whole("DECIMAL(9, 3)"),
@@ -210,7 +213,7 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 		"units, to_seconds": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"), seconds,
 			"int64 by annotation in seconds\n  sparse 0:", ""},
 		"date and time, to_days": {whole("DATE"), whole("TIMESTAMP(MICROS)"), days,
-			"int64 by annotation in seconds\n  sparse 0: rescale 1/86400", ""},
+			"int64 by annotation in seconds\n  sparse 0: rescale multiplier 1 divisor 86400", ""},
 		"INT96 and micros": {kept("INT96"), whole("TIMESTAMP(MICROS)"), seconds,
 			"int64 by annotation in seconds\n  sparse 0:", ""},
 		"units, no operator": {whole("TIMESTAMP(MILLIS)"), whole("TIMESTAMP(MICROS)"), sparse, "",

@@ -39,7 +39,7 @@ func isCategory(logical string) bool {
 // annotation returns what the chain's values stand for. It is empty if they are numbers, or if the operators so far
 // have changed what the values count.
 func (c *chain) annotation() string {
-	if slices.ContainsFunc(c.ops, changesUnit) {
+	if !program.KeepsUnit(c.ops) {
 		return ""
 	}
 	if list := c.column.variants(); list != nil && !slices.ContainsFunc(list, isAnnotated) {
@@ -51,15 +51,6 @@ func (c *chain) annotation() string {
 // isAnnotated reports whether a type is not that of plain numbers.
 func isAnnotated(v variant) bool {
 	return strings.ToUpper(v.name) == v.name || strings.Contains(v.name, "(")
-}
-
-// changesUnit reports whether an operator yields values that count something else than the values it takes.
-func changesUnit(op program.Op) bool {
-	switch op.(type) {
-	case program.FillNull, program.FillNaN, program.Clamp, program.FirstX:
-		return false
-	}
-	return true
 }
 
 // decimalScale returns the precision and the scale of an annotation, and false if it is no DECIMAL.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -166,7 +167,7 @@ func (c *canonical) chain(of *ColumnInfo, ops []program.Op) *canonical {
 func (c *canonical) ops(kind program.Kind, ops []program.Op) int {
 	n := 0
 	for _, op := range ops {
-		if _, ok := op.(program.Convert); !ok {
+		if _, ok := op.(convert.Op); !ok {
 			c.comma(n).op(op, kind)
 			n++
 		}
@@ -178,97 +179,29 @@ func (c *canonical) ops(kind program.Kind, ops []program.Op) int {
 // op writes an operator whose values are of a kind.
 func (c *canonical) op(op program.Op, kind program.Kind) {
 	c.str(`{"` + op.Unit().String() + `":{`)
-	switch o := op.(type) {
-	case program.FillNull:
-		c.str(`"value":`).number(kind, o.Int, o.Float)
-	case program.Clamp:
-		c.str(`"min":`).number(kind, o.IntLo, o.FloatLo).str(`,"max":`).number(kind, o.IntHi, o.FloatHi)
-	case program.Log:
-		c.str(`"add":`).number(program.Float32, 0, float64(o.Add))
-	case *program.Bucketize:
-		c.str(`"borders":`).table(program.Tables(o)[0]).str(`,"side":"` + o.Side.String() + `","nan":"` + o.NaN.String())
-		c.str(`","compare":"` + kind.String() + `"`)
-	case program.SigridHash:
-		c.str(`"salt":`).int(o.Salt).str(`,"max":`).int(o.Max)
-	case program.PositiveModulus:
-		c.str(`"modulus":`).int(o.M)
-	case program.OneHot:
-		c.str(`"classes":`).int(int64(o.Classes))
-		if o.Ranges {
-			c.str(`,"lower":`).number(program.Float32, 0, float64(o.Lower))
-			c.str(`,"upper":`).number(program.Float32, 0, float64(o.Upper))
-		}
-	case program.HashBucket:
-		c.str(`"buckets":`).int(o.Buckets)
-	case program.FirstX:
-		c.str(`"n":`).int(o.N)
-	case program.NGram:
-		if c.str(`"n":`).int(o.N); o.Mode != program.NGramFold {
-			c.str(`,"mode":"` + o.Mode.String() + `"`)
-		}
-	case program.HashBytes:
-		c.str(`"function":"` + o.Function.String() + `"`)
-	case *program.LocalHour:
-		tables := program.Tables(o)
-		c.str(`"from":`).table(tables[0]).str(`,"offsets":`).table(tables[1])
-	case *program.MapID:
-		tables := program.Tables(o)
-		if len(tables) > 1 {
-			c.str(`"keys":`).table(tables[0]).str(`,`)
-		}
-		c.str(`"values":`).table(tables[len(tables)-1]).str(`,"default":`).int(o.Default)
-	case program.Rescale:
-		c.str(`"multiplier":`).int(o.Multiplier).str(`,"divisor":`).int(o.Divisor)
-	case program.FixedLength:
-		c.str(`"length":`).int(int64(o.Length))
-		if o.Pads {
-			c.str(`,"pad":`).number(program.Float32, 0, float64(o.Pad))
-		}
-	case program.Int96Time:
-		c.str(`"to":"` + o.To.String() + `"`)
-	case program.Decimal:
-		c.str(`"scale":`).int(int64(o.Scale)).str(`,"to":"` + o.To.String() + `"`)
-	case program.Logit:
-		c.str(`"eps":`).number(program.Float32, 0, float64(o.Eps))
-	case program.ListSlice:
-		c.str(`"start":`).int(o.Start).str(`,"end":`).int(o.End)
-		if o.Padded {
-			c.str(`,"pad":`).number(kind, o.PadInt, o.PadFloat)
-		}
-	case program.FillNaN:
-		c.str(`"value":`).number(kind, 0, o.Value)
-	case program.Normalize:
-		c.str(`"mean":`).number(program.Float64, 0, o.Mean).str(`,"deviation":`).number(program.Float64, 0, o.Deviation)
-	case program.MinMax:
-		c.str(`"min":`).number(program.Float64, 0, o.Min).str(`,"max":`).number(program.Float64, 0, o.Max)
-	case program.BoxCox:
-		c.str(`"lambda1":`).number(program.Float32, 0, float64(o.Lambda1))
-		c.str(`,"lambda2":`).number(program.Float32, 0, float64(o.Lambda2)).str(`,"mode":"` + o.Mode.String() + `"`)
-	}
+	op.Fields(&canonicalFields{c: c, kind: kind})
 	c.str(`}}`)
 }
 
-// number writes an integer in decimal and a real number as its bits.
-func (c *canonical) number(kind program.Kind, i int64, x float64) *canonical {
-	switch kind {
-	case program.Int64:
-		return c.int(i)
-	case program.Float32:
-		return c.str(fmt.Sprintf(`"%08x"`, math.Float32bits(float32(x))))
-	default:
-		return c.str(fmt.Sprintf(`"%016x"`, math.Float64bits(x)))
-	}
+// float32 writes a real number as its bits.
+func (c *canonical) float32(x float32) {
+	c.str(fmt.Sprintf(`"%08x"`, math.Float32bits(x)))
+}
+
+// float64 writes a real number as its bits.
+func (c *canonical) float64(x float64) {
+	c.str(fmt.Sprintf(`"%016x"`, math.Float64bits(x)))
 }
 
 // table writes the index of a table in tables, and appends the table if it is not there. Tables are compared by their
 // bits and not by their memory.
-func (c *canonical) table(of program.Table) *canonical {
+func (c *canonical) table(of program.Table) {
 	i := slices.IndexFunc(c.tables, of.Equal)
 	if i < 0 {
 		i = len(c.tables)
 		c.tables = append(c.tables, of)
 	}
-	return c.int(int64(i))
+	c.int(int64(i))
 }
 
 func (c *canonical) borders(t program.Table) {

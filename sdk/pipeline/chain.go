@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	convertop "github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -58,7 +61,7 @@ func (c *chain) appendOp(op program.Op) { c.ops = append(c.ops, op) }
 // convert adds a conversion if the values are of another kind.
 func (c *chain) convert(to program.Kind) {
 	if c.kind != to {
-		c.appendOp(program.Convert{To: to})
+		c.appendOp(convertop.Op{To: to})
 		c.kind = to
 	}
 }
@@ -93,7 +96,7 @@ func (c *chain) wholeNumber(o *Op, n Number, name string, a location) int64 {
 func (c *chain) realNumber(o *Op, n Number, name string, a location) float64 {
 	x := n.Real()
 	if c.kind == program.Float32 {
-		x = float64(n.float32())
+		x = float64(n.Float32())
 	}
 	if math.IsInf(x, 0) {
 		c.refuse(a, ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
@@ -113,16 +116,9 @@ func (c *chain) number(o *Op, name string) Number { return c.value(o, name).(Num
 
 func (c *chain) word(o *Op, name string) string { return string(c.value(o, name).(Text)) }
 
-func applyFillNull(c *chain, o *Op, a location) {
-	if !c.requireNumbers(o, a) {
-		return
-	}
-	c.fillNull(o, c.number(o, "value"), a)
-}
-
 // fillNull adds the replacement of nulls by a number.
 func (c *chain) fillNull(o *Op, n Number, a location) {
-	var f program.FillNull
+	var f fillnull.Op
 	if c.kind == program.Int64 {
 		f.Int = c.wholeNumber(o, n, "value", a)
 		c.ids = idRange{min(c.ids.lo, f.Int), max(c.ids.hi, f.Int)}
@@ -135,88 +131,14 @@ func (c *chain) fillNull(o *Op, n Number, a location) {
 	c.appendOp(f)
 }
 
-func applyClamp(c *chain, o *Op, a location) {
-	if !c.requireNumbers(o, a) {
-		return
-	}
-	lo, hasLo := o.arg("min")
-	hi, hasHi := o.arg("max")
-	var k program.Clamp
-	if c.kind == program.Int64 {
-		k.IntLo, k.IntHi = math.MinInt64, math.MaxInt64
-		if hasLo {
-			k.IntLo = c.wholeNumber(o, lo.Value.(Number), "min", a)
-		}
-		if hasHi {
-			k.IntHi = c.wholeNumber(o, hi.Value.(Number), "max", a)
-		}
-		c.ids = idRange{min(max(c.ids.lo, k.IntLo), k.IntHi), max(min(c.ids.hi, k.IntHi), k.IntLo)}
-		c.bounded = c.bounded || hasHi
-	} else {
-		k.FloatLo, k.FloatHi = math.Inf(-1), math.Inf(1)
-		if hasLo {
-			k.FloatLo = c.realNumber(o, lo.Value.(Number), "min", a)
-		}
-		if hasHi {
-			k.FloatHi = c.realNumber(o, hi.Value.(Number), "max", a)
-		}
-	}
-	c.appendOp(k)
-}
-
-func applyLog(c *chain, o *Op, a location) {
-	switch {
-	case c.column.List && !c.denseList:
-		c.refuse(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
-	case c.requireNumbers(o, a):
-		c.convert(program.Float32)
-		c.appendOp(program.Log{Add: c.number(o, "add").float32()})
-	}
-}
-
-func applySigridHash(c *chain, o *Op, a location) {
-	if c.requireIntegers(o, a) {
-		m := c.number(o, "max").Int
-		c.appendOp(program.SigridHash{Salt: c.number(o, "salt").Int, Max: m})
-		c.ids, c.bounded = idRange{0, m - 1}, true
-	}
-}
-
-func applyPositiveModulus(c *chain, o *Op, a location) {
-	if c.requireIntegers(o, a) {
-		m := c.number(o, "modulus").Int
-		c.appendOp(program.PositiveModulus{M: m})
-		c.ids, c.bounded = idRange{0, m - 1}, true
-	}
-}
-
-func applyZeroExtend(c *chain, o *Op, a location) {
-	if c.requireIntegers(o, a) {
-		c.appendOp(program.ZeroExtend{})
-		if c.ids.lo < 0 || c.ids.hi > math.MaxUint32 {
-			c.ids, c.bounded = idRange{0, math.MaxUint32}, false
-		}
-	}
-}
-
-func applyFirstX(c *chain, o *Op, a location) {
-	if !c.column.List {
-		c.refuse(a, ErrColumnType, "firstx takes lists, and this column has one value a row")
-		return
-	}
-	if c.requireNumbers(o, a) {
-		c.appendOp(program.FirstX{N: c.number(o, "n").Int})
-	}
-}
-
 // The meanings of bucketize's words.
 var (
 	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64,
 		"int64": program.Int64}
-	sides    = map[string]program.Side{"left": program.Left, "right": program.Right}
-	nanRules = map[string]program.NaN{
-		"torcharrow": program.NaNTorchArrow, "first": program.NaNFirst, "last": program.NaNLast,
-		"error": program.NaNError,
+	sides    = map[string]bucketize.Side{"left": bucketize.Left, "right": bucketize.Right}
+	nanRules = map[string]bucketize.NaN{
+		"torcharrow": bucketize.NaNTorchArrow, "first": bucketize.NaNFirst, "last": bucketize.NaNLast,
+		"error": bucketize.NaNError,
 	}
 )
 
@@ -230,7 +152,7 @@ func applyBucketize(c *chain, o *Op, a location) {
 		return
 	}
 	spec := c.value(o, "borders").(Borders)
-	b := &program.Bucketize{Side: sides[c.word(o, "side")], NaN: nanRules[c.word(o, "nan")]}
+	b := &bucketize.Op{Side: sides[c.word(o, "side")], NaN: nanRules[c.word(o, "nan")]}
 	b, err := c.r.table(spec, compare, b)
 	if err != nil {
 		c.refuse(a, ErrValue, "%v", err)
@@ -269,12 +191,12 @@ type tableKey struct {
 	first   *Number   // of a list; nil for computed borders
 	spaced  LogSpaced // of computed borders
 	compare program.Kind
-	side    program.Side
-	nan     program.NaN
+	side    bucketize.Side
+	nan     bucketize.NaN
 }
 
 // table computes the borders of b, or returns an operator that was made from the same borders before.
-func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketize) (*program.Bucketize, error) {
+func (r *resolver) table(spec Borders, compare program.Kind, b *bucketize.Op) (*bucketize.Op, error) {
 	key := tableKey{compare: compare, side: b.Side, nan: b.NaN}
 	n := len(spec.List)
 	if spec.LogSpaced != nil {
@@ -310,7 +232,7 @@ func (r *resolver) countNumbers(n int) error {
 }
 
 // convertList converts borders that were written out.
-func convertList(list []Number, compare program.Kind, b *program.Bucketize) error {
+func convertList(list []Number, compare program.Kind, b *bucketize.Op) error {
 	for i, x := range list {
 		switch compare {
 		case program.Int64:
@@ -321,7 +243,7 @@ func convertList(list []Number, compare program.Kind, b *program.Bucketize) erro
 		case program.Float64:
 			b.Borders64 = append(b.Borders64, x.Real())
 		default:
-			y := x.float32()
+			y := x.Float32()
 			if math.IsInf(float64(y), 0) && !math.IsInf(x.Real(), 0) {
 				return fmt.Errorf("border %d (%s) does not fit float32", i, x)
 			}
@@ -331,16 +253,8 @@ func convertList(list []Number, compare program.Kind, b *program.Bucketize) erro
 	return nil
 }
 
-// float32 rounds the number once: an integer is not rounded to float64 before.
-func (n Number) float32() float32 {
-	if n.Integer {
-		return float32(n.Int)
-	}
-	return float32(n.Float)
-}
-
 // convertLogSpaced computes borders and converts them.
-func convertLogSpaced(l LogSpaced, compare program.Kind, b *program.Bucketize) error {
+func convertLogSpaced(l LogSpaced, compare program.Kind, b *bucketize.Op) error {
 	if compare == program.Int64 {
 		return fmt.Errorf("log_spaced borders are real numbers: compare as float32 or float64")
 	}

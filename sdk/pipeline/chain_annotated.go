@@ -4,6 +4,9 @@ import (
 	"math"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	rescaleop "github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -27,12 +30,12 @@ func timeUnitOf(logical string) (timeUnit, bool) {
 	return u, ok && (name == "TIMESTAMP" || name == "TIME")
 }
 
-func applyToSeconds(c *chain, o *Op, a location) { c.applyTime(o, a, program.TimeSeconds) }
+func applyToSeconds(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Seconds) }
 
-func applyToDays(c *chain, o *Op, a location) { c.applyTime(o, a, program.TimeDays) }
+func applyToDays(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Days) }
 
 // applyTime adds the operator that counts a time in seconds or days.
-func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
+func (c *chain) applyTime(o *Op, a location, to int96time.TimeUnit) {
 	word, annotation := c.word(o, "unit"), c.annotation()
 	if c.column.Reading == program.ReadSeconds && len(c.ops) == 0 {
 		if word != "file" {
@@ -50,7 +53,7 @@ func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
 		case word != "file":
 			c.refuse(a, ErrValue, "unit %s of INT96, which has days and nanoseconds; leave unit out", word)
 		default:
-			c.appendOp(program.Int96Time{To: to})
+			c.appendOp(int96time.Op{To: to})
 			c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
 		}
 		return
@@ -66,7 +69,7 @@ func (c *chain) applyTime(o *Op, a location, to program.TimeUnit) {
 				"or days", o.Name, c.describeIntegers())
 			return
 		}
-		if to == program.TimeDays && strings.HasPrefix(annotation, "TIME(") {
+		if to == int96time.Days && strings.HasPrefix(annotation, "TIME(") {
 			c.refuse(a, ErrColumnType, "to_days of a time of day, which is less than a day: %s; write to_seconds", annotation)
 			return
 		}
@@ -86,11 +89,11 @@ func (c *chain) describeIntegers() string {
 }
 
 // rescale adds the operator that counts times of a unit in seconds or days.
-func (c *chain) rescale(unit timeUnit, to program.TimeUnit) {
-	r := program.Rescale{Multiplier: unit.seconds, Divisor: unit.perSecond}
-	if to == program.TimeDays {
+func (c *chain) rescale(unit timeUnit, to int96time.TimeUnit) {
+	r := rescaleop.Op{Multiplier: unit.seconds, Divisor: unit.perSecond}
+	if to == int96time.Days {
 		if r.Divisor *= secondsOfDay; r.Multiplier > 1 { // from days to days
-			r = program.Rescale{Multiplier: 1, Divisor: 1}
+			r = rescaleop.Op{Multiplier: 1, Divisor: 1}
 		}
 	}
 	if r.Multiplier == 1 && r.Divisor == 1 {
@@ -102,7 +105,7 @@ func (c *chain) rescale(unit timeUnit, to program.TimeUnit) {
 
 // scaled returns what an operator makes of an end of a range. Values that do not fit int64 fail, so the end is then an
 // end of int64.
-func scaled(x int64, r program.Rescale) int64 {
+func scaled(x int64, r rescaleop.Op) int64 {
 	limit := math.MaxInt64 / r.Multiplier
 	switch {
 	case r.Multiplier == 1 && x%r.Divisor < 0:
@@ -154,11 +157,11 @@ func applyDecimal(c *chain, o *Op, a location) {
 	to := decimalKinds[c.word(o, "to")]
 	if to == program.Int64 {
 		if c.kind == program.Bytes {
-			c.appendOp(program.Decimal{To: program.Int64})
+			c.appendOp(decimal.Op{To: program.Int64})
 			c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
 		}
 		return
 	}
-	c.appendOp(program.Decimal{Scale: uint8(scale), To: to})
+	c.appendOp(decimal.Op{Scale: uint8(scale), To: to})
 	c.kind = to
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
@@ -164,10 +165,10 @@ func checkWasm(p *problems, o *Op, a location) {
 			program.MaxInputs)
 	}
 	function, _ := o.arg("function")
-	if name := string(function.Value.(Text)); name == "" || len(name) > program.MaxFunctionName ||
+	if name := string(function.Value.(Text)); name == "" || len(name) > wasm.MaxName ||
 		strings.ContainsRune(name, 0) {
 		p.add(a.key("function", firstPos(function.Pos, a.pos)), ErrValue, "a name of %d bytes, want 1 to %d and no NUL",
-			len(name), program.MaxFunctionName)
+			len(name), wasm.MaxName)
 	}
 }
 
@@ -182,7 +183,7 @@ func combineWasm(c *combination, o *Op, a location) {
 		c.refuse(at("in"), ErrValue, "%d kinds, and the inputs are %d", len(in), len(c.inputs))
 		return
 	}
-	call := program.Wasm{Function: c.word(o, "function"), Out: wasmKinds[c.word(o, "out")].program}
+	call := wasm.Op{Function: c.word(o, "function"), Out: wasmKinds[c.word(o, "out")].program}
 	for i, name := range in {
 		call.In[i] = wasmKinds[name].program
 		c.convertInput(o, i, call.In[i])

@@ -1,6 +1,10 @@
 package pipeline
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/minmax"
+	"github.com/millrace/millrace/fpga/operator/normalize"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // toReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
 func (c *chain) toReals(o *Op, a location) bool {
@@ -13,38 +17,6 @@ func (c *chain) toReals(o *Op, a location) bool {
 	}
 	c.convert(program.Float32)
 	return true
-}
-
-func checkLogit(p *problems, o *Op, a location) {
-	if eps, ok := o.arg("eps"); ok && eps.Value.(Number).float32() > 0.5 {
-		p.add(a.key("eps", eps.Pos), ErrValue, "%s, want at most 0.5", eps.Value)
-	}
-}
-
-func applyLogit(c *chain, o *Op, a location) {
-	if c.toReals(o, a) {
-		c.appendOp(program.Logit{Eps: c.number(o, "eps").float32()})
-	}
-}
-
-var boxCoxModes = map[string]program.BoxCoxMode{"caffe2": program.BoxCoxCaffe2, "rap": program.BoxCoxRAP}
-
-func checkBoxCox(p *problems, o *Op, a location) {
-	mode, hasMode := o.arg("mode")
-	shift, hasShift := o.arg("lambda2")
-	if hasMode && hasShift && mode.Value == Text("rap") && shift.Value.(Number).float32() != 0 {
-		p.add(a.key("lambda2", shift.Pos), ErrValue, "%s with mode rap, which has none; leave it out, or say mode: caffe2",
-			shift.Value)
-	}
-}
-
-func applyBoxCox(c *chain, o *Op, a location) {
-	if c.toReals(o, a) {
-		c.appendOp(program.BoxCox{
-			Lambda1: c.number(o, "lambda1").float32(), Lambda2: c.number(o, "lambda2").float32(),
-			Mode: boxCoxModes[c.word(o, "mode")],
-		})
-	}
 }
 
 // checkNormalRange refuses constants that are neither 0 nor in the range of normal float32 numbers.
@@ -71,7 +43,7 @@ func applyNormalize(c *chain, o *Op, a location) {
 	if o.statisticsName() != "" {
 		applyMeanOf(c, o, a)
 	} else if c.toReals(o, a) {
-		c.appendOp(program.Normalize{Mean: c.number(o, "mean").Real(), Deviation: c.number(o, "deviation").Real()})
+		c.appendOp(normalize.Op{Mean: c.number(o, "mean").Real(), Deviation: c.number(o, "deviation").Real()})
 	}
 }
 
@@ -91,6 +63,6 @@ func applyMinMax(c *chain, o *Op, a location) {
 	if o.statisticsName() != "" {
 		applyRangeOf(c, o, a)
 	} else if c.toReals(o, a) {
-		c.appendOp(program.MinMax{Min: c.number(o, "min").Real(), Max: c.number(o, "max").Real()})
+		c.appendOp(minmax.Op{Min: c.number(o, "min").Real(), Max: c.number(o, "max").Real()})
 	}
 }

@@ -6,6 +6,12 @@ import (
 	"math"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/minmax"
+	"github.com/millrace/millrace/fpga/operator/normalize"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
@@ -107,7 +113,7 @@ func applyMeanOf(c *chain, o *Op, a location) {
 	if s == nil {
 		return
 	}
-	op := program.Normalize{Mean: c.require(s.Mean, o, "mean", "no value is finite", a)}
+	op := normalize.Op{Mean: c.require(s.Mean, o, "mean", "no value is finite", a)}
 	if !c.failed {
 		op.Deviation = c.require(s.Deviation, o, "deviation", "it takes two finite values", a)
 	}
@@ -127,7 +133,7 @@ func applyRangeOf(c *chain, o *Op, a location) {
 	if s == nil {
 		return
 	}
-	op := program.MinMax{Min: c.require(s.Min, o, "least value", "no value is finite", a)}
+	op := minmax.Op{Min: c.require(s.Min, o, "least value", "no value is finite", a)}
 	if !c.failed {
 		op.Max = c.require(s.Max, o, "greatest value", "no value is finite", a)
 	}
@@ -180,7 +186,7 @@ func (c *chain) valueName() string {
 	}
 	var ops []string
 	for _, op := range c.ops {
-		if _, conversion := op.(program.Convert); !conversion {
+		if _, conversion := op.(convert.Op); !conversion {
 			ops = append(ops, op.Unit().String())
 		}
 	}
@@ -200,12 +206,12 @@ func (c *chain) isOwnValue() bool {
 		return len(c.ops) == 0
 	}
 	switch op := c.ops[0].(type) {
-	case program.Float16:
+	case float16.Op:
 		return true
-	case program.Decimal:
+	case decimal.Op:
 		return op.To == program.Float64
-	case program.Int96Time:
-		return op.To == program.TimeSeconds
+	case int96time.Op:
+		return op.To == int96time.Seconds
 	}
 	return false
 }

@@ -4,7 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
+	"github.com/millrace/millrace/fpga/operator/mapid"
 )
 
 // localHourName is the name of the operator whose zones are expanded.
@@ -38,13 +39,13 @@ func checkChanges(p *problems, t IDTable, a location) {
 	switch {
 	case t.Keys == nil:
 		p.add(a, ErrValue, "a list, want a mapping of times to offsets, in seconds")
-	case len(t.Keys) > program.MaxZoneChanges:
-		p.add(a, ErrValue, "%d changes, want at most %d", len(t.Keys), program.MaxZoneChanges)
+	case len(t.Keys) > getlocalhour.MaxChanges:
+		p.add(a, ErrValue, "%d changes, want at most %d", len(t.Keys), getlocalhour.MaxChanges)
 	case t.Keys[0] != math.MinInt64:
 		p.add(a, ErrValue, "the first time is %d, want %d: the offset before every change", t.Keys[0], math.MinInt64)
 	default:
 		for i, offset := range t.Values {
-			if offset < -program.MaxZoneOffset || offset > program.MaxZoneOffset {
+			if offset < -getlocalhour.MaxOffset || offset > getlocalhour.MaxOffset {
 				p.add(a, ErrValue, "from %d on an offset of %d seconds, want less than a day", t.Keys[i], offset)
 				return
 			}
@@ -66,14 +67,14 @@ func applyLocalHour(c *chain, o *Op, a location) {
 }
 
 // localHour returns the operator of a zone. It expands a zone once.
-func (r *resolver) localHour(o *Op) (*program.LocalHour, error) {
+func (r *resolver) localHour(o *Op) (*getlocalhour.Op, error) {
 	if changes, ok := o.arg("changes"); ok {
 		t := changes.Value.(IDTable)
-		return &program.LocalHour{Starts: t.Keys, Offsets: t.Values}, nil
+		return &getlocalhour.Op{Starts: t.Keys, Offsets: t.Values}, nil
 	}
 	if offset, ok := o.arg("offset"); ok {
 		seconds, err := readOffset(string(offset.Value.(Text)))
-		return &program.LocalHour{Starts: []int64{math.MinInt64}, Offsets: []int64{seconds}}, err
+		return &getlocalhour.Op{Starts: []int64{math.MinInt64}, Offsets: []int64{seconds}}, err
 	}
 	named, _ := o.arg("zone")
 	name := string(named.Value.(Text))
@@ -85,7 +86,7 @@ func (r *resolver) localHour(o *Op) (*program.LocalHour, error) {
 		return nil, err
 	}
 	if r.zones == nil {
-		r.zones = map[string]*program.LocalHour{}
+		r.zones = map[string]*getlocalhour.Op{}
 	}
 	r.zones[name] = expandZone(zone)
 	return r.zones[name], nil
@@ -100,7 +101,7 @@ func applyMapID(c *chain, o *Op, a location) {
 		c.refuse(a, ErrValue, "%v", err)
 		return
 	}
-	c.appendOp(&program.MapID{Keys: t.Keys, Values: t.Values, Default: other})
+	c.appendOp(&mapid.Op{Keys: t.Keys, Values: t.Values, Default: other})
 	c.ids = idRange{min(other, slices.Min(t.Values)), max(other, slices.Max(t.Values))}
 	c.bounded = true
 }

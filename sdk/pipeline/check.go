@@ -3,7 +3,6 @@ package pipeline
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -151,20 +150,6 @@ func checkOperator(p *problems, o *Op, at place, a location) {
 	if entry.check != nil && len(p.list) == before {
 		entry.check(p, o, in)
 	}
-	if o.Name == "clamp" {
-		lo, _ := find(o.Args, "min")
-		hi, _ := find(o.Args, "max")
-		switch {
-		case lo == nil && hi == nil:
-			p.add(in, ErrMissing, "min or max")
-		case lo != nil && hi != nil:
-			x, okX := lo.Value.(Number)
-			y, okY := hi.Value.(Number)
-			if okX && okY && y.less(x) {
-				p.add(in, ErrValue, "min %s > max %s", x, y)
-			}
-		}
-	}
 }
 
 // firstPos returns a, or b if a is zero.
@@ -215,7 +200,7 @@ func checkValue(p *problems, param *Param, v Value, a location) {
 		}
 	default:
 		x, ok := v.(Number)
-		if !ok || !x.finite() {
+		if !ok || !x.Finite() {
 			p.add(a, ErrValue, "%s, want a finite number", describeValue(v))
 			return
 		}
@@ -248,45 +233,11 @@ func checkBorders(p *problems, b Borders, a location) {
 			p.add(a.index(i, a.pos), ErrValue, "a border is no number")
 			return
 		}
-		if i > 0 && x.less(b.List[i-1]) {
+		if i > 0 && x.Less(b.List[i-1]) {
 			p.add(a.index(i, a.pos), ErrValue, "borders are not sorted: %s comes behind %s", x, b.List[i-1])
 			return
 		}
 	}
-}
-
-// finite reports whether the number is neither infinite nor NaN.
-func (n Number) finite() bool {
-	return n.Integer || !math.IsNaN(n.Float) && !math.IsInf(n.Float, 0)
-}
-
-// less compares exactly if both numbers are whole, and as float64 otherwise.
-func (n Number) less(m Number) bool {
-	if n.Integer && m.Integer {
-		return n.Int < m.Int
-	}
-	return n.Real() < m.Real()
-}
-
-// String writes the number in YAML, so that it reads back the same.
-func (n Number) String() string {
-	switch {
-	case n.Integer:
-		return strconv.FormatInt(n.Int, 10)
-	case math.IsNaN(n.Float):
-		return ".nan"
-	case math.IsInf(n.Float, 1):
-		return ".inf"
-	case math.IsInf(n.Float, -1):
-		return "-.inf"
-	}
-	s := strconv.FormatFloat(n.Float, 'g', -1, 64)
-	if !strings.ContainsAny(s, ".e") {
-		s += ".0"
-	} else if i := strings.IndexByte(s, 'e'); i >= 0 && !strings.Contains(s, ".") {
-		s = s[:i] + ".0" + s[i:]
-	}
-	return s
 }
 
 // describeValue renders a value for an error.

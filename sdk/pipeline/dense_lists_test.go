@@ -44,9 +44,9 @@ column 1 "price" float32
   dense 0: refuses nan
   dense 6: refuses nan
 column 2 "user" list<float32>
-  dense 1: fill_null 0 | log +1 | fixed_length 3 refuses nan
+  dense 1: fill_null 0 | log 1 | fixed_length 3 refuses nan
 column 3 "item" list<int64>
-  dense 4: firstx 2 | convert float32 | fixed_length 2, filled up with -0.5
+  dense 4: firstx 2 | convert float32 | fixed_length length 2 pad -0.5
 output label false, dense 7, keys 1, ids int64, fixed false
 `, p.String())
 	assert.Contains(t, string(r.Canonical()), `{"fixed_length":{"length":3}}`)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -13,7 +14,7 @@ import (
 // Manual returns docs/operators.md, made from the catalogue.
 func Manual() []byte {
 	var b strings.Builder
-	b.WriteString(`<!-- Made from the catalogue in sdk/pipeline by "go generate ./sdk/pipeline". Do not edit. -->
+	b.WriteString(`<!-- Made of fpga/operator and sdk/pipeline by "go generate ./sdk/pipeline". Do not edit. -->
 
 # Operators
 
@@ -71,7 +72,7 @@ func (o *Operator) manual(b *strings.Builder) {
 		b.WriteString("| parameter | type | default | |\n|---|---|---|---|\n")
 		for i := range o.Params {
 			p := &o.Params[i]
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, p.typeText(), p.defaultText(), p.Summary)
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, typeText(p), defaultText(p), p.Summary)
 		}
 		b.WriteByte('\n')
 	}
@@ -91,55 +92,22 @@ func (o *Operator) example() string {
 	if len(o.Params) == 0 {
 		return "- " + o.Name
 	}
-	examples := map[string]string{
-		"fill_null":        "- fill_null: 0",
-		fillMedianOperator: "- fill_median: train",
-		"fill_nan":         "- fill_nan: 0",
-		"clamp":            "- clamp: {min: 0, max: 100}",
-		"log":              "- log: {add: 1}",
-		"bucketize":        "- bucketize: {borders: [0.5, 1, 1.5], side: left}",
-		"sigrid_hash":      "- sigrid_hash: {salt: 0, max: 500000}",
-		"positive_modulus": "- positive_modulus: {modulus: 5000}",
-		"firstx":           "- firstx: {n: 20}",
-		"normalize":        "- normalize: {mean: 12.5, deviation: 3}",
-		"min_max":          "- min_max: {min: 0, max: 255}",
-		"list_slice":       "- list_slice: {start: -20, pad: 0}",
-		"ngram":            "- ngram: {n: 2}",
-		"cartesian":        "- cartesian: {max_length: 100}",
-		"compute_score":    "- compute_score: {function: get_jaccard_similarity}",
-		"onehot":           "- onehot: {classes: 24}",
-		"hash_cross":       "- hash_cross: {buckets: 100000}",
-		wasmOperator:       "- wasm: {module: features, function: add_and_clamp, in: [int64, int64], out: int64}",
-		"hash_bucket":      "- hash_bucket: {buckets: 100000}",
-		"hash_bytes":       "- hash_bytes: {function: xxh3}",
-		"get_local_hour":   "- get_local_hour: {zone: Europe/Berlin}",
-		"map_id":           "- map_id: {table: {5: 1, 7: 2}, default: 0}",
-		"to_seconds":       "- to_seconds",
-		"to_days":          "- to_days: {unit: millis}",
-		"decimal":          "- decimal: float32",
-		"fixed_length":     "- fixed_length: {length: 64}",
-		"logit":            "- logit: {eps: 1.0e-6}",
-		vocabularyOperator: "- vocabulary: piper",
-
-		targetEncodingOperator: "- target_encoding: {statistics: train, folds: 3, p_smooth: 20}",
-		"box_cox":              "- box_cox: {lambda1: 0.5, lambda2: 1}",
-	}
-	return examples[o.Name]
+	return o.Example
 }
 
-func (p *Param) typeText() string {
+func typeText(p *Param) string {
 	switch {
 	case p.Type == ParamWords:
 		return "list of `" + strings.Join(p.Choices, "`, `") + "`"
 	case p.Type == ParamChoice:
 		return "`" + strings.Join(p.Choices, "`, `") + "`"
-	case p.Type == ParamInteger && p.Min != anyInteger:
+	case p.Type == ParamInteger && p.Min != catalogue.AnyInteger:
 		return fmt.Sprintf("integer, at least %d", p.Min)
 	}
 	return p.Type.String()
 }
 
-func (p *Param) defaultText() string {
+func defaultText(p *Param) string {
 	switch v := p.Default.(type) {
 	case Number:
 		return "`" + strings.TrimSuffix(v.String(), ".0") + "`"
@@ -228,7 +196,7 @@ func (o *Operator) jsonSchema() any {
 	properties, required := m{}, []string{}
 	for i := range o.Params {
 		p := &o.Params[i]
-		properties[p.Name] = p.jsonSchema()
+		properties[p.Name] = paramSchema(p)
 		if p.Required() {
 			required = append(required, p.Name)
 		}
@@ -243,7 +211,7 @@ func (o *Operator) jsonSchema() any {
 	value := any(full)
 	switch short := o.short(); {
 	case short != nil:
-		value = m{"oneOf": []any{full, short.jsonSchema()}}
+		value = m{"oneOf": []any{full, paramSchema(short)}}
 	case len(required) == 0 && full["minProperties"] == nil:
 		value = m{"oneOf": []any{full, m{"type": "null"}}}
 	}
@@ -257,13 +225,13 @@ func (o *Operator) jsonSchema() any {
 	return withName
 }
 
-func (p *Param) jsonSchema() any {
+func paramSchema(p *Param) any {
 	type m = map[string]any
 	s := m{"description": p.Summary}
 	switch p.Type {
 	case ParamInteger:
 		s["type"] = "integer"
-		if p.Min != anyInteger {
+		if p.Min != catalogue.AnyInteger {
 			s["minimum"] = p.Min
 		}
 	case ParamChoice:

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 )
@@ -33,7 +35,7 @@ func (l *Lowered) LookUpInDrive(memory uint64) (*Lowered, error) {
 		}
 		o, ok := f.lookup.Operator()
 		keys, atHand := f.lookup.Listed()
-		if !ok || !atHand || len(keys) == 0 || l.Selection != nil && o.Absent == program.AbsentFail {
+		if !ok || !atHand || len(keys) == 0 || l.Selection != nil && o.Absent == vocabulary.AbsentFail {
 			continue
 		}
 		c := byMemory[&keys[0]]
@@ -92,7 +94,7 @@ func (t *driveTables) replaceLookup(f *Feature, i int) bool {
 	o.Table = table
 	f.Ops = append(slices.Clone(f.Ops), o)
 	if id, given := f.lookup.NullID(); given {
-		f.Ops = append(f.Ops, program.FillNull{Int: id})
+		f.Ops = append(f.Ops, fillnull.Op{Int: id})
 		f.nulls = nullness{fills: true}
 	}
 	f.lookup = nil

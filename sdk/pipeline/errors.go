@@ -7,21 +7,23 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/millrace/millrace/fpga/catalogue"
 )
 
 // The kinds of errors of a pipeline, for errors.Is.
 var (
-	ErrSyntax          = errors.New("syntax error")          // no YAML, or not one document, or too large
-	ErrUnknownKey      = errors.New("unknown key")           // of the document
-	ErrUnknownOperator = errors.New("unknown operator")      // not in the catalogue
-	ErrUnknownParam    = errors.New("unknown parameter")     // not of this operator
-	ErrDuplicate       = errors.New("given twice")           // a key, a parameter, a feature's name
-	ErrMissing         = errors.New("missing")               // something that has no default
-	ErrValue           = errors.New("wrong value")           // of the wrong type or out of range
-	ErrPattern         = errors.New("wrong column pattern")  // matches nothing, or cannot be read
-	ErrMissingColumn   = errors.New("missing column")        // not in the dataset
-	ErrUnsupported     = errors.New("column cannot be read") // of a type or encoding that no unit decodes
-	ErrColumnType      = errors.New("wrong type of column")  // for the operator or the tensor
+	ErrSyntax          = errors.New("syntax error")         // no YAML, or not one document, or too large
+	ErrUnknownKey      = errors.New("unknown key")          // of the document
+	ErrUnknownOperator = errors.New("unknown operator")     // not in the catalogue
+	ErrUnknownParam    = errors.New("unknown parameter")    // not of this operator
+	ErrDuplicate       = errors.New("given twice")          // a key, a parameter, a feature's name
+	ErrMissing         = catalogue.ErrMissing               // something that has no default
+	ErrValue           = catalogue.ErrValue                 // of the wrong type or out of range
+	ErrPattern         = errors.New("wrong column pattern") // matches nothing, or cannot be read
+	ErrMissingColumn   = errors.New("missing column")       // not in the dataset
+	ErrUnsupported     = catalogue.ErrUnsupported           // of a type or encoding that no unit decodes
+	ErrColumnType      = catalogue.ErrColumnType            // for the operator or the tensor
 	// dense features and the label have no place for a null
 	ErrNull  = errors.New("null can reach the output")
 	ErrIDs   = errors.New("ids do not fit int32")
@@ -30,9 +32,6 @@ var (
 	// of values that no group uses
 	ErrUnused = errors.New("value is not used")
 )
-
-// Pos is a position in a document, counted from 1. The zero Pos is that of a spec built in Go, which has no document.
-type Pos struct{ Line, Column int }
 
 // Error is one error of a pipeline.
 type Error struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -478,11 +479,11 @@ func TestDocumentThatIsTooLarge(t *testing.T) {
 func TestBordersAreBounded(t *testing.T) {
 	two := Borders{List: []Number{Int(1), Int(2)}}
 	for below, ok := range map[int]bool{2: true, 1: false} {
-		r := &resolver{problems: &problems{}, tables: map[tableKey]*program.Bucketize{}, borders: maxTables - below}
-		_, err := r.table(two, program.Float32, &program.Bucketize{})
+		r := &resolver{problems: &problems{}, tables: map[tableKey]*bucketize.Op{}, borders: maxTables - below}
+		_, err := r.table(two, program.Float32, &bucketize.Op{})
 		if ok {
 			require.NoError(t, err)
-			_, err = r.table(two, program.Float32, &program.Bucketize{})
+			_, err = r.table(two, program.Float32, &bucketize.Op{})
 			require.NoError(t, err, "the same borders count once")
 			continue
 		}

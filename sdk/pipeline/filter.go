@@ -240,7 +240,7 @@ func (c *Comparison) check(p *problems, a location) {
 		return
 	}
 	for _, x := range c.Values {
-		if !x.finite() {
+		if !x.Finite() {
 			p.add(a, ErrValue, "%s, want a finite number", x)
 		}
 	}

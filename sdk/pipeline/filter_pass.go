@@ -178,7 +178,7 @@ func (f *filterResolver) collectComparison(c *filterColumn, comparison *Comparis
 func (c *filterColumn) constant(n Number) float64 {
 	x := n.Real()
 	if c.kind == program.Float32 {
-		x = float64(n.float32())
+		x = float64(n.Float32())
 	}
 	return x + 0
 }
@@ -330,7 +330,7 @@ func (c *canonical) condition(f *selection.Condition) *canonical {
 		} else {
 			c.int(int64(f.Sampling.Key))
 		}
-		c.str(`,"rate":`).number(program.Float64, 0, f.Sampling.Rate+0)
+		c.str(`,"rate":`).float64(f.Sampling.Rate + 0)
 		return c.str(`,"salt":`).int(f.Sampling.Salt).str(`}}`)
 	case f.Null != selection.NoNullTest:
 		return c.str(`{"key":`).int(int64(f.Key)).str(`,"null":`).bool(f.Null == selection.IsNull).str(`}`)

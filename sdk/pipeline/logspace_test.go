@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 func floats(t require.TestingT, l LogSpaced) []float32 {
-	var b program.Bucketize
+	var b bucketize.Op
 	require.NoError(t, convertLogSpaced(l, program.Float32, &b))
 	return b.Borders32
 }
@@ -41,7 +42,7 @@ func TestLogSpacedExactValues(t *testing.T) {
 	// The one in the middle is 16777217 exactly, halfway between two float32: ties go to even.
 	assert.Equal(t, []float32{1, 16777216, 281475010265089}, floats(t, LogSpaced{From: 1, To: 281475010265089,
 		Count: 3}))
-	var b program.Bucketize
+	var b bucketize.Op
 	require.NoError(t, convertLogSpaced(LogSpaced{From: 1, To: 281475010265089, Count: 3}, program.Float64, &b))
 	assert.Equal(t, []float64{1, 16777217, 281475010265089}, b.Borders64)
 }
@@ -52,7 +53,7 @@ func TestLogSpacedExtremes(t *testing.T) {
 	assert.Equal(t, float32(math.SmallestNonzeroFloat32), borders[0])
 	assert.Equal(t, float32(math.MaxFloat32), borders[999])
 
-	var b program.Bucketize
+	var b bucketize.Op
 	require.NoError(t, convertLogSpaced(LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000},
 		program.Float64, &b))
 	assert.True(t, slices.IsSorted(b.Borders64))

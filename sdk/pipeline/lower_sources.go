@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/scores"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // ofMap reports whether the value is a feature of a map, and no step's.
 func (o *operand) ofMap() bool { return o.step == nil && o.column.Map.IsMap() }
@@ -12,7 +15,7 @@ func (o *operand) sourceName(taker program.Combiner) string {
 		return "column " + o.column.leafKey()
 	}
 	name := "key " + o.column.Map.keyName(o.key, o.text) + " of " + o.column.Name
-	if _, scored := taker.(program.Scores); scored {
+	if _, scored := taker.(scores.Op); scored {
 		name = "scored " + name
 	}
 	return name
@@ -54,7 +57,7 @@ func (g *graphBuilder) newSource(o *operand, taker program.Combiner) graphSource
 			{Name: c.Map.Values, Kind: c.Kind, List: c.List, Part: program.GraphNext, MapLeaf: program.MapValues}}})
 	}
 	of := &g.groups[at]
-	_, scored := taker.(program.Scores)
+	_, scored := taker.(scores.Op)
 	if scored && len(of.columns) < 3 {
 		of.columns = append(of.columns, program.Column{Name: c.Map.Scores, Kind: c.Map.ScoreKind, List: true,
 			Part: program.GraphNext, MapLeaf: program.MapScores, Absent: of.columns[0].Absent,

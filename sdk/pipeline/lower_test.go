@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -97,7 +99,7 @@ func TestTableI(t *testing.T) {
 			assert.Len(t, p.Columns, c.sparse+c.dense+1, "every leaf is read once")
 			for i, column := range p.Columns[c.sparse : c.sparse+c.generated] {
 				require.Len(t, column.Sinks, 2, "a generated feature and the dense one share their column")
-				b := column.Sinks[0].Ops[len(column.Sinks[0].Ops)-2].(*program.Bucketize)
+				b := column.Sinks[0].Ops[len(column.Sinks[0].Ops)-2].(*bucketize.Op)
 				assert.Len(t, b.Borders32, c.borders)
 				first := p.Columns[c.sparse].Sinks[0].Ops
 				assert.Same(t, first[len(first)-2], b, "column %d has its own table", i)
@@ -283,7 +285,7 @@ func TestGoodDocuments(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, p, err := lower(c.doc, zoo())
 			require.NoError(t, err)
-			q, err := program.Unmarshal(p.Marshal())
+			q, err := operator.Unmarshal(p.Marshal())
 			require.NoError(t, err)
 			assert.Equal(t, p, q)
 			golden(t, "testdata/lower/"+c.name+".txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))

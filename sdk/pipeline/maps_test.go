@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -90,11 +91,11 @@ column 3 "s.id" list<int64> map values
 column 4 "s.score" list<float64> map scores
 column 5 "float_features.key_value.key" int64 map keys
 column 6 "float_features.key_value.value" float32 map values
-  [2] sparse 5: fill_null 0 | bucketize float32 [0.5 1] side left nan torcharrow
-  [1] dense 0: fill_null 0 | log +1 refuses nan
-  [2] dense 1: fill_null 0 | log +1 refuses nan
-  [3] dense 2: fill_null 0 | log +1 refuses nan
-  [9] dense 3: fill_null 0 | log +1 refuses nan
+  [2] sparse 5: fill_null 0 | bucketize borders float32 [0.5 1] side left nan torcharrow
+  [1] dense 0: fill_null 0 | log 1 refuses nan
+  [2] dense 1: fill_null 0 | log 1 refuses nan
+  [3] dense 2: fill_null 0 | log 1 refuses nan
+  [9] dense 3: fill_null 0 | log 1 refuses nan
 column 7 "label" float32
   label: refuses nan and infinities
 output label true, dense 4, keys 6, ids int64, fixed false, weights
@@ -135,7 +136,7 @@ sparse:
     scores: keep
 `)
 	_, w := lowerMaps(t, `{sparse: [{columns: ["id_score_list_features[1]"], scores: drop, ops: [ngram: 2]}]}`)
-	assert.Equal(t, []program.Op{program.NGram{N: 2}}, w.Columns[1].Sinks[0].Ops)
+	assert.Equal(t, []program.Op{ngram.Op{N: 2}}, w.Columns[1].Sinks[0].Ops)
 	assert.Len(t, p.Columns, 3)
 	assert.Equal(t, []program.Pick{{Key: 1}, {Key: 2, Scored: true}}, p.Columns[1].Picks)
 	_, p = lowerMaps(t, "label: {column: \"float_features[7]\", ops: [fill_null: 0]}")

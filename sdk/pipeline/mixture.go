@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -150,18 +152,18 @@ func idsAgree(list []variant) bool {
 }
 
 // usage is how a chain of operators uses a column.
-type usage uint8
+type usage = catalogue.Use
 
 const (
-	usedAsUnknown  usage = iota
-	usedByOperator       // to_seconds, to_days and decimal read the column themselves
-	usedAsIDs
-	usedAsFloat32
-	usedAsFloat64
+	usedAsUnknown  = catalogue.UsedAsUnknown
+	usedByOperator = catalogue.UsedByOperator // to_seconds, to_days and decimal read the column themselves
+	usedAsIDs      = catalogue.UsedAsIDs
+	usedAsFloat32  = catalogue.UsedAsFloat32
+	usedAsFloat64  = catalogue.UsedAsFloat64
 )
 
-// kind returns the kind to which a column of several types is converted for a use.
-func (u usage) kind() program.Kind {
+// kindOf returns the kind to which a column of several types is converted for a use.
+func kindOf(u usage) program.Kind {
 	switch u {
 	case usedAsIDs:
 		return program.Int64
@@ -175,26 +177,12 @@ func (u usage) kind() program.Kind {
 // values.
 func usageOf(ops []Op, to program.Dest) usage {
 	for i := range ops {
-		switch o := &ops[i]; o.Name {
-		case "fill_null", "fill_nan", "fill_median", "clamp", "firstx", "list_slice":
-		case "to_seconds", "to_days", "decimal":
-			return usedByOperator
-		case "log", "logit", "box_cox", "normalize", "min_max", "fixed_length":
-			return usedAsFloat32
-		case "onehot":
-			if _, ok := o.arg("lower"); ok {
-				return usedAsFloat32
-			}
+		entry := operators[ops[i].Name]
+		if entry == nil || entry.reads == nil {
 			return usedAsIDs
-		case "bucketize":
-			if compare, ok := o.arg("compare"); ok && compare.Value == Text("int64") {
-				return usedAsIDs
-			} else if ok && compare.Value == Text("float64") {
-				return usedAsFloat64
-			}
-			return usedAsFloat32
-		default:
-			return usedAsIDs
+		}
+		if use := entry.reads(&ops[i]); use != usedAsUnknown {
+			return use
 		}
 	}
 	switch {
@@ -236,13 +224,13 @@ func (r *resolver) settle(o *operand, use usage, first string, a location) bool 
 			"values with bucketize, or write the column with one type", c.Logical)
 		return false
 	case list != nil:
-		o.readBy(program.ReadValues, use.kind())
+		o.readBy(program.ReadValues, kindOf(use))
 	case isDecimal && use != usedAsIDs:
 		if !r.checkDecimal(c.Logical, "a DECIMAL in dense has", a) {
 			return false
 		}
-		o.kind = use.kind()
-		o.ops = []program.Op{program.Decimal{Scale: uint8(scale), To: o.kind}}
+		o.kind = kindOf(use)
+		o.ops = []program.Op{decimal.Op{Scale: uint8(scale), To: o.kind}}
 	case use == usedAsIDs && c.Kind == program.Float64 && c.Logical == "" && !c.Map.IsMap():
 		o.readBy(program.ReadValues, program.Int64)
 		o.ids = idRange{-1<<53 + 1, 1<<53 - 1}
@@ -258,4 +246,19 @@ func (r *resolver) checkDecimal(logical, what string, a location) bool {
 		return false
 	}
 	return true
+}
+
+// reads returns the use of an operator that uses columns in one way.
+func reads(u usage) func(*Op) usage { return func(*Op) usage { return u } }
+
+// readsBucketize returns how bucketize uses a column.
+func readsBucketize(o *Op) usage {
+	compare, ok := o.arg("compare")
+	switch {
+	case ok && compare.Value == Text("int64"):
+		return usedAsIDs
+	case ok && compare.Value == Text("float64"):
+		return usedAsFloat64
+	}
+	return usedAsFloat32
 }

@@ -198,7 +198,7 @@ func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
 				if !ok {
 					return
 				}
-				if !x.finite() {
+				if !x.Finite() {
 					p.add(a, ErrValue, "%s, want a finite number", x)
 					return
 				}

@@ -9,7 +9,7 @@ import (
 // pipelines that are built in Python. The functions check nothing that Parse checks.
 func PythonOperators() []byte {
 	var b strings.Builder
-	b.WriteString(`# Made from the catalogue in sdk/pipeline by "go generate ./sdk/pipeline". Do not edit.
+	b.WriteString(`# Made of fpga/operator and sdk/pipeline by "go generate ./sdk/pipeline". Do not edit.
 """The operators of feature pipelines, one function each; see docs/operators.md of the repository.
 
 Each function returns an :class:` + "`" + `~millrace.pipeline.Operator` + "`" + ` for the ` + "``ops``" + ` of a group
@@ -45,12 +45,12 @@ func (o *Operator) python(b *strings.Builder) {
 	var parameters, passed, reserved, defaults []string
 	for i := range o.Params {
 		p := &o.Params[i]
-		hint := p.pythonType()
+		hint := pythonType(p)
 		switch {
 		case p.Required():
 		case p.Default != nil:
-			hint += " = " + p.pythonDefault()
-			defaults = append(defaults, fmt.Sprintf("%q: %s", p.Name, p.pythonDefault()))
+			hint += " = " + pythonDefault(p)
+			defaults = append(defaults, fmt.Sprintf("%q: %s", p.Name, pythonDefault(p)))
 		default:
 			hint = "Union[" + hint + ", None] = None"
 		}
@@ -127,7 +127,7 @@ func writePythonLines(b *strings.Builder, line string) {
 	b.WriteString(row + "\n")
 }
 
-func (p *Param) pythonType() string {
+func pythonType(p *Param) string {
 	switch p.Type {
 	case ParamInteger:
 		return "int"
@@ -145,7 +145,7 @@ func (p *Param) pythonType() string {
 	return "Number"
 }
 
-func (p *Param) pythonDefault() string {
+func pythonDefault(p *Param) string {
 	switch v := p.Default.(type) {
 	case Number:
 		return strings.TrimSuffix(v.String(), ".0")

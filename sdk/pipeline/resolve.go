@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/float16"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/selection"
 )
@@ -101,7 +104,7 @@ func (s *Spec) resolve(schema []ColumnInfo, recorder *statisticsRecorder) (*Reso
 	}
 	r := &resolver{
 		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
-		tables: make(map[tableKey]*program.Bucketize), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
+		tables: make(map[tableKey]*bucketize.Op), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
 		statistics: make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder, modules: s.Modules,
 	}
 	for i := range s.Statistics {
@@ -182,9 +185,9 @@ type resolver struct {
 	schema  []ColumnInfo
 	byName  map[string]int
 	twice   map[string]bool // names that more than one column has
-	tables  map[tableKey]*program.Bucketize
+	tables  map[tableKey]*bucketize.Op
 	borders int // numbers over all tables
-	zones   map[string]*program.LocalHour
+	zones   map[string]*getlocalhour.Op
 	counted map[*int64]bool // tables of ids, by their first value
 	values  map[string]*valueState
 	order   []*valueState // in the order of the document
@@ -357,7 +360,7 @@ func (r *resolver) columnOperand(n columnRef, absent bool, a location) *operand 
 	o := &operand{column: c, absent: absent, key: n.key, text: n.text, kind: c.Kind, ids: rangeOfColumn(&c),
 		origin: origin{columns: Columns(name), absent: absent}}
 	if c.Kind == program.Bytes && c.Logical == "FLOAT16" {
-		o.ops, o.kind = []program.Op{program.Float16{}}, program.Float32
+		o.ops, o.kind = []program.Op{float16.Op{}}, program.Float32
 	}
 	return o
 }
@@ -437,7 +440,7 @@ var nullTypes = []ColumnInfo{
 // trial returns a resolver of the same schema whose errors are not reported.
 func (r *resolver) trial() *resolver {
 	return &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-		tables: make(map[tableKey]*program.Bucketize), vocabularies: r.vocabularies}
+		tables: make(map[tableKey]*bucketize.Op), vocabularies: r.vocabularies}
 }
 
 // refuseDuplicates refuses two features of one name.

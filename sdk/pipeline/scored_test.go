@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator"
 )
 
 // TestScoresAreWeights checks which keys have weights, and what a canonical form says of dropped scores.
@@ -68,7 +68,7 @@ dense:
 	require.NoError(t, err)
 	assert.Equal(t, []string{"both", "id_list_features[7]", "alone"},
 		[]string{r.Keys[0].Name, r.Keys[1].Name, r.Keys[2].Name})
-	q, err := program.Unmarshal(p.Marshal())
+	q, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	golden(t, "testdata/lower/maps_in_steps.txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))

@@ -107,60 +107,6 @@ type Arg struct {
 	Pos   Pos
 }
 
-// Value is the value of a parameter: a Number, a Text, Words, Borders or an IDTable.
-type Value interface{ value() }
-
-// Number is a number as it was written. A number without fraction and exponent is an integer, and exact up to 64 bits.
-type Number struct {
-	Int     int64
-	Float   float64
-	Integer bool // the value is Int; otherwise it is Float
-}
-
-// Text is one word of a choice.
-type Text string
-
-// Words are words of a choice.
-type Words []string
-
-// Borders are the borders of buckets: a list, or a rule that makes one.
-type Borders struct {
-	List      []Number
-	LogSpaced *LogSpaced // instead of List
-	Pos       Pos
-}
-
-// LogSpaced makes Count borders from From to To, spaced evenly on a logarithmic scale: border i is
-// exp(ln From + i (ln To - ln From)/(Count-1)), correctly rounded, the ends exact.
-type LogSpaced struct {
-	From, To float64 // 0 < From < To
-	Count    int     // at least 2
-}
-
-// IDTable is pairs of integers: keys that ascend, each with its value. Without keys (nil) the keys are 0, 1, 2 and so
-// on.
-type IDTable struct{ Keys, Values []int64 }
-
-func (IDTable) value() {}
-func (Number) value()  {}
-func (Text) value()    {}
-func (Words) value()   {}
-func (Borders) value() {}
-
-// Real returns the number as the nearest float64.
-func (n Number) Real() float64 {
-	if n.Integer {
-		return float64(n.Int)
-	}
-	return n.Float
-}
-
-// Int returns a whole number.
-func Int(n int64) Number { return Number{Int: n, Integer: true} }
-
-// Real returns a number that need not be whole.
-func Real(x float64) Number { return Number{Float: x} }
-
 // FillNull returns the operator that replaces nulls by a value.
 func FillNull(value Number) Op { return op("fill_null", arg("value", value)) }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -381,7 +382,7 @@ func TestRandomSpecs(t *testing.T) {
 		require.Equal(t, int(p.Output.Keys), len(schema.Keys))
 		require.Equal(t, int(p.Output.Dense), len(schema.Dense))
 		require.Equal(t, p.Output.Fixed, schema.Fixed())
-		q, err := program.Unmarshal(p.Marshal())
+		q, err := operator.Unmarshal(p.Marshal())
 		require.NoError(t, err)
 		require.Equal(t, p, q)
 
@@ -465,7 +466,7 @@ func FuzzYAML(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			q, err := program.Unmarshal(p.Marshal())
+			q, err := operator.Unmarshal(p.Marshal())
 			require.NoError(t, err)
 			require.Equal(t, p.Marshal(), q.Marshal())
 		}

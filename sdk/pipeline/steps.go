@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/scores"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // stepSet numbers steps, each once: steps with the same operator and inputs are the same, however they are written. A
 // step comes behind the steps that it takes.
@@ -31,7 +34,7 @@ func (c *canonical) step(s *step) int {
 		in := &s.inputs[i]
 		source := c.source(&in.column, in.step)
 		if in.ofMap() {
-			_, scored := s.combine.(program.Scores)
+			_, scored := s.combine.(scores.Op)
 			key := canonical{}
 			source += string(key.str(`,"key":`).mapKey(&in.column.Map, in.key, in.text).str(`,"scores":`).bool(scored).b)
 		}
@@ -55,19 +58,6 @@ func (c *canonical) step(s *step) int {
 // combiner writes an operator of several inputs with its parameters.
 func (c *canonical) combiner(o program.Combiner) *canonical {
 	c.str(`"` + o.Unit().String() + `":{`)
-	switch x := o.(type) {
-	case program.ComputeScore:
-		c.str(`"function":"` + x.Function.String() + `","zero_norm":"` + x.ZeroNorm.String() + `"`)
-	case program.Wasm:
-		c.str(`"module":"` + x.Module.String() + `","function":`).text(x.Function).str(`,"in":[`)
-		for i, k := range x.Inputs() {
-			c.comma(i).str(`"` + k.String() + `"`)
-		}
-		c.str(`],"out":"` + x.Out.String() + `"`)
-	case program.HashCross:
-		c.str(`"buckets":`).int(x.Buckets)
-	case program.Cartesian:
-		c.str(`"max_length":`).int(x.MaxLength).str(`,"overflow":"` + x.Overflow.String() + `"`)
-	}
+	o.Fields(&canonicalFields{c: c})
 	return c.str(`}`)
 }

@@ -39,7 +39,7 @@ func checkTargetEncoding(p *problems, o *Op, a location) {
 		}
 	}
 	if smooth, ok := o.arg("p_smooth"); ok {
-		if n := smooth.Value.(Number); n.Real() < 0 || !n.finite() {
+		if n := smooth.Value.(Number); n.Real() < 0 || !n.Finite() {
 			p.add(a.key("p_smooth", firstPos(smooth.Pos, a.pos)), ErrValue, "%s, want a finite number of at least 0", n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -107,9 +108,9 @@ func (r *resolver) resolveValue(v *valueState, where location) *operand {
 			"scores", v.operand.kind)
 		v.operand = nil
 	}
-	if v.operand != nil && v.operand.step != nil && v.operand.scored() && movesIDs(v.operand.ops) != "" {
+	if v.operand != nil && v.operand.step != nil && v.operand.scored() && program.MovesIDs(v.operand.ops) != "" {
 		r.add(a, ErrColumnType, "%s moves ids, and each of them has a score; put it before the operator that makes the "+
-			"scores, or into a group that says scores: drop", movesIDs(v.operand.ops))
+			"scores, or into a group that says scores: drop", program.MovesIDs(v.operand.ops))
 		v.operand = nil
 	}
 	if v.operand != nil && endsInClasses(v.operand.ops) {
@@ -133,7 +134,7 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 	}
 	found, wrong := matchPattern(p.Text, r.schema, r.byName, func(name string) bool {
 		trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-			tables: make(map[tableKey]*program.Bucketize), nullAs: r.nullAs}
+			tables: make(map[tableKey]*bucketize.Op), nullAs: r.nullAs}
 		o := trial.columnOperand(columnRef{column: r.byName[name]}, absent, a)
 		return o != nil && trial.runOperators(o, ops, 0, a, false) != nil
 	})
@@ -279,20 +280,6 @@ func (c *combination) settleInput(i int, o *Op, to program.Kind) bool {
 	ok := c.r.settle(&c.inputs[i], use, o.Name, c.places[i])
 	c.failed = c.failed || !ok
 	return ok
-}
-
-// requireIDs refuses inputs that are not int64.
-func (c *combination) requireIDs(o *Op) bool {
-	for i := range c.inputs {
-		if !c.settleInput(i, o, program.Int64) {
-			continue
-		}
-		in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind}
-		if !in.requireIntegers(o, c.places[i]) {
-			c.failed = true
-		}
-	}
-	return !c.failed
 }
 
 // yield sets the value that the operator makes of the inputs.

@@ -142,8 +142,8 @@ func TestBadValues(t *testing.T) {
 			`line 1:10: sparse[0]: missing: ops: the first operator takes the inputs together, as cartesian`},
 		"a chain of inputs": {"sparse: [{inputs: [i, i], as: x, ops: [fill_null: 0]}]", ErrValue,
 			`line 1:40: sparse[0].ops[0]: wrong value: fill_null takes one value; the first operator of inputs takes them ` +
-				`together: cartesian (2 inputs), id_list_transform (2 inputs), compute_score (2 to 4 inputs), ` +
-				`with_scores (2 inputs), hash_cross (2 to 8 inputs), wasm (1 to 8 inputs)`},
+				`together: cartesian (2 inputs), compute_score (2 to 4 inputs), hash_cross (2 to 8 inputs), ` +
+				`id_list_transform (2 inputs), wasm (1 to 8 inputs), with_scores (2 inputs)`},
 		"scores of too few inputs": {"dense: [{inputs: [list, i], as: x, " +
 			"ops: [compute_score: {function: get_cosine_similarity}]}]", ErrValue,
 			`line 1:42: dense[0].ops[0]: column "x": wrong value: get_cosine_similarity takes 4 inputs (ids, scores, ` +

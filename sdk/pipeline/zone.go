@@ -9,7 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // zones of machines that have no files of zones
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
 )
 
 // Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of
@@ -38,11 +38,11 @@ func loadZone(name string) (*time.Location, error) {
 }
 
 // expandZone returns when a zone's clocks change, and the offsets from UTC that hold from then on.
-func expandZone(zone *time.Location) *program.LocalHour {
+func expandZone(zone *time.Location) *getlocalhour.Op {
 	at := time.Date(firstZoneYear, time.January, 1, 0, 0, 0, 0, time.UTC)
 	end := time.Date(lastZoneYear+1, time.January, 1, 0, 0, 0, 0, time.UTC)
 	_, offset := at.In(zone).Zone()
-	o := &program.LocalHour{Starts: []int64{math.MinInt64}, Offsets: []int64{int64(offset)}}
+	o := &getlocalhour.Op{Starts: []int64{math.MinInt64}, Offsets: []int64{int64(offset)}}
 	for {
 		_, next := at.In(zone).ZoneBounds()
 		if next.IsZero() || !next.Before(end) {

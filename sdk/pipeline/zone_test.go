@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/getlocalhour"
+	"github.com/millrace/millrace/fpga/operator/mapid"
 	"github.com/millrace/millrace/fpga/unit/localhour"
 )
 
@@ -37,7 +38,7 @@ func TestEveryZoneIsAProgram(t *testing.T) {
 		o := expandZone(zone)
 		kernel, err := localhour.New(o.Starts, o.Offsets)
 		require.NoError(t, err, name)
-		require.LessOrEqual(t, len(o.Starts), program.MaxZoneChanges/4, name)
+		require.LessOrEqual(t, len(o.Starts), getlocalhour.MaxChanges/4, name)
 		times := []int64{least, most, 0, -1}
 		for _, start := range o.Starts[1:] {
 			times = append(times, start-1, start, start+1)
@@ -84,7 +85,7 @@ func TestGoldenZones(t *testing.T) {
 		for _, row := range c.Rows {
 			_, p, err := lower("sparse: [{columns: [i], ops: [get_local_hour: {zone: "+row.Zone+"}]}]", zoo())
 			require.NoError(t, err)
-			o := p.Columns[0].Sinks[0].Ops[0].(*program.LocalHour)
+			o := p.Columns[0].Sinks[0].Ops[0].(*getlocalhour.Op)
 			assert.Equal(t, row.Hour, localhour.Reference(row.Time, o.Starts, o.Offsets), "%s at %d", row.Zone, row.Time)
 			checked++
 		}
@@ -148,8 +149,8 @@ func TestPinnedZones(t *testing.T) {
 func TestTablesAreShared(t *testing.T) {
 	r, p, err := lower("sparse: [{columns: [c_0, c_1, c_2], ops: [map_id: {table: {5: 1, 7: 2}}]}]", zoo())
 	require.NoError(t, err)
-	first := p.Columns[0].Sinks[0].Ops[0].(*program.MapID)
-	last := p.Columns[2].Sinks[0].Ops[0].(*program.MapID)
+	first := p.Columns[0].Sinks[0].Ops[0].(*mapid.Op)
+	last := p.Columns[2].Sinks[0].Ops[0].(*mapid.Op)
 	assert.Same(t, &first.Keys[0], &last.Keys[0])
 	assert.Equal(t, int64(3), r.Keys[0].NumEmbeddings)
 	counting := &resolver{problems: &problems{}, borders: maxTables - 4}

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
@@ -85,7 +87,7 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(k)}},
 		}
 		if name == "names" {
-			c.Kind, c.Sinks[0].Ops = program.Bytes, []program.Op{program.HexToInt{}}
+			c.Kind, c.Sinks[0].Ops = program.Bytes, []program.Op{hextoint.Op{}}
 		}
 		prog.Columns = append(prog.Columns, c)
 	}
@@ -140,7 +142,7 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 	}
 	ids := func(index uint32) program.Column {
 		return program.Column{Name: "ids", Kind: program.Int64, List: true,
-			Sinks: []program.Sink{{To: program.ToSparse, Index: index, Ops: []program.Op{program.FirstX{N: int64(index + 1)}}}}}
+			Sinks: []program.Sink{{To: program.ToSparse, Index: index, Ops: []program.Op{firstx.Op{N: int64(index + 1)}}}}}
 	}
 	prog := &program.Program{
 		Source: program.Parquet,

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -71,7 +73,7 @@ func TestSchemas(t *testing.T) {
 	ctx := context.Background()
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 50, Page: 1 << 10, Seed: 62})
 	part := processortest.Open(t, data, true)
-	sink := []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.FillNull{}}}}
+	sink := []program.Sink{{To: program.ToSparse, Ops: []program.Op{fillnull.Op{}}}}
 	for name, c := range map[string]struct {
 		column program.Column
 		want   error
@@ -126,7 +128,7 @@ func TestSchemas(t *testing.T) {
 // TestNullsThatMayNotBe runs a program that was lowered for a dense column without nulls over a column that has nulls.
 func TestNullsThatMayNotBe(t *testing.T) {
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 100, Page: 1 << 10, Seed: 63})
-	ops := []program.Op{program.Convert{To: program.Float32}}
+	ops := []program.Op{convert.Op{To: program.Float32}}
 	prog := &program.Program{
 		Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true},
 		Columns: []program.Column{

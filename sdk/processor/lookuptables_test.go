@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	vocabularyop "github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -28,8 +30,8 @@ func lookingUp(t *testing.T, keys []int64) (*program.Program, *tensor.Schema) {
 	return &program.Program{
 		Source: program.CriteoBinary,
 		Columns: []program.Column{{Name: "cat_0", Field: 14, Kind: program.Int64,
-			Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.PositiveModulus{M: 4},
-				program.Lookup{Base: 10}}}}}},
+			Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{positivemodulus.Op{M: 4},
+				vocabularyop.Op{Base: 10}}}}}},
 		LookupTables: []program.LookupTable{{Digest: sha256.Sum256(b), Hashed: shape.Hashed, Entries: shape.Entries,
 			Keys: shape.Keys, Least: shape.Least, Multiplier: shape.Multiplier, Probes: shape.Probes, Stored: b,
 			Listed: keys}},

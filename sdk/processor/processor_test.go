@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -43,7 +44,7 @@ func rowNumbers() (*program.Program, *tensor.Schema) {
 	return &program.Program{
 		Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1},
 		Columns: []program.Column{{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}},
+			{To: program.ToDense, Ops: []program.Op{convert.Op{To: program.Float32}}},
 		}}},
 	}, &tensor.Schema{Dense: []string{"int_0"}}
 }

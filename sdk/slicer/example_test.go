@@ -3,6 +3,8 @@ package slicer_test
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/partition"
@@ -24,7 +26,7 @@ func Example() {
 	prog, err := slicer.Prepare(&program.Program{
 		Source: program.Parquet, Output: program.Output{Keys: 1, Fixed: true},
 		Columns: []program.Column{{Name: "id", Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToSparse, Ops: []program.Op{program.FillNull{}, program.SigridHash{Max: 100}}},
+			{To: program.ToSparse, Ops: []program.Op{fillnull.Op{}, sigridhash.Op{Max: 100}}},
 		}}},
 	}, limits)
 	if err != nil {

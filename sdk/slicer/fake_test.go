@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -80,7 +83,7 @@ func (f *fakeFile) build() {
 		if c.part == program.NoPart || c.part == program.MapValues {
 			var ops []program.Op
 			if c.first > 0 {
-				ops = append(ops, program.FirstX{N: c.first})
+				ops = append(ops, firstx.Op{N: c.first})
 			}
 			col.Sinks = []program.Sink{{To: program.ToSparse, Index: out.Keys, Ops: ops}}
 			if c.part == program.MapValues {
@@ -105,7 +108,7 @@ func (f *fakeFile) build() {
 	prog.Output = out
 	if out.Fixed {
 		for i := range prog.Columns { // a null would have length 0
-			prog.Columns[i].Sinks[0].Ops = append([]program.Op{program.FillNull{}}, prog.Columns[i].Sinks[0].Ops...)
+			prog.Columns[i].Sinks[0].Ops = append([]program.Op{fillnull.Op{}}, prog.Columns[i].Sinks[0].Ops...)
 		}
 	}
 	at := uint64(4)
@@ -137,7 +140,7 @@ func (c *fakeColumn) crossColumns(g *program.Graph, columns int) {
 	last := uint32(0)
 	for k := 1; k < columns; k++ {
 		g.Steps = append(g.Steps, program.Step{Inputs: []uint32{last, uint32(k)},
-			Combine: program.Cartesian{MaxLength: int64(max(c.values, 1))}})
+			Combine: cartesian.Op{MaxLength: int64(max(c.values, 1))}})
 		last = uint32(columns + k - 1)
 	}
 	g.Sinks[0].Value = last

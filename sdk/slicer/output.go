@@ -2,6 +2,7 @@ package slicer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -272,42 +273,22 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 	}
 	for k := range g.Steps {
 		s := &g.Steps[k]
-		mean := means[s.Inputs[0]]
-		switch c := s.Combine.(type) {
-		case program.Cartesian:
-			mean = min(mean*means[s.Inputs[1]], uint64(c.MaxLength))
-		case program.ComputeScore:
-			mean = 1
-		case program.IDListTransform:
-			mean = min(mean, means[s.Inputs[1]])
+		inputs := make([]uint64, len(s.Inputs))
+		for j, v := range s.Inputs {
+			inputs[j] = means[v]
 		}
-		means = append(means, keptOf(s.Ops, mean))
+		means = append(means, program.ElementsBehind(s.Ops, program.ElementsOf(s.Combine, inputs)))
 	}
 	keys := 0
 	for k := range g.Sinks {
 		if s := &g.Sinks[k]; s.Sink.To == program.ToSparse {
 			keys++
-			mean := keptOf(s.Sink.Ops, means[s.Value])
+			mean := program.ElementsBehind(s.Sink.Ops, means[s.Value])
 			n += uint64(rows) * (mean - min(mean, 1))
 		}
 	}
 	if keys > 1 {
 		n *= 2
-	}
-	return n
-}
-
-// keptOf returns how many elements a chain makes of n at most, without those with which it fills lists up.
-func keptOf(ops []program.Op, n uint64) uint64 {
-	for _, op := range ops {
-		switch o := op.(type) {
-		case program.FirstX:
-			n = min(n, uint64(max(o.N, 0)))
-		case program.NGram:
-			if o.Mode == program.NGramRAP {
-				n = min(n*uint64(o.N), program.MaxNGramIDs)
-			}
-		}
 	}
 	return n
 }
@@ -357,10 +338,8 @@ func feedsKey(col *program.Column) bool {
 // keptElements returns the length to which the column's lists are cut. ok is false if they are not cut.
 func keptElements(col *program.Column) (most uint64, ok bool) {
 	for _, s := range col.Sinks {
-		for _, op := range s.Ops {
-			if f, is := op.(program.FirstX); is {
-				return uint64(max(f.N, 0)), true
-			}
+		if most = program.ElementsBehind(s.Ops, math.MaxUint32); most < math.MaxUint32 {
+			return most, true
 		}
 	}
 	return 0, false

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/cartesian"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/target"
 )
@@ -18,7 +19,7 @@ func TestTasksOfGraphs(t *testing.T) {
 			{Name: "cat_1", Kind: program.Int64, Field: 15, Part: program.GraphNext},
 		},
 		Graphs: []program.Graph{{
-			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: program.Cartesian{MaxLength: 1}}},
+			Steps: []program.Step{{Inputs: []uint32{0, 1}, Combine: cartesian.Op{MaxLength: 1}}},
 			Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToSparse}}},
 		}},
 		Output: program.Output{Keys: 1},

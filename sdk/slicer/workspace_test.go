@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/target"
@@ -45,7 +47,7 @@ func TestSeparate(t *testing.T) {
 	prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 3, Dense: 1}, Columns: []program.Column{
 		{Name: "a", Kind: program.Int64, Sinks: []program.Sink{
 			sparse(0),
-			{To: program.ToDense, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}},
+			{To: program.ToDense, Ops: []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}}},
 			sparse(1),
 		}},
 		{Name: "b", Kind: program.Int64, Sinks: []program.Sink{sparse(2)}},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
@@ -84,15 +84,15 @@ func (l *Lookup) Listed() ([]int64, bool) { return l.listed, l.prepared != nil }
 
 // Operator returns the operator of a program that gives keys their ids, without the number of its table. It reports
 // false if no operator does: operators do not drop keys. A row without a key stays without one.
-func (l *Lookup) Operator() (program.Lookup, bool) {
-	o := program.Lookup{Base: l.rules.Base}
+func (l *Lookup) Operator() (vocabulary.Op, bool) {
+	o := vocabulary.Op{Base: l.rules.Base}
 	switch l.unknown {
 	case UnknownRare:
-		o.Absent, o.Rare = program.AbsentRare, l.rules.Rare.ID
+		o.Absent, o.Rare = vocabulary.AbsentRare, l.rules.Rare.ID
 	case UnknownBucket:
-		o.Absent, o.Buckets = program.AbsentBucket, l.rules.Buckets
+		o.Absent, o.Buckets = vocabulary.AbsentBucket, l.rules.Buckets
 	case UnknownDrop:
-		return program.Lookup{}, false
+		return vocabulary.Op{}, false
 	case UnknownFail:
 	}
 	return o, true

@@ -11,6 +11,7 @@
 //
 //	package         declares                 variable
 //	NAME            Definition               definitions []Definition
+//	                Entry                    documented []Entry
 //	NAME/kernel     Unit and Compile         steps map[program.Unit]StepCompiler
 //	                Unit and CompileCombiner combiners map[program.Unit]CombinerCompiler
 //	NAME/reference  Unit and New             constructors map[program.Unit]Constructor
@@ -19,7 +20,7 @@
 // references/references_list.go of package references.
 //
 // A package of an operator must declare the names of one line at its top level: Unit is the program's number of the
-// unit, as `const Unit = program.UnitClamp`. The type of a variable's elements (Definition, StepCompiler, ...) is
+// unit, as `const Unit = clamp.Unit`. The type of a variable's elements (Definition, StepCompiler, ...) is
 // declared by hand in the package of the list, as a type to which the declared name can be assigned; that package also
 // has the functions that read the variable. A list without a package has no file. Subfolders other than kernel and
 // reference are not read.
@@ -56,7 +57,10 @@ type kind struct {
 
 // lists are the generated files, relative to the folder of operators.
 var lists = []list{
-	{"", "operators.go", []kind{{"Definition", "definitions", "Definition", false}}},
+	{"", "operators.go", []kind{
+		{"Definition", "definitions", "Definition", false},
+		{"Entry", "documented", "Entry", false},
+	}},
 	{"kernel", "kernels/kernels_list.go", []kind{
 		{"Compile", "steps", "StepCompiler", true},
 		{"CompileCombiner", "combiners", "CombinerCompiler", true},

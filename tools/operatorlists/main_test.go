@@ -44,7 +44,9 @@ func TestListsFollowTheFolders(t *testing.T) {
 		t.Errorf("the check of written lists: %v", err)
 	}
 	for file, want := range map[string]string{
-		"operators.go": "var definitions = []Definition{\n\tclamp.Definition,\n\tzeroextend.Definition,\n}\n",
+		"operators.go": "var definitions = []Definition{\n\tclamp.Definition,\n\tzeroextend.Definition,\n}\n\n" +
+			"// documented lists Entry of every operator that declares it, by the names of the folders.\n" +
+			"var documented = []Entry{}\n",
 		"kernels/kernels_list.go": "var steps = map[program.Unit]StepCompiler{\n\tclamp.Unit: clamp.Compile,\n}\n\n" +
 			"// combiners lists CompileCombiner of every operator that declares it, by the names of the folders.\n" +
 			"var combiners = map[program.Unit]CombinerCompiler{\n\tcartesian.Unit: cartesian.CompileCombiner,\n}\n",

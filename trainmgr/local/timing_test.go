@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
@@ -84,12 +87,12 @@ func plainFile(t testing.TB, rows int, options ...pq.WriterOption) string {
 func timedParameters(clockKHz, lanes uint32) *image.Parameters {
 	f := func(v uint32) image.Figure { return image.Figure{Value: v, Source: image.SourceRequested} }
 	p := &image.Parameters{Clock: f(clockKHz), Buffers: f(2), Chained: f(1)}
-	for _, u := range []program.Unit{program.UnitLog, program.UnitBucketize, program.UnitSigridHash, program.UnitParquet} {
+	for _, u := range []program.Unit{log.Unit, bucketize.Unit, sigridhash.Unit, program.UnitParquet} {
 		p.Units = append(p.Units, image.UnitParameters{Unit: uint16(u), Elements: f(1), Lanes: f(64), Interval: f(1),
 			Latency: f(10)})
 	}
 	for i := range p.Units {
-		if program.Unit(p.Units[i].Unit) == program.UnitSigridHash {
+		if program.Unit(p.Units[i].Unit) == sigridhash.Unit {
 			p.Units[i].Lanes, p.Units[i].Interval = f(lanes), f(16)
 		}
 	}
@@ -195,7 +198,7 @@ func TestARunningDriveOverlapsItsWindows(t *testing.T) {
 	model := timing.SmartSSD().Batch(plainWorkload(), timedBatch)
 	params := timedParameters(223_000, 64)
 	for i := range params.Units {
-		if u := &params.Units[i]; program.Unit(u.Unit) == program.UnitSigridHash {
+		if u := &params.Units[i]; program.Unit(u.Unit) == sigridhash.Unit {
 			// 5 values a row in 3.5 cycles, and moving the 44 bytes of a row takes 3.3.
 			u.Lanes.Value, u.Interval.Value = 10, 7
 		}

@@ -1,17 +1,31 @@
 package rowcost
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
+	"github.com/millrace/millrace/fpga/operator/listslice"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/onehot"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // chain counts the operators of a chain over a mean length, and returns the mean length behind it.
 func (c *counter) chain(ops []program.Op, length float64) float64 {
 	for _, op := range ops {
 		switch o := op.(type) {
-		case *program.Bucketize:
+		case *bucketize.Op:
 			c.cost.Row.Bucketized += length
 			c.cost.Borders += float64(len(o.Borders32) + len(o.Borders64) + len(o.BordersInt))
-		case program.SigridHash:
+		case sigridhash.Op:
 			c.cost.Row.Hashed += length
-		case program.Log:
+		case log.Op:
 			c.cost.Row.Logged += length
 		default:
 			c.beyond(op.Unit())
@@ -24,23 +38,23 @@ func (c *counter) chain(ops []program.Op, length float64) float64 {
 // resize returns the mean length of what an operator makes of a list of a mean length.
 func (c *counter) resize(op program.Op, length float64) float64 {
 	switch o := op.(type) {
-	case program.FirstX:
+	case firstx.Op:
 		return c.atMost(float64(o.N), length)
-	case program.ListSlice:
+	case listslice.Op:
 		return c.slice(o, length)
-	case program.NGram:
+	case ngram.Op:
 		windows := max(length-float64(o.N)+1, 0)
 		if o.N > 1 {
 			c.assume("lists have their mean length where ngram counts windows: %.4g ids make %.4g windows of %d", length,
 				windows, o.N)
 		}
-		if o.Mode == program.NGramRAP {
+		if o.Mode == ngram.RAP {
 			return max(windows, min(length, 1)) * min(float64(o.N), max(length, 1))
 		}
 		return windows
-	case program.FixedLength:
+	case fixedlength.Op:
 		return float64(o.Length)
-	case program.OneHot:
+	case onehot.Op:
 		return float64(o.Classes)
 	}
 	return length
@@ -56,7 +70,7 @@ func (c *counter) atMost(most, length float64) float64 {
 }
 
 // slice returns the mean length of parts of lists.
-func (c *counter) slice(o program.ListSlice, length float64) float64 {
+func (c *counter) slice(o listslice.Op, length float64) float64 {
 	if part, err := o.Length(); err == nil {
 		if o.Padded {
 			return float64(part)
@@ -72,7 +86,7 @@ func (c *counter) slice(o program.ListSlice, length float64) float64 {
 	if o.Start < 0 {
 		start = max(length+start, 0)
 	}
-	if o.End != program.NoEnd {
+	if o.End != listslice.NoEnd {
 		end = min(float64(o.End), length)
 	}
 	if o.End < 0 {
@@ -106,11 +120,11 @@ func (c *counter) graph(columns []program.Column, lengths []float64, g *program.
 func (c *counter) combine(s *program.Step, values []float64) float64 {
 	first := values[s.Inputs[0]]
 	switch o := s.Combine.(type) {
-	case program.Cartesian:
+	case cartesian.Op:
 		return c.atMost(float64(o.MaxLength), first*values[s.Inputs[1]])
-	case program.ComputeScore, program.HashCross:
+	case computescore.Op, hashcross.Op:
 		return 1
-	case program.IDListTransform:
+	case idlisttransform.Op:
 		c.assume("id_list_transform keeps every id of its first input: footers do not say how many are in the second")
 	}
 	return first

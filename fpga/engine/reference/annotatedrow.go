@@ -5,6 +5,10 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/decimal"
+	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -37,13 +41,13 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 	}
 	if c.Reading == program.ReadSeconds {
 		if value, ok := v.([]byte); ok {
-			return evaluateScalar(program.Int96Time{To: program.TimeSeconds}, value)
+			return evaluateScalar(int96time.Op{To: int96time.Seconds}, value)
 		}
 		multiplier, divisor, _ := annotation.Unit()
-		return evaluateScalar(program.Rescale{Multiplier: multiplier, Divisor: divisor}, v)
+		return evaluateScalar(rescale.Op{Multiplier: multiplier, Divisor: divisor}, v)
 	}
 	if scale, ok := annotation.Decimal(); ok {
-		return evaluateScalar(program.Decimal{Scale: scale, To: c.Kind}, v)
+		return evaluateScalar(decimal.Op{Scale: scale, To: c.Kind}, v)
 	}
 	switch x := v.(type) {
 	case float32:
@@ -58,7 +62,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 			return float32(uint64(x)), nil
 		}
 		if c.Kind != program.Int64 {
-			return evaluateScalar(program.Convert{To: c.Kind}, x)
+			return evaluateScalar(convert.Op{To: c.Kind}, x)
 		}
 	}
 	return v, nil
@@ -68,7 +72,7 @@ func bringValue(c *program.Column, l *format.Leaf, v any) (any, error) {
 func bringReal(to program.Kind, x float64) (any, error) {
 	switch to {
 	case program.Float32:
-		return evaluateScalar(program.Convert{To: to}, x)
+		return evaluateScalar(convert.Op{To: to}, x)
 	case program.Float64:
 		return x, nil
 	}

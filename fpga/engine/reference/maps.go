@@ -3,6 +3,7 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
@@ -76,7 +77,7 @@ func realScores(scores []any) ([]float32, error) {
 	for i, x := range scores {
 		if _, ok := x.(float32); !ok {
 			var err error
-			if x, err = evaluateScalar(program.Convert{To: program.Float32}, x); err != nil {
+			if x, err = evaluateScalar(convert.Op{To: program.Float32}, x); err != nil {
 				return nil, err
 			}
 		}

@@ -12,14 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/rescale"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // TestChains runs values through chains; the tests of the operators' own packages have their known answers.
 func TestChains(t *testing.T) {
-	fill := program.FillNull{Int: 6}
-	hash := program.SigridHash{Max: 100}
+	fill := fillnull.Op{Int: 6}
+	hash := sigridhash.Op{Max: 100}
 	for name, c := range map[string]struct {
 		column program.Column
 		ops    []program.Op
@@ -35,7 +40,7 @@ func TestChains(t *testing.T) {
 		"a null element that reaches an operator makes the list null": {program.Column{Kind: program.Int64, List: true},
 			[]program.Op{hash, fill}, []any{int64(1), nil}, nil},
 		"fill_null takes the kind that the operator before it makes": {program.Column{Kind: program.Int64},
-			[]program.Op{program.Convert{To: program.Float32}, program.FillNull{Int: 9, Float: 1.5}}, nil, float32(1.5)},
+			[]program.Op{convert.Op{To: program.Float32}, fillnull.Op{Int: 9, Float: 1.5}}, nil, float32(1.5)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := reference.Apply(c.ops, &c.column, c.row)
@@ -43,7 +48,7 @@ func TestChains(t *testing.T) {
 			assert.Equal(t, c.want, got)
 		})
 	}
-	_, err := reference.Apply([]program.Op{hash, program.Rescale{Multiplier: math.MaxInt64, Divisor: 1}},
+	_, err := reference.Apply([]program.Op{hash, rescale.Op{Multiplier: math.MaxInt64, Divisor: 1}},
 		&program.Column{Kind: program.Int64, List: true}, []any{int64(1)})
 	require.ErrorIs(t, err, reference.ErrData)
 	require.ErrorContains(t, err, "rescale: element 0: ")
@@ -106,11 +111,11 @@ func TestRefused(t *testing.T) {
 			p.Output.Dense = 2
 			p.Columns = append(p.Columns, program.Column{Name: "b", Kind: program.Int64,
 				Sinks: []program.Sink{{To: program.ToDense, Index: 1,
-					Ops: []program.Op{program.Convert{To: program.Float32}}}}})
+					Ops: []program.Op{convert.Op{To: program.Float32}}}}})
 		},
 		"an id that is too large": func(p *program.Program) {
 			p.Output.IDs = program.IDs32
-			p.Columns[0].Sinks[0].Ops = []program.Op{program.Clamp{IntLo: 1 << 31, IntHi: 1 << 32}}
+			p.Columns[0].Sinks[0].Ops = []program.Op{clamp.Op{IntLo: 1 << 31, IntHi: 1 << 32}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +148,9 @@ func TestText(t *testing.T) {
 		Output: program.Output{Label: true, Dense: 1, Keys: 1}, Columns: []program.Column{
 			{Name: "cat_25", Field: 39, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse}}},
 			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense,
-				Ops: []program.Op{program.FillNull{Int: -1}, program.Convert{To: program.Float32}}}}},
+				Ops: []program.Op{fillnull.Op{Int: -1}, convert.Op{To: program.Float32}}}}},
 			{Name: "label", Field: 0, Kind: program.Int64,
-				Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+				Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 		}}
 	require.NoError(t, p.Validate())
 	r, err := reference.NewText(p, data)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
 )
@@ -25,7 +26,7 @@ var parametersText = fmt.Sprintf(`parameters:
       lanes: {value: 1, source: requested}
       initiation_interval: {source: rtl}
       latency_cycles: {source: rtl}
-`, program.UnitSigridHash)
+`, sigridhash.Unit)
 
 // TestFiguresOfTheHardwareDescription reads figures whose source is "rtl" from fpga/rtl, and reads its own document
 // again. Documents with other figures are refused.
@@ -59,9 +60,9 @@ func TestFiguresOfTheHardwareDescription(t *testing.T) {
 	for says, text := range map[string]string{
 		"unit sigrid_hash: latency_cycles is 1": change("latency_cycles: {", "latency_cycles: {value: 1, "),
 		"initiation_interval is 0 of \"mine\"":  change("interval: {", "interval: {reference: mine, "),
-		"fpga/rtl has no unit \"parquet\"": change(fmt.Sprintf("unit: %d", program.UnitSigridHash),
+		"fpga/rtl has no unit \"parquet\"": change(fmt.Sprintf("unit: %d", sigridhash.Unit),
 			fmt.Sprintf("unit: %d", program.UnitParquet)),
-		"fpga/rtl has no unit \"\"":                change(fmt.Sprintf("unit: %d", program.UnitSigridHash), "unit: 999"),
+		"fpga/rtl has no unit \"\"":                change(fmt.Sprintf("unit: %d", sigridhash.Unit), "unit: 999"),
 		"clock kernel names no source":             "base: stock\nclocks: [{name: kernel, screened_khz: 2}]\n",
 		"lanes of unit u names no source":          "units: [{number: 1, name: u, version: 1, lanes: 1}]\n",
 		"latency_cycles of kernel k names no":      "kernels: [{unit: 1, name: k, latency_cycles: 3}]\n",

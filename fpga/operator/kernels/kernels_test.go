@@ -46,12 +46,15 @@ type unknown struct{ program.Op }
 
 func (unknown) Unit() program.Unit { return 999 }
 
-func (unknown) Yield([]program.ValueType) (of program.ValueType, ok bool) { return of, false }
+// unknownCombiner is an operator of several inputs of such a unit.
+type unknownCombiner struct{ program.Combiner }
+
+func (unknownCombiner) Unit() program.Unit { return 999 }
 
 func TestAnOperatorWithoutAKernelIsAnError(t *testing.T) {
 	tables := block.NewTables(context.Background(), nil)
 	_, err := CompileStep(unknown{}, program.Int64, tables)
 	assert.ErrorContains(t, err, "is not an operator of this engine")
-	_, err = CompileCombiner(unknown{}, tables)
+	_, err = CompileCombiner(unknownCombiner{}, tables)
 	assert.ErrorContains(t, err, "is not an operator of several inputs of this engine")
 }

@@ -1,7 +1,7 @@
 // The unit text_decoder: lines of Criteo's text become values, 4 bytes a cycle whatever the text is.
 //
 // A line is a label and 13 numbers in decimal, and 26 in hexadecimal digits, with tabs between them. It ends with LF,
-// of which one CR before it is a part, or with the section; an empty line is not a row. What a cell may hold is in
+// of which one CR before it is a part, or with the section; an empty line is no row. What a cell may hold is in
 // text_numbers.sv.
 //
 // Every transfer makes one result. Each byte of the transfer that ends a cell, a tab or an LF, has a value in the

@@ -11,7 +11,7 @@ module text_lines (
   input  logic [1:0]   issued_i,     // bit k: the cycle k cycles ago had a transfer
   input  logic [127:0] values_i,     // of each byte the number that its cell would be if it ended there
   input  logic [3:0]   empty_i,      // 1: the cell has no byte there
-  input  logic [3:0]   wrong_i,      // 1: the cell is not a number there
+  input  logic [3:0]   wrong_i,      // 1: the cell is no number there
   input  logic [3:0]   ends_cell_i,
   input  logic [3:0]   newline_i,    // 1: the byte ends a line
   input  logic [3:0]   end_i,        // 1: it is the section's end, and no LF

@@ -10,12 +10,12 @@ module text_numbers (
   input  logic         clk_i,
 
   input  logic [2:0]   issued_i,         // bit k: the cycle k cycles ago had a transfer
-  input  logic [15:0]  digits_i,         // of each byte 4 bits, 0 of what is not a digit
+  input  logic [15:0]  digits_i,         // of each byte 4 bits, 0 of what is no digit
   input  logic [15:0]  counts_i,         // of each byte the bytes that the cell has with it; 12 or more: more than 11
   input  logic [3:0]   decimal_i,        // 1: the cell's field is decimal
   input  logic [3:0]   negative_i,       // 1: the cell begins with a minus sign
-  input  logic [3:0]   wrong_decimal_i,  // 1: a byte is not a decimal digit, and not a minus sign that begins the cell
-  input  logic [3:0]   wrong_hex_i,      // 1: a byte is not a hexadecimal digit
+  input  logic [3:0]   wrong_decimal_i,  // 1: a byte is no decimal digit, and not a minus sign that begins the cell
+  input  logic [3:0]   wrong_hex_i,      // 1: a byte is no hexadecimal digit
 
   output logic [127:0] values_o,         // 0 where a cell is empty or wrong
   output logic [3:0]   empty_o,

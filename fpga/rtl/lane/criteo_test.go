@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl/lane"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -55,13 +58,13 @@ func textProgram(label bool, malformed program.Malformed) *program.Program {
 		c.Name, c.Field = text.FieldName(int(field)), field
 		return c
 	}
-	zero := program.FillNull{}
+	zero := fillnull.Op{}
 	columns := []program.Column{
 		named(sparse("", program.Int64), 14),
 		named(sparse("", program.Int64, fill, hash), 15),
 		named(sparse("", program.Int64, hash, zero), 39),
 		named(sparse("", program.Int64, fill, toFloat, buckets), 2),
-		named(dense("", program.Int64, zero, program.Clamp{IntHi: math.MaxInt64}, toFloat, program.Log{Add: 1}), 1),
+		named(dense("", program.Int64, zero, clamp.Op{IntHi: math.MaxInt64}, toFloat, log.Op{Add: 1}), 1),
 		named(dense("", program.Int64, fill, toFloat), 13),
 	}
 	if label {

@@ -13,6 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	clampop "github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/cosim"
@@ -154,22 +164,22 @@ func programOf(columns ...program.Column) *program.Program {
 }
 
 var (
-	toFloat = program.Convert{To: program.Float32}
-	hash    = program.SigridHash{Salt: 7, Max: 500_000}
-	fill    = program.FillNull{Int: 9, Float: 0.25}
-	buckets = &program.Bucketize{Borders32: []float32{-1, 0, 0, 2.5, 30}}
+	toFloat = convert.Op{To: program.Float32}
+	hash    = sigridhash.Op{Salt: 7, Max: 500_000}
+	fill    = fillnull.Op{Int: 9, Float: 0.25}
+	buckets = &bucketize.Op{Borders32: []float32{-1, 0, 0, 2.5, 30}}
 )
 
 // testPrograms have every operator that a unit computes, by itself and in the chains of RM1 and RM5.
 func testPrograms() map[string]*program.Program {
-	clamp := program.Clamp{IntLo: -1 << 40, IntHi: 1 << 40, FloatLo: 0, FloatHi: 20}
+	clamp := clampop.Op{IntLo: -1 << 40, IntHi: 1 << 40, FloatLo: 0, FloatHi: 20}
 	narrow := dense("narrow", program.Int64, toFloat)
 	narrow.Sinks[0].To = program.ToLabel
 	absent := sparse("nowhere", program.Int64, fill, hash)
 	absent.Absent = true
 	absentList := list("nowhere_list", hash)
 	absentList.Absent = true
-	ids := program.Clamp{IntLo: math.MinInt32, IntHi: math.MaxInt32}
+	ids := clampop.Op{IntLo: math.MinInt32, IntHi: math.MaxInt32}
 	programs := map[string]*program.Program{
 		"nothing":          programOf(sparse("id", program.Int64)),
 		"nulls":            programOf(sparse("maybe", program.Int64)),
@@ -178,18 +188,18 @@ func testPrograms() map[string]*program.Program {
 		"fill_null":        programOf(sparse("maybe", program.Int64, fill)),
 		"clamp":            programOf(sparse("maybe", program.Int64, clamp)),
 		"sigrid_hash":      programOf(sparse("id", program.Int64, hash)),
-		"positive_modulus": programOf(sparse("id", program.Int64, program.PositiveModulus{M: 1<<32 - 1})),
+		"positive_modulus": programOf(sparse("id", program.Int64, positivemodulus.Op{M: 1<<32 - 1})),
 		"hash of nulls":    programOf(sparse("maybe", program.Int64, hash, fill)),
 		"bucketize":        programOf(sparse("rate", program.Float32, buckets)),
-		"hex_to_int":       programOf(sparse("token", program.Bytes, program.HexToInt{})),
-		"hex_to_int nulls": programOf(sparse("word", program.Bytes, program.HexToInt{}, fill, hash)),
+		"hex_to_int":       programOf(sparse("token", program.Bytes, hextoint.Op{})),
+		"hex_to_int nulls": programOf(sparse("word", program.Bytes, hextoint.Op{}, fill, hash)),
 		"lists":            programOf(list("list"), list("list", hash), list("maybe_list", fill, hash)),
 		"lists with nulls": programOf(list("holes"), list("holes", hash), list("holes", hash, fill),
 			list("holes", fill, hash)),
 		"float32":       programOf(dense("rate", program.Float32)),
 		"clamp float32": programOf(dense("rate", program.Float32, clamp)),
 		"fill float32":  programOf(dense("odds", program.Float32, fill)),
-		"log":           programOf(dense("rate", program.Float32, program.Log{Add: 1})),
+		"log":           programOf(dense("rate", program.Float32, log.Op{Add: 1})),
 		"int_to_float":  programOf(dense("id", program.Int64, toFloat)),
 		"label":         programOf(narrow),
 		"absent":        programOf(absent, absentList),
@@ -201,13 +211,13 @@ func testPrograms() map[string]*program.Program {
 
 	generated := sparse("maybe", program.Int64, fill, toFloat, buckets, hash)
 	generated.Sinks = append(generated.Sinks,
-		dense("maybe", program.Int64, fill, program.Clamp{IntHi: math.MaxInt64}, toFloat, program.Log{Add: 1}).Sinks[0])
+		dense("maybe", program.Int64, fill, clampop.Op{IntHi: math.MaxInt64}, toFloat, log.Op{Add: 1}).Sinks[0])
 	programs["rm1"] = programOf(sparse("id", program.Int64, fill, hash), generated, narrow)
 	programs["rm5"] = programOf(list("maybe_list", hash), sparse("odds", program.Float32, fill, buckets, hash),
-		dense("odds", program.Float32, fill, program.Clamp{FloatHi: math.MaxFloat32}, program.Log{Add: 1}), narrow)
+		dense("odds", program.Float32, fill, clampop.Op{FloatHi: math.MaxFloat32}, log.Op{Add: 1}), narrow)
 	many := dense("rate", program.Float32)
 	for n := range 32 { // two tiles of row_packer, and a column more
-		many.Sinks = append(many.Sinks, dense("", 0, program.Clamp{FloatLo: float64(-n), FloatHi: 3}).Sinks[0])
+		many.Sinks = append(many.Sinks, dense("", 0, clampop.Op{FloatLo: float64(-n), FloatHi: 3}).Sinks[0])
 	}
 	programs["33 columns"] = programOf(many)
 	return programs
@@ -296,30 +306,30 @@ func bitsOf(values []float32) []uint32 {
 // TestStepsThatNoUnitHas checks that a program is refused by the name of the step, and passes without it.
 func TestStepsThatNoUnitHas(t *testing.T) {
 	for want, spoil := range map[string]func(p *program.Program){
-		"zero_extend": func(p *program.Program) { p.Columns[0].Sinks[0].Ops[0] = program.ZeroExtend{} },
+		"zero_extend": func(p *program.Program) { p.Columns[0].Sinks[0].Ops[0] = zeroextend.Op{} },
 		"firstx": func(p *program.Program) {
-			p.Columns[0].List, p.Columns[0].Sinks[0].Ops[0] = true, program.FirstX{N: 2}
+			p.Columns[0].List, p.Columns[0].Sinks[0].Ops[0] = true, firstx.Op{N: 2}
 		},
 		"bucketize of int64": func(p *program.Program) {
-			p.Columns[0].Sinks[0].Ops[0] = &program.Bucketize{BordersInt: []int64{1}}
+			p.Columns[0].Sinks[0].Ops[0] = &bucketize.Op{BordersInt: []int64{1}}
 		},
 		"side left": func(p *program.Program) {
 			p.Columns[0].Kind = program.Float32
-			p.Columns[0].Sinks[0].Ops[0] = &program.Bucketize{Borders32: []float32{1}, Side: program.Right}
+			p.Columns[0].Sinks[0].Ops[0] = &bucketize.Op{Borders32: []float32{1}, Side: bucketize.Right}
 		},
 		"nan torcharrow": func(p *program.Program) {
 			p.Columns[0].Kind = program.Float32
-			p.Columns[0].Sinks[0].Ops[0] = &program.Bucketize{Borders32: []float32{1}, NaN: program.NaNError}
+			p.Columns[0].Sinks[0].Ops[0] = &bucketize.Op{Borders32: []float32{1}, NaN: bucketize.NaNError}
 		},
 		"divides by 1 to 4294967295": func(p *program.Program) {
-			p.Columns[0].Sinks[0].Ops[0] = program.SigridHash{Max: 1 << 32}
+			p.Columns[0].Sinks[0].Ops[0] = sigridhash.Op{Max: 1 << 32}
 		},
 		"convert of float64": func(p *program.Program) {
 			p.Columns = append(p.Columns, dense("wide", program.Float64, toFloat))
 			p.Output.Dense = 1
 		},
 		"clamp of float64": func(p *program.Program) {
-			p.Columns = append(p.Columns, dense("wide", program.Float64, program.Clamp{FloatHi: 1}, toFloat))
+			p.Columns = append(p.Columns, dense("wide", program.Float64, clampop.Op{FloatHi: 1}, toFloat))
 			p.Output.Dense = 1
 		},
 		"bfloat16": func(p *program.Program) {
@@ -388,7 +398,7 @@ func TestDataThatIsRefused(t *testing.T) {
 	fixed := programOf(sparse("maybe", program.Int64))
 	fixed.Output.Fixed = true
 	for want, p := range map[string]*program.Program{
-		"token \"12x\"":           programOf(sparse("token", program.Bytes, program.HexToInt{})),
+		"token \"12x\"":           programOf(sparse("token", program.Bytes, hextoint.Op{})),
 		"a null reaches dense":    programOf(dense("odds", program.Float32)),
 		"id 2147483648":           narrowIDs,
 		"a length of 0":           fixed,
@@ -417,7 +427,7 @@ func TestWhatASimulationSays(t *testing.T) {
 	lane.Simulate(t)
 	folder := t.TempDir()
 	file := writeFile(t, drawRows(8))
-	p := programOf(sparse("token", program.Bytes, program.HexToInt{}))
+	p := programOf(sparse("token", program.Bytes, hextoint.Op{}))
 	for turn, want := range [][]string{{"hex_to_int", "list_lengths"}, nil} {
 		var made []string
 		s, err := lane.New(t.Context(), lane.Options{Folder: folder,

@@ -5,7 +5,15 @@ import (
 	"fmt"
 	"math"
 
+	bucketizeop "github.com/millrace/millrace/fpga/operator/bucketize"
 	bucketize "github.com/millrace/millrace/fpga/operator/bucketize/kernel"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	sigridhashop "github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -85,7 +93,7 @@ func chainOf(c *program.Column, ops []program.Op) ([]step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the step %v of %v: %w", op.Unit(), kind, err)
 		}
-		_, fills := op.(program.FillNull)
+		_, fills := op.(fillnull.Op)
 		chain = append(chain, step{setup: setup, kind: kind, fills: fills})
 		kind = op.Out(kind)
 	}
@@ -95,38 +103,38 @@ func chainOf(c *program.Column, ops []program.Op) ([]step, error) {
 // setupOf returns the setup of the unit that computes an operator of values of some kind.
 func setupOf(op program.Op, kind program.Kind) (rtl.Setup, error) {
 	switch o := op.(type) {
-	case program.FillNull:
+	case fillnull.Op:
 		return rtl.FillNull(fillBits(o, kind)), nil
-	case program.Clamp:
+	case clamp.Op:
 		switch kind {
 		case program.Int64:
 			return rtl.ClampInt64(o.IntLo, o.IntHi), nil
 		case program.Float32:
 			return rtl.ClampFloat32(float32(o.FloatLo), float32(o.FloatHi)), nil
 		}
-	case program.Convert:
+	case convert.Op:
 		if kind == program.Int64 && o.To == program.Float32 {
 			return rtl.IntToFloat(), nil
 		}
 		return rtl.Setup{}, lacks("no unit makes %v of %v", o.To, kind)
-	case program.Log:
+	case log.Op:
 		return rtl.Log(o.Add), nil
-	case *program.Bucketize:
+	case *bucketizeop.Op:
 		if kind == program.Float32 {
 			return rtl.Bucketize(bucketize.Params(o))
 		}
-	case program.SigridHash:
+	case sigridhashop.Op:
 		return rtl.SigridHash(sigridhash.Params{Salt: o.Salt, Max: o.Max})
-	case program.PositiveModulus:
+	case positivemodulus.Op:
 		return rtl.PositiveModulus(o.M)
-	case program.HexToInt:
+	case hextoint.Op:
 		return rtl.HexToInt(true), nil
 	}
 	return rtl.Setup{}, lacks("there is no such unit")
 }
 
 // fillBits returns the bits of fill_null's constant in a kind.
-func fillBits(o program.FillNull, kind program.Kind) uint64 {
+func fillBits(o fillnull.Op, kind program.Kind) uint64 {
 	switch kind {
 	case program.Float32:
 		return uint64(math.Float32bits(float32(o.Float)))

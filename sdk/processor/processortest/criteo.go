@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
@@ -27,14 +30,14 @@ func Criteo(source program.Source, m program.Malformed) (*program.Program, *tens
 		Keys: []tensor.Key{{Name: "cat_0", List: true}, {Name: "cat_1", List: true}},
 	}
 	for i := range 2 {
-		ops := []program.Op{program.SigridHash{Max: 1000}}
+		ops := []program.Op{sigridhash.Op{Max: 1000}}
 		p.Columns = append(p.Columns, program.Column{
 			Name: fmt.Sprintf("cat_%d", i), Field: uint16(14 + i), Kind: program.Int64,
 			Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(i), Ops: ops}},
 		})
 	}
 	for i := range text.Dense {
-		ops := []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}
+		ops := []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}}
 		p.Columns = append(p.Columns, program.Column{
 			Name: fmt.Sprintf("int_%d", i), Field: uint16(1 + i), Kind: program.Int64,
 			Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: ops}},
@@ -42,7 +45,7 @@ func Criteo(source program.Source, m program.Malformed) (*program.Program, *tens
 		s.Dense = append(s.Dense, fmt.Sprintf("int_%d", i))
 	}
 	p.Columns = append(p.Columns, program.Column{Name: "label", Kind: program.Int64, Sinks: []program.Sink{
-		{To: program.ToLabel, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}})
+		{To: program.ToLabel, Ops: []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}}}}})
 	return p, s
 }
 

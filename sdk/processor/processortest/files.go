@@ -10,6 +10,20 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/clamp"
+	"github.com/millrace/millrace/fpga/operator/computescore"
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/enumerate"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
+	"github.com/millrace/millrace/fpga/operator/firstx"
+	"github.com/millrace/millrace/fpga/operator/hashbucket"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
+	"github.com/millrace/millrace/fpga/operator/log"
+	"github.com/millrace/millrace/fpga/operator/ngram"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -101,20 +115,20 @@ func Jagged() (*program.Program, *tensor.Schema) {
 		Source: program.Parquet,
 		Columns: []program.Column{
 			{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 0, Ops: []program.Op{program.SigridHash{Salt: 0, Max: 1000}}},
-				{To: program.ToSparse, Index: 1, Ops: []program.Op{program.FillNull{Int: 7}, program.PositiveModulus{M: 13}}}}},
+				{To: program.ToSparse, Index: 0, Ops: []program.Op{sigridhash.Op{Salt: 0, Max: 1000}}},
+				{To: program.ToSparse, Index: 1, Ops: []program.Op{fillnull.Op{Int: 7}, positivemodulus.Op{M: 13}}}}},
 			{Name: "list_0", Kind: program.Int64, List: true, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 2, Ops: []program.Op{program.SigridHash{Salt: 3, Max: 1 << 20}}}}},
+				{To: program.ToSparse, Index: 2, Ops: []program.Op{sigridhash.Op{Salt: 3, Max: 1 << 20}}}}},
 			{Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 3, Ops: []program.Op{program.FirstX{N: 4}}}}},
+				{To: program.ToSparse, Index: 3, Ops: []program.Op{firstx.Op{N: 4}}}}},
 			{Name: "int_1", Kind: program.Float32, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 4, Ops: []program.Op{&program.Bucketize{Borders32: []float32{1, 10, 100, 500}}}},
+				{To: program.ToSparse, Index: 4, Ops: []program.Op{&bucketize.Op{Borders32: []float32{1, 10, 100, 500}}}},
 				{To: program.ToDense, Index: 1}}},
 			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToDense, Index: 0, Ops: []program.Op{program.FillNull{}, program.Clamp{IntLo: 0, IntHi: 1 << 40},
-					program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+				{To: program.ToDense, Index: 0, Ops: []program.Op{fillnull.Op{}, clamp.Op{IntLo: 0, IntHi: 1 << 40},
+					convert.Op{To: program.Float32}, log.Op{Add: 1}}}}},
 			{Name: "label", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+				{To: program.ToLabel, Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 		},
 		Output: program.Output{Label: true, Dense: 2, Keys: 5},
 	}
@@ -130,13 +144,13 @@ func Fixed() (*program.Program, *tensor.Schema) {
 		Source: program.Parquet,
 		Columns: []program.Column{
 			{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 0, Ops: []program.Op{program.FillNull{}, program.SigridHash{Max: 1000}}}}},
+				{To: program.ToSparse, Index: 0, Ops: []program.Op{fillnull.Op{}, sigridhash.Op{Max: 1000}}}}},
 			{Name: "cat_1", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToSparse, Index: 1, Ops: []program.Op{program.SigridHash{Salt: 5, Max: 500000}}},
-				{To: program.ToSparse, Index: 2, Ops: []program.Op{program.PositiveModulus{M: 97}}}}},
+				{To: program.ToSparse, Index: 1, Ops: []program.Op{sigridhash.Op{Salt: 5, Max: 500000}}},
+				{To: program.ToSparse, Index: 2, Ops: []program.Op{positivemodulus.Op{M: 97}}}}},
 			{Name: "int_1", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense, Index: 0}}},
 			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{
-				{To: program.ToDense, Index: 1, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}},
+				{To: program.ToDense, Index: 1, Ops: []program.Op{fillnull.Op{}, convert.Op{To: program.Float32}}}}},
 		},
 		Output: program.Output{Dense: 2, Keys: 3, IDs: program.IDs32, Fixed: true},
 	}
@@ -147,7 +161,7 @@ func Fixed() (*program.Program, *tensor.Schema) {
 
 // Mapped returns a program over the maps of generated files, with a scalar and a list between the maps.
 func Mapped() (*program.Program, *tensor.Schema) {
-	hash := []program.Op{program.SigridHash{Max: 1 << 20}}
+	hash := []program.Op{sigridhash.Op{Max: 1 << 20}}
 	part := func(name string, kind program.Kind, list bool, p program.Part) program.Column {
 		return program.Column{Name: name, Kind: kind, List: list, Part: p}
 	}
@@ -163,17 +177,17 @@ func Mapped() (*program.Program, *tensor.Schema) {
 		return program.Sink{To: program.ToSparse, Index: uint32(len(s.Keys) - 1), Ops: ops}
 	}
 	scored.Sinks = []program.Sink{
-		sparse("s1", hash...), sparse("s2", program.FirstX{N: 2}), sparse("s9"), sparse("s3", program.FirstX{N: 1}),
+		sparse("s1", hash...), sparse("s2", firstx.Op{N: 2}), sparse("s9"), sparse("s3", firstx.Op{N: 1}),
 	}
 	cat := program.Column{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{sparse("cat_0", hash...)}}
 	list := program.Column{
 		Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{sparse("list_1", hash...)},
 	}
-	lists.Sinks = []program.Sink{sparse("l5", hash...), sparse("l1", program.PositiveModulus{M: 5})}
+	lists.Sinks = []program.Sink{sparse("l5", hash...), sparse("l1", positivemodulus.Op{M: 5})}
 	floats.Sinks = []program.Sink{
-		sparse("b2", &program.Bucketize{Borders32: []float32{1, 10}}),
-		{To: program.ToDense, Ops: []program.Op{program.FillNull{Float: 1}}},
-		{To: program.ToDense, Index: 1, Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}},
+		sparse("b2", &bucketize.Op{Borders32: []float32{1, 10}}),
+		{To: program.ToDense, Ops: []program.Op{fillnull.Op{Float: 1}}},
+		{To: program.ToDense, Index: 1, Ops: []program.Op{fillnull.Op{}, log.Op{Add: 1}}},
 	}
 	return &program.Program{
 		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys)), Weights: true},
@@ -203,30 +217,30 @@ func Crossed() (*program.Program, *tensor.Schema) {
 		return program.Step{Inputs: []uint32{a, b}, Combine: o, Ops: ops}
 	}
 	plain := program.Column{Name: "cat_1", Kind: program.Int64, Sinks: []program.Sink{
-		{To: program.ToSparse, Ops: []program.Op{program.SigridHash{Max: 100}}}}}
+		{To: program.ToSparse, Ops: []program.Op{sigridhash.Op{Max: 100}}}}}
 	s.Keys = append(s.Keys, tensor.Key{Name: "cat_1", List: true})
 	lists := program.Graph{
 		Steps: []program.Step{
-			step(program.Cartesian{MaxLength: 6}, 0, 1),
-			step(program.Cartesian{MaxLength: 8}, 3, 2, program.SigridHash{Max: 1 << 30}),
-			{Inputs: []uint32{0}, Ops: []program.Op{program.NGram{N: 2}}},
-			step(program.HashCross{Buckets: 1000}, 2, 2),
-			step(program.ComputeScore{Function: program.ScoreJaccard}, 0, 1, program.FillNull{},
-				&program.Bucketize{Borders32: []float32{0.1, 0.5}}),
-			{Inputs: []uint32{1}, Combine: program.Enumerate{}, Ops: []program.Op{program.FirstX{N: 5}}},
+			step(cartesian.Op{MaxLength: 6}, 0, 1),
+			step(cartesian.Op{MaxLength: 8}, 3, 2, sigridhash.Op{Max: 1 << 30}),
+			{Inputs: []uint32{0}, Ops: []program.Op{ngram.Op{N: 2}}},
+			step(hashcross.Op{Buckets: 1000}, 2, 2),
+			step(computescore.Op{Function: computescore.Jaccard}, 0, 1, fillnull.Op{},
+				&bucketize.Op{Borders32: []float32{0.1, 0.5}}),
+			{Inputs: []uint32{1}, Combine: enumerate.Op{}, Ops: []program.Op{firstx.Op{N: 5}}},
 		},
 		Sinks: []program.GraphSink{
-			key("lists", 3, program.SigridHash{Max: 1 << 20}), key("with cat_0", 4), key("some", 4, program.FirstX{N: 2}),
-			key("windows", 5, program.PositiveModulus{M: 1000}), key("list_1", 1),
-			key("bucket", 6, program.HashBucket{Buckets: 77}), key("alike", 7),
-			key("places", 8, program.FirstX{N: 3}),
+			key("lists", 3, sigridhash.Op{Max: 1 << 20}), key("with cat_0", 4), key("some", 4, firstx.Op{N: 2}),
+			key("windows", 5, positivemodulus.Op{M: 1000}), key("list_1", 1),
+			key("bucket", 6, hashbucket.Op{Buckets: 77}), key("alike", 7),
+			key("places", 8, firstx.Op{N: 3}),
 		},
 	}
 	lists.Sinks[len(lists.Sinks)-1].Scored = true
 	scalars := program.Graph{
-		Steps: []program.Step{step(program.Cartesian{MaxLength: 1}, 0, 1)},
+		Steps: []program.Step{step(cartesian.Op{MaxLength: 1}, 0, 1)},
 		Sinks: []program.GraphSink{{Value: 2, Sink: program.Sink{To: program.ToDense, Ops: []program.Op{
-			program.FillNull{Int: 3}, program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+			fillnull.Op{Int: 3}, convert.Op{To: program.Float32}, log.Op{Add: 1}}}}},
 	}
 	return &program.Program{
 		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys)), Weights: true},
@@ -255,27 +269,27 @@ func Lacking() (*program.Program, *tensor.Schema) {
 		return &p.Columns[len(p.Columns)-1]
 	}
 	add("absent list", program.Int64, true, program.NoPart, sparse("absent list"))
-	add("list_0", program.Int64, true, program.NoPart, sparse("list_0", program.FirstX{N: 3}))
+	add("list_0", program.Int64, true, program.NoPart, sparse("list_0", firstx.Op{N: 3}))
 	add("absent.key", program.Int64, false, program.MapKeys, nil)
 	values := add("absent.value", program.Int64, true, program.MapValues, append(sparse("absent 1"),
-		sparse("absent 2", program.NGram{N: 2})...))
+		sparse("absent 2", ngram.Op{N: 2})...))
 	values.Picks = []program.Pick{{Key: 1}, {Key: 2}}
-	add("absent id", program.Int64, false, program.NoPart, sparse("absent id", program.FillNull{Int: 4}))
+	add("absent id", program.Int64, false, program.NoPart, sparse("absent id", fillnull.Op{Int: 4}))
 	add("absent other", program.Int64, false, program.GraphFirst, nil)
 	add("list_1", program.Int64, true, program.GraphNext, nil)
 	add("cat_1", program.Int64, false, program.GraphNext, nil)
 	crossed := sparse("crossed")[0]
 	p.Graphs = []program.Graph{{
 		Steps: []program.Step{
-			{Inputs: []uint32{0}, Ops: []program.Op{program.FillNull{Int: 2}}},
-			{Inputs: []uint32{3, 1}, Combine: program.Cartesian{MaxLength: 9}},
-			{Inputs: []uint32{4, 2}, Combine: program.Cartesian{MaxLength: 9}},
+			{Inputs: []uint32{0}, Ops: []program.Op{fillnull.Op{Int: 2}}},
+			{Inputs: []uint32{3, 1}, Combine: cartesian.Op{MaxLength: 9}},
+			{Inputs: []uint32{4, 2}, Combine: cartesian.Op{MaxLength: 9}},
 		},
 		Sinks: []program.GraphSink{{Value: 5, Sink: crossed}},
 	}}
 	add("cat_0", program.Int64, false, program.NoPart, sparse("cat_0"))
 	add("int_1", program.Float32, false, program.NoPart, []program.Sink{{To: program.ToDense}})
-	fill := []program.Op{program.FillNull{Float: 0.25}, program.Log{Add: 1}}
+	fill := []program.Op{fillnull.Op{Float: 0.25}, log.Op{Add: 1}}
 	add("absent rate", program.Float32, false, program.NoPart, []program.Sink{{To: program.ToDense, Index: 1, Ops: fill}})
 	p.Output = program.Output{Dense: 2, Keys: uint32(len(s.Keys))}
 	return p, s

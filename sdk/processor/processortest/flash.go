@@ -88,7 +88,8 @@ func (f *Flash) Execute(ctx context.Context, x *target.Execution) (target.Outcom
 	}
 	for _, m := range x.Moves {
 		if m.From%f.block != 0 || m.Len%f.block != 0 || m.Len == 0 || m.From+m.Len > uint64(len(f.Device)) {
-			return target.Outcome{}, fmt.Errorf("move bytes %d+%d of the device to %d: these are not whole blocks of it", m.From, m.Len, m.To)
+			return target.Outcome{}, fmt.Errorf("move bytes %d+%d of the device to %d: these are not whole blocks of it",
+				m.From, m.Len, m.To)
 		}
 		if in := x.Ranges[target.RangeInput]; m.To < in.Addr || m.To+m.Len > in.End() {
 			return target.Outcome{}, fmt.Errorf("move %d bytes to %d: the input has bytes %d+%d", m.Len, m.To, in.Addr, in.Len)

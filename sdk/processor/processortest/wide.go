@@ -9,6 +9,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -22,7 +23,7 @@ func Wide(t testing.TB, columns, rows, page int, codec pq.WriterOption) ([]byte,
 		name := fmt.Sprintf("cat_%02d", i)
 		group[name] = pq.Encoded(pq.Leaf(pq.Int64Type), &pq.Plain)
 		prog.Columns = append(prog.Columns, program.Column{Name: name, Kind: program.Int64, Sinks: []program.Sink{
-			{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{program.SigridHash{Max: 500000}}}}})
+			{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{sigridhash.Op{Max: 500000}}}}})
 		schema.Keys = append(schema.Keys, tensor.Key{Name: name})
 	}
 	var buf bytes.Buffer

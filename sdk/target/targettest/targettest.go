@@ -35,6 +35,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
@@ -230,9 +232,9 @@ func pipeline() (*program.Program, *tensor.Schema) {
 			Source: program.CriteoBinary, Label: true, Output: program.Output{Dense: 1, Keys: 1, Fixed: true},
 			Columns: []program.Column{
 				{Name: "cat_0", Field: 14, Kind: program.Int64, Sinks: []program.Sink{
-					{To: program.ToSparse, Ops: []program.Op{program.PositiveModulus{M: buckets}}}}},
+					{To: program.ToSparse, Ops: []program.Op{positivemodulus.Op{M: buckets}}}}},
 				{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{
-					{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+					{To: program.ToDense, Ops: []program.Op{convert.Op{To: program.Float32}}}}},
 			},
 		}, &tensor.Schema{
 			Dense: []string{"int_0"}, IDs: tensor.Int64, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: buckets}},

@@ -3,21 +3,22 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/boxcox"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitBoxCox
+const Unit = boxcox.Unit
 
 // step replaces float32 values.
 type step struct{ transform *unit.Transform }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.BoxCox)
+	o := op.(boxcox.Op)
 	params := unit.Params{Lambda1: o.Lambda1, Lambda2: o.Lambda2}
-	if o.Mode == program.BoxCoxRAP {
+	if o.Mode == boxcox.RAP {
 		params.Mode = unit.RAP
 	}
 	transform, err := unit.New(params)

@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/bucketize"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitBucketize
+const Unit = bucketize.Unit
 
 // step replaces numbers by the numbers of their buckets.
 type step struct {
@@ -19,13 +20,13 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, t *block.Tables) (block.Step, error) {
-	o := op.(*program.Bucketize)
+	o := op.(*bucketize.Op)
 	table, err := block.Once(t, o, func() (*unit.Table, error) { return unit.New(Params(o)) })
-	return &step{in, table, o.NaN == program.NaNError && in != program.Int64}, err
+	return &step{in, table, o.NaN == bucketize.NaNError && in != program.Int64}, err
 }
 
 // Params returns the operator's parameters as the unit takes them.
-func Params(o *program.Bucketize) unit.Params {
+func Params(o *bucketize.Op) unit.Params {
 	p := unit.Params{Borders: o.Borders32, Borders64: o.Borders64, BordersI64: o.BordersInt}
 	switch {
 	case len(o.Borders64) > 0:
@@ -33,15 +34,15 @@ func Params(o *program.Bucketize) unit.Params {
 	case len(o.BordersInt) > 0:
 		p.Compare = unit.CompareInt64
 	}
-	if o.Side == program.Right {
+	if o.Side == bucketize.Right {
 		p.Side = unit.SideRight
 	}
 	switch o.NaN {
-	case program.NaNFirst:
+	case bucketize.NaNFirst:
 		p.NaN = unit.NaNFirst
-	case program.NaNLast:
+	case bucketize.NaNLast:
 		p.NaN = unit.NaNLast
-	case program.NaNError:
+	case bucketize.NaNError:
 		p.NaN = unit.NaNFail
 	}
 	return p

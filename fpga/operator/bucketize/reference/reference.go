@@ -4,20 +4,21 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/bucketize"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitBucketize
+const Unit = bucketize.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(*program.Bucketize)
-	side := map[program.Side]unit.Side{program.Left: unit.SideLeft, program.Right: unit.SideRight}[o.Side]
-	nan := map[program.NaN]unit.NaN{program.NaNTorchArrow: unit.NaNTorchArrow, program.NaNFirst: unit.NaNFirst,
-		program.NaNLast: unit.NaNLast, program.NaNError: unit.NaNFail}[o.NaN]
+	o := op.(*bucketize.Op)
+	side := map[bucketize.Side]unit.Side{bucketize.Left: unit.SideLeft, bucketize.Right: unit.SideRight}[o.Side]
+	nan := map[bucketize.NaN]unit.NaN{bucketize.NaNTorchArrow: unit.NaNTorchArrow, bucketize.NaNFirst: unit.NaNFirst,
+		bucketize.NaNLast: unit.NaNLast, bucketize.NaNError: unit.NaNFail}[o.NaN]
 	return rowvalue.OfValues(func(v any) (any, error) {
 		var bucket int64
 		var ok bool

@@ -3,20 +3,21 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/cartesian"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/cartesian"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitCartesian
+const Unit = cartesian.Unit
 
 // combiner makes ids of pairs of ids.
 type combiner struct{ params unit.Params }
 
 // CompileCombiner makes the operator ready.
 func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error) {
-	o := c.(program.Cartesian)
-	return &combiner{unit.Params{MaxLength: o.MaxLength, Fail: o.Overflow == program.OverflowFail}}, nil
+	o := c.(cartesian.Op)
+	return &combiner{unit.Params{MaxLength: o.MaxLength, Fail: o.Overflow == cartesian.Fail}}, nil
 }
 
 // MostElements implements block.Combiner.

@@ -3,12 +3,13 @@ package reference
 import (
 	"testing"
 
+	"github.com/millrace/millrace/fpga/operator/cartesian"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	cut, all := program.Cartesian{MaxLength: 1}, program.Cartesian{MaxLength: 1, Overflow: program.OverflowFail}
+	cut, all := cartesian.Op{MaxLength: 1}, cartesian.Op{MaxLength: 1, Overflow: cartesian.Fail}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: cut, Inputs: []any{int64(1), int64(10)}, Want: int64(-2166060444645670163)},
 		{Op: cut, Inputs: []any{int64(1), nil}, Types: []program.ValueType{{Kind: program.Int64}, {Kind: program.Int64}},

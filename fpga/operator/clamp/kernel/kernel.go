@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/clamp"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitClamp
+const Unit = clamp.Unit
 
 // step bounds values where they lie.
 type step struct {
@@ -19,7 +20,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.Clamp)
+	o := op.(clamp.Op)
 	return &step{in, o.IntLo, o.IntHi, o.FloatLo, o.FloatHi}, nil
 }
 

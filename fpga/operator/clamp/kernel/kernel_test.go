@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -14,13 +15,13 @@ import (
 func TestBoundsForOthers(t *testing.T) {
 	for _, c := range []struct {
 		kind program.Kind
-		op   program.Clamp
+		op   clamp.Op
 		want bool
 	}{
-		{program.Float32, program.Clamp{FloatLo: -1, FloatHi: 2}, true},
-		{program.Float32, program.Clamp{FloatLo: 2, FloatHi: -1}, false},
-		{program.Float64, program.Clamp{FloatLo: -1, FloatHi: 2}, false},
-		{program.Int64, program.Clamp{IntLo: -1, IntHi: 2}, false},
+		{program.Float32, clamp.Op{FloatLo: -1, FloatHi: 2}, true},
+		{program.Float32, clamp.Op{FloatLo: 2, FloatHi: -1}, false},
+		{program.Float64, clamp.Op{FloatLo: -1, FloatHi: 2}, false},
+		{program.Int64, clamp.Op{IntLo: -1, IntHi: 2}, false},
 	} {
 		s, err := Compile(c.op, c.kind, nil)
 		require.NoError(t, err)

@@ -4,12 +4,12 @@ import (
 	"math"
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	integers, reals := program.Clamp{IntLo: 0, IntHi: 5}, program.Clamp{FloatLo: 0, FloatHi: 2.5}
+	integers, reals := clamp.Op{IntLo: 0, IntHi: 5}, clamp.Op{FloatLo: 0, FloatHi: 2.5}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: integers, Inputs: []any{int64(-1)}, Want: int64(0)},
 		{Op: integers, Inputs: []any{int64(5)}, Want: int64(5)},

@@ -5,36 +5,37 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/computescore"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/computescore"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitComputeScore
+const Unit = computescore.Unit
 
 // combiner computes a score of two lists of ids.
 type combiner struct{ params unit.Params }
 
 // CompileCombiner makes the operator ready.
 func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error) {
-	o := c.(program.ComputeScore)
+	o := c.(computescore.Op)
 	function, ok := functions[o.Function]
 	if !ok {
 		return nil, fmt.Errorf("%v is not a function of this engine", o.Function)
 	}
-	return &combiner{unit.Params{Function: function, ZeroNorm: o.ZeroNorm == program.ZeroNormZero}}, nil
+	return &combiner{unit.Params{Function: function, ZeroNorm: o.ZeroNorm == computescore.ZeroNormZero}}, nil
 }
 
 // functions are the unit's functions by their names in programs.
-var functions = map[program.ScoreFunction]unit.Function{
-	program.ScoreHasOverlap:   unit.HasIDOverlap,
-	program.ScoreOverlapCount: unit.IDOverlapCount,
-	program.ScoreMaxCount:     unit.MaxCount,
-	program.ScoreJaccard:      unit.JaccardSimilarity,
-	program.ScoreCosine:       unit.CosineSimilarity,
-	program.ScoreSum:          unit.ScoreSum,
-	program.ScoreMin:          unit.ScoreMin,
-	program.ScoreMax:          unit.ScoreMax,
+var functions = map[computescore.Function]unit.Function{
+	computescore.HasOverlap:   unit.HasIDOverlap,
+	computescore.OverlapCount: unit.IDOverlapCount,
+	computescore.MaxCount:     unit.MaxCount,
+	computescore.Jaccard:      unit.JaccardSimilarity,
+	computescore.Cosine:       unit.CosineSimilarity,
+	computescore.Sum:          unit.ScoreSum,
+	computescore.Min:          unit.ScoreMin,
+	computescore.Max:          unit.ScoreMax,
 }
 
 // MostElements implements block.Combiner.

@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/convert"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitConvert
+const Unit = convert.Unit
 
 // step changes the kind of values.
 type step struct{ from, to program.Kind }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	return &step{in, op.(program.Convert).To}, nil
+	return &step{in, op.(convert.Op).To}, nil
 }
 
 // Run implements block.Step.

@@ -2,17 +2,18 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/convert"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitConvert
+const Unit = convert.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.Convert)
+	o := op.(convert.Op)
 	return rowvalue.OfValues(func(v any) (any, error) {
 		switch x := v.(type) {
 		case int64:

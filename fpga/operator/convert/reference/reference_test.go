@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	narrow, wide := program.Convert{To: program.Float32}, program.Convert{To: program.Float64}
+	narrow, wide := convert.Op{To: program.Float32}, convert.Op{To: program.Float64}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: narrow, Inputs: []any{16777217.0}, Want: float32(16777216)},
 		{Op: narrow, Inputs: []any{int64(16777219)}, Want: float32(16777220)},

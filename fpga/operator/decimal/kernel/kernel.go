@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/decimal"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitDecimal
+const Unit = decimal.Unit
 
 // ofIntegers turns decimals that are integers into floats.
 type ofIntegers struct {
@@ -24,7 +25,7 @@ type ofBytes struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.Decimal)
+	o := op.(decimal.Op)
 	if in == program.Int64 {
 		return &ofIntegers{o.Scale, o.To}, nil
 	}

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"math/big"
 
+	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/decimal"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitDecimal
+const Unit = decimal.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.Decimal)
+	o := op.(decimal.Op)
 	return rowvalue.OfValues(func(v any) (any, error) {
 		var n *big.Int
 		switch x := v.(type) {

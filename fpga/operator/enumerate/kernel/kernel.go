@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/enumerate"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/scoredlist"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitEnumerate
+const Unit = enumerate.Unit
 
 // combiner gives ids their positions as scores.
 type combiner struct{}

@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/fillnan"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/fillnan"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitFillNaN
+const Unit = fillnan.Unit
 
 // step gives NaNs a value, where they lie.
 type step struct {
@@ -18,7 +19,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	return &step{in, op.(program.FillNaN).Value}, nil
+	return &step{in, op.(fillnan.Op).Value}, nil
 }
 
 // ChangesInPlace implements block.InPlace.

@@ -2,17 +2,18 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/fillnan"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/fillnan"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitFillNaN
+const Unit = fillnan.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.FillNaN)
+	o := op.(fillnan.Op)
 	return rowvalue.OfValues(func(v any) (any, error) {
 		switch x := v.(type) {
 		case float32:

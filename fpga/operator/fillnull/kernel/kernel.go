@@ -5,12 +5,13 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/fillnull"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitFillNull
+const Unit = fillnull.Unit
 
 // step gives nulls a value, where they lie.
 type step struct {
@@ -21,7 +22,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.FillNull)
+	o := op.(fillnull.Op)
 	return &step{in, o.Int, o.Float}, nil
 }
 

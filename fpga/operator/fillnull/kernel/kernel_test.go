@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -15,13 +16,13 @@ import (
 func TestFillsZeros(t *testing.T) {
 	for _, c := range []struct {
 		kind program.Kind
-		op   program.FillNull
+		op   fillnull.Op
 		want bool
 	}{
-		{program.Int64, program.FillNull{Float: 1}, true},
-		{program.Int64, program.FillNull{Int: 1}, false},
-		{program.Float32, program.FillNull{Int: 1}, true},
-		{program.Float64, program.FillNull{Float: math.Copysign(0, -1)}, false},
+		{program.Int64, fillnull.Op{Float: 1}, true},
+		{program.Int64, fillnull.Op{Int: 1}, false},
+		{program.Float32, fillnull.Op{Int: 1}, true},
+		{program.Float64, fillnull.Op{Float: math.Copysign(0, -1)}, false},
 	} {
 		s, err := Compile(c.op, c.kind, nil)
 		require.NoError(t, err)

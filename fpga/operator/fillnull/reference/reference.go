@@ -2,16 +2,17 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitFillNull
+const Unit = fillnull.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, inputs []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.FillNull)
+	o := op.(fillnull.Op)
 	fill := rowvalue.Number(inputs[0].Kind, o.Int, o.Float)
 	return rowvalue.OfElements(inputs[0], func(v any) (any, error) {
 		if v == nil {

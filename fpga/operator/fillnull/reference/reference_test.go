@@ -3,12 +3,13 @@ package reference
 import (
 	"testing"
 
+	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	op := program.FillNull{Int: 9, Float: 0.1}
+	op := fillnull.Op{Int: 9, Float: 0.1}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: op, Inputs: []any{nil}, Types: []program.ValueType{{Kind: program.Int64}}, Want: int64(9)},
 		{Op: op, Inputs: []any{int64(3)}, Want: int64(3)},

@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/firstx"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/firstx"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitFirstX
+const Unit = firstx.Unit
 
 // step keeps the first values of every list.
 type step struct {
@@ -18,7 +19,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	return &step{in, op.(program.FirstX).N}, nil
+	return &step{in, op.(firstx.Op).N}, nil
 }
 
 // Run implements block.Step.

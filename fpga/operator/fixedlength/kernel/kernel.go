@@ -4,18 +4,19 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitFixedLength
+const Unit = fixedlength.Unit
 
 // step leaves values as they are.
 type step struct{ length block.RowLength }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.FixedLength)
+	o := op.(fixedlength.Op)
 	return &step{block.RowLength{Length: o.Length, Pads: o.Pads, Pad: o.Pad}}, nil
 }
 

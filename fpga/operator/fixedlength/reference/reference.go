@@ -4,16 +4,17 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/fixedlength"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitFixedLength
+const Unit = fixedlength.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.FixedLength)
+	o := op.(fixedlength.Op)
 	return func(inputs []any) (any, error) {
 		values := rowvalue.Scores(inputs[0])
 		got := len(values)

@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/float16"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/float16"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitFloat16
+const Unit = float16.Unit
 
 // step turns strings of two bytes into float32.
 type step struct{}

@@ -5,13 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/float16"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/float16"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitFloat16
+const Unit = float16.Unit
 
 // New implements [rowvalue.Constructor].
 func New(_ rowvalue.Operator, inputs []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {

@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/hashbucket"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/hashcross"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitHashBucket
+const Unit = hashbucket.Unit
 
 // step replaces ids by the numbers of their buckets.
 type step struct{ hasher unit.Hasher }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	hasher, err := unit.New(op.(program.HashBucket).Buckets)
+	hasher, err := unit.New(op.(hashbucket.Op).Buckets)
 	return &step{hasher}, err
 }
 

@@ -5,24 +5,25 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/hashbytes"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitHashBytes
+const Unit = hashbytes.Unit
 
 // step turns strings of bytes into ids.
 type step struct{ function unit.Function }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	switch o := op.(program.HashBytes); o.Function {
-	case program.HashXXH3:
+	switch o := op.(hashbytes.Op); o.Function {
+	case hashbytes.XXH3:
 		return &step{unit.XXH3}, nil
-	case program.HashMurmur3:
+	case hashbytes.Murmur3:
 		return &step{unit.Murmur3}, nil
-	case program.HashFarmHash:
+	case hashbytes.FarmHash:
 		return &step{unit.FarmHash}, nil
 	default:
 		return nil, fmt.Errorf("%v is not a hash function of this engine", o.Function)

@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/hashcross"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/hashcross"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitHashCross
+const Unit = hashcross.Unit
 
 // combiner hashes the ids of a row together.
 type combiner struct{ hasher unit.Hasher }
 
 // CompileCombiner makes the operator ready.
 func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error) {
-	hasher, err := unit.New(c.(program.HashCross).Buckets)
+	hasher, err := unit.New(c.(hashcross.Op).Buckets)
 	return &combiner{hasher}, err
 }
 

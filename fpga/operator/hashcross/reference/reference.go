@@ -2,17 +2,18 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/hashcross"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/hashcross"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitHashCross
+const Unit = hashcross.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.HashCross)
+	o := op.(hashcross.Op)
 	return func(inputs []any) (any, error) {
 		var ids []int64
 		for _, in := range inputs {

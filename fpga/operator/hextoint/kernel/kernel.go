@@ -5,12 +5,13 @@ import (
 	"bytes"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/hextoint"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/hextoint"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitHexToInt
+const Unit = hextoint.Unit
 
 // step turns hexadecimal tokens into integers.
 type step struct{}

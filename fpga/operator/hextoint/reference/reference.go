@@ -4,13 +4,14 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/hextoint"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/hextoint"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitHexToInt
+const Unit = hextoint.Unit
 
 // New implements [rowvalue.Constructor].
 func New(_ rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {

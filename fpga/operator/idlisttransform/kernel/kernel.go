@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/idlisttransform"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitIDListTransform
+const Unit = idlisttransform.Unit
 
 // combiner intersects lists of ids.
 type combiner struct{}

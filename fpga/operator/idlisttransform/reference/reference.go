@@ -2,13 +2,14 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/idlisttransform"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitIDListTransform
+const Unit = idlisttransform.Unit
 
 // New implements [rowvalue.Constructor].
 func New(_ rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {

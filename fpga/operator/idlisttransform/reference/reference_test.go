@@ -3,12 +3,12 @@ package reference
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	op := program.IDListTransform{}
+	op := idlisttransform.Op{}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: op, Inputs: []any{[]any{int64(3), int64(2), int64(2)}, []any{int64(2), int64(3)}},
 			Want: []any{int64(3), int64(2)}},

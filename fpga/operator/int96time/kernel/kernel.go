@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/int96time"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/int96"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitInt96Time
+const Unit = int96time.Unit
 
 // step turns timestamps of twelve bytes into integers.
 type step struct{ unit unit.Unit }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	if op.(program.Int96Time).To == program.TimeDays {
+	if op.(int96time.Op).To == int96time.Days {
 		return &step{unit.Days}, nil
 	}
 	return &step{unit.Seconds}, nil

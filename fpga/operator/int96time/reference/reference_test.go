@@ -3,13 +3,13 @@ package reference
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/int96time"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
 	// 5,000,000,000 ns of a day, and the number of a day; day 2,440,588 is 1970-01-01.
-	seconds, days := program.Int96Time{To: program.TimeSeconds}, program.Int96Time{To: program.TimeDays}
+	seconds, days := int96time.Op{To: int96time.Seconds}, int96time.Op{To: int96time.Days}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: seconds, Inputs: []any{[]byte{0, 0xf2, 5, 0x2a, 1, 0, 0, 0, 0x8d, 0x3d, 0x25, 0}}, Want: int64(86405)},
 		{Op: days, Inputs: []any{[]byte{0, 0xf2, 5, 0x2a, 1, 0, 0, 0, 0x8b, 0x3d, 0x25, 0}}, Want: int64(-1)},

@@ -3,23 +3,24 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/listslice"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/listslice"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitListSlice
+const Unit = listslice.Unit
 
 // step keeps a part of every list, and fills lists up to one length if the operator says so.
 type step struct {
 	kind   program.Kind
-	slice  program.ListSlice
+	slice  listslice.Op
 	length int64 // The length of padded lists.
 }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	s := &step{kind: in, slice: op.(program.ListSlice)}
+	s := &step{kind: in, slice: op.(listslice.Op)}
 	if !s.slice.Padded {
 		return s, nil
 	}

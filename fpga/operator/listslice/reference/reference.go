@@ -2,17 +2,18 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/listslice"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/listslice"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitListSlice
+const Unit = listslice.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, inputs []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.ListSlice)
+	o := op.(listslice.Op)
 	if !o.Padded {
 		return rowvalue.OfLists(func(list []any) (any, error) {
 			return unit.Reference(list, o.Start, o.End, 0, nil), nil

@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/logn"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitLog
+const Unit = log.Unit
 
 // step replaces float32 values.
 type step struct {
@@ -21,7 +22,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	return &step{add: op.(program.Log).Add, low: float32(math.Inf(-1)), high: float32(math.Inf(1))}, nil
+	return &step{add: op.(log.Op).Add, low: float32(math.Inf(-1)), high: float32(math.Inf(1))}, nil
 }
 
 // Fuse implements block.Fuser.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -23,7 +24,7 @@ func (b bounds) Run(*block.Buffers, *block.Values) error { return nil }
 
 // TestLogTakesOverBounds checks that a log behind a step that only bounds its values does the work of both.
 func TestLogTakesOverBounds(t *testing.T) {
-	s, err := Compile(program.Log{Add: 1}, program.Float32, nil)
+	s, err := Compile(log.Op{Add: 1}, program.Float32, nil)
 	require.NoError(t, err)
 	fuser := s.(block.Fuser)
 	assert.Nil(t, fuser.Fuse(s), "a step without bounds")

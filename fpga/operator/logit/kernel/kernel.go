@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/logit"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/logit"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitLogit
+const Unit = logit.Unit
 
 // step replaces float32 values.
 type step struct{ bounds unit.Range }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	bounds, err := unit.Bounds(op.(program.Logit).Eps)
+	bounds, err := unit.Bounds(op.(logit.Op).Eps)
 	return &step{bounds}, err
 }
 

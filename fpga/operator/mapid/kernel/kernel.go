@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/mapid"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/mapid"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitMapID
+const Unit = mapid.Unit
 
 // step replaces ids by the values of a table.
 type step struct {
@@ -25,7 +26,7 @@ type listMemory struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, t *block.Tables) (block.Step, error) {
-	o := op.(*program.MapID)
+	o := op.(*mapid.Op)
 	s := &step{values: o.Values, fallback: o.Default}
 	if len(o.Keys) == 0 {
 		return s, nil

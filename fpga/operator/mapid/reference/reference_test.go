@@ -3,13 +3,13 @@ package reference
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/mapid"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	sparse := &program.MapID{Keys: []int64{10, 20}, Values: []int64{1, 2}, Default: -1}
-	dense := &program.MapID{Values: []int64{9, 8}, Default: -1}
+	sparse := &mapid.Op{Keys: []int64{10, 20}, Values: []int64{1, 2}, Default: -1}
+	dense := &mapid.Op{Values: []int64{9, 8}, Default: -1}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: sparse, Inputs: []any{int64(20)}, Want: int64(2)},
 		{Op: sparse, Inputs: []any{int64(15)}, Want: int64(-1)},

@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/minmax"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/minmax"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitMinMax
+const Unit = minmax.Unit
 
 // step replaces float32 values.
 type step struct{ transform *unit.Transform }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.MinMax)
+	o := op.(minmax.Op)
 	transform, err := unit.New(o.Min, o.Max)
 	return &step{transform}, err
 }

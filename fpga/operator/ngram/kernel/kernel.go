@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/ngram"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitNGram
+const Unit = ngram.Unit
 
 // step replaces every list by the hashes of its windows.
 type step struct{ size int64 }
@@ -18,8 +19,8 @@ type listing struct{ size int64 }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.NGram)
-	if o.Mode == program.NGramRAP {
+	o := op.(ngram.Op)
+	if o.Mode == ngram.RAP {
 		return &listing{o.N}, nil
 	}
 	return &step{o.N}, nil

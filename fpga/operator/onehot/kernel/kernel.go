@@ -4,12 +4,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/onehot"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/onehot"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitOneHot
+const Unit = onehot.Unit
 
 // step replaces values by the numbers of their classes, -1 for none.
 type step struct {
@@ -20,7 +21,7 @@ type step struct {
 
 // Compile makes the operator ready.
 func Compile(op program.Op, in program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.OneHot)
+	o := op.(onehot.Op)
 	s := &step{kind: in, count: o.Classes}
 	var err error
 	if o.Ranges {

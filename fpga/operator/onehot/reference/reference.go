@@ -2,17 +2,18 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/onehot"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/onehot"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitOneHot
+const Unit = onehot.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.OneHot)
+	o := op.(onehot.Op)
 	return func(inputs []any) (any, error) {
 		columns, class := make([]float32, o.Classes), int64(-1)
 		switch x := inputs[0].(type) {

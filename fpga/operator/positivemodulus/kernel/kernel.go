@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/positivemodulus"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitPositiveModulus
+const Unit = positivemodulus.Unit
 
 // step replaces integers.
 type step struct{ modulus *unit.Modulus }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	modulus, err := unit.New(op.(program.PositiveModulus).M)
+	modulus, err := unit.New(op.(positivemodulus.Op).M)
 	return &step{modulus}, err
 }
 

@@ -2,16 +2,17 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/positivemodulus"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitPositiveModulus
+const Unit = positivemodulus.Unit
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.PositiveModulus)
+	o := op.(positivemodulus.Op)
 	return rowvalue.OfValues(func(x int64) (any, error) { return unit.Reference(x, o.M), nil }), nil
 }

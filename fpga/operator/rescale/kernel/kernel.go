@@ -3,19 +3,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/rescale"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitRescale
+const Unit = rescale.Unit
 
 // step counts integers in another unit.
 type step struct{ multiplier, divisor int64 }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.Rescale)
+	o := op.(rescale.Op)
 	return &step{o.Multiplier, o.Divisor}, unit.CheckFactors(o.Multiplier, o.Divisor)
 }
 

@@ -3,11 +3,12 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitScores
+const Unit = scores.Unit
 
 // combiner yields the scores of ids.
 type combiner struct{}

@@ -2,12 +2,13 @@
 package reference
 
 import (
+	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitScores
+const Unit = scores.Unit
 
 // New implements [rowvalue.Constructor].
 func New(_ rowvalue.Operator, _ []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {

@@ -4,19 +4,20 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitSigridHash
+const Unit = sigridhash.Unit
 
 // step replaces ids by their hashes.
 type step struct{ hasher *unit.Hasher }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	o := op.(program.SigridHash)
+	o := op.(sigridhash.Op)
 	hasher, err := unit.New(unit.Params{Salt: o.Salt, Max: o.Max})
 	return &step{hasher}, err
 }

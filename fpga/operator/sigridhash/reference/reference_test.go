@@ -3,12 +3,12 @@ package reference
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	op := program.SigridHash{Max: 100}
+	op := sigridhash.Op{Max: 100}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: op, Inputs: []any{int64(1)}, Want: int64(60)},
 		{Op: op, Inputs: []any{[]any{int64(14), int64(15), int64(16)}}, Want: []any{int64(83), int64(66), int64(2)}},

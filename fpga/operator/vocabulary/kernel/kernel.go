@@ -3,23 +3,24 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitVocabulary
+const Unit = vocabulary.Unit
 
 // step replaces keys by their ids in a lookup table.
 type step struct {
-	lookup program.Lookup
+	lookup vocabulary.Op
 	hasher *sigridhash.Hasher // The hash of absent keys, if they get buckets.
 }
 
 // Compile makes the operator ready.
 func Compile(op program.Op, _ program.Kind, _ *block.Tables) (block.Step, error) {
-	s := &step{lookup: op.(program.Lookup)}
-	if s.lookup.Absent != program.AbsentBucket {
+	s := &step{lookup: op.(vocabulary.Op)}
+	if s.lookup.Absent != vocabulary.AbsentBucket {
 		return s, nil
 	}
 	var err error
@@ -62,9 +63,9 @@ func (s *step) replaceAbsent(ids, keys []int64, v *block.Values, first int) erro
 			ids[i] += s.lookup.Base
 		case v.Valid != nil && v.Valid[first+i] == 0:
 			ids[i] = 0 // a null has no key
-		case s.lookup.Absent == program.AbsentRare:
+		case s.lookup.Absent == vocabulary.AbsentRare:
 			ids[i] = s.lookup.Rare
-		case s.lookup.Absent == program.AbsentBucket:
+		case s.lookup.Absent == vocabulary.AbsentBucket:
 			s.hasher.Hash(ids[i:i+1], keys[i:i+1])
 			ids[i] += s.lookup.Base - int64(s.lookup.Buckets)
 		default:

@@ -4,6 +4,7 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
@@ -11,14 +12,14 @@ import (
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitVocabulary
+const Unit = vocabulary.Unit
 
 // table is the number of a lookup table, of which the environment keeps one map for all operators.
 type table uint32
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, env *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.Lookup)
+	o := op.(vocabulary.Op)
 	indices, err := rowvalue.Shared(env, table(o.Table), func() (unit.Reference, error) {
 		return unit.NewReference(env.LookupTables[o.Table].Listed)
 	})
@@ -30,9 +31,9 @@ func New(op rowvalue.Operator, _ []program.ValueType, env *rowvalue.Environment)
 		switch {
 		case ok:
 			return o.Base + int64(index), nil
-		case o.Absent == program.AbsentRare:
+		case o.Absent == vocabulary.AbsentRare:
 			return o.Rare, nil
-		case o.Absent == program.AbsentBucket:
+		case o.Absent == vocabulary.AbsentBucket:
 			buckets := int64(o.Buckets)
 			return o.Base - buckets + sigridhash.Reference(key, 0, buckets), nil
 		}

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitWasm
+const Unit = wasm.Unit
 
 // combiner calls the function for every row.
 type combiner struct {
@@ -25,7 +26,7 @@ type totalKey struct{}
 
 // CompileCombiner makes the function ready, once for all steps that call it.
 func CompileCombiner(c program.Combiner, t *block.Tables) (block.Combiner, error) {
-	o := c.(program.Wasm)
+	o := c.(wasm.Op)
 	return block.Once(t, o, func() (block.Combiner, error) {
 		module, ok := t.Modules[o.Module]
 		if !ok {

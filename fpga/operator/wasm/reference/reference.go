@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/wasm"
@@ -12,7 +13,7 @@ import (
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitWasm
+const Unit = wasm.Unit
 
 // kinds has the unit's numbers of the kinds.
 var kinds = map[program.Kind]format.Kind{program.Int64: format.Int64, program.Float32: format.Float32,
@@ -20,7 +21,7 @@ var kinds = map[program.Kind]format.Kind{program.Int64: format.Int64, program.Fl
 
 // New implements [rowvalue.Constructor].
 func New(op rowvalue.Operator, _ []program.ValueType, env *rowvalue.Environment) (rowvalue.Reference, error) {
-	o := op.(program.Wasm)
+	o := op.(wasm.Op)
 	module, ok := env.Modules[o.Module]
 	if !ok {
 		return nil, fmt.Errorf("module %v is not here: name its file", o.Module)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
@@ -17,7 +18,7 @@ func TestKnownAnswers(t *testing.T) {
 	module := wasmtest.Module{Pages: 1, Functions: []wasmtest.Function{{Name: "f",
 		Params: []byte{wasmtest.I64, wasmtest.I64}, Results: []byte{wasmtest.I64},
 		Code: wasmtest.Code(wasmtest.Get(0), wasmtest.Get(1), wasmtest.Op(0x7f))}}}.Bytes()
-	op := program.Wasm{Module: sha256.Sum256(module), Function: "f",
+	op := wasm.Op{Module: sha256.Sum256(module), Function: "f",
 		In: [program.MaxInputs]program.Kind{program.Int64, program.Int64}, Out: program.Int64}
 	env := rowvalue.NewEnvironment(&program.Program{Modules: program.Modules{op.Module: module}})
 	rowvaluetest.CheckIn(t, env, New, []rowvaluetest.Answer{

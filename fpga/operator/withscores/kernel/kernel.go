@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/withscores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/scoredlist"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitWithScores
+const Unit = withscores.Unit
 
 // combiner gives ids the scores of another value.
 type combiner struct{}

@@ -4,13 +4,14 @@ package reference
 import (
 	"fmt"
 
+	"github.com/millrace/millrace/fpga/operator/withscores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	unit "github.com/millrace/millrace/fpga/unit/scoredlist"
 )
 
 // Unit is the operator's unit.
-const Unit = program.UnitWithScores
+const Unit = withscores.Unit
 
 // New implements [rowvalue.Constructor].
 func New(_ rowvalue.Operator, inputs []program.ValueType, _ *rowvalue.Environment) (rowvalue.Reference, error) {

@@ -3,13 +3,13 @@ package reference
 import (
 	"testing"
 
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/operator/withscores"
 	"github.com/millrace/millrace/fpga/rowvalue"
 	"github.com/millrace/millrace/fpga/rowvalue/rowvaluetest"
 )
 
 func TestKnownAnswers(t *testing.T) {
-	op, ids := program.WithScores{}, []any{int64(7), int64(5)}
+	op, ids := withscores.Op{}, []any{int64(7), int64(5)}
 	rowvaluetest.Check(t, New, []rowvaluetest.Answer{
 		{Op: op, Inputs: []any{ids, []any{float32(2), float32(3)}},
 			Want: rowvalue.ScoredList{IDs: ids, Scores: []float32{2, 3}}},

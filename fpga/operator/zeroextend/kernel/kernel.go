@@ -3,12 +3,13 @@ package kernel
 
 import (
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 	unit "github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
 // Unit is the unit that computes the operator.
-const Unit = program.UnitZeroExtend
+const Unit = zeroextend.Unit
 
 // step extends integers where they lie.
 type step struct{}

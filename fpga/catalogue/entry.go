@@ -1,0 +1,147 @@
+package catalogue
+
+import "github.com/millrace/millrace/fpga/program"
+
+// Entry is what the catalogue says of an operator.
+type Entry struct {
+	Name    string
+	Summary string
+	Params  []Param
+	Takes   string // Kinds of values, and what is converted.
+	Yields  string
+	Nulls   string
+	Lists   string
+	Errors  string
+	Source  string // Where the definition comes from.
+	Unit    program.Unit
+	Inputs  int // How many inputs an operator of several takes at least; 0: it takes one value.
+	// MaxInputs is how many inputs the operator takes at most; 0: as many as Inputs.
+	MaxInputs int
+	// Example is one use, as YAML; empty for an operator without parameters.
+	Example string
+	// Cost estimates the nanoseconds of one core for a value: the figures of docs/performance-kernels.md for AVX2, or for
+	// plain Go where that is all there is. They were measured on different machines, some of them busy, so they tell which
+	// step of a pipeline costs the most, and not how long a job takes. Nil: there is no estimate.
+	Cost func(a Arguments) float64
+	// Reads says how the operator uses a column; nil: as ids. UsedAsUnknown: as the operator behind it does.
+	Reads func(a Arguments) Use
+
+	// Check checks what the parameters' types do not say; nil: they say everything. The parameters have their types.
+	Check func(c Check)
+	// Apply adds the operator to a chain.
+	Apply func(c Chain)
+	// Combine, of an operator of several inputs, takes the inputs together instead.
+	Combine func(c Combination)
+}
+
+// Use is how an operator uses a column.
+type Use uint8
+
+// The uses.
+const (
+	UsedAsUnknown  Use = iota
+	UsedByOperator     // The operator reads what the column's annotation says.
+	UsedAsIDs
+	UsedAsFloat32
+	UsedAsFloat64
+)
+
+// As returns the use of an operator that uses columns in one way.
+func As(u Use) func(Arguments) Use { return func(Arguments) Use { return u } }
+
+// Costs returns the estimate of an operator that costs the same with all parameters.
+func Costs(nanoseconds float64) func(Arguments) float64 {
+	return func(Arguments) float64 { return nanoseconds }
+}
+
+// Arguments are the parameters of an operator as a document gives them.
+type Arguments interface {
+	// Given returns a parameter that is given; ok is false if it is left out.
+	Given(name string) (v Value, ok bool)
+}
+
+// Check reports what is wrong with the parameters of an operator.
+type Check interface {
+	Arguments
+	// Wrong adds an error about a parameter, or about the operator if name is empty. kind is one of the errors below.
+	Wrong(name string, kind error, format string, args ...any)
+}
+
+// Range is a range of integers, both ends included.
+type Range struct{ Low, High int64 }
+
+// Chain is a value on its way through its operators.
+type Chain interface {
+	Arguments
+	// Number, Word and Table return a parameter as given, or its default.
+	Number(name string) Number
+	Word(name string) string
+
+	Kind() program.Kind
+	IsList() bool
+	// IsDenseList reports whether the values are elements of lists that become dense columns.
+	IsDenseList() bool
+	// IsMap reports whether the value is a feature of a map.
+	IsMap() bool
+	// FromText reports whether rows are of text, which have at most one value a key.
+	FromText() bool
+	// Annotation is what the file says of the values, empty if it says nothing or operators have changed it.
+	Annotation() string
+	// Logical is what the file says of the column.
+	Logical() string
+	// IsCategory reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an id
+	// of the value.
+	IsCategory() bool
+	// DescribeBytes describes the content of a column of bytes, and the way to use it.
+	DescribeBytes() string
+	// Scored reports whether the chain begins with ids that have scores.
+	Scored() bool
+	// Ops are the operators so far.
+	Ops() []program.Op
+
+	// Refuse adds an error and ends the chain.
+	Refuse(kind error, format string, args ...any)
+	// RequireNumbers refuses bytes, and RequireIntegers values that are not int64. Both report whether the chain goes on.
+	RequireNumbers() bool
+	RequireIntegers() bool
+	// RequireReals converts the values to float32 for an operator of real numbers, and refuses what it does not take.
+	RequireReals() bool
+	// WholeNumber returns a number for int64 values, and refuses a fraction.
+	WholeNumber(name string, n Number) int64
+	// RealNumber returns a number for float32 values, rounded to float32, or for float64 values.
+	RealNumber(name string, n Number) float64
+
+	// Convert adds a conversion if the values are of another kind.
+	Convert(to program.Kind)
+	// Append adds an operator. The values are then of the kind that it yields.
+	Append(op program.Op)
+	// IDs is the range of int64 values. SetIDs sets it; bounded says that an operator bounds the ids, not only their type.
+	IDs() Range
+	Bounded() bool
+	SetIDs(r Range, bounded bool)
+	// FillsNulls says that there are no nulls any more, and MakesNulls that there are new ones.
+	FillsNulls()
+	MakesNulls()
+	// BeginStep adds an operator that takes the whole value of a row.
+	BeginStep(o program.Combiner)
+}
+
+// Combination is inputs on their way through the operator that takes them together.
+type Combination interface {
+	Arguments
+	Number(name string) Number
+	Word(name string) string
+	// Inputs is how many inputs there are.
+	Inputs() int
+	IsList(input int) bool
+	// IsScored reports whether an input is ids with scores.
+	IsScored(input int) bool
+	IDs(input int) (r Range, bounded bool)
+	// Take decides that the operator takes an input as ids (int64) or as real numbers (float32), and refuses what cannot
+	// be taken so. It reports whether the input is taken.
+	Take(input int, as program.Kind) bool
+	// Refuse adds an error about an input, or about the operator if input is below 0.
+	Refuse(input int, kind error, format string, args ...any)
+	// Yield sets the value that the operator makes of the inputs; neverNull says that it is never null.
+	Yield(o program.Combiner, ids Range, bounded, neverNull bool)
+}

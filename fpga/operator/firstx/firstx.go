@@ -1,0 +1,67 @@
+// Package firstx is the operator firstx: its parameters, and what they may be.
+package firstx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Op keeps the first N elements of a list.
+type Op struct {
+	N int64
+}
+
+// Unit is the number of the unit on the wire.
+const Unit program.Unit = 9
+
+// Definition is what a build knows about the operator.
+var Definition = program.Definition{
+	Unit: Unit, Name: "firstx", Version: 1,
+	Read: func(f program.Fields) program.Op {
+		var o Op
+		o.setFields(f)
+		return o
+	},
+	Args: []string{"n"}, In: []string{"int64", "float32", "float64"}, Out: "same",
+}
+
+// Unit implements [program.Op].
+func (Op) Unit() program.Unit { return Unit }
+
+// Fields implements [program.Op].
+func (o Op) Fields(f program.Fields) { o.setFields(f) }
+
+func (o *Op) setFields(f program.Fields) {
+	f.Int64("n", &o.N)
+}
+
+// Check implements [program.Op].
+func (o Op) Check(in program.Input) error {
+	switch {
+	case o.N < 0:
+		return fmt.Errorf("n %d, want at least 0", o.N)
+	case !in.List:
+		return errors.New("takes a list")
+	}
+	return nil
+}
+
+// Out implements [program.Op].
+func (Op) Out(in program.Kind) program.Kind { return program.NumericKind(in) }
+
+// ElementsOf returns how many elements of n are kept.
+func (o Op) ElementsOf(n uint64) uint64 { return min(n, uint64(max(o.N, 0))) }
+
+// ValuesOf returns what is known of the values: a list may have none.
+func (Op) ValuesOf(_ program.Kind, v program.Values) program.Values {
+	v.Least = min(v.Least, 0)
+	return v
+}
+
+// KeepsUnit reports that values count what they counted before.
+func (Op) KeepsUnit() bool { return true }
+
+// ReadsUnsigned reports that unsigned integers pass as they are.
+func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }

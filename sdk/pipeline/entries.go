@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// entries returns the operators whose folders declare what a document may write of them.
+func entries() []Operator {
+	var list []Operator
+	for _, e := range operator.Entries() {
+		list = append(list, operatorOf(e))
+	}
+	return list
+}
+
+// operatorOf returns the catalogue's form of an entry.
+func operatorOf(e catalogue.Entry) Operator {
+	o := Operator{
+		Name: e.Name, Summary: e.Summary, Params: e.Params, Takes: e.Takes, Yields: e.Yields, Nulls: e.Nulls,
+		Lists: e.Lists, Errors: e.Errors, Source: e.Source, Unit: e.Unit, Inputs: e.Inputs, MaxInputs: e.MaxInputs,
+		Example: e.Example,
+	}
+	if e.Cost != nil {
+		o.Cost = func(op *Op) float64 { return e.Cost(op) }
+	}
+	if e.Reads != nil {
+		o.reads = func(op *Op) usage { return e.Reads(op) }
+	}
+	if e.Check != nil {
+		o.check = func(p *problems, op *Op, a location) { e.Check(&checkedOp{op, p, a}) }
+	}
+	if e.Apply != nil {
+		o.apply = func(c *chain, op *Op, a location) { e.Apply(&appliedOp{op, c, a}) }
+	}
+	if e.Combine != nil {
+		o.combine = func(c *combination, op *Op, a location) { e.Combine(&combinedOp{op, c, a}) }
+	}
+	return o
+}
+
+// Given implements [catalogue.Arguments].
+func (o *Op) Given(name string) (Value, bool) {
+	a, ok := o.arg(name)
+	if !ok {
+		return nil, false
+	}
+	return a.Value, true
+}
+
+// checkedOp is an operator whose parameters are checked.
+type checkedOp struct {
+	*Op
+	problems *problems
+	location location
+}
+
+// Wrong implements [catalogue.Check].
+func (c *checkedOp) Wrong(name string, kind error, format string, args ...any) {
+	at := c.location
+	if v, ok := c.arg(name); ok {
+		at = at.key(name, firstPos(v.Pos, at.pos))
+	}
+	c.problems.add(at, kind, format, args...)
+}
+
+// appliedOp is an operator that is added to a chain.
+type appliedOp struct {
+	*Op
+	chain    *chain
+	location location
+}
+
+// Number implements [catalogue.Chain].
+func (a *appliedOp) Number(name string) Number { return a.chain.number(a.Op, name) }
+
+// Word implements [catalogue.Chain].
+func (a *appliedOp) Word(name string) string { return a.chain.word(a.Op, name) }
+
+// Kind implements [catalogue.Chain].
+func (a *appliedOp) Kind() program.Kind { return a.chain.kind }
+
+// IsList implements [catalogue.Chain].
+func (a *appliedOp) IsList() bool { return a.chain.column.List }
+
+// IsDenseList implements [catalogue.Chain].
+func (a *appliedOp) IsDenseList() bool { return a.chain.denseList }
+
+// IsMap implements [catalogue.Chain].
+func (a *appliedOp) IsMap() bool { return a.chain.column.Map.IsMap() }
+
+// FromText implements [catalogue.Chain].
+func (a *appliedOp) FromText() bool { return a.chain.column.Source > program.Parquet }
+
+// Annotation implements [catalogue.Chain].
+func (a *appliedOp) Annotation() string { return a.chain.annotation() }
+
+// Logical implements [catalogue.Chain].
+func (a *appliedOp) Logical() string { return a.chain.column.Logical }
+
+// IsCategory implements [catalogue.Chain].
+func (a *appliedOp) IsCategory() bool { return isCategory(a.chain.column.Logical) }
+
+// DescribeBytes implements [catalogue.Chain].
+func (a *appliedOp) DescribeBytes() string { return a.chain.describeBytes() }
+
+// Scored implements [catalogue.Chain].
+func (a *appliedOp) Scored() bool { return a.chain.from.scored() }
+
+// Ops implements [catalogue.Chain].
+func (a *appliedOp) Ops() []program.Op { return a.chain.ops }
+
+// Refuse implements [catalogue.Chain].
+func (a *appliedOp) Refuse(kind error, format string, args ...any) {
+	a.chain.refuse(a.location, kind, format, args...)
+}
+
+// RequireNumbers implements [catalogue.Chain].
+func (a *appliedOp) RequireNumbers() bool { return a.chain.requireNumbers(a.Op, a.location) }
+
+// RequireIntegers implements [catalogue.Chain].
+func (a *appliedOp) RequireIntegers() bool { return a.chain.requireIntegers(a.Op, a.location) }
+
+// RequireReals implements [catalogue.Chain].
+func (a *appliedOp) RequireReals() bool { return a.chain.toReals(a.Op, a.location) }
+
+// WholeNumber implements [catalogue.Chain].
+func (a *appliedOp) WholeNumber(name string, n Number) int64 {
+	return a.chain.wholeNumber(a.Op, n, name, a.location)
+}
+
+// RealNumber implements [catalogue.Chain].
+func (a *appliedOp) RealNumber(name string, n Number) float64 {
+	return a.chain.realNumber(a.Op, n, name, a.location)
+}
+
+// Convert implements [catalogue.Chain].
+func (a *appliedOp) Convert(to program.Kind) { a.chain.convert(to) }
+
+// Append implements [catalogue.Chain].
+func (a *appliedOp) Append(op program.Op) {
+	a.chain.appendOp(op)
+	if kind := op.Out(a.chain.kind); kind != 0 {
+		a.chain.kind = kind
+	}
+}
+
+// IDs implements [catalogue.Chain].
+func (a *appliedOp) IDs() catalogue.Range {
+	return catalogue.Range{Low: a.chain.ids.lo, High: a.chain.ids.hi}
+}
+
+// Bounded implements [catalogue.Chain].
+func (a *appliedOp) Bounded() bool { return a.chain.bounded }
+
+// SetIDs implements [catalogue.Chain].
+func (a *appliedOp) SetIDs(r catalogue.Range, bounded bool) {
+	a.chain.ids, a.chain.bounded = idRange{r.Low, r.High}, bounded
+}
+
+// FillsNulls implements [catalogue.Chain].
+func (a *appliedOp) FillsNulls() { a.chain.nulls = nullness{fills: true} }
+
+// MakesNulls implements [catalogue.Chain].
+func (a *appliedOp) MakesNulls() { a.chain.nulls.makes = true }
+
+// BeginStep implements [catalogue.Chain].
+func (a *appliedOp) BeginStep(o program.Combiner) { a.chain.beginStep(o) }
+
+// combinedOp is an operator that takes inputs together.
+type combinedOp struct {
+	*Op
+	combination *combination
+	location    location
+}
+
+// Number implements [catalogue.Combination].
+func (c *combinedOp) Number(name string) Number { return c.combination.number(c.Op, name) }
+
+// Word implements [catalogue.Combination].
+func (c *combinedOp) Word(name string) string { return c.combination.word(c.Op, name) }
+
+// Inputs implements [catalogue.Combination].
+func (c *combinedOp) Inputs() int { return len(c.combination.inputs) }
+
+// IsList implements [catalogue.Combination].
+func (c *combinedOp) IsList(input int) bool { return c.combination.inputs[input].column.List }
+
+// IsScored implements [catalogue.Combination].
+func (c *combinedOp) IsScored(input int) bool { return c.combination.inputs[input].scored() }
+
+// IDs implements [catalogue.Combination].
+func (c *combinedOp) IDs(input int) (r catalogue.Range, bounded bool) {
+	in := &c.combination.inputs[input]
+	return catalogue.Range{Low: in.ids.lo, High: in.ids.hi}, in.bounded
+}
+
+// Take implements [catalogue.Combination].
+func (c *combinedOp) Take(input int, as program.Kind) bool {
+	all := c.combination
+	if !all.settleInput(input, c.Op, as) {
+		return false
+	}
+	of := &all.inputs[input]
+	in := chain{r: all.r, column: &of.column, kind: of.kind, ops: slices.Clone(of.ops)}
+	if as == program.Int64 {
+		in.requireIntegers(c.Op, all.places[input])
+	} else if in.requireNumbers(c.Op, all.places[input]) {
+		in.convert(as)
+		of.ops, of.kind = in.ops, in.kind
+	}
+	all.failed = all.failed || in.failed
+	return !in.failed
+}
+
+// Refuse implements [catalogue.Combination].
+func (c *combinedOp) Refuse(input int, kind error, format string, args ...any) {
+	at := c.location
+	if input >= 0 {
+		at = c.combination.places[input]
+	}
+	c.combination.refuse(at, kind, format, args...)
+}
+
+// Yield implements [catalogue.Combination].
+func (c *combinedOp) Yield(o program.Combiner, ids catalogue.Range, bounded, neverNull bool) {
+	c.combination.yield(o, idRange{ids.Low, ids.High}, bounded)
+	if neverNull {
+		s := c.combination.value.step
+		s.nullable, s.nullableIfMalformed = false, false
+	}
+}
