@@ -20,17 +20,18 @@ type Entry struct {
 	// Example is one use, as YAML; empty for an operator without parameters.
 	Example string
 	// Cost estimates the nanoseconds of one core for a value: the figures of docs/performance-kernels.md for AVX2, or for
-	// plain Go where that is all there is. They were measured on different machines, some of them busy, so they tell which
-	// step of a pipeline costs the most, and not how long a job takes. Nil: there is no estimate.
+	// plain Go where that page has no other. The figures were measured on different machines, some of them busy. They
+	// show which step of a pipeline costs the most, and not how long a job takes. Cost is nil if nothing was measured.
 	Cost func(a Arguments) float64
-	// Reads says how the operator uses a column; nil: as ids. UsedAsUnknown: as the operator behind it does.
+	// Reads returns how the operator uses a column. It returns UsedAsUnknown if the next operator decides that. An
+	// operator without Reads uses a column as ids.
 	Reads func(a Arguments) Use
 
-	// Check checks what the parameters' types do not say; nil: they say everything. The parameters have their types.
+	// Check checks what the types of the parameters leave open. The caller has checked the types. Check may be nil.
 	Check func(c Check)
 	// Apply adds the operator to a chain.
 	Apply func(c Chain)
-	// Combine, of an operator of several inputs, takes the inputs together instead.
+	// Combine applies an operator of several inputs, which has no Apply.
 	Combine func(c Combination)
 }
 
@@ -85,26 +86,29 @@ type Chain interface {
 	IsMap() bool
 	// FromText reports whether rows are of text, which have at most one value a key.
 	FromText() bool
-	// Annotation is what the file says of the values, empty if it says nothing or operators have changed it.
+	// Annotation returns the logical type of the values in the file. It returns an empty text if the column has none, or
+	// if the operators so far have changed what the values count.
 	Annotation() string
-	// Logical is what the file says of the column.
+	// Logical returns the logical type of the column in the file.
 	Logical() string
-	// IsCategory reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an id
-	// of the value.
+	// IsCategory reports whether equal values of a column of bytes have equal bytes, so that a hash of the bytes is an
+	// id of the value.
 	IsCategory() bool
-	// DescribeBytes describes the content of a column of bytes, and the way to use it.
+	// DescribeBytes returns what a column of bytes contains and which operator reads it, for an error message.
 	DescribeBytes() string
 	// Scored reports whether the chain begins with ids that have scores.
 	Scored() bool
-	// Ops are the operators so far.
+	// Ops returns the operators so far.
 	Ops() []program.Op
 
 	// Refuse adds an error and ends the chain.
 	Refuse(kind error, format string, args ...any)
-	// RequireNumbers refuses bytes, and RequireIntegers values that are not int64. Both report whether the chain goes on.
+	// RequireNumbers refuses bytes, and RequireIntegers refuses values that are not int64. Both report whether the
+	// operator takes the values.
 	RequireNumbers() bool
 	RequireIntegers() bool
-	// RequireReals converts the values to float32 for an operator of real numbers, and refuses what it does not take.
+	// RequireReals converts numbers to float32. It refuses bytes and lists that do not become dense columns, and reports
+	// whether the operator takes the values.
 	RequireReals() bool
 	// WholeNumber returns a number for int64 values, and refuses a fraction.
 	WholeNumber(name string, n Number) int64
@@ -113,16 +117,17 @@ type Chain interface {
 
 	// Convert adds a conversion if the values are of another kind.
 	Convert(to program.Kind)
-	// Append adds an operator. The values are then of the kind that it yields.
+	// Append adds an operator to the chain. The values then have the kind that the operator yields.
 	Append(op program.Op)
-	// IDs is the range of int64 values. SetIDs sets it; bounded says that an operator bounds the ids, not only their type.
+	// IDs returns the range of int64 values, and Bounded reports whether an operator, and not only their type, bounds the
+	// values. SetIDs sets both.
 	IDs() Range
 	Bounded() bool
 	SetIDs(r Range, bounded bool)
-	// FillsNulls says that there are no nulls any more, and MakesNulls that there are new ones.
+	// FillsNulls records that the operator replaces every null. MakesNulls records that it makes nulls.
 	FillsNulls()
 	MakesNulls()
-	// BeginStep adds an operator that takes the whole value of a row.
+	// BeginStep ends the chain with a combiner of one input. The values of the combiner begin a new chain.
 	BeginStep(o program.Combiner)
 }
 
@@ -131,17 +136,17 @@ type Combination interface {
 	Arguments
 	Number(name string) Number
 	Word(name string) string
-	// Inputs is how many inputs there are.
+	// Inputs returns the number of inputs.
 	Inputs() int
 	IsList(input int) bool
 	// IsScored reports whether an input is ids with scores.
 	IsScored(input int) bool
 	IDs(input int) (r Range, bounded bool)
-	// Take decides that the operator takes an input as ids (int64) or as real numbers (float32), and refuses what cannot
-	// be taken so. It reports whether the input is taken.
+	// Take reads an input as ids (int64) or as real numbers (float32). It refuses an input that has no such values, and
+	// reports whether the operator takes the input.
 	Take(input int, as program.Kind) bool
 	// Refuse adds an error about an input, or about the operator if input is below 0.
 	Refuse(input int, kind error, format string, args ...any)
-	// Yield sets the value that the operator makes of the inputs; neverNull says that it is never null.
+	// Yield sets the value that the operator makes of the inputs. neverNull states that the value is never null.
 	Yield(o program.Combiner, ids Range, bounded, neverNull bool)
 }

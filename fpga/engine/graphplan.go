@@ -25,12 +25,12 @@ type graphPlan struct {
 
 // graphStep is one step made ready.
 type graphStep struct {
-	inputs  []int // numbers of values
-	combine block.Combiner
-	unit    program.Unit // of combine
-	chain   chain
-	list    bool // the value is a list
-	leaf    int  // a column that the value is made of, for errors
+	inputs   []int // numbers of values
+	operator program.Combiner
+	combine  block.Combiner // The operator made ready; nil if there is none.
+	chain    chain
+	list     bool // the value is a list
+	leaf     int  // a column that the value is made of, for errors
 }
 
 // graphSink is a sink and the value that it takes.
@@ -95,7 +95,7 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 			inputs = append(inputs, types[n])
 		}
 		of, _ = from.Combine.Yield(inputs)
-		ofStep, s.unit = true, from.Combine.Unit()
+		ofStep, s.operator = true, from.Combine
 		if s.combine, err = kernels.CompileCombiner(from.Combine, tables); err != nil {
 			return s, of, err
 		}

@@ -26,8 +26,8 @@ type graphValues struct {
 	sinkLists block.GraphValue
 	starts    []int // by column: the first element of the rows that come next
 	maps      []graphMapValues
-	lengths   []int64 // of one row, by value
-	row       []int64 // of one row, by input of a step
+	lengths   []int64  // of one row, by value
+	row       []uint64 // the lengths of one row, by input of a step
 	inputs    []*block.Values
 }
 
@@ -130,9 +130,9 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 			case p.steps[k].list:
 				g.row = g.row[:0]
 				for _, n := range p.steps[k].inputs {
-					g.row = append(g.row, g.lengths[n])
+					g.row = append(g.row, uint64(g.lengths[n]))
 				}
-				l = p.steps[k].chain.mostElements(p.steps[k].combine.MostElements(g.row))
+				l = p.steps[k].chain.mostElements(int64(program.MostCombined(p.steps[k].operator, g.row)))
 			}
 			g.lengths[i] = l
 			sum += l
@@ -187,10 +187,10 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 		}
 		start := x.readClock()
 		if err := s.combine.Combine(to, g.inputs, rows); err != nil {
-			return fmt.Errorf("%v: %w", s.unit, err)
+			return fmt.Errorf("%v: %w", s.operator.Unit(), err)
 		}
 		*v = to.View
-		x.recordRun(s.unit, start, v.Count)
+		x.recordRun(s.operator.Unit(), start, v.Count)
 	}
 	x.buffers.Final = block.Destination{}
 	to.NoteLengths(v)

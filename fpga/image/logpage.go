@@ -123,7 +123,7 @@ const (
 	LogPageHeader = 32
 )
 
-// ErrLogPage says that bytes are no log page of images, or were read while the page changed.
+// ErrLogPage says that bytes are not a log page of images, or were read while the page changed.
 var ErrLogPage = errors.New("not a log page of images")
 
 // Marshal writes the page. Texts and lists past their limits are cut.

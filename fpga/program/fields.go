@@ -3,7 +3,6 @@ package program
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -416,8 +415,10 @@ func (w *textWriter) Digest(name string, v *[32]byte) { w.write(name, fmt.Sprint
 // Kinds implements [Fields].
 func (w *textWriter) Kinds(name string, v []Kind) {
 	var names []string
-	for _, k := range v[:max(0, slices.Index(append(slices.Clone(v), 0), 0))] {
-		names = append(names, k.String())
+	for _, k := range v {
+		if k != 0 {
+			names = append(names, k.String())
+		}
 	}
 	w.write(name, strings.Join(names, ","))
 }

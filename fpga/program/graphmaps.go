@@ -82,12 +82,12 @@ func validateMapLeaves(columns []Column) error {
 				err = fmt.Errorf("scores of a map without lists of ids")
 			}
 		default:
-			err = fmt.Errorf("%v is no leaf of a map", c.MapLeaf)
+			err = fmt.Errorf("%v is not a leaf of a map", c.MapLeaf)
 		}
 		switch {
 		case err != nil:
 		case c.MapLeaf == NoPart && len(c.Picks) > 0:
-			err = fmt.Errorf("picks keys, and is no map's values")
+			err = fmt.Errorf("picks keys, and is not the values of a map")
 		case (c.MapLeaf == MapValues || c.MapLeaf == MapScores) && c.Absent != columns[i-1].Absent:
 			err = fmt.Errorf("a map of which partitions may lack a part")
 		case picks > MaxGraphPicks:

@@ -35,7 +35,7 @@ type LookupTable struct {
 	Multiplier uint64 // odd if the table is hashed, else 0
 	Probes     uint32 // entries at which a lookup looks at most if the table is hashed, else 0
 
-	// Stored are the bytes and Listed the keys in order of their indices, where they are at hand. They are no part of the
+	// Stored are the bytes and Listed the keys in order of their indices, where they are at hand. They are not part of the
 	// wire form.
 	Stored []byte
 	Listed []int64

@@ -165,13 +165,13 @@ func (p *Program) validatePart(i int) error {
 	}
 	switch {
 	case c.Part > GraphNext:
-		return fmt.Errorf("%v is no part of a map", c.Part)
+		return fmt.Errorf("%v is not a part of a map", c.Part)
 	case c.Part.OfMap() && p.Source != Parquet:
 		return fmt.Errorf("a map with source %v", p.Source)
 	case c.MapLeaf != NoPart && (c.Part != GraphFirst && c.Part != GraphNext || p.Source != Parquet):
 		return fmt.Errorf("a leaf of a map of no graph over Parquet")
 	case c.Part != MapValues && c.MapLeaf != MapValues && len(c.Picks) > 0:
-		return fmt.Errorf("picks keys, and is no map's values")
+		return fmt.Errorf("picks keys, and is not the values of a map")
 	case (c.Part == MapKeys || c.Part == MapScores) && len(c.Sinks) > 0:
 		return fmt.Errorf("the %v of a map feed %d sinks, want none", c.Part, len(c.Sinks))
 	case (c.Part == GraphFirst || c.Part == GraphNext) && len(c.Sinks) > 0:

@@ -311,10 +311,10 @@ func TestMapsValidate(t *testing.T) {
 		edit func(p *program.Program)
 		want string
 	}{
-		"no part": {func(p *program.Program) { p.Columns[0].Part = 6 }, "part(6) is no part of a map"},
+		"no part": {func(p *program.Program) { p.Columns[0].Part = 6 }, "part(6) is not a part of a map"},
 		"of text": {func(p *program.Program) { p.Source = program.CriteoTSV }, "a map with source criteo-tsv"},
 		"a plain pick": {func(p *program.Program) { p.Columns[5].Picks = []program.Pick{{}} },
-			"picks keys, and is no map's values"},
+			"picks keys, and is not the values of a map"},
 		"keys with a sink": {func(p *program.Program) { p.Columns[0].Sinks = []program.Sink{{To: program.ToSparse}} },
 			"the keys of a map feed 1 sinks, want none"},
 		"scores with a sink": {func(p *program.Program) { p.Columns[2].Sinks = []program.Sink{{To: program.ToSparse}} },

@@ -12,12 +12,12 @@ type Op interface {
 	Out(in Kind) Kind
 	// Check checks the parameters for the values that a chain gives the operator.
 	Check(in Input) error
-	// Fields names the parameters, in the order of their wire form.
+	// Fields calls a method of f for each parameter, in the order of the wire form.
 	Fields(f Fields)
 }
 
-// Combiner is an operator that takes whole values of a row, of which those that take ids take them without their
-// scores, and yields one. Each is a package below fpga/operator.
+// Combiner is an operator of one or several inputs, whose whole values of a row it takes, and of which it makes one
+// value. A combiner that takes ids takes them without their scores. Each combiner is a package below fpga/operator.
 type Combiner interface {
 	Unit() Unit
 	// Yield returns the type of the value that the operator makes of inputs; ok is false if the operator does not take
@@ -25,7 +25,7 @@ type Combiner interface {
 	Yield(inputs []ValueType) (out ValueType, ok bool)
 	// Check checks the parameters.
 	Check() error
-	// Fields names the parameters, in the order of their wire form.
+	// Fields calls a method of f for each parameter, in the order of the wire form.
 	Fields(f Fields)
 }
 
@@ -34,11 +34,11 @@ type Definition struct {
 	Unit    Unit
 	Name    string // The name that pipelines and images write.
 	Version uint16 // The version of the unit that this build writes and reads.
-	// Read returns the operator with the parameters that f sets. It is nil for a unit of several inputs.
+	// Read returns the operator with the parameters that f sets. Read is nil if the operator is a Combiner.
 	Read func(f Fields) Op
-	// ReadCombiner returns the operator of several inputs with the parameters that f sets, or is nil.
+	// ReadCombiner returns the combiner with the parameters that f sets. ReadCombiner is nil if the operator is an Op.
 	ReadCombiner func(f Fields) Combiner
-	// Args, In and Out describe the unit to a host, as an image has it.
+	// Args, In and Out are the unit's arguments and the kinds of its inputs and its output, as an image lists them.
 	Args, In []string
 	Out      string
 }
@@ -51,17 +51,21 @@ type Form uint8
 
 // The forms.
 const (
-	WireForm      Form = iota // the bytes of a program
-	TextForm                  // for people
-	CanonicalForm             // of which a job's digest is taken
+	WireForm      Form = iota // WireForm is the bytes of a program.
+	TextForm                  // TextForm is for people.
+	CanonicalForm             // CanonicalForm is hashed into a job's digest.
 )
 
-// Fields is told the parameters of an operator, one by one. A writer reads them, and a reader sets them.
+// Fields visits the parameters of an operator, which calls one method for each of its parameters. A writer reads the
+// parameters through the pointers, and a reader sets them.
 type Fields interface {
+	// Form returns the form that is written or read.
 	Form() Form
-	// Kind is the kind of the values that the operator takes; 0 in the wire form, which does not depend on it.
+	// Kind returns the kind of the values that the operator takes. It returns 0 for the wire form, in which an operator
+	// has the same fields for every kind.
 	Kind() Kind
-	// Shows reports whether fields that matter only under a condition are told: always in the wire form.
+	// Shows reports whether the form has the fields that an operator needs only under a condition. The wire form always
+	// has them; the other forms have them if the condition holds.
 	Shows(condition bool) bool
 
 	Int64(name string, v *int64)
@@ -69,36 +73,36 @@ type Fields interface {
 	Uint8(name string, v *uint8)
 	Float32(name string, v *float32)
 	Float64(name string, v *float64)
-	// Real is a real number of the kind of the values: a float64 on the wire.
+	// Real visits a real number of the values' kind. The wire form writes it as a float64.
 	Real(name string, v *float64)
-	// Choice is an enumeration of one byte; word is the name of its value.
+	// Choice visits an enumeration of one byte. word is the name of the value.
 	Choice(name string, v *uint8, word string)
-	// Bool is of the wire form only: the fields that it governs are told or not.
+	// Bool visits a flag that only the wire form writes. The other forms show it by the fields that they leave out.
 	Bool(v *bool)
-	// Reserved are bytes of the wire form that are 0.
+	// Reserved visits bytes of the wire form that must be 0.
 	Reserved(n int)
 
-	// Integers are a table. An empty one is an error, unless it is optional.
+	// Integers visits a table. A reader refuses an empty table that is not optional.
 	Integers(name string, v *[]int64, optional bool)
-	// Borders are a table of one of three kinds.
+	// Borders visits a table, of which one of the three lists is set.
 	Borders(name string, f32 *[]float32, f64 *[]float64, ints *[]int64)
 
-	// Digest is a SHA-256.
+	// Digest visits a SHA-256.
 	Digest(name string, v *[32]byte)
-	// Kinds are a fixed number of kinds, of which those that are not 0 come first.
+	// Kinds visits a fixed number of kinds. Unused places at the end are 0.
 	Kinds(name string, v []Kind)
-	// Text is text of at most size bytes, which the wire form fills up with zeros.
+	// Text visits a text of at most size bytes. The wire form fills it up with zeros.
 	Text(name string, v *string, size int)
 }
 
-// Input is what a chain gives an operator.
+// Input describes the values that a chain gives an operator.
 type Input struct {
 	Kind    Kind
 	List    bool
 	checked checkedLists
 }
 
-// checkedLists are lists of numbers that were found right.
+// checkedLists remembers the lists of numbers that passed a check.
 type checkedLists map[tableKey]bool
 
 // tableKey names the memory of a list of numbers. Many operators may share one list, which is then checked once.
@@ -109,8 +113,11 @@ type tableKey struct {
 	use   string
 }
 
-// CheckOnce calls check for a list that is not empty, unless the same memory was found right before for the same use.
+// CheckOnce calls check for a list, unless a list in the same memory passed the check of the same use before.
 func CheckOnce[T int64 | float32 | float64](in Input, use string, list []T, check func() error) error {
+	if len(list) == 0 {
+		return check()
+	}
 	key := tableKey{&list[0], len(list), use}
 	if in.checked[key] {
 		return nil
@@ -122,54 +129,58 @@ func CheckOnce[T int64 | float32 | float64](in Input, use string, list []T, chec
 	return err
 }
 
-// What follows are properties that few operators have.
+// Some operators implement one of these interfaces beside Op or Combiner.
 type (
-	// denseEnd ends the chain of a dense sink and makes several neighbouring columns, of which the sink's index is the
-	// first.
+	// denseEnd is the last operator of a dense sink's chain. It makes several neighbouring dense columns, and the sink's
+	// index is the number of the first.
 	denseEnd interface {
 		DenseColumns() uint32
-		EndsLists() bool // it makes the columns of a list
+		EndsLists() bool // EndsLists reports whether the operator takes lists.
 	}
-	// idMover makes each id of several ids, or leaves out others than the last ids of a list. The scores would belong to
-	// no id, or to another.
+	// idMover is an operator behind which scores cannot be matched with ids: it makes an id of several ids, or removes ids
+	// that are not the last of their list.
 	idMover interface{ MovesIDs() bool }
-	// singleton may stand only once in a chain.
+	// singleton is an operator that a chain may have only once.
 	singleton interface {
-		// OncePerChain returns why, or nothing.
+		// OncePerChain returns the property that forbids a second one, or an empty text if nothing does.
 		OncePerChain() string
 	}
-	// filler fills lists up to a length, or to 0.
+	// filler is an operator that fills lists up. FillsUpTo returns the length, or 0 if the parameters fill nothing up.
 	filler interface{ FillsUpTo() int64 }
-	// lookupUser names a lookup table of the program.
+	// lookupUser is an operator that uses a lookup table of the program.
 	lookupUser interface{ LookupTable() uint32 }
-	// moduleUser names a WebAssembly module.
+	// moduleUser is a combiner that calls a WebAssembly module.
 	moduleUser interface{ WasmModule() ModuleDigest }
-	// resizer makes lists of another length than those that it takes.
-	resizer interface{ ElementsOf(n uint64) uint64 }
-	// combiningResizer makes lists of another length than that of its first input.
+	// resizer is an operator that changes the lengths of lists. MostElements returns the greatest length of a list that
+	// the operator makes of a list of n elements.
+	resizer interface{ MostElements(n uint64) uint64 }
+	// combiningResizer is a combiner whose lists do not have the length of its first input. MostElements returns the
+	// greatest length of a list that the combiner makes of inputs with the given lengths.
 	combiningResizer interface {
-		ElementsOf(inputs []uint64) uint64
+		MostElements(lengths []uint64) uint64
 	}
-	// valuesRule says what values are made of those that are taken. Without it nothing is known of them.
+	// valuesRule is an operator that preserves knowledge about its values. Nothing is known of the values behind an
+	// operator that is not a valuesRule.
 	valuesRule interface {
 		ValuesOf(in Kind, v Values) Values
 	}
-	// unitKeeper yields values that count what the values before counted, as seconds.
+	// unitKeeper is an operator whose values count the same thing as the values that it takes, as seconds.
 	unitKeeper interface{ KeepsUnit() bool }
-	// unsignedReader says how it reads an unsigned integer of 64 bits. Without it: as a number.
+	// unsignedReader is an operator that does not read an unsigned integer of 64 bits as an int64.
 	unsignedReader interface{ ReadsUnsigned() UnsignedUse }
-	// newcomer came with a minor version of the wire form.
-	newcomer interface{ WireMinor() uint16 }
+	// versioned is an operator that needs a minor version of the wire form.
+	versioned interface{ WireMinor() uint16 }
 )
 
-// movesIDs reports whether an operator is an idMover.
+// movesIDs reports whether scores cannot be matched with ids behind an operator.
 func movesIDs(op Op) bool {
 	m, ok := op.(idMover)
 	return ok && m.MovesIDs()
 }
 
-// MovesIDs returns the name of the first operator that makes each id of several ids, or leaves out others than the last
-// ids of a list, so that scores would belong to no id, or to another; empty if there is none.
+// MovesIDs returns the name of the first operator of a chain behind which scores cannot be matched with ids, because
+// the operator makes an id of several ids or removes ids that are not the last of their list. MovesIDs returns an empty
+// text if the chain has no such operator.
 func MovesIDs(ops []Op) string {
 	for _, op := range ops {
 		if movesIDs(op) {
@@ -179,28 +190,28 @@ func MovesIDs(ops []Op) string {
 	return ""
 }
 
-// ElementsBehind returns how many elements a chain makes of a list of n at most, without those with which it fills
-// lists up.
-func ElementsBehind(ops []Op, n uint64) uint64 {
+// MostElements returns the greatest length of a list that a chain makes of a list of n elements. Elements that fill
+// lists up are not counted.
+func MostElements(ops []Op, n uint64) uint64 {
 	for _, op := range ops {
 		if r, ok := op.(resizer); ok {
-			n = r.ElementsOf(n)
+			n = r.MostElements(n)
 		}
 	}
 	return n
 }
 
-// ElementsOf returns how many elements an operator makes at most of a row in which its inputs have so many.
-func ElementsOf(c Combiner, inputs []uint64) uint64 {
+// MostCombined returns the greatest length of a list that a combiner makes of inputs with the given lengths.
+func MostCombined(c Combiner, lengths []uint64) uint64 {
 	if r, ok := c.(combiningResizer); ok {
-		return r.ElementsOf(inputs)
+		return r.MostElements(lengths)
 	}
-	return inputs[0]
+	return lengths[0]
 }
 
-// minorOf returns the least minor version of the wire form that has an operator.
+// minorOf returns the least minor version of the wire form that can express an operator.
 func minorOf(op any) uint16 {
-	if n, ok := op.(newcomer); ok {
+	if n, ok := op.(versioned); ok {
 		return n.WireMinor()
 	}
 	return 0

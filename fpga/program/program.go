@@ -43,7 +43,7 @@ type Program struct {
 	Output  Output
 	// LookupTables lie in the tables range, one behind the other.
 	LookupTables []LookupTable
-	// Modules are the WebAssembly modules that steps name, where they are at hand. They are no part of the wire form: a
+	// Modules are the WebAssembly modules that steps name, where they are at hand. They are not part of the wire form: a
 	// drive has those of its image.
 	Modules Modules
 }

@@ -435,7 +435,7 @@ func TestProgramVersions(t *testing.T) {
 		assert.EqualError(t, err,
 			"program: version 4 of unit positive_modulus is unknown and required; this build has version 1")
 	})
-	t.Run("a decoding unit is no operator", func(t *testing.T) {
+	t.Run("a decoding unit is not an operator", func(t *testing.T) {
 		b := textProgram().Marshal()
 		b[op] = byte(program.UnitText)
 		_, err := operator.Unmarshal(reseal(b))

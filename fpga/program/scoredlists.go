@@ -1,7 +1,7 @@
 package program
 
-// Lists of ids with scores are values of graphs: an operator makes them, chains keep the scores of the ids that they
-// keep, and a sink takes the scores as weights if it says so.
+// Lists of ids with scores are values of graphs. A combiner makes such a list. A chain keeps the scores of the ids that
+// it keeps. A sink with Scored set writes the scores as weights.
 
 // usesScores reports whether a graph makes lists of ids with scores.
 func (g *Graph) usesScores() bool {

@@ -35,7 +35,7 @@ func ValuesBehind(ops []Op, kind Kind, lowest int64) Values {
 	return v
 }
 
-// KeepsUnit reports whether the values behind operators count what the values before them count, as seconds.
+// KeepsUnit reports whether the values behind operators count the same thing as the values before them, as seconds.
 func KeepsUnit(ops []Op) bool {
 	return !slices.ContainsFunc(ops, func(op Op) bool {
 		k, ok := op.(unitKeeper)
@@ -43,17 +43,18 @@ func KeepsUnit(ops []Op) bool {
 	})
 }
 
-// UnsignedUse is how an operator reads an unsigned integer of 64 bits.
+// UnsignedUse is the way in which an operator reads an unsigned integer of 64 bits.
 type UnsignedUse uint8
 
 // The uses.
 const (
-	UnsignedNumber UnsignedUse = iota // As an int64, which does not hold 2^63 and more.
-	UnsignedPass                      // Not at all: the operator hands it on.
-	UnsignedBits                      // By its 64 bits.
+	UnsignedNumber UnsignedUse = iota // The operator reads an int64, which does not hold 2^63 and more.
+	UnsignedPass                      // The operator passes the integer on.
+	UnsignedBits                      // The operator reads the 64 bits.
 )
 
-// ReadUnsigned returns how operators use an unsigned integer of 64 bits: as the first does that does not hand it on.
+// ReadUnsigned returns how a chain reads an unsigned integer of 64 bits. The first operator that does not pass the
+// integer on decides that.
 func ReadUnsigned(ops []Op) UnsignedUse {
 	for _, op := range ops {
 		r, ok := op.(unsignedReader)
@@ -67,8 +68,8 @@ func ReadUnsigned(ops []Op) UnsignedUse {
 	return UnsignedPass
 }
 
-// DenseColumns returns how many neighbouring dense columns a chain makes of a value, and whether its last operator
-// makes them, behind which nothing can follow.
+// DenseColumns returns how many neighbouring dense columns a chain makes of a value. made reports whether the last
+// operator makes them, so that no operator can follow.
 func DenseColumns(ops []Op) (n uint32, made bool) {
 	s := Sink{Ops: ops}
 	return s.denseColumns(), s.denseEnd() != nil

@@ -64,7 +64,7 @@ func TestCalls(t *testing.T) {
 	)
 	assert.Equal(t, []program.ModuleDigest{{1, 2, 3}, {4}}, p.WasmModules())
 	p.Modules = program.Modules{{1}: nil}
-	assert.Equal(t, b, p.Marshal(), "modules are no part of the wire form")
+	assert.Equal(t, b, p.Marshal(), "modules are not part of the wire form")
 }
 
 func TestCallsThatAreRefused(t *testing.T) {

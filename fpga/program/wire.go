@@ -100,7 +100,7 @@ const (
 //	         7 reserved
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
-// Parameters are what the Fields of an operator name, in that order.
+// The parameters are those that the operator's Fields visits, in that order.
 const (
 	sectionSource  = 1
 	sectionTables  = 2

@@ -20,7 +20,7 @@ var timeUnits = map[string]timeUnit{
 	"seconds": {1, 1}, "millis": {1e3, 1}, "micros": {1e6, 1}, "nanos": {1e9, 1}, "days": {1, secondsOfDay},
 }
 
-// timeUnitOf returns the unit of an annotation of integers, and false if it is no time.
+// timeUnitOf returns the unit of an annotation of integers, and false if it is not a time.
 func timeUnitOf(logical string) (timeUnit, bool) {
 	if logical == "DATE" {
 		return timeUnits["days"], true

@@ -230,7 +230,7 @@ func checkBorders(p *problems, b Borders, a location) {
 	}
 	for i, x := range b.List {
 		if !x.Integer && math.IsNaN(x.Float) {
-			p.add(a.index(i, a.pos), ErrValue, "a border is no number")
+			p.add(a.index(i, a.pos), ErrValue, "a border is not a number")
 			return
 		}
 		if i > 0 && x.Less(b.List[i-1]) {

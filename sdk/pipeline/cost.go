@@ -1,12 +1,11 @@
 package pipeline
 
-// costOf returns the estimate of an operator that costs the same with all parameters.
-func costOf(nanoseconds float64) func(*Op) float64 { return func(*Op) float64 { return nanoseconds } }
+import "github.com/millrace/millrace/fpga/catalogue"
 
 // costOfMapID returns the estimate of map_id.
-func costOfMapID(o *Op) float64 {
-	if table, ok := o.arg("table"); ok {
-		if t, ok := table.Value.(IDTable); ok && t.Keys == nil {
+func costOfMapID(a catalogue.Arguments) float64 {
+	if table, ok := a.Given("table"); ok {
+		if t, ok := table.(IDTable); ok && t.Keys == nil {
 			return 4 // a list is looked up without a search
 		}
 	}

@@ -17,19 +17,9 @@ func entries() []Operator {
 	return list
 }
 
-// operatorOf returns the catalogue's form of an entry.
+// operatorOf returns an operator that is applied as its entry says.
 func operatorOf(e catalogue.Entry) Operator {
-	o := Operator{
-		Name: e.Name, Summary: e.Summary, Params: e.Params, Takes: e.Takes, Yields: e.Yields, Nulls: e.Nulls,
-		Lists: e.Lists, Errors: e.Errors, Source: e.Source, Unit: e.Unit, Inputs: e.Inputs, MaxInputs: e.MaxInputs,
-		Example: e.Example,
-	}
-	if e.Cost != nil {
-		o.Cost = func(op *Op) float64 { return e.Cost(op) }
-	}
-	if e.Reads != nil {
-		o.reads = func(op *Op) usage { return e.Reads(op) }
-	}
+	o := Operator{Entry: e}
 	if e.Check != nil {
 		o.check = func(p *problems, op *Op, a location) { e.Check(&checkedOp{op, p, a}) }
 	}

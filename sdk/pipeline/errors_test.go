@@ -98,7 +98,7 @@ var badDocuments = []struct {
 		`line 1:44: dense[0].ops[0].log.add: given twice: "add"`},
 	{"parameter of the wrong type", "dense: [{columns: [i], ops: [log: {add: one}]}]", ErrValue,
 		`line 1:41: dense[0].ops[0].log.add: wrong value: the text "one", want a number`},
-	{"parameter that is no mapping", "dense: [{columns: [i], ops: [log: 1]}]", ErrValue,
+	{"parameter that is not a mapping", "dense: [{columns: [i], ops: [log: 1]}]", ErrValue,
 		"line 1:35: dense[0].ops[0].log: wrong value: the number 1, want a mapping of add"},
 	{"parameter missing", "sparse: [{columns: [i], ops: [sigrid_hash: {salt: 1}]}]", ErrMissing,
 		"line 1:31: sparse[0].ops[0].sigrid_hash: missing: max: number of ids that come out: the rows of the " +
@@ -146,12 +146,12 @@ var badDocuments = []struct {
 	{"hour of no zone", "sparse: [{columns: [i], ops: [get_local_hour]}]", ErrMissing,
 		"line 1:31: sparse[0].ops[0].get_local_hour: missing: zone or offset"},
 	{"hour of an unknown zone", "sparse: [{columns: [i], ops: [get_local_hour: {zone: Europe/Berlim}]}]", ErrValue,
-		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Europe/Berlim" is no time zone; did you mean ` +
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Europe/Berlim" is not a time zone; did you mean ` +
 			`"Europe/Berlin"?`},
 	{"hour of the machine's own zone", "sparse: [{columns: [i], ops: [get_local_hour: {zone: Local}]}]", ErrValue,
-		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Local" is no time zone`},
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "Local" is not a time zone`},
 	{"hour of a path", "sparse: [{columns: [i], ops: [get_local_hour: {zone: ../../etc/localtime}]}]", ErrValue,
-		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "../../etc/localtime" is no time zone`},
+		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "../../etc/localtime" is not a time zone`},
 	{"hour of a zone and an offset", "sparse: [{columns: [i], ops: [get_local_hour: {zone: UTC, offset: +01:00}]}]",
 		ErrValue, "line 1:67: sparse[0].ops[0].get_local_hour.offset: wrong value: an offset beside a zone or its changes, " +
 			"want one of them"},
@@ -247,8 +247,8 @@ var badDocuments = []struct {
 		"line 1:52: sparse[0].ops[0].bucketize.borders: wrong value: 0 borders, want 1 to 1048576"},
 	{"borders unsorted", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, 3, 2]}]}]", ErrValue,
 		"line 1:52: sparse[0].ops[0].bucketize.borders[2]: wrong value: borders are not sorted: 2 comes behind 3"},
-	{"border that is no number", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, .nan]}]}]", ErrValue,
-		"line 1:52: sparse[0].ops[0].bucketize.borders[1]: wrong value: a border is no number"},
+	{"border that is not a number", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, .nan]}]}]", ErrValue,
+		"line 1:52: sparse[0].ops[0].bucketize.borders[1]: wrong value: a border is not a number"},
 	{"border that is text", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, x]}]}]", ErrValue,
 		`line 1:56: sparse[0].ops[0].bucketize.borders[1]: wrong value: the text "x", want a number`},
 	{"borders that are a number", "sparse: [{columns: [i], ops: [bucketize: {borders: 7}]}]", ErrValue,

@@ -10,7 +10,7 @@ import (
 
 // MapInfo describes a column that is a map of keys to values, to lists, or to scored lists. A pipeline names its
 // features by key, as "id_list_features[101]", or "tags[color]" where keys are text. The column's kind, list and nulls
-// are those of each feature. The zero value says that the column is no map.
+// are those of each feature. The zero value says that the column is not a map.
 type MapInfo struct {
 	Keys, Values string       // leaves, by path
 	Scores       string       // leaf of the scores; empty if there are none
@@ -90,7 +90,7 @@ func matchMap(text string, schema []ColumnInfo, byName map[string]int) (found []
 		return nil, patternError(ErrPattern, "%q: %s", shorten(text), fmt.Sprintf(format, args...)), true
 	}
 	if c := &schema[i]; !c.Map.IsMap() && c.Unsupported == nil {
-		return bad("%s is no map", shorten(name))
+		return bad("%s is not a map", shorten(name))
 	}
 	if schema[i].Map.TextKeys {
 		texts, why := splitTextKeys(keys)
@@ -113,7 +113,7 @@ func matchMap(text string, schema []ColumnInfo, byName map[string]int) (found []
 		case strings.Contains(item, "*"):
 			return bad("which features a map holds only its rows tell: name them, as [101] or [101..120, 205]")
 		case errA != nil || errB != nil:
-			return bad("%q is no key, want a whole number or a range of them, as 101..120",
+			return bad("%q is not a key, want a whole number or a range of them, as 101..120",
 				shorten(strings.TrimSpace(item)))
 		case a > b:
 			return bad("the first key of %q is above the last", shorten(strings.TrimSpace(item)))
@@ -146,7 +146,7 @@ func splitTextKeys(list string) (keys []string, why string) {
 			case strings.Contains(key, "*"):
 				return nil, "which features a map holds only its rows tell: name them, as [color] or [color, size]"
 			case key == "" || strings.ContainsAny(key, keyMarks):
-				return nil, fmt.Sprintf("%q is no key; write keys with such characters in quotes, as \"a, b\"", shorten(key))
+				return nil, fmt.Sprintf("%q is not a key; write keys with such characters in quotes, as \"a, b\"", shorten(key))
 			}
 		}
 		if keys = append(keys, key); len(keys) > maxFeatures {

@@ -178,10 +178,10 @@ func kindOf(u usage) program.Kind {
 func usageOf(ops []Op, to program.Dest) usage {
 	for i := range ops {
 		entry := operators[ops[i].Name]
-		if entry == nil || entry.reads == nil {
+		if entry == nil || entry.Reads == nil {
 			return usedAsIDs
 		}
-		if use := entry.reads(&ops[i]); use != usedAsUnknown {
+		if use := entry.Reads(&ops[i]); use != usedAsUnknown {
 			return use
 		}
 	}
@@ -248,16 +248,12 @@ func (r *resolver) checkDecimal(logical, what string, a location) bool {
 	return true
 }
 
-// reads returns the use of an operator that uses columns in one way.
-func reads(u usage) func(*Op) usage { return func(*Op) usage { return u } }
-
 // readsBucketize returns how bucketize uses a column.
-func readsBucketize(o *Op) usage {
-	compare, ok := o.arg("compare")
-	switch {
-	case ok && compare.Value == Text("int64"):
+func readsBucketize(a catalogue.Arguments) usage {
+	switch compare, _ := a.Given("compare"); compare {
+	case Text("int64"):
 		return usedAsIDs
-	case ok && compare.Value == Text("float64"):
+	case Text("float64"):
 		return usedAsFloat64
 	}
 	return usedAsFloat32

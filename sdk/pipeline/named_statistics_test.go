@@ -205,7 +205,7 @@ func TestStatisticsThatLackNumbers(t *testing.T) {
 			"the deviation of i in"},
 		{"a negative deviation", mean, set(func(s *summary.Statistics) { s.Deviation = number(-1) }), "want at least 0"},
 		{"a mean beyond float32", mean, set(func(s *summary.Statistics) { s.Mean = number(1e39) }), "the mean of i in"},
-		{"a mean that is no number", mean, set(func(s *summary.Statistics) { s.Mean = number(math.NaN()) }),
+		{"a mean that is not a number", mean, set(func(s *summary.Statistics) { s.Mean = number(math.NaN()) }),
 			"the mean of i in"},
 		{"no least value", least, set(func(s *summary.Statistics) { s.Least = nil }), "has no least value of i"},
 		{"a range", least, numbersOf("i"), ""},

@@ -32,10 +32,10 @@ type Spec struct {
 	Statistics []NamedStatistics
 	// Filter chooses the rows of the mini-batches; nil: all rows.
 	Filter *Filter
-	// Selection is the selection that was made for the filter; nil: none is at hand. It is no part of a document. See
+	// Selection is the selection that was made for the filter; nil: none is at hand. It is not part of a document. See
 	// [Resolved.FilterPass].
 	Selection *selection.Selection
-	// Modules are the WebAssembly modules that operators name. They are no part of a document. See [Spec.BindModule].
+	// Modules are the WebAssembly modules that operators name. They are not part of a document. See [Spec.BindModule].
 	Modules []Module
 }
 

@@ -198,7 +198,7 @@ func unifyKinds(a, b program.Kind) (kind program.Kind, ok bool) {
 }
 
 // unifyIntegers returns the width of integers that holds those of two columns. ok is false if only one of them is
-// unsigned and has 64 bits: some of its values are no int64.
+// unsigned and has 64 bits: some of its values do not fit int64.
 func unifyIntegers(a, b *ColumnInfo) (bits uint8, unsigned, ok bool) {
 	if a.Kind != program.Int64 || b.Kind != program.Int64 || a.Unsigned == b.Unsigned {
 		return widest(a.Bits, b.Bits), a.Unsigned, a.Unsigned == b.Unsigned

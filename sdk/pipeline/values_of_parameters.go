@@ -2,7 +2,7 @@ package pipeline
 
 import "github.com/millrace/millrace/fpga/catalogue"
 
-// What package catalogue has is named here for those who write pipelines.
+// A pipeline in Go is written with these types, which package catalogue declares.
 type (
 	// Value is the value of a parameter.
 	Value = catalogue.Value

@@ -26,7 +26,7 @@ type Vocabulary struct {
 	Unknown vocabulary.Unknown // 0: as the rules imply, see vocabulary.Rules.Policy
 	Pos     Pos
 
-	// File is the vocabulary that was built for the declaration; nil: none is at hand. It is no part of a document. See
+	// File is the vocabulary that was built for the declaration; nil: none is at hand. It is not part of a document. See
 	// [Spec.Bind].
 	File *vocabulary.Vocabulary
 }

@@ -28,11 +28,11 @@ var zoneNames string
 // has none.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" { // names that Go gives to a zone of each machine's own
-		return nil, fmt.Errorf("%q is no time zone", name)
+		return nil, fmt.Errorf("%q is not a time zone", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no time zone%s", shorten(name), suggest(name, strings.Fields(zoneNames)))
+		return nil, fmt.Errorf("%q is not a time zone%s", shorten(name), suggest(name, strings.Fields(zoneNames)))
 	}
 	return zone, nil
 }

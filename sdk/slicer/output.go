@@ -277,13 +277,13 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 		for j, v := range s.Inputs {
 			inputs[j] = means[v]
 		}
-		means = append(means, program.ElementsBehind(s.Ops, program.ElementsOf(s.Combine, inputs)))
+		means = append(means, program.MostElements(s.Ops, program.MostCombined(s.Combine, inputs)))
 	}
 	keys := 0
 	for k := range g.Sinks {
 		if s := &g.Sinks[k]; s.Sink.To == program.ToSparse {
 			keys++
-			mean := program.ElementsBehind(s.Sink.Ops, means[s.Value])
+			mean := program.MostElements(s.Sink.Ops, means[s.Value])
 			n += uint64(rows) * (mean - min(mean, 1))
 		}
 	}
@@ -338,7 +338,7 @@ func feedsKey(col *program.Column) bool {
 // keptElements returns the length to which the column's lists are cut. ok is false if they are not cut.
 func keptElements(col *program.Column) (most uint64, ok bool) {
 	for _, s := range col.Sinks {
-		if most = program.ElementsBehind(s.Ops, math.MaxUint32); most < math.MaxUint32 {
+		if most = program.MostElements(s.Ops, math.MaxUint32); most < math.MaxUint32 {
 			return most, true
 		}
 	}

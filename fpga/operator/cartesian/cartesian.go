@@ -62,8 +62,10 @@ func (Op) Yield(inputs []program.ValueType) (program.ValueType, bool) {
 // MaxIDs is the greatest number of ids that are made of a row.
 const MaxIDs = 1 << 16
 
-// ElementsOf returns how many ids are made of so many of each input at most.
-func (o Op) ElementsOf(inputs []uint64) uint64 { return min(inputs[0]*inputs[1], uint64(o.MaxLength)) }
+// MostElements returns the greatest length of a list that the operator makes of inputs with the given lengths.
+func (o Op) MostElements(lengths []uint64) uint64 {
+	return min(lengths[0]*lengths[1], uint64(o.MaxLength))
+}
 
 // Overflow says what becomes of a row of which too many ids would be made.
 type Overflow uint8

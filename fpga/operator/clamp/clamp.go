@@ -72,5 +72,5 @@ func (o Op) ValuesOf(in program.Kind, v program.Values) program.Values {
 	return v
 }
 
-// KeepsUnit reports that values count what they counted before.
+// KeepsUnit reports whether the values count the same thing as before, and they do.
 func (Op) KeepsUnit() bool { return true }

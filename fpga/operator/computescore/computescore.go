@@ -90,8 +90,8 @@ const (
 	ZeroNormZero ZeroNorm = 1 // the cosine is 0
 )
 
-// ElementsOf returns that one number is made of a row.
-func (Op) ElementsOf([]uint64) uint64 { return 1 }
+// MostElements returns 1, because the operator makes one number of a row.
+func (Op) MostElements([]uint64) uint64 { return 1 }
 
 // functions are the functions' names, as TorchArrow has them, and the kinds of their inputs.
 var functions = []struct {

@@ -33,7 +33,7 @@ var Entry = catalogue.Entry{
 	Nulls: "a null, or a list that holds a null, has no ids or scores; a side whose ids or scores are none has " +
 		"neither. The result is never null",
 	Lists: "a scalar is a list of one value",
-	Errors: "another number of inputs than the function takes; inputs that are no numbers. A row with another number " +
+	Errors: "another number of inputs than the function takes; inputs that are not numbers. A row with another number " +
 		"of scores than ids, or, with `zero_norm: fail`, with a norm of 0, fails the split. A NaN among the scores that " +
 		"count makes the result NaN (7fc00000h), and so does an infinite score of a cosine",
 	Source: "DPP ComputeScore; TorchArrow `rec/compute_score.h`, which rounds each step in the order of a hash table: " +

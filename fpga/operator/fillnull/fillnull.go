@@ -57,8 +57,8 @@ func (o Op) ValuesOf(in program.Kind, v program.Values) program.Values {
 	return v
 }
 
-// KeepsUnit reports that values count what they counted before.
+// KeepsUnit reports whether the values count the same thing as before, and they do.
 func (Op) KeepsUnit() bool { return true }
 
-// ReadsUnsigned reports that unsigned integers pass as they are.
+// ReadsUnsigned returns UnsignedPass: the operator passes unsigned integers on.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }

@@ -17,7 +17,7 @@ var Entry = catalogue.Entry{
 	Takes: "lists of int64, float32, float64", Yields: "the same",
 	Nulls:  "a null list stays null",
 	Lists:  "lists only",
-	Errors: "the column is no list; `n` is below 0",
+	Errors: "the column is not a list; `n` is below 0",
 	Source: "TorchArrow `firstx`; DPP FirstX",
 	Apply:  apply,
 }

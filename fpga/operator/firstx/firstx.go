@@ -51,8 +51,8 @@ func (o Op) Check(in program.Input) error {
 // Out implements [program.Op].
 func (Op) Out(in program.Kind) program.Kind { return program.NumericKind(in) }
 
-// ElementsOf returns how many elements of n are kept.
-func (o Op) ElementsOf(n uint64) uint64 { return min(n, uint64(max(o.N, 0))) }
+// MostElements returns the length of the list that the operator makes of a list of n elements.
+func (o Op) MostElements(n uint64) uint64 { return min(n, uint64(max(o.N, 0))) }
 
 // ValuesOf returns what is known of the values: a list may have none.
 func (Op) ValuesOf(_ program.Kind, v program.Values) program.Values {
@@ -60,8 +60,8 @@ func (Op) ValuesOf(_ program.Kind, v program.Values) program.Values {
 	return v
 }
 
-// KeepsUnit reports that values count what they counted before.
+// KeepsUnit reports whether the values count the same thing as before, and they do.
 func (Op) KeepsUnit() bool { return true }
 
-// ReadsUnsigned reports that unsigned integers pass as they are.
+// ReadsUnsigned returns UnsignedPass: the operator passes unsigned integers on.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }

@@ -26,7 +26,7 @@ var Entry = catalogue.Entry{
 	Yields: "float32, `length` for every row",
 	Nulls:  "a null list, and a list that holds a null (fill it first), have no values",
 	Lists:  "lists only",
-	Errors: "the column is no list, or a map; another operator follows; the group is not `dense`. A longer list " +
+	Errors: "the column is not a list, or a map; another operator follows; the group is not `dense`. A longer list " +
 		"(`firstx` cuts it), or a shorter one without `pad`, fails the split with its row",
 	Source: "ours; NVTabular's ListSlice with `pad`, Petastorm's fixed shapes",
 	Check:  checkArguments,

@@ -68,7 +68,7 @@ func (Op) Out(in program.Kind) program.Kind {
 // DenseColumns returns how many neighbouring dense columns the operator makes.
 func (o Op) DenseColumns() uint32 { return o.Length }
 
-// EndsLists reports that the columns are made of a list.
+// EndsLists reports whether the operator takes lists, and it does.
 func (Op) EndsLists() bool { return true }
 
 // ValuesOf returns what is known of the values: 0 stands in some places of rows that fail.

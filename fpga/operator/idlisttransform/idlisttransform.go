@@ -38,5 +38,5 @@ func (Op) Yield(inputs []program.ValueType) (program.ValueType, bool) {
 	return program.ValueType{Kind: program.Int64, List: true}, true
 }
 
-// ElementsOf returns how many ids are kept of so many of each input at most.
-func (Op) ElementsOf(inputs []uint64) uint64 { return min(inputs[0], inputs[1]) }
+// MostElements returns the greatest length of a list that the operator makes of inputs with the given lengths.
+func (Op) MostElements(lengths []uint64) uint64 { return min(lengths[0], lengths[1]) }

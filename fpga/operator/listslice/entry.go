@@ -35,7 +35,7 @@ var Entry = catalogue.Entry{
 	Takes: "lists of int64, float32, float64", Yields: "the same",
 	Nulls: "a null list stays null; with `pad` it counts as an empty one, and so does a list with a null element",
 	Lists: "lists only",
-	Errors: "the column is no list; `pad` and a part whose length depends on the list, as from 0 to -1; `pad` is not " +
+	Errors: "the column is not a list; `pad` and a part whose length depends on the list, as from 0 to -1; `pad` is not " +
 		"whole for an int64 column; the ids have scores: say `scores: drop`",
 	Source: "NVTabular `ListSlice`: its one number n is `end: n`, or `start: n` where it is below 0, and its " +
 		"`pad_value` is `pad`",

@@ -97,10 +97,10 @@ func (o Op) Length() (int64, error) {
 	return end - start, nil
 }
 
-// MovesIDs reports that ids are left out whose scores stay.
+// MovesIDs reports whether scores cannot be matched with the ids. The operator removes ids and not their scores.
 func (Op) MovesIDs() bool { return true }
 
-// FillsUpTo returns the length up to which lists are filled, or 0.
+// FillsUpTo returns the length to which the operator fills lists up, or 0 without padding.
 func (o Op) FillsUpTo() int64 {
 	if !o.Padded {
 		return 0
@@ -118,5 +118,5 @@ func (Op) ValuesOf(_ program.Kind, v program.Values) program.Values {
 	return v
 }
 
-// ReadsUnsigned reports that unsigned integers pass as they are.
+// ReadsUnsigned returns UnsignedPass: the operator passes unsigned integers on.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }

@@ -24,7 +24,7 @@ var Entry = catalogue.Entry{
 	Takes: "lists of int64", Yields: "lists of int64; end with `sigrid_hash` or `positive_modulus`",
 	Nulls: "a null list stays null",
 	Lists: "lists only; a list that is shorter than `n` becomes empty, with mode `rap` it stays as it is",
-	Errors: "the column is no list; `n` is not 1 to 16; mode `rap` twice in a chain, or more than 1048576 ids in a " +
+	Errors: "the column is not a list; `n` is not 1 to 16; mode `rap` twice in a chain, or more than 1048576 ids in a " +
 		"list after it; the ids have scores, which belong to single ids: say `scores: drop`",
 	Source: "DPP NGram; no public exact definition: the fold is ours. RAP `ngram` lists the ids of the windows and " +
 		"shortens `n` to the list's length",

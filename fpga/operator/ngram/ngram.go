@@ -90,7 +90,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
 
-// MovesIDs reports that an id is made of several ids, which have several scores.
+// MovesIDs reports whether scores cannot be matched with the ids. The operator makes an id of several ids.
 func (Op) MovesIDs() bool { return true }
 
 // OncePerChain returns why the mode RAP may stand only once in a chain: each multiplies the ids of a list.
@@ -101,8 +101,8 @@ func (o Op) OncePerChain() string {
 	return ""
 }
 
-// ElementsOf returns how many ids are made of n at most.
-func (o Op) ElementsOf(n uint64) uint64 {
+// MostElements returns the greatest length of a list that the operator makes of a list of n ids.
+func (o Op) MostElements(n uint64) uint64 {
 	if o.Mode == RAP {
 		return min(n*uint64(o.N), MaxIDs)
 	}
@@ -117,5 +117,5 @@ func (o Op) WireMinor() uint16 {
 	return 0
 }
 
-// ReadsUnsigned reports that an id is read by its 64 bits.
+// ReadsUnsigned returns UnsignedBits: the operator reads the 64 bits of an id.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedBits }

@@ -83,7 +83,7 @@ func (o Op) Out(in program.Kind) program.Kind {
 // DenseColumns returns how many neighbouring dense columns the operator makes.
 func (o Op) DenseColumns() uint32 { return o.Classes }
 
-// EndsLists reports that the columns are made of one value a row.
+// EndsLists reports whether the operator takes lists. It takes one value a row.
 func (Op) EndsLists() bool { return false }
 
 // ValuesOf returns that the values are 0 and 1.

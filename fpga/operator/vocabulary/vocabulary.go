@@ -98,5 +98,5 @@ func (a Absent) String() string {
 // LookupTable returns the index of the lookup table.
 func (o Op) LookupTable() uint32 { return o.Table }
 
-// ReadsUnsigned reports that an id is read by its 64 bits.
+// ReadsUnsigned returns UnsignedBits: the operator reads the 64 bits of an id.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedBits }

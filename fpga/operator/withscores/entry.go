@@ -17,7 +17,7 @@ var Entry = catalogue.Entry{
 		"list without ids",
 	Lists: "takes lists; ids that are a scalar are a list of one id, and a score that is a scalar is that of all ids " +
 		"of its row",
-	Errors: "inputs that are no numbers; scores that are ids with scores. A row with several scores and another " +
+	Errors: "inputs that are not numbers; scores that are ids with scores. A row with several scores and another " +
 		"number of ids fails the split",
 	Source:  "ours; the result is the id_score_list of DPP's rows",
 	Combine: combine,

@@ -32,5 +32,5 @@ func (Op) Check(program.Input) error { return nil }
 // Out implements [program.Op].
 func (Op) Out(in program.Kind) program.Kind { return program.KindIf(in, program.Int64, program.Int64) }
 
-// ReadsUnsigned reports that an id is read by its 64 bits.
+// ReadsUnsigned returns UnsignedBits: the operator reads the 64 bits of an id.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedBits }

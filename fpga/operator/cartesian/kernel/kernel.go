@@ -20,11 +20,6 @@ func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error
 	return &combiner{unit.Params{MaxLength: o.MaxLength, Fail: o.Overflow == cartesian.Fail}}, nil
 }
 
-// MostElements implements block.Combiner.
-func (c *combiner) MostElements(inputs []int64) int64 {
-	return min(inputs[0]*inputs[1], c.params.MaxLength)
-}
-
 // Combine implements block.Combiner.
 func (c *combiner) Combine(to *block.GraphValue, inputs []*block.Values, rows int) error {
 	first, second := inputs[0], inputs[1]

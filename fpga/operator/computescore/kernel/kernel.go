@@ -38,9 +38,6 @@ var functions = map[computescore.Function]unit.Function{
 	computescore.Max:          unit.ScoreMax,
 }
 
-// MostElements implements block.Combiner.
-func (*combiner) MostElements([]int64) int64 { return 1 }
-
 // Combine implements block.Combiner.
 func (c *combiner) Combine(to *block.GraphValue, inputs []*block.Values, rows int) error {
 	at := 0

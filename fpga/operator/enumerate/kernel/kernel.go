@@ -19,9 +19,6 @@ func CompileCombiner(_ program.Combiner, _ *block.Tables) (block.Combiner, error
 	return combiner{}, nil
 }
 
-// MostElements implements block.Combiner.
-func (combiner) MostElements(inputs []int64) int64 { return inputs[0] }
-
 // Combine implements block.Combiner.
 func (combiner) Combine(to *block.GraphValue, inputs []*block.Values, _ int) error {
 	in := to.ListOf(0, inputs[0])

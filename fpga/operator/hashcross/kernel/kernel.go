@@ -20,9 +20,6 @@ func CompileCombiner(c program.Combiner, _ *block.Tables) (block.Combiner, error
 	return &combiner{hasher}, err
 }
 
-// MostElements implements block.Combiner.
-func (*combiner) MostElements([]int64) int64 { return 1 }
-
 // Combine implements block.Combiner.
 func (c *combiner) Combine(to *block.GraphValue, inputs []*block.Values, rows int) error {
 	to.BeginScalars(rows, inputs...)

@@ -64,9 +64,6 @@ func kindOf(k program.Kind) format.Kind {
 	return 0
 }
 
-// MostElements implements block.Combiner.
-func (*combiner) MostElements([]int64) int64 { return 1 }
-
 // Combine implements block.Combiner.
 func (c *combiner) Combine(to *block.GraphValue, inputs []*block.Values, rows int) error {
 	var from [program.MaxInputs]unit.Column
