@@ -47,7 +47,7 @@ func (t *UnitTime) addDecoded(b *decoder.Block, physical format.Type) {
 // Profile is the work of each unit in one execution, by the unit's number. An operator that finds nothing to do in a
 // block (fill_null without nulls), or whose work the next operator does as well (a clamp before a log), has run for
 // 0 ns. An operator's time does not include the writing of tensors. Result.Transform is the sum of both.
-type Profile [program.UnitMap + 1]UnitTime
+type Profile [program.UnitNumbers]UnitTime
 
 // stopwatch reads the monotonic clock and keeps the profile of a slice.
 type stopwatch struct {

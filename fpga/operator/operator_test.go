@@ -24,6 +24,7 @@ func TestUnits(t *testing.T) {
 		"// operatorUnits are the units of the operators.\nvar operatorUnits = map[Unit]unitName{\n")
 	for i, d := range all {
 		require.NotZero(t, d.Unit, d.Name)
+		require.Less(t, int(d.Unit), program.UnitNumbers, "%s: raise program.UnitNumbers", d.Name)
 		require.NotZero(t, d.Version, d.Name)
 		require.True(t, i == 0 || all[i-1].Unit != d.Unit, "two operators have unit %d", d.Unit)
 		require.NotEqual(t, d.Read == nil, d.ReadCombiner == nil, "%s: want one of Read and ReadCombiner", d.Name)

@@ -181,3 +181,6 @@ const (
 	UnitText    Unit = 65
 	UnitMap     Unit = 66 // takes keys out of maps
 )
+
+// UnitNumbers is above the numbers of all units: tables by unit have this length.
+const UnitNumbers = 128

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // quick sets short timeouts for a single member, and those of production for a member of a cluster. The term of a
@@ -80,7 +81,7 @@ func cluster(t *testing.T, n int) []*Store {
 
 func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	t.Parallel()
-	o := Options{Data: t.TempDir(), TTL: time.Second} // the first term ends by itself
+	o := Options{Data: t.TempDir(), TTL: 5 * time.Second} // the first term ends by itself
 	s := open(t, o)
 	term, err := s.Campaign(patient(t), "here")
 	require.NoError(t, err)
@@ -113,6 +114,44 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	_, ok, err = term.Get(patient(t), "a/2")
 	assert.NoError(t, err)
 	assert.False(t, ok)
+}
+
+// TestACandidateWhoseLeaseEndsIsOneAgain: a candidate waits for longer than its lease lasts, because the lease is taken
+// away, and leads in the end.
+func TestACandidateWhoseLeaseEndsIsOneAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Data: t.TempDir()})
+	defer s.Close()
+	first, err := s.Campaign(patient(t), "first")
+	require.NoError(t, err)
+	won := make(chan *Term, 1)
+	go func() {
+		term, err := s.Campaign(patient(t), "second")
+		assert.NoError(t, err)
+		won <- term
+	}()
+	// ended revokes the lease of the candidate that is not in the list.
+	ended := map[clientv3.LeaseID]bool{first.session.Lease(): true}
+	for range 3 {
+		require.Eventually(t, func() bool {
+			r, err := s.client.Get(patient(t), s.key(electionKey), clientv3.WithPrefix())
+			require.NoError(t, err)
+			for _, kv := range r.Kvs {
+				if id := clientv3.LeaseID(kv.Lease); !ended[id] {
+					ended[id] = true
+					_, err := s.client.Revoke(patient(t), id)
+					require.NoError(t, err)
+					return true
+				}
+			}
+			return false
+		}, time.Minute, time.Millisecond)
+	}
+	require.NoError(t, first.Resign(patient(t)))
+	second := <-won
+	require.NotNil(t, second)
+	assert.Greater(t, second.Fence(), first.Fence())
+	require.NoError(t, second.Check(patient(t)))
 }
 
 func TestScanPagesAndEndsWhenTold(t *testing.T) {

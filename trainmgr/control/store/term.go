@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
@@ -25,13 +26,39 @@ type Term struct {
 	fence    uint64
 }
 
-// Campaign waits until this member leads. The other members learn value: the leader's URL.
+// errLapsed is that a candidate's lease ended before it led, as after a pause of its machine.
+var errLapsed = errors.New("the candidate's lease ended before it led")
+
+// Campaign waits until this member leads. The other members learn value: the leader's URL. A candidate whose lease ends
+// meanwhile is a candidate again with a new lease.
 func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
+	for {
+		t, err := s.candidate(ctx, value)
+		if err == nil {
+			return t, nil
+		}
+		if !errors.Is(err, errLapsed) || ctx.Err() != nil {
+			return nil, fmt.Errorf("campaign: %w", err)
+		}
+	}
+}
+
+// candidate is a candidate for as long as its lease lasts.
+func (s *Store) candidate(ctx context.Context, value string) (_ *Term, err error) {
 	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(s.o.TTL/time.Second)),
 		concurrency.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("campaign: %w", words(err))
+		return nil, words(err)
 	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if session.Ctx().Err() != nil || errors.Is(err, ErrFenced) || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			err = fmt.Errorf("%w: %w", errLapsed, err)
+		}
+		session.Orphan()
+	}()
 	e := concurrency.NewElection(session, s.key(electionKey))
 	// Without this, a candidate whose lease expired while it waited would never stop waiting.
 	waiting, cancel := context.WithCancel(ctx)
@@ -50,8 +77,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 		err = waiting.Err()
 	}
 	if err != nil {
-		session.Orphan()
-		return nil, fmt.Errorf("campaign: %w", words(err))
+		return nil, words(err)
 	}
 	t := &Term{
 		s: s, session: session, election: e,
@@ -59,14 +85,9 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	}
 	// The candidate's key may have expired with its lease while the candidate waited for the keys of the others to go.
 	if err := t.Check(ctx); err != nil {
-		session.Orphan()
-		return nil, fmt.Errorf("campaign: %w", err)
+		return nil, err
 	}
-	if err := t.initialise(ctx); err != nil {
-		session.Orphan()
-		return nil, fmt.Errorf("campaign: %w", err)
-	}
-	return t, nil
+	return t, t.initialise(ctx)
 }
 
 // initialise writes the format of an empty store, and refuses the format of another build.
