@@ -33,6 +33,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
 	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -296,7 +297,8 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		case 5:
 			if kind == program.Int64 {
 				add([]program.Op{positivemodulus.Op{M: 1 + rng.Int64N(1<<31)},
-					hashbucket.Op{Buckets: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}}[rng.IntN(2)])
+					unsignedmodulus.Op{M: 1 + rng.Int64N(1<<(1+rng.IntN(40)))},
+					hashbucket.Op{Buckets: 1 + rng.Int64N(1<<(1+rng.IntN(40)))}}[rng.IntN(3)])
 			}
 		case 6:
 			if kind == program.Int64 {

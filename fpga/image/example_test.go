@@ -20,7 +20,7 @@ func ExampleParse() {
 		return
 	}
 	fmt.Println(m.Spec.Platform, len(m.Spec.Units), "units, signed:", m.Signature != nil)
-	// Output: millrace-csd 38 units, signed: false
+	// Output: millrace-csd 39 units, signed: false
 }
 
 func ExampleTrust_Judge() {

@@ -35,6 +35,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/operator/withscores"
@@ -75,6 +76,7 @@ var definitions = []Definition{
 	rescale.Definition,
 	scores.Definition,
 	sigridhash.Definition,
+	unsignedmodulus.Definition,
 	vocabulary.Definition,
 	wasm.Definition,
 	withscores.Definition,
@@ -105,6 +107,7 @@ var documented = []Entry{
 	positivemodulus.Entry,
 	scores.Entry,
 	sigridhash.Entry,
+	unsignedmodulus.Entry,
 	withscores.Entry,
 	zeroextend.Entry,
 }

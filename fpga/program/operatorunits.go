@@ -40,4 +40,5 @@ var operatorUnits = map[Unit]unitName{
 	58: {"vocabulary", 1},
 	60: {"with_scores", 1},
 	61: {"scores", 1},
+	73: {"unsigned_modulus", 1},
 }

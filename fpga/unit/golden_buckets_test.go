@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/hashbytes"
 	"github.com/millrace/millrace/fpga/unit/hashcross"
+	"github.com/millrace/millrace/fpga/unit/unsignedmodulus"
 )
 
 // hashes runs a case of pandas' and NVTabular's hashes. A unit gives remainders only; those of two moduli that have no
@@ -140,5 +142,35 @@ func crossBuckets(t *testing.T, c goldenCase) {
 		hasher.Cross(got, columns)
 		require.Equal(t, v.Output[i], got[0])
 		require.Equal(t, v.Output[i], hashcross.Reference(wholes(ids), v.Buckets), "reference")
+	}
+}
+
+// tensorFlowBuckets runs a case of TensorFlow's to_hash_bucket_fast: the unsigned remainder of FarmHash's
+// Fingerprint64.
+func tensorFlowBuckets(t *testing.T, c goldenCase) {
+	var v struct {
+		Input       []string
+		Fingerprint []unsigned `json:"fingerprint64"`
+		Buckets     int64      `json:"num_buckets"`
+		Output      []int64
+	}
+	c.into(t, &v)
+	offsets, data := []uint32{0}, []byte{}
+	for _, text := range v.Input {
+		data = append(data, text...)
+		offsets = append(offsets, uint32(len(data)))
+	}
+	hashes := make([]int64, len(v.Input))
+	require.NoError(t, hashbytes.Hash(hashes, offsets, data, nil, hashbytes.FarmHash))
+	for i := range v.Fingerprint {
+		require.Equal(t, uint64(v.Fingerprint[i]), uint64(hashes[i]))
+	}
+	modulus, err := unsignedmodulus.New(v.Buckets)
+	require.NoError(t, err)
+	got := make([]int64, len(hashes))
+	modulus.Mod(got, hashes)
+	require.Equal(t, v.Output, got)
+	for i, hash := range hashes {
+		require.Equal(t, v.Output[i], unsignedmodulus.Reference(hash, v.Buckets), "reference")
 	}
 }

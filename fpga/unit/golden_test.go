@@ -78,14 +78,15 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"policy.json": all(runBy(otherTest{"trainmgr/allocation/golden_test.go", "TestGoldenPolicies"},
 		otherTest{"trainmgr/offload/golden_test.go", "TestGoldenPolicies"},
 		otherTest{"trainmgr/control/autoscale/tfdata_test.go", "TestGoldenTFData"})),
-	"proposed_ops.json": proposedVerdict,
-	"sigrid_hash.json":  sigridVerdict,
-	"stats_ops.json":    statsVerdict,
-	"vocab.json":        all(runBy(otherTest{"sdk/vocabulary/golden_test.go", "TestGoldenVocabularies"})),
+	"proposed_ops.json":       proposedVerdict,
+	"sigrid_hash.json":        sigridVerdict,
+	"stats_ops.json":          statsVerdict,
+	"tensorflow_buckets.json": all(run(tensorFlowBuckets)),
+	"vocab.json":              all(runBy(otherTest{"sdk/vocabulary/golden_test.go", "TestGoldenVocabularies"})),
 }
 
 // goldenRun is how many cases are run here: so that none can slip into the list of the others unseen.
-const goldenRun = 242
+const goldenRun = 244
 
 func TestEveryGoldenCaseIsRun(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.json")

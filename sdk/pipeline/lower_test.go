@@ -171,6 +171,13 @@ sparse:
   - {columns: [s_null], ops: [hash_bytes: {function: murmur3_32}, fill_null: 0, sigrid_hash: {max: 500}]}
   - {columns: [slist], ops: [hash_bytes: farmhash64, firstx: 5]}
 `},
+	{"unsigned_buckets", `
+ids: int32
+sparse:
+  - {columns: [s], ops: [hash_bytes: farmhash64, unsigned_modulus: 2147483648]}
+  - {columns: [u64], ops: [fill_null: 0, unsigned_modulus: {modulus: 10}]}
+dense: [{columns: [c_0], as: rest, ops: [unsigned_modulus: 7]}]
+`},
 	{"tables", `
 sparse:
   - {columns: [i], ops: [map_id: {table: {5: 1, -7: 2}, default: 3}]}

@@ -220,6 +220,11 @@ func TestBadValues(t *testing.T) {
 			`line 1:52: sparse[0].ops[0].hash_cross.buckets: wrong value: 0, want at least 1`},
 		"no bucket of one": {"sparse: [{columns: [i], ops: [hash_bucket: 0]}]", ErrValue,
 			`line 1:44: sparse[0].ops[0].hash_bucket.buckets: wrong value: 0, want at least 1`},
+		"no unsigned remainder": {"sparse: [{columns: [i], ops: [unsigned_modulus: 0]}]", ErrValue,
+			`line 1:49: sparse[0].ops[0].unsigned_modulus.modulus: wrong value: 0, want at least 1`},
+		"an unsigned remainder of a real number": {"sparse: [{columns: [f], ops: [unsigned_modulus: 5]}]", ErrColumnType,
+			`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: unsigned_modulus takes ids (int64), and these ` +
+				`are float32; bucketize makes ids of real numbers`},
 		"three inputs": {"sparse: [{inputs: [i, i, i], as: x, ops: [cartesian]}]", ErrValue,
 			`line 1:43: sparse[0].ops[0]: wrong value: cartesian takes 2 inputs, and these are 3`},
 		"in a chain": {"sparse: [{columns: [i], ops: [cartesian]}]", ErrValue,

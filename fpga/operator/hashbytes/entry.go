@@ -21,12 +21,13 @@ var Entry = catalogue.Entry{
 	},
 	Takes: "bytes: text, enumerations, JSON, BSON, UUID",
 	Yields: "int64, also negative: unsigned hashes are read as int64; for `murmur3_32` an int32. End with " +
-		"`positive_modulus` or `sigrid_hash`",
+		"`unsigned_modulus`, `positive_modulus` or `sigrid_hash`",
 	Nulls: "stay null; an empty string has a hash",
 	Lists: "element by element",
 	Errors: "DECIMAL, FLOAT16 and INTERVAL kept as bytes are refused, since equal numbers may have different bytes. " +
 		"Text is hashed as it is: nothing is trimmed, normalised or checked to be UTF-8. TensorFlow takes its " +
-		"remainder of the unsigned hash: `positive_modulus` is the same only for a power of two",
+		"remainder of the unsigned hash, as `unsigned_modulus` does; `positive_modulus` is the same only for a power of " +
+		"two",
 	Source: "the xxHash specification; Spark's `Murmur3Hash` (seed 42; each byte behind the last word of four is a " +
 		"signed word of its own); FarmHash. The choice of `xxh3` is ours",
 	Apply: apply,

@@ -35,6 +35,7 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/kernel"
 	scores "github.com/millrace/millrace/fpga/operator/scores/kernel"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/kernel"
+	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/kernel"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/kernel"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/kernel"
 	withscores "github.com/millrace/millrace/fpga/operator/withscores/kernel"
@@ -70,6 +71,7 @@ var steps = map[program.Unit]StepCompiler{
 	positivemodulus.Unit: positivemodulus.Compile,
 	rescale.Unit:         rescale.Compile,
 	sigridhash.Unit:      sigridhash.Compile,
+	unsignedmodulus.Unit: unsignedmodulus.Compile,
 	vocabulary.Unit:      vocabulary.Compile,
 	zeroextend.Unit:      zeroextend.Compile,
 }

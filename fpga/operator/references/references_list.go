@@ -35,6 +35,7 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/reference"
 	scores "github.com/millrace/millrace/fpga/operator/scores/reference"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/reference"
+	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/reference"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/reference"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/reference"
 	withscores "github.com/millrace/millrace/fpga/operator/withscores/reference"
@@ -76,6 +77,7 @@ var constructors = map[program.Unit]Constructor{
 	rescale.Unit:         rescale.New,
 	scores.Unit:          scores.New,
 	sigridhash.Unit:      sigridhash.New,
+	unsignedmodulus.Unit: unsignedmodulus.New,
 	vocabulary.Unit:      vocabulary.New,
 	wasm.Unit:            wasm.New,
 	withscores.Unit:      withscores.New,

@@ -24,8 +24,8 @@
 // Small divisors, with AVX2, which has no conversion of 64-bit integers: with x = high 2^32 + low, 0 <= low < 2^32, the
 // remainder of high, |r| <= d/2, then that of r 2^32 + low, below 2^46: all of it is exact in float64.
 //
-// A Divisor is immutable and may be shared by goroutines. Nothing here fails: New is given a divisor that its caller
-// has checked.
+// Divisors are immutable and may be shared by goroutines. Nothing here fails: New and NewUnsigned are given a divisor
+// that their caller has checked.
 package floormod
 
 import "math/bits"
@@ -76,3 +76,37 @@ func (v Divisor) Reciprocal() (m, shift uint64) { return v.m, uint64(v.shift) }
 
 // Inverse returns 1/d as vectors multiply by it.
 func (v Divisor) Inverse() float64 { return 1 / float64(v.d) }
+
+// Unsigned computes the remainders of unsigned numbers of 64 bits by one d, 1 <= d <= 2^63-1. A number's highest bit is
+// divided apart from its other 63, whose remainder a Divisor computes.
+type Unsigned struct {
+	low     Divisor // of d above 1
+	d       uint64
+	topRest uint64 // 2^63 mod d
+}
+
+// NewUnsigned returns the divisor d, which must be in [1, 2^63-1].
+func NewUnsigned(d int64) Unsigned {
+	u := Unsigned{d: uint64(d), topRest: 1 << 63 % uint64(d)}
+	if d > 1 {
+		u.low = New(d)
+	}
+	return u
+}
+
+// Reduce sets dst[i] to the remainder of the 64 bits of src[i]. Both have the same length. dst may be src.
+func (u Unsigned) Reduce(dst, src []int64) {
+	if u.d == 1 {
+		clear(dst)
+		return
+	}
+	src = src[:len(dst)]
+	for i, x := range src {
+		rest := uint64(u.low.Mod(int64(uint64(x) &^ (1 << 63))))
+		rest += u.topRest & uint64(x>>63)
+		if rest >= u.d {
+			rest -= u.d
+		}
+		dst[i] = int64(rest)
+	}
+}

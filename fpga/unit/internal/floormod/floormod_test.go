@@ -59,3 +59,27 @@ func TestAnyDivisor(t *testing.T) {
 		require.Equal(t, floorMod(x, d), floormod.New(d).Mod(x), "%d mod %d", x, d)
 	})
 }
+
+func TestUnsigned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := max(1, rapid.Int64Range(1, math.MaxInt64).Draw(t, "d")>>rapid.IntRange(0, 62).Draw(t, "width"))
+		numbers := []uint64{0, 1, 9, math.MaxInt64, 1 << 63, 1<<63 + 1, math.MaxUint64, rapid.Uint64().Draw(t, "x")}
+		for _, q := range []uint64{1, math.MaxInt64 / uint64(d), math.MaxUint64 / uint64(d)} {
+			for e := range uint64(3) {
+				numbers = append(numbers, q*uint64(d)-1+e)
+			}
+		}
+		src := make([]int64, len(numbers))
+		for i, x := range numbers {
+			src[i] = int64(x)
+		}
+		got := make([]int64, len(src))
+		floormod.NewUnsigned(d).Reduce(got, src)
+		for i, x := range numbers {
+			want := new(big.Int).Mod(new(big.Int).SetUint64(x), big.NewInt(d)).Int64()
+			require.Equal(t, want, got[i], "%d mod %d", x, d)
+		}
+		floormod.NewUnsigned(d).Reduce(src, src)
+		require.Equal(t, got, src, "in place")
+	})
+}

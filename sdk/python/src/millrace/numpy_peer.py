@@ -327,6 +327,10 @@ class Transform:
         c.values = c.values % np.int64(modulus)
         return kind
 
+    def _unsigned_modulus(self, c: _Column, kind: str, modulus: int) -> str:
+        c.values = (c.values.view(np.uint64) % np.uint64(modulus)).view(np.int64)
+        return kind
+
     def _hex_to_int(self, c: _Column, kind: str) -> str:
         lengths = pc.binary_length(c.values).to_numpy(zero_copy_only=False)
         if (lengths > 8).any():

@@ -50,6 +50,7 @@ __all__ = [
     "target_encoding",
     "to_days",
     "to_seconds",
+    "unsigned_modulus",
     "vocabulary",
     "wasm",
     "with_scores",
@@ -262,8 +263,8 @@ def hash_bytes(function: Literal["xxh3", "murmur3_32", "farmhash64"]) -> Operato
     which TensorFlow's ``string_to_hash_bucket_fast`` and BigQuery's ``FARM_FINGERPRINT`` use.
 
     Takes bytes: text, enumerations, JSON, BSON, UUID; yields int64, also negative: unsigned hashes are read as int64;
-    for ``murmur3_32`` an int32. End with ``positive_modulus`` or ``sigrid_hash``. Nulls: stay null; an empty string has
-    a hash.
+    for ``murmur3_32`` an int32. End with ``unsigned_modulus``, ``positive_modulus`` or ``sigrid_hash``. Nulls: stay
+    null; an empty string has a hash.
 
     Args:
         function: hash function
@@ -506,6 +507,21 @@ def to_seconds(*, unit: Literal["file", "seconds", "millis", "micros", "nanos", 
         unit: what the integers of the column count; ``file``: what the file's annotation says
     """
     return Operator("to_seconds", given({"unit": "file"}, unit=unit))
+
+
+def unsigned_modulus(modulus: int) -> Operator:
+    """The remainder of an id's 64 bits, read as an unsigned number, in [0, ``modulus``): the id -1 is
+    18446744073709551615. Behind ``hash_bytes: farmhash64`` it is the bucket of TensorFlow's
+    ``tf.strings.to_hash_bucket_fast`` with as many buckets, and behind ``xxh3`` the remainder of the hash as xxHash
+    defines it. ``to_hash_bucket_strong`` and the deprecated ``to_hash_bucket`` hash otherwise, and nothing here is
+    equal to them.
+
+    Takes int64; yields int64 in [0, ``modulus``). Nulls: stay null.
+
+    Args:
+        modulus: number of ids that come out
+    """
+    return Operator("unsigned_modulus", given(modulus=modulus))
 
 
 def vocabulary(name: str) -> Operator:
