@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
+.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-against bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
 
 all: build
 
@@ -70,6 +70,13 @@ bench: build
 	./bin/millrace bench wire
 	$(MAKE) bench-peers
 	$(MAKE) bench-peers PEERS='-threads 2'
+
+# Compares this tree's speed with that of another revision, in turn, by benchstat's test: make bench-against REV=HEAD~5
+# It measures RM1 and RM5, or with BENCH='./fpga/unit/sigridhash .' Go benchmarks, and fails if this tree is 2 %
+# slower with significance. AGAINST='-rounds 20 -bound 1' gives flags, and AGAINST=-h lists them.
+bench-against:
+	cd tools && $(GO) build -o ../bin/benchagainst ./benchagainst
+	./bin/benchagainst -benchmark '$(BENCH)' $(AGAINST) $(or $(REV),HEAD)
 
 # Millrace beside the peers only; writes bench/results.
 # The first run fetches DuckDB (120 MB) and needs gcc; without gcc there are all peers but DuckDB. PEERS=... gives the

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/tools/machine"
 )
 
 const (
@@ -196,26 +198,12 @@ func tableOf(costs map[string]*cost, took time.Duration) string {
 	rows = append(rows, others, cost{module: "all", seconds: sum.seconds, bytes: sum.bytes})
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured %s on %s, %d cores, %s.\nThe build took %.0f s with an empty build cache.\n\n",
-		time.Now().UTC().Format("2006-01-02"), processor(), runtime.NumCPU(), runtime.Version(), took.Seconds())
+		time.Now().UTC().Format("2006-01-02"), machine.Processor(), runtime.NumCPU(), runtime.Version(), took.Seconds())
 	b.WriteString("| module | seconds of processor time to compile | MB of the binary |\n|---|---|---|\n")
 	for _, c := range rows {
 		fmt.Fprintf(&b, "| %s | %.1f | %.2f |\n", c.module, c.seconds, float64(c.bytes)/1e6)
 	}
 	return b.String()
-}
-
-// processor returns the name of this machine's processor.
-func processor() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(b)) {
-		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // write replaces the table of the document.
