@@ -1,7 +1,6 @@
 package image
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -94,10 +93,5 @@ func (c *Call) vector(name string) (Vector, program.OutputLayout) {
 		Sinks: []program.GraphSink{{Value: uint32(len(p.Columns)), Sink: sink}}}}
 	out := make([]byte, p.Output.Size(rows, slice.ValueCap))
 	slice.Layout, _ = p.Output.LayoutIn(rows, uint64(len(out)))
-	body := p.Marshal()
-	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
-	return Vector{
-		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096, Dict: 4096,
-		State: uint64(program.Done), Output: out,
-	}, slice.Layout
+	return programVector(name, p, slice, input, out), slice.Layout
 }

@@ -19,8 +19,9 @@ func ExampleParse() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(m.Spec.Platform, len(m.Spec.Units), "units, signed:", m.Signature != nil)
-	// Output: millrace-csd 39 units, signed: false
+	fmt.Println(m.Spec.Platform, "with", m.Spec.Units[0].Name, "version", m.Spec.Units[0].Version, "signed:",
+		m.Signature != nil)
+	// Output: millrace-csd with fill_null version 1 signed: false
 }
 
 func ExampleTrust_Judge() {

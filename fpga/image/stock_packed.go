@@ -1,7 +1,6 @@
 package image
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 
@@ -43,17 +42,14 @@ func packedVector(name string, p *program.Program, fields []int, rows [][]uint32
 	for i, weight := range answer.weights {
 		le.PutUint32(out[place.Weights+uint64(i)*4:], math.Float32bits(weight))
 	}
-	body := p.Marshal()
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: count, Layout: place,
-		ValueCap: keys * uint64(count),
+		Rows: count, Layout: place, ValueCap: keys * uint64(count),
 		Tasks: []program.Task{{
 			Count: count, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
 			Scratch: program.Span{Len: 4096},
 		}},
 	}
-	return Vector{
-		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
-		State: uint64(program.Done), Output: out,
-	}
+	v := programVector(name, p, slice, input, out)
+	v.Dict = 0 // rows have no dictionary
+	return v
 }

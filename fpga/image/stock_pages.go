@@ -60,10 +60,17 @@ func pagesVectorWith(name string, rows int, columns []pageColumn, dense []float3
 	for _, id := range ids {
 		out = le.AppendUint64(out, uint64(id))
 	}
+	v := programVector(name, p, slice, input, out)
+	v.Tables = tables
+	return v
+}
+
+// programVector is a known answer of a program: what it makes of a slice of an input.
+func programVector(name string, p *program.Program, slice *program.Slice, input, out []byte) Vector {
 	body := p.Marshal()
 	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
 	return Vector{
-		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096,
-		Dict: 4096, State: uint64(program.Done), Output: out, Tables: tables,
+		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096, Dict: 4096,
+		State: uint64(program.Done), Output: out,
 	}
 }

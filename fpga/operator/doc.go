@@ -2,7 +2,8 @@
 // without underscores:
 //
 //   - package NAME holds the operator's parameters, with their wire form and what they may be (Op and Definition), and
-//     what the catalogue says of it (Entry, of package fpga/catalogue);
+//     what the catalogue says of it (Entry, of package fpga/catalogue), and known answers (Answers, of package
+//     fpga/rowvalue), which the tests of references and the self-test of the stock image use;
 //   - package NAME/kernel makes the operator ready to run over blocks of values (fpga/block);
 //   - package NAME/reference computes the operator by its definition, a value at a time.
 //
@@ -15,3 +16,4 @@ package operator
 
 //go:generate go -C ../../tools run ./operatorlists ../fpga/operator
 //go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestUnits .
+//go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestStockGolden ../image

@@ -12,6 +12,7 @@
 //	package         declares                 variable
 //	NAME            Definition               definitions []Definition
 //	                Entry                    documented []Entry
+//	                Answers                  answers []Answers
 //	NAME/kernel     Unit and Compile         steps map[program.Unit]StepCompiler
 //	                Unit and CompileCombiner combiners map[program.Unit]CombinerCompiler
 //	NAME/reference  Unit and New             constructors map[program.Unit]Constructor
@@ -60,6 +61,7 @@ var lists = []list{
 	{"", "operators.go", []kind{
 		{"Definition", "definitions", "Definition", false},
 		{"Entry", "documented", "Entry", false},
+		{"Answers", "answers", "Answers", false},
 	}},
 	{"kernel", "kernels/kernels_list.go", []kind{
 		{"Compile", "steps", "StepCompiler", true},

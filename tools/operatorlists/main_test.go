@@ -46,7 +46,9 @@ func TestListsFollowTheFolders(t *testing.T) {
 	for file, want := range map[string]string{
 		"operators.go": "var definitions = []Definition{\n\tclamp.Definition,\n\tzeroextend.Definition,\n}\n\n" +
 			"// documented lists Entry of every operator that declares it, by the names of the folders.\n" +
-			"var documented = []Entry{}\n",
+			"var documented = []Entry{}\n\n" +
+			"// answers lists Answers of every operator that declares it, by the names of the folders.\n" +
+			"var answers = []Answers{}\n",
 		"kernels/kernels_list.go": "var steps = map[program.Unit]StepCompiler{\n\tclamp.Unit: clamp.Compile,\n}\n\n" +
 			"// combiners lists CompileCombiner of every operator that declares it, by the names of the folders.\n" +
 			"var combiners = map[program.Unit]CombinerCompiler{\n\tcartesian.Unit: cartesian.CompileCombiner,\n}\n",

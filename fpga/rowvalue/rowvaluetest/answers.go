@@ -13,33 +13,21 @@ import (
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
-// Answer is what an operator makes of a row.
-type Answer struct {
-	Op     rowvalue.Operator
-	Inputs []any
-	// Types are the types of the inputs. Without them the inputs have the types of their values.
-	Types []program.ValueType
-	Want  any
-	// Fails says that the row is an error of the data.
-	Fails bool
-}
+// Answer is a known answer.
+type Answer = rowvalue.Answer
 
 // Check makes the reference of each answer in the environment of a program without modules and tables, and compares.
-func Check(t *testing.T, construct rowvalue.Constructor, answers []Answer) {
+func Check(t *testing.T, construct rowvalue.Constructor, answers []rowvalue.Answer) {
 	t.Helper()
 	CheckIn(t, rowvalue.NewEnvironment(&program.Program{}), construct, answers)
 }
 
 // CheckIn does as Check does in a given environment.
-func CheckIn(t *testing.T, env *rowvalue.Environment, construct rowvalue.Constructor, answers []Answer) {
+func CheckIn(t *testing.T, env *rowvalue.Environment, construct rowvalue.Constructor, answers []rowvalue.Answer) {
 	t.Helper()
 	for i, a := range answers {
 		name := fmt.Sprintf("answer %d: %+v of %v", i, a.Op, a.Inputs)
-		types := a.Types
-		for _, in := range a.Inputs[len(types):] {
-			types = append(types, typeOf(in))
-		}
-		reference, err := construct(a.Op, types, env)
+		reference, err := construct(a.Op, a.InputTypes(), env)
 		require.NoError(t, err, name)
 		for range 2 { // the second time, results may be kept ones
 			got, err := reference(a.Inputs)
@@ -51,30 +39,6 @@ func CheckIn(t *testing.T, env *rowvalue.Environment, construct rowvalue.Constru
 			assert.Equal(t, bits(a.Want), bits(got), "%s: %v, want %v", name, got, a.Want)
 		}
 	}
-}
-
-// typeOf returns the type of a value that is not null.
-func typeOf(v any) program.ValueType {
-	switch x := v.(type) {
-	case int64:
-		return program.ValueType{Kind: program.Int64}
-	case float32:
-		return program.ValueType{Kind: program.Float32}
-	case float64:
-		return program.ValueType{Kind: program.Float64}
-	case []byte:
-		return program.ValueType{Kind: program.Bytes}
-	case rowvalue.ScoredList:
-		return program.ValueType{Kind: program.Int64, List: true, Scored: true}
-	case []any:
-		of := program.ValueType{}
-		if len(x) > 0 {
-			of = typeOf(x[0])
-		}
-		of.List = true
-		return of
-	}
-	return program.ValueType{}
 }
 
 // float is a float32 or a float64 as its bits, so that NaN equals NaN and -0 differs from 0.

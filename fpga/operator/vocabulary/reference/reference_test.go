@@ -12,7 +12,7 @@ import (
 func TestKnownAnswers(t *testing.T) {
 	env := rowvalue.NewEnvironment(&program.Program{LookupTables: []program.LookupTable{{Listed: []int64{30, 10}},
 		{Listed: []int64{1}}}})
-	rowvaluetest.CheckIn(t, env, New, []rowvaluetest.Answer{
+	rowvaluetest.CheckIn(t, env, New, []rowvalue.Answer{
 		{Op: vocabulary.Op{Base: 5}, Inputs: []any{int64(30)}, Want: int64(5)},
 		{Op: vocabulary.Op{Base: 5}, Inputs: []any{[]any{int64(10), int64(30)}}, Want: []any{int64(6), int64(5)}},
 		{Op: vocabulary.Op{Base: 5}, Inputs: []any{int64(1)}, Fails: true},

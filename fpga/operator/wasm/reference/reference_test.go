@@ -21,7 +21,7 @@ func TestKnownAnswers(t *testing.T) {
 	op := wasm.Op{Module: sha256.Sum256(module), Function: "f",
 		In: [program.MaxInputs]program.Kind{program.Int64, program.Int64}, Out: program.Int64}
 	env := rowvalue.NewEnvironment(&program.Program{Modules: program.Modules{op.Module: module}})
-	rowvaluetest.CheckIn(t, env, New, []rowvaluetest.Answer{
+	rowvaluetest.CheckIn(t, env, New, []rowvalue.Answer{
 		{Op: op, Inputs: []any{int64(30), int64(4)}, Want: int64(7)},
 		{Op: op, Inputs: []any{int64(30), int64(0)}, Fails: true},
 		{Op: op, Inputs: []any{int64(30), nil}, Want: nil},
