@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test test-all race fuzz long golden lint asm cross bench bench-against bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
+.PHONY: all help build demo test test-all race fuzz long golden lint count asm cross bench bench-against bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
 
 all: build
 
@@ -51,6 +51,12 @@ golden:
 # Every check runs, and the last lines name those that failed; CHECK=golangci runs one of them alone.
 lint:
 	bash .ci/lint $(CHECK)
+
+# Counts the lines of Go by hand, those of tests, long packages and functions, and exported names that only tests use.
+count:
+	cd tools && $(GO) build -o ../bin/ ./codesize
+	./bin/codesize .
+	bash .ci/lint unused
 
 # Writes the kernels' assembly again; lint compares the kept files with the generators' output.
 asm:

@@ -19,15 +19,15 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"got 0 revisions":              {},
-		"got 2 revisions":              {"HEAD", "HEAD~1"},
-		"-rounds is 3":                 {"-rounds", "3", "HEAD"},
-		"-rounds is 101":               {"-rounds", "101", "HEAD"},
-		"-bound is -0.1":               {"-bound", "-0.1", "HEAD"},
-		"-bound is 100":                {"-bound", "100", "HEAD"},
-		"-bound is NaN":                {"-bound", "NaN", "HEAD"},
-		"-time is 0s":                  {"-time", "0s", "HEAD"},
-		"flag provided but not define": {"-fast", "HEAD"},
+		"got 0 revisions":       {},
+		"got 2 revisions":       {"HEAD", "HEAD~1"},
+		"-rounds is 3":          {"-rounds", "3", "HEAD"},
+		"-rounds is 101":        {"-rounds", "101", "HEAD"},
+		"-bound is -0.1":        {"-bound", "-0.1", "HEAD"},
+		"-bound is 100":         {"-bound", "100", "HEAD"},
+		"-bound is NaN":         {"-bound", "NaN", "HEAD"},
+		"-time is 0s":           {"-time", "0s", "HEAD"},
+		"flag provided but not": {"-fast", "HEAD"},
 	} {
 		if _, _, err := parse(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want %s", args, err, want)
@@ -47,7 +47,8 @@ func TestChosen(t *testing.T) {
 			t.Errorf("%q: got %v and %v (%v)", benchmark, subject, measurements, err)
 		}
 	}
-	if _, _, err := chosen(options{benchmark: "Kernel"}); err == nil || !strings.Contains(err.Error(), "begin it with ./") {
+	_, _, err = chosen(options{benchmark: "Kernel"})
+	if err == nil || !strings.Contains(err.Error(), "begin it with ./") {
 		t.Errorf("a pattern without a package is refused with %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Processor returns the name of this machine's processor as the kernel has it, and the architecture where the kernel has
+// Processor returns the name of this machine's processor as the kernel has it, or the architecture where the kernel has
 // no name.
 func Processor() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
