@@ -117,25 +117,7 @@ Energy is measured where the machine can (docs/planning.md, Power), and modelled
 			if err != nil {
 				return err
 			}
-			return c.report(results, func(w io.Writer) {
-				fmt.Fprintf(w,
-					"model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s "+
-						"in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
-				for _, r := range results {
-					fmt.Fprintf(w,
-						"%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n",
-						strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.CPURowsPerSecond,
-						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare,
-						100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
-				}
-				if pacing != nil {
-					fmt.Fprintf(w, "timing: %s\n", pacing.Report())
-				}
-				for _, r := range results {
-					fmt.Fprintf(w, "\n%s\n", strings.ToUpper(r.Model))
-					printEnergy(w, r.Energy)
-				}
-			})
+			return c.report(results, func(w io.Writer) { printRates(w, results, pacing) })
 		},
 	}
 	o.register(cmd.Flags())
@@ -179,4 +161,25 @@ and workloads taken in turn.`,
 	o.register(cmd.Flags())
 	addNativeTiming(cmd.Flags(), machineTiming)
 	return cmd
+}
+
+// printRates prints the rates of models, and the energy of each.
+func printRates(w io.Writer, results []rm.Result, pacing *timing.Pacing) {
+	fmt.Fprintf(w,
+		"model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s "+
+			"in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
+	for _, r := range results {
+		fmt.Fprintf(w,
+			"%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n",
+			strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.CPURowsPerSecond,
+			r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare,
+			100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
+	}
+	if pacing != nil {
+		fmt.Fprintf(w, "timing: %s\n", pacing.Report())
+	}
+	for _, r := range results {
+		fmt.Fprintf(w, "\n%s\n", strings.ToUpper(r.Model))
+		printEnergy(w, r.Energy)
+	}
 }

@@ -19,7 +19,7 @@ func (c datasetCommands) command() *cobra.Command {
 	copies := placementCommands(c)
 	return group("dataset",
 		"Data sets: generate, import, inspect, summarize, compare; place on storage nodes, replicate, verify",
-		c.generate(), c.importRows(), c.inspect(), c.summarize(), c.drift(),
+		c.generate(), (&importCommand{console: c.console}).command(), c.inspect(), c.summarize(), c.drift(),
 		copies.place(), copies.replicate(), copies.verify())
 }
 
@@ -47,7 +47,7 @@ func (w *writtenDataset) add(files []workload.File) {
 	}
 }
 
-func (c datasetCommands) printWritten(v *writtenDataset) error {
+func (c *console) printWritten(v *writtenDataset) error {
 	if v.Partitions == nil {
 		v.Partitions = []writtenPartition{}
 	}

@@ -38,28 +38,11 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 						"--measure not below")
 			}
 			o.Say = c.announce
-			var begun *progress
-			meter := func(name, unit string) func(done, total int64) {
-				var p *progress
-				var last int64
-				return func(done, total int64) {
-					if p == nil {
-						p = c.newProgress(name, unit, total)
-						begun = p
-					}
-					p.add(done - last)
-					if last = done; done == total {
-						p.finish()
-						begun = nil
-					}
-				}
-			}
-			o.Generated, o.Stored, o.Trained = meter("generate", "rows"), meter("store", "bytes"),
-				meter("train", "rows")
+			shown := &demoProgress{console: c}
+			o.Generated, o.Stored, o.Trained = shown.meter("generate", "rows"), shown.meter("store", "bytes"),
+				shown.meter("train", "rows")
 			r, err := demo.Run(cmd.Context(), o)
-			if begun != nil {
-				begun.finish()
-			}
+			shown.finish()
 			if err != nil {
 				return err
 			}
@@ -78,4 +61,34 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
 	return cmd
+}
+
+// demoProgress shows the progress of the demonstration's parts, one after the other.
+type demoProgress struct {
+	*console
+	begun *progress // nil between two parts
+}
+
+// meter returns a function that shows how far a part is.
+func (d *demoProgress) meter(name, unit string) func(done, total int64) {
+	var p *progress
+	var last int64
+	return func(done, total int64) {
+		if p == nil {
+			p = d.newProgress(name, unit, total)
+			d.begun = p
+		}
+		p.add(done - last)
+		if last = done; done == total {
+			d.finish()
+		}
+	}
+}
+
+// finish ends the progress of a part that has begun.
+func (d *demoProgress) finish() {
+	if d.begun != nil {
+		d.begun.finish()
+		d.begun = nil
+	}
 }

@@ -91,23 +91,7 @@ watched.`,
 					failed++
 				}
 			}
-			err := c.report(v, func(w io.Writer) {
-				fmt.Fprintf(w, "step\tresult\tseconds\t\n")
-				for _, k := range v.Checks {
-					fmt.Fprintf(w, "%s\t%s\t%.3f\t%s\n", k.Name, k.Result, k.Elapsed, k.Detail)
-				}
-				for _, h := range v.Latencies {
-					queue := "I/O"
-					if h.Admin {
-						queue = "admin"
-					}
-					fmt.Fprintf(w, "%s %02xh\t%d\t\tmean %s, half below %s, 99 of 100 below %s\n", queue, h.Opcode,
-						h.Count, h.Mean(), h.Quantile(0.5), h.Quantile(0.99))
-				}
-				if v.Untimed != "" {
-					fmt.Fprintf(w, "latencies\tnot available\t\t%s\n", v.Untimed)
-				}
-			})
+			err := c.report(v, v.table)
 			if err == nil && failed > 0 {
 				err = fmt.Errorf("%s: %d of %d steps failed", args[0], failed, len(v.Checks))
 			}
@@ -117,4 +101,23 @@ watched.`,
 	cmd.Flags().StringVar(&scratch, "scratch", "", "size of the range that the flash step writes, as 1MiB")
 	cmd.Flags().DurationVar(&step, "step-timeout", health.DefaultStep, "the most time of one step")
 	return cmd
+}
+
+// table prints the checks of a drive, and the latencies of its commands.
+func (v validation) table(w io.Writer) {
+	fmt.Fprintf(w, "step\tresult\tseconds\t\n")
+	for _, k := range v.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%.3f\t%s\n", k.Name, k.Result, k.Elapsed, k.Detail)
+	}
+	for _, h := range v.Latencies {
+		queue := "I/O"
+		if h.Admin {
+			queue = "admin"
+		}
+		fmt.Fprintf(w, "%s %02xh\t%d\t\tmean %s, half below %s, 99 of 100 below %s\n", queue, h.Opcode,
+			h.Count, h.Mean(), h.Quantile(0.5), h.Quantile(0.99))
+	}
+	if v.Untimed != "" {
+		fmt.Fprintf(w, "latencies\tnot available\t\t%s\n", v.Untimed)
+	}
 }

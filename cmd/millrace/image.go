@@ -159,37 +159,40 @@ the document is printed, in JSON, from which millrace image build makes the same
 			if d.Stock, err = image.StockName(m.ID); err != nil {
 				return err
 			}
-			return c.print(d, func(w io.Writer) {
-				if d.Stock != "" {
-					fmt.Fprintf(w, "stock image\t%s\n", d.Stock)
-				}
-				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID,
-					d.Interface, d.Platform, d.Bytes)
-				signed := "no"
-				if d.SignedBy != "" {
-					signed = "by key " + d.SignedBy
-				}
-				fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
-				for _, x := range d.Modules {
-					fmt.Fprintf(w, "module %s\t%s, %d bytes\n", tableCell(x.Name), x.SHA256, x.Bytes)
-					fmt.Fprintf(w, "\tfunctions: %s\n", tableCell(listOrNone(x.Functions)))
-				}
-				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
-				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
-				printParameters(w, d)
-				fmt.Fprintf(w, "built by\t%s %s\n", d.Build.Tool, d.Build.Revision)
-				for _, s := range d.Sections {
-					fmt.Fprintf(w, "section %s\t%d bytes", s.Name, s.Bytes)
-					if s.SHA256 != "" {
-						fmt.Fprintf(w, ", SHA-256 %s", s.SHA256[:16])
-					}
-					fmt.Fprintln(w)
-				}
-			})
+			return c.print(d, d.table)
 		},
 	}
 	cmd.Flags().BoolVar(&spec, "spec", false, "print the document that builds it, in JSON")
 	return cmd
+}
+
+// table prints what an image file holds.
+func (d *imageDescription) table(w io.Writer) {
+	if d.Stock != "" {
+		fmt.Fprintf(w, "stock image\t%s\n", d.Stock)
+	}
+	fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID,
+		d.Interface, d.Platform, d.Bytes)
+	signed := "no"
+	if d.SignedBy != "" {
+		signed = "by key " + d.SignedBy
+	}
+	fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
+	for _, x := range d.Modules {
+		fmt.Fprintf(w, "module %s\t%s, %d bytes\n", tableCell(x.Name), x.SHA256, x.Bytes)
+		fmt.Fprintf(w, "\tfunctions: %s\n", tableCell(listOrNone(x.Functions)))
+	}
+	fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
+	fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
+	printParameters(w, *d)
+	fmt.Fprintf(w, "built by\t%s %s\n", d.Build.Tool, d.Build.Revision)
+	for _, s := range d.Sections {
+		fmt.Fprintf(w, "section %s\t%d bytes", s.Name, s.Bytes)
+		if s.SHA256 != "" {
+			fmt.Fprintf(w, ", SHA-256 %s", s.SHA256[:16])
+		}
+		fmt.Fprintln(w)
+	}
 }
 
 // printParameters prints the figures of an image with their sources.

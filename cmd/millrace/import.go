@@ -20,12 +20,15 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-func (c datasetCommands) importRows() *cobra.Command {
-	var (
-		in            input
-		o             workload.Options
-		partitionRows int64
-	)
+// importCommand is the command that makes partitions of rows and tables, and its flags.
+type importCommand struct {
+	*console
+	from          input
+	o             workload.Options
+	partitionRows int64
+}
+
+func (c *importCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
@@ -45,109 +48,107 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Out == "" {
-				return usagef("--out is wanted")
-			}
-			if in.format == "" && slices.Contains(args, "-") {
-				return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
-			}
-			named := source.ParseLocations(args...)
-			if err := in.findFormat(cmd.Context(), named); err != nil {
-				return err
-			}
-			in.in = args
-			rows, err := in.source()
-			if err != nil {
-				return err
-			}
-			mode := in.mode(&local.Config{}) | formatMode(rows)
-			if err := refuseUnused(cmd, mode, inputUses, sourceUses); err != nil {
-				return err
-			}
-			if in.format == "parquet" {
-				for _, flag := range []string{
-					"partition-rows", "row-group-rows", "page-bytes", "page-version", "codec",
-					"encoding",
-				} {
-					if cmd.Flags().Changed(flag) {
-						return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
-					}
-				}
-				sources, err := in.far.open(named)
-				if err != nil {
-					return err
-				}
-				files, err := in.resolver(named)
-				if err != nil {
-					return err
-				}
-				if named, err = files.Expand(cmd.Context(), named, partitionfile.Parquet); err != nil {
-					return err
-				}
-				return c.importParquet(cmd.Context(), named, sources.Opener, o)
-			}
-			t, err := in.textOptions()
-			if err != nil {
-				return err
-			}
-			sources, err := in.far.open(named)
-			if err != nil {
-				return err
-			}
-			found, err := in.resolver(named)
-			if err != nil {
-				return err
-			}
-			if named, err = found.Expand(cmd.Context(), named, partitionfile.Format(in.format)); err != nil {
-				return err
-			}
-			r, closeAll, err := c.concatenate(cmd.Context(), named, sources.Opener)
-			if err != nil {
-				return err
-			}
-			p := c.newProgress("import", "rows", 0)
-			var last int64
-			files, counts, err := workload.Import(cmd.Context(), r, workload.ImportOptions{
-				Binary: in.format == "criteo-bin", LabelAbsent: t.LabelAbsent, Policy: t.Policy, Out: o.Out,
-				PartitionRows: partitionRows,
-				RowGroupRows:  o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion, Codec: o.Codec,
-				Encoding: o.Encoding, Overwrite: o.Overwrite,
-				Progress: func(rows, _ int64) {
-					p.add(rows - last)
-					last = rows
-				},
-			})
-			p.finish()
-			if errors.Is(err, workload.ErrOptions) {
-				return usageError{errors.Join(err, closeAll())}
-			}
-			if err := errors.Join(err, closeAll()); err != nil {
-				return err
-			}
-			v := writtenDataset{Dropped: counts.Dropped}
-			v.add(files)
-			return c.printWritten(&v)
-		},
+		RunE: c.run,
 	}
 	f := cmd.Flags()
-	in.formatFlags(f, "what the files are by name and content; standard input must be named")
-	in.sortFlag(f)
-	in.far.addFlags(f)
-	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
-	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
-	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
-	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes",
+	c.from.formatFlags(f, "what the files are by name and content; standard input must be named")
+	c.from.sortFlag(f)
+	c.from.far.addFlags(f)
+	f.Var(quantity.CountFlag[int64]{To: &c.partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
+	f.StringVar(&c.o.Out, "out", "", "folder to write partitions to")
+	f.Var(quantity.CountFlag[int]{To: &c.o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
+	f.Var(quantity.BytesFlag[int]{To: &c.o.PageBytes, Bare: true}, "page-bytes",
 		"bytes of a data page before compression, about (default 1 MiB)")
-	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
-	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
-	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist; of Criteo rows all the numbered ones")
+	f.IntVar(&c.o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
+	f.StringVar(&c.o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
+	f.StringVar(&c.o.Encoding, "encoding", "plain", "plain or dictionary")
+	f.BoolVar(&c.o.Overwrite, "overwrite", false, "replace partitions that exist; of Criteo rows all the numbered ones")
 	return cmd
 }
 
+// run imports the files in the way of their format.
+func (c *importCommand) run(cmd *cobra.Command, args []string) error {
+	if c.o.Out == "" {
+		return usagef("--out is wanted")
+	}
+	if c.from.format == "" && slices.Contains(args, "-") {
+		return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
+	}
+	named := source.ParseLocations(args...)
+	if err := c.from.findFormat(cmd.Context(), named); err != nil {
+		return err
+	}
+	c.from.in = args
+	rows, err := c.from.source()
+	if err != nil {
+		return err
+	}
+	mode := c.from.mode(&local.Config{}) | formatMode(rows)
+	if err := refuseUnused(cmd, mode, inputUses, sourceUses); err != nil {
+		return err
+	}
+	if c.from.format == "parquet" {
+		for _, flag := range []string{
+			"partition-rows", "row-group-rows", "page-bytes", "page-version", "codec", "encoding",
+		} {
+			if cmd.Flags().Changed(flag) {
+				return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
+			}
+		}
+	}
+	t, err := c.from.textOptions()
+	if err != nil {
+		return err
+	}
+	sources, err := c.from.far.open(named)
+	if err != nil {
+		return err
+	}
+	files, err := c.from.resolver(named)
+	if err != nil {
+		return err
+	}
+	if named, err = files.Expand(cmd.Context(), named, partitionfile.Format(c.from.format)); err != nil {
+		return err
+	}
+	if c.from.format == "parquet" {
+		return c.importParquet(cmd.Context(), named, sources.Opener)
+	}
+	return c.importRows(cmd.Context(), named, sources.Opener, t)
+}
+
+// importRows makes partitions of Criteo rows.
+func (c *importCommand) importRows(ctx context.Context, named []source.Location, opener source.Opener,
+	t text.Options) error {
+	r, closeAll, err := c.concatenate(ctx, named, opener)
+	if err != nil {
+		return err
+	}
+	p := c.newProgress("import", "rows", 0)
+	var last int64
+	files, counts, err := workload.Import(ctx, r, workload.ImportOptions{
+		Binary: c.from.format == "criteo-bin", LabelAbsent: t.LabelAbsent, Policy: t.Policy, Out: c.o.Out,
+		PartitionRows: c.partitionRows, RowGroupRows: c.o.RowGroupRows, PageBytes: c.o.PageBytes,
+		PageVersion: c.o.PageVersion, Codec: c.o.Codec, Encoding: c.o.Encoding, Overwrite: c.o.Overwrite,
+		Progress: func(rows, _ int64) {
+			p.add(rows - last)
+			last = rows
+		},
+	})
+	p.finish()
+	if errors.Is(err, workload.ErrOptions) {
+		return usageError{errors.Join(err, closeAll())}
+	}
+	if err := errors.Join(err, closeAll()); err != nil {
+		return err
+	}
+	v := writtenDataset{Dropped: counts.Dropped}
+	v.add(files)
+	return c.printWritten(&v)
+}
+
 // concatenate returns a reader of the files one after the other; "-" is standard input.
-func (c datasetCommands) concatenate(ctx context.Context, named []source.Location, opener source.Opener) (io.Reader,
+func (c *importCommand) concatenate(ctx context.Context, named []source.Location, opener source.Opener) (io.Reader,
 	func() error, error) {
 	var readers []io.Reader
 	var files []io.Closer
@@ -198,8 +199,8 @@ type importedFile struct {
 
 // importParquet copies files that a pipeline can read. It examines all files before it copies the first, and the copies
 // get their names together, when all are whole.
-func (c datasetCommands) importParquet(ctx context.Context, named []source.Location, opener source.Opener,
-	o workload.Options) (err error) {
+func (c *importCommand) importParquet(ctx context.Context, named []source.Location,
+	opener source.Opener) (err error) {
 	var opened []importedFile
 	defer func() {
 		for _, f := range opened {
@@ -234,7 +235,7 @@ func (c datasetCommands) importParquet(ctx context.Context, named []source.Locat
 				return err
 			}
 		}
-		to := filepath.Join(o.Out, base)
+		to := filepath.Join(c.o.Out, base)
 		if other, ok := from[to]; ok {
 			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into "+
 				"two folders", other, at)
@@ -243,7 +244,7 @@ func (c datasetCommands) importParquet(ctx context.Context, named []source.Locat
 			if here, err := os.Stat(at.Name()); err == nil && os.SameFile(here, there) {
 				return fmt.Errorf("%s lies in --out already: choose another folder", at)
 			}
-			if !o.Overwrite {
+			if !c.o.Overwrite {
 				return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
 			}
 		}
@@ -251,7 +252,7 @@ func (c datasetCommands) importParquet(ctx context.Context, named []source.Locat
 		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes,
 			RowGroups: info.RowGroups}
 	}
-	if err := copyFiles(ctx, opened, o); err != nil {
+	if err := copyFiles(ctx, opened, c.o); err != nil {
 		return err
 	}
 	var v writtenDataset

@@ -250,8 +250,7 @@ func (c jobCommands) submit() *cobra.Command {
 		exclude    []string
 		abandon    time.Duration
 		owner      string
-		have       vocabularyFlags
-		modules    moduleFlags
+		files      pipelineFiles
 	)
 	cmd := &cobra.Command{
 		Use:   "submit",
@@ -299,14 +298,13 @@ configurations name, and modules that are put only if their configurations say s
 	fl.StringVar(&owner, "owner", "",
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
-	have.addFlag(fl)
-	modules.addFlag(fl)
+	files.addFlags(fl)
 	addNativeTiming(fl, serviceTiming)
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		document, err := have.document(name)
+		document, err := files.have.document(name)
 		if err != nil {
 			return err
 		}
@@ -326,11 +324,11 @@ configurations name, and modules that are put only if their configurations say s
 				return err
 			}
 		}
-		files, err := jobFiles(&have, &modules)
+		submitted, err := files.submitted()
 		if err != nil {
 			return err
 		}
-		job, err := client.SubmitWith(ctx, owner, &spec, files)
+		job, err := client.SubmitWith(ctx, owner, &spec, submitted)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
-	"github.com/millrace/millrace/trainmgr/remote"
 )
 
 // moduleFlags name the files of a pipeline's WebAssembly modules.
@@ -62,15 +61,6 @@ func (m *moduleFlags) bind(spec *pipeline.Spec, document string) (*pipeline.Spec
 	}
 	bound, err := local.BindModules(spec, files)
 	return bound, namePipeline(err, document)
-}
-
-// jobFiles returns the files of a job that is submitted.
-func jobFiles(have *vocabularyFlags, modules *moduleFlags) (files remote.Files, err error) {
-	if files.Vocabularies, err = have.named(); err != nil {
-		return files, err
-	}
-	files.Modules, err = modules.read()
-	return files, err
 }
 
 // jobModule is a module whose functions a job's pipeline calls.

@@ -138,9 +138,8 @@ type pipelineProblem struct {
 
 func (c pipelineCommands) check() *cobra.Command {
 	var (
-		in      input
-		have    vocabularyFlags
-		modules moduleFlags
+		in    input
+		files pipelineFiles
 	)
 	cmd := &cobra.Command{
 		Use:   "check PIPELINE",
@@ -165,10 +164,7 @@ as JSON, with their place in the document.`,
 			}
 			result := checkedPipeline{Name: spec.Name, Document: string(spec.JSON()), Label: spec.Label != nil,
 				Errors: []pipelineProblem{}}
-			if spec, err = have.bind(spec, args[0]); err != nil {
-				return c.reportProblems(err)
-			}
-			if spec, err = modules.bind(spec, args[0]); err != nil {
+			if spec, err = files.bind(spec, args[0]); err != nil {
 				return c.reportProblems(err)
 			}
 			result.Document = string(spec.JSON()) // with the numbers of statistics
@@ -186,8 +182,7 @@ as JSON, with their place in the document.`,
 	in.sortFlag(f)
 	rootFlag(f, &in.root)
 	in.commands, in.threads = "vendor", 1
-	have.addFlag(f)
-	modules.addFlag(f)
+	files.addFlags(f)
 	return cmd
 }
 

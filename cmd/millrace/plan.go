@@ -27,8 +27,7 @@ type planOptions struct {
 	printPrices, printFigures    bool
 	far                          sourceFlags
 	root                         string
-	have                         vocabularyFlags
-	modules                      moduleFlags
+	files                        pipelineFiles
 	service                      remoteFlags
 }
 
@@ -116,8 +115,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 		"--bytes-per-row, --tensor-bytes-per-row and --p, or with --p-from")
 	f.StringVar(&o.pipeline, "pipeline", "", "a pipeline of your own instead of a model: a YAML file, or the name of "+
 		"a built-in pipeline; with --in")
-	o.have.addFlag(f)
-	o.modules.addFlag(f)
+	o.files.addFlags(f)
 	f.Var(quantity.RateFlag{To: &o.t}, "t", "T: rows a second that the trainers take")
 	f.IntVar(&o.gpus, "gpus", 0, "GPUs that train: T is --t-gpu times this, or that of the table")
 	f.Var(quantity.RateFlag{To: &o.gpuRate}, "t-gpu", "T of one GPU, for --gpus")
@@ -161,7 +159,7 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 	case o.pipeline != "" && len(o.in) == 0:
 		return usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect " +
 			"--output json wrote of them: the bytes of a row are in their footers")
-	case o.pipeline == "" && (len(o.have.files) > 0 || len(o.have.summaries) > 0 || len(o.modules.files) > 0):
+	case o.pipeline == "" && o.files.given():
 		return usagef("--vocabulary, --statistics and --wasm are of a pipeline: give --pipeline")
 	case !(o.t >= 0) || !(o.p >= 0) || !(o.bytesPerRow >= 0) || o.replicas < 1 || o.ids != 4 && o.ids != 8:
 		return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+

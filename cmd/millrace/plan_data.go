@@ -150,7 +150,7 @@ func (o *planOptions) describe(ctx context.Context, names []string) (list []part
 // pipelineJob returns the job of the pipeline of --pipeline over data, under an image if it is not nil.
 func (o *planOptions) pipelineJob(data *plannedData, m *image.Image) (*sizing.Job, capacity.Need, error) {
 	var need capacity.Need
-	spec, err := o.boundPipeline()
+	spec, err := o.files.load(o.pipeline)
 	if err != nil {
 		return nil, need, err
 	}
@@ -174,18 +174,6 @@ func (o *planOptions) pipelineJob(data *plannedData, m *image.Image) (*sizing.Jo
 		err = o.driveOfImage(job, batch, m)
 	}
 	return job, need, err
-}
-
-// boundPipeline returns the pipeline of --pipeline, with its vocabularies, statistics and modules.
-func (o *planOptions) boundPipeline() (*pipeline.Spec, error) {
-	spec, err := loadPipeline(o.pipeline)
-	if err != nil {
-		return nil, err
-	}
-	if spec, err = o.have.bind(spec, o.pipeline); err != nil {
-		return nil, err
-	}
-	return o.modules.bind(spec, o.pipeline)
 }
 
 // costOfRow returns what a row of the data costs a pipeline, and the rows of its mini-batches.

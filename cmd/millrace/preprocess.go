@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/rtl"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
@@ -50,19 +51,23 @@ type preprocessResult struct {
 	RTL            *rtl.Report         `json:"rtl,omitempty"` // of the engine rtl
 }
 
-func preprocessCommand(c *console) *cobra.Command {
-	var (
-		in        = input{noTrainer: true, simulates: true}
-		pipe, out string
-		format    string
-		plan      planFlags
-		queue     string
-		have      vocabularyFlags
-		modules   moduleFlags
-		kept      selectionFlags
-		timed     timingFlags
-		build     []string
-	)
+// preprocessCommand is the command that writes tensors, and its flags.
+type preprocessCommand struct {
+	*console
+	from     input
+	pipeline string
+	to       string
+	format   string
+	plan     planFlags
+	queue    string
+	files    pipelineFiles
+	kept     selectionFlags
+	timed    timingFlags
+	build    []string // vocabularies that a pass builds first, as NAME=FILE or NAME
+}
+
+func (c *preprocessCommand) command() *cobra.Command {
+	c.from = input{noTrainer: true, simulates: true}
 	cmd := &cobra.Command{
 		Use:   "preprocess",
 		Short: "Run a pipeline over files or a drive's members and write the tensors",
@@ -92,148 +97,164 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 			"tensors\n" +
 			"  millrace preprocess --pipeline p.yaml --in day_*.parquet --build-vocabulary piper=criteo.vocab " +
 			"--out tensors",
-		Args: in.takeArguments,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			spec, err := loadPipeline(pipe)
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				return usagef("--out is wanted")
-			}
-			if err := kept.checkUsed(cmd, spec); err != nil {
-				return err
-			}
-			if format != "npy" && format != "arrow" {
-				return usagef("--format %q: want npy or arrow", format)
-			}
-			toBuild, err := vocabulariesToBuild(build)
-			if err != nil {
-				return err
-			}
-			if spec, err = have.bind(spec, pipe); err != nil {
-				return err
-			}
-			if spec, err = modules.bind(spec, pipe); err != nil {
-				return err
-			}
-			pacing, err := timed.pacing()
-			if err != nil {
-				return err
-			}
-			defer func() { err = timingError(pacing, err) }()
-			o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
-			if err := plan.set(&o); err != nil {
-				return err
-			}
-			if o.QueueBytes, err = parseQueue(queue); err != nil {
-				return err
-			}
-			config, err := in.localConfig(cmd)
-			if err != nil {
-				return err
-			}
-			configure(pacing, &config, &o)
-			if err := checkWriter(format, out); err != nil { // before passes that may take hours
-				return err
-			}
-			ctx := cmd.Context()
-			units, err := c.simulateUnits(ctx, &config)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, units.close()) }()
-			manager, err := local.Open(ctx, config)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, manager.Close()) }()
-			spec, selected, err := kept.bind(ctx, c, manager, spec, o.QueueBytes)
-			if err != nil {
-				return namePipeline(err, pipe)
-			}
-			var built []*builtVocabulary
-			if o.Pipeline, built, err = c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes); err != nil {
-				return namePipeline(err, pipe)
-			}
-			job, err := trainmgr.Submit(ctx, manager, o)
-			if err != nil {
-				return namePipeline(err, pipe)
-			}
-			defer func() { err = errors.Join(err, job.Close()) }()
-			w, err := createWriter(format, out, job.Schema())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, w.Abort()) }()
-			now := time.Now
-			if pacing != nil {
-				now = pacing.Clock().Now
-			}
-			begin := now()
-			p := c.newProgress("preprocess", "rows", job.Plan().Rows())
-			err = writeAll(ctx, job, w, p)
-			p.finish()
-			if err != nil {
-				return err
-			}
-			if err := timingError(pacing, nil); err != nil {
-				return err
-			}
-			if err := w.Close(); err != nil {
-				return fmt.Errorf("write %s: %w", out, err)
-			}
-			report, err := job.Report(ctx)
-			if err != nil {
-				return err
-			}
-			elapsed := now().Sub(begin).Seconds()
-			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
-				LeftOutRows: report.LeftOutRows,
-				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
-				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
-				Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected,
-				Timing: pacing.Report(), RTL: units.report()}
-			for _, d := range report.PerDrive {
-				r.RowsDropped += d.RowsDropped
-			}
-			return c.report(r, func(w io.Writer) {
-				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %s, %.0f a second\nbytes\t%d\n", r.Out,
-					r.Format, r.Rows, quantity.Of(r.MiniBatches, "mini-batch"), r.RowsPerSecond, r.Bytes)
-				printLeftOut(w, r.LeftOutRows)
-				fmt.Fprintf(w, "timing\t%s\n", r.Timing)
-				if r.RowsDropped > 0 {
-					fmt.Fprintf(w, "dropped\t%s\n", quantity.Of(r.RowsDropped, "malformed row"))
-				}
-				if s := r.Selection; s != nil {
-					fmt.Fprintf(w, "filter\tpasses %d of %s\n", s.PassingRows, quantity.Of(s.Rows, "row"))
-				}
-				for _, v := range r.Vocabularies {
-					fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)
-				}
-				printLookups(w, r.PerDrive)
-				printUnits(w, r.RTL)
-				for _, d := range r.PerDrive {
-					fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
-				}
-			})
-		},
+		Args: c.from.takeArguments,
+		RunE: c.run,
 	}
-	in.addFlags(cmd)
-	timed.addFlags(cmd)
+	c.from.addFlags(cmd)
+	c.timed.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
-	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")
-	f.StringVar(&format, "format", "npy", "npy or arrow")
-	plan.addCutFlags(f)
-	have.addFlag(f)
-	modules.addFlag(f)
-	kept.addFlag(f)
-	f.StringArrayVar(&build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the "+
+	f.StringVar(&c.pipeline, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
+	f.StringVar(&c.to, "out", "", "folder (npy) or file (arrow) to write; must not exist")
+	f.StringVar(&c.format, "format", "npy", "npy or arrow")
+	c.plan.addCutFlags(f)
+	c.files.addFlags(f)
+	c.kept.addFlag(f)
+	f.StringArrayVar(&c.build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the "+
 		"data first, and write it to a file that does not exist, as piper=criteo.vocab; piper alone keeps it in "+
 		"memory and writes no file, which is faster; may be given again")
-	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
+	f.StringVar(&c.queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
+}
+
+// run makes the passes that the pipeline needs first, and then the tensors.
+func (c *preprocessCommand) run(cmd *cobra.Command, _ []string) (err error) {
+	ctx := cmd.Context()
+	spec, toBuild, err := c.checkedPipeline(cmd)
+	if err != nil {
+		return err
+	}
+	pacing, err := c.timed.pacing()
+	if err != nil {
+		return err
+	}
+	defer func() { err = timingError(pacing, err) }()
+	o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
+	if err := c.plan.set(&o); err != nil {
+		return err
+	}
+	if o.QueueBytes, err = parseQueue(c.queue); err != nil {
+		return err
+	}
+	config, err := c.from.localConfig(cmd)
+	if err != nil {
+		return err
+	}
+	configure(pacing, &config, &o)
+	if err := checkWriter(c.format, c.to); err != nil { // before passes that may take hours
+		return err
+	}
+	units, err := c.simulateUnits(ctx, &config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, units.close()) }()
+	manager, err := local.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	spec, selected, err := c.kept.bind(ctx, c.console, manager, spec, o.QueueBytes)
+	if err != nil {
+		return namePipeline(err, c.pipeline)
+	}
+	var built []*builtVocabulary
+	if o.Pipeline, built, err = c.buildVocabularies(cmd, spec, toBuild, manager, o.QueueBytes); err != nil {
+		return namePipeline(err, c.pipeline)
+	}
+	job, err := trainmgr.Submit(ctx, manager, o)
+	if err != nil {
+		return namePipeline(err, c.pipeline)
+	}
+	defer func() { err = errors.Join(err, job.Close()) }()
+	report, elapsed, err := c.write(ctx, job, pacing)
+	if err != nil {
+		return err
+	}
+	r := preprocessResult{Out: c.to, Format: c.format, Job: report.Job, Rows: report.Rows,
+		LeftOutRows: report.LeftOutRows, MiniBatches: report.MiniBatches, Bytes: report.Bytes, ElapsedSeconds: elapsed,
+		RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive,
+		Vocabularies: appliedVocabularies(o.Pipeline, built, report.PerDrive), Selection: selected,
+		Timing: pacing.Report(), RTL: units.report()}
+	for _, d := range report.PerDrive {
+		r.RowsDropped += d.RowsDropped
+	}
+	return c.report(r, r.print)
+}
+
+// checkedPipeline returns the pipeline with its files, and the vocabularies that a pass builds first.
+func (c *preprocessCommand) checkedPipeline(cmd *cobra.Command) (*pipeline.Spec, map[string]string, error) {
+	spec, err := loadPipeline(c.pipeline)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.to == "" {
+		return nil, nil, usagef("--out is wanted")
+	}
+	if err := c.kept.checkUsed(cmd, spec); err != nil {
+		return nil, nil, err
+	}
+	if c.format != "npy" && c.format != "arrow" {
+		return nil, nil, usagef("--format %q: want npy or arrow", c.format)
+	}
+	toBuild, err := vocabulariesToBuild(c.build)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, err = c.files.bind(spec, c.pipeline)
+	return spec, toBuild, err
+}
+
+// write writes a job's mini-batches, and returns the job's report and the seconds that it took.
+func (c *preprocessCommand) write(ctx context.Context, job *trainmgr.Job,
+	pacing *timing.Pacing) (report *trainmgr.Report, seconds float64, err error) {
+	w, err := createWriter(c.format, c.to, job.Schema())
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, w.Abort()) }()
+	now := time.Now
+	if pacing != nil {
+		now = pacing.Clock().Now
+	}
+	begin := now()
+	p := c.newProgress("preprocess", "rows", job.Plan().Rows())
+	err = writeAll(ctx, job, w, p)
+	p.finish()
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := timingError(pacing, nil); err != nil {
+		return nil, 0, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, 0, fmt.Errorf("write %s: %w", c.to, err)
+	}
+	if report, err = job.Report(ctx); err != nil {
+		return nil, 0, err
+	}
+	return report, now().Sub(begin).Seconds(), nil
+}
+
+// print prints the result as a table.
+func (r *preprocessResult) print(w io.Writer) {
+	fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %s, %.0f a second\nbytes\t%d\n", r.Out, r.Format, r.Rows,
+		quantity.Of(r.MiniBatches, "mini-batch"), r.RowsPerSecond, r.Bytes)
+	printLeftOut(w, r.LeftOutRows)
+	fmt.Fprintf(w, "timing\t%s\n", r.Timing)
+	if r.RowsDropped > 0 {
+		fmt.Fprintf(w, "dropped\t%s\n", quantity.Of(r.RowsDropped, "malformed row"))
+	}
+	if s := r.Selection; s != nil {
+		fmt.Fprintf(w, "filter\tpasses %d of %s\n", s.PassingRows, quantity.Of(s.Rows, "row"))
+	}
+	for _, v := range r.Vocabularies {
+		fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)
+	}
+	printLookups(w, r.PerDrive)
+	printUnits(w, r.RTL)
+	for _, d := range r.PerDrive {
+		fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
+	}
 }
 
 // writeAll writes the job's mini-batches.

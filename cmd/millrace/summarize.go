@@ -227,13 +227,8 @@ and the file is the same bytes as of the same partitions on one machine.`,
 			"  millrace dataset summarize --control https://control-0:7460 --partitions 'day_*' --out days.summary",
 		Args: flags.takeFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := os.Lstat(out); out != "" && err == nil && !replace {
-				return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
-			}
-			if out != "" {
-				if err := wholefile.CheckFolderOf(out); err != nil {
-					return fmt.Errorf("--out: %w", err)
-				}
+			if err := checkSummary(out, replace); err != nil {
+				return err
 			}
 			inCluster, err := flags.cluster.isCluster(cmd, flags.in.in)
 			if err != nil {
@@ -350,4 +345,18 @@ func writeStatistics(w io.Writer, name string, c *summary.Column, s *summary.Sta
 		tableCell(c.Type), 100*s.NullRate(), nans, infinities, value(s.Least), median, shown(s.Mean),
 		shown(s.Deviation), value(s.Greatest), distinct, frequent,
 		lengths)
+}
+
+// checkSummary reports before a pass that its summary cannot be written.
+func checkSummary(out string, replace bool) error {
+	if out == "" {
+		return nil
+	}
+	if _, err := os.Lstat(out); err == nil && !replace {
+		return fmt.Errorf("%s: %w: name another file, or say --overwrite", out, os.ErrExist)
+	}
+	if err := wholefile.CheckFolderOf(out); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
 }

@@ -99,27 +99,26 @@ func parseQueue(s string) (int64, error) {
 	return n, nil
 }
 
-// trainCommand is the command that runs a job with a stand-in trainer.
-type trainCommand struct{ *console }
+// trainCommand is the command that runs a job with a stand-in trainer, and its flags.
+type trainCommand struct {
+	*console
+	from       input
+	job        jobFlags
+	share      offloadFlags
+	service    serviceFlags
+	pipeline   string
+	files      pipelineFiles
+	kept       selectionFlags
+	timed      timingFlags
+	autoscale  time.Duration
+	energy     powerFlags
+	checkpoint string
+	stopAfter  int
+	verbose    bool
+}
 
-func (c trainCommand) command() *cobra.Command {
-	var (
-		in = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on " +
-			"this machine)"}
-		jf         jobFlags
-		share      offloadFlags
-		service    serviceFlags
-		pipe       string
-		have       vocabularyFlags
-		modules    moduleFlags
-		kept       selectionFlags
-		timed      timingFlags
-		autoscale  time.Duration
-		energy     powerFlags
-		checkpoint string
-		stopAfter  int
-		verbose    bool
-	)
+func (c *trainCommand) command() *cobra.Command {
+	c.from = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on this machine)"}
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "A job with a stand-in trainer of a given speed: T, P, T/P, queue depth, stalls",
@@ -163,161 +162,176 @@ there when it ends.`,
 			"  millrace train --control http://127.0.0.1:7460 --pipeline rm1 --offload extended --local data/\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads " +
 			"--rank 3 --checkpoint rank3.token",
-		Args: in.takeArguments,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			onService, err := service.isService(cmd)
-			if err != nil {
-				return err
-			}
-			if stopAfter < 0 {
-				return usagef("--stop-after %d: want 0 or more", stopAfter)
-			}
-			var log *slog.Logger
-			if verbose {
-				log = logger(c.err, "info", "auto")
-			}
-			if onService {
-				if err := timed.refuse(cmd); err != nil {
-					return err
-				}
-				if service.files, err = jobFiles(&have, &modules); err != nil {
-					return err
-				}
-				service.statistics = have.statisticsFlags
-				own := ownFlags{files: share.files, model: share.model, metrics: share.metrics}
-				if cmd.Flags().Changed("offload") {
-					own.offload = share.policy
-				}
-				return withAdvice(c.runRank(cmd, &service, &jf, &own, pipe, checkpoint, stopAfter, log))
-			}
-			spec, err := loadPipeline(pipe)
-			if err != nil {
-				return err
-			}
-			if err := kept.checkUsed(cmd, spec); err != nil {
-				return err
-			}
-			if spec, err = have.bind(spec, pipe); err != nil {
-				return err
-			}
-			if spec, err = modules.bind(spec, pipe); err != nil {
-				return err
-			}
-			pacing, err := timed.pacing()
-			if err != nil {
-				return err
-			}
-			defer func() { err = timingError(pacing, err) }()
-			if pacing != nil && share.given() {
-				return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, " +
-					"whose time is not the model's: leave one of the two out")
-			}
-			meter, err := energy.open(cmd.Context(), timed.mode)
-			if err != nil {
-				return err
-			}
-			o, trainer, err := jf.options(pacing)
-			if err != nil {
-				return err
-			}
-			if err := refuseUnused(cmd, jf.plan.mode(), planUses); err != nil {
-				return err
-			}
-			if err := checkAutoscale(cmd, autoscale, share.given()); err != nil {
-				return err
-			}
-			o.Autoscale.Every = autoscale
-			o.Pipeline, o.Logger = spec, log
-			if o.Resume, o.ResumeStamps, err = readToken(checkpoint); err != nil {
-				return err
-			}
-			if err := checkCheckpoint(checkpoint); err != nil {
-				return err
-			}
-			config, err := in.localConfig(cmd)
-			if err != nil {
-				return err
-			}
-			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure,
-				MeasureShort: cmd.Flags().Changed("measure")}
-			configure(pacing, &config, &o)
-			ctx := cmd.Context()
-			var storage api.Storage
-			if share.given() {
-				drives, closeDrives, err2 := share.options(cmd, &in, config, &o)
-				if err2 != nil {
-					return err2
-				}
-				defer func() { err = errors.Join(err, closeDrives()) }()
-				storage = drives
-			} else {
-				manager, err2 := local.Open(ctx, config)
-				if err2 != nil {
-					return err2
-				}
-				defer func() { err = errors.Join(err, manager.Close()) }()
-				storage = manager
-			}
-			if o.Pipeline, _, err = kept.bind(ctx, c.console, storage, spec, o.QueueBytes); err != nil {
-				return namePipeline(err, pipe)
-			}
-			c.announce("measuring T of the trainer and P of each drive")
-			job, err := trainmgr.Submit(ctx, storage, o)
-			if err != nil {
-				return namePipeline(err, pipe)
-			}
-			defer func() { err = errors.Join(err, job.Close()) }()
-			a := job.Allocation()
-			c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"),
-				a.Note))
-			if a.ExpectedStall > 0 {
-				c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch",
-					a.ExpectedStall.Seconds()))
-			}
-			if checkpoint != "" {
-				data, err2 := storage.Dataset(ctx)
-				if err2 != nil {
-					return err2
-				}
-				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint(), data.Stamps)) }()
-			}
-			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
-			var r *trainmgr.Report
-			used, err := meter.Measure(ctx, func() (power.Use, error) {
-				before := processors.Time()
-				if err := c.takeMiniBatches(ctx, job, trainer, stopAfter, p); err != nil {
-					return power.Use{}, err
-				}
-				if r, err = job.Report(ctx); err != nil {
-					return power.Use{}, err
-				}
-				return energyUse(r, processors.Time()-before, pacing != nil), nil
-			})
-			p.finish()
-			if err != nil {
-				return err
-			}
-			timed := timedReport{r, pacing.Report(), used}
-			return c.report(timed, func(w io.Writer) { printReport(w, timed) })
-		},
+		Args: c.from.takeArguments,
+		RunE: c.run,
 	}
-	in.addFlags(cmd)
-	timed.addFlags(cmd)
-	energy.addFlags(cmd.Flags())
-	jf.addFlags(cmd)
-	share.addFlags(cmd)
-	service.addFlags(cmd)
+	c.from.addFlags(cmd)
+	c.timed.addFlags(cmd)
+	c.energy.addFlags(cmd.Flags())
+	c.job.addFlags(cmd)
+	c.share.addFlags(cmd)
+	c.service.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
-	have.addFlag(f)
-	modules.addFlag(f)
-	kept.addFlag(f)
-	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
-	addAutoscaleFlag(f, &autoscale)
-	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
-	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
-	f.BoolVar(&verbose, "verbose", false, "log drives, measurements and allocation")
+	f.StringVar(&c.pipeline, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
+	c.files.addFlags(f)
+	c.kept.addFlag(f)
+	f.StringVar(&c.checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
+	addAutoscaleFlag(f, &c.autoscale)
+	f.IntVar(&c.stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
+	f.IntVar(&c.from.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
+	f.BoolVar(&c.verbose, "verbose", false, "log drives, measurements and allocation")
 	return cmd
+}
+
+// run runs the job on drives of this machine, or one of its ranks on the nodes of a control plane.
+func (c *trainCommand) run(cmd *cobra.Command, _ []string) error {
+	onService, err := c.service.isService(cmd)
+	if err != nil {
+		return err
+	}
+	if c.stopAfter < 0 {
+		return usagef("--stop-after %d: want 0 or more", c.stopAfter)
+	}
+	var log *slog.Logger
+	if c.verbose {
+		log = logger(c.err, "info", "auto")
+	}
+	if !onService {
+		return c.runHere(cmd, log)
+	}
+	if err := c.timed.refuse(cmd); err != nil {
+		return err
+	}
+	if c.service.files, err = c.files.submitted(); err != nil {
+		return err
+	}
+	c.service.statistics = c.files.have.statisticsFlags
+	own := ownFlags{files: c.share.files, model: c.share.model, metrics: c.share.metrics}
+	if cmd.Flags().Changed("offload") {
+		own.offload = c.share.policy
+	}
+	return withAdvice(c.runRank(cmd, &own, log))
+}
+
+// runHere runs the job on drives of this machine.
+func (c *trainCommand) runHere(cmd *cobra.Command, log *slog.Logger) (err error) {
+	spec, err := c.files.load(c.pipeline)
+	if err != nil {
+		return err
+	}
+	if err := c.kept.checkUsed(cmd, spec); err != nil {
+		return err
+	}
+	pacing, err := c.timed.pacing()
+	if err != nil {
+		return err
+	}
+	defer func() { err = timingError(pacing, err) }()
+	if pacing != nil && c.share.given() {
+		return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
+			"is not the model's: leave one of the two out")
+	}
+	meter, err := c.energy.open(cmd.Context(), c.timed.mode)
+	if err != nil {
+		return err
+	}
+	o, trainer, err := c.options(cmd, pacing)
+	if err != nil {
+		return err
+	}
+	o.Pipeline, o.Logger = spec, log
+	storage, closeStorage, err := c.openStorage(cmd, pacing, &o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStorage()) }()
+	if o.Pipeline, _, err = c.kept.bind(cmd.Context(), c.console, storage, spec, o.QueueBytes); err != nil {
+		return namePipeline(err, c.pipeline)
+	}
+	c.announce("measuring T of the trainer and P of each drive")
+	job, err := trainmgr.Submit(cmd.Context(), storage, o)
+	if err != nil {
+		return namePipeline(err, c.pipeline)
+	}
+	defer func() { err = errors.Join(err, job.Close()) }()
+	if c.checkpoint != "" {
+		data, err2 := storage.Dataset(cmd.Context())
+		if err2 != nil {
+			return err2
+		}
+		defer func() { err = errors.Join(err, writeToken(c.checkpoint, job.Checkpoint(), data.Stamps)) }()
+	}
+	return c.trainOn(cmd.Context(), job, trainer, meter, pacing, o.Epochs)
+}
+
+// options returns the options of a job on drives of this machine, and its trainer.
+func (c *trainCommand) options(cmd *cobra.Command, pacing *timing.Pacing) (trainmgr.Options, *standin.Trainer, error) {
+	o, trainer, err := c.job.options(pacing)
+	if err != nil {
+		return o, nil, err
+	}
+	if err := refuseUnused(cmd, c.job.plan.mode(), planUses); err != nil {
+		return o, nil, err
+	}
+	if err := checkAutoscale(cmd, c.autoscale, c.share.given()); err != nil {
+		return o, nil, err
+	}
+	o.Autoscale.Every = c.autoscale
+	if o.Resume, o.ResumeStamps, err = readToken(c.checkpoint); err != nil {
+		return o, nil, err
+	}
+	return o, trainer, checkCheckpoint(c.checkpoint)
+}
+
+// openStorage opens the drives, and the files of --local beside them. The caller calls the returned function when the
+// job has ended.
+func (c *trainCommand) openStorage(cmd *cobra.Command, pacing *timing.Pacing, o *trainmgr.Options) (api.Storage,
+	func() error, error) {
+	config, err := c.from.localConfig(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.Manager = host.Options{Logger: o.Logger, MeasureTime: c.job.measure,
+		MeasureShort: cmd.Flags().Changed("measure")}
+	configure(pacing, &config, o)
+	if c.share.given() {
+		drives, closeDrives, err := c.share.options(cmd, &c.from, config, o)
+		return drives, closeDrives, err
+	}
+	manager, err := local.Open(cmd.Context(), config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return manager, manager.Close, nil
+}
+
+// trainOn trains on a job's mini-batches and prints its report.
+func (c *trainCommand) trainOn(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, meter *power.Meter,
+	pacing *timing.Pacing, epochs int) error {
+	a := job.Allocation()
+	c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"), a.Note))
+	if a.ExpectedStall > 0 {
+		c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch", a.ExpectedStall.Seconds()))
+	}
+	p := c.newProgress("train", "rows", job.Plan().Rows()*int64(epochs))
+	var r *trainmgr.Report
+	used, err := meter.Measure(ctx, func() (power.Use, error) {
+		before := processors.Time()
+		err := c.takeMiniBatches(ctx, job, trainer, p)
+		if err != nil {
+			return power.Use{}, err
+		}
+		if r, err = job.Report(ctx); err != nil {
+			return power.Use{}, err
+		}
+		return energyUse(r, processors.Time()-before, pacing != nil), nil
+	})
+	p.finish()
+	if err != nil {
+		return err
+	}
+	timed := timedReport{r, pacing.Report(), used}
+	return c.report(timed, func(w io.Writer) { printReport(w, timed) })
 }
 
 // energyUse is what a job used of this process's processors, or of modelled drives.
@@ -335,8 +349,8 @@ type trainedJob interface {
 	Acknowledge(name tensor.Name) error
 }
 
-// takeMiniBatches trains on the job's mini-batches, all of them or the first stopAfter.
-func (c trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, trainer *standin.Trainer, stopAfter int,
+// takeMiniBatches trains on the job's mini-batches, all of them or the first of --stop-after.
+func (c *trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, trainer *standin.Trainer,
 	p *progress) error {
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
@@ -351,7 +365,7 @@ func (c trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, train
 			return err
 		}
 		p.add(int64(mb.Rows))
-		if steps++; steps == stopAfter {
+		if steps++; steps == c.stopAfter {
 			return job.Acknowledge(mb.Name)
 		}
 	}

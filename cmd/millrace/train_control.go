@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/bench/standin"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
@@ -122,21 +123,20 @@ func (s *serviceFlags) jobSpec(jf *jobFlags, pipe, offload string, token []byte)
 }
 
 // runRank runs one rank of a job of a control plane.
-func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags, share *ownFlags, pipe,
-	checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
-	ctx := cmd.Context()
-	o, trainer, err := jf.options(nil)
+func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog.Logger) (err error) {
+	ctx, s := cmd.Context(), &c.service
+	o, trainer, err := c.job.options(nil)
 	if err != nil {
 		return err
 	}
-	if err := refuseUnused(cmd, jf.plan.mode(), planUses); err != nil {
+	if err := refuseUnused(cmd, c.job.plan.mode(), planUses); err != nil {
 		return err
 	}
-	token, err := readSealed(checkpoint)
+	token, err := readSealed(c.checkpoint)
 	if err != nil {
 		return err
 	}
-	if err := checkCheckpoint(checkpoint); err != nil {
+	if err := checkCheckpoint(c.checkpoint); err != nil {
 		return err
 	}
 	store, err := share.metricStore()
@@ -145,7 +145,7 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
-		if spec, err = s.jobSpec(jf, pipe, share.offload, token); err != nil {
+		if spec, err = s.jobSpec(&c.job, c.pipeline, share.offload, token); err != nil {
 			return err
 		}
 	}
@@ -165,19 +165,12 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 	defer func() { err = errors.Join(err, client.Close()) }()
 	id := s.job
 	if id == "" {
-		if len(share.files) > 0 {
-			s.files.Own = func(ctx context.Context) (*apiv1.OwnFiles, error) {
-				return worker.DescribeFiles(ctx, share.files)
-			}
-		}
-		status, err := client.SubmitWith(ctx, "", spec, s.files)
-		if err != nil {
+		if id, err = c.submit(ctx, client, spec, share); err != nil {
 			return err
 		}
-		c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
-		id, token = status.Id, nil // the job that was submitted resumes from it
+		token = nil // the job that was submitted resumes from it
 	}
-	closeOwn, ownStarted, err := c.startOwnWorker(ctx, client, s, share, to, id, logger)
+	closeOwn, ownStarted, err := c.startOwnWorker(ctx, client, share, to, id, logger)
 	if err != nil {
 		return err
 	}
@@ -194,19 +187,41 @@ func (c trainCommand) runRank(cmd *cobra.Command, s *serviceFlags, jf *jobFlags,
 		return err
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
-	a := job.Allocation()
+	if c.checkpoint != "" {
+		defer func() { err = errors.Join(err, writeSealed(ctx, c.checkpoint, job)) }()
+	}
 	c.announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
-	c.announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
+	return c.trainRank(ctx, job, trainer)
+}
+
+// submit submits the job and returns its id.
+func (c *trainCommand) submit(ctx context.Context, client *remote.Client, spec *apiv1.JobSpec,
+	share *ownFlags) (string, error) {
+	if len(share.files) > 0 {
+		c.service.files.Own = func(ctx context.Context) (*apiv1.OwnFiles, error) {
+			return worker.DescribeFiles(ctx, share.files)
+		}
+	}
+	status, err := client.SubmitWith(ctx, "", spec, c.service.files)
+	if err != nil {
+		return "", err
+	}
+	c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
+	return status.Id, nil
+}
+
+// trainRank trains on the mini-batches of a rank and prints its report.
+func (c *trainCommand) trainRank(ctx context.Context, job *remote.Job, trainer *standin.Trainer) error {
+	a := job.Allocation()
+	c.announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", c.service.rank, a.RowsPerSecond, a.Drives,
+		a.Note))
 	if profile := job.Profile(); profile.From == apiv1.ProfileStored {
 		c.announce(fmt.Sprintf("the profile of model %s is that of an earlier job with the same pipeline and workers: "+
-			"nothing is measured", share.model))
-	}
-	if checkpoint != "" {
-		defer func() { err = errors.Join(err, writeSealed(ctx, checkpoint, job)) }()
+			"nothing is measured", c.share.model))
 	}
 	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
 	p := c.newProgress("train", "rows", job.Rows()*int64(left))
-	err = c.takeMiniBatches(ctx, job, trainer, stopAfter, p)
+	err := c.takeMiniBatches(ctx, job, trainer, p)
 	p.finish()
 	if err != nil {
 		return err

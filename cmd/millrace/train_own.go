@@ -44,22 +44,22 @@ func (o *ownFlags) reads() string {
 
 // startOwnWorker makes this rank's own CPUs a worker that serves the rank alone, where the job wants that; started
 // reports whether it does. The caller calls the returned function when the rank has ended.
-func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client, s *serviceFlags, own *ownFlags,
-	to contexts.Target, id string, logger *slog.Logger) (closeWorker func() error, started bool, err error) {
+func (c *trainCommand) startOwnWorker(ctx context.Context, client *remote.Client, own *ownFlags, to contexts.Target,
+	id string, logger *slog.Logger) (closeWorker func() error, started bool, err error) {
 	status, err := client.Get(ctx, id)
 	if err != nil {
 		return nil, false, err
 	}
 	if spec := status.GetSpec(); spec.GetOffload() == "" && spec.GetPlacement() != string(record.PlacementTrainer) {
-		if len(own.files) > 0 || s.ownWorker != "" || own.model != "" {
+		if len(own.files) > 0 || c.service.ownWorker != "" || own.model != "" {
 			return nil, false, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
 				status.GetId(), record.PlacementTrainer)
 		}
 		return func() error { return nil }, false, nil
 	}
 	conf := worker.DefaultConfig()
-	if s.ownWorker != "" {
-		if conf, err = worker.ReadConfig(s.ownWorker); err != nil {
+	if c.service.ownWorker != "" {
+		if conf, err = worker.ReadConfig(c.service.ownWorker); err != nil {
 			return nil, false, usageError{err}
 		}
 	}
@@ -73,9 +73,9 @@ func (c trainCommand) startOwnWorker(ctx context.Context, client *remote.Client,
 	waiting, deny := context.WithCancelCause(ctx)
 	defer deny(nil)
 	agent, err := worker.Start(ctx, conf, worker.Options{Logger: logger, Version: buildVersion().Version,
-		Serves: &worker.Rank{Job: status.GetId(), Number: s.rank}, Denied: deny})
+		Serves: &worker.Rank{Job: status.GetId(), Number: c.service.rank}, Denied: deny})
 	if err == nil {
-		if err = awaitOwnWorker(waiting, client, status.GetId(), s.rank); err != nil {
+		if err = awaitOwnWorker(waiting, client, status.GetId(), c.service.rank); err != nil {
 			err = errors.Join(err, agent.Close())
 		}
 	}

@@ -218,19 +218,10 @@ removed: the drive and all that was placed on it, too.`,
 		Example: "  millrace down\n  millrace down --purge",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) (err error) {
-			o := site.Options{Dir: dir}
-			if o.Dir == "" {
-				if o.Dir, err = site.DefaultDir(os.Getenv); err != nil {
-					return err
-				}
-			}
-			s, err := site.Find(o)
-			if dir == "" && errors.Is(err, os.ErrNotExist) && os.Geteuid() == 0 {
-				s, err = site.Find(site.Options{Dir: systemSite})
-			}
+			s, looked, err := findSite(dir)
 			if errors.Is(err, os.ErrNotExist) {
-				return c.print(upView{Dir: o.Dir, Steps: []site.Step{}}, func(w io.Writer) {
-					fmt.Fprintf(w, "there is nothing in %s: millrace up makes it\n", o.Dir)
+				return c.print(upView{Dir: looked, Steps: []site.Step{}}, func(w io.Writer) {
+					fmt.Fprintf(w, "there is nothing in %s: millrace up makes it\n", looked)
 				})
 			}
 			if err != nil {
@@ -264,4 +255,20 @@ removed: the drive and all that was placed on it, too.`,
 		"folder that millrace up made (default: ~/.local/share/millrace; of root, else "+systemSite+")")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove data, certificates and configuration, too")
 	return cmd
+}
+
+// findSite finds what millrace up made in a folder, or in the folders where it makes it by default. looked is the
+// folder in which it looked first.
+func findSite(dir string) (s *site.Site, looked string, err error) {
+	looked = dir
+	if dir == "" {
+		if looked, err = site.DefaultDir(os.Getenv); err != nil {
+			return nil, "", err
+		}
+	}
+	s, err = site.Find(site.Options{Dir: looked})
+	if dir == "" && errors.Is(err, os.ErrNotExist) && os.Geteuid() == 0 {
+		s, err = site.Find(site.Options{Dir: systemSite})
+	}
+	return s, looked, err
 }

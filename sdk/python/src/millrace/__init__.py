@@ -56,7 +56,7 @@ from .errors import (
     UnreachableError,
 )
 from .frame import MiniBatch, Name
-from .opening import open
+from ._open import open
 from .passes import build_vocabulary, summarize
 from .pipeline import Pipeline
 from .schema import Key, Schema

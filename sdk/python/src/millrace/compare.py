@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from . import binary, numpy_peer
 from .errors import FilesError, MillraceError, NoMiniBatchWarning
 from .numpy_peer import Tensors
-from .opening import open as open_files
+from ._open import open as open_files
 from .pipeline import Checked, Pipeline
 
 __all__ = ["Comparison", "Difference", "Speed", "compare", "main", "table"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Callable, Protocol
 
 from .errors import DataLossError
-from .intake import Work
-from .nodes import Failed
+from .intake import Intake, Lease, Work
+from .nodes import Failed, Nodes
+from .schema import Schema
+from .sides import Sides
+from .statistics import Statistics
 from .wire import BROKEN
 
-if TYPE_CHECKING:
-    from .session import Session
-
-__all__ = ["Fetchers"]
+__all__ = ["Fetchers", "Fetching"]
 
 log = logging.getLogger("millrace")
 
@@ -24,10 +24,36 @@ log = logging.getLogger("millrace")
 REFUSED = 5.0
 
 
-class Fetchers:
-    """``count`` threads that fill a session's intake. The session's condition guards it."""
+class Fetching(Protocol):
+    """What the threads need of the session that they fetch for (:class:`millrace.session.Session`). The caller of a
+    method whose name begins with ``with_`` holds ``cond``, which guards the attributes.
+    """
 
-    def __init__(self, session: "Session", count: int) -> None:
+    id: str
+    cond: threading.Condition
+    digest: str
+    schema: Schema
+    rows: frozenset[int]
+    intake: Intake
+    nodes: Nodes
+    sides: Sides
+    statistics: Statistics
+    fetch_seconds: float
+
+    @property
+    def ending(self) -> bool: ...
+
+    def guard(self, loop: Callable[[], None]) -> None: ...
+
+    def with_release(self, lease: Lease, reason: str) -> None: ...
+
+    def with_told(self, seconds: float) -> None: ...
+
+
+class Fetchers:
+    """``count`` threads that fill a session's intake."""
+
+    def __init__(self, session: Fetching, count: int) -> None:
         self._session = session
         self._sick: dict[str, tuple[float, float]] = {}  # by node: earliest time of the next fetch, and the last pause
         self._refused: dict[tuple[int, int], float] = {}  # by epoch and number: since when nodes refuse the mini-batch
