@@ -101,3 +101,41 @@ func (b *Buffers) EndBytes(kind program.Kind, v *Values) {
 		b.EmptyNullLists(v)
 	}
 }
+
+// ReadTexts makes integers of v's strings, which come straight from the decoder. read sets dst to them, and the byte of
+// valid to 0 where a string becomes a null. A list that held a null before becomes empty, and its strings are not read.
+func (b *Buffers) ReadTexts(v *Values, read func(dst []int64, offsets []uint32, data, valid []byte) error) error {
+	valid := Resize(&b.Valid, v.Count)
+	drop := v.List && v.Valid != nil
+	if v.Valid == nil {
+		for i := range valid {
+			valid[i] = 1
+		}
+	} else {
+		copy(valid, v.Valid)
+	}
+	if drop {
+		b.FlagNullLists(v)
+		b.NullFlaggedLists(v, valid)
+	}
+	dst := Resize(&b.Int64s, v.Count)
+	if v.Count > 0 {
+		if err := read(dst, v.Offsets, v.Data, valid); err != nil {
+			return err
+		}
+	}
+	v.Kind, v.Int64s, v.OwnsValues, v.Offsets, v.Data = program.Int64, dst, true, nil, nil
+	v.Valid, v.OwnsValid = valid, true
+	if drop {
+		b.RemoveFlaggedLists(v)
+	}
+	b.DropFullValidity(v)
+	return nil
+}
+
+// DropFullValidity sets the validity of values without a null to nil.
+func (b *Buffers) DropFullValidity(v *Values) {
+	if bytes.IndexByte(v.Valid, 0) < 0 {
+		v.Valid = nil
+	}
+}

@@ -103,6 +103,8 @@ type Chain interface {
 
 	// Refuse adds an error and ends the chain.
 	Refuse(kind error, format string, args ...any)
+	// RequireText refuses values that are not text, and reports whether the operator takes them.
+	RequireText() bool
 	// RequireNumbers refuses bytes, and RequireIntegers refuses values that are not int64. Both report whether the
 	// operator takes the values.
 	RequireNumbers() bool

@@ -28,6 +28,7 @@ type testColumn struct {
 	encoding string
 	codec    string
 	text     bool    // any bytes, which only hash_bytes takes
+	numbers  string  // "text_to_int" or "text_to_seconds": text that the operator reads; "": hexadecimal text
 	widens   bool    // float32 that a program reads as float64, since other partitions have float64
 	noCRC    bool    // pages written by hand
 	nested   *levels // pages of a map's leaf, written by hand

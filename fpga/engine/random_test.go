@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
@@ -33,6 +34,8 @@ import (
 	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/texttoint"
+	"github.com/millrace/millrace/fpga/operator/texttoseconds"
 	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
 	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
@@ -62,7 +65,14 @@ func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
 			case format.Int64:
 				c.unsigned = 64
 			case format.ByteArray:
-				c.text = true
+				switch rng.IntN(3) {
+				case 0:
+					c.text = true
+				case 1:
+					c.numbers = "text_to_int"
+				case 2:
+					c.numbers = "text_to_seconds"
+				}
 			case format.Float:
 				c.widens = true
 			}
@@ -128,8 +138,15 @@ func (c *testColumn) randomValue(rng *rand.Rand, few bool) any {
 	if rng.IntN(20) == 0 {
 		return []byte{}
 	}
-	if c.text {
+	switch {
+	case c.text:
 		return randomCategory(rng, few)
+	case c.numbers == "text_to_int":
+		return []byte(fmt.Sprintf([]string{"%d", "%+d", "%020d"}[rng.IntN(3)], v))
+	case c.numbers == "text_to_seconds":
+		at := time.Unix(v%(1<<35), int64(rng.IntN(1e9))).UTC()
+		forms := []string{time.DateOnly, time.DateTime, time.RFC3339Nano, "2006-01-02 15:04:05-0700"}
+		return []byte(at.Format(forms[rng.IntN(len(forms))]))
 	}
 	return []byte(fmt.Sprintf("%x", uint32(v)))
 }
@@ -383,6 +400,12 @@ func randomReading(rng *rand.Rand, c *testColumn, risky bool) program.Op {
 	switch {
 	case c.text && !risky, rng.IntN(3) == 0:
 		return hash
+	case c.numbers == "text_to_int":
+		return texttoint.Op{}
+	case c.numbers == "text_to_seconds":
+		return texttoseconds.Op{Assumes: !risky || rng.IntN(4) > 0}
+	case risky && c.physical == format.ByteArray && rng.IntN(4) == 0:
+		return []program.Op{texttoint.Op{}, texttoseconds.Op{Assumes: true, Offset: 3600}}[rng.IntN(2)]
 	case c.physical == format.Int96:
 		return int96time.Op{To: int96time.TimeUnit(rng.IntN(2))}
 	case c.physical == format.FixedLenByteArray && rng.IntN(2) == 0:

@@ -35,6 +35,8 @@ import (
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/texttoint"
+	"github.com/millrace/millrace/fpga/operator/texttoseconds"
 	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/operator/wasm"
@@ -76,6 +78,8 @@ var definitions = []Definition{
 	rescale.Definition,
 	scores.Definition,
 	sigridhash.Definition,
+	texttoint.Definition,
+	texttoseconds.Definition,
 	unsignedmodulus.Definition,
 	vocabulary.Definition,
 	wasm.Definition,
@@ -107,6 +111,8 @@ var documented = []Entry{
 	positivemodulus.Entry,
 	scores.Entry,
 	sigridhash.Entry,
+	texttoint.Entry,
+	texttoseconds.Entry,
 	unsignedmodulus.Entry,
 	withscores.Entry,
 	zeroextend.Entry,
@@ -146,6 +152,8 @@ var answers = []Answers{
 	rescale.Answers,
 	scores.Answers,
 	sigridhash.Answers,
+	texttoint.Answers,
+	texttoseconds.Answers,
 	unsignedmodulus.Answers,
 	withscores.Answers,
 	zeroextend.Answers,

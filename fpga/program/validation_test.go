@@ -30,6 +30,8 @@ import (
 	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/texttoint"
+	"github.com/millrace/millrace/fpga/operator/texttoseconds"
 	"github.com/millrace/millrace/fpga/operator/zeroextend"
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -216,6 +218,20 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: int96_time does not take int64`},
 		"int96_time to another unit": {func(p *program.Program) { p.Columns[2].Sinks[0].Ops[0] = int96time.Op{To: 2} },
 			`column 2 "hex": sink 0 (sparse 2): operator 0: int96_time: unit(2) is not a unit of time`},
+		"text_to_int of numbers": {sparse(texttoint.Op{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: text_to_int does not take int64`},
+		"text_to_seconds with a great offset": {func(p *program.Program) {
+			p.Columns[2].Sinks[0].Ops[0] = texttoseconds.Op{Assumes: true, Offset: texttoseconds.MaxOffset + 1}
+		}, `column 2 "hex": sink 0 (sparse 2): operator 0: text_to_seconds: an offset of 86341 seconds, want at most ` +
+			`86340, and 0 where none is assumed`},
+		"text_to_seconds with a small offset": {func(p *program.Program) {
+			p.Columns[2].Sinks[0].Ops[0] = texttoseconds.Op{Assumes: true, Offset: -texttoseconds.MaxOffset - 1}
+		}, `column 2 "hex": sink 0 (sparse 2): operator 0: text_to_seconds: an offset of -86341 seconds, want at most ` +
+			`86340, and 0 where none is assumed`},
+		"text_to_seconds with an offset that is not assumed": {func(p *program.Program) {
+			p.Columns[2].Sinks[0].Ops[0] = texttoseconds.Op{Offset: 1}
+		}, `column 2 "hex": sink 0 (sparse 2): operator 0: text_to_seconds: an offset of 1 seconds, want at most 86340, ` +
+			`and 0 where none is assumed`},
 		"decimal of a great scale": {func(p *program.Program) {
 			p.Columns[2].Sinks[0].Ops[0] = decimal.Op{Scale: decimal.MaxScale + 1, To: program.Float32}
 		}, `column 2 "hex": sink 0 (sparse 2): operator 0: decimal: scale 77, want at most 76`},

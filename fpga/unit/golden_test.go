@@ -82,11 +82,12 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"sigrid_hash.json":        sigridVerdict,
 	"stats_ops.json":          statsVerdict,
 	"tensorflow_buckets.json": all(run(tensorFlowBuckets)),
+	"text_numbers.json":       all(run(textNumbers)),
 	"vocab.json":              all(runBy(otherTest{"sdk/vocabulary/golden_test.go", "TestGoldenVocabularies"})),
 }
 
 // goldenRun is how many cases are run here: so that none can slip into the list of the others unseen.
-const goldenRun = 244
+const goldenRun = 252
 
 func TestEveryGoldenCaseIsRun(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.json")

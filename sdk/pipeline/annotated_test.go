@@ -132,7 +132,7 @@ func TestAnnotationsRefused(t *testing.T) {
 		{"price", "to_days", "the column is DECIMAL(9, 2); say unit"},
 		{"noon", "to_days", "to_days of a time of day, which is less than a day: TIME(MILLIS); write to_seconds"},
 		{"real", "to_days", "to_days takes times kept as integers, and these are float64"},
-		{"text", "to_days", "to_days takes times, and these are strings; write times of text as TIMESTAMP"},
+		{"text", "to_days", "to_days takes times, and these are strings; read the text of times with text_to_seconds"},
 		{"int96", "to_days: {unit: nanos}", "unit nanos of INT96, which has days and nanoseconds; leave unit out"},
 		{"int96", "fill_null: 0", "these are times kept as INT96; begin with to_seconds or to_days"},
 		{"int96", "hash_bytes: xxh3", "hash_bytes takes text, and these are times kept as INT96; begin with to_seconds or"},

@@ -66,6 +66,17 @@ func (c *chain) convert(to program.Kind) {
 	}
 }
 
+// requireText refuses values that are not text.
+func (c *chain) requireText(o *Op, a location) bool {
+	switch {
+	case c.kind != program.Bytes:
+		c.refuse(a, ErrColumnType, "%s takes text, and these are %v", o.Name, c.kind)
+	case c.column.Logical != "":
+		c.refuse(a, ErrColumnType, "%s takes text, and %s", o.Name, c.describeBytes())
+	}
+	return !c.failed
+}
+
 // requireNumbers refuses strings.
 func (c *chain) requireNumbers(o *Op, a location) bool {
 	if c.kind == program.Bytes {

@@ -9,7 +9,8 @@ func (c *chain) describeBytes() string {
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
 	case "":
-		return "these are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories"
+		return "these are strings; begin with hash_bytes for categories, text_to_int for decimal numbers, hex_to_int for " +
+			"hexadecimal ones, or text_to_seconds for times"
 	case "DECIMAL":
 		return "these are " + c.column.Logical + " kept as bytes; begin with decimal"
 	case "INT96":
@@ -24,7 +25,7 @@ func (c *chain) describeBytes() string {
 // describeNoTimes is describeBytes for operators that read times.
 func (c *chain) describeNoTimes() string {
 	if c.column.Logical == "" {
-		return "these are strings; write times of text as TIMESTAMP before (pandas.to_datetime), or as whole seconds"
+		return "these are strings; read the text of times with text_to_seconds"
 	}
 	return c.describeBytes()
 }

@@ -108,6 +108,9 @@ func (a *appliedOp) Refuse(kind error, format string, args ...any) {
 	a.chain.refuse(a.location, kind, format, args...)
 }
 
+// RequireText implements [catalogue.Chain].
+func (a *appliedOp) RequireText() bool { return a.chain.requireText(a.Op, a.location) }
+
 // RequireNumbers implements [catalogue.Chain].
 func (a *appliedOp) RequireNumbers() bool { return a.chain.requireNumbers(a.Op, a.location) }
 

@@ -142,7 +142,7 @@ var badDocuments = []struct {
 			`numbers`},
 	{"box_cox of text", "dense: [{columns: [s], ops: [box_cox: {lambda1: 2}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: box_cox takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			`with ` + readsText},
 	{"hour of no zone", "sparse: [{columns: [i], ops: [get_local_hour]}]", ErrMissing,
 		"line 1:31: sparse[0].ops[0].get_local_hour: missing: zone or offset"},
 	{"hour of an unknown zone", "sparse: [{columns: [i], ops: [get_local_hour: {zone: Europe/Berlim}]}]", ErrValue,
@@ -189,7 +189,7 @@ var badDocuments = []struct {
 		"line 1:51: sparse[0].ops[0].map_id.table[1]: wrong value: 2.5, want a whole number"},
 	{"map_id of text", "sparse: [{columns: [s], ops: [map_id: {table: [1]}]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "s": wrong type of column: map_id takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			`with ` + readsText},
 	{"ids of a table in 32 bits", "ids: int32\nsparse: [{columns: [i], ops: [map_id: {table: [1, 2147483648]}]}]", ErrIDs,
 		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, ` +
 			`positive_modulus or clamp within int32, or say ids: int64`},
@@ -207,14 +207,14 @@ var badDocuments = []struct {
 		"line 1:30: dense[0].ops[0].min_max: wrong value: min 1 > max 0.5"},
 	{"min_max of text", "dense: [{columns: [s], ops: [min_max: {min: 1, max: 1}]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: min_max takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			`with ` + readsText},
 	{"list_slice of a scalar", "sparse: [{columns: [i], ops: [list_slice: {end: 2}]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: list_slice takes lists, and this column has one ` +
 			`value a row`},
 	{"list_slice of text", "sparse: [{columns: [slist], ops: [list_slice: {end: 2}]}]", ErrColumnType,
 		`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: list_slice takes numbers, and these are ` +
 			`strings; ` +
-			`begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			`begin with ` + readsText},
 	{"list_slice filled up to any length", "sparse: [{columns: [list], ops: [list_slice: {end: -1, pad: 0}]}]", ErrValue,
 		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad: the length of the part depends on the list; lists ` +
 			`are ` +
@@ -323,7 +323,7 @@ var badDocuments = []struct {
 			`numbers`},
 	{"log of strings", "dense: [{columns: [s], ops: [log]}]", ErrColumnType,
 		`line 1:30: dense[0].ops[0]: column "s": wrong type of column: log takes numbers, and these are strings; begin ` +
-			`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			`with ` + readsText},
 	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have ` +
 			`several values a row; fixed_length makes dense columns of lists of one length`},
@@ -332,7 +332,7 @@ var badDocuments = []struct {
 			`values a row`},
 	{"dense from strings", "dense: [{columns: [s]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "s": wrong type of column: dense takes numbers, and these are strings; begin with ` +
-			`hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+			readsText},
 	{"hash of a float", "sparse: [{columns: [f], ops: [sigrid_hash: {max: 10}]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "f": wrong type of column: sigrid_hash takes ids (int64), and these are ` +
 			`float32; bucketize makes ids of real numbers`},
@@ -345,6 +345,25 @@ var badDocuments = []struct {
 	{"hex of numbers", "sparse: [{columns: [i], ops: [hex_to_int]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the ` +
 			`decoder of Criteo's rows reads their ids itself)`},
+	{"text_to_int of numbers", "sparse: [{columns: [i], ops: [text_to_int]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: text_to_int takes text, and these are int64`},
+	{"text_to_seconds of numbers", "sparse: [{columns: [i], ops: [text_to_seconds]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: text_to_seconds takes text, and these are int64`},
+	{"text_to_seconds with the name of a zone", "sparse: [{columns: [s], ops: [text_to_seconds: {offset: UTC}]}]",
+		ErrValue, `line 1:57: sparse[0].ops[0].text_to_seconds.offset: wrong value: "UTC" is not an offset: want one as ` +
+			`"+00:00", of at most 23:59`},
+	{"text_to_seconds a day ahead", "sparse: [{columns: [s], ops: [text_to_seconds: {offset: +24:00}]}]",
+		ErrValue, `line 1:57: sparse[0].ops[0].text_to_seconds.offset: wrong value: "+24:00" is not an offset: want one ` +
+			`as "+00:00", of at most 23:59`},
+	{"dense null made by text_to_int", "dense: [{columns: [s], ops: [text_to_int]}]", ErrNull,
+		`line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense features have no ` +
+			`place for one; put fill_null first`},
+	{"dense null made by text_to_seconds", "dense: [{columns: [s], ops: [text_to_seconds]}]", ErrNull,
+		`line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense features have no ` +
+			`place for one; put fill_null first`},
+	{"times of text in 32 bits", "ids: int32\nsparse: [{columns: [s], ops: [text_to_seconds]}]", ErrIDs,
+		`line 2:10: sparse[0]: column "s": ids do not fit int32: ids of "s" may be -62167305540 to 253402387139; end with ` +
+			`sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
 	{"hash_bytes of numbers", "sparse: [{columns: [i], ops: [hash_bytes: xxh3]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hash_bytes takes strings, and these are int64; ` +
 			`sigrid_hash hashes ids`},
@@ -490,3 +509,7 @@ func TestBordersAreBounded(t *testing.T) {
 		require.EqualError(t, err, "the pipeline has more than 4194304 borders in all")
 	}
 }
+
+// readsText is the end of the errors about text, in front of which an operator stands that does not take it.
+const readsText = "hash_bytes for categories, text_to_int for decimal numbers, hex_to_int for hexadecimal ones, or " +
+	"text_to_seconds for times"

@@ -25,7 +25,7 @@ func TestErrorsAreGroupedByCause(t *testing.T) {
 	_, err = s.Resolve(schema)
 	require.EqualError(t, err, "pipeline: line 2:37: sparse[0].ops[0]: columns C1..C26: wrong type of column: "+
 		"fill_null takes numbers, "+
-		"and these are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories")
+		"and these are strings; begin with "+readsText)
 	require.ErrorIs(t, err, ErrColumnType)
 
 	s, err = Parse([]byte("dense: [{columns: [I1..I13]}]"))

@@ -171,6 +171,16 @@ sparse:
   - {columns: [s_null], ops: [hash_bytes: {function: murmur3_32}, fill_null: 0, sigrid_hash: {max: 500}]}
   - {columns: [slist], ops: [hash_bytes: farmhash64, firstx: 5]}
 `},
+	{"numbers_of_text", `
+sparse:
+  - {columns: [s], ops: [text_to_int, positive_modulus: 1000]}
+  - {columns: [slist], ops: [text_to_int: {}, fill_null: -1]}
+  - {columns: [s_null], ops: [text_to_seconds, to_days: {unit: seconds}]}
+  - {columns: [slist], as: times, ops: [text_to_seconds: {offset: "-07:00"}]}
+dense:
+  - {columns: [s], as: hour, ops: [text_to_seconds: +00:00, fill_null: 0, get_local_hour: {offset: "+01:00"}]}
+  - {columns: [s], as: number, ops: [text_to_int, fill_null: 0]}
+`},
 	{"unsigned_buckets", `
 ids: int32
 sparse:

@@ -209,7 +209,7 @@ func TestMapsRefused(t *testing.T) {
 			"names 2 features, want one"},
 		"a label of no map": {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
 		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, ErrColumnType, "these are strings; begin with " +
-			"hex_to_int if they are hexadecimal, or hash_bytes for categories"},
+			readsText},
 		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, ErrColumnType,
 			"begin with to_seconds"},
 		"scores of text": {`{values: [{as: s, from: "queries[1]", ops: [scores]}], ` +

@@ -163,7 +163,7 @@ func TestBadValues(t *testing.T) {
 		"scores of text": {"dense: [{inputs: [list, i, s], as: x, ops: [compute_score: {function: get_score_sum}]}]",
 			ErrColumnType,
 			`line 1:28: dense[0].inputs[2]: column "x": wrong type of column: compute_score takes numbers, and these ` +
-				`are strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+				`are strings; begin with ` + readsText},
 		"scores in place of ids": {"dense: [{inputs: [list, f, i], as: x, ops: [compute_score: {function: get_score_sum}]}]",
 			ErrColumnType,
 			`line 1:25: dense[0].inputs[1]: column "x": wrong type of column: compute_score takes ids (int64), and ` +
@@ -183,7 +183,7 @@ func TestBadValues(t *testing.T) {
 				`are float32; bucketize makes ids of real numbers`},
 		"classes of text": {"dense: [{columns: [s], ops: [onehot: {classes: 3}]}]", ErrColumnType,
 			`line 1:30: dense[0].ops[0]: column "s": wrong type of column: onehot takes numbers, and these are ` +
-				`strings; begin with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+				`strings; begin with ` + readsText},
 		"classes that are keys": {"sparse: [{columns: [i], ops: [onehot: {classes: 3}]}]", ErrColumnType,
 			`line 1:10: sparse[0]: column "i": wrong type of column: onehot makes dense columns; put it to a ` +
 				`group of dense`},
@@ -240,7 +240,7 @@ func TestBadValues(t *testing.T) {
 		"of text": {"sparse: [{inputs: [s, i], as: x, ops: [cartesian]}]", ErrColumnType,
 			`line 1:20: sparse[0].inputs[0]: column "x": wrong type of column: cartesian takes numbers, and these are ` +
 				`strings; begin ` +
-				`with hex_to_int if they are hexadecimal, or hash_bytes for categories`},
+				`with ` + readsText},
 		"too long": {"sparse: [{inputs: [i, i], as: x, ops: [cartesian: {max_length: 65537}]}]", ErrValue,
 			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},
 		"a list that is dense": {"dense: [{inputs: [list, i], as: x, ops: [cartesian]}]", ErrColumnType,

@@ -35,6 +35,8 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/kernel"
 	scores "github.com/millrace/millrace/fpga/operator/scores/kernel"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/kernel"
+	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/kernel"
+	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/kernel"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/kernel"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/kernel"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/kernel"
@@ -71,6 +73,8 @@ var steps = map[program.Unit]StepCompiler{
 	positivemodulus.Unit: positivemodulus.Compile,
 	rescale.Unit:         rescale.Compile,
 	sigridhash.Unit:      sigridhash.Compile,
+	texttoint.Unit:       texttoint.Compile,
+	texttoseconds.Unit:   texttoseconds.Compile,
 	unsignedmodulus.Unit: unsignedmodulus.Compile,
 	vocabulary.Unit:      vocabulary.Compile,
 	zeroextend.Unit:      zeroextend.Compile,

@@ -35,6 +35,8 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/reference"
 	scores "github.com/millrace/millrace/fpga/operator/scores/reference"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/reference"
+	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/reference"
+	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/reference"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/reference"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/reference"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/reference"
@@ -77,6 +79,8 @@ var constructors = map[program.Unit]Constructor{
 	rescale.Unit:         rescale.New,
 	scores.Unit:          scores.New,
 	sigridhash.Unit:      sigridhash.New,
+	texttoint.Unit:       texttoint.New,
+	texttoseconds.Unit:   texttoseconds.New,
 	unsignedmodulus.Unit: unsignedmodulus.New,
 	vocabulary.Unit:      vocabulary.New,
 	wasm.Unit:            wasm.New,

@@ -11,8 +11,9 @@ import os
 import pathlib
 import tempfile
 import unittest
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, Optional
 
 try:
     import numpy as np
@@ -44,6 +45,8 @@ from millrace.operators import (
     ngram,
     positive_modulus,
     sigrid_hash,
+    text_to_int,
+    text_to_seconds,
     to_days,
     to_seconds,
     unsigned_modulus,
@@ -81,9 +84,29 @@ def columns() -> dict[str, Any]:
         "list": pa.array(lists, pa.list_(pa.int64())),
         "text": pa.array(text, pa.string()),
         "words": pa.array(words, pa.string()),
+        "decimal_text": pa.array(
+            [None if i % 8 == 0 else "" if i % 8 == 1 else f"{v:+d}" for i, v in enumerate(whole)]
+        ),
+        "time_text": pa.array([time_text(i, int(v)) for i, v in enumerate(whole)]),
         "tags": pa.array(tags, pa.list_(pa.string())),
         **annotated(draw),
     }
+
+
+def time_text(i: int, seconds: int) -> Optional[str]:
+    """Returns the text of a time, in one of several forms."""
+    at = datetime.fromtimestamp(seconds, timezone.utc) + timedelta(microseconds=i)
+    return [
+        None,
+        "",
+        at.date().isoformat(),
+        at.isoformat(),
+        at.isoformat(" "),
+        at.strftime("%Y-%m-%d %H:%M:%S"),
+        at.astimezone(timezone(timedelta(hours=-7, minutes=-30))).isoformat(" "),
+        at.strftime("%Y-%m-%dT%H:%M:%S.25Z"),
+        at.strftime("%Y-%m-%d %H:%M:%S%z"),
+    ][i % 9]
 
 
 def annotated(draw: Any) -> dict[str, Any]:
@@ -128,6 +151,9 @@ def everything() -> Pipeline:
         .sparse("list", name="three", ops=[ngram(3)])
         .sparse("list", name="listed", ops=[ngram(3, mode="rap"), hashed])
         .sparse("text", ops=[hex_to_int()])
+        .sparse("decimal_text", ops=[text_to_int()])
+        .sparse("time_text", ops=[text_to_seconds(offset="-05:30"), positive_modulus(86400)])
+        .dense("decimal_text", name="decimal_number", ops=[text_to_int(), fill_null(-1)])
         .sparse("list", name="last", ops=[list_slice(start=-2, pad=7)])
         .sparse("list", name="inner", ops=[list_slice(start=1, end=-1)])
         .sparse("list", name="mapped", ops=[map_id([4, 5, 6], default=9)])
@@ -198,7 +224,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 23, 40, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 24, 42, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

@@ -1,6 +1,8 @@
 package bytecolumn
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,3 +37,37 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func TestIntegers(t *testing.T) {
+	length := func(text []byte) (int64, error) {
+		if string(text) == "bad" {
+			return 0, errBad
+		}
+		return int64(len(text)), nil
+	}
+	dst, valid := []int64{9, 9, 9}, []byte{1, 1, 0}
+	require.NoError(t, Integers("unit", dst, []uint32{0, 2, 2, 5}, []byte("okbad"), valid, length))
+	require.Equal(t, []int64{2, 0, 0}, dst)
+	require.Equal(t, []byte{1, 0, 0}, valid)
+	for _, c := range []struct {
+		offsets []uint32
+		valid   []byte
+		is      error
+		want    string
+	}{
+		{[]uint32{0, 2, 5}, []byte{1, 1}, errBad, `unit: row 1: "bad": bad`},
+		{[]uint32{0, 2, 2}, nil, ErrNull, `unit: row 1: "": empty text in a column without validity`},
+		{[]uint32{0, 2}, nil, ErrShape, "unit: 2 offsets for 2 values: offsets do not describe the bytes"},
+	} {
+		err := Integers("unit", make([]int64, 2), c.offsets, []byte("okbad"), c.valid, length)
+		require.ErrorIs(t, err, c.is)
+		require.EqualError(t, err, c.want)
+	}
+	long := bytes.Repeat([]byte("x"), maxShown+1)
+	err := Integers("unit", dst[:1], []uint32{0, maxShown + 1}, long, nil, func([]byte) (int64, error) { return 0, errBad })
+	var at *TextError
+	require.ErrorAs(t, err, &at)
+	require.Len(t, at.Text, maxShown)
+}
+
+var errBad = errors.New("bad")

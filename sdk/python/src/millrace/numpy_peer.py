@@ -196,7 +196,7 @@ class Transform:
         kind = feature["kind"]
         for op in ops:
             ((name, parameters),) = op.items()
-            takes_nulls = name in ("fill_null", "fill_nan", "hex_to_int", "hash_bytes", "float16")
+            takes_nulls = name in ("fill_null", "fill_nan", "hash_bytes", "float16", *_TEXT_READERS)
             if column.lengths is not None and column.null is not None and not takes_nulls:
                 column.values, column.lengths = _without_nulls(column.values, column.null, column.lengths)
                 column.null = None
@@ -340,9 +340,34 @@ class Transform:
             raise ValueError("hex_to_int: text that is not hexadecimal")
         shifts = np.arange(28, -4, -4, dtype=np.uint64)
         c.values = (digits << shifts).sum(axis=1, dtype=np.uint64).view(np.int64)
-        empty = lengths == 0
-        if empty.any():
-            c.null = empty if c.null is None else c.null | empty
+        _note_empty(c, lengths == 0)
+        return "int64"
+
+    def _text_to_int(self, c: _Column, kind: str) -> str:
+        texts = _read_texts(c)
+        if not pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]+\z")).as_py() and len(texts):
+            raise ValueError("text_to_int: text that is not a decimal integer")
+        c.values = pc.cast(pc.utf8_ltrim(texts, "+"), pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return "int64"
+
+    def _text_to_seconds(self, c: _Column, kind: str, offset: Optional[int] = None) -> str:
+        texts = _read_texts(c)
+        parts = pc.extract_regex(texts, _TIME)
+        if parts.null_count != texts.null_count:
+            raise ValueError("text_to_seconds: text that is not a time")
+        day, clock, zone = parts.flatten()  # null where the text is
+        if offset is None and pc.any(pc.equal(zone, "")).as_py():
+            raise ValueError("text_to_seconds: a time without an offset")
+        clock = pc.if_else(pc.equal(clock, ""), "00:00:00", clock)
+        local = pc.strptime(pc.binary_join_element_wise(day, clock, " "), "%Y-%m-%d %H:%M:%S", "s").cast(pa.int64())
+        digits = pc.utf8_rpad(pc.replace_substring(pc.utf8_ltrim(zone, "+-Z"), ":", ""), 4, "0")
+        ahead = pc.add(
+            pc.multiply(pc.utf8_slice_codeunits(digits, 0, 2).cast(pa.int64()), 3600),
+            pc.multiply(pc.utf8_slice_codeunits(digits, 2, 4).cast(pa.int64()), 60),
+        )
+        ahead = pc.if_else(pc.starts_with(zone, "-"), pc.negate(ahead), ahead)
+        ahead = pc.if_else(pc.equal(zone, ""), pa.scalar(offset or 0, pa.int64()), ahead)
+        c.values = pc.subtract(local, ahead).fill_null(0).to_numpy(zero_copy_only=False)
         return "int64"
 
     def _hash_bytes(self, c: _Column, kind: str, function: str) -> str:
@@ -367,6 +392,7 @@ class Transform:
             found = (c.values >= 0) & (c.values < len(table))
         c.values = np.where(found, table[np.where(found, at, 0)], np.int64(default))
         return kind
+
     def _fixed_length(self, c: _Column, kind: str, length: int, pad: Optional[str] = None) -> str:
         assert c.lengths is not None  # the check of the pipeline says so
         if (c.lengths > length).any() or pad is None and (c.lengths != length).any():
@@ -434,6 +460,29 @@ _HEX = np.full(256, 255, np.uint8)
 for _digit, _characters in enumerate("0 1 2 3 4 5 6 7 8 9 aA bB cC dD eE fF".split()):
     for _character in _characters:
         _HEX[ord(_character)] = _digit
+
+
+# The operators that make a null of an empty text.
+_TEXT_READERS = ("hex_to_int", "text_to_int", "text_to_seconds")
+
+# The text of a time: its day, its time of day and its offset.
+_TIME = (
+    r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ](?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]{1,9})?"
+    r"(?P<zone>(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?))?\z"
+)
+
+
+def _note_empty(c: _Column, empty: NDArray[Any]) -> None:
+    """Makes nulls of empty texts."""
+    if empty.any():
+        c.null = empty if c.null is None else c.null | empty
+
+
+def _read_texts(c: _Column) -> pa.Array:
+    """Returns a column's texts, null where they are empty, and notes which are."""
+    empty = pc.equal(pc.binary_length(c.values), 0)
+    _note_empty(c, empty.to_numpy(zero_copy_only=False))
+    return pc.if_else(empty, None, c.values)
 
 
 def _bytes(padded: pa.Array) -> memoryview:

@@ -48,6 +48,8 @@ __all__ = [
     "scores",
     "sigrid_hash",
     "target_encoding",
+    "text_to_int",
+    "text_to_seconds",
     "to_days",
     "to_seconds",
     "unsigned_modulus",
@@ -479,6 +481,29 @@ def target_encoding(statistics: str, *, mode: Literal["train", "serve"] = "train
     """
     return Operator("target_encoding", given({"mode": "train", "folds": 3, "p_smooth": 20, "seed": 42},
     statistics=statistics, mode=mode, folds=folds, p_smooth=p_smooth, seed=seed))
+
+
+def text_to_int() -> Operator:
+    """Reads decimal text as an integer: an optional sign, + or -, and digits of ASCII, as ``-123`` and ``+5``.
+
+    Takes bytes: text; yields int64. Nulls: stay null; an empty text becomes null.
+    """
+    return Operator("text_to_int", given())
+
+
+def text_to_seconds(*, offset: Union[str, None] = None) -> Operator:
+    """Reads the text of a time as the seconds since 1970-01-01 00:00:00 UTC: ``2021-05-21 02:11:51-07:00`` is
+    1621588311. The forms are those of RFC 3339 and ISO 8601: a date, which alone is midnight; behind ``T`` or a space
+    hours, minutes and seconds; a fraction of up to 9 digits, which is rounded towards minus infinity; and the offset,
+    ``Z``, ``-07:00``, ``-0700`` or ``-07``.
+
+    Takes bytes: text; yields int64, of the years 0000 to 9999. Nulls: stay null; an empty text becomes null.
+
+    Args:
+        offset: the offset from UTC of texts that name none, dates alone too, as ``+00:00``; without it such a text is
+            an error
+    """
+    return Operator("text_to_seconds", given(offset=offset))
 
 
 def to_days(*, unit: Literal["file", "seconds", "millis", "micros", "nanos", "days"] = "file") -> Operator:

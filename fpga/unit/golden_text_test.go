@@ -1,0 +1,52 @@
+package unit_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/texttoint"
+	"github.com/millrace/millrace/fpga/unit/texttoseconds"
+)
+
+// textNumbers runs a case of text that is read as integers: all texts of a case have a result, or each of them fails.
+func textNumbers(t *testing.T, c goldenCase) {
+	var v struct {
+		Fn            string
+		Input         []string
+		Offset        string
+		OffsetSeconds whole `json:"offset_seconds"`
+		Output        []whole
+		Fails         bool
+	}
+	c.into(t, &v)
+	zone := texttoseconds.Zone{}
+	if v.Offset != "" {
+		seconds, ok := texttoseconds.ParseOffset(v.Offset)
+		require.True(t, ok)
+		require.Equal(t, int64(v.OffsetSeconds), seconds)
+		zone = texttoseconds.Zone{Known: true, Offset: seconds}
+	}
+	kernel, reference := texttoint.Integers, texttoint.Reference
+	if v.Fn == "text_to_seconds" {
+		kernel = func(dst []int64, offsets []uint32, data, valid []byte) error {
+			return texttoseconds.Seconds(dst, offsets, data, valid, zone)
+		}
+		reference = func(text []byte) (int64, error) { return texttoseconds.Reference(text, zone) }
+	}
+	require.True(t, v.Fails || len(v.Output) == len(v.Input))
+	for i, text := range v.Input {
+		got := []int64{-1}
+		err := kernel(got, []uint32{0, uint32(len(text))}, []byte(text), nil)
+		byDefinition, referenceErr := reference([]byte(text))
+		if v.Fails {
+			require.Error(t, err, text)
+			require.Error(t, referenceErr, text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.NoError(t, referenceErr, text)
+		require.Equal(t, int64(v.Output[i]), got[0], text)
+		require.Equal(t, int64(v.Output[i]), byDefinition, text)
+	}
+}
