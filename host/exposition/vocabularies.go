@@ -3,11 +3,11 @@ package exposition
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 )
 
 // Vocabularies returns the metrics of a folder of vocabularies and of what fetches them.
-func Vocabularies(files *vocabularies.Store, cache *vocabularies.Cache) prometheus.Collector {
+func Vocabularies(files *jobfiles.Store, cache *jobfiles.Cache) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("millrace_vocabularies_"+name, help, nil, nil)
 	}
@@ -23,8 +23,8 @@ func Vocabularies(files *vocabularies.Store, cache *vocabularies.Cache) promethe
 }
 
 type vocabularyCollector struct {
-	files *vocabularies.Store
-	cache *vocabularies.Cache
+	files *jobfiles.Store
+	cache *jobfiles.Cache
 
 	count, bytes, memory, fetched, failed, read *prometheus.Desc
 }

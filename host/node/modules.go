@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -17,7 +17,7 @@ import (
 type jobModules struct {
 	ofImages  program.Modules // of the images that the configuration names
 	submitted bool            // and those that submitters put to the control plane, which cache fetches
-	cache     *vocabularies.Cache
+	cache     *jobfiles.Cache
 }
 
 // loadModules reads the images that a configuration names for the CPU.
@@ -63,7 +63,7 @@ func (m *jobModules) bind(
 			release = nil
 		}
 	}()
-	named, err := vocabularies.ReadModules(list)
+	named, err := jobfiles.ReadModules(list)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/selections"
-	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -322,8 +322,8 @@ func (s *nodeSelections) testSplit(key testedPartition, t *rowTest, pass *filter
 }
 
 // readSelection returns the file of a job's selection that a request names.
-func readSelection(r *apiv1.JobSelection) (vocabularies.File, error) {
-	f := vocabularies.File{Bytes: r.GetBytes(), Kind: vocabularies.Selection}
+func readSelection(r *apiv1.JobSelection) (jobfiles.File, error) {
+	f := jobfiles.File{Bytes: r.GetBytes(), Kind: jobfiles.Selection}
 	if len(r.GetSha256()) != len(f.Digest) {
 		return f, fmt.Errorf("%w: selection: a digest of %d bytes, want %d", errorcode.ErrRequest, len(r.GetSha256()),
 			len(f.Digest))

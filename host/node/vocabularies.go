@@ -11,8 +11,8 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/node/errorcode"
-	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -32,8 +32,8 @@ const (
 // jobVocabularies are the vocabularies of a node's jobs: fetched from the control plane, kept on the disk, and in
 // memory while a job uses them.
 type jobVocabularies struct {
-	files  *vocabularies.Store
-	cache  *vocabularies.Cache
+	files  *jobfiles.Store
+	cache  *jobfiles.Cache
 	folder *scratch.Folder // nil: the folder is kept
 
 	mu       sync.Mutex
@@ -52,16 +52,16 @@ func openVocabularies(
 		}
 		folder = v.folder.Path
 	}
-	v.files, err = vocabularies.Open(vocabularies.Options{Folder: folder, Most: int64(c.Vocabularies.Disk),
+	v.files, err = jobfiles.Open(jobfiles.Options{Folder: folder, Most: int64(c.Vocabularies.Disk),
 		Unused: unusedVocabulary, Logger: log})
 	if err != nil {
 		return nil, errors.Join(err, v.removeFolder())
 	}
-	v.cache = vocabularies.NewCache(vocabularies.CacheOptions{
+	v.cache = jobfiles.NewCache(jobfiles.CacheOptions{
 		Store: v.files, Memory: int64(c.Vocabularies.Memory), Wait: fetchWait, Logger: log,
-		Sources: func(vocabulary.Digest) (list []vocabularies.Source) {
+		Sources: func(vocabulary.Digest) (list []jobfiles.Source) {
 			for _, base := range members() {
-				list = append(list, vocabularies.MemberSource(client, base))
+				list = append(list, jobfiles.MemberSource(client, base))
 			}
 			return list
 		},
@@ -119,7 +119,7 @@ func (v *jobVocabularies) bind(
 			return nil, release, fmt.Errorf("%w: vocabulary %.80q: a digest of %d bytes, want %d", errorcode.ErrRequest,
 				named.GetName(), len(named.GetSha256()), len(vocabulary.Digest{}))
 		}
-		file := vocabularies.File{Digest: vocabulary.Digest(named.GetSha256()), Bytes: named.GetBytes()}
+		file := jobfiles.File{Digest: vocabulary.Digest(named.GetSha256()), Bytes: named.GetBytes()}
 		made, done, err := v.cache.Acquire(ctx, file)
 		if err != nil {
 			return nil, release, fmt.Errorf("vocabulary %.80q: %w", named.GetName(), err)

@@ -59,7 +59,7 @@ func (c *conductor) conduct() {
 func (c *conductor) begunWithFilter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.job.Phase().Begun() && c.job.pipeline.Filter != nil && c.s.vocabularies != nil
+	return c.job.Phase().Begun() && c.job.pipeline.Filter != nil && c.s.jobFiles != nil
 }
 
 // duty returns the next duty of the job's goroutine. If the state was stored a moment ago, duty checks it again

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/ticket"
-	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
@@ -91,7 +91,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		l.close()
 		return nil, err
 	}
-	if s.vocabularies != nil {
+	if s.jobFiles != nil {
 		l.removeSelectionParts()
 	}
 	for _, j := range l.jobs {
@@ -183,7 +183,7 @@ func (l *leader) wireError(err error) error {
 		code = connect.CodeFailedPrecondition
 	case errors.Is(err, fleet.ErrNotYet), errors.Is(err, store.ErrAway):
 		code = connect.CodeUnavailable
-	case errors.Is(err, vocabularies.ErrRoom):
+	case errors.Is(err, jobfiles.ErrRoom):
 		return limitReached(err)
 	case isVocabularyError(err):
 		code = vocabularyCode(err)

@@ -78,7 +78,7 @@ func newMetrics(s *Server, registry *prometheus.Registry) (*metrics, error) {
 }
 
 // registerVocabularies adds the metrics of the member's vocabularies.
-func (m *metrics) registerVocabularies(v *vocabularyShare) error {
+func (m *metrics) registerVocabularies(v *jobFileShare) error {
 	m.files = exposition.Vocabularies(v.files, v.cache)
 	return m.registry.Register(m.files)
 }

@@ -12,7 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -95,7 +95,7 @@ func (c *conductor) selectRows(g *edition) error {
 	if !g.filters() {
 		return nil
 	}
-	if c.s.vocabularies == nil {
+	if c.s.jobFiles == nil {
 		return errNoSelections
 	}
 	if !g.needsSelection() {
@@ -131,7 +131,7 @@ func (c *conductor) selectRows(g *edition) error {
 	c.job.Selected(g.Number, digest, s)
 	c.logger.Info("rows were selected", "job", c.job.ID, "digest", digest.String()[:12], "selection",
 		made.Digest.String()[:12], "rows", g.data.Manifest.Rows(), "passing", g.rows())
-	c.s.vocabularies.wake()
+	c.s.jobFiles.wake()
 	if g.rows() == 0 {
 		return fmt.Errorf("%w: no row of %d passes the pipeline's filter", record.ErrSpec, g.data.Manifest.Rows())
 	}
@@ -164,8 +164,8 @@ func (c *conductor) keepSelections() {
 // one is an error: the partitions are not those of before.
 func (c *conductor) keepSelection(g *edition) error {
 	file := g.Selection.File()
-	err := c.s.vocabularies.obtain(c.ctx, file)
-	if !errors.Is(err, vocabularies.ErrMissing) {
+	err := c.s.jobFiles.obtain(c.ctx, file)
+	if !errors.Is(err, jobfiles.ErrMissing) {
 		return err
 	}
 	c.logger.Info("no member has the selection of a job: it is made again", "job", c.job.ID, "selection",
@@ -214,14 +214,14 @@ func (r *rowSelector) store(path string, joined *selection.Joined) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	piece := make([]byte, vocabularies.MaxPiece)
+	piece := make([]byte, jobfiles.MaxPiece)
 	for have := int64(0); have < file.Bytes; {
 		n, err := f.ReadAt(piece, have)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		before := have
-		if have, err = r.s.vocabularies.files.Append(r.job.Owner, file, have, piece[:n]); err != nil {
+		if have, err = r.s.jobFiles.files.Append(r.job.Owner, file, have, piece[:n]); err != nil {
 			return connect.NewError(vocabularyCode(err), err)
 		}
 		if have <= before {
@@ -233,7 +233,7 @@ func (r *rowSelector) store(path string, joined *selection.Joined) (err error) {
 
 // removeParts removes the parts of an edition's selection, which a job that ends early leaves behind.
 func (c *conductor) removeParts(g *edition) {
-	if !g.filters() || c.s.vocabularies == nil {
+	if !g.filters() || c.s.jobFiles == nil {
 		return
 	}
 	folder := c.s.selectionFolder(c.job, g)

@@ -32,7 +32,7 @@ type Server struct {
 	metrics *metrics
 	memory  *httpbody.Budget // of calls
 
-	vocabularies *vocabularyShare // nil: the member keeps none
+	jobFiles *jobFileShare // nil: the member keeps none
 
 	connections connections
 

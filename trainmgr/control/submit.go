@@ -76,7 +76,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		delete(l.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
-	if j.pipeline.Filter != nil && s.vocabularies == nil {
+	if j.pipeline.Filter != nil && s.jobFiles == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoSelections)
 	}
 	own := req.OwnFiles

@@ -12,7 +12,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr/control/guard"
@@ -33,17 +33,17 @@ func (s *Server) openVocabularies(ctx context.Context) error {
 	if folder == "" {
 		return nil
 	}
-	files, err := vocabularies.Open(vocabularies.Options{Folder: folder, Most: s.o.VocabularyBytes,
+	files, err := jobfiles.Open(jobfiles.Options{Folder: folder, Most: s.o.VocabularyBytes,
 		Grace: unusedVocabulary, Unused: unusedVocabulary, OwnerMost: int64(s.o.OwnerShare * float64(s.o.VocabularyBytes)),
 		OwnerFiles: max(1, int(s.o.OwnerShare*maxShared)), Owners: s.fileOwners, Logger: s.logger})
 	if err != nil {
 		return err
 	}
-	s.vocabularies = newVocabularyShare(s, files)
-	if err := s.metrics.registerVocabularies(s.vocabularies); err != nil {
+	s.jobFiles = newJobFileShare(s, files)
+	if err := s.metrics.registerVocabularies(s.jobFiles); err != nil {
 		return err
 	}
-	s.wg.Go(func() { s.vocabularies.run(ctx) })
+	s.wg.Go(func() { s.jobFiles.run(ctx) })
 	return nil
 }
 
@@ -58,11 +58,11 @@ func (s *Server) vocabularyFolder() string {
 // readJobFiles reads the files that a job names: it sets the descriptions of the vocabularies, and returns the modules.
 // The leader fetches files that another member has. The error of files that no member has carries MissingVocabularies.
 func (s *Server) readJobFiles(ctx context.Context, spec *apiv1.JobSpec) ([]pipeline.Module, error) {
-	named, err := vocabularies.ReadModules(spec.Modules)
+	named, err := jobfiles.ReadModules(spec.Modules)
 	if err != nil {
 		return nil, err
 	}
-	if s.vocabularies == nil && len(spec.Vocabularies)+len(named) > 0 {
+	if s.jobFiles == nil && len(spec.Vocabularies)+len(named) > 0 {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
 	}
 	missing := missingFiles{}
@@ -72,14 +72,14 @@ func (s *Server) readJobFiles(ctx context.Context, spec *apiv1.JobSpec) ([]pipel
 		if err != nil {
 			return nil, err
 		}
-		if v.Description, err = s.vocabularies.describe(ctx, file); missing.add(file, err) != nil {
+		if v.Description, err = s.jobFiles.describe(ctx, file); missing.add(file, err) != nil {
 			return nil, fmt.Errorf("vocabulary %.80q: %w", v.Name, err)
 		}
 	}
 	modules := make([]pipeline.Module, len(named))
 	for i, m := range named {
 		modules[i].Name = m.Name
-		if modules[i].Bytes, err = s.vocabularies.module(ctx, m.File); missing.add(m.File, err) != nil {
+		if modules[i].Bytes, err = s.jobFiles.module(ctx, m.File); missing.add(m.File, err) != nil {
 			return nil, fmt.Errorf("module %.80q: %w", m.Name, err)
 		}
 	}
@@ -87,11 +87,11 @@ func (s *Server) readJobFiles(ctx context.Context, spec *apiv1.JobSpec) ([]pipel
 }
 
 // missingFiles are the files of a job that no member has.
-type missingFiles []vocabularies.File
+type missingFiles []jobfiles.File
 
 // add adds a file if the error says that no member has it, and returns every other error.
-func (m *missingFiles) add(file vocabularies.File, err error) error {
-	if !errors.Is(err, vocabularies.ErrMissing) {
+func (m *missingFiles) add(file jobfiles.File, err error) error {
+	if !errors.Is(err, jobfiles.ErrMissing) {
 		return err
 	}
 	*m = append(*m, file)
@@ -133,7 +133,7 @@ func (s *Server) PutVocabulary(
 	if err != nil {
 		return nil, err
 	}
-	if s.vocabularies == nil {
+	if s.jobFiles == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoFolder)
 	}
 	file, err := record.VocabularyFile(&apiv1.JobVocabulary{Sha256: req.Sha256, Bytes: req.Bytes})
@@ -141,16 +141,16 @@ func (s *Server) PutVocabulary(
 		return nil, l.wireError(err)
 	}
 	if req.Module {
-		file.Kind = vocabularies.Module
+		file.Kind = jobfiles.Module
 	}
-	have, err := s.vocabularies.files.Append(guard.Peer(ctx).Owner(), file, req.Offset, req.Piece)
+	have, err := s.jobFiles.files.Append(guard.Peer(ctx).Owner(), file, req.Offset, req.Piece)
 	if err != nil {
 		return nil, l.wireError(err)
 	}
 	if have == file.Bytes && len(req.Piece) > 0 {
 		s.logger.Info("a "+file.Kind.String()+" was put", "digest", file.Digest.String(), "bytes", file.Bytes, "by",
 			guard.Peer(ctx).String())
-		s.vocabularies.wake()
+		s.jobFiles.wake()
 	}
 	return &apiv1.PutVocabularyResponse{Have: have}, nil
 }
@@ -174,10 +174,10 @@ func (s *Server) ReadVocabulary(
 				"names it", digest, guard.Peer(ctx)))
 		}
 	}
-	if s.vocabularies == nil {
+	if s.jobFiles == nil {
 		return nil, connect.NewError(connect.CodeNotFound, errNoFolder)
 	}
-	piece, total, err := s.vocabularies.files.ReadAt(digest, req.Offset)
+	piece, total, err := s.jobFiles.files.ReadAt(digest, req.Offset)
 	if err != nil {
 		return nil, connect.NewError(vocabularyCode(err), err)
 	}
@@ -198,17 +198,17 @@ func (s *Server) ShareVocabularies(
 			have = append(have, vocabulary.Digest(digest))
 		}
 	}
-	if s.vocabularies != nil {
+	if s.jobFiles != nil {
 		if base, err := identity.BaseURL(req.Url); err == nil {
-			s.vocabularies.note(base, have, time.Now())
+			s.jobFiles.note(base, have, time.Now())
 		}
 	}
 	response := &apiv1.ShareVocabulariesResponse{}
 	for _, file := range l.namedVocabularies() {
 		shared := &apiv1.SharedVocabulary{Sha256: file.Digest[:], Bytes: file.Bytes,
-			Selection: file.Kind == vocabularies.Selection, Module: file.Kind == vocabularies.Module}
-		if s.vocabularies != nil {
-			shared.Urls = s.vocabularies.holders(file.Digest)
+			Selection: file.Kind == jobfiles.Selection, Module: file.Kind == jobfiles.Module}
+		if s.jobFiles != nil {
+			shared.Urls = s.jobFiles.holders(file.Digest)
 		}
 		response.Vocabularies = append(response.Vocabularies, shared)
 	}
@@ -221,15 +221,15 @@ func isVocabularyError(err error) bool { return vocabularyCode(err) != connect.C
 // vocabularyCode returns the code of an error of a store of vocabularies.
 func vocabularyCode(err error) connect.Code {
 	switch {
-	case errors.Is(err, vocabularies.ErrRoom):
+	case errors.Is(err, jobfiles.ErrRoom):
 		return connect.CodeResourceExhausted
-	case errors.Is(err, vocabularies.ErrMissing):
+	case errors.Is(err, jobfiles.ErrMissing):
 		return connect.CodeNotFound
-	case errors.Is(err, vocabularies.ErrDigest):
+	case errors.Is(err, jobfiles.ErrDigest):
 		return connect.CodeDataLoss
-	case errors.Is(err, vocabularies.ErrFetching):
+	case errors.Is(err, jobfiles.ErrFetching):
 		return connect.CodeUnavailable
-	case errors.Is(err, vocabularies.ErrRequest), errors.Is(err, vocabulary.ErrVersion),
+	case errors.Is(err, jobfiles.ErrRequest), errors.Is(err, vocabulary.ErrVersion),
 		errors.Is(err, vocabulary.ErrRules):
 		return connect.CodeInvalidArgument
 	}
@@ -237,13 +237,13 @@ func vocabularyCode(err error) connect.Code {
 }
 
 // files returns the files that a job names: vocabularies, modules and selections. l.mu is held.
-func (j *job) files() (list []vocabularies.File) {
+func (j *job) files() (list []jobfiles.File) {
 	for _, v := range j.spec.Vocabularies {
 		if file, err := record.VocabularyFile(v); err == nil {
 			list = append(list, file)
 		}
 	}
-	if modules, err := vocabularies.ReadModules(j.spec.Modules); err == nil {
+	if modules, err := jobfiles.ReadModules(j.spec.Modules); err == nil {
 		for _, m := range modules {
 			list = append(list, m.File)
 		}
@@ -257,17 +257,17 @@ func (j *job) files() (list []vocabularies.File) {
 }
 
 // namedVocabularies returns the files that running jobs name, sorted by their digests.
-func (l *leader) namedVocabularies() []vocabularies.File {
+func (l *leader) namedVocabularies() []jobfiles.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []vocabularies.File
+	var list []jobfiles.File
 	for _, j := range l.jobs {
 		if j.Phase().Ended() {
 			continue
 		}
 		list = append(list, j.files()...)
 	}
-	slices.SortFunc(list, func(a, b vocabularies.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
+	slices.SortFunc(list, func(a, b jobfiles.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	return slices.Compact(list)
 }
 
@@ -300,7 +300,7 @@ func (l *leader) launcherNames(ctx context.Context, digest vocabulary.Digest) bo
 		if j.Phase().Ended() || guard.MayUse(ctx, j.Owner) != nil {
 			continue
 		}
-		if slices.ContainsFunc(j.files(), func(f vocabularies.File) bool { return f.Digest == digest }) {
+		if slices.ContainsFunc(j.files(), func(f jobfiles.File) bool { return f.Digest == digest }) {
 			return true
 		}
 	}

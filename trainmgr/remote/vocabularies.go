@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -169,7 +169,7 @@ func (c *Client) put(ctx context.Context, file *putFile) (err error) {
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	request := proto.CloneOf(file.request)
-	piece := make([]byte, min(request.Bytes, vocabularies.MaxPiece))
+	piece := make([]byte, min(request.Bytes, jobfiles.MaxPiece))
 	for {
 		answer, err := invoke(ctx, c, putTime, controlClient.PutVocabulary, request)
 		switch {

@@ -16,12 +16,12 @@ import (
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/inspection"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/ticket"
-	"github.com/millrace/millrace/host/vocabularies"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
@@ -51,11 +51,11 @@ var codes = []struct {
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
 	{inspection.ErrKind, connect.CodeInvalidArgument},
-	{vocabularies.ErrRequest, connect.CodeInvalidArgument},
-	{vocabularies.ErrFetching, connect.CodeAborted},
-	{vocabularies.ErrRoom, connect.CodeResourceExhausted},
-	{vocabularies.ErrMissing, connect.CodeUnavailable}, // a member that has it may come back
-	{vocabularies.ErrDigest, connect.CodeDataLoss},
+	{jobfiles.ErrRequest, connect.CodeInvalidArgument},
+	{jobfiles.ErrFetching, connect.CodeAborted},
+	{jobfiles.ErrRoom, connect.CodeResourceExhausted},
+	{jobfiles.ErrMissing, connect.CodeUnavailable}, // a member that has it may come back
+	{jobfiles.ErrDigest, connect.CodeDataLoss},
 	{vocabulary.ErrDamaged, connect.CodeDataLoss},
 	{selection.ErrDamaged, connect.CodeDataLoss},
 	{selection.ErrVersion, connect.CodeFailedPrecondition},

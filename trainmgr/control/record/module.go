@@ -5,14 +5,14 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // bindModules gives a pipeline the digests of its modules, without which the pipeline cannot be resolved. Their bytes
 // were checked when the job was submitted, and are checked again by every engine that runs them.
 func bindModules(p *pipeline.Spec, list []*apiv1.JobModule) (*pipeline.Spec, error) {
-	modules, err := vocabularies.ReadModules(list)
+	modules, err := jobfiles.ReadModules(list)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -22,8 +22,8 @@ type Selection struct {
 }
 
 // File returns the selection's file.
-func (s *Selection) File() vocabularies.File {
-	return vocabularies.File{Digest: vocabulary.Digest(s.Digest), Bytes: s.Bytes, Kind: vocabularies.Selection}
+func (s *Selection) File() jobfiles.File {
+	return jobfiles.File{Digest: vocabulary.Digest(s.Digest), Bytes: s.Bytes, Kind: jobfiles.Selection}
 }
 
 // PassingPrefix begins the keys of a job's numbers of passing rows, behind the job's own prefix.

@@ -4,18 +4,18 @@ import (
 	"fmt"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
 // VocabularyFile returns the file that a job names.
-func VocabularyFile(v *apiv1.JobVocabulary) (vocabularies.File, error) {
+func VocabularyFile(v *apiv1.JobVocabulary) (jobfiles.File, error) {
 	if len(v.GetSha256()) != len(vocabulary.Digest{}) {
-		return vocabularies.File{}, fmt.Errorf("%w: vocabulary %.80q: a digest of %d bytes, want %d", ErrSpec, v.GetName(),
+		return jobfiles.File{}, fmt.Errorf("%w: vocabulary %.80q: a digest of %d bytes, want %d", ErrSpec, v.GetName(),
 			len(v.GetSha256()), len(vocabulary.Digest{}))
 	}
-	return vocabularies.File{Digest: vocabulary.Digest(v.GetSha256()), Bytes: v.GetBytes()}, nil
+	return jobfiles.File{Digest: vocabulary.Digest(v.GetSha256()), Bytes: v.GetBytes()}, nil
 }
 
 // bindVocabularies gives a pipeline the descriptions of its vocabularies. Each that the pipeline declares must be named

@@ -1,5 +1,5 @@
-// Package vocabularies keeps the files that jobs name by their digests: on the members of a control plane, where
-// submitters put them, and on nodes and workers, which fetch them from the members. Most of them are vocabularies.
+// Package jobfiles keeps the files that jobs name by their digests: on the members of a control plane, where
+// submitters put them, and on nodes and workers, which fetch them from the members.
 //
 // # Overview
 //
@@ -8,13 +8,13 @@
 // the disk, their SHA-256 is the name, and they are what the caller says. [Store.Hold] keeps a file from being removed.
 // Files that nothing holds make room for others, the least recently used first, and are removed after Options.Unused.
 //
-// Two other kinds of files are named by a digest and wanted by the nodes of a job, and are in the same folders:
-// [Selection], the rows that pass the filter of a job, and [Module], a WebAssembly module with operators of one's own.
-// [Cache.AcquireSelection] and [Cache.AcquireModule] return one. A module has no name of its own here, and nothing runs
-// it: a file is a module if it parses as one.
+// A file has a [Kind]: [Vocabulary], [Selection] (the rows that pass the filter of a job) or [Module] (a WebAssembly
+// module with operators of one's own). A module has no name of its own here, and nothing runs it: a file is a module if
+// it parses as one.
 //
 // A [Cache] is a Store that fetches. [Cache.Acquire] returns a vocabulary that is ready for lookups: from memory, from
 // the disk, or from the first [Source] that has it. Several callers of one digest share one fetch and one table.
+// [Cache.AcquireSelection] and [Cache.AcquireModule] return the other kinds.
 //
 //	DIGEST            a file
 //	DIGEST-N.partial  the bytes so far of a file that is being put or fetched; removed when a Store is opened
@@ -34,4 +34,4 @@
 //
 // `millrace vocabulary info FOLDER/DIGEST` shows a file. The metrics millrace_vocabularies_* count files, bytes and
 // fetches.
-package vocabularies
+package jobfiles

@@ -13,7 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/host/vocabularies"
+	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -29,13 +29,13 @@ const (
 	maxSharedBytes = 1 << 20          // of an answer
 )
 
-// vocabularyShare keeps a member's vocabularies: those that running jobs name are on every member, so that each may
-// lead, and nodes may ask any. The member that leads says which these are; the others ask it.
-type vocabularyShare struct {
+// jobFileShare keeps a member's files of jobs: those that running jobs name are on every member, so that each may lead,
+// and nodes may ask any. The member that leads says which these are; the others ask it.
+type jobFileShare struct {
 	s     *Server
-	files *vocabularies.Store
-	cache *vocabularies.Cache // fetches from other members; it loads nothing
-	poke  chan struct{}       // begins a round; capacity 1
+	files *jobfiles.Store
+	cache *jobfiles.Cache // fetches from other members; it loads nothing
+	poke  chan struct{}   // begins a round; capacity 1
 
 	held map[vocabulary.Digest]func() // of the goroutine of run: files that running jobs name
 
@@ -51,16 +51,16 @@ type sharer struct {
 	at   time.Time
 }
 
-func newVocabularyShare(s *Server, files *vocabularies.Store) *vocabularyShare {
-	v := &vocabularyShare{s: s, files: files, poke: make(chan struct{}, 1), held: map[vocabulary.Digest]func(){},
+func newJobFileShare(s *Server, files *jobfiles.Store) *jobFileShare {
+	v := &jobFileShare{s: s, files: files, poke: make(chan struct{}, 1), held: map[vocabulary.Digest]func(){},
 		sharers: map[string]sharer{}, urls: map[vocabulary.Digest][]string{}, described: map[vocabulary.Digest][]byte{}}
-	v.cache = vocabularies.NewCache(vocabularies.CacheOptions{Store: files, Sources: v.sources, Wait: describeWait,
+	v.cache = jobfiles.NewCache(jobfiles.CacheOptions{Store: files, Sources: v.sources, Wait: describeWait,
 		Logger: s.logger})
 	return v
 }
 
 // wake begins a round.
-func (v *vocabularyShare) wake() {
+func (v *jobFileShare) wake() {
 	select {
 	case v.poke <- struct{}{}:
 	default:
@@ -68,7 +68,7 @@ func (v *vocabularyShare) wake() {
 }
 
 // run carries out rounds until ctx ends.
-func (v *vocabularyShare) run(ctx context.Context) {
+func (v *jobFileShare) run(ctx context.Context) {
 	defer v.cache.Close()
 	ticker := time.NewTicker(shareBeats * v.s.o.Beat)
 	defer ticker.Stop()
@@ -89,7 +89,7 @@ func (v *vocabularyShare) run(ctx context.Context) {
 }
 
 // named returns the files that running jobs name, from the leader.
-func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error) {
+func (v *jobFileShare) named(ctx context.Context) ([]jobfiles.File, error) {
 	if l := v.s.leading.Load(); l != nil {
 		return l.namedVocabularies(), nil
 	}
@@ -110,19 +110,19 @@ func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", url, err)
 	}
-	var list []vocabularies.File
+	var list []jobfiles.File
 	urls := map[vocabulary.Digest][]string{}
 	for _, shared := range answer.Vocabularies {
 		if len(shared.Sha256) != len(vocabulary.Digest{}) {
 			continue
 		}
 		digest := vocabulary.Digest(shared.Sha256)
-		file := vocabularies.File{Digest: digest, Bytes: shared.Bytes}
+		file := jobfiles.File{Digest: digest, Bytes: shared.Bytes}
 		switch {
 		case shared.Selection:
-			file.Kind = vocabularies.Selection
+			file.Kind = jobfiles.Selection
 		case shared.Module:
-			file.Kind = vocabularies.Module
+			file.Kind = jobfiles.Module
 		}
 		list = append(list, file)
 		urls[digest] = shared.Urls
@@ -134,7 +134,7 @@ func (v *vocabularyShare) named(ctx context.Context) ([]vocabularies.File, error
 }
 
 // keep holds the files that jobs name, fetches those that this member lacks, and lets go of the others.
-func (v *vocabularyShare) keep(ctx context.Context, named []vocabularies.File) {
+func (v *jobFileShare) keep(ctx context.Context, named []jobfiles.File) {
 	wanted := map[vocabulary.Digest]bool{}
 	for _, file := range named {
 		wanted[file.Digest] = true
@@ -161,7 +161,7 @@ func (v *vocabularyShare) keep(ctx context.Context, named []vocabularies.File) {
 }
 
 // note remembers which files another member has. The leader calls it.
-func (v *vocabularyShare) note(base string, have []vocabulary.Digest, now time.Time) {
+func (v *jobFileShare) note(base string, have []vocabulary.Digest, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for url, m := range v.sharers {
@@ -175,7 +175,7 @@ func (v *vocabularyShare) note(base string, have []vocabulary.Digest, now time.T
 }
 
 // holders returns the URLs of the members that have a file, this one first. The leader calls it.
-func (v *vocabularyShare) holders(digest vocabulary.Digest) []string {
+func (v *jobFileShare) holders(digest vocabulary.Digest) []string {
 	var list []string
 	if _, ok := v.files.Size(digest); ok {
 		list = append(list, v.s.url)
@@ -184,7 +184,7 @@ func (v *vocabularyShare) holders(digest vocabulary.Digest) []string {
 }
 
 // sharersOf returns the other members that said lately that they have a file.
-func (v *vocabularyShare) sharersOf(digest vocabulary.Digest) []string {
+func (v *jobFileShare) sharersOf(digest vocabulary.Digest) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var list []string
@@ -198,7 +198,7 @@ func (v *vocabularyShare) sharersOf(digest vocabulary.Digest) []string {
 }
 
 // sources returns the members that have a file.
-func (v *vocabularyShare) sources(digest vocabulary.Digest) (list []vocabularies.Source) {
+func (v *jobFileShare) sources(digest vocabulary.Digest) (list []jobfiles.Source) {
 	urls := v.sharersOf(digest)
 	if v.s.leading.Load() == nil {
 		v.mu.Lock()
@@ -208,29 +208,29 @@ func (v *vocabularyShare) sources(digest vocabulary.Digest) (list []vocabularies
 	for _, url := range urls {
 		base, err := identity.BaseURL(url)
 		if err == nil && url != v.s.url {
-			list = append(list, vocabularies.MemberSource(v.s.nodes, base))
+			list = append(list, jobfiles.MemberSource(v.s.nodes, base))
 		}
 	}
 	return list
 }
 
-// obtain fetches a file from another member if this one lacks it. The error wraps vocabularies.ErrMissing if no member
+// obtain fetches a file from another member if this one lacks it. The error wraps jobfiles.ErrMissing if no member
 // has it.
-func (v *vocabularyShare) obtain(ctx context.Context, file vocabularies.File) error {
+func (v *jobFileShare) obtain(ctx context.Context, file jobfiles.File) error {
 	size, ok := v.files.Size(file.Digest)
 	switch {
 	case ok && size != file.Bytes:
-		return fmt.Errorf("%w: its file has %d bytes, not %d", vocabularies.ErrRequest, size, file.Bytes)
+		return fmt.Errorf("%w: its file has %d bytes, not %d", jobfiles.ErrRequest, size, file.Bytes)
 	case ok:
 		return nil
 	case len(v.sources(file.Digest)) == 0:
-		return vocabularies.ErrMissing
+		return jobfiles.ErrMissing
 	}
 	return v.cache.Fetch(ctx, file)
 }
 
 // module returns the bytes of a module that this member has, or fetches it from another first.
-func (v *vocabularyShare) module(ctx context.Context, file vocabularies.File) ([]byte, error) {
+func (v *jobFileShare) module(ctx context.Context, file jobfiles.File) ([]byte, error) {
 	if err := v.obtain(ctx, file); err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (v *vocabularyShare) module(ctx context.Context, file vocabularies.File) ([
 }
 
 // describe returns the description of a file that this member has, or fetches it from another first.
-func (v *vocabularyShare) describe(ctx context.Context, file vocabularies.File) ([]byte, error) {
+func (v *jobFileShare) describe(ctx context.Context, file jobfiles.File) ([]byte, error) {
 	if err := v.obtain(ctx, file); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package vocabularies
+package jobfiles
 
 import (
 	"os"
