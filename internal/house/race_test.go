@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheRaceTierHasAllGoroutines checks that .ci/race, which leaves out packages whose tests hold no goroutines, has
+// TestTheRaceTierHasAllGoroutines checks that .ci/race, which leaves out packages without goroutines of their own, has
 // every package with tests in which a go statement stands.
 func TestTheRaceTierHasAllGoroutines(t *testing.T) {
 	bash, err := exec.LookPath("bash")
