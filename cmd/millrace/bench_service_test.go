@@ -22,7 +22,8 @@ func TestBenchServiceSaysWhichNodesAreStandIns(t *testing.T) {
 	assert.Contains(t, first, "stand-ins hold mini-batches in memory and preprocess nothing")
 }
 
-// TestBenchService measures real nodes and stand-ins over every transport with little data.
+// TestBenchService measures real nodes and stand-ins over every transport with little data. It takes half a minute on a
+// busy machine, because each of six measurements starts two nodes as processes and a job, which measures P.
 func TestBenchService(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

@@ -157,6 +157,9 @@ var counts = map[string]bool{
 	"sigrid_hash": true, "log": true, "decoder_lanes": true, "designs": true, "fitting_designs": true,
 }
 
+// TestJSONKeysAreSnakeCaseWithUnits looks at the keys that every command prints. It takes most of a minute on a busy
+// machine, because it is the first of three tests that need the output of every command, and runs all of them, among
+// them the smallest paper of bench papers, bench service, and a job of a whole service.
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 	snake := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	printed := everyCommand(t)

@@ -1,6 +1,6 @@
 // Command testreport runs go test and prints each package when it ends, with a count, what the failed tests printed,
-// and the slowest tests at the end. go test on its own prints nothing of a package before all packages that it names
-// first have ended.
+// and the slowest tests at the end, with a note where the comment of a long test does not say why it takes so long. go
+// test on its own prints nothing of a package before all packages that it names first have ended.
 //
 //	testreport [flags of go test] packages...
 //
@@ -25,7 +25,7 @@ func main() {
 
 // run runs go test with the arguments and returns its status.
 func run(args []string) (status int, err error) {
-	packages, err := testedPackages(args)
+	folders, err := testedPackages(args)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func run(args []string) (status int, err error) {
 	if err := test.Start(); err != nil {
 		return 0, err
 	}
-	report := newReport(os.Stdout, packages)
+	report := newReport(os.Stdout, len(folders), reasons{folders}.given)
 	readErr := report.read(events)
 	if readErr != nil {
 		_ = test.Process.Kill() // it would wait for a reader
@@ -54,10 +54,10 @@ func run(args []string) (status int, err error) {
 	return 0, err
 }
 
-// testedPackages returns how many of the packages that the arguments name have tests. Arguments that begin with a
-// period are packages.
-func testedPackages(args []string) (int, error) {
-	list := []string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}
+// testedPackages returns the folders of the packages that the arguments name and that have tests, by import path.
+// Arguments that begin with a period are packages.
+func testedPackages(args []string) (map[string]string, error) {
+	list := []string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}
 	for i, arg := range args {
 		switch {
 		case strings.HasPrefix(arg, "."):
@@ -70,7 +70,12 @@ func testedPackages(args []string) (int, error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	return len(strings.Fields(string(out))), nil
+	folders := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		pkg, folder, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		folders[pkg] = folder
+	}
+	return folders, nil
 }

@@ -34,6 +34,8 @@ type report struct {
 	skipped  int // tests
 	tests    []timedTest
 	running  map[string]*packageOutput
+	// reasonGiven reports whether the comment of a test says why it takes long.
+	reasonGiven func(pkg, test string) bool
 }
 
 // packageOutput is what a package that runs has printed: by test, under "" what belongs to none, and the names in the
@@ -45,11 +47,11 @@ type packageOutput struct {
 	cached bool
 }
 
-// slowest is how many tests the end of a report names.
+// slowest is how many tests the end of a report names, and more if more take long.
 const slowest = 10
 
-func newReport(to io.Writer, packages int) *report {
-	return &report{to: to, packages: packages, running: map[string]*packageOutput{}}
+func newReport(to io.Writer, packages int, reasonGiven func(pkg, test string) bool) *report {
+	return &report{to: to, packages: packages, running: map[string]*packageOutput{}, reasonGiven: reasonGiven}
 }
 
 // read reads all events. Lines that are not events are printed as they are.
@@ -98,7 +100,7 @@ func (r *report) add(e event) {
 			r.skipped++
 		}
 		if !strings.Contains(e.Test, "/") && !p.cached {
-			r.tests = append(r.tests, timedTest{name: e.Test, pkg: shortName(e.Package), seconds: e.Elapsed})
+			r.tests = append(r.tests, timedTest{name: e.Test, pkg: e.Package, seconds: e.Elapsed})
 		}
 		if e.Action != "fail" {
 			delete(p.output, e.Test)
@@ -153,11 +155,18 @@ func (r *report) finish() {
 	slices.SortStableFunc(r.tests, func(a, b timedTest) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintf(r.to, "%d tests ran in %d packages; %d skipped; %d packages failed\n", len(r.tests), r.ended, r.skipped,
 		r.failed)
-	for i, t := range r.tests[:min(len(r.tests), slowest)] {
+	for i, t := range r.tests {
+		if i >= slowest && t.seconds <= longSeconds {
+			break
+		}
 		if i == 0 {
 			fmt.Fprintf(r.to, "The slowest tests:\n")
 		}
-		fmt.Fprintf(r.to, "%8.1f s  %s, %s\n", t.seconds, t.name, t.pkg)
+		note := ""
+		if t.seconds > longSeconds && !r.reasonGiven(t.pkg, t.name) {
+			note = "; its comment does not say: It takes ..., because ..."
+		}
+		fmt.Fprintf(r.to, "%8.1f s  %s, %s%s\n", t.seconds, t.name, shortName(t.pkg), note)
 	}
 }
 
