@@ -31,7 +31,7 @@ func TestTwentyModelledDrives(t *testing.T) {
 	var r timedReport
 	// A busy machine may disturb a measurement. A delay counts less if the modelled drives are slower, so later turns
 	// have slower drives.
-	for turn, dilate := range []string{"500", "500", "1000", "1000", "2000"} {
+	for turn, dilate := range []string{"500", "500", "1000", "1000", "2000", "4000", "8000"} {
 		code, out, errs := millrace(t, append(args, "--dilate", dilate)...)
 		if code != 0 {
 			require.Contains(t, errs, "it is too slow for the model", "turn %d", turn)
