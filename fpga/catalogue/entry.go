@@ -66,6 +66,11 @@ type Check interface {
 	Arguments
 	// Wrong adds an error about a parameter, or about the operator if name is empty. kind is one of the errors below.
 	Wrong(name string, kind error, format string, args ...any)
+	// HasConstants checks that either all of the parameters are given or the name of statistics, and reports whether it is
+	// the parameters.
+	HasConstants(names ...string) bool
+	// CheckZone returns an error if there is no time zone of a name.
+	CheckZone(name string) error
 }
 
 // Range is a range of integers, both ends included.
@@ -74,7 +79,8 @@ type Range struct{ Low, High int64 }
 // Chain is a value on its way through its operators.
 type Chain interface {
 	Arguments
-	// Number, Word and Table return a parameter as given, or its default.
+	// Value, Number and Word return a parameter as given, or its default.
+	Value(name string) Value
 	Number(name string) Number
 	Word(name string) string
 
@@ -131,11 +137,30 @@ type Chain interface {
 	MakesNulls()
 	// BeginStep ends the chain with a combiner of one input. The values of the combiner begin a new chain.
 	BeginStep(o program.Combiner)
+
+	// Statistics returns the statistics that the parameter StatisticsParameter names, of the value so far. It returns nil
+	// after an error.
+	Statistics() *Statistics
+	// Zone returns the changes of a time zone's clocks: seconds since 1970 to offsets from UTC in seconds.
+	Zone(name string) (IDTable, error)
+	// ReadVaried reads a column as values of a kind if partitions store it in different types and no operator has read it.
+	// It reports whether it did, or refused to.
+	ReadVaried(to program.Kind) bool
+	// DecimalScale returns the scale of the values. It refuses values that are not a DECIMAL or have too many digits.
+	DecimalScale() (scale uint8, ok bool)
+	// Shared returns the operator that another chain of the document has made under the same key, or makes it. The type
+	// of a key belongs to the operator's package.
+	Shared(key any, make func() (program.Op, error)) (program.Op, error)
+	// CountNumbers counts the numbers of a table against the most that a document may have. Tables of the same key count
+	// once.
+	CountNumbers(key any, n int) error
 }
 
 // Combination is inputs on their way through the operator that takes them together.
 type Combination interface {
 	Arguments
+	// Value, Number and Word return a parameter as given, or its default.
+	Value(name string) Value
 	Number(name string) Number
 	Word(name string) string
 	// Inputs returns the number of inputs.
@@ -144,11 +169,16 @@ type Combination interface {
 	// IsScored reports whether an input is ids with scores.
 	IsScored(input int) bool
 	IDs(input int) (r Range, bounded bool)
-	// Take reads an input as ids (int64) or as real numbers (float32). It refuses an input that has no such values, and
-	// reports whether the operator takes the input.
+	// Take reads an input as ids (int64) or as real numbers (float32, float64). It refuses an input that has no such
+	// values, and reports whether the operator takes the input.
 	Take(input int, as program.Kind) bool
 	// Refuse adds an error about an input, or about the operator if input is below 0.
 	Refuse(input int, kind error, format string, args ...any)
+	// RefuseParameter adds an error about a parameter.
+	RefuseParameter(name string, kind error, format string, args ...any)
+	// Module returns the digest of the WebAssembly module that a parameter names. It refuses a module that is not at
+	// hand, and reports whether the module is.
+	Module(parameter string) (digest program.ModuleDigest, ok bool)
 	// Yield sets the value that the operator makes of the inputs. neverNull states that the value is never null.
 	Yield(o program.Combiner, ids Range, bounded, neverNull bool)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/millrace/millrace/fpga/operator/bucketize"
 	convertop "github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
@@ -95,6 +94,19 @@ func (c *chain) requireIntegers(o *Op, a location) bool {
 	return !c.failed
 }
 
+// toReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
+func (c *chain) toReals(o *Op, a location) bool {
+	if c.column.List && !c.denseList {
+		c.refuse(a, ErrColumnType, "%s of a list: no tensor holds lists of real numbers", o.Name)
+		return false
+	}
+	if !c.requireNumbers(o, a) {
+		return false
+	}
+	c.convert(program.Float32)
+	return true
+}
+
 // wholeNumber returns a parameter for int64 values.
 func (c *chain) wholeNumber(o *Op, n Number, name string, a location) int64 {
 	if !n.Integer {
@@ -142,39 +154,6 @@ func (c *chain) fillNull(o *Op, n Number, a location) {
 	c.appendOp(f)
 }
 
-// The meanings of bucketize's words.
-var (
-	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64,
-		"int64": program.Int64}
-	sides    = map[string]bucketize.Side{"left": bucketize.Left, "right": bucketize.Right}
-	nanRules = map[string]bucketize.NaN{
-		"torcharrow": bucketize.NaNTorchArrow, "first": bucketize.NaNFirst, "last": bucketize.NaNLast,
-		"error": bucketize.NaNError,
-	}
-)
-
-func applyBucketize(c *chain, o *Op, a location) {
-	if !c.requireNumbers(o, a) {
-		return
-	}
-	compare := compareKinds[c.word(o, "compare")]
-	if compare == program.Int64 && c.kind != program.Int64 {
-		c.refuse(a, ErrColumnType, "compare: int64 takes int64, and these are %v", c.kind)
-		return
-	}
-	spec := c.value(o, "borders").(Borders)
-	b := &bucketize.Op{Side: sides[c.word(o, "side")], NaN: nanRules[c.word(o, "nan")]}
-	b, err := c.r.table(spec, compare, b)
-	if err != nil {
-		c.refuse(a, ErrValue, "%v", err)
-		return
-	}
-	c.convert(compare)
-	c.appendOp(b)
-	n := len(b.Borders32) + len(b.Borders64) + len(b.BordersInt)
-	c.kind, c.ids, c.bounded = program.Int64, idRange{0, int64(n)}, true
-}
-
 // end checks that the tensor can hold the chain's values, and converts them.
 func (c *chain) end(to program.Dest, a location) {
 	switch {
@@ -197,93 +176,33 @@ func (c *chain) embeddings() int64 {
 	return c.ids.hi + 1
 }
 
-// tableKey identifies operators whose borders are the same memory.
-type tableKey struct {
-	first   *Number   // of a list; nil for computed borders
-	spaced  LogSpaced // of computed borders
-	compare program.Kind
-	side    bucketize.Side
-	nan     bucketize.NaN
-}
-
-// table computes the borders of b, or returns an operator that was made from the same borders before.
-func (r *resolver) table(spec Borders, compare program.Kind, b *bucketize.Op) (*bucketize.Op, error) {
-	key := tableKey{compare: compare, side: b.Side, nan: b.NaN}
-	n := len(spec.List)
-	if spec.LogSpaced != nil {
-		key.spaced, n = *spec.LogSpaced, spec.LogSpaced.Count
-	} else {
-		key.first = &spec.List[0]
-	}
-	if made := r.tables[key]; made != nil {
+// shared returns what a key was made into before, or makes it.
+func (r *resolver) shared(key any, make func() (program.Op, error)) (program.Op, error) {
+	if made := r.made[key]; made != nil {
 		return made, nil
 	}
-	err := r.countNumbers(n)
+	op, err := make()
 	if err != nil {
 		return nil, err
 	}
-	if spec.LogSpaced != nil {
-		err = convertLogSpaced(*spec.LogSpaced, compare, b)
-	} else {
-		err = convertList(spec.List, compare, b)
+	if r.made == nil {
+		r.made = map[any]program.Op{}
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.tables[key] = b
-	return b, nil
+	r.made[key] = op
+	return op, nil
 }
 
-// countNumbers counts numbers of tables against the most that a pipeline may have.
-func (r *resolver) countNumbers(n int) error {
+// countNumbers counts the numbers of a table, which many features may use, once.
+func (r *resolver) countNumbers(key any, n int) error {
+	if r.counted[key] {
+		return nil
+	}
+	if r.counted == nil {
+		r.counted = map[any]bool{}
+	}
+	r.counted[key] = true
 	if r.borders += n; r.borders > maxTables {
 		return fmt.Errorf("the pipeline has more than %d borders in all", maxTables)
-	}
-	return nil
-}
-
-// convertList converts borders that were written out.
-func convertList(list []Number, compare program.Kind, b *bucketize.Op) error {
-	for i, x := range list {
-		switch compare {
-		case program.Int64:
-			if !x.Integer {
-				return fmt.Errorf("border %d (%s) must be whole to compare as int64", i, x)
-			}
-			b.BordersInt = append(b.BordersInt, x.Int)
-		case program.Float64:
-			b.Borders64 = append(b.Borders64, x.Real())
-		default:
-			y := x.Float32()
-			if math.IsInf(float64(y), 0) && !math.IsInf(x.Real(), 0) {
-				return fmt.Errorf("border %d (%s) does not fit float32", i, x)
-			}
-			b.Borders32 = append(b.Borders32, y)
-		}
-	}
-	return nil
-}
-
-// convertLogSpaced computes borders and converts them.
-func convertLogSpaced(l LogSpaced, compare program.Kind, b *bucketize.Op) error {
-	if compare == program.Int64 {
-		return fmt.Errorf("log_spaced borders are real numbers: compare as float32 or float64")
-	}
-	exact, err := logSpaced(l)
-	if err != nil {
-		return err
-	}
-	for i, x := range exact {
-		if compare == program.Float64 {
-			y, _ := x.Float64()
-			b.Borders64 = append(b.Borders64, y)
-			continue
-		}
-		y, _ := x.Float32()
-		if math.IsInf(float64(y), 0) || y == 0 {
-			return fmt.Errorf("border %d (%s) does not fit float32", i, x.Text('g', 6))
-		}
-		b.Borders32 = append(b.Borders32, y)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/operator/int96time"
 	rescaleop "github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
@@ -120,48 +119,38 @@ func scaled(x int64, r rescaleop.Op) int64 {
 	return x * r.Multiplier
 }
 
-var decimalKinds = map[string]program.Kind{
-	"float32": program.Float32, "float64": program.Float64, "int64": program.Int64,
-}
-
 // maxDecimalPrecision is the most digits of a decimal that is read: those of 32 bytes.
 const maxDecimalPrecision = 76
 
-func applyDecimal(c *chain, o *Op, a location) {
-	annotation := c.annotation()
-	if list := c.column.variants(); list != nil && len(c.ops) == 0 {
-		to := decimalKinds[c.word(o, "to")]
-		if to == program.Int64 && !idsAgree(list) {
-			c.refuse(a, ErrColumnType, "decimal to int64 of partitions that differ in the scale: %s", c.column.Logical)
-			return
-		}
+// readVaried reads a column whose partitions store it in different types, if no operator has read it, and reports
+// whether it did or refused to.
+func (c *chain) readVaried(o *Op, to program.Kind, a location) bool {
+	list := c.column.variants()
+	switch {
+	case list == nil || len(c.ops) > 0:
+		return false
+	case to == program.Int64 && !idsAgree(list):
+		c.refuse(a, ErrColumnType, "%s to int64 of partitions that differ in the scale: %s", o.Name, c.column.Logical)
+	default:
 		c.from.readBy(program.ReadValues, to)
 		c.kind, c.ids = c.from.kind, c.from.ids
-		return
 	}
-	_, scale, ok := decimalScale(annotation)
+	return true
+}
+
+// requireDecimal returns the scale of decimals, and refuses other values.
+func (c *chain) requireDecimal(o *Op, a location) (scale uint8, ok bool) {
+	annotation := c.annotation()
+	_, n, ok := decimalScale(annotation)
 	switch {
 	case !ok && c.kind == program.Bytes:
-		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and %s", c.describeBytes())
-		return
+		c.refuse(a, ErrColumnType, "%s takes DECIMAL, and %s", o.Name, c.describeBytes())
 	case !ok && c.kind == program.Int64:
-		c.refuse(a, ErrColumnType, "decimal takes DECIMAL: %s", c.describeIntegers())
-		return
+		c.refuse(a, ErrColumnType, "%s takes DECIMAL: %s", o.Name, c.describeIntegers())
 	case !ok:
-		c.refuse(a, ErrColumnType, "decimal takes DECIMAL, and these are %v", c.kind)
-		return
-	case !c.r.checkDecimal(annotation, "decimal takes", a):
-		c.failed = true
-		return
+		c.refuse(a, ErrColumnType, "%s takes DECIMAL, and these are %v", o.Name, c.kind)
+	case !c.r.checkDecimal(annotation, o.Name+" takes", a):
+		c.failed, ok = true, false
 	}
-	to := decimalKinds[c.word(o, "to")]
-	if to == program.Int64 {
-		if c.kind == program.Bytes {
-			c.appendOp(decimal.Op{To: program.Int64})
-			c.kind, c.ids, c.bounded = program.Int64, idRange{math.MinInt64, math.MaxInt64}, false
-		}
-		return
-	}
-	c.appendOp(decimal.Op{Scale: uint8(scale), To: to})
-	c.kind = to
+	return uint8(n), ok
 }

@@ -5,11 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 )
@@ -132,9 +130,9 @@ func checkFunction(p *problems, functions *calledFunctions, name string, o *Op, 
 	if !isText || !areWords || !isWord {
 		return
 	}
-	signature := format.Signature{Out: wasmKinds[string(yields)].unit}
+	signature := format.Signature{Out: wasmKinds[string(yields)]}
 	for _, kind := range kinds {
-		signature.In = append(signature.In, wasmKinds[kind].unit)
+		signature.In = append(signature.In, wasmKinds[kind])
 	}
 	if err := functions.check(string(called), signature); err != nil {
 		at := a.key(wasmOperator, a.pos).key("function", firstPos(function.Pos, a.pos))
@@ -146,82 +144,4 @@ func checkFunction(p *problems, functions *calledFunctions, name string, o *Op, 
 const wasmOperator = "wasm"
 
 // wasmKinds are the kinds of values that functions take and yield.
-var wasmKinds = map[string]struct {
-	program program.Kind
-	unit    format.Kind
-}{
-	"int64":   {program.Int64, format.Int64},
-	"float32": {program.Float32, format.Float32},
-	"float64": {program.Float64, format.Float64},
-}
-
-// wasmKindNames are the names of wasmKinds.
-func wasmKindNames() []string { return []string{"int64", "float32", "float64"} }
-
-func checkWasm(p *problems, o *Op, a location) {
-	in, _ := o.arg("in")
-	if n := len(in.Value.(Words)); n == 0 || n > program.MaxInputs {
-		p.add(a.key("in", firstPos(in.Pos, a.pos)), ErrValue, "%d kinds, want that of each input, 1 to %d", n,
-			program.MaxInputs)
-	}
-	function, _ := o.arg("function")
-	if name := string(function.Value.(Text)); name == "" || len(name) > wasm.MaxName ||
-		strings.ContainsRune(name, 0) {
-		p.add(a.key("function", firstPos(function.Pos, a.pos)), ErrValue, "a name of %d bytes, want 1 to %d and no NUL",
-			len(name), wasm.MaxName)
-	}
-}
-
-// combineWasm calls a function of a module for each row.
-func combineWasm(c *combination, o *Op, a location) {
-	at := func(name string) location {
-		arg, _ := o.arg(name)
-		return a.key(wasmOperator, a.pos).key(name, firstPos(arg.Pos, a.pos))
-	}
-	in := c.chain.value(o, "in").(Words)
-	if len(in) != len(c.inputs) {
-		c.refuse(at("in"), ErrValue, "%d kinds, and the inputs are %d", len(in), len(c.inputs))
-		return
-	}
-	call := wasm.Op{Function: c.word(o, "function"), Out: wasmKinds[c.word(o, "out")].program}
-	for i, name := range in {
-		call.In[i] = wasmKinds[name].program
-		c.convertInput(o, i, call.In[i])
-	}
-	if c.failed {
-		return
-	}
-	name := c.word(o, "module")
-	i := slices.IndexFunc(c.r.modules, func(m Module) bool { return m.Name == name })
-	if i < 0 {
-		c.refuse(at("module"), ErrModule, "there is no file for %q: name it with --wasm %s=FILE, or in Python with "+
-			"modules={%q: FILE}", shorten(name), shorten(name), shorten(name))
-		return
-	}
-	module := &c.r.modules[i]
-	if call.Module = module.digest(); module.Bytes != nil {
-		if c.r.used == nil {
-			c.r.used = program.Modules{}
-		}
-		c.r.used[call.Module] = module.Bytes
-	}
-	c.yield(call, idRange{math.MinInt64, math.MaxInt64}, false)
-}
-
-// convertInput brings an input to the kind that a function takes.
-func (c *combination) convertInput(o *Op, i int, to program.Kind) {
-	if !c.settleInput(i, o, to) {
-		return
-	}
-	in := chain{r: c.r, column: &c.inputs[i].column, kind: c.inputs[i].kind, ops: slices.Clone(c.inputs[i].ops)}
-	switch {
-	case in.column.List:
-		in.refuse(c.places[i], ErrColumnType, "wasm takes one value a row, and these are lists")
-	case to == program.Int64:
-		in.requireIntegers(o, c.places[i])
-	case in.requireNumbers(o, c.places[i]):
-		in.convert(to)
-		c.inputs[i].ops, c.inputs[i].kind = in.ops, in.kind
-	}
-	c.failed = c.failed || in.failed
-}
+var wasmKinds = map[string]format.Kind{"int64": format.Int64, "float32": format.Float32, "float64": format.Float64}

@@ -6,12 +6,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/operator/float16"
 	"github.com/millrace/millrace/fpga/operator/int96time"
-	"github.com/millrace/millrace/fpga/operator/minmax"
-	"github.com/millrace/millrace/fpga/operator/normalize"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
@@ -37,7 +36,7 @@ func checkConstants(p *problems, o *Op, a location, constants ...string) bool {
 
 // statisticsOf returns what an operator takes from statistics: of the value that the chain has made so far. It returns
 // nil after an error.
-func (c *chain) statisticsOf(o *Op, a location) *ValueStatistics {
+func (c *chain) statisticsOf(o *Op, a location) *catalogue.Statistics {
 	if !c.requireNumbers(o, a) {
 		return nil
 	}
@@ -47,11 +46,16 @@ func (c *chain) statisticsOf(o *Op, a location) *ValueStatistics {
 		return nil
 	}
 	zero, one := 0.0, 1.0
-	standIn := &ValueStatistics{Mean: &zero, Deviation: &one, Min: &zero, Max: &one, Median: &zero}
-	if c.r.statistics == nil { // a trial, which asks only whether the operators take the column
-		return standIn
+	s := &ValueStatistics{Mean: &zero, Deviation: &one, Min: &zero, Max: &one, Median: &zero}
+	value := c.valueName()
+	if c.r.statistics != nil { // otherwise it is a trial, which asks only whether the operators take the column
+		s = c.findStatistics(o, value, nil, s, a)
 	}
-	return c.findStatistics(o, c.valueName(), nil, standIn, a)
+	if s == nil {
+		return nil
+	}
+	return &catalogue.Statistics{Mean: s.Mean, Deviation: s.Deviation, Min: s.Min, Max: s.Max, Median: s.Median,
+		Value: value, Name: shorten(o.statisticsName())}
 }
 
 // findStatistics returns the statistics of a value by its name, or the stand-in if they are recorded or their pass is
@@ -93,60 +97,6 @@ func (c *chain) findStatistics(
 	return s
 }
 
-// require returns a number of statistics, or refuses statistics that lack it.
-func (c *chain) require(x *float64, o *Op, what, why string, a location) float64 {
-	switch {
-	case x == nil:
-		c.refuse(a, ErrStatistics, "%q has no %s of %s: %s", shorten(o.statisticsName()), what, c.valueName(), why)
-		return 0
-	case !program.InNormalRange(*x):
-		c.refuse(a, ErrStatistics, "the %s of %s in %q is %v, want 0 or a number of 1.2e-38 to 3.4e38, or its negative",
-			what, c.valueName(), shorten(o.statisticsName()), *x)
-		return 0
-	}
-	return *x
-}
-
-// applyMeanOf adds the normalization by statistics.
-func applyMeanOf(c *chain, o *Op, a location) {
-	s := c.statisticsOf(o, a)
-	if s == nil {
-		return
-	}
-	op := normalize.Op{Mean: c.require(s.Mean, o, "mean", "no value is finite", a)}
-	if !c.failed {
-		op.Deviation = c.require(s.Deviation, o, "deviation", "it takes two finite values", a)
-	}
-	if !c.failed && op.Deviation < 0 {
-		c.refuse(a, ErrStatistics, "the deviation of %s in %q is %v, want at least 0", c.valueName(),
-			shorten(o.statisticsName()), op.Deviation)
-	}
-	if !c.failed {
-		c.convert(program.Float32)
-		c.appendOp(op)
-	}
-}
-
-// applyRangeOf adds the scaling by statistics.
-func applyRangeOf(c *chain, o *Op, a location) {
-	s := c.statisticsOf(o, a)
-	if s == nil {
-		return
-	}
-	op := minmax.Op{Min: c.require(s.Min, o, "least value", "no value is finite", a)}
-	if !c.failed {
-		op.Max = c.require(s.Max, o, "greatest value", "no value is finite", a)
-	}
-	if !c.failed && op.Max < op.Min {
-		c.refuse(a, ErrStatistics, "the least value of %s in %q is %v, above the greatest, %v", c.valueName(),
-			shorten(o.statisticsName()), op.Min, op.Max)
-	}
-	if !c.failed {
-		c.convert(program.Float32)
-		c.appendOp(op)
-	}
-}
-
 // mostMedian bounds the median of integers: statistics hold float64 numbers, and those from 2^53 on may be rounded.
 const mostMedian = 1 << 53
 
@@ -156,15 +106,15 @@ func applyFillMedian(c *chain, o *Op, a location) {
 	if s == nil {
 		return
 	}
-	median := c.require(s.Median, o, "median", "no value is finite, or the document's numbers were made for other "+
-		"operators: name the summary with --statistics again", a)
-	if c.failed {
+	median, ok := s.Require(&appliedOp{o, c, a}, s.Median, "median", "no value is finite, or the document's numbers were "+
+		"made for other operators: name the summary with --statistics again")
+	if !ok {
 		return
 	}
 	if c.kind == program.Int64 {
 		if math.Abs(median) >= mostMedian || median != math.Trunc(median) {
-			c.refuse(a, ErrStatistics, "the median of %s in %q is %v, want a whole number below 2^53: give the "+
-				"constant with fill_null", c.valueName(), shorten(o.statisticsName()), median)
+			c.refuse(a, ErrStatistics, "the median of %s is %v, want a whole number below 2^53: give the constant "+
+				"with fill_null", s.Origin(), median)
 			return
 		}
 		c.fillNull(o, Int(int64(median)), a)

@@ -256,3 +256,23 @@ func describeValue(v Value) string {
 	}
 	return "nothing"
 }
+
+// checkTable checks a table of ids.
+func checkTable(p *problems, v Value, a location) {
+	t, ok := v.(IDTable)
+	switch {
+	case !ok:
+		p.add(a, ErrValue, "%s, want a table", describeValue(v))
+	case len(t.Values) == 0 || len(t.Values) > maxBorders:
+		p.add(a, ErrValue, "%d values, want 1 to %d", len(t.Values), maxBorders)
+	case t.Keys != nil && len(t.Keys) != len(t.Values):
+		p.add(a, ErrValue, "%d keys and %d values", len(t.Keys), len(t.Values))
+	default:
+		for i := 1; i < len(t.Keys); i++ {
+			if t.Keys[i] <= t.Keys[i-1] {
+				p.add(a, ErrValue, "keys do not ascend: %d comes behind %d", t.Keys[i], t.Keys[i-1])
+				return
+			}
+		}
+	}
+}

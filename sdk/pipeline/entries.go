@@ -57,12 +57,26 @@ func (c *checkedOp) Wrong(name string, kind error, format string, args ...any) {
 	c.problems.add(at, kind, format, args...)
 }
 
+// HasConstants implements [catalogue.Check].
+func (c *checkedOp) HasConstants(names ...string) bool {
+	return checkConstants(c.problems, c.Op, c.location, names...)
+}
+
+// CheckZone implements [catalogue.Check].
+func (c *checkedOp) CheckZone(name string) error {
+	_, err := loadZone(name)
+	return err
+}
+
 // appliedOp is an operator that is added to a chain.
 type appliedOp struct {
 	*Op
 	chain    *chain
 	location location
 }
+
+// Value implements [catalogue.Chain].
+func (a *appliedOp) Value(name string) Value { return a.chain.value(a.Op, name) }
 
 // Number implements [catalogue.Chain].
 func (a *appliedOp) Number(name string) Number { return a.chain.number(a.Op, name) }
@@ -163,12 +177,41 @@ func (a *appliedOp) MakesNulls() { a.chain.nulls.makes = true }
 // BeginStep implements [catalogue.Chain].
 func (a *appliedOp) BeginStep(o program.Combiner) { a.chain.beginStep(o) }
 
+// Statistics implements [catalogue.Chain].
+func (a *appliedOp) Statistics() *catalogue.Statistics { return a.chain.statisticsOf(a.Op, a.location) }
+
+// Zone implements [catalogue.Chain].
+func (a *appliedOp) Zone(name string) (IDTable, error) {
+	zone, err := loadZone(name)
+	if err != nil {
+		return IDTable{}, err
+	}
+	return expandZone(zone), nil
+}
+
+// ReadVaried implements [catalogue.Chain].
+func (a *appliedOp) ReadVaried(to program.Kind) bool { return a.chain.readVaried(a.Op, to, a.location) }
+
+// DecimalScale implements [catalogue.Chain].
+func (a *appliedOp) DecimalScale() (uint8, bool) { return a.chain.requireDecimal(a.Op, a.location) }
+
+// Shared implements [catalogue.Chain].
+func (a *appliedOp) Shared(key any, make func() (program.Op, error)) (program.Op, error) {
+	return a.chain.r.shared(key, make)
+}
+
+// CountNumbers implements [catalogue.Chain].
+func (a *appliedOp) CountNumbers(key any, n int) error { return a.chain.r.countNumbers(key, n) }
+
 // combinedOp is an operator that takes inputs together.
 type combinedOp struct {
 	*Op
 	combination *combination
 	location    location
 }
+
+// Value implements [catalogue.Combination].
+func (c *combinedOp) Value(name string) Value { return c.combination.chain.value(c.Op, name) }
 
 // Number implements [catalogue.Combination].
 func (c *combinedOp) Number(name string) Number { return c.combination.number(c.Op, name) }
@@ -216,6 +259,33 @@ func (c *combinedOp) Refuse(input int, kind error, format string, args ...any) {
 		at = c.combination.places[input]
 	}
 	c.combination.refuse(at, kind, format, args...)
+}
+
+// RefuseParameter implements [catalogue.Combination].
+func (c *combinedOp) RefuseParameter(name string, kind error, format string, args ...any) {
+	a, _ := c.arg(name)
+	at := c.location.key(c.Op.Name, c.location.pos).key(name, firstPos(a.Pos, c.location.pos))
+	c.combination.refuse(at, kind, format, args...)
+}
+
+// Module implements [catalogue.Combination].
+func (c *combinedOp) Module(parameter string) (digest program.ModuleDigest, ok bool) {
+	name := c.Word(parameter)
+	r := c.combination.r
+	i := slices.IndexFunc(r.modules, func(m Module) bool { return m.Name == name })
+	if i < 0 {
+		c.RefuseParameter(parameter, ErrModule, "there is no file for %q: name it with --wasm %s=FILE, or in Python with "+
+			"modules={%q: FILE}", shorten(name), shorten(name), shorten(name))
+		return digest, false
+	}
+	module := &r.modules[i]
+	if digest = module.digest(); module.Bytes != nil {
+		if r.used == nil {
+			r.used = program.Modules{}
+		}
+		r.used[digest] = module.Bytes
+	}
+	return digest, true
 }
 
 // Yield implements [catalogue.Combination].

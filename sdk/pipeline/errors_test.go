@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/operator/bucketize"
-	"github.com/millrace/millrace/fpga/program"
 )
 
 // badDocuments are pipelines that are refused, against the zoo, with the whole text of the error.
@@ -496,18 +495,33 @@ func TestDocumentThatIsTooLarge(t *testing.T) {
 
 // The number of borders is bounded over the whole pipeline, however few bytes ask for them.
 func TestBordersAreBounded(t *testing.T) {
-	two := Borders{List: []Number{Int(1), Int(2)}}
 	for below, ok := range map[int]bool{2: true, 1: false} {
-		r := &resolver{problems: &problems{}, tables: map[tableKey]*bucketize.Op{}, borders: maxTables - below}
-		_, err := r.table(two, program.Float32, &bucketize.Op{})
+		r := &resolver{problems: &problems{}, borders: maxTables - below}
+		err := r.countNumbers("borders", 2)
 		if ok {
 			require.NoError(t, err)
-			_, err = r.table(two, program.Float32, &bucketize.Op{})
-			require.NoError(t, err, "the same borders count once")
+			require.NoError(t, r.countNumbers("borders", 2), "the same borders count once")
 			continue
 		}
 		require.EqualError(t, err, "the pipeline has more than 4194304 borders in all")
 	}
+}
+
+// Features of the same borders share one operator.
+func TestBordersAreShared(t *testing.T) {
+	_, p, err := lower("generated: [{columns: [i, f], ops: [bucketize: {borders: "+
+		"{log_spaced: {from: 1, to: 9, count: 4}}}]}]", zoo())
+	require.NoError(t, err)
+	var made []*bucketize.Op
+	for _, c := range p.Columns {
+		for _, op := range c.Sinks[0].Ops {
+			if b, ok := op.(*bucketize.Op); ok {
+				made = append(made, b)
+			}
+		}
+	}
+	require.Len(t, made, 2)
+	assert.Same(t, made[0], made[1])
 }
 
 // readsText is the end of the errors about text, in front of which an operator stands that does not take it.

@@ -247,14 +247,3 @@ func (r *resolver) checkDecimal(logical, what string, a location) bool {
 	}
 	return true
 }
-
-// readsBucketize returns how bucketize uses a column.
-func readsBucketize(a catalogue.Arguments) usage {
-	switch compare, _ := a.Given("compare"); compare {
-	case Text("int64"):
-		return usedAsIDs
-	case Text("float64"):
-		return usedAsFloat64
-	}
-	return usedAsFloat32
-}

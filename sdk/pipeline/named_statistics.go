@@ -2,21 +2,21 @@ package pipeline
 
 import (
 	"encoding/hex"
-	"errors"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
 // ErrStatistics says that statistics are not there, or lack what an operator takes from them.
-var ErrStatistics = errors.New("statistics do not fit")
+var ErrStatistics = catalogue.ErrStatistics
 
 // statisticsParameter is the parameter of operators that names statistics.
-const statisticsParameter = "statistics"
+const statisticsParameter = catalogue.StatisticsParameter
 
 // fillMedianOperator is the name of the operator that takes medians.
 const fillMedianOperator = "fill_median"

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/float16"
-	"github.com/millrace/millrace/fpga/operator/getlocalhour"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/selection"
 )
@@ -104,8 +102,8 @@ func (s *Spec) resolve(schema []ColumnInfo, recorder *statisticsRecorder) (*Reso
 	}
 	r := &resolver{
 		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
-		tables: make(map[tableKey]*bucketize.Op), vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
-		statistics: make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder, modules: s.Modules,
+		vocabularies: make(map[string]*Vocabulary, len(s.Vocabularies)),
+		statistics:   make(map[string]*NamedStatistics, len(s.Statistics)), recorder: recorder, modules: s.Modules,
 	}
 	for i := range s.Statistics {
 		r.statistics[s.Statistics[i].Name] = &s.Statistics[i]
@@ -184,11 +182,10 @@ type resolver struct {
 	*problems
 	schema  []ColumnInfo
 	byName  map[string]int
-	twice   map[string]bool // names that more than one column has
-	tables  map[tableKey]*bucketize.Op
-	borders int // numbers over all tables
-	zones   map[string]*getlocalhour.Op
-	counted map[*int64]bool // tables of ids, by their first value
+	twice   map[string]bool    // names that more than one column has
+	borders int                // numbers over all tables
+	counted map[any]bool       // tables whose numbers are counted
+	made    map[any]program.Op // operators that features share
 	values  map[string]*valueState
 	order   []*valueState // in the order of the document
 
@@ -440,7 +437,7 @@ var nullTypes = []ColumnInfo{
 // trial returns a resolver of the same schema whose errors are not reported.
 func (r *resolver) trial() *resolver {
 	return &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-		tables: make(map[tableKey]*bucketize.Op), vocabularies: r.vocabularies}
+		vocabularies: r.vocabularies}
 }
 
 // refuseDuplicates refuses two features of one name.

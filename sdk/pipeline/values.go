@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -134,7 +133,7 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 	}
 	found, wrong := matchPattern(p.Text, r.schema, r.byName, func(name string) bool {
 		trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
-			tables: make(map[tableKey]*bucketize.Op), nullAs: r.nullAs}
+			nullAs: r.nullAs}
 		o := trial.columnOperand(columnRef{column: r.byName[name]}, absent, a)
 		return o != nil && trial.runOperators(o, ops, 0, a, false) != nil
 	})

@@ -4,12 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones of machines that have no files of zones
-
-	"github.com/millrace/millrace/fpga/operator/getlocalhour"
 )
 
 // Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of
@@ -38,46 +35,25 @@ func loadZone(name string) (*time.Location, error) {
 }
 
 // expandZone returns when a zone's clocks change, and the offsets from UTC that hold from then on.
-func expandZone(zone *time.Location) *getlocalhour.Op {
+func expandZone(zone *time.Location) IDTable {
 	at := time.Date(firstZoneYear, time.January, 1, 0, 0, 0, 0, time.UTC)
 	end := time.Date(lastZoneYear+1, time.January, 1, 0, 0, 0, 0, time.UTC)
 	_, offset := at.In(zone).Zone()
-	o := &getlocalhour.Op{Starts: []int64{math.MinInt64}, Offsets: []int64{int64(offset)}}
+	t := IDTable{Keys: []int64{math.MinInt64}, Values: []int64{int64(offset)}}
 	for {
 		_, next := at.In(zone).ZoneBounds()
 		if next.IsZero() || !next.Before(end) {
-			return o
+			return t
 		}
 		if !next.After(at) { // package time lets years of rules end a day early if they are leap years
 			next = at.AddDate(0, 0, 1)
 		}
 		at = next
 		_, offset := at.In(zone).Zone()
-		if int64(offset) != o.Offsets[len(o.Offsets)-1] { // the name of the zone's time may change alone
-			o.Starts, o.Offsets = append(o.Starts, at.Unix()), append(o.Offsets, int64(offset))
+		if int64(offset) != t.Values[len(t.Values)-1] { // the name of the zone's time may change alone
+			t.Keys, t.Values = append(t.Keys, at.Unix()), append(t.Values, int64(offset))
 		}
 	}
-}
-
-// readOffset reads a distance from UTC, as +02:00 and -05:30, in seconds.
-func readOffset(s string) (int64, error) {
-	wrong := fmt.Errorf("%q, want hours and minutes ahead of UTC or behind, as +02:00 and -05:30", shorten(s))
-	if len(s) != 6 || s[3] != ':' || s[0] != '+' && s[0] != '-' {
-		return 0, wrong
-	}
-	hours, err := strconv.ParseUint(s[1:3], 10, 8)
-	if err != nil || hours > 23 {
-		return 0, wrong
-	}
-	minutes, err := strconv.ParseUint(s[4:], 10, 8)
-	if err != nil || minutes > 59 {
-		return 0, wrong
-	}
-	seconds := int64(hours*60*60 + minutes*60)
-	if s[0] == '-' {
-		return -seconds, nil
-	}
-	return seconds, nil
 }
 
 // PinZones returns the spec with every time zone's changes written out beside its name, so that the mini-batches do not
@@ -120,6 +96,9 @@ func (s *Spec) PinZones() (*Spec, bool, error) {
 	return &pinned, true, nil
 }
 
+// localHourName is the operator whose zones are expanded.
+const localHourName = "get_local_hour"
+
 // pinZones returns operators whose zones have their changes beside their names.
 func pinZones(ops []Op) (pinned []Op, changed bool, err error) {
 	pinned = append([]Op(nil), ops...)
@@ -134,9 +113,7 @@ func pinZones(ops []Op) (pinned []Op, changed bool, err error) {
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", o.Name, err)
 		}
-		hours := expandZone(zone)
-		table := IDTable{Keys: hours.Starts, Values: hours.Offsets}
-		o.Args = append(append([]Arg(nil), o.Args...), Arg{Name: "changes", Value: table, Pos: name.Pos})
+		o.Args = append(append([]Arg(nil), o.Args...), Arg{Name: "changes", Value: expandZone(zone), Pos: name.Pos})
 		changed = true
 	}
 	return pinned, changed, nil

@@ -36,11 +36,11 @@ func TestEveryZoneIsAProgram(t *testing.T) {
 		zone, err := loadZone(name)
 		require.NoError(t, err)
 		o := expandZone(zone)
-		kernel, err := localhour.New(o.Starts, o.Offsets)
+		kernel, err := localhour.New(o.Keys, o.Values)
 		require.NoError(t, err, name)
-		require.LessOrEqual(t, len(o.Starts), getlocalhour.MaxChanges/4, name)
+		require.LessOrEqual(t, len(o.Keys), getlocalhour.MaxChanges/4, name)
 		times := []int64{least, most, 0, -1}
-		for _, start := range o.Starts[1:] {
+		for _, start := range o.Keys[1:] {
 			times = append(times, start-1, start, start+1)
 		}
 		for at := least; at < most; at += 86400*40 + 1801 {
@@ -59,11 +59,11 @@ func TestZonesOutsideTheYears(t *testing.T) {
 	zone, err := loadZone("Europe/Berlin")
 	require.NoError(t, err)
 	o := expandZone(zone)
-	assert.Equal(t, int64(math.MinInt64), o.Starts[0])
-	assert.Equal(t, int64(3600), o.Offsets[0], "from 1893 on")
-	last := time.Unix(o.Starts[len(o.Starts)-1], 0).UTC()
+	assert.Equal(t, int64(math.MinInt64), o.Keys[0])
+	assert.Equal(t, int64(3600), o.Values[0], "from 1893 on")
+	last := time.Unix(o.Keys[len(o.Keys)-1], 0).UTC()
 	assert.Equal(t, lastZoneYear, last.Year())
-	assert.Equal(t, int64(3600), o.Offsets[len(o.Offsets)-1], "winter")
+	assert.Equal(t, int64(3600), o.Values[len(o.Values)-1], "winter")
 }
 
 // Golden hours of zones, of a file of vectors.
@@ -91,20 +91,6 @@ func TestGoldenZones(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 10, checked)
-}
-
-func TestOffsets(t *testing.T) {
-	for s, want := range map[string]int64{"+00:00": 0, "-00:00": 0, "+05:45": 20700, "-23:59": -86340, "+23:59": 86340} {
-		got, err := readOffset(s)
-		require.NoError(t, err, s)
-		assert.Equal(t, want, got, s)
-	}
-	for _, s := range []string{"", "Z", "+24:00", "+01:60", "01:00", "+1:00", "+01:0", "+01.00", "+0x:00", "++1:00",
-		"+01:-1",
-		"+01:00 ", "+01:000"} {
-		_, err := readOffset(s)
-		assert.Error(t, err, s)
-	}
 }
 
 // The digest of a pipeline with a zone is that of the zone's table, so a document with the table makes the same job on
@@ -154,11 +140,10 @@ func TestTablesAreShared(t *testing.T) {
 	assert.Same(t, &first.Keys[0], &last.Keys[0])
 	assert.Equal(t, int64(3), r.Keys[0].NumEmbeddings)
 	counting := &resolver{problems: &problems{}, borders: maxTables - 4}
-	shared := IDTable{Keys: []int64{5, 7}, Values: []int64{1, 2}}
 	for range 3 {
-		require.NoError(t, counting.countTable(shared))
+		require.NoError(t, counting.countNumbers(&first.Keys[0], 4))
 	}
-	require.Error(t, counting.countTable(IDTable{Values: []int64{1}}))
+	require.Error(t, counting.countNumbers(&first.Values[0], 1))
 }
 
 // Tables are read back from JSON as they were.

@@ -1,4 +1,4 @@
-package pipeline
+package bucketize
 
 import (
 	"crypto/sha256"
@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/program"
 )
 
-func floats(t require.TestingT, l LogSpaced) []float32 {
-	var b bucketize.Op
-	require.NoError(t, convertLogSpaced(l, program.Float32, &b))
+func floats(t require.TestingT, l catalogue.LogSpaced) []float32 {
+	var b Op
+	require.NoError(t, b.convertLogSpaced(l, program.Float32))
 	return b.Borders32
 }
 
@@ -26,7 +26,7 @@ func floats(t require.TestingT, l LogSpaced) []float32 {
 func TestLogSpacedBits(t *testing.T) {
 	for count, want := range logSpacedDigests {
 		var bits []byte
-		for _, x := range floats(t, LogSpaced{From: 1, To: 1e6, Count: count}) {
+		for _, x := range floats(t, catalogue.LogSpaced{From: 1, To: 1e6, Count: count}) {
 			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(x))
 		}
 		sum := sha256.Sum256(bits)
@@ -36,35 +36,35 @@ func TestLogSpacedBits(t *testing.T) {
 
 func TestLogSpacedExactValues(t *testing.T) {
 	assert.Equal(t, []float32{1, 10, 100, 1000, 10000, 100000, 1000000},
-		floats(t, LogSpaced{From: 1, To: 1e6, Count: 7}))
-	assert.Equal(t, []float32{0.25, 0.5, 1, 2, 4}, floats(t, LogSpaced{From: 0.25, To: 4, Count: 5}))
-	assert.Equal(t, []float32{3, 5}, floats(t, LogSpaced{From: 3, To: 5, Count: 2}))
+		floats(t, catalogue.LogSpaced{From: 1, To: 1e6, Count: 7}))
+	assert.Equal(t, []float32{0.25, 0.5, 1, 2, 4}, floats(t, catalogue.LogSpaced{From: 0.25, To: 4, Count: 5}))
+	assert.Equal(t, []float32{3, 5}, floats(t, catalogue.LogSpaced{From: 3, To: 5, Count: 2}))
 	// The one in the middle is 16777217 exactly, halfway between two float32: ties go to even.
-	assert.Equal(t, []float32{1, 16777216, 281475010265089}, floats(t, LogSpaced{From: 1, To: 281475010265089,
+	assert.Equal(t, []float32{1, 16777216, 281475010265089}, floats(t, catalogue.LogSpaced{From: 1, To: 281475010265089,
 		Count: 3}))
-	var b bucketize.Op
-	require.NoError(t, convertLogSpaced(LogSpaced{From: 1, To: 281475010265089, Count: 3}, program.Float64, &b))
+	var b Op
+	require.NoError(t, b.convertLogSpaced(catalogue.LogSpaced{From: 1, To: 281475010265089, Count: 3}, program.Float64))
 	assert.Equal(t, []float64{1, 16777217, 281475010265089}, b.Borders64)
 }
 
 func TestLogSpacedExtremes(t *testing.T) {
-	borders := floats(t, LogSpaced{From: math.SmallestNonzeroFloat32, To: math.MaxFloat32, Count: 1000})
+	borders := floats(t, catalogue.LogSpaced{From: math.SmallestNonzeroFloat32, To: math.MaxFloat32, Count: 1000})
 	assert.True(t, slices.IsSorted(borders))
 	assert.Equal(t, float32(math.SmallestNonzeroFloat32), borders[0])
 	assert.Equal(t, float32(math.MaxFloat32), borders[999])
 
-	var b bucketize.Op
-	require.NoError(t, convertLogSpaced(LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000},
-		program.Float64, &b))
+	var b Op
+	require.NoError(t, b.convertLogSpaced(catalogue.LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000},
+		program.Float64))
 	assert.True(t, slices.IsSorted(b.Borders64))
-	require.Error(t, convertLogSpaced(LogSpaced{From: 1, To: 1e39, Count: 3}, program.Float32, &b))
-	require.Error(t, convertLogSpaced(LogSpaced{From: 1e-50, To: 1, Count: 3}, program.Float32, &b))
-	for _, l := range []LogSpaced{
+	require.Error(t, b.convertLogSpaced(catalogue.LogSpaced{From: 1, To: 1e39, Count: 3}, program.Float32))
+	require.Error(t, b.convertLogSpaced(catalogue.LogSpaced{From: 1e-50, To: 1, Count: 3}, program.Float32))
+	for _, l := range []catalogue.LogSpaced{
 		{From: 0, To: 1, Count: 2}, {From: 1, To: 1, Count: 2}, {From: math.NaN(), To: 1, Count: 2},
 		{From: 1, To: math.NaN(), Count: 2},
-		{From: 1, To: math.Inf(1), Count: 2}, {From: 1, To: 2, Count: 1}, {From: 1, To: 2, Count: maxBorders + 1},
+		{From: 1, To: math.Inf(1), Count: 2}, {From: 1, To: 2, Count: 1}, {From: 1, To: 2, Count: program.MaxBorders + 1},
 	} {
-		require.Error(t, convertLogSpaced(l, program.Float32, &b), "%v", l)
+		require.Error(t, b.convertLogSpaced(l, program.Float32), "%v", l)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestLogSpacedAgainstFloat64(t *testing.T) {
 		from := math.Exp(rapid.Float64Range(-50, 50).Draw(t, "ln from"))
 		to := from * math.Exp(rapid.Float64Range(1e-3, 30).Draw(t, "ln to/from"))
 		n := rapid.IntRange(2, 300).Draw(t, "count")
-		got := floats(t, LogSpaced{From: from, To: to, Count: n})
+		got := floats(t, catalogue.LogSpaced{From: from, To: to, Count: n})
 		require.Equal(t, float32(from), got[0])
 		require.Equal(t, float32(to), got[n-1])
 		require.True(t, slices.IsSorted(got))

@@ -1,9 +1,11 @@
-package pipeline
+package catalogue
 
 import (
 	"fmt"
 	"math"
 	"math/big"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // Precisions, in bits, of the evaluation of log-spaced borders. A border is from * q^i with q^(count-1) = to/from. The
@@ -15,13 +17,13 @@ const (
 	snapPrec = 256
 )
 
-// logSpaced returns the borders, exact to snapPrec bits, in order.
-func logSpaced(l LogSpaced) ([]*big.Float, error) {
+// Exact returns the borders in order, exact to 256 bits.
+func (l LogSpaced) Exact() ([]*big.Float, error) {
 	switch {
 	case !(l.From > 0) || !(l.To > l.From) || math.IsInf(l.To, 0):
 		return nil, fmt.Errorf("log_spaced from %v to %v, want 0 < from < to", l.From, l.To)
-	case l.Count < 2 || l.Count > maxBorders:
-		return nil, fmt.Errorf("log_spaced count %d, want 2 to %d", l.Count, maxBorders)
+	case l.Count < 2 || l.Count > program.MaxBorders:
+		return nil, fmt.Errorf("log_spaced count %d, want 2 to %d", l.Count, program.MaxBorders)
 	}
 	from, to := bigFloat(l.From), bigFloat(l.To)
 	step := new(big.Float).Quo(bigLog(new(big.Float).Quo(to, from)), bigFloat(float64(l.Count-1)))
