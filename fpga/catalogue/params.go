@@ -7,14 +7,15 @@ type ParamType uint8
 
 // The types of parameters.
 const (
-	ParamInteger ParamType = iota + 1 // Number with Integer set, from Min on
-	ParamNumber                       // Number; must be whole when the column's values are
-	ParamReal                         // Number, read as a real number
-	ParamChoice                       // Text, one of Choices
-	ParamBorders                      // Borders
-	ParamText                         // Text
-	ParamTable                        // IDTable
-	ParamWords                        // Words, each one of Choices
+	ParamInteger   ParamType = iota + 1 // Number with Integer set, from Min on
+	ParamNumber                         // Number; must be whole when the column's values are
+	ParamReal                           // Number, read as a real number
+	ParamChoice                         // Text, one of Choices
+	ParamBorders                        // Borders
+	ParamText                           // Text
+	ParamTable                          // IDTable
+	ParamWords                          // Words, each one of Choices
+	ParamTextTable                      // TextTable
 )
 
 // String returns the type's name for documentation.
@@ -36,6 +37,8 @@ func (t ParamType) String() string {
 		return "table of integers"
 	case ParamWords:
 		return "list of words"
+	case ParamTextTable:
+		return "table of texts"
 	}
 	return "unknown"
 }

@@ -9,7 +9,7 @@ import (
 // Pos is a place in a document, from 1; the zero value is none.
 type Pos struct{ Line, Column int }
 
-// Value is the value of a parameter: a Number, a Text, Words, Borders or an IDTable.
+// Value is the value of a parameter: a Number, a Text, Words, Borders, an IDTable or a TextTable.
 type Value interface{ value() }
 
 // Number is a number as it was written. A number without fraction and exponent is an integer, and exact up to 64 bits.
@@ -43,11 +43,18 @@ type LogSpaced struct {
 // on.
 type IDTable struct{ Keys, Values []int64 }
 
-func (IDTable) value() {}
-func (Number) value()  {}
-func (Text) value()    {}
-func (Words) value()   {}
-func (Borders) value() {}
+// TextTable is pairs of a text and an integer. The texts are UTF-8, ascend by their bytes, and each has its value.
+type TextTable struct {
+	Keys   []string
+	Values []int64
+}
+
+func (IDTable) value()   {}
+func (TextTable) value() {}
+func (Number) value()    {}
+func (Text) value()      {}
+func (Words) value()     {}
+func (Borders) value()   {}
 
 // Real returns the number as the nearest float64.
 func (n Number) Real() float64 {

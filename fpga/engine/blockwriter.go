@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -52,8 +50,7 @@ func (x *executor) writeBlock(s *rowScan) (int, error) {
 		x.buffers.InputSum = nil
 		if err != nil {
 			locateAbsentKey(err, &s.sinks[0], row)
-			return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
-				row+uint64(b.Rows)-1, err))
+			return 0, s.errorAtPage(&s.cursor, rowsError(row, b.Rows, err))
 		}
 		rows, need, err := x.output.storeLists(uint64(s.sinks[0].index), row, v, nil)
 		if err != nil {
@@ -87,7 +84,7 @@ func (x *executor) writeScalars(sinks []sink, row uint64, scalars block.Values, 
 		}
 		if err := x.runChain(s.chain, v); err != nil {
 			locateAbsentKey(err, s, row)
-			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.Count)-1, err)
+			return rowsError(row, v.Count, err)
 		}
 		if s.tensor == program.ToSparse && v.Valid != nil {
 			x.buffers.OwnValues(v) // storeSparse removes nulls in place

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/millrace/millrace/fpga/block"
@@ -14,8 +13,7 @@ func (x *executor) writeDenseLists(s *rowScan, row uint64, v *block.Values) (int
 	to := &s.sinks[0]
 	x.buffers.Final = block.Destination{}
 	if err := x.runChain(to.chain, v); err != nil {
-		return 0, s.errorAtPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row,
-			row+uint64(len(v.Lengths))-1, err))
+		return 0, s.errorAtPage(&s.cursor, rowsError(row, len(v.Lengths), err))
 	}
 	if err := x.output.storeDenseLists(to, row, v); err != nil {
 		return 0, s.errorAtPage(&s.cursor, err)

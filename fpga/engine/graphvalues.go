@@ -99,8 +99,7 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 			ok, leaf, err = p.writeRows(x, row+uint64(from), rows, valuesStart)
 		}
 		if err != nil {
-			first := row + uint64(from)
-			err = fmt.Errorf("rows %d to %d of the mini-batch: %w", first, first+uint64(max(rows, 1))-1, err)
+			err = rowsError(row+uint64(from), rows, err)
 			return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
 		}
 		if !ok { // the block's rows are written again
@@ -334,7 +333,7 @@ func (p *graphPass) hasSink(sink int) bool {
 func (x *executor) storeGraphSink(s *graphSink, row uint64, rows int) error {
 	v, err := x.runGraphSink(s, row, rows)
 	if err != nil {
-		return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(rows)-1, err)
+		return rowsError(row, rows, err)
 	}
 	if !v.List {
 		if s.tensor == program.ToSparse && v.Valid != nil {

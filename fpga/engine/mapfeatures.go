@@ -280,7 +280,7 @@ func (x *executor) runScalarFeature(pick *featurePick, row uint64, b *decoder.Bl
 	}
 	if err := x.runChain(pick.chain, v); err != nil {
 		locateAbsentKey(err, &pick.sink, row)
-		return err
+		return rowsError(row, n, err)
 	}
 	if pick.tensor != program.ToSparse || x.output.fixed {
 		return x.output.storeScalars(&pick.sink, row, v)
@@ -373,7 +373,7 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 	x.buffers.Final = block.Destination{}
 	if err := x.runChain(pick.chain, v); err != nil {
 		locateAbsentKey(err, &pick.sink, row)
-		return err
+		return rowsError(row, n, err)
 	}
 	features.ids = append(features.ids, v.Int64s[:v.Count]...)
 	features.counts = append(features.counts, v.Lengths[:n]...)

@@ -3,10 +3,12 @@ package engine_test
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
@@ -27,6 +29,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/logit"
 	"github.com/millrace/millrace/fpga/operator/mapid"
+	"github.com/millrace/millrace/fpga/operator/maptext"
 	"github.com/millrace/millrace/fpga/operator/minmax"
 	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/operator/normalize"
@@ -391,6 +394,9 @@ func randomDenseList(rng *rand.Rand, c *testColumn, out *program.Output, risky b
 
 // randomReading returns an operator that makes numbers of a column of bytes.
 func randomReading(rng *rand.Rand, c *testColumn, risky bool) program.Op {
+	if (c.text || c.physical == format.ByteArray) && rng.IntN(3) == 0 {
+		return randomTextTable(rng, c, risky)
+	}
 	hash := hashbytes.Op{Function: hashbytes.Function(rng.IntN(3))}
 	decimal := decimalop.Op{Scale: uint8(rng.IntN(decimalop.MaxScale + 1)),
 		To: []program.Kind{program.Float32, program.Float64}[rng.IntN(2)]}
@@ -414,6 +420,28 @@ func randomReading(rng *rand.Rand, c *testColumn, risky bool) program.Op {
 		return decimal // of text that is empty or long an error
 	}
 	return hextoint.Op{}
+}
+
+// randomTextTable makes a table of some of a column's texts, and of others; if risky, texts that it lacks may fail.
+func randomTextTable(rng *rand.Rand, c *testColumn, risky bool) program.Op {
+	texts := map[string]bool{"": rng.IntN(2) == 0, "no text of a column": true}
+	for range min(len(c.rows), rng.IntN(30)) {
+		row := c.rows[rng.IntN(len(c.rows))]
+		if list, ok := row.([]any); ok && len(list) > 0 {
+			row = list[rng.IntN(len(list))]
+		}
+		if text, ok := row.([]byte); ok && utf8.Valid(text) && len(text) <= program.MaxTextBytes {
+			texts[string(text)] = true
+		}
+	}
+	o := &maptext.Op{Keys: slices.Sorted(maps.Keys(texts)), Unknown: maptext.UnknownDefault, Default: rng.Int64N(3) - 1}
+	for range o.Keys {
+		o.Values = append(o.Values, rng.Int64N(40)-10)
+	}
+	if risky && rng.IntN(2) == 0 {
+		o.Unknown, o.Default = maptext.Unknown(2*rng.IntN(2)), 0
+	}
+	return o
 }
 
 // randomRescale returns a rescale; if risky, one that large values fail.

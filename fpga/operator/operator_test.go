@@ -84,6 +84,7 @@ func (zeros) Bool(*bool)                                       {}
 func (zeros) Reserved(int)                                     {}
 func (zeros) Integers(string, *[]int64, bool)                  {}
 func (zeros) Borders(string, *[]float32, *[]float64, *[]int64) {}
+func (zeros) Texts(string, *[]string)                          {}
 func (zeros) Digest(string, *[32]byte)                         {}
 func (zeros) Kinds(string, []program.Kind)                     {}
 func (zeros) Text(string, *string, int)                        {}

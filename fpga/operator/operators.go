@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/logit"
 	"github.com/millrace/millrace/fpga/operator/mapid"
+	"github.com/millrace/millrace/fpga/operator/maptext"
 	"github.com/millrace/millrace/fpga/operator/minmax"
 	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/operator/normalize"
@@ -70,6 +71,7 @@ var definitions = []Definition{
 	log.Definition,
 	logit.Definition,
 	mapid.Definition,
+	maptext.Definition,
 	minmax.Definition,
 	ngram.Definition,
 	normalize.Definition,
@@ -110,6 +112,7 @@ var documented = []Entry{
 	log.Entry,
 	logit.Entry,
 	mapid.Entry,
+	maptext.Entry,
 	minmax.Entry,
 	ngram.Entry,
 	normalize.Entry,
@@ -151,6 +154,7 @@ var answers = []Answers{
 	log.Answers,
 	logit.Answers,
 	mapid.Answers,
+	maptext.Answers,
 	minmax.Answers,
 	ngram.Answers,
 	normalize.Answers,

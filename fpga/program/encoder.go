@@ -41,6 +41,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.refusesNumbers() || p.readsAnnotations() {
 		minor = 9
 	}
+	if p.hasTexts() {
+		minor = 10
+	}
 	minor = max(minor, p.minorOfOperators())
 	b = le.AppendUint16(b, minor)
 	b = le.AppendUint32(b, sections)

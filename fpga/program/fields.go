@@ -61,6 +61,9 @@ func (w *wireWriter) Integers(_ string, v *[]int64, optional bool) {
 	w.table(Table{Int64s: *v})
 }
 
+// Texts implements [Fields].
+func (w *wireWriter) Texts(_ string, v *[]string) { w.table(Table{Texts: *v}) }
+
 // Borders implements [Fields].
 func (w *wireWriter) Borders(_ string, f32 *[]float32, f64 *[]float64, ints *[]int64) {
 	w.table(Table{Float32s: *f32, Float64s: *f64, Int64s: *ints})
@@ -170,9 +173,23 @@ func (r *wireReader) Integers(_ string, v *[]int64, optional bool) {
 	*v = table.Int64s
 }
 
+// Texts implements [Fields].
+func (r *wireReader) Texts(_ string, v *[]string) {
+	i := le.Uint32(r.take(4))
+	table := r.table(i)
+	if r.r.err == nil && len(table.Texts) == 0 {
+		r.r.failCorrupt("%v wants texts, and table %d has none", r.unit, i)
+	}
+	*v = table.Texts
+}
+
 // Borders implements [Fields].
 func (r *wireReader) Borders(_ string, f32 *[]float32, f64 *[]float64, ints *[]int64) {
-	table := r.table(le.Uint32(r.take(4)))
+	i := le.Uint32(r.take(4))
+	table := r.table(i)
+	if r.r.err == nil && len(table.Texts) > 0 {
+		r.r.failCorrupt("%v wants numbers, and table %d has texts", r.unit, i)
+	}
 	*f32, *f64, *ints = table.Float32s, table.Float64s, table.Int64s
 }
 
@@ -297,6 +314,9 @@ func (c *tableCollector) Integers(_ string, v *[]int64, optional bool) {
 	}
 }
 
+// Texts implements [Fields].
+func (c *tableCollector) Texts(_ string, v *[]string) { c.found = append(c.found, Table{Texts: *v}) }
+
 // Borders implements [Fields].
 func (c *tableCollector) Borders(_ string, f32 *[]float32, f64 *[]float64, ints *[]int64) {
 	c.found = append(c.found, Table{Float32s: *f32, Float64s: *f64, Int64s: *ints})
@@ -395,6 +415,15 @@ func (w *textWriter) Integers(name string, v *[]int64, optional bool) {
 	if !optional || len(*v) > 0 {
 		w.write(name, shortenBorders(*v))
 	}
+}
+
+// Texts implements [Fields].
+func (w *textWriter) Texts(name string, v *[]string) {
+	quoted := make([]string, len(*v))
+	for i, text := range *v {
+		quoted[i] = strconv.Quote(text)
+	}
+	w.write(name, shortenBorders(quoted))
 }
 
 // Borders implements [Fields].

@@ -84,6 +84,8 @@ type Fields interface {
 
 	// Integers visits a table. A reader refuses an empty table that is not optional.
 	Integers(name string, v *[]int64, optional bool)
+	// Texts visits a table of texts. A reader refuses a table of something else.
+	Texts(name string, v *[]string)
 	// Borders visits a table, of which one of the three lists is set.
 	Borders(name string, f32 *[]float32, f64 *[]float64, ints *[]int64)
 
@@ -113,8 +115,8 @@ type tableKey struct {
 	use   string
 }
 
-// CheckOnce calls check for a list, unless a list in the same memory passed the check of the same use before.
-func CheckOnce[T int64 | float32 | float64](in Input, use string, list []T, check func() error) error {
+// CheckOnce calls check for a list of numbers or texts, unless a list in the same memory passed the check of the same use before.
+func CheckOnce[T int64 | float32 | float64 | string](in Input, use string, list []T, check func() error) error {
 	if len(list) == 0 {
 		return check()
 	}

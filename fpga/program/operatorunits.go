@@ -42,5 +42,6 @@ var operatorUnits = map[Unit]unitName{
 	61: {"scores", 1},
 	70: {"text_to_int", 1},
 	71: {"text_to_seconds", 1},
+	72: {"map_text", 1},
 	73: {"unsigned_modulus", 1},
 }

@@ -5,25 +5,33 @@ import (
 	"slices"
 )
 
-// Table is a list of numbers that operators use: borders of buckets, keys, values. One of the lists is set. A program
-// holds each table once, however many operators use it.
+// Limits of a table of texts.
+const (
+	MaxTexts     = 1 << 16 // texts of one table
+	MaxTextBytes = 4096    // bytes of a text
+)
+
+// Table is a list of numbers or texts that operators use: borders of buckets, keys, values. One of the lists is set. A
+// program holds each table once, however many operators use it.
 type Table struct {
 	Float32s []float32
 	Float64s []float64
 	Int64s   []int64
+	Texts    []string
 }
 
-// Equal reports whether both tables have the same numbers, bit for bit, so that -0 and 0 differ. Lists over the same
+// Equal reports whether both tables have the same texts or numbers, bit for bit, so that -0 and 0 differ. Lists over the same
 // memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
 func (t Table) Equal(o Table) bool {
 	same32 := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
 	same64 := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
 	sameInt := func(x, y int64) bool { return x == y }
-	return equalNumbers(t.Float32s, o.Float32s, same32) && equalNumbers(t.Float64s, o.Float64s, same64) &&
-		equalNumbers(t.Int64s, o.Int64s, sameInt)
+	sameText := func(x, y string) bool { return x == y }
+	return equalLists(t.Float32s, o.Float32s, same32) && equalLists(t.Float64s, o.Float64s, same64) &&
+		equalLists(t.Int64s, o.Int64s, sameInt) && equalLists(t.Texts, o.Texts, sameText)
 }
 
-func equalNumbers[T any](a, b []T, eq func(T, T) bool) bool {
+func equalLists[T any](a, b []T, eq func(T, T) bool) bool {
 	if len(a) != len(b) || len(a) == 0 {
 		return len(a) == len(b)
 	}
@@ -32,6 +40,14 @@ func equalNumbers[T any](a, b []T, eq func(T, T) bool) bool {
 
 // indexOfTable returns the index of a table, or -1.
 func indexOfTable(tables []Table, of Table) int { return slices.IndexFunc(tables, of.Equal) }
+
+// hasTexts reports whether a table of the program holds texts.
+func (p *Program) hasTexts() (found bool) {
+	p.forEachOp(func(op Op) {
+		found = found || slices.ContainsFunc(Tables(op), func(t Table) bool { return len(t.Texts) > 0 })
+	})
+	return found
+}
 
 // collectTables returns the tables of a program, in order of first use, each once.
 func collectTables(p *Program) []Table {
@@ -46,7 +62,8 @@ func collectTables(p *Program) []Table {
 	return tables
 }
 
-// appendTo appends kind, 3 reserved, count u32 and the numbers, padded.
+// appendTo appends kind, 3 reserved, count u32 and the numbers, padded; of texts their lengths, padded, and then the
+// texts, padded.
 func (t Table) appendTo(to []byte) []byte {
 	kind := Float32
 	switch {
@@ -54,9 +71,11 @@ func (t Table) appendTo(to []byte) []byte {
 		kind = Float64
 	case len(t.Int64s) > 0:
 		kind = Int64
+	case len(t.Texts) > 0:
+		kind = Bytes
 	}
 	to = append(to, byte(kind), 0, 0, 0)
-	to = le.AppendUint32(to, uint32(len(t.Float32s)+len(t.Float64s)+len(t.Int64s)))
+	to = le.AppendUint32(to, uint32(len(t.Float32s)+len(t.Float64s)+len(t.Int64s)+len(t.Texts)))
 	start := len(to)
 	for _, x := range t.Float32s {
 		to = appendFloat32(to, x)
@@ -66,6 +85,14 @@ func (t Table) appendTo(to []byte) []byte {
 	}
 	for _, x := range t.Int64s {
 		to = le.AppendUint64(to, uint64(x))
+	}
+	for _, text := range t.Texts {
+		to = le.AppendUint32(to, uint32(len(text)))
+	}
+	to = padTo8Bytes(to, start)
+	start = len(to)
+	for _, text := range t.Texts {
+		to = append(to, text...)
 	}
 	return padTo8Bytes(to, start)
 }
@@ -100,11 +127,15 @@ func (t *Table) read(r *reader) {
 	r.checkZeros(head[1:4], "table")
 	kind := Kind(head[0])
 	size := uint64(8)
-	if kind == Float32 {
+	if kind == Float32 || kind == Bytes {
 		size = 4
 	}
-	n := r.checkCount(uint64(le.Uint32(head[4:])), MaxBorders, size, "borders")
-	b := r.takePadded(uint64(n)*size, "borders")
+	most, what := uint64(MaxBorders), "borders"
+	if kind == Bytes {
+		most, what = MaxTexts, "texts"
+	}
+	n := r.checkCount(uint64(le.Uint32(head[4:])), most, size, what)
+	b := r.takePadded(uint64(n)*size, what)
 	if r.err != nil {
 		return
 	}
@@ -124,7 +155,31 @@ func (t *Table) read(r *reader) {
 		for i := range t.Int64s {
 			t.Int64s[i] = int64(le.Uint64(b[8*i:]))
 		}
+	case Bytes:
+		t.readTexts(r, b)
 	default:
 		r.failCorrupt("a table of %v", kind)
+	}
+}
+
+// readTexts reads the texts of a table, given the bytes of their lengths.
+func (t *Table) readTexts(r *reader, lengths []byte) {
+	size := uint64(0)
+	for i := 0; i < len(lengths); i += 4 {
+		n := le.Uint32(lengths[i:])
+		if n > MaxTextBytes {
+			r.failCorrupt("a text of %d bytes, want at most %d", n, MaxTextBytes)
+			return
+		}
+		size += uint64(n)
+	}
+	all := string(r.takePadded(size, "texts"))
+	if r.err != nil {
+		return
+	}
+	t.Texts = make([]string, len(lengths)/4)
+	for i := range t.Texts {
+		n := le.Uint32(lengths[4*i:])
+		t.Texts[i], all = all[:n], all[n:]
 	}
 }

@@ -11,15 +11,15 @@ import (
 // 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
 // partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
 // an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if
-// values of maps are bytes, and 1.9 only if sinks or columns refuse numbers, or columns are read by annotations. A
-// slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
+// values of maps are bytes, 1.9 only if sinks or columns refuse numbers, or columns are read by annotations, and 1.10
+// only if tables have texts. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
 // 1.3, only if it has a cursor with ValueAt. A slice is 1.7 only if a chunk is annotated.
 const (
 	Major = 1
 	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,
 	// Column.MapLeaf. 6: NGram.Mode, Pick.Text. 7: LookupTables. 8: MapValues of kind Bytes. 9: Sink.Refuses,
-	// Column.FitsInt64, Column.Reading
-	Minor = 9
+	// Column.FitsInt64, Column.Reading. 10: Table.Texts
+	Minor = 10
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed. 4:
 	// ChunkType.Absent. 5: Slice.TablesChecked. 6: Cursor.ValueAt. 7: ChunkType.Annotation
 	SliceMinor = 7
@@ -85,8 +85,9 @@ const (
 //	         order of first use. Only if keys of maps are text
 //	lookups  count u32, 4 reserved; then lookup tables. Only if there are some
 //
-//	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded. Each list is written once, however many
-//	         operators use it, in order of first use
+//	table    kind u8, 3 reserved, count u32; numbers of 4 or 8 bytes, padded, or of texts (kind bytes) their lengths u32,
+//	         padded, and the texts behind each other, padded. Each list is written once, however many operators use it,
+//	         in order of first use
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, flags u8 (bit 0: absent, bit 1:
 //	         fits int64, bits 2 and 3: reading), 3 reserved; name, padded; then sinks
 //	sink     to u8, refuses u8, 2 reserved, index u32, operators u32, 4 reserved; then operators

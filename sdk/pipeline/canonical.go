@@ -216,6 +216,13 @@ func (c *canonical) borders(t program.Table) {
 		for _, x := range t.Float64s {
 			c.b = fmt.Appendf(c.b, "%016x", math.Float64bits(x))
 		}
+	case len(t.Texts) > 0:
+		c.str(`{"texts":[`)
+		for i, text := range t.Texts {
+			c.comma(i).text(text)
+		}
+		c.str(`]}`)
+		return
 	default:
 		c.str(`{"int64":"`)
 		for _, x := range t.Int64s {

@@ -75,6 +75,11 @@ func (f *canonicalFields) Integers(name string, v *[]int64, optional bool) {
 	}
 }
 
+// Texts implements [program.Fields].
+func (f *canonicalFields) Texts(name string, v *[]string) {
+	f.member(name).table(program.Table{Texts: *v})
+}
+
 // Borders implements [program.Fields].
 func (f *canonicalFields) Borders(name string, f32 *[]float32, f64 *[]float64, ints *[]int64) {
 	f.member(name).table(program.Table{Float32s: *f32, Float64s: *f64, Int64s: *ints})

@@ -180,6 +180,8 @@ func checkValue(p *problems, param *Param, v Value, a location) {
 		}
 	case ParamTable:
 		checkTable(p, v, a)
+	case ParamTextTable:
+		checkTextTable(p, v, a)
 	case ParamWords:
 		words, ok := v.(Words)
 		if !ok {
@@ -251,6 +253,8 @@ func describeValue(v Value) string {
 		return "borders"
 	case IDTable:
 		return "a table"
+	case TextTable:
+		return "a table of texts"
 	case Words:
 		return "a list of words"
 	}
@@ -271,6 +275,33 @@ func checkTable(p *problems, v Value, a location) {
 		for i := 1; i < len(t.Keys); i++ {
 			if t.Keys[i] <= t.Keys[i-1] {
 				p.add(a, ErrValue, "keys do not ascend: %d comes behind %d", t.Keys[i], t.Keys[i-1])
+				return
+			}
+		}
+	}
+}
+
+// checkTextTable checks a table of texts.
+func checkTextTable(p *problems, v Value, a location) {
+	t, ok := v.(TextTable)
+	switch {
+	case !ok:
+		p.add(a, ErrValue, "%s, want a table of texts", describeValue(v))
+	case len(t.Values) == 0 || len(t.Values) > program.MaxTexts:
+		p.add(a, ErrValue, "%d texts, want 1 to %d", len(t.Values), program.MaxTexts)
+	case len(t.Keys) != len(t.Values):
+		p.add(a, ErrValue, "%d texts and %d values", len(t.Keys), len(t.Values))
+	default:
+		for i, key := range t.Keys {
+			switch {
+			case len(key) > program.MaxTextBytes:
+				p.add(a, ErrValue, "a text of %d bytes, want at most %d", len(key), program.MaxTextBytes)
+				return
+			case !utf8.ValidString(key):
+				p.add(a, ErrValue, "the text %q is not UTF-8", shorten(key))
+				return
+			case i > 0 && key <= t.Keys[i-1]:
+				p.add(a, ErrValue, "texts do not ascend: %s comes behind %s", quote(key), quote(t.Keys[i-1]))
 				return
 			}
 		}

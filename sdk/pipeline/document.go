@@ -247,6 +247,10 @@ func paramSchema(p *Param) any {
 			m{"type": "object", "minProperties": 1, "maxProperties": maxBorders, "additionalProperties": m{"type": "integer"},
 				"propertyNames": m{"pattern": "^-?[0-9]+$"}},
 		}
+	case ParamTextTable:
+		s["type"], s["minProperties"], s["maxProperties"] = "object", 1, program.MaxTexts
+		s["additionalProperties"] = m{"type": "integer"}
+		s["propertyNames"] = m{"maxLength": program.MaxTextBytes}
 	case ParamBorders:
 		s["oneOf"] = []any{
 			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "number"}},

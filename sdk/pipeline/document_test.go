@@ -73,16 +73,24 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 16)
+	require.Len(t, blocks, 17)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
 	require.NoError(t, err)
 	assert.Equal(t, bare(fromName), bare(first))
 
+	answers, err := Parse(blocks[1][1])
+	require.NoError(t, err)
+	r, err := answers.Resolve([]ColumnInfo{{Name: "answer", Kind: 4, Nullable: true}})
+	require.NoError(t, err)
+	_, _, err = Lower(r)
+	require.NoError(t, err)
+	blocks = slices.Delete(blocks, 1, 2)
+
 	labels, err := Parse(blocks[1][1])
 	require.NoError(t, err)
-	r, err := labels.Resolve([]ColumnInfo{{Name: "click", Kind: 1, Nullable: true}, {Name: "buy", Kind: 1},
+	r, err = labels.Resolve([]ColumnInfo{{Name: "click", Kind: 1, Nullable: true}, {Name: "buy", Kind: 1},
 		{Name: "weight", Kind: 2}, {Name: "age", Kind: 1}, {Name: "price", Kind: 2}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"buy", "weight", "age", "price"}, r.schema().Dense)

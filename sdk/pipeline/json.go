@@ -214,6 +214,12 @@ func (w *jsonWriter) value(v Value) {
 		w.end(']')
 	case IDTable:
 		w.table(x)
+	case TextTable:
+		w.begin('{')
+		for i, v := range x.Values {
+			w.key(x.Keys[i]).raw(strconv.FormatInt(v, 10))
+		}
+		w.end('}')
 	case Words:
 		w.begin('[')
 		for _, word := range x {

@@ -102,6 +102,8 @@ func (p *parser) value(param *Param, n *yaml.Node, a location) Value {
 	switch param.Type {
 	case ParamTable:
 		return p.table(n, a)
+	case ParamTextTable:
+		return p.textTable(n, a)
 	case ParamWords:
 		words := Words{}
 		p.items(n, a, maxPatterns, "words", func(n *yaml.Node, a location) {

@@ -2,10 +2,13 @@ package pipeline
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // table reads a table of ids: a list of values, or a mapping of keys to values. Keys may stand in quotes, as JSON has
@@ -32,32 +35,65 @@ func (p *parser) table(n *yaml.Node, a location) Value {
 	return nil
 }
 
-// pairs reads a mapping and orders it by its keys.
+// pairs reads a mapping of ids to ids and orders it by its keys.
 func (p *parser) pairs(n *yaml.Node, a location) Value {
+	keys, values, ok := readPairs(p, n, a, "a whole number", keyOf)
+	if !ok {
+		return nil
+	}
+	return IDTable{Keys: keys, Values: values}
+}
+
+// textTable reads a table of texts: a mapping of texts to whole numbers.
+func (p *parser) textTable(n *yaml.Node, a location) Value {
+	value := p.follow(n, a)
+	switch {
+	case value.Kind != yaml.MappingNode:
+		p.add(a, ErrValue, "%s, want a mapping of texts to whole numbers", describe(value))
+		return nil
+	case len(value.Content) > 2*program.MaxTexts:
+		p.add(a, ErrValue, "a table of more than %d texts", program.MaxTexts)
+		return nil
+	}
+	keys, values, ok := readPairs(p, value, a, "text; put it in quotes", func(n *yaml.Node) (string, bool) {
+		return n.Value, n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
+	})
+	if !ok {
+		return nil
+	}
+	return TextTable{Keys: keys, Values: values}
+}
+
+// readPairs reads a mapping of keys to whole numbers and orders it by its keys. want says what keys are, and read reads
+// one. ok is false if a key occurs twice.
+func readPairs[K cmp.Ordered](p *parser, n *yaml.Node, a location, want string,
+	read func(n *yaml.Node) (K, bool)) (keys []K, values []int64, ok bool) {
 	type pair struct {
-		key, value int64
-		at         *yaml.Node
+		key   K
+		value int64
+		at    *yaml.Node
 	}
 	pairs := make([]pair, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
-		key, ok := keyOf(p.follow(n.Content[i], a))
+		key, ok := read(p.follow(n.Content[i], a))
 		if !ok {
-			p.add(a.key(shorten(n.Content[i].Value), position(n.Content[i])), ErrValue, "%s as a key, want a whole number",
-				describe(n.Content[i]))
+			p.add(a.key(shorten(n.Content[i].Value), position(n.Content[i])), ErrValue, "%s as a key, want %s",
+				describe(n.Content[i]), want)
 			continue
 		}
 		pairs = append(pairs, pair{key, p.integer(n.Content[i+1], a, i/2), n.Content[i]})
 	}
 	slices.SortStableFunc(pairs, func(x, y pair) int { return cmp.Compare(x.key, y.key) })
-	t := IDTable{Keys: make([]int64, 0, len(pairs)), Values: make([]int64, 0, len(pairs))}
+	keys, values = make([]K, 0, len(pairs)), make([]int64, 0, len(pairs))
 	for i, x := range pairs {
 		if i > 0 && x.key == pairs[i-1].key {
-			p.add(a.key(strconv.FormatInt(x.key, 10), position(x.at)), ErrDuplicate, "key %d", x.key)
-			return nil
+			name := shorten(fmt.Sprint(x.key))
+			p.add(a.key(name, position(x.at)), ErrDuplicate, "key %s", name)
+			return nil, nil, false
 		}
-		t.Keys, t.Values = append(t.Keys, x.key), append(t.Values, x.value)
+		keys, values = append(keys, x.key), append(values, x.value)
 	}
-	return t
+	return keys, values, true
 }
 
 // keyOf reads a key of a table.

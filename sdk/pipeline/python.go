@@ -26,6 +26,7 @@ from .pipeline import LogSpaced, Operator, given
 Number = Union[int, float]
 Borders = Union[Sequence[Number], LogSpaced]
 Table = Union[Mapping[int, int], Sequence[int]]
+TextTable = Mapping[str, int]
 
 `)
 	list := Catalogue()
@@ -139,6 +140,8 @@ func pythonType(p *Param) string {
 		return "str"
 	case ParamTable:
 		return "Table"
+	case ParamTextTable:
+		return "TextTable"
 	case ParamWords:
 		return `Sequence[Literal["` + strings.Join(p.Choices, `", "`) + `"]]`
 	}

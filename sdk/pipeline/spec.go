@@ -153,6 +153,12 @@ func MapID(table IDTable, other int64) Op {
 	return op("map_id", arg("table", table), arg("default", Int(other)))
 }
 
+// MapText returns the operator that replaces texts by a table's values. Options are given as Arg{Name: "default", Value:
+// Int(0)}; without them a text that the table lacks fails its split.
+func MapText(table TextTable, options ...Arg) Op {
+	return op("map_text", append([]Arg{arg("table", table)}, options...)...)
+}
+
 // ToSeconds returns the operator that counts times in seconds. Options are given as Arg{Name: "unit", Value:
 // Text("millis")}.
 func ToSeconds(options ...Arg) Op { return op("to_seconds", options...) }

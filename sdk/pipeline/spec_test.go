@@ -260,11 +260,20 @@ func randomSpec(t *rapid.T) *Spec {
 		slices.Sort(keys)
 		return IDTable{Keys: keys, Values: values}
 	})
+	texts := rapid.Custom(func(t *rapid.T) TextTable {
+		key := rapid.OneOf(rapid.SampledFrom([]string{"", "yes", "1", "null", "a: b", "é", "\x00\"\\", "~"}), rapid.String())
+		keys := rapid.SliceOfNDistinct(key, 1, 5, rapid.ID[string]).Draw(t, "texts")
+		slices.Sort(keys)
+		return TextTable{Keys: keys, Values: rapid.SliceOfN(rapid.Int64(), len(keys), len(keys)).Draw(t, "values")}
+	})
 	operator := rapid.Custom(func(t *rapid.T) Op {
-		switch rapid.IntRange(0, 20).Draw(t, "operator") {
+		switch rapid.IntRange(0, 21).Draw(t, "operator") {
 		case 19:
 			return ListSlice(rapid.Int64Range(-9, 9).Draw(t, "start"), Arg{Name: "end", Value: Int(rapid.Int64Range(-9,
 				9).Draw(t, "end"))}, Arg{Name: "pad", Value: number.Draw(t, "pad")})
+		case 20:
+			return MapText(texts.Draw(t, "texts"), Arg{Name: "unknown",
+				Value: Text(rapid.SampledFrom([]string{"fail", "as_null"}).Draw(t, "unknown"))})
 		case 15:
 			return Normalize(number.Draw(t, "mean"), number.Draw(t, "deviation"))
 		case 16:

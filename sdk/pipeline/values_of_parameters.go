@@ -18,6 +18,8 @@ type (
 	LogSpaced = catalogue.LogSpaced
 	// IDTable is pairs of integers.
 	IDTable = catalogue.IDTable
+	// TextTable is pairs of a text and an integer.
+	TextTable = catalogue.TextTable
 	// Param is a parameter of an operator.
 	Param = catalogue.Param
 	// Pos is a place in a document.
@@ -26,14 +28,15 @@ type (
 
 // The types of parameters.
 const (
-	ParamInteger = catalogue.ParamInteger
-	ParamNumber  = catalogue.ParamNumber
-	ParamReal    = catalogue.ParamReal
-	ParamChoice  = catalogue.ParamChoice
-	ParamBorders = catalogue.ParamBorders
-	ParamText    = catalogue.ParamText
-	ParamTable   = catalogue.ParamTable
-	ParamWords   = catalogue.ParamWords
+	ParamInteger   = catalogue.ParamInteger
+	ParamNumber    = catalogue.ParamNumber
+	ParamReal      = catalogue.ParamReal
+	ParamChoice    = catalogue.ParamChoice
+	ParamBorders   = catalogue.ParamBorders
+	ParamText      = catalogue.ParamText
+	ParamTable     = catalogue.ParamTable
+	ParamWords     = catalogue.ParamWords
+	ParamTextTable = catalogue.ParamTextTable
 )
 
 // Int returns a whole number.

@@ -154,6 +154,12 @@ func yamlValue(v Value) string {
 		w := jsonWriter{first: true} // JSON is YAML
 		w.table(x)
 		return w.b.String()
+	case TextTable:
+		items := make([]string, len(x.Values))
+		for i, value := range x.Values {
+			items[i] = yamlText(x.Keys[i]) + ": " + strconv.FormatInt(value, 10)
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	}
 	return "null"
 }

@@ -27,6 +27,7 @@ import (
 	log "github.com/millrace/millrace/fpga/operator/log/kernel"
 	logit "github.com/millrace/millrace/fpga/operator/logit/kernel"
 	mapid "github.com/millrace/millrace/fpga/operator/mapid/kernel"
+	maptext "github.com/millrace/millrace/fpga/operator/maptext/kernel"
 	minmax "github.com/millrace/millrace/fpga/operator/minmax/kernel"
 	ngram "github.com/millrace/millrace/fpga/operator/ngram/kernel"
 	normalize "github.com/millrace/millrace/fpga/operator/normalize/kernel"
@@ -66,6 +67,7 @@ var steps = map[program.Unit]StepCompiler{
 	log.Unit:             log.Compile,
 	logit.Unit:           logit.Compile,
 	mapid.Unit:           mapid.Compile,
+	maptext.Unit:         maptext.Compile,
 	minmax.Unit:          minmax.Compile,
 	ngram.Unit:           ngram.Compile,
 	normalize.Unit:       normalize.Compile,

@@ -27,6 +27,7 @@ import (
 	log "github.com/millrace/millrace/fpga/operator/log/reference"
 	logit "github.com/millrace/millrace/fpga/operator/logit/reference"
 	mapid "github.com/millrace/millrace/fpga/operator/mapid/reference"
+	maptext "github.com/millrace/millrace/fpga/operator/maptext/reference"
 	minmax "github.com/millrace/millrace/fpga/operator/minmax/reference"
 	ngram "github.com/millrace/millrace/fpga/operator/ngram/reference"
 	normalize "github.com/millrace/millrace/fpga/operator/normalize/reference"
@@ -71,6 +72,7 @@ var constructors = map[program.Unit]Constructor{
 	log.Unit:             log.New,
 	logit.Unit:           logit.New,
 	mapid.Unit:           mapid.New,
+	maptext.Unit:         maptext.New,
 	minmax.Unit:          minmax.New,
 	ngram.Unit:           ngram.New,
 	normalize.Unit:       normalize.New,

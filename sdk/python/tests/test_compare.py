@@ -42,6 +42,7 @@ from millrace.operators import (
     log,
     logit,
     map_id,
+    map_text,
     ngram,
     positive_modulus,
     sigrid_hash,
@@ -157,6 +158,8 @@ def everything() -> Pipeline:
         .sparse("list", name="last", ops=[list_slice(start=-2, pad=7)])
         .sparse("list", name="inner", ops=[list_slice(start=1, end=-1)])
         .sparse("list", name="mapped", ops=[map_id([4, 5, 6], default=9)])
+        .sparse(["words", "tags"], name="{column}_table", ops=[map_text({"": 3, "tag": 1, "é1": 2}, default=-1)])
+        .sparse("words", name="known", ops=[map_text({"é1": 1, "300": 2}, unknown="as_null"), fill_null(5)])
         .sparse("list", name="pairs", ops=[positive_modulus(50), map_id({7: 1, 3: 2, 49: 3})])
         .sparse("list", name="hours", ops=[get_local_hour(zone="America/St_Johns")])
         .sparse("list", name="later", ops=[get_local_hour(offset="-05:30"), fill_null(0)])
@@ -224,7 +227,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 24, 42, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 24, 45, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

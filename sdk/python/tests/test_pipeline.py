@@ -329,6 +329,11 @@ class Checked(unittest.TestCase):
                 self.assertEqual(self.job_digest(p.to_yaml()), by_hand_digest, p.to_yaml())
             self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
 
+    def test_the_keys_of_a_table_of_texts_stay_texts(self) -> None:
+        p = Pipeline().label("answer", ops=[operators.map_text({"yes": 1, "1": -5, "null": 3, "é": 0}, default=7)])
+        self.assertIn('{table: {"1": -5, "null": 3, "yes": 1, "é": 0}, default: 7}', p.to_yaml())
+        self.assertEqual(Pipeline.from_yaml(p.to_yaml()), p)
+
     def test_vocabularies_are_those_of_the_document_written_by_hand(self) -> None:
         document = """\
 label: {column: label}

@@ -383,6 +383,24 @@ class Transform:
         c.values = (c.values % 86400 + offset) % 86400 // 3600
         return kind
 
+    def _map_text(
+        self, c: _Column, kind: str, keys: int, values: int, unknown: str, default: Optional[int] = None
+    ) -> str:
+        # pyarrow looks texts up by a hash. A place that is null is that of a null or of a text that the table lacks.
+        texts = pa.array(self.borders[keys], c.values.type)
+        places = pc.index_in(c.values, value_set=texts)
+        lacks = pc.is_null(places).to_numpy(zero_copy_only=False)
+        if c.null is not None:
+            lacks &= ~c.null
+        if unknown == "fail" and lacks.any():
+            raise ValueError("map_text: a text that the table lacks")
+        if unknown == "as_null" and lacks.any():
+            c.null = lacks if c.null is None else c.null | lacks
+        at = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
+        found = self.borders[values][at]
+        c.values = np.where(lacks, np.int64(default), found) if default is not None else found
+        return "int64"
+
     def _map_id(self, c: _Column, kind: str, values: int, default: int, keys: Optional[int] = None) -> str:
         table, at = self.borders[values], c.values
         if keys is not None:
@@ -463,7 +481,7 @@ for _digit, _characters in enumerate("0 1 2 3 4 5 6 7 8 9 aA bB cC dD eE fF".spl
 
 
 # The operators that make a null of an empty text.
-_TEXT_READERS = ("hex_to_int", "text_to_int", "text_to_seconds")
+_TEXT_READERS = ("hex_to_int", "map_text", "text_to_int", "text_to_seconds")
 
 # The text of a time: its day, its time of day and its offset.
 _TIME = (
@@ -552,8 +570,10 @@ def _number_of(value: Any, kind: str) -> Any:
 
 
 def _borders(table: Mapping[str, str]) -> NDArray[Any]:
-    """Returns borders, which the canonical form writes as the hexadecimal digits of their bits."""
+    """Returns a table, which the canonical form writes as texts, or as the hexadecimal digits of the bits of numbers."""
     ((kind, digits),) = table.items()
+    if kind == "texts":
+        return np.array(digits, dtype=object)
     unsigned, dtype = {"float32": (">u4", np.float32), "float64": (">u8", np.float64), "int64": (">u8", np.int64)}[kind]
     bits = np.frombuffer(bytes.fromhex(digits), unsigned)
     return bits.astype(bits.dtype.newbyteorder("=")).view(dtype)

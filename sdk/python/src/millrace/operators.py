@@ -15,6 +15,7 @@ from .pipeline import LogSpaced, Operator, given
 Number = Union[int, float]
 Borders = Union[Sequence[Number], LogSpaced]
 Table = Union[Mapping[int, int], Sequence[int]]
+TextTable = Mapping[str, int]
 
 __all__ = [
     "box_cox",
@@ -40,6 +41,7 @@ __all__ = [
     "log",
     "logit",
     "map_id",
+    "map_text",
     "min_max",
     "ngram",
     "normalize",
@@ -362,6 +364,23 @@ def map_id(table: Table, *, default: int = 0) -> Operator:
         default: what an id becomes that the table lacks
     """
     return Operator("map_id", given({"default": 0}, table=table, default=default))
+
+
+def map_text(table: TextTable, *, default: Union[int, None] = None, unknown: Literal["fail", "as_null"] = "fail") -> Operator:
+    """Replaces a text by the value of its key in a table, as labels and small categories are kept. Texts are compared
+    byte for byte: nothing is trimmed, folded or normalised.
+
+    Takes bytes: text; yields int64: the values and ``default``. Nulls: stay null; an empty text is a text, which may be
+    a key.
+
+    Args:
+        table: ``{text: value}``, at most 65536 texts of at most 4096 bytes of UTF-8; texts that YAML reads as something
+            else, as ``1`` or ``true``, in quotes
+        default: what a text becomes that the table lacks
+        unknown: what a text that the table lacks does without a ``default``: ``fail`` the split, or become a null,
+            ``as_null``
+    """
+    return Operator("map_text", given({"unknown": "fail"}, table=table, default=default, unknown=unknown))
 
 
 def min_max(*, min: Union[Number, None] = None, max: Union[Number, None] = None, statistics: Union[str, None] = None) -> Operator:

@@ -896,7 +896,8 @@ def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
     chain = []
     for op in of.get("ops", ()):
         ((name, parameters),) = op.items()
-        read = {key: _read_value(value) for key, value in parameters.items()}
+        types = getattr(operators, name).__annotations__ if name in operators.__all__ else {}
+        read = {key: _read_value(value, types.get(key) == "TextTable") for key, value in parameters.items()}
         # A newer binary may know more operators than this package.
         if name not in operators.__all__:
             chain.append(Operator(name, given(**read)))
@@ -907,7 +908,10 @@ def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
     return tuple(chain)
 
 
-def _read_value(value: Any) -> Any:
+def _read_value(value: Any, texts: bool) -> Any:
+    """Returns a parameter of the JSON form. The keys of a mapping are numbers, unless it is a table of texts."""
+    if texts:
+        return value
     if isinstance(value, dict) and "log_spaced" not in value:
         return {int(key): of for key, of in value.items()}
     if isinstance(value, dict):
