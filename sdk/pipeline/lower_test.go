@@ -181,7 +181,7 @@ dense:
   - {columns: [s], as: hour, ops: [text_to_seconds: +00:00, fill_null: 0, get_local_hour: {offset: "+01:00"}]}
   - {columns: [s], as: number, ops: [text_to_int, fill_null: 0]}
 `},
-	{"texts", `
+	{"tables_of_texts", `
 label: {column: s, ops: [map_text: {table: {"yes": 1, "no": 0}, default: -1}]}
 dense: [{columns: [s_null], ops: [map_text: {table: {"é": 5, "": 7}, unknown: as_null}, fill_null: 2]}]
 sparse:
