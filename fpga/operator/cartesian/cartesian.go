@@ -86,3 +86,8 @@ func (o Overflow) String() string {
 	}
 	return fmt.Sprintf("overflow(%d)", uint8(o))
 }
+
+// MeanElements returns the mean length of what the operator makes of inputs of mean lengths.
+func (o Op) MeanElements(lengths []float64, assume program.Assume) float64 {
+	return program.MeanOfCut(float64(o.MaxLength), lengths[0]*lengths[1], assume)
+}

@@ -65,3 +65,8 @@ func (Op) KeepsUnit() bool { return true }
 
 // ReadsUnsigned returns UnsignedPass: the operator passes unsigned integers on.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }
+
+// MeanElements returns the mean length of what the operator makes of lists of a mean length.
+func (o Op) MeanElements(n float64, assume program.Assume) float64 {
+	return program.MeanOfCut(float64(o.N), n, assume)
+}

@@ -40,3 +40,9 @@ func (Op) Yield(inputs []program.ValueType) (program.ValueType, bool) {
 
 // MostElements returns the greatest length of a list that the operator makes of inputs with the given lengths.
 func (Op) MostElements(lengths []uint64) uint64 { return min(lengths[0], lengths[1]) }
+
+// MeanElements returns the mean length of the first input.
+func (Op) MeanElements(lengths []float64, assume program.Assume) float64 {
+	assume("id_list_transform keeps every id of its first input: footers do not say how many are in the second")
+	return lengths[0]
+}

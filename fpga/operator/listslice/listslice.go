@@ -120,3 +120,30 @@ func (Op) ValuesOf(_ program.Kind, v program.Values) program.Values {
 
 // ReadsUnsigned returns UnsignedPass: the operator passes unsigned integers on.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedPass }
+
+// MeanElements returns the mean length of the parts of lists of a mean length.
+func (o Op) MeanElements(n float64, assume program.Assume) float64 {
+	if part, err := o.Length(); err == nil {
+		if o.Padded {
+			return float64(part)
+		}
+		// A part that begins further in than the list is long has fewer ids, or none.
+		from := float64(max(o.Start, 0))
+		if o.Start < 0 {
+			from = max(-float64(o.Start)-float64(part), 0) // ids behind the part
+		}
+		return program.MeanOfCut(float64(part), max(n-from, 0), assume)
+	}
+	start, end := float64(o.Start), n
+	if o.Start < 0 {
+		start = max(n+start, 0)
+	}
+	if o.End != NoEnd {
+		end = min(float64(o.End), n)
+	}
+	if o.End < 0 {
+		end = max(n+float64(o.End), 0)
+	}
+	assume("lists have their mean length where parts of them are kept: list[%d:] of %.4g ids", o.Start, n)
+	return max(end-start, 0)
+}

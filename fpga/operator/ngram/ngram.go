@@ -119,3 +119,15 @@ func (o Op) WireMinor() uint16 {
 
 // ReadsUnsigned returns UnsignedBits: the operator reads the 64 bits of an id.
 func (Op) ReadsUnsigned() program.UnsignedUse { return program.UnsignedBits }
+
+// MeanElements returns the mean length of what the operator makes of lists of a mean length.
+func (o Op) MeanElements(n float64, assume program.Assume) float64 {
+	windows := max(n-float64(o.N)+1, 0)
+	if o.N > 1 {
+		assume("lists have their mean length where ngram counts windows: %.4g ids make %.4g windows of %d", n, windows, o.N)
+	}
+	if o.Mode == RAP {
+		return max(windows, min(n, 1)) * min(float64(o.N), max(n, 1))
+	}
+	return windows
+}

@@ -89,49 +89,62 @@ func chainOf(c *program.Column, ops []program.Op) ([]step, error) {
 	kind := c.Kind
 	var chain []step
 	for _, op := range ops {
+		setupOf, ok := setups[op.Unit()]
+		if !ok {
+			return nil, fmt.Errorf("the step %v of %v: %w", op.Unit(), kind, errNoUnit)
+		}
 		setup, err := setupOf(op, kind)
 		if err != nil {
 			return nil, fmt.Errorf("the step %v of %v: %w", op.Unit(), kind, err)
 		}
-		_, fills := op.(fillnull.Op)
-		chain = append(chain, step{setup: setup, kind: kind, fills: fills})
+		chain = append(chain, step{setup: setup, kind: kind, fills: op.Unit() == fillnull.Unit})
 		kind = op.Out(kind)
 	}
 	return chain, nil
 }
 
-// setupOf returns the setup of the unit that computes an operator of values of some kind.
-func setupOf(op program.Op, kind program.Kind) (rtl.Setup, error) {
-	switch o := op.(type) {
-	case fillnull.Op:
-		return rtl.FillNull(fillBits(o, kind)), nil
-	case clamp.Op:
+// setups returns the setup of the unit that computes an operator of values of some kind, by the operator's unit. An
+// operator that is not here is not computed in RTL.
+var setups = map[program.Unit]func(op program.Op, kind program.Kind) (rtl.Setup, error){
+	fillnull.Unit: func(op program.Op, kind program.Kind) (rtl.Setup, error) {
+		return rtl.FillNull(fillBits(op.(fillnull.Op), kind)), nil
+	},
+	clamp.Unit: func(op program.Op, kind program.Kind) (rtl.Setup, error) {
+		o := op.(clamp.Op)
 		switch kind {
 		case program.Int64:
 			return rtl.ClampInt64(o.IntLo, o.IntHi), nil
 		case program.Float32:
 			return rtl.ClampFloat32(float32(o.FloatLo), float32(o.FloatHi)), nil
 		}
-	case convert.Op:
-		if kind == program.Int64 && o.To == program.Float32 {
+		return rtl.Setup{}, errNoUnit
+	},
+	convert.Unit: func(op program.Op, kind program.Kind) (rtl.Setup, error) {
+		to := op.(convert.Op).To
+		if kind == program.Int64 && to == program.Float32 {
 			return rtl.IntToFloat(), nil
 		}
-		return rtl.Setup{}, lacks("no unit makes %v of %v", o.To, kind)
-	case log.Op:
-		return rtl.Log(o.Add), nil
-	case *bucketizeop.Op:
-		if kind == program.Float32 {
-			return rtl.Bucketize(bucketize.Params(o))
+		return rtl.Setup{}, lacks("no unit makes %v of %v", to, kind)
+	},
+	log.Unit: func(op program.Op, _ program.Kind) (rtl.Setup, error) { return rtl.Log(op.(log.Op).Add), nil },
+	bucketizeop.Unit: func(op program.Op, kind program.Kind) (rtl.Setup, error) {
+		if kind != program.Float32 {
+			return rtl.Setup{}, errNoUnit
 		}
-	case sigridhashop.Op:
+		return rtl.Bucketize(bucketize.Params(op.(*bucketizeop.Op)))
+	},
+	sigridhashop.Unit: func(op program.Op, _ program.Kind) (rtl.Setup, error) {
+		o := op.(sigridhashop.Op)
 		return rtl.SigridHash(sigridhash.Params{Salt: o.Salt, Max: o.Max})
-	case positivemodulus.Op:
-		return rtl.PositiveModulus(o.M)
-	case hextoint.Op:
-		return rtl.HexToInt(true), nil
-	}
-	return rtl.Setup{}, lacks("there is no such unit")
+	},
+	positivemodulus.Unit: func(op program.Op, _ program.Kind) (rtl.Setup, error) {
+		return rtl.PositiveModulus(op.(positivemodulus.Op).M)
+	},
+	hextoint.Unit: func(program.Op, program.Kind) (rtl.Setup, error) { return rtl.HexToInt(true), nil },
 }
+
+// errNoUnit says that no unit in RTL computes an operator.
+var errNoUnit = lacks("there is no such unit")
 
 // fillBits returns the bits of fill_null's constant in a kind.
 func fillBits(o fillnull.Op, kind program.Kind) uint64 {
