@@ -105,8 +105,34 @@ func (b *Buffers) EndBytes(kind program.Kind, v *Values) {
 // ReadTexts makes integers of v's strings, which come straight from the decoder. read sets dst to them, and the byte of
 // valid to 0 where a string becomes a null. A list that held a null before becomes empty, and its strings are not read.
 func (b *Buffers) ReadTexts(v *Values, read func(dst []int64, offsets []uint32, data, valid []byte) error) error {
-	valid := Resize(&b.Valid, v.Count)
 	drop := v.List && v.Valid != nil
+	if drop {
+		b.FlagNullLists(v)
+	}
+	b.OwnValidity(v)
+	if drop {
+		b.NullFlaggedLists(v, v.Valid)
+	}
+	dst := Resize(&b.Int64s, v.Count)
+	if v.Count > 0 {
+		if err := read(dst, v.Offsets, v.Data, v.Valid); err != nil {
+			return err
+		}
+	}
+	v.Kind, v.Int64s, v.OwnsValues, v.Offsets, v.Data = program.Int64, dst, true, nil, nil
+	if drop {
+		b.RemoveFlaggedLists(v)
+	}
+	b.DropFullValidity(v)
+	return nil
+}
+
+// OwnValidity gives v a validity in memory of the chain, in which operators may make nulls.
+func (b *Buffers) OwnValidity(v *Values) {
+	if v.OwnsValid && v.Valid != nil {
+		return
+	}
+	valid := Resize(&b.Valid, v.Count)
 	if v.Valid == nil {
 		for i := range valid {
 			valid[i] = 1
@@ -114,23 +140,7 @@ func (b *Buffers) ReadTexts(v *Values, read func(dst []int64, offsets []uint32, 
 	} else {
 		copy(valid, v.Valid)
 	}
-	if drop {
-		b.FlagNullLists(v)
-		b.NullFlaggedLists(v, valid)
-	}
-	dst := Resize(&b.Int64s, v.Count)
-	if v.Count > 0 {
-		if err := read(dst, v.Offsets, v.Data, valid); err != nil {
-			return err
-		}
-	}
-	v.Kind, v.Int64s, v.OwnsValues, v.Offsets, v.Data = program.Int64, dst, true, nil, nil
 	v.Valid, v.OwnsValid = valid, true
-	if drop {
-		b.RemoveFlaggedLists(v)
-	}
-	b.DropFullValidity(v)
-	return nil
 }
 
 // DropFullValidity sets the validity of values without a null to nil.

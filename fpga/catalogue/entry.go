@@ -85,6 +85,8 @@ type Chain interface {
 	Word(name string) string
 
 	Kind() program.Kind
+	// IsUnsigned reports whether the values are the bits of unsigned integers of 64 bits.
+	IsUnsigned() bool
 	IsList() bool
 	// IsDenseList reports whether the values are elements of lists that become dense columns.
 	IsDenseList() bool

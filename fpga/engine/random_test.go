@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/cast"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	decimalop "github.com/millrace/millrace/fpga/operator/decimal"
@@ -260,7 +261,11 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(randomReading(rng, c, risky))
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(19) {
+		switch rng.IntN(20) {
+		case 19:
+			if kind != program.Bytes {
+				add(randomCast(rng, kind, risky))
+			}
 		case 18:
 			if kind == program.Float32 || kind == program.Float64 {
 				add(fillnan.Op{Value: float64(rng.IntN(100)) / 4})
@@ -340,6 +345,22 @@ func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky boo
 		add(fill)
 	}
 	return ops
+}
+
+// randomCast returns a cast of values of a kind; if risky, one that some values fail.
+func randomCast(rng *rand.Rand, kind program.Kind, risky bool) cast.Op {
+	o := cast.Op{To: cast.Target(rng.IntN(4))}
+	if kind == program.Int64 && rng.IntN(2) == 0 {
+		o.From = cast.Unsigned
+	}
+	if o.Out(kind) == 0 {
+		o = cast.Op{To: map[program.Kind]cast.Target{program.Int64: cast.Float64, program.Float32: cast.Int64,
+			program.Float64: cast.Float64Bits}[kind]}
+	}
+	if o.To == cast.Int64 && !(risky && rng.IntN(2) == 0) {
+		o.Overflow = cast.Null
+	}
+	return o
 }
 
 // randomTable makes an operator with a table: a zone's hours, or a table of ids with keys or without.

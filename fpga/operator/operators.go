@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/cartesian"
+	"github.com/millrace/millrace/fpga/operator/cast"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/computescore"
 	"github.com/millrace/millrace/fpga/operator/convert"
@@ -50,6 +51,7 @@ var definitions = []Definition{
 	boxcox.Definition,
 	bucketize.Definition,
 	cartesian.Definition,
+	cast.Definition,
 	clamp.Definition,
 	computescore.Definition,
 	convert.Definition,
@@ -94,6 +96,7 @@ var documented = []Entry{
 	boxcox.Entry,
 	bucketize.Entry,
 	cartesian.Entry,
+	cast.Entry,
 	clamp.Entry,
 	computescore.Entry,
 	decimal.Entry,
@@ -133,6 +136,7 @@ var answers = []Answers{
 	boxcox.Answers,
 	bucketize.Answers,
 	cartesian.Answers,
+	cast.Answers,
 	clamp.Answers,
 	computescore.Answers,
 	convert.Answers,

@@ -40,6 +40,7 @@ var operatorUnits = map[Unit]unitName{
 	58: {"vocabulary", 1},
 	60: {"with_scores", 1},
 	61: {"scores", 1},
+	69: {"cast", 1},
 	70: {"text_to_int", 1},
 	71: {"text_to_seconds", 1},
 	72: {"map_text", 1},

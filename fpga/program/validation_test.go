@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/boxcox"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
+	"github.com/millrace/millrace/fpga/operator/cast"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/decimal"
@@ -218,6 +219,19 @@ func TestValidate(t *testing.T) {
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: int96_time does not take int64`},
 		"int96_time to another unit": {func(p *program.Program) { p.Columns[2].Sinks[0].Ops[0] = int96time.Op{To: 2} },
 			`column 2 "hex": sink 0 (sparse 2): operator 0: int96_time: unit(2) is not a unit of time`},
+		"cast of an int64": {sparse(cast.Op{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: cast does not take int64`},
+		"cast to no type": {sparse(cast.Op{To: cast.Float64Bits + 1, From: cast.Unsigned}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: cast: target(4) is not a type`},
+		"cast to a real number that overflows": {sparse(cast.Op{To: cast.Float32, Overflow: cast.Null}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: cast: overflow as_null of float32, want one of int64`},
+		"cast with another overflow": {sparse(cast.Op{Overflow: cast.Null + 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: cast: overflow overflow(2) of int64, want one of int64`},
+		"cast of unsigned texts": {func(p *program.Program) {
+			p.Columns[2].Sinks[0].Ops[0] = cast.Op{From: cast.Unsigned}
+		}, `column 2 "hex": sink 0 (sparse 2): operator 0: cast: unsigned values of the kind bytes, want unsigned integers`},
+		"cast from another source": {sparse(cast.Op{From: cast.Unsigned + 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: cast: source(2) values of the kind int64, want unsigned integers`},
 		"text_to_int of numbers": {sparse(texttoint.Op{}),
 			`column 0 "cat_0": sink 0 (sparse 0): operator 0: text_to_int does not take int64`},
 		"text_to_seconds with a great offset": {func(p *program.Program) {

@@ -65,6 +65,7 @@ func all(v verdict) func(goldenCase) verdict { return func(goldenCase) verdict {
 
 var goldenFiles = map[string]func(goldenCase) verdict{
 	"bucketize.json":             bucketizeVerdict,
+	"cast.json":                  all(run(casts)),
 	"compute_score.json":         all(run(scores)),
 	"criteo_cells.json":          cellsVerdict,
 	"criteo_real_checksums.json": all(run(realChecksums)),
@@ -88,7 +89,7 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 }
 
 // goldenRun is how many cases are run here: so that none can slip into the list of the others unseen.
-const goldenRun = 254
+const goldenRun = 262
 
 func TestEveryGoldenCaseIsRun(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.json")
@@ -178,6 +179,19 @@ func (f *single) UnmarshalJSON(b []byte) error {
 	}
 	v, err := strconv.ParseUint(s, 0, 32)
 	*f = single(math.Float32frombits(uint32(v)))
+	return err
+}
+
+// double is a float64 written as its bits.
+type double float64
+
+func (f *double) UnmarshalJSON(b []byte) error {
+	s, err := unquote(b)
+	if err != nil {
+		return err
+	}
+	v, err := strconv.ParseUint(s, 0, 64)
+	*f = double(math.Float64frombits(v))
 	return err
 }
 

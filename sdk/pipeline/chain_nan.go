@@ -35,6 +35,9 @@ func readAsNumbers(c *ColumnInfo, ops []program.Op) bool {
 	return c.isUint64() && program.ReadUnsigned(ops) == program.UnsignedNumber
 }
 
+// isUnsigned reports whether the chain's values are unsigned integers of 64 bits.
+func (c *chain) isUnsigned() bool { return c.from.step == nil && staysUnsigned(&c.from.column, c.ops) }
+
 // staysUnsigned reports whether the values of a column behind operators are its unsigned integers of 64 bits, or
 // constants in place of nulls.
 func staysUnsigned(c *ColumnInfo, ops []program.Op) bool {

@@ -87,6 +87,9 @@ func (a *appliedOp) Word(name string) string { return a.chain.word(a.Op, name) }
 // Kind implements [catalogue.Chain].
 func (a *appliedOp) Kind() program.Kind { return a.chain.kind }
 
+// IsUnsigned implements [catalogue.Chain].
+func (a *appliedOp) IsUnsigned() bool { return a.chain.isUnsigned() }
+
 // IsList implements [catalogue.Chain].
 func (a *appliedOp) IsList() bool { return a.chain.column.List }
 

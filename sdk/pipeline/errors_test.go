@@ -344,6 +344,26 @@ var badDocuments = []struct {
 	{"hex of numbers", "sparse: [{columns: [i], ops: [hex_to_int]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the ` +
 			`decoder of Criteo's rows reads their ids itself)`},
+	{"cast of text", "sparse: [{columns: [s], ops: [cast: int64]}]", ErrColumnType,
+		`line 1:31: sparse[0].ops[0]: column "s": wrong type of column: cast takes numbers, and these are strings; ` +
+			`begin with ` + readsText},
+	{"cast to no type", "sparse: [{columns: [f], ops: [cast]}]", ErrMissing,
+		"line 1:31: sparse[0].ops[0].cast: missing: to: the type"},
+	{"cast to another type", "sparse: [{columns: [f], ops: [cast: int32]}]", ErrValue,
+		`line 1:37: sparse[0].ops[0].cast.to: wrong value: the text "int32", want one of int64, float32, float64, ` +
+			`float64_bits`},
+	{"cast of reals that overflow", "dense: [{columns: [d], ops: [cast: {to: float32, overflow: fail}]}]", ErrValue,
+		`line 1:60: dense[0].ops[0].cast.overflow: wrong value: of float32, want to: int64, the only type that a number ` +
+			`can overflow`},
+	{"cast to real ids", "sparse: [{columns: [i], ops: [cast: float64]}]", ErrColumnType,
+		`line 1:10: sparse[0]: column "i": wrong type of column: sparse values are ids (int64), and these are float64; ` +
+			`bucketize makes ids of real numbers`},
+	{"dense null made by cast", "dense: [{columns: [d], ops: [cast: {to: int64, overflow: as_null}]}]", ErrNull,
+		`line 1:9: dense[0]: column "d": null can reach the output: the column may be null and dense features have no ` +
+			`place for one; put fill_null first`},
+	{"cast to ids of 32 bits", "ids: int32\nsparse: [{columns: [u64], ops: [cast: int64]}]", ErrIDs,
+		`line 2:10: sparse[0]: column "u64": ids do not fit int32: ids of "u64" may be 0 to 9223372036854775807; end with ` +
+			`sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
 	{"text_to_int of numbers", "sparse: [{columns: [i], ops: [text_to_int]}]", ErrColumnType,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong type of column: text_to_int takes text, and these are int64`},
 	{"text_to_seconds of numbers", "sparse: [{columns: [i], ops: [text_to_seconds]}]", ErrColumnType,

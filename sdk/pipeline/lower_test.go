@@ -188,6 +188,22 @@ sparse:
   - {columns: [s], ops: [map_text: {table: {b: 9, "a\"\\": 4, "1": -9223372036854775808}}]}
   - {columns: [slist], ops: [map_text: {table: {no: 0, yes: 1}}, firstx: 2]}
 `},
+	{"casts", `
+sparse:
+  - {columns: [f, d], as: "{column}_whole", ops: [cast: int64]}
+  - {columns: [flist], ops: [cast: {to: int64, overflow: as_null}]}
+  - {columns: [d], as: bits, ops: [cast: float64_bits, sigrid_hash: {max: 1000}]}
+  - {columns: [u64], as: u64_whole, ops: [fill_null: 0, cast: int64]}
+  - {columns: [u64], as: u64_bits, ops: [cast: float64_bits]}
+  - {columns: [i, list], ops: [cast: int64]}
+dense:
+  - {columns: [i], as: wide, ops: [cast: float64, clamp: {max: 9007199254740993}]}
+  - {columns: [u64], ops: [cast: float32, fill_null: 0.5]}
+  - {columns: [d], as: whole, ops: [cast: {to: int64, overflow: as_null}, fill_null: -1]}
+  - {columns: [f], ops: [cast: float32]}
+  - {columns: [i], as: twice, ops: [cast: float64]}
+  - {columns: [d], as: narrow, ops: [cast: float32]}
+`},
 	{"unsigned_buckets", `
 ids: int32
 sparse:

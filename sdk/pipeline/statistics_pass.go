@@ -83,7 +83,7 @@ func (s *statisticsRecorder) record(c *chain, name, value string, folding *targe
 	at.nulls = c.nulls
 	s.uses = append(s.uses, statisticsUse{value: value, origin: c.from.origin, ops: c.written, kind: c.kind,
 		typeText: describeType(&info), nullable: at.null(program.MalformedNull) || info.Map.IsMap(), folding: folding,
-		unsigned: c.from.step == nil && staysUnsigned(&c.from.column, c.ops)})
+		unsigned: c.isUnsigned()})
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	boxcox "github.com/millrace/millrace/fpga/operator/boxcox/kernel"
 	bucketize "github.com/millrace/millrace/fpga/operator/bucketize/kernel"
 	cartesian "github.com/millrace/millrace/fpga/operator/cartesian/kernel"
+	cast "github.com/millrace/millrace/fpga/operator/cast/kernel"
 	clamp "github.com/millrace/millrace/fpga/operator/clamp/kernel"
 	computescore "github.com/millrace/millrace/fpga/operator/computescore/kernel"
 	convert "github.com/millrace/millrace/fpga/operator/convert/kernel"
@@ -50,6 +51,7 @@ import (
 var steps = map[program.Unit]StepCompiler{
 	boxcox.Unit:          boxcox.Compile,
 	bucketize.Unit:       bucketize.Compile,
+	cast.Unit:            cast.Compile,
 	clamp.Unit:           clamp.Compile,
 	convert.Unit:         convert.Compile,
 	decimal.Unit:         decimal.Compile,

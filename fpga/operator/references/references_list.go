@@ -6,6 +6,7 @@ import (
 	boxcox "github.com/millrace/millrace/fpga/operator/boxcox/reference"
 	bucketize "github.com/millrace/millrace/fpga/operator/bucketize/reference"
 	cartesian "github.com/millrace/millrace/fpga/operator/cartesian/reference"
+	cast "github.com/millrace/millrace/fpga/operator/cast/reference"
 	clamp "github.com/millrace/millrace/fpga/operator/clamp/reference"
 	computescore "github.com/millrace/millrace/fpga/operator/computescore/reference"
 	convert "github.com/millrace/millrace/fpga/operator/convert/reference"
@@ -51,6 +52,7 @@ var constructors = map[program.Unit]Constructor{
 	boxcox.Unit:          boxcox.New,
 	bucketize.Unit:       bucketize.New,
 	cartesian.Unit:       cartesian.New,
+	cast.Unit:            cast.New,
 	clamp.Unit:           clamp.New,
 	computescore.Unit:    computescore.New,
 	convert.Unit:         convert.New,

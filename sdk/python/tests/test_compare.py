@@ -29,6 +29,7 @@ from millrace import Pipeline
 from millrace.operators import (
     box_cox,
     bucketize,
+    cast,
     clamp,
     decimal,
     fill_nan,
@@ -152,6 +153,11 @@ def everything() -> Pipeline:
         .sparse("list", name="three", ops=[ngram(3)])
         .sparse("list", name="listed", ops=[ngram(3, mode="rap"), hashed])
         .sparse("text", ops=[hex_to_int()])
+        .sparse(["real", "double"], name="{column}_whole", ops=[cast("int64", overflow="as_null")])
+        .sparse("double", name="double_bits", ops=[cast("float64_bits"), hashed])
+        .sparse("unsigned", name="unsigned_whole", ops=[cast("int64", overflow="as_null")])
+        .dense("unsigned", name="unsigned_32", ops=[cast("float32"), fill_null(0)])
+        .dense("wide", name="wide_twice", ops=[cast("float64"), fill_null(0.5), cast("float32")])
         .sparse("decimal_text", ops=[text_to_int()])
         .sparse("time_text", ops=[text_to_seconds(offset="-05:30"), positive_modulus(86400)])
         .dense("decimal_text", name="decimal_number", ops=[text_to_int(), fill_null(-1)])
@@ -227,7 +233,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 24, 45, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 26, 49, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

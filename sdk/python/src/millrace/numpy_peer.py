@@ -343,6 +343,26 @@ class Transform:
         _note_empty(c, lengths == 0)
         return "int64"
 
+    def _cast(self, c: _Column, kind: str, to: str, overflow: str = "fail", **source: str) -> str:
+        numbers = c.values.view(np.uint64) if source else c.values
+        if to == "float64_bits":
+            bits = (numbers + 0.0).view(np.int64)  # -0 + 0 is 0
+            c.values = np.where(np.isnan(numbers), np.int64(0x7FF8 << 48), bits)
+            return "int64"
+        if to != "int64":
+            with np.errstate(over="ignore"):
+                c.values = numbers.astype(to)
+            return to
+        fits = numbers < np.float64(2**63)
+        if not source:
+            fits &= numbers >= np.float64(-(2**63))
+        if overflow == "fail" and not (fits if c.null is None else fits | c.null).all():
+            raise ValueError("cast: a number that is not within int64")
+        c.values = np.where(fits, numbers, 0).astype(np.int64)
+        if overflow == "as_null" and not fits.all():
+            c.null = ~fits if c.null is None else c.null | ~fits
+        return "int64"
+
     def _text_to_int(self, c: _Column, kind: str) -> str:
         texts = _read_texts(c)
         if not pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]+\z")).as_py() and len(texts):

@@ -21,6 +21,7 @@ __all__ = [
     "box_cox",
     "bucketize",
     "cartesian",
+    "cast",
     "clamp",
     "compute_score",
     "decimal",
@@ -107,6 +108,24 @@ def cartesian(*, max_length: int = 1024, overflow: Literal["cut", "fail"] = "cut
     """
     return Operator("cartesian", given({"max_length": 1024, "overflow": "cut"}, max_length=max_length,
     overflow=overflow))
+
+
+def cast(to: Literal["int64", "float32", "float64", "float64_bits"], *, overflow: Literal["fail", "as_null"] = "fail") -> Operator:
+    """Makes numbers of another type. ``int64`` drops the fraction of a real number, which rounds it towards 0: 2.9 is
+    2, and -2.9 is -2. ``float32`` and ``float64`` are the nearest number, ties to even; beyond the largest float32 that
+    is an infinity. ``float64_bits`` is the 64 bits of the number as float64, read as an int64, so that equal numbers
+    are equal ids: -0 has the bits of 0, and every NaN those of 7ff8000000000000h.
+
+    Takes int64, a uint64 up to 2^64 - 1, float32, float64. A DECIMAL is its value, as ``decimal`` makes it: float32 for
+    ``float32``, and float64 for the others. Partitions that differ in the type of a number are float64, too; yields
+    ``to``. Nulls: stay null; ``overflow: as_null`` makes new ones.
+
+    Args:
+        to: the type
+        overflow: what becomes of a NaN, and of a number that is not an int64 without its fraction, for ``int64`` (-2^63
+            is one, and 2^63 is not): ``fail`` fails the split, ``as_null`` makes a null of it
+    """
+    return Operator("cast", given({"overflow": "fail"}, to=to, overflow=overflow))
 
 
 def clamp(*, min: Union[Number, None] = None, max: Union[Number, None] = None) -> Operator:
