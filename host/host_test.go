@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -670,7 +670,7 @@ func TestStreamsFollowMemory(t *testing.T) {
 // TestAnImageIsForADriveMadeOfFiles opens files with an image and an engine that would not run it.
 func TestAnImageIsForADriveMadeOfFiles(t *testing.T) {
 	paths := write(t, map[string][]byte{"p.parquet": numbered(t, 0, 10)})
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	for want, o := range map[string]DriveOptions{
 		"":                          {Engine: EngineDrive},

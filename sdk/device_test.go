@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
@@ -481,7 +482,7 @@ func answer(t testing.TB, d *Device, slm *SLM, v *image.Vector) (program.State, 
 }
 
 func stockAnswers(t testing.TB) []image.Vector {
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -579,7 +580,7 @@ func TestManySlotsOfOneAssociation(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	eachSet(t, "&slm=1MiB", DeviceOptions{}, func(t *testing.T, d *Device) {
-		b, err := image.Stock()
+		b, err := stock.Image()
 		require.NoError(t, err)
 		require.NoError(t, d.LoadImage(t.Context(), 1, b))
 		require.NoError(t, d.ActivateImage(t.Context(), 1))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme"
@@ -346,7 +347,7 @@ func TestDisklessDriveInAFile(t *testing.T) {
 	require.NoError(t, err)
 	first := dev.Info()
 	assert.True(t, first.Diskless)
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	img, err := image.Parse(b)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -21,7 +22,7 @@ import (
 // anImage is the stock image changed.
 func anImage(t *testing.T, change func(*image.Spec)) ([]byte, *image.Image) {
 	t.Helper()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -115,9 +116,9 @@ func TestRefusedImagesTellWhyOverEveryWay(t *testing.T) {
 			require.ErrorIs(t, err, kind)
 			assert.Equal(t, m.ID, e.Image)
 			assert.Equal(t, m.Interface(), e.Want)
-			assert.Equal(t, image.StockInterface(), e.Have)
+			assert.Equal(t, stock.Interface(), e.Have)
 			assert.Contains(t, err.Error(), m.Interface().String())
-			assert.Contains(t, err.Error(), image.StockInterface().String())
+			assert.Contains(t, err.Error(), stock.Interface().String())
 			assert.Contains(t, err.Error(), d.String())
 		}
 		plain, m := anImage(t, func(s *image.Spec) { s.Partition.Slots = 7 })

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
@@ -48,7 +49,7 @@ func TestAMissingModuleIsNamed(t *testing.T) {
 	assert.Empty(t, missing.Slots)
 	assert.ErrorContains(t, missing, "is in no image of the drive")
 
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -74,7 +75,7 @@ func TestAnImageOfADriveMadeOfFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, make([]byte, 512), 0o600))
 	imageWith := func(change func(*image.Spec)) []byte {
-		b, err := image.Stock()
+		b, err := stock.Image()
 		require.NoError(t, err)
 		m, err := image.Parse(b)
 		require.NoError(t, err)

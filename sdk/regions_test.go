@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
@@ -49,7 +49,7 @@ func TestHostsInRegionsAtOnce(t *testing.T) {
 	last, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{Region: regions - 1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, last.Close()) }()
-	b, err := image.StockNamed("passthrough")
+	b, err := stock.Named("passthrough")
 	require.NoError(t, err)
 	slot, _, err := last.PlaceImage(t.Context(), b)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestHostsInRegionsAtOnce(t *testing.T) {
 
 // TestTheImageOfARegion is changed and rolled back with either command set, in the device's region only.
 func TestTheImageOfARegion(t *testing.T) {
-	b, err := image.StockNamed("passthrough")
+	b, err := stock.Named("passthrough")
 	require.NoError(t, err)
 	for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 		path := "file:" + filepath.Join(t.TempDir(), "drive") + "?slm=1MiB&region=1&commands=" + string(set)

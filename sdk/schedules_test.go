@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/sdk"
@@ -103,7 +104,7 @@ func scheduledJobs(t *testing.T) (jobs [scheduleHosts]*scheduledJob) {
 // scheduledImages are images that offer what the stock image does, and the stock image last.
 func scheduledImages(t *testing.T) (images [][]byte) {
 	t.Helper()
-	stock, err := image.Stock()
+	stock, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(stock)
 	require.NoError(t, err)

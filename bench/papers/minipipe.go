@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/bench/regions"
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/wire"
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/sdk"
 )
@@ -195,7 +195,7 @@ func measureImages(ctx context.Context, r *Result) (err error) {
 	}
 	defer func() { err = errors.Join(err, drive.Close()) }()
 	for _, name := range []string{"minipipe", "piper"} {
-		b, err := image.StockNamed(name)
+		b, err := stock.Named(name)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
@@ -82,7 +82,7 @@ func (s *stage) fill(ctx context.Context) (err error) {
 		if slices.Contains(s.slots, w.image) {
 			continue
 		}
-		b, err := image.StockNamed(w.image)
+		b, err := stock.Named(w.image)
 		if err != nil {
 			return err
 		}

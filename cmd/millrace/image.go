@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -156,7 +157,7 @@ the document is printed, in JSON, from which millrace image build makes the same
 				return e.Encode(document.Of(&m.Spec))
 			}
 			d := describeImage(args[0], m)
-			if d.Stock, err = image.StockName(m.ID); err != nil {
+			if d.Stock, err = stock.NameOf(m.ID); err != nil {
 				return err
 			}
 			return c.print(d, d.table)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
@@ -61,7 +62,7 @@ func sourceDateEpoch() (uint64, error) {
 func (c imageCommands) build() *cobra.Command {
 	var (
 		out, key string
-		stock    bool
+		isStock  bool
 		modules  imageModuleFlags
 	)
 	cmd := &cobra.Command{
@@ -78,12 +79,12 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 			"  millrace image build --stock presto --out presto.mimg\n" +
 			"  millrace image build --stock --wasm features.wasm --vectors features=vectors.json --out features.mimg",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || !stock && len(args) == 0 {
+			if len(args) > 1 || !isStock && len(args) == 0 {
 				return usagef("%s wants either a SPEC, or --stock and perhaps a stock image's name", cmd.CommandPath())
 			}
-			if stock && len(args) == 1 && !slices.Contains(image.StockNames(), args[0]) {
+			if isStock && len(args) == 1 && !slices.Contains(stock.Names(), args[0]) {
 				return usagef("--stock %s: want %s, or nothing for the image that drives come with; a SPEC goes "+
-					"without --stock", args[0], strings.Join(image.StockNames(), ", "))
+					"without --stock", args[0], strings.Join(stock.Names(), ", "))
 			}
 			return nil
 		},
@@ -91,7 +92,7 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 			if out == "" {
 				return usagef("--out is wanted: the file to write")
 			}
-			b, err := buildImage(args, stock, &modules)
+			b, err := buildImage(args, isStock, &modules)
 			if err != nil {
 				return err
 			}
@@ -104,15 +105,15 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write")
-	cmd.Flags().BoolVar(&stock, "stock", false, "build the stock image, or the one of a name behind it")
+	cmd.Flags().BoolVar(&isStock, "stock", false, "build the stock image, or the one of a name behind it")
 	cmd.Flags().StringVar(&key, "key", "", "sign it too, with the private key in this PEM file")
 	modules.addFlags(cmd.Flags())
 	return cmd
 }
 
 // buildImage builds from the document in a file, or a stock image.
-func buildImage(args []string, stock bool, modules *imageModuleFlags) ([]byte, error) {
-	s, name, err := readImageSpec(args, stock)
+func buildImage(args []string, isStock bool, modules *imageModuleFlags) ([]byte, error) {
+	s, name, err := readImageSpec(args, isStock)
 	if err == nil {
 		err = modules.addTo(s)
 	}
@@ -127,8 +128,8 @@ func buildImage(args []string, stock bool, modules *imageModuleFlags) ([]byte, e
 }
 
 // readImageSpec returns the specification in a file, or a stock image's, and its name.
-func readImageSpec(args []string, stock bool) (*image.Spec, string, error) {
-	if stock {
+func readImageSpec(args []string, isStock bool) (*image.Spec, string, error) {
+	if isStock {
 		b, err := stockImage(args)
 		if err != nil {
 			return nil, "", err
@@ -157,9 +158,9 @@ func readImageSpec(args []string, stock bool) (*image.Spec, string, error) {
 // stockImage builds the stock image of the only argument, or without one that of drives.
 func stockImage(args []string) ([]byte, error) {
 	if len(args) == 0 {
-		return image.Stock()
+		return stock.Image()
 	}
-	return image.StockNamed(args[0])
+	return stock.Named(args[0])
 }
 
 // signWith signs an image with the private key in a PEM file.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
@@ -22,7 +22,7 @@ func TestNamedStockImages(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name+".mimg") }
 	drive := "file:" + filepath.Join(dir, "d0.flash") + "?size=1MiB"
 	must(t, "drive", "create", drive)
-	for _, name := range image.StockNames() {
+	for _, name := range stock.Names() {
 		must(t, "image", "build", "--stock", name, "--out", file(name), "--key", key)
 		info := must(t, "image", "info", file(name))
 		for _, want := range []string{"stock image", name, "signed", "by key", "clock_khz", "parquet"} {

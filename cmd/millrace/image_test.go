@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -108,7 +109,7 @@ func TestImagesInTheField(t *testing.T) {
 		t.Run(uri, func(t *testing.T) {
 			code, _, stderr := millrace(t, "image", "load", uri, dir+"/unsigned.mimg")
 			assert.Equal(t, exitFailed, code)
-			errorLine(t, stderr, "refused at step signature", image.StockInterface().String(), "operation denied")
+			errorLine(t, stderr, "refused at step signature", stock.Interface().String(), "operation denied")
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/a.mimg"), " image "+a.ID.String())
 			assert.Contains(t, must(t, "image", "activate", uri, a.ID.Short()), "activated image "+a.ID.String())
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/a.mimg"), "it has already")
@@ -214,7 +215,7 @@ func TestTheStockImageCannotBeRevoked(t *testing.T) {
 	dir := t.TempDir()
 	drive := "file:" + dir + "/d.flash"
 	must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	stock, err := image.Parse(b)
 	require.NoError(t, err)

@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// stock is the stock image, its parsed form and its first known answer.
-func stock(t testing.TB) ([]byte, *image.Image) {
-	b, err := image.Stock()
+// stockImage returns the stock image, its parsed form and its first known answer.
+func stockImage(t testing.TB) ([]byte, *image.Image) {
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -90,7 +91,7 @@ func runVectorIn(t testing.TB, c nvme.Conn, region int, v image.Vector) (uint64,
 
 // TestStockImageAnswers runs all known answers of the stock image by a host's commands.
 func TestStockImageAnswers(t *testing.T) {
-	_, m := stock(t)
+	_, m := stockImage(t)
 	c := connect(t, openDrive(t, Options{Size: 1 << 20}))
 	runVectors(t, c, m.Spec.SelfTest)
 }
@@ -108,7 +109,7 @@ func runVectors(t *testing.T, c nvme.Conn, vectors []image.Vector) {
 
 func TestStockImageRunsAndIsCounted(t *testing.T) {
 	d := openDrive(t, Options{Size: 1 << 20, Threads: 2})
-	_, m := stock(t)
+	_, m := stockImage(t)
 	id, ok := d.ActiveImage()
 	require.True(t, ok)
 	assert.Equal(t, m.ID, id)
@@ -163,7 +164,7 @@ func TestStockImageRunsAndIsCounted(t *testing.T) {
 
 func TestExecutionsThatFail(t *testing.T) {
 	d := openDrive(t, Options{Size: 1 << 20})
-	_, m := stock(t)
+	_, m := stockImage(t)
 	c := connect(t, d)
 	v := m.Spec.SelfTest[0]
 	v.Args = []byte("no slice")
@@ -231,7 +232,7 @@ func activateIn(t testing.TB, c nvme.Conn, region int, slot uint16) error {
 
 // variant is the stock image changed.
 func variant(t testing.TB, change func(*image.Spec)) ([]byte, *image.Image) {
-	_, m := stock(t)
+	_, m := stockImage(t)
 	s := m.Spec
 	change(&s)
 	b, err := image.Build(&s)
@@ -262,7 +263,7 @@ func TestLoadedImageStaysActiveAcrossOpen(t *testing.T) {
 	// A slot's file that was damaged leaves the slot empty and the stock image active.
 	require.NoError(t, os.Truncate(slotPath(path, 2), 100))
 	d = openDrive(t, Options{Path: path})
-	_, m = stock(t)
+	_, m = stockImage(t)
 	id, _ = d.ActiveImage()
 	assert.Equal(t, m.ID, id)
 	assert.NotEmpty(t, d.comp.slots.slots[2].reason)
@@ -290,7 +291,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 	require.NoError(t, load(t, c, 2, newer, nm.ID.PUID()))
 	require.ErrorIs(t, activate(t, c, 2), nvme.InvalidProgramData, "a unit without backend")
 	// The image that was active still runs.
-	_, sm := stock(t)
+	_, sm := stockImage(t)
 	state, _, err := runVector(t, c, sm.Spec.SelfTest[0])
 	require.NoError(t, err)
 	assert.Zero(t, state)
@@ -334,7 +335,7 @@ func TestDeactivatedDriveDoesNotExecute(t *testing.T) {
 	cmd := cs.Activation(0, false)
 	_, err := c.Admin(t.Context(), &cmd, nil)
 	require.NoError(t, err)
-	_, m := stock(t)
+	_, m := stockImage(t)
 	_, _, err = runVector(t, c, m.Spec.SelfTest[0])
 	require.ErrorIs(t, err, nvme.ProgramNotActivated)
 	require.NoError(t, activate(t, c, 0))
@@ -344,7 +345,7 @@ func TestDeactivatedDriveDoesNotExecute(t *testing.T) {
 
 func TestCountersForgetTheOldestProgram(t *testing.T) {
 	c := newCounters(nil)
-	_, m := stock(t)
+	_, m := stockImage(t)
 	body := m.Spec.SelfTest[0].Program
 	for i := range maxPrograms + 5 {
 		c.executions++
@@ -361,7 +362,7 @@ func TestCountersForgetTheOldestProgram(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	d := openDrive(t, Options{Size: 4 << 20, Threads: 2})
-	_, m := stock(t)
+	_, m := stockImage(t)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

@@ -87,7 +87,7 @@ func imageFile(t *testing.T, b []byte) string {
 
 // TestKillAtEveryStepOfLoading: the old image runs, or the new one, whole; and the next try succeeds.
 func TestKillAtEveryStepOfLoading(t *testing.T) {
-	_, stockImage := stock(t)
+	_, original := stockImage(t)
 	a, am := numbered(t, 7)
 	b, bm := numbered(t, 8)
 	x, xm := numbered(t, 9)
@@ -96,7 +96,7 @@ func TestKillAtEveryStepOfLoading(t *testing.T) {
 		puts func(t *testing.T, c nvme.Conn)
 		old  *image.Image
 	}{
-		{"the first image", func(*testing.T, nvme.Conn) {}, stockImage},
+		{"the first image", func(*testing.T, nvme.Conn) {}, original},
 		{"the second", func(t *testing.T, c nvme.Conn) { put(t, c, 1, a, am) }, am},
 		{"over the one before", func(t *testing.T, c nvme.Conn) { put(t, c, 1, a, am); put(t, c, 2, b, bm) }, bm},
 	} {
@@ -141,8 +141,8 @@ func TestKillAtEveryStepOfLoading(t *testing.T) {
 
 // TestKillWhileImagesChange kills at any moment, many times over (with MILLRACE_LONG many more).
 func TestKillWhileImagesChange(t *testing.T) {
-	_, stockImage := stock(t)
-	known := map[image.ID]*image.Image{stockImage.ID: stockImage}
+	_, original := stockImage(t)
+	known := map[image.ID]*image.Image{original.ID: original}
 	var files, order []string
 	for n := range uint16(3) {
 		b, m := numbered(t, 20+n)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -51,7 +52,7 @@ func refusalStatus(err error) nvme.Status {
 
 // Busy implements controller.ImageSlots.
 func (s *slots) Busy(operation string, i int, holders []string) {
-	e := &image.LoadError{Step: image.StepInUse, Have: image.StockInterface(), Err: &image.BusyError{Holders: holders}}
+	e := &image.LoadError{Step: image.StepInUse, Have: stock.Interface(), Err: &image.BusyError{Holders: holders}}
 	s.mu.RLock()
 	if i < slotCount && s.slots[i].img != nil {
 		e.Image, e.Want = s.slots[i].img.ID, s.slots[i].img.Interface()
@@ -95,7 +96,7 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r := &image.LogPage{
-		Platform: image.StockPlatform, Interface: image.StockInterface(), Policy: s.trust.Policy,
+		Platform: stock.Platform, Interface: stock.Interface(), Policy: s.trust.Policy,
 		RevokedKeys: s.trust.RevokedKeys, RevokedImages: s.trust.RevokedImages, Refusals: s.refusals,
 	}
 	for _, k := range s.trust.Keys {

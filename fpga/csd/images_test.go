@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -108,7 +109,7 @@ func TestARefusalTellsStepAndBothInterfaces(t *testing.T) {
 				assert.Equal(t, 2, f.Slot)
 				assert.Equal(t, m.ID, f.Image)
 				assert.Equal(t, m.Interface(), f.Want)
-				assert.Equal(t, image.StockInterface(), f.Have)
+				assert.Equal(t, stock.Interface(), f.Have)
 				assert.Contains(t, f.Err().Error(), tt.says)
 			}
 			err := load(t, c, 2, b, m.ID.PUID())
@@ -251,7 +252,7 @@ func activeIs(t testing.TB, d *Drive, c nvme.Conn, want *image.Image) {
 }
 
 func TestBootsTheLastGoodImage(t *testing.T) {
-	_, stockImage := stock(t)
+	_, original := stockImage(t)
 	a, am := numbered(t, 7)
 	b, bm := numbered(t, 8)
 	// with makes a drive that ran the stock image, a, and b.
@@ -304,7 +305,7 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 		{name: "its file is another image's", want: am, reason: "which ran", happens: func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(slotPath(path, 2), foreign(t), 0o644))
 		}},
-		{name: "both files are damaged", want: stockImage, reason: "damaged", happens: func(t *testing.T, path string) {
+		{name: "both files are damaged", want: original, reason: "damaged", happens: func(t *testing.T, path string) {
 			require.NoError(t, os.Truncate(slotPath(path, 1), 0))
 			require.NoError(t, os.Truncate(slotPath(path, 2), 0))
 		}},
@@ -324,7 +325,7 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 				delete(m, "trust")
 			})
 		}},
-		{name: "the state is of version 1 and nothing was active", want: stockImage,
+		{name: "the state is of version 1 and nothing was active", want: original,
 			happens: func(t *testing.T, path string) {
 				edit(t, path, func(m map[string]any) {
 					m["version"], m["active_slot"] = 1, -1
@@ -461,8 +462,8 @@ func TestChunksOfAHostThatGoes(t *testing.T) {
 
 // TestNamedStockImagesRun: a drive takes each, passes its self-tests, and makes it the active one.
 func TestNamedStockImagesRun(t *testing.T) {
-	for _, name := range image.StockNames() {
-		b, err := image.StockNamed(name)
+	for _, name := range stock.Names() {
+		b, err := stock.Named(name)
 		require.NoError(t, err)
 		m, err := image.Parse(b)
 		require.NoError(t, err)

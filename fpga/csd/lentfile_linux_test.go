@@ -218,7 +218,7 @@ func (f *lentMapping) OnRecall(func())                          {}
 
 // TestAMediumThatFailsUnderAnExecution reads lent bytes that are not there: the command fails, and the drive goes on.
 func TestAMediumThatFailsUnderAnExecution(t *testing.T) {
-	_, m := stock(t)
+	_, m := stockImage(t)
 	v := m.Spec.SelfTest[0]
 	path := filepath.Join(t.TempDir(), "input")
 	const size = 1 << 20

@@ -56,7 +56,7 @@ func TestFlashBytesAreCountedOnce(t *testing.T) {
 func TestTimingFailsExecutions(t *testing.T) {
 	pacing := timing.NewPacing(timing.ModeImage, 1)
 	d := openDrive(t, Options{Size: 1 << 20, Timing: pacing})
-	_, m := stock(t)
+	_, m := stockImage(t)
 	_, _, err := runVector(t, connect(t, d), m.Spec.SelfTest[0])
 	require.Error(t, err)
 	require.ErrorContains(t, pacing.Err(), "states no parameters")

@@ -124,7 +124,7 @@ func TestHostsInRegionsBesideASwitch(t *testing.T) {
 func TestARegionThatSpinsTakesItsOwnTime(t *testing.T) {
 	d := openDrive(t, Options{Size: 1 << 20, Regions: 2})
 	c := connect(t, d)
-	_, m := stock(t)
+	_, m := stockImage(t)
 	d.comp.threads[1] <- struct{}{} // its thread never ends
 	_, out, err := runVectorIn(t, c, 0, m.Spec.SelfTest[0])
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/internal/wholefile"
@@ -77,7 +78,7 @@ type mark struct {
 func newSlots(o *Options, st *state) (*slots, error) {
 	s := &slots{log: o.Logger, path: o.Path, regions: make([]region, st.regions()), save: func() error { return nil },
 		step: o.atStep, trust: st.Trust, threads: o.Threads, weights: st.weights(), slm: o.SLMBytes}
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +151,14 @@ func (s *slots) hold(i int, m *image.Image) {
 func (s *slots) judge(b []byte) (*image.Image, error) {
 	m, err := image.Parse(b)
 	if err != nil {
-		return nil, &image.LoadError{Step: image.StepFormat, Have: image.StockInterface(), Err: err}
+		return nil, &image.LoadError{Step: image.StepFormat, Have: stock.Interface(), Err: err}
 	}
 	return m, s.admit(m)
 }
 
 // admit compares an image with the drive's interface and its trust.
 func (s *slots) admit(m *image.Image) error {
-	have := image.StockInterface()
+	have := stock.Interface()
 	if m.Interface() != have {
 		return &image.LoadError{Step: image.StepInterface, Image: m.ID, Want: m.Interface(), Have: have,
 			Err: image.ErrInterface}
@@ -190,7 +191,7 @@ func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 		}
 	}
 	fail := func(step image.Step, err error) (*engine.Engine, error) {
-		return nil, &image.LoadError{Step: step, Slot: i, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+		return nil, &image.LoadError{Step: step, Slot: i, Image: m.ID, Want: m.Interface(), Have: stock.Interface(),
 			Err: err}
 	}
 	e, err := newEngine(m)
@@ -264,7 +265,7 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	m, err := s.judge(b)
 	if err == nil && puid != m.ID.PUID() {
 		err = &image.LoadError{
-			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Have: stock.Interface(),
 			Err: fmt.Errorf("identifier %016x was announced, the image's is %016x", puid, m.ID.PUID()),
 		}
 	}
@@ -278,7 +279,7 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	if s.path != "" {
 		if err := replaceFile(slotPath(s.path, i), b, s.step, "image"); err != nil {
 			return s.refuse("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(),
-				Have: image.StockInterface(), Err: err})
+				Have: stock.Interface(), Err: err})
 		}
 	}
 	s.step("image: kept")
@@ -295,7 +296,7 @@ func (s *slots) vacant(i int) error {
 	defer s.mu.RUnlock()
 	if m := s.slots[i].img; m != nil && s.boots(i) {
 		return &image.LoadError{
-			Step: image.StepInUse, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+			Step: image.StepInUse, Image: m.ID, Want: m.Interface(), Have: stock.Interface(),
 			Err: &image.BusyError{What: fmt.Sprintf("slot %d holds the last good image and", i)},
 		}
 	}
@@ -313,7 +314,7 @@ func (s *slots) Unload(i int) nvme.Status {
 			err = wholefile.SyncFolder(filepath.Dir(s.path))
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return s.refuse("unload", i, &image.LoadError{Step: image.StepStore, Have: image.StockInterface(), Err: err})
+			return s.refuse("unload", i, &image.LoadError{Step: image.StepStore, Have: stock.Interface(), Err: err})
 		}
 	}
 	s.mu.Lock()
@@ -354,7 +355,7 @@ func (s *slots) Activate(ctx context.Context, number, i int) nvme.Status {
 	if err := s.save(); err != nil {
 		s.back(number, before)
 		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(),
-			Have: image.StockInterface(), Err: err})
+			Have: stock.Interface(), Err: err})
 	}
 	s.step("image: active")
 	return nvme.Success

@@ -73,7 +73,7 @@ func (c *Call) vector(name string) (Vector, program.OutputLayout) {
 				values = binary.LittleEndian.AppendUint64(values, row[i])
 			}
 		}
-		page := dataPage(values, int(rows))
+		page := DataPage(values, int(rows))
 		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
 		input = append(input, page...)
 		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: rows,
@@ -93,5 +93,5 @@ func (c *Call) vector(name string) (Vector, program.OutputLayout) {
 		Sinks: []program.GraphSink{{Value: uint32(len(p.Columns)), Sink: sink}}}}
 	out := make([]byte, p.Output.Size(rows, slice.ValueCap))
 	slice.Layout, _ = p.Output.LayoutIn(rows, uint64(len(out)))
-	return programVector(name, p, slice, input, out), slice.Layout
+	return ProgramVector(name, p, slice, input, out), slice.Layout
 }

@@ -4,7 +4,7 @@
 //
 // A [Spec] is plain data that says what an image holds. [Build] encodes it; the same Spec always gives the same bytes.
 // [Parse] decodes them, and refuses every file that Build would not have written, so that two different files never
-// mean the same image. [Stock] builds the image that a new drive has.
+// mean the same image. Package stock builds the image that a new drive has.
 //
 //	header     200 bytes: magic, sizes, version, time, image id, interface UUID, platform, number of sections, CRC32C
 //	table      80 bytes a section: kind, flags, codec, name, offset, size, SHA-256

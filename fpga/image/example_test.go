@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 )
 
 func ExampleParse() {
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -25,7 +26,7 @@ func ExampleParse() {
 }
 
 func ExampleTrust_Judge() {
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		fmt.Println(err)
 		return

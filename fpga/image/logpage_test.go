@@ -7,13 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
+// shellInterface is the interface of a shell.
+var shellInterface = uuid.NewSHA1(uuid.NameSpaceOID, []byte("millrace csd shell interface 1"))
+
 func sampleLogPage() *LogPage {
 	return &LogPage{
-		Platform: "test-board", Interface: StockInterface(), Policy: PolicyRequire, Keys: []KeyID{{1}},
+		Platform: "test-board", Interface: shellInterface, Policy: PolicyRequire, Keys: []KeyID{{1}},
 		RevokedKeys: []KeyID{{2}}, RevokedImages: []ID{{3}},
 		Slots: []Slot{
 			{Slot: 0, Role: RoleStock, Image: ID{4}, Standing: StandingStock},
@@ -22,7 +26,7 @@ func sampleLogPage() *LogPage {
 			{Slot: 3, Role: RoleTrial, Reason: "damaged"},
 		},
 		Refusals: []Refusal{{Number: 2, Operation: "load", Slot: 1, Step: StepInterface, Image: ID{7},
-			Want: sample().Interface, Have: StockInterface(), Detail: "no", Holders: []string{"h"}}},
+			Want: sample().Interface, Have: shellInterface, Detail: "no", Holders: []string{"h"}}},
 	}
 }
 
@@ -169,7 +173,7 @@ func TestWhereTheNextImageGoes(t *testing.T) {
 }
 
 func TestRefusalsBecomeErrorsAgain(t *testing.T) {
-	busy := &LoadError{Step: StepInUse, Slot: 1, Image: ID{1}, Want: sample().Interface, Have: StockInterface(),
+	busy := &LoadError{Step: StepInUse, Slot: 1, Image: ID{1}, Want: sample().Interface, Have: shellInterface,
 		Err: &BusyError{Holders: []string{"a", "b"}}}
 	f := NoteRefusal("activate", 1, busy)
 	assert.Equal(t, busy.Error(), f.Err().Error())

@@ -65,7 +65,7 @@ func (s *Spec) AddModule(m Module) {
 	if found {
 		return
 	}
-	unit, compute, kernel := stockParts(program.UnitRef{Unit: wasm.Unit, Version: wasm.Unit.Version()})
+	unit, compute, kernel := unitParts(program.UnitRef{Unit: wasm.Unit, Version: wasm.Unit.Version()})
 	s.Units = slices.Insert(slices.Clone(s.Units), at, unit)
 	s.Compute = append(slices.Clone(s.Compute), compute)
 	s.Kernels = append(slices.Clone(s.Kernels), kernel)

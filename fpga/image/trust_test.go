@@ -121,7 +121,7 @@ func TestTrustInText(t *testing.T) {
 }
 
 func TestLoadErrorTellsBothInterfaces(t *testing.T) {
-	want, have := sample().Interface, StockInterface()
+	want, have := sample().Interface, shellInterface
 	cause := errors.New("nothing came out")
 	e := &LoadError{Step: StepSelfTest, Slot: 2, Image: ID{0xab}, Want: want, Have: have, Err: cause}
 	assert.Equal(t,

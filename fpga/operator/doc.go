@@ -16,4 +16,4 @@ package operator
 
 //go:generate go -C ../../tools run ./operatorlists ../fpga/operator
 //go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestUnits .
-//go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestStockGolden ../image
+//go:generate env MILLRACE_UPDATE=1 go test -count=1 -run TestStockGolden ../image/stock

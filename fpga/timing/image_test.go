@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -112,7 +113,7 @@ func TestAUnitThatIsLacking(t *testing.T) {
 
 // TestTheStockImagePrestoIsPrestosDesign: a drive with it has the times of the SmartSSD's model.
 func TestTheStockImagePrestoIsPrestosDesign(t *testing.T) {
-	b, err := image.StockNamed("presto")
+	b, err := stock.Named("presto")
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/host/deploy"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -26,7 +27,7 @@ import (
 
 func anImage(t *testing.T, change func(*image.Spec)) ([]byte, *image.Image) {
 	t.Helper()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -205,7 +206,7 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 	var refused *image.LoadError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, fm.Interface(), refused.Want)
-	assert.Equal(t, image.StockInterface(), refused.Have)
+	assert.Equal(t, stock.Interface(), refused.Have)
 }
 
 func TestRolloutPastFailures(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/host/deploy"
 	"github.com/millrace/millrace/sdk"
 )
@@ -17,7 +17,7 @@ func ExampleDeployer_Run() {
 		return
 	}
 	defer dev.Close()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		fmt.Println(err)
 		return

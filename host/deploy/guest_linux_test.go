@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 )
@@ -116,7 +117,7 @@ func TestGuestImages(t *testing.T) {
 				Env: map[string]string{
 					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port),
 					"NQN":     drive.Subsystem().NQN(),
-					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": image.StockInterface().String(),
+					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": stock.Interface().String(),
 					"FOREIGNINTERFACE": fm.Interface().String(),
 					"NEW":              nm.ID.Short(), "UNSIGNED": um.ID.Short(), "FOREIGN": fm.ID.Short(),
 				},

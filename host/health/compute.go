@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
@@ -116,7 +117,7 @@ func (v *validation) prepareVector(ctx context.Context, a *image.Vector, spare i
 
 // stockImage returns this build's stock image.
 func stockImage() (*image.Image, error) {
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -25,7 +26,7 @@ import (
 // anImage is an image that does what the stock image does and is another.
 func anImage(t *testing.T) *image.Image {
 	t.Helper()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 var generated = []string{
 	"docs/operators.md",
 	"docs/pipeline.schema.json",
-	"fpga/image/testdata/stock.id",
+	"fpga/image/stock/testdata/stock.id",
 	"fpga/operator/kernels/kernels_list.go",
 	"fpga/operator/operators.go",
 	"fpga/operator/references/references_list.go",

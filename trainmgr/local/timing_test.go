@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -102,7 +103,7 @@ func timedParameters(clockKHz, lanes uint32) *image.Parameters {
 // imageWith is the stock image with parameters.
 func imageWith(t testing.TB, p *image.Parameters) []byte {
 	t.Helper()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)

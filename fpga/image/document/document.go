@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 )
 
 // MaxBytes bounds a document. Modules and known answers are its largest parts.
@@ -144,7 +145,7 @@ func Read(b []byte, epoch uint64) (*image.Spec, error) {
 }
 
 func stockSpec() (*image.Spec, error) {
-	b, err := image.Stock()
+	b, err := stock.Image()
 	if err != nil {
 		return nil, err
 	}

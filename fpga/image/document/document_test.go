@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 )
 
-func stock(t testing.TB) *image.Image {
-	b, err := image.Stock()
+func stockImage(t testing.TB) *image.Image {
+	b, err := stock.Image()
 	require.NoError(t, err)
 	m, err := image.Parse(b)
 	require.NoError(t, err)
@@ -22,7 +23,7 @@ func stock(t testing.TB) *image.Image {
 }
 
 func TestADocumentOfAnImageBuildsItAgain(t *testing.T) {
-	want := stock(t)
+	want := stockImage(t)
 	want.Spec.User = []byte("<hello>")
 	want.Spec.Resources = image.Resources{Tool: "yosys", Version: "0.23", Units: []image.ResourceLine{{Unit: 3, LUTs: 9}}}
 	bytesOf := func(s *image.Spec) []byte {
@@ -39,7 +40,7 @@ func TestADocumentOfAnImageBuildsItAgain(t *testing.T) {
 
 // TestADocumentHoldsTheMostModules writes the document of an image with the most bytes of modules, and reads it.
 func TestADocumentHoldsTheMostModules(t *testing.T) {
-	want := stock(t)
+	want := stockImage(t)
 	for n := range byte(4) {
 		module := wasmtest.Module{Functions: []wasmtest.Function{{Name: "f", Params: []byte{wasmtest.I64},
 			Results: []byte{wasmtest.I64}, Code: wasmtest.Get(0)}}}.Bytes()
@@ -60,7 +61,7 @@ func TestADocumentHoldsTheMostModules(t *testing.T) {
 }
 
 func TestBase(t *testing.T) {
-	m := stock(t)
+	m := stockImage(t)
 	s, err := Read([]byte("base: stock\n"), 5)
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, s.Time, "the caller's time")

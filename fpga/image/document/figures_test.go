@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rtl"
@@ -98,8 +99,8 @@ func TestClocksFitThePaths(t *testing.T) {
 // unit that fpga/rtl has of its operators.
 func TestStockClocksFitThePaths(t *testing.T) {
 	checked := 0
-	for _, name := range image.StockNames() {
-		b, err := image.StockNamed(name)
+	for _, name := range stock.Names() {
+		b, err := stock.Named(name)
 		require.NoError(t, err)
 		m, err := image.Parse(b)
 		require.NoError(t, err)

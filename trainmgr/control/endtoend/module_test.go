@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock"
 	w "github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -64,7 +65,7 @@ func calledSpec() *apiv1.JobSpec {
 // writeImage writes the stock image with a module to a file, and returns its path and the image.
 func writeImage(t testing.TB, m pipeline.Module) (string, *image.Image) {
 	t.Helper()
-	b, err := image.Stock()
+	b, err := stock.Image()
 	require.NoError(t, err)
 	made, err := image.Parse(b)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
-package image
+package stock
 
 import (
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/enumerate"
 	"github.com/millrace/millrace/fpga/operator/scores"
@@ -10,7 +11,7 @@ import (
 
 // scoredVector is a known answer for ids with scores: two fields of binary rows, an id and a score. Every expected
 // value is written down, none computed.
-func scoredVector() Vector {
+func scoredVector() image.Vector {
 	key := func(value, index uint32, scored bool) program.GraphSink {
 		return program.GraphSink{Value: value, Sink: program.Sink{To: program.ToSparse, Index: index}, Scored: scored}
 	}

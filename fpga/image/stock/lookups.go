@@ -1,16 +1,17 @@
-package image
+package stock
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 // lookupsVector is a known answer for lookups, over packed rows: the keys 3, 9 and 4 have the indices 0, 1 and 2 in an
 // array from 3 to 9, and 10 the index 0 in a hash table of two slots, of which every key's home is slot 0 or 1.
-func lookupsVector() Vector {
+func lookupsVector() image.Vector {
 	le := binary.LittleEndian
 	var array, slots []byte
 	for _, next := range []uint32{1, 3, 0, 0, 0, 0, 2} { // of the keys 3 to 9

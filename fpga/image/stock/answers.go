@@ -1,4 +1,4 @@
-package image
+package stock
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/operator/fixedlength"
@@ -17,8 +18,8 @@ import (
 )
 
 // answerVectors returns a vector for each operator that declares known answers, in the order of the units.
-func answerVectors(known map[program.Unit][]rowvalue.Answer) ([]Vector, error) {
-	var all []Vector
+func answerVectors(known map[program.Unit][]rowvalue.Answer) ([]image.Vector, error) {
+	var all []image.Vector
 	for unit, answers := range known {
 		v, err := answerVector(unit, answers)
 		if err != nil {
@@ -26,7 +27,7 @@ func answerVectors(known map[program.Unit][]rowvalue.Answer) ([]Vector, error) {
 		}
 		all = append(all, v)
 	}
-	slices.SortFunc(all, func(a, b Vector) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b image.Vector) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
@@ -36,10 +37,10 @@ func answerVectors(known map[program.Unit][]rowvalue.Answer) ([]Vector, error) {
 // A tensor holds neither nulls nor lists of real numbers, nor float64. So a float64 becomes the nearest float32, and a
 // real number that is null becomes nullReal. Lists of real numbers become dense columns, with zeros behind shorter
 // lists; those of a combiner, which dense columns do not take, become the scores of the ids 0, 1 and so on.
-func answerVector(unit program.Unit, answers []rowvalue.Answer) (Vector, error) {
+func answerVector(unit program.Unit, answers []rowvalue.Answer) (image.Vector, error) {
 	cases, err := answerCases(answers)
 	if err != nil {
-		return Vector{}, err
+		return image.Vector{}, err
 	}
 	w := &answerWriter{program: &program.Program{Source: program.Parquet}, slice: &program.Slice{}}
 	w.program.Output.Weights = slices.ContainsFunc(cases, func(c *answerCase) bool {
@@ -53,7 +54,7 @@ func answerVector(unit program.Unit, answers []rowvalue.Answer) (Vector, error) 
 		w.add(c)
 	}
 	if len(cases) == 0 {
-		return Vector{}, fmt.Errorf("none of %d answers is of a row that does not fail: declare one", len(answers))
+		return image.Vector{}, fmt.Errorf("none of %d answers is of a row that does not fail: declare one", len(answers))
 	}
 	return w.vector(unit.String()), nil
 }
@@ -335,7 +336,7 @@ func (w *answerWriter) addColumn(part program.Part, t program.ValueType, answers
 		page.addRow(of(&answers[i]))
 	}
 	chunk, body := page.chunk(t.Kind)
-	data := dataPage(body, len(page.definition))
+	data := image.DataPage(body, len(page.definition))
 	window := program.Span{Off: uint64(len(w.input)), Len: uint64(len(data))}
 	w.input = append(w.input, data...)
 	w.slice.Tasks = append(w.slice.Tasks, program.Task{Column: number, Count: uint32(w.rows), Chunk: chunk,
@@ -376,7 +377,7 @@ func (w *answerWriter) addKey(answers []rowvalue.Answer) {
 }
 
 // vector returns the vector.
-func (w *answerWriter) vector(name string) Vector {
+func (w *answerWriter) vector(name string) image.Vector {
 	le := binary.LittleEndian
 	// The engine asks for room for an id of every row of a scalar column, although nulls take none.
 	w.slice.ValueCap = uint64(len(w.ids)) + uint64(w.program.Output.Keys)*uint64(w.rows)
@@ -397,7 +398,7 @@ func (w *answerWriter) vector(name string) Vector {
 			le.PutUint32(out[place.Weights+uint64(i)*4:], math.Float32bits(w.weights[i]))
 		}
 	}
-	return programVector(name, w.program, w.slice, w.input, out)
+	return image.ProgramVector(name, w.program, w.slice, w.input, out)
 }
 
 // answerPage is the levels and values of a column.

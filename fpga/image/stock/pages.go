@@ -1,4 +1,4 @@
-package image
+package stock
 
 import (
 	"crypto/sha256"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -19,14 +20,10 @@ type pageColumn struct {
 }
 
 // pagesVector is a known answer for Parquet columns of one page each. dense has the expected floats row by row, and ids
-// the expected values of one key after the other, one a row.
-func pagesVector(name string, rows int, columns []pageColumn, dense []float32, ids []int64) Vector {
-	return pagesVectorWith(name, rows, columns, dense, ids, nil)
-}
-
-// pagesVectorWith is pagesVector with a lookup table of the keys 3 to 9, of which three have an index. nil: none.
-func pagesVectorWith(name string, rows int, columns []pageColumn, dense []float32, ids []int64,
-	table []byte) Vector {
+// the expected values of one key after the other, one a row. table is a lookup table of the keys 3 to 9, of which three
+// have an index, or nil.
+func pagesVector(name string, rows int, columns []pageColumn, dense []float32, ids []int64,
+	table []byte) image.Vector {
 	p := &program.Program{
 		Source: program.Parquet,
 		Output: program.Output{Dense: uint32(len(dense) / rows), Keys: uint32(len(ids) / rows), IDs: program.IDs64,
@@ -46,7 +43,7 @@ func pagesVectorWith(name string, rows int, columns []pageColumn, dense []float3
 		if c.chunk.Values == 0 {
 			c.chunk.Values = uint64(rows)
 		}
-		page := dataPage(c.values, int(c.chunk.Values))
+		page := image.DataPage(c.values, int(c.chunk.Values))
 		window := program.Span{Off: uint64(len(input)), Len: uint64(len(page))}
 		input = append(input, page...)
 		slice.Tasks = append(slice.Tasks, program.Task{Column: uint32(i), Count: uint32(rows), Chunk: c.chunk,
@@ -60,17 +57,7 @@ func pagesVectorWith(name string, rows int, columns []pageColumn, dense []float3
 	for _, id := range ids {
 		out = le.AppendUint64(out, uint64(id))
 	}
-	v := programVector(name, p, slice, input, out)
+	v := image.ProgramVector(name, p, slice, input, out)
 	v.Tables = tables
 	return v
-}
-
-// programVector is a known answer of a program: what it makes of a slice of an input.
-func programVector(name string, p *program.Program, slice *program.Slice, input, out []byte) Vector {
-	body := p.Marshal()
-	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
-	return Vector{
-		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096, Dict: 4096,
-		State: uint64(program.Done), Output: out,
-	}
 }

@@ -1,9 +1,10 @@
-package image
+package stock
 
 import (
 	"encoding/binary"
 	"math"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -18,7 +19,7 @@ type packedAnswer struct {
 
 // packedVector is a known answer for rows of 40 numbers, as Criteo's packed files have them. rows has the numbers of
 // the given fields; all other numbers are 0.
-func packedVector(name string, p *program.Program, fields []int, rows [][]uint32, answer packedAnswer) Vector {
+func packedVector(name string, p *program.Program, fields []int, rows [][]uint32, answer packedAnswer) image.Vector {
 	const rowFields = 40
 	le := binary.LittleEndian
 	count, keys := uint32(len(rows)), uint64(p.Output.Keys)
@@ -49,7 +50,7 @@ func packedVector(name string, p *program.Program, fields []int, rows [][]uint32
 			Scratch: program.Span{Len: 4096},
 		}},
 	}
-	v := programVector(name, p, slice, input, out)
+	v := image.ProgramVector(name, p, slice, input, out)
 	v.Dict = 0 // rows have no dictionary
 	return v
 }

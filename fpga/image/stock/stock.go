@@ -1,13 +1,13 @@
-package image
+package stock
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/clamp"
@@ -25,97 +25,53 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// StockPlatform is the platform of the stock image.
-const StockPlatform = "millrace-csd"
+// Platform is the platform of the stock image.
+const Platform = "millrace-csd"
 
-// StockInterface is the shell's interface that the stock image needs and that drives of this project have: a UUIDv5 of
+// Interface is the shell's interface that the stock image needs and that drives of this project have: a UUIDv5 of
 // its name.
-func StockInterface() uuid.UUID {
+func Interface() uuid.UUID {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("millrace csd shell interface 1"))
 }
 
-// Stock builds the image that a drive leaves the factory with: every unit of this build, and known answers for them.
+// Image builds the image that a drive leaves the factory with: every unit of this build, and known answers for them.
 // Operators declare theirs (package fpga/operator); the other vectors test rows of text, pages, maps, graphs and lookup
 // tables. The bytes are the same in every run of one build; a golden file has the id.
 //
 // It states no parameters and no resources: most of its units are not in fpga/rtl, and the software drive runs as fast
 // as its host.
-func Stock() ([]byte, error) {
+func Image() ([]byte, error) {
 	answers, err := answerVectors(operator.KnownAnswers())
 	if err != nil {
 		return nil, err
 	}
-	s := &Spec{
-		Platform:  StockPlatform,
-		Interface: StockInterface(),
-		Memories:  stockMemories(),
-		Partition: stockPartition(),
-		SelfTest:  append([]Vector{rowsVector(), chunksVector(), mapsVector(), scoredVector(), lookupsVector()}, answers...),
-		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
+	s := &image.Spec{
+		Platform:  Platform,
+		Interface: Interface(),
+		Memories:  memories(),
+		Partition: partition(),
+		SelfTest: append(
+			[]image.Vector{rowsVector(), chunksVector(), mapsVector(), scoredVector(), lookupsVector()},
+			answers...),
+		Build: image.BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
 		if u.Unit == wasm.Unit { // the image has no module
 			continue
 		}
-		s.addStockUnit(u)
+		s.AddUnit(u)
 	}
-	return Build(s)
+	return image.Build(s)
 }
 
-// stockMemories and stockPartition are those of every stock image.
-func stockMemories() []Memory { return []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}} }
+// memories and partition are those of every stock image.
+func memories() []image.Memory { return []image.Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}} }
 
-func stockPartition() Partition { return Partition{Slots: 2} }
-
-// addStockUnit adds what an image says about a unit of this build. Decoders read SLM; everything behind them is chained
-// on chip.
-func (s *Spec) addStockUnit(u program.UnitRef) {
-	unit, compute, kernel := stockParts(u)
-	s.Units, s.Compute, s.Kernels = append(s.Units, unit), append(s.Compute, compute), append(s.Kernels, kernel)
-	if u.Unit == program.UnitParquet || u.Unit == program.UnitText {
-		s.Connections = append(s.Connections, Connection{Compute: compute.Name, Memory: "slm"})
-	}
-}
-
-// stockParts returns what an image says about a unit of this build.
-func stockParts(u program.UnitRef) (Unit, ComputeUnit, Kernel) {
-	number, name, k := uint16(u.Unit), u.Unit.String(), stockKernel(u.Unit)
-	return Unit{Number: number, Name: name, Version: u.Version},
-		ComputeUnit{Name: name + "_0", Unit: number, Base: 0x1_0000 + uint64(number)*0x1000, Size: 0x1000,
-			Control: "chain", IRQ: -1},
-		Kernel{Unit: number, Name: name, Args: k.args, In: k.in, Out: k.out}
-}
-
-type stockUnit struct {
-	args []string
-	in   []string
-	out  string
-}
-
-// stockKernel says how a host feeds a unit.
-func stockKernel(u program.Unit) stockUnit {
-	switch u {
-	case program.UnitParquet, program.UnitText:
-		return stockUnit{in: []string{"bytes"}, out: "values"}
-	case program.UnitMap:
-		return stockUnit{args: []string{"key", "scored"}, in: []string{"values"}, out: "same"}
-	}
-	d, _ := operator.Find(u)
-	return stockUnit{args: d.Args, in: d.In, out: d.Out}
-}
-
-// unitsOf lists the numbers of the units that a program wants.
-func unitsOf(p *program.Program) []int {
-	var all []int
-	for _, u := range p.Units() {
-		all = append(all, int(u.Unit))
-	}
-	return all
-}
+func partition() image.Partition { return image.Partition{Slots: 2} }
 
 // rowsVector is a known answer for text rows: two rows of Criteo's format, one full of nulls, through the operators
 // that take numbers. Every expected value is written down, none computed.
-func rowsVector() Vector {
+func rowsVector() image.Vector {
 	const rows = 2
 	p := &program.Program{Source: program.CriteoTSV, Label: true}
 	column := func(name string, field uint16, sinks ...program.Sink) {
@@ -154,22 +110,20 @@ func rowsVector() Vector {
 	} {
 		le.PutUint64(out[place.Values+uint64(i)*8:], uint64(v))
 	}
-	body := p.Marshal()
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: 4 * rows,
+		Rows: rows, Layout: place, ValueCap: 4 * rows,
 		Tasks: []program.Task{{
 			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
 			Scratch: program.Span{Len: 4096},
 		}},
 	}
-	return Vector{
-		Name: "text rows", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(),
-		Scratch: 4096, State: uint64(program.Done), Output: out,
-	}
+	v := image.ProgramVector("text rows", p, slice, input, out)
+	v.Dict = 0 // text has no dictionary
+	return v
 }
 
 // chunksVector is a known answer for Parquet pages: strings of hexadecimal digits and a list, by hand.
-func chunksVector() Vector {
+func chunksVector() image.Vector {
 	const rows = 2
 	p := &program.Program{
 		Source: program.Parquet,
@@ -192,14 +146,14 @@ func chunksVector() Vector {
 	for _, s := range []string{"1f", "DEADBEEF"} {
 		hex = append(le.AppendUint32(hex, uint32(len(s))), s...)
 	}
-	hex = dataPage(hex, rows)
+	hex = image.DataPage(hex, rows)
 	// Two lists, {5, 6, 7} and {-8}: repetition levels 0 1 1 0 bit-packed, definition levels 1 1 1 1 as a run.
 	listPage := func(values ...int64) []byte {
 		page := []byte{2, 0, 0, 0, 0x03, 0b0110, 2, 0, 0, 0, 4 << 1, 1}
 		for _, v := range values {
 			page = le.AppendUint64(page, uint64(v))
 		}
-		return dataPage(page, 4)
+		return image.DataPage(page, 4)
 	}
 	ids, windows := listPage(5, 6, 7, -8), listPage(1, 2, 3, -8)
 
@@ -215,10 +169,9 @@ func chunksVector() Vector {
 	for i, v := range values {
 		le.PutUint64(out[place.Values+uint64(i)*8:], uint64(v))
 	}
-	body := p.Marshal()
 	h, n := uint64(len(hex)), uint64(len(ids))
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place,
+		Rows: rows, Layout: place,
 		ValueCap: uint64(len(values)),
 		Tasks: []program.Task{
 			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h},
@@ -237,15 +190,12 @@ func chunksVector() Vector {
 				Window: program.Span{Off: h + n, Len: uint64(len(windows))}, ChunkLen: uint64(len(windows))},
 		},
 	}
-	return Vector{
-		Name: "parquet pages", Units: unitsOf(p), Program: body, Input: append(append(hex, ids...), windows...),
-		Args: slice.Marshal(), Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
-	}
+	return image.ProgramVector("parquet pages", p, slice, append(append(hex, ids...), windows...), out)
 }
 
 // mapsVector is a known answer for maps: one of ids to scored lists, by hand. Row 0 is {4: {50: 0.5, 60: 1.5}, 9: {70:
 // 2}}, row 1 is {9: {}}, row 2 is {9: {80: 3}, 4: {90: 4}}.
-func mapsVector() Vector {
+func mapsVector() image.Vector {
 	const rows = 3
 	sink := func(key uint32, ops ...program.Op) program.Sink {
 		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
@@ -269,7 +219,7 @@ func mapsVector() Vector {
 	for _, k := range []uint64{4, 9, 9, 9, 4} {
 		keys = le.AppendUint64(keys, k)
 	}
-	keys = dataPage(keys, 5)
+	keys = image.DataPage(keys, 5)
 	// Repetition 0 2 1 0 0 1, definition 2 2 2 1 2 2.
 	inner := append(section(0x03, 0b00_01_10_00, 0b01_00), section(3<<1, 2, 1<<1, 1, 2<<1, 2)...)
 	ids, scores := inner[:len(inner):len(inner)], inner[:len(inner):len(inner)]
@@ -279,9 +229,8 @@ func mapsVector() Vector {
 	for _, s := range []float32{0.5, 1.5, 2, 3, 4} {
 		scores = le.AppendUint32(scores, math.Float32bits(s))
 	}
-	ids, scores = dataPage(ids, 6), dataPage(scores, 6)
+	ids, scores = image.DataPage(ids, 6), image.DataPage(scores, 6)
 
-	body := p.Marshal()
 	const room = 64
 	size := p.Output.Size(rows, room)
 	place, _ := p.Output.LayoutIn(rows, size)
@@ -301,7 +250,7 @@ func mapsVector() Vector {
 	reals := nested
 	reals.Physical = 4
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: room,
+		Rows: rows, Layout: place, ValueCap: room,
 		Tasks: []program.Task{
 			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1,
 				Values: 5},
@@ -310,22 +259,5 @@ func mapsVector() Vector {
 			{Column: 2, Count: rows, Chunk: reals, Window: program.Span{Off: k + i, Len: s}, ChunkLen: s},
 		},
 	}
-	return Vector{
-		Name: "maps", Units: unitsOf(p), Program: body, Input: append(append(keys, ids...), scores...),
-		Args: slice.Marshal(), Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
-	}
-}
-
-// dataPage puts a Thrift page header before the body of a PLAIN, uncompressed data page v1 with n values.
-func dataPage(body []byte, n int) []byte {
-	zigzag := func(b []byte, v int) []byte { return binary.AppendUvarint(b, uint64(v)<<1) }
-	const i32, structure = 0x15, 0x2c // compact protocol: the next field, 32 bits; the second next, a struct
-	h := zigzag([]byte{i32}, 0)       // DATA_PAGE
-	h = zigzag(append(h, i32), len(body))
-	h = zigzag(append(h, i32), len(body))
-	h = zigzag(append(h, structure, i32), n)
-	h = zigzag(append(h, i32), 0) // PLAIN
-	h = zigzag(append(h, i32), 3) // RLE definition levels
-	h = zigzag(append(h, i32), 3) // RLE repetition levels
-	return append(append(h, 0, 0), body...)
+	return image.ProgramVector("maps", p, slice, append(append(keys, ids...), scores...), out)
 }

@@ -1,4 +1,4 @@
-package image
+package stock
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator"
 )
 
@@ -20,20 +21,20 @@ var namedStockIDs = map[string]string{
 
 // TestNamedStocks: each has its id, the same bytes every time, proves every unit, and says where each figure is from.
 func TestNamedStocks(t *testing.T) {
-	assert.Equal(t, []string{"presto", "piper", "minipipe", "passthrough"}, StockNames())
-	for _, name := range StockNames() {
-		b, err := StockNamed(name)
+	assert.Equal(t, []string{"presto", "piper", "minipipe", "passthrough"}, Names())
+	for _, name := range Names() {
+		b, err := Named(name)
 		require.NoError(t, err)
-		again, err := StockNamed(name)
+		again, err := Named(name)
 		require.NoError(t, err)
 		require.Equal(t, b, again)
-		m, err := Parse(b)
+		m, err := image.Parse(b)
 		require.NoError(t, err)
 		assert.Equal(t, namedStockIDs[name], m.ID.String(), name)
-		assert.Equal(t, StockInterface(), m.Interface())
+		assert.Equal(t, Interface(), m.Interface())
 		assert.Empty(t, m.Spec.Unsourced())
-		assert.Equal(t, Resources{}, m.Spec.Resources)
-		found, err := StockName(m.ID)
+		assert.Equal(t, image.Resources{}, m.Spec.Resources)
+		found, err := NameOf(m.ID)
 		require.NoError(t, err)
 		assert.Equal(t, name, found)
 		proved := map[int]bool{}
@@ -50,13 +51,13 @@ func TestNamedStocks(t *testing.T) {
 		}
 		assert.Len(t, proved, len(m.Spec.Units), "%s: an answer of a unit that the image lacks", name)
 	}
-	b, err := Stock()
+	b, err := Image()
 	require.NoError(t, err)
-	m, err := Parse(b)
+	m, err := image.Parse(b)
 	require.NoError(t, err)
-	found, err := StockName(m.ID)
+	found, err := NameOf(m.ID)
 	require.NoError(t, err)
 	assert.Empty(t, found, "the stock image of drives has no name")
-	_, err = StockNamed("prest")
+	_, err = Named("prest")
 	require.ErrorContains(t, err, "want one of presto, piper, minipipe, passthrough")
 }

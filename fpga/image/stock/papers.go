@@ -1,10 +1,11 @@
-package image
+package stock
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/convert"
@@ -22,45 +23,45 @@ import (
 type namedStock struct {
 	name       string
 	units      []program.Unit
-	parameters Parameters // units in any order
-	selfTests  []Vector
+	parameters image.Parameters // units in any order
+	selfTests  []image.Vector
 }
 
 // Figures of the named stock images.
-func published(v uint32, where string) Figure {
-	return Figure{Value: v, Source: SourcePublished, Reference: where}
+func published(v uint32, where string) image.Figure {
+	return image.Figure{Value: v, Source: image.SourcePublished, Reference: where}
 }
 
-func assumed(v uint32, why string) Figure {
-	return Figure{Value: v, Source: SourceAssumed, Reference: why}
+func assumed(v uint32, why string) image.Figure {
+	return image.Figure{Value: v, Source: image.SourceAssumed, Reference: why}
 }
 
-func requested(v uint32) Figure { return Figure{Value: v, Source: SourceRequested} }
+func requested(v uint32) image.Figure { return image.Figure{Value: v, Source: image.SourceRequested} }
 
 // namedStocks are the named stock images, in the order of their names' list.
 func namedStocks() []namedStock {
 	chained := assumed(1, "decoded values reach the operators on chip")
 	overlapped := assumed(2, "the stages work on successive mini-batches at the same time")
-	noLatency := func(paper string) Figure { return assumed(0, paper+" states no latencies") }
+	noLatency := func(paper string) image.Figure { return assumed(0, paper+" states no latencies") }
 
-	presto := Parameters{Clock: published(223_000, "PreSto, Table II"), Buffers: overlapped, Chained: chained}
+	presto := image.Parameters{Clock: published(223_000, "PreSto, Table II"), Buffers: overlapped, Chained: chained}
 	for _, u := range []program.Unit{program.UnitParquet, bucketize.Unit, sigridhash.Unit,
 		log.Unit} {
-		presto.Units = append(presto.Units, UnitParameters{Unit: uint16(u),
+		presto.Units = append(presto.Units, image.UnitParameters{Unit: uint16(u),
 			Elements: assumed(8, "common factor of the DSP, URAM and BRAM that PreSto's Table II implies"),
 			Lanes:    assumed(1, "a value a cycle"), Interval: assumed(1, "a value a cycle"), Latency: noLatency("PreSto")})
 	}
 
 	const oneDataflow = "one dataflow of dense and one of sparse features"
-	piper := Parameters{Clock: assumed(250_000, "Piper decodes 11 GB in 11.00 s at 4 bytes a cycle"),
+	piper := image.Parameters{Clock: assumed(250_000, "Piper decodes 11 GB in 11.00 s at 4 bytes a cycle"),
 		Buffers: overlapped, Chained: published(1, "Piper, introduction: column-wise pipelined execution")}
-	add := func(p *Parameters, u program.Unit, lanes, interval Figure, elements, latency Figure) {
-		p.Units = append(p.Units, UnitParameters{Unit: uint16(u), Elements: elements, Lanes: lanes, Interval: interval,
+	add := func(p *image.Parameters, u program.Unit, lanes, interval image.Figure, elements, latency image.Figure) {
+		p.Units = append(p.Units, image.UnitParameters{Unit: uint16(u), Elements: elements, Lanes: lanes, Interval: interval,
 			Latency: latency})
 	}
 	for _, x := range []struct {
 		unit     program.Unit
-		interval Figure
+		interval image.Figure
 	}{
 		{clamp.Unit, published(1, "Piper, Neg2Zero")}, {log.Unit, published(1, "Piper, Logarithm")},
 		{positivemodulus.Unit, published(1, "Piper, Modulus")},
@@ -73,12 +74,12 @@ func namedStocks() []namedStock {
 		published(1, "Piper, Decode"), assumed(1, oneDataflow), noLatency("Piper"))
 
 	port := assumed(16, "MiniPipe, figure 5: a port of 64 bytes; values of 4 bytes")
-	minipipe := Parameters{Clock: published(200_000, "MiniPipe, 4.1: kernel frequency of its pipelines"),
+	minipipe := image.Parameters{Clock: published(200_000, "MiniPipe, 4.1: kernel frequency of its pipelines"),
 		Buffers: overlapped, Chained: published(1, "MiniPipe, 3.4: operators run in a pipelined manner")}
 	for _, x := range []struct {
 		unit     program.Unit
-		lanes    Figure
-		interval Figure
+		lanes    image.Figure
+		interval image.Figure
 	}{
 		{program.UnitParquet, port, assumed(1, "it keeps up with the operators")},
 		{clamp.Unit, port, published(1, "MiniPipe, 3.4.1: Neg2Zero")},
@@ -91,7 +92,7 @@ func namedStocks() []namedStock {
 		add(&minipipe, x.unit, x.lanes, x.interval, assumed(1, oneDataflow), noLatency("MiniPipe"))
 	}
 
-	passthrough := Parameters{Clock: requested(223_000), Buffers: requested(2), Chained: chained}
+	passthrough := image.Parameters{Clock: requested(223_000), Buffers: requested(2), Chained: chained}
 	add(&passthrough, program.UnitParquet, requested(8), assumed(1, "a group of values a cycle"), requested(1),
 		assumed(0, "no unit of fpga/rtl is a whole decoder"))
 
@@ -100,18 +101,18 @@ func namedStocks() []namedStock {
 		positivemodulus.Unit, vocabulary.Unit}
 	return []namedStock{
 		{"presto", append(slices.Clone(plain), clamp.Unit, log.Unit, bucketize.Unit,
-			sigridhash.Unit), presto, []Vector{operatorsVector(log.Unit, bucketize.Unit,
+			sigridhash.Unit), presto, []image.Vector{operatorsVector(log.Unit, bucketize.Unit,
 			sigridhash.Unit)}},
-		{"piper", append(slices.Clone(pipers), program.UnitText), piper, []Vector{criteoVector(), lookupsVector()}},
+		{"piper", append(slices.Clone(pipers), program.UnitText), piper, []image.Vector{criteoVector(), lookupsVector()}},
 		{"minipipe", append(slices.Clone(pipers), hextoint.Unit, program.UnitParquet), minipipe,
-			[]Vector{operatorsVector(log.Unit, positivemodulus.Unit, hextoint.Unit,
+			[]image.Vector{operatorsVector(log.Unit, positivemodulus.Unit, hextoint.Unit,
 				vocabulary.Unit)}},
-		{"passthrough", plain, passthrough, []Vector{operatorsVector()}},
+		{"passthrough", plain, passthrough, []image.Vector{operatorsVector()}},
 	}
 }
 
-// StockNames lists the names of the stock images that have one. The stock image of drives ([Stock]) has none.
-func StockNames() []string {
+// Names lists the names of the stock images that have one. The stock image of drives ([Image]) has none.
+func Names() []string {
 	var names []string
 	for _, s := range namedStocks() {
 		names = append(names, s.name)
@@ -119,7 +120,7 @@ func StockNames() []string {
 	return names
 }
 
-// StockNamed builds the stock image of a name: the units of a paper's design and the parameters that the paper states,
+// Named builds the stock image of a name: the units of a paper's design and the parameters that the paper states,
 // each with its place, or that are assumed, each with the reason. Like every image they say nothing of what a board
 // achieved. The bytes are the same in every run of one build.
 //
@@ -127,34 +128,34 @@ func StockNames() []string {
 //	piper        Piper: Criteo's text, modulus, vocabulary and logarithm
 //	minipipe     MiniPipe: Parquet with hexadecimal ids, modulus, vocabulary and logarithm
 //	passthrough  no operator: decodes Parquet, fills nulls, converts
-func StockNamed(name string) ([]byte, error) {
+func Named(name string) ([]byte, error) {
 	stocks := namedStocks()
 	i := slices.IndexFunc(stocks, func(s namedStock) bool { return s.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("image: no stock image %q: want one of %s", name, strings.Join(StockNames(), ", "))
+		return nil, fmt.Errorf("image: no stock image %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
-	s := &Spec{
-		Platform: StockPlatform, Interface: StockInterface(), Memories: stockMemories(), Partition: stockPartition(),
+	s := &image.Spec{
+		Platform: Platform, Interface: Interface(), Memories: memories(), Partition: partition(),
 		SelfTest: stocks[i].selfTests, Parameters: &stocks[i].parameters,
-		Build: BuildInfo{Tool: "millrace", Reproducible: true},
+		Build: image.BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
 		if slices.Contains(stocks[i].units, u.Unit) {
-			s.addStockUnit(u)
+			s.AddUnit(u)
 		}
 	}
-	slices.SortFunc(s.Parameters.Units, func(a, b UnitParameters) int { return int(a.Unit) - int(b.Unit) })
-	return Build(s)
+	slices.SortFunc(s.Parameters.Units, func(a, b image.UnitParameters) int { return int(a.Unit) - int(b.Unit) })
+	return image.Build(s)
 }
 
-// StockName returns the name of the stock image with an id, and "" for other images.
-func StockName(id ID) (string, error) {
-	for _, name := range StockNames() {
-		b, err := StockNamed(name)
+// NameOf returns the name of the stock image with an id, and "" for other images.
+func NameOf(id image.ID) (string, error) {
+	for _, name := range Names() {
+		b, err := Named(name)
 		if err != nil {
 			return "", err
 		}
-		m, err := Parse(b)
+		m, err := image.Parse(b)
 		if err != nil {
 			return "", err
 		}

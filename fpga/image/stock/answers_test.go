@@ -1,4 +1,4 @@
-package image
+package stock
 
 import (
 	"encoding/binary"

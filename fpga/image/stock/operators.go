@@ -1,12 +1,12 @@
-package image
+package stock
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/convert"
@@ -24,7 +24,7 @@ const ln10 = 0x40135d8e
 
 // operatorsVector is a known answer for columns of Parquet pages of two rows: fill_null, convert, and the named units.
 // Every expected value is written down.
-func operatorsVector(units ...program.Unit) Vector {
+func operatorsVector(units ...program.Unit) image.Vector {
 	const rows = 2
 	le := binary.LittleEndian
 	integers := func(values ...int64) (b []byte) {
@@ -80,12 +80,12 @@ func operatorsVector(units ...program.Unit) Vector {
 	}
 	columns = append(columns, pageColumn{"dense", program.Int64, plain, integers(9, -3),
 		program.Sink{To: program.ToDense, Ops: toFloat}})
-	return pagesVectorWith("operators", rows, columns, dense, ids, table)
+	return pagesVector("operators", rows, columns, dense, ids, table)
 }
 
 // criteoVector is a known answer for two rows of Criteo's text, one full of nulls, through Piper's operators without
 // the vocabulary.
-func criteoVector() Vector {
+func criteoVector() image.Vector {
 	const rows = 2
 	p := &program.Program{
 		Source: program.CriteoTSV, Label: true,
@@ -108,16 +108,14 @@ func criteoVector() Vector {
 	le.PutUint32(out[place.Dense:], ln10)
 	le.PutUint32(out[place.Label:], math.Float32bits(1))
 	le.PutUint64(out[place.Values:], 12%5)
-	body := p.Marshal()
 	slice := &program.Slice{
-		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Layout: place, ValueCap: rows,
+		Rows: rows, Layout: place, ValueCap: rows,
 		Tasks: []program.Task{{
 			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)),
 			Scratch: program.Span{Len: 4096},
 		}},
 	}
-	return Vector{
-		Name: "criteo rows", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(),
-		Scratch: 4096, State: uint64(program.Done), Output: out,
-	}
+	v := image.ProgramVector("criteo rows", p, slice, input, out)
+	v.Dict = 0 // text has no dictionary
+	return v
 }

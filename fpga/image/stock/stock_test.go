@@ -1,4 +1,4 @@
-package image
+package stock
 
 import (
 	"path/filepath"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/operator/wasm"
@@ -18,21 +19,21 @@ import (
 // TestStockGolden compares the id of the stock image with a file, which go generate ./fpga/operator writes. The id
 // changes when a unit, its version, a known answer or the program's wire form does.
 func TestStockGolden(t *testing.T) {
-	b, err := Stock()
+	b, err := Image()
 	require.NoError(t, err)
-	again, err := Stock()
+	again, err := Image()
 	require.NoError(t, err)
 	require.Equal(t, b, again)
-	m, err := Parse(b)
+	m, err := image.Parse(b)
 	require.NoError(t, err)
 	goldenfile.Text(t, filepath.Join("testdata", "stock.id"), m.ID.String()+"\n")
-	assert.Equal(t, StockInterface(), m.Interface())
+	assert.Equal(t, Interface(), m.Interface())
 }
 
 func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
-	b, err := Stock()
+	b, err := Image()
 	require.NoError(t, err)
-	m, err := Parse(b)
+	m, err := image.Parse(b)
 	require.NoError(t, err)
 	proved := map[int]bool{}
 	for _, v := range m.Spec.SelfTest {
@@ -61,13 +62,13 @@ func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
 // TestStockHasAVectorOfEveryOperator checks that each operator has a self-test of its own, so that a drive that fails
 // one names the operator. The vectors of vocabulary and wasm need a lookup table and a module.
 func TestStockHasAVectorOfEveryOperator(t *testing.T) {
-	b, err := Stock()
+	b, err := Image()
 	require.NoError(t, err)
-	m, err := Parse(b)
+	m, err := image.Parse(b)
 	require.NoError(t, err)
 	others := []program.Unit{program.UnitParquet, program.UnitText, program.UnitMap, vocabulary.Unit, wasm.Unit}
 	for _, u := range program.Known() {
-		own := slices.ContainsFunc(m.Spec.SelfTest, func(v Vector) bool { return v.Name == u.Unit.String() })
+		own := slices.ContainsFunc(m.Spec.SelfTest, func(v image.Vector) bool { return v.Name == u.Unit.String() })
 		assert.Equal(t, !slices.Contains(others, u.Unit), own,
 			"%s has a vector of its own: declare Answers in its folder of fpga/operator", u.Unit)
 	}
@@ -75,13 +76,13 @@ func TestStockHasAVectorOfEveryOperator(t *testing.T) {
 
 // No synthesis of these units has been run, so the stock image may not state a value that only synthesis measures.
 func TestStockStatesNoHardwareFigure(t *testing.T) {
-	b, err := Stock()
+	b, err := Image()
 	require.NoError(t, err)
-	m, err := Parse(b)
+	m, err := image.Parse(b)
 	require.NoError(t, err)
 	assert.Nil(t, m.Spec.Parameters)
 	assert.Empty(t, m.Spec.Unsourced())
-	assert.Equal(t, Resources{}, m.Spec.Resources)
+	assert.Equal(t, image.Resources{}, m.Spec.Resources)
 	for _, u := range m.Spec.Units {
 		assert.Empty(t, u.Source, u.Name)
 	}
