@@ -20,7 +20,7 @@ const (
 
 // measureHostIO measures ordinary commands alone and beside jobs, and without a limit the jobs alone, too.
 func (r *Result) measureHostIO(ctx context.Context, s *stage) (err error) {
-	works := make([]*work, min(s.o.Regions, cores()))
+	works := make([]*work, min(s.o.Regions, usableProcessors()))
 	for i := range works {
 		works[i] = s.works[0]
 	}
@@ -28,7 +28,7 @@ func (r *Result) measureHostIO(ctx context.Context, s *stage) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, list.close()) }()
+	defer func() { err = errors.Join(err, list.closeAll()) }()
 	runs := []struct{ jobs, io bool }{{false, true}, {true, true}}
 	if s.share == controller.NoHostIOLimit {
 		runs = append(runs, struct{ jobs, io bool }{jobs: true})
@@ -38,7 +38,7 @@ func (r *Result) measureHostIO(ctx context.Context, s *stage) (err error) {
 		if run.jobs {
 			running = list
 		}
-		line, err := s.hostIO(ctx, running, run.io)
+		line, err := s.runJobsAndHost(ctx, running, run.io)
 		if err != nil {
 			return err
 		}
@@ -47,23 +47,23 @@ func (r *Result) measureHostIO(ctx context.Context, s *stage) (err error) {
 	return nil
 }
 
-// hostIO runs jobs, ordinary commands, or both for a time.
-func (s *stage) hostIO(ctx context.Context, list jobs, io bool) (line HostIO, err error) {
+// runJobsAndHost runs jobs, ordinary commands, or both for a time.
+func (s *stage) runJobsAndHost(ctx context.Context, list jobs, io bool) (line HostIO, err error) {
 	line = HostIO{Share: s.share, Jobs: len(list)}
 	s.o.Progress(fmt.Sprintf("%d jobs, host I/O %t, at most %d %% of the time", len(list), io, s.share))
 	if !io {
-		rates, err := list.rates(ctx, s.o.Time)
-		line.RowsPerSecond = sum(rates)
+		rates, err := list.measureRates(ctx, s.o.Time)
+		line.RowsPerSecond = totalOf(rates)
 		return line, err
 	}
 	line.Depth = hostIODepth
-	h, err := s.newHost()
+	h, err := s.newOrdinaryHost()
 	if err != nil {
 		return line, err
 	}
 	defer func() { err = errors.Join(err, h.conn.Close()) }()
 	begin := time.Now()
-	stop := h.run(ctx)
+	stop := h.startCommands(ctx)
 	if len(list) == 0 {
 		select {
 		case <-time.After(s.o.Time):
@@ -72,8 +72,8 @@ func (s *stage) hostIO(ctx context.Context, list jobs, io bool) (line HostIO, er
 		}
 	} else {
 		var rates []float64
-		rates, err = list.rates(ctx, s.o.Time)
-		line.RowsPerSecond = sum(rates)
+		rates, err = list.measureRates(ctx, s.o.Time)
+		line.RowsPerSecond = totalOf(rates)
 	}
 	err = errors.Join(err, stop())
 	line.IOPS = float64(h.reads.total+h.writes.total) / time.Since(begin).Seconds()
@@ -91,8 +91,8 @@ type ordinaryHost struct {
 	reads, writes histogram
 }
 
-func (s *stage) newHost() (*ordinaryHost, error) {
-	conn, err := s.connect()
+func (s *stage) newOrdinaryHost() (*ordinaryHost, error) {
+	conn, err := s.connectHost()
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +100,11 @@ func (s *stage) newHost() (*ordinaryHost, error) {
 	return &ordinaryHost{stage: s, conn: conn, block: uint32(block)}, nil
 }
 
-// run sends commands until stop is called.
-func (h *ordinaryHost) run(ctx context.Context) (stop func() error) {
+// startCommands sends commands until stop is called.
+func (h *ordinaryHost) startCommands(ctx context.Context) (stop func() error) {
 	var stops []func() error
 	for n := range hostIODepth {
-		stops = append(stops, h.worker(ctx, n))
+		stops = append(stops, h.startWorker(ctx, n))
 	}
 	return func() error {
 		var err error
@@ -115,38 +115,38 @@ func (h *ordinaryHost) run(ctx context.Context) (stop func() error) {
 	}
 }
 
-// worker sends a command behind the other: reads, if its number is even, else writes. The histogram is merged into the
-// host's in the end.
-func (h *ordinaryHost) worker(ctx context.Context, number int) (stop func() error) {
+// startWorker sends a command behind the other: reads, if its number is even, else writes. The histogram is merged into
+// the host's in the end.
+func (h *ordinaryHost) startWorker(ctx context.Context, number int) (stop func() error) {
 	random := rand.New(rand.NewPCG(h.stage.o.Seed, uint64(number)))
 	data, times := make([]byte, hostIOBytes), new(histogram)
 	blocks := hostIOBytes / h.block
 	step := func() error {
-		cmd := nvme.Read(cs.NamespaceNVM, h.place(random, 0, h.stage.spare), blocks, h.block)
+		cmd := nvme.Read(cs.NamespaceNVM, h.randomBlock(random, 0, h.stage.spare), blocks, h.block)
 		if number%2 == 1 {
-			cmd = nvme.Write(cs.NamespaceNVM, h.place(random, h.stage.spare, spareBytes), blocks, h.block, false)
+			cmd = nvme.Write(cs.NamespaceNVM, h.randomBlock(random, h.stage.spare, spareBytes), blocks, h.block, false)
 		}
 		begin := time.Now()
 		_, err := h.conn.IO(ctx, &cmd, data)
-		times.add(time.Since(begin))
+		times.countTime(time.Since(begin))
 		return err
 	}
-	end := background(step)
+	end := runInBackground(step)
 	return func() error {
 		err := end()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if number%2 == 1 {
-			h.writes.merge(times)
+			h.writes.addTimesOf(times)
 		} else {
-			h.reads.merge(times)
+			h.reads.addTimesOf(times)
 		}
 		return err
 	}
 }
 
-// place returns the first block of a random command in some bytes of the flash.
-func (h *ordinaryHost) place(random *rand.Rand, from, n int64) uint64 {
+// randomBlock returns the first block of a random command in some bytes of the flash.
+func (h *ordinaryHost) randomBlock(random *rand.Rand, from, n int64) uint64 {
 	at := from + random.Int64N(n/hostIOBytes)*hostIOBytes
 	return uint64(at) / uint64(h.block)
 }

@@ -25,7 +25,7 @@ type job struct {
 // newJob begins a job in a region. A job of turns makes a mini-batch only when it is asked for one, so that its region
 // is idle in between.
 func (s *stage) newJob(ctx context.Context, region int, w *work, turns bool) (*job, error) {
-	dev, err := s.device(ctx, region)
+	dev, err := s.openRegion(ctx, region)
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +49,15 @@ func (s *stage) newJobs(ctx context.Context, works ...*work) (list jobs, err err
 	for region, w := range works {
 		j, err := s.newJob(ctx, region, w, false)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("job in region %d: %w", region, err), list.close())
+			return nil, errors.Join(fmt.Errorf("job in region %d: %w", region, err), list.closeAll())
 		}
 		list = append(list, j)
 	}
 	return list, nil
 }
 
-// next makes a mini-batch, and returns how many rows it has.
-func (j *job) next(ctx context.Context) (int, error) {
+// makeMiniBatch makes a mini-batch, and returns how many rows it has.
+func (j *job) makeMiniBatch(ctx context.Context) (int, error) {
 	for {
 		if j.stream == nil {
 			p := j.work.partition
@@ -84,7 +84,7 @@ func (j *job) next(ctx context.Context) (int, error) {
 	}
 }
 
-func (j *job) close() error {
+func (j *job) closeStream() error {
 	var err error
 	if j.stream != nil {
 		err = j.stream.Close()
@@ -95,27 +95,27 @@ func (j *job) close() error {
 // jobs are those of several regions.
 type jobs []*job
 
-func (list jobs) close() error {
+func (list jobs) closeAll() error {
 	var err error
 	for _, j := range list {
-		err = errors.Join(err, j.close())
+		err = errors.Join(err, j.closeStream())
 	}
 	return err
 }
 
-// rates runs the jobs for a time, after a mini-batch of each that does not count, and returns the rows a second of
-// each.
-func (list jobs) rates(ctx context.Context, d time.Duration) ([]float64, error) {
+// measureRates runs the jobs for a time, after a mini-batch of each that does not count, and returns the rows a second
+// of each.
+func (list jobs) measureRates(ctx context.Context, d time.Duration) ([]float64, error) {
 	rates, errs := make([]float64, len(list)), make([]error, len(list))
 	var ready, done sync.WaitGroup
 	ready.Add(len(list))
 	for i, j := range list {
 		done.Go(func() {
-			_, errs[i] = j.next(ctx)
+			_, errs[i] = j.makeMiniBatch(ctx)
 			ready.Done()
 			ready.Wait()
 			if errs[i] == nil {
-				rates[i], errs[i] = j.rate(ctx, d)
+				rates[i], errs[i] = j.measureRate(ctx, d)
 			}
 		})
 	}
@@ -123,22 +123,22 @@ func (list jobs) rates(ctx context.Context, d time.Duration) ([]float64, error) 
 	return rates, errors.Join(errs...)
 }
 
-// rate runs a job for a time.
-func (j *job) rate(ctx context.Context, d time.Duration) (float64, error) {
-	begin, rows := j.stage.now(), 0
-	for rows == 0 || j.stage.now().Sub(begin) < d {
-		n, err := j.next(ctx)
+// measureRate runs a job for a time.
+func (j *job) measureRate(ctx context.Context, d time.Duration) (float64, error) {
+	begin, rows := j.stage.pacedTime(), 0
+	for rows == 0 || j.stage.pacedTime().Sub(begin) < d {
+		n, err := j.makeMiniBatch(ctx)
 		if err != nil {
 			return 0, err
 		}
 		rows += n
 	}
-	return float64(rows) / j.stage.now().Sub(begin).Seconds(), nil
+	return float64(rows) / j.stage.pacedTime().Sub(begin).Seconds(), nil
 }
 
-// background runs step, once at least, until stop is called or it fails. stop returns the error of the step that
+// runInBackground runs step, once at least, until stop is called or it fails. stop returns the error of the step that
 // failed.
-func background(step func() error) (stop func() error) {
+func runInBackground(step func() error) (stop func() error) {
 	ended, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
@@ -160,12 +160,12 @@ func background(step func() error) (stop func() error) {
 	}
 }
 
-// run makes mini-batches of the jobs until stop is called.
-func (list jobs) run(ctx context.Context) (stop func() error) {
+// startMiniBatches makes mini-batches of the jobs until stop is called.
+func (list jobs) startMiniBatches(ctx context.Context) (stop func() error) {
 	var stops []func() error
 	for _, j := range list {
-		stops = append(stops, background(func() error {
-			_, err := j.next(ctx)
+		stops = append(stops, runInBackground(func() error {
+			_, err := j.makeMiniBatch(ctx)
 			return err
 		}))
 	}

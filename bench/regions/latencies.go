@@ -16,29 +16,29 @@ type histogram struct {
 	most   time.Duration
 }
 
-// step returns the number of a time's step.
-func step(d time.Duration) int {
+// stepOf returns the number of a time's step.
+func stepOf(d time.Duration) int {
 	ns := uint64(max(d, 0))
 	shift := max(bits.Len64(ns)-histogramBits-1, 0)
 	return shift<<histogramBits + int(ns>>shift)
 }
 
-// stepEnd returns the longest time of a step.
-func stepEnd(i int) time.Duration {
+// longestOfStep returns the longest time of a step.
+func longestOfStep(i int) time.Duration {
 	shift := max(i>>histogramBits-1, 0)
 	first := uint64(i-shift<<histogramBits) << shift
 	return time.Duration(first + 1<<shift - 1)
 }
 
-// add counts a time.
-func (h *histogram) add(d time.Duration) {
-	h.counts[step(d)]++
+// countTime counts a time.
+func (h *histogram) countTime(d time.Duration) {
+	h.counts[stepOf(d)]++
 	h.total++
 	h.most = max(h.most, d)
 }
 
-// merge counts the times of another histogram.
-func (h *histogram) merge(other *histogram) {
+// addTimesOf counts the times of another histogram.
+func (h *histogram) addTimesOf(other *histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
 	}
@@ -51,7 +51,7 @@ func (h *histogram) quantile(share float64) time.Duration {
 	var seen uint64
 	for i, n := range h.counts {
 		if seen += n; n > 0 && float64(seen) >= share*float64(h.total) {
-			return min(stepEnd(i), h.most)
+			return min(longestOfStep(i), h.most)
 		}
 	}
 	return h.most

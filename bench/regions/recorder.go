@@ -26,8 +26,8 @@ func newRecorder(region int) *recorder {
 	return &recorder{region: region, accepted: make(chan time.Time, 1)}
 }
 
-// wrap puts the recorder around a compute device.
-func (r *recorder) wrap(c controller.Compute) controller.Compute {
+// wrapCompute puts the recorder around a compute device.
+func (r *recorder) wrapCompute(c controller.Compute) controller.Compute {
 	r.Compute = c
 	return r
 }
@@ -40,12 +40,12 @@ func (r *recorder) Execute(ctx context.Context, x controller.Execution) (uint64,
 	if x.Region != r.region {
 		return r.Compute.Execute(ctx, x)
 	}
-	r.begin(time.Now().Add(-x.Moved))
-	defer r.end()
+	r.sliceAccepted(time.Now().Add(-x.Moved))
+	defer r.sliceEnded()
 	return r.Compute.Execute(ctx, x)
 }
 
-func (r *recorder) begin(accepted time.Time) {
+func (r *recorder) sliceAccepted(accepted time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.armed {
@@ -54,21 +54,21 @@ func (r *recorder) begin(accepted time.Time) {
 	}
 }
 
-func (r *recorder) end() {
+func (r *recorder) sliceEnded() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = time.Now()
 }
 
-// arm asks for the time at which the next slice is accepted.
-func (r *recorder) arm() {
+// awaitNextSlice asks for the time at which the next slice is accepted.
+func (r *recorder) awaitNextSlice() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.armed = true
 }
 
-// last returns when the last slice ended.
-func (r *recorder) last() time.Time {
+// lastSliceEnd returns when the last slice ended.
+func (r *recorder) lastSliceEnd() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended

@@ -44,9 +44,9 @@ type Options struct {
 	uri sdk.URI
 }
 
-// check replaces zeros by defaults and refuses what cannot be measured.
-func (o *Options) check() error {
-	o.defaults()
+// checkOptions replaces zeros by defaults and refuses what cannot be measured.
+func (o *Options) checkOptions() error {
+	o.setDefaults()
 	var err error
 	if o.uri, err = sdk.ParseURI(o.Drive); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
@@ -73,7 +73,7 @@ func (o *Options) check() error {
 			o.Timing.Mode())
 	}
 	for i, name := range o.Models {
-		if _, _, err := find(name); err != nil {
+		if _, _, err := findWorkload(name); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 		if slices.Contains(o.Models[:i], name) {
@@ -83,7 +83,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) defaults() {
+func (o *Options) setDefaults() {
 	setDefault(&o.Drive, "mem:")
 	setDefault(&o.Regions, cs.MaxRegions)
 	setDefault(&o.Time, 10*time.Second)
@@ -105,15 +105,16 @@ func setDefault[T comparable](v *T, otherwise T) {
 	}
 }
 
-// others is the number of regions whose jobs run beside one that is switched: all threads together have a core each.
-func (o *Options) others() int { return min(o.Regions-1, max(1, cores()-1)) }
+// regionsBeside is the number of regions whose jobs run beside one that is switched: all threads together have a core
+// each.
+func (o *Options) regionsBeside() int { return min(o.Regions-1, max(1, usableProcessors()-1)) }
 
-// cores is the number of processors that this process may use.
-func cores() int { return max(1, int(processors.Available())) }
+// usableProcessors is the number of processors that this process may use.
+func usableProcessors() int { return max(1, int(processors.Available())) }
 
 // Run measures the regions of a drive.
 func Run(ctx context.Context, o Options) (r *Result, err error) {
-	if err := o.check(); err != nil {
+	if err := o.checkOptions(); err != nil {
 		return nil, fmt.Errorf("bench regions: %w", err)
 	}
 	temporary, err := scratch.Make("", "millrace-bench-")
@@ -122,11 +123,11 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, temporary.Close()) }()
 	dir := temporary.Path
-	works, err := generate(ctx, &o, dir)
+	works, err := generatePartitions(ctx, &o, dir)
 	if err != nil {
 		return nil, fmt.Errorf("bench regions: %w", err)
 	}
-	r = &Result{Drive: o.uri.Scheme, Regions: o.Regions, Threads: max(1, o.uri.Threads), Cores: cores()}
+	r = &Result{Drive: o.uri.Scheme, Regions: o.Regions, Threads: max(1, o.uri.Threads), Cores: usableProcessors()}
 	throughput := measurement{"throughput", controller.NoHostIOLimit, r.measureThroughput}
 	steps := []measurement{
 		{"switch", controller.NoHostIOLimit, r.measureSwitches},
@@ -139,11 +140,11 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 		steps = []measurement{throughput}
 	}
 	for _, step := range steps {
-		if err := onStage(ctx, &o, works, step.share, step.measure); err != nil {
+		if err := withDrive(ctx, &o, works, step.share, step.measure); err != nil {
 			return nil, fmt.Errorf("bench regions: %s: %w", step.name, err)
 		}
 	}
-	if r.Notes = r.notes(); o.Timing != nil {
+	if r.Notes = r.explanations(); o.Timing != nil {
 		if err := o.Timing.Err(); err != nil {
 			return nil, fmt.Errorf("bench regions: %w", err)
 		}
@@ -160,13 +161,13 @@ type measurement struct {
 	measure func(context.Context, *stage) error
 }
 
-// onStage measures on a drive that is made for it.
-func onStage(ctx context.Context, o *Options, works []*work, share int,
+// withDrive measures on a drive that is made for it.
+func withDrive(ctx context.Context, o *Options, works []*work, share int,
 	measure func(context.Context, *stage) error) (err error) {
 	s, err := newStage(ctx, o, works, share)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.closeDrive()) }()
 	return measure(ctx, s)
 }

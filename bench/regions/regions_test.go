@@ -75,8 +75,8 @@ func TestRun(t *testing.T) {
 func TestPipelinesMixed(t *testing.T) {
 	o := small("mem:?slm=384MiB")
 	o.Models, o.Timing = []string{"d1", "d1-2", "d1-3"}, timing.NewPacing(timing.ModeImage, 600)
-	require.NoError(t, o.check())
-	works, err := generate(t.Context(), &o, t.TempDir())
+	require.NoError(t, o.checkOptions())
+	works, err := generatePartitions(t.Context(), &o, t.TempDir())
 	require.NoError(t, err)
 	for i, w := range works {
 		assert.Equal(t, "minipipe", w.image)
@@ -178,33 +178,33 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	var o Options
-	require.NoError(t, o.check())
+	require.NoError(t, o.checkOptions())
 	assert.Equal(t, 7, o.Regions)
 	assert.Equal(t, []string{"rm1", "d1"}, o.Models)
 	assert.Equal(t, 10*time.Second, o.Time)
 	for _, regions := range []int{2, 7} {
 		o.Regions = regions
-		assert.Positive(t, o.others())
-		assert.Less(t, o.others(), regions)
+		assert.Positive(t, o.regionsBeside())
+		assert.Less(t, o.regionsBeside(), regions)
 	}
 }
 
 func TestQuantiles(t *testing.T) {
 	var times []time.Duration
-	assert.Equal(t, Quantiles{}, quantiles(times))
+	assert.Equal(t, Quantiles{}, quantilesOf(times))
 	for n := 100; n > 0; n-- {
 		times = append(times, time.Duration(n)*time.Second)
 	}
-	assert.Equal(t, Quantiles{P50: 50, P99: 99, Max: 100}, quantiles(times))
-	assert.Equal(t, Quantiles{P50: 7, P99: 7, Max: 7}, quantiles([]time.Duration{7 * time.Second}))
-	assert.Equal(t, 3.0, median([]float64{5, 1, 3}))
-	assert.Equal(t, 2.0, median([]float64{3, 1}))
-	assert.Zero(t, median(nil))
+	assert.Equal(t, Quantiles{P50: 50, P99: 99, Max: 100}, quantilesOf(times))
+	assert.Equal(t, Quantiles{P50: 7, P99: 7, Max: 7}, quantilesOf([]time.Duration{7 * time.Second}))
+	assert.Equal(t, 3.0, medianOf([]float64{5, 1, 3}))
+	assert.Equal(t, 2.0, medianOf([]float64{3, 1}))
+	assert.Zero(t, medianOf(nil))
 }
 
 func TestTheLossIsThatOfTheMedians(t *testing.T) {
 	var b BesideResult
-	b.setLoss([]turn{{100, 99}, {200, 190}, {110, 121}})
+	b.setRateLoss([]turn{{100, 99}, {200, 190}, {110, 121}})
 	assert.Equal(t, 3, b.Turns)
 	assert.Equal(t, 110.0, b.RowsPerSecond)
 	assert.Equal(t, 121.0, b.RowsPerSecondSwitched)
@@ -223,37 +223,37 @@ func TestTheSpeedupOfAMix(t *testing.T) {
 func TestTheHistogram(t *testing.T) {
 	last := -1
 	for ns := time.Duration(0); ns < 1<<62; ns = ns + ns/100 + 1 {
-		i := step(ns)
+		i := stepOf(ns)
 		require.GreaterOrEqual(t, i, last)
-		require.GreaterOrEqual(t, stepEnd(i), ns)
-		require.LessOrEqual(t, float64(stepEnd(i)), float64(ns)*(1+1.0/64), "%d", ns)
+		require.GreaterOrEqual(t, longestOfStep(i), ns)
+		require.LessOrEqual(t, float64(longestOfStep(i)), float64(ns)*(1+1.0/64), "%d", ns)
 		if i > 0 {
-			require.Less(t, stepEnd(i-1), ns)
+			require.Less(t, longestOfStep(i-1), ns)
 		}
 		last = i
 	}
-	assert.Zero(t, step(-1))
-	assert.Less(t, step(1<<63-1), len(histogram{}.counts))
+	assert.Zero(t, stepOf(-1))
+	assert.Less(t, stepOf(1<<63-1), len(histogram{}.counts))
 
 	var a, b histogram
 	assert.Nil(t, a.quantiles())
 	for n := range 100 {
 		h := []*histogram{&a, &b}[n%2]
-		h.add(time.Duration(n + 1))
+		h.countTime(time.Duration(n + 1))
 	}
-	a.merge(&b)
+	a.addTimesOf(&b)
 	assert.EqualValues(t, 100, a.total)
 	assert.Equal(t, time.Duration(50), a.quantile(0.5))
 	assert.Equal(t, time.Duration(99), a.quantile(0.99))
-	a.add(time.Second)
+	a.countTime(time.Second)
 	assert.Equal(t, time.Second, a.quantile(1), "not the end of its step")
 	assert.Equal(t, 1.0, a.quantiles().Max)
 }
 
 func TestNotesNameTheCores(t *testing.T) {
-	assert.Len(t, (&Result{Regions: 2, Threads: 1, Cores: 2}).notes(), 1)
-	assert.Contains(t, (&Result{Regions: 7, Threads: 2, Cores: 8}).notes()[1], "8 cores for up to 14 engine threads: "+
-		"rates add up over 4 regions")
+	assert.Len(t, (&Result{Regions: 2, Threads: 1, Cores: 2}).explanations(), 1)
+	assert.Contains(t, (&Result{Regions: 7, Threads: 2, Cores: 8}).explanations()[1],
+		"8 cores for up to 14 engine threads: rates add up over 4 regions")
 }
 
 func TestJSONKeysHaveTheirUnits(t *testing.T) {

@@ -74,14 +74,14 @@ type HostIO struct {
 	Write         *Quantiles `json:"write,omitempty"`
 }
 
-// quantiles returns those of some times, which it sorts.
-func quantiles(times []time.Duration) Quantiles {
+// quantilesOf returns those of some times, which it sorts.
+func quantilesOf(times []time.Duration) Quantiles {
 	slices.Sort(times)
-	return Quantiles{P50: quantile(times, 0.5), P99: quantile(times, 0.99), Max: quantile(times, 1)}
+	return Quantiles{P50: quantileSeconds(times, 0.5), P99: quantileSeconds(times, 0.99), Max: quantileSeconds(times, 1)}
 }
 
-// quantile returns the least time that a share of the sorted times does not exceed, in seconds.
-func quantile(sorted []time.Duration, share float64) float64 {
+// quantileSeconds returns the least time that a share of the sorted times does not exceed, in seconds.
+func quantileSeconds(sorted []time.Duration, share float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
@@ -89,8 +89,8 @@ func quantile(sorted []time.Duration, share float64) float64 {
 	return sorted[max(i, 0)].Seconds()
 }
 
-// median returns the median of some numbers, the mean of the middle two where there are two.
-func median(numbers []float64) float64 {
+// medianOf returns the median of some numbers, the mean of the middle two where there are two.
+func medianOf(numbers []float64) float64 {
 	sorted := slices.Sorted(slices.Values(numbers))
 	n := len(sorted)
 	if n == 0 {
@@ -102,8 +102,8 @@ func median(numbers []float64) float64 {
 // turn is the rates of the jobs of other regions in a turn, all together.
 type turn struct{ without, with float64 }
 
-// setLoss compares the rates of turns.
-func (b *BesideResult) setLoss(turns []turn) {
+// setRateLoss compares the rates of turns.
+func (b *BesideResult) setRateLoss(turns []turn) {
 	var without, with []float64
 	b.LeastLoss, b.MostLoss = math.Inf(1), math.Inf(-1)
 	for _, t := range turns {
@@ -111,7 +111,7 @@ func (b *BesideResult) setLoss(turns []turn) {
 		loss := 1 - t.with/t.without
 		b.LeastLoss, b.MostLoss = min(b.LeastLoss, loss), max(b.MostLoss, loss)
 	}
-	b.Turns, b.RowsPerSecond, b.RowsPerSecondSwitched = len(turns), median(without), median(with)
+	b.Turns, b.RowsPerSecond, b.RowsPerSecondSwitched = len(turns), medianOf(without), medianOf(with)
 	b.Loss = 1 - b.RowsPerSecondSwitched/b.RowsPerSecond
 }
 
@@ -125,8 +125,8 @@ func newThroughput(models []string, rates []float64, alone map[string]float64) T
 	return t
 }
 
-// notes says what the figures are of.
-func (r *Result) notes() []string {
+// explanations says what the figures are of.
+func (r *Result) explanations() []string {
 	list := []string{"the drive is software, and so are its regions: threads of this process, which share its cores"}
 	if most := r.Regions * r.Threads; most > r.Cores {
 		list = append(list, fmt.Sprintf("there are %d cores for up to %d engine threads: rates add up over %d regions at "+

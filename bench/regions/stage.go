@@ -41,7 +41,7 @@ func newStage(ctx context.Context, o *Options, works []*work, share int) (s *sta
 	}
 	opt := csd.Options{
 		Size: s.spare + spareBytes, LBA: o.uri.LBA, SLMBytes: o.uri.SLM, Threads: o.uri.Threads, Regions: o.Regions,
-		HostIOShare: share, WrapCompute: s.recorder.wrap, Timing: o.Timing,
+		HostIOShare: share, WrapCompute: s.recorder.wrapCompute, Timing: o.Timing,
 	}
 	if o.uri.Scheme == "file" {
 		opt.Path, opt.Create = o.uri.Name, true
@@ -49,23 +49,23 @@ func newStage(ctx context.Context, o *Options, works []*work, share int) (s *sta
 	if s.drive, err = csd.Open(opt); err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx); err != nil {
-		return nil, errors.Join(err, s.close())
+	if err := s.preparePartitions(ctx); err != nil {
+		return nil, errors.Join(err, s.closeDrive())
 	}
 	return s, nil
 }
 
-// close closes the drive, and removes it if it lies in a file.
-func (s *stage) close() error {
+// closeDrive closes the drive, and removes it if it lies in a file.
+func (s *stage) closeDrive() error {
 	if s.drive.Created() {
 		return s.drive.Remove()
 	}
 	return s.drive.Close()
 }
 
-// fill writes the partitions, loads the images of the workloads and has them tested.
-func (s *stage) fill(ctx context.Context) (err error) {
-	dev, err := s.device(ctx, 0)
+// preparePartitions writes the partitions, loads the images of the workloads and has them tested.
+func (s *stage) preparePartitions(ctx context.Context) (err error) {
+	dev, err := s.openRegion(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -95,25 +95,25 @@ func (s *stage) fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// now is the time on the clock by which the drive's rates count.
-func (s *stage) now() time.Time {
+// pacedTime is the time on the clock by which the drive's rates count.
+func (s *stage) pacedTime() time.Time {
 	if s.o.Timing == nil {
 		return time.Now()
 	}
 	return s.o.Timing.Clock().Now()
 }
 
-// connect begins an association of a host in this process.
-func (s *stage) connect() (nvme.Conn, error) {
+// connectHost begins an association of a host in this process.
+func (s *stage) connectHost() (nvme.Conn, error) {
 	id := uuid.New()
 	return controller.Local(s.drive.Subsystem(), controller.HostID{
 		NQN: "nqn.2014-08.org.nvmexpress:uuid:" + id.String(), ID: id,
 	})
 }
 
-// device opens the drive at a region.
-func (s *stage) device(ctx context.Context, region int) (*sdk.Device, error) {
-	conn, err := s.connect()
+// openRegion opens the drive at a region.
+func (s *stage) openRegion(ctx context.Context, region int) (*sdk.Device, error) {
+	conn, err := s.connectHost()
 	if err != nil {
 		return nil, err
 	}

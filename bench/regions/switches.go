@@ -22,8 +22,8 @@ type switched struct {
 	slot int // whose image is active
 }
 
-// activate switches the region to the other image.
-func (s *switched) activate(ctx context.Context) error {
+// switchImage switches the region to the other image.
+func (s *switched) switchImage(ctx context.Context) error {
 	next := imageSlot - s.slot
 	if err := s.device.ActivateImage(ctx, next); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *switched) activate(ctx context.Context) error {
 
 // newSwitched begins jobs in the regions beside, and one in the last region, which is switched.
 func (s *stage) newSwitched(ctx context.Context) (beside jobs, j *switched, err error) {
-	works := make([]*work, s.o.others())
+	works := make([]*work, s.o.regionsBeside())
 	for i := range works {
 		works[i] = s.works[0]
 	}
@@ -43,7 +43,7 @@ func (s *stage) newSwitched(ctx context.Context) (beside jobs, j *switched, err 
 	}
 	last, err := s.newJob(ctx, s.o.Regions-1, s.works[0], true)
 	if err != nil {
-		return nil, nil, errors.Join(err, beside.close())
+		return nil, nil, errors.Join(err, beside.closeAll())
 	}
 	return beside, &switched{job: last}, nil
 }
@@ -55,20 +55,20 @@ func (r *Result) measureSwitches(ctx context.Context, s *stage) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.close(), beside.close()) }()
-	stop := beside.run(ctx)
+	defer func() { err = errors.Join(err, j.closeStream(), beside.closeAll()) }()
+	stop := beside.startMiniBatches(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
 	t := &timer{stage: s, job: j, random: rand.New(rand.NewPCG(s.o.Seed, 1)), ask: make(chan struct{}),
 		resume: make(chan struct{}, 1), failed: make(chan struct{})}
-	end := background(func() error { return t.step(ctx) })
+	end := runInBackground(func() error { return t.makeOrWait(ctx) })
 	for n := range warmSwitches + s.o.Switches {
-		if err = t.measure(ctx, n >= warmSwitches); err != nil {
+		if err = t.timeOneSwitch(ctx, n >= warmSwitches); err != nil {
 			break
 		}
 	}
 	err = errors.Join(err, end())
-	r.Switch = SwitchResult{Switches: len(t.switches), OtherJobs: len(beside), Drain: quantiles(t.drains),
-		Switch: quantiles(t.switches), Activation: quantiles(t.activations)}
+	r.Switch = SwitchResult{Switches: len(t.switches), OtherJobs: len(beside), Drain: quantilesOf(t.drains),
+		Switch: quantilesOf(t.switches), Activation: quantilesOf(t.activations)}
 	return err
 }
 
@@ -84,8 +84,8 @@ type timer struct {
 	drains, switches, activations []time.Duration
 }
 
-// step makes a mini-batch of the job, or waits while the job is interrupted.
-func (t *timer) step(ctx context.Context) error {
+// makeOrWait makes a mini-batch of the job, or waits while the job is interrupted.
+func (t *timer) makeOrWait(ctx context.Context) error {
 	select {
 	case <-t.ask:
 		select {
@@ -94,7 +94,7 @@ func (t *timer) step(ctx context.Context) error {
 		}
 	default:
 	}
-	_, err := t.job.next(ctx)
+	_, err := t.job.makeMiniBatch(ctx)
 	if err != nil {
 		close(t.failed)
 	}
@@ -104,8 +104,9 @@ func (t *timer) step(ctx context.Context) error {
 // errJob says that the job whose region is switched has failed; its own error says why.
 var errJob = errors.New("the job whose region is switched has failed")
 
-// measure lets the job run for a random time, switches its region, and waits for the first slice that is accepted.
-func (t *timer) measure(ctx context.Context, counts bool) error {
+// timeOneSwitch lets the job run for a random time, switches its region, and waits for the first slice that is
+// accepted.
+func (t *timer) timeOneSwitch(ctx context.Context, counts bool) error {
 	// The moment that was drawn counts, and not the one at which this goroutine runs: on busy processors that is often
 	// when a slice ends.
 	asked := time.Now().Add(time.Duration(t.random.Int64N(int64(betweenSwitches))))
@@ -119,11 +120,11 @@ func (t *timer) measure(ctx context.Context, counts bool) error {
 	case <-t.failed:
 		return errJob
 	}
-	idle := later(asked, t.recorder.last())
+	idle := laterTime(asked, t.recorder.lastSliceEnd())
 	began := time.Now()
-	err := t.job.activate(ctx)
+	err := t.job.switchImage(ctx)
 	activation := time.Since(began)
-	t.recorder.arm()
+	t.recorder.awaitNextSlice()
 	t.resume <- struct{}{}
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (t *timer) measure(ctx context.Context, counts bool) error {
 	return nil
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -156,7 +157,7 @@ func (r *Result) measureBeside(ctx context.Context, s *stage) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.close(), beside.close()) }()
+	defer func() { err = errors.Join(err, j.closeStream(), beside.closeAll()) }()
 	var (
 		turns    []turn
 		switches int
@@ -171,16 +172,16 @@ func (r *Result) measureBeside(ctx context.Context, s *stage) (err error) {
 				begin := time.Now()
 				count := 0
 				t.with, err = beside.ratesBeside(ctx, s.o.Time, func() error {
-					if _, err := j.next(ctx); err != nil {
+					if _, err := j.makeMiniBatch(ctx); err != nil {
 						return err
 					}
 					count++
-					return j.activate(ctx)
+					return j.switchImage(ctx)
 				})
 				took, switches = took+time.Since(begin), switches+count
 			} else {
 				t.without, err = beside.ratesBeside(ctx, s.o.Time, func() error {
-					_, err := j.next(ctx)
+					_, err := j.makeMiniBatch(ctx)
 					return err
 				})
 			}
@@ -191,18 +192,18 @@ func (r *Result) measureBeside(ctx context.Context, s *stage) (err error) {
 		turns = append(turns, t)
 	}
 	r.Beside = BesideResult{Jobs: len(beside), SwitchesPerSecond: float64(switches) / took.Seconds()}
-	r.Beside.setLoss(turns)
+	r.Beside.setRateLoss(turns)
 	return nil
 }
 
 // ratesBeside returns the rates of all jobs together while step runs again and again in another region.
 func (list jobs) ratesBeside(ctx context.Context, d time.Duration, step func() error) (float64, error) {
-	stop := background(step)
-	rates, err := list.rates(ctx, d)
-	return sum(rates), errors.Join(err, stop())
+	stop := runInBackground(step)
+	rates, err := list.measureRates(ctx, d)
+	return totalOf(rates), errors.Join(err, stop())
 }
 
-func sum(numbers []float64) (total float64) {
+func totalOf(numbers []float64) (total float64) {
 	for _, n := range numbers {
 		total += n
 	}

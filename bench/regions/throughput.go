@@ -15,7 +15,7 @@ var regionCounts = [...]int{1, 2, 4, 7}
 func (r *Result) measureThroughput(ctx context.Context, s *stage) error {
 	alone := map[string]float64{}
 	for _, w := range s.works {
-		rates, err := s.together(ctx, w)
+		rates, err := s.ratesTogether(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (r *Result) measureThroughput(ctx context.Context, s *stage) error {
 				works[i] = mix[i%len(mix)]
 				models[i] = works[i].model
 			}
-			rates, err := s.together(ctx, works...)
+			rates, err := s.ratesTogether(ctx, works...)
 			if err != nil {
 				return err
 			}
@@ -48,8 +48,8 @@ func (r *Result) measureThroughput(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// together returns the rates of workloads, each in a region, that run at once.
-func (s *stage) together(ctx context.Context, works ...*work) (rates []float64, err error) {
+// ratesTogether returns the rates of workloads, each in a region, that run at once.
+func (s *stage) ratesTogether(ctx context.Context, works ...*work) (rates []float64, err error) {
 	var names []string
 	for _, w := range works {
 		names = append(names, w.model)
@@ -59,6 +59,6 @@ func (s *stage) together(ctx context.Context, works ...*work) (rates []float64, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, list.close()) }()
-	return list.rates(ctx, s.o.Time)
+	defer func() { err = errors.Join(err, list.closeAll()) }()
+	return list.measureRates(ctx, s.o.Time)
 }

@@ -40,9 +40,9 @@ type work struct {
 	batch     int
 }
 
-// find returns the data of a workload and the name of its pipeline: of d2-3 the data set d2 and MiniPipe's third
-// pipeline. A data set without a number has the first.
-func find(model string) (workload.Model, string, error) {
+// findWorkload returns the data of a workload and the name of its pipeline: of d2-3 the data set d2 and MiniPipe's
+// third pipeline. A data set without a number has the first.
+func findWorkload(model string) (workload.Model, string, error) {
 	data, number, numbered := strings.Cut(model, "-")
 	m, err := workload.Find(data)
 	switch {
@@ -64,12 +64,13 @@ func defaultRows(m workload.Model) int64 {
 	return 131_072
 }
 
-// generate makes a partition of each workload, and lays them out one behind the other from byte 0 of a drive on.
-func generate(ctx context.Context, o *Options, dir string) ([]*work, error) {
+// generatePartitions makes a partition of each workload, and lays them out one behind the other from byte 0 of a drive
+// on.
+func generatePartitions(ctx context.Context, o *Options, dir string) ([]*work, error) {
 	var works []*work
 	var at int64
 	for _, name := range o.Models {
-		w, err := o.generate(ctx, name, dir, works)
+		w, err := o.generatePartition(ctx, name, dir, works)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -77,7 +78,7 @@ func generate(ctx context.Context, o *Options, dir string) ([]*work, error) {
 			w.at = at
 			at = wholeUnits(at + int64(len(w.data)))
 		}
-		if err := w.lower(ctx); err != nil {
+		if err := w.lowerPipeline(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		works = append(works, w)
@@ -90,10 +91,10 @@ const unit = 1 << 20
 
 func wholeUnits(n int64) int64 { return (n + unit - 1) / unit * unit }
 
-// generate makes the partition of a workload, which is that of an earlier one with the same data set. It has no place
-// on the drive yet if it is new.
-func (o *Options) generate(ctx context.Context, name, dir string, earlier []*work) (*work, error) {
-	m, _, err := find(name)
+// generatePartition makes the partition of a workload, which is that of an earlier one with the same data set. It has
+// no place on the drive yet if it is new.
+func (o *Options) generatePartition(ctx context.Context, name, dir string, earlier []*work) (*work, error) {
+	m, _, err := findWorkload(name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,9 +120,9 @@ func (o *Options) generate(ctx context.Context, name, dir string, earlier []*wor
 	return w, err
 }
 
-// lower opens the partition, and lowers the pipeline for its columns.
-func (w *work) lower(ctx context.Context) error {
-	_, named, err := find(w.model)
+// lowerPipeline opens the partition, and lowers the pipeline for its columns.
+func (w *work) lowerPipeline(ctx context.Context) error {
+	_, named, err := findWorkload(w.model)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (w *work) lower(ctx context.Context) error {
 	}
 	columns, _ := host.Columns(w.partition, text.Options{})
 	for i := range spec.Vocabularies {
-		if spec, err = w.bind(ctx, spec, spec.Vocabularies[i].Name, columns); err != nil {
+		if spec, err = w.bindVocabulary(ctx, spec, spec.Vocabularies[i].Name, columns); err != nil {
 			return err
 		}
 	}
@@ -162,8 +163,8 @@ func (w *work) lower(ctx context.Context) error {
 	return nil
 }
 
-// bind builds a vocabulary of the partition on this machine, and returns the pipeline with it.
-func (w *work) bind(ctx context.Context, spec *pipeline.Spec, name string, columns []pipeline.ColumnInfo,
+// bindVocabulary builds a vocabulary of the partition on this machine, and returns the pipeline with it.
+func (w *work) bindVocabulary(ctx context.Context, spec *pipeline.Spec, name string, columns []pipeline.ColumnInfo,
 ) (_ *pipeline.Spec, err error) {
 	keys, declared, err := spec.VocabularyKeys(name)
 	if err != nil {

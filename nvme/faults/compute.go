@@ -35,7 +35,7 @@ func (in *Injector) endExecution() (result uint64, st nvme.Status) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range in.script.Execute {
-		if e := &in.script.Execute[i]; in.execute[i].hit(e.Count) {
+		if e := &in.script.Execute[i]; in.execute[i].countMatch(e.Count) {
 			in.stats.Executions++
 			return e.Result, e.Status
 		}

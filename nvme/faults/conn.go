@@ -55,7 +55,7 @@ type kept struct {
 	pdu []byte
 }
 
-func newConn(in *Injector, nc net.Conn) *conn {
+func newFaultyConn(in *Injector, nc net.Conn) *conn {
 	c := &conn{Conn: nc, in: in, br: bufio.NewReaderSize(nc, 64<<10), sent: stream{in: in, dir: Sent},
 		received: stream{in: in, dir: Received}}
 	c.queue.Store(noQueue)
@@ -65,7 +65,7 @@ func newConn(in *Injector, nc net.Conn) *conn {
 // Close closes the connection.
 func (c *conn) Close() error {
 	c.once.Do(func() {
-		c.in.leave(c)
+		c.in.forgetConnection(c)
 		c.err = c.Conn.Close()
 	})
 	return c.err
@@ -79,7 +79,7 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-func (c *conn) drop(s *stream) error {
+func (c *conn) endConnection(s *stream) error {
 	c.in.log.Warn("fault: connection dropped", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus,
 		"direction", s.dir.String())
 	_ = c.Close()
@@ -95,22 +95,22 @@ func (c *conn) Write(p []byte) (done int, err error) {
 	over := false
 	for rest := p; len(rest) > 0 && !over; {
 		var n, flip int
-		n, flip, over = c.sent.pass(rest, c.queue.Load())
+		n, flip, over = c.sent.takeBytes(rest, c.queue.Load())
 		from := len(c.buf)
 		c.buf = append(c.buf, rest[:n]...)
 		if flip >= 0 {
-			c.flipped(&c.sent)
+			c.flipDigests(&c.sent)
 			c.buf[from+flip] ^= 0xff
 		}
 		rest = rest[n:]
 	}
 	if done, err = c.Conn.Write(c.buf); err == nil && over {
-		err = c.drop(&c.sent)
+		err = c.endConnection(&c.sent)
 	}
 	return done, err
 }
 
-func (c *conn) flipped(s *stream) {
+func (c *conn) flipDigests(s *stream) {
 	c.in.log.Warn("fault: digest made wrong", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus,
 		"direction", s.dir.String())
 }
@@ -127,10 +127,10 @@ func (c *conn) Read(p []byte) (int, error) {
 			c.ready = c.ready[n:]
 			return n, nil
 		case c.dropped:
-			return 0, c.drop(&c.received)
+			return 0, c.endConnection(&c.received)
 		}
-		if c.received.between() {
-			again, err := c.command()
+		if c.received.isBetweenPDUs() {
+			again, err := c.examineCommand()
 			if err != nil {
 				return 0, err
 			}
@@ -138,12 +138,12 @@ func (c *conn) Read(p []byte) (int, error) {
 				continue
 			}
 		}
-		return c.pass(p)
+		return c.readPDUBytes(p)
 	}
 }
 
-// pass reads bytes of one PDU, as they come.
-func (c *conn) pass(p []byte) (int, error) {
+// readPDUBytes reads bytes of one PDU, as they come.
+func (c *conn) readPDUBytes(p []byte) (int, error) {
 	if c.br.Buffered() == 0 {
 		if _, err := c.br.Peek(1); err != nil {
 			return 0, err
@@ -154,10 +154,10 @@ func (c *conn) pass(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, flip, over := c.received.pass(b, c.queue.Load())
+	n, flip, over := c.received.takeBytes(b, c.queue.Load())
 	copy(p, b[:n])
 	if flip >= 0 {
-		c.flipped(&c.received)
+		c.flipDigests(&c.received)
 		p[flip] ^= 0xff
 	}
 	c.dropped = over
@@ -165,9 +165,9 @@ func (c *conn) pass(p []byte) (int, error) {
 	return n, err
 }
 
-// command examines the next PDU. again means that the reader must look again at the bytes that are there.
-func (c *conn) command() (again bool, err error) {
-	h, again, err := c.peek(pdu.CommonSize)
+// examineCommand examines the next PDU. again means that the reader must look again at the bytes that are there.
+func (c *conn) examineCommand() (again bool, err error) {
+	h, again, err := c.awaitHeader(pdu.CommonSize)
 	if h == nil {
 		return again, err
 	}
@@ -175,7 +175,7 @@ func (c *conn) command() (again bool, err error) {
 	if pdu.Type(h[0]) != pdu.TypeCapsuleCmd || h[2] != pdu.CapsuleCmdSize || length < pdu.CapsuleCmdSize {
 		return false, nil
 	}
-	h, again, err = c.peek(pdu.CapsuleCmdSize)
+	h, again, err = c.awaitHeader(pdu.CapsuleCmdSize)
 	if h == nil {
 		return again, err
 	}
@@ -183,21 +183,21 @@ func (c *conn) command() (again bool, err error) {
 	if cmd.Opcode() == fabrics.Opcode && fabrics.Type(&cmd) == fabrics.TypeConnect {
 		c.queue.Store(int32(fabrics.ParseConnect(&cmd).Queue))
 	}
-	keep, away := c.in.command(c.queue.Load(), &cmd)
+	keep, away := c.in.countCommand(c.queue.Load(), &cmd)
 	switch {
 	case away > 0:
 		c.in.GoAway(away)
 		return false, errDropped
 	case keep > 0:
-		return c.keep(int(length), keep)
+		return c.delayCommand(int(length), keep)
 	}
 	return false, nil
 }
 
-// peek waits for the first n bytes of a PDU. It returns nil where the stream ends before, and the bytes that there are
-// pass. again means that the time of a kept command has come.
-func (c *conn) peek(n int) (b []byte, again bool, err error) {
-	defer c.alarm(time.Time{})
+// awaitHeader waits for the first n bytes of a PDU. It returns nil where the stream ends before, and the bytes that
+// there are pass. again means that the time of a kept command has come.
+func (c *conn) awaitHeader(n int) (b []byte, again bool, err error) {
+	defer c.wakeReaderAt(time.Time{})
 	for {
 		if len(c.kept) > 0 {
 			if !time.Now().Before(c.kept[0].due) {
@@ -206,13 +206,13 @@ func (c *conn) peek(n int) (b []byte, again bool, err error) {
 				c.kept = slices.Delete(c.kept, 0, 1)
 				return nil, true, nil
 			}
-			c.alarm(c.kept[0].due)
+			c.wakeReaderAt(c.kept[0].due)
 		}
 		b, err = c.br.Peek(n)
 		switch {
 		case err == nil:
 			return b, false, nil
-		case errors.Is(err, os.ErrDeadlineExceeded) && !c.expired():
+		case errors.Is(err, os.ErrDeadlineExceeded) && !c.deadlinePassed():
 		case c.br.Buffered() > 0:
 			return nil, false, nil
 		default:
@@ -221,14 +221,14 @@ func (c *conn) peek(n int) (b []byte, again bool, err error) {
 	}
 }
 
-// keep takes the next command out of the stream. again reports whether it did.
-func (c *conn) keep(length int, d time.Duration) (again bool, err error) {
+// delayCommand takes the next command out of the stream. again reports whether it did.
+func (c *conn) delayCommand(length int, d time.Duration) (again bool, err error) {
 	if length > maxKept || c.keeping+length > maxKeeping {
 		return false, nil
 	}
 	k := kept{time.Now().Add(d), make([]byte, length)}
 	for n := 0; n < length; {
-		more, err := c.pass(k.pdu[n:])
+		more, err := c.readPDUBytes(k.pdu[n:])
 		if err != nil {
 			return false, err
 		}
@@ -248,26 +248,26 @@ func (c *conn) keep(length int, d time.Duration) (again bool, err error) {
 	return true, nil
 }
 
-// alarm wakes the reader at a time; the zero time means never.
-func (c *conn) alarm(t time.Time) {
+// wakeReaderAt wakes the reader at a time; the zero time means never.
+func (c *conn) wakeReaderAt(t time.Time) {
 	c.dmu.Lock()
 	defer c.dmu.Unlock()
 	if !c.wake.Equal(t) {
 		c.wake = t
-		_ = c.Conn.SetReadDeadline(c.earliest())
+		_ = c.Conn.SetReadDeadline(c.earliestDeadline())
 	}
 }
 
-// earliest returns when reading ends at the latest; c.dmu is held.
-func (c *conn) earliest() time.Time {
+// earliestDeadline returns when reading ends at the latest; c.dmu is held.
+func (c *conn) earliestDeadline() time.Time {
 	if c.user.IsZero() || !c.wake.IsZero() && c.wake.Before(c.user) {
 		return c.wake
 	}
 	return c.user
 }
 
-// expired reports whether the target's own deadline has passed.
-func (c *conn) expired() bool {
+// deadlinePassed reports whether the target's own deadline has passed.
+func (c *conn) deadlinePassed() bool {
 	c.dmu.Lock()
 	defer c.dmu.Unlock()
 	return !c.user.IsZero() && !time.Now().Before(c.user)
@@ -278,7 +278,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	c.dmu.Lock()
 	defer c.dmu.Unlock()
 	c.user = t
-	return c.Conn.SetReadDeadline(c.earliest())
+	return c.Conn.SetReadDeadline(c.earliestDeadline())
 }
 
 // SetDeadline implements net.Conn.

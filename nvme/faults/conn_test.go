@@ -128,7 +128,7 @@ func TestFlipsWhereDigestsAre(t *testing.T) {
 	}
 	for piece := 1; piece <= len(b); piece++ {
 		w := &wire{}
-		c := newConn(script("sent"), w)
+		c := newFaultyConn(script("sent"), w)
 		for rest := b; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
 			n, err := c.Write(rest[:min(piece, len(rest))])
 			require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestFlipsWhereDigestsAre(t *testing.T) {
 		}
 		require.Equal(t, want, w.out.Bytes(), "written in pieces of %d", piece)
 
-		c = newConn(script("received"), &wire{in: b, piece: piece})
+		c = newFaultyConn(script("received"), &wire{in: b, piece: piece})
 		got, err := io.ReadAll(c)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "read in pieces of %d", piece)
@@ -157,7 +157,7 @@ func TestDropsWhereSaid(t *testing.T) {
 				end = third + size/2
 			}
 			w := &wire{}
-			c := newConn(injector(t, fmt.Sprintf("drop: [{pdu: 3, torn: %v}]", torn)), w)
+			c := newFaultyConn(injector(t, fmt.Sprintf("drop: [{pdu: 3, torn: %v}]", torn)), w)
 			_, err := c.Write(b)
 			require.ErrorIs(t, err, ErrInjected)
 			require.ErrorIs(t, err, net.ErrClosed)
@@ -167,7 +167,7 @@ func TestDropsWhereSaid(t *testing.T) {
 			require.Error(t, err)
 
 			w = &wire{in: b, piece: piece}
-			c = newConn(injector(t, fmt.Sprintf("drop: [{pdu: 3, direction: received, torn: %v}]", torn)), w)
+			c = newFaultyConn(injector(t, fmt.Sprintf("drop: [{pdu: 3, direction: received, torn: %v}]", torn)), w)
 			got, err := io.ReadAll(c)
 			require.ErrorIs(t, err, ErrInjected)
 			require.Equal(t, b[:end], got)
@@ -184,7 +184,7 @@ func TestStrangersPass(t *testing.T) {
 		in := injector(t,
 			"flip: [{digest: header, times: always, direction: received}, {digest: data, times: always}]\ndelay: [{by: 1h}]")
 		w := &wire{in: []byte(s), piece: 3}
-		c := newConn(in, w)
+		c := newFaultyConn(in, w)
 		got, err := io.ReadAll(c)
 		require.NoError(t, err)
 		require.Equal(t, s, string(got))
@@ -234,7 +234,7 @@ func TestKeptCommandComesLater(t *testing.T) {
 			}
 			host, drive := net.Pipe()
 			defer host.Close()
-			conn := newConn(injector(t, c.script), drive)
+			conn := newFaultyConn(injector(t, c.script), drive)
 			defer conn.Close()
 			go host.Write(sent) // and then it says nothing more
 			got := make([]byte, len(want))
@@ -251,7 +251,7 @@ func TestDeadlineWhileKept(t *testing.T) {
 	us := commands()
 	host, drive := net.Pipe()
 	defer host.Close()
-	c := newConn(injector(t, "delay: [{by: 1h, opcode: read}]"), drive)
+	c := newFaultyConn(injector(t, "delay: [{by: 1h, opcode: read}]"), drive)
 	defer c.Close()
 	go host.Write(bytes.Join(us[:4], nil))
 	_, err := io.ReadFull(c, make([]byte, len(us[0])+len(us[1])+len(us[2])))
@@ -276,14 +276,14 @@ func TestKeepsWithinLimits(t *testing.T) {
 	one := capsule(r, cmd, make([]byte, 8192))
 	n := maxKeeping/len(one) + 10
 	w := &wire{in: bytes.Repeat(one, n), piece: 1 << 16}
-	c := newConn(injector(t, "delay: [{by: 1h}]"), w)
+	c := newFaultyConn(injector(t, "delay: [{by: 1h}]"), w)
 	got, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Len(t, got, 10*len(one)+(n-10-maxKeeping/len(one))*len(one))
 	require.LessOrEqual(t, c.keeping, maxKeeping)
 
 	large := capsule(r, cmd, make([]byte, maxKept))
-	c = newConn(injector(t, "delay: [{by: 1h}]"), &wire{in: large, piece: 100})
+	c = newFaultyConn(injector(t, "delay: [{by: 1h}]"), &wire{in: large, piece: 100})
 	got, err = io.ReadAll(c)
 	require.NoError(t, err)
 	require.Equal(t, large, got)
@@ -294,12 +294,12 @@ func TestAwayBeforeTheCommand(t *testing.T) {
 	us := commands()
 	in := injector(t, "away: [{for: 1h, command: 3}]")
 	w := &wire{in: bytes.Join(us, nil), piece: 50}
-	c := in.join(w)
+	c := in.wrapConnection(w)
 	got, err := io.ReadAll(c)
 	require.ErrorIs(t, err, ErrInjected)
 	require.Equal(t, bytes.Join(us[:3], nil), got)
 	require.True(t, w.closed)
-	require.Nil(t, in.join(&wire{}), "it is away")
+	require.Nil(t, in.wrapConnection(&wire{}), "it is away")
 }
 
 // For any bytes of a host, in any pieces: nothing is added, and without drops, delays and absences nothing is lost;
@@ -326,7 +326,7 @@ func FuzzReceived(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
 		var first []byte
 		for _, p := range []int{1 << 16, int(piece) + 1} {
-			got, err := io.ReadAll(newConn(injector(t, flips), &wire{in: b, piece: p}))
+			got, err := io.ReadAll(newFaultyConn(injector(t, flips), &wire{in: b, piece: p}))
 			require.NoError(t, err)
 			require.Len(t, got, len(b))
 			if first == nil {
@@ -337,7 +337,7 @@ func FuzzReceived(f *testing.F) {
 		everything := injector(t,
 			flips+"\ndrop: [{pdu: 5, direction: received, torn: true}]\ndelay: [{by: 1h, after: 1}]\naway: [{for: 1h, "+
 				"command: 4}]")
-		got, _ := io.ReadAll(newConn(everything, &wire{in: b, piece: int(piece) + 1}))
+		got, _ := io.ReadAll(newFaultyConn(everything, &wire{in: b, piece: int(piece) + 1}))
 		require.LessOrEqual(t, len(got), len(b))
 	})
 }
@@ -346,12 +346,13 @@ func FuzzReceived(f *testing.F) {
 func TestKeptCommandOfADroppedConnection(t *testing.T) {
 	us := commands()
 	w := &wire{in: bytes.Join(us, nil), piece: 50}
-	c := newConn(injector(t, "delay: [{by: 1h, opcode: write}]\ndrop: [{pdu: 3, direction: received, torn: true}]"), w)
+	const script = "delay: [{by: 1h, opcode: write}]\ndrop: [{pdu: 3, direction: received, torn: true}]"
+	c := newFaultyConn(injector(t, script), w)
 	got, err := io.ReadAll(c)
 	require.ErrorIs(t, err, ErrInjected)
 	require.Equal(t, bytes.Join([][]byte{us[0], us[1], us[2][:len(us[2])/2]}, nil), got)
 
-	c = newConn(injector(t, "delay: [{by: 1h, opcode: write}]"),
+	c = newFaultyConn(injector(t, "delay: [{by: 1h, opcode: write}]"),
 		&wire{in: bytes.Join(us[:3], nil)[:len(us[0])+len(us[1])+100], piece: 50})
 	got, err = io.ReadAll(c)
 	require.NoError(t, err, "nor is one that does not come to its end")
@@ -366,7 +367,7 @@ delay: [{by: 1s, after: 2, times: 3}, {by: 2s, opcode: flush, times: always}, {b
 	cmd := nvme.Flush(1)
 	var got []time.Duration
 	for range 14 {
-		keep, away := in.command(1, &cmd)
+		keep, away := in.countCommand(1, &cmd)
 		got = append(got, keep-away)
 	}
 	s := time.Second
@@ -377,11 +378,11 @@ delay: [{by: 1s, after: 2, times: 3}, {by: 2s, opcode: flush, times: always}, {b
 
 	slm := cs.MemoryRead(0, 512)
 	in = injector(t, "delay: [{by: 1s, opcode: read}]")
-	keep, _ := in.command(1, &slm)
+	keep, _ := in.countCommand(1, &slm)
 	require.Zero(t, keep, "a read of memory has the opcode of a read of blocks")
 	blocks := nvme.Read(1, 0, 1, 512)
-	keep, _ = in.command(0, &blocks)
+	keep, _ = in.countCommand(0, &blocks)
 	require.Zero(t, keep, "and on the admin queue it is Get Log Page")
-	keep, _ = in.command(2, &blocks)
+	keep, _ = in.countCommand(2, &blocks)
 	require.Equal(t, s, keep)
 }

@@ -52,8 +52,8 @@ type Injector struct {
 // counter counts the matches of a rule.
 type counter struct{ seen, done int64 }
 
-// hit counts a match, and reports whether it goes wrong.
-func (c *counter) hit(n Count) bool {
+// countMatch counts a match, and reports whether it goes wrong.
+func (c *counter) countMatch(n Count) bool {
 	c.seen++
 	if c.seen <= n.After || n.Times != Always && c.done >= n.Times {
 		return false
@@ -75,7 +75,7 @@ func New(s *Script, o Options) (*Injector, error) {
 // Replace makes the injector follow another script from now on, whose rules count from zero; Stats go on. An empty
 // script injects nothing. It refuses what Parse refuses, and then goes on with the script that it has.
 func (in *Injector) Replace(s *Script) error {
-	if err := s.check(); err != nil {
+	if err := s.checkRules(); err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
 	in.mu.Lock()
@@ -130,7 +130,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c := l.in.join(nc); c != nil {
+		if c := l.in.wrapConnection(nc); c != nil {
 			return c, nil
 		}
 		if t, ok := nc.(*net.TCPConn); ok {
@@ -140,28 +140,28 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// join wraps a connection; nil while the drive is away.
-func (in *Injector) join(nc net.Conn) *conn {
+// wrapConnection wraps a connection; nil while the drive is away.
+func (in *Injector) wrapConnection(nc net.Conn) *conn {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if time.Now().Before(in.back) {
 		in.stats.Reset++
 		return nil
 	}
-	c := newConn(in, nc)
+	c := newFaultyConn(in, nc)
 	in.conns[c] = struct{}{}
 	return c
 }
 
-func (in *Injector) leave(c *conn) {
+func (in *Injector) forgetConnection(c *conn) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.conns, c)
 }
 
-// command counts a command that arrives. It returns for how long the command is delayed, and for how long the drive
-// goes away with it.
-func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Duration) {
+// countCommand counts a command that arrives. It returns for how long the command is delayed, and for how long the
+// drive goes away with it.
+func (in *Injector) countCommand(queue int32, cmd *nvme.Command) (keep, away time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range in.script.Away {
@@ -180,9 +180,9 @@ func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Dur
 	for i := range in.script.Delay {
 		d := &in.script.Delay[i]
 		switch {
-		case !d.Queue.has(queue), d.Opcode != AnyOpcode && uint8(d.Opcode) != cmd.Opcode():
+		case !d.Queue.includes(queue), d.Opcode != AnyOpcode && uint8(d.Opcode) != cmd.Opcode():
 		case d.Blocks && cmd.NSID() >= cs.NamespaceSLM && cmd.NSID() <= cs.RegionNamespace(int(in.regions.Load())):
-		case in.delay[i].hit(d.Count):
+		case in.delay[i].countMatch(d.Count):
 			keep = max(keep, d.By)
 		}
 	}
@@ -192,8 +192,8 @@ func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Dur
 	return keep, 0
 }
 
-// flips returns which digests of a PDU are made wrong.
-func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHeader, flipData bool) {
+// digestsToFlip returns which digests of a PDU are made wrong.
+func (in *Injector) digestsToFlip(queue int32, dir Direction, header, data bool) (flipHeader, flipData bool) {
 	if !header && !data {
 		return false, false
 	}
@@ -205,7 +205,7 @@ func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHe
 		if f.Digest == DataDigest {
 			carries, flipped, stat = data, &flipData, &in.stats.DataDigests
 		}
-		if carries && f.Direction == dir && f.Queue.has(queue) && in.flip[i].hit(f.Count) && !*flipped {
+		if carries && f.Direction == dir && f.Queue.includes(queue) && in.flip[i].countMatch(f.Count) && !*flipped {
 			*flipped = true
 			*stat++
 		}
@@ -213,13 +213,13 @@ func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHe
 	return flipHeader, flipData
 }
 
-// drop reports whether a connection ends with its PDU number n, and whether in the middle of it.
-func (in *Injector) drop(queue int32, dir Direction, n int64) (drop, torn bool) {
+// dropsConnection reports whether a connection ends with its PDU number n, and whether in the middle of it.
+func (in *Injector) dropsConnection(queue int32, dir Direction, n int64) (drop, torn bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range in.script.Drop {
 		d, c := &in.script.Drop[i], &in.drops[i]
-		if d.PDU == n && d.Direction == dir && d.Queue.has(queue) && c.hit(Count{Times: d.Times}) {
+		if d.PDU == n && d.Direction == dir && d.Queue.includes(queue) && c.countMatch(Count{Times: d.Times}) {
 			drop, torn = true, torn || d.Torn
 		}
 	}

@@ -16,8 +16,9 @@ type flash struct {
 	in *Injector
 }
 
-// meet counts a transfer of bytes [off, off+n). It returns where the transfer stops, and why; nil: it does not.
-func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
+// countTransfer counts a transfer of bytes [off, off+n). It returns where the transfer stops, and why; nil: it does
+// not.
+func (in *Injector) countTransfer(op Operation, off, n int64) (stop int64, err error) {
 	size := in.blockSize.Load()
 	first, end := uint64(off/size), uint64((off+n+size-1)/size)
 	in.mu.Lock()
@@ -34,12 +35,12 @@ func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
 		} else if at >= min(end, f.LBA+f.Blocks) {
 			continue
 		}
-		if !in.fail[i].hit(f.Count) || err != nil && at >= lba {
+		if !in.fail[i].countMatch(f.Count) || err != nil && at >= lba {
 			continue
 		}
-		lba, err = at, fmt.Errorf("%s of block %d: %w: %w", op, at, ErrInjected, errno(f.Status))
+		lba, err = at, fmt.Errorf("%s of block %d: %w: %w", op, at, ErrInjected, errorOfStatus(f.Status))
 		if op == Flush {
-			err = fmt.Errorf("%s: %w: %w", op, ErrInjected, errno(f.Status))
+			err = fmt.Errorf("%s: %w: %w", op, ErrInjected, errorOfStatus(f.Status))
 		}
 	}
 	if err == nil {
@@ -49,8 +50,8 @@ func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
 	return max(off, int64(lba)*size), err
 }
 
-// errno returns the error from which the controller makes the status.
-func errno(s nvme.Status) error {
+// errorOfStatus returns the error from which the controller makes the status.
+func errorOfStatus(s nvme.Status) error {
 	if s == nvme.CapacityExceeded {
 		return syscall.ENOSPC
 	}
@@ -58,23 +59,23 @@ func errno(s nvme.Status) error {
 }
 
 func (f *flash) ReadAt(p []byte, off int64) (int, error) {
-	stop, fault := f.in.meet(Read, off, int64(len(p)))
+	stop, fault := f.in.countTransfer(Read, off, int64(len(p)))
 	if fault == nil {
 		return f.Flash.ReadAt(p, off)
 	}
-	return f.upTo(f.Flash.ReadAt, p[:stop-off], off, fault)
+	return f.transferBefore(f.Flash.ReadAt, p[:stop-off], off, fault)
 }
 
 func (f *flash) WriteAt(p []byte, off int64) (int, error) {
-	stop, fault := f.in.meet(Write, off, int64(len(p)))
+	stop, fault := f.in.countTransfer(Write, off, int64(len(p)))
 	if fault == nil {
 		return f.Flash.WriteAt(p, off)
 	}
-	return f.upTo(f.Flash.WriteAt, p[:stop-off], off, fault)
+	return f.transferBefore(f.Flash.WriteAt, p[:stop-off], off, fault)
 }
 
-// upTo makes the part of a transfer that comes before the fault.
-func (f *flash) upTo(do func([]byte, int64) (int, error), p []byte, off int64, fault error) (int, error) {
+// transferBefore makes the part of a transfer that comes before the fault.
+func (f *flash) transferBefore(do func([]byte, int64) (int, error), p []byte, off int64, fault error) (int, error) {
 	f.in.log.Warn("fault: flash", "error", fault)
 	if len(p) == 0 {
 		return 0, fault
@@ -87,7 +88,7 @@ func (f *flash) upTo(do func([]byte, int64) (int, error), p []byte, off int64, f
 }
 
 func (f *flash) Discard(off, n int64) error {
-	if _, fault := f.in.meet(Write, off, n); fault != nil {
+	if _, fault := f.in.countTransfer(Write, off, n); fault != nil {
 		f.in.log.Warn("fault: flash", "error", fault)
 		return fault
 	}
@@ -95,7 +96,7 @@ func (f *flash) Discard(off, n int64) error {
 }
 
 func (f *flash) Sync() error {
-	if _, fault := f.in.meet(Flush, 0, 0); fault != nil {
+	if _, fault := f.in.countTransfer(Flush, 0, 0); fault != nil {
 		f.in.log.Warn("fault: flash", "error", fault)
 		return fault
 	}

@@ -39,8 +39,8 @@ func (e *Error) Error() string {
 func Parse(document []byte) (*Script, error) {
 	p := new(parser)
 	s := new(Script)
-	if root := p.document(document); root != nil {
-		p.script(root, s)
+	if root := p.readDocument(document); root != nil {
+		p.readScript(root, s)
 	}
 	if len(p.errs) > 0 {
 		return nil, errors.Join(p.errs...)
@@ -51,16 +51,16 @@ func Parse(document []byte) (*Script, error) {
 // parser walks the node tree of a document. It continues after a mistake.
 type parser struct{ errs []error }
 
-func (p *parser) wrong(n *yaml.Node, format string, args ...any) {
+func (p *parser) addMistake(n *yaml.Node, format string, args ...any) {
 	if len(p.errs) < maxErrors {
 		p.errs = append(p.errs, &Error{n.Line, n.Column, fmt.Sprintf(format, args...)})
 	}
 }
 
-func (p *parser) document(b []byte) *yaml.Node {
+func (p *parser) readDocument(b []byte) *yaml.Node {
 	nowhere := new(yaml.Node)
 	if len(b) > MaxScript {
-		p.wrong(nowhere, "the script has %d bytes: want at most %d", len(b), MaxScript)
+		p.addMistake(nowhere, "the script has %d bytes: want at most %d", len(b), MaxScript)
 		return nil
 	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
@@ -69,19 +69,19 @@ func (p *parser) document(b []byte) *yaml.Node {
 	if err == nil {
 		switch err := d.Decode(&second); {
 		case err == nil:
-			p.wrong(&second, "a second document: a file holds one script")
+			p.addMistake(&second, "a second document: a file holds one script")
 			return nil
 		case !errors.Is(err, io.EOF):
-			p.wrong(nowhere, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			p.addMistake(nowhere, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 			return nil
 		}
 	}
 	switch {
 	case errors.Is(err, io.EOF), err == nil && len(doc.Content) != 1:
-		p.wrong(nowhere, "the script is empty: want fail, delay, flip, drop or away")
+		p.addMistake(nowhere, "the script is empty: want fail, delay, flip, drop or away")
 		return nil
 	case err != nil:
-		p.wrong(nowhere, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		p.addMistake(nowhere, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return nil
 	}
 	return doc.Content[0]
@@ -94,10 +94,10 @@ type field struct {
 	read     func(*yaml.Node)
 }
 
-// mapping reads a mapping with these keys, each at most once.
-func (p *parser) mapping(n *yaml.Node, what string, fields ...field) {
+// readMapping reads a mapping with these keys, each at most once.
+func (p *parser) readMapping(n *yaml.Node, what string, fields ...field) {
 	if n.Kind != yaml.MappingNode {
-		p.wrong(n, "%s: want a mapping", what)
+		p.addMistake(n, "%s: want a mapping", what)
 		return
 	}
 	names := make([]string, len(fields))
@@ -110,9 +110,9 @@ func (p *parser) mapping(n *yaml.Node, what string, fields ...field) {
 		at := slices.Index(names, k.Value)
 		switch {
 		case k.Kind != yaml.ScalarNode || at < 0:
-			p.wrong(k, "%s: unknown key %q: want %s", what, clip(k.Value), strings.Join(names, ", "))
+			p.addMistake(k, "%s: unknown key %q: want %s", what, shortened(k.Value), strings.Join(names, ", "))
 		case seen[at]:
-			p.wrong(k, "%s: %s is there twice", what, k.Value)
+			p.addMistake(k, "%s: %s is there twice", what, k.Value)
 		default:
 			seen[at] = true
 			fields[at].read(n.Content[i+1])
@@ -120,21 +120,21 @@ func (p *parser) mapping(n *yaml.Node, what string, fields ...field) {
 	}
 	for i, f := range fields {
 		if f.required && !seen[i] {
-			p.wrong(n, "%s: %s is missing", what, f.key)
+			p.addMistake(n, "%s: %s is missing", what, f.key)
 		}
 	}
 }
 
-// scalar returns a node's text; "" where the node is not a scalar, which is a mistake that it reports.
-func (p *parser) scalar(n *yaml.Node, what string) string {
+// scalarText returns a node's text; "" where the node is not a scalar, which is a mistake that it reports.
+func (p *parser) scalarText(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
-		p.wrong(n, "%s: want a value", what)
+		p.addMistake(n, "%s: want a value", what)
 		return ""
 	}
 	return n.Value
 }
 
-func clip(s string) string {
+func shortened(s string) string {
 	const most = 40
 	if len(s) > most {
 		return s[:most] + "..."
@@ -142,41 +142,41 @@ func clip(s string) string {
 	return s
 }
 
-// word reads one of some names.
-func (p *parser) word(key string, names []string, into *int) field {
+// wordField reads one of some names.
+func (p *parser) wordField(key string, names []string, into *int) field {
 	return field{key, false, func(n *yaml.Node) {
-		v := p.scalar(n, key)
+		v := p.scalarText(n, key)
 		if v == "" {
 			return
 		}
 		at := slices.Index(names, v)
 		if at < 0 {
-			p.wrong(n, "%s %q: want %s", key, clip(v), strings.Join(names, ", "))
+			p.addMistake(n, "%s %q: want %s", key, shortened(v), strings.Join(names, ", "))
 			return
 		}
 		*into = at
 	}}
 }
 
-// number reads a whole number from least to most.
-func (p *parser) number(key string, least, most uint64, into *uint64) field {
+// numberField reads a whole number from least to most.
+func (p *parser) numberField(key string, least, most uint64, into *uint64) field {
 	return field{key, false, func(n *yaml.Node) {
-		v := p.scalar(n, key)
+		v := p.scalarText(n, key)
 		if v == "" {
 			return
 		}
 		x, err := strconv.ParseUint(v, 0, 64)
 		if err != nil || x < least || x > most {
-			p.wrong(n, "%s %q: want a number from %d to %d", key, clip(v), least, most)
+			p.addMistake(n, "%s %q: want a number from %d to %d", key, shortened(v), least, most)
 			return
 		}
 		*into = x
 	}}
 }
 
-func (p *parser) count(key string, least int64, into *int64) field {
+func (p *parser) countField(key string, least int64, into *int64) field {
 	var v uint64
-	f := p.number(key, uint64(least), maxCount, &v)
+	f := p.numberField(key, uint64(least), maxCount, &v)
 	return field{key, false, func(n *yaml.Node) {
 		v = uint64(*into)
 		f.read(n)
@@ -184,8 +184,8 @@ func (p *parser) count(key string, least int64, into *int64) field {
 	}}
 }
 
-func (p *parser) times(into *int64) field {
-	f := p.count("times", 1, into)
+func (p *parser) timesField(into *int64) field {
+	f := p.countField("times", 1, into)
 	return field{"times", false, func(n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Value == "always" {
 			*into = Always
@@ -196,26 +196,26 @@ func (p *parser) times(into *int64) field {
 	}}
 }
 
-func (p *parser) time(key string, into *time.Duration) field {
+func (p *parser) durationField(key string, into *time.Duration) field {
 	return field{key, true, func(n *yaml.Node) {
-		v := p.scalar(n, key)
+		v := p.scalarText(n, key)
 		if v == "" {
 			return
 		}
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 || d > MaxTime {
-			p.wrong(n, "%s %q: want a time such as 200ms or 5s, at most %v", key, clip(v), MaxTime)
+			p.addMistake(n, "%s %q: want a time such as 200ms or 5s, at most %v", key, shortened(v), MaxTime)
 			return
 		}
 		*into = d
 	}}
 }
 
-func (p *parser) queue(into *Queues, given *bool) field {
+func (p *parser) queueField(into *Queues, given *bool) field {
 	return field{"queue", false, func(n *yaml.Node) {
 		*given = true
 		var v uint64
-		switch p.scalar(n, "queue") {
+		switch p.scalarText(n, "queue") {
 		case "":
 		case "any":
 			*into = AnyQueue
@@ -224,7 +224,7 @@ func (p *parser) queue(into *Queues, given *bool) field {
 		case "io":
 			*into = IOQueue
 		default:
-			f := p.number("queue", 0, 0xffff, &v)
+			f := p.numberField("queue", 0, 0xffff, &v)
 			before := len(p.errs)
 			if f.read(n); len(p.errs) == before {
 				*into = Queues(v)
@@ -233,29 +233,29 @@ func (p *parser) queue(into *Queues, given *bool) field {
 	}}
 }
 
-func (p *parser) boolean(key string, into *bool) field {
+func (p *parser) booleanField(key string, into *bool) field {
 	return field{key, false, func(n *yaml.Node) {
-		switch v := p.scalar(n, key); v {
+		switch v := p.scalarText(n, key); v {
 		case "", "false":
 		case "true":
 			*into = true
 		default:
-			p.wrong(n, "%s %q: want true or false", key, clip(v))
+			p.addMistake(n, "%s %q: want true or false", key, shortened(v))
 		}
 	}}
 }
 
-func needed(f field) field { f.required = true; return f }
+func requiredField(f field) field { f.required = true; return f }
 
-// rules reads the list of a kind.
-func (p *parser) rules(key string, one func(n *yaml.Node)) field {
+// rulesField reads the list of a kind.
+func (p *parser) rulesField(key string, one func(n *yaml.Node)) field {
 	return field{key, false, func(n *yaml.Node) {
 		if n.Kind != yaml.SequenceNode {
-			p.wrong(n, "%s: want a list", key)
+			p.addMistake(n, "%s: want a list", key)
 			return
 		}
 		if len(n.Content) > MaxRules {
-			p.wrong(n, "%s: %d rules: want at most %d", key, len(n.Content), MaxRules)
+			p.addMistake(n, "%s: %d rules: want at most %d", key, len(n.Content), MaxRules)
 			return
 		}
 		for _, item := range n.Content {
@@ -264,13 +264,13 @@ func (p *parser) rules(key string, one func(n *yaml.Node)) field {
 	}}
 }
 
-func (p *parser) script(root *yaml.Node, s *Script) {
-	p.mapping(root, "script",
-		p.rules("fail", func(n *yaml.Node) { s.Fail = append(s.Fail, p.fail(n)) }),
-		p.rules("delay", func(n *yaml.Node) { s.Delay = append(s.Delay, p.delay(n)) }),
-		p.rules("flip", func(n *yaml.Node) { s.Flip = append(s.Flip, p.flip(n)) }),
-		p.rules("drop", func(n *yaml.Node) { s.Drop = append(s.Drop, p.drop(n)) }),
-		p.rules("away", func(n *yaml.Node) { s.Away = append(s.Away, p.away(n)) }),
+func (p *parser) readScript(root *yaml.Node, s *Script) {
+	p.readMapping(root, "script",
+		p.rulesField("fail", func(n *yaml.Node) { s.Fail = append(s.Fail, p.failRule(n)) }),
+		p.rulesField("delay", func(n *yaml.Node) { s.Delay = append(s.Delay, p.delayRule(n)) }),
+		p.rulesField("flip", func(n *yaml.Node) { s.Flip = append(s.Flip, p.flipRule(n)) }),
+		p.rulesField("drop", func(n *yaml.Node) { s.Drop = append(s.Drop, p.dropRule(n)) }),
+		p.rulesField("away", func(n *yaml.Node) { s.Away = append(s.Away, p.awayRule(n)) }),
 	)
 }
 
@@ -280,46 +280,46 @@ var statusNames = map[string]nvme.Status{
 	"capacity_exceeded": nvme.CapacityExceeded,
 }
 
-func (p *parser) fail(n *yaml.Node) Fail {
+func (p *parser) failRule(n *yaml.Node) Fail {
 	f := Fail{Count: Count{Times: Always}}
 	before := len(p.errs)
-	p.mapping(n, "fail",
-		needed(p.word("operation", operations, (*int)(&f.Operation))),
-		p.number("lba", 0, 1<<63-1, &f.LBA),
-		p.number("blocks", 1, 1<<63, &f.Blocks),
+	p.readMapping(n, "fail",
+		requiredField(p.wordField("operation", operations, (*int)(&f.Operation))),
+		p.numberField("lba", 0, 1<<63-1, &f.LBA),
+		p.numberField("blocks", 1, 1<<63, &f.Blocks),
 		field{"status", false, func(n *yaml.Node) {
-			v := p.scalar(n, "status")
+			v := p.scalarText(n, "status")
 			st, ok := statusNames[v]
 			if !ok && v != "" {
-				p.wrong(n, "status %q: want unrecovered_read_error, write_fault or capacity_exceeded", clip(v))
+				p.addMistake(n, "status %q: want unrecovered_read_error, write_fault or capacity_exceeded", shortened(v))
 			}
 			f.Status = st
 		}},
-		p.count("after", 0, &f.After), p.times(&f.Times))
+		p.countField("after", 0, &f.After), p.timesField(&f.Times))
 	if len(p.errs) > before {
 		return f
 	}
-	lba := find(n, "lba")
+	lba := valueOfKey(n, "lba")
 	if f.Operation != Flush {
 		if f.Blocks == 0 {
 			f.Blocks = 1
 		}
 		if lba == nil {
-			p.wrong(n, "fail: lba is missing")
+			p.addMistake(n, "fail: lba is missing")
 		}
 	} else if lba != nil {
-		p.wrong(lba, "fail: a flush is of everything: lba and blocks do not go with it")
+		p.addMistake(lba, "fail: a flush is of everything: lba and blocks do not go with it")
 		return f
 	}
 	if f.Status == nvme.Success {
 		f.Status = statuses[f.Operation][0]
 	}
-	p.judge(n, "fail", f.check())
+	p.addMistakeOf(n, "fail", f.checkFail())
 	return f
 }
 
-// find returns the value of a key, or nil.
-func find(n *yaml.Node, key string) *yaml.Node {
+// valueOfKey returns the value of a key, or nil.
+func valueOfKey(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return n.Content[i+1]
@@ -328,9 +328,9 @@ func find(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-func (p *parser) judge(n *yaml.Node, what string, err error) {
+func (p *parser) addMistakeOf(n *yaml.Node, what string, err error) {
 	if err != nil {
-		p.wrong(n, "%s: %v", what, err)
+		p.addMistake(n, "%s: %v", what, err)
 	}
 }
 
@@ -349,33 +349,34 @@ var opcodes = map[string]struct {
 	"fabrics": {fabrics.Opcode, AnyQueue},
 }
 
-func (p *parser) delay(n *yaml.Node) Delay {
+func (p *parser) delayRule(n *yaml.Node) Delay {
 	d := Delay{Opcode: AnyOpcode, Queue: AnyQueue, Count: Count{Times: Always}}
 	queue, given := AnyQueue, false
-	p.mapping(n, "delay", p.time("by", &d.By),
+	p.readMapping(n, "delay", p.durationField("by", &d.By),
 		field{"opcode", false, func(n *yaml.Node) {
-			v := p.scalar(n, "opcode")
+			v := p.scalarText(n, "opcode")
 			if named, ok := opcodes[v]; ok {
 				d.Opcode, d.Queue, d.Blocks = named.opcode, named.queue, named.queue == IOQueue
 			} else if x, err := strconv.ParseUint(v, 0, 8); err == nil {
 				d.Opcode = int(x)
 			} else if v != "" {
-				p.wrong(n, "opcode %q: want a number up to 0xff, or a name: %s", clip(v), strings.Join(sorted(opcodes), ", "))
+				p.addMistake(n, "opcode %q: want a number up to 0xff, or a name: %s", shortened(v),
+				strings.Join(sortedNames(opcodes), ", "))
 			}
 		}},
-		p.queue(&queue, &given), p.count("after", 0, &d.After), p.times(&d.Times))
+		p.queueField(&queue, &given), p.countField("after", 0, &d.After), p.timesField(&d.Times))
 	if !given {
 		return d
 	}
 	if d.Queue == 0 && queue != 0 && queue != AnyQueue || d.Queue == IOQueue && queue == 0 {
-		p.wrong(find(n, "queue"), "delay: a command of that name does not go to this queue")
+		p.addMistake(valueOfKey(n, "queue"), "delay: a command of that name does not go to this queue")
 	} else if queue != AnyQueue {
 		d.Queue = queue
 	}
 	return d
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedNames[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for k := range m {
 		names = append(names, k)
@@ -384,26 +385,27 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-func (p *parser) flip(n *yaml.Node) Flip {
+func (p *parser) flipRule(n *yaml.Node) Flip {
 	f := Flip{Queue: AnyQueue, Count: Count{Times: 1}}
 	pdu, given := int64(1), false
-	p.mapping(n, "flip", needed(p.word("digest", digests, (*int)(&f.Digest))),
-		p.count("pdu", 1, &pdu), p.times(&f.Times), p.queue(&f.Queue, &given),
-		p.word("direction", directions, (*int)(&f.Direction)))
+	p.readMapping(n, "flip", requiredField(p.wordField("digest", digests, (*int)(&f.Digest))),
+		p.countField("pdu", 1, &pdu), p.timesField(&f.Times), p.queueField(&f.Queue, &given),
+		p.wordField("direction", directions, (*int)(&f.Direction)))
 	f.After = pdu - 1
 	return f
 }
 
-func (p *parser) drop(n *yaml.Node) Drop {
+func (p *parser) dropRule(n *yaml.Node) Drop {
 	d := Drop{Queue: AnyQueue, Times: 1}
 	given := false
-	p.mapping(n, "drop", needed(p.count("pdu", 1, &d.PDU)), p.queue(&d.Queue, &given),
-		p.word("direction", directions, (*int)(&d.Direction)), p.boolean("torn", &d.Torn), p.times(&d.Times))
+	p.readMapping(n, "drop", requiredField(p.countField("pdu", 1, &d.PDU)), p.queueField(&d.Queue, &given),
+		p.wordField("direction", directions, (*int)(&d.Direction)), p.booleanField("torn", &d.Torn), p.timesField(&d.Times))
 	return d
 }
 
-func (p *parser) away(n *yaml.Node) Away {
+func (p *parser) awayRule(n *yaml.Node) Away {
 	a := Away{Times: 1}
-	p.mapping(n, "away", p.time("for", &a.For), needed(p.count("command", 1, &a.Command)), p.times(&a.Times))
+	p.readMapping(n, "away", p.durationField("for", &a.For), requiredField(p.countField("command", 1, &a.Command)),
+		p.timesField(&a.Times))
 	return a
 }

@@ -47,7 +47,7 @@ const (
 var operations = []string{Read: "read", Write: "write", Flush: "flush"}
 
 // String names the operation as scripts do.
-func (o Operation) String() string { return name(operations, int(o)) }
+func (o Operation) String() string { return nameAt(operations, int(o)) }
 
 // Fail makes transfers of flash that touch blocks [LBA, LBA+Blocks) stop there; with Flush, putting what was written on
 // stable storage.
@@ -72,7 +72,7 @@ const (
 // noQueue is the queue of a connection that has not said Connect.
 const noQueue = -1
 
-func (q Queues) has(id int32) bool {
+func (q Queues) includes(id int32) bool {
 	switch q {
 	case AnyQueue:
 		return true
@@ -108,7 +108,7 @@ const (
 var directions = []string{Sent: "sent", Received: "received"}
 
 // String names the direction as scripts do.
-func (d Direction) String() string { return name(directions, int(d)) }
+func (d Direction) String() string { return nameAt(directions, int(d)) }
 
 // Digest is one of a PDU's digests.
 type Digest int
@@ -122,7 +122,7 @@ const (
 var digests = []string{HeaderDigest: "header", DataDigest: "data"}
 
 // String names the digest as scripts do.
-func (d Digest) String() string { return name(digests, int(d)) }
+func (d Digest) String() string { return nameAt(digests, int(d)) }
 
 // Flip makes digests wrong. Count is over PDUs that carry that digest, of all connections together.
 type Flip struct {
@@ -158,54 +158,54 @@ type Execute struct {
 	Count
 }
 
-func name(names []string, i int) string {
+func nameAt(names []string, i int) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprint(i)
 	}
 	return names[i]
 }
 
-// check refuses what Parse refuses.
-func (s *Script) check() error {
+// checkRules refuses what Parse refuses.
+func (s *Script) checkRules() error {
 	for _, n := range []int{len(s.Fail), len(s.Delay), len(s.Flip), len(s.Drop), len(s.Away), len(s.Execute)} {
 		if n > MaxRules {
 			return fmt.Errorf("%d rules of a kind: want at most %d", n, MaxRules)
 		}
 	}
 	for i := range s.Fail {
-		if err := s.Fail[i].check(); err != nil {
+		if err := s.Fail[i].checkFail(); err != nil {
 			return fmt.Errorf("fail[%d]: %w", i, err)
 		}
 	}
 	for i := range s.Delay {
-		if err := s.Delay[i].check(); err != nil {
+		if err := s.Delay[i].checkDelay(); err != nil {
 			return fmt.Errorf("delay[%d]: %w", i, err)
 		}
 	}
 	for i := range s.Flip {
-		if err := s.Flip[i].check(); err != nil {
+		if err := s.Flip[i].checkFlip(); err != nil {
 			return fmt.Errorf("flip[%d]: %w", i, err)
 		}
 	}
 	for i := range s.Drop {
-		if err := s.Drop[i].check(); err != nil {
+		if err := s.Drop[i].checkDrop(); err != nil {
 			return fmt.Errorf("drop[%d]: %w", i, err)
 		}
 	}
 	for i := range s.Away {
-		if err := s.Away[i].check(); err != nil {
+		if err := s.Away[i].checkAway(); err != nil {
 			return fmt.Errorf("away[%d]: %w", i, err)
 		}
 	}
 	for i := range s.Execute {
-		if err := s.Execute[i].check(); err != nil {
+		if err := s.Execute[i].checkExecute(); err != nil {
 			return fmt.Errorf("execute[%d]: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (c Count) check() error {
+func (c Count) checkCount() error {
 	if c.After < 0 || c.After > maxCount {
 		return fmt.Errorf("after %d: want 0 to %d", c.After, int64(maxCount))
 	}
@@ -247,7 +247,7 @@ var statuses = [][]nvme.Status{
 	Flush: {nvme.WriteFault, nvme.CapacityExceeded},
 }
 
-func (f *Fail) check() error {
+func (f *Fail) checkFail() error {
 	if err := checkName("operation", operations, int(f.Operation)); err != nil {
 		return err
 	}
@@ -259,13 +259,13 @@ func (f *Fail) check() error {
 	}
 	for _, s := range statuses[f.Operation] {
 		if s == f.Status {
-			return f.Count.check()
+			return f.Count.checkCount()
 		}
 	}
 	return fmt.Errorf("status %s: a failed %s gives %v", f.Status.Error(), f.Operation, statuses[f.Operation])
 }
 
-func (d *Delay) check() error {
+func (d *Delay) checkDelay() error {
 	if d.Opcode < AnyOpcode || d.Opcode > 0xff {
 		return fmt.Errorf("opcode %d: want 0 to 255", d.Opcode)
 	}
@@ -275,10 +275,10 @@ func (d *Delay) check() error {
 	if err := checkQueue(d.Queue); err != nil {
 		return err
 	}
-	return d.Count.check()
+	return d.Count.checkCount()
 }
 
-func (f *Flip) check() error {
+func (f *Flip) checkFlip() error {
 	if err := checkName("digest", digests, int(f.Digest)); err != nil {
 		return err
 	}
@@ -288,10 +288,10 @@ func (f *Flip) check() error {
 	if err := checkQueue(f.Queue); err != nil {
 		return err
 	}
-	return f.Count.check()
+	return f.Count.checkCount()
 }
 
-func (d *Drop) check() error {
+func (d *Drop) checkDrop() error {
 	if d.PDU < 1 || d.PDU > maxCount {
 		return fmt.Errorf("pdu %d: want 1 to %d", d.PDU, int64(maxCount))
 	}
@@ -304,7 +304,7 @@ func (d *Drop) check() error {
 	return checkTimes(d.Times)
 }
 
-func (a *Away) check() error {
+func (a *Away) checkAway() error {
 	if a.Command < 1 || a.Command > maxCount {
 		return fmt.Errorf("command %d: want 1 to %d", a.Command, int64(maxCount))
 	}
@@ -314,9 +314,9 @@ func (a *Away) check() error {
 	return checkTimes(a.Times)
 }
 
-func (e *Execute) check() error {
+func (e *Execute) checkExecute() error {
 	if e.Status.OK() {
 		return fmt.Errorf("status %s: an execution that fails needs another", e.Status.Error())
 	}
-	return e.Count.check()
+	return e.Count.checkCount()
 }

@@ -21,28 +21,28 @@ type stream struct {
 	cut          uint32 // the offset at which the connection ends; 0: none
 }
 
-// between reports whether the next byte begins a PDU.
-func (s *stream) between() bool { return s.at == 0 && !s.lost }
+// isBetweenPDUs reports whether the next byte begins a PDU.
+func (s *stream) isBetweenPDUs() bool { return s.at == 0 && !s.lost }
 
-// left is the number of bytes of this PDU that have not arrived, as far as is known.
-func (s *stream) left() uint32 {
+// remainingBytes is the number of bytes of this PDU that have not arrived, as far as is known.
+func (s *stream) remainingBytes() uint32 {
 	if s.at < pdu.CommonSize {
 		return pdu.CommonSize - s.at
 	}
 	return s.length - s.at
 }
 
-// pass takes the next bytes of the stream. It returns how many may pass now, from 1: those of one PDU. flip is the
+// takeBytes takes the next bytes of the stream. It returns how many may pass now, from 1: those of one PDU. flip is the
 // index of the byte that must be made wrong, -1 for none. over means that the connection ends after them.
-func (s *stream) pass(p []byte, queue int32) (n int, flip int, over bool) {
+func (s *stream) takeBytes(p []byte, queue int32) (n int, flip int, over bool) {
 	if s.lost {
 		return len(p), -1, false
 	}
-	n = int(min(uint32(min(len(p), 1<<30)), s.left()))
+	n = int(min(uint32(min(len(p), 1<<30)), s.remainingBytes()))
 	if s.at < pdu.CommonSize {
 		copy(s.head[s.at:], p[:n])
 		if s.at += uint32(n); s.at == pdu.CommonSize {
-			s.begin(queue)
+			s.beginPDU(queue)
 		}
 		return n, -1, false
 	}
@@ -68,8 +68,8 @@ func (s *stream) pass(p []byte, queue int32) (n int, flip int, over bool) {
 	return n, flip, over
 }
 
-// begin decides on the faults of a PDU whose common header has arrived.
-func (s *stream) begin(queue int32) {
+// beginPDU decides on the faults of a PDU whose common header has arrived.
+func (s *stream) beginPDU(queue int32) {
 	flags, size, offset := s.head[1], uint32(s.head[2]), uint32(s.head[3])
 	s.length = binary.LittleEndian.Uint32(s.head[4:])
 	s.header, s.data, s.cut = 0, 0, 0
@@ -84,7 +84,7 @@ func (s *stream) begin(queue int32) {
 		end += pdu.DigestSize
 	}
 	data := flags&pdu.FlagDataDigest != 0 && offset >= end && s.length > offset+pdu.DigestSize
-	drop, torn := s.in.drop(queue, s.dir, s.pdus)
+	drop, torn := s.in.dropsConnection(queue, s.dir, s.pdus)
 	switch {
 	case torn: // its digests do not arrive
 		s.cut = max(s.length/2, pdu.CommonSize+1)
@@ -92,7 +92,7 @@ func (s *stream) begin(queue int32) {
 	case drop:
 		s.cut = s.length
 	}
-	flipHeader, flipData := s.in.flips(queue, s.dir, header, data)
+	flipHeader, flipData := s.in.digestsToFlip(queue, s.dir, header, data)
 	if flipHeader {
 		s.header = size
 	}

@@ -28,7 +28,7 @@ type Counters struct {
 }
 
 // NewCounters returns counters at zero. The ratio is bounded to 0 to 1.
-func NewCounters(ratio float64) *Counters { return &Counters{ratio: within(ratio)} }
+func NewCounters(ratio float64) *Counters { return &Counters{ratio: shareWithin(ratio)} }
 
 // Ratio returns the ratio that the counters keep.
 func (c *Counters) Ratio() float64 { return c.ratio }
@@ -36,7 +36,7 @@ func (c *Counters) Ratio() float64 { return c.ratio }
 // SetRatio changes the ratio. The counters begin at zero again, so that a change acts at once and does not first
 // balance the splits that the old ratio made. Setting the same ratio changes nothing.
 func (c *Counters) SetRatio(ratio float64) {
-	if ratio = within(ratio); ratio != c.ratio {
+	if ratio = shareWithin(ratio); ratio != c.ratio {
 		*c = Counters{ratio: ratio}
 	}
 }

@@ -75,8 +75,8 @@ type Metrics struct {
 // most bounds every metric. No machine reaches it, and sums of metrics below it do not overflow.
 const most = 1e18
 
-// check refuses metrics that are not numbers or contradict each other.
-func (m *Metrics) check() error {
+// checkMetrics refuses metrics that are not numbers or contradict each other.
+func (m *Metrics) checkMetrics() error {
 	number := func(name string, v float64) error {
 		if !(v >= 0) || v > most || (v > 0 && v < 1/most) {
 			return fmt.Errorf("%w: %s is %v: want 0, or %g to %g", ErrMetrics, name, v, 1/most, most)
@@ -101,17 +101,17 @@ func (m *Metrics) check() error {
 	return errors.Join(errs...)
 }
 
-// relative returns Ocycle / Pcycle: the CPU time that the trainer's machine spends on a row that arrives ready, in
+// relativeCost returns Ocycle / Pcycle: the CPU time that the trainer's machine spends on a row that arrives ready, in
 // units of the CPU time that the machine needs to preprocess the row.
-func (m *Metrics) relative(c Candidate) float64 {
+func (m *Metrics) relativeCost(c Candidate) float64 {
 	if c.Ocycle == 0 {
 		return 0
 	}
 	return c.Ocycle / m.Pcycle
 }
 
-// within returns v bounded to 0 to 1, and 0 if v is not a number.
-func within(v float64) float64 {
+// shareWithin returns v bounded to 0 to 1, and 0 if v is not a number.
+func shareWithin(v float64) float64 {
 	if !(v > 0) {
 		return 0
 	}

@@ -66,14 +66,14 @@ func newModel(m *Metrics, c Candidate) model {
 	if math.IsInf(o.remoteCores, 1) {
 		o.remoteCores = o.localCores
 	}
-	o.localCorrection = correction(m.Lthp, o.rate(0))
-	o.remoteCorrection = correction(c.Rthp, o.rate(1))
+	o.localCorrection = correctionFactor(m.Lthp, o.rateAt(0))
+	o.remoteCorrection = correctionFactor(c.Rthp, o.rateAt(1))
 	return o
 }
 
-// correction returns the measured throughput over the foretold throughput, within bounds, because the model alone
+// correctionFactor returns the measured throughput over the foretold throughput, within bounds, because the model alone
 // does not explain a greater error.
-func correction(measured, foretold float64) float64 {
+func correctionFactor(measured, foretold float64) float64 {
 	if !(measured > 0) || !(foretold > 0) || math.IsInf(foretold, 1) {
 		return 1
 	}
@@ -104,8 +104,8 @@ func (o *model) cpuSeconds(share float64) float64 {
 	return o.trainerCPU + float64((1-share)*o.localCPU) + float64(share*o.remoteCPU)
 }
 
-// supply returns the throughput that a share allows, without the trainer's own bound.
-func (o *model) supply(share float64) float64 {
+// supplyAt returns the throughput that a share allows, without the trainer's own bound.
+func (o *model) supplyAt(share float64) float64 {
 	rate := math.Inf(1)
 	if share < 1 {
 		rate = o.localSupply / (1 - share)
@@ -123,17 +123,17 @@ func (o *model) supply(share float64) float64 {
 	return rate
 }
 
-// rate returns the training throughput that the model foretells for a share.
-func (o *model) rate(share float64) float64 {
-	rate := math.Min(o.delayed(share), o.supply(share))
+// rateAt returns the training throughput that the model foretells for a share.
+func (o *model) rateAt(share float64) float64 {
+	rate := math.Min(o.rateBesideThreads(share), o.supplyAt(share))
 	rate *= float64((1-share)*o.localCorrection) + float64(share*o.remoteCorrection)
 	return math.Min(rate, o.gthp)
 }
 
-// delayed returns the throughput of a trainer that always has a mini-batch, and shares the CPUs of its machine with
-// preprocessing and receiving. If more threads want to run than there are CPUs, each thread is slower, and the CPU
-// part of the trainer's step takes longer; its part on a device does not.
-func (o *model) delayed(share float64) float64 {
+// rateBesideThreads returns the throughput of a trainer that always has a mini-batch, and shares the CPUs of its
+// machine with preprocessing and receiving. If more threads want to run than there are CPUs, each thread is slower, and
+// the CPU part of the trainer's step takes longer; its part on a device does not.
+func (o *model) rateBesideThreads(share float64) float64 {
 	if o.trainerCPU == 0 || o.cores == 0 {
 		return o.gthp
 	}
@@ -157,9 +157,9 @@ func (o *model) delayed(share float64) float64 {
 	return high
 }
 
-// undisturbed reports whether preprocessing at a share hardly slows the trainer: the trainer uses no CPU, or the
+// leavesTrainerAlone reports whether preprocessing at a share hardly slows the trainer: the trainer uses no CPU, or the
 // machine has twice the CPUs that trainer, preprocessing and receiving use.
-func (o *model) undisturbed(share float64) bool {
+func (o *model) leavesTrainerAlone(share float64) bool {
 	return o.trainerCPU == 0 || o.cores == 0 || float64(o.gthp*o.cpuSeconds(share)) <= o.cores/2
 }
 
@@ -172,12 +172,12 @@ func (o *model) slowdown(others float64) float64 {
 	return at(whole) + float64((others-whole)*(at(whole+1)-at(whole)))
 }
 
-// highest returns the share with the highest throughput; among equal shares, the share with the highest supply.
-func (o *model) highest() (share float64) {
+// fastestShare returns the share with the highest throughput; among equal shares, the share with the highest supply.
+func (o *model) fastestShare() (share float64) {
 	most, supply := -1.0, -1.0
 	for i := range shares + 1 {
 		at := float64(i) / shares
-		rate, there := o.rate(at), o.supply(at)
+		rate, there := o.rateAt(at), o.supplyAt(at)
 		if rate > most*(1+1e-9) || rate >= most*(1-1e-9) && there > supply {
 			share, most, supply = at, math.Max(rate, most), there
 		}
@@ -185,32 +185,32 @@ func (o *model) highest() (share float64) {
 	return share
 }
 
-// least returns the least share whose supply reaches a rate. ok is false if none does.
-func (o *model) least(rate float64) (share float64, ok bool) {
+// leastShareFor returns the least share whose supply reaches a rate. ok is false if none does.
+func (o *model) leastShareFor(rate float64) (share float64, ok bool) {
 	for i := range shares + 1 {
-		if share = float64(i) / shares; o.supply(share) >= rate {
+		if share = float64(i) / shares; o.supplyAt(share) >= rate {
 			return share, true
 		}
 	}
 	return 1, false
 }
 
-// wanted returns the share to choose: the least share that gives nearly the highest throughput and leaves headroom,
-// or else the share with the highest throughput.
-func (o *model) wanted() float64 {
-	highest := o.highest()
-	enough := o.rate(highest) * (1 - equalShare)
+// chosenShare returns the share to choose: the least share that gives nearly the highest throughput and leaves
+// headroom, or else the share with the highest throughput.
+func (o *model) chosenShare() float64 {
+	highest := o.fastestShare()
+	enough := o.rateAt(highest) * (1 - equalShare)
 	for i := range shares + 1 {
 		share := float64(i) / shares
-		if o.supply(share) >= headroom*o.gthp && o.rate(share) >= enough && o.undisturbed(share) {
+		if o.supplyAt(share) >= headroom*o.gthp && o.rateAt(share) >= enough && o.leavesTrainerAlone(share) {
 			return share
 		}
 	}
 	return highest
 }
 
-// extended is the policy Extended.
-func extended(measured *Metrics) Decision {
+// decideExtended is the policy Extended.
+func decideExtended(measured *Metrics) Decision {
 	consistent := *measured
 	consistent.Gthp = measured.trainerRate()
 	m := &consistent
@@ -229,29 +229,29 @@ func extended(measured *Metrics) Decision {
 	highest := -1.0
 	for _, c := range m.Candidates {
 		o := newModel(m, c)
-		at := o.wanted()
-		if rate := o.rate(at); rate > highest*(1+equalShare) {
+		at := o.chosenShare()
+		if rate := o.rateAt(at); rate > highest*(1+equalShare) {
 			chosen, best, share, highest = c, o, at, rate
 		}
 	}
-	rate := best.rate(share)
-	if c, ok := m.highestMeasured(); ok && !best.undisturbed(share) && c.Rthp >= rate*(1-certainShare) {
+	rate := best.rateAt(share)
+	if c, ok := m.highestMeasured(); ok && !best.leavesTrainerAlone(share) && c.Rthp >= rate*(1-certainShare) {
 		// The throughput with everything offloaded was measured, so the measured throughput is used instead of the
 		// model's.
 		chosen, best, share = c, newModel(m, c), 1
-		rate = best.rate(share)
+		rate = best.rateAt(share)
 	}
 	if rate < leastGain*m.Lthp || share == 0 {
 		return Decision{Expected: m.Lthp,
 			Why: fmt.Sprintf("offloading would raise %.0f rows/s to %.0f: less than 3%%", m.Lthp, rate)}
 	}
-	leastShare, _ := best.least(rate * (1 - 1e-9))
+	leastShare, _ := best.leastShareFor(rate * (1 - 1e-9))
 	d := Decision{
 		Offload: true, Cut: chosen.Cut, Ratio: share, Raw: share, Expected: rate,
 		Upper: best.remoteSupply, Lower: float64(math.Min(leastShare, share) * rate),
 	}
 	d.Why = fmt.Sprintf("%.0f%% at cut %v: %.0f rows/s are expected, %.0f with everything local; %s", 100*share,
-		chosen.Cut, rate, m.Lthp, best.binding(share))
+		chosen.Cut, rate, m.Lthp, best.bindingBound(share))
 	return d
 }
 
@@ -282,7 +282,7 @@ func Contenders(m Metrics) ([]Decision, error) {
 	for _, c := range m.Candidates {
 		one := m
 		one.Candidates = []Candidate{c}
-		d := extended(&one)
+		d := decideExtended(&one)
 		d.Cut = c.Cut
 		if math.Max(d.Expected, c.Rthp) >= best.Expected*(1-contenderShare) {
 			contenders = append(contenders, d)
@@ -305,9 +305,9 @@ func (m *Metrics) highestMeasured() (highest Candidate, ok bool) {
 	return highest, ok
 }
 
-// binding names the bound of the throughput at a share.
-func (o *model) binding(share float64) string {
-	rate := o.rate(share) * (1 + 1e-6)
+// bindingBound names the bound of the throughput at a share.
+func (o *model) bindingBound(share float64) string {
+	rate := o.rateAt(share) * (1 + 1e-6)
 	switch {
 	case rate >= o.gthp:
 		return "the trainer binds"
@@ -324,7 +324,7 @@ func (o *model) binding(share float64) string {
 // FreeCores returns how many CPUs the trainer leaves free for the local pipeline at a throughput. It returns 0,
 // which means no limit, if the metrics do not contain the CPU times.
 func FreeCores(m Metrics, rowsPerSecond float64) float64 {
-	if m.Cores <= 0 || m.check() != nil {
+	if m.Cores <= 0 || m.checkMetrics() != nil {
 		return 0
 	}
 	free := m.Cores - float64(m.Tcycle*math.Min(rowsPerSecond, m.Gthp))

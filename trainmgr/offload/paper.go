@@ -65,28 +65,28 @@ type Decision struct {
 // that leaves a headroom over Gthp. If no share does, it takes the share with the highest throughput. It keeps
 // everything local if offloading gains less than 3 %.
 func Decide(policy Policy, m Metrics) (Decision, error) {
-	if err := m.check(); err != nil {
+	if err := m.checkMetrics(); err != nil {
 		return Decision{}, err
 	}
 	switch policy {
 	case Paper:
-		return paper(&m), nil
+		return decideByPaper(&m), nil
 	case FastFlowCode:
-		d := paper(&m)
-		if c, ok := m.candidate(d.Cut); ok {
+		d := decideByPaper(&m)
+		if c, ok := m.candidateOf(d.Cut); ok {
 			d.Raw = 1 - fastFlowLocalRatio(&m, c, 1)
-			d.Ratio = within(d.Raw)
+			d.Ratio = shareWithin(d.Raw)
 			d.Why = fmt.Sprintf("the ratio of FastFlow's program, %.3f, at the cut of Algorithm 1", d.Ratio)
 		}
 		return d, nil
 	case Extended:
-		return extended(&m), nil
+		return decideExtended(&m), nil
 	}
 	return Decision{}, fmt.Errorf("%w: there is no %v", ErrMetrics, policy)
 }
 
-// candidate returns the first candidate of a cut.
-func (m *Metrics) candidate(cut Cut) (Candidate, bool) {
+// candidateOf returns the first candidate of a cut.
+func (m *Metrics) candidateOf(cut Cut) (Candidate, bool) {
 	for _, c := range m.Candidates {
 		if c.Cut == cut {
 			return c, true
@@ -95,8 +95,8 @@ func (m *Metrics) candidate(cut Cut) (Candidate, bool) {
 	return Candidate{}, false
 }
 
-// paper is Algorithm 1.
-func paper(m *Metrics) Decision {
+// decideByPaper is Algorithm 1.
+func decideByPaper(m *Metrics) Decision {
 	switch { // lines 3 and 4
 	case m.Gthp <= m.Lthp:
 		return Decision{Why: "there is no preprocessing stall: the trainer takes no more than the local pipeline makes"}
@@ -109,12 +109,12 @@ func paper(m *Metrics) Decision {
 	var best Candidate
 	highest := math.Inf(-1)
 	for _, c := range m.Candidates { // lines 6 and 7; the first of equals
-		if estimate := m.Lthp*(1-m.relative(c)) + c.Rthp; estimate > highest {
+		if estimate := m.Lthp*(1-m.relativeCost(c)) + c.Rthp; estimate > highest {
 			best, highest = c, estimate
 		}
 	}
-	d := Decision{Cut: best.Cut, Upper: best.Rthp, Lower: (m.Gthp - m.Lthp) * (1 + m.relative(best))} // 8 and 9
-	if d.Lower < d.Upper {                                                                            // line 10
+	d := Decision{Cut: best.Cut, Upper: best.Rthp, Lower: (m.Gthp - m.Lthp) * (1 + m.relativeCost(best))} // 8 and 9
+	if d.Lower < d.Upper {                                                                                // line 10
 		d.Raw = d.Upper / m.Gthp // line 11
 		d.Why = fmt.Sprintf("workers make up for the stall: Upper/Gthp = %.0f/%.0f", d.Upper, m.Gthp)
 	} else {
@@ -124,7 +124,7 @@ func paper(m *Metrics) Decision {
 		d.Why = fmt.Sprintf("workers do not make up for the stall: Rthp/(Lthp+Rthp) = %.0f/%.0f", best.Rthp,
 			m.Lthp+best.Rthp)
 	}
-	d.Ratio = within(d.Raw)
+	d.Ratio = shareWithin(d.Raw)
 	d.Offload = true
 	d.Expected = math.Min(m.Gthp, highest)
 	return d
@@ -136,15 +136,15 @@ func paper(m *Metrics) Decision {
 // faster one, and balances only if both sides together are slower than the trainer.
 func fastFlowLocalRatio(m *Metrics, c Candidate, workers int) float64 {
 	upper := c.Rthp * float64(workers)
-	lower := (m.Gthp - m.Lthp) * (1 + m.relative(c))
+	lower := (m.Gthp - m.Lthp) * (1 + m.relativeCost(c))
 	offloaded := math.Max(upper, lower)
 	if m.Lthp > upper {
 		offloaded = (upper + lower) / 2
 	}
 	if m.Lthp+upper < m.Gthp {
-		return within(m.Lthp / (m.Lthp + upper))
+		return shareWithin(m.Lthp / (m.Lthp + upper))
 	}
-	return within((m.Gthp - offloaded) / m.Gthp)
+	return shareWithin((m.Gthp - offloaded) / m.Gthp)
 }
 
 const (

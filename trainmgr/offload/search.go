@@ -58,28 +58,28 @@ type Sample struct {
 	Count   float64 `json:"intervals"`
 }
 
-// add adds an interval.
-func (s *Sample) add(rows, seconds float64) {
+// addInterval adds an interval.
+func (s *Sample) addInterval(rows, seconds float64) {
 	s.Rows += rows
 	s.Seconds += seconds
 	s.Squares += float64(rows * (rows / seconds))
 	s.Count++
 }
 
-// mean returns the rate. It returns 0 if nothing was observed.
-func (s *Sample) mean() float64 {
+// meanRate returns the rate. It returns 0 if nothing was observed.
+func (s *Sample) meanRate() float64 {
 	if s.Seconds == 0 {
 		return 0
 	}
 	return s.Rows / s.Seconds
 }
 
-// spread returns the standard error of the mean.
-func (s *Sample) spread() float64 {
+// standardError returns the standard error of the mean.
+func (s *Sample) standardError() float64 {
 	if s.Count < 2 {
 		return 0
 	}
-	mean := s.mean()
+	mean := s.meanRate()
 	return math.Sqrt(math.Max(0, s.Squares/s.Seconds-float64(mean*mean)) / (s.Count - 1))
 }
 
@@ -89,8 +89,8 @@ type Tried struct {
 	Seen  Sample  `json:"sample"`
 }
 
-// time returns the seconds of a row.
-func (t *Tried) time() float64 { return 1 / math.Max(t.Seen.mean(), leastRate) }
+// secondsPerRow returns the seconds of a row.
+func (t *Tried) secondsPerRow() float64 { return 1 / math.Max(t.Seen.meanRate(), leastRate) }
 
 // Search is the state of a search for the best ratio.
 //
@@ -117,8 +117,8 @@ type Search struct {
 	BaseGain float64 `json:"base_gain"`
 }
 
-// begin restarts the search, after a rest or because conditions have changed.
-func (s *Search) begin(changed bool) {
+// restart restarts the search, after a rest or because conditions have changed.
+func (s *Search) restart(changed bool) {
 	if changed {
 		*s = Search{Rate: s.Rate}
 		return
@@ -126,10 +126,10 @@ func (s *Search) begin(changed bool) {
 	*s = Search{Rests: s.Rests, Rate: s.Rate, BaseRate: s.BaseRate, BaseGain: s.BaseGain}
 }
 
-// watch ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the balance
-// of both sides promises has grown. seen is the rate at the present ratio; long reports whether it was observed long
-// enough to last. watch reports whether conditions have changed.
-func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, dt float64) (changed bool) {
+// watchRest ends a rest that has lasted long enough, or during which the job's rate has moved or the gain that the
+// balance of both sides promises has grown. seen is the rate at the present ratio; long reports whether it was observed
+// long enough to last. watch reports whether conditions have changed.
+func (s *Search) watchRest(o TunerOptions, seen Sample, long bool, promised, rate, dt float64) (changed bool) {
 	promised = math.Min(promised, mostGain)
 	if s.Rate == 0 {
 		s.Rate = rate
@@ -140,7 +140,7 @@ func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, d
 	}
 	s.Rested += dt
 	if s.BaseRate == 0 && long {
-		s.BaseRate, s.BaseGain = seen.mean(), promised
+		s.BaseRate, s.BaseGain = seen.meanRate(), promised
 	}
 	s.BaseGain = math.Min(s.BaseGain, promised)
 	s.Drifted += dt
@@ -150,16 +150,16 @@ func (s *Search) watch(o TunerOptions, seen Sample, long bool, promised, rate, d
 	}
 	switch {
 	case s.Drifted >= driftSeconds:
-		s.begin(true)
+		s.restart(true)
 		return true
 	case s.Rested >= math.Min(math.Ldexp(firstRest*o.Settle, min(s.Rests-1, 30)), mostRest):
-		s.begin(false)
+		s.restart(false)
 	}
 	return false
 }
 
-// end ends the search.
-func (s *Search) end() {
+// finish ends the search.
+func (s *Search) finish() {
 	s.Resting, s.Rested, s.Drifted = true, 0, 0
 	if s.Rests == 0 {
 		s.BaseRate, s.BaseGain = 0, 0
@@ -167,9 +167,9 @@ func (s *Search) end() {
 	s.Rests++
 }
 
-// record adds a rate that was observed at a ratio. A full search forgets nothing, and takes no further ratio.
-func (s *Search) record(ratio float64, seen Sample) {
-	at, there := s.find(ratio)
+// recordRate adds a rate that was observed at a ratio. A full search forgets nothing, and takes no further ratio.
+func (s *Search) recordRate(ratio float64, seen Sample) {
+	at, there := s.placeOf(ratio)
 	switch {
 	case seen.Seconds == 0:
 	case there:
@@ -181,64 +181,64 @@ func (s *Search) record(ratio float64, seen Sample) {
 	}
 }
 
-// verify records the rate of a search's result, which was observed for longer than before. If the rate has moved, the
-// rates of the other ratios say nothing any more: the search begins again, and verify returns false.
-func (s *Search) verify(ratio float64, seen Sample) bool {
+// verifyRate records the rate of a search's result, which was observed for longer than before. If the rate has moved,
+// the rates of the other ratios say nothing any more: the search begins again, and verify returns false.
+func (s *Search) verifyRate(ratio float64, seen Sample) bool {
 	s.Verified++
-	at, there := s.find(ratio)
-	if there && math.Abs(seen.mean()-s.Tried[at].Seen.mean()) > float64(driftShare*s.Tried[at].Seen.mean())+
-		float64(certainSpread*s.Tried[at].Seen.spread()) {
-		s.begin(true)
+	at, there := s.placeOf(ratio)
+	if there && math.Abs(seen.meanRate()-s.Tried[at].Seen.meanRate()) > float64(driftShare*s.Tried[at].Seen.meanRate())+
+		float64(certainSpread*s.Tried[at].Seen.standardError()) {
+		s.restart(true)
 		return false
 	}
-	s.record(ratio, seen)
+	s.recordRate(ratio, seen)
 	return true
 }
 
-// find returns the place of a ratio in Tried.
-func (s *Search) find(ratio float64) (at int, there bool) {
+// placeOf returns the place of a ratio in Tried.
+func (s *Search) placeOf(ratio float64) (at int, there bool) {
 	return slices.BinarySearchFunc(s.Tried[:s.Count], ratio, func(t Tried, ratio float64) int {
 		return cmp.Compare(t.Ratio, ratio)
 	})
 }
 
-// best returns the ratio with the highest rate. Its Seconds are 0 if no ratio was tried.
-func (s *Search) best() (best Tried) {
+// fastestTried returns the ratio with the highest rate. Its Seconds are 0 if no ratio was tried.
+func (s *Search) fastestTried() (best Tried) {
 	for _, t := range s.Tried[:s.Count] {
-		if best.Seen.Seconds == 0 || t.Seen.mean() > best.Seen.mean() {
+		if best.Seen.Seconds == 0 || t.Seen.meanRate() > best.Seen.meanRate() {
 			best = t
 		}
 	}
 	return best
 }
 
-// near reports whether a ratio was tried that is nearer than a distance.
-func (s *Search) near(ratio, distance float64) bool {
+// hasTriedNear reports whether a ratio was tried that is nearer than a distance.
+func (s *Search) hasTriedNear(ratio, distance float64) bool {
 	return slices.ContainsFunc(s.Tried[:s.Count], func(t Tried) bool { return math.Abs(t.Ratio-ratio) < distance })
 }
 
-// next returns the ratio to try, and the reason. ok is false if no ratio is to be tried now.
-func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
-	best := s.Search.best()
-	made := best.Seen.mean()
+// nextRatio returns the ratio to try, and the reason. ok is false if no ratio is to be tried now.
+func (s *State) nextRatio(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
+	best := s.Search.fastestTried()
+	made := best.Seen.meanRate()
 	if s.Search.Count == mostTried {
 		return 0, "", false
 	}
 	if s.Search.Rests > 0 { // the rate shows no change since the last search
 		return s.nextNeighbour(o, in)
 	}
-	if end, rate := in.betterEnd(); !s.Search.near(end, math.SmallestNonzeroFloat64) && made < rate*(1-o.Gain) {
+	if end, rate := in.betterEnd(); !s.Search.hasTriedNear(end, math.SmallestNonzeroFloat64) && made < rate*(1-o.Gain) {
 		return end, fmt.Sprintf("the job makes %.0f rows/s, and made %.0f when it was profiled at %.0f: %.3f becomes %.0f",
 			made, rate, end, s.Ratio, end), true
 	}
 	balance, local, remote := s.balanceToTry(in)
-	if !s.Search.Balanced && s.gain(in, best.Ratio, balance) >= o.Gain &&
-		!s.Search.near(balance, leastBalanceMove) {
+	if !s.Search.Balanced && s.gainByRatio(in, best.Ratio, balance) >= o.Gain &&
+		!s.Search.hasTriedNear(balance, leastBalanceMove) {
 		s.Search.Balanced = true
 		return balance, fmt.Sprintf("the trainer lacked mini-batches: local %.0f rows/s, remote %.0f: %.3f becomes %.3f",
 			local, remote, s.Ratio, balance), true
 	}
-	target, potential := s.promising(in)
+	target, potential := s.mostPromising(in)
 	if potential < made*(1+potentialGain) {
 		return 0, "", false
 	}
@@ -249,7 +249,7 @@ func (s *State) next(o TunerOptions, in Inputs) (target float64, why string, ok 
 // balanceToTry returns the balance of both sides, and their rates. A side that shares the CPUs of the trainer's machine
 // makes less when it works all the time than while it works, and at most what the profile measured.
 func (s *State) balanceToTry(in Inputs) (balance, local, remote float64) {
-	local, remote = s.rates(in)
+	local, remote = s.ratesOfSides(in)
 	if in.LocalThroughput > 0 {
 		local = math.Min(local, in.LocalThroughput)
 	}
@@ -257,30 +257,30 @@ func (s *State) balanceToTry(in Inputs) (balance, local, remote float64) {
 		remote = math.Min(remote, in.RemoteThroughput)
 	}
 	if local == 0 || remote == 0 {
-		return s.balanced(in), local, remote
+		return s.balancedRatio(in), local, remote
 	}
-	return within(remote / (local + remote)), local, remote
+	return shareWithin(remote / (local + remote)), local, remote
 }
 
 // nextNeighbour returns the next neighbour of the ratio with which a search after a rest began. If a neighbour is
 // better, the search goes on as a first one.
 func (s *State) nextNeighbour(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
 	for _, step := range []float64{againStep, -againStep} {
-		if target = neighbour(s.Search.From, step); !s.Search.near(target, math.SmallestNonzeroFloat64) {
+		if target = neighbourRatio(s.Search.From, step); !s.Search.hasTriedNear(target, math.SmallestNonzeroFloat64) {
 			return target, fmt.Sprintf("the trainer lacked mini-batches at %.3f: it tries %.3f", s.Search.From, target), true
 		}
 	}
-	at, _ := s.Search.find(s.Search.From)
-	if best := s.Search.best(); best.Seen.mean() <= s.Search.Tried[at].Seen.mean()*(1+againGain) {
+	at, _ := s.Search.placeOf(s.Search.From)
+	if best := s.Search.fastestTried(); best.Seen.meanRate() <= s.Search.Tried[at].Seen.meanRate()*(1+againGain) {
 		return 0, "", false
 	}
 	s.Search.Rests = 0
-	return s.next(o, in)
+	return s.nextRatio(o, in)
 }
 
-// neighbour returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step or, if the step
-// is negative, the workers' bound, Remote/ratio, is. It returns 0 or 1 if the ratio would be near that end.
-func neighbour(ratio, step float64) float64 {
+// neighbourRatio returns the ratio at which the local side's bound, Local/(1-ratio), is higher by a step or, if the
+// step is negative, the workers' bound, Remote/ratio, is. It returns 0 or 1 if the ratio would be near that end.
+func neighbourRatio(ratio, step float64) float64 {
 	if step > 0 {
 		ratio = 1 - float64((1-ratio)*math.Exp(-step))
 	} else {
@@ -298,10 +298,10 @@ func neighbour(ratio, step float64) float64 {
 // line is a straight line that is nowhere above the time of a row, over an interval of ratios.
 type line struct{ ratio, time, slope float64 }
 
-func (l line) at(ratio float64) float64 { return l.time + float64(l.slope*(ratio-l.ratio)) }
+func (l line) rateAt(ratio float64) float64 { return l.time + float64(l.slope*(ratio-l.ratio)) }
 
-// promising returns the untried ratio with the highest potential, and the rate that is possible there.
-func (s *State) promising(in Inputs) (target, potential float64) {
+// mostPromising returns the untried ratio with the highest potential, and the rate that is possible there.
+func (s *State) mostPromising(in Inputs) (target, potential float64) {
 	for i := range s.Search.Count + 1 {
 		low, high := 0.0, 1.0
 		if i > 0 {
@@ -313,35 +313,35 @@ func (s *State) promising(in Inputs) (target, potential float64) {
 		if high-low < leastGap {
 			continue
 		}
-		if at, rate := s.potential(in, i); rate > potential {
+		if at, rate := s.potentialBetween(in, i); rate > potential {
 			target, potential = at, rate
 		}
 	}
 	return target, potential
 }
 
-// potential returns the ratio between two neighbours in Tried at which the job may be fastest, and the rate that is
-// possible there. i is the place of the upper neighbour.
-func (s *State) potential(in Inputs, i int) (ratio, rate float64) {
-	low, high := s.lower(in, i), s.upper(in, i)
+// potentialBetween returns the ratio between two neighbours in Tried at which the job may be fastest, and the rate that
+// is possible there. i is the place of the upper neighbour.
+func (s *State) potentialBetween(in Inputs, i int) (ratio, rate float64) {
+	low, high := s.lowerLine(in, i), s.upperLine(in, i)
 	switch {
 	case low == nil:
-		ratio = neighbour(high.ratio, -firstStep)
-		return ratio, in.bounded(high.at(ratio))
+		ratio = neighbourRatio(high.ratio, -firstStep)
+		return ratio, in.rateForTime(high.rateAt(ratio))
 	case high == nil:
-		ratio = neighbour(low.ratio, firstStep)
-		return ratio, in.bounded(low.at(ratio))
+		ratio = neighbourRatio(low.ratio, firstStep)
+		return ratio, in.rateForTime(low.rateAt(ratio))
 	case low.slope >= 0 && high.slope >= 0:
 		ratio = low.ratio
 	case low.slope <= 0 && high.slope <= 0:
 		ratio = high.ratio
 	default: // where the lines meet
-		ratio = (high.at(0) - low.at(0)) / (low.slope - high.slope)
+		ratio = (high.rateAt(0) - low.rateAt(0)) / (low.slope - high.slope)
 		ratio = math.Min(math.Max(ratio, low.ratio), high.ratio)
 	}
-	rate = in.bounded(math.Max(low.at(ratio), high.at(ratio)))
+	rate = in.rateForTime(math.Max(low.rateAt(ratio), high.rateAt(ratio)))
 	edge := float64(edgeShare * (high.ratio - low.ratio))
-	least, most := s.reach(in)
+	least, most := s.plausibleRatios(in)
 	switch tried := s.Search.Tried[:s.Search.Count]; {
 	case i == 0 && ratio < endShare:
 		return 0, rate
@@ -355,12 +355,12 @@ func (s *State) potential(in Inputs, i int) (ratio, rate float64) {
 	return ratio, rate
 }
 
-// reach returns the ratios between which neither side takes longer than the best ratio has taken, if it makes as much
-// as may be expected of it at most.
-func (s *State) reach(in Inputs) (least, most float64) {
-	best := s.Search.best()
-	time := best.time()
-	local, remote := s.trusted(in)
+// plausibleRatios returns the ratios between which neither side takes longer than the best ratio has taken, if it makes
+// as much as may be expected of it at most.
+func (s *State) plausibleRatios(in Inputs) (least, most float64) {
+	best := s.Search.fastestTried()
+	time := best.secondsPerRow()
+	local, remote := s.trustedRates(in)
 	least, most = 0, 1
 	if local > 0 {
 		least = math.Max(1-float64(local*time), 0)
@@ -371,50 +371,50 @@ func (s *State) reach(in Inputs) (least, most float64) {
 	return least, most
 }
 
-// trusted returns the greatest rates that may be expected of the sides with all splits; 0: not known.
-func (s *State) trusted(in Inputs) (local, remote float64) {
+// trustedRates returns the greatest rates that may be expected of the sides with all splits; 0: not known.
+func (s *State) trustedRates(in Inputs) (local, remote float64) {
 	return trustedShare * math.Max(in.LocalThroughput, s.Local), trustedShare * math.Max(in.RemoteThroughput, s.Remote)
 }
 
-// lower returns the line that goes up from the lower neighbour of place i in Tried. It returns nil if the lower
+// lowerLine returns the line that goes up from the lower neighbour of place i in Tried. It returns nil if the lower
 // neighbour is 0, was not tried, and nothing is known of the local side.
-func (s *State) lower(in Inputs, i int) *line {
+func (s *State) lowerLine(in Inputs, i int) *line {
 	tried := s.Search.Tried[:s.Search.Count]
 	if i == 0 {
-		rate, _ := s.trusted(in)
+		rate, _ := s.trustedRates(in)
 		if rate == 0 {
 			return nil
 		}
 		return &line{0, 1 / rate, -1 / rate}
 	}
-	l := line{ratio: tried[i-1].Ratio, time: tried[i-1].time()}
+	l := line{ratio: tried[i-1].Ratio, time: tried[i-1].secondsPerRow()}
 	l.slope = -l.time / (1 - l.ratio)
 	if i > 1 && tried[i-2].Ratio > 0 {
-		l.slope = math.Max(l.slope, (l.time-tried[i-2].time())/(l.ratio-tried[i-2].Ratio))
+		l.slope = math.Max(l.slope, (l.time-tried[i-2].secondsPerRow())/(l.ratio-tried[i-2].Ratio))
 	}
 	return &l
 }
 
-// upper returns the line that goes down from the upper neighbour of place i in Tried, as lower does.
-func (s *State) upper(in Inputs, i int) *line {
+// upperLine returns the line that goes down from the upper neighbour of place i in Tried, as lower does.
+func (s *State) upperLine(in Inputs, i int) *line {
 	tried := s.Search.Tried[:s.Search.Count]
 	if i == len(tried) {
-		_, rate := s.trusted(in)
+		_, rate := s.trustedRates(in)
 		if rate == 0 {
 			return nil
 		}
 		return &line{1, 1 / rate, 1 / rate}
 	}
-	l := line{ratio: tried[i].Ratio, time: tried[i].time()}
+	l := line{ratio: tried[i].Ratio, time: tried[i].secondsPerRow()}
 	l.slope = l.time / l.ratio
 	if i+1 < len(tried) && tried[i+1].Ratio < 1 {
-		l.slope = math.Min(l.slope, (tried[i+1].time()-l.time)/(tried[i+1].Ratio-l.ratio))
+		l.slope = math.Min(l.slope, (tried[i+1].secondsPerRow()-l.time)/(tried[i+1].Ratio-l.ratio))
 	}
 	return &l
 }
 
-// bounded returns the rate for a time of a row. The rate is at most the trainer's.
-func (in *Inputs) bounded(time float64) float64 {
+// rateForTime returns the rate for a time of a row. The rate is at most the trainer's.
+func (in *Inputs) rateForTime(time float64) float64 {
 	rate := 1 / math.Max(time, 1/most)
 	if in.TrainerThroughput > 0 {
 		return math.Min(rate, in.TrainerThroughput)

@@ -14,9 +14,9 @@ func triedAt(rates map[float64]float64) *State {
 	for ratio, rate := range rates {
 		seen := Sample{}
 		for range 10 {
-			seen.add(rate, 1)
+			seen.addInterval(rate, 1)
 		}
-		s.Search.record(ratio, seen)
+		s.Search.recordRate(ratio, seen)
 	}
 	return &s
 }
@@ -30,15 +30,15 @@ func TestRecordKeepsOrder(t *testing.T) {
 		ratios = append(ratios, tried.Ratio)
 	}
 	assert.Equal(t, []float64{0, 0.25, 0.5, 0.9}, ratios)
-	best := s.Search.best()
+	best := s.Search.fastestTried()
 	assert.InDelta(t, 0.25, best.Ratio, 0)
-	assert.InDelta(t, 12, best.Seen.mean(), 1e-9)
-	s.Search.record(0.25, Sample{Rows: 3, Seconds: 1, Count: 1})
+	assert.InDelta(t, 12, best.Seen.meanRate(), 1e-9)
+	s.Search.recordRate(0.25, Sample{Rows: 3, Seconds: 1, Count: 1})
 	assert.Equal(t, 4, s.Search.Count)
-	best = s.Search.best()
+	best = s.Search.fastestTried()
 	assert.InDelta(t, 0.5, best.Ratio, 0)
 	for i := range 2 * mostTried {
-		s.Search.record(0.91+float64(i)/1000, Sample{Rows: 1, Seconds: 1, Count: 1})
+		s.Search.recordRate(0.91+float64(i)/1000, Sample{Rows: 1, Seconds: 1, Count: 1})
 	}
 	assert.Equal(t, mostTried, s.Search.Count)
 }
@@ -48,23 +48,23 @@ func TestRecordKeepsOrder(t *testing.T) {
 func TestPotentialByHand(t *testing.T) {
 	// 0.5 makes 200, so the local side makes 100; 0.9 makes 333, so the workers make 300.
 	s := triedAt(map[float64]float64{0.5: 200, 0.9: 1000.0 / 3})
-	ratio, rate := s.potential(Inputs{}, 1)
+	ratio, rate := s.potentialBetween(Inputs{}, 1)
 	assert.InDelta(t, 0.75, ratio, 1e-9)
 	assert.InDelta(t, 400, rate, 1e-6)
-	_, rate = s.potential(Inputs{TrainerThroughput: 350}, 1)
+	_, rate = s.potentialBetween(Inputs{TrainerThroughput: 350}, 1)
 	assert.InDelta(t, 350, rate, 1e-6, "no more than the trainer")
 	// With 0.75 tried, no ratio on either side of it is better.
 	s = triedAt(map[float64]float64{0.5: 200, 0.75: 400, 0.9: 1000.0 / 3})
 	for i := 1; i <= 2; i++ {
-		_, rate = s.potential(Inputs{}, i)
+		_, rate = s.potentialBetween(Inputs{}, i)
 		assert.InDelta(t, 400, rate, 1e-6)
 	}
 	// Nothing is known of the ends: a step of firstStep towards each.
 	s = triedAt(map[float64]float64{0.5: 200})
-	ratio, rate = s.potential(Inputs{}, 0)
+	ratio, rate = s.potentialBetween(Inputs{}, 0)
 	assert.InDelta(t, 0.5*math.Exp(-firstStep), ratio, 1e-9)
 	assert.InDelta(t, 200*math.Exp(firstStep), rate, 1e-6)
-	ratio, rate = s.potential(Inputs{}, 1)
+	ratio, rate = s.potentialBetween(Inputs{}, 1)
 	assert.InDelta(t, 1-0.5*math.Exp(-firstStep), ratio, 1e-9)
 	assert.InDelta(t, 200*math.Exp(firstStep), rate, 1e-6)
 }
@@ -74,14 +74,14 @@ func TestPotentialByHand(t *testing.T) {
 func TestNoTryBeyondReach(t *testing.T) {
 	s := triedAt(map[float64]float64{0: 299130, 0.056: 299092})
 	in := Inputs{LocalThroughput: 329454, RemoteThroughput: 26780}
-	ratio, _ := s.potential(in, 2)
+	ratio, _ := s.potentialBetween(in, 2)
 	assert.Greater(t, ratio, 0.056)
 	assert.LessOrEqual(t, ratio/(trustedShare*26780), 1/299092.0)
 	s = triedAt(map[float64]float64{1: 299130, 0.944: 299092}) // the same with the sides changed
-	ratio, _ = s.potential(Inputs{LocalThroughput: 26780, RemoteThroughput: 329454}, 0)
+	ratio, _ = s.potentialBetween(Inputs{LocalThroughput: 26780, RemoteThroughput: 329454}, 0)
 	assert.Less(t, ratio, 0.944)
 	assert.LessOrEqual(t, (1-ratio)/(trustedShare*26780), 1/299092.0)
-	ratio, _ = triedAt(map[float64]float64{0.1: 80, 0.11: 90}).potential(Inputs{RemoteThroughput: 100}, 2)
+	ratio, _ = triedAt(map[float64]float64{0.1: 80, 0.11: 90}).potentialBetween(Inputs{RemoteThroughput: 100}, 2)
 	assert.Greater(t, ratio, 0.11+0.2, "workers that may make more are tried in the middle")
 }
 
@@ -93,9 +93,9 @@ func TestLosingTriesEndSoon(t *testing.T) {
 		s := triedAt(map[float64]float64{0: 100})
 		s.Trying, s.Changed = true, 100-14
 		s.Seen = Sample{Rows: 10 * rate, Seconds: 10, Squares: 10 * rate * rate, Count: 10}
-		assert.Equal(t, want, s.known(o, in), "%v rows/s", rate)
+		assert.Equal(t, want, s.isRateKnown(o, in), "%v rows/s", rate)
 		s.Seen = Sample{Rows: 9 * rate, Seconds: 9, Squares: 9 * rate * rate, Count: 9}
-		assert.False(t, s.known(o, in), "%v rows/s, less than the best ratio's epoch", rate)
+		assert.False(t, s.isRateKnown(o, in), "%v rows/s, less than the best ratio's epoch", rate)
 	}
 }
 
@@ -103,10 +103,10 @@ func TestLosingTriesEndSoon(t *testing.T) {
 // fast.
 func TestShortBusyTimesWeighLittle(t *testing.T) {
 	rate := 30000.0
-	observe(&rate, 16384, 0.23, 1)
+	observeRate(&rate, 16384, 0.23, 1)
 	assert.Less(t, rate, 33000.0)
 	rate = 30000
-	observe(&rate, 71234, 1, 1)
+	observeRate(&rate, 71234, 1, 1)
 	assert.Greater(t, rate, 38000.0, "a whole interval weighs its time")
 }
 
@@ -115,7 +115,7 @@ func TestShortBusyTimesWeighLittle(t *testing.T) {
 func TestNoLineGoesThroughAnEnd(t *testing.T) {
 	// A line from 1 (time 1/110) through 0.8 (1/90) would rise to 1/76 at 0.6, and hide what is there.
 	s := triedAt(map[float64]float64{0.4: 80, 0.8: 90, 1: 110})
-	_, rate := s.potential(Inputs{}, 1)
+	_, rate := s.potentialBetween(Inputs{}, 1)
 	assert.Greater(t, rate, 100.0)
 }
 
@@ -128,13 +128,13 @@ func tries(t *testing.T, rate func(float64) float64, in Inputs, begin float64) (
 		require.LessOrEqual(t, count, mostTried)
 		seen := Sample{}
 		for range 10 {
-			seen.add(rate(target), 1)
+			seen.addInterval(rate(target), 1)
 		}
 		s.Ratio = target
-		s.Search.record(target, seen)
-		target, _, ok = s.next(TunerOptions{}.withDefaults(), in)
+		s.Search.recordRate(target, seen)
+		target, _, ok = s.nextRatio(TunerOptions{}.withDefaults(), in)
 	}
-	return s.Search.best(), count
+	return s.Search.fastestTried(), count
 }
 
 // TestSearchNeedsFewTries has machines of which no side's rate is known, with a summit anywhere: a search comes to
@@ -145,13 +145,13 @@ func TestSearchNeedsFewTries(t *testing.T) {
 		rate := func(x float64) float64 { return math.Min(100*(1-summit)/(1-x), 100*summit/x) }
 		for _, begin := range []float64{0.1, 0.5, 0.9} {
 			best, count := tries(t, rate, Inputs{}, begin)
-			assert.GreaterOrEqual(t, best.Seen.mean(), 100*(1-potentialGain), "summit at %v from %v", summit, begin)
+			assert.GreaterOrEqual(t, best.Seen.meanRate(), 100*(1-potentialGain), "summit at %v from %v", summit, begin)
 			assert.LessOrEqual(t, count, 12, "summit at %v from %v", summit, begin)
 		}
 	}
 	best, count := tries(t, func(x float64) float64 { return 318 - 20*math.Abs(x-0.8) },
 		Inputs{LocalThroughput: 300, RemoteThroughput: 310, LocalSupply: 1000, RemoteSupply: 900}, 0.1)
-	assert.Greater(t, best.Seen.mean(), 312.0)
+	assert.Greater(t, best.Seen.meanRate(), 312.0)
 	assert.LessOrEqual(t, count, 7, "of a flat rate")
 }
 

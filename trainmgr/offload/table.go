@@ -152,7 +152,7 @@ func (t *Table) Lookup(k Keys) (m Metrics, known Known) {
 
 // Put stores the metrics that have names. It refuses metrics that Decide would refuse.
 func (t *Table) Put(k Keys, m Metrics, have Known) error {
-	if err := m.check(); err != nil {
+	if err := m.checkMetrics(); err != nil {
 		return err
 	}
 	if len(m.Candidates) > maxCandidates {
@@ -205,12 +205,12 @@ func DecodeTable(b []byte) (*Table, error) {
 		return nil, fmt.Errorf("%w: %d entries: at most %d are kept", ErrTable, n, tableEntries)
 	}
 	for _, e := range t.models {
-		if err := (&Metrics{Gthp: e.Gthp, Tcycle: e.Tcycle, Cores: e.Cores}).check(); err != nil {
+		if err := (&Metrics{Gthp: e.Gthp, Tcycle: e.Tcycle, Cores: e.Cores}).checkMetrics(); err != nil {
 			return nil, fmt.Errorf("%w: model %v: %w", ErrTable, e.Key, err)
 		}
 	}
 	for _, e := range t.pipelines {
-		if err := (&Metrics{Lthp: e.Lthp, Pcycle: e.Pcycle, Supply: e.Supply}).check(); err != nil {
+		if err := (&Metrics{Lthp: e.Lthp, Pcycle: e.Pcycle, Supply: e.Supply}).checkMetrics(); err != nil {
 			return nil, fmt.Errorf("%w: pipeline %v: %w", ErrTable, e.Key, err)
 		}
 	}
@@ -219,7 +219,7 @@ func DecodeTable(b []byte) (*Table, error) {
 			return nil, fmt.Errorf("%w: workers %v: %d candidates", ErrTable, e.Key, len(e.Candidates))
 		}
 		// Pcycle is in another entry, and Decide compares both values.
-		if err := (&Metrics{Pcycle: 1, Candidates: e.Candidates}).check(); err != nil {
+		if err := (&Metrics{Pcycle: 1, Candidates: e.Candidates}).checkMetrics(); err != nil {
 			return nil, fmt.Errorf("%w: workers %v: %w", ErrTable, e.Key, err)
 		}
 	}

@@ -68,9 +68,9 @@ type Inputs struct {
 	RemoteAway bool `json:"remote_away"`
 }
 
-// known replaces values that are not numbers by 0, because JSON cannot represent them, and rates that contradict each
-// other.
-func (in Inputs) known() Inputs {
+// withoutUnknowns replaces values that are not numbers by 0, because JSON cannot represent them, and rates that
+// contradict each other.
+func (in Inputs) withoutUnknowns() Inputs {
 	for _, v := range []*float64{&in.Seconds, &in.StallSeconds, &in.TakenRows, &in.EpochRows, &in.LocalRows,
 		&in.RemoteRows, &in.LocalBusy, &in.RemoteBusy, &in.LocalSupply, &in.RemoteSupply, &in.LocalThroughput,
 		&in.RemoteThroughput,
@@ -144,129 +144,129 @@ type Tuner struct {
 
 // NewTuner makes a tuner that begins with the ratio of a decision.
 func NewTuner(o TunerOptions, ratio float64) *Tuner {
-	return &Tuner{options: o.withDefaults(), state: State{Ratio: within(ratio)}}
+	return &Tuner{options: o.withDefaults(), state: State{Ratio: shareWithin(ratio)}}
 }
 
 // Decide makes the next decision and remembers it.
 func (t *Tuner) Decide(in Inputs) Record {
-	r := Record{Options: t.options, Before: t.state, Inputs: in.known()}
-	r.Decision = tune(r.Options, r.Before, r.Inputs)
+	r := Record{Options: t.options, Before: t.state, Inputs: in.withoutUnknowns()}
+	r.Decision = nextTuning(r.Options, r.Before, r.Inputs)
 	t.state = r.Decision.After
 	return r
 }
 
-// tune is the law, a pure function of its arguments.
-func tune(o TunerOptions, s State, in Inputs) Tuning {
-	before, last := s.effective(), s.Last
+// nextTuning is the law, a pure function of its arguments.
+func nextTuning(o TunerOptions, s State, in Inputs) Tuning {
+	before, last := s.ratioInForce(), s.Last
 	dt := in.Seconds - last.Seconds
 	switch {
 	case !s.Begun:
 		s.Begun, s.Last, s.Away, s.Changed = true, in, in.RemoteAway, in.Seconds
-		return s.conclude(before, "the ratio of the decision before the job")
+		return s.concludeTuning(before, "the ratio of the decision before the job")
 	case !(dt >= leastInterval):
-		return s.conclude(before, "no time has passed")
+		return s.concludeTuning(before, "no time has passed")
 	}
 	stall := math.Min(math.Max(in.StallSeconds-last.StallSeconds, 0), dt)
 	local, remote := math.Max(in.LocalRows-last.LocalRows, 0), math.Max(in.RemoteRows-last.RemoteRows, 0)
-	observe(&s.Local, local, in.LocalBusy-last.LocalBusy, dt)
-	observe(&s.Remote, remote, in.RemoteBusy-last.RemoteBusy, dt)
+	observeRate(&s.Local, local, in.LocalBusy-last.LocalBusy, dt)
+	observeRate(&s.Remote, remote, in.RemoteBusy-last.RemoteBusy, dt)
 	s.Last = in
 	if in.RemoteAway != s.Away {
 		s.Away, s.Starving, s.Changed, s.Trying = in.RemoteAway, 0, in.Seconds, false
 		s.Seen, s.Search = Sample{}, Search{}
 		if s.Away {
 			s.Remote = 0 // other workers may return
-			return s.conclude(before, "no worker is there: everything is local")
+			return s.concludeTuning(before, "no worker is there: everything is local")
 		}
-		return s.conclude(before, "workers are there again")
+		return s.concludeTuning(before, "workers are there again")
 	}
 	taken := math.Max(in.TakenRows-last.TakenRows, 0)
 	wants := taken > 0 || stall > 0 // the trainer, in this interval
 	if wants && in.Seconds-s.Changed > o.Settle/2 {
-		s.Seen.add(taken, dt)
+		s.Seen.addInterval(taken, dt)
 	}
-	long := s.Seen.Seconds >= verifySeconds && s.whole(in)
+	long := s.Seen.Seconds >= verifySeconds && s.sawWholeEpoch(in)
 	if long && s.Search.Resting && s.Search.BaseRate == 0 && s.Search.Verified < mostVerified {
-		if target, why, ok := s.verify(o, in); ok {
+		if target, why, ok := s.verifyResult(o, in); ok {
 			s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
-			return s.conclude(before, why)
+			return s.concludeTuning(before, why)
 		}
 	}
-	if s.Search.watch(o, s.Seen, long, s.gain(in, s.Ratio, s.balanced(in)), taken/dt, dt) {
+	if s.Search.watchRest(o, s.Seen, long, s.gainByRatio(in, s.Ratio, s.balancedRatio(in)), taken/dt, dt) {
 		s.Seen, s.Changed = Sample{}, in.Seconds // the rate before the change says nothing about the present one
 	}
-	content := stall <= o.Stall*dt && s.Seen.mean() >= in.TrainerThroughput*(1-o.Gain/2)
+	content := stall <= o.Stall*dt && s.Seen.meanRate() >= in.TrainerThroughput*(1-o.Gain/2)
 	switch {
 	case s.Away:
-		return s.conclude(before, "no worker is there")
+		return s.concludeTuning(before, "no worker is there")
 	case !wants:
 		s.Starving = 0
-		return s.conclude(before, "the trainer takes nothing")
-	case s.Trying && !s.known(o, in):
-		return s.conclude(before, fmt.Sprintf("%.3f is on trial", s.Ratio))
+		return s.concludeTuning(before, "the trainer takes nothing")
+	case s.Trying && !s.isRateKnown(o, in):
+		return s.concludeTuning(before, fmt.Sprintf("%.3f is on trial", s.Ratio))
 	case s.Trying:
-		s.Search.record(s.Ratio, s.Seen)
+		s.Search.recordRate(s.Ratio, s.Seen)
 		s.Seen = Sample{}
-		if best := s.Search.best(); best.Ratio != s.Ratio && content {
+		if best := s.Search.fastestTried(); best.Ratio != s.Ratio && content {
 			content = false // the trainer does not wait, but another ratio was faster
 		}
 	}
 	if content {
 		s.Starving, s.Trying = 0, false
 		s.Sated += dt
-		return s.conclude(before, "the trainer does not wait")
+		return s.concludeTuning(before, "the trainer does not wait")
 	}
 	if s.Sated >= driftSeconds {
 		// The rate until now was the trainer's, and says nothing about the ratio.
 		s.Starving, s.Changed, s.Seen, s.Trying = 0, in.Seconds, Sample{}, false
-		s.Search.begin(true)
+		s.Search.restart(true)
 	}
 	s.Sated = 0
 	s.Starving += dt
-	if !s.Trying && (s.Search.Resting || s.Starving < o.Up || !s.known(o, in)) {
-		return s.conclude(before, fmt.Sprintf("the trainer has lacked mini-batches for %.1f s", s.Starving))
+	if !s.Trying && (s.Search.Resting || s.Starving < o.Up || !s.isRateKnown(o, in)) {
+		return s.concludeTuning(before, fmt.Sprintf("the trainer has lacked mini-batches for %.1f s", s.Starving))
 	}
-	return s.search(o, in, before)
+	return s.continueSearch(o, in, before)
 }
 
-// search goes on to the next ratio of a search, or ends the search.
-func (s State) search(o TunerOptions, in Inputs, before float64) Tuning {
+// continueSearch goes on to the next ratio of a search, or ends the search.
+func (s State) continueSearch(o TunerOptions, in Inputs, before float64) Tuning {
 	if !s.Trying { // the first ratio of a search is the one in force
 		if s.Search.Count == 0 {
 			s.Search.From = s.Ratio
 		}
-		s.Search.record(s.Ratio, s.Seen)
+		s.Search.recordRate(s.Ratio, s.Seen)
 	}
-	target, why, ok := s.next(o, in)
-	best := s.Search.best()
+	target, why, ok := s.nextRatio(o, in)
+	best := s.Search.fastestTried()
 	if !ok {
-		s.Search.end()
+		s.Search.finish()
 		target, why = best.Ratio, fmt.Sprintf("the trainer lacks mini-batches, and no ratio beside %.3f is better: "+
-			"%.0f rows/s", best.Ratio, best.Seen.mean())
+			"%.0f rows/s", best.Ratio, best.Seen.meanRate())
 	}
 	s.Best, s.Trying = best.Ratio, ok
 	if target != s.Ratio {
 		s.Ratio, s.Starving, s.Changed, s.Seen = target, 0, in.Seconds, Sample{}
 	}
-	return s.conclude(before, why)
+	return s.concludeTuning(before, why)
 }
 
-// verify replaces the rate of a search's result by one that was observed for longer, and returns another ratio if that
-// is better, or worth a try, after all.
-func (s *State) verify(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
-	if !s.Search.verify(s.Ratio, s.Seen) {
+// verifyResult replaces the rate of a search's result by one that was observed for longer, and returns another ratio if
+// that is better, or worth a try, after all.
+func (s *State) verifyResult(o TunerOptions, in Inputs) (target float64, why string, ok bool) {
+	if !s.Search.verifyRate(s.Ratio, s.Seen) {
 		s.Seen, s.Changed = Sample{}, in.Seconds
 		return 0, "", false
 	}
-	best := s.Search.best()
-	if best.Ratio != s.Ratio && best.Seen.mean() > s.Seen.mean()*(1+leastTryGain) {
+	best := s.Search.fastestTried()
+	if best.Ratio != s.Ratio && best.Seen.meanRate() > s.Seen.meanRate()*(1+leastTryGain) {
 		s.Best = best.Ratio
 		return best.Ratio, fmt.Sprintf("at %.3f the job made %.0f rows/s in %.0f s, and %.0f at %.3f", s.Ratio,
-			s.Seen.mean(), s.Seen.Seconds, best.Seen.mean(), best.Ratio), true
+			s.Seen.meanRate(), s.Seen.Seconds, best.Seen.meanRate(), best.Ratio), true
 	}
 	rests := s.Search.Rests
 	s.Search.Rests = 0
-	if target, why, ok = s.next(o, in); !ok {
+	if target, why, ok = s.nextRatio(o, in); !ok {
 		s.Search.Rests = rests
 		return 0, "", false
 	}
@@ -274,36 +274,37 @@ func (s *State) verify(o TunerOptions, in Inputs) (target float64, why string, o
 	return target, why, true
 }
 
-// known reports whether a try has shown the rate at its ratio well enough.
-func (s *State) known(o TunerOptions, in Inputs) bool {
+// isRateKnown reports whether a try has shown the rate at its ratio well enough.
+func (s *State) isRateKnown(o TunerOptions, in Inputs) bool {
 	elapsed := in.Seconds - s.Changed
 	switch {
 	case elapsed < o.Settle+o.Up || s.Seen.Seconds == 0:
 		return false
-	case s.loses(in):
+	case s.losesToBest(in):
 		return true
-	case !s.whole(in):
+	case !s.sawWholeEpoch(in):
 		return false
-	case elapsed >= o.Settle+float64(mostTry*o.Up) || s.Seen.spread() <= float64(certainShareOfRate*s.Seen.mean()):
+	case elapsed >= o.Settle+float64(mostTry*o.Up),
+		s.Seen.standardError() <= float64(certainShareOfRate*s.Seen.meanRate()):
 		return true
 	}
-	best := s.Search.best()
-	return s.Seen.mean()+float64(certainSpread*s.Seen.spread()) < best.Seen.mean() // it is not the best ratio
+	best := s.Search.fastestTried()
+	return s.Seen.meanRate()+float64(certainSpread*s.Seen.standardError()) < best.Seen.meanRate() // certainly lower
 }
 
-// loses reports whether the present ratio makes so much less than the best one that a whole epoch need not be observed:
-// the time that an epoch takes at the best ratio is enough.
-func (s *State) loses(in Inputs) bool {
-	best := s.Search.best()
-	rate := best.Seen.mean()
-	return s.Seen.mean() < rate*(1-losingShare) && s.Seen.Seconds*rate >= in.EpochRows
+// losesToBest reports whether the present ratio makes so much less than the best one that a whole epoch need not be
+// observed: the time that an epoch takes at the best ratio is enough.
+func (s *State) losesToBest(in Inputs) bool {
+	best := s.Search.fastestTried()
+	rate := best.Seen.meanRate()
+	return s.Seen.meanRate() < rate*(1-losingShare) && s.Seen.Seconds*rate >= in.EpochRows
 }
 
-// whole reports whether the rate at the present ratio was observed for an epoch, if epochs are short. An epoch begins
-// with an empty input queue, and ends with the last splits of slow workers, so a part of it says little.
-func (s *State) whole(in Inputs) bool {
-	best := s.Search.best()
-	fastest := math.Max(s.Seen.mean(), best.Seen.mean())
+// sawWholeEpoch reports whether the rate at the present ratio was observed for an epoch, if epochs are short. An epoch
+// begins with an empty input queue, and ends with the last splits of slow workers, so a part of it says little.
+func (s *State) sawWholeEpoch(in Inputs) bool {
+	best := s.Search.fastestTried()
+	fastest := math.Max(s.Seen.meanRate(), best.Seen.meanRate())
 	return in.EpochRows >= float64(shortEpoch*fastest) || s.Seen.Rows >= in.EpochRows
 }
 
@@ -315,8 +316,8 @@ func (in *Inputs) betterEnd() (ratio, rate float64) {
 	return 0, in.LocalThroughput
 }
 
-// observe updates a side's observed rate by the rows that the side made in an interval of dt seconds.
-func observe(rate *float64, rows, busy, dt float64) {
+// observeRate updates a side's observed rate by the rows that the side made in an interval of dt seconds.
+func observeRate(rate *float64, rows, busy, dt float64) {
 	if rows <= 0 {
 		return
 	}
@@ -331,39 +332,39 @@ func observe(rate *float64, rows, busy, dt float64) {
 	*rate += float64((seen - *rate) * (1 - math.Exp(-busy/smoothingSeconds)))
 }
 
-// rateOf returns the observed rate, or the rate that the profile foretold.
-func (s *State) rateOf(observed, foretold float64) float64 {
+// rateOrForecast returns the observed rate, or the rate that the profile foretold.
+func (s *State) rateOrForecast(observed, foretold float64) float64 {
 	if observed > 0 {
 		return observed
 	}
 	return foretold
 }
 
-// balanced returns the ratio at which both sides are done at the same time, from their rates. A side whose rate is
+// balancedRatio returns the ratio at which both sides are done at the same time, from their rates. A side whose rate is
 // unknown gets a small first share.
-func (s *State) balanced(in Inputs) float64 {
-	local, remote := s.rates(in)
+func (s *State) balancedRatio(in Inputs) float64 {
+	local, remote := s.ratesOfSides(in)
 	switch {
 	case remote == 0:
 		return math.Max(s.Ratio, probeRatio)
 	case local == 0:
 		return math.Min(s.Ratio, 1-probeRatio)
 	}
-	return within(remote / (local + remote))
+	return shareWithin(remote / (local + remote))
 }
 
-// rates returns the rates of the sides; 0: not known.
-func (s *State) rates(in Inputs) (local, remote float64) {
-	return s.rateOf(s.Local, in.LocalSupply), s.rateOf(s.Remote, in.RemoteSupply)
+// ratesOfSides returns the rates of the sides; 0: not known.
+func (s *State) ratesOfSides(in Inputs) (local, remote float64) {
+	return s.rateOrForecast(s.Local, in.LocalSupply), s.rateOrForecast(s.Remote, in.RemoteSupply)
 }
 
-// gain returns the share by which the throughput grows if target replaces a ratio, by the rates of the sides. The gain
-// is infinite if the ratio or target gives splits to a side whose rate is unknown.
-func (s *State) gain(in Inputs, ratio, target float64) float64 {
+// gainByRatio returns the share by which the throughput grows if target replaces a ratio, by the rates of the sides.
+// The gain is infinite if the ratio or target gives splits to a side whose rate is unknown.
+func (s *State) gainByRatio(in Inputs, ratio, target float64) float64 {
 	if target == ratio {
 		return 0
 	}
-	local, remote := s.rates(in)
+	local, remote := s.ratesOfSides(in)
 	pace := func(ratio float64) float64 {
 		pace := math.Inf(1)
 		if ratio < 1 {
@@ -381,17 +382,17 @@ func (s *State) gain(in Inputs, ratio, target float64) float64 {
 	return pace(target)/now - 1
 }
 
-// effective returns the ratio in force.
-func (s *State) effective() float64 {
+// ratioInForce returns the ratio in force.
+func (s *State) ratioInForce() float64 {
 	if s.Away {
 		return 0
 	}
 	return s.Ratio
 }
 
-// conclude makes the decision.
-func (s State) conclude(before float64, why string) Tuning {
-	ratio := s.effective()
+// concludeTuning makes the decision.
+func (s State) concludeTuning(before float64, why string) Tuning {
+	ratio := s.ratioInForce()
 	return Tuning{Ratio: ratio, Changed: ratio != before, Why: why, After: s}
 }
 
@@ -403,7 +404,7 @@ func Replay(log []Record) error {
 			return fmt.Errorf("%w: decision %d does not begin where the one before ended: a record is missing",
 				ErrReplay, i)
 		}
-		if got := tune(r.Options.withDefaults(), r.Before, r.Inputs.known()); got != r.Decision {
+		if got := nextTuning(r.Options.withDefaults(), r.Before, r.Inputs.withoutUnknowns()); got != r.Decision {
 			return fmt.Errorf("%w: decision %d was %v (%s), the inputs lead to %v (%s)", ErrReplay, i,
 				r.Decision.Ratio, r.Decision.Why, got.Ratio, got.Why)
 		}

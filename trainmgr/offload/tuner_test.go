@@ -139,7 +139,7 @@ func TestTunerForgetsTheRateBeforeAChange(t *testing.T) {
 		search := r.Decision.After.Search
 		for _, tried := range search.Tried[:search.Count] {
 			if search.Rests < 2 { // of the search after the change
-				assert.InDelta(t, f.rate(tried.Ratio), tried.Seen.mean(), 0.01, "at %.3f", tried.Ratio)
+				assert.InDelta(t, f.rate(tried.Ratio), tried.Seen.meanRate(), 0.01, "at %.3f", tried.Ratio)
 			}
 		}
 	}
