@@ -51,11 +51,15 @@ func (c *console) checkShared(cmd *cobra.Command) error {
 	return usagef("--progress %q: want auto, plain, json or none", c.progress)
 }
 
-// report writes the result of a measurement, a job, a plan or a check as print does. In JSON it has the version of this
-// binary, so that a file says what made it: as the first key, or as the first key of each result of a list.
+// report writes the result of a measurement, a job, a plan or a check as print does, with the version of this binary, so
+// that a file says what made it: in JSON as the first key, or as the first key of each result of a list, and in text as
+// the last line.
 func (c *console) report(v any, table func(w io.Writer)) error {
 	if c.output != "json" {
-		return c.print(v, table)
+		return c.print(v, func(w io.Writer) {
+			table(w)
+			fmt.Fprintln(w, versionLine())
+		})
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -72,6 +76,9 @@ func (c *console) report(v any, table func(w io.Writer)) error {
 	}
 	return c.print(list, table)
 }
+
+// versionLine is the line of a text that names the binary which made it.
+func versionLine() string { return "millrace " + buildVersion().Version }
 
 // withVersion adds the version of this binary to an object in JSON, which has no such key.
 func withVersion(object []byte) json.RawMessage {

@@ -243,6 +243,7 @@ func TestReportsNameTheirVersion(t *testing.T) {
 		switch {
 		case first == "bench", first == "train", first == "demo", first == "preprocess", first == "plan",
 			name == "dataset summarize", name == "dataset drift", name == "pipeline check", name == "pipeline init",
+			name == "pipeline show",
 			name == "operator test", name == "drive validate", name == "image explore":
 		default:
 			continue
@@ -278,7 +279,7 @@ func TestReportsAreAsTheyWereBesideTheirVersion(t *testing.T) {
 	var b bytes.Buffer
 	c := &console{streams: streams{out: &b}, output: "table"}
 	require.NoError(t, c.report(1, func(w io.Writer) { fmt.Fprintln(w, "as it is") }))
-	assert.Equal(t, "as it is\n", b.String())
+	assert.Equal(t, "as it is\n"+versionLine()+"\n", b.String())
 }
 
 func TestTablesForPeople(t *testing.T) {

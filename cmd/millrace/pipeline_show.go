@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 )
 
@@ -29,11 +31,11 @@ a value is estimated to cost, by docs/performance-kernels.md. Nothing is measure
 			case format == "json" || format == "text" && c.output == "json":
 				asJSON := *c.console
 				asJSON.output = "json"
-				return asJSON.print(picture, nil)
+				return asJSON.report(picture, nil)
 			case format == "dot":
 				_, err = c.out.Write(picture.DOT())
 			default:
-				_, err = c.out.Write(picture.Text())
+				_, err = fmt.Fprintf(c.out, "%s%s\n", picture.Text(), versionLine())
 			}
 			return err
 		},
