@@ -361,7 +361,7 @@ func (p *parser) delayRule(n *yaml.Node) Delay {
 				d.Opcode = int(x)
 			} else if v != "" {
 				p.addMistake(n, "opcode %q: want a number up to 0xff, or a name: %s", shortened(v),
-				strings.Join(sortedNames(opcodes), ", "))
+					strings.Join(sortedNames(opcodes), ", "))
 			}
 		}},
 		p.queueField(&queue, &given), p.countField("after", 0, &d.After), p.timesField(&d.Times))

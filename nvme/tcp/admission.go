@@ -14,8 +14,8 @@ var (
 	errFull    = errors.New("the target has as many connections as it takes")
 )
 
-// limit returns how many connections may be in a state.
-func (t *Target) limit(s state) int {
+// limitOfState returns how many connections may be in a state.
+func (t *Target) limitOfState(s state) int {
 	switch s {
 	case stateOpening:
 		return t.opt.MaxOpening
@@ -27,17 +27,17 @@ func (t *Target) limit(s state) int {
 	return t.opt.MaxConnections
 }
 
-// full returns the error for a target that has MaxConnections connections.
-func (t *Target) full() error { return fmt.Errorf("%w: %d", errFull, t.opt.MaxConnections) }
+// fullError returns the error for a target that has MaxConnections connections.
+func (t *Target) fullError() error { return fmt.Errorf("%w: %d", errFull, t.opt.MaxConnections) }
 
-// accept begins a connection, or closes it where the target has as many queues as it may have.
-func (t *Target) accept(nc net.Conn) {
+// acceptConnection begins a connection, or closes it where the target has as many queues as it may have.
+func (t *Target) acceptConnection(nc net.Conn) {
 	t.mu.Lock()
 	if t.closing || t.held[stateAdmitted] >= t.opt.MaxConnections {
 		closing := t.closing
 		t.mu.Unlock()
 		if n, ok := t.refusals.Allow(); ok && !closing {
-			t.log.Warn("connection refused", "from", nc.RemoteAddr().String(), "error", t.full(), "suppressed", n)
+			t.log.Warn("connection refused", "from", nc.RemoteAddr().String(), "error", t.fullError(), "suppressed", n)
 		}
 		_ = nc.Close()
 		return
@@ -48,13 +48,13 @@ func (t *Target) accept(nc net.Conn) {
 	c.arrival = t.arrivals
 	t.conns[c] = struct{}{}
 	t.held[stateOpening]++
-	evicted := t.makeRoom(stateOpening, c)
+	evicted := t.chooseToEvict(stateOpening, c)
 	t.running.Add(1)
 	t.mu.Unlock()
-	t.evict(evicted)
+	t.evictConnection(evicted)
 	go func() {
 		defer t.running.Done()
-		c.serve()
+		c.serveUntilEnd()
 		t.mu.Lock()
 		delete(t.conns, c)
 		t.transition(c, eventEnd)
@@ -63,10 +63,10 @@ func (t *Target) accept(nc net.Conn) {
 	}()
 }
 
-// makeRoom chooses the connection that leaves where more connections are in a state than its limit allows: the oldest
-// of the peer that has most of them, but not newest. It returns nil where there is room. mu is held.
-func (t *Target) makeRoom(s state, newest *connection) *connection {
-	if t.held[s] <= t.limit(s) {
+// chooseToEvict chooses the connection that leaves where more connections are in a state than its limit allows: the
+// oldest of the peer that has most of them, but not newest. It returns nil where there is room. mu is held.
+func (t *Target) chooseToEvict(s state, newest *connection) *connection {
+	if t.held[s] <= t.limitOfState(s) {
 		return nil
 	}
 	count := map[string]int{}
@@ -91,17 +91,17 @@ func (t *Target) makeRoom(s state, newest *connection) *connection {
 	return chosen
 }
 
-// evict cuts off the connection that makeRoom chose, if any. mu is not held.
-func (t *Target) evict(c *connection) {
+// evictConnection cuts off the connection that chooseToEvict chose, if any. mu is not held.
+func (t *Target) evictConnection(c *connection) {
 	if c != nil {
-		c.cut(errEvicted)
+		c.cutConnection(errEvicted)
 	}
 }
 
-// advance changes a connection's state on an event, and makes room among those that are in its new state. It fails with
-// errFull where there is no room to make, and with errEvicted where the connection itself has made room for another. mu
-// is not held.
-func (t *Target) advance(c *connection, on event) error {
+// advanceState changes a connection's state on an event, and makes room among those that are in its new state. It fails
+// with errFull where there is no room to make, and with errEvicted where the connection itself has made room for
+// another. mu is not held.
+func (t *Target) advanceState(c *connection, on event) error {
 	t.mu.Lock()
 	before := c.state
 	next, ok := transitions.Next(before, on)
@@ -115,24 +115,24 @@ func (t *Target) advance(c *connection, on event) error {
 	case next == before:
 		t.mu.Unlock()
 		return nil
-	case next == stateAdmitted && t.held[next] >= t.limit(next):
+	case next == stateAdmitted && t.held[next] >= t.limitOfState(next):
 		t.mu.Unlock()
-		return t.full()
+		return t.fullError()
 	}
 	t.transition(c, on)
-	evicted := t.makeRoom(next, c)
+	evicted := t.chooseToEvict(next, c)
 	t.mu.Unlock()
-	t.evict(evicted)
+	t.evictConnection(evicted)
 	return nil
 }
 
-// admit lets the host of a queue that has just authenticated use it: the connection, and with the admin queue the
+// admitHost lets the host of a queue that has just authenticated use it: the connection, and with the admin queue the
 // association, take one of the places of admitted hosts.
-func (c *connection) admit() error {
+func (c *connection) admitHost() error {
 	if c.queue == 0 {
 		if err := c.association.ctrl.Admit(); err != nil {
 			return err
 		}
 	}
-	return c.target.advance(c, eventAuthenticated)
+	return c.target.advanceState(c, eventAuthenticated)
 }

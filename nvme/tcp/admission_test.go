@@ -60,7 +60,7 @@ func elsewhere(ctx context.Context, network, address string) (net.Conn, error) {
 func (r *rawHost) open() bool {
 	r.t.Helper()
 	require.NoError(r.t, r.nc.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
-	_, _, err := r.rx.next()
+	_, _, err := r.rx.nextPDU()
 	require.Error(r.t, err)
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
@@ -226,12 +226,12 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 		Queues: 1})
 	require.ErrorContains(t, err, "busy")
 	require.NotEmpty(t, log.with("raise MaxAssociations"))
-	all := s.target.all()
+	all := s.target.allConnections()
 	i := slices.IndexFunc(all, func(c *connection) bool {
 		return c.nc.RemoteAddr().String() == late.nc.LocalAddr().String()
 	})
 	require.GreaterOrEqual(t, i, 0, "the earlier connection is open")
-	require.ErrorIs(t, all[i].admit(), controller.ErrBusy)
+	require.ErrorIs(t, all[i].admitHost(), controller.ErrBusy)
 }
 
 // TestDiscoveryHasItsShare: of five discovery connections, which need no key, the newest two stay, and a drive's host

@@ -24,8 +24,8 @@ type association struct {
 	over   bool                   // takes no more queues
 }
 
-// join makes a connection an I/O queue.
-func (a *association) join(c *connection, id uint16, size int) nvme.Status {
+// addQueue makes a connection an I/O queue.
+func (a *association) addQueue(c *connection, id uint16, size int) nvme.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -38,8 +38,8 @@ func (a *association) join(c *connection, id uint16, size int) nvme.Status {
 	return nvme.Success
 }
 
-// leave ends a connection's queue: its commands are cancelled.
-func (a *association) leave(c *connection) {
+// endQueueOf ends a connection's queue: its commands are cancelled.
+func (a *association) endQueueOf(c *connection) {
 	a.mu.Lock()
 	id, ok := a.queues[c]
 	a.mu.Unlock()
@@ -48,8 +48,8 @@ func (a *association) leave(c *connection) {
 	}
 }
 
-// left notes that nothing of a connection runs any more.
-func (a *association) left(c *connection) {
+// noteQueueEnded notes that nothing of a connection runs any more.
+func (a *association) noteQueueEnded(c *connection) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.queues, c)
@@ -61,13 +61,13 @@ func (a *association) left(c *connection) {
 // authenticating reports whether a queue of the association waits for the host to authenticate. A host may compute for
 // as long as TargetOptions.Handshake allows, and does not keep its association alive meanwhile.
 func (a *association) authenticating(admin *connection) bool {
-	if admin.authenticates.runs() {
+	if admin.authenticates.isRunning() {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for c := range a.queues {
-		if c.authenticates.runs() {
+		if c.authenticates.isRunning() {
 			return true
 		}
 	}
@@ -81,12 +81,12 @@ func (a *association) cutQueues(last bool) {
 	defer a.mu.Unlock()
 	a.over = a.over || last
 	for c := range a.queues {
-		c.cut(nil)
+		c.cutConnection(nil)
 	}
 }
 
-// end waits for the end of the I/O queues, whose connections were closed, and ends the controller.
-func (a *association) end() error {
+// endController waits for the end of the I/O queues, whose connections were closed, and ends the controller.
+func (a *association) endController() error {
 	a.mu.Lock()
 	for len(a.queues) > 0 {
 		a.gone.Wait()
@@ -108,31 +108,31 @@ func invalidParameter(parameter uint32, format string, a ...any) *refusal {
 	return &refusal{parameter, fabrics.InvalidParameters | nvme.StatusDNR, fmt.Errorf(format, a...)}
 }
 
-// busy refuses a Connect that may succeed later.
-func busy(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
+// refuseForNow refuses a Connect that may succeed later.
+func refuseForNow(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
 
-// connect executes a Connect on a connection that is not a queue yet, and logs a refusal. It returns dword 0 of the
-// completion.
-func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
+// executeConnect executes a Connect on a connection that is not a queue yet, and logs a refusal. It returns dword 0 of
+// the completion.
+func (c *connection) executeConnect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
 	var d fabrics.ConnectData
-	dw0, r := c.establish(req, &d, data)
+	dw0, r := c.establishQueue(req, &d, data)
 	if r == nil {
 		return dw0, nvme.Success
 	}
 	if n, ok := c.target.refusals.Allow(); ok {
-		c.log.Warn("connect refused", "host", d.HostNQN, "host_id", hostID(&d), "subsystem", d.SubsystemNQN, "queue",
+		c.log.Warn("connect refused", "host", d.HostNQN, "host_id", formatHostID(&d), "subsystem", d.SubsystemNQN, "queue",
 			req.Queue,
 			"error", r.why, "suppressed", n)
 	}
 	return r.dw0, r.st
 }
 
-// hostID formats a host's identifier as Linux does.
-func hostID(d *fabrics.ConnectData) string {
+// formatHostID formats a host's identifier as Linux does.
+func formatHostID(d *fabrics.ConnectData) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", d.HostID[:4], d.HostID[4:6], d.HostID[6:8], d.HostID[8:10], d.HostID[10:])
 }
 
-func (c *connection) establish(req fabrics.Connect, d *fabrics.ConnectData, data []byte) (uint32, *refusal) {
+func (c *connection) establishQueue(req fabrics.Connect, d *fabrics.ConnectData, data []byte) (uint32, *refusal) {
 	if err := d.Unmarshal(data); err != nil {
 		return 0, &refusal{0, nvme.InvalidSGLLength.Final(), err}
 	}
@@ -149,9 +149,9 @@ func (c *connection) establish(req fabrics.Connect, d *fabrics.ConnectData, data
 		return 0, invalidParameter(fabrics.ParameterHostNQN, "host NQN: %w", err)
 	case sub == nil:
 		return 0, invalidParameter(fabrics.ParameterSubsystemNQN, "there is no such subsystem")
-	case !t.allowed(d.HostNQN):
+	case !t.allowsHost(d.HostNQN):
 		return 0, &refusal{0, fabrics.InvalidHost | nvme.StatusDNR, errors.New("the host is not on the allow-list")}
-	case !sub.IsDiscovery() && !t.opt.Auth.knows(d.HostNQN):
+	case !sub.IsDiscovery() && !t.opt.Auth.knowsHost(d.HostNQN):
 		return 0, &refusal{0, fabrics.InvalidHost | nvme.StatusDNR, errors.New("there is no key of the host")}
 	case req.Size == 0:
 		return 0, invalidParameter(fabrics.ParameterQueueSize, "a queue of one entry, want 2 at least")
@@ -182,27 +182,27 @@ func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem
 		begin, connected = sub.ConnectPending, eventConnectSecured
 	}
 	if err := t.endLost(sub, host); err != nil {
-		return 0, busy(err)
+		return 0, refuseForNow(err)
 	}
 	ctrl, err := begin(host, req.KeepAlive)
 	if errors.Is(err, controller.ErrBusy) {
-		return 0, busy(err)
+		return 0, refuseForNow(err)
 	} else if err != nil {
 		return 0, &refusal{0, nvme.InternalError, err}
 	}
 	a := &association{sub: sub, ctrl: ctrl, host: host, kato: req.KeepAlive, queues: map[*connection]uint16{}}
 	a.gone = sync.NewCond(&a.mu)
-	wants, err := c.demand(a)
+	wants, err := c.demandAuthentication(a)
 	if err != nil {
 		return 0, &refusal{0, nvme.InternalError, errors.Join(err, ctrl.Close())}
 	}
-	if err := t.advance(c, connected); err != nil {
-		return 0, busy(errors.Join(err, ctrl.Close()))
+	if err := t.advanceState(c, connected); err != nil {
+		return 0, refuseForNow(errors.Join(err, ctrl.Close()))
 	}
 	t.mu.Lock()
 	t.associations[associationKey{sub, ctrl.ID()}] = a
 	t.mu.Unlock()
-	c.join(a, req)
+	c.becomeQueue(a, req)
 	if n, ok := c.mayLogHost(); ok {
 		c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms",
 			req.KeepAlive, "suppressed", n)
@@ -224,7 +224,7 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 		return 0, invalidParameter(fabrics.ParameterHostID, "the association with controller %d has another host identifier",
 			id)
 	}
-	wants, err := c.demand(a)
+	wants, err := c.demandAuthentication(a)
 	if err != nil {
 		return 0, &refusal{0, nvme.InternalError, err}
 	}
@@ -232,13 +232,13 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 	if c.auth != nil {
 		connected = eventConnectSecured
 	}
-	if err := c.target.advance(c, connected); err != nil {
-		return 0, busy(err)
+	if err := c.target.advanceState(c, connected); err != nil {
+		return 0, refuseForNow(err)
 	}
-	st := a.join(c, req.Queue, int(req.Size)+1)
+	st := a.addQueue(c, req.Queue, int(req.Size)+1)
 	if !st.OK() {
-		if err := c.target.advance(c, eventRefuse); err != nil {
-			return 0, busy(err)
+		if err := c.target.advanceState(c, eventRefuse); err != nil {
+			return 0, refuseForNow(err)
 		}
 	}
 	switch {
@@ -251,6 +251,6 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 		return 0, &refusal{0, st, fmt.Errorf("the controller does not take queue %d now: it is %s, or has the queue already",
 			req.Queue, a.ctrl.State())}
 	}
-	c.join(a, req)
+	c.becomeQueue(a, req)
 	return uint32(id) | wants, nil
 }

@@ -33,15 +33,15 @@ type AuthOptions struct {
 	Exchanges int
 }
 
-func (o *AuthOptions) exchanges() int {
+func (o *AuthOptions) mostExchanges() int {
 	if o != nil && o.Exchanges > 0 {
 		return o.Exchanges
 	}
 	return max(runtime.GOMAXPROCS(0)/2, 1)
 }
 
-// check makes a machine of every entry, so that an entry that cannot be served is found before a host comes.
-func (o *AuthOptions) check() error {
+// checkEntries makes a machine of every entry, so that an entry that cannot be served is found before a host comes.
+func (o *AuthOptions) checkEntries() error {
 	if o == nil {
 		return nil
 	}
@@ -52,14 +52,14 @@ func (o *AuthOptions) check() error {
 		} else if err := fabrics.CheckNQN(host); err != nil {
 			return fmt.Errorf("authentication: %w", err)
 		}
-		if _, err := o.responder(name, fabrics.DiscoveryNQN, k, nil); err != nil {
+		if _, err := o.newResponder(name, fabrics.DiscoveryNQN, k, nil); err != nil {
 			return fmt.Errorf("authentication of host %q: %w", host, err)
 		}
 	}
 	return nil
 }
 
-func (o *AuthOptions) responder(host, subsystem string, k HostKeys, s *auth.Sequence) (*auth.Responder, error) {
+func (o *AuthOptions) newResponder(host, subsystem string, k HostKeys, s *auth.Sequence) (*auth.Responder, error) {
 	return auth.NewResponder(auth.ControllerOptions{HostNQN: host, SubsystemNQN: subsystem, Key: k.Host,
 		ControllerKey: k.Controller, Hashes: o.Hashes, Groups: o.Groups, Sequence: s})
 }
@@ -70,34 +70,34 @@ var errUnauthenticated = errors.New("the host did not authenticate in time")
 // maxAuthReceive is the most bytes that an Authentication Receive may allocate; hosts ask for auth.MaxMessage.
 const maxAuthReceive = 4 * auth.MaxMessage
 
-// demand makes the host of the connection authenticate, if the target wants that of this host. It returns the bits that
-// say so in Connect's dword 0. The receiving goroutine calls it before join.
-func (c *connection) demand(a *association) (uint32, error) {
+// demandAuthentication makes the host of the connection authenticate, if the target wants that of this host. It returns
+// the bits that say so in Connect's dword 0. The receiving goroutine calls it before join.
+func (c *connection) demandAuthentication(a *association) (uint32, error) {
 	c.auth = nil // of a Connect on this connection that was refused
-	c.authenticates.stop()
+	c.authenticates.stopTiming()
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
 		return 0, nil
 	}
-	r, err := o.responder(a.host.NQN, a.sub.NQN(), o.keysOf(a.host.NQN), &c.target.sequence)
+	r, err := o.newResponder(a.host.NQN, a.sub.NQN(), o.keysOfHost(a.host.NQN), &c.target.sequence)
 	if err != nil { // unreachable: check has seen the keys, and Connect the names
 		return 0, fmt.Errorf("prepare to authenticate: %w", err)
 	}
 	c.auth = r
-	c.authenticates.start()
+	c.authenticates.startTiming()
 	return fabrics.WantsAuthentication, nil
 }
 
-func (o *AuthOptions) keysOf(host string) HostKeys {
+func (o *AuthOptions) keysOfHost(host string) HostKeys {
 	if k, ok := o.Keys[host]; ok {
 		return k
 	}
 	return o.Keys[AnyHost]
 }
 
-// knows reports whether a host could authenticate, if it has to.
-func (o *AuthOptions) knows(host string) bool {
-	return o == nil || !o.keysOf(host).Host.IsZero()
+// knowsHost reports whether a host could authenticate, if it has to.
+func (o *AuthOptions) knowsHost(host string) bool {
+	return o == nil || !o.keysOfHost(host).Host.IsZero()
 }
 
 // authenticated reports whether the queue may be used.
@@ -108,11 +108,11 @@ func (c *connection) authenticated() bool { return c.auth == nil || c.usable.Loa
 func (c *connection) startAuthentication(cmd *command) error {
 	switch {
 	case c.auth == nil:
-		return c.refuse(cmd, nvme.InvalidOpcode.Final())
+		return c.refuseCommand(cmd, nvme.InvalidOpcode.Final())
 	case !c.authBusy.CompareAndSwap(false, true): // hosts wait for one before they send the next
-		return c.refuse(cmd, nvme.CommandSequenceError.Final())
+		return c.refuseCommand(cmd, nvme.CommandSequenceError.Final())
 	}
-	c.run(cmd)
+	c.startCommand(cmd)
 	return nil
 }
 
@@ -120,22 +120,22 @@ func (c *connection) startAuthentication(cmd *command) error {
 func (c *connection) proceedAuthentication(cmd *command) {
 	st, ok := c.authenticate(cmd)
 	if !ok {
-		c.settle(&message{cmd: cmd}, net.ErrClosed)
+		c.settleMessage(&message{cmd: cmd}, net.ErrClosed)
 		return
 	}
 	authenticated := c.auth.Authenticated()
 	if authenticated {
-		if err := c.admit(); err != nil {
+		if err := c.admitHost(); err != nil {
 			c.log.Warn("connect refused", "host", c.association.host.NQN, "queue", c.queue, "error", err)
-			c.settle(&message{cmd: cmd}, net.ErrClosed)
-			c.cut(nil)
+			c.settleMessage(&message{cmd: cmd}, net.ErrClosed)
+			c.cutConnection(nil)
 			return
 		}
 	}
 	c.usable.Store(authenticated)
 	c.authBusy.Store(false) // before the host sees the answer
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
-	_ = c.answer(cmd, (*outbox[message]).send)
+	_ = c.answerCommand(cmd, (*outbox[message]).sendMessage)
 }
 
 // authenticate returns the status of the command. ok is false where the connection ended meanwhile, so that there is no
@@ -146,7 +146,7 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	case !ok:
 		return nvme.InvalidField.Final(), true
 	case fabrics.Type(&cmd.cmd) == fabrics.TypeAuthReceive:
-		return c.authReceive(cmd, n), true
+		return c.authenticationReceive(cmd, n), true
 	case cmd.cmd.SGL().Type != nvme.SGLDataBlockOffset:
 		return nvme.InvalidSGLType.Final(), true
 	}
@@ -166,21 +166,21 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	}
 	// A transaction has as long as the connection had until Connect, the first and each that follows.
 	if c.auth.Authenticated() && !c.auth.InProgress() {
-		c.authenticates.stop()
-	} else if !c.authenticates.runs() {
-		c.authenticates.start()
+		c.authenticates.stopTiming()
+	} else if !c.authenticates.isRunning() {
+		c.authenticates.startTiming()
 	}
 	c.endIfBroken()
 	return nvme.Success, true
 }
 
-func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {
+func (c *connection) authenticationReceive(cmd *command, n uint32) nvme.Status {
 	switch {
 	case cmd.cmd.SGL().Type != nvme.SGLTransportDataBlock:
 		return nvme.InvalidSGLType.Final()
 	case n > maxAuthReceive:
 		return nvme.InvalidField.Final()
-	case !c.budget.try(int(n)):
+	case !c.budget.takeWithoutWaiting(int(n)):
 		return nvme.CommandInterrupted
 	}
 	cmd.budget = int(n)
@@ -189,7 +189,7 @@ func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {
 		return nvme.InvalidField.Final()
 	}
 	cmd.want.Direction, cmd.want.Length = nvme.ControllerToHost, n
-	cmd.hold(c.target.pool.get(int(n)), int(n))
+	cmd.holdBuffer(c.target.pool.takeBuffer(int(n)), int(n))
 	clear(cmd.data[copy(cmd.data, out):])
 	c.endIfBroken()
 	return nvme.Success

@@ -27,7 +27,7 @@ func (q *queue) authenticate(ctx context.Context, dw0 uint32) error {
 	case o.Key.IsZero():
 		return fmt.Errorf("%w: the drive wants the host to authenticate: give the host's key", ErrAuthentication)
 	}
-	if err := q.exchange(ctx); err != nil {
+	if err := q.exchangeMessages(ctx); err != nil {
 		if st, ok := errors.AsType[nvme.Status](err); ok && !asked && st.Is(nvme.InvalidOpcode) {
 			return fmt.Errorf("%w: a controller key was given, and the drive does not authenticate: %w", ErrAuthentication, err)
 		}
@@ -45,8 +45,8 @@ func (o *DialOptions) authentication() auth.HostOptions {
 		Hashes: o.AuthHashes, Groups: o.AuthGroups}
 }
 
-// exchange carries the messages of one transaction.
-func (q *queue) exchange(ctx context.Context) error {
+// exchangeMessages carries the messages of one transaction.
+func (q *queue) exchangeMessages(ctx context.Context) error {
 	m := q.l.h.opt.authentication()
 	m.Transaction, m.Sequence = q.id, &q.l.h.sequence // one transaction a queue of an association
 	machine, err := auth.NewHost(m)
@@ -58,7 +58,7 @@ func (q *queue) exchange(ctx context.Context) error {
 		out, done, failure := machine.Step(in)
 		if out != nil {
 			cmd := fabrics.AuthSend(uint32(len(out)))
-			if _, err := q.do(ctx, q.free, &cmd, out, 0); err != nil && failure == nil {
+			if _, err := q.executeCommand(ctx, q.free, &cmd, out, 0); err != nil && failure == nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func (q *queue) exchange(ctx context.Context) error {
 		}
 		cmd := fabrics.AuthReceive(uint32(len(buf)))
 		clear(buf)
-		if _, err := q.do(ctx, q.free, &cmd, buf, 0); err != nil {
+		if _, err := q.executeCommand(ctx, q.free, &cmd, buf, 0); err != nil {
 			// nvmet ends the connection as soon as it has said why, which may be before the completion.
 			if id, _, _ := auth.Header(buf); id == auth.MessageFailure1 {
 				_, _, err = machine.Step(buf)

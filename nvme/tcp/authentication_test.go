@@ -235,10 +235,10 @@ func bare(t *testing.T, s *served, change ...func(*DialOptions)) (*link, *queue)
 	for _, f := range change {
 		f(&h.opt)
 	}
-	require.NoError(t, h.opt.defaults())
+	require.NoError(t, h.opt.setDefaults())
 	l := newLink(h)
 	t.Cleanup(func() {
-		l.lose(nvme.ErrClosed)
+		l.endWithCause(nvme.ErrClosed)
 		l.abandon()
 		<-l.dead
 	})
@@ -249,7 +249,7 @@ func bare(t *testing.T, s *served, change ...func(*DialOptions)) (*link, *queue)
 }
 
 func do(q *queue, cmd nvme.Command, data []byte) error {
-	_, err := q.do(context.Background(), q.free, &cmd, data, 0)
+	_, err := q.executeCommand(context.Background(), q.free, &cmd, data, 0)
 	return err
 }
 
@@ -382,7 +382,7 @@ func TestAuthenticationDelaysNobody(t *testing.T) {
 	again := make(chan error, 1)
 	go func() { again <- q.authenticate(context.Background(), fabrics.WantsAuthentication) }()
 	require.Eventually(t, func() bool {
-		for _, c := range s.target.all() {
+		for _, c := range s.target.allConnections() {
 			if c.authBusy.Load() {
 				return true
 			}
@@ -412,14 +412,14 @@ func TestAuthenticationDelaysNobody(t *testing.T) {
 	go func() { again <- q2.authenticate(context.Background(), fabrics.WantsAuthentication) }()
 	require.Eventually(t, func() bool {
 		busy := 0
-		for _, c := range s.target.all() {
+		for _, c := range s.target.allConnections() {
 			if c.authBusy.Load() {
 				busy++
 			}
 		}
 		return busy == 1
 	}, time.Minute, time.Millisecond)
-	gone.lose(nvme.ErrClosed)
+	gone.endWithCause(nvme.ErrClosed)
 	require.Error(t, <-again)
 	require.Eventually(t, func() bool { return s.sub.Associations() == 2 }, time.Minute, time.Millisecond)
 	<-s.target.exchanges
@@ -460,7 +460,7 @@ func TestAuthenticationIsSlow(t *testing.T) {
 	long := func() {
 		select {
 		case <-l.over:
-			require.NoError(t, l.why())
+			require.NoError(t, l.endCause())
 		case <-time.After(3 * time.Second):
 		}
 	}

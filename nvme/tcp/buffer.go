@@ -26,8 +26,8 @@ type buffers [bufferClasses]sync.Pool
 
 func bufferClass(n int) int { return max(bits.Len(uint(max(n, 1)-1))-minBufferShift, 0) }
 
-// get returns a buffer of at least n bytes, n at most controller.MDTS. It still holds the bytes of its last use.
-func (p *buffers) get(n int) *buffer {
+// takeBuffer returns a buffer of at least n bytes, n at most controller.MDTS. It still holds the bytes of its last use.
+func (p *buffers) takeBuffer(n int) *buffer {
 	c := bufferClass(n)
 	if b, ok := p[c].Get().(*buffer); ok {
 		return b
@@ -35,7 +35,7 @@ func (p *buffers) get(n int) *buffer {
 	return &buffer{make([]byte, 1<<(minBufferShift+c)), c}
 }
 
-func (p *buffers) put(b *buffer) { p[b.class].Put(b) }
+func (p *buffers) returnBuffer(b *buffer) { p[b.class].Put(b) }
 
 // budget is the bytes of buffers that a connection may still take. Waiters are served in the order in which they asked,
 // so that small commands cannot pass a large one for ever.
@@ -53,8 +53,8 @@ type waiter struct {
 	ready chan bool
 }
 
-// try takes n bytes if that needs no waiting.
-func (b *budget) try(n int) bool {
+// takeWithoutWaiting takes n bytes if that needs no waiting.
+func (b *budget) takeWithoutWaiting(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.takeNow(n)
@@ -68,8 +68,9 @@ func (b *budget) takeNow(n int) bool {
 	return true
 }
 
-// take waits for n bytes, n at most what the budget began with. It reports whether it got them; after end it gets none.
-func (b *budget) take(n int, w *waiter) bool {
+// takeOrWait waits for n bytes, n at most what the budget began with. It reports whether it got them; after end it gets
+// none.
+func (b *budget) takeOrWait(n int, w *waiter) bool {
 	b.mu.Lock()
 	if b.over || b.takeNow(n) {
 		defer b.mu.Unlock()
@@ -89,7 +90,7 @@ func (b *budget) take(n int, w *waiter) bool {
 	return <-w.ready
 }
 
-func (b *budget) give(n int) {
+func (b *budget) giveBack(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += n
@@ -101,8 +102,8 @@ func (b *budget) give(n int) {
 	}
 }
 
-// end wakes every waiter without bytes.
-func (b *budget) end() {
+// wakeWaiters wakes every waiter without bytes.
+func (b *budget) wakeWaiters() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true

@@ -25,10 +25,10 @@ type command struct {
 	waiter waiter
 }
 
-func (cmd *command) hold(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
+func (cmd *command) holdBuffer(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
 
-// brings reports whether the answer carries data.
-func (cmd *command) brings() bool {
+// answerCarriesData reports whether the answer carries data.
+func (cmd *command) answerCarriesData() bool {
 	return cmd.want.Direction == nvme.ControllerToHost && cmd.cpl.Status().OK()
 }
 
@@ -53,14 +53,14 @@ type message struct {
 	withheld bool // the command ends, and nothing is sent
 }
 
-// postMessage is post in the form of send.
-func (o *outbox[M]) postMessage(m M) error { return o.post(m, false) }
+// postMessage is queueMessage in the form of sendMessage.
+func (o *outbox[M]) postMessage(m M) error { return o.queueMessage(m, false) }
 
 // put is a way to give a message to the outbox: postMessage for the goroutine that receives, send for the runners.
 type put = func(*outbox[message], message) error
 
-// run gives a command to a runner, and starts one if none is free.
-func (c *connection) run(cmd *command) {
+// startCommand gives a command to a runner, and starts one if none is free.
+func (c *connection) startCommand(cmd *command) {
 	select {
 	case c.runnable <- cmd:
 		return
@@ -78,12 +78,13 @@ func (c *connection) run(cmd *command) {
 func (c *connection) runCommands(cmd *command) {
 	defer c.runners.Done()
 	for ok := true; ok; cmd, ok = <-c.runnable {
-		c.proceed(cmd)
+		c.proceedCommand(cmd)
 	}
 }
 
-// proceed takes the next step of a command: it waits for memory, requests data, or executes the command and answers it.
-func (c *connection) proceed(cmd *command) {
+// proceedCommand takes the next step of a command: it waits for memory, requests data, or executes the command and
+// answers it.
+func (c *connection) proceedCommand(cmd *command) {
 	if cmd.cmd.Opcode() == fabrics.Opcode {
 		c.proceedAuthentication(cmd)
 		return
@@ -91,15 +92,15 @@ func (c *connection) proceed(cmd *command) {
 	n := int(cmd.want.Length)
 	switch {
 	case cmd.want.Direction == nvme.NoData, cmd.buf != nil:
-	case !c.budget.take(n, &cmd.waiter):
-		c.settle(&message{cmd: cmd}, net.ErrClosed)
+	case !c.budget.takeOrWait(n, &cmd.waiter):
+		c.settleMessage(&message{cmd: cmd}, net.ErrClosed)
 		return
 	case cmd.want.Direction == nvme.HostToController:
-		c.ask(cmd, (*outbox[message]).send)
+		c.requestData(cmd, (*outbox[message]).sendMessage)
 		return
 	default:
 		cmd.budget = n
-		cmd.hold(c.target.pool.get(n), n)
+		cmd.holdBuffer(c.target.pool.takeBuffer(n), n)
 		if c.queue == 0 {
 			clear(cmd.data) // bytes that a page leaves out must not show data that another host read
 		}
@@ -109,18 +110,18 @@ func (c *connection) proceed(cmd *command) {
 	} else {
 		cmd.cpl = c.association.ctrl.Execute(c.ctx, c.queue, &cmd.cmd, cmd.data)
 		if cmd.endedByController(c.queue) {
-			c.withhold(cmd)
+			c.withholdAnswer(cmd)
 			return
 		}
 	}
-	_ = c.answer(cmd, (*outbox[message]).send)
+	_ = c.answerCommand(cmd, (*outbox[message]).sendMessage)
 }
 
-// ask requests all of a command's data with one R2T. The budget has been taken.
-func (c *connection) ask(cmd *command, put put) {
+// requestData requests all of a command's data with one R2T. The budget has been taken.
+func (c *connection) requestData(cmd *command, put put) {
 	n := int(cmd.want.Length)
 	cmd.budget = n
-	cmd.hold(c.target.pool.get(n), n)
+	cmd.holdBuffer(c.target.pool.takeBuffer(n), n)
 	c.mu.Lock()
 	c.tags[cmd.tag] = cmd
 	if c.awaitingData++; c.awaitingData == 1 {
@@ -130,47 +131,47 @@ func (c *connection) ask(cmd *command, put put) {
 	_ = put(c.out, message{cmd: cmd, r2t: true}) // where it is not taken the connection ends, and the command with it
 }
 
-// refuse completes a command with a status. The receiving goroutine calls it.
-func (c *connection) refuse(cmd *command, st nvme.Status) error {
+// refuseCommand completes a command with a status. The receiving goroutine calls it.
+func (c *connection) refuseCommand(cmd *command, st nvme.Status) error {
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
-	return c.answer(cmd, (*outbox[message]).postMessage)
+	return c.answerCommand(cmd, (*outbox[message]).postMessage)
 }
 
-// answer sends a command's completion, and the data that it read. The host may send its next command as soon as it sees
-// the completion, so the command's place in the queue is free before.
-func (c *connection) answer(cmd *command, put put) error {
-	if c.tx.DataDigest && cmd.brings() {
+// answerCommand sends a command's completion, and the data that it read. The host may send its next command as soon as
+// it sees the completion, so the command's place in the queue is free before.
+func (c *connection) answerCommand(cmd *command, put put) error {
+	if c.tx.DataDigest && cmd.answerCarriesData() {
 		cmd.digest = pdu.Digest(cmd.data) // here, as encode does one command after another
 	}
 	c.unanswered.Add(-1)
 	err := put(c.out, message{cmd: cmd})
 	if err != nil {
-		c.settle(&message{cmd: cmd}, err)
+		c.settleMessage(&message{cmd: cmd}, err)
 	}
 	return err
 }
 
-// withhold ends a command without an answer. A reset stops the processing of what is outstanding (Base Specification
-// 2.0, 3.7.2), and a shutdown does not wait for event requests; the targets of Linux and SPDK end both with the
-// connection. SPDK's host forgets its event requests before it writes CC.SHN and uses their identifiers for its next
-// commands, which a late answer would end.
-func (c *connection) withhold(cmd *command) {
+// withholdAnswer ends a command without an answer. A reset stops the processing of what is outstanding (Base
+// Specification 2.0, 3.7.2), and a shutdown does not wait for event requests; the targets of Linux and SPDK end both
+// with the connection. SPDK's host forgets its event requests before it writes CC.SHN and uses their identifiers for
+// its next commands, which a late answer would end.
+func (c *connection) withholdAnswer(cmd *command) {
 	c.unanswered.Add(-1)
-	if err := c.out.send(message{cmd: cmd, withheld: true}); err != nil {
-		c.settle(&message{cmd: cmd}, err)
+	if err := c.out.sendMessage(message{cmd: cmd, withheld: true}); err != nil {
+		c.settleMessage(&message{cmd: cmd}, err)
 	}
 }
 
-// encode turns a message into PDUs.
-func (c *connection) encode(b *batch, m *message) {
+// encodeMessage turns a message into PDUs.
+func (c *connection) encodeMessage(b *batch, m *message) {
 	switch {
 	case m.raw != nil:
-		b.data(m.raw)
+		b.addData(m.raw)
 	case m.withheld:
-		c.advance()
+		c.advanceQueueHead()
 	case m.r2t:
 		f := c.tx.Layout(pdu.TypeR2T, 0, 0)
-		p := b.reserve(f.Prefix())
+		p := b.reserveBytes(f.Prefix())
 		pdu.R2T{CID: m.cmd.cmd.CID(), Tag: m.cmd.tag, Length: m.cmd.want.Length}.Put(p)
 		f.Seal(p)
 	default:
@@ -178,11 +179,11 @@ func (c *connection) encode(b *batch, m *message) {
 	}
 }
 
-// advance counts a command that has left the submission queue.
-func (c *connection) advance() { c.queueHead = uint16((int(c.queueHead) + 1) % c.depth) }
+// advanceQueueHead counts a command that has left the submission queue.
+func (c *connection) advanceQueueHead() { c.queueHead = uint16((int(c.queueHead) + 1) % c.depth) }
 
 func (c *connection) encodeAnswer(b *batch, cmd *command) {
-	if cmd.brings() {
+	if cmd.answerCarriesData() {
 		// A flag that stands for a completion can carry neither a result nor a queue head.
 		short := c.noFlowControl && cmd.cpl.Result() == 0
 		flags := uint8(pdu.FlagLast)
@@ -191,42 +192,42 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 		}
 		n := uint32(len(cmd.data))
 		f := c.tx.Layout(pdu.TypeC2HData, flags, n)
-		p := b.reserve(f.Prefix())
+		p := b.reserveBytes(f.Prefix())
 		pdu.Data{CID: cmd.cmd.CID(), Length: n}.Put(p)
 		f.Seal(p)
-		b.data(cmd.data)
+		b.addData(cmd.data)
 		if f.Digest {
-			pdu.PutDigest(b.reserve(pdu.DigestSize), cmd.digest)
+			pdu.PutDigest(b.reserveBytes(pdu.DigestSize), cmd.digest)
 		}
 		if short {
 			return
 		}
 	}
-	if c.advance(); c.noFlowControl {
+	if c.advanceQueueHead(); c.noFlowControl {
 		cmd.cpl.SetSQHead(0xffff)
 	} else {
 		cmd.cpl.SetSQHead(c.queueHead)
 	}
 	f := c.tx.Layout(pdu.TypeCapsuleResp, 0, 0)
-	p := b.reserve(f.Prefix())
+	p := b.reserveBytes(f.Prefix())
 	pdu.PutCompletion(p, &cmd.cpl)
 	f.Seal(p)
 }
 
-// settle gives back the memory of a command whose answer was sent or will never be sent.
-func (c *connection) settle(m *message, _ error) {
+// settleMessage gives back the memory of a command whose answer was sent or will never be sent.
+func (c *connection) settleMessage(m *message, _ error) {
 	cmd := m.cmd
 	if cmd == nil || m.r2t {
 		return
 	}
 	if cmd.buf != nil {
-		c.target.pool.put(cmd.buf)
+		c.target.pool.returnBuffer(cmd.buf)
 	}
 	if cmd.budget > 0 {
-		c.budget.give(cmd.budget)
+		c.budget.giveBack(cmd.budget)
 	}
 	if !cmd.isEvent(c.queue) && c.unsettled.Add(-1) == 0 && c.draining.Load() {
-		c.cut(nil)
+		c.cutConnection(nil)
 	}
 	*cmd = command{tag: cmd.tag, waiter: cmd.waiter}
 	c.free <- cmd // has room for every command there is
@@ -239,7 +240,7 @@ func (c *connection) abandonWaiting() {
 	for i, cmd := range c.tags {
 		if cmd != nil {
 			c.tags[i] = nil
-			c.settle(&message{cmd: cmd}, net.ErrClosed)
+			c.settleMessage(&message{cmd: cmd}, net.ErrClosed)
 		}
 	}
 }

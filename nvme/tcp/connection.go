@@ -36,7 +36,7 @@ type connection struct {
 
 	ctx    context.Context // ends with the connection, and with it the commands that run
 	cancel context.CancelFunc
-	cutBy  atomic.Pointer[error] // why cut was called; nil where there was no fault
+	cutBy  atomic.Pointer[error] // why cutConnection was called; nil where there was no fault
 
 	// These describe the queue. The receiving goroutine sets them before any command runs.
 	association   *association
@@ -84,32 +84,32 @@ func newConnection(t *Target, nc net.Conn) *connection {
 	c.authenticates.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.rx = newReader(nc, pdu.Rules{MaxData: uint32(max(t.opt.MaxH2CData, inCapsule))})
-	c.out = newOutbox(nc, c.encode, c.settle)
+	c.out = newOutbox(nc, c.encodeMessage, c.settleMessage)
 	return c
 }
 
-// join makes the connection a queue of an association. The answers to earlier Connects, which were refused, are written
-// before: their writer reads what join sets.
-func (c *connection) join(a *association, req fabrics.Connect) {
-	c.out.wait()
+// becomeQueue makes the connection a queue of an association. The answers to earlier Connects, which were refused, are
+// written before: their writer reads what join sets.
+func (c *connection) becomeQueue(a *association, req fabrics.Connect) {
+	c.out.awaitWritten()
 	c.queue, c.depth, c.noFlowControl = req.Queue, int(req.Size)+1, req.Attributes&fabrics.DisableFlowControl != 0
 	c.target.mu.Lock() // watch reads it
 	c.association = a
 	c.target.mu.Unlock()
 }
 
-// serve runs the connection until it ends.
-func (c *connection) serve() {
+// serveUntilEnd runs the connection until it ends.
+func (c *connection) serveUntilEnd() {
 	header, err := c.handshake()
 	for err == nil {
-		header, err = c.receive()
+		header, err = c.receivePDU()
 	}
-	c.end(header, err)
+	c.endConnection(header, err)
 }
 
 // handshake initialises the connection: it receives ICReq and sends ICResp.
 func (c *connection) handshake() (header []byte, err error) {
-	f, header, err := c.rx.next()
+	f, header, err := c.rx.nextPDU()
 	if err != nil {
 		return header, err
 	}
@@ -124,12 +124,12 @@ func (c *connection) handshake() (header []byte, err error) {
 	c.tx = pdu.Rules{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest, Align: 4 * (int(req.Alignment) + 1)}
 	resp := pdu.ICResp{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest,
 		MaxH2CData: uint32(c.target.opt.MaxH2CData)}
-	return nil, c.out.post(message{raw: resp.Put(new([pdu.ICSize]byte))}, false)
+	return nil, c.out.queueMessage(message{raw: resp.Put(new([pdu.ICSize]byte))}, false)
 }
 
-// receive takes one PDU.
-func (c *connection) receive() (header []byte, err error) {
-	f, header, err := c.rx.next()
+// receivePDU takes one PDU.
+func (c *connection) receivePDU() (header []byte, err error) {
+	f, header, err := c.rx.nextPDU()
 	if err != nil {
 		return header, err
 	}
@@ -146,15 +146,15 @@ func (c *connection) receive() (header []byte, err error) {
 	return header, pdu.Invalid(0, "a %s from a host", f.Type)
 }
 
-// end ends the connection after err. If err is a breach of the protocol, the host is sent a termination request that
-// names it. Commands that run are cancelled.
-func (c *connection) end(header []byte, err error) {
-	c.rx.waiting()
+// endConnection ends the connection after err. If err is a breach of the protocol, the host is sent a termination
+// request that names it. Commands that run are cancelled.
+func (c *connection) endConnection(header []byte, err error) {
+	c.rx.expectNoProgress()
 	var breach *pdu.Error
 	if errors.As(err, &breach) && header != nil {
 		c.log.Warn("protocol error", "queue", c.queue, "error", err)
-		if c.out.post(message{raw: pdu.Terminate(pdu.TypeC2HTermReq, breach, header)}, true) == nil {
-			c.out.wait()
+		if c.out.queueMessage(message{raw: pdu.Terminate(pdu.TypeC2HTermReq, breach, header)}, true) == nil {
+			c.out.awaitWritten()
 			c.lingerClose()
 		}
 	} else if p := c.cutBy.Load(); p != nil && *p != nil {
@@ -162,24 +162,24 @@ func (c *connection) end(header []byte, err error) {
 	} else if err != nil && !errors.Is(err, io.EOF) && p == nil && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", "queue", c.queue, "error", err)
 	}
-	c.cut(nil)
+	c.cutConnection(nil)
 	a := c.association
 	if a != nil {
 		if c.queue == 0 {
 			a.cutQueues(true)
 		} else {
-			a.leave(c)
+			a.endQueueOf(c)
 		}
 	}
-	c.budget.end()
+	c.budget.wakeWaiters()
 	close(c.runnable)
 	c.runners.Wait()
-	c.out.stop(net.ErrClosed)
+	c.out.stopAndSettle(net.ErrClosed)
 	c.abandonWaiting()
 	switch {
 	case a == nil:
 	case c.queue == 0:
-		if err := a.end(); err != nil {
+		if err := a.endController(); err != nil {
 			c.log.Error("end association", "cntlid", a.ctrl.ID(), "error", err)
 		}
 		c.target.mu.Lock()
@@ -189,7 +189,7 @@ func (c *connection) end(header []byte, err error) {
 			c.log.Info("host disconnected", "host", a.host.NQN, "cntlid", a.ctrl.ID(), "suppressed", n)
 		}
 	default:
-		a.left(c)
+		a.noteQueueEnded(c)
 	}
 }
 
@@ -236,23 +236,23 @@ func (c *connection) lingerClose() {
 	}
 }
 
-// cut closes the connection in any state. why is nil where no side is at fault.
-func (c *connection) cut(why error) {
+// cutConnection closes the connection in any state. why is nil where no side is at fault.
+func (c *connection) cutConnection(why error) {
 	c.cutBy.CompareAndSwap(nil, &why)
 	c.cancel()
 	_ = c.nc.Close()
 }
 
-// drain receives no more commands, and closes the connection when the commands that run are answered.
-func (c *connection) drain() {
+// drainCommands receives no more commands, and closes the connection when the commands that run are answered.
+func (c *connection) drainCommands() {
 	c.draining.Store(true)
 	if c.unsettled.Load() == 0 {
-		c.cut(nil)
+		c.cutConnection(nil)
 	}
 }
 
-// watch cuts the connection off if the host made no progress or fell silent.
-func (c *connection) watch(now time.Time) {
+// checkProgress cuts the connection off if the host made no progress or fell silent.
+func (c *connection) checkProgress(now time.Time) {
 	c.mu.Lock()
 	asked := c.awaitingSince
 	c.mu.Unlock()
@@ -262,17 +262,17 @@ func (c *connection) watch(now time.Time) {
 	stall := c.target.opt.Stall
 	switch {
 	case c.rx.awaits.exceeds(stall, now), c.out.writing.exceeds(stall, now), !asked.IsZero() && now.Sub(asked) > stall:
-		c.cut(errStalled)
+		c.cutConnection(errStalled)
 	case a == nil:
 		if now.Sub(c.accepted) > c.target.opt.Handshake {
-			c.cut(errHandshake)
+			c.cutConnection(errHandshake)
 		}
 	case c.authenticates.exceeds(c.target.opt.Handshake, now):
-		c.cut(errUnauthenticated)
+		c.cutConnection(errUnauthenticated)
 	case c.queue == 0 && a.ctrl.Expired(now) && !a.authenticating(c):
 		a.ctrl.Fail(errKeepAlive.Error())
-		c.cut(errKeepAlive)
+		c.cutConnection(errKeepAlive)
 	case a.sub.IsDiscovery() && a.kato == 0 && now.Sub(a.ctrl.LastSeen()) > DiscoveryIdle:
-		c.cut(errIdle)
+		c.cutConnection(errIdle)
 	}
 }

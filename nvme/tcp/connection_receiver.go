@@ -39,7 +39,7 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 	if (f.Flags&pdu.FlagLast != 0) != last {
 		return pdu.Invalid(1, "H2CData %d+%d of %d bytes: the last-PDU flag is wrong", d.Offset, d.Length, len(cmd.data))
 	}
-	intact, err := c.rx.data(f, cmd.data[d.Offset:d.Offset+d.Length])
+	intact, err := c.rx.readData(f, cmd.data[d.Offset:d.Offset+d.Length])
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 	}
 	c.mu.Unlock()
 	if last {
-		c.run(cmd)
+		c.startCommand(cmd)
 	}
 	return nil
 }
@@ -67,13 +67,13 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 			f.Data, inCapsule)}
 	}
 	if c.draining.Load() {
-		return c.rx.skip(f)
+		return c.rx.skipData(f)
 	}
 	entry := pdu.CommandOf(header)
 	if n := int(c.unanswered.Add(1)); n > c.depth {
 		return &pdu.Error{Status: pdu.FatalLimit, Why: fmt.Sprintf("%d commands in a queue of %d", n, c.depth)}
 	}
-	cmd, err := c.take()
+	cmd, err := c.takeCommand()
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	}
 	sgl := entry.SGL()
 	if f.Data > 0 {
-		cmd.hold(c.target.pool.get(int(f.Data)), int(f.Data))
-		intact, err := c.rx.data(f, cmd.data)
+		cmd.holdBuffer(c.target.pool.takeBuffer(int(f.Data)), int(f.Data))
+		intact, err := c.rx.readData(f, cmd.data)
 		if err != nil {
-			c.settle(&message{cmd: cmd}, err)
+			c.settleMessage(&message{cmd: cmd}, err)
 			return err
 		}
 		cmd.broken = !intact
@@ -105,32 +105,32 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	}
 	switch {
 	case !st.OK():
-		return c.refuse(cmd, st.Final())
+		return c.refuseCommand(cmd, st.Final())
 	case cmd.broken:
-		return c.refuse(cmd, nvme.TransientTransportError)
+		return c.refuseCommand(cmd, nvme.TransientTransportError)
 	case entry.Opcode() == fabrics.Opcode:
-		return c.fabrics(cmd)
+		return c.executeFabrics(cmd)
 	case c.association == nil:
-		return c.refuse(cmd, nvme.CommandSequenceError.Final())
+		return c.refuseCommand(cmd, nvme.CommandSequenceError.Final())
 	case !c.authenticated():
-		return c.refuse(cmd, fabrics.AuthRequired|nvme.StatusDNR)
+		return c.refuseCommand(cmd, fabrics.AuthRequired|nvme.StatusDNR)
 	}
 	if cmd.want, st = c.association.ctrl.Parse(c.queue, &cmd.cmd); !st.OK() {
-		return c.refuse(cmd, st)
+		return c.refuseCommand(cmd, st)
 	}
 	switch {
 	case capsule && f.Data > 0 && cmd.want.Direction != nvme.HostToController: // data with a command that takes none
-		return c.refuse(cmd, nvme.InvalidField.Final())
-	case cmd.want.Direction == nvme.HostToController && !capsule && c.budget.try(int(cmd.want.Length)):
-		c.ask(cmd, (*outbox[message]).postMessage)
+		return c.refuseCommand(cmd, nvme.InvalidField.Final())
+	case cmd.want.Direction == nvme.HostToController && !capsule && c.budget.takeWithoutWaiting(int(cmd.want.Length)):
+		c.requestData(cmd, (*outbox[message]).postMessage)
 		return nil
 	}
-	c.run(cmd)
+	c.startCommand(cmd)
 	return nil
 }
 
-// take returns a command that no request uses. Where there is none, it waits until the host has read an answer.
-func (c *connection) take() (*command, error) {
+// takeCommand returns a command that no request uses. Where there is none, it waits until the host has read an answer.
+func (c *connection) takeCommand() (*command, error) {
 	select {
 	case cmd := <-c.free:
 		return cmd, nil
@@ -143,7 +143,7 @@ func (c *connection) take() (*command, error) {
 		c.tags = append(c.tags, nil)
 		return &command{tag: uint16(len(c.tags) - 1)}, nil
 	}
-	c.rx.waiting()
+	c.rx.expectNoProgress()
 	select {
 	case cmd := <-c.free:
 		return cmd, nil
@@ -152,9 +152,9 @@ func (c *connection) take() (*command, error) {
 	}
 }
 
-// fabrics executes a Fabrics command. The receiving goroutine does that itself, as these commands do not wait; runners
-// execute the authentication commands.
-func (c *connection) fabrics(cmd *command) error {
+// executeFabrics executes a Fabrics command. The receiving goroutine does that itself, as these commands do not wait;
+// runners execute the authentication commands.
+func (c *connection) executeFabrics(cmd *command) error {
 	e := &cmd.cmd
 	var result uint64
 	st := nvme.Success
@@ -170,7 +170,7 @@ func (c *connection) fabrics(cmd *command) error {
 			break
 		}
 		var dw0 uint32
-		dw0, st = c.connect(fabrics.ParseConnect(e), cmd.data)
+		dw0, st = c.executeConnect(fabrics.ParseConnect(e), cmd.data)
 		result = uint64(dw0)
 	case c.association == nil:
 		st = nvme.CommandSequenceError.Final()
@@ -198,5 +198,5 @@ func (c *connection) fabrics(cmd *command) error {
 	}
 	cmd.cpl = nvme.NewCompletion(e.CID(), st)
 	cmd.cpl.SetResult(result)
-	return c.answer(cmd, (*outbox[message]).postMessage)
+	return c.answerCommand(cmd, (*outbox[message]).postMessage)
 }

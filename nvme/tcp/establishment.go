@@ -11,31 +11,31 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// open makes the association: the admin queue, the controller enabled, its limits read, and the I/O queues.
-func (l *link) open(ctx context.Context) error {
+// openAssociation makes the association: the admin queue, the controller enabled, its limits read, and the I/O queues.
+func (l *link) openAssociation(ctx context.Context) error {
 	o := &l.h.opt
 	admin, err := l.openQueue(ctx, 0, controller.AdminDepth, inCapsule)
 	if err != nil {
 		return err
 	}
 	// The ticks that bound commands in time begin here; until the link is open ctx bounds them too.
-	l.task(l.housekeep)
-	if err := l.enable(ctx, admin); err != nil {
+	l.runTask(l.housekeep)
+	if err := l.enableController(ctx, admin); err != nil {
 		return err
 	}
-	id, err := l.identify(ctx, admin)
+	id, err := l.identifyController(ctx, admin)
 	if err != nil {
 		return err
 	}
 	l.serial = id.Serial
 	l.traffic.Store(id.Attributes>>6&1 != 0)
 	if id.ControllerType != 2 { // a discovery controller has no I/O queues
-		if err := l.openIO(ctx, admin, id); err != nil {
+		if err := l.openIOQueues(ctx, admin, id); err != nil {
 			return err
 		}
 	}
 	if o.OnEvent != nil {
-		if err := l.listen(ctx, admin, id); err != nil {
+		if err := l.listenForEvents(ctx, admin, id); err != nil {
 			return err
 		}
 	}
@@ -45,12 +45,12 @@ func (l *link) open(ctx context.Context) error {
 		return errLinkLost
 	}
 	l.opened = true
-	go l.bury()
+	go l.awaitEnd()
 	return nil
 }
 
-// admit adds a queue to the queues that lose closes.
-func (l *link) admit(q *queue) error {
+// addQueue adds a queue to the queues that endWithCause closes.
+func (l *link) addQueue(q *queue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != nil {
@@ -65,9 +65,9 @@ func (l *link) admit(q *queue) error {
 	return nil
 }
 
-// enable does what Linux does with a controller that it has connected to.
-func (l *link) enable(ctx context.Context, admin *queue) error {
-	capabilities, err := l.property(ctx, admin, controller.PropertyCAP, 8)
+// enableController does what Linux does with a controller that it has connected to.
+func (l *link) enableController(ctx context.Context, admin *queue) error {
+	capabilities, err := l.readProperty(ctx, admin, controller.PropertyCAP, 8)
 	if err != nil {
 		return fmt.Errorf("read CAP: %w", err)
 	}
@@ -82,11 +82,11 @@ func (l *link) enable(ctx context.Context, admin *queue) error {
 	}
 	admin.most = int(capabilities&0xffff) + 1
 	set := fabrics.PropertySet(controller.PropertyCC, 4, cc)
-	if _, err := admin.do(ctx, admin.free, &set, nil, 0); err != nil {
+	if _, err := admin.executeCommand(ctx, admin.free, &set, nil, 0); err != nil {
 		return fmt.Errorf("enable the controller: %w", err)
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		csts, err := l.property(ctx, admin, controller.PropertyCSTS, 4)
+		csts, err := l.readProperty(ctx, admin, controller.PropertyCSTS, 4)
 		switch {
 		case err != nil:
 			return fmt.Errorf("read CSTS: %w", err)
@@ -103,16 +103,16 @@ func (l *link) enable(ctx context.Context, admin *queue) error {
 	}
 }
 
-func (l *link) property(ctx context.Context, admin *queue, offset uint32, size int) (uint64, error) {
+func (l *link) readProperty(ctx context.Context, admin *queue, offset uint32, size int) (uint64, error) {
 	cmd := fabrics.PropertyGet(offset, size)
-	cpl, err := admin.do(ctx, admin.free, &cmd, nil, 0)
+	cpl, err := admin.executeCommand(ctx, admin.free, &cmd, nil, 0)
 	return cpl.Result(), err
 }
 
-func (l *link) identify(ctx context.Context, admin *queue) (*nvme.IdentifyController, error) {
+func (l *link) identifyController(ctx context.Context, admin *queue) (*nvme.IdentifyController, error) {
 	cmd := nvme.Identify(nvme.CNSController, 0, 0)
 	b := make([]byte, nvme.IdentifySize)
-	if _, err := admin.do(ctx, admin.free, &cmd, b, 0); err != nil {
+	if _, err := admin.executeCommand(ctx, admin.free, &cmd, b, 0); err != nil {
 		return nil, fmt.Errorf("identify controller: %w", err)
 	}
 	var id nvme.IdentifyController
@@ -129,14 +129,14 @@ func (l *link) identify(ctx context.Context, admin *queue) (*nvme.IdentifyContro
 	return &id, nil
 }
 
-func (l *link) openIO(ctx context.Context, admin *queue, id *nvme.IdentifyController) error {
+func (l *link) openIOQueues(ctx context.Context, admin *queue, id *nvme.IdentifyController) error {
 	o := &l.h.opt
 	if id.CommandCapsule*16 < nvme.CommandSize || id.CommandCapsule > 1<<16 {
 		return fmt.Errorf("the controller's command capsules of %d bytes cannot be right", uint64(id.CommandCapsule)*16)
 	}
 	want := uint32(o.Queues - 1)
 	set := nvme.SetFeature(nvme.FeatureQueues, want<<16|want)
-	cpl, err := admin.do(ctx, admin.free, &set, nil, 0)
+	cpl, err := admin.executeCommand(ctx, admin.free, &set, nil, 0)
 	if err != nil {
 		return fmt.Errorf("ask for %d I/O queues: %w", o.Queues, err)
 	}
@@ -178,12 +178,12 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 		_ = nc.Close()
 		return nil, 0, fmt.Errorf("begin connection of queue %d: %w", id, err)
 	}
-	if err := l.admit(q); err != nil {
-		q.out.stop(err)
+	if err := l.addQueue(q); err != nil {
+		q.out.stopAndSettle(err)
 		return nil, 0, err
 	}
-	if !l.task(q.receive) {
-		q.end()
+	if !l.runTask(q.receiveUntilEnd) {
+		q.endCommands()
 		return nil, 0, errLinkLost
 	}
 	req := fabrics.Connect{Queue: id, Size: uint16(depth - 1)}
@@ -198,7 +198,7 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 		}
 	}
 	cmd := req.Command()
-	cpl, err := q.do(ctx, q.free, &cmd, data.Marshal(), 0)
+	cpl, err := q.executeCommand(ctx, q.free, &cmd, data.Marshal(), 0)
 	if err != nil {
 		var st nvme.Status
 		if errors.As(err, &st) {
@@ -215,21 +215,21 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 	return q, cpl.DW0(), nil
 }
 
-// listen asks for events and passes them on.
-func (l *link) listen(ctx context.Context, admin *queue, id *nvme.IdentifyController) error {
+// listenForEvents asks for events and passes them on.
+func (l *link) listenForEvents(ctx context.Context, admin *queue, id *nvme.IdentifyController) error {
 	const health = nvme.WarningSpare | nvme.WarningTemperature | nvme.WarningReliability
 	config := id.AsyncEvents
 	if id.ControllerType != 2 {
 		config |= health
 	}
 	set := nvme.SetFeature(nvme.FeatureAsyncEvents, config)
-	if _, err := admin.do(ctx, admin.free, &set, nil, 0); err != nil {
+	if _, err := admin.executeCommand(ctx, admin.free, &set, nil, 0); err != nil {
 		return fmt.Errorf("ask for events: %w", err)
 	}
-	l.task(func() {
+	l.runTask(func() {
 		for !l.h.isClosed() {
 			cmd := nvme.AsyncEventRequest()
-			cpl, err := admin.do(context.Background(), admin.free, &cmd, nil, -1)
+			cpl, err := admin.executeCommand(context.Background(), admin.free, &cmd, nil, -1)
 			if err != nil {
 				return
 			}

@@ -160,7 +160,7 @@ func TestNothingRunsOnAnotherDrive(t *testing.T) {
 	require.NoError(t, h.Close())
 	require.Zero(t, readers.Load())
 	h.serial = "S0"
-	_, err := h.connect(t.Context())
+	_, err := h.newAssociation(t.Context())
 	require.ErrorIs(t, err, errOtherDrive)
 	require.Zero(t, readers.Load(), "nobody reads from it")
 }
@@ -336,19 +336,19 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 				}
 				defer nc.Close()
 				rx := newReader(nc, pdu.Rules{MaxData: 8192})
-				if _, _, err := rx.next(); err != nil {
+				if _, _, err := rx.nextPDU(); err != nil {
 					return
 				}
 				_, _ = nc.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
-				f, h, err := rx.next() // Connect
+				f, h, err := rx.nextPDU() // Connect
 				if err != nil {
 					return
 				}
 				cmd := pdu.CommandOf(h)
-				_ = rx.skip(&f)
+				_ = rx.skipData(&f)
 				_, _ = nc.Write(answer(cmd.CID()))
 				for {
-					f, h, err := rx.next()
+					f, h, err := rx.nextPDU()
 					if err != nil {
 						said <- nil
 						return
@@ -378,7 +378,7 @@ func TestCommandsAfterALoss(t *testing.T) {
 	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
 	const losses = 50
 	for i := range uint64(losses) {
-		h.link.Load().lose(errors.New("the test lost it"))
+		h.link.Load().endWithCause(errors.New("the test lost it"))
 		set := nvme.SetFeature(nvme.FeatureWriteCache, 1)
 		_, err := h.Admin(t.Context(), &set, nil)
 		require.NoError(t, err)
@@ -413,7 +413,7 @@ func TestCommandsDuringLosses(t *testing.T) {
 	}
 	for range 20 {
 		if l := h.link.Load(); l != nil {
-			l.lose(errors.New("the test lost it"))
+			l.endWithCause(errors.New("the test lost it"))
 		}
 		assert.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
 	}
@@ -429,18 +429,18 @@ func TestUnwrittenIsUnsent(t *testing.T) {
 	defer b.Close()
 	settled := make(chan error, 3)
 	entered := make(chan struct{}, 3)
-	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.data(make([]byte, 100)) },
+	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.addData(make([]byte, 100)) },
 		func(_ *int, err error) { settled <- err })
-	require.NoError(t, o.post(1, false))
+	require.NoError(t, o.queueMessage(1, false))
 	<-entered // its write waits, since the other end does not read
-	require.NoError(t, o.post(2, false))
+	require.NoError(t, o.queueMessage(2, false))
 	require.NoError(t, a.Close())
 	first, second := <-settled, <-settled
 	require.ErrorIs(t, first, io.ErrClosedPipe)
 	require.NotErrorIs(t, first, errOutboxClosed, "some of it may have been read")
 	require.ErrorIs(t, second, errOutboxClosed)
 	require.ErrorIs(t, second, io.ErrClosedPipe)
-	o.stop(net.ErrClosed)
+	o.stopAndSettle(net.ErrClosed)
 	require.Empty(t, entered, "it was not even encoded")
 }
 
@@ -472,7 +472,7 @@ func TestBoundCommands(t *testing.T) {
 	bound := h.InAssociation(first)
 	b := make([]byte, 512)
 	require.NoError(t, read(t.Context(), bound, 0, b))
-	h.link.Load().lose(errors.New("the test lost it"))
+	h.link.Load().endWithCause(errors.New("the test lost it"))
 	require.ErrorIs(t, read(t.Context(), bound, 0, b), ErrLost)
 	second, err := h.Association(t.Context())
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ type DialOptions struct {
 	Logger *slog.Logger // connections lost and made; nil: no log
 }
 
-func (o *DialOptions) defaults() error {
+func (o *DialOptions) setDefaults() error {
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return fmt.Errorf("address %q: want HOST:PORT: %w", o.Address, err)
 	}
@@ -170,13 +170,13 @@ var (
 // Dial connects to a subsystem. It tries once; a connection that is lost later is made again. The error wraps ErrLost
 // if the drive accepted the connection and closed it before the association was made.
 func Dial(ctx context.Context, o DialOptions) (*Host, error) {
-	if err := o.defaults(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	h := &Host{opt: o, log: o.Logger.With("subsystem", o.Subsystem, "address", o.Address), changed: make(chan struct{}),
 		done: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	l, err := h.connect(ctx)
+	l, err := h.newAssociation(ctx)
 	if err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("connect to %s at %s: %w", o.Subsystem, o.Address, err)
@@ -196,12 +196,12 @@ func (h *Host) HostNQN() string { return h.opt.HostNQN }
 
 // Admin implements nvme.Conn.
 func (h *Host) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return h.do(ctx, 0, true, cmd, data)
+	return h.sendCommand(ctx, 0, true, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (h *Host) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return h.do(ctx, 0, false, cmd, data)
+	return h.sendCommand(ctx, 0, false, cmd, data)
 }
 
 // InAssociation implements nvme.Associated.
@@ -215,12 +215,12 @@ type boundConn struct {
 
 // Admin implements nvme.Conn.
 func (b *boundConn) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return b.host.do(ctx, b.association, true, cmd, data)
+	return b.host.sendCommand(ctx, b.association, true, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (b *boundConn) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return b.host.do(ctx, b.association, false, cmd, data)
+	return b.host.sendCommand(ctx, b.association, false, cmd, data)
 }
 
 // Close implements nvme.Conn. The association is the host's to end.
@@ -229,41 +229,41 @@ func (b *boundConn) Close() error { return nil }
 // digestRetries is how many times a command is sent again because a data digest did not match.
 const digestRetries = 3
 
-// do sends a command in the association of a number, or in any association if the number is 0.
-func (h *Host) do(ctx context.Context, number uint64, admin bool, cmd *nvme.Command,
+// sendCommand sends a command in the association of a number, or in any association if the number is 0.
+func (h *Host) sendCommand(ctx context.Context, number uint64, admin bool, cmd *nvme.Command,
 	data []byte) (nvme.Completion, error) {
 	if err := ctx.Err(); err != nil {
-		return nvme.Completion{}, named(cmd, err)
+		return nvme.Completion{}, withCommandName(cmd, err)
 	}
 	bound := number != 0
 	for {
 		l := h.link.Load()
 		if bound && (l == nil || l.number != number) {
 			if h.isClosed() {
-				return nvme.Completion{}, named(cmd, nvme.ErrClosed)
+				return nvme.Completion{}, withCommandName(cmd, nvme.ErrClosed)
 			}
-			return nvme.Completion{}, named(cmd, fmt.Errorf("%w, or before: it is for association %d, which is over", ErrLost,
-				number))
+			return nvme.Completion{}, withCommandName(cmd,
+				fmt.Errorf("%w, or before: it is for association %d, which is over", ErrLost, number))
 		}
 		if l == nil {
 			var err error
-			if l, err = h.wait(ctx, nil); err != nil {
-				return nvme.Completion{}, named(cmd, err)
+			if l, err = h.awaitLinkAfter(ctx, nil); err != nil {
+				return nvme.Completion{}, withCommandName(cmd, err)
 			}
 		}
-		cpl, sent, err := h.try(ctx, l, admin, cmd, data)
+		cpl, sent, err := h.sendOverLink(ctx, l, admin, cmd, data)
 		switch {
 		case err == nil:
 			return cpl, nil
 		case !errors.Is(err, errLinkLost):
-			return cpl, named(cmd, err)
+			return cpl, withCommandName(cmd, err)
 		case h.isClosed():
-			return cpl, named(cmd, nvme.ErrClosed)
+			return cpl, withCommandName(cmd, nvme.ErrClosed)
 		case bound, sent && !idempotent(admin, cmd):
-			return cpl, named(cmd, fmt.Errorf("%w: %w", ErrLost, l.why()))
+			return cpl, withCommandName(cmd, fmt.Errorf("%w: %w", ErrLost, l.endCause()))
 		}
-		if _, err := h.wait(ctx, l); err != nil {
-			return cpl, named(cmd, err)
+		if _, err := h.awaitLinkAfter(ctx, l); err != nil {
+			return cpl, withCommandName(cmd, err)
 		}
 		if sent {
 			h.requeued.Add(1)
@@ -271,12 +271,12 @@ func (h *Host) do(ctx context.Context, number uint64, admin bool, cmd *nvme.Comm
 	}
 }
 
-// try sends a command in one association. It sends the command again if its data arrived broken and the command can be
-// repeated. sent reports whether the drive may have received it.
-func (h *Host) try(ctx context.Context, l *link, admin bool, cmd *nvme.Command, data []byte) (cpl nvme.Completion,
-	sent bool, err error) {
+// sendOverLink sends a command in one association. It sends the command again if its data arrived broken and the
+// command can be repeated. sent reports whether the drive may have received it.
+func (h *Host) sendOverLink(ctx context.Context, l *link, admin bool, cmd *nvme.Command, data []byte) (
+	cpl nvme.Completion, sent bool, err error) {
 	for broken := 0; ; broken++ {
-		cpl, err = l.submit(ctx, admin, cmd, data)
+		cpl, err = l.submitCommand(ctx, admin, cmd, data)
 		sent = sent || !errors.Is(err, errUnsent)
 		if broken == digestRetries || !errors.Is(err, nvme.TransientTransportError) || !idempotent(admin, cmd) &&
 			!repeatable(admin, cmd) {
@@ -286,8 +286,8 @@ func (h *Host) try(ctx context.Context, l *link, admin bool, cmd *nvme.Command, 
 	}
 }
 
-// named adds to an error which command it is about.
-func named(cmd *nvme.Command, err error) error {
+// withCommandName adds to an error which command it is about.
+func withCommandName(cmd *nvme.Command, err error) error {
 	return fmt.Errorf("command %02xh on namespace %d: %w", cmd.Opcode(), cmd.NSID(), err)
 }
 
@@ -326,9 +326,9 @@ func repeatable(admin bool, cmd *nvme.Command) bool {
 // Association implements nvme.Associated.
 func (h *Host) Association(ctx context.Context) (uint64, error) {
 	l := h.link.Load()
-	if l == nil || l.why() != nil {
+	if l == nil || l.endCause() != nil {
 		var err error
-		if l, err = h.wait(ctx, l); err != nil {
+		if l, err = h.awaitLinkAfter(ctx, l); err != nil {
 			return 0, err
 		}
 	}
@@ -341,8 +341,8 @@ func (h *Host) isClosed() bool {
 	return h.closed
 }
 
-// wait returns a link other than old, as soon as there is one.
-func (h *Host) wait(ctx context.Context, old *link) (*link, error) {
+// awaitLinkAfter returns a link other than old, as soon as there is one.
+func (h *Host) awaitLinkAfter(ctx context.Context, old *link) (*link, error) {
 	for {
 		h.mu.Lock()
 		changed, closed, failed := h.changed, h.closed, h.failed
@@ -374,11 +374,11 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.closed = true
-	h.change()
+	h.wakeWaiters()
 	h.mu.Unlock()
 	if l := h.link.Load(); l != nil {
-		l.finish()
-		l.lose(nvme.ErrClosed)
+		l.shutDownController()
+		l.endWithCause(nvme.ErrClosed)
 		<-l.dead
 	}
 	h.cancel()
@@ -386,8 +386,8 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// change wakes the goroutines that wait for a change. h.mu is held.
-func (h *Host) change() {
+// wakeWaiters wakes the goroutines that wait for a change. h.mu is held.
+func (h *Host) wakeWaiters() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }

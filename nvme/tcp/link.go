@@ -51,8 +51,8 @@ func newLink(h *Host) *link {
 	return &link{h: h, begun: time.Now(), over: make(chan struct{}), dead: make(chan struct{})}
 }
 
-// lose ends the link; the first cause stays.
-func (l *link) lose(cause error) {
+// endWithCause ends the link; the first cause stays.
+func (l *link) endWithCause(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != nil {
@@ -60,27 +60,27 @@ func (l *link) lose(cause error) {
 	}
 	l.cause = cause
 	close(l.over)
-	for _, q := range l.queues() {
+	for _, q := range l.openQueues() {
 		_ = q.nc.Close()
 	}
 }
 
-// queues are the queues that are open; l.mu is held, or the link is open.
-func (l *link) queues() []*queue {
+// openQueues are the queues that are open; l.mu is held, or the link is open.
+func (l *link) openQueues() []*queue {
 	if l.admin == nil {
 		return nil
 	}
 	return append([]*queue{l.admin}, l.io...)
 }
 
-func (l *link) why() error {
+func (l *link) endCause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause
 }
 
-// task runs f in a goroutine that belongs to the link, and reports whether it did: not once the link is lost.
-func (l *link) task(f func()) bool {
+// runTask runs f in a goroutine that belongs to the link, and reports whether it did: not once the link is lost.
+func (l *link) runTask(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != nil {
@@ -94,25 +94,25 @@ func (l *link) task(f func()) bool {
 	return true
 }
 
-// abandon ends a link that open did not finish.
+// abandon ends a link that openAssociation did not finish.
 func (l *link) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.opened {
 		l.opened = true
-		go l.bury()
+		go l.awaitEnd()
 	}
 }
 
-// bury waits for the end of everything.
-func (l *link) bury() {
+// awaitEnd waits for the end of everything.
+func (l *link) awaitEnd() {
 	<-l.over
 	l.tasks.Wait()
 	close(l.dead)
 }
 
-// submit sends a command to a queue and waits for it.
-func (l *link) submit(ctx context.Context, admin bool, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+// submitCommand sends a command to a queue and waits for it.
+func (l *link) submitCommand(ctx context.Context, admin bool, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
 	if admin {
 		free := l.admin.free
 		if op := cmd.Opcode(); op == nvme.AdminKeepAlive || op == nvme.AdminAbort {
@@ -122,18 +122,18 @@ func (l *link) submit(ctx context.Context, admin bool, cmd *nvme.Command, data [
 		if cmd.Opcode() == nvme.AdminAsyncEventRequest {
 			timeout = -1
 		}
-		return l.admin.do(ctx, free, cmd, data, timeout)
+		return l.admin.executeCommand(ctx, free, cmd, data, timeout)
 	}
 	if len(l.io) == 0 {
 		return nvme.Completion{}, nvme.InvalidQueueID
 	}
-	q := l.pick()
-	return q.do(ctx, q.free, cmd, data, l.h.opt.CommandTimeout)
+	q := l.pickIOQueue()
+	return q.executeCommand(ctx, q.free, cmd, data, l.h.opt.CommandTimeout)
 }
 
-// pick returns an I/O queue; there is at least one. The queues take turns, but a full queue is passed over while
+// pickIOQueue returns an I/O queue; there is at least one. The queues take turns, but a full queue is passed over while
 // another has room.
-func (l *link) pick() *queue {
+func (l *link) pickIOQueue() *queue {
 	n := uint32(len(l.io))
 	if n == 1 {
 		return l.io[0]
@@ -147,11 +147,12 @@ func (l *link) pick() *queue {
 	return l.io[turn%n]
 }
 
-// finish waits for the commands that run, and shuts the controller down. The Host submits no further commands.
-func (l *link) finish() {
+// shutDownController waits for the commands that run, and shuts the controller down. The Host submits no further
+// commands.
+func (l *link) shutDownController() {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for _, q := range l.queues() {
+	for _, q := range l.openQueues() {
 		for n := 0; n < cap(q.free); {
 			if q.id == 0 {
 				q.abortEvents()
@@ -184,7 +185,7 @@ func (l *link) finish() {
 		{cc &^ (3<<14 | 1), func(csts uint64) bool { return csts&ready == 0 }},
 	} {
 		set := fabrics.PropertySet(controller.PropertyCC, 4, step.cc)
-		if _, err := admin.do(ctx, admin.urgent, &set, nil, 0); err != nil {
+		if _, err := admin.executeCommand(ctx, admin.urgent, &set, nil, 0); err != nil {
 			return
 		}
 		for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -202,7 +203,7 @@ func (l *link) finish() {
 
 func (l *link) urgentProperty(ctx context.Context, admin *queue, offset uint32) (uint64, error) {
 	cmd := fabrics.PropertyGet(offset, 4)
-	cpl, err := admin.do(ctx, admin.urgent, &cmd, nil, 0)
+	cpl, err := admin.executeCommand(ctx, admin.urgent, &cmd, nil, 0)
 	return cpl.Result(), err
 }
 
@@ -227,17 +228,17 @@ func (l *link) housekeep() {
 		case err := <-answered:
 			l.asked = false
 			if err != nil {
-				l.lose(fmt.Errorf("keep alive: %w", err))
+				l.endWithCause(fmt.Errorf("keep alive: %w", err))
 				return
 			}
 		case at := <-tick.C:
 			now := at.Sub(l.begun)
 			l.clock.Store(int64(now))
 			l.mu.Lock()
-			queues := l.queues()
+			queues := l.openQueues()
 			l.mu.Unlock()
 			for _, q := range queues {
-				q.expire(int64(now))
+				q.expireCommands(int64(now))
 			}
 			if o.KeepAlive <= 0 || l.asked {
 				continue
@@ -249,20 +250,21 @@ func (l *link) housekeep() {
 				continue
 			}
 			alive, l.asked = now, true
-			l.task(func() {
+			l.runTask(func() {
 				cmd := nvme.KeepAlive()
-				_, err := l.admin.do(context.Background(), l.admin.urgent, &cmd, nil, o.KeepAlive)
+				_, err := l.admin.executeCommand(context.Background(), l.admin.urgent, &cmd, nil, o.KeepAlive)
 				answered <- err
 			})
 		}
 	}
 }
 
-// breach ends the link because the drive broke the protocol, and sends the drive a termination request that says why.
-func (l *link) breach(q *queue, e *pdu.Error, header []byte) {
-	if q.out.post(hostMessage{raw: pdu.Terminate(pdu.TypeH2CTermReq, e, header)}, true) == nil {
+// endForBreach ends the link because the drive broke the protocol, and sends the drive a termination request that says
+// why.
+func (l *link) endForBreach(q *queue, e *pdu.Error, header []byte) {
+	if q.out.queueMessage(hostMessage{raw: pdu.Terminate(pdu.TypeH2CTermReq, e, header)}, true) == nil {
 		_ = q.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		q.out.wait()
+		q.out.awaitWritten()
 	}
-	l.lose(fmt.Errorf("queue %d: the drive broke the protocol: %w", q.id, e))
+	l.endWithCause(fmt.Errorf("queue %d: the drive broke the protocol: %w", q.id, e))
 }

@@ -35,7 +35,7 @@ func (t *Target) endLost(sub *controller.Subsystem, host controller.HostID) erro
 			continue
 		}
 		for _, c := range all {
-			c.cut(nil)
+			c.cutConnection(nil)
 		}
 	}
 	if len(lost) == 0 {

@@ -22,8 +22,8 @@ var errOutboxClosed = errors.New("nothing more is sent on this connection")
 // outbox sends messages on a connection in the order in which it takes them. There is no goroutine that all senders
 // hand over to: a sender that finds no write in progress writes its own message and those that arrive meanwhile. So a
 // busy connection writes many PDUs at a time, and an idle connection switches no goroutine. A goroutine that receives
-// must not write, or two sides that both write and do not read would wait for each other: it calls post, which leaves
-// the writing to a goroutine that ends with stop.
+// must not write, or two sides that both write and do not read would wait for each other: it calls queueMessage, which
+// leaves the writing to a goroutine that ends with stop.
 //
 // encode turns a message into bytes. settle is called once for every message that was taken, when its bytes have been
 // written or will never be. Both are called by one goroutine at a time.
@@ -54,34 +54,34 @@ func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, er
 	go func() {
 		defer close(o.gone)
 		for range o.kick {
-			o.flush(-1)
+			o.writeRounds(-1)
 		}
 	}()
 	return o
 }
 
-// send takes a message, and may write. An error means that the message was not taken.
-func (o *outbox[M]) send(m M) error {
-	write, err := o.take(m, false)
+// sendMessage takes a message, and may write. An error means that the message was not taken.
+func (o *outbox[M]) sendMessage(m M) error {
+	write, err := o.takeMessage(m, false)
 	if write {
 		// Others that are ready to send get to do so first, and one write serves all.
 		runtime.Gosched()
-		o.flush(flushRounds)
+		o.writeRounds(flushRounds)
 	}
 	return err
 }
 
-// post takes a message and does not write. last makes it the last message.
-func (o *outbox[M]) post(m M, last bool) error {
-	write, err := o.take(m, last)
+// queueMessage takes a message and does not write. last makes it the last message.
+func (o *outbox[M]) queueMessage(m M, last bool) error {
+	write, err := o.takeMessage(m, last)
 	if write {
 		o.kick <- struct{}{}
 	}
 	return err
 }
 
-// take queues a message. It reports whether its sender has to write.
-func (o *outbox[M]) take(m M, last bool) (write bool, err error) {
+// takeMessage queues a message. It reports whether its sender has to write.
+func (o *outbox[M]) takeMessage(m M, last bool) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -97,8 +97,9 @@ func (o *outbox[M]) take(m M, last bool) (write bool, err error) {
 	return write, nil
 }
 
-// flush writes until the queue is empty, or for the given number of rounds; then the outbox's own goroutine continues.
-func (o *outbox[M]) flush(rounds int) {
+// writeRounds writes until the queue is empty, or for the given number of rounds; then the outbox's own goroutine
+// continues.
+func (o *outbox[M]) writeRounds(rounds int) {
 	for ; ; rounds-- {
 		o.mu.Lock()
 		if len(o.queue) == 0 {
@@ -116,12 +117,12 @@ func (o *outbox[M]) flush(rounds int) {
 		o.queue, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
 		if err == nil {
-			o.writing.start()
+			o.writing.startTiming()
 			for i := range work {
 				o.encode(&o.batch, &work[i])
 			}
-			err = o.batch.flush()
-			o.writing.stop()
+			err = o.batch.flushParts()
+			o.writing.stopTiming()
 		} else {
 			err = fmt.Errorf("%w: %w", errOutboxClosed, err)
 		}
@@ -138,8 +139,8 @@ func (o *outbox[M]) flush(rounds int) {
 	}
 }
 
-// wait returns when every message that was taken is written, or will never be.
-func (o *outbox[M]) wait() {
+// awaitWritten returns when every message that was taken is written, or will never be.
+func (o *outbox[M]) awaitWritten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.busy {
@@ -147,9 +148,9 @@ func (o *outbox[M]) wait() {
 	}
 }
 
-// stop refuses further messages, and waits until those that were taken are settled. The connection must have been
-// closed, or the other side must be reading. stop is called once.
-func (o *outbox[M]) stop(err error) {
+// stopAndSettle refuses further messages, and waits until those that were taken are settled. The connection must have
+// been closed, or the other side must be reading. stopAndSettle is called once.
+func (o *outbox[M]) stopAndSettle(err error) {
 	o.mu.Lock()
 	if o.err == nil {
 		o.err = err
@@ -172,37 +173,37 @@ type batch struct {
 	err   error
 }
 
-// reserve returns n contiguous bytes to fill, n at most a few hundred.
-func (b *batch) reserve(n int) []byte {
+// reserveBytes returns n contiguous bytes to fill, n at most a few hundred.
+func (b *batch) reserveBytes(n int) []byte {
 	if len(b.buf)+n > cap(b.buf) {
-		b.write()
+		b.writeParts()
 	}
 	l := len(b.buf)
 	b.buf = b.buf[:l+n]
 	return b.buf[l : l+n : l+n]
 }
 
-// data adds bytes. They must not change until the batch is flushed.
-func (b *batch) data(p []byte) {
+// addData adds bytes. They must not change until the batch is flushed.
+func (b *batch) addData(p []byte) {
 	if len(p) <= copyLimit {
-		copy(b.reserve(len(p)), p)
+		copy(b.reserveBytes(len(p)), p)
 		return
 	}
-	b.cut()
+	b.endPart()
 	b.parts = append(b.parts, p)
 }
 
-// cut makes a part of the bytes that were copied since the last part.
-func (b *batch) cut() {
+// endPart makes a part of the bytes that were copied since the last part.
+func (b *batch) endPart() {
 	if b.from < len(b.buf) {
 		b.parts = append(b.parts, b.buf[b.from:len(b.buf):len(b.buf)])
 		b.from = len(b.buf)
 	}
 }
 
-// write writes all parts. The first error is kept, and later writes do nothing.
-func (b *batch) write() {
-	b.cut()
+// writeParts writes all parts. The first error is kept, and later writes do nothing.
+func (b *batch) writeParts() {
+	b.endPart()
 	if b.err == nil {
 		if len(b.parts) == 1 {
 			_, b.err = b.conn.Write(b.parts[0])
@@ -215,7 +216,7 @@ func (b *batch) write() {
 	b.buf, b.from, b.parts, b.out = b.buf[:0], 0, b.parts[:0], nil
 }
 
-func (b *batch) flush() error {
-	b.write()
+func (b *batch) flushParts() error {
+	b.writeParts()
 	return b.err
 }

@@ -20,11 +20,11 @@ type letter struct {
 func newLetters(nc net.Conn) (*outbox[letter], *atomic.Int64) {
 	settled := new(atomic.Int64)
 	return newOutbox(nc, func(b *batch, l *letter) {
-		p := b.reserve(3)
+		p := b.reserveBytes(3)
 		p[0], p[1], p[2] = l.from, l.n, 0
 		if l.large != nil {
 			p[2] = 1
-			b.data(l.large)
+			b.addData(l.large)
 		}
 	}, func(*letter, error) { settled.Add(1) }), settled
 }
@@ -45,7 +45,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 				if n%10 == s {
 					l.large = large
 				}
-				send := o.send
+				send := o.sendMessage
 				if n%3 == 0 {
 					send = o.postMessage
 				}
@@ -68,10 +68,10 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	o.wait()
+	o.awaitWritten()
 	assert.EqualValues(t, senders*each, settled.Load(), "each is settled once")
-	o.stop(net.ErrClosed)
-	require.ErrorIs(t, o.send(letter{}), net.ErrClosed)
+	o.stopAndSettle(net.ErrClosed)
+	require.ErrorIs(t, o.sendMessage(letter{}), net.ErrClosed)
 }
 
 // When the connection fails, messages that were taken are settled nevertheless, and no further message is taken.
@@ -81,26 +81,26 @@ func TestOutboxOnABrokenConnection(t *testing.T) {
 	require.NoError(t, b.Close())
 	taken := int64(0)
 	for {
-		if err := o.send(letter{}); err != nil {
+		if err := o.sendMessage(letter{}); err != nil {
 			require.ErrorIs(t, err, io.ErrClosedPipe)
 			break
 		}
 		taken++
 	}
 	require.NotZero(t, taken)
-	o.stop(net.ErrClosed)
+	o.stopAndSettle(net.ErrClosed)
 	assert.Equal(t, taken, settled.Load())
 }
 
 func TestOutboxAfterTheLast(t *testing.T) {
 	a, b := net.Pipe()
 	o, settled := newLetters(a)
-	require.NoError(t, o.post(letter{n: 1}, true))
-	require.True(t, errors.Is(o.send(letter{n: 2}), errOutboxClosed))
+	require.NoError(t, o.queueMessage(letter{n: 1}, true))
+	require.True(t, errors.Is(o.sendMessage(letter{n: 2}), errOutboxClosed))
 	var h [3]byte
 	_, err := io.ReadFull(b, h[:])
 	require.NoError(t, err)
 	require.Equal(t, byte(1), h[1])
-	o.stop(net.ErrClosed)
+	o.stopAndSettle(net.ErrClosed)
 	assert.EqualValues(t, 1, settled.Load())
 }

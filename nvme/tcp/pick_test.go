@@ -16,7 +16,7 @@ func TestQueuesTakeTurns(t *testing.T) {
 	picked := func() [3]int {
 		var n [3]int
 		for range 30 {
-			n[l.pick().id]++
+			n[l.pickIOQueue().id]++
 		}
 		return n
 	}
@@ -32,5 +32,5 @@ func TestQueuesTakeTurns(t *testing.T) {
 	<-l.io[0].free
 	assert.Equal(t, [3]int{0, 0, 30}, picked())
 	l.io = l.io[:1]
-	assert.Equal(t, uint16(0), l.pick().id)
+	assert.Equal(t, uint16(0), l.pickIOQueue().id)
 }

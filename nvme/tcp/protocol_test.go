@@ -432,7 +432,7 @@ func TestSuccessFlag(t *testing.T) {
 			}
 			cpl, _ = r.do(fabrics.Disconnect(), nil)
 			require.True(t, cpl.Status().OK())
-			_, _, err := r.rx.next()
+			_, _, err := r.rx.nextPDU()
 			require.Error(t, err, "the connection ends with its queue")
 			require.Eventually(t, func() bool { return s.target.Connections() == 1 }, time.Minute, time.Millisecond)
 		})

@@ -112,7 +112,7 @@ func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, 
 			q.urgent <- uint16(i)
 		}
 	}
-	q.out = newOutbox(nc, q.encode, q.settle)
+	q.out = newOutbox(nc, q.encodeMessage, q.settleMessage)
 	return q, nil
 }
 
@@ -143,7 +143,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	} else if err != nil {
 		return err
 	}
-	f, header, err := q.rx.next()
+	f, header, err := q.rx.nextPDU()
 	switch {
 	case closedByOther(err):
 		return unansweredError{}
@@ -167,8 +167,8 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	return q.nc.SetDeadline(time.Time{})
 }
 
-// direction returns the direction of a command's data.
-func direction(cmd *nvme.Command) nvme.Direction {
+// dataDirection returns the direction of a command's data.
+func dataDirection(cmd *nvme.Command) nvme.Direction {
 	if cmd.DataLength() == 0 {
 		return nvme.NoData
 	}
@@ -178,12 +178,12 @@ func direction(cmd *nvme.Command) nvme.Direction {
 	return cmd.Direction()
 }
 
-// do sends a command and waits for its end. It takes an entry from free. If ctx ends or the command takes longer than
-// timeout, the command is aborted; a negative timeout means no limit. With timeout 0, for commands that make an
-// association, the link is lost instead when ctx ends.
-func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte,
+// executeCommand sends a command and waits for its end. It takes an entry from free. If ctx ends or the command takes
+// longer than timeout, the command is aborted; a negative timeout means no limit. With timeout 0, for commands that
+// make an association, the link is lost instead when ctx ends.
+func (q *queue) executeCommand(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte,
 	timeout time.Duration) (nvme.Completion, error) {
-	dir := direction(cmd)
+	dir := dataDirection(cmd)
 	if len(data) != int(cmd.DataLength()) || dir == nvme.Bidirectional {
 		return nvme.Completion{}, nvme.InvalidSGLLength.Final()
 	}
@@ -229,14 +229,14 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	s.event.Store(q.id == 0 && cmd.Opcode() == nvme.AdminAsyncEventRequest)
 	s.holds.Store(2)
 	s.cid.Store(entryUsed | uint32(cid))
-	if err := q.out.send(hostMessage{entry: s}); err != nil {
+	if err := q.out.sendMessage(hostMessage{entry: s}); err != nil {
 		q.failWrite(err)
 		s.unsent = true
-		s.release()
+		s.releaseHold()
 		<-q.ended
-		s.finish(cid, nvme.Completion{}, errLinkLost)
+		s.finishCommand(cid, nvme.Completion{}, errLinkLost)
 	}
-	cause := q.await(ctx, free, s, cid, timeout)
+	cause := q.awaitCompletion(ctx, free, s, cid, timeout)
 	s.deadline.Store(0)
 	cpl, err := s.cpl, s.err
 	if s.unsent && err != nil {
@@ -258,36 +258,38 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	}
 }
 
-// await waits for the end of a command. If ctx ends or the deadline passes, it gives the command up and returns the
-// cause.
-func (q *queue) await(ctx context.Context, free chan uint16, s *entry, cid uint16, timeout time.Duration) error {
+// awaitCompletion waits for the end of a command. If ctx ends or the deadline passes, it gives the command up and
+// returns the cause.
+func (q *queue) awaitCompletion(
+	ctx context.Context, free chan uint16, s *entry, cid uint16, timeout time.Duration,
+) error {
 	for {
 		select {
 		case <-s.done:
 			return nil
 		case <-ctx.Done():
-			return q.giveUp(free, s, cid, timeout, ctx.Err())
+			return q.giveUpCommand(free, s, cid, timeout, ctx.Err())
 		case <-s.late:
 			if d := s.deadline.Load(); d != 0 && d < q.l.clock.Load() {
-				return q.giveUp(free, s, cid, timeout, ErrTimeout)
+				return q.giveUpCommand(free, s, cid, timeout, ErrTimeout)
 			}
 		}
 	}
 }
 
-// giveUp ends a command early: the drive is asked to abort it. If that does not end the command, or the command is one
-// that must not take long, the link is lost. It returns cause.
-func (q *queue) giveUp(free chan uint16, s *entry, cid uint16, timeout time.Duration, cause error) error {
+// giveUpCommand ends a command early: the drive is asked to abort it. If that does not end the command, or the command
+// is one that must not take long, the link is lost. It returns cause.
+func (q *queue) giveUpCommand(free chan uint16, s *entry, cid uint16, timeout time.Duration, cause error) error {
 	l := q.l
 	if timeout == 0 || free == l.admin.urgent {
-		l.lose(cause)
+		l.endWithCause(cause)
 		<-s.done
 		return cause
 	}
 	l.h.aborts.Add(1)
 	// An abort that passed its command on the way finds nothing, so it is sent again.
 	for wait := abortAgain; wait < abortGrace; wait *= 2 {
-		q.abort(cid)
+		q.abortCommand(cid)
 		again := time.NewTimer(wait)
 		select {
 		case <-s.done:
@@ -296,16 +298,16 @@ func (q *queue) giveUp(free chan uint16, s *entry, cid uint16, timeout time.Dura
 		case <-again.C:
 		}
 	}
-	l.lose(errUnresponsive)
+	l.endWithCause(errUnresponsive)
 	<-s.done
 	return cause
 }
 
-// abort asks the drive to end a command of this queue.
-func (q *queue) abort(cid uint16) {
-	q.l.task(func() {
+// abortCommand asks the drive to end a command of this queue.
+func (q *queue) abortCommand(cid uint16) {
+	q.l.runTask(func() {
 		cmd := nvme.Abort(q.id, cid)
-		_, _ = q.l.admin.do(context.Background(), q.l.admin.urgent, &cmd, nil, abortGrace)
+		_, _ = q.l.admin.executeCommand(context.Background(), q.l.admin.urgent, &cmd, nil, abortGrace)
 	})
 }
 
@@ -314,13 +316,13 @@ func (q *queue) abortEvents() {
 	for i := range q.entries {
 		s := &q.entries[i]
 		if v := s.cid.Load(); v != 0 && s.event.Load() {
-			q.abort(uint16(v))
+			q.abortCommand(uint16(v))
 		}
 	}
 }
 
-// expire signals the commands whose deadline has passed.
-func (q *queue) expire(now int64) {
+// expireCommands signals the commands whose deadline has passed.
+func (q *queue) expireCommands(now int64) {
 	for i := range q.entries {
 		s := &q.entries[i]
 		if d := s.deadline.Load(); d != 0 && d < now {
@@ -332,15 +334,15 @@ func (q *queue) expire(now int64) {
 	}
 }
 
-// finish ends a command with its completion or an error, unless it has ended already.
-func (s *entry) finish(cid uint16, cpl nvme.Completion, err error) {
+// finishCommand ends a command with its completion or an error, unless it has ended already.
+func (s *entry) finishCommand(cid uint16, cpl nvme.Completion, err error) {
 	if s.cid.CompareAndSwap(entryUsed|uint32(cid), 0) {
 		s.cpl, s.err = cpl, err
-		s.release()
+		s.releaseHold()
 	}
 }
 
-func (s *entry) release() {
+func (s *entry) releaseHold() {
 	if s.holds.Add(-1) == 0 {
 		s.done <- struct{}{}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// receive takes PDUs until the connection ends, and ends the queue then.
-func (q *queue) receive() {
+// receiveUntilEnd takes PDUs until the connection ends, and ends the queue then.
+func (q *queue) receiveUntilEnd() {
 	var header []byte
 	var err error
 	for err == nil {
@@ -18,48 +18,48 @@ func (q *queue) receive() {
 	}
 	var breach *pdu.Error
 	if q.l.ending.Load() && q.id != 0 {
-		q.end()
+		q.endCommands()
 		return
 	}
 	unwritable := q.unwritable.Load()
 	switch told := errors.As(err, &breach); {
 	case told && header != nil:
-		q.l.breach(q, breach, header)
+		q.l.endForBreach(q, breach, header)
 	case told: // by the drive, which explains every other error
 	case unwritable != nil:
 		err = *unwritable
 	case errors.Is(err, io.EOF):
 		err = errors.New("the drive closed the connection")
 	}
-	q.l.lose(fmt.Errorf("queue %d: %w", q.id, err))
-	q.end()
+	q.l.endWithCause(fmt.Errorf("queue %d: %w", q.id, err))
+	q.endCommands()
 }
 
-// end ends every command, once nothing is received any more.
-func (q *queue) end() {
+// endCommands ends every command, once nothing is received any more.
+func (q *queue) endCommands() {
 	_ = q.nc.Close()
-	q.out.stop(errLinkLost)
+	q.out.stopAndSettle(errLinkLost)
 	for i := range q.entries {
 		if v := q.entries[i].cid.Load(); v != 0 {
-			q.entries[i].finish(uint16(v), nvme.Completion{}, errLinkLost)
+			q.entries[i].finishCommand(uint16(v), nvme.Completion{}, errLinkLost)
 		}
 	}
 	close(q.ended)
 }
 
 func (q *queue) receiveOne() (header []byte, err error) {
-	f, header, err := q.rx.next()
+	f, header, err := q.rx.nextPDU()
 	if err != nil {
 		return header, err
 	}
 	switch f.Type {
 	case pdu.TypeCapsuleResp:
 		cpl := pdu.CompletionOf(header)
-		s := q.find(cpl.CID())
+		s := q.findEntry(cpl.CID())
 		if s == nil {
 			return header, pdu.Invalid(20, "completion of command %d, which is not outstanding", cpl.CID())
 		}
-		q.complete(s, cpl)
+		q.completeCommand(s, cpl)
 		return nil, nil
 	case pdu.TypeC2HData:
 		return header, q.receiveData(&f, header)
@@ -71,16 +71,16 @@ func (q *queue) receiveOne() (header []byte, err error) {
 	return header, pdu.Invalid(0, "a %s from a controller", f.Type)
 }
 
-// find returns the entry whose command awaits its answer.
-func (q *queue) find(cid uint16) *entry {
+// findEntry returns the entry whose command awaits its answer.
+func (q *queue) findEntry(cid uint16) *entry {
 	if i := int(cid & (maxEntries - 1)); i < len(q.entries) && q.entries[i].cid.Load() == entryUsed|uint32(cid) {
 		return &q.entries[i]
 	}
 	return nil
 }
 
-// complete ends a command with what the drive says of it.
-func (q *queue) complete(s *entry, cpl nvme.Completion) {
+// completeCommand ends a command with what the drive says of it.
+func (q *queue) completeCommand(s *entry, cpl nvme.Completion) {
 	if cpl.Status().OK() && s.dir == nvme.ControllerToHost {
 		switch {
 		case s.broken:
@@ -89,7 +89,7 @@ func (q *queue) complete(s *entry, cpl nvme.Completion) {
 			cpl.SetStatus(nvme.DataTransferError)
 		}
 	}
-	s.finish(s.cmd.CID(), cpl, nil)
+	s.finishCommand(s.cmd.CID(), cpl, nil)
 }
 
 func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
@@ -97,7 +97,7 @@ func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
 	if err != nil {
 		return err
 	}
-	s := q.find(d.CID)
+	s := q.findEntry(d.CID)
 	last, success := f.Flags&pdu.FlagLast != 0, f.Flags&pdu.FlagSuccess != 0
 	switch {
 	case s == nil:
@@ -110,7 +110,7 @@ func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
 	case success && !last:
 		return pdu.Invalid(1, "success before the last data")
 	}
-	intact, err := q.rx.data(f, s.data[d.Offset:d.Offset+d.Length])
+	intact, err := q.rx.readData(f, s.data[d.Offset:d.Offset+d.Length])
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
 		q.l.h.digests.Add(1)
 	}
 	if success {
-		q.complete(s, nvme.NewCompletion(d.CID, nvme.Success))
+		q.completeCommand(s, nvme.NewCompletion(d.CID, nvme.Success))
 	}
 	return nil
 }
 
 func (q *queue) receiveR2T(header []byte) error {
 	r := pdu.ParseR2T(header)
-	s := q.find(r.CID)
+	s := q.findEntry(r.CID)
 	switch {
 	case s == nil:
 		return pdu.Invalid(8, "a request for data of command %d, which is not outstanding", r.CID)
@@ -140,8 +140,8 @@ func (q *queue) receiveR2T(header []byte) error {
 	}
 	s.asked += r.Length
 	s.holds.Add(1)
-	if err := q.out.post(hostMessage{entry: s, r2t: r}, false); err != nil {
-		s.release()
+	if err := q.out.queueMessage(hostMessage{entry: s, r2t: r}, false); err != nil {
+		s.releaseHold()
 		q.failWrite(err)
 	}
 	return nil

@@ -177,12 +177,12 @@ func FuzzTarget(f *testing.F) {
 		_, _ = r.nc.Write(b)
 		require.NoError(t, r.nc.(interface{ CloseWrite() error }).CloseWrite())
 		for {
-			f, _, err := r.rx.next()
+			f, _, err := r.rx.nextPDU()
 			if err != nil {
 				require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the target neither answered nor closed")
 				break
 			}
-			if r.rx.skip(&f) != nil {
+			if r.rx.skipData(&f) != nil {
 				break
 			}
 		}
@@ -210,12 +210,12 @@ func FuzzHost(f *testing.F) {
 		go func() {
 			defer close(done)
 			rx := newReader(there, pdu.Rules{MaxData: 1 << 20})
-			if _, _, err := rx.next(); err != nil {
+			if _, _, err := rx.nextPDU(); err != nil {
 				return
 			}
 			_, _ = there.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
-			f, _, err := rx.next()
-			if err != nil || rx.skip(&f) != nil {
+			f, _, err := rx.nextPDU()
+			if err != nil || rx.skipData(&f) != nil {
 				return
 			}
 			go func() { _, _ = io.Copy(io.Discard, there) }()

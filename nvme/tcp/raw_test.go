@@ -56,7 +56,7 @@ func (r *rawHost) send(b []byte) {
 func (r *rawHost) initialise(req pdu.ICReq) pdu.ICResp {
 	r.t.Helper()
 	r.send(req.Put(new([pdu.ICSize]byte)))
-	f, h, err := r.rx.next()
+	f, h, err := r.rx.nextPDU()
 	require.NoError(r.t, err)
 	require.Equal(r.t, pdu.TypeICResp, f.Type)
 	resp, err := pdu.ParseICResp((*[pdu.ICSize]byte)(h), req)
@@ -99,12 +99,12 @@ func (r *rawHost) h2c(d pdu.Data, flags uint8, data []byte) {
 // receive takes a PDU with its data.
 func (r *rawHost) receive() (pdu.Frame, []byte, []byte) {
 	r.t.Helper()
-	f, h, err := r.rx.next()
+	f, h, err := r.rx.nextPDU()
 	require.NoError(r.t, err)
 	header := append([]byte(nil), h...)
 	data := make([]byte, f.Data)
 	if f.Data > 0 {
-		ok, err := r.rx.data(&f, data)
+		ok, err := r.rx.readData(&f, data)
 		require.NoError(r.t, err)
 		require.True(r.t, ok)
 	}
@@ -191,7 +191,7 @@ func (r *rawHost) terminated() *pdu.Error {
 		if f.Type != pdu.TypeC2HTermReq {
 			continue
 		}
-		_, _, err := r.rx.next()
+		_, _, err := r.rx.nextPDU()
 		require.True(r.t, errors.Is(err, io.EOF), "%v", err)
 		return pdu.ParseTerminate(h)
 	}

@@ -27,37 +27,37 @@ func newReader(r io.Reader, rules pdu.Rules) *reader {
 	return x
 }
 
-// waiting says that until the next call no progress is expected of the other side.
-func (r *reader) waiting() { r.awaits.stop() }
+// expectNoProgress says that until the next call no progress is expected of the other side.
+func (r *reader) expectNoProgress() { r.awaits.stopTiming() }
 
-// expect says that n more bytes of the PDU are wanted.
-func (r *reader) expect(n int) {
-	if r.br.Buffered() < n && !r.awaits.runs() {
-		r.awaits.start()
+// expectBytes says that n more bytes of the PDU are wanted.
+func (r *reader) expectBytes(n int) {
+	if r.br.Buffered() < n && !r.awaits.isRunning() {
+		r.awaits.startTiming()
 	}
 }
 
-// next receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF
+// nextPDU receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF
 // between PDUs; a *pdu.Error, and then header holds the part of the PDU that was received; or the connection's.
-func (r *reader) next() (f pdu.Frame, header []byte, err error) {
-	r.waiting()
+func (r *reader) nextPDU() (f pdu.Frame, header []byte, err error) {
+	r.expectNoProgress()
 	if r.br.Buffered() == 0 {
 		if _, err := r.br.Peek(1); err != nil {
 			return f, nil, err
 		}
 	}
-	r.expect(pdu.CommonSize)
+	r.expectBytes(pdu.CommonSize)
 	b, err := r.br.Peek(pdu.CommonSize)
 	if err != nil {
-		return f, nil, unexpected(err)
+		return f, nil, asUnexpectedEOF(err)
 	}
 	if f, err = r.rules.Parse((*[pdu.CommonSize]byte)(b)); err != nil {
 		return f, b, err
 	}
 	n := f.Prefix()
-	r.expect(n)
+	r.expectBytes(n)
 	if b, err = r.br.Peek(n); err != nil {
-		return f, nil, unexpected(err)
+		return f, nil, asUnexpectedEOF(err)
 	}
 	if f.Flags&pdu.FlagHeaderDigest != 0 {
 		if err := pdu.CheckHeader(b[:int(f.Size)+pdu.DigestSize]); err != nil {
@@ -72,34 +72,34 @@ func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 // still.
 const digestChunk = 256 << 10
 
-// data receives the data of the PDU that next gave into dst, which has its size, and reports whether its digest is
-// right.
-func (r *reader) data(f *pdu.Frame, dst []byte) (intact bool, err error) {
-	r.expect(len(dst))
+// readData receives the data of the PDU that nextPDU gave into dst, which has its size, and reports whether its digest
+// is right.
+func (r *reader) readData(f *pdu.Frame, dst []byte) (intact bool, err error) {
+	r.expectBytes(len(dst))
 	if !f.Digest {
 		_, err = io.ReadFull(r.br, dst)
-		return err == nil, unexpected(err)
+		return err == nil, asUnexpectedEOF(err)
 	}
 	var digest uint32
 	for rest := dst; len(rest) > 0; {
 		n, err := r.br.Read(rest[:min(len(rest), digestChunk)])
 		if n == 0 && err != nil {
-			return false, unexpected(err)
+			return false, asUnexpectedEOF(err)
 		}
 		digest = pdu.UpdateDigest(digest, rest[:n])
 		rest = rest[n:]
 	}
 	b, err := r.br.Peek(pdu.DigestSize)
 	if err != nil {
-		return false, unexpected(err)
+		return false, asUnexpectedEOF(err)
 	}
 	intact = pdu.DigestOf(b) == digest
 	_, err = r.br.Discard(pdu.DigestSize)
 	return intact, err
 }
 
-// skip throws the data of the PDU that next gave away.
-func (r *reader) skip(f *pdu.Frame) error {
+// skipData throws the data of the PDU that nextPDU gave away.
+func (r *reader) skipData(f *pdu.Frame) error {
 	n := int(f.Data)
 	if f.Digest {
 		n += pdu.DigestSize
@@ -107,13 +107,13 @@ func (r *reader) skip(f *pdu.Frame) error {
 	if n == 0 {
 		return nil
 	}
-	r.expect(n)
+	r.expectBytes(n)
 	_, err := r.br.Discard(n)
-	return unexpected(err)
+	return asUnexpectedEOF(err)
 }
 
-// unexpected makes the end of a stream inside a PDU an error that says so.
-func unexpected(err error) error {
+// asUnexpectedEOF makes the end of a stream inside a PDU an error that says so.
+func asUnexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the connection ended inside a PDU: %w", io.ErrUnexpectedEOF)
 	}

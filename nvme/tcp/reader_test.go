@@ -25,11 +25,11 @@ func TestReaderTimesEachPDU(t *testing.T) {
 	var last int64
 	waits := 0
 	for range 20 {
-		f, _, err := r.next()
+		f, _, err := r.nextPDU()
 		require.NoError(t, err)
 		time.Sleep(time.Millisecond)
 		got := make([]byte, f.Data)
-		ok, err := r.data(&f, got)
+		ok, err := r.readData(&f, got)
 		require.NoError(t, err)
 		require.True(t, ok)
 		since := r.awaits.began.Load()
@@ -40,9 +40,9 @@ func TestReaderTimesEachPDU(t *testing.T) {
 		}
 	}
 	assert.Positive(t, waits)
-	_, _, err := r.next()
+	_, _, err := r.nextPDU()
 	require.ErrorIs(t, err, io.EOF)
-	assert.False(t, r.awaits.runs(), "between PDUs nothing is waited for")
+	assert.False(t, r.awaits.isRunning(), "between PDUs nothing is waited for")
 }
 
 func TestReaderAtTheEnd(t *testing.T) {
@@ -53,9 +53,9 @@ func TestReaderAtTheEnd(t *testing.T) {
 	f.Seal(b)
 	for n := range len(b) {
 		r := newReader(bytes.NewReader(b[:n]), rules)
-		f, _, err := r.next()
+		f, _, err := r.nextPDU()
 		if err == nil {
-			_, err = r.data(&f, make([]byte, f.Data))
+			_, err = r.readData(&f, make([]byte, f.Data))
 		}
 		if n == 0 {
 			require.Equal(t, io.EOF, err)

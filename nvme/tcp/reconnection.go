@@ -21,15 +21,15 @@ func (h *Host) supervise(l *link) {
 		if closed {
 			return
 		}
-		h.log.Warn("connection lost", "error", l.why())
-		next, err := h.reconnect(l.why())
+		h.log.Warn("connection lost", "error", l.endCause())
+		next, err := h.reconnect(l.endCause())
 		h.mu.Lock()
 		if err != nil || h.closed {
 			if err == nil {
-				next.lose(nvme.ErrClosed)
+				next.endWithCause(nvme.ErrClosed)
 			}
 			h.failed = err
-			h.change()
+			h.wakeWaiters()
 			h.mu.Unlock()
 			if next != nil {
 				<-next.dead
@@ -40,7 +40,7 @@ func (h *Host) supervise(l *link) {
 		}
 		h.reconnects.Add(1) // before a command can run there
 		h.link.Store(next)
-		h.change()
+		h.wakeWaiters()
 		h.mu.Unlock()
 		h.log.Info("connected again", "cntlid", next.cntlid)
 		l = next
@@ -60,7 +60,7 @@ func (h *Host) reconnect(cause error) (*link, error) {
 		case <-h.ctx.Done():
 			return nil, nvme.ErrClosed
 		}
-		l, err := h.connect(h.ctx)
+		l, err := h.newAssociation(h.ctx)
 		if err == nil {
 			return l, nil
 		}
@@ -86,16 +86,16 @@ type lostError struct{ while, cause error }
 func (e *lostError) Error() string   { return fmt.Sprintf("%v: %v", e.while, e.cause) }
 func (e *lostError) Unwrap() []error { return []error{e.while, e.cause, ErrLost} }
 
-// connect makes an association.
-func (h *Host) connect(ctx context.Context) (*link, error) {
+// newAssociation makes an association.
+func (h *Host) newAssociation(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.opt.ConnectTimeout)
 	defer cancel()
 	l := newLink(h)
-	if err := l.open(ctx); err != nil {
-		if cause := l.why(); cause != nil && errors.Is(err, errLinkLost) {
+	if err := l.openAssociation(ctx); err != nil {
+		if cause := l.endCause(); cause != nil && errors.Is(err, errLinkLost) {
 			err = &lostError{while: err, cause: cause}
 		}
-		l.lose(err)
+		l.endWithCause(err)
 		l.abandon()
 		<-l.dead
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
@@ -103,17 +103,17 @@ func (h *Host) connect(ctx context.Context) (*link, error) {
 		}
 		return nil, err
 	}
-	if was := h.adopt(l); was != l.serial {
-		l.lose(errOtherDrive)
+	if was := h.adoptLink(l); was != l.serial {
+		l.endWithCause(errOtherDrive)
 		<-l.dead
 		return nil, fmt.Errorf("%w: serial number %q where %q was", errOtherDrive, l.serial, was)
 	}
 	return l, nil
 }
 
-// adopt numbers a link of the drive that the host knows. The first link's drive is the one. It returns the serial
+// adoptLink numbers a link of the drive that the host knows. The first link's drive is the one. It returns the serial
 // number of the drive that the host knows.
-func (h *Host) adopt(l *link) (serial string) {
+func (h *Host) adoptLink(l *link) (serial string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.serial != "" && h.serial != l.serial {

@@ -15,11 +15,11 @@ type stopwatch struct {
 // init makes the stopwatch usable.
 func (s *stopwatch) init() { s.origin = time.Now() }
 
-func (s *stopwatch) start() { s.began.Store(max(int64(time.Since(s.origin)), 1)) }
+func (s *stopwatch) startTiming() { s.began.Store(max(int64(time.Since(s.origin)), 1)) }
 
-func (s *stopwatch) stop() { s.began.Store(0) }
+func (s *stopwatch) stopTiming() { s.began.Store(0) }
 
-func (s *stopwatch) runs() bool { return s.began.Load() != 0 }
+func (s *stopwatch) isRunning() bool { return s.began.Load() != 0 }
 
 // exceeds reports whether the stopwatch has run for longer than a limit at the time now.
 func (s *stopwatch) exceeds(limit time.Duration, now time.Time) bool {

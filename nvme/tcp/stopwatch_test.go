@@ -26,11 +26,11 @@ func TestStopwatch(t *testing.T) {
 	var s stopwatch
 	s.init()
 	assert.False(t, s.exceeds(0, time.Now().Add(time.Hour)), "it does not run")
-	s.start()
-	assert.True(t, s.runs())
+	s.startTiming()
+	assert.True(t, s.isRunning())
 	assert.False(t, s.exceeds(time.Minute, stepped(t, time.Hour)))
 	assert.True(t, s.exceeds(time.Minute, time.Now().Add(time.Hour)))
-	s.stop()
+	s.stopTiming()
 	assert.False(t, s.exceeds(time.Minute, time.Now().Add(time.Hour)))
 }
 
@@ -38,8 +38,8 @@ func TestStopwatch(t *testing.T) {
 // been waiting for a moment.
 func TestATargetFollowsTheMonotonicClock(t *testing.T) {
 	for name, start := range map[string]func(*connection){
-		"a PDU is received":          func(c *connection) { c.rx.awaits.start() },
-		"answers are written":        func(c *connection) { c.out.writing.start() },
+		"a PDU is received":          func(c *connection) { c.rx.awaits.startTiming() },
+		"answers are written":        func(c *connection) { c.out.writing.startTiming() },
 		"data of a write is awaited": func(c *connection) { c.awaitingSince = time.Now() },
 		"no Connect has come":        func(*connection) {},
 	} {
@@ -51,11 +51,11 @@ func TestATargetFollowsTheMonotonicClock(t *testing.T) {
 			defer there.Close()
 			c := newConnection(target, here)
 			start(c)
-			c.watch(stepped(t, time.Hour))
+			c.checkProgress(stepped(t, time.Hour))
 			require.Nil(t, c.cutBy.Load())
-			c.watch(time.Now().Add(time.Hour))
+			c.checkProgress(time.Now().Add(time.Hour))
 			require.NotNil(t, c.cutBy.Load())
-			c.out.stop(net.ErrClosed)
+			c.out.stopAndSettle(net.ErrClosed)
 		})
 	}
 }

@@ -102,7 +102,7 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 			return nil, fmt.Errorf("new target: allow-list: %w", err)
 		}
 	}
-	if err := opt.Auth.check(); err != nil {
+	if err := opt.Auth.checkEntries(); err != nil {
 		return nil, fmt.Errorf("new target: %w", err)
 	}
 	if opt.MaxH2CData == 0 {
@@ -139,11 +139,11 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 	t := &Target{
 		opt: opt, log: opt.Logger, subsystems: map[string]*controller.Subsystem{}, listeners: map[net.Listener]struct{}{},
 		conns: map[*connection]struct{}{}, associations: map[associationKey]*association{}, done: make(chan struct{}),
-		exchanges: make(chan struct{}, opt.Auth.exchanges()),
+		exchanges: make(chan struct{}, opt.Auth.mostExchanges()),
 	}
 	t.quiet = sync.NewCond(&t.mu)
 	t.running.Add(1)
-	go t.watch()
+	go t.endSilentConnections()
 	return t, nil
 }
 
@@ -189,7 +189,7 @@ func (t *Target) Serve(l net.Listener) error {
 		nc, err := l.Accept()
 		if err == nil {
 			wait = 0
-			t.accept(nc)
+			t.acceptConnection(nc)
 			continue
 		}
 		t.mu.Lock()
@@ -213,13 +213,13 @@ func (t *Target) Serve(l net.Listener) error {
 	}
 }
 
-// allowed reports whether a host is on the allow-list.
-func (t *Target) allowed(hostNQN string) bool {
+// allowsHost reports whether a host is on the allow-list.
+func (t *Target) allowsHost(hostNQN string) bool {
 	return t.opt.Hosts == nil || slices.Contains(t.opt.Hosts, hostNQN)
 }
 
-// watch ends connections whose other side fell silent.
-func (t *Target) watch() {
+// endSilentConnections ends connections whose other side fell silent.
+func (t *Target) endSilentConnections() {
 	defer t.running.Done()
 	tick := time.NewTicker(min(t.opt.Stall/4, t.opt.Handshake/4, time.Second/4))
 	defer tick.Stop()
@@ -228,14 +228,14 @@ func (t *Target) watch() {
 		case <-t.done:
 			return
 		case now := <-tick.C:
-			for _, c := range t.all() {
-				c.watch(now)
+			for _, c := range t.allConnections() {
+				c.checkProgress(now)
 			}
 		}
 	}
 }
 
-func (t *Target) all() []*connection {
+func (t *Target) allConnections() []*connection {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]*connection, 0, len(t.conns))
@@ -267,8 +267,8 @@ func (t *Target) Shutdown(ctx context.Context) error {
 	})
 	defer stop()
 	// An association ends with its admin queue, so that comes last.
-	left := t.drain(ctx, func(c *connection) bool { return c.association == nil || c.queue != 0 })
-	left += t.drain(ctx, func(*connection) bool { return true })
+	left := t.drainConnections(ctx, func(c *connection) bool { return c.association == nil || c.queue != 0 })
+	left += t.drainConnections(ctx, func(*connection) bool { return true })
 	err := t.Close()
 	if left > 0 {
 		return errors.Join(fmt.Errorf("shut down the target: connections had to be cut off, commands still ran: %w",
@@ -277,8 +277,9 @@ func (t *Target) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// drain ends the connections that which chooses, in order, and returns how many had not ended when ctx ended.
-func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
+// drainConnections ends the connections that which chooses, in order, and returns how many had not ended when ctx
+// ended.
+func (t *Target) drainConnections(ctx context.Context, which func(*connection) bool) int {
 	chosen := func() (cs []*connection) { // t.mu is held
 		for c := range t.conns {
 			if which(c) {
@@ -291,7 +292,7 @@ func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
 	cs := chosen()
 	t.mu.Unlock()
 	for _, c := range cs {
-		c.drain()
+		c.drainCommands()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -305,8 +306,8 @@ func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
 // calls do nothing.
 func (t *Target) Close() error {
 	t.stopListening()
-	for _, c := range t.all() {
-		c.cut(nil)
+	for _, c := range t.allConnections() {
+		c.cutConnection(nil)
 	}
 	t.mu.Lock()
 	select {

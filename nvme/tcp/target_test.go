@@ -21,7 +21,7 @@ import (
 // ended waits for the other side to close the connection.
 func (r *rawHost) ended() {
 	r.t.Helper()
-	_, _, err := r.rx.next()
+	_, _, err := r.rx.nextPDU()
 	require.Error(r.t, err)
 	require.NotErrorIs(r.t, err, os.ErrDeadlineExceeded)
 }
@@ -58,7 +58,7 @@ func TestSlowAndSilentPeers(t *testing.T) {
 			r.capsule(nvme.Read(1, 0, 2048, 512), nil)
 		}
 		require.Eventually(t, func() bool {
-			for _, c := range s.target.all() {
+			for _, c := range s.target.allConnections() {
 				if c.nc.RemoteAddr().String() == r.nc.LocalAddr().String() {
 					return false
 				}
@@ -101,7 +101,7 @@ func TestTooManyConnections(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := dialRaw(t, s.address)
 		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
-		_, _, err := r.rx.next()
+		_, _, err := r.rx.nextPDU()
 		return err == nil
 	}, time.Minute, 10*time.Millisecond, "there is room again")
 }
@@ -124,7 +124,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 	take()
 	take()
 	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
-	_, _, err := r.rx.next()
+	_, _, err := r.rx.nextPDU()
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the third waits for memory")
 	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(time.Minute)))
 	done := 0
@@ -143,7 +143,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 		require.True(t, cpl.Status().OK())
 		done++
 	}
-	for _, c := range s.target.all() {
+	for _, c := range s.target.allConnections() {
 		require.Eventually(t, func() bool { // memory is given back after the last answer was sent
 			c.budget.mu.Lock()
 			defer c.budget.mu.Unlock()
@@ -267,7 +267,7 @@ func TestTargetOptionsRefused(t *testing.T) {
 
 func TestBudgetServesInOrder(t *testing.T) {
 	b := budget{free: 10}
-	require.True(t, b.take(6, new(waiter)))
+	require.True(t, b.takeOrWait(6, new(waiter)))
 	var mu sync.Mutex
 	var order []int
 	var wg sync.WaitGroup
@@ -275,7 +275,7 @@ func TestBudgetServesInOrder(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			ok := b.take(n, new(waiter))
+			ok := b.takeOrWait(n, new(waiter))
 			mu.Lock()
 			defer mu.Unlock()
 			if ok {
@@ -284,14 +284,14 @@ func TestBudgetServesInOrder(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool { return b.waiting() == i+1 }, time.Minute, time.Microsecond)
 	}
-	require.False(t, b.try(1), "nobody passes those who wait")
-	b.give(6)
+	require.False(t, b.takeWithoutWaiting(1), "nobody passes those who wait")
+	b.giveBack(6)
 	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, time.Minute,
 		time.Microsecond)
-	b.end()
+	b.wakeWaiters()
 	wg.Wait()
 	require.ElementsMatch(t, []int{8, 1}, order)
-	require.False(t, b.take(1, new(waiter)))
+	require.False(t, b.takeOrWait(1, new(waiter)))
 }
 
 // waiting returns the number of waiters.
