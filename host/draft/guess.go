@@ -263,7 +263,8 @@ func decideOperators(guesses []*guess) {
 				g.ops = append(g.ops, pipeline.FillNaN(pipeline.Int(0)))
 			}
 			if tails[g.family()] {
-				g.ops = append(g.ops, pipeline.ClampMin(pipeline.Int(0)), pipeline.Log(pipeline.Int(1)))
+				g.ops = append(g.ops, pipeline.Clamp(pipeline.With("min", pipeline.Int(0))),
+					pipeline.Log(pipeline.With("add", pipeline.Int(1))))
 			}
 		case roleID:
 			if g.isText() {
@@ -272,7 +273,7 @@ func decideOperators(guesses []*guess) {
 			if g.mayHoldNulls() {
 				g.ops = append(g.ops, pipeline.FillNull(pipeline.Int(0)))
 			}
-			g.ops = append(g.ops, pipeline.SigridHash(0, hashedIDs))
+			g.ops = append(g.ops, pipeline.SigridHash(hashedIDs, pipeline.With("salt", pipeline.Int(0))))
 		}
 	}
 }

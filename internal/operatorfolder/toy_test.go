@@ -25,6 +25,7 @@ var generated = []string{
 	"fpga/operator/operators.go",
 	"fpga/operator/references/references_list.go",
 	"fpga/program/operatorunits.go",
+	"sdk/pipeline/operators.go",
 	"sdk/python/src/millrace/operators.py",
 }
 

@@ -20,6 +20,9 @@ func TestDocuments(t *testing.T) {
 	golden(t, "../../docs/operators.md", Manual())
 	golden(t, "../../docs/pipeline.schema.json", JSONSchema())
 	golden(t, "../python/src/millrace/operators.py", PythonOperators())
+	functions, err := goOperators()
+	require.NoError(t, err)
+	golden(t, "operators.go", functions)
 }
 
 func TestCatalogueIsComplete(t *testing.T) {

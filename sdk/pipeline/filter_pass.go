@@ -83,7 +83,7 @@ func (c *filterColumn) operators() []Op {
 		for _, x := range c.borders() {
 			b.List = append(b.List, Real(x))
 		}
-		return []Op{Bucketize(b, arg("side", Text("right")), arg("nan", Text("first")), arg("compare", Text("float64")))}
+		return []Op{Bucketize(b, With("side", Text("right")), With("nan", Text("first")), With("compare", Text("float64")))}
 	}
 	return nil
 }

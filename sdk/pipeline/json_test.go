@@ -17,7 +17,10 @@ func TestJSONReadsBack(t *testing.T) {
 			Name: "a \"b\" \n <&>", Batch: 7, IDs: program.IDs32,
 			Label: &Label{Column: "y", Ops: []Op{FillNull(Real(0.5))}},
 			Dense: []Group{{Columns: Columns("", "x_0..x_3"), As: "f{i}",
-				Ops: []Op{Clamp(Int(math.MinInt64), Int(math.MaxInt64)), Log(Real(1e-30))}}, {Columns: Columns("z")}},
+				Ops: []Op{
+					Clamp(With("min", Int(math.MinInt64)), With("max", Int(math.MaxInt64))),
+					Log(With("add", Real(1e-30))),
+				}}, {Columns: Columns("z")}},
 			Sparse: []Group{{Columns: Columns("m[1..2]"), DropScores: true, Deduplicate: true,
 				Ops: []Op{HexToInt(), FirstX(0)}}},
 			Generated: []Group{{Columns: Columns("x"), Ops: []Op{

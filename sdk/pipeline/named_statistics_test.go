@@ -65,8 +65,10 @@ func TestStatisticsBecomeConstants(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, wantProgram.String(), p.String())
 	}
-	built := &Spec{Batch: DefaultBatch, Dense: []Group{{Columns: Columns("i", "f_null"), Ops: []Op{NormalizeBy("s"),
-		FillNull(Int(0))}}, {Columns: Columns("d"), Ops: []Op{MinMaxBy("s")}}}, Statistics: []NamedStatistics{{Name: "s"}}}
+	by := With("statistics", Text("s"))
+	built := &Spec{Batch: DefaultBatch, Dense: []Group{
+		{Columns: Columns("i", "f_null"), Ops: []Op{Normalize(by), FillNull(Int(0))}},
+		{Columns: Columns("d"), Ops: []Op{MinMax(by)}}}, Statistics: []NamedStatistics{{Name: "s"}}}
 	assert.Equal(t, string(s.YAML()), string(built.YAML()))
 }
 

@@ -42,9 +42,9 @@ func TestEstimates(t *testing.T) {
 			assert.GreaterOrEqual(t, entry.Cost(&Op{Name: name}), 0.0, name)
 		}
 	}
-	list := MapID(IDTable{Values: []int64{1}}, 0)
+	list := MapID(IDTable{Values: []int64{1}}, With("default", Int(0)))
 	few, _ := list.estimateCost()
-	pairs := MapID(IDTable{Keys: []int64{1}, Values: []int64{1}}, 0)
+	pairs := MapID(IDTable{Keys: []int64{1}, Values: []int64{1}}, With("default", Int(0)))
 	many, _ := pairs.estimateCost()
 	assert.Less(t, few, many)
 	unknown := &Spec{Sparse: []Group{{Columns: Columns("a\tb\nc"), Ops: []Op{{Name: "no\noperator"}}}}}

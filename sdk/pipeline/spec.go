@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/selection"
 )
@@ -107,169 +109,24 @@ type Arg struct {
 	Pos   Pos
 }
 
-// FillNull returns the operator that replaces nulls by a value.
-func FillNull(value Number) Op { return op("fill_null", arg("value", value)) }
+// With returns a parameter of an operator.
+func With(name string, v Value) Arg { return Arg{Name: name, Value: v} }
 
-// FillNaN returns the operator that replaces NaN by a value.
-func FillNaN(value Number) Op { return op("fill_nan", arg("value", value)) }
-
-// Clamp returns the operator that bounds values from both sides.
-func Clamp(lo, hi Number) Op { return op("clamp", arg("min", lo), arg("max", hi)) }
-
-// ClampMin returns the operator that bounds values from below. With 0 it is Piper's Neg2Zero.
-func ClampMin(lo Number) Op { return op("clamp", arg("min", lo)) }
-
-// ClampMax returns the operator that bounds values from above.
-func ClampMax(hi Number) Op { return op("clamp", arg("max", hi)) }
-
-// Log returns the operator ln(x + add).
-func Log(add Number) Op { return op("log", arg("add", add)) }
-
-// Bucketize returns the operator that turns values into the numbers of their buckets. Options are given as Arg{Name:
-// "side", Value: Text("right")}.
-func Bucketize(b Borders, options ...Arg) Op {
-	return op("bucketize", append([]Arg{arg("borders", b)}, options...)...)
+// op returns an operator with its parameters in the catalogue's order, behind which unknown ones come.
+func op(name string, args ...Arg) Op {
+	o := Op{Name: name, Args: args}
+	if entry := operators[name]; entry != nil {
+		place := func(a Arg) int {
+			if i := slices.IndexFunc(entry.Params, func(p Param) bool { return p.Name == a.Name }); i >= 0 {
+				return i
+			}
+			return len(entry.Params)
+		}
+		o.Args = slices.SortedStableFunc(slices.Values(args), func(a, b Arg) int { return place(a) - place(b) })
+	}
+	return o
 }
 
-// SigridHash returns the operator that hashes ids into [0, limit).
-func SigridHash(salt, limit int64) Op {
-	return op("sigrid_hash", arg("salt", Int(salt)), arg("max", Int(limit)))
-}
-
-// PositiveModulus returns the operator that maps ids into [0, modulus).
-func PositiveModulus(modulus int64) Op { return op("positive_modulus", arg("modulus", Int(modulus))) }
-
-// HexToInt returns the operator that reads hexadecimal strings.
-func HexToInt() Op { return op("hex_to_int") }
-
-// HashBytes returns the operator that hashes strings to ids by a function: xxh3, murmur3_32 or farmhash64.
-func HashBytes(function string) Op { return op("hash_bytes", arg("function", Text(function))) }
-
-// LocalHour returns the operator that makes hours, 0 to 23, of seconds since 1970 in a time zone, as Europe/Berlin.
-func LocalHour(zone string) Op { return op(localHourName, arg("zone", Text(zone))) }
-
-// MapID returns the operator that replaces ids by a table's values, and ids that the table lacks by other.
-func MapID(table IDTable, other int64) Op {
-	return op("map_id", arg("table", table), arg("default", Int(other)))
-}
-
-// MapText returns the operator that replaces texts by a table's values. Options are given as Arg{Name: "default", Value:
-// Int(0)}; without them a text that the table lacks fails its split.
-func MapText(table TextTable, options ...Arg) Op {
-	return op("map_text", append([]Arg{arg("table", table)}, options...)...)
-}
-
-// ToSeconds returns the operator that counts times in seconds. Options are given as Arg{Name: "unit", Value:
-// Text("millis")}.
-func ToSeconds(options ...Arg) Op { return op("to_seconds", options...) }
-
-// ToDays returns the operator that counts times in days. Options are those of ToSeconds.
-func ToDays(options ...Arg) Op { return op("to_days", options...) }
-
-// Decimal returns the operator that reads decimals as a kind of numbers: float32, float64 or int64.
-func Decimal(to string) Op { return op("decimal", arg("to", Text(to))) }
-
-// FixedLength returns the operator that makes dense columns of lists of one length. Options are given as Arg{Name:
-// "pad", Value: Int(0)}.
-func FixedLength(length int64, options ...Arg) Op {
-	return op("fixed_length", append([]Arg{arg("length", Int(length))}, options...)...)
-}
-
-// ZeroExtend returns the operator that re-reads ids as unsigned 32-bit numbers.
-func ZeroExtend() Op { return op("zero_extend") }
-
-// FirstX returns the operator that keeps the first n elements of lists.
-func FirstX(n int64) Op { return op("firstx", arg("n", Int(n))) }
-
-// Logit returns the operator ln(t / (1 - t)), t the value clamped to [eps, 1 - eps].
-func Logit(eps Number) Op { return op("logit", arg("eps", eps)) }
-
-// BoxCox returns the operator (t^lambda1 - 1) / lambda1. Options are given as Arg{Name: "lambda2", Value: Int(1)}.
-func BoxCox(lambda1 Number, options ...Arg) Op {
-	return op("box_cox", append([]Arg{arg("lambda1", lambda1)}, options...)...)
-}
-
-// ListSlice returns the operator that keeps list[start:end] of lists, as Python has it. Options are given as Arg{Name:
-// "pad", Value: Int(0)}; without the option end the part ends with the list.
-func ListSlice(start int64, options ...Arg) Op {
-	return op("list_slice", append([]Arg{arg("start", Int(start))}, options...)...)
-}
-
-// Normalize returns the operator (x - mean) / deviation.
-func Normalize(mean, deviation Number) Op {
-	return op("normalize", arg("mean", mean), arg("deviation", deviation))
-}
-
-// NormalizeBy returns the operator (x - mean) / deviation, with the mean and the deviation of statistics.
-func NormalizeBy(name string) Op { return op("normalize", arg(statisticsParameter, Text(name))) }
-
-// TargetEncoding returns the operator that replaces keys by smoothed means of the label: of the other folds than the
-// row's, for training. It ends a chain of a dense feature.
-func TargetEncoding(name string) Op {
-	return op(targetEncodingOperator, arg(statisticsParameter, Text(name)))
-}
-
-// FillMedian returns the operator that replaces nulls by the median of statistics.
-func FillMedian(name string) Op { return op(fillMedianOperator, arg(statisticsParameter, Text(name))) }
-
-// MinMaxBy returns the operator (x - low) / (high - low), with the least and the greatest value of statistics.
-func MinMaxBy(name string) Op { return op("min_max", arg(statisticsParameter, Text(name))) }
-
-// MinMax returns the operator (x - low) / (high - low).
-func MinMax(low, high Number) Op { return op("min_max", arg("min", low), arg("max", high)) }
-
-// NGram returns the operator that makes an id of every n consecutive ids of lists. Options are given as Arg{Name:
-// "mode", Value: Text("rap")}.
-func NGram(n int64, options ...Arg) Op {
-	return op("ngram", append([]Arg{arg("n", Int(n))}, options...)...)
-}
-
-// Cartesian returns the operator of two inputs that makes an id of every pair of their ids. Options are given as
-// Arg{Name: "max_length", Value: Int(100)}.
-func Cartesian(options ...Arg) Op { return op("cartesian", options...) }
-
-// IDListTransform returns the operator of two inputs that keeps the ids of the first that are in the second.
-func IDListTransform() Op { return op("id_list_transform") }
-
-// ComputeScore returns the operator of two to four inputs that compares lists of ids by a function, as
-// "get_jaccard_similarity". Options are given as Arg{Name: "zero_norm", Value: Text("zero")}.
-func ComputeScore(function string, options ...Arg) Op {
-	return op("compute_score", append([]Arg{arg("function", Text(function))}, options...)...)
-}
-
-// Enumerate returns the operator that gives each id of a list its position as its score.
-func Enumerate() Op { return op("enumerate") }
-
-// WithScores returns the operator of two inputs that gives the ids of the first the scores of the second.
-func WithScores() Op { return op("with_scores") }
-
-// Scores returns the operator that takes the scores of a list of ids as numbers.
-func Scores() Op { return op("scores") }
-
-// OneHot returns the operator that makes a dense column of each class. Options are given as Arg{Name: "lower", Value:
-// Real(0)}; without the options lower and upper, values are ids.
-func OneHot(classes int64, options ...Arg) Op {
-	return op("onehot", append([]Arg{arg("classes", Int(classes))}, options...)...)
-}
-
-// HashCross returns the operator of several inputs that hashes an id of each together into [0, buckets).
-func HashCross(buckets int64) Op { return op("hash_cross", arg("buckets", Int(buckets))) }
-
-// Wasm returns the operator of one or several inputs that calls a function of a WebAssembly module for each row. in and
-// out are kinds of values: int64, float32, float64.
-func Wasm(module, function string, in []string, out string) Op {
-	return op(wasmOperator, arg("module", Text(module)), arg("function", Text(function)), arg("in", Words(in)),
-		arg("out", Text(out)))
-}
-
-// HashBucket returns the operator that hashes an id into [0, buckets).
-func HashBucket(buckets int64) Op { return op("hash_bucket", arg("buckets", Int(buckets))) }
-
-// Identity returns the operator that changes nothing.
-func Identity() Op { return op("identity") }
-
-func op(name string, args ...Arg) Op       { return Op{Name: name, Args: args} }
-func arg(name string, v Value) Arg         { return Arg{Name: name, Value: v} }
 func (o *Op) arg(name string) (*Arg, bool) { return find(o.Args, name) }
 
 func find(args []Arg, name string) (*Arg, bool) {

@@ -79,9 +79,11 @@ func ExampleSpec() {
 		Name:  "small",
 		IDs:   program.IDs32,
 		Label: &Label{Column: "label"},
-		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)),
-			Log(Int(1))}}},
-		Sparse: []Group{{Columns: Columns("cat_0", "cat_1"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
+		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), Clamp(With("min", Int(0))),
+			Log(With("add", Int(1)))}}},
+		Sparse: []Group{
+			{Columns: Columns("cat_0", "cat_1"), Ops: []Op{FillNull(Int(0)), SigridHash(500000, With("salt", Int(0)))}},
+		},
 		Generated: []Group{{
 			Columns: Columns("int_0"), As: "bucket_{n}",
 			Ops: []Op{FillNull(Int(0)), Bucketize(Borders{List: []Number{Real(0.5), Int(1)}}), PositiveModulus(2)},
@@ -111,12 +113,14 @@ func ExampleParse() {
 func TestSpecInGoIsSpecInYAML(t *testing.T) {
 	inGo := &Spec{
 		Name: "rm1", Batch: 8192, IDs: program.IDs32, Label: &Label{Column: "label"},
-		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)),
-			Log(Int(1))}}},
-		Sparse: []Group{{Columns: Columns("cat_0..cat_25"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
+		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), Clamp(With("min", Int(0))),
+			Log(With("add", Int(1)))}}},
+		Sparse: []Group{
+			{Columns: Columns("cat_0..cat_25"), Ops: []Op{FillNull(Int(0)), SigridHash(500000, With("salt", Int(0)))}},
+		},
 		Generated: []Group{{Columns: Columns("int_0..int_12"), As: "bucket_{n}", Ops: []Op{
 			FillNull(Int(0)), Bucketize(Borders{LogSpaced: &LogSpaced{From: 1, To: 1e6, Count: 1024}}),
-			SigridHash(0, 500000),
+			SigridHash(500000, With("salt", Int(0))),
 		}}},
 	}
 	fromName, err := Named("rm1")
@@ -149,9 +153,9 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of ` + strings.Join(operatorNames(), ", ")},
 		"table of another kind": {group(Op{Name: "map_id", Args: []Arg{{Name: "table", Value: Int(2)}}}),
 			"pipeline: sparse[0].ops[0].map_id.table: wrong value: the number 2, want a table"},
-		"table of other lengths": {group(MapID(IDTable{Keys: []int64{1, 2}, Values: []int64{1}}, 0)),
+		"table of other lengths": {group(MapID(IDTable{Keys: []int64{1, 2}, Values: []int64{1}}, With("default", Int(0)))),
 			"pipeline: sparse[0].ops[0].map_id.table: wrong value: 2 keys and 1 values"},
-		"keys that descend": {group(MapID(IDTable{Keys: []int64{2, 1}, Values: []int64{1, 1}}, 0)),
+		"keys that descend": {group(MapID(IDTable{Keys: []int64{2, 1}, Values: []int64{1, 1}}, With("default", Int(0)))),
 			"pipeline: sparse[0].ops[0].map_id.table: wrong value: keys do not ascend: 1 comes behind 2"},
 		"a zone that is a number": {group(Op{Name: "get_local_hour", Args: []Arg{{Name: "zone", Value: Int(2)}}}),
 			"pipeline: sparse[0].ops[0].get_local_hour.zone: wrong value: the number 2, want text"},
@@ -185,7 +189,7 @@ func TestTooManyOperators(t *testing.T) {
 	many := func(n int) *Spec {
 		s := &Spec{Dense: []Group{{Columns: Columns("i")}}}
 		for range n {
-			s.Dense[0].Ops = append(s.Dense[0].Ops, Log(Int(0)))
+			s.Dense[0].Ops = append(s.Dense[0].Ops, Log(With("add", Int(0))))
 		}
 		return s
 	}
@@ -216,19 +220,21 @@ func fittingGroup(t *rapid.T, dense bool) (columns string, ops []Op) {
 			HashBytes("farmhash64")}).Draw(t, "to numbers"))
 	}
 	if dense {
-		return columns, append(ops, rapid.SampledFrom([]Op{Log(Int(1)), ClampMin(Int(2)), Logit(Real(0.1)),
-			BoxCox(Real(0.5)), Normalize(Real(0.1), Int(3)), MinMax(Int(-1), Real(0.7))}).Draw(t, "to dense"))
+		return columns, append(ops, rapid.SampledFrom([]Op{Log(With("add", Int(1))), Clamp(With("min", Int(2))),
+			Logit(With("eps", Real(0.1))), BoxCox(Real(0.5)), Normalize(With("mean", Real(0.1)), With("deviation", Int(3))),
+			MinMax(With("min", Int(-1)), With("max", Real(0.7)))}).Draw(t, "to dense"))
 	}
 	switch {
 	case kind == "real":
 		ops = append(ops, Bucketize(Borders{LogSpaced: &LogSpaced{From: 0.5, To: 100, Count: int(whole("count", 2, 20))}}))
 	case kind == "list" && rapid.Bool().Draw(t, "of few"):
-		ops = append(ops, rapid.SampledFrom([]Op{FirstX(whole("x", 1, 9)), ListSlice(-whole("x", 1, 9), Arg{Name: "pad",
-			Value: Int(0)})}).Draw(t, "part"))
+		ops = append(ops, rapid.SampledFrom([]Op{FirstX(whole("x", 1, 9)),
+			ListSlice(With("start", Int(-whole("x", 1, 9))), With("pad", Int(0)))}).Draw(t, "part"))
 	}
-	return columns, append(ops, rapid.SampledFrom([]Op{SigridHash(whole("salt", 0, 9), whole("max", 1, 1<<30)),
-		PositiveModulus(whole("modulus", 1, 1<<30)), LocalHour("Europe/Berlin"),
-		MapID(IDTable{Keys: []int64{-7, 9}, Values: []int64{2, 1}}, 3)}).Draw(t, "to ids"))
+	return columns, append(ops, rapid.SampledFrom([]Op{
+		SigridHash(whole("max", 1, 1<<30), With("salt", Int(whole("salt", 0, 9)))),
+		PositiveModulus(whole("modulus", 1, 1<<30)), GetLocalHour(With("zone", Text("Europe/Berlin"))),
+		MapID(IDTable{Keys: []int64{-7, 9}, Values: []int64{2, 1}}, With("default", Int(3)))}).Draw(t, "to ids"))
 }
 
 // randomSpec draws a spec over the zoo. Many are refused; those that are not must survive everything.
@@ -269,28 +275,35 @@ func randomSpec(t *rapid.T) *Spec {
 	operator := rapid.Custom(func(t *rapid.T) Op {
 		switch rapid.IntRange(0, 21).Draw(t, "operator") {
 		case 19:
-			return ListSlice(rapid.Int64Range(-9, 9).Draw(t, "start"), Arg{Name: "end", Value: Int(rapid.Int64Range(-9,
-				9).Draw(t, "end"))}, Arg{Name: "pad", Value: number.Draw(t, "pad")})
+			return ListSlice(
+				With("start", Int(rapid.Int64Range(-9, 9).Draw(t, "start"))),
+				Arg{Name: "end", Value: Int(rapid.Int64Range(-9,
+					9).Draw(t, "end"))},
+				Arg{Name: "pad", Value: number.Draw(t, "pad")},
+			)
 		case 20:
 			return MapText(texts.Draw(t, "texts"), Arg{Name: "unknown",
 				Value: Text(rapid.SampledFrom([]string{"fail", "as_null"}).Draw(t, "unknown"))})
 		case 15:
-			return Normalize(number.Draw(t, "mean"), number.Draw(t, "deviation"))
+			return Normalize(With("mean", number.Draw(t, "mean")), With("deviation", number.Draw(t, "deviation")))
 		case 16:
-			return MinMax(number.Draw(t, "min"), number.Draw(t, "max"))
+			return MinMax(With("min", number.Draw(t, "min")), With("max", number.Draw(t, "max")))
 		case 0:
 			return FillNull(number.Draw(t, "fill"))
 		case 1:
-			return ClampMin(number.Draw(t, "min"))
+			return Clamp(With("min", number.Draw(t, "min")))
 		case 2:
-			return Log(number.Draw(t, "add"))
+			return Log(With("add", number.Draw(t, "add")))
 		case 3:
 			return Bucketize(borders.Draw(t, "borders"),
 				Arg{Name: "side", Value: Text(rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"))},
 				Arg{Name: "compare", Value: Text(rapid.SampledFrom([]string{"float32", "float64", "int64"}).Draw(t,
 					"compare"))})
 		case 4:
-			return SigridHash(rapid.Int64().Draw(t, "salt"), rapid.Int64Range(1, math.MaxInt64).Draw(t, "max"))
+			return SigridHash(
+				rapid.Int64Range(1, math.MaxInt64).Draw(t, "max"),
+				With("salt", Int(rapid.Int64().Draw(t, "salt"))),
+			)
 		case 5:
 			return PositiveModulus(rapid.Int64Range(1, 1<<40).Draw(t, "modulus"))
 		case 6:
@@ -298,9 +311,11 @@ func randomSpec(t *rapid.T) *Spec {
 		case 12:
 			return HashBytes(rapid.SampledFrom([]string{"xxh3", "murmur3_32", "farmhash64"}).Draw(t, "function"))
 		case 13:
-			return LocalHour(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Asia/Kathmandu"}).Draw(t, "zone"))
+			return GetLocalHour(
+				With("zone", Text(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Asia/Kathmandu"}).Draw(t, "zone"))),
+			)
 		case 14:
-			return MapID(tables.Draw(t, "table"), rapid.Int64().Draw(t, "default"))
+			return MapID(tables.Draw(t, "table"), With("default", Int(rapid.Int64().Draw(t, "default"))))
 		case 17:
 			words := []string{"file", "seconds", "micros", "days"}
 			unit := Arg{Name: "unit", Value: Text(rapid.SampledFrom(words).Draw(t, "unit"))}
@@ -318,7 +333,7 @@ func randomSpec(t *rapid.T) *Spec {
 			return NGram(rapid.Int64Range(0, 17).Draw(t, "n"),
 				Arg{Name: "mode", Value: Text(rapid.SampledFrom([]string{"fold", "rap"}).Draw(t, "mode"))})
 		case 9:
-			return Logit(number.Draw(t, "eps"))
+			return Logit(With("eps", number.Draw(t, "eps")))
 		case 10:
 			return BoxCox(number.Draw(t, "lambda1"), Arg{Name: "lambda2", Value: number.Draw(t, "lambda2")},
 				Arg{Name: "mode", Value: Text(rapid.SampledFrom([]string{"caffe2", "rap"}).Draw(t, "mode"))})

@@ -151,7 +151,7 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 // Finite, PositiveInfinity or NotANumber.
 func kindsOfReals() Op {
 	return Bucketize(Borders{List: []Number{Real(math.Inf(-1)), Real(math.MaxFloat32), Real(math.Inf(1))}},
-		arg("nan", Text("last")))
+		With("nan", Text("last")))
 }
 
 // statisticsChain returns how a column's values are summarised, and the operators that make them.

@@ -31,9 +31,6 @@ type Vocabulary struct {
 	File *vocabulary.Vocabulary
 }
 
-// VocabularyLookup returns the operator that replaces ids by their places in a vocabulary. It ends a chain.
-func VocabularyLookup(name string) Op { return op(vocabularyOperator, arg("name", Text(name))) }
-
 // Bind returns the spec with a file for one of its vocabularies. The receiver does not change.
 func (s *Spec) Bind(name string, file *vocabulary.Vocabulary) (*Spec, error) {
 	i := slices.IndexFunc(s.Vocabularies, func(v Vocabulary) bool { return v.Name == name })

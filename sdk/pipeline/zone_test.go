@@ -126,7 +126,7 @@ func TestPinnedZones(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want.Digest(), got.Digest())
 
-	unknown := &Spec{Sparse: []Group{{Columns: Columns("i"), Ops: []Op{LocalHour("Mars/Olympus")}}}}
+	unknown := &Spec{Sparse: []Group{{Columns: Columns("i"), Ops: []Op{GetLocalHour(With("zone", Text("Mars/Olympus")))}}}}
 	_, _, err = unknown.PinZones()
 	require.Error(t, err)
 }
@@ -157,7 +157,7 @@ func TestTablesInJSON(t *testing.T) {
 				table.Keys = append(table.Keys, int64(i*i))
 			}
 		}
-		s := &Spec{Batch: 1, Sparse: []Group{{Columns: Columns("i"), Ops: []Op{MapID(table, 5)}}}}
+		s := &Spec{Batch: 1, Sparse: []Group{{Columns: Columns("i"), Ops: []Op{MapID(table, With("default", Int(5)))}}}}
 		again, err := Parse(s.JSON())
 		require.NoError(t, err)
 		got, _ := again.Sparse[0].Ops[0].arg("table")

@@ -4,9 +4,9 @@
 //	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
 //
 // FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The
-// file of -exceptions has lines "PACKAGE.NAME reason" or "PACKAGE.* reason"; a method is PACKAGE.TYPE.NAME. An
-// exception that nothing needs is reported too, so that the list stays short. The last line has the number of names. The
-// exit status is 1 if anything is reported.
+// file of -exceptions has lines "PACKAGE.NAME reason", "PACKAGE.* reason" or "PACKAGE/FILE.go reason"; a method is
+// PACKAGE.TYPE.NAME. An exception that nothing needs is reported too, so that the list stays short. The last line has the
+// number of names. The exit status is 1 if anything is reported.
 package main
 
 import (
@@ -65,7 +65,7 @@ func run(folder, exceptionsFile, deadFile string) (reported int, err error) {
 	sort.Strings(names)
 	stay := 0
 	for _, name := range names {
-		if kept.keeps(name) {
+		if kept.keeps(name, unused[name]) {
 			stay++
 		} else {
 			fmt.Printf("%s: %s is used by tests only, or by nothing: remove it, unexport it, or move it to a _test.go file\n",
@@ -83,7 +83,7 @@ func run(folder, exceptionsFile, deadFile string) (reported int, err error) {
 	return reported, nil
 }
 
-// exception is a name, or all names of a package, that may be unused.
+// exception is a name, all names of a package, or all of a file, that may be unused.
 type exception struct {
 	pattern string
 	line    int
@@ -92,12 +92,13 @@ type exception struct {
 
 type exceptionList []*exception
 
-// keeps reports whether an exception covers the name, and notes that the exception is needed.
-func (l exceptionList) keeps(name string) bool {
+// keeps reports whether an exception covers a name or the file that declares it, and notes that the exception is needed.
+func (l exceptionList) keeps(name, at string) bool {
 	kept := false
+	file, _, _ := strings.Cut(at, ":")
 	for _, e := range l {
 		prefix, whole := strings.CutSuffix(e.pattern, "*")
-		if e.pattern == name || whole && strings.HasPrefix(name, prefix) {
+		if e.pattern == name || e.pattern == file || whole && strings.HasPrefix(name, prefix) {
 			e.needed, kept = true, true
 		}
 	}

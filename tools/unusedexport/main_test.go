@@ -45,6 +45,8 @@ func TestExceptions(t *testing.T) {
 		{all, 0},
 		{all + "shape.Used not needed\n", 1},
 		{"shape.* everything\n", 0},
+		{"shape/shape.go everything\n", 0},
+		{"shape/shape.go everything\nshape/other.go nothing\n", 1},
 	} {
 		reported, err := run(module, write(t, c.exceptions), "")
 		if err != nil || reported != c.reported {
