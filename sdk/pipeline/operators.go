@@ -21,6 +21,15 @@ func Bucketize(borders Borders, options ...Arg) Op {
 // as its salt. Options, as With(name, value), are max_length, overflow.
 func Cartesian(options ...Arg) Op { return op("cartesian", options...) }
 
+// Cast returns the operator cast. Makes numbers of another type. `int64` drops the fraction of a real number, which
+// rounds it towards 0: 2.9 is 2, and -2.9 is -2. `float32` and `float64` are the nearest number, ties to even; beyond
+// the largest float32 that is an infinity. `float64_bits` is the 64 bits of the number as float64, read as an int64, so
+// that equal numbers are equal ids: -0 has the bits of 0, and every NaN those of 7ff8000000000000h. Options, as
+// With(name, value), are overflow.
+func Cast(to string, options ...Arg) Op {
+	return op("cast", append([]Arg{With("to", Text(to))}, options...)...)
+}
+
 // Clamp returns the operator clamp. Bounds values: below `min` gives `min`, above `max` gives `max`. `clamp: {min: 0}`
 // is Piper's Neg2Zero. Options, as With(name, value), are min, max.
 func Clamp(options ...Arg) Op { return op("clamp", options...) }
