@@ -26,7 +26,7 @@ func TestFileFlashCountsWhatItDid(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, ff.Close()) }()
 	ff.size = 4 << 20
-	require.NoError(t, ff.extend())
+	require.NoError(t, ff.extendFile())
 	good := ff.f
 	ff.f = brokenFile(t)
 	defer func() { ff.f = good }()
@@ -42,7 +42,7 @@ func TestFileFlashCountsWhatItDid(t *testing.T) {
 func TestStripesCountWhatWasDone(t *testing.T) {
 	var s stripes
 	failed := errors.New("failed")
-	n, err := s.each(stripeSize-100, 3*stripeSize, true, func(_ int64, from, to int) (int, error) {
+	n, err := s.eachStripe(stripeSize-100, 3*stripeSize, true, func(_ int64, from, to int) (int, error) {
 		if from < 100+stripeSize {
 			return to - from, nil
 		}
@@ -50,7 +50,7 @@ func TestStripesCountWhatWasDone(t *testing.T) {
 	})
 	require.ErrorIs(t, err, failed)
 	assert.Equal(t, 100+stripeSize+7, n)
-	n, err = s.each(5, 10, false, func(_ int64, from, to int) (int, error) { return to - from, nil })
+	n, err = s.eachStripe(5, 10, false, func(_ int64, from, to int) (int, error) { return to - from, nil })
 	require.NoError(t, err)
 	assert.Equal(t, 10, n)
 }

@@ -59,15 +59,17 @@ func (c *compute) BackendName() string { return BackendFunctional }
 // Execute implements controller.Compute: one slice on one engine thread of its region. Under a modelled timing it ends
 // when the model says; the thread is free before that.
 func (c *compute) Execute(ctx context.Context, x controller.Execution) (uint64, nvme.Status) {
-	v, st, until := c.execute(ctx, x)
+	v, st, until := c.executeUnpaced(ctx, x)
 	if until != nil && c.pacing[x.Region].Wait(ctx, until) != nil {
 		return v, nvme.CommandAborted
 	}
 	return v, st
 }
 
-// execute is Execute as fast as the host. until is when a modelled drive would end, and nil without one.
-func (c *compute) execute(ctx context.Context, x controller.Execution) (v uint64, st nvme.Status, until *timing.End) {
+// executeUnpaced is Execute as fast as the host. until is when a modelled drive would end, and nil without one.
+func (c *compute) executeUnpaced(ctx context.Context, x controller.Execution) (
+	v uint64, st nvme.Status, until *timing.End,
+) {
 	ranges := x.Ranges
 	if len(ranges) != rangeCount && len(ranges) != rangeTables {
 		return 0, nvme.InvalidField, until
@@ -80,7 +82,7 @@ func (c *compute) execute(ctx context.Context, x controller.Execution) (v uint64
 		return 0, nvme.CommandAborted, until
 	}
 	defer func() { <-threads }()
-	e, active := c.slots.running(x.Region)
+	e, active := c.slots.runningImage(x.Region)
 	if e == nil {
 		return 0, nvme.ProgramNotActivated, until
 	}
@@ -97,11 +99,15 @@ func (c *compute) execute(ctx context.Context, x controller.Execution) (v uint64
 		}
 	}()
 	mem := engine.Memory{
-		Program: c.at(ranges[rangeProgram]), Input: c.at(ranges[rangeInput]), Dict: c.at(ranges[rangeDict]),
-		Scratch: c.at(ranges[rangeScratch]), Output: c.at(ranges[rangeOutput]), Result: c.at(ranges[rangeResult]),
+		Program: c.bytesOfRange(ranges[rangeProgram]),
+		Input:   c.bytesOfRange(ranges[rangeInput]),
+		Dict:    c.bytesOfRange(ranges[rangeDict]),
+		Scratch: c.bytesOfRange(ranges[rangeScratch]),
+		Output:  c.bytesOfRange(ranges[rangeOutput]),
+		Result:  c.bytesOfRange(ranges[rangeResult]),
 	}
 	if len(ranges) == rangeCount {
-		mem.Tables = c.at(ranges[rangeTables])
+		mem.Tables = c.bytesOfRange(ranges[rangeTables])
 	}
 	if x.Input != nil {
 		mem.Lent = x.Input
@@ -120,12 +126,12 @@ func (c *compute) execute(ctx context.Context, x controller.Execution) (v uint64
 			// On the drive's clock, whose own part of a second is not the machine's.
 			modelled := timing.Execution{Image: active, Work: w, Text: isText, Host: x.Moved + took,
 				Came: c.stats.clock.Before(time.Since(came) + x.Moved)}
-			ns, until, err = c.pacing[x.Region].take(modelled, x.MovedBytes, ranges[rangeResult].Addr, &c.stats.slice,
+			ns, until, err = c.pacing[x.Region].takeExecution(modelled, x.MovedBytes, ranges[rangeResult].Addr, &c.stats.slice,
 				&c.stats.result)
 			return ns
 		}
 	}
-	c.stats.ran(mem, x.Args, state, uint64(took), &units, pace)
+	c.stats.countExecution(mem, x.Args, state, uint64(took), &units, pace)
 	switch {
 	case err != nil:
 		c.log.Error("timing of an execution", "error", err)
@@ -147,12 +153,12 @@ func isMemoryFault(panicked any) bool {
 	return ok && fault.Addr() != 0
 }
 
-// at is a range's bytes; the controller has checked that it lies inside.
-func (c *compute) at(r cs.Range) []byte { return c.slm[r.Addr : r.Addr+r.Len : r.Addr+r.Len] }
+// bytesOfRange is a range's bytes; the controller has checked that it lies inside.
+func (c *compute) bytesOfRange(r cs.Range) []byte { return c.slm[r.Addr : r.Addr+r.Len : r.Addr+r.Len] }
 
 // Log implements controller.Compute.
 func (c *compute) Log() []byte {
-	l := c.stats.log()
+	l := c.stats.engineLog()
 	l.Backend = BackendFunctional
 	for _, threads := range c.threads {
 		l.Threads += uint16(cap(threads))

@@ -351,7 +351,7 @@ func TestCountersForgetTheOldestProgram(t *testing.T) {
 		c.executions++
 		c.slice.Digest = [32]byte{byte(i)}
 		c.slice.Program = uint64(len(body))
-		k := c.program(body)
+		k := c.programCounterOf(body)
 		require.NotNil(t, k)
 		k.last = c.executions
 	}

@@ -54,20 +54,20 @@ func newCounters(clock *clock.Clock) counters {
 	}
 }
 
-// ran counts an execution of ns nanoseconds and the work of its units. Where pace is given, it gets the work that the
-// execution did, and returns the nanoseconds that count instead.
-func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile,
+// countExecution counts an execution of ns nanoseconds and the work of its units. Where pace is given, it gets the work
+// that the execution did, and returns the nanoseconds that count instead.
+func (c *counters) countExecution(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile,
 	pace func(w timing.Work, isText bool) uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.executions++
 	for i := range units {
-		merge(&c.units[i], &units[i])
+		addUnitTime(&c.units[i], &units[i])
 	}
 	if state == program.BadSlice || c.result.DecodeFrom(mem.Result) != nil || c.slice.DecodeFrom(args) != nil {
 		return
 	}
-	p := c.program(mem.Program)
+	p := c.programCounterOf(mem.Program)
 	if p == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns u
 		cells += uint64(t.Rows)
 	}
 	if pace != nil {
-		ns = pace(c.work(p, units), p.text)
+		ns = pace(c.workOf(p, units), p.text)
 	}
 	p.last = c.executions
 	p.Timing.Add(ns)
@@ -93,8 +93,8 @@ func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns u
 	c.transform.Rows += cells
 }
 
-// merge adds a unit's work in one execution to its counter.
-func merge(k *cs.UnitCounter, u *engine.UnitTime) {
+// addUnitTime adds a unit's work in one execution to its counter.
+func addUnitTime(k *cs.UnitCounter, u *engine.UnitTime) {
 	if u.Runs == 0 {
 		return
 	}
@@ -107,8 +107,8 @@ func merge(k *cs.UnitCounter, u *engine.UnitTime) {
 	k.Rows += u.Values
 }
 
-// program finds the counters of the program that the slice names, or makes them. c.mu is held.
-func (c *counters) program(b []byte) *programCounter {
+// programCounterOf finds the counters of the program that the slice names, or makes them. c.mu is held.
+func (c *counters) programCounterOf(b []byte) *programCounter {
 	if p := c.programs[c.slice.Digest]; p != nil {
 		return p
 	}
@@ -142,8 +142,8 @@ func (c *counters) forgetOldest() {
 	delete(c.programs, oldest.ID)
 }
 
-// log is the vendor log's part that the engine knows: units by number, programs by age, the latest first.
-func (c *counters) log() *cs.Log {
+// engineLog is the vendor log's part that the engine knows: units by number, programs by age, the latest first.
+func (c *counters) engineLog() *cs.Log {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &cs.Log{Uptime: uint64(c.clock.Now().Sub(c.start)), Rows: c.rows, Executions: c.executions}

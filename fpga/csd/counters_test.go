@@ -18,7 +18,7 @@ func TestUnitTimesAddUp(t *testing.T) {
 		{Runs: 1, Values: 3, Total: 5, Shortest: 5, Longest: 5},
 		{Runs: 1, Values: 4, Total: 40, Shortest: 40, Longest: 40},
 	} {
-		merge(&k, &u)
+		addUnitTime(&k, &u)
 	}
 	assert.Equal(t, cs.UnitCounter{Rows: 27, Timing: cs.Timing{Runs: 4, Total: 75, Shortest: 5, Longest: 40}}, k)
 	assert.Equal(t, uint64(18), k.Average())

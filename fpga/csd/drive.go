@@ -113,21 +113,21 @@ func Open(o Options) (*Drive, error) {
 		o.atStep = func(string) {}
 	}
 	d := &Drive{opt: o, free: func() error { return nil }}
-	err := d.open()
+	err := d.openDrive()
 	if err != nil {
-		return nil, fmt.Errorf("drive %s: %w", d.name(), errors.Join(err, d.giveUp()))
+		return nil, fmt.Errorf("drive %s: %w", d.logName(), errors.Join(err, d.undoOpen()))
 	}
 	return d, nil
 }
 
-func (d *Drive) name() string {
+func (d *Drive) logName() string {
 	if d.opt.Path != "" {
 		return d.opt.Path
 	}
 	return "in memory"
 }
 
-func (d *Drive) open() error {
+func (d *Drive) openDrive() error {
 	o := &d.opt
 	if o.SLMBytes == 0 {
 		o.SLMBytes = DefaultSLM
@@ -165,7 +165,7 @@ func (d *Drive) open() error {
 		}
 	}
 	switch {
-	case d.diskless():
+	case d.hasNoFlash():
 		if o.Plain {
 			return errors.New("it has no flash and does not compute: there is nothing it could do")
 		}
@@ -177,13 +177,13 @@ func (d *Drive) open() error {
 	default:
 		opt.Flash = d.flash
 	}
-	if err := d.begin(); err != nil {
+	if err := d.beginUse(); err != nil {
 		return err
 	}
 	opt.Counters = d.state.Counters
 	var err error
 	if d.sub, err = controller.New(opt); err == nil && o.Timing != nil && d.comp != nil {
-		for region, pacer := range o.Timing.NewPacers(o.Threads, d.state.weights()) {
+		for region, pacer := range o.Timing.NewPacers(o.Threads, d.state.regionWeights()) {
 			d.comp.pacing = append(d.comp.pacing, &pacing{Pacer: pacer,
 				copied: func() uint64 { return d.sub.FlashCopied(region) }})
 		}
@@ -241,7 +241,7 @@ func (d *Drive) openFile() error {
 		}
 		if _, err := os.Lstat(statePath(o.Path)); err == nil {
 			if _, err := os.Stat(o.Path); errors.Is(err, os.ErrNotExist) {
-				return noFlash(o.Path, err)
+				return noFlashError(o.Path, err)
 			}
 			return fmt.Errorf("%s: %w: the drive is there; use it, or choose another path", statePath(o.Path), os.ErrExist)
 		}
@@ -253,7 +253,7 @@ func (d *Drive) openFile() error {
 	d.flash = f
 	d.created = o.Create
 	// An owner that was killed has left its file, which would send others to a process that is gone.
-	if err := disown(o.Path); err != nil {
+	if err := removeOwnerFile(o.Path); err != nil {
 		o.Logger.Warn("what the last owner of a drive said of itself stays", "file", ownerPath(o.Path), "error", err)
 	}
 	if !o.Create {
@@ -269,7 +269,7 @@ func (d *Drive) openFile() error {
 				ErrGeometry)
 		}
 		d.state = *s
-		if d.kept, err = s.essence(); err != nil {
+		if d.kept, err = s.keptPart(); err != nil {
 			return err
 		}
 		if !s.Clean {
@@ -296,7 +296,7 @@ func (d *Drive) openCompute() error {
 	if err != nil {
 		return err
 	}
-	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.clock())}
+	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.driveClock())}
 	for _, weight := range s.weights {
 		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads*weight))
 	}
@@ -304,14 +304,14 @@ func (d *Drive) openCompute() error {
 		s.save = func() error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return d.save()
+			return d.saveState()
 		}
 	}
 	return nil
 }
 
-// giveUp undoes a failed open.
-func (d *Drive) giveUp() error {
+// undoOpen undoes a failed open.
+func (d *Drive) undoOpen() error {
 	err := d.free()
 	if d.flash != nil {
 		err = errors.Join(err, d.flash.Close())
@@ -335,7 +335,7 @@ func (d *Drive) Created() bool { return d.created }
 // cannot use it. It refuses a drive that existed before, and then neither closes nor changes it.
 func (d *Drive) Remove() error {
 	if !d.created {
-		return fmt.Errorf("drive %s: remove: this process has not made it", d.name())
+		return fmt.Errorf("drive %s: remove: this process has not made it", d.logName())
 	}
 	err := d.Close()
 	if errors.Is(err, ErrBusy) {
@@ -356,8 +356,8 @@ func (d *Drive) Remove() error {
 // Subsystem returns the drive's NVMe side.
 func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
 
-// diskless reports whether the drive has no flash.
-func (d *Drive) diskless() bool { return d.state.Size == 0 }
+// hasNoFlash reports whether the drive has no flash.
+func (d *Drive) hasNoFlash() bool { return d.state.Size == 0 }
 
 // Geometry returns the capacity of namespace 1 and the block size, in bytes. Both are 0 for a drive without flash.
 func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.state.LBA }
@@ -393,16 +393,16 @@ func (d *Drive) Close() error {
 		return nil
 	}
 	if n := d.sub.Associations(); n > 0 {
-		return fmt.Errorf("drive %s: close: %d associations are open: %w", d.name(), n, ErrBusy)
+		return fmt.Errorf("drive %s: close: %d associations are open: %w", d.logName(), n, ErrBusy)
 	}
 	d.closed = true
 	err := d.flash.Sync()
 	if d.opt.Path != "" && !d.flash.ReadOnly() {
 		d.state.Clean = err == nil
-		err = errors.Join(err, d.end(), disown(d.opt.Path))
+		err = errors.Join(err, d.endUse(), removeOwnerFile(d.opt.Path))
 	}
 	if err = errors.Join(err, d.flash.Close(), d.free()); err != nil {
-		return fmt.Errorf("drive %s: close: %w", d.name(), err)
+		return fmt.Errorf("drive %s: close: %w", d.logName(), err)
 	}
 	return nil
 }

@@ -49,12 +49,12 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 		return nil, fmt.Errorf("%w: create the folder %s first", err, filepath.Dir(path))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noFlash(path, err)
+		return nil, noFlashError(path, err)
 	}
 	if err != nil {
 		return nil, ownership.Explain(err, path)
 	}
-	if err := check(f, create); err != nil {
+	if err := checkFlashFile(f, create); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if create {
@@ -65,9 +65,9 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 	return &fileFlash{f: f, readOnly: readOnly, lent: newLentFile(f, readOnly == nil, new(atomic.Uint64))}, nil
 }
 
-// noFlash returns the error of a drive whose flash is not there. A state without its flash does not make a drive, and
-// keeps another from being created at the path.
-func noFlash(path string, err error) error {
+// noFlashError returns the error of a drive whose flash is not there. A state without its flash does not make a drive,
+// and keeps another from being created at the path.
+func noFlashError(path string, err error) error {
 	if _, serr := os.Lstat(statePath(path)); serr != nil {
 		return fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
 	}
@@ -75,10 +75,10 @@ func noFlash(path string, err error) error {
 		ErrNoDrive, err, statePath(path))
 }
 
-func check(f *os.File, create bool) error {
+func checkFlashFile(f *os.File, create bool) error {
 	err := lockFile(f)
 	if errors.Is(err, ErrBusy) {
-		return busy(f.Name())
+		return lockedError(f.Name())
 	}
 	if err != nil {
 		return err
@@ -99,10 +99,10 @@ func (ff *fileFlash) Size() int64    { return ff.size }
 func (ff *fileFlash) ReadOnly() bool { return ff.readOnly != nil }
 
 func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
-	if err := inside(ff, off, int64(len(p))); err != nil {
+	if err := checkWithinFlash(ff, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return ff.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
+	return ff.blocks.eachStripe(off, len(p), false, func(at int64, from, to int) (int, error) {
 		n, err := ff.f.ReadAt(p[from:to], at)
 		if errors.Is(err, io.EOF) {
 			// Somebody cut the file: what is missing reads as zeros.
@@ -114,17 +114,17 @@ func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (ff *fileFlash) WriteAt(p []byte, off int64) (int, error) {
-	if err := inside(ff, off, int64(len(p))); err != nil {
+	if err := checkWithinFlash(ff, off, int64(len(p))); err != nil {
 		return 0, err
 	}
 	if ff.readOnly != nil {
 		return 0, fmt.Errorf("%w: %w", errReadOnly, ff.readOnly)
 	}
-	n, err := ff.blocks.each(off, len(p), true, func(at int64, from, to int) (int, error) {
+	n, err := ff.blocks.eachStripe(off, len(p), true, func(at int64, from, to int) (int, error) {
 		return ff.f.WriteAt(p[from:to], at)
 	})
 	if err == nil {
-		ff.lost.replaced(off, int64(len(p)))
+		ff.lost.noteReplaced(off, int64(len(p)))
 	}
 	return n, err
 }
@@ -152,7 +152,7 @@ func (ff *fileFlash) Sync() error {
 }
 
 func (ff *fileFlash) Discard(off, n int64) (err error) {
-	if err := inside(ff, off, n); err != nil {
+	if err := checkWithinFlash(ff, off, n); err != nil {
 		return err
 	}
 	if ff.readOnly != nil {
@@ -160,13 +160,13 @@ func (ff *fileFlash) Discard(off, n int64) (err error) {
 	}
 	defer func(from, n int64) {
 		if err == nil {
-			ff.lost.replaced(from, n)
+			ff.lost.noteReplaced(from, n)
 		}
 	}(off, n)
 	const step = 1 << 30
 	for n > 0 {
 		part := min(n, step)
-		if _, err := ff.blocks.each(off, int(part), true, func(at int64, from, to int) (int, error) {
+		if _, err := ff.blocks.eachStripe(off, int(part), true, func(at int64, from, to int) (int, error) {
 			return 0, punch(ff.f, at, int64(to-from))
 		}); err != nil {
 			return err

@@ -38,7 +38,7 @@ func Files(paths []string, lba int, pool *openfiles.Pool) (Flash, []Extent, erro
 	ff := &filesFlash{}
 	ff.lent.most = min(pool.Budget()/2, maxLentFiles)
 	for _, p := range paths {
-		if err := ff.add(pool, p, int64(lba)); err != nil {
+		if err := ff.addFile(pool, p, int64(lba)); err != nil {
 			return nil, nil, errors.Join(err, ff.Close())
 		}
 	}
@@ -49,7 +49,7 @@ func Files(paths []string, lba int, pool *openfiles.Pool) (Flash, []Extent, erro
 	return ff, slices.Clone(ff.extents), nil
 }
 
-func (ff *filesFlash) add(pool *openfiles.Pool, path string, lba int64) error {
+func (ff *filesFlash) addFile(pool *openfiles.Pool, path string, lba int64) error {
 	f, err := pool.Open(path)
 	if err != nil {
 		return fmt.Errorf("flash of files: %w", err)
@@ -66,12 +66,12 @@ func (ff *filesFlash) ReadOnly() bool { return true }
 func (ff *filesFlash) Sync() error    { return nil }
 
 func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
-	if err := inside(ff, off, int64(len(p))); err != nil {
+	if err := checkWithinFlash(ff, off, int64(len(p))); err != nil {
 		return 0, err
 	}
 	for done := 0; done < len(p); {
 		at := off + int64(done)
-		i := ff.fileAt(at)
+		i := ff.indexOfFileAt(at)
 		rest := p[done:]
 		if next := i + 1; next < len(ff.extents) {
 			rest = rest[:min(int64(len(rest)), ff.extents[next].Offset-at)]
@@ -93,8 +93,8 @@ func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// fileAt returns the index of the last file that begins at or before a byte of the flash, -1 if there is none.
-func (ff *filesFlash) fileAt(at int64) int {
+// indexOfFileAt returns the index of the last file that begins at or before a byte of the flash, -1 if there is none.
+func (ff *filesFlash) indexOfFileAt(at int64) int {
 	i, found := slices.BinarySearchFunc(ff.extents, at, func(e Extent, at int64) int {
 		switch {
 		case e.Offset < at:
@@ -119,22 +119,22 @@ const termBits = 40
 
 // Lend implements controller.LendingFlash. Bytes of two files, and zeros behind a file, are not lent.
 func (ff *filesFlash) Lend(off, n int64) (b []byte, term uint64, ok bool) {
-	i := ff.fileAt(off)
+	i := ff.indexOfFileAt(off)
 	if i < 0 || off+n > ff.extents[i].Offset+ff.extents[i].Size {
 		return nil, 0, false
 	}
-	l := ff.lent.acquire(i, ff.files[i])
+	l := ff.lent.acquireLent(i, ff.files[i])
 	if l == nil {
 		return nil, 0, false
 	}
-	defer ff.lent.release(l)
+	defer ff.lent.releaseLent(l)
 	b, term, ok = l.lend(off-ff.extents[i].Offset, n)
 	return b, uint64(i)<<termBits | term, ok
 }
 
 // Lasts implements controller.LendingFlash.
 func (ff *filesFlash) Lasts(term uint64) bool {
-	l := ff.lent.find(int(term >> termBits))
+	l := ff.lent.findLent(int(term >> termBits))
 	return l != nil && l.lasts(term&(1<<termBits-1))
 }
 

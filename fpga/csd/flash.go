@@ -43,14 +43,14 @@ type stripes [64]sync.RWMutex
 
 const stripeSize = 1 << 20
 
-// each calls f for the part of [off, off+n) in every stripe with that stripe locked. f returns how many bytes of its
-// part are done, which counts where it fails. each ends at the first error, and returns how many bytes are done.
-func (s *stripes) each(off int64, n int, write bool, f func(at int64, from, to int) (int, error)) (int, error) {
+// eachStripe calls f for the part of [off, off+n) in every stripe with that stripe locked. f returns how many bytes of
+// its part are done, which counts where it fails. each ends at the first error, and returns how many bytes are done.
+func (s *stripes) eachStripe(off int64, n int, write bool, f func(at int64, from, to int) (int, error)) (int, error) {
 	for from := 0; from < n; {
 		at := off + int64(from)
 		to := min(n, from+int(stripeSize-at%stripeSize))
 		l := &s[at/stripeSize%int64(len(s))]
-		if done, err := locked(l, write, func() (int, error) { return f(at, from, to) }); err != nil {
+		if done, err := withStripeLocked(l, write, func() (int, error) { return f(at, from, to) }); err != nil {
 			return from + done, err
 		}
 		from = to
@@ -58,7 +58,7 @@ func (s *stripes) each(off int64, n int, write bool, f func(at int64, from, to i
 	return n, nil
 }
 
-func locked(l *sync.RWMutex, write bool, f func() (int, error)) (int, error) {
+func withStripeLocked(l *sync.RWMutex, write bool, f func() (int, error)) (int, error) {
 	if write {
 		l.Lock()
 		defer l.Unlock()
@@ -94,36 +94,36 @@ func (m *memoryFlash) Sync() error    { return nil }
 func (m *memoryFlash) Close() error   { return m.free() }
 
 func (m *memoryFlash) ReadAt(p []byte, off int64) (int, error) {
-	if err := inside(m, off, int64(len(p))); err != nil {
+	if err := checkWithinFlash(m, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return m.blocks.each(off, len(p), false, func(at int64, from, to int) (int, error) {
+	return m.blocks.eachStripe(off, len(p), false, func(at int64, from, to int) (int, error) {
 		return copy(p[from:to], m.mem[at:]), nil
 	})
 }
 
 func (m *memoryFlash) WriteAt(p []byte, off int64) (int, error) {
-	if err := inside(m, off, int64(len(p))); err != nil {
+	if err := checkWithinFlash(m, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return m.blocks.each(off, len(p), true, func(at int64, from, to int) (int, error) {
+	return m.blocks.eachStripe(off, len(p), true, func(at int64, from, to int) (int, error) {
 		return copy(m.mem[at:], p[from:to]), nil
 	})
 }
 
 func (m *memoryFlash) Discard(off, n int64) error {
-	if err := inside(m, off, n); err != nil {
+	if err := checkWithinFlash(m, off, n); err != nil {
 		return err
 	}
-	_, err := m.blocks.each(off, int(n), true, func(at int64, from, to int) (int, error) {
+	_, err := m.blocks.eachStripe(off, int(n), true, func(at int64, from, to int) (int, error) {
 		zeroMemory(m.mem[at : at+int64(to-from)])
 		return to - from, nil
 	})
 	return err
 }
 
-// inside checks a run of bytes against the flash.
-func inside(f Flash, off, n int64) error {
+// checkWithinFlash checks a run of bytes against the flash.
+func checkWithinFlash(f Flash, off, n int64) error {
 	if off < 0 || n < 0 || off > f.Size() || n > f.Size()-off {
 		return fmt.Errorf("flash: bytes %d+%d of %d: %w", off, n, f.Size(), errOutside)
 	}

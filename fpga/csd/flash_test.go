@@ -27,7 +27,7 @@ func eachFlash(t *testing.T, size int64, f func(t *testing.T, flash Flash)) {
 		ff, err := openFileFlash(filepath.Join(t.TempDir(), "flash"), true)
 		require.NoError(t, err)
 		ff.size = size
-		require.NoError(t, ff.extend())
+		require.NoError(t, ff.extendFile())
 		defer func() { assert.NoError(t, ff.Close()) }()
 		f(t, ff)
 	})
@@ -112,7 +112,7 @@ func TestFileFlashIsSparse(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, ff.Close()) }()
 	ff.size = 1 << 40
-	require.NoError(t, ff.extend())
+	require.NoError(t, ff.extendFile())
 	_, err = ff.WriteAt([]byte("end"), 1<<40-3)
 	require.NoError(t, err)
 	b := make([]byte, 3)
@@ -124,7 +124,7 @@ func TestFileFlashIsSparse(t *testing.T) {
 	_, err = ff.ReadAt(b, 1<<40-3)
 	require.NoError(t, err)
 	assert.Equal(t, make([]byte, 3), b)
-	assert.Equal(t, &lostRange{From: 4096, To: 1 << 40}, ff.lost.get())
+	assert.Equal(t, &lostRange{From: 4096, To: 1 << 40}, ff.lost.currentRange())
 }
 
 func TestFilesReadAsOneFlash(t *testing.T) {

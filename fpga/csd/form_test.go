@@ -40,14 +40,14 @@ func TestFormOfTheState(t *testing.T) {
 	readsAgain(t, "testdata/state.v2.json", s)
 
 	s.Further = []regionState{{Active: 2, Image: image.ID{3}}, {Image: image.ID{1, 31: 2}, Previous: mark{Slot: 3}}}
-	s.Version = s.version()
+	s.Version = s.neededVersion()
 	b, err = json.MarshalIndent(s, "", "  ")
 	require.NoError(t, err)
 	goldenfile.Text(t, "testdata/state.v3.json", string(b)+"\n")
 	readsAgain(t, "testdata/state.v3.json", s)
 
 	s.HostIOShare, s.Weights = 20, []int{2, 1, 16}
-	s.Version = s.version()
+	s.Version = s.neededVersion()
 	b, err = json.MarshalIndent(s, "", "  ")
 	require.NoError(t, err)
 	goldenfile.Text(t, "testdata/state.v4.json", string(b)+"\n")
@@ -69,7 +69,7 @@ func TestStatesOfRegionsAreChecked(t *testing.T) {
 	parse := func(change func(*state)) error {
 		s := &state{UUID: uuid.MustParse("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d"), Size: 1 << 20, LBA: 512}
 		s.setRegions(cs.MaxRegions)
-		s.Version = s.version()
+		s.Version = s.neededVersion()
 		change(s)
 		b, err := json.Marshal(s)
 		require.NoError(t, err)

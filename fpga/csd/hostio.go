@@ -27,7 +27,7 @@ func (d *Drive) setHostIOShare() error {
 		case d.opt.Plain:
 			return errors.New("a limit of ordinary reads and writes keeps time for regions, and a drive that does not compute " +
 				"has none")
-		case d.diskless():
+		case d.hasNoFlash():
 			return errors.New("a limit of ordinary reads and writes is one of the flash, and this drive has none")
 		}
 	} else {

@@ -11,20 +11,20 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// refuse records why a command about images fails, and returns its status.
-func (s *slots) refuse(operation string, i int, err error) nvme.Status {
+// refuseCommand records why a command about images fails, and returns its status.
+func (s *slots) refuseCommand(operation string, i int, err error) nvme.Status {
 	var e *image.LoadError
 	if errors.As(err, &e) {
 		e.Slot = i
 	}
 	st := refusalStatus(err)
 	s.log.Warn("image refused", "operation", operation, "slot", i, "error", err, "status", st.String())
-	s.note(image.NoteRefusal(operation, i, err))
+	s.noteRefusal(image.NoteRefusal(operation, i, err))
 	return st
 }
 
-// note records a refusal for the log page.
-func (s *slots) note(f image.Refusal) {
+// noteRefusal records a refusal for the log page.
+func (s *slots) noteRefusal(f image.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused++
@@ -58,7 +58,7 @@ func (s *slots) Busy(operation string, i int, holders []string) {
 		e.Image, e.Want = s.slots[i].img.ID, s.slots[i].img.Interface()
 	}
 	s.mu.RUnlock()
-	s.refuse(operation, i, e)
+	s.refuseCommand(operation, i, e)
 }
 
 // Firmware implements controller.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id. The
@@ -105,7 +105,7 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 	for i := range s.slots {
 		state := s.slots[i].state
 		t := image.Slot{
-			Slot: i, Role: role(i), Active: state.executes(), Tested: state.tested(), Reason: s.slots[i].reason,
+			Slot: i, Role: roleOfSlot(i), Active: state.executes(), Tested: state.hasPassedTest(), Reason: s.slots[i].reason,
 		}
 		if m := s.slots[i].img; m != nil {
 			t.Lookups = offersLookups(m)
@@ -131,16 +131,16 @@ func (s *slots) logPage() (*image.LogPage, uint64) {
 		g := &s.regions[number]
 		window := cs.RegionWindow(uint64(s.slm), s.weights, number)
 		r.Regions = append(r.Regions, image.Region{
-			Region: number, Slot: g.active, Boot: g.boot.Slot, Previous: s.slotOf(g.previous),
+			Region: number, Slot: g.active, Boot: g.boot.Slot, Previous: s.slotOfMark(g.previous),
 			Threads: s.threads * s.weights[number], SLMAddress: window.Addr, SLMBytes: window.Len,
 		})
 	}
 	return r, s.changes
 }
 
-// slotOf returns the slot that a mark names, noSlot where the slot holds another image by now or the mark is empty.
+// slotOfMark returns the slot that a mark names, noSlot where the slot holds another image by now or the mark is empty.
 // s.mu is held.
-func (s *slots) slotOf(m mark) int {
+func (s *slots) slotOfMark(m mark) int {
 	if img := s.slots[m.Slot].img; m.Image == (image.ID{}) || img == nil || img.ID != m.Image {
 		return noSlot
 	}

@@ -101,7 +101,7 @@ func (l *lentFile) lend(off, n int64) (b []byte, term uint64, ok bool) {
 // fraction of the time of MADV_POPULATE_READ. Elsewhere that call waits for the medium, as an access would, but leaves
 // its processor to others.
 func (l *lentFile) populate(mapped []byte, off int64) error {
-	if l.isCached(off, int64(len(mapped))) && access(mapped) {
+	if l.isCached(off, int64(len(mapped))) && faultPagesIn(mapped) {
 		return nil
 	}
 	return unix.Madvise(mapped, unix.MADV_POPULATE_READ)
@@ -116,8 +116,8 @@ func (l *lentFile) isCached(off, n int64) bool {
 	return err == nil && stat.Cache >= (uint64(n)+page-1)/page
 }
 
-// access reads a byte of each faultAround bytes of a mapped file. It reports false if the medium failed.
-func access(mapped []byte) (ok bool) {
+// faultPagesIn reads a byte of each faultAround bytes of a mapped file. It reports false if the medium failed.
+func faultPagesIn(mapped []byte) (ok bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {

@@ -336,7 +336,7 @@ func TestPagesOfLentBytes(t *testing.T) {
 	if !l.isCached(0, size) {
 		shared.Missing(t, "the kernel does not say what the page cache holds: this test needs Linux 6.5")
 	}
-	require.True(t, access(l.bytes))
+	require.True(t, faultPagesIn(l.bytes))
 	require.GreaterOrEqual(t, mappedKiB(t, f.Name()), size>>10/16, "an access enters one page at least")
 
 	require.NoError(t, unix.Madvise(l.bytes, unix.MADV_DONTNEED))
@@ -350,7 +350,7 @@ func TestPagesOfLentBytes(t *testing.T) {
 
 	require.NoError(t, f.Truncate(touchedBytes))
 	require.False(t, l.isCached(0, size))
-	require.True(t, access(l.bytes[:touchedBytes]))
-	require.False(t, access(l.bytes))
+	require.True(t, faultPagesIn(l.bytes[:touchedBytes]))
+	require.False(t, faultPagesIn(l.bytes))
 	require.Error(t, l.populate(l.bytes, 0))
 }

@@ -37,15 +37,15 @@ type lentOne struct {
 	lastUse uint64
 }
 
-// find returns a file that is lent, by its number, or nil.
-func (s *lentFiles) find(i int) *lentOne {
+// findLent returns a file that is lent, by its number, or nil.
+func (s *lentFiles) findLent(i int) *lentOne {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byFile[i]
 }
 
-// acquire returns a file to lend bytes of, or nil if none of its bytes are lent now. The caller calls release.
-func (s *lentFiles) acquire(i int, f *openfiles.File) *lentOne {
+// acquireLent returns a file to lend bytes of, or nil if none of its bytes are lent now. The caller calls release.
+func (s *lentFiles) acquireLent(i int, f *openfiles.File) *lentOne {
 	s.mu.Lock()
 	l := s.byFile[i]
 	switch {
@@ -57,14 +57,14 @@ func (s *lentFiles) acquire(i int, f *openfiles.File) *lentOne {
 		s.retireLocked()
 	default:
 		s.mu.Unlock()
-		return s.add(i, f)
+		return s.lendFile(i, f)
 	}
 	s.mu.Unlock()
 	return l
 }
 
-// add makes a file one that is lent.
-func (s *lentFiles) add(i int, f *openfiles.File) *lentOne {
+// lendFile makes a file one that is lent.
+func (s *lentFiles) lendFile(i int, f *openfiles.File) *lentOne {
 	file, err := f.Acquire()
 	if err != nil {
 		return nil // the read that follows says why
@@ -95,7 +95,7 @@ func (s *lentFiles) useLocked(l *lentOne) {
 	l.users, l.lastUse = l.users+1, s.uses
 }
 
-func (s *lentFiles) release(l *lentOne) {
+func (s *lentFiles) releaseLent(l *lentOne) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.users--
@@ -124,7 +124,7 @@ func (s *lentFiles) retireLocked() {
 	s.done.Go(func() {
 		s.recall()
 		for _, l := range files {
-			_ = l.end() // a mapping that stays is as good as one that is gone
+			_ = l.giveFileBack() // a mapping that stays is as good as one that is gone
 		}
 		s.mu.Lock()
 		s.retiring = false
@@ -132,8 +132,8 @@ func (s *lentFiles) retireLocked() {
 	})
 }
 
-// end gives back a file whose lent bytes nobody reads any more.
-func (l *lentOne) end() error {
+// giveFileBack gives back a file whose lent bytes nobody reads any more.
+func (l *lentOne) giveFileBack() error {
 	defer l.file.Release()
 	return l.lentFile.close()
 }
@@ -147,7 +147,7 @@ func (s *lentFiles) close() error {
 	s.mu.Unlock()
 	var errs []error
 	for _, l := range files {
-		errs = append(errs, l.end())
+		errs = append(errs, l.giveFileBack())
 	}
 	return errors.Join(errs...)
 }

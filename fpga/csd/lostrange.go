@@ -16,7 +16,7 @@ type lostRange struct {
 	To   int64 `json:"to_byte"`
 }
 
-func (l *lostRange) check(size int64) error {
+func (l *lostRange) checkRange(size int64) error {
 	if l != nil && (l.From < 0 || l.To <= l.From || l.To > size) {
 		return fmt.Errorf("lost bytes %d to %d of %d: want a range inside the drive", l.From, l.To, size)
 	}
@@ -31,8 +31,8 @@ type losses struct {
 	at lostRange
 }
 
-// set begins with a range; nil: nothing is lost.
-func (l *losses) set(r *lostRange) {
+// setRange begins with a range; nil: nothing is lost.
+func (l *losses) setRange(r *lostRange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at = lostRange{}
@@ -42,8 +42,9 @@ func (l *losses) set(r *lostRange) {
 	l.some.Store(r != nil)
 }
 
-// add makes a range lost, and what lies between it and the range that was lost before. It reports whether that is new.
-func (l *losses) add(r lostRange) bool {
+// addRange makes a range lost, and what lies between it and the range that was lost before. It reports whether that is
+// new.
+func (l *losses) addRange(r lostRange) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.some.Load() {
@@ -57,8 +58,8 @@ func (l *losses) add(r lostRange) bool {
 	return true
 }
 
-// get returns the range, nil if there is none.
-func (l *losses) get() *lostRange {
+// currentRange returns the range, nil if there is none.
+func (l *losses) currentRange() *lostRange {
 	if !l.some.Load() {
 		return nil
 	}
@@ -71,8 +72,8 @@ func (l *losses) get() *lostRange {
 	return &r
 }
 
-// replaced notes that bytes [off, off+n) have been written or deallocated.
-func (l *losses) replaced(off, n int64) {
+// noteReplaced notes that bytes [off, off+n) have been written or deallocated.
+func (l *losses) noteReplaced(off, n int64) {
 	if !l.some.Load() {
 		return
 	}
@@ -86,9 +87,9 @@ func (l *losses) replaced(off, n int64) {
 	}
 }
 
-// cut compares the file's length with the drive's size. The missing bytes are lost, in addition to those lost before.
-// A longer file belongs to another drive.
-func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh bool, err error) {
+// compareLength compares the file's length with the drive's size. The missing bytes are lost, in addition to those lost
+// before. A longer file belongs to another drive.
+func (ff *fileFlash) compareLength(size int64, before *lostRange) (now *lostRange, fresh bool, err error) {
 	st, err := ff.f.Stat()
 	if err != nil {
 		return nil, false, err
@@ -138,7 +139,7 @@ func (ff *fileFlash) noteCut() error {
 	if err != nil || st.Size() >= ff.size {
 		return err
 	}
-	if now := (lostRange{From: st.Size(), To: ff.size}); ff.lost.add(now) && ff.onCut != nil {
+	if now := (lostRange{From: st.Size(), To: ff.size}); ff.lost.addRange(now) && ff.onCut != nil {
 		return ff.onCut(now)
 	}
 	return nil
@@ -146,19 +147,19 @@ func (ff *fileFlash) noteCut() error {
 
 // keepCut keeps what is missing from a file that was cut while the drive is open, and makes the file whole again.
 func (d *Drive) keepCut(ff *fileFlash, lost lostRange) error {
-	d.opt.Logger.Error("the flash file was cut while the drive is open: what is missing reads as zeros", "drive", d.name(),
-		"from_byte", lost.From, "to_byte", lost.To)
+	d.opt.Logger.Error("the flash file was cut while the drive is open: what is missing reads as zeros",
+		"drive", d.logName(), "from_byte", lost.From, "to_byte", lost.To)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.save(); err != nil { // a longer file would hide that it was cut
-		d.opt.Logger.Warn("that the flash file was cut is not kept", "drive", d.name(), "error", err)
+	if err := d.saveState(); err != nil { // a longer file would hide that it was cut
+		d.opt.Logger.Warn("that the flash file was cut is not kept", "drive", d.logName(), "error", err)
 		return nil
 	}
-	return ff.extend()
+	return ff.extendFile()
 }
 
-// extend makes the file as long as the flash.
-func (ff *fileFlash) extend() error {
+// extendFile makes the file as long as the flash.
+func (ff *fileFlash) extendFile() error {
 	st, err := ff.f.Stat()
 	if err != nil || st.Size() >= ff.size {
 		return err
@@ -170,7 +171,7 @@ func (ff *fileFlash) extend() error {
 // not been written since: n from off on, 0 if there are none.
 func (d *Drive) Lost() (off, n int64) {
 	if ff, ok := d.flash.(*fileFlash); ok {
-		if r := ff.lost.get(); r != nil {
+		if r := ff.lost.currentRange(); r != nil {
 			return r.From, r.To - r.From
 		}
 	}

@@ -15,7 +15,7 @@ const mapNoReserve = unix.MAP_NORESERVE
 func zeroMemory(b []byte) {
 	head, pages, tail := wholePages(b)
 	clear(head)
-	giveBack(pages)
+	returnPages(pages)
 	clear(tail)
 }
 
@@ -25,11 +25,11 @@ func clearUsed(b []byte) {
 	head, pages, tail := wholePages(b)
 	clear(head)
 	clear(tail)
-	present := residence(pages)
+	present := pageResidence(pages)
 	for len(pages) > 0 {
-		n, there := hugePage(pages, present)
+		n, there := firstHugePage(pages, present)
 		for n < len(pages) {
-			more, same := hugePage(pages[n:], present[n/os.Getpagesize():])
+			more, same := firstHugePage(pages[n:], present[n/os.Getpagesize():])
 			if same != there {
 				break
 			}
@@ -38,7 +38,7 @@ func clearUsed(b []byte) {
 		if there {
 			clear(pages[:n])
 		} else {
-			giveBack(pages[:n]) // drops pages that were swapped out, too
+			returnPages(pages[:n]) // drops pages that were swapped out, too
 		}
 		pages, present = pages[n:], present[n/os.Getpagesize():]
 	}
@@ -52,16 +52,16 @@ func wholePages(b []byte) (head, pages, tail []byte) {
 	return b[:at], b[at:end], b[end:]
 }
 
-// giveBack makes whole pages read as zeros and returns them to the system.
-func giveBack(pages []byte) {
+// returnPages makes whole pages read as zeros and returns them to the system.
+func returnPages(pages []byte) {
 	if len(pages) > 0 && unix.Madvise(pages, unix.MADV_DONTNEED) != nil {
 		clear(pages)
 	}
 }
 
-// hugePage returns how many bytes of whole pages belong to the huge page at their beginning, and whether the system
-// holds memory for all of them.
-func hugePage(pages, present []byte) (n int, there bool) {
+// firstHugePage returns how many bytes of whole pages belong to the huge page at their beginning, and whether the
+// system holds memory for all of them.
+func firstHugePage(pages, present []byte) (n int, there bool) {
 	n = min(len(pages), hugepages.Size-int(addressOf(pages))&(hugepages.Size-1))
 	for _, p := range present[:n/os.Getpagesize()] {
 		if p&1 == 0 {
@@ -71,9 +71,9 @@ func hugePage(pages, present []byte) (n int, there bool) {
 	return n, true
 }
 
-// residence returns a byte for each page. Its lowest bit is set if the page is in memory (mincore(2)). If the system
-// call fails, the bit is set for every page.
-func residence(pages []byte) []byte {
+// pageResidence returns a byte for each page. Its lowest bit is set if the page is in memory (mincore(2)). If the
+// system call fails, the bit is set for every page.
+func pageResidence(pages []byte) []byte {
 	present := make([]byte, len(pages)/os.Getpagesize())
 	if len(pages) == 0 {
 		return present

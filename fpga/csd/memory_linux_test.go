@@ -15,7 +15,7 @@ import (
 func TestClearingTakesNoRoom(t *testing.T) {
 	const size, page = 16 << 20, 4096
 	held := func(m []byte) (n int) {
-		for _, p := range residence(m) {
+		for _, p := range pageResidence(m) {
 			n += int(p & 1)
 		}
 		return n * page

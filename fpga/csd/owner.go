@@ -44,8 +44,8 @@ func (e *BusyError) Error() string {
 // Unwrap returns ErrBusy.
 func (e *BusyError) Unwrap() error { return ErrBusy }
 
-// busy makes the error of a drive that is locked.
-func busy(path string) error {
+// lockedError makes the error of a drive that is locked.
+func lockedError(path string) error {
 	e := &BusyError{Path: path}
 	if b, err := readBounded(ownerPath(path), maxOwner); err == nil {
 		e.Owner = parseOwner(b)
@@ -75,27 +75,29 @@ func (d *Drive) Own(o Owner) error {
 		return err
 	}
 	if err := replaceFile(ownerPath(d.opt.Path), append(b, '\n'), d.opt.atStep, "owner"); err != nil {
-		return fmt.Errorf("drive %s: tell who has it: %w", d.name(), err)
+		return fmt.Errorf("drive %s: tell who has it: %w", d.logName(), err)
 	}
 	return nil
 }
 
-// disown removes PATH.owner. The caller holds the drive's lock; a process that was killed leaves the file.
-func disown(path string) error {
+// removeOwnerFile removes PATH.owner. The caller holds the drive's lock; a process that was killed leaves the file.
+func removeOwnerFile(path string) error {
 	if err := os.Remove(ownerPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// inheritor is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the
+// ownerToInherit is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the
 // folder's.
-func inheritor(path, folder string) string {
+func ownerToInherit(path, folder string) string {
 	if _, err := os.Lstat(path); err == nil {
 		return path
 	}
 	return folder
 }
 
-// settle gives a file that root has made to the owner of the file that it replaces, or of its folder.
-func settle(made, path, folder string) error { return ownership.Inherit(made, inheritor(path, folder)) }
+// settleOwner gives a file that root has made to the owner of the file that it replaces, or of its folder.
+func settleOwner(made, path, folder string) error {
+	return ownership.Inherit(made, ownerToInherit(path, folder))
+}

@@ -22,8 +22,8 @@ type pacing struct {
 	counted uint64     // of copied, as work of executions
 }
 
-// clock returns the drive's clock, nil for the machine's.
-func (o *Options) clock() *clock.Clock {
+// driveClock returns the drive's clock, nil for the machine's.
+func (o *Options) driveClock() *clock.Clock {
 	if o.Timing == nil {
 		return nil
 	}
@@ -40,19 +40,20 @@ func (p *pacing) readFlash() float64 {
 	return float64(n)
 }
 
-// take counts an execution that came at a time and took the host some time, of a slice with a result. stream is the
-// address of the result block, and moved the bytes that the execution's own command moved. It returns the time that the
-// model says.
-func (p *pacing) take(x timing.Execution, moved uint64, stream uint64, s *program.Slice, r *program.Result) (ns uint64,
-	end *timing.End, err error) {
-	x.Work.FlashBytes = p.reads.count(float64(moved)+p.readFlash(), stream, s, r)
+// takeExecution counts an execution that came at a time and took the host some time, of a slice with a result. stream
+// is the address of the result block, and moved the bytes that the execution's own command moved. It returns the time
+// that the model says.
+func (p *pacing) takeExecution(x timing.Execution, moved, stream uint64, s *program.Slice, r *program.Result) (
+	ns uint64, end *timing.End, err error,
+) {
+	x.Work.FlashBytes = p.reads.bytesOfExecution(float64(moved)+p.readFlash(), stream, s, r)
 	takes, end, err := p.Take(x)
 	return uint64(takes), end, err
 }
 
-// work returns what an execution did, without what it read of flash. c.mu is held, and c.slice and c.result are the
+// workOf returns what an execution did, without what it read of flash. c.mu is held, and c.slice and c.result are the
 // execution's.
-func (c *counters) work(p *programCounter, units *engine.Profile) timing.Work {
+func (c *counters) workOf(p *programCounter, units *engine.Profile) timing.Work {
 	decoder := &units[program.UnitParquet]
 	w := timing.Work{
 		OutBytes: float64(c.result.BytesOut),

@@ -28,9 +28,9 @@ type flashReads struct {
 	streams map[uint64]map[uint32]float64
 }
 
-// count returns the bytes of flash that are an execution's: of a slice with a result, of the stream whose result block
-// lies at an address, for which moved bytes more were moved.
-func (f *flashReads) count(moved float64, stream uint64, s *program.Slice, r *program.Result) float64 {
+// bytesOfExecution returns the bytes of flash that are an execution's: of a slice with a result, of the stream whose
+// result block lies at an address, for which moved bytes more were moved.
+func (f *flashReads) bytesOfExecution(moved float64, stream uint64, s *program.Slice, r *program.Result) float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.moved += moved

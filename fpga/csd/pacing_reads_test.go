@@ -56,7 +56,7 @@ func TestWhatATaskReads(t *testing.T) {
 func execution(f *flashReads, stream uint64, moved float64, from, to, row uint64) float64 {
 	s := program.Slice{Tasks: []program.Task{reading(0, from, to, program.Cursor{Skip: row})}}
 	r := program.Result{Tasks: []program.TaskResult{{Rows: 100, Cursor: program.Cursor{Skip: row + 100}, Page: 8000}}}
-	return f.count(moved, stream, &s, &r)
+	return f.bytesOfExecution(moved, stream, &s, &r)
 }
 
 // TestAWindowOfManySlices: two streams whose windows hold five slices each; each slice counts its own bytes.

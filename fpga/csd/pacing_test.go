@@ -36,7 +36,7 @@ func TestWorkOfAnExecution(t *testing.T) {
 	units[program.UnitParquet] = engine.UnitTime{Values: 10, Lengths: 3, Bytes: 52}
 	units[bucketizeop.Unit].Values, units[sigridhash.Unit].Values, units[log.Unit].Values = 1, 2, 4
 	assert.Equal(t, timing.Work{OutBytes: 77, Decoded: 13, DecodedBytes: 52, Bucketized: 1, Borders: 1014, Hashed: 2,
-		Logged: 4}, c.work(&programCounter{borders: bordersOf(prog)}, &units))
+		Logged: 4}, c.workOf(&programCounter{borders: bordersOf(prog)}, &units))
 }
 
 // TestFlashBytesAreCountedOnce: by the execution that ends next.

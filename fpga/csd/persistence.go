@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// begin keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no
+// beginUse keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no
 // write, because it is full, say, does not keep the drive from being opened, as long as nothing has changed that has to
 // be kept.
-func (d *Drive) begin() error {
+func (d *Drive) beginUse() error {
 	ff, ok := d.flash.(*fileFlash)
 	if !ok {
 		return nil
@@ -23,7 +23,7 @@ func (d *Drive) begin() error {
 		return err
 	}
 	if ff.readOnly != nil {
-		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.name(), "error", ff.readOnly)
+		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.logName(), "error", ff.readOnly)
 		return nil
 	}
 	changed := d.changed
@@ -36,23 +36,23 @@ func (d *Drive) begin() error {
 		return d.beginUnused(ff)
 	}
 	d.state.Clean = false
-	switch err := d.save(); {
+	switch err := d.saveState(); {
 	case err == nil:
 	case changed:
 		return err
 	case cut:
 		// A write would make the file longer, and hide that it was cut.
 		ff.readOnly = err
-		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.name(),
+		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.logName(),
 			"error", err)
 		return nil
 	default:
 		d.warnNotKept("open", err)
-		if d.kept, err = d.snapshot().essence(); err != nil {
+		if d.kept, err = d.presentState().keptPart(); err != nil {
 			return err
 		}
 	}
-	return ff.extend()
+	return ff.extendFile()
 }
 
 // beginUnused keeps the state of a drive that was never in use, makes its file as long as the drive, and then keeps
@@ -60,14 +60,14 @@ func (d *Drive) begin() error {
 // after it leaves a drive without a power cycle: the next opening knows that its empty file was not cut.
 func (d *Drive) beginUnused(ff *fileFlash) error {
 	d.state.Counters.PowerCycles = 0
-	if err := d.save(); err != nil {
+	if err := d.saveState(); err != nil {
 		return err
 	}
-	if err := errors.Join(ff.extend(), ff.f.Sync()); err != nil {
+	if err := errors.Join(ff.extendFile(), ff.f.Sync()); err != nil {
 		return err
 	}
 	d.state.Counters.PowerCycles, d.state.Clean = 1, false
-	return d.save()
+	return d.saveState()
 }
 
 // lookForCut finds out whether bytes of the flash are missing, and logs them. It reports whether that was not known
@@ -77,26 +77,26 @@ func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
 		ff.size = d.state.Size
 		return false, nil
 	}
-	lost, fresh, err := ff.cut(d.state.Size, d.state.Lost)
+	lost, fresh, err := ff.compareLength(d.state.Size, d.state.Lost)
 	if err != nil {
 		return false, err
 	}
 	d.state.Lost = lost
-	ff.lost.set(lost)
+	ff.lost.setRange(lost)
 	if fresh {
 		d.state.Counters.MediaErrors++
 	}
 	if lost != nil {
 		d.opt.Logger.Error(
 			"bytes of the flash file are missing and read as zeros: it was cut; millrace drive validate names what they held",
-			"drive", d.name(), "from_byte", lost.From, "to_byte", lost.To, "just_found", fresh)
+			"drive", d.logName(), "from_byte", lost.From, "to_byte", lost.To, "just_found", fresh)
 	}
 	return fresh, nil
 }
 
 // trustChanged reports whether this opening changed which images the drive takes.
 func (d *Drive) trustChanged() (bool, error) {
-	now := d.snapshot()
+	now := d.presentState()
 	was, err := json.Marshal(d.state.Trust)
 	if err != nil {
 		return false, err
@@ -105,14 +105,14 @@ func (d *Drive) trustChanged() (bool, error) {
 	return !bytes.Equal(was, is), err
 }
 
-// end keeps the state when the drive is closed. If the disk takes no write, the counters are lost; any other change
+// endUse keeps the state when the drive is closed. If the disk takes no write, the counters are lost; any other change
 // that cannot be kept is an error.
-func (d *Drive) end() error {
-	err := d.save()
+func (d *Drive) endUse() error {
+	err := d.saveState()
 	if err == nil {
 		return nil
 	}
-	now, eerr := d.snapshot().essence()
+	now, eerr := d.presentState().keptPart()
 	if eerr != nil || !bytes.Equal(now, d.kept) {
 		return err
 	}
@@ -128,34 +128,34 @@ func (d *Drive) warnNotKept(doing string, err error) {
 	d.warned = true
 	d.opt.Logger.Warn(
 		"the drive's counters cannot be kept, all else is as it was: make room on the disk, or see who may write there",
-		"drive", d.name(), "doing", doing, "error", err)
+		"drive", d.logName(), "doing", doing, "error", err)
 }
 
-// snapshot is the state as it is now. d.mu is held.
-func (d *Drive) snapshot() state {
+// presentState is the state as it is now. d.mu is held.
+func (d *Drive) presentState() state {
 	s := d.state
 	if d.sub != nil {
 		s.Counters = d.sub.Counters()
 	}
 	if d.comp != nil {
-		d.comp.slots.keep(&s)
+		d.comp.slots.keepBootImages(&s)
 	}
 	if ff, ok := d.flash.(*fileFlash); ok {
-		s.Lost = ff.lost.get()
+		s.Lost = ff.lost.currentRange()
 	}
 	return s
 }
 
-// save writes PATH.json. d.mu is held.
-func (d *Drive) save() error {
+// saveState writes PATH.json. d.mu is held.
+func (d *Drive) saveState() error {
 	if ff, ok := d.flash.(*fileFlash); ok && ff.readOnly != nil {
 		return fmt.Errorf("keep state: %w: %w", errReadOnly, ff.readOnly)
 	}
-	s := d.snapshot()
-	if err := s.write(d.opt.Path, d.opt.atStep); err != nil {
+	s := d.presentState()
+	if err := s.writeState(d.opt.Path, d.opt.atStep); err != nil {
 		return fmt.Errorf("keep state: %w", err)
 	}
 	var err error
-	d.kept, err = s.essence()
+	d.kept, err = s.keptPart()
 	return err
 }

@@ -20,28 +20,28 @@ type region struct {
 	previous mark           // the last good image before boot, to which a rollback goes
 }
 
-// start activates the last good image in a region: the image that was active, else the image before it, else the stock
-// image.
-func (s *slots) start(ctx context.Context, number int, kept regionState) error {
+// startRegion activates the last good image in a region: the image that was active, else the image before it, else the
+// stock image.
+func (s *slots) startRegion(ctx context.Context, number int, kept regionState) error {
 	r := &s.regions[number]
-	r.boot, r.previous = s.lastGood(kept), kept.Previous
+	r.boot, r.previous = s.lastGoodImage(kept), kept.Previous
 	for _, m := range []mark{r.boot, r.previous} {
 		if m.Slot == 0 {
 			break
 		}
-		e, err := s.ready(ctx, m)
+		e, err := s.testedEngine(ctx, m)
 		if err == nil {
 			if m != r.boot {
 				r.boot, r.previous = m, mark{}
 			}
-			s.run(number, m.Slot, e)
+			s.setRunning(number, m.Slot, e)
 			return nil
 		}
 		s.slots[m.Slot].reason = err.Error()
 		s.log.Warn("image cannot be started, an earlier one takes its place", "region", number, "slot", m.Slot,
 			"error", err)
 	}
-	e, err := s.prepare(ctx, 0)
+	e, err := s.prepareEngine(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (s *slots) start(ctx context.Context, number int, kept regionState) error {
 		r.previous = mark{}
 	}
 	r.boot = mark{0, s.slots[0].img.ID}
-	s.run(number, 0, e)
+	s.setRunning(number, 0, e)
 	return nil
 }
 
-// lastGood returns the image to start with.
-func (s *slots) lastGood(kept regionState) mark {
+// lastGoodImage returns the image to start with.
+func (s *slots) lastGoodImage(kept regionState) mark {
 	m := mark{max(kept.Active, 0), kept.Image}
 	if img := s.slots[m.Slot].img; img != nil && (m.Slot == 0 || m.Image == (image.ID{})) {
 		m.Image = img.ID // the stock image is this build's; version 1 named the slot only
@@ -62,8 +62,8 @@ func (s *slots) lastGood(kept regionState) mark {
 	return m
 }
 
-// ready tests the image that a mark names, and returns its engine.
-func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
+// testedEngine tests the image that a mark names, and returns its engine.
+func (s *slots) testedEngine(ctx context.Context, m mark) (*engine.Engine, error) {
 	switch img := s.slots[m.Slot].img; {
 	case img == nil && s.slots[m.Slot].reason != "":
 		return nil, errors.New(s.slots[m.Slot].reason)
@@ -72,11 +72,11 @@ func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
 	case img.ID != m.Image:
 		return nil, fmt.Errorf("slot %d holds image %s, not %s, which ran", m.Slot, img.ID.Short(), m.Image.Short())
 	}
-	return s.prepare(ctx, m.Slot)
+	return s.prepareEngine(ctx, m.Slot)
 }
 
-// running returns the active image of a region and its engine, nil when none is active.
-func (s *slots) running(number int) (*engine.Engine, *image.Image) {
+// runningImage returns the active image of a region and its engine, nil when none is active.
+func (s *slots) runningImage(number int) (*engine.Engine, *image.Image) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r := &s.regions[number]
@@ -86,16 +86,16 @@ func (s *slots) running(number int) (*engine.Engine, *image.Image) {
 	return r.engine, s.slots[r.active].img
 }
 
-// run makes the image of a slot, with its engine, the image that a region executes.
-func (s *slots) run(number, i int, e *engine.Engine) {
+// setRunning makes the image of a slot, with its engine, the image that a region executes.
+func (s *slots) setRunning(number, i int, e *engine.Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.execute(number, i, e)
+	s.setExecuted(number, i, e)
 }
 
-// execute makes the image of a slot the one that a region executes, with its engine; noSlot and nil: none executes.
+// setExecuted makes the image of a slot the one that a region executes, with its engine; noSlot and nil: none executes.
 // s.mu is held.
-func (s *slots) execute(number, i int, e *engine.Engine) {
+func (s *slots) setExecuted(number, i int, e *engine.Engine) {
 	r := &s.regions[number]
 	old := r.active
 	r.active, r.engine = i, e
@@ -103,7 +103,7 @@ func (s *slots) execute(number, i int, e *engine.Engine) {
 		return
 	}
 	s.changes++
-	if old != noSlot && !s.executing(old) {
+	if old != noSlot && !s.isExecuted(old) {
 		s.transition(old, slotDeactivate)
 	}
 	if i != noSlot && !s.slots[i].state.executes() {
@@ -111,8 +111,8 @@ func (s *slots) execute(number, i int, e *engine.Engine) {
 	}
 }
 
-// executing reports whether a region executes the image of a slot. s.mu is held.
-func (s *slots) executing(i int) bool {
+// isExecuted reports whether a region executes the image of a slot. s.mu is held.
+func (s *slots) isExecuted(i int) bool {
 	return slices.ContainsFunc(s.regions, func(r region) bool { return r.active == i })
 }
 
@@ -123,27 +123,27 @@ func (s *slots) Active(number int) int {
 	return s.regions[number].active
 }
 
-// boots reports whether a region starts with the image in a slot. s.mu is held.
-func (s *slots) boots(i int) bool {
+// isBootImage reports whether a region starts with the image in a slot. s.mu is held.
+func (s *slots) isBootImage(i int) bool {
 	return slices.ContainsFunc(s.regions, func(r region) bool { return r.boot.Slot == i })
 }
 
 // Deactivate implements controller.Programs. It is not kept: a region starts with its last good image.
 func (s *slots) Deactivate(number int) nvme.Status {
-	s.run(number, noSlot, nil)
+	s.setRunning(number, noSlot, nil)
 	return nvme.Success
 }
 
-// back takes a failed activation back.
-func (s *slots) back(number int, before region) {
+// undoActivation takes a failed activation back.
+func (s *slots) undoActivation(number int, before region) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.execute(number, before.active, before.engine)
+	s.setExecuted(number, before.active, before.engine)
 	s.regions[number] = before
 }
 
-// keep puts into the state what the regions start with next time.
-func (s *slots) keep(st *state) {
+// keepBootImages puts into the state what the regions start with next time.
+func (s *slots) keepBootImages(st *state) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st.Trust = s.trust

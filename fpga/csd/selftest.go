@@ -19,13 +19,13 @@ func selfTest(ctx context.Context, e *engine.Engine, vectors []image.Vector) err
 			return fmt.Errorf("self-test %q: asks for too much memory", v.Name)
 		}
 		mem := engine.Memory{
-			Program: aligned(v.Program, len(v.Program)),
-			Input:   aligned(v.Input, len(v.Input)),
-			Dict:    aligned(nil, int(v.Dict)),
-			Scratch: aligned(nil, int(v.Scratch)),
-			Output:  aligned(nil, len(v.Output)),
-			Tables:  aligned(v.Tables, len(v.Tables)),
-			Result:  aligned(nil, program.ResultSize(len(v.Args)/program.SliceTask)),
+			Program: alignedCopy(v.Program, len(v.Program)),
+			Input:   alignedCopy(v.Input, len(v.Input)),
+			Dict:    alignedCopy(nil, int(v.Dict)),
+			Scratch: alignedCopy(nil, int(v.Scratch)),
+			Output:  alignedCopy(nil, len(v.Output)),
+			Tables:  alignedCopy(v.Tables, len(v.Tables)),
+			Result:  alignedCopy(nil, program.ResultSize(len(v.Args)/program.SliceTask)),
 		}
 		if got := e.Execute(ctx, mem, v.Args); uint64(got) != v.State {
 			why := ""
@@ -42,8 +42,8 @@ func selfTest(ctx context.Context, e *engine.Engine, vectors []image.Vector) err
 	return nil
 }
 
-// aligned copies b into n bytes that begin at a multiple of 64, as memory ranges do.
-func aligned(b []byte, n int) []byte {
+// alignedCopy copies b into n bytes that begin at a multiple of 64, as memory ranges do.
+func alignedCopy(b []byte, n int) []byte {
 	m := make([]byte, n+program.Align)
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(m)))) & (program.Align - 1)
 	m = m[skip : skip+n : skip+n]

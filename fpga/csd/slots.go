@@ -28,8 +28,8 @@ const slotCount = 4
 // noSlot is the active slot of a drive without an active image.
 const noSlot = -1
 
-// role returns the purpose of a slot.
-func role(slot int) image.Role {
+// roleOfSlot returns the purpose of a slot.
+func roleOfSlot(slot int) image.Role {
 	switch slot {
 	case 0:
 		return image.RoleStock
@@ -76,8 +76,8 @@ type mark struct {
 // newSlots puts the stock image into slot 0 and the kept images into the others, and starts the last good image of each
 // region.
 func newSlots(o *Options, st *state) (*slots, error) {
-	s := &slots{log: o.Logger, path: o.Path, regions: make([]region, st.regions()), save: func() error { return nil },
-		step: o.atStep, trust: st.Trust, threads: o.Threads, weights: st.weights(), slm: o.SLMBytes}
+	s := &slots{log: o.Logger, path: o.Path, regions: make([]region, st.regionCount()), save: func() error { return nil },
+		step: o.atStep, trust: st.Trust, threads: o.Threads, weights: st.regionWeights(), slm: o.SLMBytes}
 	b, err := stock.Image()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func newSlots(o *Options, st *state) (*slots, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hold(0, stock)
+	s.holdImage(0, stock)
 	if o.Trust != nil {
 		had := slices.Contains(s.trust.RevokedImages, stock.ID)
 		if err := o.Trust(&s.trust); err != nil {
@@ -103,20 +103,20 @@ func newSlots(o *Options, st *state) (*slots, error) {
 	}
 	if s.path != "" {
 		for i := 1; i < slotCount; i++ {
-			s.restore(i)
+			s.restoreSlot(i)
 		}
 	}
 	for r := range s.regions {
 		s.regions[r].active = noSlot
-		if err := s.start(context.Background(), r, st.kept(r)); err != nil {
+		if err := s.startRegion(context.Background(), r, st.keptOfRegion(r)); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// restore reads the image that a slot held when the drive was closed.
-func (s *slots) restore(i int) {
+// restoreSlot reads the image that a slot held when the drive was closed.
+func (s *slots) restoreSlot(i int) {
 	// A load that was interrupted has left part of a file. On a file system that cannot be written, Remove fails even
 	// where there is no such file.
 	rest := slotPath(s.path, i) + partial
@@ -131,33 +131,33 @@ func (s *slots) restore(i int) {
 	}
 	var m *image.Image
 	if err == nil {
-		m, err = s.judge(b)
+		m, err = s.judgeImage(b)
 	}
 	if err != nil {
 		s.slots[i].reason = err.Error()
 		s.log.Warn("image of a slot is unusable, the slot is empty", "slot", i, "error", err)
 		return
 	}
-	s.hold(i, m)
+	s.holdImage(i, m)
 }
 
-// hold puts an image into a slot. s.mu is held, or the drive is being opened.
-func (s *slots) hold(i int, m *image.Image) {
+// holdImage puts an image into a slot. s.mu is held, or the drive is being opened.
+func (s *slots) holdImage(i int, m *image.Image) {
 	s.slots[i].img, s.slots[i].reason = m, ""
 	s.transition(i, slotLoad)
 }
 
-// judge reports whether the drive takes an image. Its error is a LoadError.
-func (s *slots) judge(b []byte) (*image.Image, error) {
+// judgeImage reports whether the drive takes an image. Its error is a LoadError.
+func (s *slots) judgeImage(b []byte) (*image.Image, error) {
 	m, err := image.Parse(b)
 	if err != nil {
 		return nil, &image.LoadError{Step: image.StepFormat, Have: stock.Interface(), Err: err}
 	}
-	return m, s.admit(m)
+	return m, s.admitImage(m)
 }
 
-// admit compares an image with the drive's interface and its trust.
-func (s *slots) admit(m *image.Image) error {
+// admitImage compares an image with the drive's interface and its trust.
+func (s *slots) admitImage(m *image.Image) error {
 	have := stock.Interface()
 	if m.Interface() != have {
 		return &image.LoadError{Step: image.StepInterface, Image: m.ID, Want: m.Interface(), Have: have,
@@ -176,9 +176,9 @@ func (s *slots) admit(m *image.Image) error {
 	return err
 }
 
-// prepare judges the image in a slot once more, makes an engine with its units and runs its self-test. The active image
-// does not change. The error is a LoadError.
-func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
+// prepareEngine judges the image in a slot once more, makes an engine with its units and runs its self-test. The active
+// image does not change. The error is a LoadError.
+func (s *slots) prepareEngine(ctx context.Context, i int) (*engine.Engine, error) {
 	s.mu.RLock()
 	m := s.slots[i].img
 	s.mu.RUnlock()
@@ -186,7 +186,7 @@ func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 		return nil, fmt.Errorf("slot %d is empty", i)
 	}
 	if i != 0 { // the stock image is part of the drive
-		if err := s.admit(m); err != nil {
+		if err := s.admitImage(m); err != nil {
 			return nil, err
 		}
 	}
@@ -262,7 +262,7 @@ func (s *slots) List() []cs.Program {
 // Load implements controller.Programs. The slot's file is replaced by a rename: a kill leaves the old image in it or
 // the new one.
 func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
-	m, err := s.judge(b)
+	m, err := s.judgeImage(b)
 	if err == nil && puid != m.ID.PUID() {
 		err = &image.LoadError{
 			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Have: stock.Interface(),
@@ -270,31 +270,31 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 		}
 	}
 	if err == nil {
-		err = s.vacant(i)
+		err = s.checkVacant(i)
 	}
 	if err != nil {
-		return s.refuse("load", i, err)
+		return s.refuseCommand("load", i, err)
 	}
 	s.step("image: judged")
 	if s.path != "" {
 		if err := replaceFile(slotPath(s.path, i), b, s.step, "image"); err != nil {
-			return s.refuse("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(),
+			return s.refuseCommand("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(),
 				Have: stock.Interface(), Err: err})
 		}
 	}
 	s.step("image: kept")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hold(i, m)
+	s.holdImage(i, m)
 	return nvme.Success
 }
 
-// vacant refuses to change the slot of an image that a region would start with. The controller refuses the active
+// checkVacant refuses to change the slot of an image that a region would start with. The controller refuses the active
 // slots itself; this is the case where a host has deactivated the image.
-func (s *slots) vacant(i int) error {
+func (s *slots) checkVacant(i int) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if m := s.slots[i].img; m != nil && s.boots(i) {
+	if m := s.slots[i].img; m != nil && s.isBootImage(i) {
 		return &image.LoadError{
 			Step: image.StepInUse, Image: m.ID, Want: m.Interface(), Have: stock.Interface(),
 			Err: &image.BusyError{What: fmt.Sprintf("slot %d holds the last good image and", i)},
@@ -305,8 +305,8 @@ func (s *slots) vacant(i int) error {
 
 // Unload implements controller.Programs.
 func (s *slots) Unload(i int) nvme.Status {
-	if err := s.vacant(i); err != nil {
-		return s.refuse("unload", i, err)
+	if err := s.checkVacant(i); err != nil {
+		return s.refuseCommand("unload", i, err)
 	}
 	if s.path != "" {
 		err := os.Remove(slotPath(s.path, i))
@@ -314,7 +314,7 @@ func (s *slots) Unload(i int) nvme.Status {
 			err = wholefile.SyncFolder(filepath.Dir(s.path))
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return s.refuse("unload", i, &image.LoadError{Step: image.StepStore, Have: stock.Interface(), Err: err})
+			return s.refuseCommand("unload", i, &image.LoadError{Step: image.StepStore, Have: stock.Interface(), Err: err})
 		}
 	}
 	s.mu.Lock()
@@ -326,8 +326,8 @@ func (s *slots) Unload(i int) nvme.Status {
 
 // Test implements controller.ImageSlots.
 func (s *slots) Test(ctx context.Context, i int) nvme.Status {
-	if _, err := s.prepare(ctx, i); err != nil {
-		return s.refuse("test", i, err)
+	if _, err := s.prepareEngine(ctx, i); err != nil {
+		return s.refuseCommand("test", i, err)
 	}
 	return nvme.Success
 }
@@ -336,9 +336,9 @@ func (s *slots) Test(ctx context.Context, i int) nvme.Status {
 // until the new one has passed its self-test; the write of PATH.json is the moment from which on the region starts with
 // the new one.
 func (s *slots) Activate(ctx context.Context, number, i int) nvme.Status {
-	e, err := s.prepare(ctx, i)
+	e, err := s.prepareEngine(ctx, i)
 	if err != nil {
-		return s.refuse("activate", i, err)
+		return s.refuseCommand("activate", i, err)
 	}
 	s.step("image: tested")
 	s.mu.Lock()
@@ -348,13 +348,13 @@ func (s *slots) Activate(ctx context.Context, number, i int) nvme.Status {
 	if m != r.boot {
 		r.previous, r.boot = r.boot, m
 	}
-	s.execute(number, i, e)
+	s.setExecuted(number, i, e)
 	s.slots[i].reason = ""
 	img := s.slots[i].img
 	s.mu.Unlock()
 	if err := s.save(); err != nil {
-		s.back(number, before)
-		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(),
+		s.undoActivation(number, before)
+		return s.refuseCommand("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(),
 			Have: stock.Interface(), Err: err})
 	}
 	s.step("image: active")

@@ -47,8 +47,8 @@ var slotTransitions = transition.Table[slotState, slotEvent]{
 // executes reports whether the image of a slot in this state executes.
 func (s slotState) executes() bool { return s == slotActive || s == slotSuspect }
 
-// tested reports whether the image of a slot in this state has passed its last self-test.
-func (s slotState) tested() bool { return s == slotTested || s == slotActive }
+// hasPassedTest reports whether the image of a slot in this state has passed its last self-test.
+func (s slotState) hasPassedTest() bool { return s == slotTested || s == slotActive }
 
 // transition is the only function that changes a slot's state. An event that the table does not know is a fault of the
 // caller: it is logged, and the state stays. s.mu is held.

@@ -21,7 +21,7 @@ func TestSlotTransitionsAreDocumented(t *testing.T) {
 			if state.executes() {
 				assert.NotContains(t, []slotEvent{slotLoad, slotUnload}, on, "%s on %s", state, on)
 			} else if next.executes() {
-				assert.True(t, state.tested(), "%s on %s", state, on)
+				assert.True(t, state.hasPassedTest(), "%s on %s", state, on)
 			}
 		}
 	}

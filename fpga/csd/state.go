@@ -54,7 +54,7 @@ type regionState struct {
 	Previous mark     `json:"previous"`     // the image that was active before; zero: none
 }
 
-func (r *regionState) check() error {
+func (r *regionState) checkRegion() error {
 	if r.Active < -1 || r.Active >= slotCount {
 		return fmt.Errorf("active slot %d: there are 0 to %d", r.Active, slotCount-1)
 	}
@@ -64,11 +64,11 @@ func (r *regionState) check() error {
 	return nil
 }
 
-// regions returns the number of regions.
-func (s *state) regions() int { return 1 + len(s.Further) }
+// regionCount returns the number of regions.
+func (s *state) regionCount() int { return 1 + len(s.Further) }
 
-// kept returns what is kept of a region.
-func (s *state) kept(number int) regionState {
+// keptOfRegion returns what is kept of a region.
+func (s *state) keptOfRegion(number int) regionState {
 	if number == 0 {
 		return s.regionState
 	}
@@ -83,8 +83,8 @@ func (s *state) setRegions(n int) {
 	s.Further = further
 }
 
-// version returns the version of the form that can hold the state.
-func (s *state) version() int {
+// neededVersion returns the version of the form that can hold the state.
+func (s *state) neededVersion() int {
 	switch {
 	case s.HostIOShare != 0 || s.Weights != nil:
 		return StateVersion
@@ -102,7 +102,7 @@ func slotPath(path string, slot int) string { return path + ".slot" + strconv.It
 func readState(path string) (*state, error) {
 	b, err := readBounded(statePath(path), 1<<20)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, noState(path, err)
+		return nil, noStateError(path, err)
 	}
 	if err != nil {
 		return nil, ownership.Explain(err, statePath(path))
@@ -114,8 +114,9 @@ func readState(path string) (*state, error) {
 	return s, nil
 }
 
-// noState returns the error of a drive whose state is not there. No drive can be created at a path that holds bytes.
-func noState(path string, err error) error {
+// noStateError returns the error of a drive whose state is not there. No drive can be created at a path that holds
+// bytes.
+func noStateError(path string, err error) error {
 	if st, serr := os.Stat(path); serr == nil && st.Size() == 0 {
 		return fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
 	}
@@ -147,34 +148,34 @@ func parseState(b []byte) (*state, error) {
 			return nil, fmt.Errorf("version %d with weights of regions: version %d has them, and older ones none", s.Version,
 				StateVersion)
 		}
-		if err := checkWeights(s.Weights, s.regions()); err != nil {
+		if err := checkWeights(s.Weights, s.regionCount()); err != nil {
 			return nil, err
 		}
 	}
-	s.Version = s.version()
+	s.Version = s.neededVersion()
 	if s.UUID == (uuid.UUID{}) {
 		return nil, errors.New("no uuid")
 	}
-	for number := range s.regions() {
-		kept := s.kept(number)
-		if err := kept.check(); err != nil {
+	for number := range s.regionCount() {
+		kept := s.keptOfRegion(number)
+		if err := kept.checkRegion(); err != nil {
 			return nil, fmt.Errorf("region %d: %w", number, err)
 		}
 	}
 	if err := checkGeometry(s.Size, s.LBA); err != nil {
 		return nil, err
 	}
-	return s, s.Lost.check(s.Size)
+	return s, s.Lost.checkRange(s.Size)
 }
 
-// essence returns the part of a state that must be kept, as text to compare: all but the counters.
-func (s state) essence() ([]byte, error) {
-	s.Counters, s.Clean, s.Version = controller.Counters{}, false, s.version()
+// keptPart returns the part of a state that must be kept, as text to compare: all but the counters.
+func (s state) keptPart() ([]byte, error) {
+	s.Counters, s.Clean, s.Version = controller.Counters{}, false, s.neededVersion()
 	return json.Marshal(s)
 }
 
-func (s *state) write(path string, step func(string)) error {
-	s.Version = s.version()
+func (s *state) writeState(path string, step func(string)) error {
+	s.Version = s.neededVersion()
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
@@ -211,7 +212,7 @@ func writePartial(path string, b []byte) error {
 		_ = f.Chmod(st.Mode().Perm()) // where that fails it has fileMode
 	}
 	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close(), settle(f.Name(), path, filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close(), settleOwner(f.Name(), path, filepath.Dir(path))); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil

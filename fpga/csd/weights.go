@@ -18,18 +18,18 @@ func (d *Drive) setRegions() error {
 		}
 		return nil
 	}
-	n := cmp.Or(o.Regions, len(o.RegionWeights), d.state.regions())
+	n := cmp.Or(o.Regions, len(o.RegionWeights), d.state.regionCount())
 	if n > cs.MaxRegions {
 		return fmt.Errorf("%d regions: want 1 to %d", n, cs.MaxRegions)
 	}
-	if n != d.state.regions() {
+	if n != d.state.regionCount() {
 		d.changed = true
 		d.state.setRegions(n)
 	}
 	if err := d.setWeights(); err != nil {
 		return err
 	}
-	weights := d.state.weights()
+	weights := d.state.regionWeights()
 	for region, weight := range weights {
 		if share := cs.RegionWindow(uint64(o.SLMBytes), weights, region).Len; share < MinSLM {
 			return fmt.Errorf("local memory of %d bytes for %d regions: each needs %d, and region %d has %d", o.SLMBytes, n,
@@ -52,7 +52,7 @@ func (d *Drive) setWeights() error {
 	if weights == nil {
 		return nil
 	}
-	if err := checkWeights(weights, d.state.regions()); err != nil {
+	if err := checkWeights(weights, d.state.regionCount()); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(weights, func(w int) bool { return w != 1 }) {
@@ -76,10 +76,10 @@ func checkWeights(weights []int, regions int) error {
 	return nil
 }
 
-// weights returns the weight of each region.
-func (s *state) weights() []int {
+// regionWeights returns the weight of each region.
+func (s *state) regionWeights() []int {
 	if s.Weights != nil {
 		return s.Weights
 	}
-	return slices.Repeat([]int{1}, s.regions())
+	return slices.Repeat([]int{1}, s.regionCount())
 }

@@ -68,11 +68,11 @@ func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error
 	}
 	a := &Applier{made: made, schema: schema, lookups: make([]*readyLookup, len(lookups)), places: places,
 		kept: kept > 0}
-	return a, a.prepare(lookups)
+	return a, a.prepareLookups(lookups)
 }
 
-// prepare sets the lookups. Goroutines make the tables that are not there; they end before prepare returns.
-func (a *Applier) prepare(lookups []*Lookup) error {
+// prepareLookups sets the lookups. Goroutines make the tables that are not there; they end before prepare returns.
+func (a *Applier) prepareLookups(lookups []*Lookup) error {
 	next := make(chan int, len(lookups))
 	for i, l := range lookups {
 		if l != nil {
@@ -107,11 +107,11 @@ func (a *Applier) Schema() *tensor.Schema { return a.schema }
 func (a *Applier) Apply(in *tensor.MiniBatch, at Rows) (out *tensor.MiniBatch, err error) {
 	switch {
 	case a.schema.IDs == tensor.Int64:
-		out, err = applyTo(a, in, at, in.Values64, in.Values64[:0])
+		out, err = applyColumns(a, in, at, in.Values64, in.Values64[:0])
 	case a.made.IDs == tensor.Int64:
-		out, err = applyTo(a, in, at, in.Values64, narrowed(in.Values64))
+		out, err = applyColumns(a, in, at, in.Values64, narrowedMemory(in.Values64))
 	default:
-		out, err = applyTo(a, in, at, in.Values32, in.Values32[:0])
+		out, err = applyColumns(a, in, at, in.Values32, in.Values32[:0])
 	}
 	if err != nil {
 		in.Release()
@@ -120,8 +120,8 @@ func (a *Applier) Apply(in *tensor.MiniBatch, at Rows) (out *tensor.MiniBatch, e
 	return out, nil
 }
 
-// applyTo is Apply of keys of one type that become ids of another. inPlace is an empty slice of the keys' memory.
-func applyTo[From, To unit.ID](a *Applier, in *tensor.MiniBatch, at Rows, keys []From, inPlace []To) (
+// applyColumns is Apply of keys of one type that become ids of another. inPlace is an empty slice of the keys' memory.
+func applyColumns[From, To unit.ID](a *Applier, in *tensor.MiniBatch, at Rows, keys []From, inPlace []To) (
 	*tensor.MiniBatch, error) {
 	var release func()
 	if in.Lent() {
@@ -153,8 +153,9 @@ func applyTo[From, To unit.ID](a *Applier, in *tensor.MiniBatch, at Rows, keys [
 	return out, err
 }
 
-// narrowed returns no int32 ids in the memory of int64 keys. The id of a key lies in no later memory than the key.
-func narrowed(keys []int64) []int32 {
+// narrowedMemory returns no int32 ids in the memory of int64 keys. The id of a key lies in no later memory than the
+// key.
+func narrowedMemory(keys []int64) []int32 {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -193,7 +194,7 @@ func applyIDs[From, To unit.ID](
 	weights := in.Weights
 	for i, l := range a.lookups {
 		if l != nil && l.kept != nil {
-			first, err := l.kept.find(at, in.Rows)
+			first, err := l.kept.firstRowOf(at, in.Rows)
 			if err != nil {
 				return nil, err
 			}
@@ -212,7 +213,7 @@ func applyIDs[From, To unit.ID](
 		if a.schema.Weights {
 			scores, weights = weights[:count], weights[count:]
 		}
-		if err := w.column(l, keys[:count], lengths, scores); err != nil {
+		if err := w.appendColumn(l, keys[:count], lengths, scores); err != nil {
 			return nil, err
 		}
 		keys = keys[count:]
@@ -240,18 +241,18 @@ type columnWriter[From, To unit.ID] struct {
 // lookupBlock is how many keys are looked up at once, so that keys and indices stay in the first-level cache.
 const lookupBlock = 1024
 
-// column appends a column. lengths is nil if every row has one key.
-func (w *columnWriter[From, To]) column(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
+// appendColumn appends a column. lengths is nil if every row has one key.
+func (w *columnWriter[From, To]) appendColumn(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
 	switch {
 	case l == nil:
 		for _, key := range keys {
 			w.ids = append(w.ids, To(key))
 		}
 	case l.Drops() || l.filled && lengths != nil:
-		return w.rowByRow(l, keys, lengths, scores)
+		return w.appendRowByRow(l, keys, lengths, scores)
 	default:
-		if at, err := w.lookup(l, keys); err != nil {
-			return locate(err, at, lengths)
+		if at, err := w.appendLookups(l, keys); err != nil {
+			return setErrorRow(err, at, lengths)
 		}
 	}
 	if w.inPlace {
@@ -271,8 +272,8 @@ func (w *columnWriter[From, To]) column(l *readyLookup, keys []From, lengths []i
 	return nil
 }
 
-// lookup appends the ids of keys, one each. With an error it returns which key it is about.
-func (w *columnWriter[From, To]) lookup(l *readyLookup, keys []From) (int, error) {
+// appendLookups appends the ids of keys, one each. With an error it returns which key it is about.
+func (w *columnWriter[From, To]) appendLookups(l *readyLookup, keys []From) (int, error) {
 	base := To(l.rules.Base)
 	for begin := 0; begin < len(keys); begin += lookupBlock {
 		block := w.keys[:min(len(keys)-begin, lookupBlock)]
@@ -292,7 +293,7 @@ func (w *columnWriter[From, To]) lookup(l *readyLookup, keys []From) (int, error
 					ids[i] += base
 					continue
 				}
-				id, _, err := l.absent(int64(block[i]))
+				id, _, err := l.idOfAbsentKey(int64(block[i]))
 				if err != nil {
 					return begin + i, err
 				}
@@ -303,8 +304,8 @@ func (w *columnWriter[From, To]) lookup(l *readyLookup, keys []From) (int, error
 	return 0, nil
 }
 
-// rowByRow appends a column of which rows may lose a key or get the null id.
-func (w *columnWriter[From, To]) rowByRow(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
+// appendRowByRow appends a column of which rows may lose a key or get the null id.
+func (w *columnWriter[From, To]) appendRowByRow(l *readyLookup, keys []From, lengths []int32, scores []float32) error {
 	row, left, kept := -1, int32(0), int32(0)
 	end := func() { // of a row
 		if row >= 0 && w.lengths != nil {
@@ -339,8 +340,8 @@ func (w *columnWriter[From, To]) rowByRow(l *readyLookup, keys []From, lengths [
 			id, keep := l.rules.Base+int64(index), true
 			if index < 0 {
 				var err error
-				if id, keep, err = l.absent(int64(part[i])); err != nil {
-					return locate(err, row, nil)
+				if id, keep, err = l.idOfAbsentKey(int64(part[i])); err != nil {
+					return setErrorRow(err, row, nil)
 				}
 			}
 			if keep {
@@ -356,8 +357,8 @@ func (w *columnWriter[From, To]) rowByRow(l *readyLookup, keys []From, lengths [
 	return nil
 }
 
-// locate sets the row of an error about the key at a place of a column.
-func locate(err error, at int, lengths []int32) error {
+// setErrorRow sets the row of an error about the key at a place of a column.
+func setErrorRow(err error, at int, lengths []int32) error {
 	var unknown *UnknownError
 	if !errors.As(err, &unknown) {
 		return err

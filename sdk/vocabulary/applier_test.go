@@ -32,7 +32,7 @@ func TestApplyIsTheDefinition(t *testing.T) {
 			column[i] = random[i%7]
 		}
 		v := &Vocabulary{Rules: rules.Normalize(), Columns: columnsNamed(1), Tables: [][]int64{{30, 7, 12, 0, 22, 31}}}
-		require.NoError(t, v.prepare())
+		require.NoError(t, v.prepareTables())
 
 		var ids []int64
 		var lengths []int32

@@ -87,10 +87,10 @@ func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, erro
 		memory = DefaultMemory
 	}
 	b.memory = max(memory, 1<<20)
-	tables := tablesOf(b.columns)
+	tables := countTables(b.columns)
 	mostDense := denseLength(b.memory * 5 / 8 / int64(tables))
 	for range tables {
-		table := &builderTable{elementBits: placeBits, runs: runs{compare: byKey}}
+		table := &builderTable{elementBits: placeBits, runs: runs{compare: compareByKey}}
 		table.seen.mostDense = mostDense
 		if rules.Joint {
 			table.elementBits -= bits.Len(uint(len(columns) - 1))
@@ -149,18 +149,18 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 	if b.rules.Joint {
 		place = uint64(column) << t.elementBits
 	}
-	hashed, dense := t.seen.hashed.used, t.seen.dense.bytes()
+	hashed, dense := t.seen.hashed.used, t.seen.dense.memoryBytes()
 	if lengths == nil {
 		t.seen.addColumn(ids, first<<placeBits|place)
 	} else {
 		t.addLists(first, place, ids, lengths)
 	}
-	b.sawRows(first + rows)
+	b.noteRowsBefore(first + rows)
 	// The table that grows writes its keys to disk when all tables together hold too many, unless it is a small one.
-	b.dense.Add(t.seen.dense.bytes() - dense)
+	b.dense.Add(t.seen.dense.memoryBytes() - dense)
 	if most := b.mostHashed(); b.hashed.Add(int64(t.seen.hashed.used-hashed)) > most &&
 		int64(t.seen.hashed.used) >= most/int64(len(b.tables)) {
-		return b.spill(t)
+		return b.spillTable(t)
 	}
 	return nil
 }
@@ -200,8 +200,8 @@ func (b *Builder) checkRows(column int, first uint64, ids []int64, lengths []int
 	return rows, nil
 }
 
-// sawRows notes that rows before end were added.
-func (b *Builder) sawRows(end uint64) {
+// noteRowsBefore notes that rows before end were added.
+func (b *Builder) noteRowsBefore(end uint64) {
 	for {
 		now := b.rows.Load()
 		if end <= now || b.rows.CompareAndSwap(now, end) {
@@ -218,14 +218,14 @@ func (t *builderTable) addLists(first, place uint64, ids []int64, lengths []int3
 	}
 }
 
-// spill writes the keys of a table's hash table to disk. The table is locked.
-func (b *Builder) spill(t *builderTable) error {
+// spillTable writes the keys of a table's hash table to disk. The table is locked.
+func (b *Builder) spillTable(t *builderTable) error {
 	sorted := t.seen.takeHashed()
 	b.hashed.Add(-int64(len(sorted)))
 	if err := b.makeFolder(t); err != nil {
 		return err
 	}
-	return t.runs.add(entriesOf(sorted))
+	return t.runs.writeRun(entriesOf(sorted))
 }
 
 // makeFolder gives a table a folder for its runs.
@@ -296,14 +296,14 @@ func (b *Builder) Finish(path string) (*Built, error) {
 	w.sum = sha256.New()
 	counts, err := newCountsWriter(path+nextCountsSuffix, len(b.tables), max(b.rows.Load(), b.rowsBefore()))
 	if err != nil {
-		return nil, errors.Join(err, w.abandon())
+		return nil, errors.Join(err, w.abandonFile())
 	}
-	w.write(header)
+	w.writeBytes(header)
 	built := &Built{Bytes: int64(len(header)) + 4}
 	for i := range b.tables {
 		made, err := b.finishTable(i, w, counts)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("table %d: %w", i, err), w.abandon(), counts.file.abandon())
+			return nil, errors.Join(fmt.Errorf("table %d: %w", i, err), w.abandonFile(), counts.file.abandonFile())
 		}
 		built.Bytes += 8 * (made.Keys + 1)
 		built.Tables = append(built.Tables, made)
@@ -312,23 +312,23 @@ func (b *Builder) Finish(path string) (*Built, error) {
 		w.writeUint64(uint64(made.Keys))
 	}
 	// The sidecar names the vocabulary, whose digest is known only now.
-	if built.Digest, err = w.seal(); err != nil {
-		return nil, errors.Join(err, counts.file.abandon())
+	if built.Digest, err = w.sealFile(); err != nil {
+		return nil, errors.Join(err, counts.file.abandonFile())
 	}
 	if b.ready != nil {
 		err = b.ready(built)
 	}
 	if err = errors.Join(err, CompleteCounts(path)); err != nil {
-		return nil, errors.Join(err, removeFile(w.file.Name()), counts.file.abandon())
+		return nil, errors.Join(err, removeFile(w.file.Name()), counts.file.abandonFile())
 	}
 	counted := b.counted
 	if b.base != nil {
 		counted = slices.Concat(b.base.counts.Counted, counted)
 	}
-	if err := counts.commit(built.Digest, counted); err != nil {
+	if err := counts.commitSidecar(built.Digest, counted); err != nil {
 		return nil, errors.Join(err, removeFile(w.file.Name()))
 	}
-	if err := w.rename(); err != nil {
+	if err := w.renameToFinal(); err != nil {
 		return nil, err // the sidecar stays: the vocabulary may have its name
 	}
 	return built, wholefile.Rename(path+nextCountsSuffix, path+CountsSuffix)
@@ -348,8 +348,8 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.hashed.Add(-int64(t.seen.hashed.used))
-	b.dense.Add(-t.seen.dense.bytes())
-	sorted := t.seen.take()
+	b.dense.Add(-t.seen.dense.memoryBytes())
+	sorted := t.seen.takeEntries()
 	if b.base == nil && len(t.runs.files) == 0 && len(sorted) <= b.mostOrdered() {
 		return b.finishInMemory(sorted, w, counts)
 	}
@@ -359,7 +359,7 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 			return made, err
 		}
 		had = newOldKeys(b.base.vocabulary.Tables[index])
-		if err := t.runs.add(b.base.counts.table(index)); err != nil {
+		if err := t.runs.writeRun(b.base.counts.entriesOfTable(index)); err != nil {
 			return made, err
 		}
 		for _, key := range b.base.vocabulary.Tables[index] {
@@ -375,24 +375,24 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 			return os.MkdirTemp(filepath.Dir(t.runs.folder), "order-*")
 		}}
 	counts.beginTable()
-	for e, err := range t.runs.merge(sorted) {
+	for e, err := range t.runs.mergedEntries(sorted) {
 		if err != nil {
 			return made, err
 		}
 		made.Seen++
-		counts.add(e)
-		if had.has(e.key) || e.count < b.rules.MinCount {
+		counts.appendEntry(e)
+		if had.includesNext(e.key) || e.count < b.rules.MinCount {
 			continue
 		}
-		if err := kept.add(e); err != nil {
+		if err := kept.addEntry(e); err != nil {
 			return made, err
 		}
 	}
-	if err := had.rest(); err != nil {
+	if err := had.checkAllAsked(); err != nil {
 		return made, err
 	}
 	most := b.rules.mostKeys()
-	for e, err := range kept.sorted() {
+	for e, err := range kept.allInOrder() {
 		if err != nil {
 			return made, err
 		}
@@ -418,7 +418,7 @@ func tooManyKeys(most int64) error {
 func (b *Builder) finishInMemory(sorted []entry, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
 	made.Seen = int64(len(sorted))
 	counts.beginTable()
-	counts.addAll(sorted)
+	counts.appendEntries(sorted)
 	if b.rules.MinCount > 1 {
 		sorted = slices.DeleteFunc(sorted, func(e entry) bool { return e.count < b.rules.MinCount })
 	}
@@ -442,7 +442,7 @@ type orderedKeys struct {
 	makeFolder func() (string, error)
 }
 
-func (k *orderedKeys) add(e entry) (err error) {
+func (k *orderedKeys) addEntry(e entry) (err error) {
 	k.memory = append(k.memory, e)
 	if len(k.memory) < k.most {
 		return nil
@@ -453,15 +453,15 @@ func (k *orderedKeys) add(e entry) (err error) {
 		}
 	}
 	k.sortMemory()
-	err = k.runs.add(entriesOf(k.memory))
+	err = k.runs.writeRun(entriesOf(k.memory))
 	k.memory = k.memory[:0]
 	return err
 }
 
 func (k *orderedKeys) sortMemory() { k.order.sortEntries(k.memory) }
 
-// sorted returns all entries in order.
-func (k *orderedKeys) sorted() iter.Seq2[entry, error] {
+// allInOrder returns all entries in order.
+func (k *orderedKeys) allInOrder() iter.Seq2[entry, error] {
 	k.sortMemory()
-	return k.runs.merge(k.memory)
+	return k.runs.mergedEntries(k.memory)
 }

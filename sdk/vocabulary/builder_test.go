@@ -104,7 +104,7 @@ func addInPieces(t *rapid.T, b *Builder, columns []testColumn) {
 				errs[i] = b.Add(p.column, uint64(p.first), ids, lengths)
 				if table := b.tables[b.columns[p.column].Table]; spills[i] && errs[i] == nil {
 					table.mu.Lock()
-					errs[i] = b.spill(table)
+					errs[i] = b.spillTable(table)
 					table.mu.Unlock()
 				}
 			}
@@ -262,7 +262,7 @@ func TestKeysSoFar(t *testing.T) {
 	assert.EqualValues(t, 5, b.Keys())
 	require.NoError(t, b.Add(0, 5, []int64{1, 2, 3, -6}, nil))
 	assert.EqualValues(t, 7, b.Keys())
-	require.NoError(t, b.spill(b.tables[0]))
+	require.NoError(t, b.spillTable(b.tables[0]))
 	require.NoError(t, b.Add(0, 9, []int64{1 << 40, -5, 1 << 41}, nil))
 	assert.EqualValues(t, 8+2, b.Keys(), "two keys of the run came again")
 	require.NoError(t, b.Close())
@@ -273,7 +273,7 @@ func TestRunsThatChangeAreFound(t *testing.T) {
 	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir()})
 	require.NoError(t, err)
 	addAll(t, b, []testColumn{scalars(3<<30, 1<<30, 2<<30)})
-	require.NoError(t, b.spill(b.tables[0]))
+	require.NoError(t, b.spillTable(b.tables[0]))
 	run := b.tables[0].runs.files[0].path
 	bytes, err := os.ReadFile(run)
 	require.NoError(t, err)

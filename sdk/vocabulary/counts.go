@@ -42,35 +42,35 @@ func newCountsWriter(path string, tables int, rows uint64) (*countsWriter, error
 	b = binary.LittleEndian.AppendUint16(b, countsMajor)
 	b = binary.LittleEndian.AppendUint16(b, Minor)
 	b = binary.LittleEndian.AppendUint32(b, uint32(tables))
-	f.write(binary.LittleEndian.AppendUint64(b, rows))
+	f.writeBytes(binary.LittleEndian.AppendUint64(b, rows))
 	return &countsWriter{file: f}, nil
 }
 
 func (w *countsWriter) beginTable() { w.sizes = append(w.sizes, 0) }
 
-// add appends an entry to the last table. Entries come in the order of their keys.
-func (w *countsWriter) add(e entry) {
+// appendEntry appends an entry to the last table. Entries come in the order of their keys.
+func (w *countsWriter) appendEntry(e entry) {
 	w.file.writeEntry(e)
 	w.sizes[len(w.sizes)-1]++
 }
 
-// addAll appends entries to the last table, in the order of their keys.
-func (w *countsWriter) addAll(sorted []entry) {
+// appendEntries appends entries to the last table, in the order of their keys.
+func (w *countsWriter) appendEntries(sorted []entry) {
 	w.file.writeEntries(sorted)
 	w.sizes[len(w.sizes)-1] += uint64(len(sorted))
 }
 
-// commit ends the sidecar of a vocabulary that counts the partitions with these digests.
-func (w *countsWriter) commit(vocabulary Digest, counted [][32]byte) error {
+// commitSidecar ends the sidecar of a vocabulary that counts the partitions with these digests.
+func (w *countsWriter) commitSidecar(vocabulary Digest, counted [][32]byte) error {
 	for _, n := range w.sizes {
 		w.file.writeUint64(n)
 	}
 	for i := range counted {
-		w.file.write(counted[i][:])
+		w.file.writeBytes(counted[i][:])
 	}
-	w.file.write(binary.LittleEndian.AppendUint32(nil, uint32(len(counted))))
-	w.file.write(vocabulary[:])
-	return w.file.commit()
+	w.file.writeBytes(binary.LittleEndian.AppendUint32(nil, uint32(len(counted))))
+	w.file.writeBytes(vocabulary[:])
+	return w.file.commitFile()
 }
 
 // CountsReader reads a vocabulary's sidecar: first position and count of every key that was seen. All numbers are
@@ -142,7 +142,7 @@ func openSidecar(path string) (_ *CountsReader, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	r := &CountsReader{from: f, close: f.Close}
-	if err := r.check(info.Size()); err != nil {
+	if err := r.checkSidecar(info.Size()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return r, nil
@@ -157,23 +157,23 @@ func (r *CountsReader) Tables() int { return len(r.sizes) }
 // Keys returns how many keys of a table were seen.
 func (r *CountsReader) Keys(table int) int64 { return r.sizes[table] }
 
-// check reads a sidecar of size bytes.
-func (r *CountsReader) check(size int64) error {
+// checkSidecar reads a sidecar of size bytes.
+func (r *CountsReader) checkSidecar(size int64) error {
 	in := &summedReader{r: bufio.NewReaderSize(io.NewSectionReader(r.from, 0, size), 1<<20)}
-	header, err := in.take(countsHeader)
+	header, err := in.takeBytes(countsHeader)
 	if err != nil {
 		return err
 	}
 	le := binary.LittleEndian
 	if string(header[:8]) != countsMagic {
-		return damaged("it does not begin as a vocabulary's counts do")
+		return damagedError("it does not begin as a vocabulary's counts do")
 	}
 	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != countsMajor || minor > Minor {
 		return fmt.Errorf("%w: counts of version %d.%d, and this program reads %d.%d: build the vocabulary again",
 			ErrVersion, major, minor, countsMajor, Minor)
 	}
 	if size < countsHeader+countsTrailer {
-		return damaged("%d bytes", size)
+		return damagedError("%d bytes", size)
 	}
 	var end [countsTrailer]byte
 	if _, err := r.from.ReadAt(end[:], size-countsTrailer); err != nil {
@@ -184,7 +184,7 @@ func (r *CountsReader) check(size int64) error {
 	trailerBytes := 8*tables + 32*partitions + countsTrailer
 	entries := size - countsHeader - trailerBytes
 	if tables == 0 || tables > MaxColumns || r.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
-		return damaged("%d bytes for %d tables of %d rows", size, tables, r.Rows)
+		return damagedError("%d bytes for %d tables of %d rows", size, tables, r.Rows)
 	}
 	trailer := make([]byte, trailerBytes)
 	if _, err := r.from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
@@ -194,20 +194,20 @@ func (r *CountsReader) check(size int64) error {
 	for i := range tables {
 		n := le.Uint64(trailer[8*i:])
 		if n > uint64(left) {
-			return damaged("table %d has %d entries of %d that are left", i, n, left)
+			return damagedError("table %d has %d entries of %d that are left", i, n, left)
 		}
 		r.begin, r.sizes = append(r.begin, at), append(r.sizes, int64(n))
 		at, left = at+int64(n)*entrySize, left-int64(n)
 	}
 	if left > 0 {
-		return damaged("%d entries of no table", left)
+		return damagedError("%d entries of no table", left)
 	}
 	for i, n := range r.sizes {
 		if err := checkEntries(in, i, n, r.Rows); err != nil {
 			return err
 		}
 	}
-	if err := in.fill(trailer[:len(trailer)-4]); err != nil {
+	if err := in.readFully(trailer[:len(trailer)-4]); err != nil {
 		return err
 	}
 	for i := range partitions {
@@ -215,7 +215,7 @@ func (r *CountsReader) check(size int64) error {
 	}
 	r.Vocabulary = Digest(trailer[8*tables+32*partitions+4:])
 	if want := le.Uint32(trailer[len(trailer)-4:]); want != in.crc {
-		return damaged("the CRC32C is %08x, want %08x", want, in.crc)
+		return damagedError("the CRC32C is %08x, want %08x", want, in.crc)
 	}
 	return nil
 }
@@ -225,20 +225,20 @@ func checkEntries(in *summedReader, table int, n int64, rows uint64) error {
 	var b [entrySize]byte
 	last := entry{}
 	for i := range n {
-		if err := in.fill(b[:]); err != nil {
+		if err := in.readFully(b[:]); err != nil {
 			return err
 		}
-		e := entryOf(b[:])
+		e := decodeEntry(b[:])
 		if i > 0 && e.key <= last.key || e.count == 0 || e.position>>placeBits >= rows {
-			return damaged("entry %d of table %d", i, table)
+			return damagedError("entry %d of table %d", i, table)
 		}
 		last = e
 	}
 	return nil
 }
 
-// table returns the entries of a table.
-func (r *CountsReader) table(index int) iter.Seq2[entry, error] {
+// entriesOfTable returns the entries of a table.
+func (r *CountsReader) entriesOfTable(index int) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		in := bufio.NewReaderSize(io.NewSectionReader(r.from, r.begin[index], r.sizes[index]*entrySize), 1<<20)
 		var b [entrySize]byte
@@ -247,7 +247,7 @@ func (r *CountsReader) table(index int) iter.Seq2[entry, error] {
 				yield(entry{}, fmt.Errorf("read a vocabulary's counts: %w", err))
 				return
 			}
-			if !yield(entryOf(b[:]), nil) {
+			if !yield(decodeEntry(b[:]), nil) {
 				return
 			}
 		}

@@ -39,8 +39,8 @@ func laneWords(keys int) int { return (keys + 63) / 64 }
 // unseen is the position of a key that was not seen: the greatest there is.
 const unseen = math.MaxUint64
 
-// bytes returns the memory of the arrays.
-func (d *denseKeys) bytes() int64 { return denseBytes * int64(len(d.counts)) }
+// memoryBytes returns the memory of the arrays.
+func (d *denseKeys) memoryBytes() int64 { return denseBytes * int64(len(d.counts)) }
 
 // blockKeys are some keys of a block, with their places in it.
 type blockKeys struct {
@@ -67,7 +67,7 @@ func (d *denseKeys) addBlock(keys []int64, position, step uint64, others *blockK
 	case d.steady:
 		n = d.addKnown(keys, position, step, others)
 	default:
-		n = d.addAny(keys, position, step, others)
+		n = d.addMostlyNew(keys, position, step, others)
 	}
 	d.steady = d.used-used <= steadyKeys
 	return n
@@ -88,7 +88,7 @@ func (d *denseKeys) laneOf(position uint64) (follows *lane) {
 	if len(d.lanes) == 2 { // the first lane has seen all keys so far
 		seen := make([]uint64, laneWords(len(d.counts)))
 		for key, count := range d.counts {
-			seen[key/64] |= uint64(1-isZero(count)) << (key % 64)
+			seen[key/64] |= uint64(1-oneIfZero(count)) << (key % 64)
 		}
 		d.lanes[0].seen = seen
 	}
@@ -110,7 +110,7 @@ func (d *denseKeys) addKnown(keys []int64, position, step uint64, others *blockK
 				d.positions[key] = position + uint64(i)*step
 				d.used++
 			} else {
-				count = d.carry(key) + 1
+				count = d.carryFullCount(key) + 1
 			}
 		}
 		counts[key] = count
@@ -118,10 +118,10 @@ func (d *denseKeys) addKnown(keys []int64, position, step uint64, others *blockK
 	return n
 }
 
-// addAny is addBlock for blocks of a single lane in which many keys are new. Whether a key is new is as good as random
-// while a vocabulary fills. So no branch depends on it: the place of every key is noted, and the next one overwrites it
-// unless the key is new.
-func (d *denseKeys) addAny(keys []int64, position, step uint64, others *blockKeys) (n int) {
+// addMostlyNew is addBlock for blocks of a single lane in which many keys are new. Whether a key is new is as good as
+// random while a vocabulary fills. So no branch depends on it: the place of every key is noted, and the next one
+// overwrites it unless the key is new.
+func (d *denseKeys) addMostlyNew(keys []int64, position, step uint64, others *blockKeys) (n int) {
 	counts := d.counts
 	var noted [foldBlock]uint16
 	found := 0
@@ -133,9 +133,9 @@ func (d *denseKeys) addAny(keys []int64, position, step uint64, others *blockKey
 		}
 		count := counts[key]
 		noted[found&(foldBlock-1)] = uint16(i)
-		found += isZero(count)
+		found += oneIfZero(count)
 		if count == math.MaxUint16 {
-			count = d.carry(key)
+			count = d.carryFullCount(key)
 		}
 		counts[key] = count + 1
 	}
@@ -164,19 +164,20 @@ func (d *denseKeys) addToLane(l *lane, keys []int64, position, step uint64, othe
 		bitsOfLane := seen[uint64(key)/64]
 		first += int(^bitsOfLane >> (uint64(key) % 64) & 1)
 		seen[uint64(key)/64] = bitsOfLane | 1<<(uint64(key)%64)
-		found += isZero(count)
+		found += oneIfZero(count)
 		if count == math.MaxUint16 {
-			count = d.carry(key)
+			count = d.carryFullCount(key)
 		}
 		counts[key] = count + 1
 	}
-	d.lower(keys, position, step, noted[:first])
+	d.lowerPositions(keys, position, step, noted[:first])
 	d.used += found
 	return n
 }
 
-// lower sets the positions of keys, which are noted by their places in a block, where they are lower than before.
-func (d *denseKeys) lower(keys []int64, position, step uint64, noted []uint16) {
+// lowerPositions sets the positions of keys, which are noted by their places in a block, where they are lower than
+// before.
+func (d *denseKeys) lowerPositions(keys []int64, position, step uint64, noted []uint16) {
 	positions := d.positions
 	for _, i := range noted {
 		at := &positions[keys[i]]
@@ -199,22 +200,22 @@ func (d *denseKeys) addOutOfOrder(keys []int64, position, step uint64, others *b
 		noted[earlier&(foldBlock-1)] = uint16(i)
 		_, less := bits.Sub64(position+uint64(i)*step, positions[key], 0)
 		earlier += int(less)
-		found += isZero(count)
+		found += oneIfZero(count)
 		if count == math.MaxUint16 {
-			count = d.carry(key)
+			count = d.carryFullCount(key)
 		}
 		counts[key] = count + 1
 	}
-	d.lower(keys, position, step, noted[:earlier])
+	d.lowerPositions(keys, position, step, noted[:earlier])
 	d.used += found
 	return n
 }
 
-// isZero returns 1 if a count is 0, and else 0, without a branch.
-func isZero(count uint16) int { return int((uint64(count) - 1) >> 63) }
+// oneIfZero returns 1 if a count is 0, and else 0, without a branch.
+func oneIfZero(count uint16) int { return int((uint64(count) - 1) >> 63) }
 
-// carry moves the full count of a key to carried, and returns what is left of it.
-func (d *denseKeys) carry(key int64) uint16 {
+// carryFullCount moves the full count of a key to carried, and returns what is left of it.
+func (d *denseKeys) carryFullCount(key int64) uint16 {
 	if d.carried == nil {
 		d.carried = map[int64]uint64{}
 	}
@@ -222,8 +223,8 @@ func (d *denseKeys) carry(key int64) uint16 {
 	return 0
 }
 
-// grow makes the arrays longer.
-func (d *denseKeys) grow(length int) {
+// growArrays makes the arrays longer.
+func (d *denseKeys) growArrays(length int) {
 	before := len(d.positions)
 	d.counts = append(make([]uint16, 0, length), d.counts...)[:length]
 	d.positions = append(make([]uint64, 0, length), d.positions...)[:length]
@@ -236,8 +237,8 @@ func (d *denseKeys) grow(length int) {
 	}
 }
 
-// set gives a key that was not seen what is known of it elsewhere.
-func (d *denseKeys) set(e entry) {
+// setEntry gives a key that was not seen what is known of it elsewhere.
+func (d *denseKeys) setEntry(e entry) {
 	count := uint16(min(e.count, math.MaxUint16))
 	d.counts[e.key], d.positions[e.key] = count, e.position
 	d.used++
@@ -249,8 +250,8 @@ func (d *denseKeys) set(e entry) {
 	}
 }
 
-// appendTo appends the entries in the order of their keys.
-func (d *denseKeys) appendTo(list []entry) []entry {
+// appendEntriesTo appends the entries in the order of their keys.
+func (d *denseKeys) appendEntriesTo(list []entry) []entry {
 	begin := len(list)
 	for key, count := range d.counts {
 		if count != 0 {

@@ -48,12 +48,12 @@ func (d *Description) Vocabulary() *Vocabulary {
 // Describe returns the description of a vocabulary of size bytes, which it checks as Read does, except that it does not
 // notice a key that a table has twice. Its memory does not grow with the keys.
 func Describe(r io.Reader, size int64) (*Description, error) {
-	return scan(r, size, func([]byte) {})
+	return scanVocabulary(r, size, func([]byte) {})
 }
 
 // DescribeFile is Describe of a file.
 func DescribeFile(path string) (d *Description, err error) {
-	err = withFile(path, func(r io.Reader, size int64) error {
+	err = withFileContents(path, func(r io.Reader, size int64) error {
 		d, err = Describe(r, size)
 		return err
 	})
@@ -77,7 +77,7 @@ func (d *Description) Encode() ([]byte, error) {
 // ReadDescription is the inverse of Encode. digest is that of the vocabulary's file.
 func ReadDescription(b []byte, digest Digest) (*Description, error) {
 	if len(b) > MaxDescription {
-		return nil, damaged("a description of %d bytes, want at most %d", len(b), MaxDescription)
+		return nil, damagedError("a description of %d bytes, want at most %d", len(b), MaxDescription)
 	}
 	r := bytes.NewReader(b)
 	v, _, err := readHeader(&summedReader{r: r})
@@ -85,23 +85,23 @@ func ReadDescription(b []byte, digest Digest) (*Description, error) {
 		return nil, err
 	}
 	d := &Description{Rules: v.Rules, Columns: v.Columns, Digest: digest}
-	tables := tablesOf(v.Columns)
+	tables := countTables(v.Columns)
 	if r.Len() != 8*tables {
-		return nil, damaged("%d bytes behind the header for %d tables", r.Len(), tables)
+		return nil, damagedError("%d bytes behind the header for %d tables", r.Len(), tables)
 	}
 	sizes := b[len(b)-8*tables:]
 	for i := range tables {
 		n := binary.LittleEndian.Uint64(sizes[8*i:])
 		if n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
-			return nil, damaged("table %d has %d keys", i, n)
+			return nil, damagedError("table %d has %d keys", i, n)
 		}
 		d.Sizes = append(d.Sizes, int64(n))
 	}
 	return d, nil
 }
 
-// scan reads a vocabulary of size bytes and checks it. each gets the bytes of all keys, piece by piece.
-func scan(r io.Reader, size int64, each func(keys []byte)) (*Description, error) {
+// scanVocabulary reads a vocabulary of size bytes and checks it. each gets the bytes of all keys, piece by piece.
+func scanVocabulary(r io.Reader, size int64, each func(keys []byte)) (*Description, error) {
 	in := &summedReader{r: r}
 	sum := sha256.New()
 	in.r = io.TeeReader(r, sum)
@@ -109,21 +109,21 @@ func scan(r io.Reader, size int64, each func(keys []byte)) (*Description, error)
 	if err != nil {
 		return nil, err
 	}
-	tables := tablesOf(v.Columns)
+	tables := countTables(v.Columns)
 	keyBytes := size - length - 8*int64(tables) - 4
 	if keyBytes < 0 || keyBytes%8 != 0 {
-		return nil, damaged("%d bytes behind the header for %d tables", size-length, tables)
+		return nil, damagedError("%d bytes behind the header for %d tables", size-length, tables)
 	}
 	chunk := make([]byte, min(keyBytes, maxChunk))
 	for left := keyBytes; left > 0; {
 		part := chunk[:min(left, maxChunk)]
-		if err := in.fill(part); err != nil {
+		if err := in.readFully(part); err != nil {
 			return nil, err
 		}
 		each(part)
 		left -= int64(len(part))
 	}
-	sizes, err := in.take(8 * tables)
+	sizes, err := in.takeBytes(8 * tables)
 	if err != nil {
 		return nil, err
 	}
@@ -132,31 +132,31 @@ func scan(r io.Reader, size int64, each func(keys []byte)) (*Description, error)
 	for i := range tables {
 		n := binary.LittleEndian.Uint64(sizes[8*i:])
 		if n > left || n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
-			return nil, damaged("table %d has %d keys of %d that are left", i, n, left)
+			return nil, damagedError("table %d has %d keys of %d that are left", i, n, left)
 		}
 		d.Sizes = append(d.Sizes, int64(n))
 		left -= n
 	}
 	if left > 0 {
-		return nil, damaged("%d keys of no table", left)
+		return nil, damagedError("%d keys of no table", left)
 	}
 	want := in.crc
-	got, err := in.take(4)
+	got, err := in.takeBytes(4)
 	if err != nil {
 		return nil, err
 	}
 	if binary.LittleEndian.Uint32(got) != want {
-		return nil, damaged("the CRC32C is %08x, want %08x", binary.LittleEndian.Uint32(got), want)
+		return nil, damagedError("the CRC32C is %08x, want %08x", binary.LittleEndian.Uint32(got), want)
 	}
 	if n, err := r.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(damaged("bytes behind its end"), err)
+		return nil, errors.Join(damagedError("bytes behind its end"), err)
 	}
 	d.Digest = Digest(sum.Sum(nil))
 	return d, nil
 }
 
-// withFile calls f with the contents of a regular file. Errors name the file.
-func withFile(path string, f func(r io.Reader, size int64) error) (err error) {
+// withFileContents calls f with the contents of a regular file. Errors name the file.
+func withFileContents(path string, f func(r io.Reader, size int64) error) (err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

@@ -18,20 +18,20 @@ type entry struct {
 
 const entrySize = 24
 
-func (e *entry) appendTo(b []byte) []byte {
+func (e *entry) appendEncoded(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(e.key))
 	b = binary.LittleEndian.AppendUint64(b, e.position)
 	return binary.LittleEndian.AppendUint64(b, e.count)
 }
 
-func entryOf(b []byte) entry {
+func decodeEntry(b []byte) entry {
 	return entry{key: int64(binary.LittleEndian.Uint64(b)), position: binary.LittleEndian.Uint64(b[8:]),
 		count: binary.LittleEndian.Uint64(b[16:])}
 }
 
-// fold adds what is known of the same key elsewhere: the least position, and the sum of counts, which stays at its
+// foldEntry adds what is known of the same key elsewhere: the least position, and the sum of counts, which stays at its
 // greatest value instead of overflowing.
-func (e *entry) fold(o entry) {
+func (e *entry) foldEntry(o entry) {
 	e.position = min(e.position, o.position)
 	e.count = addCounts(e.count, o.count)
 }
@@ -44,7 +44,7 @@ func addCounts(a, b uint64) uint64 {
 	return a + b
 }
 
-func byKey(a, b entry) int { return cmp.Compare(a.key, b.key) }
+func compareByKey(a, b entry) int { return cmp.Compare(a.key, b.key) }
 
 // leastSorted is how many entries are sorted by their digits. Comparisons are faster for fewer.
 const leastSorted = 1 << 10
@@ -52,7 +52,7 @@ const leastSorted = 1 << 10
 // sortByKey sorts entries by key.
 func sortByKey(list []entry) {
 	if len(list) < leastSorted {
-		slices.SortFunc(list, byKey)
+		slices.SortFunc(list, compareByKey)
 		return
 	}
 	sortByDigits(list, true)

@@ -99,7 +99,7 @@ func TestDamagedVocabularies(t *testing.T) {
 // openCounts opens a sidecar of some bytes.
 func openCounts(b []byte) (*CountsReader, error) {
 	r := &CountsReader{from: bytes.NewReader(b), close: func() error { return nil }}
-	return r, r.check(int64(len(b)))
+	return r, r.checkSidecar(int64(len(b)))
 }
 
 func TestDamagedCounts(t *testing.T) {
@@ -220,7 +220,7 @@ func FuzzCounts(f *testing.F) {
 		}
 		for i := range c.Tables() {
 			n := int64(0)
-			for _, err := range c.table(i) {
+			for _, err := range c.entriesOfTable(i) {
 				require.NoError(t, err)
 				n++
 			}

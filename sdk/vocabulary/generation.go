@@ -23,8 +23,8 @@ func (e *CountedError) Error() string {
 // Unwrap returns ErrCounted.
 func (e *CountedError) Unwrap() error { return ErrCounted }
 
-// checkNew returns a *CountedError for the first partition that an earlier pass counted.
-func (r *CountsReader) checkNew(partitions []Counted) error {
+// checkNotCounted returns a *CountedError for the first partition that an earlier pass counted.
+func (r *CountsReader) checkNotCounted(partitions []Counted) error {
 	before := make(map[[32]byte]bool, len(r.Counted))
 	for _, digest := range r.Counted {
 		before[digest] = true
@@ -61,11 +61,11 @@ func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOpti
 			len(v.Columns))
 	}
 	for i := range columns {
-		if err := v.Columns[i].matches(&columns[i]); err != nil {
+		if err := v.Columns[i].checkSameKeys(&columns[i]); err != nil {
 			return nil, err
 		}
 	}
-	if err := counts.checkNew(o.Partitions); err != nil {
+	if err := counts.checkNotCounted(o.Partitions); err != nil {
 		return nil, err
 	}
 	b, err := NewBuilder(columns, v.Rules, o)
@@ -76,8 +76,8 @@ func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOpti
 	return b, nil
 }
 
-// matches returns an error that wraps ErrOther if a pipeline's column makes other keys than the vocabulary's.
-func (c *Column) matches(o *Column) error {
+// checkSameKeys returns an error that wraps ErrOther if a pipeline's column makes other keys than the vocabulary's.
+func (c *Column) checkSameKeys(o *Column) error {
 	switch {
 	case c.Name != o.Name:
 		return fmt.Errorf("%w: column %q of the vocabulary is %q in the pipeline", ErrOther, c.Name, o.Name)
@@ -101,8 +101,8 @@ func newOldKeys(keys []int64) *oldKeys {
 	return k
 }
 
-// has reports whether a key has an id. Keys are asked for in ascending order.
-func (k *oldKeys) has(key int64) bool {
+// includesNext reports whether a key has an id. Keys are asked for in ascending order.
+func (k *oldKeys) includesNext(key int64) bool {
 	if k == nil {
 		return false
 	}
@@ -117,13 +117,13 @@ func (k *oldKeys) has(key int64) bool {
 	return false
 }
 
-// rest returns an error if a key that has an id was never asked for.
-func (k *oldKeys) rest() error {
+// checkAllAsked returns an error if a key that has an id was never asked for.
+func (k *oldKeys) checkAllAsked() error {
 	if k == nil {
 		return nil
 	}
 	if n := k.missed + len(k.sorted) - k.next; n > 0 {
-		return damaged("%d keys of the vocabulary are not among its counts", n)
+		return damagedError("%d keys of the vocabulary are not among its counts", n)
 	}
 	return nil
 }

@@ -30,12 +30,12 @@ const leastSlots = 1 << 10
 // says that no greater position was added before. addBlock reports whether a small key is new.
 func (h *hashedKeys) addBlock(keys []int64, places []uint16, position, step uint64, inOrder bool) (newSmall bool) {
 	for 2*(h.used+len(keys)) > len(h.slots) {
-		h.grow()
+		h.growTable()
 	}
 	// All slots of the block are loaded before the first is compared, so that the processor waits for all of them at
 	// once.
 	mask := uint64(len(h.slots) - 1)
-	shift := h.shift()
+	shift := h.hashShift()
 	slots := h.slots
 	homes := h.homes[:len(keys)]
 	touched := uint64(0)
@@ -78,17 +78,17 @@ func hashKey(key int64) uint64 {
 	return (x ^ x>>29) * 0x9e3779b97f4a7c15
 }
 
-// shift is what remains of a hash for a slot.
-func (h *hashedKeys) shift() uint { return 64 - uint(bits.TrailingZeros(uint(len(h.slots)))) }
+// hashShift is what remains of a hash for a slot.
+func (h *hashedKeys) hashShift() uint { return 64 - uint(bits.TrailingZeros(uint(len(h.slots)))) }
 
-func (h *hashedKeys) grow() { h.rebuild(max(2*len(h.slots), leastSlots), nil) }
+func (h *hashedKeys) growTable() { h.rebuildTable(max(2*len(h.slots), leastSlots), nil) }
 
-// rebuild gives the table another number of slots, without the keys that drop takes.
-func (h *hashedKeys) rebuild(length int, drop func(e entry) bool) {
+// rebuildTable gives the table another number of slots, without the keys that drop takes.
+func (h *hashedKeys) rebuildTable(length int, drop func(e entry) bool) {
 	slots, positions := h.slots, h.positions
 	h.slots, h.positions, h.used = make([]hashedSlot, length), make([]uint64, length), 0
 	mask := uint64(length - 1)
-	shift := h.shift()
+	shift := h.hashShift()
 	for i := range slots {
 		s := &slots[i]
 		if s.count == 0 || drop != nil && drop(entry{key: s.key, position: positions[i], count: s.count}) {
@@ -117,7 +117,7 @@ func (h *hashedKeys) takeBelow(end int64) (taken []entry) {
 	for length < 2*(h.used-n) {
 		length *= 2
 	}
-	h.rebuild(length, func(e entry) bool {
+	h.rebuildTable(length, func(e entry) bool {
 		if uint64(e.key) >= uint64(end) {
 			return false
 		}
@@ -127,8 +127,8 @@ func (h *hashedKeys) takeBelow(end int64) (taken []entry) {
 	return taken
 }
 
-// take returns the entries in no order, and empties the table.
-func (h *hashedKeys) take() []entry {
+// takeAll returns the entries in no order, and empties the table.
+func (h *hashedKeys) takeAll() []entry {
 	list := make([]entry, 0, h.used)
 	for i := range h.slots {
 		if s := &h.slots[i]; s.count != 0 {

@@ -22,69 +22,69 @@ type heldColumn struct {
 	all    uint32 // the bits that some key has
 }
 
-// hold takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits
+// holdKeys takes keys of consecutive rows, one each. It reports false, and takes none, if a key is not one of 32 bits
 // without a sign, if there are too many keys, or if the rows continue no sequence and there are too many. more is by
 // how many bytes the keys of the column grew.
-func (h *heldColumn) hold(memory *heldMemory, first uint64, keys []int64) (more int64, held bool) {
+func (h *heldColumn) holdKeys(memory *heldMemory, first uint64, keys []int64) (more int64, held bool) {
 	if len(keys) == 0 {
 		return 0, true
 	}
 	if len(keys) > unit.MaxColumn-h.keys {
 		return 0, false
 	}
-	before, all := h.bytes(), uint64(0)
+	before, all := h.memoryBytes(), uint64(0)
 	if !h.isWide {
-		all, held = h.narrow.hold(memory, first, keys)
+		all, held = h.narrow.holdKeys(memory, first, keys)
 		if !held && all > math.MaxUint16 && all <= math.MaxUint32 {
-			h.widen(memory)
+			h.widenTo32Bits(memory)
 		}
 	}
 	if h.isWide {
-		all, held = h.wide.hold(memory, first, keys)
+		all, held = h.wide.holdKeys(memory, first, keys)
 	}
 	if held {
 		h.keys += len(keys)
 		h.all |= uint32(all)
 	}
-	return h.bytes() - before, held
+	return h.memoryBytes() - before, held
 }
 
-// bytes returns the memory of the keys.
-func (h *heldColumn) bytes() int64 {
+// memoryBytes returns the memory of the keys.
+func (h *heldColumn) memoryBytes() int64 {
 	if h.isWide {
 		return heldKeyBytes[uint32]() * int64(h.keys)
 	}
 	return heldKeyBytes[uint16]() * int64(h.keys)
 }
 
-// widen holds the keys in 32 bits from now on.
-func (h *heldColumn) widen(memory *heldMemory) {
+// widenTo32Bits holds the keys in 32 bits from now on.
+func (h *heldColumn) widenTo32Bits(memory *heldMemory) {
 	for _, s := range h.narrow.sequences {
 		wide := heldSequence[uint32]{first: s.first, end: s.end}
 		for _, block := range s.blocks {
 			appendKeys(memory, &wide, block)
-			giveBack(memory, block)
+			returnBlock(memory, block)
 		}
 		h.wide.sequences = append(h.wide.sequences, wide)
 	}
 	h.narrow.sequences, h.isWide = nil, true
 }
 
-// encode replaces all keys by their ids, less the base, and returns the different keys in the order of their rows.
-func (h *heldColumn) encode(e *unit.Encoder) []int64 {
+// encodeKeys replaces all keys by their ids, less the base, and returns the different keys in the order of their rows.
+func (h *heldColumn) encodeKeys(e *unit.Encoder) []int64 {
 	width := bits.Len32(h.all)
 	if h.isWide {
-		return unit.Encode(e, h.wide.blocks(), width)
+		return unit.Encode(e, h.wide.allBlocks(), width)
 	}
-	return unit.Encode(e, h.narrow.blocks(), width)
+	return unit.Encode(e, h.narrow.allBlocks(), width)
 }
 
-// isWhole reports whether the column holds the keys of rows 0 to rows-1, without a gap and no others.
-func (h *heldColumn) isWhole(rows uint64) bool {
+// holdsAllRows reports whether the column holds the keys of rows 0 to rows-1, without a gap and no others.
+func (h *heldColumn) holdsAllRows(rows uint64) bool {
 	if h.isWide {
-		return h.wide.isWhole(rows)
+		return h.wide.holdsAllRows(rows)
 	}
-	return h.narrow.isWhole(rows)
+	return h.narrow.holdsAllRows(rows)
 }
 
 // heldKeys are held keys of one width.
@@ -98,14 +98,15 @@ type heldSequence[K unit.EncodedKey] struct {
 	blocks     [][]K  // blocks have heldBlockKeys keys each, but for the last
 }
 
-// hold is hold of a column. all are the bits that some of the keys has; they are 0 if the keys were not looked at.
-func (h *heldKeys[K]) hold(memory *heldMemory, first uint64, keys []int64) (all uint64, held bool) {
+// holdKeys does what holdKeys of a column does. all are the bits that some of the keys has; they are 0 if the keys were
+// not looked at.
+func (h *heldKeys[K]) holdKeys(memory *heldMemory, first uint64, keys []int64) (all uint64, held bool) {
 	s := h.sequenceOf(first)
 	if s == nil {
 		return 0, false
 	}
 	if all = appendKeys(memory, s, keys); all > uint64(^K(0)) {
-		s.drop(len(keys))
+		s.dropLastKeys(len(keys))
 		return all, false
 	}
 	s.end += uint64(len(keys))
@@ -139,8 +140,8 @@ func appendKeys[K unit.EncodedKey, From int64 | uint16](memory *heldMemory, s *h
 	return all
 }
 
-// drop takes the last keys back.
-func (s *heldSequence[K]) drop(keys int) {
+// dropLastKeys takes the last keys back.
+func (s *heldSequence[K]) dropLastKeys(keys int) {
 	for keys > 0 {
 		last := len(s.blocks) - 1
 		n := min(keys, len(s.blocks[last]))
@@ -165,8 +166,8 @@ func (h *heldKeys[K]) sequenceOf(first uint64) *heldSequence[K] {
 	return &h.sequences[len(h.sequences)-1]
 }
 
-// sort brings the sequences in the order of their rows.
-func (h *heldKeys[K]) sort() {
+// sortSequences brings the sequences in the order of their rows.
+func (h *heldKeys[K]) sortSequences() {
 	slices.SortFunc(h.sequences, func(a, b heldSequence[K]) int {
 		if a.first < b.first {
 			return -1
@@ -175,17 +176,17 @@ func (h *heldKeys[K]) sort() {
 	})
 }
 
-// blocks returns the blocks of all sequences in the order of their rows.
-func (h *heldKeys[K]) blocks() (blocks [][]K) {
-	h.sort()
+// allBlocks returns the blocks of all sequences in the order of their rows.
+func (h *heldKeys[K]) allBlocks() (blocks [][]K) {
+	h.sortSequences()
 	for _, s := range h.sequences {
 		blocks = append(blocks, s.blocks...)
 	}
 	return blocks
 }
 
-// isWhole is isWhole of a column. The sequences are sorted.
-func (h *heldKeys[K]) isWhole(rows uint64) bool {
+// holdsAllRows does what holdsAllRows of a column does. The sequences are sorted.
+func (h *heldKeys[K]) holdsAllRows(rows uint64) bool {
 	end := uint64(0)
 	for _, s := range h.sequences {
 		if s.first != end {

@@ -34,8 +34,8 @@ func newHeldMemory(most int64) *heldMemory {
 	return &heldMemory{}
 }
 
-// bytes returns the memory of one block.
-func (m *heldMemory) bytes() []byte {
+// blockBytes returns the memory of one block.
+func (m *heldMemory) blockBytes() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last := len(m.free) - 1; last >= 0 {
@@ -56,11 +56,11 @@ func newHeldBlock[K unit.EncodedKey](m *heldMemory) []K {
 	if m == nil {
 		return make([]K, 0, heldBlockKeys[K]())
 	}
-	return unsafe.Slice((*K)(unsafe.Pointer(unsafe.SliceData(m.bytes()))), heldBlockKeys[K]())[:0]
+	return unsafe.Slice((*K)(unsafe.Pointer(unsafe.SliceData(m.blockBytes()))), heldBlockKeys[K]())[:0]
 }
 
-// giveBack takes a block whose keys are no longer held. A sequence's first block may be smaller than the others.
-func giveBack[K unit.EncodedKey](m *heldMemory, block []K) {
+// returnBlock takes a block whose keys are no longer held. A sequence's first block may be smaller than the others.
+func returnBlock[K unit.EncodedKey](m *heldMemory, block []K) {
 	if m == nil || cap(block) != heldBlockKeys[K]() {
 		return
 	}

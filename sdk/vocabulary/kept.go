@@ -39,7 +39,7 @@ func newKeptIDs(columns []heldColumn, partitions []PartitionRows) *keptIDs {
 		rows += uint64(p.Rows)
 	}
 	for i := range columns {
-		if !columns[i].isWhole(rows) {
+		if !columns[i].holdsAllRows(rows) {
 			return nil
 		}
 	}
@@ -53,8 +53,8 @@ type Rows struct {
 	First     int64    // among those that the pipeline's filter lets pass
 }
 
-// find returns the number of a mini-batch's first row among all kept rows.
-func (k *keptIDs) find(at Rows, rows int) (uint64, error) {
+// firstRowOf returns the number of a mini-batch's first row among all kept rows.
+func (k *keptIDs) firstRowOf(at Rows, rows int) (uint64, error) {
 	p, ok := k.partitions[at.Partition]
 	first := uint64(at.First)
 	if !ok || p.digest != at.Digest || first > p.rows || uint64(rows) > p.rows-first {

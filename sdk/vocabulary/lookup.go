@@ -28,14 +28,14 @@ func (v *Vocabulary) Lookup(column Column, unknown Unknown, list bool) (*Lookup,
 	if c == nil {
 		return nil, fmt.Errorf("%w: it has no column %q", ErrOther, column.Name)
 	}
-	if err := c.matches(&column); err != nil {
+	if err := c.checkSameKeys(&column); err != nil {
 		return nil, err
 	}
 	unknown, err := v.Rules.Policy(unknown)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lookup{column: c.Name, keys: v.keysOf(c.Table), rules: v.Rules, unknown: unknown,
+	l := &Lookup{column: c.Name, keys: v.keysOfTable(c.Table), rules: v.Rules, unknown: unknown,
 		filled: v.Rules.Null.Given && !list}
 	if v.prepared != nil {
 		l.prepared, l.listed = v.prepared[c.Table], v.Tables[c.Table]
@@ -101,8 +101,8 @@ func (l *Lookup) Operator() (vocabulary.Op, bool) {
 // NullID returns the id of a row without a key. It reports false if such a row gets none.
 func (l *Lookup) NullID() (int64, bool) { return l.rules.Null.ID, l.filled }
 
-// absent returns the id of a key that the vocabulary lacks. It reports false if the key is dropped.
-func (l *Lookup) absent(key int64) (id int64, kept bool, err error) {
+// idOfAbsentKey returns the id of a key that the vocabulary lacks. It reports false if the key is dropped.
+func (l *Lookup) idOfAbsentKey(key int64) (id int64, kept bool, err error) {
 	switch l.unknown {
 	case UnknownRare:
 		return l.rules.Rare.ID, true, nil

@@ -89,14 +89,14 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 		return m.builder.Add(column, first, ids, lengths)
 	}
 	if lengths == nil {
-		more, held := t.held.hold(m.memory, first, ids)
-		if all := m.held.Add(more); held && all <= m.mostHeld() {
+		more, held := t.held.holdKeys(m.memory, first, ids)
+		if all := m.held.Add(more); held && all <= m.mostHeldBytes() {
 			return nil
 		} else if held {
-			return m.release(index)
+			return m.releaseTable(index)
 		}
 	}
-	if err := m.release(index); err != nil {
+	if err := m.releaseTable(index); err != nil {
 		return err
 	}
 	ready, err := m.makeRoom(index, first, len(ids))
@@ -106,21 +106,21 @@ func (m *MemoryBuilder) Add(column int, first uint64, ids []int64, lengths []int
 	if !ready {
 		return m.builder.Add(column, first, ids, lengths)
 	}
-	generate(m, t, first, rows, ids)
+	generateIDs(m, t, first, rows, ids)
 	return nil
 }
 
-// mostHeld returns how many bytes of keys may wait for the end of the pass: half of the memory while that is all there
-// is, and a quarter of it beside generators.
-func (m *MemoryBuilder) mostHeld() int64 {
+// mostHeldBytes returns how many bytes of keys may wait for the end of the pass: half of the memory while that is all
+// there is, and a quarter of it beside generators.
+func (m *MemoryBuilder) mostHeldBytes() int64 {
 	if m.bytes.Load() == 0 {
 		return m.builder.memory / 2
 	}
 	return m.builder.memory / 4
 }
 
-// release gives the keys that a table holds to generators, or to the builder. The table is locked.
-func (m *MemoryBuilder) release(index int) error {
+// releaseTable gives the keys that a table holds to generators, or to the builder. The table is locked.
+func (m *MemoryBuilder) releaseTable(index int) error {
 	held := &m.tables[index].held
 	if err := releaseKeys(m, index, &held.narrow); err != nil {
 		return err
@@ -128,10 +128,10 @@ func (m *MemoryBuilder) release(index int) error {
 	return releaseKeys(m, index, &held.wide)
 }
 
-// releaseKeys is release of keys of one width.
+// releaseKeys is releaseTable of keys of one width.
 func releaseKeys[K unit.EncodedKey](m *MemoryBuilder, index int, h *heldKeys[K]) error {
 	t := &m.tables[index]
-	h.sort()
+	h.sortSequences()
 	for i := range h.sequences {
 		s := &h.sequences[i]
 		row := s.first
@@ -141,14 +141,14 @@ func releaseKeys[K unit.EncodedKey](m *MemoryBuilder, index int, h *heldKeys[K])
 				return err
 			}
 			if ready {
-				generate(m, t, row, uint64(len(block)), block)
+				generateIDs(m, t, row, uint64(len(block)), block)
 			} else if err := addHeld(m.builder, t.column, row, block); err != nil {
 				return err
 			}
 			row += uint64(len(block))
 			t.held.keys -= len(block)
 			m.held.Add(-heldKeyBytes[K]() * int64(len(block)))
-			giveBack(m.memory, block)
+			returnBlock(m.memory, block)
 			s.blocks[j] = nil
 		}
 	}
@@ -184,11 +184,11 @@ func (m *MemoryBuilder) makeRoom(index int, first uint64, keys int) (ready bool,
 	if sequence != nil && !m.short.Load() && len(sequence.generator.Keys())+keys <= unit.MaxKeys {
 		return true, nil
 	}
-	return false, m.move(index)
+	return false, m.moveToBuilder(index)
 }
 
-// generate gives keys to the generator of the rows before them.
-func generate[K unit.Key](m *MemoryBuilder, t *memoryTable, first, rows uint64, keys []K) {
+// generateIDs gives keys to the generator of the rows before them.
+func generateIDs[K unit.Key](m *MemoryBuilder, t *memoryTable, first, rows uint64, keys []K) {
 	sequence := t.sequenceOf(first)
 	before := sequence.generator.Bytes()
 	unit.Generate(sequence.generator, keys)
@@ -214,10 +214,10 @@ func (t *memoryTable) sequenceOf(first uint64) *keySequence {
 	return &t.sequences[len(t.sequences)-1]
 }
 
-// move gives the keys of a table to the builder, as runs on disk. The table is locked. The builder folds positions by
-// their minimum, so that a key's position may be any number that keeps the order: that of the sequence's first row, and
-// the key's place in the sequence. It is not greater than where the key was seen first.
-func (m *MemoryBuilder) move(index int) error {
+// moveToBuilder gives the keys of a table to the builder, as runs on disk. The table is locked. The builder folds
+// positions by their minimum, so that a key's position may be any number that keeps the order: that of the sequence's
+// first row, and the key's place in the sequence. It is not greater than where the key was seen first.
+func (m *MemoryBuilder) moveToBuilder(index int) error {
 	t, to := &m.tables[index], m.builder.tables[index]
 	t.inBuilder = true
 	to.mu.Lock()
@@ -236,11 +236,11 @@ func (m *MemoryBuilder) move(index int) error {
 			if err := m.builder.makeFolder(to); err != nil {
 				return err
 			}
-			if err := to.runs.add(entriesOf(sorted)); err != nil {
+			if err := to.runs.writeRun(entriesOf(sorted)); err != nil {
 				return err
 			}
 		}
-		m.builder.sawRows(s.end)
+		m.builder.noteRowsBefore(s.end)
 	}
 	t.sequences = nil
 	return nil
@@ -281,14 +281,14 @@ func (m *MemoryBuilder) Vocabulary() (*Vocabulary, error) {
 	for i := range m.tables {
 		t := &m.tables[i]
 		if len(t.sequences) > 0 { // the keys that are held come behind keys that were not
-			if err := m.release(i); err != nil {
+			if err := m.releaseTable(i); err != nil {
 				return nil, err
 			}
 		}
 		inBuilder = inBuilder || t.inBuilder
 	}
 	if inBuilder {
-		return m.throughFile()
+		return m.finishThroughFile()
 	}
 	b := m.builder
 	v := &Vocabulary{Rules: b.rules, Columns: slices.Clone(b.columns), Tables: make([][]int64, len(m.tables)),
@@ -320,7 +320,7 @@ func (m *MemoryBuilder) Vocabulary() (*Vocabulary, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	v.Digest, v.kept = sum.digest(), m.keptIDs()
+	v.Digest, v.kept = sum.finalDigest(), m.keptIDs()
 	return v, nil
 }
 
@@ -342,7 +342,7 @@ func (m *MemoryBuilder) keptIDs() *keptIDs {
 // makeTable makes one table of a vocabulary.
 func (m *MemoryBuilder) makeTable(v *Vocabulary, index int, encoder *unit.Encoder) error {
 	t := &m.tables[index]
-	keys, table := t.merge(encoder)
+	keys, table := t.mergeSequences(encoder)
 	if most := m.builder.rules.mostKeys(); int64(len(keys)) > most {
 		if m.builder.rules.MaxSize == 0 {
 			return fmt.Errorf("table %d: %w", index, tooManyKeys(most))
@@ -353,10 +353,10 @@ func (m *MemoryBuilder) makeTable(v *Vocabulary, index int, encoder *unit.Encode
 	return nil
 }
 
-// merge returns the keys of all sequences in the order of their rows, and their table if there is one.
-func (t *memoryTable) merge(encoder *unit.Encoder) ([]int64, *unit.Table) {
+// mergeSequences returns the keys of all sequences in the order of their rows, and their table if there is one.
+func (t *memoryTable) mergeSequences(encoder *unit.Encoder) ([]int64, *unit.Table) {
 	if len(t.sequences) == 0 {
-		return t.held.encode(encoder), nil
+		return t.held.encodeKeys(encoder), nil
 	}
 	slices.SortFunc(t.sequences, func(a, b keySequence) int {
 		if a.first < b.first {
@@ -372,14 +372,14 @@ func (t *memoryTable) merge(encoder *unit.Encoder) ([]int64, *unit.Table) {
 	return all.Keys(), all.Table()
 }
 
-// throughFile returns the vocabulary of tables that the builder has. The others move there first.
-func (m *MemoryBuilder) throughFile() (_ *Vocabulary, err error) {
+// finishThroughFile returns the vocabulary of tables that the builder has. The others move there first.
+func (m *MemoryBuilder) finishThroughFile() (_ *Vocabulary, err error) {
 	for i := range m.tables {
-		if err := m.release(i); err != nil {
+		if err := m.releaseTable(i); err != nil {
 			return nil, err
 		}
 		if !m.tables[i].inBuilder {
-			if err := m.move(i); err != nil {
+			if err := m.moveToBuilder(i); err != nil {
 				return nil, err
 			}
 		}
@@ -407,11 +407,11 @@ type digester struct {
 // newDigester begins the digest of a file that has a header.
 func newDigester(header []byte) *digester {
 	d := &digester{sum: sha256.New(), buffer: make([]byte, 0, 32<<10)}
-	d.add(header)
+	d.addBytes(header)
 	return d
 }
 
-func (d *digester) add(b []byte) {
+func (d *digester) addBytes(b []byte) {
 	d.crc = crc32c.Update(d.crc, b)
 	_, _ = d.sum.Write(b) // it never fails
 }
@@ -426,13 +426,13 @@ func (d *digester) addTable(keys []int64) {
 		for i, key := range part {
 			binary.LittleEndian.PutUint64(buffer[8*i:], uint64(key))
 		}
-		d.add(buffer)
+		d.addBytes(buffer)
 	}
 }
 
-// digest ends the file.
-func (d *digester) digest() Digest {
-	d.add(d.sizes)
+// finalDigest ends the file.
+func (d *digester) finalDigest() Digest {
+	d.addBytes(d.sizes)
 	_, _ = d.sum.Write(binary.LittleEndian.AppendUint32(nil, d.crc))
 	return Digest(d.sum.Sum(nil))
 }

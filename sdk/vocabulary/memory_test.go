@@ -382,7 +382,7 @@ func TestHeldKeysWiden(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.key > math.MaxUint16, m.tables[0].held.isWide)
-			require.Equal(t, m.tables[0].held.bytes(), m.held.Load())
+			require.Equal(t, m.tables[0].held.memoryBytes(), m.held.Load())
 			require.EqualValues(t, rows, m.tables[0].held.keys)
 			got, err := m.Vocabulary()
 			require.NoError(t, err)
@@ -400,7 +400,7 @@ func TestKeysThatAnEncoderDoesNotTake(t *testing.T) {
 		keys  []int64
 		held  bool
 	}{{0, []int64{1, 2}, true}, {2, []int64{3, 4}, false}, {2, []int64{3}, true}, {3, []int64{4}, false}} {
-		_, held := h.hold(nil, c.first, c.keys)
+		_, held := h.holdKeys(nil, c.first, c.keys)
 		require.Equal(t, c.held, held)
 	}
 }
@@ -440,9 +440,9 @@ func TestBlocksOfHeldMemory(t *testing.T) {
 		require.Equal(t, uint32(i), block[0])
 		require.Equal(t, uint32(i), block[wide-1])
 	}
-	giveBack(m, blocks[1])
-	giveBack(m, blocks[2])
-	giveBack(m, make([]uint32, 7, wide-1)) // a first block, which is as large as its keys wanted
+	returnBlock(m, blocks[1])
+	returnBlock(m, blocks[2])
+	returnBlock(m, make([]uint32, 7, wide-1)) // a first block, which is as large as its keys wanted
 	again := newHeldBlock[uint32](m)
 	require.Empty(t, again)
 	require.Same(t, &blocks[2][0], &again[:1][0])

@@ -68,30 +68,30 @@ func (p *partial) growDense() {
 	if length <= len(p.dense.counts) {
 		return
 	}
-	p.dense.grow(length)
+	p.dense.growArrays(length)
 	for _, e := range p.hashed.takeBelow(int64(length)) {
-		p.dense.set(e)
+		p.dense.setEntry(e)
 	}
 }
 
 // takeHashed returns the entries of the hash table, sorted by key, and empties it.
 func (p *partial) takeHashed() []entry {
-	sorted := p.hashed.take()
+	sorted := p.hashed.takeAll()
 	sortByKey(sorted)
 	return sorted
 }
 
-// take returns all entries, sorted by key, and empties the partial.
-func (p *partial) take() []entry {
+// takeEntries returns all entries, sorted by key, and empties the partial.
+func (p *partial) takeEntries() []entry {
 	sorted := p.takeHashed()
 	if p.dense.used == 0 {
 		p.dense = denseKeys{}
 		return sorted
 	}
-	negative, _ := slices.BinarySearchFunc(sorted, 0, func(e entry, key int64) int { return byKey(e, entry{key: key}) })
+	negative, _ := slices.BinarySearchFunc(sorted, entry{}, compareByKey)
 	all := make([]entry, 0, len(sorted)+p.dense.used)
 	all = append(all, sorted[:negative]...)
-	all = p.dense.appendTo(all) // the other keys are beyond the array
+	all = p.dense.appendEntriesTo(all) // the other keys are beyond the array
 	all = append(all, sorted[negative:]...)
 	p.dense = denseKeys{}
 	return all

@@ -30,7 +30,7 @@ func (s seenKeys) sorted() []entry {
 	for _, e := range s {
 		list = append(list, e)
 	}
-	slices.SortFunc(list, byKey)
+	slices.SortFunc(list, compareByKey)
 	return list
 }
 
@@ -85,24 +85,24 @@ func TestAPartialIsTheDefinition(t *testing.T) {
 				for _, e := range p.takeHashed() {
 					before, ok := hashed[e.key]
 					if ok {
-						e.fold(before)
+						e.foldEntry(before)
 					}
 					hashed[e.key] = e
 				}
 			}
 			require.LessOrEqual(t, len(p.dense.counts), p.mostDense)
-			require.EqualValues(t, len(p.dense.counts)*denseBytes, p.dense.bytes())
+			require.EqualValues(t, len(p.dense.counts)*denseBytes, p.dense.memoryBytes())
 		}
-		last := p.take()
-		assert.True(t, slices.IsSortedFunc(last, byKey))
+		last := p.takeEntries()
+		assert.True(t, slices.IsSortedFunc(last, compareByKey))
 		for _, e := range last {
 			if before, ok := hashed[e.key]; ok {
-				e.fold(before)
+				e.foldEntry(before)
 			}
 			hashed[e.key] = e
 		}
 		assert.Equal(t, want.sorted(), hashed.sorted())
-		assert.Empty(t, p.take())
+		assert.Empty(t, p.takeEntries())
 	})
 }
 
@@ -124,7 +124,7 @@ func TestSmallKeysGetAnArray(t *testing.T) {
 	p.addColumn(keys[:1], 4<<placeBits)
 	assert.Len(t, p.dense.counts, 1<<16)
 	assert.Zero(t, p.hashed.used)
-	assert.Equal(t, []entry{{leastDense - 1, 2 << placeBits, 1}, {leastDense, 1 << placeBits, 1}}, p.take()[:2])
+	assert.Equal(t, []entry{{leastDense - 1, 2 << placeBits, 1}, {leastDense, 1 << placeBits, 1}}, p.takeEntries()[:2])
 }
 
 // TestCountsBeyondTheirField carries counts of an array over, in the array and on the way into it.
@@ -142,7 +142,7 @@ func TestCountsBeyondTheirField(t *testing.T) {
 	p.addList([]int64{7, 8, 9}, 5)
 	p.addList([]int64{7, 9}, 8)
 	p.addList([]int64{7, 9}, 10)
-	assert.Equal(t, []entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, p.take())
+	assert.Equal(t, []entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, p.takeEntries())
 
 	for _, times := range []int{math.MaxUint16 - 1, math.MaxUint16, math.MaxUint16 + 1, 3*math.MaxUint16 + 1} {
 		for lanes := 1; lanes <= mostLanes; lanes++ { // the last turn has no lane for the keys
@@ -163,7 +163,7 @@ func TestCountsBeyondTheirField(t *testing.T) {
 			require.Len(t, p.dense.lanes, lanes)
 			assert.Equal(t, []entry{
 				{5, 1, uint64(times) + 1}, {6, 3, uint64(times)}, {7, uint64(2001 - lanes), uint64(lanes)},
-			}, p.take(), "%d times, %d lanes", times, lanes)
+			}, p.takeEntries(), "%d times, %d lanes", times, lanes)
 		}
 	}
 
@@ -172,7 +172,7 @@ func TestCountsBeyondTheirField(t *testing.T) {
 	i := slices.IndexFunc(h.slots, func(s hashedSlot) bool { return s.count > 0 })
 	h.slots[i].count = math.MaxUint64
 	h.addBlock([]int64{3}, []uint16{0}, 0, 1, true)
-	assert.Equal(t, []entry{{3, 0, math.MaxUint64}}, h.take(), "a count stays at its greatest value")
+	assert.Equal(t, []entry{{3, 0, math.MaxUint64}}, h.takeAll(), "a count stays at its greatest value")
 }
 
 // TestTheLongestArrayFitsIntoMemory checks the bound of an array from both sides.
@@ -196,12 +196,12 @@ func TestEntriesAreSortedByDigits(t *testing.T) {
 		for i := range list {
 			list[i] = entry{int64(random.Uint64() & mask), random.Uint64() & mask, random.Uint64N(9)}
 		}
-		byBoth := func(a, b entry) int { return cmp.Or(byKey(a, b), cmp.Compare(a.position, b.position)) }
+		byBoth := func(a, b entry) int { return cmp.Or(compareByKey(a, b), cmp.Compare(a.position, b.position)) }
 		slices.SortFunc(list, byBoth)
 		want := slices.Clone(list)
 		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		sortByKey(list)
-		assert.True(t, slices.IsSortedFunc(list, byKey))
+		assert.True(t, slices.IsSortedFunc(list, compareByKey))
 		list = want
 		for _, order := range []Order{FirstSeen, ByCount, ByCountText} {
 			sorted := slices.Clone(list)

@@ -79,8 +79,8 @@ func newPartialWriter(path string, maker Digest, rows uint64, tables int, note [
 	b = append(b, maker[:]...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(note)))
 	b = binary.LittleEndian.AppendUint32(b, 0)
-	f.write(b)
-	f.write(note)
+	f.writeBytes(b)
+	f.writeBytes(note)
 	w.made.Bytes = partialHeader + int64(len(note))
 	return w, nil
 }
@@ -95,10 +95,10 @@ func (w *partialWriter) addTable(sorted func(yield func(entry, error) bool)) err
 		if err != nil {
 			return err
 		}
-		w.scratch = e.appendTo(w.scratch[:0])
+		w.scratch = e.appendEncoded(w.scratch[:0])
 		run.crc = crc32c.Update(run.crc, w.scratch)
 		run.entries++
-		w.file.write(w.scratch)
+		w.file.writeBytes(w.scratch)
 	}
 	w.made.tables = append(w.made.tables, run)
 	w.made.Entries += run.entries
@@ -106,21 +106,21 @@ func (w *partialWriter) addTable(sorted func(yield func(entry, error) bool)) err
 	return nil
 }
 
-// commit brings the file to the disk and gives it its name.
-func (w *partialWriter) commit() (*PartialFile, error) {
+// commitFile brings the file to the disk and gives it its name.
+func (w *partialWriter) commitFile() (*PartialFile, error) {
 	for _, run := range w.made.tables {
 		b := binary.LittleEndian.AppendUint64(nil, uint64(run.entries))
-		w.file.write(binary.LittleEndian.AppendUint32(b, run.crc))
+		w.file.writeBytes(binary.LittleEndian.AppendUint32(b, run.crc))
 	}
 	w.made.Bytes += int64(len(w.made.tables))*partialTable + 4
-	if err := w.file.commit(); err != nil {
+	if err := w.file.commitFile(); err != nil {
 		return nil, err
 	}
 	return &w.made, nil
 }
 
-// maker names the rules and columns of the builder.
-func (b *Builder) maker() (Digest, error) {
+// makerDigest names the rules and columns of the builder.
+func (b *Builder) makerDigest() (Digest, error) {
 	header, err := checkedHeader(b.rules, b.columns)
 	return sha256.Sum256(header), err
 }
@@ -137,7 +137,7 @@ func (b *Builder) Spilled() bool {
 // returns. note says for the caller which rows those are. Nothing may be added meanwhile. If it fails, what was added
 // is lost, and the builder is of no more use.
 func (b *Builder) WritePartial(path string, note []byte) (_ *PartialFile, err error) {
-	maker, err := b.maker()
+	maker, err := b.makerDigest()
 	if err != nil {
 		return nil, err
 	}
@@ -148,22 +148,22 @@ func (b *Builder) WritePartial(path string, note []byte) (_ *PartialFile, err er
 	for _, t := range b.tables {
 		t.mu.Lock()
 		b.hashed.Add(-int64(t.seen.hashed.used))
-		b.dense.Add(-t.seen.dense.bytes())
-		err = w.addTable(t.runs.merge(t.seen.take()))
-		t.runs = runs{compare: byKey}
+		b.dense.Add(-t.seen.dense.memoryBytes())
+		err = w.addTable(t.runs.mergedEntries(t.seen.takeEntries()))
+		t.runs = runs{compare: compareByKey}
 		t.mu.Unlock()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), w.file.abandon())
+			return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), w.file.abandonFile())
 		}
 	}
-	made, err := w.commit()
+	made, err := w.commitFile()
 	return made, errors.Join(err, b.Close())
 }
 
 // Take adds the rows of a partial file, which must stay as it is until the builder has finished. The builder must have
 // the rules and columns of the one that wrote the file.
 func (b *Builder) Take(p *PartialFile) error {
-	maker, err := b.maker()
+	maker, err := b.makerDigest()
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,15 @@ func MergePartials(path string, note []byte, list ...*PartialFile) (*PartialFile
 		return nil, err
 	}
 	for i := range list[0].tables {
-		sorted := runs{compare: byKey}
+		sorted := runs{compare: compareByKey}
 		for _, p := range list {
 			sorted.files = append(sorted.files, p.tables[i])
 		}
-		if err := w.addTable(sorted.merge(nil)); err != nil {
-			return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), w.file.abandon())
+		if err := w.addTable(sorted.mergedEntries(nil)); err != nil {
+			return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), w.file.abandonFile())
 		}
 	}
-	return w.commit()
+	return w.commitFile()
 }
 
 // OpenPartial reads and checks a partial file, and keeps nothing open.
@@ -225,7 +225,7 @@ func OpenPartial(path string) (*PartialFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = p.check(f, info.Size())
+		err = p.checkContents(f, info.Size())
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -233,16 +233,16 @@ func OpenPartial(path string) (*PartialFile, error) {
 	return p, nil
 }
 
-// check reads a file of size bytes.
-func (p *PartialFile) check(from io.ReaderAt, size int64) error {
+// checkContents reads a file of size bytes.
+func (p *PartialFile) checkContents(from io.ReaderAt, size int64) error {
 	in := &summedReader{r: bufio.NewReaderSize(io.NewSectionReader(from, 0, size), 1<<20)}
-	header, err := in.take(partialHeader)
+	header, err := in.takeBytes(partialHeader)
 	if err != nil {
 		return err
 	}
 	le := binary.LittleEndian
 	if string(header[:8]) != partialMagic {
-		return damaged("it does not begin as a partial of a vocabulary does")
+		return damagedError("it does not begin as a partial of a vocabulary does")
 	}
 	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != Major || minor > Minor {
 		return fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
@@ -252,9 +252,9 @@ func (p *PartialFile) check(from io.ReaderAt, size int64) error {
 	entries := size - partialHeader - noteBytes - partialTable*tables - 4
 	if tables == 0 || tables > MaxColumns || noteBytes > MaxPartialNote || p.rows > MaxRows || entries < 0 ||
 		entries%entrySize != 0 || le.Uint32(header[60:]) != 0 {
-		return damaged("%d bytes for %d tables of %d rows and a note of %d bytes", size, tables, p.rows, noteBytes)
+		return damagedError("%d bytes for %d tables of %d rows and a note of %d bytes", size, tables, p.rows, noteBytes)
 	}
-	if p.Note, err = in.take(int(noteBytes)); err != nil {
+	if p.Note, err = in.takeBytes(int(noteBytes)); err != nil {
 		return err
 	}
 	trailer := make([]byte, partialTable*tables+4)
@@ -266,14 +266,14 @@ func (p *PartialFile) check(from io.ReaderAt, size int64) error {
 	for i := range tables {
 		n := le.Uint64(trailer[partialTable*i:])
 		if n > uint64(left) {
-			return damaged("table %d has %d entries of %d that are left", i, n, left)
+			return damagedError("table %d has %d entries of %d that are left", i, n, left)
 		}
 		p.tables = append(p.tables, runFile{path: p.Path, offset: at, entries: int64(n), kept: true,
 			crc: le.Uint32(trailer[partialTable*i+8:])})
 		at, left = at+int64(n)*entrySize, left-int64(n)
 	}
 	if left > 0 {
-		return damaged("%d entries of no table", left)
+		return damagedError("%d entries of no table", left)
 	}
 	return p.checkTables(in, trailer)
 }
@@ -286,14 +286,14 @@ func (p *PartialFile) checkTables(in *summedReader, trailer []byte) error {
 			return err
 		}
 		if table.crc != run.crc {
-			return damaged("the CRC32C of table %d is %08x, want %08x", i, table.crc, run.crc)
+			return damagedError("the CRC32C of table %d is %08x, want %08x", i, table.crc, run.crc)
 		}
 	}
-	if err := in.fill(trailer[:len(trailer)-4]); err != nil {
+	if err := in.readFully(trailer[:len(trailer)-4]); err != nil {
 		return err
 	}
 	if want := binary.LittleEndian.Uint32(trailer[len(trailer)-4:]); want != in.crc {
-		return damaged("the CRC32C is %08x, want %08x", in.crc, want)
+		return damagedError("the CRC32C is %08x, want %08x", in.crc, want)
 	}
 	return nil
 }

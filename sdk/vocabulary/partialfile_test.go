@@ -242,7 +242,7 @@ func partialBytes(t testing.TB) []byte {
 // TestADamagedPart: a file with any bit flipped, cut or with more bytes is refused.
 func TestADamagedPart(t *testing.T) {
 	whole := partialBytes(t)
-	check := func(b []byte) error { return (&PartialFile{}).check(bytes.NewReader(b), int64(len(b))) }
+	check := func(b []byte) error { return (&PartialFile{}).checkContents(bytes.NewReader(b), int64(len(b))) }
 	require.NoError(t, check(whole))
 	for i := range whole {
 		changed := bytes.Clone(whole)
@@ -265,6 +265,6 @@ func TestADamagedPart(t *testing.T) {
 func FuzzPartial(f *testing.F) {
 	f.Add(partialBytes(f))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		_ = (&PartialFile{}).check(bytes.NewReader(b), int64(len(b)))
+		_ = (&PartialFile{}).checkContents(bytes.NewReader(b), int64(len(b)))
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // Load reads a vocabulary's file.
 func Load(path string) (v *Vocabulary, err error) {
-	err = withFile(path, func(r io.Reader, size int64) error {
+	err = withFileContents(path, func(r io.Reader, size int64) error {
 		v, err = Read(r, size)
 		return err
 	})
@@ -34,10 +34,10 @@ func loadForLookups(path string, most uint64) (*Vocabulary, error) {
 		return nil, err
 	}
 	r := tableReader{v: &Vocabulary{Rules: d.Rules, Columns: d.Columns, Digest: d.Digest, sizes: d.Sizes}, most: most}
-	err = withFile(path, func(in io.Reader, size int64) error {
-		again, err := scan(in, size, r.add)
-		if err = errors.Join(err, r.end()); err == nil && again.Digest != d.Digest {
-			err = damaged("it changed while it was read")
+	err = withFileContents(path, func(in io.Reader, size int64) error {
+		again, err := scanVocabulary(in, size, r.addRawKeys)
+		if err = errors.Join(err, r.endTables()); err == nil && again.Digest != d.Digest {
+			err = damagedError("it changed while it was read")
 		}
 		return err
 	})
@@ -55,12 +55,12 @@ type tableReader struct {
 	err  error
 }
 
-// add takes the bytes of more keys.
-func (r *tableReader) add(raw []byte) {
+// addRawKeys takes the bytes of more keys.
+func (r *tableReader) addRawKeys(raw []byte) {
 	for r.err == nil && len(raw) > 0 {
-		r.finish()
+		r.finishTables()
 		if len(r.v.prepared) == len(r.v.sizes) {
-			r.err = damaged("it grew while it was read")
+			r.err = damagedError("it grew while it was read")
 			return
 		}
 		left := int(r.v.sizes[len(r.v.prepared)]) - len(r.keys)
@@ -72,8 +72,8 @@ func (r *tableReader) add(raw []byte) {
 	}
 }
 
-// finish makes tables until one lacks keys.
-func (r *tableReader) finish() {
+// finishTables makes tables until one lacks keys.
+func (r *tableReader) finishTables() {
 	for r.err == nil && len(r.v.prepared) < len(r.v.sizes) {
 		size := int(r.v.sizes[len(r.v.prepared)])
 		if cap(r.keys) < size { // the file has as many keys: Describe has read them
@@ -93,11 +93,11 @@ func (r *tableReader) finish() {
 	}
 }
 
-// end makes the last tables, and returns the error of the first that is none.
-func (r *tableReader) end() error {
-	r.finish()
+// endTables makes the last tables, and returns the error of the first that is none.
+func (r *tableReader) endTables() error {
+	r.finishTables()
 	if r.err == nil && len(r.v.prepared) < len(r.v.sizes) {
-		r.err = damaged("it shrank while it was read")
+		r.err = damagedError("it shrank while it was read")
 	}
 	return r.err
 }
@@ -105,7 +105,7 @@ func (r *tableReader) end() error {
 // Read reads a vocabulary of size bytes. It takes no more memory than a small multiple of the bytes that r has.
 func Read(r io.Reader, size int64) (*Vocabulary, error) {
 	keys := make([]int64, 0, min(max(size, 0), maxChunk)/8)
-	d, err := scan(r, size, func(raw []byte) {
+	d, err := scanVocabulary(r, size, func(raw []byte) {
 		if len(keys)+len(raw)/8 > cap(keys) {
 			keys = slices.Grow(keys, max(len(keys), len(raw)/8)) // twice as many: append would copy most keys four times
 		}
@@ -121,14 +121,14 @@ func Read(r io.Reader, size int64) (*Vocabulary, error) {
 		v.Tables = append(v.Tables, keys[:n:n])
 		keys = keys[n:]
 	}
-	if err := v.prepare(); err != nil {
+	if err := v.prepareTables(); err != nil {
 		return nil, err
 	}
 	return v, nil
 }
 
-// damaged returns an error that wraps ErrDamaged.
-func damaged(format string, args ...any) error {
+// damagedError returns an error that wraps ErrDamaged.
+func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
@@ -138,11 +138,11 @@ type summedReader struct {
 	crc uint32
 }
 
-// fill reads all of b.
-func (r *summedReader) fill(b []byte) error {
+// readFully reads all of b.
+func (r *summedReader) readFully(b []byte) error {
 	if _, err := io.ReadFull(r.r, b); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return damaged("it ends early")
+			return damagedError("it ends early")
 		}
 		return err
 	}
@@ -150,10 +150,10 @@ func (r *summedReader) fill(b []byte) error {
 	return nil
 }
 
-// take reads n bytes, which the caller has bounded.
-func (r *summedReader) take(n int) ([]byte, error) {
+// takeBytes reads n bytes, which the caller has bounded.
+func (r *summedReader) takeBytes(n int) ([]byte, error) {
 	b := make([]byte, n)
-	return b, r.fill(b)
+	return b, r.readFully(b)
 }
 
 // maxChunk bounds the bytes that are allocated before they have been read.
@@ -161,20 +161,20 @@ const maxChunk = 1 << 20
 
 // readHeader reads the header. It returns the vocabulary without tables, and the header's length.
 func readHeader(in *summedReader) (*Vocabulary, int64, error) {
-	b, err := in.take(headerSize)
+	b, err := in.takeBytes(headerSize)
 	if err != nil {
 		return nil, 0, err
 	}
 	le := binary.LittleEndian
 	if string(b[:8]) != magic {
-		return nil, 0, damaged("it does not begin as a vocabulary does")
+		return nil, 0, damagedError("it does not begin as a vocabulary does")
 	}
 	if major, minor := le.Uint16(b[8:]), le.Uint16(b[10:]); major != Major || minor > Minor {
 		return nil, 0, fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
 	}
 	length, flags := le.Uint32(b[12:]), b[17]
 	if length < headerSize || length > maxHeader || flags > 7 || b[18] != 0 || b[19] != 0 {
-		return nil, 0, damaged("a header of %d bytes with the flags %02x", length, flags)
+		return nil, 0, damagedError("a header of %d bytes with the flags %02x", length, flags)
 	}
 	v := &Vocabulary{Rules: Rules{
 		Order: Order(b[16]), Joint: flags&1 != 0, Buckets: le.Uint32(b[20:]), Base: int64(le.Uint64(b[24:])),
@@ -188,34 +188,34 @@ func readHeader(in *summedReader) (*Vocabulary, int64, error) {
 	columns, tables := le.Uint32(b[64:]), le.Uint32(b[68:])
 	left := int64(length) - headerSize
 	if columns > MaxColumns || int64(columns)*columnSize > left {
-		return nil, 0, damaged("%d columns in a header of %d bytes", columns, length)
+		return nil, 0, damagedError("%d columns in a header of %d bytes", columns, length)
 	}
 	for range columns {
 		if left -= columnSize; left < 0 {
-			return nil, 0, damaged("a header of %d bytes is too short", length)
+			return nil, 0, damagedError("a header of %d bytes is too short", length)
 		}
-		if b, err = in.take(columnSize); err != nil {
+		if b, err = in.takeBytes(columnSize); err != nil {
 			return nil, 0, err
 		}
 		c := Column{Chain: Digest(b[:32])}
 		table, nameBytes := le.Uint32(b[32:]), int64(le.Uint16(b[36:]))
 		if left -= nameBytes; table >= tables || nameBytes > MaxNameBytes || left < 0 {
-			return nil, 0, damaged("a column of table %d of %d with a name of %d bytes", table, tables, nameBytes)
+			return nil, 0, damagedError("a column of table %d of %d with a name of %d bytes", table, tables, nameBytes)
 		}
-		if b, err = in.take(int(nameBytes)); err != nil {
+		if b, err = in.takeBytes(int(nameBytes)); err != nil {
 			return nil, 0, err
 		}
 		c.Table, c.Name = int(table), string(b)
 		v.Columns = append(v.Columns, c)
 	}
 	if left != 0 {
-		return nil, 0, damaged("%d bytes of the header are left", left)
+		return nil, 0, damagedError("%d bytes of the header are left", left)
 	}
 	if err := checkColumns(v.Columns, v.Rules.Joint); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if tablesOf(v.Columns) != int(tables) {
-		return nil, 0, damaged("%d tables, and the columns have %d", tables, tablesOf(v.Columns))
+	if countTables(v.Columns) != int(tables) {
+		return nil, 0, damagedError("%d tables, and the columns have %d", tables, countTables(v.Columns))
 	}
 	return v, int64(length), nil
 }

@@ -102,19 +102,19 @@ func TestAFileThatChangesWhileItIsRead(t *testing.T) {
 	reader := func() *tableReader { return &tableReader{v: &Vocabulary{sizes: []int64{0, 2, 0, 1, 0}}} }
 	key := func(n byte) []byte { return []byte{n, 0, 0, 0, 0, 0, 0, 0} }
 	r := reader()
-	r.add(append(key(1), key(2)...))
-	r.add(key(3))
-	require.NoError(t, r.end())
+	r.addRawKeys(append(key(1), key(2)...))
+	r.addRawKeys(key(3))
+	require.NoError(t, r.endTables())
 	require.Len(t, r.v.prepared, 5)
 	r = reader()
-	r.add(append(key(1), key(2)...))
-	require.ErrorContains(t, r.end(), "shrank")
+	r.addRawKeys(append(key(1), key(2)...))
+	require.ErrorContains(t, r.endTables(), "shrank")
 	r = reader()
 	for i := range byte(4) {
-		r.add(key(i))
+		r.addRawKeys(key(i))
 	}
-	require.ErrorContains(t, r.end(), "grew")
+	require.ErrorContains(t, r.endTables(), "grew")
 	r = reader()
-	r.add(append(key(1), key(1)...))
-	require.ErrorIs(t, r.end(), ErrDamaged)
+	r.addRawKeys(append(key(1), key(1)...))
+	require.ErrorIs(t, r.endTables(), ErrDamaged)
 }

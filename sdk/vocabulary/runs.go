@@ -37,8 +37,8 @@ type runFile struct {
 	kept    bool // the file is another's, and stays when the run is merged
 }
 
-// add writes sorted entries to disk.
-func (r *runs) add(sorted iter.Seq2[entry, error]) error {
+// writeRun writes sorted entries to disk.
+func (r *runs) writeRun(sorted iter.Seq2[entry, error]) error {
 	r.made++
 	run := runFile{path: filepath.Join(r.folder, fmt.Sprintf("run-%d", r.made))}
 	f, err := os.OpenFile(run.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -51,7 +51,7 @@ func (r *runs) add(sorted iter.Seq2[entry, error]) error {
 		if err = wrong; err != nil {
 			break
 		}
-		b = e.appendTo(b[:0])
+		b = e.appendEncoded(b[:0])
 		run.crc = crc32c.Update(run.crc, b)
 		run.entries++
 		if _, err = w.Write(b); err != nil {
@@ -68,8 +68,8 @@ func (r *runs) add(sorted iter.Seq2[entry, error]) error {
 	return nil
 }
 
-// merge returns the entries of all runs and of sorted, in order and folded. It ends after the first error.
-func (r *runs) merge(sorted []entry) iter.Seq2[entry, error] {
+// mergedEntries returns the entries of all runs and of sorted, in order and folded. It ends after the first error.
+func (r *runs) mergedEntries(sorted []entry) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for len(r.files) > maxOpenRuns {
 			if err := r.mergeOldest(); err != nil {
@@ -85,7 +85,7 @@ func (r *runs) merge(sorted []entry) iter.Seq2[entry, error] {
 			}
 			return
 		}
-		r.mergeAll(r.files, sorted, yield)
+		r.mergeInto(r.files, sorted, yield)
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *runs) merge(sorted []entry) iter.Seq2[entry, error] {
 func (r *runs) mergeOldest() error {
 	oldest := slices.Clone(r.files[:maxOpenRuns])
 	r.files = slices.Delete(r.files, 0, maxOpenRuns)
-	if err := r.add(func(yield func(entry, error) bool) { r.mergeAll(oldest, nil, yield) }); err != nil {
+	if err := r.writeRun(func(yield func(entry, error) bool) { r.mergeInto(oldest, nil, yield) }); err != nil {
 		return err
 	}
 	for _, run := range oldest {
@@ -107,26 +107,26 @@ func (r *runs) mergeOldest() error {
 	return nil
 }
 
-// mergeAll merges runs and entries in memory.
-func (r *runs) mergeAll(files []runFile, sorted []entry, yield func(entry, error) bool) {
+// mergeInto merges runs and entries in memory.
+func (r *runs) mergeInto(files []runFile, sorted []entry, yield func(entry, error) bool) {
 	sources := mergeHeap{compare: r.compare}
 	defer func() {
 		for _, s := range sources.list {
-			_ = s.close() // it was only read
+			_ = s.closeRun() // it was only read
 		}
 	}()
 	for _, run := range files {
 		s := &mergeSource{run: run}
-		err := s.open()
+		err := s.openRun()
 		if err == nil {
-			err = sources.enter(s)
+			err = sources.enterSource(s)
 		}
 		if err != nil {
-			yield(entry{}, errors.Join(err, s.close()))
+			yield(entry{}, errors.Join(err, s.closeRun()))
 			return
 		}
 	}
-	if err := sources.enter(&mergeSource{memory: sorted}); err != nil {
+	if err := sources.enterSource(&mergeSource{memory: sorted}); err != nil {
 		yield(entry{}, err)
 		return
 	}
@@ -139,7 +139,7 @@ func (r *runs) mergeAll(files []runFile, sorted []entry, yield func(entry, error
 		case !have:
 			current, have = s.head, true
 		case r.compare(current, s.head) == 0:
-			current.fold(s.head)
+			current.foldEntry(s.head)
 		default:
 			if !yield(current, nil) {
 				return
@@ -155,7 +155,7 @@ func (r *runs) mergeAll(files []runFile, sorted []entry, yield func(entry, error
 			heap.Fix(&sources, 0)
 		default:
 			heap.Pop(&sources)
-			_ = s.close() // it was only read
+			_ = s.closeRun() // it was only read
 		}
 	}
 	if have {
@@ -175,7 +175,7 @@ type mergeSource struct {
 	crc    uint32
 }
 
-func (s *mergeSource) open() (err error) {
+func (s *mergeSource) openRun() (err error) {
 	s.left = s.run.entries
 	if s.file, err = os.Open(s.run.path); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *mergeSource) open() (err error) {
 	return nil
 }
 
-func (s *mergeSource) close() error {
+func (s *mergeSource) closeRun() error {
 	if s.file == nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (s *mergeSource) advance() (bool, error) {
 	}
 	s.left--
 	s.crc = crc32c.Update(s.crc, b[:])
-	s.head = entryOf(b[:])
+	s.head = decodeEntry(b[:])
 	return true, nil
 }
 
@@ -227,14 +227,14 @@ type mergeHeap struct {
 	compare func(a, b entry) int
 }
 
-// enter adds a source that has an entry. The caller then makes a heap of the list.
-func (h *mergeHeap) enter(s *mergeSource) error {
+// enterSource adds a source that has an entry. The caller then makes a heap of the list.
+func (h *mergeHeap) enterSource(s *mergeSource) error {
 	more, err := s.advance()
 	if err != nil {
 		return err
 	}
 	if !more {
-		return s.close()
+		return s.closeRun()
 	}
 	h.list = append(h.list, s)
 	return nil

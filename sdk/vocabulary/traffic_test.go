@@ -29,7 +29,7 @@ func BenchmarkRunsOfASplit(b *testing.B) {
 					begin := time.Now()
 					p := partial{mostDense: 1 << 20}
 					p.addColumn(column, 0)
-					run := p.take()
+					run := p.takeEntries()
 					sent, entries = len(appendRun(nil, run)), len(run)
 					folding += time.Since(begin)
 					begin = time.Now()

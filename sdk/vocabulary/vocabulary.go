@@ -67,8 +67,8 @@ func (v *Vocabulary) Column(name string) *Column {
 	return nil
 }
 
-// keysOf returns how many keys a table has.
-func (v *Vocabulary) keysOf(table int) int64 {
+// keysOfTable returns how many keys a table has.
+func (v *Vocabulary) keysOfTable(table int) int64 {
 	if v.sizes != nil {
 		return v.sizes[table]
 	}
@@ -90,8 +90,8 @@ func (v *Vocabulary) Keys() int64 {
 	return n
 }
 
-// tablesOf returns how many tables the columns have.
-func tablesOf(columns []Column) int {
+// countTables returns how many tables the columns have.
+func countTables(columns []Column) int {
 	n := 0
 	for i := range columns {
 		n = max(n, columns[i].Table+1)
@@ -136,8 +136,8 @@ func prepareTable(keys []int64, table *unit.Table) preparedTable {
 	return sync.OnceValues(func() (*unit.Table, error) { return unit.NewTable(keys) })
 }
 
-// prepare makes the tables ready for lookups. It refuses a table that holds a key twice.
-func (v *Vocabulary) prepare() error {
+// prepareTables makes the tables ready for lookups. It refuses a table that holds a key twice.
+func (v *Vocabulary) prepareTables() error {
 	for _, keys := range v.Tables {
 		if err := v.prepareNext(keys); err != nil {
 			return err

@@ -39,12 +39,14 @@ func createFile(path string) (*fileWriter, error) {
 	return &fileWriter{path: path, file: f, buffer: make([]byte, 0, fileBuffer)}, nil
 }
 
-// write appends bytes.
-func (w *fileWriter) write(b []byte) { w.appended(append(w.buffer, b...)) }
+// writeBytes appends bytes.
+func (w *fileWriter) writeBytes(b []byte) { w.takeBuffer(append(w.buffer, b...)) }
 
-func (w *fileWriter) writeUint64(x uint64) { w.appended(binary.LittleEndian.AppendUint64(w.buffer, x)) }
+func (w *fileWriter) writeUint64(x uint64) {
+	w.takeBuffer(binary.LittleEndian.AppendUint64(w.buffer, x))
+}
 
-func (w *fileWriter) writeEntry(e entry) { w.appended(e.appendTo(w.buffer)) }
+func (w *fileWriter) writeEntry(e entry) { w.takeBuffer(e.appendEncoded(w.buffer)) }
 
 // writeEntries appends entries.
 func (w *fileWriter) writeEntries(list []entry) {
@@ -58,20 +60,20 @@ func (w *fileWriter) writeEntries(list []entry) {
 			binary.LittleEndian.PutUint64(to[8:], list[i].position)
 			binary.LittleEndian.PutUint64(to[16:], list[i].count)
 		}
-		w.appended(w.buffer[:begin+len(b)])
+		w.takeBuffer(w.buffer[:begin+len(b)])
 		list = list[n:]
 	}
 }
 
-// appended takes the buffer with more bytes in it.
-func (w *fileWriter) appended(buffer []byte) {
+// takeBuffer takes the buffer with more bytes in it.
+func (w *fileWriter) takeBuffer(buffer []byte) {
 	if w.buffer = buffer; len(buffer) > fileBuffer-entrySize {
-		w.flush()
+		w.flushBuffer()
 	}
 }
 
-// flush sums and writes what is in the buffer. The first error is kept until the file is sealed.
-func (w *fileWriter) flush() {
+// flushBuffer sums and writes what is in the buffer. The first error is kept until the file is sealed.
+func (w *fileWriter) flushBuffer() {
 	if w.err == nil {
 		w.crc = crc32c.Update(w.crc, w.buffer)
 		if w.sum != nil {
@@ -82,19 +84,19 @@ func (w *fileWriter) flush() {
 	w.buffer = w.buffer[:0]
 }
 
-// commit ends the file and gives it its name.
-func (w *fileWriter) commit() error {
-	if _, err := w.seal(); err != nil {
+// commitFile ends the file and gives it its name.
+func (w *fileWriter) commitFile() error {
+	if _, err := w.sealFile(); err != nil {
 		return err
 	}
-	return w.rename()
+	return w.renameToFinal()
 }
 
-// seal appends the checksum, brings the file to the disk, and returns its digest. If it fails, it removes the file.
-func (w *fileWriter) seal() (Digest, error) {
-	w.flush()
+// sealFile appends the checksum, brings the file to the disk, and returns its digest. If it fails, it removes the file.
+func (w *fileWriter) sealFile() (Digest, error) {
+	w.flushBuffer()
 	w.buffer = binary.LittleEndian.AppendUint32(w.buffer, w.crc)
-	w.flush()
+	w.flushBuffer()
 	if w.err == nil {
 		w.err = w.file.Chmod(0o644)
 	}
@@ -110,16 +112,18 @@ func (w *fileWriter) seal() (Digest, error) {
 	return Digest(w.sum.Sum(nil)), nil
 }
 
-// rename gives a sealed file its name. If it fails, it removes the file.
-func (w *fileWriter) rename() error {
+// renameToFinal gives a sealed file its name. If it fails, it removes the file.
+func (w *fileWriter) renameToFinal() error {
 	if err := wholefile.Rename(w.file.Name(), w.path); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", w.path, err), removeFile(w.file.Name()))
 	}
 	return nil
 }
 
-// abandon removes the file, which has no name yet.
-func (w *fileWriter) abandon() error { return errors.Join(w.file.Close(), removeFile(w.file.Name())) }
+// abandonFile removes the file, which has no name yet.
+func (w *fileWriter) abandonFile() error {
+	return errors.Join(w.file.Close(), removeFile(w.file.Name()))
+}
 
 // removeFile removes a file if it is there.
 func removeFile(path string) error {
@@ -149,7 +153,7 @@ func fileHeader(rules Rules, columns []Column) []byte {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(tablesOf(columns)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(countTables(columns)))
 	for i := range columns {
 		c := &columns[i]
 		b = append(b, c.Chain[:]...)
