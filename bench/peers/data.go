@@ -158,7 +158,8 @@ func (d *dataset) learn(p *program.Program) error {
 				switch op := op.(type) {
 				case sigridhash.Op:
 					if op.Salt != 0 || d.Max != 0 && d.Max != op.Max {
-						return fmt.Errorf("column %s: sigrid_hash %+v; the peers know one max and salt 0", c.Name, op)
+						return fmt.Errorf("column %s: sigrid_hash of salt %d and max %d; the peers know one max and salt 0",
+							c.Name, op.Salt, op.Max)
 					}
 					d.Max = op.Max
 				case *bucketize.Op:

@@ -98,7 +98,7 @@ func alternate(ctx context.Context, contenders []contender, rounds int, least ti
 		for i, c := range contenders {
 			s, err := c.measure(ctx, least)
 			if err == nil && (s.Rows == 0 || s.Wall <= 0 || s.CPU <= 0) {
-				err = fmt.Errorf("nothing measured: %+v", s)
+				err = fmt.Errorf("nothing measured: %d rows in %v s, with %v s of processor time", s.Rows, s.Wall, s.CPU)
 			}
 			if err != nil {
 				return samples, fmt.Errorf("contender %d: %w", i, err)

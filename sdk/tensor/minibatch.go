@@ -202,7 +202,7 @@ func Diff(a, b *MiniBatch) string {
 	case a.Rows != b.Rows:
 		return fmt.Sprintf("rows: %d, %d", a.Rows, b.Rows)
 	case !a.Schema.Equal(b.Schema):
-		return fmt.Sprintf("schema: %+v, %+v", a.Schema, b.Schema)
+		return "schema: " + diffSchemas(a.Schema, b.Schema)
 	}
 	for _, d := range []string{
 		diff("label", a.Label, b.Label, math.Float32bits),
@@ -220,6 +220,42 @@ func Diff(a, b *MiniBatch) string {
 		}
 	}
 	return ""
+}
+
+// diffSchemas says where two schemas that are not equal first differ.
+func diffSchemas(a, b *Schema) string {
+	switch {
+	case a == nil || b == nil:
+		return "one of the mini-batches has none"
+	case a.Label != b.Label:
+		return fmt.Sprintf("a label: %v, %v", a.Label, b.Label)
+	case len(a.Dense) != len(b.Dense):
+		return fmt.Sprintf("%d dense features, %d", len(a.Dense), len(b.Dense))
+	case len(a.Keys) != len(b.Keys):
+		return fmt.Sprintf("%d keys, %d", len(a.Keys), len(b.Keys))
+	}
+	for i := range a.Dense {
+		if a.Dense[i] != b.Dense[i] {
+			return fmt.Sprintf("dense feature %d: %q, %q", i, a.Dense[i], b.Dense[i])
+		}
+	}
+	for i, k := range a.Keys {
+		o := b.Keys[i]
+		if k.Name != o.Name {
+			return fmt.Sprintf("key %d: %q, %q", i, k.Name, o.Name)
+		}
+		if k != o {
+			return fmt.Sprintf("key %q: embeddings %d, %d; a list %v, %v; deduplicated in set %d, %d", k.Name,
+				k.NumEmbeddings, o.NumEmbeddings, k.List, o.List, k.Set, o.Set)
+		}
+	}
+	switch {
+	case a.Weights != b.Weights:
+		return fmt.Sprintf("weights: %v, %v", a.Weights, b.Weights)
+	case a.IDs != b.IDs && len(a.Keys) > 0:
+		return fmt.Sprintf("ids: %v, %v", a.IDs, b.IDs)
+	}
+	return fmt.Sprintf("dense: %v, %v", a.DenseDType(), b.DenseDType())
 }
 
 // same returns an integer as its own bits.
