@@ -29,7 +29,7 @@ func documentOperators() []Operator {
 				Summary: "Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from " +
 					"0, if a column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value " +
 					"of the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule. " +
-					"Real numbers count as the nearest float32. It becomes `fill_null` with that constant.",
+					"It becomes `fill_null` with that constant.",
 				Params: []Param{{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
 					"quantile 0.5 of the value that the operator takes"}},
 				Takes: "int64, float32, float64", Yields: "the same",

@@ -296,12 +296,12 @@ filter: {column: i, gt: 3}
 		{"label", "int64", summary.Integers, -1, 0},
 		{"i", "int64", summary.Integers, -1, 1},
 		{"half", "float32", summary.Reals, 0, -1},
-		{"price", "float64", summary.Reals, 1, -1},
-		{"f_null behind log", "float32", summary.Reals, 2, 4},
-		{"i_null behind fill_null, min_max, log", "float32", summary.Reals, 3, -1},
-		{"c_0 x c_1", "int64", summary.Integers, -1, 2},
-		{"m[7]", "float32", summary.Reals, 4, 5},
-		{"c_2 x c_10", "int64", summary.Integers, -1, 3},
+		{"price", "float64", summary.Reals, -1, 2},
+		{"f_null behind log", "float32", summary.Reals, 1, 5},
+		{"i_null behind fill_null, min_max, log", "float32", summary.Reals, 2, -1},
+		{"c_0 x c_1", "int64", summary.Integers, -1, 3},
+		{"m[7]", "float32", summary.Reals, 3, 6},
+		{"c_2 x c_10", "int64", summary.Integers, -1, 4},
 	}, found)
 	assert.Equal(t, []int{77, 0}, []int{pass.Batch, len(pass.Vocabularies)})
 	assert.Equal(t, s.Filter, pass.Filter)

@@ -56,7 +56,7 @@ func Enumerate() Op { return op("enumerate") }
 // FillMedian returns the operator fill_median. Replaces a null by the median of the other values: the value of rank
 // floor((n - 1) / 2), counted from 0, if a column of a partition, and the whole, have at most 2,048 distinct values;
 // otherwise a value of the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule.
-// Real numbers count as the nearest float32. It becomes `fill_null` with that constant.
+// It becomes `fill_null` with that constant.
 func FillMedian(statistics string) Op { return op("fill_median", With("statistics", Text(statistics))) }
 
 // FillNaN returns the operator fill_nan. Replaces a NaN by a constant, whatever its sign and payload. A NaN is a value

@@ -17,10 +17,11 @@ type StatisticsColumn struct {
 	List bool
 	// Unsigned says that the values are the bits of unsigned integers of 64 bits.
 	Unsigned bool
-	// Dense is the index of its dense feature, for summary.Reals; below 0: it has none.
+	// Dense is the index of its dense feature, for summary.Reals that are float32; below 0: it has none.
 	Dense int
-	// Key is the index of its key: the values, or for summary.Reals and summary.Lengths a bucket for each value, of which
-	// only the number counts. Below 0: it has none, and no row is null.
+	// Key is the index of its key: the values, for summary.Reals without a dense feature the bits of the values as float64.
+	// For summary.Lengths, and for summary.Reals with a dense feature, the key has a bucket for each value, of which only
+	// the number counts. Below 0: it has none, and no row is null.
 	Key int
 	// Folding divides the rows into folds, for a column whose labels are counted by keys; nil: they are not.
 	Folding *targetencoding.Folding
@@ -130,6 +131,8 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 		case info.List:
 			c.Kind = summary.Lengths
 			spec.Generated, buckets = append(spec.Generated, group(kindsOfReals())), append(buckets, i)
+		case info.Kind == program.Float64 || len(ops) > 0: // a decimal becomes a float64
+			spec.Sparse, keys = append(spec.Sparse, group(floatBits())), append(keys, i)
 		default:
 			c.Dense = len(spec.Dense)
 			dense := group()
@@ -146,6 +149,9 @@ func statisticsSpec(schema []ColumnInfo, refs []columnRef) (*Spec, []StatisticsC
 	}
 	return spec, columns
 }
+
+// floatBits returns the operator with which a tensor of ids holds float64 numbers, which no dense tensor does.
+func floatBits() Op { return Cast("float64_bits") }
 
 // kindsOfReals returns the operator that makes the class of each real number of a list: accumulator.NegativeInfinity,
 // Finite, PositiveInfinity or NotANumber.

@@ -115,6 +115,10 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 			pass.Sparse, keys = append(pass.Sparse, u.group(i)), append(keys, i)
 			continue
 		}
+		if u.kind == program.Float64 {
+			pass.Sparse, keys = append(pass.Sparse, u.group(i, floatBits())), append(keys, i)
+			continue
+		}
 		c.Dense = len(pass.Dense)
 		dense := u.group(i)
 		if u.nullable {

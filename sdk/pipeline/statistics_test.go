@@ -38,14 +38,14 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 	assert.Equal(t, []StatisticsColumn{
 		{Name: "id", Type: "int64", Kind: summary.Integers, Dense: -1, Key: 0},
 		{Name: "day", Type: "int64 DATE", Kind: summary.Integers, Dense: -1, Key: 1},
-		{Name: "half", Type: "bytes FLOAT16", Kind: summary.Reals, Dense: 0, Key: 6},
-		{Name: "price", Type: "bytes DECIMAL(38, 2)", Kind: summary.Reals, Dense: 1, Key: 7},
-		{Name: "old", Type: "bytes INT96", Kind: summary.Integers, Dense: -1, Key: 2},
-		{Name: "who", Type: "bytes UUID", Kind: summary.Hashes, Dense: -1, Key: 3},
-		{Name: "words", Type: "list of bytes", Kind: summary.Hashes, List: true, Dense: -1, Key: 4},
-		{Name: "vector", Type: "list of float32", Kind: summary.Lengths, List: true, Dense: -1, Key: 8},
-		{Name: "exact", Type: "float64", Kind: summary.Reals, Dense: 2, Key: -1},
-		{Name: "wide", Type: "int64", Kind: summary.Integers, Unsigned: true, Dense: -1, Key: 5},
+		{Name: "half", Type: "bytes FLOAT16", Kind: summary.Reals, Dense: 0, Key: 8},
+		{Name: "price", Type: "bytes DECIMAL(38, 2)", Kind: summary.Reals, Dense: -1, Key: 2},
+		{Name: "old", Type: "bytes INT96", Kind: summary.Integers, Dense: -1, Key: 3},
+		{Name: "who", Type: "bytes UUID", Kind: summary.Hashes, Dense: -1, Key: 4},
+		{Name: "words", Type: "list of bytes", Kind: summary.Hashes, List: true, Dense: -1, Key: 5},
+		{Name: "vector", Type: "list of float32", Kind: summary.Lengths, List: true, Dense: -1, Key: 9},
+		{Name: "exact", Type: "float64", Kind: summary.Reals, Dense: -1, Key: 6},
+		{Name: "wide", Type: "int64", Kind: summary.Integers, Unsigned: true, Dense: -1, Key: 7},
 	}, columns)
 	names := []string{}
 	for _, s := range skipped {

@@ -18,7 +18,7 @@ type Kind string
 // The kinds of columns.
 const (
 	Integers Kind = "integers" // exactly
-	Reals    Kind = "reals"    // as the nearest float32, which is the form in which a trainer gets them
+	Reals    Kind = "reals"    // as float64: exactly, but for decimals, which are the nearest float64
 	Hashes   Kind = "hashes"   // bytes: their XXH3 hashes, which are counted and not ordered
 	Lengths  Kind = "lengths"  // lists of real numbers: their lengths alone
 )

@@ -237,6 +237,60 @@ func TestExactRealsAreReference(t *testing.T) {
 	})
 }
 
+// wideEdges are float64 of every kind that no float32 is.
+var wideEdges = []float64{0.1, -0.1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64,
+	-math.SmallestNonzeroFloat64, 0x1p-1022, 0x1.ffffffffffffep-1023, 1<<53 + 2, -1e300, 1e-300, math.Nextafter(1, 2)}
+
+// TestExactFloat64AreReference gives numbers as the bits of float64.
+func TestExactFloat64AreReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := Block{Lengths: []int32{}, Integers: []int64{}}
+		var all reference
+		var nans, above, below, nulls int64
+		for range rapid.IntRange(0, 50).Draw(t, "rows") {
+			if rapid.IntRange(0, 5).Draw(t, "null") == 0 {
+				nulls++
+				b.Lengths = append(b.Lengths, 0)
+				continue
+			}
+			x := rapid.OneOf(rapid.SampledFrom(wideEdges), rapid.Float64(), rapid.Float64Range(-1, 1),
+				rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1)})).Draw(t, "value")
+			b.Integers, b.Lengths = append(b.Integers, int64(math.Float64bits(x))), append(b.Lengths, 1)
+			switch {
+			case x != x:
+				nans++
+			case math.IsInf(x, 1):
+				above++
+			case math.IsInf(x, -1):
+				below++
+			default:
+				all.values = append(all.values, summary.RealValue(x+0))
+			}
+		}
+		cut := func(int) int { return rapid.IntRange(1, 20).Draw(t, "cut") }
+		s := summarize(t, Column{Name: "c", Type: "float64", Kind: summary.Reals}, cut, b)
+		c := &s.Columns[0]
+		require.Equal(t, []int64{nulls, nans, above, below},
+			[]int64{c.NullRows, c.NaNs, c.PositiveInfinite, c.NegativeInfinite})
+		all.compare(t, &c.Statistics)
+		_, err := s.Encode()
+		require.NoError(t, err)
+	})
+}
+
+// TestDeviationBeyondFloat64 checks that the deviation of two numbers, which is their difference divided by the root of
+// 2, is the greatest float64 where it is beyond that.
+func TestDeviationBeyondFloat64(t *testing.T) {
+	for of, want := range map[float64]float64{math.MaxFloat64: math.MaxFloat64, 0x1p1023: math.Sqrt2 * 0x1p1023,
+		0x1p1022: math.Sqrt2 * 0x1p1022} {
+		s := summarize(t, Column{Name: "c", Type: "float64", Kind: summary.Reals}, whole,
+			Block{Integers: []int64{int64(math.Float64bits(of)), int64(math.Float64bits(-of))}})
+		require.Equal(t, want, *s.Columns[0].Deviation)
+		_, err := s.Encode()
+		require.NoError(t, err)
+	}
+}
+
 // TestSketchesAreNearTheReference draws columns with many distinct values and holds the documented errors.
 func TestSketchesAreNearTheReference(t *testing.T) {
 	const rows = 30_000

@@ -3,6 +3,7 @@ package accumulator
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/sdk/summary"
 )
@@ -25,7 +26,8 @@ type Block struct {
 	// Lengths are the numbers of values of the rows; for Reals, 1 or 0. Without Lengths (nil) each row has one value. A
 	// block of Kind Lengths may have nothing else.
 	Lengths []int32
-	// Integers are the values of all rows, for Integers and Hashes. For Lengths they are nil or the classes of the
+	// Integers are the values of all rows, for Integers and Hashes, and for Reals without the field Reals the bits of
+	// their values as float64. For Lengths they are nil or the classes of the
 	// values: NegativeInfinity, Finite, PositiveInfinity or NotANumber.
 	Integers []int64
 	// Reals has row i at index i*Stride, for Reals; rows of length 0 have any value there. Stride 0 is 1.
@@ -84,7 +86,7 @@ func (b *Builder) Add(column int, block Block) error {
 
 // addBlock folds rows in.
 func (t *tally) addBlock(b Block) error {
-	if t.kind == summary.Reals {
+	if t.kind == summary.Reals && b.Integers == nil {
 		return t.addReals(b)
 	}
 	var sum int64
@@ -109,7 +111,11 @@ func (t *tally) addBlock(b Block) error {
 		t.addScalars(len(b.Integers))
 	}
 	for _, x := range b.Integers {
-		t.addInteger(x)
+		if t.kind == summary.Reals {
+			t.addReal(math.Float64frombits(uint64(x)))
+		} else {
+			t.addInteger(x)
+		}
 	}
 	return nil
 }
@@ -151,7 +157,7 @@ func (t *tally) addReals(b Block) error {
 		if b.Lengths != nil && b.Lengths[i] == 0 {
 			continue
 		}
-		t.addReal(b.Reals[i*stride])
+		t.addReal(float64(b.Reals[i*stride]))
 	}
 	return nil
 }

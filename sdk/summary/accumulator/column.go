@@ -23,7 +23,7 @@ type tally struct {
 	shortest, longest           int64 // lengths of lists, if there are rows
 	nans, positiveInf, minusInf int64
 	leastInt, greatestInt       int64
-	leastReal, greatestReal     float32
+	leastReal, greatestReal     float64
 	finite                      int64
 	integers                    integerSums
 	reals                       realSums
@@ -49,7 +49,7 @@ func (t *tally) ordered() bool { return t.kind == summary.Integers || t.kind == 
 // key returns the key of a value in the sketch of ranks, by its bits in the table.
 func (t *tally) key(bits uint64) int64 {
 	if t.kind == summary.Reals {
-		return keyOfReal(uint32(bits))
+		return keyOfReal(bits)
 	}
 	return int64(bits)
 }
@@ -85,21 +85,21 @@ func (t *tally) addInteger(x int64) {
 }
 
 // addReal counts a real number.
-func (t *tally) addReal(x float32) {
+func (t *tally) addReal(x float64) {
 	switch {
 	case x != x:
 		t.nans++
 		return
-	case x > math.MaxFloat32:
+	case x > math.MaxFloat64:
 		t.positiveInf++
 		return
-	case x < -math.MaxFloat32:
+	case x < -math.MaxFloat64:
 		t.minusInf++
 		return
 	case x == 0:
 		x = 0 // also where it is -0
 	}
-	t.count(uint64(math.Float32bits(x)))
+	t.count(math.Float64bits(x))
 	if t.finite == 1 {
 		t.leastReal, t.greatestReal = x, x
 	}
@@ -214,7 +214,7 @@ func (t *tally) statistics(sums *moments) summary.Statistics {
 func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []counter) {
 	least, greatest := t.value(uint64(t.leastInt)), t.value(uint64(t.greatestInt))
 	if t.kind == summary.Reals {
-		least, greatest = summary.RealValue(float64(t.leastReal)), summary.RealValue(float64(t.greatestReal))
+		least, greatest = summary.RealValue(t.leastReal), summary.RealValue(t.greatestReal)
 	}
 	mean := sums.mean(t.offset)
 	s.Least, s.Greatest, s.Mean = &least, &greatest, &mean
@@ -233,7 +233,7 @@ func (t *tally) describeNumbers(s *summary.Statistics, sums *moments, sorted []c
 // valueOfKey returns the value of a key in the sketch of ranks.
 func (t *tally) valueOfKey(key uint64) summary.Value {
 	if t.kind == summary.Reals {
-		return t.value(uint64(realOfKey(int64(key))))
+		return t.value(realOfKey(int64(key)))
 	}
 	return t.value(key)
 }
@@ -256,7 +256,7 @@ func (t *tally) fillQuantiles(quantiles []summary.Value, sorted []counter, value
 // value returns the value of bits in the table.
 func (t *tally) value(bits uint64) summary.Value {
 	if t.kind == summary.Reals {
-		return summary.RealValue(float64(math.Float32frombits(uint32(bits))))
+		return summary.RealValue(math.Float64frombits(bits))
 	}
 	if t.offset > 0 {
 		return summary.UnsignedValue(bits + t.offset)

@@ -11,11 +11,11 @@ type moments struct {
 	count   int64
 	sum     big.Int
 	squares big.Int
-	scale   uint // 0 for integers, realScale for float32
+	scale   uint // 0 for integers, realScale for real numbers
 }
 
-// realScale is the exponent of the least positive float32: each is a whole number of 2^-149.
-const realScale = 149
+// realScale is the exponent of the least positive float64: each is a whole number of 2^-1074.
+const realScale = 1074
 
 // merge adds the sums of other values of the same scale.
 func (m *moments) merge(other *moments) {
@@ -45,7 +45,7 @@ func (m *moments) deviation() float64 {
 	return nearestRoot(new(big.Rat).SetFrac(spread, divisor))
 }
 
-// nearestRoot returns the float64 nearest to the root of a number that is not negative.
+// nearestRoot returns the finite float64 nearest to the root of a number that is not negative.
 func nearestRoot(x *big.Rat) float64 {
 	if x.Sign() == 0 {
 		return 0
@@ -53,11 +53,12 @@ func nearestRoot(x *big.Rat) float64 {
 	const precision = 128
 	quotient := new(big.Float).SetPrec(precision).SetRat(x)
 	root, _ := quotient.Sqrt(quotient).Float64()
+	root = min(root, math.MaxFloat64)
 	// The root was rounded twice. It is the nearest if x lies between the squares of the middles to its neighbours.
 	for root > 0 && squareOfMiddle(math.Nextafter(root, 0), root).Cmp(x) > 0 {
 		root = math.Nextafter(root, 0)
 	}
-	for squareOfMiddle(root, math.Nextafter(root, math.Inf(1))).Cmp(x) < 0 {
+	for root < math.MaxFloat64 && squareOfMiddle(root, math.Nextafter(root, math.Inf(1))).Cmp(x) < 0 {
 		root = math.Nextafter(root, math.Inf(1))
 	}
 	return root
@@ -103,48 +104,46 @@ func (s *integerSums) moments(count int64) *moments {
 	return m
 }
 
-// maxSummands bounds the values of a partition: a sum of as many significands of 24 bits fits an int64.
+// maxSummands bounds the values of a partition: the sums of as many significands of 53 bits, and of their squares, fit
+// integerSums.
 const maxSummands = 1 << 38
 
-// realSums sums finite float32 values and their squares, by their exponents: a normal float32 is a significand below
-// 2^24 times 2^(exponent-150), exponent being 1 to 254; subnormal ones have the exponent 1, too.
-type realSums struct {
-	sum     [255]int64
-	squares [255][2]uint64 // the low word first
-}
+// exponents is the number of exponents of finite float64 numbers.
+const exponents = 0x7ff
 
-func (s *realSums) add(x float32) {
-	b := math.Float32bits(x)
-	exponent, significand := b>>23&0xff, uint64(b&(1<<23-1))
+// realSums sums finite float64 values and their squares, by their exponents: a normal float64 is a significand below
+// 2^53 times 2^(exponent-1075), exponent being 1 to 2046; subnormal ones have the exponent 1, too. It is nil, or has
+// an element for each exponent.
+type realSums []integerSums
+
+func (s *realSums) add(x float64) {
+	if *s == nil {
+		*s = make(realSums, exponents)
+	}
+	b := math.Float64bits(x)
+	exponent, significand := b>>52&0x7ff, int64(b&(1<<52-1))
 	if exponent == 0 {
 		exponent = 1
 	} else {
-		significand |= 1 << 23
+		significand |= 1 << 52
 	}
-	if b>>31 == 0 {
-		s.sum[exponent] += int64(significand)
-	} else {
-		s.sum[exponent] -= int64(significand)
+	if b>>63 != 0 {
+		significand = -significand
 	}
-	var carry uint64
-	squares := &s.squares[exponent]
-	squares[0], carry = bits.Add64(squares[0], significand*significand, 0)
-	squares[1] += carry
+	(*s)[exponent].add(significand)
 }
 
 // moments returns the sums of count values.
-func (s *realSums) moments(count int64) *moments {
+func (s realSums) moments(count int64) *moments {
 	m := &moments{count: count, scale: realScale}
-	var part, high big.Int
-	for exponent := range s.sum {
-		if squares := s.squares[exponent]; squares != [2]uint64{} {
-			part.SetInt64(s.sum[exponent])
-			m.sum.Add(&m.sum, part.Lsh(&part, uint(exponent-1)))
-			high.SetUint64(squares[1])
-			part.SetUint64(squares[0])
-			part.Add(&part, high.Lsh(&high, 64))
-			m.squares.Add(&m.squares, part.Lsh(&part, uint(2*(exponent-1))))
+	var part big.Int
+	for exponent := range s {
+		if s[exponent] == (integerSums{}) {
+			continue
 		}
+		of := s[exponent].moments(0)
+		m.sum.Add(&m.sum, part.Lsh(&of.sum, uint(exponent-1)))
+		m.squares.Add(&m.squares, part.Lsh(&of.squares, uint(2*(exponent-1))))
 	}
 	return m
 }

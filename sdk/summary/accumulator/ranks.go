@@ -107,24 +107,24 @@ func (r *ranks) sorted() []counter {
 	return list
 }
 
-// keyOfReal returns the key of a finite float32 that is not a negative zero.
-func keyOfReal(bits uint32) int64 {
-	if bits>>31 != 0 {
-		return -int64(bits &^ (1 << 31))
+// keyOfReal returns the key of a finite float64 that is not a negative zero.
+func keyOfReal(bits uint64) int64 {
+	if bits>>63 != 0 {
+		return -int64(bits &^ (1 << 63))
 	}
 	return int64(bits)
 }
 
-// realOfKey returns the bits of a key's float32.
-func realOfKey(key int64) uint32 {
+// realOfKey returns the bits of a key's float64.
+func realOfKey(key int64) uint64 {
 	if key < 0 {
-		return uint32(-key) | 1<<31
+		return uint64(-key) | 1<<63
 	}
-	return uint32(key)
+	return uint64(key)
 }
 
 // keyRange returns the least and the greatest key of real numbers.
 func keyRange() (least, greatest int64) {
-	greatest = int64(math.Float32bits(math.MaxFloat32))
+	greatest = int64(math.Float64bits(math.MaxFloat64))
 	return -greatest, greatest
 }

@@ -77,12 +77,10 @@ func (t *tally) appendState(b []byte) ([]byte, error) {
 		return b, nil
 	case summary.Integers:
 		b = binary.AppendVarint(binary.AppendVarint(b, t.leastInt), t.greatestInt)
-		for _, word := range append(t.integers.sum[:], t.integers.squares[:]...) {
-			b = binary.LittleEndian.AppendUint64(b, word)
-		}
+		b = t.integers.appendState(b)
 	case summary.Reals:
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(t.leastReal))
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(t.greatestReal))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(t.leastReal))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(t.greatestReal))
 		b = t.reals.appendState(b)
 	}
 	b = t.frequent.appendState(b)
@@ -104,20 +102,26 @@ func (t *tally) appendState(b []byte) ([]byte, error) {
 	return t.ranks.appendState(b), nil
 }
 
+// appendState appends the sums, little-endian.
+func (s *integerSums) appendState(b []byte) []byte {
+	for _, word := range append(s.sum[:], s.squares[:]...) {
+		b = binary.LittleEndian.AppendUint64(b, word)
+	}
+	return b
+}
+
 // appendState appends the exponents that have values.
-func (s *realSums) appendState(b []byte) []byte {
+func (s realSums) appendState(b []byte) []byte {
 	used := 0
-	for _, squares := range s.squares {
-		if squares != [2]uint64{} {
+	for i := range s {
+		if s[i] != (integerSums{}) {
 			used++
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(used))
-	for exponent, squares := range s.squares {
-		if squares != [2]uint64{} {
-			b = append(b, byte(exponent))
-			b = binary.AppendVarint(b, s.sum[exponent])
-			b = binary.AppendUvarint(binary.AppendUvarint(b, squares[0]), squares[1])
+	for exponent := range s {
+		if s[exponent] != (integerSums{}) {
+			b = s[exponent].appendState(binary.AppendUvarint(b, uint64(exponent)))
 		}
 	}
 	return b
@@ -230,15 +234,10 @@ func (r *stateReader) tally(t *tally) error {
 	switch t.kind {
 	case summary.Integers:
 		t.leastInt, t.greatestInt = r.varint(), r.varint()
-		for i := range t.integers.sum {
-			t.integers.sum[i] = binary.LittleEndian.Uint64(r.bytes(8))
-		}
-		for i := range t.integers.squares {
-			t.integers.squares[i] = binary.LittleEndian.Uint64(r.bytes(8))
-		}
+		t.integers = r.sums()
 	case summary.Reals:
-		t.leastReal = math.Float32frombits(binary.LittleEndian.Uint32(r.bytes(4)))
-		t.greatestReal = math.Float32frombits(binary.LittleEndian.Uint32(r.bytes(4)))
+		t.leastReal = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
+		t.greatestReal = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
 		r.realSums(t)
 	}
 	if r.failed {
@@ -275,21 +274,35 @@ func (t *tally) checkCounts() error {
 	return nil
 }
 
+// sums reads the sums of integers.
+func (r *stateReader) sums() (s integerSums) {
+	for i := range s.sum {
+		s.sum[i] = binary.LittleEndian.Uint64(r.bytes(8))
+	}
+	for i := range s.squares {
+		s.squares[i] = binary.LittleEndian.Uint64(r.bytes(8))
+	}
+	return s
+}
+
 // realSums reads the sums of a column of real numbers.
 func (r *stateReader) realSums(t *tally) {
-	used, before := r.number(int64(len(t.reals.sum))), 0
+	used, before := r.number(exponents), int64(0)
 	for range used {
-		exponent := int(r.bytes(1)[0])
-		sum, low, high := r.varint(), r.uvarint(), r.uvarint()
-		most := t.finite << 24
-		if exponent <= before || exponent >= len(t.reals.sum) || sum > most || sum < -most || low|high == 0 ||
-			high>>(38+48-64) > 0 {
+		exponent, sums := r.number(exponents-1), r.sums()
+		const mostHigh = maxSummands >> (64 - 53) // of a sum of significands of 53 bits
+		high := int64(sums.sum[1])
+		if exponent <= before || sums.squares == [3]uint64{} || high > mostHigh || high < -mostHigh ||
+			sums.squares[2] > maxSummands>>(128-2*53) {
 			r.failed = true
 		}
 		if r.failed {
 			return
 		}
-		t.reals.sum[exponent], t.reals.squares[exponent], before = sum, [2]uint64{low, high}, exponent
+		if t.reals == nil {
+			t.reals = make(realSums, exponents)
+		}
+		t.reals[exponent], before = sums, exponent
 	}
 }
 
@@ -321,8 +334,8 @@ func (t *tally) checkSums() error {
 }
 
 // isValue reports whether a column of real numbers counts the number: it is finite, and no zero with a sign.
-func isValue(x float32) bool {
-	return x >= -math.MaxFloat32 && x <= math.MaxFloat32 && (x != 0 || math.Float32bits(x) == 0)
+func isValue(x float64) bool {
+	return x >= -math.MaxFloat64 && x <= math.MaxFloat64 && (x != 0 || math.Float64bits(x) == 0)
 }
 
 // frequent reads the table of counted values.
@@ -342,7 +355,7 @@ func (r *stateReader) frequent(t *tally) error {
 		distance, count := r.uvarint(), r.number(t.finite-counted)
 		value := before + distance
 		if r.failed || count == 0 || i > 0 && value <= before ||
-			t.kind == summary.Reals && (value > math.MaxUint32 || !isValue(math.Float32frombits(uint32(value)))) {
+			t.kind == summary.Reals && !isValue(math.Float64frombits(value)) {
 			return damaged("the value %d of %d in its table", i, used)
 		}
 		f.put(value, mix(value), count)

@@ -19,7 +19,7 @@
 //
 // # The form of a state
 //
-//	magic "MRSTATE\x02", digest of the job (32 bytes)
+//	magic "MRSTATE\x03", digest of the job (32 bytes)
 //	as varints the partition's index in the manifest, its rows that were folded in, the number of the next mini-batch
 //	a length and the state of the columns (package accumulator)
 //	for each column whose labels are counted a length and the table (package targetencoding)
@@ -261,8 +261,7 @@ func columnBlock(c *pipeline.StatisticsColumn, mb *tensor.MiniBatch, keys []accu
 	if c.Key >= 0 {
 		b = keys[c.Key]
 	}
-	switch c.Kind {
-	case summary.Reals:
+	if c.Dense >= 0 {
 		b.Integers, b.Reals, b.Stride = nil, mb.Dense[c.Dense:], len(mb.Schema.Dense)
 	}
 	return b

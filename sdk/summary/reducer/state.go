@@ -15,7 +15,7 @@ import (
 var ErrState = errors.New("summary: damaged state of a pass")
 
 const (
-	stateMagic = "MRSTATE\x02"
+	stateMagic = "MRSTATE\x03"
 	// checksumBytes is the length of the checksum at the end of a state.
 	checksumBytes = 4
 )

@@ -85,3 +85,35 @@ func TestGoldenFillMedian(t *testing.T) {
 		assert.Equal(t, c.Output, denseOf(t, config, bound), engine)
 	}
 }
+
+// TestMedianOfFloat64 checks that the median of a float64 column is one of its values, and not the float32 nearest to
+// it, and that dense gets the nearest float32, on every engine. A decimal is summarised as the float64 nearest to it.
+func TestMedianOfFloat64(t *testing.T) {
+	type row struct {
+		X *float64 `parquet:"x,optional"`
+		D *int64   `parquet:"d,optional,decimal(1:9)"`
+	}
+	values, unscaled := []float64{0.1, 0.3, 16777217.25}, []int64{1, 3, 5}
+	rows := []row{{}}
+	for i := range values {
+		rows = append(rows, row{X: &values[i], D: &unscaled[i]})
+	}
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, pq.WriteFile(path, rows))
+	spec, err := pipeline.Parse([]byte("dense:\n  - {columns: [x], ops: [fill_median: s]}\n" +
+		"  - {columns: [d], ops: [decimal: float64, fill_median: s]}\nstatistics: {s: }\n"))
+	require.NoError(t, err)
+	for _, engine := range []host.Engine{host.EngineDrive, host.EngineReference, host.EngineCPU} {
+		config := local.Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine}}
+		made := runPass(t, config, Pass{Pipeline: spec, Name: "s"})
+		require.Len(t, made.Columns, 2)
+		for _, c := range made.Columns {
+			assert.Equal(t, summary.RealValue(0.3), c.Quantiles[summary.Quantiles/2], c.Name)
+			assert.EqualValues(t, []int64{4, 1, 3, 3}, []int64{c.Rows, c.NullRows, c.Values, c.Distinct}, c.Name)
+		}
+		assert.Equal(t, summary.RealValue(16777217.25), *made.Columns[0].Greatest)
+		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{})
+		require.NoError(t, err)
+		assert.Equal(t, []float32{0.3, 0.3, 0.1, 0.1, 0.3, 0.3, 16777218, 0.5}, denseOf(t, config, bound), engine)
+	}
+}

@@ -149,6 +149,7 @@ func TestStatisticsOfRows(t *testing.T) {
 	names := map[string]int64{}
 	ages, scores, prices := 0.0, 0.0, 0.0
 	pricesSeen := map[float32]bool{}
+	var scoresSeen []float64
 	for _, r := range rows {
 		if r.Age == nil {
 			nullAges++
@@ -158,7 +159,8 @@ func TestStatisticsOfRows(t *testing.T) {
 		if r.Score == nil {
 			nullScores++
 		} else {
-			scores += float64(float32(*r.Score))
+			scores += *r.Score
+			scoresSeen = append(scoresSeen, *r.Score)
 		}
 		if r.Name == nil {
 			nullNames++
@@ -191,6 +193,9 @@ func TestStatisticsOfRows(t *testing.T) {
 	assert.Equal(t, nullScores, score.NullRows)
 	assert.InDelta(t, scores/float64(3000-nullScores), *score.Mean, 1e-12)
 	assert.InDelta(t, 1, *score.Deviation, 0.1)
+	slices.Sort(scoresSeen)
+	assert.Equal(t, []summary.Value{summary.RealValue(scoresSeen[0]), summary.RealValue(scoresSeen[len(scoresSeen)-1])},
+		[]summary.Value{*score.Least, *score.Greatest}, "float64, and not the nearest float32")
 	name := column("name")
 	assert.Equal(t, nullNames, name.NullRows)
 	assert.Equal(t, summary.Hashes, name.Kind)

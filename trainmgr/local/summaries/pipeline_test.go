@@ -44,7 +44,7 @@ filter: {column: id, gt: 0}
 			nulls++
 			continue
 		}
-		least, greatest = min(least, float64(float32(max(*r.Score, 0)))), max(greatest, float64(float32(*r.Score)))
+		least, greatest = min(least, max(*r.Score, 0)), max(greatest, *r.Score)
 	}
 	var before []byte
 	for i, c := range []local.Config{

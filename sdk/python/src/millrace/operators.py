@@ -189,8 +189,8 @@ def enumerate() -> Operator:
 def fill_median(statistics: str) -> Operator:
     """Replaces a null by the median of the other values: the value of rank floor((n - 1) / 2), counted from 0, if a
     column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value of the column whose rank
-    differs from that by less than 1 % of n, and by less than 0.1 % as a rule. Real numbers count as the nearest
-    float32. It becomes ``fill_null`` with that constant.
+    differs from that by less than 1 % of n, and by less than 0.1 % as a rule. It becomes ``fill_null`` with that
+    constant.
 
     Takes int64, float32, float64; yields the same. Nulls: become the median; from here on there are none.
 
