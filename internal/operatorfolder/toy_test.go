@@ -93,7 +93,7 @@ func TestAnOperatorIsAFolder(t *testing.T) {
 	})
 	t.Run("its known answers", func(t *testing.T) {
 		run(t, tree, nil, "go", "test", "-count=1", "-run", "KnownAnswers|EveryOperator|Stock", "./fpga/operator/...",
-			"./fpga/image")
+			"./fpga/image/stock")
 	})
 
 	folder := t.TempDir()

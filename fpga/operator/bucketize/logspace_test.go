@@ -54,8 +54,8 @@ func TestLogSpacedExtremes(t *testing.T) {
 	assert.Equal(t, float32(math.MaxFloat32), borders[999])
 
 	var b Op
-	require.NoError(t, b.convertLogSpaced(catalogue.LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000},
-		program.Float64))
+	widest := catalogue.LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000}
+	require.NoError(t, b.convertLogSpaced(widest, program.Float64))
 	assert.True(t, slices.IsSorted(b.Borders64))
 	require.Error(t, b.convertLogSpaced(catalogue.LogSpaced{From: 1, To: 1e39, Count: 3}, program.Float32))
 	require.Error(t, b.convertLogSpaced(catalogue.LogSpaced{From: 1e-50, To: 1, Count: 3}, program.Float32))

@@ -23,8 +23,8 @@ func TestEveryOperatorHasAReference(t *testing.T) {
 	assert.Len(t, constructors, len(program.Known())-len(decoders))
 }
 
-// TestKnownAnswers compares the references with the known answers of their operators. The operators of lookup tables and
-// modules, whose answers need an environment, have tests of their own.
+// TestKnownAnswers compares the references with the known answers of their operators. The operators of lookup tables
+// and modules, whose answers need an environment, have tests of their own.
 func TestKnownAnswers(t *testing.T) {
 	for u, answers := range operator.KnownAnswers() {
 		t.Run(u.String(), func(t *testing.T) { rowvaluetest.Check(t, constructors[u], answers) })

@@ -13,9 +13,6 @@ import (
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
-// Answer is a known answer.
-type Answer = rowvalue.Answer
-
 // Check makes the reference of each answer in the environment of a program without modules and tables, and compares.
 func Check(t *testing.T, construct rowvalue.Constructor, answers []rowvalue.Answer) {
 	t.Helper()
