@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Literal, Mapping, Sequence, Union
 
-from .pipeline import LogSpaced, Operator, given
+from .operation import LogSpaced, Operator, given
 
 Number = Union[int, float]
 Borders = Union[Sequence[Number], LogSpaced]

@@ -35,12 +35,12 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Callable, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
-from . import arguments, binary, filters
+from . import arguments, binary, filters, operators
 from .errors import PipelineError, PipelineProblem
 from .filters import Filter
+from .operation import LogSpaced, Operator, Pairs, given
 
 __all__ = [
     "Checked",
@@ -56,53 +56,7 @@ __all__ = [
 ]
 
 _Number = Union[int, float]
-_Value = Union[int, float, str, "LogSpaced", "Pairs", Tuple[Any, ...]]
 _Columns = Union[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class LogSpaced:
-    """Borders of buckets, evenly spaced on a logarithmic scale: ``count`` borders from ``start`` to ``stop``, both ends
-    included.
-    """
-
-    start: float
-    stop: float
-    count: int
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A table of whole numbers, ordered by its keys."""
-
-    items: Tuple[Tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Operator:
-    """An operator with its parameters. The functions of :mod:`millrace.operators` make them."""
-
-    name: str
-    parameters: Tuple[Tuple[str, _Value], ...] = ()
-
-
-def given(
-    defaults: Mapping[str, _Value] = MappingProxyType({}), /, **parameters: Any
-) -> Tuple[Tuple[str, _Value], ...]:
-    """Returns the parameters that are neither None nor their defaults, as (name, value) in their order; lists become
-    tuples, and mappings Pairs.
-    """
-    kept = []
-    for name, value in parameters.items():
-        default = defaults.get(name)
-        if value is None or value == default and type(value) is type(default):
-            continue
-        if isinstance(value, (list, tuple)):
-            value = tuple(value)
-        elif isinstance(value, Mapping):
-            value = Pairs(tuple(sorted(value.items())))
-        kept.append((name, value))
-    return tuple(kept)
 
 
 @dataclass(frozen=True)
@@ -891,8 +845,6 @@ def _yaml_ops(ops: Sequence[Operator]) -> str:
 
 def _read_ops(of: Mapping[str, Any]) -> Tuple[Operator, ...]:
     """Returns the operators of the JSON form of a label or a group."""
-    from . import operators  # imported here, since operators imports this module
-
     chain = []
     for op in of.get("ops", ()):
         ((name, parameters),) = op.items()
