@@ -28,7 +28,7 @@ type combinedStorage struct {
 	mu       sync.Mutex
 	parts    []remotePart      // at least one
 	used     int               // the part in use
-	manifest *dataset.Manifest // of the local part; nil before Dataset
+	manifest *dataset.Manifest // The manifest is the local part's; it is nil before Dataset.
 	job      *api.Job          // as it was prepared; nil before
 }
 

@@ -5,7 +5,7 @@ import "github.com/millrace/millrace/sdk/dataset"
 // Epoch is one epoch of a job, as one consumer sees it.
 type Epoch struct {
 	Number uint64
-	Plan   *dataset.Plan // of the whole epoch
+	Plan   *dataset.Plan // The plan covers the whole epoch.
 	// Owned are the numbers of the mini-batches that this consumer gets; nil means all.
 	Owned []dataset.Range
 	// LeftOutRows are the rows of the epoch's data that no rank gets, as Share.LeftOut returns them.

@@ -132,7 +132,7 @@ type OffloadReport struct {
 	RemoteRows   int64  `json:"remote_rows"`
 	LocalSplits  uint64 `json:"local_splits"`
 	RemoteSplits uint64 `json:"remote_splits"`
-	Redone       uint64 `json:"redone_splits"` // that a drive began, and that had to begin again
+	Redone       uint64 `json:"redone_splits"` // A drive began these splits, and they had to begin again.
 	RemoteAway   bool   `json:"remote_away"`
 	// Known reports which metrics the store had. They were not measured again.
 	Known offload.Known `json:"known"`

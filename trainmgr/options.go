@@ -33,7 +33,7 @@ type Options struct {
 	Shuffle      dataset.Shuffle
 	Seed         uint64
 	SplitBatches int // 0 means dataset.DefaultSplitBatches
-	Window       int // of dataset.ShuffleRows, in mini-batches
+	Window       int // The window of dataset.ShuffleRows is counted in mini-batches.
 	Epochs       int // 0 means 1
 	// Share is the part of every epoch that the job delivers: one rank's of several. It is not part of the job's
 	// digest.

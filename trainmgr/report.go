@@ -36,7 +36,7 @@ type Report struct {
 	DecodeSeconds       float64           `json:"decode_seconds"`
 	TransformSeconds    float64           `json:"transform_seconds"`
 	FetchSeconds        float64           `json:"fetch_seconds"`
-	ExpectedStallSecond float64           `json:"expected_stall_seconds"` // of all epochs
+	ExpectedStallSecond float64           `json:"expected_stall_seconds"` // The stall is the sum of all epochs.
 	AllocationNote      string            `json:"allocation"`
 	HeldBackBy          string            `json:"held_back_by"`
 	Notes               []string          `json:"notes,omitempty"`

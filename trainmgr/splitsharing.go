@@ -60,7 +60,7 @@ type splitSharing struct {
 	limitedRows float64
 	meters      [2]SideMeter // by offload.Side
 	splits      [2]uint64    // started splits, by offload.Side
-	epochRows   float64      // of the splits of the present epoch
+	epochRows   float64      // Splits of the present epoch count.
 	redone      uint64
 	retunings   int
 	away        bool // a failure of the drives was logged, and no drive has made a split since
@@ -339,7 +339,7 @@ type sharedPieces struct {
 	*storagePieces
 	splitSharing *splitSharing
 	delivery     Delivery
-	ctx          context.Context // of the iteration
+	ctx          context.Context // It ends with the iteration.
 	joining      sync.WaitGroup  // the goroutine that looks for drives
 
 	// storagePieces.mu guards the fields below.
@@ -569,7 +569,7 @@ type sharedPiece struct {
 	shared *sharedPieces
 	worker int
 	side   offload.Side
-	ctx    context.Context // of the waits for room
+	ctx    context.Context // It ends the waits for room.
 	revoke context.CancelCauseFunc
 }
 

@@ -19,24 +19,24 @@ import (
 //
 // Times are means, in seconds for a mini-batch.
 type Cluster struct {
-	Quota       float64 // of the trainer's control group, in processors
+	Quota       float64 // The quota is that of the trainer's control group, in processors.
 	Cores       int     // processors that the group may use at once
 	Ranks       int
 	StepCPU     float64 // of a rank's step
 	StepDevice  float64
-	Threads     int     // of the local engine
+	Threads     int     // The local engine has these threads.
 	LocalCPU    float64 // to preprocess on the trainer's machine
 	LocalRead   float64 // of the local disk
 	Latency     float64 // of the network, one way
-	Down, Up    float64 // of the link to the trainer for whole tensors, and from the trainer for column chunks
+	Down, Up    float64 // The link carries whole tensors to the trainer, and column chunks from it.
 	Spread      float64 // standard deviation of the logarithm of every service time
 	Queue       int
 	Split       int
 	Workers     []ClusterWorker
-	ReceiveCPU  [3]float64 // of the trainer's machine, by cut
+	ReceiveCPU  [3]float64 // The trainer's machine receives at this cost, by cut.
 	SendCPU     float64    // of the trainer's machine, to read and send column chunks for offload.Transforms
-	DownWork    [3]float64 // of Down, by cut
-	WorkerShare [3]float64 // of a worker's service time, by cut
+	DownWork    [3]float64 // The shares are those of Down, by cut.
+	WorkerShare [3]float64 // The shares are those of a worker's service time, by cut.
 	Seed        uint64
 }
 
@@ -179,7 +179,7 @@ type clusterRun struct {
 
 	taken       int
 	stepUsed    float64 // CPU seconds of the trainer
-	workUsed    float64 // of preprocessing and receiving
+	workUsed    float64 // Preprocessing and receiving count.
 	observed    offload.Inputs
 	stopAtTaken int
 }

@@ -29,15 +29,15 @@ type Options struct {
 	Cores         []float64     // shares of a step in which the trainer uses a CPU; empty: 0.3, 0.7, 1
 	TrainerCores  float64       // quota of the trainer's machine; 0 means 1
 	DriveCores    float64       // quota of the drive; 0 means 0.5
-	RowsPerSecond float64       // of the trainer; 0 means 400,000
-	Rows          int           // of the data, 0 means 400,000
+	RowsPerSecond float64       // The trainer takes this rate; 0 means 400,000.
+	Rows          int           // 0 means 400,000.
 	Steps         int           // shares of the sweep between 0 and 1; 0 means 4
 	Turns         int           // how often each share and each policy trains, in turns; 0 means 3
 	// JobTime is how long the job of the policy Extended trains at least: its tuner changes the share while the job runs.
 	// 0 means 2 minutes.
 	JobTime  time.Duration
 	Measure  time.Duration // how long a job measures each rate before it begins; 0 means 200 ms
-	Timeout  time.Duration // of each process; 0 means 5 minutes, or as long as JobTime wants
+	Timeout  time.Duration // The timeout is that of each process; 0 means 5 minutes, or as long as JobTime wants.
 	Progress func(string)  // receives a line of text for each step, if not nil
 }
 

@@ -11,13 +11,13 @@ import (
 // processor or worker for a mini-batch.
 type Machine struct {
 	Cores         float64 // quota of the trainer's machine
-	StepSeconds   float64 // of the trainer, on its device
+	StepSeconds   float64 // A step of the trainer takes this time on its device.
 	StepCPU       float64 // of the trainer, before StepSeconds, on a processor of its machine
 	LocalCPU      float64 // to preprocess on the trainer's machine
 	LocalThreads  int
-	WorkerSeconds []float64 // of each worker, with everything offloaded
-	LinkSeconds   float64   // of the link to the trainer, with everything offloaded
-	QueueBatches  int       // of the input queue
+	WorkerSeconds []float64 // Each worker takes this time for a mini-batch, with everything offloaded.
+	LinkSeconds   float64   // The link to the trainer takes this time, with everything offloaded.
+	QueueBatches  int       // The input queue holds these.
 	SplitBatches  int
 	// EpochBatches are the mini-batches of an epoch: the next epoch begins when the trainer has done the last of them,
 	// so a queue that holds an epoch is filled and emptied in turn. 0: the job is one epoch.
@@ -27,15 +27,15 @@ type Machine struct {
 	// streams fall into step with each other, and the throughput at one ratio differs by a tenth from the throughput at
 	// its neighbours.
 	Variation float64
-	Seed      uint64 // of the variation
+	Seed      uint64 // The seed is that of the variation.
 }
 
 // CutCost is the cost of a cut.
 type CutCost struct {
 	Cut        offload.Cut
 	ReceiveCPU float64 // CPU seconds of the trainer's machine for a mini-batch from elsewhere
-	WorkerWork float64 // of WorkerSeconds
-	LinkWork   float64 // of LinkSeconds
+	WorkerWork float64 // The work is a share of WorkerSeconds.
+	LinkWork   float64 // The work is a share of LinkSeconds.
 }
 
 // phase is the activity of a stream or of the trainer.
@@ -79,7 +79,7 @@ type simulation struct {
 
 	rates []float64 // of the lanes, and last of the trainer
 
-	rng *rand.Rand // of the work of mini-batches
+	rng *rand.Rand // It draws the work of mini-batches.
 
 	seen offload.Inputs // the tuner's observations, in seconds of virtual time
 }

@@ -17,7 +17,7 @@ import (
 type account struct {
 	batches    map[uint64]arrival // by number
 	rows       int64
-	frameBytes int64 // of frames that came over a socket
+	frameBytes int64 // Frames that came over a socket count.
 }
 
 // arrival is one mini-batch that came.

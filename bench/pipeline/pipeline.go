@@ -60,13 +60,13 @@ type Options struct {
 	// Python is the interpreter of an environment with the Python package; empty: python3. Ways that it lacks something
 	// for are left out.
 	Python     string
-	Rows       int64         // of the data; 0: about 500 MB
+	Rows       int64         // 0 means about 500 MB of data.
 	Partitions int           // files of the data; 0: 4
 	Threads    int           // engine threads; 0: 1
-	Time       time.Duration // of each way at least, in all rounds together; 0: 3 s
+	Time       time.Duration // Each way takes this time at least, in all rounds together; 0 means 3 s.
 	Rounds     int           // turns of each way; 0: 3
-	Codec      string        // of the files; empty: none
-	Encoding   string        // of the files; empty: plain
+	Codec      string        // The files have this codec; empty means none.
+	Encoding   string        // The files have this encoding; empty means plain.
 	Coverage   float64       // share of rows that have a feature; 0: 1
 	Seed       uint64
 	Progress   func(string) // each step in words; nil: none
@@ -86,7 +86,7 @@ type Result struct {
 	Threads        int     `json:"threads"`
 	Rounds         int     `json:"rounds"`
 	RowsPerSecond  float64 `json:"rows_per_second"`
-	BytesPerSecond float64 `json:"bytes_per_second"` // of tensors; of raw connections, of blocks
+	BytesPerSecond float64 `json:"bytes_per_second"` // Bytes of tensors count, and of raw connections those of blocks.
 	// RoundSpread is half the difference of the fastest and the slowest round's rates, as a share of RowsPerSecond.
 	RoundSpread float64 `json:"round_spread_share"`
 	Settled     bool    `json:"settled"` // every round's rate was known well enough when the round ended
@@ -100,8 +100,8 @@ type Result struct {
 	// What was delivered when every mini-batch was delivered once; 0 for raw connections.
 	Rows        int64  `json:"rows"`
 	MiniBatches int64  `json:"mini_batches"`
-	FrameBytes  int64  `json:"frame_bytes"` // that came over a socket
-	SentBytes   int64  `json:"sent_bytes"`  // that the nodes counted
+	FrameBytes  int64  `json:"frame_bytes"` // Frames that came over a socket count.
+	SentBytes   int64  `json:"sent_bytes"`  // The nodes counted these.
 	Digest      string `json:"mini_batches_sha256"`
 }
 

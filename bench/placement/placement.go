@@ -39,14 +39,14 @@ func Modes() []Mode { return []Mode{InStorage, NodeCPU, Card, Pool, Trainer} }
 type Options struct {
 	Model      string // rm1 to rm5; empty: rm1
 	Modes      []Mode // empty: all
-	Rows       int64  // of the data set; 0: about 50 MB
+	Rows       int64  // 0 means about 50 MB of data.
 	Partitions int    // files; 0: 2
 	Batch      int    // rows of a mini-batch; 0: the pipeline's
-	Codec      string // of the files; empty: none
+	Codec      string // The files have this codec; empty means none.
 	Coverage   float64
 	Seed       uint64
 	SLM        int64         // memory of a drive; 0: csd.DefaultSLM
-	Time       time.Duration // of each mode; 0: 2 s
+	Time       time.Duration // Each mode takes this time; 0 means 2 s.
 	Progress   func(string)  // each step in words; nil: none
 }
 
@@ -74,16 +74,16 @@ type Result struct {
 	Mode         Mode   `json:"mode"`
 	Model        string `json:"model"`
 	Engine       string `json:"engine"` // the part that computes
-	Rows         int64  `json:"rows"`   // of one pass, which Links count
+	Rows         int64  `json:"rows"`   // Rows are those of one pass, which Links count.
 	MiniBatches  int64  `json:"mini_batches"`
-	ChunkBytes   int64  `json:"chunk_bytes"`  // of the column chunks that the pipeline reads
-	TensorBytes  int64  `json:"tensor_bytes"` // of the mini-batches
+	ChunkBytes   int64  `json:"chunk_bytes"`  // Column chunks that the pipeline reads count.
+	TensorBytes  int64  `json:"tensor_bytes"` // The tensors of all mini-batches count.
 	Links        Links  `json:"links"`
 	NetworkBytes int64  `json:"network_bytes"` // between machines: to the worker, to and from the card, to the trainer
 
 	RowsPerSecond    float64  `json:"rows_per_second"`
-	CPUSeconds       float64  `json:"cpu_seconds"`         // of the whole process; 0 where the system does not tell
-	EngineSeconds    float64  `json:"engine_cpu_seconds"`  // of those, in a software drive's engine
+	CPUSeconds       float64  `json:"cpu_seconds"`         // The whole process counts; 0 where the system does not say.
+	EngineSeconds    float64  `json:"engine_cpu_seconds"`  // A software drive's engine took these of them.
 	RowsPerCPUSecond float64  `json:"cpu_rows_per_second"` // without the engine's
 	Steps            Steps    `json:"steps"`
 	Digest           string   `json:"mini_batches_sha256"`

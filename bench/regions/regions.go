@@ -26,16 +26,16 @@ type Options struct {
 	// Drive is mem: or file:PATH, with slm, threads, lba and commands if the URI says so. A drive in a file must not
 	// exist; it is made, and removed in the end. Empty: mem:
 	Drive   string
-	Regions int // of the drive, minRegions to cs.MaxRegions; 0: cs.MaxRegions
+	Regions int // The drive has minRegions to cs.MaxRegions; 0 means cs.MaxRegions.
 	// Models are workloads: rm1 to rm5, d1-1 to d1-3 and d2-1 to d2-3 (d1 and d2 are the first of each). The first is
 	// that of all measurements but the mixed one. Empty: rm1 and d1.
 	Models      []string
-	Rows        int64         // of each workload's partition; 0: some 40 MB
-	Time        time.Duration // of each run; 0: 10 s
-	Turns       int           // of jobs beside a region that is switched and one that is not; 0: 5
+	Rows        int64         // 0 means some 40 MB of each workload's partition.
+	Time        time.Duration // Each run takes this time; 0 means 10 s.
+	Turns       int           // Jobs run beside a region that is switched and beside one that is not; 0 means 5 turns.
 	Switches    int           // how many switches are timed; 0: 500
 	HostIOShare int           // limit of ordinary commands in percent, for the runs that have one; 0: 20
-	Seed        uint64        // of the data and of all random places and moments
+	Seed        uint64        // It draws the data and all random places and moments.
 	// Timing makes the regions take the time of a modelled drive under the images of their workloads, and only the rates
 	// of jobs in regions are measured, on the model's clock. nil: native.
 	Timing   *timing.Pacing
@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 // measurement is a part of a run, on a drive of its own.
 type measurement struct {
 	name    string
-	share   int // of ordinary commands
+	share   int // Ordinary commands have this share.
 	measure func(context.Context, *stage) error
 }
 

@@ -28,9 +28,9 @@ type stage struct {
 	o        *Options
 	works    []*work
 	drive    *csd.Drive
-	recorder *recorder // of the last region
+	recorder *recorder // It records the last region.
 	slots    []string  // images by name, from imageSlot on
-	share    int       // of ordinary commands, in percent
+	share    int       // Ordinary commands have this share, in percent.
 	spare    int64     // the first byte behind the partitions
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	Models   []string
 	Engine   host.Engine // cpu (default), drive or reference
 	Threads  int         // 0 means 1
-	Rows     int64       // of the data set; 0 means a default by model
+	Rows     int64       // 0 means a default by model.
 	Time     time.Duration
 	Codec    string
 	Encoding string
@@ -89,9 +89,9 @@ type Result struct {
 	Rows                 int64   `json:"rows"`
 	ElapsedSeconds       float64 `json:"elapsed_seconds"`
 	RowsPerSecond        float64 `json:"rows_per_second"`
-	CPUSeconds           float64 `json:"cpu_seconds"`         // of the whole process; 0 where the system does not tell
+	CPUSeconds           float64 `json:"cpu_seconds"`         // The whole process counts; 0 where the system does not say.
 	CPURowsPerSecond     float64 `json:"cpu_rows_per_second"` // rows a second of processor time
-	Spread               float64 `json:"p_spread_share"`      // of the turns' rate; see steadyrate.Rate
+	Spread               float64 `json:"p_spread_share"`      // The spread is that of the turns; see steadyrate.Rate.
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
 	WaitShare            float64 `json:"wait_share"` // for an engine thread
@@ -101,7 +101,7 @@ type Result struct {
 	FetchShare           float64 `json:"fetch_share"`
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
 
-	Energy *power.Energy `json:"energy,omitempty"` // of the machine while the rows were preprocessed
+	Energy *power.Energy `json:"energy,omitempty"` // The machine used it while the rows were preprocessed.
 	Timing timing.Report `json:"timing"`           // of ElapsedSeconds and the rates; the shares are of the machine's time
 }
 

@@ -63,9 +63,9 @@ func pairOf(name string) (data, named string, ok bool) {
 type Loops struct {
 	*bench
 	dir        *scratch.Folder
-	path       string                         // of the partition
-	processors map[string]processor.Processor // of each vocabulary's keys, and of the whole pipeline
-	ended      processor.Stats                // of the processors that ended
+	path       string                         // The partition lies there.
+	processors map[string]processor.Processor // Each vocabulary's keys have a processor, and the whole pipeline has one.
+	ended      processor.Stats                // Processors that ended count.
 }
 
 // wholePipeline names the processor of the second loop. No vocabulary has an empty name.

@@ -82,7 +82,7 @@ type node struct {
 	wg     sync.WaitGroup
 
 	batch *tensor.MiniBatch
-	bytes atomic.Int64 // of frames written
+	bytes atomic.Int64 // Bytes of frames that were written count.
 
 	mu            sync.Mutex
 	writing, most int // frames that are being written, and the most at once

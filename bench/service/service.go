@@ -24,11 +24,11 @@ type Options struct {
 
 	Transports []cluster.Transport // empty: all
 	Nodes      []int               // 1 to MaxNodes; empty: 1, 2, 4
-	Rows       int                 // of a mini-batch; 0 means 16,384, which are 4.3 MB
+	Rows       int                 // 0 means 16,384 rows of a mini-batch, which are 4.3 MB.
 	DriveRows  int64               // of the data on each real node's drive; 0 means 2^20, negative leaves real nodes out
 	Threads    int                 // engine threads of each real node's drive; 0 means 1
 	Time       time.Duration       // of each cell, raw connections as long again; 0 means 2 s
-	Splits     int                 // of the ledger's job; 0 means 10^6, negative leaves the ledger out
+	Splits     int                 // 0 means 10^6 splits of the ledger's job; a negative number leaves the ledger out.
 	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
 	LeaderTTL time.Duration
 	Progress  func(string) // receives each step in words, if not nil
@@ -53,8 +53,8 @@ type Wire struct {
 	CPUSecondsPerGB float64           `json:"cpu_seconds_per_gb"`
 	RawPerSecond    float64           `json:"raw_bytes_per_second"`
 	RawCPUPerGB     float64           `json:"raw_cpu_seconds_per_gb"`
-	Ratio           float64           `json:"ratio"`       // of the rates
-	Connections     int               `json:"connections"` // that nodes wrote to at once; raw, as many
+	Ratio           float64           `json:"ratio"`       // The ratio is that of the rates.
+	Connections     int               `json:"connections"` // Nodes wrote to these at once; raw, there were as many.
 	// that the trainer's mini-batches lay in; raw blocks are read into as many
 	Buffers int `json:"buffers"`
 	// Of real nodes: half the width of the 95 % confidence interval of BytesPerSecond, as a share of it, and whether it
@@ -70,7 +70,7 @@ type Wire struct {
 type Ledger struct {
 	Splits           int     `json:"splits"`
 	Seconds          float64 `json:"seconds"`
-	PerSecond        float64 `json:"acknowledgements_per_second"` // of splits, durable
+	PerSecond        float64 `json:"acknowledgements_per_second"` // Splits count when they are durable.
 	ResidentBytes    int64   `json:"control_plane_resident_bytes"`
 	MaxResidentBytes int64   `json:"control_plane_max_resident_bytes"`
 }
@@ -80,7 +80,7 @@ type Failover struct {
 	LeaderTTLSeconds float64 `json:"leader_ttl_seconds"`
 	Seconds          float64 `json:"seconds"` // until an acknowledgement was durable again
 	StallSeconds     float64 `json:"longest_wait_seconds"`
-	MiniBatches      int     `json:"mini_batches"` // that the trainer took meanwhile
+	MiniBatches      int     `json:"mini_batches"` // The trainer took these meanwhile.
 }
 
 // Kind is the kind of a cell's nodes.

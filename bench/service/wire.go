@@ -25,9 +25,9 @@ const batches = 1 << 18
 // stage is a cluster whose nodes are stand-ins, and a trainer that is attached.
 type stage struct {
 	*cluster.Cluster
-	node    identity.Options // of a node
+	node    identity.Options // Each node has this identity.
 	standIn []*node
-	batch   *tensor.MiniBatch // that every stand-in sends
+	batch   *tensor.MiniBatch // Every stand-in sends it.
 	job     *remote.Job
 }
 

@@ -14,7 +14,7 @@ import (
 type Counters struct {
 	// of 512 bytes, read by Read, Compare and copies into subsystem local memory
 	SectorsRead     uint64        `json:"sectors_read"`
-	SectorsWritten  uint64        `json:"sectors_written"` // of 512 bytes
+	SectorsWritten  uint64        `json:"sectors_written"` // Sectors have 512 bytes.
 	HostReads       uint64        `json:"host_reads"`      // Read and Compare commands
 	HostWrites      uint64        `json:"host_writes"`     // Write commands
 	Busy            time.Duration `json:"busy_nanoseconds"`

@@ -39,7 +39,7 @@ func checkHostIOShare(percent int) error {
 // passes, by the share; a command may begin unless time is owed, and pays for the time that it took. It has neither
 // clock nor lock.
 type hostBudget struct {
-	share     float64       // of the time; above 0, below 1
+	share     float64       // The share of the time is above 0 and below 1.
 	credit    time.Duration // at most hostIOBurst; below 0: owed
 	counted   time.Time     // when credit was
 	computing int           // executions, of all regions

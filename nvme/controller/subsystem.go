@@ -47,7 +47,7 @@ type Options struct {
 	// the flash while regions compute; they then take turns. MinHostIOShare to NoHostIOLimit; 0 means NoHostIOLimit.
 	HostIOShare int
 
-	MaxAssociations int      // that are admitted; default 64, at most 1024
+	MaxAssociations int      // More are refused; the default is 64, and the most 1024.
 	Counters        Counters // what the drive counted before it was powered on
 
 	// Lost returns the bytes of namespace 1 that the drive has lost, n from off on. They are whole blocks, and read as
@@ -69,7 +69,7 @@ type Subsystem struct {
 	health     *health
 	moves      moves
 	hostIO     *hostGate  // nil: no limit
-	inputRange int        // of programs, in which blocks may be lent
+	inputRange int        // Blocks may be lent in the input range of programs.
 	discovery  *discovery // nil: a drive
 	log        *slog.Logger
 
@@ -79,7 +79,7 @@ type Subsystem struct {
 	mu       sync.Mutex
 	nextID   uint16
 	live     map[uint16]*Controller
-	admitted int // of live
+	admitted int // Live associations that were admitted count.
 }
 
 // New makes a subsystem over flash and, if there is one, a compute device.

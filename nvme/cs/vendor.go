@@ -116,9 +116,9 @@ func ParseReservation(c *nvme.Command) Range { return Range{c.QW(10), c.QW(12)} 
 // Offset is the number of bytes that were loaded before, and 0 starts again.
 type Chunk struct {
 	Slot   uint16
-	Size   uint32 // of the whole image
+	Size   uint32 // The size is the whole image's.
 	Offset uint32
-	Len    uint32 // of this chunk, the length of the data
+	Len    uint32 // The length is this chunk's data's.
 	PUID   uint64
 }
 

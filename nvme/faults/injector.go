@@ -26,20 +26,20 @@ type Options struct {
 
 // Stats count the injected faults.
 type Stats struct {
-	Reads, Writes, Flushes     uint64 // that failed
+	Reads, Writes, Flushes     uint64 // Operations that failed count.
 	Delays                     uint64 // commands that were kept
-	HeaderDigests, DataDigests uint64 // that were made wrong
+	HeaderDigests, DataDigests uint64 // Digests that were made wrong count.
 	Drops                      uint64 // connections
 	Absences                   uint64 // times that the drive went away
 	Reset                      uint64 // connections refused meanwhile
-	Executions                 uint64 // that ended with the status of a rule
+	Executions                 uint64 // Executions that ended with the status of a rule count.
 }
 
 // Injector injects the faults of a script into a drive.
 type Injector struct {
 	log       *slog.Logger
 	blockSize atomic.Int64 // bytes of a block
-	regions   atomic.Int32 // of the compute device, after the first
+	regions   atomic.Int32 // The first region of the compute device does not count.
 
 	mu                                       sync.Mutex
 	script                                   Script

@@ -11,7 +11,7 @@ func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b))
 
 // buffers are aligned buffers for data that is not. They are made when they are first wanted, outside of Go's heap.
 type buffers struct {
-	size int // of a buffer that is kept
+	size int // Every buffer that is kept has this size.
 	most int // buffers kept
 	make func(n int) ([]byte, func() error, error)
 

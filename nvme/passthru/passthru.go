@@ -134,7 +134,7 @@ type Conn struct {
 
 	mu      sync.Mutex // guards what follows
 	nodes   map[uint32]*space
-	retired []node // of namespaces that went away
+	retired []node // Namespaces that went away leave their nodes here.
 	closed  bool
 	busy    sync.WaitGroup // commands that run; Add under mu while closed is false
 }

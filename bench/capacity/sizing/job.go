@@ -25,11 +25,11 @@ type Job struct {
 	ReadSize Figure // bytes of a read from flash, on average
 
 	Replicas  int     // copies of every partition; 0 means 1
-	Growth    float64 // of the bytes, a year: 0.5 is half as much again
-	TGrowth   float64 // of T, a year
+	Growth    float64 // The bytes grow so each year: 0.5 is half as much again.
+	TGrowth   float64 // T grows so each year.
 	Retention float64 // days after which data is replaced by new data; 0: never
 	Trainers  int     // training nodes; 0: as few as their network interfaces and CPUs allow
-	Medium    Medium  // of plain drives: SSD (also "") or HDD
+	Medium    Medium  // Plain drives are SSD (also "") or HDD.
 
 	Drive, Card Rates
 	// PreStoDrive is the rate of PreSto's SmartSSD, and the others are rates of one core, all in rows/s. None depends

@@ -33,11 +33,11 @@ type Placement struct {
 	Misfit   string `json:"misfit,omitempty"`           // why they do not
 
 	Drives      int64 `json:"drives"`
-	Spares      int64 `json:"spare_drives"` // that replace failed ones over the years
+	Spares      int64 `json:"spare_drives"` // Spares replace drives that fail over the years.
 	Cards       int64 `json:"cards"`
 	Nodes       int64 `json:"storage_nodes"`
 	Workers     int64 `json:"pool_nodes"`
-	NICs        int64 `json:"network_interfaces"` // of storage nodes and pool nodes
+	NICs        int64 `json:"network_interfaces"` // Storage nodes and pool nodes have these.
 	TrainerNICs int64 `json:"trainer_network_interfaces"`
 	Racks       int64 `json:"racks"`
 

@@ -80,8 +80,8 @@ type readability struct {
 // and some workers also what lies in files of their own machines.
 type reading struct {
 	readability                             // of every worker
-	readableVersion uint64                  // of the ledger's placement
-	ownFiles        map[*drive]*readability // of the workers with files of their own that nothing else holds
+	readableVersion uint64                  // The version is that of the ledger's placement.
+	ownFiles        map[*drive]*readability // Workers have these files for themselves, and nothing else holds them.
 }
 
 // refreshReadable examines every partition again if a drive has come, gone, or changed its state since the last

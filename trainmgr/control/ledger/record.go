@@ -56,8 +56,8 @@ func (k Kind) String() string {
 type Record struct {
 	Job   string
 	Kind  Kind
-	Epoch uint64 // of marks and chunks
-	Chunk uint32 // of chunks
+	Epoch uint64 // Marks and chunks have an epoch.
+	Chunk uint32 // Chunks have a number.
 	Data  []byte // nil: delete the key
 }
 
