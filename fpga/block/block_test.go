@@ -28,6 +28,71 @@ func TestEmptyNullLists(t *testing.T) {
 	assert.Equal(t, lists(1, 0, 1, 1, 1, 1), lent, "what the chain does not own stays")
 }
 
+// texts returns lists of 2, 0, 3 and 1 strings of bytes behind a string of other lists, of which those with a 0 in valid
+// are null.
+func texts(valid ...byte) Values {
+	return Values{Kind: program.Bytes, Count: 6, Offsets: []uint32{1, 2, 4, 4, 7, 8, 9}, Data: []byte("-abbddde."),
+		Valid: valid, List: true, Lengths: []int32{2, 0, 3, 1}}
+}
+
+func TestEmptyNullListsOfBytes(t *testing.T) {
+	for _, c := range []struct {
+		valid   []byte
+		data    string
+		offsets []uint32
+		lengths []int32
+	}{
+		{[]byte{1, 0, 1, 1, 1, 1}, "ddde.", []uint32{0, 0, 3, 4, 5}, []int32{0, 0, 3, 1}},
+		{[]byte{1, 1, 1, 0, 1, 1}, "abb.", []uint32{0, 1, 3, 4}, []int32{2, 0, 0, 1}},
+		{[]byte{1, 1, 1, 1, 1, 0}, "abbddde", []uint32{0, 1, 3, 3, 6, 7}, []int32{2, 0, 3, 0}},
+		{[]byte{0, 1, 1, 0, 1, 0}, "", []uint32{0}, []int32{0, 0, 0, 0}},
+	} {
+		lent := texts(c.valid...)
+		v, b := lent, new(Buffers)
+		b.EmptyNullLists(&v)
+		assert.Equal(t, c.data, string(v.Data))
+		assert.Equal(t, c.offsets, v.Offsets)
+		assert.Equal(t, c.lengths, v.Lengths)
+		assert.Equal(t, len(c.offsets)-1, v.Count)
+		assert.Nil(t, v.Valid)
+		assert.Equal(t, texts(c.valid...), lent, "what the chain does not own stays")
+		assert.Positive(t, b.Size())
+	}
+}
+
+// TestKeptBytesAreCopied checks that a value keeps strings of bytes that lie in the buffers of a chain.
+func TestKeptBytesAreCopied(t *testing.T) {
+	var g GraphValue
+	v, b := texts(1, 1, 1, 0, 1, 1), new(Buffers)
+	b.EmptyNullLists(&v)
+	g.KeepView(&v)
+	clear(b.Data)
+	clear(b.Offsets)
+	assert.Equal(t, "abb.", string(g.View.Data))
+	assert.Equal(t, []uint32{0, 1, 3, 4}, g.View.Offsets)
+	assert.Positive(t, g.Size())
+
+	g.SetTexts([]int32{1, 1}, []uint32{0, 2, 3}, []byte("abc"))
+	assert.Equal(t, 2, g.View.Count)
+	own := g.View
+	g.KeepView(&own)
+	assert.Equal(t, "abc", string(g.View.Data), "a value's own bytes stay")
+}
+
+func TestRowExtent(t *testing.T) {
+	v, start := texts(), 0
+	for row, want := range []program.Extent{{Elements: 2, Bytes: 3}, {}, {Elements: 3, Bytes: 4}, {Elements: 1, Bytes: 1}} {
+		assert.Equal(t, want, v.RowExtent(row, &start), "row %d", row)
+	}
+	assert.Equal(t, 6, start)
+	v, start = lists(), 2
+	assert.Equal(t, program.Extent{Elements: 3}, v.RowExtent(2, &start))
+	assert.Equal(t, 5, start)
+	scalar := Values{Kind: program.Bytes, Count: 2, Offsets: []uint32{0, 4, 9}}
+	start = 1
+	assert.Equal(t, program.Extent{Elements: 1, Bytes: 5}, scalar.RowExtent(1, &start))
+}
+
 func TestValidOutsideNullLists(t *testing.T) {
 	v, b := lists(1, 1, 1, 0, 1, 1), new(Buffers)
 	assert.Equal(t, []byte{1, 1, 0, 0, 0, 1}, b.ValidOutsideNullLists(&v))

@@ -11,6 +11,8 @@ type Buffers struct {
 	Int64s   []int64
 	Float32s []float32
 	Float64s []float64
+	Offsets  []uint32
+	Data     []byte
 	Valid    []byte
 	Lengths  []int32
 	// Grown is for lists that are longer than those they are made of. An operator writes them there, and then exchanges
@@ -124,6 +126,16 @@ func (b *Buffers) OwnValues(v *Values) {
 		dst := Resize(&b.Float64s, v.Count)
 		copy(dst, v.Float64s)
 		v.Float64s = dst
+	case program.Bytes:
+		if len(v.Offsets) == 0 { // no strings
+			return
+		}
+		dst, first := Resize(&b.Offsets, len(v.Offsets)), v.Offsets[0]
+		for i, at := range v.Offsets {
+			dst[i] = at - first
+		}
+		b.Data = append(b.Data[:0], v.Data[first:v.Offsets[len(v.Offsets)-1]]...)
+		v.Offsets, v.Data = dst, b.Data
 	}
 }
 
@@ -139,7 +151,8 @@ func (b *Buffers) OwnLengths(v *Values) {
 // Size returns the size of the buffers in bytes.
 func (b *Buffers) Size() int {
 	return 8*(cap(b.Int64s)+cap(b.Float64s)+cap(b.Grown.Int64s)+cap(b.Grown.Float64s)+cap(b.Copied)) +
-		4*(cap(b.Float32s)+cap(b.Grown.Float32s)+cap(b.Lengths)) + cap(b.Valid) + cap(b.droppedRows)
+		4*(cap(b.Float32s)+cap(b.Grown.Float32s)+cap(b.Offsets)+cap(b.Lengths)) + cap(b.Data) + cap(b.Valid) +
+		cap(b.droppedRows)
 }
 
 // ReleaseLookups drops the references to the lookup tables.

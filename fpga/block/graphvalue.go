@@ -11,6 +11,8 @@ type GraphValue struct {
 	Int64s   []int64
 	Float32s []float32
 	Float64s []float64
+	Offsets  []uint32
+	Data     []byte
 	Valid    []byte
 	Lengths  []int32
 
@@ -44,8 +46,8 @@ func StateOf[T any](g *GraphValue) *T {
 
 // Size returns the size of the buffers that grow with the data, in bytes.
 func (g *GraphValue) Size() int {
-	n := 8*(cap(g.Int64s)+cap(g.Float64s)) + cap(g.Valid) + 4*(cap(g.Float32s)+cap(g.Lengths)+cap(g.Scores)+
-		cap(g.keptScores)+cap(g.originalLengths))
+	n := 8*(cap(g.Int64s)+cap(g.Float64s)) + cap(g.Data) + cap(g.Valid) + 4*(cap(g.Float32s)+cap(g.Offsets)+
+		cap(g.Lengths)+cap(g.Scores)+cap(g.keptScores)+cap(g.originalLengths))
 	for k := range program.MaxInputs {
 		n += 8*cap(g.listIDs[k]) + 4*(cap(g.listScores[k])+cap(g.listLengths[k]))
 	}
@@ -68,6 +70,13 @@ func (g *GraphValue) SetLists(lengths []int32, ids []int64) {
 	g.Lengths, g.Int64s = lengths, ids
 	g.View = Values{Kind: program.Int64, Count: len(ids), Int64s: ids, List: true, Lengths: lengths,
 		OwnsValues: true, OwnsLengths: true}
+}
+
+// SetTexts makes lists of strings of bytes the value.
+func (g *GraphValue) SetTexts(lengths []int32, offsets []uint32, data []byte) {
+	g.Lengths, g.Offsets, g.Data = lengths, offsets, data
+	g.View = Values{Kind: program.Bytes, Count: len(offsets) - 1, Offsets: offsets, Data: data, List: true,
+		Lengths: lengths, OwnsValues: true, OwnsLengths: true}
 }
 
 // SetScores gives the ids of the value their scores.
@@ -185,6 +194,9 @@ func (g *GraphValue) KeepView(v *Values) {
 		case program.Float64:
 			g.Float64s = append(g.Float64s[:0], v.Float64s[:v.Count]...)
 			v.Float64s = g.Float64s
+		case program.Bytes:
+			g.Offsets, g.Data = append(g.Offsets[:0], v.Offsets...), append(g.Data[:0], v.Data...)
+			v.Offsets, v.Data = g.Offsets, g.Data
 		}
 	}
 	if v.Valid != nil {

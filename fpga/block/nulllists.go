@@ -59,6 +59,8 @@ func (b *Buffers) RemoveFlaggedLists(v *Values) {
 				copy(v.Float32s[to:to+n], v.Float32s[from:from+n])
 			case program.Float64:
 				copy(v.Float64s[to:to+n], v.Float64s[from:from+n])
+			case program.Bytes:
+				moveTexts(v, to, from, n)
 			}
 			if v.OwnsValid {
 				copy(v.Valid[to:to+n], v.Valid[from:from+n])
@@ -74,9 +76,22 @@ func (b *Buffers) RemoveFlaggedLists(v *Values) {
 		v.Float32s = v.Float32s[:to]
 	case program.Float64:
 		v.Float64s = v.Float64s[:to]
+	case program.Bytes:
+		v.Offsets, v.Data = v.Offsets[:to+1], v.Data[:v.Offsets[to]]
 	}
 	if v.OwnsValid {
 		v.Valid = v.Valid[:to]
+	}
+}
+
+// moveTexts moves n strings of bytes from index from to the lower index to, and their bytes behind those of the strings
+// before.
+func moveTexts(v *Values, to, from, n int) {
+	first, last := v.Offsets[from], v.Offsets[from+n]
+	begin := v.Offsets[to]
+	copy(v.Data[begin:], v.Data[first:last])
+	for i := range n {
+		v.Offsets[to+i+1] = begin + v.Offsets[from+i+1] - first
 	}
 }
 

@@ -42,6 +42,21 @@ func (v *Values) RowOf(value int) int {
 	return 0 // lengths cover all values
 }
 
+// RowExtent returns the extent of the values in a row. *start is the first element of the row, and is moved behind its
+// last.
+func (v *Values) RowExtent(row int, start *int) program.Extent {
+	extent := program.Extent{Elements: 1}
+	if v.List {
+		extent.Elements = uint64(v.Lengths[row])
+	}
+	at := *start
+	*start += int(extent.Elements)
+	if v.Kind == program.Bytes && len(v.Offsets) > 0 {
+		extent.Bytes = uint64(v.Offsets[*start] - v.Offsets[at])
+	}
+	return extent
+}
+
 // RowsFrom returns the values of some rows of a block. *start is the first element of these rows, and is moved behind
 // their last.
 func (v *Values) RowsFrom(from, rows int, start *int) Values {

@@ -26,8 +26,9 @@ type graphValues struct {
 	sinkLists block.GraphValue
 	starts    []int // by column: the first element of the rows that come next
 	maps      []graphMapValues
-	lengths   []int64  // of one row, by value
-	row       []uint64 // the lengths of one row, by input of a step
+	places    []int            // by column: the first element of the row that is measured
+	extents   []program.Extent // of one row, by value
+	row       []program.Extent // of one row, by input of a step
 	inputs    []*block.Values
 }
 
@@ -64,7 +65,7 @@ func (g *graphValues) beginBlock(p *graphPlan) {
 	if cap(g.values) < n {
 		g.values = append(g.values[:cap(g.values)], make([]block.GraphValue, n-cap(g.values))...)
 	}
-	g.values, g.lengths = g.values[:n], block.Resize(&g.lengths, n)
+	g.values, g.extents = g.values[:n], block.Resize(&g.extents, n)
 }
 
 // writeBlock implements groupPlan.
@@ -115,26 +116,16 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 // one row has more values than an engine takes.
 func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err error) {
 	g, total := &x.graphValues, int64(0)
+	g.places = append(g.places[:0], g.starts...)
 	for r := from; r < end; r++ {
 		sum := int64(0)
-		for i := range g.lengths {
-			l := int64(1)
-			switch k := i - len(p.columns); {
-			case k < 0:
-				if p.columns[i].List {
-					l = int64(g.columns[i].Lengths[r])
-				}
-			case p.steps[k].combine == nil:
-				l = p.steps[k].chain.mostElements(g.lengths[p.steps[k].inputs[0]])
-			case p.steps[k].list:
-				g.row = g.row[:0]
-				for _, n := range p.steps[k].inputs {
-					g.row = append(g.row, uint64(g.lengths[n]))
-				}
-				l = p.steps[k].chain.mostElements(int64(program.MostCombined(p.steps[k].operator, g.row)))
+		for i := range g.extents {
+			if k := i - len(p.columns); k >= 0 {
+				g.extents[i] = p.steps[k].mostExtent(g)
+			} else {
+				g.extents[i] = g.columns[i].RowExtent(r, &g.places[i])
 			}
-			g.lengths[i] = l
-			sum += l
+			sum += int64(g.extents[i].Elements)
 		}
 		if most := maxRowLists * int64(x.engine.maxList); sum > most {
 			if r == from {
@@ -148,6 +139,20 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 		rows++
 	}
 	return rows, nil
+}
+
+// mostExtent returns the greatest extent of a step's value in the row whose extents are known of the values before.
+func (s *graphStep) mostExtent(g *graphValues) program.Extent {
+	g.row = g.row[:0]
+	for _, n := range s.inputs {
+		g.row = append(g.row, g.extents[n])
+	}
+	most := program.MostCombined(s.operator, g.row)
+	if !s.list {
+		most.Elements = 1
+	}
+	most.Elements = uint64(s.chain.mostElements(int64(most.Elements)))
+	return most
 }
 
 // computeRows computes the values of some rows of the block, which follow those that were computed before. needed says

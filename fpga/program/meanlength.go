@@ -40,9 +40,9 @@ func MeanCombined(c Combiner, lengths []float64, out ValueType, assume Assume) f
 	case combiningMeanResizer:
 		return o.MeanElements(lengths, assume)
 	case combiningResizer:
-		whole := make([]uint64, len(lengths))
+		whole := make([]Extent, len(lengths))
 		for i, n := range lengths {
-			whole[i] = uint64(math.Ceil(n))
+			whole[i].Elements = uint64(math.Ceil(n))
 		}
 		return atTheMost(c.Unit(), o.MostElements(whole), assume)
 	}

@@ -24,7 +24,9 @@ type pairing struct{ program.Combiner }
 
 func (pairing) Unit() program.Unit { return cartesian.Unit }
 
-func (pairing) MostElements(lengths []uint64) uint64 { return lengths[0] + lengths[1] }
+func (pairing) MostElements(inputs []program.Extent) uint64 {
+	return inputs[0].Elements + inputs[1].Elements
+}
 
 // TestMeanElements takes operators that say their mean length, operators that say the most elements, and others.
 func TestMeanElements(t *testing.T) {

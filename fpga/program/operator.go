@@ -157,9 +157,9 @@ type (
 	// the operator makes of a list of n elements.
 	resizer interface{ MostElements(n uint64) uint64 }
 	// combiningResizer is a combiner whose lists do not have the length of its first input. MostElements returns the
-	// greatest length of a list that the combiner makes of inputs with the given lengths.
+	// greatest length of a list that the combiner makes of one row's inputs.
 	combiningResizer interface {
-		MostElements(lengths []uint64) uint64
+		MostElements(inputs []Extent) uint64
 	}
 	// valuesRule is an operator that preserves knowledge about its values. Nothing is known of the values behind an
 	// operator that is not a valuesRule.
@@ -203,12 +203,24 @@ func MostElements(ops []Op, n uint64) uint64 {
 	return n
 }
 
-// MostCombined returns the greatest length of a list that a combiner makes of inputs with the given lengths.
-func MostCombined(c Combiner, lengths []uint64) uint64 {
-	if r, ok := c.(combiningResizer); ok {
-		return r.MostElements(lengths)
+// Extent is how much a value has in one row: Elements is 1 for a scalar, and Bytes is what all strings of bytes of the
+// row have together, 0 for numbers.
+type Extent struct{ Elements, Bytes uint64 }
+
+// MostCombined returns the greatest extent of what a combiner makes of one row's inputs, or, if c is nil, the extent of
+// the only input. No combiner makes more bytes than its inputs have.
+func MostCombined(c Combiner, inputs []Extent) Extent {
+	most := inputs[0]
+	if c == nil {
+		return most
 	}
-	return lengths[0]
+	for _, in := range inputs[1:] {
+		most.Bytes += in.Bytes
+	}
+	if r, ok := c.(combiningResizer); ok {
+		most.Elements = r.MostElements(inputs)
+	}
+	return most
 }
 
 // minorOf returns the least minor version of the wire form that can express an operator.

@@ -259,7 +259,7 @@ func (o *output) guessListLength(leaf *format.Leaf, group int) uint64 {
 // mini-batch, and the room that it takes to put them in order.
 func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (n uint64) {
 	cs := o.columns
-	var means []uint64
+	var means []program.Extent
 	for _, v := range program.GraphValues(cs.program.Columns[i:][:cs.program.Parts(i)]) {
 		at, mean := i+v.Column, uint64(1)
 		switch leaf := cs.leaves[at]; {
@@ -269,21 +269,27 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 		default:
 			mean = o.guessListLength(leaf, group)
 		}
-		means = append(means, mean)
+		extent := program.Extent{Elements: mean}
+		if v.Type.Kind == program.Bytes && cs.leaves[at] != nil {
+			extent.Bytes = mean * o.guessTextBytes(cs.leaves[at], group)
+		}
+		means = append(means, extent)
 	}
 	for k := range g.Steps {
 		s := &g.Steps[k]
-		inputs := make([]uint64, len(s.Inputs))
+		inputs := make([]program.Extent, len(s.Inputs))
 		for j, v := range s.Inputs {
 			inputs[j] = means[v]
 		}
-		means = append(means, program.MostElements(s.Ops, program.MostCombined(s.Combine, inputs)))
+		most := program.MostCombined(s.Combine, inputs)
+		most.Elements = program.MostElements(s.Ops, most.Elements)
+		means = append(means, most)
 	}
 	keys := 0
 	for k := range g.Sinks {
 		if s := &g.Sinks[k]; s.Sink.To == program.ToSparse {
 			keys++
-			mean := program.MostElements(s.Sink.Ops, means[s.Value])
+			mean := program.MostElements(s.Sink.Ops, means[s.Value].Elements)
 			n += uint64(rows) * (mean - min(mean, 1))
 		}
 	}
@@ -291,6 +297,22 @@ func (o *output) guessGraphValues(g *program.Graph, i, group int, rows uint32) (
 		n *= 2
 	}
 	return n
+}
+
+const (
+	// leastTextBytes is the least mean length of a column's strings that is guessed, because a chunk with a dictionary
+	// has fewer bytes than its strings.
+	leastTextBytes = 32
+	// bytesOfPart is how many bytes of a text a guess counts as one, because an operator that makes parts of texts has
+	// their bytes as its bound, and parts are words.
+	bytesOfPart = 8
+)
+
+// guessTextBytes guesses the bytes of a column's mean string in a row group by which an operator's parts are bounded.
+func (o *output) guessTextBytes(leaf *format.Leaf, group int) uint64 {
+	c := &o.columns.partition.File.RowGroups[group].Columns[leaf.Index]
+	mean := max(c.Uncompressed, 0) / max(c.NumValues, 1)
+	return uint64(min(max(mean, leastTextBytes), 1<<31)) / bytesOfPart
 }
 
 // guessMapValues guesses the values, beyond one a key, that the map whose values are column i makes of a mini-batch,

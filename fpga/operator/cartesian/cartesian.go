@@ -62,9 +62,9 @@ func (Op) Yield(inputs []program.ValueType) (program.ValueType, bool) {
 // MaxIDs is the greatest number of ids that are made of a row.
 const MaxIDs = 1 << 16
 
-// MostElements returns the greatest length of a list that the operator makes of inputs with the given lengths.
-func (o Op) MostElements(lengths []uint64) uint64 {
-	return min(lengths[0]*lengths[1], uint64(o.MaxLength))
+// MostElements returns the greatest length of a list that the operator makes of one row's inputs.
+func (o Op) MostElements(inputs []program.Extent) uint64 {
+	return min(inputs[0].Elements*inputs[1].Elements, uint64(o.MaxLength))
 }
 
 // Overflow says what becomes of a row of which too many ids would be made.

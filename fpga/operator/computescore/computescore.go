@@ -91,7 +91,7 @@ const (
 )
 
 // MostElements returns 1, because the operator makes one number of a row.
-func (Op) MostElements([]uint64) uint64 { return 1 }
+func (Op) MostElements([]program.Extent) uint64 { return 1 }
 
 // functions are the functions' names, as TorchArrow has them, and the kinds of their inputs.
 var functions = []struct {

@@ -38,8 +38,10 @@ func (Op) Yield(inputs []program.ValueType) (program.ValueType, bool) {
 	return program.ValueType{Kind: program.Int64, List: true}, true
 }
 
-// MostElements returns the greatest length of a list that the operator makes of inputs with the given lengths.
-func (Op) MostElements(lengths []uint64) uint64 { return min(lengths[0], lengths[1]) }
+// MostElements returns the greatest length of a list that the operator makes of one row's inputs.
+func (Op) MostElements(inputs []program.Extent) uint64 {
+	return min(inputs[0].Elements, inputs[1].Elements)
+}
 
 // MeanElements returns the mean length of the first input.
 func (Op) MeanElements(lengths []float64, assume program.Assume) float64 {
