@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/operator/split"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -74,6 +75,14 @@ func stages(t testing.TB) []stage {
 		h.wholeChunks, h.firstCapacity = true, 4000
 		out = append(out, h.stage(t, 30))
 	}
+	texts := []testColumn{{name: "text", physical: format.ByteArray, text: true}}
+	for r := range 40 {
+		texts[0].rows = append(texts[0].rows, bytes.Repeat([]byte("a|é|"), r%5))
+	}
+	parts := writeFile(t, texts, layout{groupRows: 40, batchRows: 40, pageBytes: 1 << 20, version: 1})
+	parted := newHost(engine.New(engine.Options{}), partsProgram(split.Op{Separator: "|"}), readFooter(t, parts), parts, 9)
+	parted.wholeChunks, parted.firstCapacity = true, 400
+	out = append(out, parted.stage(t, 40))
 	b := smallRunner(t, "snappy", "dictionary")
 	const room = 4096
 	b.mem.Dict, b.mem.Scratch = b.mem.Dict[:4*room], b.mem.Scratch[:4*room]

@@ -93,6 +93,9 @@ func randomGraph(rng *rand.Rand, p *program.Program, cols []testColumn, fields [
 		return nil, m.graph, false
 	}
 	for i, c := range from {
+		if rng.IntN(2) == 0 && m.addParts(uint32(i), c) {
+			continue
+		}
 		if c.kind() != program.Int64 || rng.IntN(2) == 0 {
 			if ops := randomChain(rng, c, program.Int64, rng.IntN(3) == 0, risky); len(ops) > 0 {
 				m.addStep(program.Step{Inputs: []uint32{uint32(i)}, Ops: ops}, program.ValueType{Kind: program.Int64,
@@ -106,6 +109,7 @@ func randomGraph(rng *rand.Rand, p *program.Program, cols []testColumn, fields [
 				program.ValueType{Kind: program.Float32, List: c.list})
 		}
 	}
+	m.addLengths(rng)
 	for range 1 + rng.IntN(3) {
 		m.addCombination()
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/hextoint"
 	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	"github.com/millrace/millrace/fpga/operator/int96time"
+	"github.com/millrace/millrace/fpga/operator/listlength"
 	"github.com/millrace/millrace/fpga/operator/listslice"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/logit"
@@ -37,6 +38,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
+	"github.com/millrace/millrace/fpga/operator/split"
 	"github.com/millrace/millrace/fpga/operator/texttoint"
 	"github.com/millrace/millrace/fpga/operator/texttoseconds"
 	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
@@ -69,6 +71,7 @@ var definitions = []Definition{
 	hextoint.Definition,
 	idlisttransform.Definition,
 	int96time.Definition,
+	listlength.Definition,
 	listslice.Definition,
 	log.Definition,
 	logit.Definition,
@@ -82,6 +85,7 @@ var definitions = []Definition{
 	rescale.Definition,
 	scores.Definition,
 	sigridhash.Definition,
+	split.Definition,
 	texttoint.Definition,
 	texttoseconds.Definition,
 	unsignedmodulus.Definition,
@@ -111,6 +115,7 @@ var documented = []Entry{
 	hashcross.Entry,
 	hextoint.Entry,
 	idlisttransform.Entry,
+	listlength.Entry,
 	listslice.Entry,
 	log.Entry,
 	logit.Entry,
@@ -123,6 +128,7 @@ var documented = []Entry{
 	positivemodulus.Entry,
 	scores.Entry,
 	sigridhash.Entry,
+	split.Entry,
 	texttoint.Entry,
 	texttoseconds.Entry,
 	unsignedmodulus.Entry,
@@ -154,6 +160,7 @@ var answers = []Answers{
 	hextoint.Answers,
 	idlisttransform.Answers,
 	int96time.Answers,
+	listlength.Answers,
 	listslice.Answers,
 	log.Answers,
 	logit.Answers,
@@ -167,6 +174,7 @@ var answers = []Answers{
 	rescale.Answers,
 	scores.Answers,
 	sigridhash.Answers,
+	split.Answers,
 	texttoint.Answers,
 	texttoseconds.Answers,
 	unsignedmodulus.Answers,

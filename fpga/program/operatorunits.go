@@ -40,6 +40,8 @@ var operatorUnits = map[Unit]unitName{
 	58: {"vocabulary", 1},
 	60: {"with_scores", 1},
 	61: {"scores", 1},
+	67: {"split", 1},
+	68: {"list_length", 1},
 	69: {"cast", 1},
 	70: {"text_to_int", 1},
 	71: {"text_to_seconds", 1},

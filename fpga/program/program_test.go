@@ -553,6 +553,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(mapSteps().Marshal())
 	f.Add(hotColumns().Marshal())
 	f.Add(refusingProgram().Marshal())
+	f.Add(partsOfTexts().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= program.HeaderSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

@@ -85,11 +85,12 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"text_table.json":         all(run(textTable)),
 	"tensorflow_buckets.json": all(run(tensorFlowBuckets)),
 	"text_numbers.json":       all(run(textNumbers)),
+	"text_parts.json":         all(run(textParts)),
 	"vocab.json":              all(runBy(otherTest{"sdk/vocabulary/golden_test.go", "TestGoldenVocabularies"})),
 }
 
 // goldenRun is how many cases are run here: so that none can slip into the list of the others unseen.
-const goldenRun = 262
+const goldenRun = 271
 
 func TestEveryGoldenCaseIsRun(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.json")

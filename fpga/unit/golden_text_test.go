@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/split"
 	"github.com/millrace/millrace/fpga/unit/texttoint"
 	"github.com/millrace/millrace/fpga/unit/texttoseconds"
 )
@@ -48,5 +49,31 @@ func textNumbers(t *testing.T, c goldenCase) {
 		require.NoError(t, referenceErr, text)
 		require.Equal(t, int64(v.Output[i]), got[0], text)
 		require.Equal(t, int64(v.Output[i]), byDefinition, text)
+	}
+}
+
+// textParts runs a case of texts that are cut.
+func textParts(t *testing.T, c goldenCase) {
+	var v struct {
+		Separator, Empty string
+		Input            []string
+		Output           [][]string
+	}
+	c.into(t, &v)
+	require.NotEmpty(t, v.Input)
+	require.Len(t, v.Output, len(v.Input))
+	require.Contains(t, []string{"drop", "keep"}, v.Empty)
+	rule := split.Rule{Separator: v.Separator, KeepEmpty: v.Empty == "keep"}
+	for i, text := range v.Input {
+		parts, ok := split.Reference([]byte(text), rule)
+		require.True(t, ok, text)
+		require.Len(t, parts, len(v.Output[i]), text)
+		var lists split.Lists
+		require.NoError(t, lists.Split(split.Texts{Offsets: []uint32{0, uint32(len(text))}, Data: []byte(text)}, nil, rule))
+		require.Equal(t, []int32{int32(len(parts))}, lists.Lengths, text)
+		for k, want := range v.Output[i] {
+			require.Equal(t, want, string(parts[k]), text)
+			require.Equal(t, want, string(lists.Data[lists.Offsets[k]:lists.Offsets[k+1]]), text)
+		}
 	}
 }

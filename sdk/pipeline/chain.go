@@ -20,7 +20,7 @@ type chain struct {
 	bounded bool    // an operator bounds the ids, not only their type
 	ops     []program.Op
 	failed  bool
-	// denseList says that the values are elements of lists that become dense columns.
+	// denseList says that the elements of lists become dense columns or one number.
 	denseList bool
 
 	vocabulary *Vocabulary      // that ends the chain; nil: none

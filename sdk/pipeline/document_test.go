@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -76,7 +78,7 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 17)
+	require.Len(t, blocks, 18)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	fromName, err := Named("rm1")
@@ -97,7 +99,14 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 		{Name: "weight", Kind: 2}, {Name: "age", Kind: 1}, {Name: "price", Kind: 2}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"buy", "weight", "age", "price"}, r.schema().Dense)
-	blocks = slices.Delete(blocks, 1, 2)
+
+	parts, err := Parse(blocks[2][1])
+	require.NoError(t, err)
+	r, err = parts.Resolve([]ColumnInfo{{Name: "genres", Kind: program.Bytes, Nullable: true},
+		{Name: "clicks", Kind: program.Int64, List: true}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"genre_count", "click_count"}, r.schema().Dense)
+	blocks = slices.Delete(blocks, 1, 3)
 
 	maps, err := Parse(blocks[1][1])
 	require.NoError(t, err)

@@ -325,10 +325,11 @@ var badDocuments = []struct {
 			`with ` + readsText},
 	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have ` +
-			`several values a row; fixed_length makes dense columns of lists of one length`},
+			`several values a row; fixed_length makes dense columns of lists of one length, and list_length counts their ` +
+			`elements`},
 	{"label from a list", "label: {column: list}", ErrColumnType,
 		`line 1:8: label: column "list": wrong type of column: a list cannot be label: only sparse features have several ` +
-			`values a row`},
+			`values a row; list_length counts their elements`},
 	{"dense from strings", "dense: [{columns: [s]}]", ErrColumnType,
 		`line 1:9: dense[0]: column "s": wrong type of column: dense takes numbers, and these are strings; begin with ` +
 			readsText},

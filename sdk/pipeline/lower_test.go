@@ -284,6 +284,22 @@ sparse:
 dense:
   - {inputs: [c_1, recent, positions], as: latest, ops: [compute_score: {function: get_score_min}]}
 `},
+	{"texts", `
+values:
+  - {as: parts, from: s_null, ops: [split]}
+  - {as: ids, from: parts, ops: [hash_bytes: xxh3, sigrid_hash: {max: 1000}]}
+sparse:
+  - {columns: [ids], as: all}
+  - {columns: [ids], as: first, ops: [firstx: 1]}
+  - {columns: [s], ops: [split: {separator: ", ", empty: keep}, hex_to_int, clamp: {min: 0, max: 9}]}
+  - {columns: [s], as: tabs, ops: [split: "\t", text_to_int]}
+  - {columns: [slist], as: words, ops: [list_length, clamp: {max: 9}]}
+dense:
+  - {columns: [parts], as: count, ops: [list_length, log: {add: 1}]}
+  - {columns: [list], ops: [fill_null: 0, list_length]}
+  - {columns: [flist], ops: [list_length]}
+label: {column: list, ops: [list_length]}
+`},
 	{"classes", `
 values: [{as: cross, inputs: [c_0, c_1], ops: [hash_cross: 3]}]
 dense:

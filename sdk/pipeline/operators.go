@@ -109,6 +109,10 @@ func IDListTransform() Op { return op("id_list_transform") }
 // Identity returns the operator identity. Changes nothing; it says on purpose that a column goes as it is.
 func Identity() Op { return op("identity") }
 
+// ListLength returns the operator list_length. Counts the elements of a list, so that the length of a history or the
+// number of tags is a feature.
+func ListLength() Op { return op("list_length") }
+
 // ListSlice returns the operator list_slice. Keeps a part of a list, which is Python's `list[start:end]`: numbers below
 // 0 count from the list's end. With `pad`, lists whose part is shorter are filled up at their end, so that all lists
 // have one length. Options, as With(name, value), are start, end, pad.
@@ -173,6 +177,11 @@ func Scores() Op { return op("scores") }
 func SigridHash(max int64, options ...Arg) Op {
 	return op("sigrid_hash", append([]Arg{With("max", Int(max))}, options...)...)
 }
+
+// Split returns the operator split. Makes a list of texts of one text with several values, as `Action|Comedy`: it cuts
+// the text at every `separator`, from the left. The operators behind it take the parts one by one: `hash_bytes` makes
+// ids of categories, `text_to_int` and `hex_to_int` read numbers. Options, as With(name, value), are separator, empty.
+func Split(options ...Arg) Op { return op("split", options...) }
 
 // TargetEncoding returns the operator target_encoding. Replaces a key by the mean of the label over the rows that have
 // the key, smoothed towards the mean of all rows: the float32 nearest to (sum + `p_smooth` * mean) / (rows +

@@ -375,29 +375,14 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 	case len(name) > maxName:
 		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), maxName)
 		return nil
-	case c.List && to == program.ToDense && o.step != nil && !makesDense(ops):
-		r.add(a, ErrColumnType, "a list cannot be dense: only sparse features have several values a row")
-		return nil
-	case c.List && to == program.ToDense && !makesDense(ops):
-		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; fixed_length makes "+
-			"dense columns of lists of one length", to)
-		return nil
-	case o.step != nil && makesDense(ops):
-		r.add(a, ErrUnsupported, "fixed_length of a value of several columns; only columns become dense lists")
-		return nil
-	case c.List && to == program.ToLabel:
-		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
-		return nil
 	}
-	ch := r.runOperators(o, ops, 0, a, c.List && to == program.ToDense)
+	ch := r.runOperators(o, ops, 0, a, to != program.ToSparse)
 	if ch == nil {
 		return nil
 	}
-	if o = ch.from; c != &o.column { // an operator began another chain
-		if c = &o.column; c.List && to != program.ToSparse {
-			r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
-			return nil
-		}
+	o = ch.from // another one if an operator began another chain
+	if c = &o.column; c.List && to != program.ToSparse && !r.takesList(o, ops, to, a) {
+		return nil
 	}
 	if endsInClasses(ch.ops) && to != program.ToDense {
 		r.add(a, ErrColumnType, "onehot makes dense columns; put it to a group of dense")
@@ -420,6 +405,24 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 		return nil
 	}
 	return f
+}
+
+// takesList reports whether the dense tensor or the label takes the lists that ops end in, which only fixed_length makes
+// possible. It adds an error if not.
+func (r *resolver) takesList(o *operand, ops []Op, to program.Dest, a location) bool {
+	hint := "list_length counts their elements"
+	switch dense := makesDense(ops); {
+	case dense && o.step != nil:
+		r.add(a, ErrUnsupported, "fixed_length of lists that an operator of whole values made; only the lists of columns "+
+			"become dense columns")
+		return false
+	case dense && to == program.ToDense:
+		return true
+	case to == program.ToDense && o.step == nil:
+		hint = "fixed_length makes dense columns of lists of one length, and " + hint
+	}
+	r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; %s", to, hint)
+	return false
 }
 
 // wouldTake reports whether a column can be made a feature without an error.

@@ -263,11 +263,11 @@ func TestBadValues(t *testing.T) {
 			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},
 		"a list that is dense": {"dense: [{inputs: [list, i], as: x, ops: [cartesian]}]", ErrColumnType,
 			`line 1:9: dense[0]: column "x": wrong type of column: a list cannot be dense: only sparse features have ` +
-				`several values a row`},
+				`several values a row; list_length counts their elements`},
 		"a list of a fixed length": {"values: [{as: v, inputs: [list, i], ops: [cartesian]}]\n" +
 			"dense: [{columns: [v], as: x, ops: [fixed_length: {length: 3}]}]", ErrUnsupported,
-			`line 2:9: dense[0]: column "v": column cannot be read: fixed_length of a value of several columns; only columns ` +
-				`become dense lists`},
+			`line 2:9: dense[0]: column "v": column cannot be read: fixed_length of lists that an operator of whole values ` +
+				`made; only the lists of columns become dense columns`},
 		"a null that is dense": {"dense: [{inputs: [i_null, i], as: x, ops: [cartesian]}]", ErrNull,
 			`line 1:9: dense[0]: column "x": null can reach the output: the column may be null and dense features have no ` +
 				`place for one; put fill_null first`},

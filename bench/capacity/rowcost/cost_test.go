@@ -110,7 +110,9 @@ func TestOperators(t *testing.T) {
 		"id_list_transform": {"{inputs: [list, id], as: both, ops: [id_list_transform: {}]}", 4,
 			"keeps every id of its first input"},
 		"hash_cross": {"{inputs: [id, id2], as: both, ops: [hash_cross: 1000]}", 1, ""},
-		"a map":      {"{columns: ['features[7]']}", 3, "every row counts as having each key"},
+		"split": {"{columns: [unread], ops: [split: {}, hash_bytes: xxh3]}", 2,
+			"split makes 2 parts of a text: footers do not say how many separators there are"},
+		"a map": {"{columns: ['features[7]']}", 3, "every row counts as having each key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := file()
@@ -125,6 +127,17 @@ func TestOperators(t *testing.T) {
 			assert.Contains(t, got.Assumes[0], c.says)
 		})
 	}
+}
+
+// TestLengthsOfLists: a row has one id and no length, also where the list is parts of a text.
+func TestLengthsOfLists(t *testing.T) {
+	got := costOf(t, "name: ads\nsparse:\n  - {columns: [list], ops: [list_length: {}]}\n", file())
+	assert.InDelta(t, 8, got.Row.OutBytes, 1e-9)
+	assert.Empty(t, got.Assumes)
+	got = costOf(t, "name: ads\nsparse:\n  - {columns: [unread], ops: [split: {}, list_length: {}]}\n", file())
+	assert.InDelta(t, 8, got.Row.OutBytes, 1e-9)
+	require.NotEmpty(t, got.Assumes)
+	assert.Contains(t, got.Assumes[0], "split makes 2 parts of a text")
 }
 
 // TestMapsAreDecodedWhole: keys, values and both lengths, whichever keys the pipeline names.

@@ -12,9 +12,11 @@ import (
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/operator/fixedlength"
+	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/operator/withscores"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/rowvalue"
+	hash "github.com/millrace/millrace/fpga/unit/hashbytes"
 )
 
 // answerVectors returns a vector for each operator that declares known answers, in the order of the units.
@@ -34,9 +36,10 @@ func answerVectors(known map[program.Unit][]rowvalue.Answer) ([]image.Vector, er
 // answerVector returns a vector with the known answers of an operator: Parquet pages of the inputs, the operator, and
 // what it makes of them. Answers that fail are left out.
 //
-// A tensor holds neither nulls nor lists of real numbers, nor float64. So a float64 becomes the nearest float32, and a
-// real number that is null becomes nullReal. Lists of real numbers become dense columns, with zeros behind shorter
-// lists; those of a combiner, which dense columns do not take, become the scores of the ids 0, 1 and so on.
+// A tensor holds neither nulls nor lists of real numbers, nor float64, nor bytes. So a float64 becomes the nearest
+// float32, a real number that is null becomes nullReal, and bytes become their hash. Lists of real numbers become dense
+// columns, with zeros behind shorter lists; those of a combiner, which dense columns do not take, become the scores of
+// the ids 0, 1 and so on.
 func answerVector(unit program.Unit, answers []rowvalue.Answer) (image.Vector, error) {
 	cases, err := answerCases(answers)
 	if err != nil {
@@ -153,7 +156,7 @@ func (c *answerCase) takes(inputs []program.ValueType) (ok bool) {
 		if n, made := program.DenseColumns([]program.Op{op}); made {
 			c.columns = n
 		}
-		return c.out.Kind != 0 && c.out.Kind != program.Bytes
+		return c.out.Kind != 0
 	case program.Combiner:
 		c.out, ok = op.Yield(inputs)
 		return ok && op.Check() == nil
@@ -163,13 +166,33 @@ func (c *answerCase) takes(inputs []program.ValueType) (ok bool) {
 
 // isDense reports whether the case ends in dense columns.
 func (c *answerCase) isDense() bool {
-	return c.columns > 0 || c.out.Kind != program.Int64 && !c.becomesScores()
+	return c.columns > 0 || c.isReal() && !c.becomesScores()
 }
 
 // becomesScores reports whether the operator makes lists of real numbers that become scores.
 func (c *answerCase) becomesScores() bool {
 	_, combines := c.op.(program.Combiner)
-	return combines && c.out.List && c.out.Kind != program.Int64
+	return combines && c.out.List && c.isReal()
+}
+
+// isReal reports whether the operator makes real numbers.
+func (c *answerCase) isReal() bool {
+	return c.out.Kind == program.Float32 || c.out.Kind == program.Float64
+}
+
+// hashed returns bytes, or a list of bytes, as the ids that hash_bytes makes of them.
+func hashed(v any) any {
+	switch x := v.(type) {
+	case []byte:
+		return hash.Reference(x, hash.XXH3)
+	case []any:
+		ids := make([]any, len(x))
+		for i, e := range x {
+			ids[i] = hashed(e)
+		}
+		return ids
+	}
+	return v
 }
 
 // scored returns a list of real numbers as the scores of ids that count from 0. A null list becomes an empty one.
@@ -185,6 +208,9 @@ func scored(list any) any {
 func (c *answerCase) chain() (ops []program.Op, columns uint32) {
 	if op, ok := c.op.(program.Op); ok {
 		ops = append(ops, op)
+	}
+	if c.out.Kind == program.Bytes {
+		ops = append(ops, hashbytes.Op{Function: hashbytes.XXH3})
 	}
 	if !c.isDense() {
 		return ops, 0
@@ -256,6 +282,11 @@ func (w *answerWriter) add(c *answerCase) {
 	if c.becomesScores() {
 		for i := range answers {
 			answers[i].Want = scored(answers[i].Want)
+		}
+	}
+	if c.out.Kind == program.Bytes {
+		for i := range answers {
+			answers[i].Want = hashed(answers[i].Want)
 		}
 	}
 	ops, columns := c.chain()

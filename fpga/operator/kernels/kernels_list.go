@@ -24,6 +24,7 @@ import (
 	hextoint "github.com/millrace/millrace/fpga/operator/hextoint/kernel"
 	idlisttransform "github.com/millrace/millrace/fpga/operator/idlisttransform/kernel"
 	int96time "github.com/millrace/millrace/fpga/operator/int96time/kernel"
+	listlength "github.com/millrace/millrace/fpga/operator/listlength/kernel"
 	listslice "github.com/millrace/millrace/fpga/operator/listslice/kernel"
 	log "github.com/millrace/millrace/fpga/operator/log/kernel"
 	logit "github.com/millrace/millrace/fpga/operator/logit/kernel"
@@ -37,6 +38,7 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/kernel"
 	scores "github.com/millrace/millrace/fpga/operator/scores/kernel"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/kernel"
+	split "github.com/millrace/millrace/fpga/operator/split/kernel"
 	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/kernel"
 	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/kernel"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/kernel"
@@ -91,7 +93,9 @@ var combiners = map[program.Unit]CombinerCompiler{
 	enumerate.Unit:       enumerate.CompileCombiner,
 	hashcross.Unit:       hashcross.CompileCombiner,
 	idlisttransform.Unit: idlisttransform.CompileCombiner,
+	listlength.Unit:      listlength.CompileCombiner,
 	scores.Unit:          scores.CompileCombiner,
+	split.Unit:           split.CompileCombiner,
 	wasm.Unit:            wasm.CompileCombiner,
 	withscores.Unit:      withscores.CompileCombiner,
 }

@@ -24,6 +24,7 @@ import (
 	hextoint "github.com/millrace/millrace/fpga/operator/hextoint/reference"
 	idlisttransform "github.com/millrace/millrace/fpga/operator/idlisttransform/reference"
 	int96time "github.com/millrace/millrace/fpga/operator/int96time/reference"
+	listlength "github.com/millrace/millrace/fpga/operator/listlength/reference"
 	listslice "github.com/millrace/millrace/fpga/operator/listslice/reference"
 	log "github.com/millrace/millrace/fpga/operator/log/reference"
 	logit "github.com/millrace/millrace/fpga/operator/logit/reference"
@@ -37,6 +38,7 @@ import (
 	rescale "github.com/millrace/millrace/fpga/operator/rescale/reference"
 	scores "github.com/millrace/millrace/fpga/operator/scores/reference"
 	sigridhash "github.com/millrace/millrace/fpga/operator/sigridhash/reference"
+	split "github.com/millrace/millrace/fpga/operator/split/reference"
 	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/reference"
 	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/reference"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/reference"
@@ -70,6 +72,7 @@ var constructors = map[program.Unit]Constructor{
 	hextoint.Unit:        hextoint.New,
 	idlisttransform.Unit: idlisttransform.New,
 	int96time.Unit:       int96time.New,
+	listlength.Unit:      listlength.New,
 	listslice.Unit:       listslice.New,
 	log.Unit:             log.New,
 	logit.Unit:           logit.New,
@@ -83,6 +86,7 @@ var constructors = map[program.Unit]Constructor{
 	rescale.Unit:         rescale.New,
 	scores.Unit:          scores.New,
 	sigridhash.Unit:      sigridhash.New,
+	split.Unit:           split.New,
 	texttoint.Unit:       texttoint.New,
 	texttoseconds.Unit:   texttoseconds.New,
 	unsignedmodulus.Unit: unsignedmodulus.New,

@@ -39,6 +39,7 @@ from millrace.operators import (
     get_local_hour,
     hash_bytes,
     hex_to_int,
+    list_length,
     list_slice,
     log,
     logit,
@@ -47,6 +48,7 @@ from millrace.operators import (
     ngram,
     positive_modulus,
     sigrid_hash,
+    split,
     text_to_int,
     text_to_seconds,
     to_days,
@@ -173,6 +175,12 @@ def everything() -> Pipeline:
         .sparse(["words", "tags"], name="{column}_spark", ops=[hash_bytes("murmur3_32"), fill_null(0)])
         .sparse(["words", "tags"], name="{column}_farm", ops=[hash_bytes("farmhash64"), positive_modulus(977)])
         .sparse(["words", "tags"], name="{column}_fast", ops=[hash_bytes("farmhash64"), unsigned_modulus(977)])
+        .sparse("words", name="parts", ops=[split(separator="éé"), hash_bytes("xxh3"), hashed])
+        .sparse("text", name="digits", ops=[split(separator="a", empty="keep"), hex_to_int(), fill_null(-1)])
+        .sparse("tags", name="tag_count", ops=[list_length()])
+        .dense("text", name="digit_count", ops=[split(separator="0"), list_length()])
+        .dense("list", name="length", ops=[list_length()])
+        .dense("list", name="length_with_nulls", ops=[fill_null(0), list_length()])
         .dense("price", name="price_32", ops=[decimal("float32"), fill_null(-1)])
         .dense("price", name="price_64", ops=[decimal("float64"), fill_null(-1), clamp(min=0)])
         .dense(["half", "date"], ops=[fill_null(2)])
@@ -233,7 +241,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 26, 49, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 29, 52, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

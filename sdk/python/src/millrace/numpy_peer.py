@@ -127,6 +127,21 @@ class _Column:
     lengths: Optional[NDArray[Any]]
 
 
+@dataclass(frozen=True)
+class _Step:
+    """An operator of whole values, and the value that it takes if it is one."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    input: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, step: Mapping[str, Any]) -> _Step:
+        """Returns a step of the canonical form."""
+        ((name, parameters),) = ((k, v) for k, v in step.items() if k != "inputs")
+        return cls(name, parameters, step["inputs"][0])
+
+
 class Transform:
     """The canonical form of a pipeline, run by NumPy."""
 
@@ -138,19 +153,26 @@ class Transform:
         self.narrow = document.get("dense_type") == "bfloat16"
         self.fixed = bool(document["fixed"])
         self.borders = [_borders(b) for b in document["borders"]]
+        self.steps = [_Step.of(step) for step in document.get("steps", [])]
         features = [*([self.label] if self.label else []), *self.dense, *self.keys]
-        for feature in features:
-            if "step" in feature:
+        self.columns = list(dict.fromkeys(self._column_of(feature, feature["name"]) for feature in features))
+
+    def _column_of(self, value: Mapping[str, Any], name: str) -> str:
+        """Returns the column that a value is made of, for the feature of the given name."""
+        if "step" in value:
+            step = self.steps[value["step"]]
+            if step.name not in ("split", "list_length"):
                 raise UnsupportedPipelineError(
-                    f"{feature['name']}: made of several columns, which NumPy has no vectorised way to combine row by "
-                    "row: name features of one column"
+                    f"{name}: made of several columns or whole lists, which NumPy has no vectorised way to combine row "
+                    "by row: name features of one column"
                 )
-            if "key" in feature:
-                raise UnsupportedPipelineError(
-                    f"{feature['name']}: a feature of the map {feature['column']}, which pyarrow and NumPy have no "
-                    "vectorised way to take apart: name columns that are not maps"
-                )
-        self.columns = list(dict.fromkeys(feature["column"] for feature in features))
+            return self._column_of(step.input, name)
+        if "key" in value:
+            raise UnsupportedPipelineError(
+                f"{name}: a feature of the map {value['column']}, which pyarrow and NumPy have no vectorised way to "
+                "take apart: name columns that are not maps"
+            )
+        return str(value["column"])
 
     def run(self, table: pa.Table) -> Tensors:
         """Makes a mini-batch of a table's rows."""
@@ -184,17 +206,26 @@ class Transform:
             values, lengths = _without_nulls(values, column.null, lengths)
         return values.astype(self.ids, copy=False), lengths
 
-    def _column(self, table: pa.Table, feature: Mapping[str, Any]) -> _Column:
-        array = table.column(feature["column"])
+    def _source(self, table: pa.Table, value: Mapping[str, Any]) -> _Column:
+        """Returns the column or the step that a value begins with."""
+        if "step" in value:
+            step = self.steps[value["step"]]
+            column = self._column(table, step.input)
+            getattr(self, "_" + step.name)(column, **step.parameters)
+            return column
+        array = table.column(value["column"])
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
         lengths = None
-        ops = feature["ops"]
-        if feature["list"]:
+        if value["list"]:
             lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int32)
             array = array.flatten()
-        column = _decoded(array, feature["kind"], lengths)
-        kind = feature["kind"]
-        for op in ops:
+        return _decoded(array, value["kind"], lengths)
+
+    def _column(self, table: pa.Table, value: Mapping[str, Any]) -> _Column:
+        """Returns a feature, or the input of a step."""
+        column = self._source(table, value)
+        kind = value["kind"]
+        for op in value["ops"]:
             ((name, parameters),) = op.items()
             takes_nulls = name in ("fill_null", "fill_nan", "hash_bytes", "float16", *_TEXT_READERS)
             if column.lengths is not None and column.null is not None and not takes_nulls:
@@ -203,7 +234,28 @@ class Transform:
             kind = getattr(self, "_" + name)(column, kind, **parameters)
         return column
 
-    # The operators. Each changes the column and returns the kind of its values.
+    # The operators of whole values. Each makes another column of the column.
+
+    def _split(self, c: _Column, separator: str, empty: str) -> None:
+        lists = pc.split_pattern(c.values, separator)
+        parts = lists.flatten()
+        rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy(zero_copy_only=False))
+        kept = np.ones(len(parts), bool)
+        if empty == "drop":
+            kept = pc.binary_length(parts).to_numpy(zero_copy_only=False) > 0
+        if c.null is not None:
+            kept &= ~c.null[rows]
+        c.values, c.null = parts.filter(pa.array(kept)), None
+        c.lengths = np.bincount(rows[kept], minlength=len(lists)).astype(np.int32)
+
+    def _list_length(self, c: _Column) -> None:
+        assert c.lengths is not None  # the check of the pipeline says so
+        lengths = c.lengths
+        if c.null is not None:
+            _, lengths = _without_nulls(np.empty(len(c.null), bool), c.null, lengths)
+        c.values, c.null, c.lengths = lengths.astype(np.int64), None, None
+
+    # The operators of values. Each changes the column and returns the kind of its values.
 
     def _fill_null(self, c: _Column, kind: str, value: Any) -> str:
         if c.null is not None:

@@ -38,6 +38,7 @@ __all__ = [
     "hex_to_int",
     "id_list_transform",
     "identity",
+    "list_length",
     "list_slice",
     "log",
     "logit",
@@ -50,6 +51,7 @@ __all__ = [
     "positive_modulus",
     "scores",
     "sigrid_hash",
+    "split",
     "target_encoding",
     "text_to_int",
     "text_to_seconds",
@@ -335,6 +337,18 @@ def identity() -> Operator:
     return Operator("identity", given())
 
 
+def list_length() -> Operator:
+    """Counts the elements of a list, so that the length of a history or the number of tags is a feature.
+
+    Takes lists of anything: int64, float32, float64, bytes, ids with scores; yields int64, one value a row, at least 0;
+    dense features convert it to float32 (nearest, ties to even). Ids are not bounded: end keys with ``clamp``,
+    ``bucketize``, ``positive_modulus`` or a hash. Nulls: a null list has the length 0, and so has a list that holds a
+    null, which is an empty list to every operator; put ``fill_null`` first to count the nulls of a list of numbers. The
+    result is never null.
+    """
+    return Operator("list_length", given())
+
+
 def list_slice(*, start: int = 0, end: Union[int, None] = None, pad: Union[Number, None] = None) -> Operator:
     """Keeps a part of a list, which is Python's ``list[start:end]``: numbers below 0 count from the list's end. With
     ``pad``, lists whose part is shorter are filled up at their end, so that all lists have one length.
@@ -496,6 +510,22 @@ def sigrid_hash(*, salt: int = 0, max: int) -> Operator:
         max: number of ids that come out: the rows of the embedding table
     """
     return Operator("sigrid_hash", given({"salt": 0}, salt=salt, max=max))
+
+
+def split(*, separator: str = "|", empty: Literal["drop", "keep"] = "drop") -> Operator:
+    """Makes a list of texts of one text with several values, as ``Action|Comedy``: it cuts the text at every
+    ``separator``, from the left. The operators behind it take the parts one by one: ``hash_bytes`` makes ids of
+    categories, ``text_to_int`` and ``hex_to_int`` read numbers.
+
+    Takes text, one value a row; yields lists of text; ``list_length`` counts the parts. Nulls: a null becomes an empty
+    list.
+
+    Args:
+        separator: text between two values, at most 16 bytes of UTF-8
+        empty: what becomes of a part without bytes, as in ``a||b`` or behind the last separator: ``drop`` leaves it
+            out, ``keep`` makes it an empty text
+    """
+    return Operator("split", given({"separator": "|", "empty": "drop"}, separator=separator, empty=empty))
 
 
 def target_encoding(statistics: str, *, mode: Literal["train", "serve"] = "train", folds: int = 3, p_smooth: Number = 20, seed: int = 42) -> Operator:

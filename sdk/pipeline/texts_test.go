@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// TestPartsOfTexts checks what a pipeline knows of the parts of a text, and of their number.
+func TestPartsOfTexts(t *testing.T) {
+	r, p, err := lower(`
+sparse: [{columns: [s], ops: [split, hash_bytes: xxh3, sigrid_hash: {max: 1000}]}]
+dense: [{columns: [s_null], ops: [split: ",", list_length]}]`, zoo())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1000, r.Keys[0].NumEmbeddings)
+	assert.False(t, r.Fixed(), "a row has any number of parts")
+	assert.False(t, p.Output.Fixed)
+	assert.Contains(t, string(r.Canonical()), `{"split":{"separator":"|","empty":"drop"},"inputs"`)
+	assert.Contains(t, string(r.Canonical()), `{"split":{"separator":",","empty":"drop"},"inputs"`)
+	same, _, err := lower(`
+sparse: [{columns: [s], ops: [split: {separator: "|", empty: drop}, hash_bytes: xxh3, sigrid_hash: {max: 1000}]}]
+dense: [{columns: [s_null], ops: [split: {separator: ","}, list_length]}]`, zoo())
+	require.NoError(t, err)
+	assert.Equal(t, r.Digest(), same.Digest(), "defaults are filled in")
+	other, _, err := lower(`
+sparse: [{columns: [s], ops: [split: {empty: keep}, hash_bytes: xxh3, sigrid_hash: {max: 1000}]}]
+dense: [{columns: [s_null], ops: [split: ",", list_length]}]`, zoo())
+	require.NoError(t, err)
+	assert.NotEqual(t, r.Digest(), other.Digest())
+}
+
+// TestLengthsOfLists checks that lengths are never null, and that they fit int32 and are not bounded.
+func TestLengthsOfLists(t *testing.T) {
+	r, p, err := lower("ids: int32\nsparse: [{columns: [list], ops: [list_length]}]\n"+
+		"dense: [{columns: [slist], ops: [list_length]}]", zoo())
+	require.NoError(t, err)
+	assert.True(t, p.Output.Fixed, "every row has one length")
+	assert.Zero(t, r.Keys[0].NumEmbeddings)
+	assert.Equal(t, idRange{0, math.MaxInt32}, r.Keys[0].ids)
+	assert.NotEmpty(t, r.Notes())
+	for _, column := range []string{"list", "flist", "slist"} {
+		_, p, err := lower("dense: [{columns: ["+column+"], ops: [list_length]}]", zoo())
+		require.NoError(t, err, column)
+		assert.EqualValues(t, 1, p.Output.Dense)
+	}
+
+	// Partitions that lack a list lack its elements.
+	schema := zoo()
+	for i := range schema {
+		if schema[i].Name == "list" {
+			schema[i].Absent = Absence{Partitions: 1, Names: "b.parquet"}
+		}
+	}
+	_, p, err = lower("dense: [{columns: [list], absent: allow, ops: [list_length]}]", schema)
+	require.NoError(t, err)
+	assert.True(t, p.Columns[0].Absent)
+}
+
+// TestTextsOfMaps checks that a feature of a map to text is split, and that one of a map to lists is counted.
+func TestTextsOfMaps(t *testing.T) {
+	texts := []ColumnInfo{{Name: "tags", Kind: program.Bytes, Nullable: true, Map: MapInfo{Keys: "tags.key",
+		Values: "tags.value"}}}
+	_, p, err := lower(`sparse: [{columns: ["tags[1]"], ops: [split, hash_bytes: xxh3, sigrid_hash: {max: 10}]}]`, texts)
+	require.NoError(t, err)
+	assert.Contains(t, p.String(), `split separator "|" empty drop`)
+	_, p, err = lower(`dense: [{columns: ["id_list_features[101]", "id_score_list_features[8]"], ops: [list_length]}]`,
+		mapSchema())
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, p.Output.Dense)
+	for i := range p.Columns {
+		assert.NotEqual(t, program.MapScores, p.Columns[i].MapLeaf, "scores are not read to count ids")
+	}
+}
+
+func TestTextsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		doc  string
+		is   error
+		want string
+	}{
+		"numbers": {"sparse: [{columns: [i], ops: [split]}]", ErrColumnType, "split takes text, and these are int64"},
+		"a list": {"sparse: [{columns: [slist], ops: [split, hash_bytes: xxh3]}]", ErrColumnType,
+			"split takes one text a row, and these are lists already: leave split out"},
+		"parts of parts": {`sparse: [{columns: [s], ops: [split, split: ",", hash_bytes: xxh3]}]`, ErrColumnType,
+			"split takes one text a row, and these are lists already: leave split out"},
+		"no separator": {`sparse: [{columns: [s], ops: [split: {separator: ""}, hash_bytes: xxh3]}]`, ErrValue,
+			"text of 0 bytes"},
+		"a long separator": {`sparse: [{columns: [s], ops: [split: {separator: "12345678901234567"}, hash_bytes: xxh3]}]`,
+			ErrValue, "sparse[0].ops[0].split.separator: wrong value: a separator of 17 bytes, want 1 to 16"},
+		"another rule": {"sparse: [{columns: [s], ops: [split: {empty: trim}, hash_bytes: xxh3]}]", ErrValue,
+			`"trim", want one of drop, keep`},
+		"parts that are ids": {"sparse: [{columns: [s], ops: [split]}]", ErrColumnType,
+			"sparse takes numbers, and these are strings"},
+		"parts that are dense": {"dense: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", ErrColumnType,
+			"a list cannot be dense: only sparse features have several values a row; list_length counts their elements"},
+		"parts of a fixed length": {"dense: [{columns: [s], ops: [split, hex_to_int, fixed_length: {length: 2}]}]",
+			ErrUnsupported, "fixed_length of lists that an operator of whole values made; only the lists of columns become"},
+		"parts that are a label": {"label: {column: s, ops: [split, hash_bytes: xxh3]}", ErrColumnType,
+			"a list cannot be label"},
+		"the length of a scalar": {"dense: [{columns: [i], ops: [list_length]}]", ErrColumnType,
+			"list_length takes lists, and this column has one value a row"},
+		"the length of a text": {"dense: [{columns: [s], ops: [list_length]}]", ErrColumnType,
+			"list_length takes lists, and this column has one value a row"},
+		"the length of a length": {"dense: [{columns: [list], ops: [list_length, list_length]}]", ErrColumnType,
+			"list_length takes lists, and this column has one value a row"},
+		"lists of real numbers that are dense": {"dense: [{columns: [flist], ops: [log]}]", ErrColumnType,
+			"a list cannot be dense"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := lower(c.doc, zoo())
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	schema := zoo()
+	for i := range schema {
+		if schema[i].Name == "s" {
+			schema[i].Logical = "UUID"
+		}
+	}
+	_, _, err := lower("sparse: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", schema)
+	require.ErrorIs(t, err, ErrColumnType)
+	require.ErrorContains(t, err, "split takes text, and these are UUID")
+}
