@@ -26,7 +26,7 @@ type DriveOptions struct {
 	Name    string // "" takes the URI, or api.FilesDrive
 	Engine  Engine
 	Source  program.Source // format of the partitions, 0 means Parquet
-	Text    text.Options   // of text partitions
+	Text    text.Options   // Text partitions are read so.
 	Members []string       // of the volume, by name or pattern (path.Match); nil means all
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
 	// StreamMemory is how much of its memory a stream of a drive that computes uses, unless it needs more; see
@@ -79,14 +79,14 @@ type DriveOptions struct {
 type Drive struct {
 	name    string
 	o       DriveOptions
-	device  *sdk.Device                              // that partitions lie on; nil for files that are read by path
-	card    *sdk.Device                              // that computes on what this host reads; nil: none does
+	device  *sdk.Device                              // Partitions lie on it; nil means that files are read by path.
+	card    *sdk.Device                              // It computes on what this host reads; nil means that nothing does.
 	inFile  bool                                     // the device is a drive in a file, which this process opened
 	engine  Engine                                   // never auto
 	volume  *volume.Volume                           // nil for files
-	maps    map[*partition.Partition]*extents.Map    // of files on a mounted file system
-	far     map[*partition.Partition]*source.Reader  // of files that lie elsewhere; filled by OpenFiles
-	files   map[*partition.Partition]*openfiles.File // of files of this machine; filled when the drive is opened
+	maps    map[*partition.Partition]*extents.Map    // Files on a mounted file system have maps.
+	far     map[*partition.Partition]*source.Reader  // Files that lie elsewhere have readers; OpenFiles makes them.
+	files   map[*partition.Partition]*openfiles.File // Files of this machine are opened with the drive.
 	closers []func() error
 
 	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: the drive holds its partitions
@@ -96,7 +96,7 @@ type Drive struct {
 	mu           sync.Mutex             // guards what follows
 	partitions   []*partition.Partition // replaced, never changed
 	heldVersion  uint64                 // grows when partitions changes
-	places       map[string]int         // of partitions by name, if files or members were given in an order
+	places       map[string]int         // Partitions have places by name, if files or members were given in an order.
 	byName       map[string]*partition.Partition
 	fingerprints map[*partition.Partition]fingerprint
 	running      int    // open streams, of all jobs

@@ -183,8 +183,8 @@ func (s *schemaMemo) digest(columns []pipeline.ColumnInfo, policy program.Malfor
 type DriveStatus struct {
 	Name     string
 	UUID     string // its own identity, "" where it has none; all regions of a drive have it
-	Region   int    // of the drive, in which it computes
-	Regions  int    // of the drive; 0 if it does not compute
+	Region   int    // The drive computes in this region.
+	Regions  int    // The drive has these; 0 if it does not compute.
 	Image    string // the active image's id, "" where it has none
 	Computes bool
 	Threads  int

@@ -15,8 +15,8 @@ import (
 // closed.
 type connections struct {
 	last atomic.Uint64
-	open sync.Map // of net.Conn: presence.Conn
-	live sync.Map // of presence.Conn: struct{}
+	open sync.Map // The keys are net.Conn, and the values presence.Conn.
+	live sync.Map // The keys are presence.Conn.
 }
 
 // connKey is the key of the connection in a call's context.

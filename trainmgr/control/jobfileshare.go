@@ -37,7 +37,7 @@ type jobFileShare struct {
 	cache *jobfiles.Cache // fetches from other members; it loads nothing
 	poke  chan struct{}   // begins a round; capacity 1
 
-	held map[vocabulary.Digest]func() // of the goroutine of run: files that running jobs name
+	held map[vocabulary.Digest]func() // The goroutine of run holds the files that running jobs name.
 
 	mu        sync.Mutex // guards the fields below
 	sharers   map[string]sharer

@@ -36,7 +36,7 @@ type leader struct {
 	term    *store.Term
 	journal *store.Journal
 	key     []byte         // under which tokens are sealed
-	signer  *ticket.Signer // of leases' tickets, for this term
+	signer  *ticket.Signer // It signs leases' tickets for this term.
 	calls   nodeCalls
 	copies  wantedCopies
 	began   time.Time
@@ -52,7 +52,7 @@ type leader struct {
 	mu     sync.Mutex // guards the fields below, the machines and all jobs
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger
-	lives  *lifecycle.Machine // of all jobs
+	lives  *lifecycle.Machine // It has the lives of all jobs.
 	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
 	nodes  map[string]*nodeState
 	claims map[string]claim // by name

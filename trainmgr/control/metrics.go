@@ -19,7 +19,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	flush    prometheus.Histogram
 	desc     map[string]*prometheus.Desc
-	files    prometheus.Collector // of vocabularies; nil: the member keeps none
+	files    prometheus.Collector // It is nil where the member keeps no vocabularies.
 	daemon   func()               // unregisters the metrics that every daemon exports
 }
 

@@ -30,7 +30,7 @@ const maxRate = 1e12
 // leader that was replaced. Its methods may be used from any goroutine, without the leader's lock.
 type nodeCalls struct {
 	http     *http.Client     // to nodes
-	identity identity.Options // of this member, towards the workers of launchers
+	identity identity.Options // This member has it towards the workers of launchers.
 	fence    uint64
 	reach    func(node string) reached
 }

@@ -33,7 +33,7 @@ type ownShare struct {
 	tuner    *offload.Tuner
 	why      string
 	measured string     // the side that makes every split because the launcher measures it; empty: none
-	former   sideCounts // of sessions of the same run that ended
+	former   sideCounts // Sessions of the same run that ended count.
 }
 
 // sideCounts are the sums of a launcher's counts over sessions.

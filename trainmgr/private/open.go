@@ -39,9 +39,9 @@ type Source struct {
 	Include     []string `json:"include,omitempty"`      // patterns of the names of files that are taken; none: all
 	Exclude     []string `json:"exclude,omitempty"`      // patterns of the names of files that are left out
 	InputFormat string   `json:"input_format,omitempty"` // "" finds it by the files' contents
-	Label       string   `json:"label,omitempty"`        // of text: "present" (default) or "absent"
-	Malformed   string   `json:"malformed,omitempty"`    // of text: "fail" (default), "drop" or "null"
-	Sort        string   `json:"sort,omitempty"`         // of the files: "given" (default), "natural" or "name"
+	Label       string   `json:"label,omitempty"`        // Text has it: "present" (default) or "absent".
+	Malformed   string   `json:"malformed,omitempty"`    // Text knows "fail" (default), "drop" and "null".
+	Sort        string   `json:"sort,omitempty"`         // Files are "given" (default), or sorted "natural" or by "name".
 	Root        string   `json:"root,omitempty"`         // folder in which the data set begins; may be empty
 	Pipeline    string   `json:"pipeline"`               // a YAML document, or the name of a built-in pipeline
 	// Vocabularies are the files of the pipeline's vocabularies, by name.
@@ -74,10 +74,10 @@ type Limits struct {
 
 // Share names the rank's part of the mini-batches, and the other ranks of this machine.
 type Share struct {
-	Rank       int    `json:"rank"`                  // of Ranks
+	Rank       int    `json:"rank"`                  // The rank is one of Ranks.
 	Ranks      int    `json:"ranks,omitempty"`       // 0 means 1
 	RankTail   string `json:"rank_tail,omitempty"`   // "drop" (default) or "keep"
-	LocalRanks int    `json:"local_ranks,omitempty"` // of this machine, which share the process; 0 means 1
+	LocalRanks int    `json:"local_ranks,omitempty"` // Ranks of this machine share the process; 0 means 1.
 	// Listen is the name of the abstract socket for the other local ranks: what they know, a hyphen, and what nobody knows
 	// before the socket is open. Other users can therefore not take the name.
 	Listen   string `json:"listen,omitempty"`

@@ -29,8 +29,8 @@ type session struct {
 	options trainmgr.Options
 	buffers *bufferPool
 
-	selections *local.Selections // of all ranks of this machine
-	passes     api.Storage       // of the passes that make selections, which no other rank shares
+	selections *local.Selections // All ranks of this machine share them.
+	passes     api.Storage       // Passes that make selections use it, and no other rank shares it.
 
 	generation int // the number of the trainer's last Seek; the runner's goroutine uses the value at its start
 }

@@ -24,7 +24,7 @@ import (
 // manager below, and the process finishes that job when all ranks have ended.
 type sharedStorage struct {
 	api.Storage
-	streams int // of each rank at once, so that no rank takes what another waits for
+	streams int // Each rank has these at once, so that no rank takes what another waits for.
 }
 
 // Dataset implements api.Storage.

@@ -74,7 +74,7 @@ type AttachOptions struct {
 	// pipeline's key.
 	OwnReads string
 
-	Recording trainmgr.Recording // of moments in which the trainer starves
+	Recording trainmgr.Recording // Moments in which the trainer starves are recorded.
 
 	refused           time.Duration // 0 means refusedTime
 	profilesShortJobs bool          // for tests: a job that has mini-batches enough is profiled, however short it is

@@ -53,7 +53,7 @@ const readBytes = 256 << 10
 // sum; tensor.ReadFrameOf refuses them.
 type frameSum struct {
 	read      int    // bytes so far
-	length    int    // of the frame
+	length    int    // The length is the whole frame's.
 	dataStart uint64 // offset of the frame's data; length until it is known
 	crc       uint32
 }

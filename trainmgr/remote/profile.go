@@ -60,7 +60,7 @@ type profiler struct {
 
 	seen  int // mini-batches of the warm-up, and then of the window
 	rows  int
-	begin *profileSample // of the window; nil: it has not begun
+	begin *profileSample // The window begins with it; nil means that it has not begun.
 	local *profiledSide  // nil: not measured yet
 }
 
@@ -76,7 +76,7 @@ type profileSample struct {
 	at     time.Time
 	stall  time.Duration // the trainer has waited for mini-batches
 	queued int           // mini-batches in the input queue
-	cpu    time.Duration // of this process, which holds the trainer and the rank's own worker
+	cpu    time.Duration // This process, which holds the trainer and the rank's own worker, used it.
 }
 
 // profiledSide holds the measurements of a side with the trainer.

@@ -14,13 +14,13 @@ import (
 type PartlyConsumedError struct {
 	Job         string
 	Rank        uint32
-	Epoch       uint64 // that the rank is in, counted from 0
-	Epochs      uint64 // of the job
+	Epoch       uint64 // The rank is in this epoch, counted from 0.
+	Epochs      uint64 // The job has these.
 	Delivered   uint64 // mini-batches of that epoch that the rank has acknowledged
-	MiniBatches uint64 // of that epoch, of the rank
+	MiniBatches uint64 // The rank has these in that epoch.
 	Finished    bool   // every rank has acknowledged every mini-batch, and not every rank has closed the job
 
-	err error // of the call
+	err error // The call failed with it.
 }
 
 // Error implements error.

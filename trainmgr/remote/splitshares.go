@@ -6,10 +6,10 @@ import "context"
 type SplitShares struct {
 	Elsewhere   float64 `json:"elsewhere_share"` // of the splits, for all other workers; -1: these come first
 	Why         string  `json:"offload"`         // the reason for the share; empty: the control plane has not decided
-	OwnRows     int64   `json:"own_rows"`        // that came from the rank's own CPUs
-	OthersRows  int64   `json:"others_rows"`     // that came from all other workers
+	OwnRows     int64   `json:"own_rows"`        // The rank's own CPUs made these.
+	OthersRows  int64   `json:"others_rows"`     // All other workers made these.
 	ProfileFrom string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none
-	Profile     float64 `json:"profile_seconds"` // that the profile took
+	Profile     float64 `json:"profile_seconds"` // The profile took this time.
 	// ProfileShare is the share of the training time that the profile took, 0 to 1.
 	ProfileShare float64 `json:"profile_share"`
 }
