@@ -56,6 +56,7 @@ func checkFloat[F cast.Float](t require.TestingT, x F) {
 		require.ErrorAs(t, err, &at)
 		require.Equal(t, 1, at.Row)
 		require.ErrorIs(t, err, cast.ErrOverflow)
+		require.ErrorIs(t, cast.FloatToInt64(dst, []F{1, x}, []byte{0, 1}), cast.ErrOverflow)
 		want = 0
 	}
 	require.NoError(t, cast.FloatToInt64(dst, []F{1, x}, []byte{1, 0}), "a null is not an error")
@@ -92,6 +93,7 @@ func checkUnsigned(t require.TestingT, x uint64) {
 	require.Equal(t, fits, err == nil, "%d", x)
 	if !fits {
 		require.ErrorIs(t, err, cast.ErrOverflow)
+		require.ErrorIs(t, cast.CheckUint64(src, []byte{0, 1}), cast.ErrOverflow)
 	}
 	require.NoError(t, cast.CheckUint64(src, []byte{1, 0}), "a null is not an error")
 	valid := []byte{3, 1}
