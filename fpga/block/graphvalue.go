@@ -79,6 +79,13 @@ func (g *GraphValue) SetTexts(lengths []int32, offsets []uint32, data []byte) {
 		Lengths: lengths, OwnsValues: true, OwnsLengths: true}
 }
 
+// SetReals makes lists of float32 numbers the value.
+func (g *GraphValue) SetReals(lengths []int32, numbers []float32) {
+	g.Lengths, g.Float32s = lengths, numbers
+	g.View = Values{Kind: program.Float32, Count: len(numbers), Float32s: numbers, List: true, Lengths: lengths,
+		OwnsValues: true, OwnsLengths: true}
+}
+
 // SetScores gives the ids of the value their scores.
 func (g *GraphValue) SetScores(scores []float32) {
 	g.Scores = scores

@@ -257,7 +257,7 @@ func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (*block.Valu
 	*v = x.graphValues.values[s.value].View
 	x.buffers.Final = block.Destination{}
 	switch {
-	case s.tensor == program.ToDense:
+	case s.tensor == program.ToDense && s.length.Length == 0:
 		x.buffers.Final.Dense = x.output.denseDestination(uint64(s.index), row, rows)
 	case s.tensor == program.ToSparse && x.output.fixed:
 		x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), rows)
@@ -340,7 +340,7 @@ func (x *executor) storeGraphSink(s *graphSink, row uint64, rows int) error {
 	if err != nil {
 		return rowsError(row, rows, err)
 	}
-	if !v.List {
+	if !v.List || s.tensor == program.ToDense {
 		if s.tensor == program.ToSparse && v.Valid != nil {
 			x.buffers.OwnValues(v) // storeSparse removes nulls in place
 		}

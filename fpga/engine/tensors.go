@@ -84,12 +84,15 @@ func (o *tensors) layOutTensors(mem []byte, s *program.Slice, out *program.Outpu
 	return nil
 }
 
-// storeScalars writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch.
+// storeScalars writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch. Lists become columns of dense.
 func (o *tensors) storeScalars(s *sink, row uint64, v *block.Values) error {
 	switch s.tensor {
 	case program.ToSparse:
 		return o.storeSparse(uint64(s.index), row, v)
 	case program.ToDense:
+		if s.length.Length > 0 {
+			return o.storeDenseLists(s, row, v)
+		}
 		if s.classes > 0 {
 			o.storeOneHot(uint64(s.index), row, v, s.classes)
 			return nil

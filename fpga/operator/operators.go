@@ -41,6 +41,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/split"
 	"github.com/millrace/millrace/fpga/operator/texttoint"
 	"github.com/millrace/millrace/fpga/operator/texttoseconds"
+	"github.com/millrace/millrace/fpga/operator/unpack"
 	"github.com/millrace/millrace/fpga/operator/unsignedmodulus"
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/operator/wasm"
@@ -88,6 +89,7 @@ var definitions = []Definition{
 	split.Definition,
 	texttoint.Definition,
 	texttoseconds.Definition,
+	unpack.Definition,
 	unsignedmodulus.Definition,
 	vocabulary.Definition,
 	wasm.Definition,
@@ -131,6 +133,7 @@ var documented = []Entry{
 	split.Entry,
 	texttoint.Entry,
 	texttoseconds.Entry,
+	unpack.Entry,
 	unsignedmodulus.Entry,
 	wasm.Entry,
 	withscores.Entry,
@@ -177,6 +180,7 @@ var answers = []Answers{
 	split.Answers,
 	texttoint.Answers,
 	texttoseconds.Answers,
+	unpack.Answers,
 	unsignedmodulus.Answers,
 	withscores.Answers,
 	zeroextend.Answers,

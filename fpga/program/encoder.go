@@ -41,7 +41,7 @@ func (p *Program) AppendTo(b []byte) []byte {
 	if p.refusesNumbers() || p.readsAnnotations() {
 		minor = 9
 	}
-	if p.hasTexts() {
+	if p.hasTexts() || p.listsOfGraphsAreDense() {
 		minor = 10
 	}
 	minor = max(minor, p.minorOfOperators())
@@ -114,6 +114,16 @@ func appendSection(b []byte, id uint16, payload func([]byte) []byte) []byte {
 
 // mayLackColumns reports whether partitions may lack a column.
 func (p *Program) mayLackColumns() bool { return p.anyColumn(func(c *Column) bool { return c.Absent }) }
+
+// listsOfGraphsAreDense reports whether lists that a graph makes become dense columns.
+func (p *Program) listsOfGraphsAreDense() bool {
+	return slices.ContainsFunc(p.Graphs, func(g Graph) bool {
+		return slices.ContainsFunc(g.Sinks, func(s GraphSink) bool {
+			end := s.Sink.denseEnd()
+			return end != nil && end.EndsLists()
+		})
+	})
+}
 
 // anyColumn reports whether a column has a property.
 func (p *Program) anyColumn(has func(c *Column) bool) bool {

@@ -47,4 +47,5 @@ var operatorUnits = map[Unit]unitName{
 	71: {"text_to_seconds", 1},
 	72: {"map_text", 1},
 	73: {"unsigned_modulus", 1},
+	74: {"unpack", 1},
 }

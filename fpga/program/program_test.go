@@ -542,6 +542,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(appended(77, 0))
 	f.Add(mapProgram().Marshal())
 	f.Add(textTables().Marshal())
+	f.Add(unpackedArrays().Marshal())
 	f.Add(bfloatProgram().Marshal())
 	f.Add(graphProgram().Marshal())
 	f.Add(absentColumns().Marshal())

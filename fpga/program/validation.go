@@ -218,7 +218,7 @@ func (s *Sink) validateOps(c *Column, checked checkedLists) error {
 		end, ok := op.(denseEnd)
 		switch {
 		case !ok || isNil(op):
-		case end.EndsLists() && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart):
+		case end.EndsLists() && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart && c.Part != GraphFirst):
 			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
 		case i < len(s.Ops)-1 || s.To != ToDense:
 			return fmt.Errorf("operator %d: %v: is not the last of a dense column", i, op.Unit())

@@ -12,13 +12,13 @@ import (
 // partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
 // an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if
 // values of maps are bytes, 1.9 only if sinks or columns refuse numbers, or columns are read by annotations, and 1.10
-// only if tables have texts. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
+// only if tables have texts, or lists of graphs become dense columns. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
 // 1.3, only if it has a cursor with ValueAt. A slice is 1.7 only if a chunk is annotated.
 const (
 	Major = 1
 	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,
 	// Column.MapLeaf. 6: NGram.Mode, Pick.Text. 7: LookupTables. 8: MapValues of kind Bytes. 9: Sink.Refuses,
-	// Column.FitsInt64, Column.Reading. 10: Table.Texts
+	// Column.FitsInt64, Column.Reading. 10: Table.Texts, lists of graphs in dense
 	Minor = 10
 	// 1: Cursor.Checked. 2: ChunkType.EntryDef, OutputLayout.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed. 4:
 	// ChunkType.Absent. 5: Slice.TablesChecked. 6: Cursor.ValueAt. 7: ChunkType.Annotation

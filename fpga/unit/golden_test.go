@@ -76,6 +76,7 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"log.json":                   logVerdict,
 	"npy_layout.json":            all(runBy(otherTest{"sdk/tensor/npy_test.go", "TestNpyHeaderGolden"})),
 	"nvt_hash.json":              all(run(hashes)),
+	"packed_arrays.json":         all(run(packedArrays)),
 	"policy.json": all(runBy(otherTest{"trainmgr/allocation/golden_test.go", "TestGoldenPolicies"},
 		otherTest{"trainmgr/offload/golden_test.go", "TestGoldenPolicies"},
 		otherTest{"trainmgr/control/autoscale/tfdata_test.go", "TestGoldenTFData"})),
@@ -90,7 +91,7 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 }
 
 // goldenRun is how many cases are run here: so that none can slip into the list of the others unseen.
-const goldenRun = 271
+const goldenRun = 274
 
 func TestEveryGoldenCaseIsRun(t *testing.T) {
 	paths, err := filepath.Glob("testdata/golden/*.json")

@@ -61,7 +61,7 @@ func TestDenseListsRefused(t *testing.T) {
 		{"dense: [{columns: [price], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists, and this column has " +
 			"one"},
 		{"dense: [{columns: [packed], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists of numbers, and " +
-			"this column has bytes: write"},
+			"this column has bytes: begin with unpack"},
 		{"sparse: [{columns: [item], ops: [fixed_length: {length: 2}]}]", "fixed_length makes dense columns; keys take " +
 			"lists"},
 		{"label: {column: item, ops: [fixed_length: {length: 2}]}", "a list cannot be label"},

@@ -181,6 +181,14 @@ dense:
   - {columns: [s], as: hour, ops: [text_to_seconds: +00:00, fill_null: 0, get_local_hour: {offset: "+01:00"}]}
   - {columns: [s], as: number, ops: [text_to_int, fill_null: 0]}
 `},
+	{"arrays", `
+values: [{as: packed, from: s_null, ops: [unpack: float32]}]
+dense:
+  - {columns: [s], ops: [unpack: float32, fill_nan: 0, fixed_length: {length: 3, pad: 0.5}]}
+  - {columns: [packed], ops: [log: {add: 1}, fixed_length: {length: 2}]}
+sparse:
+  - {columns: [packed], as: buckets, ops: [bucketize: {borders: [0, 1]}, firstx: 5]}
+`},
 	{"tables_of_texts", `
 label: {column: s, ops: [map_text: {table: {"yes": 1, "no": 0}, default: -1}]}
 dense: [{columns: [s_null], ops: [map_text: {table: {"é": 5, "": 7}, unknown: as_null}, fill_null: 2]}]

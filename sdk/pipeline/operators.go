@@ -213,6 +213,11 @@ func ToDays(options ...Arg) Op { return op("to_days", options...) }
 // are unit.
 func ToSeconds(options ...Arg) Op { return op("to_seconds", options...) }
 
+// Unpack returns the operator unpack. Makes a list of numbers of the bytes of an array, as embeddings are kept by
+// `ndarray.tobytes`: little-endian numbers one behind the other. Put `fixed_length` behind it to make dense columns of
+// them.
+func Unpack(element string) Op { return op("unpack", With("element", Text(element))) }
+
 // UnsignedModulus returns the operator unsigned_modulus. The remainder of an id's 64 bits, read as an unsigned number,
 // in [0, `modulus`): the id -1 is 18446744073709551615. Behind `hash_bytes: farmhash64` it is the bucket of
 // TensorFlow's `tf.strings.to_hash_bucket_fast` with as many buckets, and behind `xxh3` the remainder of the hash as

@@ -381,7 +381,7 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 		return nil
 	}
 	o = ch.from // another one if an operator began another chain
-	if c = &o.column; c.List && to != program.ToSparse && !r.takesList(o, ops, to, a) {
+	if c = &o.column; c.List && to != program.ToSparse && !r.takesList(ops, to, a) {
 		return nil
 	}
 	if endsInClasses(ch.ops) && to != program.ToDense {
@@ -409,16 +409,12 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 
 // takesList reports whether the dense tensor or the label takes the lists that ops end in, which only fixed_length makes
 // possible. It adds an error if not.
-func (r *resolver) takesList(o *operand, ops []Op, to program.Dest, a location) bool {
+func (r *resolver) takesList(ops []Op, to program.Dest, a location) bool {
 	hint := "list_length counts their elements"
-	switch dense := makesDense(ops); {
-	case dense && o.step != nil:
-		r.add(a, ErrUnsupported, "fixed_length of lists that an operator of whole values made; only the lists of columns "+
-			"become dense columns")
-		return false
-	case dense && to == program.ToDense:
-		return true
-	case to == program.ToDense && o.step == nil:
+	if to == program.ToDense {
+		if makesDense(ops) {
+			return true
+		}
 		hint = "fixed_length makes dense columns of lists of one length, and " + hint
 	}
 	r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row; %s", to, hint)

@@ -96,9 +96,8 @@ func TestTextsThatAreRefused(t *testing.T) {
 		"parts that are ids": {"sparse: [{columns: [s], ops: [split]}]", ErrColumnType,
 			"sparse takes numbers, and these are strings"},
 		"parts that are dense": {"dense: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", ErrColumnType,
-			"a list cannot be dense: only sparse features have several values a row; list_length counts their elements"},
-		"parts of a fixed length": {"dense: [{columns: [s], ops: [split, hex_to_int, fixed_length: {length: 2}]}]",
-			ErrUnsupported, "fixed_length of lists that an operator of whole values made; only the lists of columns become"},
+			"a list cannot be dense: only sparse features have several values a row; fixed_length makes dense columns of " +
+				"lists of one length, and list_length counts their elements"},
 		"parts that are a label": {"label: {column: s, ops: [split, hash_bytes: xxh3]}", ErrColumnType,
 			"a list cannot be label"},
 		"the length of a scalar": {"dense: [{columns: [i], ops: [list_length]}]", ErrColumnType,

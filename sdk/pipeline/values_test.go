@@ -238,6 +238,21 @@ func TestBadValues(t *testing.T) {
 		"nulls of unknown texts in dense": {"dense: [{columns: [s], ops: [map_text: {table: {a: 1}, unknown: as_null}]}]",
 			ErrNull, `line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense features ` +
 				`have no place for one; put fill_null first`},
+		"another type of numbers": {"dense: [{columns: [s], ops: [unpack: float16, fixed_length: {length: 2}]}]", ErrValue,
+			`line 1:38: dense[0].ops[0].unpack.element: wrong value: the text "float16", want one of float32`},
+		"arrays of numbers": {"dense: [{columns: [i], ops: [unpack: float32, fixed_length: {length: 2}]}]", ErrColumnType,
+			`line 1:30: dense[0].ops[0]: column "i": wrong type of column: unpack takes bytes, and these are int64: leave ` +
+				`unpack out`},
+		"lists of arrays": {"sparse: [{columns: [slist], ops: [unpack: float32, bucketize: {borders: [1]}]}]", ErrColumnType,
+			`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: unpack takes one value a row, and these ` +
+				`are lists: write one array a row`},
+		"arrays as a label": {"label: {column: s, ops: [unpack: float32]}", ErrColumnType,
+			`line 1:8: label: column "s": wrong type of column: a list cannot be label: only sparse features have several ` +
+				`values a row; list_length counts their elements`},
+		"arrays without a length": {"dense: [{columns: [s], ops: [unpack: float32]}]", ErrColumnType,
+			`line 1:9: dense[0]: column "s": wrong type of column: a list cannot be dense: only sparse features have ` +
+				`several values a row; fixed_length makes dense columns of lists of one length, and list_length counts ` +
+				`their elements`},
 		"no unsigned remainder": {"sparse: [{columns: [i], ops: [unsigned_modulus: 0]}]", ErrValue,
 			`line 1:49: sparse[0].ops[0].unsigned_modulus.modulus: wrong value: 0, want at least 1`},
 		"an unsigned remainder of a real number": {"sparse: [{columns: [f], ops: [unsigned_modulus: 5]}]", ErrColumnType,
@@ -263,11 +278,8 @@ func TestBadValues(t *testing.T) {
 			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},
 		"a list that is dense": {"dense: [{inputs: [list, i], as: x, ops: [cartesian]}]", ErrColumnType,
 			`line 1:9: dense[0]: column "x": wrong type of column: a list cannot be dense: only sparse features have ` +
-				`several values a row; list_length counts their elements`},
-		"a list of a fixed length": {"values: [{as: v, inputs: [list, i], ops: [cartesian]}]\n" +
-			"dense: [{columns: [v], as: x, ops: [fixed_length: {length: 3}]}]", ErrUnsupported,
-			`line 2:9: dense[0]: column "v": column cannot be read: fixed_length of lists that an operator of whole values ` +
-				`made; only the lists of columns become dense columns`},
+				`several values a row; fixed_length makes dense columns of lists of one length, and list_length counts ` +
+				`their elements`},
 		"a null that is dense": {"dense: [{inputs: [i_null, i], as: x, ops: [cartesian]}]", ErrNull,
 			`line 1:9: dense[0]: column "x": null can reach the output: the column may be null and dense features have no ` +
 				`place for one; put fill_null first`},

@@ -44,8 +44,8 @@ func apply(c catalogue.Chain) {
 	case !c.IsList() && c.Kind() == program.Bytes:
 		c.Refuse(
 			catalogue.ErrColumnType,
-			"fixed_length takes lists of numbers, and this column has bytes: write the numbers that "+
-				"the bytes hold as a list, as list<float>",
+			"fixed_length takes lists of numbers, and this column has bytes: begin with unpack if the "+
+				"bytes are those of float32 numbers",
 		)
 		return
 	case !c.IsList():

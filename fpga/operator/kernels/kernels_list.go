@@ -41,6 +41,7 @@ import (
 	split "github.com/millrace/millrace/fpga/operator/split/kernel"
 	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/kernel"
 	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/kernel"
+	unpack "github.com/millrace/millrace/fpga/operator/unpack/kernel"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/kernel"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/kernel"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/kernel"
@@ -96,6 +97,7 @@ var combiners = map[program.Unit]CombinerCompiler{
 	listlength.Unit:      listlength.CompileCombiner,
 	scores.Unit:          scores.CompileCombiner,
 	split.Unit:           split.CompileCombiner,
+	unpack.Unit:          unpack.CompileCombiner,
 	wasm.Unit:            wasm.CompileCombiner,
 	withscores.Unit:      withscores.CompileCombiner,
 }

@@ -41,6 +41,7 @@ import (
 	split "github.com/millrace/millrace/fpga/operator/split/reference"
 	texttoint "github.com/millrace/millrace/fpga/operator/texttoint/reference"
 	texttoseconds "github.com/millrace/millrace/fpga/operator/texttoseconds/reference"
+	unpack "github.com/millrace/millrace/fpga/operator/unpack/reference"
 	unsignedmodulus "github.com/millrace/millrace/fpga/operator/unsignedmodulus/reference"
 	vocabulary "github.com/millrace/millrace/fpga/operator/vocabulary/reference"
 	wasm "github.com/millrace/millrace/fpga/operator/wasm/reference"
@@ -89,6 +90,7 @@ var constructors = map[program.Unit]Constructor{
 	split.Unit:           split.New,
 	texttoint.Unit:       texttoint.New,
 	texttoseconds.Unit:   texttoseconds.New,
+	unpack.Unit:          unpack.New,
 	unsignedmodulus.Unit: unsignedmodulus.New,
 	vocabulary.Unit:      vocabulary.New,
 	wasm.Unit:            wasm.New,

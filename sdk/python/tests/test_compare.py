@@ -53,6 +53,7 @@ from millrace.operators import (
     text_to_seconds,
     to_days,
     to_seconds,
+    unpack,
     unsigned_modulus,
     zero_extend,
 )
@@ -130,6 +131,9 @@ def annotated(draw: Any) -> dict[str, Any]:
         "date": pa.array([None if v % 6 == 0 else v % 2**31 - 2**30 for v in stamps], pa.int32()).cast(pa.date32()),
         "price": pa.array([None if v % 6 == 0 else Decimal(v).scaleb(-4) for v in unscaled], pa.decimal128(22, 4)),
         "half": pa.array(halves, pa.float16()),
+        "packed": pa.array(
+            [None if i % 9 == 0 else draw.normal(size=i % 4).astype("<f4").tobytes() for i in range(ROWS)], pa.binary()
+        ),
         "embedding": pa.array(list(draw.normal(size=(ROWS, 4))), pa.list_(pa.float64())),
         "halves": pa.array([list(halves[i : i + i % 4]) for i in range(ROWS)], pa.list_(pa.float16())),
     }
@@ -189,6 +193,7 @@ def everything() -> Pipeline:
         .dense("halves", ops=[fixed_length(3, pad=-1.5)])
         .dense("list", name="first", ops=[fill_null(1), firstx(2), fixed_length(2, pad=0)])
         .dense("embedding", ops=[fixed_length(4)])
+        .dense("packed", ops=[unpack("float32"), fixed_length(3, pad=0.5)])
         .sparse("wide", name="wide_days", ops=[to_days(unit="micros")])
         .sparse("price", name="unscaled", ops=[decimal("int64"), fill_null(0)])
         .generated("halves", name="buckets", ops=[bucketize([-1, 0, 1])])
@@ -241,7 +246,7 @@ class OfAFile(unittest.TestCase):
             before = os.sched_getaffinity(0)
             c = compare(self.file, everything(), turns=1, cores=cores)
             self.assertEqual(os.sched_getaffinity(0), before)
-            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 29, 52, 64))
+            self.assertEqual((c.rows, c.dense, c.keys, c.batch), (ROWS, 32, 52, 64))
             self.assertEqual([d.tensor for d in c.differences], ["label", "dense", "values", "lengths"])
             for d in c.differences:
                 self.assertEqual(d.different, 0, d)

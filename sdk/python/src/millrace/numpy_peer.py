@@ -161,7 +161,7 @@ class Transform:
         """Returns the column that a value is made of, for the feature of the given name."""
         if "step" in value:
             step = self.steps[value["step"]]
-            if step.name not in ("split", "list_length"):
+            if step.name not in ("split", "list_length", "unpack"):
                 raise UnsupportedPipelineError(
                     f"{name}: made of several columns or whole lists, which NumPy has no vectorised way to combine row "
                     "by row: name features of one column"
@@ -247,6 +247,16 @@ class Transform:
             kept &= ~c.null[rows]
         c.values, c.null = parts.filter(pa.array(kept)), None
         c.lengths = np.bincount(rows[kept], minlength=len(lists)).astype(np.int32)
+
+    def _unpack(self, c: _Column, element: str) -> None:
+        values = c.values.cast(pa.large_binary())
+        lengths = pc.binary_length(values).to_numpy(zero_copy_only=False)
+        if (lengths % 4).any():
+            raise ValueError("unpack: bytes that are not those of float32 numbers")
+        offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+        data = values.buffers()[2] or b""
+        c.values = np.frombuffer(memoryview(data)[offsets[0] : offsets[-1]], "<f4")
+        c.lengths, c.null = (lengths // 4).astype(np.int32), None
 
     def _list_length(self, c: _Column) -> None:
         assert c.lengths is not None  # the check of the pipeline says so
@@ -590,7 +600,8 @@ def _decoded(array: pa.Array, kind: str, lengths: Optional[NDArray[Any]]) -> _Co
     if pa.types.is_decimal(array.type) or pa.types.is_temporal(array.type) or pa.types.is_float16(array.type):
         return _Column(_unscaled(array), null, lengths)
     if kind == "bytes":
-        text = array.cast(pa.string()) if not pa.types.is_large_string(array.type) else array
+        # Bytes need not be UTF-8, which an unsafe cast does not check.
+        text = array.cast(pa.string(), safe=False) if not pa.types.is_large_string(array.type) else array
         return _Column(pc.fill_null(text, "") if null is not None else text, null, lengths)
     if pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
         array = array.cast(pa.uint8())

@@ -57,6 +57,7 @@ __all__ = [
     "text_to_seconds",
     "to_days",
     "to_seconds",
+    "unpack",
     "unsigned_modulus",
     "vocabulary",
     "wasm",
@@ -600,6 +601,19 @@ def to_seconds(*, unit: Literal["file", "seconds", "millis", "micros", "nanos", 
         unit: what the integers of the column count; ``file``: what the file's annotation says
     """
     return Operator("to_seconds", given({"unit": "file"}, unit=unit))
+
+
+def unpack(element: Literal["float32"]) -> Operator:
+    """Makes a list of numbers of the bytes of an array, as embeddings are kept by ``ndarray.tobytes``: little-endian
+    numbers one behind the other. Put ``fixed_length`` behind it to make dense columns of them.
+
+    Takes bytes, one value a row; yields lists of float32, a quarter as long as the bytes. Nulls: become empty lists, as
+    null lists are elsewhere.
+
+    Args:
+        element: type of the packed numbers
+    """
+    return Operator("unpack", given(element=element))
 
 
 def unsigned_modulus(modulus: int) -> Operator:
