@@ -19,9 +19,9 @@ type StatisticsColumn struct {
 	Unsigned bool
 	// Dense is the index of its dense feature, for summary.Reals that are float32; below 0: it has none.
 	Dense int
-	// Key is the index of its key: the values, for summary.Reals without a dense feature the bits of the values as float64.
-	// For summary.Lengths, and for summary.Reals with a dense feature, the key has a bucket for each value, of which only
-	// the number counts. Below 0: it has none, and no row is null.
+	// Key is the index of its key: the values, for summary.Reals without a dense feature the bits of the values as
+	// float64. For summary.Lengths, and for summary.Reals with a dense feature, the key has a bucket for each value, of
+	// which only the number counts. Below 0: it has none, and no row is null.
 	Key int
 	// Folding divides the rows into folds, for a column whose labels are counted by keys; nil: they are not.
 	Folding *targetencoding.Folding

@@ -11,9 +11,9 @@ var Entry = catalogue.Entry{
 	Cost:    catalogue.Costs(32),
 	Example: "- text_to_seconds: {offset: \"+00:00\"}",
 	Summary: "Reads the text of a time as the seconds since 1970-01-01 00:00:00 UTC: `2021-05-21 02:11:51-07:00` is " +
-		"1621588311. The forms are those of RFC 3339 and ISO 8601: a date, which alone is midnight; behind `T` or a space " +
-		"hours, minutes and seconds; a fraction of up to 9 digits, which is rounded towards minus infinity; and the offset, " +
-		"`Z`, `-07:00`, `-0700` or `-07`.",
+		"1621588311. The forms are those of RFC 3339 and ISO 8601: a date, which alone is midnight; behind `T` or a " +
+		"space hours, minutes and seconds; a fraction of up to 9 digits, which is rounded towards minus infinity; and the " +
+		"offset, `Z`, `-07:00`, `-0700` or `-07`.",
 	Params: []catalogue.Param{
 		{Name: "offset", Type: catalogue.ParamText, Optional: true, Summary: "the offset from UTC of texts that name " +
 			"none, dates alone too, as `+00:00`; without it such a text is an error"},
@@ -21,8 +21,8 @@ var Entry = catalogue.Entry{
 	Takes: "bytes: text", Yields: "int64, of the years 0000 to 9999",
 	Nulls: "stay null; an empty text becomes null",
 	Lists: "element by element",
-	Errors: "any other text fails the split, with its row and the text: names of zones, days that the calendar (Gregorian " +
-		"in all years) does not have, 24:00:00, leap seconds, lower-case `t` and `z`; a text without an offset, unless " +
+	Errors: "any other text fails the split, with its row and the text: names of zones, days that the calendar " +
+		"(Gregorian in all years) does not have, 24:00:00, leap seconds, lower-case `t` and `z`; a text without an offset, unless " +
 		"`offset` says which it has; an `offset` that is not of these forms",
 	Source: "RFC 3339; ISO 8601; Python `datetime.fromisoformat` and pandas `to_datetime`, which take a text without an " +
 		"offset as a time of no zone: ours is an error, or the offset given",
