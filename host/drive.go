@@ -27,7 +27,7 @@ type DriveOptions struct {
 	Engine  Engine
 	Source  program.Source // format of the partitions, 0 means Parquet
 	Text    text.Options   // Text partitions are read so.
-	Members []string       // of the volume, by name or pattern (path.Match); nil means all
+	Members []string       // The volume has them, by name or pattern (path.Match); nil means all.
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
 	// StreamMemory is how much of its memory a stream of a drive that computes uses, unless it needs more; see
 	// processor.Options.
@@ -89,7 +89,7 @@ type Drive struct {
 	files   map[*partition.Partition]*openfiles.File // Files of this machine are opened with the drive.
 	closers []func() error
 
-	elsewhere *openPartitions // of a drive of reach any, which holds no partition; nil: the drive holds its partitions
+	elsewhere *openPartitions // A drive of reach any has it, and holds no partition; nil means that the drive holds its partitions.
 
 	scanning sync.Mutex // held by Rescan
 

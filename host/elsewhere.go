@@ -114,7 +114,7 @@ type openPartitions struct {
 
 	mu     sync.Mutex
 	byKey  map[partitionKey]*list.Element
-	recent *list.List // of *openPartition, those used last at the front
+	recent *list.List // The elements are *openPartition, those used last at the front.
 	closed bool
 }
 

@@ -22,12 +22,12 @@ type Cluster struct {
 	Quota       float64 // The quota is that of the trainer's control group, in processors.
 	Cores       int     // processors that the group may use at once
 	Ranks       int
-	StepCPU     float64 // of a rank's step
+	StepCPU     float64 // A rank's step takes this time.
 	StepDevice  float64
 	Threads     int     // The local engine has these threads.
 	LocalCPU    float64 // to preprocess on the trainer's machine
-	LocalRead   float64 // of the local disk
-	Latency     float64 // of the network, one way
+	LocalRead   float64 // The local disk takes this time.
+	Latency     float64 // The network takes this time one way.
 	Down, Up    float64 // The link carries whole tensors to the trainer, and column chunks from it.
 	Spread      float64 // standard deviation of the logarithm of every service time
 	Queue       int
@@ -42,9 +42,9 @@ type Cluster struct {
 
 // ClusterWorker is a worker elsewhere.
 type ClusterWorker struct {
-	Service float64 // of an engine thread
+	Service float64 // An engine thread takes this time.
 	Threads int
-	Read    float64 // of its disk
+	Read    float64 // Its disk takes this time.
 	Streams int     // splits at once
 	Slow    float64 // factor of Service while another tenant is busy; 1: never
 	Tenant  float64 // mean time for which a tenant is busy or idle

@@ -77,7 +77,7 @@ type simulation struct {
 	due     int // mini-batches of the epochs that have begun
 	turns   int // turns given for engine threads so far
 
-	rates []float64 // of the lanes, and last of the trainer
+	rates []float64 // Each lane has a rate, and the trainer has the last.
 
 	rng *rand.Rand // It draws the work of mini-batches.
 

@@ -38,7 +38,7 @@ type SwitchResult struct {
 	OtherJobs  int       `json:"other_jobs"` // jobs that ran in other regions meanwhile
 	Drain      Quantiles `json:"drain"`      // from the interruption of the job to the end of its last slice
 	Switch     Quantiles `json:"switch"`     // from there to the first slice that the drive accepted
-	Activation Quantiles `json:"activation"` // of it, the command
+	Activation Quantiles `json:"activation"` // The command alone is the activation.
 }
 
 // BesideResult is what jobs of other regions lose while a region is switched.

@@ -27,7 +27,7 @@ type Options struct {
 	Rows       int                 // 0 means 16,384 rows of a mini-batch, which are 4.3 MB.
 	DriveRows  int64               // of the data on each real node's drive; 0 means 2^20, negative leaves real nodes out
 	Threads    int                 // engine threads of each real node's drive; 0 means 1
-	Time       time.Duration       // of each cell, raw connections as long again; 0 means 2 s
+	Time       time.Duration       // Each cell takes this time, and raw connections as long again; 0 means 2 s.
 	Splits     int                 // 0 means 10^6 splits of the ledger's job; a negative number leaves the ledger out.
 	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
 	LeaderTTL time.Duration

@@ -4,7 +4,7 @@ import "context"
 
 // SplitShares describes how the splits of a rank are divided between the rank's own CPUs and all other workers.
 type SplitShares struct {
-	Elsewhere   float64 `json:"elsewhere_share"` // of the splits, for all other workers; -1: these come first
+	Elsewhere   float64 `json:"elsewhere_share"` // All other workers have this share of the splits; -1 means that these come first.
 	Why         string  `json:"offload"`         // the reason for the share; empty: the control plane has not decided
 	OwnRows     int64   `json:"own_rows"`        // The rank's own CPUs made these.
 	OthersRows  int64   `json:"others_rows"`     // All other workers made these.

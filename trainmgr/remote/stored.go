@@ -23,7 +23,7 @@ type storedProfile struct {
 	metrics offload.Metrics
 	known   offload.Known
 	took    time.Duration  // the search in the store
-	writing sync.WaitGroup // of the goroutine that writes; Close of the rank waits for it
+	writing sync.WaitGroup // The goroutine that writes counts, and Close of the rank waits for it.
 }
 
 // find looks up the metrics of a rank's keys. If the store cannot be read, the metrics are measured again. Nothing is
