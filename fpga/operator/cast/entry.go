@@ -13,8 +13,8 @@ var Entry = catalogue.Entry{
 	Example: "- cast: int64",
 	Cost:    catalogue.Costs(0.8),
 	Reads:   reads,
-	Summary: "Makes numbers of another type. `int64` drops the fraction of a real number, which rounds it towards 0: 2.9 " +
-		"is 2, and -2.9 is -2. `float32` and `float64` are the nearest number, ties to even; beyond the largest " +
+	Summary: "Makes numbers of another type. `int64` drops the fraction of a real number, which rounds it towards 0: " +
+		"2.9 is 2, and -2.9 is -2. `float32` and `float64` are the nearest number, ties to even; beyond the largest " +
 		"float32 that is an infinity. `float64_bits` is the 64 bits of the number as float64, read as an int64, so that " +
 		"equal numbers are equal ids: -0 has the bits of 0, and every NaN those of 7ff8000000000000h.",
 	Params: []catalogue.Param{

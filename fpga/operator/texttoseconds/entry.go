@@ -22,8 +22,8 @@ var Entry = catalogue.Entry{
 	Nulls: "stay null; an empty text becomes null",
 	Lists: "element by element",
 	Errors: "any other text fails the split, with its row and the text: names of zones, days that the calendar " +
-		"(Gregorian in all years) does not have, 24:00:00, leap seconds, lower-case `t` and `z`; a text without an offset, unless " +
-		"`offset` says which it has; an `offset` that is not of these forms",
+		"(Gregorian in all years) does not have, 24:00:00, leap seconds, lower-case `t` and `z`; a text without an offset, " +
+		"unless `offset` says which it has; an `offset` that is not of these forms",
 	Source: "RFC 3339; ISO 8601; Python `datetime.fromisoformat` and pandas `to_datetime`, which take a text without an " +
 		"offset as a time of no zone: ours is an error, or the offset given",
 	Check: check,
