@@ -26,10 +26,12 @@ type graphValues struct {
 	sinkLists block.GraphValue
 	starts    []int // by column: the first element of the rows that come next
 	maps      []graphMapValues
-	places    []int            // by column: the first element of the row that is measured
-	extents   []program.Extent // of one row, by value
-	row       []program.Extent // of one row, by input of a step
-	inputs    []*block.Values
+	// The row that is measured: the first element of each column, the extent of each value, and the extents of the inputs
+	// of a step.
+	places       []int
+	extents      []program.Extent
+	inputExtents []program.Extent
+	inputs       []*block.Values
 }
 
 // bufferBytes returns the size of the buffers that grow with the data.
@@ -143,11 +145,11 @@ func (p *graphPlan) rowsTogether(x *executor, from, end int) (rows int, err erro
 
 // mostExtent returns the greatest extent of a step's value in the row whose extents are known of the values before.
 func (s *graphStep) mostExtent(g *graphValues) program.Extent {
-	g.row = g.row[:0]
+	g.inputExtents = g.inputExtents[:0]
 	for _, n := range s.inputs {
-		g.row = append(g.row, g.extents[n])
+		g.inputExtents = append(g.inputExtents, g.extents[n])
 	}
-	most := program.MostCombined(s.operator, g.row)
+	most := program.MostCombined(s.operator, g.inputExtents)
 	if !s.list {
 		most.Elements = 1
 	}

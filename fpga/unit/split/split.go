@@ -73,12 +73,12 @@ func (l *Lists) Split(texts Texts, valid []byte, rule Rule) error {
 
 // cutter copies parts. It reads and writes words of eight bytes.
 type cutter struct {
-	dst     []byte // wordBytes longer than all texts
-	end     int    // bytes of dst that are written
+	dst     []byte // Dst is wordBytes longer than all texts.
+	end     int    // The parts so far end here in dst.
 	offsets []uint32
 	src     []byte
 	rule    Rule
-	first   uint64 // the separator's first byte, in each byte of a word
+	first   uint64 // Each byte of first is the separator's first byte.
 }
 
 const (
