@@ -89,7 +89,7 @@ type Drive struct {
 	files   map[*partition.Partition]*openfiles.File // Files of this machine are opened with the drive.
 	closers []func() error
 
-	elsewhere *openPartitions // A drive of reach any has it, and holds no partition; nil means that the drive holds its partitions.
+	elsewhere *openPartitions // A drive of reach any has it and holds no partition; of others it is nil.
 
 	scanning sync.Mutex // held by Rescan
 
