@@ -58,8 +58,8 @@ func arrayColumn(rows int, of func(r int) []float32) testColumn {
 	return c
 }
 
-// TestArrays compares mini-batches of arrays with those of the reference: nulls, empty arrays, and arrays that are longer
-// than a block, over row groups, pages and blocks of several sizes.
+// TestArrays compares mini-batches of arrays with those of the reference: nulls, empty arrays, and arrays that are
+// longer than a block, over row groups, pages and blocks of several sizes.
 func TestArrays(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -84,7 +84,8 @@ func (o *tensors) layOutTensors(mem []byte, s *program.Slice, out *program.Outpu
 	return nil
 }
 
-// storeScalars writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch. Lists become columns of dense.
+// storeScalars writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch. Lists become columns of
+// dense.
 func (o *tensors) storeScalars(s *sink, row uint64, v *block.Values) error {
 	switch s.tensor {
 	case program.ToSparse:

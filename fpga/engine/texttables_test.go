@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// TestUnknownTexts checks that a text that a table lacks fails its slice with the row of the mini-batch and the text: in
-// a column of texts, in one of lists, and in a step of a graph.
+// TestUnknownTexts checks that a text that a table lacks fails its slice with the row of the mini-batch and the text:
+// in a column of texts, in one of lists, and in a step of a graph.
 func TestUnknownTexts(t *testing.T) {
 	text := func(s string) any { return []byte(s) }
 	scalars := testColumn{name: "answer", physical: format.ByteArray, text: true}

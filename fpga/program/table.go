@@ -20,8 +20,8 @@ type Table struct {
 	Texts    []string
 }
 
-// Equal reports whether both tables have the same texts or numbers, bit for bit, so that -0 and 0 differ. Lists over the same
-// memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
+// Equal reports whether both tables have the same texts or numbers, bit for bit, so that -0 and 0 differ. Lists over
+// the same memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
 func (t Table) Equal(o Table) bool {
 	same32 := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
 	same64 := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }

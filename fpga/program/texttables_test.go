@@ -70,7 +70,8 @@ func TestTextTablesThatAreRefused(t *testing.T) {
 		"descending":       {text("b", "a"), `text 1 ("a") is not above the one before`},
 		"fewer values":     {&maptext.Op{Keys: []string{"a", "b"}, Values: []int64{1}}, "2 texts and 1 values"},
 		"another rule":     {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Unknown: 3}, "unknown(3) is not a rule"},
-		"a lonely default": {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Default: 1}, "a default that no text becomes"},
+		"a lonely default": {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Default: 1},
+			"a default that no text becomes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := textTables()

@@ -7,13 +7,14 @@ import (
 )
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
-// minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is
-// 1.1 only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if
-// partitions may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if
-// an NGram lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if
-// values of maps are bytes, 1.9 only if sinks or columns refuse numbers, or columns are read by annotations, and 1.10
-// only if tables have texts, or lists of graphs become dense columns. A slice is 1.5 only if its TablesChecked is set, a result 1.2 only if it has an AbsentKey. A slice is 1.6, and a result
-// 1.3, only if it has a cursor with ValueAt. A slice is 1.7 only if a chunk is annotated.
+// minor version that can express the content: a slice is 1.1 only if it has a cursor that is Checked, a program is 1.1
+// only if it has maps, 1.2 only if its dense tensor is not float32, 1.3 only if it has graphs, 1.4 only if partitions
+// may lack columns, 1.5 only if graphs make lists of ids with scores or take features of maps, 1.6 only if an NGram
+// lists the ids of its windows, or if keys of maps are text, 1.7 only if it has lookup tables, 1.8 only if values of
+// maps are bytes, 1.9 only if sinks or columns refuse numbers, or columns are read by annotations, and 1.10 only if
+// tables have texts, or lists of graphs become dense columns. A slice is 1.5 only if its TablesChecked is set, a result
+// 1.2 only if it has an AbsentKey. A slice is 1.6, and a result 1.3, only if it has a cursor with ValueAt. A slice is
+// 1.7 only if a chunk is annotated.
 const (
 	Major = 1
 	// Minor is of programs. 1: maps. 2: Output.DenseType. 3: graphs. 4: Column.Absent. 5: GraphSink.Scored,

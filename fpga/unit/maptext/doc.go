@@ -2,12 +2,13 @@
 //
 // # Overview
 //
-// A table has texts and a value for each. Texts are compared byte for byte: nothing is trimmed, folded or normalised, so
-// "Yes" is not "yes", and an accented letter is not the same letter with a combining accent. The empty text may be a key.
-// A Rule says what becomes of a text that the table lacks.
+// A table has texts and a value for each. Texts are compared byte for byte: nothing is trimmed, folded or normalised,
+// so "Yes" is not "yes", and an accented letter is not the same letter with a combining accent. The empty text may be a
+// key. A Rule says what becomes of a text that the table lacks.
 //
-// Map looks texts up in an Index, a hash table of the keys' places. The hash is keyed at random in each process, so that
-// a hostile table cannot choose keys that fall together; no value depends on it. Tables of values may share an Index.
+// Map looks texts up in an Index, a hash table of the keys' places. The hash is keyed at random in each process, so
+// that a hostile table cannot choose keys that fall together; no value depends on it. Tables of values may share an
+// Index.
 //
 // # Concurrency
 //

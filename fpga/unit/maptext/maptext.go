@@ -39,8 +39,8 @@ func (e *UnknownError) Error() string {
 	if e.Size > len(e.Text) {
 		more = fmt.Sprintf(" (the first of %d bytes)", e.Size)
 	}
-	return fmt.Sprintf("map_text: the table lacks the text %q%s: add it to the table, or write default or unknown: as_null",
-		e.Text, more)
+	return fmt.Sprintf("map_text: the table lacks the text %q%s: add it to the table, or write default or "+
+		"unknown: as_null", e.Text, more)
 }
 
 // Index finds the places of keys.
@@ -61,10 +61,10 @@ func New(keys []string) (*Index, error) {
 	return x, nil
 }
 
-// Map sets dst[i] to the value of text i, which is data[offsets[i]:offsets[i+1]]. values are as many as the keys. A text
-// that the table lacks becomes other with the rule Default, and a null, 0 in dst and valid, with the rule Null. valid
-// has a byte a text, 0 for a null, whose dst is 0; it may be nil unless the rule is Null. After an error dst and valid
-// are undefined.
+// Map sets dst[i] to the value of text i, which is data[offsets[i]:offsets[i+1]]. values are as many as the keys. A
+// text that the table lacks becomes other with the rule Default, and a null, 0 in dst and valid, with the rule Null.
+// valid has a byte a text, 0 for a null, whose dst is 0; it may be nil unless the rule is Null. After an error dst and
+// valid are undefined.
 func (x *Index) Map(dst []int64, offsets []uint32, data, valid []byte, values []int64, rule Rule, other int64) error {
 	if err := bytecolumn.Check(len(dst), offsets, len(data), valid); err != nil {
 		return fmt.Errorf("map_text: %w", err)

@@ -3,12 +3,12 @@
 // # Overview
 //
 // Embeddings are often kept as the bytes of their numbers, as NumPy's ndarray.tobytes and an array's memory have them:
-// little-endian float32 numbers one behind the other, without a header. A value of 4n bytes is a list of n numbers, each
-// with its bits, and a null or a value without bytes is an empty list.
+// little-endian float32 numbers one behind the other, without a header. A value of 4n bytes is a list of n numbers,
+// each with its bits, and a null or a value without bytes is an empty list.
 //
 // Bytes do not say what they are, so the unit refuses what is surely something else: a length that is not a multiple of
-// 4, and a value that begins as a file of NumPy does (93h "NUMPY"), which is what numpy.save and Petastorm's NdarrayCodec
-// write.
+// 4, and a value that begins as a file of NumPy does (93h "NUMPY"), which is what numpy.save and Petastorm's
+// NdarrayCodec write.
 //
 // # Concurrency
 //

@@ -43,8 +43,8 @@ type Lists struct {
 	Values  []float32
 }
 
-// Float32s makes a list of each value, which is data[offsets[i]:offsets[i+1]], in the memory of l. valid is nil or has a
-// byte a value, 0 for a null. After an error the lists are undefined.
+// Float32s makes a list of each value, which is data[offsets[i]:offsets[i+1]], in the memory of l. valid is nil or has
+// a byte a value, 0 for a null. After an error the lists are undefined.
 func (l *Lists) Float32s(offsets []uint32, data, valid []byte) error {
 	n := max(len(offsets), 1) - 1
 	if err := bytecolumn.Check(n, offsets, len(data), valid); err != nil && n > 0 {
