@@ -60,16 +60,16 @@ func TestTextTablesThatAreRefused(t *testing.T) {
 		op   *maptext.Op
 		want string
 	}{
-		"most texts":       {many(program.MaxTexts), ""},
-		"too many texts":   {many(program.MaxTexts + 1), "65537 texts, want 1 to 65536"},
-		"no texts":         {&maptext.Op{}, "0 texts, want 1 to 65536"},
-		"longest text":     {text(strings.Repeat("x", program.MaxTextBytes)), ""},
-		"too long a text":  {text(strings.Repeat("x", program.MaxTextBytes+1)), "text 0 has 4097 bytes, want at most 4096"},
-		"not UTF-8":        {text("a", "\xff"), `text 1 ("\xff") is not UTF-8`},
-		"twice":            {text("a", "a"), `text 1 ("a") is not above the one before`},
-		"descending":       {text("b", "a"), `text 1 ("a") is not above the one before`},
-		"fewer values":     {&maptext.Op{Keys: []string{"a", "b"}, Values: []int64{1}}, "2 texts and 1 values"},
-		"another rule":     {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Unknown: 3}, "unknown(3) is not a rule"},
+		"most texts":      {many(program.MaxTexts), ""},
+		"too many texts":  {many(program.MaxTexts + 1), "65537 texts, want 1 to 65536"},
+		"no texts":        {&maptext.Op{}, "0 texts, want 1 to 65536"},
+		"longest text":    {text(strings.Repeat("x", program.MaxTextBytes)), ""},
+		"too long a text": {text(strings.Repeat("x", program.MaxTextBytes+1)), "text 0 has 4097 bytes, want at most 4096"},
+		"not UTF-8":       {text("a", "\xff"), `text 1 ("\xff") is not UTF-8`},
+		"twice":           {text("a", "a"), `text 1 ("a") is not above the one before`},
+		"descending":      {text("b", "a"), `text 1 ("a") is not above the one before`},
+		"fewer values":    {&maptext.Op{Keys: []string{"a", "b"}, Values: []int64{1}}, "2 texts and 1 values"},
+		"another rule":    {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Unknown: 3}, "unknown(3) is not a rule"},
 		"a lonely default": {&maptext.Op{Keys: []string{"a"}, Values: []int64{1}, Default: 1},
 			"a default that no text becomes"},
 	} {
