@@ -152,7 +152,7 @@ type Chain interface {
 	DecimalScale() (scale uint8, ok bool)
 	// Shared returns the operator that another chain of the document has made under the same key, or makes it. The type
 	// of a key belongs to the operator's package.
-	Shared(key any, make func() (program.Op, error)) (program.Op, error)
+	Shared(key any, build func() (program.Op, error)) (program.Op, error)
 	// CountNumbers counts the numbers of a table against the most that a document may have. Tables of the same key count
 	// once.
 	CountNumbers(key any, n int) error

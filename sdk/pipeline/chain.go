@@ -177,11 +177,11 @@ func (c *chain) embeddings() int64 {
 }
 
 // shared returns what a key was made into before, or makes it.
-func (r *resolver) shared(key any, make func() (program.Op, error)) (program.Op, error) {
+func (r *resolver) shared(key any, build func() (program.Op, error)) (program.Op, error) {
 	if made := r.made[key]; made != nil {
 		return made, nil
 	}
-	op, err := make()
+	op, err := build()
 	if err != nil {
 		return nil, err
 	}

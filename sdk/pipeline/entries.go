@@ -199,8 +199,8 @@ func (a *appliedOp) ReadVaried(to program.Kind) bool { return a.chain.readVaried
 func (a *appliedOp) DecimalScale() (uint8, bool) { return a.chain.requireDecimal(a.Op, a.location) }
 
 // Shared implements [catalogue.Chain].
-func (a *appliedOp) Shared(key any, make func() (program.Op, error)) (program.Op, error) {
-	return a.chain.r.shared(key, make)
+func (a *appliedOp) Shared(key any, build func() (program.Op, error)) (program.Op, error) {
+	return a.chain.r.shared(key, build)
 }
 
 // CountNumbers implements [catalogue.Chain].

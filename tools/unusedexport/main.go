@@ -92,7 +92,8 @@ type exception struct {
 
 type exceptionList []*exception
 
-// keeps reports whether an exception covers a name or the file that declares it, and notes that the exception is needed.
+// keeps reports whether an exception covers a name or the file that declares it, and notes that the exception is
+// needed.
 func (l exceptionList) keeps(name, at string) bool {
 	kept := false
 	file, _, _ := strings.Cut(at, ":")
