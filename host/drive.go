@@ -26,8 +26,8 @@ type DriveOptions struct {
 	Name    string // "" takes the URI, or api.FilesDrive
 	Engine  Engine
 	Source  program.Source // format of the partitions, 0 means Parquet
-	Text    text.Options   // Text partitions are read so.
-	Members []string       // The volume has them, by name or pattern (path.Match); nil means all.
+	Text    text.Options   // Text says how text partitions are read.
+	Members []string       // Members are names or patterns (path.Match) of the volume's members; nil means all.
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
 	// StreamMemory is how much of its memory a stream of a drive that computes uses, unless it needs more; see
 	// processor.Options.

@@ -184,7 +184,7 @@ type DriveStatus struct {
 	Name     string
 	UUID     string // its own identity, "" where it has none; all regions of a drive have it
 	Region   int    // The drive computes in this region.
-	Regions  int    // The drive has these; 0 if it does not compute.
+	Regions  int    // Regions is how many the drive has; 0 if it does not compute.
 	Image    string // the active image's id, "" where it has none
 	Computes bool
 	Threads  int

@@ -21,7 +21,7 @@ type job struct {
 	manager     *Manager
 	lowered     *pipeline.Lowered
 	passing     []int64        // how many rows of each partition pass the pipeline's filter; nil: all
-	pipeline    dataset.Digest // The digest is that of its canonical form.
+	pipeline    dataset.Digest // pipeline is the digest of its canonical form.
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
 	elsewhere   Elsewhere      // reads the partitions that no drive here holds; nil: the job has none
 

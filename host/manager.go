@@ -47,7 +47,7 @@ type Manager struct {
 
 	inventoryMu sync.Mutex // guards the inventory, and is held while the drives are listed
 	inventory   *Inventory
-	versions    []heldVersion // Each is a version of what the inventory says.
+	versions    []heldVersion // versions are those of what the inventory says.
 
 	mu     sync.Mutex
 	drives []*Drive // replaced, never changed

@@ -23,7 +23,7 @@ type meter struct {
 	least     time.Duration
 	on        *api.Source      // the partition that a drive of reach any is measured on; nil: any of the job
 	clock     func() time.Time // time.Now, but for tests
-	jobRows   int64            // The drive makes these of the job; 0 means that the number is not known.
+	jobRows   int64            // jobRows is how many of the job's rows the drive makes; 0 means that it is not known.
 }
 
 // shortShare is the part of the least time after which a measurement may find that its job is too short for it.
@@ -143,8 +143,8 @@ func (m *meter) run(ctx context.Context, parts []meteredPartition, i int, more f
 // meteredPartition is a partition that P is measured on.
 type meteredPartition struct {
 	*partition.Partition
-	rows     int64           // The job's mini-batches are made of these.
-	selected *selection.Rows // nil means that all rows are selected.
+	rows     int64           // rows is how many the job's mini-batches are made of.
+	selected *selection.Rows // selected says which rows these are; nil means all.
 }
 
 // partitions returns the job's partitions on the drive that have rows for the job; of a drive of reach any, one. done

@@ -17,10 +17,10 @@ type stream struct {
 	job       *job
 	processor *driveProcessor
 	request   api.SplitRequest
-	plan      *dataset.Plan // The plan is that of the request's epoch.
+	plan      *dataset.Plan // plan is that of the request's epoch.
 	source    processor.Stream
 	next      int                 // mini-batch of the split that the source makes next
-	mixed     []*tensor.MiniBatch // The rows of the current window are mixed in them, and they are not yet taken.
+	mixed     []*tensor.MiniBatch // mixed are those of the current window, with their rows mixed, that are not taken.
 	partition *splitPartition
 	closed    bool
 }

@@ -28,7 +28,7 @@ type combinedStorage struct {
 	mu       sync.Mutex
 	parts    []remotePart      // at least one
 	used     int               // the part in use
-	manifest *dataset.Manifest // The manifest is the local part's; it is nil before Dataset.
+	manifest *dataset.Manifest // manifest is that of the local part; it is nil before Dataset.
 	job      *api.Job          // as it was prepared; nil before
 }
 

@@ -37,8 +37,8 @@ type tally struct {
 	batches       int64
 	bytes         int64
 	elapsed       time.Duration
-	epochs        []queueStats // Epochs that have finished are listed.
-	current       *queue       // The queue of the epoch under way is nil when no iteration is.
+	epochs        []queueStats // epochs has the statistics of epochs that have finished.
+	current       *queue       // current is the queue of the epoch under way; it is nil when no iteration is.
 	begun         time.Time    // when the epoch under way began; zero when no iteration is under way
 	busiestDrives int          // most drives at once
 	drives        map[string]driveTally
@@ -120,7 +120,7 @@ type QueueStatus struct {
 	LimitBytes  int64
 	Full        bool          // a mini-batch waits for room in the queue
 	Stall       time.Duration // the trainer waited, after its first mini-batch
-	TakenRows   uint64        // Rows count since the job began.
+	TakenRows   uint64        // TakenRows counts the rows that the trainer has taken since the job began.
 }
 
 // Queue returns the state of the input queue.

@@ -41,7 +41,7 @@ type queue struct {
 // queueStats are a queue's statistics.
 type queueStats struct {
 	Depth      int           // mini-batches in the queue now
-	Bytes      int64         // Mini-batches that are in the queue now count.
+	Bytes      int64         // Bytes counts the mini-batches that are in the queue now.
 	Waiters    int           // callers that wait for room now
 	MaxBytes   int64         // most bytes at once
 	Stall      time.Duration // the trainer waited, after its first mini-batch
@@ -51,7 +51,7 @@ type queueStats struct {
 	DepthTime  time.Duration // integral of the depth over time, in mini-batches
 	Elapsed    time.Duration // time that DepthTime spans
 	firstTaken bool          // the trainer has taken a mini-batch
-	TakenRows  uint64        // Rows count when the trainer takes them.
+	TakenRows  uint64        // TakenRows counts the rows that the trainer has taken.
 }
 
 // depthMean returns the mean number of mini-batches in the queue over time.

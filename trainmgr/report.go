@@ -12,31 +12,32 @@ import (
 
 // Report describes how a job went, so far or at its end. Field names in JSON carry their unit.
 type Report struct {
-	Job                 string            `json:"job"`
-	Rows                int64             `json:"rows"`
-	LeftOutRows         int64             `json:"left_out_rows"` // rows of an epoch's data that no rank gets
-	MiniBatches         int64             `json:"mini_batches"`
-	Bytes               int64             `json:"bytes"`
-	ElapsedSeconds      float64           `json:"elapsed_seconds"`
-	RowsPerSecond       float64           `json:"rows_per_second"`
-	TRowsPerSecond      float64           `json:"t_rows_per_second"` // 0 if not measured
-	PRowsPerSecond      float64           `json:"p_rows_per_second"` // mean of the drives that hold data
-	Drives              int               `json:"drives"`            // allowed at once: ceil(T/P)
-	DrivesWanted        int               `json:"drives_wanted"`
-	DrivesBusiest       int               `json:"drives_busiest"` // most at once
-	StallSeconds        float64           `json:"stall_seconds"`  // the trainer waited, after its first mini-batch
-	Stalls              int               `json:"stalls"`
-	FirstWaitSeconds    float64           `json:"first_wait_seconds"`
-	WorkersBlockedSec   float64           `json:"workers_blocked_seconds"` // workers waited for room, added up
-	QueueDepthMean      float64           `json:"queue_depth_mean"`        // mini-batches
-	QueueMaxBytes       int64             `json:"queue_max_bytes"`
-	QueueLimitBytes     int64             `json:"queue_limit_bytes"`
-	WaitSeconds         float64           `json:"wait_seconds"` // for engine threads
-	MoveSeconds         float64           `json:"move_seconds"`
-	DecodeSeconds       float64           `json:"decode_seconds"`
-	TransformSeconds    float64           `json:"transform_seconds"`
-	FetchSeconds        float64           `json:"fetch_seconds"`
-	ExpectedStallSecond float64           `json:"expected_stall_seconds"` // The stall is the sum of all epochs.
+	Job               string  `json:"job"`
+	Rows              int64   `json:"rows"`
+	LeftOutRows       int64   `json:"left_out_rows"` // rows of an epoch's data that no rank gets
+	MiniBatches       int64   `json:"mini_batches"`
+	Bytes             int64   `json:"bytes"`
+	ElapsedSeconds    float64 `json:"elapsed_seconds"`
+	RowsPerSecond     float64 `json:"rows_per_second"`
+	TRowsPerSecond    float64 `json:"t_rows_per_second"` // 0 if not measured
+	PRowsPerSecond    float64 `json:"p_rows_per_second"` // mean of the drives that hold data
+	Drives            int     `json:"drives"`            // allowed at once: ceil(T/P)
+	DrivesWanted      int     `json:"drives_wanted"`
+	DrivesBusiest     int     `json:"drives_busiest"` // most at once
+	StallSeconds      float64 `json:"stall_seconds"`  // the trainer waited, after its first mini-batch
+	Stalls            int     `json:"stalls"`
+	FirstWaitSeconds  float64 `json:"first_wait_seconds"`
+	WorkersBlockedSec float64 `json:"workers_blocked_seconds"` // workers waited for room, added up
+	QueueDepthMean    float64 `json:"queue_depth_mean"`        // mini-batches
+	QueueMaxBytes     int64   `json:"queue_max_bytes"`
+	QueueLimitBytes   int64   `json:"queue_limit_bytes"`
+	WaitSeconds       float64 `json:"wait_seconds"` // for engine threads
+	MoveSeconds       float64 `json:"move_seconds"`
+	DecodeSeconds     float64 `json:"decode_seconds"`
+	TransformSeconds  float64 `json:"transform_seconds"`
+	FetchSeconds      float64 `json:"fetch_seconds"`
+	// ExpectedStallSecond is the sum over all epochs.
+	ExpectedStallSecond float64           `json:"expected_stall_seconds"`
 	AllocationNote      string            `json:"allocation"`
 	HeldBackBy          string            `json:"held_back_by"`
 	Notes               []string          `json:"notes,omitempty"`

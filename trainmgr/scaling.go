@@ -54,13 +54,13 @@ func (a *Autoscale) law() autoscale.Options {
 type AutoscaleReport struct {
 	Decisions int    `json:"decisions"`
 	Changes   int    `json:"changes"`        // decisions after which another number of drives could run
-	Drives    int    `json:"drives"`         // Drives that can run at once now count.
+	Drives    int    `json:"drives"`         // Drives is how many can run at once now.
 	Fewest    int    `json:"drives_fewest"`  // so far
 	Most      int    `json:"drives_most"`    // so far
 	Taken     int    `json:"drives_taken"`   // how often the job took a drive that it had not
 	Given     int    `json:"drives_given"`   // how often it gave one up
 	Refused   int    `json:"drives_refused"` // how often others had a drive that it would have taken
-	Why       string `json:"why"`            // The reason is that of the last change.
+	Why       string `json:"why"`            // Why is the reason for the last change.
 }
 
 // scaling is the autoscaler of a job, from epoch to epoch.
@@ -73,7 +73,7 @@ type scaling struct {
 
 	mu         sync.Mutex // guards the fields below
 	controller *autoscale.Controller
-	begun      time.Time // The first decision sets it.
+	begun      time.Time // begun is the time of the first decision.
 	decided    time.Time
 	maxDrives  int
 	sum        AutoscaleReport

@@ -60,7 +60,7 @@ type splitSharing struct {
 	limitedRows float64
 	meters      [2]SideMeter // by offload.Side
 	splits      [2]uint64    // started splits, by offload.Side
-	epochRows   float64      // Splits of the present epoch count.
+	epochRows   float64      // epochRows counts the splits of the present epoch.
 	redone      uint64
 	retunings   int
 	away        bool // a failure of the drives was logged, and no drive has made a split since

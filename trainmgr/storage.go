@@ -28,7 +28,7 @@ type storageSource struct {
 	firstEpoch   *Epoch        // the epoch that the first call of Epoch returns; nil after it
 	epoch        uint64        // number of the epoch that Epoch returned last
 	splitSharing *splitSharing // with the trainer's own CPUs; nil if the drives make every split
-	scaling      *scaling      // The number of drives is fixed if it is nil.
+	scaling      *scaling      // scaling changes the number of drives; nil means that the number is fixed.
 	short        bool          // P of a drive is that of its first mini-batches: the job is too short to measure it
 	// takenByOthers are the drives that others had when their P was to be measured.
 	takenByOthers []string

@@ -22,12 +22,12 @@ type Cluster struct {
 	Quota       float64 // The quota is that of the trainer's control group, in processors.
 	Cores       int     // processors that the group may use at once
 	Ranks       int
-	StepCPU     float64 // A rank's step takes this time.
+	StepCPU     float64 // StepCPU is how long a rank's step uses a processor.
 	StepDevice  float64
-	Threads     int     // The local engine has these threads.
+	Threads     int     // Threads are those of the local engine.
 	LocalCPU    float64 // to preprocess on the trainer's machine
-	LocalRead   float64 // The local disk takes this time.
-	Latency     float64 // The network takes this time one way.
+	LocalRead   float64 // LocalRead is how long the local disk takes.
+	Latency     float64 // Latency is that of the network, one way.
 	Down, Up    float64 // The link carries whole tensors to the trainer, and column chunks from it.
 	Spread      float64 // standard deviation of the logarithm of every service time
 	Queue       int
@@ -35,16 +35,16 @@ type Cluster struct {
 	Workers     []ClusterWorker
 	ReceiveCPU  [3]float64 // The trainer's machine receives at this cost, by cut.
 	SendCPU     float64    // of the trainer's machine, to read and send column chunks for offload.Transforms
-	DownWork    [3]float64 // The shares are those of Down, by cut.
-	WorkerShare [3]float64 // The shares are those of a worker's service time, by cut.
+	DownWork    [3]float64 // DownWork is a share of Down, by cut.
+	WorkerShare [3]float64 // WorkerShare is a share of a worker's service time, by cut.
 	Seed        uint64
 }
 
 // ClusterWorker is a worker elsewhere.
 type ClusterWorker struct {
-	Service float64 // An engine thread takes this time.
+	Service float64 // Service is how long an engine thread takes.
 	Threads int
-	Read    float64 // Its disk takes this time.
+	Read    float64 // Read is how long its disk takes.
 	Streams int     // splits at once
 	Slow    float64 // factor of Service while another tenant is busy; 1: never
 	Tenant  float64 // mean time for which a tenant is busy or idle
@@ -179,7 +179,7 @@ type clusterRun struct {
 
 	taken       int
 	stepUsed    float64 // CPU seconds of the trainer
-	workUsed    float64 // Preprocessing and receiving count.
+	workUsed    float64 // workUsed counts preprocessing and receiving.
 	observed    offload.Inputs
 	stopAtTaken int
 }

@@ -37,7 +37,7 @@ type Options struct {
 	// 0 means 2 minutes.
 	JobTime  time.Duration
 	Measure  time.Duration // how long a job measures each rate before it begins; 0 means 200 ms
-	Timeout  time.Duration // The timeout is that of each process; 0 means 5 minutes, or as long as JobTime wants.
+	Timeout  time.Duration // Each process ends after this time; 0 means 5 minutes, or as long as JobTime wants.
 	Progress func(string)  // receives a line of text for each step, if not nil
 }
 

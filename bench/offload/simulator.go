@@ -17,7 +17,7 @@ type Machine struct {
 	LocalThreads  int
 	WorkerSeconds []float64 // Each worker takes this time for a mini-batch, with everything offloaded.
 	LinkSeconds   float64   // The link to the trainer takes this time, with everything offloaded.
-	QueueBatches  int       // The input queue holds these.
+	QueueBatches  int       // The input queue holds at most these mini-batches.
 	SplitBatches  int
 	// EpochBatches are the mini-batches of an epoch: the next epoch begins when the trainer has done the last of them,
 	// so a queue that holds an epoch is filled and emptied in turn. 0: the job is one epoch.
@@ -27,15 +27,15 @@ type Machine struct {
 	// streams fall into step with each other, and the throughput at one ratio differs by a tenth from the throughput at
 	// its neighbours.
 	Variation float64
-	Seed      uint64 // The seed is that of the variation.
+	Seed      uint64 // Seed draws the variation.
 }
 
 // CutCost is the cost of a cut.
 type CutCost struct {
 	Cut        offload.Cut
 	ReceiveCPU float64 // CPU seconds of the trainer's machine for a mini-batch from elsewhere
-	WorkerWork float64 // The work is a share of WorkerSeconds.
-	LinkWork   float64 // The work is a share of LinkSeconds.
+	WorkerWork float64 // WorkerWork is a share of WorkerSeconds.
+	LinkWork   float64 // LinkWork is a share of LinkSeconds.
 }
 
 // phase is the activity of a stream or of the trainer.

@@ -17,7 +17,7 @@ import (
 type account struct {
 	batches    map[uint64]arrival // by number
 	rows       int64
-	frameBytes int64 // Frames that came over a socket count.
+	frameBytes int64 // frameBytes counts frames that came over a socket.
 }
 
 // arrival is one mini-batch that came.

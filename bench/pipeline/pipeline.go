@@ -81,12 +81,13 @@ const (
 
 // Result is one line of the table.
 type Result struct {
-	Model          string  `json:"model"`
-	Way            Way     `json:"way"`
-	Threads        int     `json:"threads"`
-	Rounds         int     `json:"rounds"`
-	RowsPerSecond  float64 `json:"rows_per_second"`
-	BytesPerSecond float64 `json:"bytes_per_second"` // Bytes of tensors count, and of raw connections those of blocks.
+	Model         string  `json:"model"`
+	Way           Way     `json:"way"`
+	Threads       int     `json:"threads"`
+	Rounds        int     `json:"rounds"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	// BytesPerSecond counts bytes of tensors; of raw connections, bytes of blocks.
+	BytesPerSecond float64 `json:"bytes_per_second"`
 	// RoundSpread is half the difference of the fastest and the slowest round's rates, as a share of RowsPerSecond.
 	RoundSpread float64 `json:"round_spread_share"`
 	Settled     bool    `json:"settled"` // every round's rate was known well enough when the round ended
@@ -100,8 +101,8 @@ type Result struct {
 	// What was delivered when every mini-batch was delivered once; 0 for raw connections.
 	Rows        int64  `json:"rows"`
 	MiniBatches int64  `json:"mini_batches"`
-	FrameBytes  int64  `json:"frame_bytes"` // Frames that came over a socket count.
-	SentBytes   int64  `json:"sent_bytes"`  // The nodes counted these.
+	FrameBytes  int64  `json:"frame_bytes"` // FrameBytes counts frames that came over a socket.
+	SentBytes   int64  `json:"sent_bytes"`  // SentBytes is what the nodes counted.
 	Digest      string `json:"mini_batches_sha256"`
 }
 

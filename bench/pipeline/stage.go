@@ -34,7 +34,7 @@ type stage struct {
 	onDrive  *host.Manager // the drive of this process
 	clusters map[cluster.Transport]*cluster.Cluster
 	pythons  []*python
-	jobs     int // The service has had these so far.
+	jobs     int // jobs counts those of the service so far.
 	lines    []*line
 	closers  []func() error
 }

@@ -74,16 +74,18 @@ type Result struct {
 	Mode         Mode   `json:"mode"`
 	Model        string `json:"model"`
 	Engine       string `json:"engine"` // the part that computes
-	Rows         int64  `json:"rows"`   // Rows are those of one pass, which Links count.
+	Rows         int64  `json:"rows"`   // Links count one pass over these rows.
 	MiniBatches  int64  `json:"mini_batches"`
-	ChunkBytes   int64  `json:"chunk_bytes"`  // Column chunks that the pipeline reads count.
-	TensorBytes  int64  `json:"tensor_bytes"` // The tensors of all mini-batches count.
+	ChunkBytes   int64  `json:"chunk_bytes"`  // ChunkBytes counts the column chunks that the pipeline reads.
+	TensorBytes  int64  `json:"tensor_bytes"` // TensorBytes counts the tensors of all mini-batches.
 	Links        Links  `json:"links"`
 	NetworkBytes int64  `json:"network_bytes"` // between machines: to the worker, to and from the card, to the trainer
 
-	RowsPerSecond    float64  `json:"rows_per_second"`
-	CPUSeconds       float64  `json:"cpu_seconds"`         // The whole process counts; 0 where the system does not say.
-	EngineSeconds    float64  `json:"engine_cpu_seconds"`  // A software drive's engine took these of them.
+	RowsPerSecond float64 `json:"rows_per_second"`
+	// CPUSeconds is of the whole process; 0 where the system does not say.
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// EngineSeconds is the part of CPUSeconds that a software drive's engine took.
+	EngineSeconds    float64  `json:"engine_cpu_seconds"`
 	RowsPerCPUSecond float64  `json:"cpu_rows_per_second"` // without the engine's
 	Steps            Steps    `json:"steps"`
 	Digest           string   `json:"mini_batches_sha256"`

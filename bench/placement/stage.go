@@ -42,7 +42,7 @@ type stage struct {
 	// digestReads is the number of bytes that the digests of the partitions read, in whole blocks of the flash.
 	digestReads int64
 	flashRead   atomic.Int64 // bytes of NVMe Reads
-	engineTime  engineTime   // The drive that computes has this engine.
+	engineTime  engineTime   // engineTime is that of the drive that computes.
 	closers     []func() error
 }
 

@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) (r *Result, err error) {
 // measurement is a part of a run, on a drive of its own.
 type measurement struct {
 	name    string
-	share   int // Ordinary commands have this share.
+	share   int // share is that of ordinary commands.
 	measure func(context.Context, *stage) error
 }
 

@@ -13,7 +13,7 @@ import (
 type Result struct {
 	Drive   string `json:"drive"` // mem or file
 	Regions int    `json:"regions"`
-	Threads int    `json:"engine_threads"` // Each region has these threads.
+	Threads int    `json:"engine_threads"` // Each region's engine has these threads.
 	Cores   int    `json:"cores"`          // processors that this process may use
 
 	// Switch, Beside and HostIO are left out under a modelled timing.
@@ -38,19 +38,19 @@ type SwitchResult struct {
 	OtherJobs  int       `json:"other_jobs"` // jobs that ran in other regions meanwhile
 	Drain      Quantiles `json:"drain"`      // from the interruption of the job to the end of its last slice
 	Switch     Quantiles `json:"switch"`     // from there to the first slice that the drive accepted
-	Activation Quantiles `json:"activation"` // The command alone is the activation.
+	Activation Quantiles `json:"activation"` // Activation is the time of the command alone.
 }
 
 // BesideResult is what jobs of other regions lose while a region is switched.
 type BesideResult struct {
-	Jobs  int `json:"jobs"` // Jobs of other regions count.
+	Jobs  int `json:"jobs"` // Jobs counts those of other regions.
 	Turns int `json:"turns"`
 	// RowsPerSecond are those of all jobs of other regions together, the median of the turns: without switches and with.
 	RowsPerSecond         float64 `json:"rows_per_second"`
 	RowsPerSecondSwitched float64 `json:"switched_rows_per_second"`
-	Loss                  float64 `json:"loss_share"` // The loss is that of the medians.
+	Loss                  float64 `json:"loss_share"` // Loss is that of the medians.
 	LeastLoss             float64 `json:"least_loss_share"`
-	MostLoss              float64 `json:"most_loss_share"` // One turn lost this.
+	MostLoss              float64 `json:"most_loss_share"` // MostLoss is the greatest loss of a turn.
 	SwitchesPerSecond     float64 `json:"switches_per_second"`
 }
 
@@ -68,7 +68,7 @@ type HostIO struct {
 	Share         int        `json:"host_io_share_percent"` // 100: no limit
 	Jobs          int        `json:"jobs"`                  // 0: reads and writes alone
 	Depth         int        `json:"depth"`                 // commands at a time, half of them reads; 0: jobs alone
-	RowsPerSecond float64    `json:"rows_per_second"`       // The rates of all jobs are added.
+	RowsPerSecond float64    `json:"rows_per_second"`       // RowsPerSecond is the sum of all jobs.
 	IOPS          float64    `json:"iops"`
 	Read          *Quantiles `json:"read,omitempty"`
 	Write         *Quantiles `json:"write,omitempty"`

@@ -30,7 +30,7 @@ type stage struct {
 	drive    *csd.Drive
 	recorder *recorder // It records the last region.
 	slots    []string  // images by name, from imageSlot on
-	share    int       // Ordinary commands have this share, in percent.
+	share    int       // share is that of ordinary commands, in percent.
 	spare    int64     // the first byte behind the partitions
 }
 

@@ -81,17 +81,18 @@ type Options struct {
 
 // Result is one line of the table.
 type Result struct {
-	Model                string  `json:"model"`
-	Engine               string  `json:"engine"`
-	Threads              int     `json:"threads"`
-	Codec                string  `json:"codec"`
-	Encoding             string  `json:"encoding"`
-	Rows                 int64   `json:"rows"`
-	ElapsedSeconds       float64 `json:"elapsed_seconds"`
-	RowsPerSecond        float64 `json:"rows_per_second"`
-	CPUSeconds           float64 `json:"cpu_seconds"`         // The whole process counts; 0 where the system does not say.
+	Model          string  `json:"model"`
+	Engine         string  `json:"engine"`
+	Threads        int     `json:"threads"`
+	Codec          string  `json:"codec"`
+	Encoding       string  `json:"encoding"`
+	Rows           int64   `json:"rows"`
+	ElapsedSeconds float64 `json:"elapsed_seconds"`
+	RowsPerSecond  float64 `json:"rows_per_second"`
+	// CPUSeconds is of the whole process; 0 where the system does not say.
+	CPUSeconds           float64 `json:"cpu_seconds"`
 	CPURowsPerSecond     float64 `json:"cpu_rows_per_second"` // rows a second of processor time
-	Spread               float64 `json:"p_spread_share"`      // The spread is that of the turns; see steadyrate.Rate.
+	Spread               float64 `json:"p_spread_share"`      // Spread is that of the turns' rates; see steadyrate.Rate.
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
 	WaitShare            float64 `json:"wait_share"` // for an engine thread
@@ -101,7 +102,7 @@ type Result struct {
 	FetchShare           float64 `json:"fetch_share"`
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
 
-	Energy *power.Energy `json:"energy,omitempty"` // The machine used it while the rows were preprocessed.
+	Energy *power.Energy `json:"energy,omitempty"` // Energy is what the machine used while the rows were preprocessed.
 	Timing timing.Report `json:"timing"`           // of ElapsedSeconds and the rates; the shares are of the machine's time
 }
 

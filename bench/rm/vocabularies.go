@@ -63,9 +63,9 @@ func pairOf(name string) (data, named string, ok bool) {
 type Loops struct {
 	*bench
 	dir        *scratch.Folder
-	path       string                         // The partition lies there.
+	path       string                         // path is where the partition lies.
 	processors map[string]processor.Processor // Each vocabulary's keys have a processor, and the whole pipeline has one.
-	ended      processor.Stats                // Processors that ended count.
+	ended      processor.Stats                // ended is the sum of the processors that ended.
 }
 
 // wholePipeline names the processor of the second loop. No vocabulary has an empty name.

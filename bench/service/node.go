@@ -82,7 +82,7 @@ type node struct {
 	wg     sync.WaitGroup
 
 	batch *tensor.MiniBatch
-	bytes atomic.Int64 // Bytes of frames that were written count.
+	bytes atomic.Int64 // bytes counts the frames that were written.
 
 	mu            sync.Mutex
 	writing, most int // frames that are being written, and the most at once

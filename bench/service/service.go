@@ -53,8 +53,9 @@ type Wire struct {
 	CPUSecondsPerGB float64           `json:"cpu_seconds_per_gb"`
 	RawPerSecond    float64           `json:"raw_bytes_per_second"`
 	RawCPUPerGB     float64           `json:"raw_cpu_seconds_per_gb"`
-	Ratio           float64           `json:"ratio"`       // The ratio is that of the rates.
-	Connections     int               `json:"connections"` // Nodes wrote to these at once; raw, there were as many.
+	Ratio           float64           `json:"ratio"` // Ratio is that of the rates.
+	// Connections is how many nodes wrote to at once. Without nodes there were as many.
+	Connections int `json:"connections"`
 	// that the trainer's mini-batches lay in; raw blocks are read into as many
 	Buffers int `json:"buffers"`
 	// Of real nodes: half the width of the 95 % confidence interval of BytesPerSecond, as a share of it, and whether it
@@ -68,9 +69,10 @@ type Wire struct {
 
 // Ledger holds the rates that the control plane sustains.
 type Ledger struct {
-	Splits           int     `json:"splits"`
-	Seconds          float64 `json:"seconds"`
-	PerSecond        float64 `json:"acknowledgements_per_second"` // Splits count when they are durable.
+	Splits  int     `json:"splits"`
+	Seconds float64 `json:"seconds"`
+	// PerSecond counts splits whose acknowledgement is durable.
+	PerSecond        float64 `json:"acknowledgements_per_second"`
 	ResidentBytes    int64   `json:"control_plane_resident_bytes"`
 	MaxResidentBytes int64   `json:"control_plane_max_resident_bytes"`
 }
@@ -80,7 +82,7 @@ type Failover struct {
 	LeaderTTLSeconds float64 `json:"leader_ttl_seconds"`
 	Seconds          float64 `json:"seconds"` // until an acknowledgement was durable again
 	StallSeconds     float64 `json:"longest_wait_seconds"`
-	MiniBatches      int     `json:"mini_batches"` // The trainer took these meanwhile.
+	MiniBatches      int     `json:"mini_batches"` // MiniBatches is how many the trainer took meanwhile.
 }
 
 // Kind is the kind of a cell's nodes.

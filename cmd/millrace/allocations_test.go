@@ -22,8 +22,8 @@ import (
 // mini-batch of RM5, whose 546 columns become 588 features, over a unix socket. One more allocation for each row, or
 // for each column, exceeds the bounds. What is counted is mostly net/http's, on both sides; the node's share is also
 // that of the column chunks, which begin once for every 32 mini-batches. Heartbeats, leases and acknowledgements count,
-// too. It takes long on a busy machine, because a node makes 500 mini-batches of RM5: sizes of buffers are learned in the
-// first 100, and the others are many enough for a mean that repeats.
+// too. It takes long on a busy machine, because a node makes 500 mini-batches of RM5: sizes of buffers are learned in
+// the first 100, and the others are many enough for a mean that repeats.
 func TestTheServiceAllocatesNothingForRowsAndColumns(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

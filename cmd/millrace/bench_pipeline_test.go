@@ -41,8 +41,8 @@ func pythonWith(t *testing.T) (interpreter string, kinds map[string]bool) {
 }
 
 // TestBenchPipeline brings little data along every way that this machine has. Run itself fails unless every way
-// delivers the same mini-batches, each once. It takes long on a busy machine, because each way starts a control plane, a
-// node and a trainer as processes, some of them in Python, which loads NumPy and torch.
+// delivers the same mini-batches, each once. It takes long on a busy machine, because each way starts a control plane,
+// a node and a trainer as processes, some of them in Python, which loads NumPy and torch.
 func TestBenchPipeline(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

@@ -51,9 +51,9 @@ func (c *console) checkShared(cmd *cobra.Command) error {
 	return usagef("--progress %q: want auto, plain, json or none", c.progress)
 }
 
-// report writes the result of a measurement, a job, a plan or a check as print does, with the version of this binary, so
-// that a file says what made it: in JSON as the first key, or as the first key of each result of a list, and in text as
-// the last line.
+// report writes the result of a measurement, a job, a plan or a check as print does, with the version of this binary,
+// so that a file says what made it: in JSON as the first key, or as the first key of each result of a list, and in text
+// as the last line.
 func (c *console) report(v any, table func(w io.Writer)) error {
 	if c.output != "json" {
 		return c.print(v, func(w io.Writer) {

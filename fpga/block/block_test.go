@@ -28,8 +28,8 @@ func TestEmptyNullLists(t *testing.T) {
 	assert.Equal(t, lists(1, 0, 1, 1, 1, 1), lent, "what the chain does not own stays")
 }
 
-// texts returns lists of 2, 0, 3 and 1 strings of bytes behind a string of other lists, of which those with a 0 in valid
-// are null.
+// texts returns lists of 2, 0, 3 and 1 strings of bytes behind a string of other lists, of which those with a 0 in
+// valid are null.
 func texts(valid ...byte) Values {
 	return Values{Kind: program.Bytes, Count: 6, Offsets: []uint32{1, 2, 4, 4, 7, 8, 9}, Data: []byte("-abbddde."),
 		Valid: valid, List: true, Lengths: []int32{2, 0, 3, 1}}
@@ -81,7 +81,8 @@ func TestKeptBytesAreCopied(t *testing.T) {
 
 func TestRowExtent(t *testing.T) {
 	v, start := texts(), 0
-	for row, want := range []program.Extent{{Elements: 2, Bytes: 3}, {}, {Elements: 3, Bytes: 4}, {Elements: 1, Bytes: 1}} {
+	extents := []program.Extent{{Elements: 2, Bytes: 3}, {}, {Elements: 3, Bytes: 4}, {Elements: 1, Bytes: 1}}
+	for row, want := range extents {
 		assert.Equal(t, want, v.RowExtent(row, &start), "row %d", row)
 	}
 	assert.Equal(t, 6, start)

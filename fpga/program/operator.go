@@ -115,7 +115,8 @@ type tableKey struct {
 	use   string
 }
 
-// CheckOnce calls check for a list of numbers or texts, unless a list in the same memory passed the check of the same use before.
+// CheckOnce calls check for a list of numbers or texts, unless a list in the same memory passed the check of the same
+// use before.
 func CheckOnce[T int64 | float32 | float64 | string](in Input, use string, list []T, check func() error) error {
 	if len(list) == 0 {
 		return check()

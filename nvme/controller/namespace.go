@@ -41,7 +41,7 @@ type namespace struct {
 	id     uint32
 	flash  Flash
 	shift  uint   // a block holds 1<<shift bytes
-	blocks uint64 // All blocks of the namespace count.
+	blocks uint64 // blocks is the number of blocks of the namespace.
 	uuid   uuid.UUID
 
 	readOnly bool // the flash is

@@ -79,7 +79,7 @@ type Subsystem struct {
 	mu       sync.Mutex
 	nextID   uint16
 	live     map[uint16]*Controller
-	admitted int // Live associations that were admitted count.
+	admitted int // admitted counts the live associations that were admitted.
 }
 
 // New makes a subsystem over flash and, if there is one, a compute device.

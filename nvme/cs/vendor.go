@@ -116,9 +116,9 @@ func ParseReservation(c *nvme.Command) Range { return Range{c.QW(10), c.QW(12)} 
 // Offset is the number of bytes that were loaded before, and 0 starts again.
 type Chunk struct {
 	Slot   uint16
-	Size   uint32 // The size is the whole image's.
+	Size   uint32 // Size is that of the whole image.
 	Offset uint32
-	Len    uint32 // The length is this chunk's data's.
+	Len    uint32 // Len is the length of this chunk's data.
 	PUID   uint64
 }
 

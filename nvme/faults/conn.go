@@ -30,7 +30,7 @@ type conn struct {
 	in    *Injector
 	queue atomic.Int32 // noQueue until Connect
 	once  sync.Once
-	err   error // The error is that of Close.
+	err   error // err is that of Close.
 
 	wmu  sync.Mutex // guards sent and buf
 	sent stream
@@ -42,7 +42,7 @@ type conn struct {
 	dropped  bool
 	kept     []kept // in the order of their time
 	keeping  int    // bytes
-	ready    []byte // The bytes are a command's whose time has come.
+	ready    []byte // ready has the bytes of a command whose time has come.
 
 	dmu  sync.Mutex // guards user and wake
 	user time.Time  // the deadline that the target has set for reading; zero: none

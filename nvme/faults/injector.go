@@ -26,20 +26,20 @@ type Options struct {
 
 // Stats count the injected faults.
 type Stats struct {
-	Reads, Writes, Flushes     uint64 // Operations that failed count.
+	Reads, Writes, Flushes     uint64 // The counters are of operations that failed.
 	Delays                     uint64 // commands that were kept
-	HeaderDigests, DataDigests uint64 // Digests that were made wrong count.
+	HeaderDigests, DataDigests uint64 // The counters are of digests that were made wrong.
 	Drops                      uint64 // connections
 	Absences                   uint64 // times that the drive went away
 	Reset                      uint64 // connections refused meanwhile
-	Executions                 uint64 // Executions that ended with the status of a rule count.
+	Executions                 uint64 // Executions counts those that ended with the status of a rule.
 }
 
 // Injector injects the faults of a script into a drive.
 type Injector struct {
 	log       *slog.Logger
 	blockSize atomic.Int64 // bytes of a block
-	regions   atomic.Int32 // The first region of the compute device does not count.
+	regions   atomic.Int32 // regions counts the compute device's regions after the first.
 
 	mu                                       sync.Mutex
 	script                                   Script

@@ -11,9 +11,9 @@ type stream struct {
 	in  *Injector
 	dir Direction
 
-	head   [pdu.CommonSize]byte // The head is this PDU's, as far as it has come.
+	head   [pdu.CommonSize]byte // head is the beginning of this PDU, as far as it has come.
 	at     uint32               // bytes of this PDU that have passed
-	length uint32               // The length is this PDU's, known from CommonSize on.
+	length uint32               // length is that of this PDU, known from CommonSize on.
 	pdus   int64                // including this one
 	lost   bool                 // this is not NVMe/TCP: no more is looked at
 

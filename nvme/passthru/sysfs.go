@@ -35,8 +35,8 @@ type Namespace struct {
 	Generic string `json:"generic"` // ng0n1; empty where the kernel makes no generic devices
 	// nvme0n1; empty where no block device is visible, as for the sets of computation
 	Block     string `json:"block"`
-	Size      int64  `json:"size_bytes"`   // The size is the block device's.
-	BlockSize int    `json:"lba_bytes"`    // The block size is the block device's.
+	Size      int64  `json:"size_bytes"`   // Size is that of the block device.
+	BlockSize int    `json:"lba_bytes"`    // BlockSize is that of the block device.
 	Multipath bool   `json:"multipath"`    // the devices are the subsystem's, over several possible paths
 	Most      int    `json:"max_transfer"` // bytes that the kernel carries in one command; 0 if it does not say
 

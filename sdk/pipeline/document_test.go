@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
-	"go.yaml.in/yaml/v3"
 )
 
 func TestDocuments(t *testing.T) {

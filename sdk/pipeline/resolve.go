@@ -367,7 +367,6 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 	copied := *from
 	o := &copied
 	o.dest = to
-	c := &o.column
 	switch {
 	case name == "":
 		r.add(a, ErrValue, "the column has no name, and a feature must have one; name it with as")
@@ -381,7 +380,7 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 		return nil
 	}
 	o = ch.from // another one if an operator began another chain
-	if c = &o.column; c.List && to != program.ToSparse && !r.takesList(ops, to, a) {
+	if o.column.List && to != program.ToSparse && !r.takesList(ops, to, a) {
 		return nil
 	}
 	if endsInClasses(ch.ops) && to != program.ToDense {
@@ -396,7 +395,7 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	f := &Feature{Name: name, Column: *c, Key: o.key, TextKey: o.text, Ops: ch.ops, location: a, nulls: ch.nulls,
+	f := &Feature{Name: name, Column: o.column, Key: o.key, TextKey: o.text, Ops: ch.ops, location: a, nulls: ch.nulls,
 		ids: ch.ids, step: o.step, shared: o.shared, absent: o.absent, encoding: ch.encoding}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
@@ -407,8 +406,8 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 	return f
 }
 
-// takesList reports whether the dense tensor or the label takes the lists that ops end in, which only fixed_length makes
-// possible. It adds an error if not.
+// takesList reports whether the dense tensor or the label takes the lists that ops end in, which only fixed_length
+// makes possible. It adds an error if not.
 func (r *resolver) takesList(ops []Op, to program.Dest, a location) bool {
 	hint := "list_length counts their elements"
 	if to == program.ToDense {

@@ -149,8 +149,8 @@ func (r *resolver) operandOf(p Pattern, absent bool, a location, ops []Op) *oper
 	return r.columnOperand(found[0], absent, a)
 }
 
-// runOperators applies ops from the given index on to a value. denseList says that a list goes to the dense tensor or the
-// label, where operators of real numbers take its elements. It returns nil after an error.
+// runOperators applies ops from the given index on to a value. denseList says that a list goes to the dense tensor or
+// the label, where operators of real numbers take its elements. It returns nil after an error.
 func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, denseList bool) *chain {
 	first := ""
 	if from < len(ops) {

@@ -3,10 +3,10 @@
 //
 //	codesize FOLDER
 //
-// FOLDER is the root of the checkout; the files are those that git does not ignore. A line is a line of a file, comments
-// and blank lines included. Lines by hand are those of files that are neither generated ("// Code generated ... DO NOT
-// EDIT.") nor tests. Tests are files whose name ends in _test.go, all of a folder testdata, and packages whose name ends
-// in test, which exist for tests alone. A file belongs to the module whose go.mod is nearest above it.
+// FOLDER is the root of the checkout; the files are those that git does not ignore. A line is a line of a file,
+// comments and blank lines included. Lines by hand are those of files that are neither generated ("// Code generated
+// ... DO NOT EDIT.") nor tests. Tests are files whose name ends in _test.go, all of a folder testdata, and packages
+// whose name ends in test, which exist for tests alone. A file belongs to the module whose go.mod is nearest above it.
 package main
 
 import (

@@ -3,10 +3,10 @@
 //
 //	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
 //
-// FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The
-// file of -exceptions has lines "PACKAGE.NAME reason", "PACKAGE.* reason" or "PACKAGE/FILE.go reason"; a method is
-// PACKAGE.TYPE.NAME. An exception that nothing needs is reported too, so that the list stays short. The last line has the
-// number of names. The exit status is 1 if anything is reported.
+// FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The file
+// of -exceptions has lines "PACKAGE.NAME reason", "PACKAGE.* reason" or "PACKAGE/FILE.go reason"; a method is
+// PACKAGE.TYPE.NAME. An exception that nothing needs is reported too, so that the list stays short. The last line has
+// the number of names. The exit status is 1 if anything is reported.
 package main
 
 import (

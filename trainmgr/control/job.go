@@ -34,9 +34,9 @@ type job struct {
 	editions       map[int]*edition    // by number: the editions of Job, and the next one while it is being prepared
 	launchers      []launcher          // Each rank has a launcher here.
 	changed        chan struct{}       // closed and replaced when the phase changes
-	wake           chan struct{}       // It wakes the job's goroutine.
+	wake           chan struct{}       // wake wakes the job's goroutine.
 	formerly       map[string]struct{} // partitions of editions that all ranks have left
-	selecting      *selectionProgress  // It is nil while no selection is made for the edition that is being prepared.
+	selecting      *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
 	passes         []*edition          // over the columns of filters, for which nodes are prepared
 	autoscaling
 }
@@ -45,11 +45,11 @@ type job struct {
 type launcher struct {
 	progress       *apiv1.RankReport     // the last report; nil: the launcher has sent none
 	called         bool                  // the launcher's session has called Lease
-	stalledSeconds float64               // Sessions that ended count.
+	stalledSeconds float64               // stalledSeconds is the sum of sessions that ended.
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
 	wake           chan struct{}         // closed and replaced when the rank has news
 	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
-	profileCost    profileCost           // It is that of the last report with a cost, and stays when the launcher detaches.
+	profileCost    profileCost           // The last report with a cost had this one.
 	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
 }
 
@@ -79,7 +79,7 @@ type edition struct {
 	data           *fleet.Dataset
 	resolved       *pipeline.Resolved
 	schema         *tensor.Schema
-	words          []string          // The edition's partitions have these words, see fleet.Word.
+	words          []string          // words are those of the edition's partitions, see fleet.Word.
 	holdersFound   [][]fleet.DriveID // see holders
 	holdersVersion uint64            // version of the fleet when holdersFound was computed
 	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it

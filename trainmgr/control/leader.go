@@ -52,7 +52,7 @@ type leader struct {
 	mu     sync.Mutex // guards the fields below, the machines and all jobs
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger
-	lives  *lifecycle.Machine // It has the lives of all jobs.
+	lives  *lifecycle.Machine // lives are those of all jobs.
 	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
 	nodes  map[string]*nodeState
 	claims map[string]claim // by name

@@ -19,7 +19,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	flush    prometheus.Histogram
 	desc     map[string]*prometheus.Desc
-	files    prometheus.Collector // It is nil where the member keeps no vocabularies.
+	files    prometheus.Collector // files counts vocabularies; nil means that the member keeps none.
 	daemon   func()               // unregisters the metrics that every daemon exports
 }
 

@@ -33,7 +33,7 @@ type ownShare struct {
 	tuner    *offload.Tuner
 	why      string
 	measured string     // the side that makes every split because the launcher measures it; empty: none
-	former   sideCounts // Sessions of the same run that ended count.
+	former   sideCounts // former is the sum of sessions of the same run that ended.
 }
 
 // sideCounts are the sums of a launcher's counts over sessions.

@@ -47,7 +47,7 @@ type Options struct {
 	Tick, Election time.Duration
 	Beat           time.Duration // between two heartbeats of a node; 0: 1 s
 	DeadAfter      time.Duration // a node without a heartbeat for this time counts as dead; 0: 5 s
-	LeaseTTL       time.Duration // The lease is that of splits; 0 means the ledger's 10 s.
+	LeaseTTL       time.Duration // LeaseTTL is how long a split is leased; 0 means the ledger's 10 s.
 	SessionTTL     time.Duration // a rank's launcher without a call for this time counts as gone; 0: 10 s
 	// AbandonAfter is the time without a call of any rank after which a job ends, unless the job's specification sets
 	// another time; 0: DefaultAbandonAfter, below 0: never.
@@ -60,7 +60,7 @@ type Options struct {
 	// WorkerHook is a shell command that starts and stops workers without data (package hook); empty: no workers are
 	// started.
 	WorkerHook        string
-	WorkerHookTimeout time.Duration // The timeout is that of one run of it; 0 means hook.DefaultTimeout.
+	WorkerHookTimeout time.Duration // WorkerHookTimeout bounds one run of it; 0 means hook.DefaultTimeout.
 	// WorkersLeast and WorkersMost bound the workers that live; WorkersMost 0: DefaultWorkersMost.
 	WorkersLeast, WorkersMost int
 	WorkerIdle                time.Duration // workers that no job wants for this time are stopped; 0: DefaultWorkerIdle
@@ -69,7 +69,7 @@ type Options struct {
 	TicketsOptional bool
 
 	MaxJobs   int     // jobs that run at once; 0: DefaultMaxJobs
-	MaxSplits int     // An epoch has at most these; 0 means DefaultMaxSplits.
+	MaxSplits int     // MaxSplits bounds the splits of an epoch; 0 means DefaultMaxSplits.
 	History   int     // ended jobs remembered; 0: DefaultHistory
 	Rate      float64 // requests a second of one peer; 0: DefaultRate
 

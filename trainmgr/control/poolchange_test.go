@@ -75,10 +75,10 @@ func outlast(t *testing.T, s *Server) {
 }
 
 // TestLeadersChangeWhileTheHookIsUsed kills the leader at every step in the life of a worker that the hook starts:
-// while the hook starts the worker, before the worker joins, while the worker lives, and while the hook stops it.
-// One worker is kept, so that a leader that does not know of the worker starts a second one at once. It takes half a
-// minute, because each of six leaders waits for the end of the lease of the leader that was killed, which is two seconds
-// so that a busy machine keeps it, and two of them wait until a silent node counts as dead.
+// while the hook starts the worker, before the worker joins, while the worker lives, and while the hook stops it. One
+// worker is kept, so that a leader that does not know of the worker starts a second one at once. It takes half a
+// minute, because each of six leaders waits for the end of the lease of the leader that was killed, which is two
+// seconds so that a busy machine keeps it, and two of them wait until a silent node counts as dead.
 func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

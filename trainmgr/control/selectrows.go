@@ -59,7 +59,7 @@ type rowSelector struct {
 	refused   map[int]map[fleet.DriveID]error // by partition: who cannot make its part, and why
 	rests     map[fleet.DriveID]time.Time     // until when a drive is not asked
 	answers   chan partAnswer
-	lastError error // A call that may succeed later failed with it.
+	lastError error // lastError is that of a call that may succeed later.
 }
 
 // partAnswer ends the test of a partition at a drive.

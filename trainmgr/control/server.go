@@ -30,7 +30,7 @@ type Server struct {
 	nodes   *http.Client // to storage nodes
 	url     string
 	metrics *metrics
-	memory  *httpbody.Budget // All calls together take at most this memory.
+	memory  *httpbody.Budget // memory bounds what all calls take together.
 
 	jobFiles *jobFileShare // nil: the member keeps none
 

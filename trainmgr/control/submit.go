@@ -146,7 +146,7 @@ const claimWait = 5 * time.Second
 type claim struct {
 	owner  string
 	over   chan struct{} // closed when the job is stored or refused
-	pieces int           // The description of the job's data has these pieces; 0 means that the number is not known yet.
+	pieces int           // pieces counts those of the description of the job's data; 0 means that it is not known yet.
 }
 
 // claimName reserves the job's name while the job is stored. If a running job has exactly the same specification,

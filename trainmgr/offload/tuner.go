@@ -49,10 +49,11 @@ type Inputs struct {
 	Seconds float64 `json:"seconds"` // since any fixed moment
 	// StallSeconds is how long the trainer waited for mini-batches.
 	StallSeconds float64 `json:"stall_seconds"`
-	TakenRows    float64 `json:"taken_rows"` // Rows count when the trainer takes them.
-	EpochRows    float64 `json:"epoch_rows"` // 0 means that the rows of an epoch are not known.
-	LocalRows    float64 `json:"local_rows"` // made by the trainer's own CPUs
-	RemoteRows   float64 `json:"remote_rows"`
+	TakenRows    float64 `json:"taken_rows"` // TakenRows counts the rows that the trainer has taken.
+	// EpochRows is what the trainer takes in an epoch; 0 means that it is not known.
+	EpochRows  float64 `json:"epoch_rows"`
+	LocalRows  float64 `json:"local_rows"` // made by the trainer's own CPUs
+	RemoteRows float64 `json:"remote_rows"`
 	// LocalBusy is the time in which the local side was making at least one mini-batch that had room in the queue.
 	LocalBusy  float64 `json:"local_busy_seconds"`
 	RemoteBusy float64 `json:"remote_busy_seconds"`

@@ -20,7 +20,7 @@ const (
 
 // engineMemory is how the engine's memory is divided among streams.
 type engineMemory struct {
-	streams  int    // Each local rank has these at once, so that no rank takes what another waits for.
+	streams  int    // streams is how many each local rank has at once, so that none takes what another waits for.
 	ofStream uint64 // bytes that a stream uses as long as a mini-batch and the largest page fit
 	reserved uint64 // bytes of all streams and the program; a stream whose mini-batches are larger uses the rest
 }

@@ -46,13 +46,13 @@ type Leave struct{}
 type Opened struct {
 	Version     int                `json:"version"`
 	Digest      string             `json:"digest"`
-	Schema      json.RawMessage    `json:"schema"`   // The form is that of sdk/tensor.
-	Manifest    json.RawMessage    `json:"manifest"` // The form is that of sdk/dataset.
+	Schema      json.RawMessage    `json:"schema"`   // Schema has the form of sdk/tensor.
+	Manifest    json.RawMessage    `json:"manifest"` // Manifest has the form of sdk/dataset.
 	MeanLength  map[string]float64 `json:"mean_length,omitempty"`
 	Batch       int                `json:"batch"`
 	Epochs      uint64             `json:"epochs"`
 	Order       string             `json:"order"`
-	MiniBatches uint64             `json:"minibatches"` // Every epoch has these, all ranks together.
+	MiniBatches uint64             `json:"minibatches"` // MiniBatches is how many every epoch has, all ranks together.
 	From        uint64             `json:"from"`        // the rank owns numbers [From, To) of every epoch
 	To          uint64             `json:"to"`
 	LeftOutRows int64              `json:"left_out_rows,omitempty"` // rows of the token's epoch that no rank gets
@@ -79,7 +79,7 @@ type Retired struct {
 type MiniBatch struct {
 	Generation  int    `json:"generation"`
 	Buffer      int    `json:"buffer"`
-	Bytes       int64  `json:"bytes"` // The bytes are the whole frame's.
+	Bytes       int64  `json:"bytes"` // Bytes is the length of the whole frame.
 	Epoch       uint64 `json:"epoch"`
 	Number      uint64 `json:"number"`
 	LeftOutRows int64  `json:"left_out_rows,omitempty"` // rows of the epoch that no rank gets
@@ -102,7 +102,7 @@ type Failed struct {
 	Page     *int64    `json:"page,omitempty"`
 	Row      *int64    `json:"row,omitempty"`
 	Line     int64     `json:"line,omitempty"`
-	Problems []Problem `json:"problems,omitempty"` // A pipeline has these problems.
+	Problems []Problem `json:"problems,omitempty"` // Problems are those of a pipeline.
 
 	Generation int `json:"generation,omitempty"` // The Seek of this generation was refused; the session goes on.
 }

@@ -42,7 +42,7 @@ var errParentEnded = errors.New("the trainer that started this process has ended
 // process is the sessions of a machine's ranks over one set of files.
 type process struct {
 	options Options
-	starter *session // The rank that started the process has this session.
+	starter *session // starter is the session of the rank that started the process.
 
 	mu        sync.Mutex
 	sessions  []*session                 // one a local rank, the starter's first

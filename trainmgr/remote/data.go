@@ -16,7 +16,7 @@ import (
 // Dataset is data of a cluster.
 type Dataset struct {
 	Manifest  *dataset.Manifest
-	Columns   []pipeline.ColumnInfo // The columns are those of all partitions.
+	Columns   []pipeline.ColumnInfo // Columns are those of all partitions.
 	Malformed program.Malformed     // how malformed rows of text are treated
 }
 

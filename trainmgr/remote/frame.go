@@ -53,7 +53,7 @@ const readBytes = 256 << 10
 // sum; tensor.ReadFrameOf refuses them.
 type frameSum struct {
 	read      int    // bytes so far
-	length    int    // The length is the whole frame's.
+	length    int    // length is that of the whole frame.
 	dataStart uint64 // offset of the frame's data; length until it is known
 	crc       uint32
 }

@@ -172,7 +172,7 @@ type batchRequest struct {
 	job    [32]byte // digest
 	epoch  uint64
 	number uint64
-	rows   int    // The plan gives the mini-batch these rows.
+	rows   int    // rows is how many the plan gives the mini-batch.
 	until  uint64 // end of the piece's numbers
 	drive  string
 	ticket *string // in base64; nil: none

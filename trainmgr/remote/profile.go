@@ -76,7 +76,7 @@ type profileSample struct {
 	at     time.Time
 	stall  time.Duration // the trainer has waited for mini-batches
 	queued int           // mini-batches in the input queue
-	cpu    time.Duration // This process, which holds the trainer and the rank's own worker, used it.
+	cpu    time.Duration // cpu is what this process used, which holds the trainer and the rank's own worker.
 }
 
 // profiledSide holds the measurements of a side with the trainer.

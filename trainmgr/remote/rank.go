@@ -43,9 +43,9 @@ type rank struct {
 	finished      bool            // every mini-batch of every epoch is acknowledged; the iterator and Close use it
 	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
 
-	columns   []byte // The control plane describes the partitions that Attach found so.
+	columns   []byte // columns is the control plane's description of the partitions that Attach found.
 	malformed program.Malformed
-	manifest  *dataset.Manifest // The manifest is that of those partitions.
+	manifest  *dataset.Manifest // manifest is that of those partitions.
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
 	trainer             trainerSpeed
@@ -53,16 +53,16 @@ type rank struct {
 	stored              storedProfile
 
 	mu           sync.Mutex
-	id           string // The id is that of the job.
+	id           string // id is that of the job.
 	digest       dataset.Digest
 	schema       *tensor.Schema
 	session      []byte
 	status       *apiv1.JobStatus
 	epoch        *trainmgr.Epoch
 	durable      *dataset.Progress // mini-batches of epoch whose acknowledgement the ledger knows
-	leases       *leases           // The delivery under way has them; nil when there is none.
+	leases       *leases           // leases are those of the delivery under way; nil when there is none.
 	nodes        map[string]*node
-	fence        uint64 // The leader that answered last has this fence.
+	fence        uint64 // fence is that of the leader that answered last.
 	failedLeases int    // given back because their node failed
 
 	// The last reason that the control plane gave for granting no lease.

@@ -15,12 +15,12 @@ type PartlyConsumedError struct {
 	Job         string
 	Rank        uint32
 	Epoch       uint64 // The rank is in this epoch, counted from 0.
-	Epochs      uint64 // The job has these.
+	Epochs      uint64 // Epochs is how many the job has.
 	Delivered   uint64 // mini-batches of that epoch that the rank has acknowledged
-	MiniBatches uint64 // The rank has these in that epoch.
+	MiniBatches uint64 // MiniBatches is how many the rank has in that epoch.
 	Finished    bool   // every rank has acknowledged every mini-batch, and not every rank has closed the job
 
-	err error // The call failed with it.
+	err error // err is that of the call.
 }
 
 // Error implements error.

@@ -146,7 +146,7 @@ func (p *profiler) knowOwn(m *offload.Metrics) {
 // ProfileStatus describes a rank's profile.
 type ProfileStatus struct {
 	From     string  // apiv1.ProfileMeasured, apiv1.ProfileStored, or empty: there is none, or not yet
-	Seconds  float64 // The profile took this time.
+	Seconds  float64 // Seconds is how long the profile took.
 	Training float64 // seconds since the rank attached
 	LeftOut  bool    // the job takes less than api.ShortJob times as long as the profile
 }

@@ -25,8 +25,8 @@ type Job struct {
 	ReadSize Figure // bytes of a read from flash, on average
 
 	Replicas  int     // copies of every partition; 0 means 1
-	Growth    float64 // The bytes grow so each year: 0.5 is half as much again.
-	TGrowth   float64 // T grows so each year.
+	Growth    float64 // Growth is that of the bytes in a year: 0.5 is half as much again.
+	TGrowth   float64 // TGrowth is that of T in a year.
 	Retention float64 // days after which data is replaced by new data; 0: never
 	Trainers  int     // training nodes; 0: as few as their network interfaces and CPUs allow
 	Medium    Medium  // Plain drives are SSD (also "") or HDD.

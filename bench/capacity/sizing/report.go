@@ -23,7 +23,7 @@ type Report struct {
 	Crossovers    []Crossover `json:"crossovers"`         // of the cheapest placement
 	Overtakings   []Crossover `json:"storage_crossovers"` // of in storage and each other placement
 	Tiers         []Tier      `json:"tiers,omitempty"`
-	Figures       []Figure    `json:"figures"` // The plan used these figures.
+	Figures       []Figure    `json:"figures"` // Figures are those that the plan used.
 	Kinds         []KindCount `json:"figures_by_kind"`
 	Notes         []string    `json:"notes"`
 	NotCounted    []string    `json:"not_counted_anywhere"`

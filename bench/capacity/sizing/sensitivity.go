@@ -8,7 +8,7 @@ import (
 // Outcome is a plan's answer in short.
 type Outcome struct {
 	Cheapest  string  `json:"cheapest"`       // "" if nothing fits
-	USD       float64 `json:"cheapest_usd"`   // The cheapest placement costs this.
+	USD       float64 `json:"cheapest_usd"`   // USD is the price of the cheapest placement.
 	InStorage float64 `json:"in_storage_usd"` // 0: no counts
 	Margin    float64 `json:"margin_usd"`     // of the cheapest other over in storage; positive: in storage wins
 }

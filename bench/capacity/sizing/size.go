@@ -37,7 +37,7 @@ type Placement struct {
 	Cards       int64 `json:"cards"`
 	Nodes       int64 `json:"storage_nodes"`
 	Workers     int64 `json:"pool_nodes"`
-	NICs        int64 `json:"network_interfaces"` // Storage nodes and pool nodes have these.
+	NICs        int64 `json:"network_interfaces"` // Storage nodes and pool nodes have these interfaces.
 	TrainerNICs int64 `json:"trainer_network_interfaces"`
 	Racks       int64 `json:"racks"`
 

@@ -10,7 +10,7 @@ import (
 type Demand struct {
 	Model string
 	GPUs  int
-	Kind  string // The kind is that of the GPU.
+	Kind  string // Kind is that of the GPU.
 }
 
 // Demands returns the models and GPUs for which T has a source.

@@ -15,7 +15,8 @@ var Entry = catalogue.Entry{
 	Takes:   "lists of anything: int64, float32, float64, bytes, ids with scores",
 	Yields: "int64, one value a row, at least 0; dense features convert it to float32 (nearest, ties to even). Ids are " +
 		"not bounded: end keys with `clamp`, `bucketize`, `positive_modulus` or a hash",
-	Nulls: "a null list has the length 0, and so has a list that holds a null, which is an empty list to every operator; " +
+	Nulls: "a null list has the length 0, and so has a list that holds a null, which is an empty list to every " +
+		"operator; " +
 		"put `fill_null` first to count the nulls of a list of numbers. The result is never null",
 	Lists:  "takes lists; the result is one value a row",
 	Errors: "the column is not a list; `split` makes a list of a text",

@@ -26,8 +26,12 @@ var Entry = catalogue.Entry{
 	Nulls:  "a null becomes an empty list",
 	Lists: "refused; an empty text becomes an empty list, and with `empty: keep` a list of one empty text. Nothing is " +
 		"trimmed",
-	Errors: fmt.Sprintf("the column is not text, or a list already; a separator of no byte or more than %d. A text with more "+
-		"than %d parts fails the split", MaxSeparator, MaxParts),
+	Errors: fmt.Sprintf(
+		"the column is not text, or a list already; a separator of no byte or more than %d. A text with more "+
+			"than %d parts fails the split",
+		MaxSeparator,
+		MaxParts,
+	),
 	Source: "`drop`: RecBole's token sequences (`filter(None, text.split(separator))`, a null being an empty text) and " +
 		"TensorFlow's `tf.compat.v1.string_split`; `keep`: Python's `str.split`, pandas' `Series.str.split` and " +
 		"TensorFlow's `tf.strings.split`",

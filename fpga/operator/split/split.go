@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Op makes a list of texts of one text, which it cuts at every Separator: 1 to MaxSeparator bytes of UTF-8. A null is an
-// empty list. It takes Bytes and yields lists of Bytes with at most MaxParts elements.
+// Op makes a list of texts of one text, which it cuts at every Separator: 1 to MaxSeparator bytes of UTF-8. A null is
+// an empty list. It takes Bytes and yields lists of Bytes with at most MaxParts elements.
 type Op struct {
 	Separator string
 	Empty     Empty

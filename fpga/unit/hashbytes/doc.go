@@ -13,8 +13,8 @@
 //     FARM_FINGERPRINT use.
 //
 // The two hashes of 64 bits are unsigned by their definitions. The id has the same 64 bits, read as an int64; so half
-// of the ids are negative. TensorFlow takes the remainder of the unsigned number, which package unsignedmodulus computes
-// of the id.
+// of the ids are negative. TensorFlow takes the remainder of the unsigned number, which package unsignedmodulus
+// computes of the id.
 //
 // All bytes count: nothing is normalised, text need not be UTF-8, and the empty value has a hash like every other
 // value. A null is not a value and has no hash.

@@ -8,11 +8,11 @@
 //
 //   - Empty parts are dropped. An empty text is an empty list, and "a||b|" is the list "a", "b". RecBole reads its
 //     token sequences so, and so does TensorFlow's tf.compat.v1.string_split.
-//   - Empty parts are kept. An empty text is a list of one empty text, and "a||b|" is the list "a", "", "b", "". That is
-//     Python's str.split, pandas' Series.str.split and TensorFlow's tf.strings.split.
+//   - Empty parts are kept. An empty text is a list of one empty text, and "a||b|" is the list "a", "", "b", "". That
+//     is Python's str.split, pandas' Series.str.split and TensorFlow's tf.strings.split.
 //
-// A null is an empty list. Nothing is trimmed or normalised, and text need not be UTF-8. A text becomes at most MaxParts
-// texts: one that would become more is an error. A text of n bytes has at most n / len(separator) + 1 parts.
+// A null is an empty list. Nothing is trimmed or normalised, and text need not be UTF-8. A text becomes at most
+// MaxParts texts: one that would become more is an error. A text of n bytes has at most n / len(separator) + 1 parts.
 //
 // # Concurrency
 //

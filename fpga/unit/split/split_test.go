@@ -73,7 +73,10 @@ func TestSplit(t *testing.T) {
 	var lists split.Lists
 	require.NoError(t, lists.Split(textsOf("a:", ":b", ""), nil, split.Rule{Separator: "::"}))
 	require.Equal(t, [][]string{{"a:"}, {":b"}, {}}, stringsOf(&lists), "a separator lies in one text")
-	require.NoError(t, lists.Split(split.Texts{Offsets: []uint32{3}, Data: []byte("|x|")}, nil, split.Rule{Separator: "|"}))
+	require.NoError(
+		t,
+		lists.Split(split.Texts{Offsets: []uint32{3}, Data: []byte("|x|")}, nil, split.Rule{Separator: "|"}),
+	)
 	requireNone(t, &lists)
 }
 

@@ -80,7 +80,7 @@ type readability struct {
 // and some workers also what lies in files of their own machines.
 type reading struct {
 	readability                             // of every worker
-	readableVersion uint64                  // The version is that of the ledger's placement.
+	readableVersion uint64                  // readableVersion is that of the ledger's placement.
 	ownFiles        map[*drive]*readability // Workers have these files for themselves, and nothing else holds them.
 }
 

@@ -183,7 +183,7 @@ func (l *Ledger) Live(id string) []uint64 {
 // fences it off.
 type Session struct {
 	Rank       uint32
-	Fence      uint64 // The fence is that of the leader that attached the rank.
+	Fence      uint64 // Fence is that of the leader that attached the rank.
 	Generation uint64 // the attach number, which grows with every attachment in the leader's term
 }
 

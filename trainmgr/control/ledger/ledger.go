@@ -37,8 +37,8 @@ type Ledger struct {
 	jobs    []*job   // in the order in which they were added, which breaks ties
 	drives  []*drive // by ID
 	leases  map[uint64]*lease
-	counter uint64 // The counter numbers leases and sessions.
-	round   uint64 // The round numbers offers.
+	counter uint64 // counter numbers leases and sessions.
+	round   uint64 // round numbers offers.
 	effects Effects
 	// placementVersion grows with every change of the set of drives, of the partitions that drives hold, and of the
 	// drives on which leases can be granted.

@@ -56,8 +56,8 @@ func (k Kind) String() string {
 type Record struct {
 	Job   string
 	Kind  Kind
-	Epoch uint64 // Marks and chunks have an epoch.
-	Chunk uint32 // Chunks have a number.
+	Epoch uint64 // Epoch is that of a mark or a chunk.
+	Chunk uint32 // Chunk is the number of a chunk.
 	Data  []byte // nil: delete the key
 }
 

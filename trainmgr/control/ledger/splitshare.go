@@ -53,7 +53,7 @@ func (l *Ledger) ShareSplits(id string, number uint32, share float64, now time.T
 type GrantedSplits struct {
 	Held uint64 // on holders
 	Any  uint64 // on workers of reach Any
-	Own  uint64 // Workers that serve one rank alone have these splits of Any.
+	Own  uint64 // Own is the part of Any on workers that serve one rank alone.
 }
 
 // GrantedSplits returns how many pieces of a job were granted. The error wraps ErrUnknown.

@@ -331,7 +331,7 @@ type DriveStatus struct {
 	Leases  int    // including fetched leases
 	State   string // ready, draining, unknown, dead: why, set aside: why
 
-	Failures uint64    // Leases count that came back because a worker of reach Any failed.
+	Failures uint64    // Failures counts leases that came back because a worker of reach Any failed.
 	Aside    time.Time // until when a worker is set aside; zero: it is not set aside
 }
 

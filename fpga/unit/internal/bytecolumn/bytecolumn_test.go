@@ -64,7 +64,14 @@ func TestIntegers(t *testing.T) {
 		require.EqualError(t, err, c.want)
 	}
 	long := bytes.Repeat([]byte("x"), maxShown+1)
-	err := Integers("unit", dst[:1], []uint32{0, maxShown + 1}, long, nil, func([]byte) (int64, error) { return 0, errBad })
+	err := Integers(
+		"unit",
+		dst[:1],
+		[]uint32{0, maxShown + 1},
+		long,
+		nil,
+		func([]byte) (int64, error) { return 0, errBad },
+	)
 	var at *TextError
 	require.ErrorAs(t, err, &at)
 	require.Len(t, at.Text, maxShown)
