@@ -51,13 +51,17 @@ Rules that hold for all of them:
 	b.WriteString("| operator | takes | yields | does |\n|---|---|---|---|\n")
 	for i := range list {
 		o := &list[i]
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", o.Name, o.Name, o.Takes, o.Yields, firstSentence(o.Summary))
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", o.Name, o.Name, cell(o.Takes), cell(o.Yields),
+			cell(firstSentence(o.Summary)))
 	}
 	for i := range list {
 		list[i].manual(&b)
 	}
 	return []byte(b.String())
 }
+
+// cell returns a text as a cell of a table in Markdown, where a bar ends a cell even in code.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 func firstSentence(s string) string {
 	if i := strings.Index(s, ". "); i >= 0 {
@@ -72,7 +76,7 @@ func (o *Operator) manual(b *strings.Builder) {
 		b.WriteString("| parameter | type | default | |\n|---|---|---|---|\n")
 		for i := range o.Params {
 			p := &o.Params[i]
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, typeText(p), defaultText(p), p.Summary)
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(typeText(p)), cell(defaultText(p)), cell(p.Summary))
 		}
 		b.WriteByte('\n')
 	}
