@@ -15,7 +15,7 @@ func Unmarshal(b []byte, operators Operators) (*Program, error) {
 		return nil, err
 	}
 	p := new(Program)
-	var tables tableSet
+	tables := newTableSet(0, operators) // of a program that lacks the section, which is an error in the end
 	last, texts := uint16(0), false
 	need := map[uint16]bool{sectionSource: true, sectionTables: true, sectionColumns: true, sectionOutput: true}
 	for range sections {

@@ -377,6 +377,27 @@ func reseal(b []byte) []byte {
 	return b
 }
 
+// TestEverySectionIsNeeded leaves each section of a program out. A program without one of the first four is damaged, and
+// none makes the decoder panic.
+func TestEverySectionIsNeeded(t *testing.T) {
+	for _, b := range [][]byte{everyOp().Marshal(), textProgram().Marshal(), partsOfTexts().Marshal()} {
+		sections := le.Uint32(b[12:])
+		from := program.HeaderSize
+		for range sections {
+			id, size := le.Uint16(b[from:]), int(le.Uint64(b[from+8:])+7)/8*8
+			to := from + 16 + size
+			without := append(bytes.Clone(b[:from]), b[to:]...)
+			le.PutUint32(without[12:], sections-1)
+			_, err := operator.Unmarshal(reseal(without))
+			if id <= 4 {
+				assert.ErrorIs(t, err, program.ErrCorrupt, "section %d", id)
+			}
+			from = to
+		}
+		assert.Len(t, b, from)
+	}
+}
+
 // appended returns the text program with one more section.
 func appended(id, flags uint16) []byte {
 	b := textProgram().Marshal()

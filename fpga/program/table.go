@@ -105,14 +105,19 @@ type tableSet struct {
 	made      map[operatorKey]Op
 }
 
+// newTableSet makes a set of n tables that are still to be read.
+func newTableSet(n int, operators Operators) tableSet {
+	return tableSet{tables: make([]Table, n), used: make([]bool, n), operators: operators, made: map[operatorKey]Op{}}
+}
+
 func readTables(r *reader, operators Operators) tableSet {
 	head := r.takeBytes(8, "tables")
 	if r.err != nil {
-		return tableSet{}
+		return newTableSet(0, operators)
 	}
 	r.checkZeros(head[4:], "tables")
 	n := r.checkCount(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
-	t := tableSet{tables: make([]Table, n), used: make([]bool, n), operators: operators, made: map[operatorKey]Op{}}
+	t := newTableSet(n, operators)
 	for i := range t.tables {
 		t.tables[i].read(r)
 	}
