@@ -377,8 +377,8 @@ func reseal(b []byte) []byte {
 	return b
 }
 
-// TestEverySectionIsNeeded leaves each section of a program out. A program without one of the first four is damaged, and
-// none makes the decoder panic.
+// TestEverySectionIsNeeded leaves each section of a program out. A program without one of the first four is damaged,
+// and none makes the decoder panic.
 func TestEverySectionIsNeeded(t *testing.T) {
 	for _, b := range [][]byte{everyOp().Marshal(), textProgram().Marshal(), partsOfTexts().Marshal()} {
 		sections := le.Uint32(b[12:])
