@@ -101,7 +101,7 @@ vocabularies: {v: {order: count}}
 	summary, words, with := filepath.Join(dir, "s.summary"), filepath.Join(dir, "v.vocab"), "m="+module
 	code, _, errs := millrace(t, "dataset", "summarize", "--pipeline", pipe, "--in", data, "--out", summary)
 	assert.Equal(t, 1, code)
-	assert.Contains(t, errs, `there is no file for "m": name it with --wasm m=FILE`)
+	assert.Contains(t, errs, `"m" has no file: name it with --wasm m=FILE`)
 	code, _, errs = millrace(t, "dataset", "summarize", "--in", data, "--wasm", with)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, errs, "--wasm is for a --pipeline")

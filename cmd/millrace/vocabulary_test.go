@@ -148,7 +148,7 @@ func TestBadVocabularyCalls(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"no file", preprocess(pipe), 1, `there is no file for "piper": build it`},
+		{"no file", preprocess(pipe), 1, `"piper" has no file: build it`},
 		{"a file that is not there", preprocess(pipe, "--vocabulary", "piper="+in("b")), 1, "no such file"},
 		{"a value that it lacks", preprocess(pipe, "--vocabulary", "piper="+in("a.vocab")), 1,
 			`row 1: column "cat_0": the vocabulary lacks the key 8`},

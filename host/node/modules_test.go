@@ -95,7 +95,7 @@ func TestModulesOfAPreparation(t *testing.T) {
 	}, fill(t, "mem", files))
 	j := f.describeJobWith([]pipeline.Module{{Name: "m", Digest: digest}}, text, dataset.Options{})
 	for says, modules := range map[string][]*apiv1.JobModule{
-		"there is no file":     nil,
+		`"m" has no file`:      nil,
 		"a digest of 31 bytes": named(func(m *apiv1.JobModule) { m.Sha256 = m.Sha256[1:] }),
 		"want 8 to 1048576":    named(func(m *apiv1.JobModule) { m.Bytes = 7 }),
 		`names module "x"`:     named(func(m *apiv1.JobModule) { m.Name = "x" }),

@@ -139,8 +139,8 @@ func TestCallsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Resolve(callSchema())
 	require.ErrorIs(t, err, ErrModule)
-	require.ErrorContains(t, err, `line 2:52: dense[0].ops[0].wasm.module: column "sum": module does not fit: there is `+
-		`no file for "m": name it with --wasm m=FILE, or in Python with modules={"m": FILE}`)
+	require.ErrorContains(t, err, `line 2:52: dense[0].ops[0].wasm.module: column "sum": module does not fit: "m" `+
+		`has no file: name it with --wasm m=FILE, or in Python with modules={"m": FILE}`)
 	_, err = s.BindModule(Module{Name: "n"})
 	require.ErrorContains(t, err, `no operator of the pipeline names module "n"`)
 	for _, module := range [][]byte{[]byte("no module"), {}} {
@@ -194,7 +194,7 @@ filter: {column: sum, lt: 3}
 	assert.Len(t, p.Modules, 1)
 	s.Modules = nil
 	_, err = s.Resolve(callSchema())
-	require.ErrorContains(t, err, `there is no file for "m"`)
+	require.ErrorContains(t, err, `"m" has no file`)
 	s.Filter = nil
 	keys, _, err = s.VocabularyKeys("v")
 	require.NoError(t, err)

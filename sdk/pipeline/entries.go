@@ -277,7 +277,7 @@ func (c *combinedOp) Module(parameter string) (digest program.ModuleDigest, ok b
 	r := c.combination.r
 	i := slices.IndexFunc(r.modules, func(m Module) bool { return m.Name == name })
 	if i < 0 {
-		c.RefuseParameter(parameter, ErrModule, "there is no file for %q: name it with --wasm %s=FILE, or in Python with "+
+		c.RefuseParameter(parameter, ErrModule, "%q has no file: name it with --wasm %s=FILE, or in Python with "+
 			"modules={%q: FILE}", shorten(name), shorten(name), shorten(name))
 		return digest, false
 	}

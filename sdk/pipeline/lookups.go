@@ -40,7 +40,7 @@ func (r *resolver) lookUp(f *Feature, c *chain, to program.Dest, a location) {
 		fail(ErrColumnType, "a vocabulary makes ids, and %v has none: use it in sparse or generated", to)
 		return
 	case v.File == nil:
-		fail(ErrVocabulary, "there is no file for %q: build it with millrace vocabulary build and name it with "+
+		fail(ErrVocabulary, "%q has no file: build it with millrace vocabulary build and name it with "+
 			"--vocabulary %s=FILE", shorten(v.Name), shorten(v.Name))
 		return
 	}

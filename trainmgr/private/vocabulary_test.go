@@ -116,7 +116,7 @@ func TestVocabulariesThatCannotBeOpened(t *testing.T) {
 		vocabularies map[string]string
 		code, says   string
 	}{
-		"none":           {nil, CodePipeline, `there is no file for "items"`},
+		"none":           {nil, CodePipeline, `"items" has no file`},
 		"not there":      {map[string]string{"items": "/nowhere/v"}, CodeOptions, "/nowhere/v"},
 		"of other names": {map[string]string{"item": "/nowhere/v"}, CodeOptions, `did you mean "items"?`},
 	} {

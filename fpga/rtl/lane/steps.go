@@ -144,7 +144,7 @@ var setups = map[program.Unit]func(op program.Op, kind program.Kind) (rtl.Setup,
 }
 
 // errNoUnit says that no unit in RTL computes an operator.
-var errNoUnit = lacks("there is no such unit")
+var errNoUnit = lacks("no unit computes it")
 
 // fillBits returns the bits of fill_null's constant in a kind.
 func fillBits(o fillnull.Op, kind program.Kind) uint64 {

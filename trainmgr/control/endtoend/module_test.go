@@ -131,7 +131,7 @@ func TestModulesInTheCluster(t *testing.T) {
 	awaitReady(t, c, "w0")
 
 	_, err = c.Submit(t.Context(), calledSpec())
-	require.ErrorContains(t, err, `there is no file for "features": name it with --wasm features=FILE`)
+	require.ErrorContains(t, err, `"features" has no file: name it with --wasm features=FILE`)
 	st, err := c.SubmitWith(t.Context(), "", calledSpec(), calls(module))
 	require.NoError(t, err)
 	again, err := c.SubmitWith(t.Context(), "", calledSpec(), calls(module))
