@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/sdk/pipeline/picture"
 )
 
 // show draws a pipeline.
@@ -26,16 +28,16 @@ a value is estimated to cost, by docs/performance-kernels.md. Nothing is measure
 			if err != nil {
 				return c.reportProblems(err)
 			}
-			picture := spec.Draw()
+			drawn := picture.Draw(spec)
 			switch {
 			case format == "json" || format == "text" && c.output == "json":
 				asJSON := *c.console
 				asJSON.output = "json"
-				return asJSON.report(picture, nil)
+				return asJSON.report(drawn, nil)
 			case format == "dot":
-				_, err = c.out.Write(picture.DOT())
+				_, err = c.out.Write(drawn.DOT())
 			default:
-				_, err = fmt.Fprintf(c.out, "%s%s\n", picture.Text(), versionLine())
+				_, err = fmt.Fprintf(c.out, "%s%s\n", drawn.Text(), versionLine())
 			}
 			return err
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/picture"
 )
 
 // refusedDrafts are the files of the corpus for which no pipeline can be drafted, and the text of the refusal.
@@ -174,10 +175,10 @@ func TestPipelineShow(t *testing.T) {
 	assert.Contains(t, text, "sparse <- cat_0..cat_25")
 	assert.Contains(t, text, "sigrid_hash {salt: 0, max: 500000}")
 	assert.Contains(t, must(t, "pipeline", "show", "rm1", "--format", "dot"), "digraph pipeline {")
-	var picture pipeline.Picture
+	var drawn picture.Picture
 	b := must(t, "pipeline", "show", "rm1", "--format", "json")
-	require.NoError(t, json.Unmarshal([]byte(b), &picture))
-	assert.Len(t, picture.Groups, 4)
+	require.NoError(t, json.Unmarshal([]byte(b), &drawn))
+	assert.Len(t, drawn.Groups, 4)
 	assert.Equal(t, b, must(t, "pipeline", "show", "rm1", "--output", "json"))
 	code, _, errs := millrace(t, "pipeline", "show", "rm1", "--format", "svg")
 	assert.Equal(t, exitUsage, code)

@@ -35,6 +35,25 @@ type Entry struct {
 	Combine func(c Combination)
 }
 
+// Param returns the parameter of a name, or nil if the operator has none of that name.
+func (e *Entry) Param(name string) *Param {
+	for i := range e.Params {
+		if e.Params[i].Name == name {
+			return &e.Params[i]
+		}
+	}
+	return nil
+}
+
+// Lone returns the parameter that may be written alone, as in fill_null: 0, or nil if there is none. An operator has
+// one if it has a single parameter and that has no default, or if the first of its parameters says so.
+func (e *Entry) Lone() *Param {
+	if len(e.Params) == 1 && e.Params[0].Default == nil || len(e.Params) > 1 && e.Params[0].Alone {
+		return &e.Params[0]
+	}
+	return nil
+}
+
 // Use is how an operator uses a column.
 type Use uint8
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	convertop "github.com/millrace/millrace/fpga/operator/convert"
-	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -13,7 +13,7 @@ import (
 type chain struct {
 	r       *resolver
 	column  *ColumnInfo
-	entry   *Operator // that is being applied
+	entry   *catalogue.Entry // that is being applied
 	kind    program.Kind
 	nulls   nullness
 	ids     idRange // of Int64 values
@@ -132,27 +132,12 @@ func (c *chain) value(o *Op, name string) Value {
 	if a, ok := o.arg(name); ok {
 		return a.Value
 	}
-	return c.entry.param(name).Default
+	return c.entry.Param(name).Default
 }
 
 func (c *chain) number(o *Op, name string) Number { return c.value(o, name).(Number) }
 
 func (c *chain) word(o *Op, name string) string { return string(c.value(o, name).(Text)) }
-
-// fillNull adds the replacement of nulls by a number.
-func (c *chain) fillNull(o *Op, n Number, a location) {
-	var f fillnull.Op
-	if c.kind == program.Int64 {
-		f.Int = c.wholeNumber(o, n, "value", a)
-		c.ids = idRange{min(c.ids.lo, f.Int), max(c.ids.hi, f.Int)}
-	} else {
-		f.Float = c.realNumber(o, n, "value", a)
-	}
-	if !c.column.List {
-		c.nulls = nullness{fills: true}
-	}
-	c.appendOp(f)
-}
 
 // end checks that the tensor can hold the chain's values, and converts them.
 func (c *chain) end(to program.Dest, a location) {

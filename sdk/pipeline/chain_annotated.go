@@ -29,10 +29,6 @@ func timeUnitOf(logical string) (timeUnit, bool) {
 	return u, ok && (name == "TIMESTAMP" || name == "TIME")
 }
 
-func applyToSeconds(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Seconds) }
-
-func applyToDays(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Days) }
-
 // applyTime adds the operator that counts a time in seconds or days.
 func (c *chain) applyTime(o *Op, a location, to int96time.TimeUnit) {
 	word, annotation := c.word(o, "unit"), c.annotation()

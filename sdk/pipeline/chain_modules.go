@@ -84,12 +84,6 @@ func (s *Spec) moduleNames() (names []string) {
 	return names
 }
 
-// namedModules returns the modules of a list that operators of the spec name.
-func (s *Spec) namedModules(list []Module) []Module {
-	names := s.moduleNames()
-	return slices.DeleteFunc(slices.Clone(list), func(m Module) bool { return !slices.Contains(names, m.Name) })
-}
-
 // calledFunctions checks the functions of a module that a pipeline calls, each once.
 type calledFunctions struct {
 	module *format.Module

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"math"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/catalogue"
@@ -95,32 +94,6 @@ func (c *chain) findStatistics(
 		return nil
 	}
 	return s
-}
-
-// mostMedian bounds the median of integers: statistics hold float64 numbers, and those from 2^53 on may be rounded.
-const mostMedian = 1 << 53
-
-// applyFillMedian adds the replacement of nulls by the median of statistics.
-func applyFillMedian(c *chain, o *Op, a location) {
-	s := c.statisticsOf(o, a)
-	if s == nil {
-		return
-	}
-	median, ok := s.Require(&appliedOp{o, c, a}, s.Median, "median", "no value is finite, or the document's numbers were "+
-		"made for other operators: name the summary with --statistics again")
-	if !ok {
-		return
-	}
-	if c.kind == program.Int64 {
-		if math.Abs(median) >= mostMedian || median != math.Trunc(median) {
-			c.refuse(a, ErrStatistics, "the median of %s is %v, want a whole number below 2^53: give the constant "+
-				"with fill_null", s.Origin(), median)
-			return
-		}
-		c.fillNull(o, Int(int64(median)), a)
-		return
-	}
-	c.fillNull(o, Real(median), a)
 }
 
 // valueName returns the name under which statistics hold the value that the chain has made so far: the name of the

@@ -46,9 +46,9 @@ func (s *Spec) check(p *problems) {
 	s.checkTargetEncodings(p)
 	s.checkFilter(p)
 	for _, kind := range s.groupLists() {
-		if len(kind.groups) > maxGroups {
+		if len(kind.groups) > MaxGroups {
 			p.add(location{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups),
-				maxGroups)
+				MaxGroups)
 			continue
 		}
 		for i := range kind.groups {
@@ -59,8 +59,8 @@ func (s *Spec) check(p *problems) {
 			} else if len(g.Columns) == 0 {
 				p.add(a, ErrMissing, "columns: at least one")
 			}
-			if len(g.Columns) > maxPatterns {
-				p.add(a, ErrValue, "%d columns, want at most %d", len(g.Columns), maxPatterns)
+			if len(g.Columns) > MaxPatterns {
+				p.add(a, ErrValue, "%d columns, want at most %d", len(g.Columns), MaxPatterns)
 			}
 			if g.Deduplicate && kind.to != program.ToSparse {
 				p.add(a, ErrValue, "deduplicate: only keys have rows that are lists of ids; put it to a group of sparse or "+
@@ -75,23 +75,10 @@ func (s *Spec) check(p *problems) {
 	}
 }
 
-// groupList is one of a spec's lists of groups.
-type groupList struct {
-	name   string
-	to     program.Dest
-	groups []Group
-}
-
-// groupLists returns the spec's lists of groups in the order of the document.
-func (s *Spec) groupLists() []groupList {
-	return []groupList{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse},
-		{"generated", program.ToSparse, s.Generated}}
-}
-
 // checkName checks the braces in the name of features.
 func checkName(p *problems, as string, a location) {
-	if len(as) > maxName || !utf8.ValidString(as) {
-		p.add(a, ErrValue, "want at most %d bytes of UTF-8", maxName)
+	if len(as) > MaxName || !utf8.ValidString(as) {
+		p.add(a, ErrValue, "want at most %d bytes of UTF-8", MaxName)
 		return
 	}
 	if _, err := expandName(as, "x0", "0", 0); err != "" {
@@ -105,8 +92,8 @@ func checkOperators(p *problems, ops []Op, inputs []Pattern, a location) {
 		p.add(a, ErrMissing, "ops: the first operator takes the inputs together, as cartesian")
 	}
 	a = a.key("ops", a.pos)
-	if len(ops) > maxOps {
-		p.add(a, ErrValue, "%d operators, want at most %d", len(ops), maxOps)
+	if len(ops) > MaxOperators {
+		p.add(a, ErrValue, "%d operators, want at most %d", len(ops), MaxOperators)
 		return
 	}
 	for i := range ops {
@@ -131,7 +118,7 @@ func checkOperator(p *problems, o *Op, at place, a location) {
 	for i := range o.Args {
 		v := &o.Args[i]
 		here := in.key(shorten(v.Name), firstPos(v.Pos, a.pos))
-		param := entry.param(v.Name)
+		param := entry.Param(v.Name)
 		switch {
 		case param == nil:
 			p.add(here, ErrUnknownParam, "%q of %s", shorten(v.Name), o.Name)
@@ -147,8 +134,8 @@ func checkOperator(p *problems, o *Op, at place, a location) {
 			p.add(in, ErrMissing, "%s: %s", param.Name, param.Summary)
 		}
 	}
-	if entry.check != nil && len(p.list) == before {
-		entry.check(p, o, in)
+	if entry.Check != nil && len(p.list) == before {
+		entry.Check(&checkedOp{o, p, in})
 	}
 }
 
@@ -221,13 +208,13 @@ func checkBorders(p *problems, b Borders, a location) {
 			p.add(a, ErrValue, "a list and log_spaced, want one")
 		case !(l.From > 0) || !(l.To > l.From) || math.IsInf(l.To, 0):
 			p.add(a.key("log_spaced", a.pos), ErrValue, "from %v to %v, want 0 < from < to", l.From, l.To)
-		case l.Count < 2 || l.Count > maxBorders:
-			p.add(a.key("log_spaced", a.pos), ErrValue, "count %d, want 2 to %d", l.Count, maxBorders)
+		case l.Count < 2 || l.Count > program.MaxBorders:
+			p.add(a.key("log_spaced", a.pos), ErrValue, "count %d, want 2 to %d", l.Count, program.MaxBorders)
 		}
 		return
 	}
-	if len(b.List) == 0 || len(b.List) > maxBorders {
-		p.add(a, ErrValue, "%d borders, want 1 to %d", len(b.List), maxBorders)
+	if len(b.List) == 0 || len(b.List) > program.MaxBorders {
+		p.add(a, ErrValue, "%d borders, want 1 to %d", len(b.List), program.MaxBorders)
 		return
 	}
 	for i, x := range b.List {
@@ -267,8 +254,8 @@ func checkTable(p *problems, v Value, a location) {
 	switch {
 	case !ok:
 		p.add(a, ErrValue, "%s, want a table", describeValue(v))
-	case len(t.Values) == 0 || len(t.Values) > maxBorders:
-		p.add(a, ErrValue, "%d values, want 1 to %d", len(t.Values), maxBorders)
+	case len(t.Values) == 0 || len(t.Values) > program.MaxBorders:
+		p.add(a, ErrValue, "%d values, want 1 to %d", len(t.Values), program.MaxBorders)
 	case t.Keys != nil && len(t.Keys) != len(t.Values):
 		p.add(a, ErrValue, "%d keys and %d values", len(t.Keys), len(t.Values))
 	default:

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/millrace/millrace/fpga/catalogue"
 )
 
 // checkValues checks the intermediate values, as far as that can be done without a dataset.
 func (s *Spec) checkValues(p *problems) {
-	if len(s.Values) > maxGroups {
-		p.add(location{path: "values"}, ErrValue, "%d values, want at most %d", len(s.Values), maxGroups)
+	if len(s.Values) > MaxGroups {
+		p.add(location{path: "values"}, ErrValue, "%d values, want at most %d", len(s.Values), MaxGroups)
 		return
 	}
 	seen := make(map[string]bool, len(s.Values))
@@ -19,8 +21,8 @@ func (s *Spec) checkValues(p *problems) {
 		switch {
 		case v.As == "":
 			p.add(a, ErrMissing, "as: the name of the value")
-		case len(v.As) > maxName || !utf8.ValidString(v.As):
-			p.add(a.key("as", v.Pos), ErrValue, "want at most %d bytes of UTF-8", maxName)
+		case len(v.As) > MaxName || !utf8.ValidString(v.As):
+			p.add(a.key("as", v.Pos), ErrValue, "want at most %d bytes of UTF-8", MaxName)
 		case seen[v.As]:
 			p.add(a.key("as", v.Pos), ErrDuplicate, "a second value named %q", shorten(v.As))
 		}
@@ -56,7 +58,7 @@ type place struct {
 
 // check checks that an operator may stand there: one that takes several inputs is the first, and the first operator of
 // inputs is one that takes them.
-func (at place) check(p *problems, o *Op, entry *Operator, a location) {
+func (at place) check(p *problems, o *Op, entry *catalogue.Entry, a location) {
 	behind := at.index > 0 || len(at.inputs) == 0 // takes one value
 	switch {
 	case entry.Inputs == 0 && !behind:
@@ -65,29 +67,30 @@ func (at place) check(p *problems, o *Op, entry *Operator, a location) {
 	case entry.Inputs > 0 && behind:
 		p.add(a, ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, and put %s "+
 			"first", o.Name, o.Name)
-	case entry.Inputs > 0 && (len(at.inputs) < entry.Inputs || len(at.inputs) > entry.mostInputs()):
-		p.add(a, ErrValue, "%s takes %s, and these are %d", o.Name, entry.inputsText(), len(at.inputs))
+	case entry.Inputs > 0 && (len(at.inputs) < entry.Inputs || len(at.inputs) > mostInputs(entry)):
+		p.add(a, ErrValue, "%s takes %s, and these are %d", o.Name, inputsText(entry), len(at.inputs))
 	}
 }
 
 // combinersText lists the operators that take several inputs.
 func combinersText() string {
 	var names []string
-	for _, o := range Catalogue() {
-		if o.Inputs > 0 {
-			names = append(names, fmt.Sprintf("%s (%s)", o.Name, o.inputsText()))
+	list := Catalogue()
+	for i := range list {
+		if o := &list[i]; o.Inputs > 0 {
+			names = append(names, fmt.Sprintf("%s (%s)", o.Name, inputsText(o)))
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// mostInputs returns how many inputs the operator takes at most.
-func (o *Operator) mostInputs() int { return max(o.Inputs, o.MaxInputs) }
+// mostInputs returns how many inputs an operator takes at most.
+func mostInputs(o *catalogue.Entry) int { return max(o.Inputs, o.MaxInputs) }
 
-// inputsText says how many inputs the operator takes.
-func (o *Operator) inputsText() string {
-	if o.mostInputs() > o.Inputs {
-		return fmt.Sprintf("%d to %d inputs", o.Inputs, o.mostInputs())
+// inputsText says how many inputs an operator takes.
+func inputsText(o *catalogue.Entry) string {
+	if mostInputs(o) > o.Inputs {
+		return fmt.Sprintf("%d to %d inputs", o.Inputs, mostInputs(o))
 	}
 	return fmt.Sprintf("%d inputs", o.Inputs)
 }

@@ -36,3 +36,5 @@
 // lowered. [Resolved.Notes] returns warnings about settings that are allowed but doubtful, such as a key whose number
 // of embeddings is unknown.
 package pipeline
+
+//go:generate env MILLRACE_UPDATE=1 go test -count=1 -run ^TestDocuments$ ./documents

@@ -4,32 +4,27 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/catalogue"
-	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/operator/int96time"
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// entries returns the operators whose folders declare what a document may write of them.
-func entries() []Operator {
-	var list []Operator
-	for _, e := range operator.Entries() {
-		list = append(list, operatorOf(e))
-	}
-	return list
+// appliedHere are the operators of the document that are more than one operator of the drive, or less, so that a
+// [catalogue.Chain] does not suffice for them.
+var appliedHere = map[string]func(c *chain, o *Op, a location){
+	"to_seconds":           func(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Seconds) },
+	"to_days":              func(c *chain, o *Op, a location) { c.applyTime(o, a, int96time.Days) },
+	vocabularyOperator:     applyVocabulary,
+	targetEncodingOperator: applyTargetEncoding,
 }
 
-// operatorOf returns an operator that is applied as its entry says.
-func operatorOf(e catalogue.Entry) Operator {
-	o := Operator{Entry: e}
-	if e.Check != nil {
-		o.check = func(p *problems, op *Op, a location) { e.Check(&checkedOp{op, p, a}) }
+// apply adds an operator to the chain.
+func (c *chain) apply(o *Op, a location) {
+	c.entry = EntryOf(o.Name)
+	if apply := appliedHere[o.Name]; apply != nil {
+		apply(c, o, a)
+		return
 	}
-	if e.Apply != nil {
-		o.apply = func(c *chain, op *Op, a location) { e.Apply(&appliedOp{op, c, a}) }
-	}
-	if e.Combine != nil {
-		o.combine = func(c *combination, op *Op, a location) { e.Combine(&combinedOp{op, c, a}) }
-	}
-	return o
+	c.entry.Apply(&appliedOp{o, c, a})
 }
 
 // Given implements [catalogue.Arguments].

@@ -12,13 +12,6 @@ import (
 // set.
 var ErrSelection = errors.New("selection does not fit")
 
-// Limits of a filter.
-const (
-	maxFilterDepth = 32
-	maxFilterTests = 1 << 12 // over the whole filter
-	maxFilterSet   = 1 << 16 // values of one `in`
-)
-
 // Filter chooses rows. Exactly one of All, Any, Not, Sampling and Comparisons is there.
 type Filter struct {
 	All, Any []Filter // every one of them, or at least one
@@ -68,7 +61,7 @@ func (p *parser) filter(n *yaml.Node, a location, depth int) Filter {
 		return f
 	}
 	list := func(n *yaml.Node, a location) (filters []Filter) {
-		p.items(n, a, maxFilterTests, "filters", func(n *yaml.Node, a location) {
+		p.items(n, a, MaxFilterTests, "filters", func(n *yaml.Node, a location) {
 			filters = append(filters, p.filter(n, a, depth+1))
 		})
 		if len(filters) == 0 && len(p.list) == 0 {
@@ -114,7 +107,7 @@ func (p *parser) comparison(key string, n *yaml.Node, a location) Comparison {
 			c.Operator = "not_null"
 		}
 	case "in":
-		p.items(n, a, maxFilterSet, "numbers", number)
+		p.items(n, a, MaxFilterSet, "numbers", number)
 	default:
 		number(n, a)
 	}
@@ -169,10 +162,10 @@ func (s *Spec) checkFilter(p *problems) {
 }
 
 func (f *Filter) check(p *problems, a location, depth int, tests *int) {
-	if *tests++; *tests == maxFilterTests+1 {
-		p.add(a, ErrValue, "the filter has more than %d tests", maxFilterTests)
+	if *tests++; *tests == MaxFilterTests+1 {
+		p.add(a, ErrValue, "the filter has more than %d tests", MaxFilterTests)
 	}
-	if *tests > maxFilterTests {
+	if *tests > MaxFilterTests {
 		return
 	}
 	if depth >= maxFilterDepth {
@@ -206,8 +199,8 @@ func (f *Filter) check(p *problems, a location, depth int, tests *int) {
 		f.Sampling.check(p, a.key("sampling", firstPos(f.Sampling.Pos, a.pos)))
 	case len(f.Comparisons) == 0:
 		p.add(a, ErrMissing, "a comparison: %s", strings.Join(comparisonKeys, ", "))
-	case len(f.Column) > maxName:
-		p.add(a, ErrValue, "a column's name of %d bytes, want at most %d", len(f.Column), maxName)
+	case len(f.Column) > MaxName:
+		p.add(a, ErrValue, "a column's name of %d bytes, want at most %d", len(f.Column), MaxName)
 	default:
 		seen := map[string]bool{}
 		for i := range f.Comparisons {
@@ -229,7 +222,7 @@ func (c *Comparison) check(p *problems, a location) {
 	case "null", "not_null":
 		least, most = 0, 0
 	case "in":
-		most = maxFilterSet
+		most = MaxFilterSet
 	case "eq", "ne", "lt", "le", "gt", "ge":
 	default:
 		p.add(a, ErrUnknownKey, "%q, want one of %s", shorten(c.Operator), strings.Join(comparisonKeys, ", "))
@@ -249,8 +242,8 @@ func (c *Comparison) check(p *problems, a location) {
 // check checks a sampling's parameters.
 func (s *Sampling) check(p *problems, a location) {
 	switch {
-	case s.Key == "" || len(s.Key) > maxName:
-		p.add(a, ErrValue, "a key of %d bytes, want row or the name of a column, of 1 to %d bytes", len(s.Key), maxName)
+	case s.Key == "" || len(s.Key) > MaxName:
+		p.add(a, ErrValue, "a key of %d bytes, want row or the name of a column, of 1 to %d bytes", len(s.Key), MaxName)
 	case !(s.Rate >= 0 && s.Rate <= 1):
 		p.add(a, ErrValue, "rate %v, want 0 to 1", s.Rate)
 	}
@@ -271,84 +264,4 @@ func (f *Filter) columns(name func(string)) {
 	case len(f.Comparisons) > 0:
 		name(f.Column)
 	}
-}
-
-// write writes the filter as JSON, which is YAML too.
-func (w *jsonWriter) filter(f *Filter) {
-	list := func(key string, filters []Filter) {
-		w.key(key).begin('[')
-		for i := range filters {
-			w.item().filter(&filters[i])
-		}
-		w.end(']')
-	}
-	w.begin('{')
-	switch {
-	case f.All != nil:
-		list("all", f.All)
-	case f.Any != nil:
-		list("any", f.Any)
-	case f.Not != nil:
-		w.key("not").filter(f.Not)
-	case f.Sampling != nil:
-		w.key("sampling").begin('{')
-		w.key("key").text(f.Sampling.Key)
-		w.key("rate").number(Real(f.Sampling.Rate))
-		w.key("salt").number(Int(f.Sampling.Salt))
-		w.end('}')
-	default:
-		w.key("column").text(f.Column)
-		for i := range f.Comparisons {
-			w.comparison(&f.Comparisons[i])
-		}
-	}
-	w.end('}')
-}
-
-func (w *jsonWriter) comparison(c *Comparison) {
-	w.key(c.key())
-	switch {
-	case c.Operator == "null":
-		w.raw("true")
-	case c.Operator == "not_null":
-		w.raw("false")
-	case c.Operator == "in":
-		w.begin('[')
-		for _, x := range c.Values {
-			w.item().number(x)
-		}
-		w.end(']')
-	case len(c.Values) > 0:
-		w.number(c.Values[0])
-	default:
-		w.raw("null")
-	}
-}
-
-// filterSchema is the JSON Schema of a filter, whose definition is #/$defs/filter.
-func filterSchema() any {
-	type m = map[string]any
-	ref := m{"$ref": "#/$defs/filter"}
-	form := func(required []string, properties m) m {
-		return m{"type": "object", "additionalProperties": false, "required": required, "properties": properties}
-	}
-	list := m{"type": "array", "minItems": 1, "maxItems": maxFilterTests, "items": ref}
-	number := m{"type": "number"}
-	compared := m{
-		"column": m{"type": "string", "maxLength": maxName}, "null": m{"type": "boolean"},
-		"in": m{"type": "array", "minItems": 1, "maxItems": maxFilterSet, "items": number},
-	}
-	for _, key := range comparisonKeys[:6] {
-		compared[key] = number
-	}
-	comparison := form([]string{"column"}, compared)
-	comparison["minProperties"] = 2
-	return m{"oneOf": []any{
-		form([]string{"all"}, m{"all": list}), form([]string{"any"}, m{"any": list}), form([]string{"not"}, m{"not": ref}),
-		form([]string{"sampling"}, m{"sampling": form([]string{"key", "rate"}, m{
-			"key":  m{"type": "string", "minLength": 1, "maxLength": maxName},
-			"rate": m{"type": "number", "minimum": 0, "maximum": 1}, "salt": m{"type": "integer", "default": 0},
-		})}),
-		comparison,
-	}}
 }

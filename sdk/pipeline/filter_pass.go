@@ -60,9 +60,7 @@ func (r *resolver) filterPass(s *Spec) *FilterPass {
 		pass.Spec.Sparse = append(pass.Spec.Sparse, Group{Columns: Columns(c.name), As: fmt.Sprintf("k%d", i),
 			Ops: c.operators()})
 	}
-	pass.Spec.Values = pass.Spec.reachableValues(s.Values)
-	pass.Spec.Statistics = pass.Spec.namedStatistics(s.Statistics)
-	pass.Spec.Modules = pass.Spec.namedModules(s.Modules)
+	pass.Spec.takeNamed(s)
 	resolved, err := pass.Spec.Resolve(r.schema)
 	if err != nil {
 		r.add(a, ErrValue, "%v", err)
@@ -169,8 +167,8 @@ func (f *filterResolver) collectComparison(c *filterColumn, comparison *Comparis
 			}
 		}
 	}
-	if len(c.borders()) > maxBorders {
-		f.add(here, ErrValue, "%q is compared with more than %d numbers", shorten(c.name), maxBorders/2)
+	if len(c.borders()) > program.MaxBorders {
+		f.add(here, ErrValue, "%q is compared with more than %d numbers", shorten(c.name), program.MaxBorders/2)
 	}
 }
 

@@ -179,7 +179,7 @@ func TestRealNumbersCompareExactly(t *testing.T) {
 // TestBadFilters checks every refusal, with its place.
 func TestBadFilters(t *testing.T) {
 	deep := strings.Repeat("{not: ", maxFilterDepth) + "{column: i, eq: 1}" + strings.Repeat("}", maxFilterDepth)
-	wide := "{any: [" + strings.Repeat("{column: i, eq: 1}, ", maxFilterTests) + "]}"
+	wide := "{any: [" + strings.Repeat("{column: i, eq: 1}, ", MaxFilterTests) + "]}"
 	for _, c := range []struct {
 		name, filter string
 		is           error
@@ -221,7 +221,7 @@ func TestBadFilters(t *testing.T) {
 			assert.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := resolveFilter("sparse: [{columns: [c_0]}]\nfilter: {column: i, in: [" + strings.Repeat("1, ", maxFilterSet) +
+	_, err := resolveFilter("sparse: [{columns: [c_0]}]\nfilter: {column: i, in: [" + strings.Repeat("1, ", MaxFilterSet) +
 		"]}")
 	require.NoError(t, err, "as many values as there may be")
 	for _, limit := range []string{strings.Replace(strings.Replace(deep, "{not: ", "", 1), "}}", "}", 1),

@@ -2,31 +2,10 @@ package pipeline
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"testing"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files and generated documents")
-
-// golden compares with a file, which -update rewrites.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		require.NoError(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(got), "go test -update rewrites %s", path)
-}
 
 // tableI is the schema of the synthetic data sets of PreSto's RM2 to RM5: float32 dense features and lists of ids.
 func tableI() []ColumnInfo {

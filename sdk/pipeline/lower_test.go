@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -57,10 +58,10 @@ func TestNamed(t *testing.T) {
 		assert.Empty(t, r.Notes())
 		digest := r.Digest()
 		fmt.Fprintf(&digests, "%s %s\n", name, hex.EncodeToString(digest[:]))
-		golden(t, "testdata/lower/"+name+".txt", []byte(l.Program.String()))
+		goldenfile.Text(t, "testdata/lower/"+name+".txt", l.Program.String())
 	}
 	// These digests are part of the identity of jobs: a change makes running jobs' checkpoints worthless.
-	golden(t, "testdata/digests.txt", []byte(digests.String()))
+	goldenfile.Text(t, "testdata/digests.txt", digests.String())
 	_, err := Named("rm6")
 	assert.EqualError(t, err, `pipeline "rm6": no such name; did you mean "rm1"?`)
 	_, err = Named("../named/rm1")
@@ -352,7 +353,7 @@ func TestGoodDocuments(t *testing.T) {
 			q, err := operator.Unmarshal(p.Marshal())
 			require.NoError(t, err)
 			assert.Equal(t, p, q)
-			golden(t, "testdata/lower/"+c.name+".txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))
+			goldenfile.Text(t, "testdata/lower/"+c.name+".txt", p.String()+string(r.Canonical())+"\n")
 		})
 	}
 }

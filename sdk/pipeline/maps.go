@@ -117,8 +117,8 @@ func matchMap(text string, schema []ColumnInfo, byName map[string]int) (found []
 				shorten(strings.TrimSpace(item)))
 		case a > b:
 			return bad("the first key of %q is above the last", shorten(strings.TrimSpace(item)))
-		case uint64(b)-uint64(a) >= uint64(maxFeatures-len(found)):
-			return bad("more than %d features", maxFeatures)
+		case uint64(b)-uint64(a) >= uint64(MaxFeatures-len(found)):
+			return bad("more than %d features", MaxFeatures)
 		}
 		for k := a; ; k++ {
 			found = append(found, columnRef{column: i, key: k, isMap: true})
@@ -149,8 +149,8 @@ func splitTextKeys(list string) (keys []string, why string) {
 				return nil, fmt.Sprintf("%q is not a key; write keys with such characters in quotes, as \"a, b\"", shorten(key))
 			}
 		}
-		if keys = append(keys, key); len(keys) > maxFeatures {
-			return nil, fmt.Sprintf("more than %d features", maxFeatures)
+		if keys = append(keys, key); len(keys) > MaxFeatures {
+			return nil, fmt.Sprintf("more than %d features", MaxFeatures)
 		}
 		if list == "" {
 			return keys, ""

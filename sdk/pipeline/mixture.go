@@ -177,7 +177,7 @@ func kindOf(u usage) program.Kind {
 // values.
 func usageOf(ops []Op, to program.Dest) usage {
 	for i := range ops {
-		entry := operators[ops[i].Name]
+		entry := EntryOf(ops[i].Name)
 		if entry == nil || entry.Reads == nil {
 			return usedAsIDs
 		}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -20,12 +19,6 @@ const statisticsParameter = catalogue.StatisticsParameter
 
 // fillMedianOperator is the name of the operator that takes medians.
 const fillMedianOperator = "fill_median"
-
-// Limits of the statistics of a spec.
-const (
-	maxStatistics       = 1 << 8
-	maxStatisticsValues = 1 << 16 // values with statistics under one name
-)
 
 // NamedStatistics are the statistics that operators take their constants from.
 type NamedStatistics struct {
@@ -63,7 +56,7 @@ func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary
 	medians := s.takesMedians(name) // otherwise builds from before fill_median read the document, too
 	for j := range file.Columns {
 		c := &file.Columns[j]
-		if c.Kind != summary.Integers && c.Kind != summary.Reals || c.List || len(c.Name) > maxName {
+		if c.Kind != summary.Integers && c.Kind != summary.Reals || c.List || len(c.Name) > MaxName {
 			continue
 		}
 		if c.Targets != nil { // nothing else is taken of such a column
@@ -82,10 +75,10 @@ func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary
 		n.Values = append(n.Values, v)
 	}
 	slices.SortFunc(n.Values, func(a, b ValueStatistics) int { return strings.Compare(a.Name, b.Name) })
-	if len(n.Values) > maxStatisticsValues {
+	if len(n.Values) > MaxStatisticsValues {
 		p.add(location{path: "statistics"}.key(shorten(name), n.Pos), ErrStatistics, "the summary has statistics of %d "+
 			"columns, want at most %d: summarize fewer columns, as millrace dataset summarize --pipeline does", len(n.Values),
-			maxStatisticsValues)
+			MaxStatisticsValues)
 		return nil, p.err()
 	}
 	return &bound, nil
@@ -144,7 +137,7 @@ const targetsKey = "targets"
 // statistics reads the declarations.
 func (p *parser) statistics(n *yaml.Node, a location) []NamedStatistics {
 	var list []NamedStatistics
-	p.named(n, a, maxStatistics, "statistics", func(name string, n *yaml.Node, here location) {
+	p.named(n, a, MaxStatistics, "statistics", func(name string, n *yaml.Node, here location) {
 		s := p.oneStatistics(n, here)
 		s.Name, s.Pos = name, here.pos
 		list = append(list, s)
@@ -187,7 +180,7 @@ func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
 			return
 		}
 		s.Values = []ValueStatistics{}
-		p.named(n, a, maxStatisticsValues, "values", func(name string, n *yaml.Node, here location) {
+		p.named(n, a, MaxStatisticsValues, "values", func(name string, n *yaml.Node, here location) {
 			v := ValueStatistics{Name: name}
 			p.members(n, here, ErrUnknownKey, valueStatisticsKeys, func(key string, n *yaml.Node, a location) {
 				if key == targetsKey {
@@ -244,8 +237,8 @@ func (v *ValueStatistics) field(key string) **float64 {
 
 // checkStatistics checks the declarations, and that operators and declarations name each other.
 func (s *Spec) checkStatistics(p *problems) {
-	if len(s.Statistics) > maxStatistics {
-		p.add(location{path: "statistics"}, ErrValue, "%d names, want at most %d", len(s.Statistics), maxStatistics)
+	if len(s.Statistics) > MaxStatistics {
+		p.add(location{path: "statistics"}, ErrValue, "%d names, want at most %d", len(s.Statistics), MaxStatistics)
 		return
 	}
 	declared, used := map[string]bool{}, map[string]bool{}
@@ -253,8 +246,8 @@ func (s *Spec) checkStatistics(p *problems) {
 		n := &s.Statistics[i]
 		a := location{path: "statistics"}.key(shorten(n.Name), n.Pos)
 		switch {
-		case n.Name == "" || len(n.Name) > maxName:
-			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), maxName)
+		case n.Name == "" || len(n.Name) > MaxName:
+			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), MaxName)
 		case declared[n.Name]:
 			p.add(a, ErrDuplicate, "%q", shorten(n.Name))
 		}
@@ -283,71 +276,5 @@ func (s *Spec) checkStatistics(p *problems) {
 		if n := &s.Statistics[i]; !used[n.Name] {
 			p.add(location{path: "statistics"}.key(shorten(n.Name), n.Pos), ErrStatistics, "no operator uses them")
 		}
-	}
-}
-
-// eachChain calls f with every list of operators of the spec, and its place.
-func (s *Spec) eachChain(f func(ops []Op, a location)) {
-	if s.Label != nil {
-		f(s.Label.Ops, location{path: "label", pos: s.Label.Pos}.key("ops", s.Label.Pos))
-	}
-	for i := range s.Values {
-		v := &s.Values[i]
-		f(v.Ops, location{path: "values"}.index(i, v.Pos).key("ops", v.Pos))
-	}
-	for _, kind := range s.groupLists() {
-		for i := range kind.groups {
-			g := &kind.groups[i]
-			f(g.Ops, location{path: kind.name}.index(i, g.Pos).key("ops", g.Pos))
-		}
-	}
-}
-
-// statistics writes the member "statistics" if there are any. JSON is YAML, so that both documents have this form.
-func (w *jsonWriter) statistics(list []NamedStatistics) {
-	w.begin('{')
-	for i := range list {
-		n := &list[i]
-		w.key(n.Name).begin('{')
-		if n.Summary != (summary.Digest{}) {
-			w.key("summary").text(hex.EncodeToString(n.Summary[:]))
-		}
-		if n.Values != nil {
-			w.key("values").begin('{')
-			for j := range n.Values {
-				v := &n.Values[j]
-				w.key(v.Name).begin('{')
-				for _, key := range numberKeys {
-					if x := *v.field(key); x != nil {
-						w.key(key).number(Real(*x))
-					}
-				}
-				if v.Targets != nil {
-					if text, err := v.Targets.MarshalText(); err == nil { // a table that was read or made
-						w.key(targetsKey).text(string(text))
-					}
-				}
-				w.end('}')
-			}
-			w.end('}')
-		}
-		w.end('}')
-	}
-	w.end('}')
-}
-
-// statisticsSchema is the JSON Schema of the declarations.
-func statisticsSchema() any {
-	type m = map[string]any
-	number := m{"type": "number"}
-	name := m{"minLength": 1, "maxLength": maxName}
-	value := m{"type": "object", "additionalProperties": false, "properties": m{"mean": number, "deviation": number,
-		"min": number, "max": number, "median": number, targetsKey: m{"type": "string"}}}
-	return m{"type": "object", "maxProperties": maxStatistics, "propertyNames": name,
-		"additionalProperties": m{"type": []string{"object", "null"}, "additionalProperties": false, "properties": m{
-			"summary": m{"type": "string", "pattern": "^[0-9a-f]{64}$"},
-			"values": m{"type": "object", "maxProperties": maxStatisticsValues, "propertyNames": name,
-				"additionalProperties": value},
-		}},
 	}
 }

@@ -12,19 +12,6 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Limits of a document and of the spec that it holds.
-const (
-	maxDocument = 4 << 20 // bytes
-	// visited nodes, those behind aliases included, so that nested aliases cannot multiply without bound
-	maxNodes    = 1 << 20
-	maxGroups   = 1 << 12            // of each kind
-	maxPatterns = 1 << 16            // of a group
-	maxOps      = program.MaxOps / 2 // of a group; lowering adds at most one conversion before each, and one behind
-	maxBorders  = program.MaxBorders
-	maxFeatures = program.MaxColumns // of each kind
-	maxName     = program.MaxName    // bytes of a feature's or column's name
-)
-
 // Parse reads a spec from a YAML document and checks it against the catalogue. The error is of type [Errors], with
 // lines and columns.
 func Parse(document []byte) (*Spec, error) {
@@ -172,7 +159,7 @@ func (p *parser) items(n *yaml.Node, a location, limit int, of string, f func(n 
 	}
 }
 
-// column reads the name of a column or a pattern: a string of at most maxName bytes. A column may have no name.
+// column reads the name of a column or a pattern: a string of at most MaxName bytes. A column may have no name.
 func (p *parser) column(n *yaml.Node, a location) (text string, ok bool) {
 	if n = p.follow(n, a); n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
 		return "", true
@@ -181,7 +168,7 @@ func (p *parser) column(n *yaml.Node, a location) (text string, ok bool) {
 	return text, text != ""
 }
 
-// text reads a string of 1 to maxName bytes.
+// text reads a string of 1 to MaxName bytes.
 func (p *parser) text(n *yaml.Node, a location, of string) string {
 	n = p.follow(n, a)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
@@ -192,8 +179,8 @@ func (p *parser) text(n *yaml.Node, a location, of string) string {
 		p.add(a, ErrValue, "%s, want %s%s", describe(n), of, hint)
 		return ""
 	}
-	if n.Value == "" || len(n.Value) > maxName {
-		p.add(a, ErrValue, "text of %d bytes, want 1 to %d", len(n.Value), maxName)
+	if n.Value == "" || len(n.Value) > MaxName {
+		p.add(a, ErrValue, "text of %d bytes, want 1 to %d", len(n.Value), MaxName)
 		return ""
 	}
 	return n.Value
@@ -386,7 +373,7 @@ func (p *parser) labelFill(operator string, n *yaml.Node, a location) []Op {
 // values reads the list of intermediate values.
 func (p *parser) values(n *yaml.Node, a location) []NamedValue {
 	var values []NamedValue
-	p.items(n, a, maxGroups, "values", func(n *yaml.Node, a location) {
+	p.items(n, a, MaxGroups, "values", func(n *yaml.Node, a location) {
 		v := NamedValue{Pos: a.pos}
 		p.members(n, a, ErrUnknownKey, valueKeys, func(key string, node *yaml.Node, a location) {
 			switch key {
@@ -423,7 +410,7 @@ func (p *parser) absent(n *yaml.Node, a location) (allow bool) {
 
 // patterns reads a list of names of columns.
 func (p *parser) patterns(n *yaml.Node, a location) (list []Pattern) {
-	p.items(n, a, maxPatterns, "columns", func(n *yaml.Node, a location) {
+	p.items(n, a, MaxPatterns, "columns", func(n *yaml.Node, a location) {
 		if t, ok := p.column(n, a); ok {
 			list = append(list, Pattern{Text: t, Pos: a.pos})
 		}
@@ -433,7 +420,7 @@ func (p *parser) patterns(n *yaml.Node, a location) (list []Pattern) {
 
 func (p *parser) groups(n *yaml.Node, a location) []Group {
 	var groups []Group
-	p.items(n, a, maxGroups, "groups of columns", func(n *yaml.Node, a location) {
+	p.items(n, a, MaxGroups, "groups of columns", func(n *yaml.Node, a location) {
 		g := Group{Pos: a.pos}
 		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a location) {
 			switch key {

@@ -2,6 +2,9 @@ package pipeline
 
 import (
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/fpga/program"
 )
 
 // ops reads a list of operators. An operator is written as a mapping of its name to its parameters, or as its name
@@ -9,7 +12,7 @@ import (
 func (p *parser) ops(n *yaml.Node, a location, group *yaml.Node) []Op {
 	var ops []Op
 	at := place{index: -1, inputs: p.inputsOf(group, a)}
-	p.items(n, a, maxOps, "operators", func(n *yaml.Node, a location) {
+	p.items(n, a, MaxOperators, "operators", func(n *yaml.Node, a location) {
 		at.index++
 		value := p.follow(n, a)
 		switch {
@@ -43,14 +46,14 @@ func (p *parser) inputsOf(group *yaml.Node, a location) []Pattern {
 	group = p.follow(group, a)
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		if inputs := group.Content[i+1]; group.Content[i].Value == "inputs" {
-			return make([]Pattern, min(len(inputs.Content), maxPatterns))
+			return make([]Pattern, min(len(inputs.Content), MaxPatterns))
 		}
 	}
 	return nil
 }
 
 // operator looks a name up.
-func (p *parser) operator(name string, params *yaml.Node, at place, a location) *Operator {
+func (p *parser) operator(name string, params *yaml.Node, at place, a location) *catalogue.Entry {
 	o := operators[name]
 	if o == nil {
 		p.add(a, ErrUnknownOperator, "%q%s", shorten(name), suggestOperator(name, func(name string) bool {
@@ -68,12 +71,12 @@ func (p *parser) operator(name string, params *yaml.Node, at place, a location) 
 }
 
 // args reads an operator's parameters: a mapping, nothing, or the value of the only parameter.
-func (p *parser) args(o *Operator, n *yaml.Node, a location) []Arg {
+func (p *parser) args(o *catalogue.Entry, n *yaml.Node, a location) []Arg {
 	value := p.follow(n, a)
 	if value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
 		return nil
 	}
-	if short := o.short(); short != nil && value.Kind != yaml.MappingNode {
+	if short := o.Lone(); short != nil && value.Kind != yaml.MappingNode {
 		if v := p.value(short, value, a); v != nil {
 			return []Arg{{Name: short.Name, Value: v, Pos: a.pos}}
 		}
@@ -89,7 +92,7 @@ func (p *parser) args(o *Operator, n *yaml.Node, a location) []Arg {
 	}
 	var args []Arg
 	p.members(value, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a location) {
-		if v := p.value(o.param(key), n, a); v != nil {
+		if v := p.value(o.Param(key), n, a); v != nil {
 			args = append(args, Arg{Name: key, Value: v, Pos: a.pos})
 		}
 	})
@@ -106,7 +109,7 @@ func (p *parser) value(param *Param, n *yaml.Node, a location) Value {
 		return p.textTable(n, a)
 	case ParamWords:
 		words := Words{}
-		p.items(n, a, maxPatterns, "words", func(n *yaml.Node, a location) {
+		p.items(n, a, MaxPatterns, "words", func(n *yaml.Node, a location) {
 			words = append(words, p.text(n, a, "a word"))
 		})
 		return words
@@ -167,8 +170,8 @@ func (p *parser) logSpaced(n *yaml.Node, a location) *LogSpaced {
 			l.From = x.Real()
 		case key == "to":
 			l.To = x.Real()
-		case !x.Integer || x.Int < 2 || x.Int > maxBorders:
-			p.add(a, ErrValue, "%s, want a whole number from 2 to %d", x, maxBorders)
+		case !x.Integer || x.Int < 2 || x.Int > program.MaxBorders:
+			p.add(a, ErrValue, "%s, want a whole number from 2 to %d", x, program.MaxBorders)
 		default:
 			l.Count = int(x.Int)
 		}

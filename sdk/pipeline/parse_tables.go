@@ -16,7 +16,7 @@ import (
 func (p *parser) table(n *yaml.Node, a location) Value {
 	value := p.follow(n, a)
 	switch {
-	case value.Kind == yaml.SequenceNode && len(value.Content) <= maxBorders:
+	case value.Kind == yaml.SequenceNode && len(value.Content) <= program.MaxBorders:
 		t := IDTable{Values: make([]int64, 0, len(value.Content))}
 		for i, item := range value.Content {
 			if p.stopped() {
@@ -25,10 +25,10 @@ func (p *parser) table(n *yaml.Node, a location) Value {
 			t.Values = append(t.Values, p.integer(item, a, i))
 		}
 		return t
-	case value.Kind == yaml.MappingNode && len(value.Content) <= 2*maxBorders:
+	case value.Kind == yaml.MappingNode && len(value.Content) <= 2*program.MaxBorders:
 		return p.pairs(value, a)
 	case value.Kind == yaml.SequenceNode, value.Kind == yaml.MappingNode:
-		p.add(a, ErrValue, "a table of more than %d values", maxBorders)
+		p.add(a, ErrValue, "a table of more than %d values", program.MaxBorders)
 	default:
 		p.add(a, ErrValue, "%s, want a mapping of ids to ids, or a list of ids", describe(value))
 	}

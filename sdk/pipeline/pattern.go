@@ -7,7 +7,7 @@ import (
 )
 
 // maxRange bounds the columns that one range names.
-const maxRange = maxFeatures
+const maxRange = MaxFeatures
 
 // matchPattern returns the columns that a pattern names, or an error without a location. accepts reports whether a
 // column may be proposed in the error.

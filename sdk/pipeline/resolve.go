@@ -261,8 +261,8 @@ func (r *resolver) groups(k groupList) []Feature {
 				r.addFound(here, wrong)
 				continue
 			}
-			if len(features)+len(columns) > maxFeatures {
-				r.add(here, ErrValue, "more than %d features", maxFeatures)
+			if len(features)+len(columns) > MaxFeatures {
+				r.add(here, ErrValue, "more than %d features", MaxFeatures)
 				return features
 			}
 			for _, c := range columns {
@@ -371,8 +371,8 @@ func (r *resolver) makeFeature(from *operand, name string, ops []Op, to program.
 	case name == "":
 		r.add(a, ErrValue, "the column has no name, and a feature must have one; name it with as")
 		return nil
-	case len(name) > maxName:
-		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), maxName)
+	case len(name) > MaxName:
+		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), MaxName)
 		return nil
 	}
 	ch := r.runOperators(o, ops, 0, a, to != program.ToSparse)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // TestScoresAreWeights checks which keys have weights, and what a canonical form says of dropped scores.
@@ -71,7 +72,7 @@ dense:
 	q, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
-	golden(t, "testdata/lower/maps_in_steps.txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))
+	goldenfile.Text(t, "testdata/lower/maps_in_steps.txt", p.String()+string(r.Canonical())+"\n")
 
 	// A map that partitions may lack is absent as a whole.
 	schema := mapSchema()

@@ -10,9 +10,6 @@ import (
 // DefaultBatch is the number of rows of a mini-batch if a spec gives none: PreSto's, Table I.
 const DefaultBatch = 8192
 
-// MaxBatch bounds Spec.Batch.
-const MaxBatch = 1 << 24
-
 // Spec is a feature pipeline as a person writes it. It is data: build it in Go, or read it with [Parse] or [Named].
 type Spec struct {
 	Name  string      // for people; not part of a job's identity

@@ -193,11 +193,11 @@ func TestTooManyOperators(t *testing.T) {
 		}
 		return s
 	}
-	r, err := many(maxOps).Resolve(zoo())
+	r, err := many(MaxOperators).Resolve(zoo())
 	require.NoError(t, err)
 	_, _, err = Lower(r)
 	require.NoError(t, err)
-	require.ErrorIs(t, many(maxOps+1).Check(), ErrValue)
+	require.ErrorIs(t, many(MaxOperators+1).Check(), ErrValue)
 }
 
 // fittingGroup draws columns of the zoo, and operators that take what these columns hold and yield what a group of

@@ -79,8 +79,8 @@ func Statistics(schema []ColumnInfo, patterns []string) (*Spec, []StatisticsColu
 			}
 		}
 	}
-	if len(refs) > maxFeatures {
-		p.add(location{path: "columns"}, ErrValue, "%d columns, want at most %d", len(refs), maxFeatures)
+	if len(refs) > MaxFeatures {
+		p.add(location{path: "columns"}, ErrValue, "%d columns, want at most %d", len(refs), MaxFeatures)
 	}
 	if err := p.err(); err != nil {
 		return nil, nil, nil, err

@@ -134,8 +134,7 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 	for at, i := range append(keys, marks...) {
 		columns[i].Key = at
 	}
-	pass.Values = pass.reachableValues(s.Values)
-	pass.Statistics, pass.Modules = pass.namedStatistics(s.Statistics), pass.namedModules(s.Modules)
+	pass.takeNamed(s)
 	if _, err := pass.Resolve(schema); err != nil {
 		return nil, nil, err
 	}
@@ -146,20 +145,4 @@ func (s *Spec) StatisticsPass(name string, schema []ColumnInfo) (*Spec, []Statis
 func (u *statisticsUse) group(i int, more ...Op) Group {
 	return Group{Columns: u.origin.columns, Inputs: u.origin.inputs, As: "statistics_" + Int(int64(i)).String(),
 		Ops: append(u.ops[:len(u.ops):len(u.ops)], more...), AllowAbsent: u.origin.absent}
-}
-
-// namedStatistics returns the statistics of a list that operators of the spec name.
-func (s *Spec) namedStatistics(list []NamedStatistics) (named []NamedStatistics) {
-	used := map[string]bool{}
-	s.eachChain(func(ops []Op, _ location) {
-		for i := range ops {
-			used[ops[i].statisticsName()] = true
-		}
-	})
-	for i := range list {
-		if used[list[i].Name] {
-			named = append(named, list[i])
-		}
-	}
-	return named
 }

@@ -31,20 +31,6 @@ type featureEncoding struct {
 	from      string // name of the statistics
 }
 
-// checkTargetEncoding checks the parameters that a document gives.
-func checkTargetEncoding(p *problems, o *Op, a location) {
-	if folds, ok := o.arg("folds"); ok {
-		if n := folds.Value.(Number); n.Integer && n.Int > targetencoding.MaxFolds {
-			p.add(a.key("folds", firstPos(folds.Pos, a.pos)), ErrValue, "%s, want at most %d", n, targetencoding.MaxFolds)
-		}
-	}
-	if smooth, ok := o.arg("p_smooth"); ok {
-		if n := smooth.Value.(Number); n.Real() < 0 || !n.Finite() {
-			p.add(a.key("p_smooth", firstPos(smooth.Pos, a.pos)), ErrValue, "%s, want a finite number of at least 0", n)
-		}
-	}
-}
-
 // checkTargetEncodings checks that target encodings end the chains of dense features.
 func (s *Spec) checkTargetEncodings(p *problems) {
 	s.eachChain(func(ops []Op, a location) {

@@ -172,8 +172,8 @@ func (r *resolver) runOperators(o *operand, ops []Op, from int, a location, dens
 				"operators of a dense feature", ops[i].Name)
 			return nil
 		}
-		ch.entry, ch.written = operators[ops[i].Name], ops[:i]
-		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
+		ch.written = ops[:i]
+		ch.apply(&ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
 		if ch.failed {
 			return nil
 		}
@@ -192,7 +192,7 @@ func (c *chain) operand() *operand {
 // combineInputs applies ops to inputs: the first operator takes them together. absent says that partitions may lack
 // columns of them. It returns nil after an error.
 func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a location) *operand {
-	c := &combination{chain: chain{r: r, entry: operators[ops[0].Name]}}
+	c := &combination{chain: chain{r: r, entry: EntryOf(ops[0].Name)}}
 	for i, p := range inputs {
 		here := a.key("inputs", a.pos).index(i, firstPos(p.Pos, a.pos))
 		o := r.operandOf(p, absent, here, nil)
@@ -201,7 +201,7 @@ func (r *resolver) combineInputs(inputs []Pattern, ops []Op, absent bool, a loca
 		}
 		c.inputs, c.places = append(c.inputs, *o), append(c.places, here)
 	}
-	c.entry.combine(c, &ops[0], a.key("ops", a.pos).index(0, firstPos(ops[0].Pos, a.pos)))
+	c.entry.Combine(&combinedOp{&ops[0], c, a.key("ops", a.pos).index(0, firstPos(ops[0].Pos, a.pos))})
 	if c.failed {
 		return nil
 	}

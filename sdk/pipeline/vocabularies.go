@@ -16,9 +16,6 @@ var ErrVocabulary = errors.New("vocabulary does not fit")
 // vocabularyOperator is the name of the operator that looks ids up.
 const vocabularyOperator = "vocabulary"
 
-// maxVocabularies bounds the vocabularies of a spec.
-const maxVocabularies = 1 << 10
-
 // Vocabulary declares a vocabulary that the operator `vocabulary` names.
 type Vocabulary struct {
 	Name    string
@@ -72,8 +69,7 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 			}
 		}
 	}
-	keys.Values = keys.reachableValues(s.Values)
-	keys.Statistics, keys.Modules = keys.namedStatistics(s.Statistics), keys.namedModules(s.Modules)
+	keys.takeNamed(s)
 	return keys, &bound.Vocabularies[i], nil
 }
 
@@ -89,8 +85,7 @@ func (s *Spec) WithoutVocabularies() (*Spec, bool) {
 		*list = slices.DeleteFunc(slices.Clone(*list), usesVocabulary)
 		left += len(*list)
 	}
-	rest.Values = rest.reachableValues(s.Values)
-	rest.Statistics, rest.Modules = rest.namedStatistics(s.Statistics), rest.namedModules(s.Modules)
+	rest.takeNamed(s)
 	return &rest, left > 0
 }
 
@@ -106,40 +101,6 @@ func (s *Spec) WithoutMissingVocabularies() (*Spec, error) {
 	}
 	keys, _, err := s.VocabularyKeys(s.Vocabularies[missing].Name)
 	return keys, err
-}
-
-// reachableValues returns the values of a list that the spec's groups and filter name, themselves or through other
-// values.
-func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
-	named := map[string]bool{}
-	name := func(patterns []Pattern) {
-		for _, p := range patterns {
-			named[p.Text] = true
-		}
-	}
-	for _, k := range s.groupLists() {
-		for i := range k.groups {
-			name(k.groups[i].Columns)
-			name(k.groups[i].Inputs)
-		}
-	}
-	if s.Filter != nil {
-		s.Filter.columns(func(column string) { named[column] = true })
-	}
-	for before := -1; before != len(named); {
-		before = len(named)
-		for i := range list {
-			if named[list[i].As] {
-				name(append([]Pattern{list[i].From}, list[i].Inputs...))
-			}
-		}
-	}
-	for i := range list {
-		if named[list[i].As] {
-			reachable = append(reachable, list[i])
-		}
-	}
-	return reachable
 }
 
 // vocabulary returns the name of the vocabulary that ends the group's chain, or "".
@@ -180,8 +141,8 @@ func (p *parser) vocabularies(n *yaml.Node, a location) []Vocabulary {
 		p.add(a, ErrValue, "%s, want a mapping of names to vocabularies", describe(n))
 		return nil
 	}
-	if len(n.Content)/2 > maxVocabularies {
-		p.add(a, ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, maxVocabularies)
+	if len(n.Content)/2 > MaxVocabularies {
+		p.add(a, ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, MaxVocabularies)
 		return nil
 	}
 	var list []Vocabulary
@@ -255,17 +216,17 @@ func (p *parser) whole(n *yaml.Node, a location, least, greatest int64) int64 {
 // checkVocabularies checks the declarations, and that operators and declarations name each other.
 func (s *Spec) checkVocabularies(p *problems) {
 	declared := map[string]bool{}
-	if len(s.Vocabularies) > maxVocabularies {
+	if len(s.Vocabularies) > MaxVocabularies {
 		p.add(location{path: "vocabularies"}, ErrValue, "%d vocabularies, want at most %d", len(s.Vocabularies),
-			maxVocabularies)
+			MaxVocabularies)
 		return
 	}
 	for i := range s.Vocabularies {
 		v := &s.Vocabularies[i]
 		a := location{path: "vocabularies"}.key(shorten(v.Name), v.Pos)
 		switch {
-		case v.Name == "" || len(v.Name) > maxName:
-			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), maxName)
+		case v.Name == "" || len(v.Name) > MaxName:
+			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), MaxName)
 		case declared[v.Name]:
 			p.add(a, ErrDuplicate, "%q", shorten(v.Name))
 		}
@@ -278,8 +239,7 @@ func (s *Spec) checkVocabularies(p *problems) {
 		}
 	}
 	used := map[string]bool{}
-	check := func(ops []Op, a location) {
-		a = a.key("ops", a.pos)
+	s.eachChain(func(ops []Op, a location) {
 		for i := range ops {
 			if ops[i].Name != vocabularyOperator {
 				continue
@@ -288,6 +248,8 @@ func (s *Spec) checkVocabularies(p *problems) {
 			_, named := ops[i].arg("name")
 			used[name] = true
 			switch {
+			case strings.HasPrefix(a.path, "values"):
+				p.add(here, ErrValue, "a vocabulary ends the chain of a key: put it to the group that names the value")
 			case named && !declared[name]:
 				p.add(here, ErrVocabulary, "%q is not among vocabularies%s", shorten(name),
 					suggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
@@ -295,79 +257,10 @@ func (s *Spec) checkVocabularies(p *problems) {
 				p.add(here, ErrValue, "a vocabulary ends the chain: move the operators behind it before it")
 			}
 		}
-	}
-	if s.Label != nil {
-		check(s.Label.Ops, location{path: "label", pos: s.Label.Pos})
-	}
-	for i := range s.Values {
-		for j := range s.Values[i].Ops {
-			if o := &s.Values[i].Ops[j]; o.Name == vocabularyOperator {
-				used[o.vocabularyName()] = true
-				p.add(location{path: "values"}.index(i, s.Values[i].Pos).key("ops", o.Pos).index(j, o.Pos), ErrValue,
-					"a vocabulary ends the chain of a key: put it to the group that names the value")
-			}
-		}
-	}
-	for _, kind := range s.groupLists() {
-		for i := range kind.groups {
-			check(kind.groups[i].Ops, location{path: kind.name}.index(i, kind.groups[i].Pos))
-		}
-	}
+	})
 	for i := range s.Vocabularies {
 		if v := &s.Vocabularies[i]; !used[v.Name] {
 			p.add(location{path: "vocabularies"}.key(shorten(v.Name), v.Pos), ErrVocabulary, "no group uses it")
 		}
-	}
-}
-
-// declarations returns the members of a vocabulary's declaration that are not defaults, in the order of the document.
-func (v *Vocabulary) declarations(add func(key string, value any)) {
-	r := &v.Rules
-	if r.Order != 0 {
-		add("order", r.Order.String())
-	}
-	if r.Joint {
-		add("joint", true)
-	}
-	if r.Base != 0 {
-		add("base", r.Base)
-	}
-	if r.Null.Given {
-		add("null_id", r.Null.ID)
-	}
-	if r.Rare.Given {
-		add("rare_id", r.Rare.ID)
-	}
-	if r.Buckets != 0 {
-		add("oov_buckets", int64(r.Buckets))
-	}
-	if r.MinCount != 0 {
-		add("min_count", int64(r.MinCount))
-	}
-	if r.MaxSize != 0 {
-		add("max_size", int64(r.MaxSize))
-	}
-	if v.Unknown != 0 {
-		add("unknown", v.Unknown.String())
-	}
-}
-
-// vocabulariesSchema is the JSON Schema of the declarations.
-func vocabulariesSchema() any {
-	type m = map[string]any
-	whole := func(least, greatest int64) m { return m{"type": "integer", "minimum": least, "maximum": greatest} }
-	return m{"type": "object", "maxProperties": maxVocabularies,
-		"propertyNames": m{"minLength": 1, "maxLength": maxName},
-		"additionalProperties": m{"type": []string{"object", "null"}, "additionalProperties": false, "properties": m{
-			"order":       m{"enum": vocabulary.OrderNames(), "default": vocabulary.FirstSeen.String()},
-			"joint":       m{"type": "boolean", "default": false},
-			"base":        whole(0, vocabulary.MaxBase),
-			"null_id":     whole(vocabulary.LeastID, vocabulary.MaxBase),
-			"rare_id":     whole(vocabulary.LeastID, vocabulary.MaxBase),
-			"oov_buckets": whole(0, vocabulary.MaxBuckets),
-			"min_count":   m{"type": "integer", "minimum": 1},
-			"max_size":    m{"type": "integer", "minimum": 1},
-			"unknown":     m{"enum": vocabulary.UnknownNames()},
-		}},
 	}
 }

@@ -59,41 +59,19 @@ func expandZone(zone *time.Location) IDTable {
 // PinZones returns the spec with every time zone's changes written out beside its name, so that the mini-batches do not
 // depend on the rules of zones of the machine that reads the document, and whether there were any to write. What is
 // written out already stays as it is. Where several machines read a document, the one that takes a job in does this.
-func (s *Spec) PinZones() (*Spec, bool, error) {
-	pinned, changed := *s, false
-	for _, list := range []*[]Group{&pinned.Dense, &pinned.Sparse, &pinned.Generated} {
-		groups := append([]Group(nil), *list...)
-		for i := range groups {
-			ops, some, err := pinZones(groups[i].Ops)
-			if err != nil {
-				return nil, false, err
-			}
-			groups[i].Ops, changed = ops, changed || some
-		}
-		*list = groups
-	}
-	pinned.Values = append([]NamedValue(nil), s.Values...)
-	for i := range pinned.Values {
-		v := &pinned.Values[i]
-		ops, some, err := pinZones(v.Ops)
+func (s *Spec) PinZones() (pinned *Spec, changed bool, err error) {
+	pinned = s.withOwnChains()
+	for _, c := range pinned.Chains() {
+		ops, some, err := pinZones(*c.Ops)
 		if err != nil {
 			return nil, false, err
 		}
-		v.Ops, changed = ops, changed || some
-	}
-	if s.Label != nil {
-		label := *s.Label
-		ops, some, err := pinZones(label.Ops)
-		if err != nil {
-			return nil, false, err
-		}
-		label.Ops, changed = ops, changed || some
-		pinned.Label = &label
+		*c.Ops, changed = ops, changed || some
 	}
 	if !changed {
 		return s, false, nil
 	}
-	return &pinned, true, nil
+	return pinned, true, nil
 }
 
 // localHourName is the operator whose zones are expanded.

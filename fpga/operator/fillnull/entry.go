@@ -23,11 +23,14 @@ var Entry = catalogue.Entry{
 }
 
 func apply(c catalogue.Chain) {
-	if !c.RequireNumbers() {
-		return
+	if c.RequireNumbers() {
+		Fill(c, c.Number("value"))
 	}
+}
+
+// Fill adds the replacement of nulls by a number to a chain of numbers.
+func Fill(c catalogue.Chain, n catalogue.Number) {
 	var o Op
-	n := c.Number("value")
 	if c.Kind() == program.Int64 {
 		o.Int = c.WholeNumber("value", n)
 		ids := c.IDs()

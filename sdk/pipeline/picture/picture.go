@@ -1,9 +1,13 @@
-package pipeline
+// Package picture draws a pipeline for people: as lines of text, as a graph in Graphviz' language, or as data.
+package picture
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 // Picture shows a pipeline as it is written: each group of columns on its way through the operators to a tensor, with
@@ -12,25 +16,25 @@ type Picture struct {
 	Name  string `json:"name"`
 	Batch int    `json:"batch_rows"`
 	// EstimatedNanoseconds is the sum over the steps of all groups, for one value of each group.
-	EstimatedNanoseconds float64        `json:"estimated_ns"`
-	Groups               []PictureGroup `json:"groups"`
+	EstimatedNanoseconds float64 `json:"estimated_ns"`
+	Groups               []Group `json:"groups"`
 }
 
-// PictureGroup is columns that share a chain.
-type PictureGroup struct {
+// Group is columns that share a chain.
+type Group struct {
 	// Tensor is label, dense, sparse or generated, or value: the group makes a value that others take by its name.
 	Tensor  string   `json:"tensor"`
 	Columns []string `json:"columns"` // columns and values
 	// Together: the first operator takes all columns at once, and not each alone.
-	Together bool          `json:"together"`
-	As       string        `json:"as,omitempty"` // how the features are named; empty: as their columns
-	Steps    []PictureStep `json:"steps"`
+	Together bool   `json:"together"`
+	As       string `json:"as,omitempty"` // how the features are named; empty: as their columns
+	Steps    []Step `json:"steps"`
 	// EstimatedNanoseconds is the sum over the steps, for one value.
 	EstimatedNanoseconds float64 `json:"estimated_ns"`
 }
 
-// PictureStep is an operator.
-type PictureStep struct {
+// Step is an operator.
+type Step struct {
 	Operator   string `json:"operator"`
 	Parameters string `json:"parameters,omitempty"` // as a document has them, long ones shortened
 	// EstimatedNanoseconds of one core for a value; absent if there is no estimate.
@@ -38,19 +42,25 @@ type PictureStep struct {
 }
 
 // Draw returns the picture of a checked spec.
-func (s *Spec) Draw() *Picture {
-	p := &Picture{Name: s.Name, Batch: s.Batch, Groups: []PictureGroup{}}
+func Draw(s *pipeline.Spec) *Picture {
+	p := &Picture{Name: s.Name, Batch: s.Batch, Groups: []Group{}}
 	if p.Batch == 0 {
-		p.Batch = DefaultBatch
+		p.Batch = pipeline.DefaultBatch
 	}
-	add := func(tensor string, columns, inputs []Pattern, as string, ops []Op) {
-		g := PictureGroup{Tensor: tensor, Columns: []string{}, Together: len(inputs) > 0, As: as, Steps: []PictureStep{}}
-		for _, from := range append(columns, inputs...) {
+	for _, chain := range s.Chains() {
+		g := Group{Tensor: chain.Section, Columns: []string{}, Together: len(chain.Inputs) > 0, As: chain.As,
+			Steps: []Step{}}
+		if chain.Section == "values" {
+			g.Tensor = "value"
+		}
+		for _, from := range slices.Concat(chain.Columns, chain.Inputs) {
 			g.Columns = append(g.Columns, from.Text)
 		}
-		for i := range ops {
-			step := PictureStep{Operator: ops[i].Name, Parameters: drawParameters(&ops[i])}
-			if cost, known := ops[i].estimateCost(); known {
+		for i := range *chain.Ops {
+			op := &(*chain.Ops)[i]
+			step := Step{Operator: op.Name, Parameters: drawParameters(op)}
+			if entry := pipeline.EntryOf(op.Name); entry != nil && entry.Cost != nil {
+				cost := entry.Cost(op)
 				step.EstimatedNanoseconds = &cost
 				g.EstimatedNanoseconds += cost
 			}
@@ -59,23 +69,6 @@ func (s *Spec) Draw() *Picture {
 		p.EstimatedNanoseconds += g.EstimatedNanoseconds
 		p.Groups = append(p.Groups, g)
 	}
-	if s.Label != nil {
-		add("label", Columns(s.Label.Column), nil, "", s.Label.Ops)
-	}
-	for i := range s.Values {
-		v := &s.Values[i]
-		from := []Pattern{v.From}
-		if len(v.Inputs) > 0 {
-			from = nil
-		}
-		add("value", from, v.Inputs, v.As, v.Ops)
-	}
-	for _, list := range s.groupLists() {
-		for i := range list.groups {
-			g := &list.groups[i]
-			add(list.name, g.Columns[:len(g.Columns):len(g.Columns)], g.Inputs, g.As, g.Ops)
-		}
-	}
 	return p
 }
 
@@ -83,10 +76,10 @@ func (s *Spec) Draw() *Picture {
 const maxDrawn = 40
 
 // drawParameters writes an operator's parameters as a document has them. It shortens tables and borders.
-func drawParameters(o *Op) string {
+func drawParameters(o *pipeline.Op) string {
 	args := make([]string, len(o.Args))
 	for i := range o.Args {
-		value := yamlValue(o.Args[i].Value)
+		value := pipeline.FormatValue(o.Args[i].Value)
 		if len(value) > maxDrawn {
 			value = strings.ToValidUTF8(value[:maxDrawn], "") + "..."
 		}
@@ -96,7 +89,7 @@ func drawParameters(o *Op) string {
 }
 
 // sources names the columns and values that the group takes.
-func (g *PictureGroup) sources() string {
+func (g *Group) sources() string {
 	between := ", "
 	if g.Together {
 		between = " with "
@@ -105,7 +98,7 @@ func (g *PictureGroup) sources() string {
 }
 
 // title writes a step for people, with its estimated cost.
-func (s *PictureStep) title() string {
+func (s *Step) title() string {
 	text := s.Operator
 	if s.Parameters != "" {
 		text += " {" + s.Parameters + "}"
@@ -113,7 +106,7 @@ func (s *PictureStep) title() string {
 	return text + " " + s.cost()
 }
 
-func (s *PictureStep) cost() string {
+func (s *Step) cost() string {
 	if s.EstimatedNanoseconds == nil {
 		return "(no estimate)"
 	}

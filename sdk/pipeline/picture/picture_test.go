@@ -1,4 +1,4 @@
-package pipeline
+package picture
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
 const drawnDocument = `
@@ -22,11 +25,11 @@ generated: [{columns: [f], ops: [bucketize: {borders: [1, 2, 3, 4, 5, 6, 7, 8, 9
 `
 
 func TestPictures(t *testing.T) {
-	s, err := Parse([]byte(drawnDocument))
+	s, err := pipeline.Parse([]byte(drawnDocument))
 	require.NoError(t, err)
-	p := s.Draw()
-	golden(t, "testdata/picture.txt", p.Text())
-	golden(t, "testdata/picture.dot", p.DOT())
+	p := Draw(s)
+	goldenfile.Text(t, "testdata/picture.txt", string(p.Text()))
+	goldenfile.Text(t, "testdata/picture.dot", string(p.DOT()))
 	var read Picture
 	b, err := json.Marshal(p)
 	require.NoError(t, err)
@@ -37,18 +40,20 @@ func TestPictures(t *testing.T) {
 
 // Estimates are of operators. An operator that was not measured has none.
 func TestEstimates(t *testing.T) {
-	for name, entry := range operators {
+	for _, entry := range pipeline.Catalogue() {
 		if entry.Cost != nil {
-			assert.GreaterOrEqual(t, entry.Cost(&Op{Name: name}), 0.0, name)
+			assert.GreaterOrEqual(t, entry.Cost(&pipeline.Op{Name: entry.Name}), 0.0, entry.Name)
 		}
 	}
-	list := MapID(IDTable{Values: []int64{1}}, With("default", Int(0)))
-	few, _ := list.estimateCost()
-	pairs := MapID(IDTable{Keys: []int64{1}, Values: []int64{1}}, With("default", Int(0)))
-	many, _ := pairs.estimateCost()
-	assert.Less(t, few, many)
-	unknown := &Spec{Sparse: []Group{{Columns: Columns("a\tb\nc"), Ops: []Op{{Name: "no\noperator"}}}}}
-	assert.Contains(t, string(unknown.Draw().Text()), "(no estimate)")
-	assert.Equal(t, strings.Count(string(unknown.Draw().Text()), "\n"), 6, "foreign text breaks no line")
-	assert.Equal(t, DefaultBatch, unknown.Draw().Batch)
+	unknown := Draw(&pipeline.Spec{Sparse: []pipeline.Group{{
+		Columns: pipeline.Columns("a\tb\nc"), Ops: []pipeline.Op{
+			{Name: "no\noperator"},
+			pipeline.MapID(pipeline.IDTable{Values: []int64{1}}),
+			pipeline.MapID(pipeline.IDTable{Keys: []int64{1}, Values: []int64{1}}),
+		}}}})
+	steps := unknown.Groups[0].Steps
+	assert.Less(t, *steps[1].EstimatedNanoseconds, *steps[2].EstimatedNanoseconds)
+	assert.Contains(t, string(unknown.Text()), "(no estimate)")
+	assert.Equal(t, strings.Count(string(unknown.Text()), "\n"), 8, "foreign text breaks no line")
+	assert.Equal(t, pipeline.DefaultBatch, unknown.Batch)
 }

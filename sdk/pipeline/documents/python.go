@@ -1,13 +1,16 @@
-package pipeline
+package documents
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// PythonOperators returns sdk/python/src/millrace/operators.py, made from the catalogue: one function an operator, for
+// pythonOperators returns sdk/python/src/millrace/operators.py, made from the catalogue: one function an operator, for
 // pipelines that are built in Python. The functions check nothing that Parse checks.
-func PythonOperators() []byte {
+func pythonOperators() []byte {
 	var b strings.Builder
 	b.WriteString(`# Made of fpga/operator and sdk/pipeline by "go generate ./sdk/pipeline". Do not edit.
 """The operators of feature pipelines, one function each; see docs/operators.md of the repository.
@@ -29,20 +32,20 @@ Table = Union[Mapping[int, int], Sequence[int]]
 TextTable = Mapping[str, int]
 
 `)
-	list := Catalogue()
+	list := pipeline.Catalogue()
 	b.WriteString("__all__ = [\n")
 	for i := range list {
 		fmt.Fprintf(&b, "    %q,\n", list[i].Name)
 	}
 	b.WriteString("]\n")
 	for i := range list {
-		list[i].python(&b)
+		writePython(&b, &list[i])
 	}
 	return []byte(b.String())
 }
 
-// python writes the function of an operator.
-func (o *Operator) python(b *strings.Builder) {
+// writePython writes the function of an operator.
+func writePython(b *strings.Builder, o *catalogue.Entry) {
 	var parameters, passed, reserved, defaults []string
 	for i := range o.Params {
 		p := &o.Params[i]
@@ -128,31 +131,31 @@ func writePythonLines(b *strings.Builder, line string) {
 	b.WriteString(row + "\n")
 }
 
-func pythonType(p *Param) string {
+func pythonType(p *catalogue.Param) string {
 	switch p.Type {
-	case ParamInteger:
+	case catalogue.ParamInteger:
 		return "int"
-	case ParamChoice:
+	case catalogue.ParamChoice:
 		return `Literal["` + strings.Join(p.Choices, `", "`) + `"]`
-	case ParamBorders:
+	case catalogue.ParamBorders:
 		return "Borders"
-	case ParamText:
+	case catalogue.ParamText:
 		return "str"
-	case ParamTable:
+	case catalogue.ParamTable:
 		return "Table"
-	case ParamTextTable:
+	case catalogue.ParamTextTable:
 		return "TextTable"
-	case ParamWords:
+	case catalogue.ParamWords:
 		return `Sequence[Literal["` + strings.Join(p.Choices, `", "`) + `"]]`
 	}
 	return "Number"
 }
 
-func pythonDefault(p *Param) string {
+func pythonDefault(p *catalogue.Param) string {
 	switch v := p.Default.(type) {
-	case Number:
+	case catalogue.Number:
 		return strings.TrimSuffix(v.String(), ".0")
-	case Text:
+	case catalogue.Text:
 		return fmt.Sprintf("%q", string(v))
 	}
 	return "None"
