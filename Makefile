@@ -68,7 +68,7 @@ asm:
 cross:
 	bash .ci/cross $(CROSS)
 
-# Millrace's own tables, then Millrace beside the peers, which writes bench/results.
+# Millrace's own tables, then Millrace beside the peers, which writes capacity/results.
 # Run it on an idle machine. It takes about twenty minutes and two cores.
 bench: build
 	./bin/millrace bench rm --models rm1,rm5 --engine cpu --threads 1
@@ -84,7 +84,7 @@ bench-against:
 	cd tools && $(GO) build -o ../bin/benchagainst ./benchagainst
 	./bin/benchagainst -benchmark '$(BENCH)' $(AGAINST) $(or $(REV),HEAD)
 
-# Millrace beside the peers only; writes bench/results.
+# Millrace beside the peers only; writes capacity/results.
 # The first run fetches DuckDB (120 MB) and needs gcc; without gcc there are all peers but DuckDB. PEERS=... gives the
 # flags, and PEERS=-h lists them.
 bench-peers:
@@ -96,7 +96,7 @@ bench-python:
 	$(MAKE) bench-loaders
 
 # Both loops of Piper's and MiniPipe's pipelines beside pyarrow, pandas, Polars and DuckDB, with one thread and two.
-# In the same environment; writes bench/results/vocabularies.md. PEERS=... gives further flags.
+# In the same environment; writes capacity/results/vocabularies.md. PEERS=... gives further flags.
 bench-vocabularies:
 	cd bench/peers && python=$$(bash python/environment) && for threads in 1 2; do \
 		CGO_ENABLED=0 $(GO) run . -python "$$python" -threads $$threads -rounds 3 \
@@ -111,13 +111,13 @@ bench-loaders:
 # In the environment of bench-python; SPEED=... gives the flags. It takes about six minutes of processor time.
 bench-speed:
 	bash bench/peers/python/speed $(SPEED)
-	MILLRACE_UPDATE=1 $(GO) test -count 1 ./bench/results
+	MILLRACE_UPDATE=1 $(GO) test -count 1 ./capacity/results
 
-# The papers' figures and tables; writes bench/results/papers and docs/reproduction.md.
+# The papers' figures and tables; writes capacity/results/papers and docs/reproduction.md.
 # Run it on an idle machine. It takes less than half an hour on two cores. PAPERS=... gives flags: --quick, --paper, or
 # --note with a sentence that the results keep.
 reproduce: build
-	./bin/millrace bench papers --results bench/results/papers --page docs/reproduction.md \
+	./bin/millrace bench papers --results capacity/results/papers --page docs/reproduction.md \
 		--note "Run by make reproduce." $(PAPERS)
 
 # Tests Log over all 2^32 inputs, in about ten minutes on two cores.

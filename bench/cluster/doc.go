@@ -3,7 +3,7 @@
 // # Overview
 //
 // [Start] starts a control plane and the client of a launcher. [Cluster.StartNode] adds a storage node (the agent of
-// package host/node) with one drive in a file, which [MakeDrive] makes. [Cluster.Take] runs a job and hands its
+// package host/node) with one drive in a file, which package workload makes. [Cluster.Take] runs a job and hands its
 // mini-batches to a function. Everything is on this machine, in clear or with mutual TLS, and is reached over unix
 // sockets or loopback ([Transport]).
 //

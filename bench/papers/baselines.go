@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/bench/results"
+	"github.com/millrace/millrace/capacity/results"
 )
 
 // baselinesIntroduction stands above the tables of the baselines.
@@ -16,7 +16,7 @@ var baselinesIntroduction = []string{
 		"`make bench-vocabularies` do, on an idle machine. A run on one thread ties all to one core; the peers take " +
 		"turns, and each one in Python is a process of its own. Before the measurement each peer's output is compared " +
 		"with Millrace's, which makes mini-batches on top. Values are rows a second, the median of the rounds, with how " +
-		"many times as fast Millrace is; - is what was not timed. [bench/results](../bench/results) has the rounds' " +
+		"many times as fast Millrace is; - is what was not timed. [capacity/results](../capacity/results) has the rounds' " +
 		"extremes, what each peer is, and where its output differs.",
 	"TorchArrow has no package for Python 3.11, so its loops are written in Go.",
 }
@@ -33,7 +33,7 @@ type baselines struct {
 	loaders *results.LoaderReport // nil: there is no kept run
 }
 
-// keptBaselines reads the runs that bench/results keeps.
+// keptBaselines reads the runs that capacity/results keeps.
 func keptBaselines() (b baselines, err error) {
 	if b.peers, err = results.Reports(); err != nil {
 		return b, err
@@ -124,7 +124,7 @@ func (p *page) grid(g *grid) error {
 			ours, theirs := g.rates[[2]string{column, g.base}], g.rates[[2]string{column, program}]
 			switch {
 			case ours == 0:
-				return fmt.Errorf("bench/results has no rate of %s for %s: run `make bench-python` again", g.base, column)
+				return fmt.Errorf("capacity/results has no rate of %s for %s: run `make bench-python` again", g.base, column)
 			case theirs == 0:
 				p.WriteString(" | -")
 			case program == g.base:

@@ -5,9 +5,9 @@
 //
 // A paper is two files. NAME.yaml lists the paper's figures and tables ([Exhibit]) with the values that its prose and
 // tables print ([Row]), each with its place; the papers' texts have no heights of bars, and nothing is read off a
-// picture. NAME.json in bench/results/papers is a run ([Result]): values by key, each with its [Kind], and where, when
-// and by which command they were made. [Run] makes it. [WritePage] writes docs/reproduction.md of both, with a picture
-// for each paper. The page ends with the baselines: the runs of bench/peers that bench/results keeps.
+// picture. NAME.json in capacity/results/papers is a run ([Result]): values by key, each with its [Kind], and where,
+// when and by which command they were made. [Run] makes it. [WritePage] writes docs/reproduction.md of both, with a
+// picture for each paper. The page ends with the baselines: the runs of bench/peers that capacity/results keeps.
 //
 // A row's own value is a text with places for values of the run: {key} or {key|format}, where the format is that of
 // package fmt, or si (a number with k, M or G), or pct (a share as percent).

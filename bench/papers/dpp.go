@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/rm"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 

@@ -92,7 +92,7 @@ var overview string
 // introduction is what stands above the papers.
 var introduction = []string{
 	"This page is generated from the papers' values (`bench/papers`, with the places that print them) and from the " +
-		"results of a run (`bench/results/papers`). `make reproduce` runs everything again and writes both; " +
+		"results of a run (`capacity/results/papers`). `make reproduce` runs everything again and writes both; " +
 		"`MILLRACE_UPDATE=1 go test ./bench/papers` writes the page alone.",
 	"The papers' values are those that their prose and tables print. Heights of bars are in no text, and nothing is " +
 		"read off a picture; where a figure has no value in its text, the value here stands alone. *Modelled* values " +
@@ -101,7 +101,7 @@ var introduction = []string{
 		"that they agree with the paper is not evidence for the model. " +
 		"*Measured* values are software on the machine that each section names. *Computed* values follow from " +
 		"measured ones by arithmetic, and no run had them. *Counted* values are bytes, rows or features. *Kept* " +
-		"values are from the run of `bench/peers` that `bench/results` keeps. The cause of every " +
+		"values are from the run of `bench/peers` that `capacity/results` keeps. The cause of every " +
 		"difference stands below its table; a cause with the word *probably* is a guess that nothing here can " +
 		"decide. The [baselines](#baselines) stand behind the papers.",
 }

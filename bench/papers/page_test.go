@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/results"
+	"github.com/millrace/millrace/capacity/results"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // Places of the kept runs and of the page.
 const (
-	kept = "../results/papers"
+	kept = "../../capacity/results/papers"
 	docs = "../../docs"
 )
 

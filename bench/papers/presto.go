@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/bench/placement"
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/roofline"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // What a copy, which Figure 6 is compared with, takes at least.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/results"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/results"
 	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // What PreSto states of its system.
@@ -103,7 +103,7 @@ func modelCores(r *Result) error {
 		for name, program := range map[string]string{"loops": results.TorchArrowLoops, "kernels": results.Ours} {
 			core, ok := peers.Rate(model, results.PlainLayout, program)
 			if !ok {
-				return fmt.Errorf("bench/results has no rate of %s for %s: run `make bench-peers`", program, model)
+				return fmt.Errorf("capacity/results has no rate of %s for %s: run `make bench-peers`", program, model)
 			}
 			r.set(Kept, "core.rows."+name+"."+model, "rows/s", core)
 			r.set(ModelledAndKept, "cores."+name+"."+model, perDrive, r.at("drive.rows."+model)/core)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 

@@ -25,7 +25,7 @@ const (
 	Measured Kind = "measured" // by a clock of the machine that ran
 	Computed Kind = "computed" // follows from measured values by arithmetic; no run measured it
 	Counted  Kind = "counted"  // bytes, rows or features, the same on any machine
-	Kept     Kind = "kept"     // from the run of bench/peers that bench/results keeps
+	Kept     Kind = "kept"     // from the run of bench/peers that capacity/results keeps
 	// Values that follow from two kinds.
 	ModelledAndKept     Kind = "modelled, kept"
 	ModelledAndMeasured Kind = "modelled, measured"

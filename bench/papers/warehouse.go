@@ -12,7 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 

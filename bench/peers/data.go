@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 
 	"github.com/millrace/millrace/bench/rm"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // layout is how a workload's file is written.

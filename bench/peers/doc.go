@@ -1,10 +1,10 @@
 // Command peers compares Millrace with the libraries that a user would use without it: the same files, the same
 // operators, the same columns out, on one core.
 //
-//	cd bench/peers && go run .                           # writes ../results/peers.json and peers.md
+//	cd bench/peers && go run .                           # writes ../../capacity/results/peers.json and peers.md
 //	go run . -models rm1 -peers duckdb,arrow -rounds 9   # some of it
 //	go run . -models rm1,rm1-real -criteo day_11.tsv      # generated rows beside Criteo's own, repeated
-//	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
+//	go run . -threads 2                                  # writes ../../capacity/results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
 //	make bench-vocabularies                              # from the root: Piper's and MiniPipe's pipelines
 //	make bench-speed                                     # from the root: README's table, by python/speed.py
@@ -14,7 +14,7 @@
 //
 // # What is compared
 //
-// Files are those of bench/workload: RM1 and RM5, PLAIN uncompressed, Snappy and ZSTD with dictionaries, every feature
+// Files are those of host/workload: RM1 and RM5, PLAIN uncompressed, Snappy and ZSTD with dictionaries, every feature
 // present unless -coverage says otherwise, in memory (ours, arrow-go and parquet-go read a slice of bytes; DuckDB and
 // Python read the file from a file system in memory). Operators are those of the models' pipelines: fill null, clamp,
 // log(x+1); SigridHash modulo 500,000, of ids and of lists of ids; Bucketize and SigridHash for generated features.
@@ -46,7 +46,7 @@
 // ids as columns. Everybody reads the file in each turn, and nobody writes one. No peer reads packed rows (criteo-5k,
 // -512k, -1m, -zipf), so NumPy reads and transposes them for all peers, in blocks that fit the caches, into columns
 // that stay allocated. NVTabular's Categorify is left out: its ids are by frequency. With -threads 2 everybody takes
-// two threads over one file. The tables are results/vocabularies.md and vocabularies-2.md.
+// two threads over one file. The tables are capacity/results/vocabularies.md and vocabularies-2.md.
 //
 // # In Python
 //

@@ -76,7 +76,8 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.threads, "threads", 1,
 		"threads of everybody, each of ours and of the Go peers with a file of its own; above 1 nobody is tied, and "+
 			"none is in Python")
-	f.StringVar(&o.out, "out", filepath.Join("..", "results"), "folder for peers.json and peers.md; empty: only print")
+	f.StringVar(&o.out, "out", filepath.Join("..", "..", "capacity", "results"),
+		"folder for peers.json and peers.md; empty: only print")
 	f.StringVar(&o.scratch, "scratch", "", "folder for the generated files (default: memory, where /dev/shm is there)")
 	f.BoolVar(&o.engine, "engine", false,
 		"only measure the cpu engine alone, for make bench-speed: a job in JSON on standard input, a sample on standard "+

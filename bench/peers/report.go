@@ -95,7 +95,7 @@ func cpuModel(r io.Reader) string {
 	return fmt.Sprintf("%s, family %s, model %s", found["model name"], found["cpu family"], found["model"])
 }
 
-// commit names the tree, with a + if tracked files outside bench/results differ from it.
+// commit names the tree, with a + if tracked files outside capacity/results differ from it.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -103,7 +103,7 @@ func commit(ctx context.Context) string {
 	}
 	name := strings.TrimSpace(string(out))
 	if out, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/",
-		":(exclude,top)bench/results").Output(); err != nil || len(out) > 0 {
+		":(exclude,top)capacity/results").Output(); err != nil || len(out) > 0 {
 		name += "+"
 	}
 	return name

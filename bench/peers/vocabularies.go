@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/rm"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/tensor"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/rm"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/bench/rm"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -155,7 +155,7 @@ func (s *stage) openDrive(ctx context.Context) (*host.Manager, error) {
 // makeDrive makes a drive with a copy of the files.
 func (s *stage) makeDrive(ctx context.Context, name string) (uri string, err error) {
 	s.o.Progress(fmt.Sprintf("%s: drive of %s", s.model, name))
-	return cluster.MakeDrive(ctx, filepath.Join(s.dir, name+".flash"), s.files, nil)
+	return workload.MakeDrive(ctx, filepath.Join(s.dir, name+".flash"), s.files, nil)
 }
 
 // manager returns a manager of this process. The first call opens it.

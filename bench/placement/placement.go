@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/pipeline"
 )

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/cluster"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // Connections are some connections of one kind.

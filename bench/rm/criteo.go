@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 

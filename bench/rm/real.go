@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // The workloads over rows of Criteo's own, of which Options.Criteo names a file: text and packed rows beside

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/shared"
 )
 

@@ -34,12 +34,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/scratch"

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/internal/steadyrate"

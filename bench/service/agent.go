@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/cluster"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/steadyrate"
@@ -66,7 +66,7 @@ func (o *Options) agents(ctx context.Context, ceiling Wire, d *data) (_ *Wire, e
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-		uri, err := cluster.MakeDrive(ctx, filepath.Join(folder, "flash"), d.files, nil)
+		uri, err := workload.MakeDrive(ctx, filepath.Join(folder, "flash"), d.files, nil)
 		if err != nil {
 			return nil, err
 		}

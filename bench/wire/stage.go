@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/cluster"
-	"github.com/millrace/millrace/bench/workload"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -42,7 +42,7 @@ func TestTheServiceAllocatesNothingForRowsAndColumns(t *testing.T) {
 		Model: m, Rows: 64 * batch, Partitions: 2, Out: filepath.Join(dir, "data"),
 	})
 	require.NoError(t, err)
-	uri, err := cluster.MakeDrive(t.Context(), filepath.Join(dir, "flash"), files, nil)
+	uri, err := workload.MakeDrive(t.Context(), filepath.Join(dir, "flash"), files, nil)
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)

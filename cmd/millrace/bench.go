@@ -12,9 +12,9 @@ import (
 
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/bench/roofline"
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 )

@@ -30,7 +30,7 @@ written to files, with the machine, its load, and the notes of --note; with --pa
 from the files of all papers. Values of CPU time tell more than those of the wall's clock where other
 work runs beside.`,
 		Example: "  millrace bench papers --paper presto --quick\n" +
-			"  millrace bench papers --results bench/results/papers --page docs/reproduction.md",
+			"  millrace bench papers --results capacity/results/papers --page docs/reproduction.md",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkPapersFlags(folder, page); err != nil {

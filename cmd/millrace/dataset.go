@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host/partitionfile"
+	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/demo"
+	"github.com/millrace/millrace/cmd/millrace/demo"
 	"github.com/millrace/millrace/internal/quantity"
 )
 

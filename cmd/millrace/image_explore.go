@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/fpga/timing/exploration"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // exploredDesigns is what `millrace image explore` prints.

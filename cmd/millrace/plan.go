@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/capacity/planpage"
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/planpage"
+	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/capacity/rowcost"
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/rowcost"
+	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"

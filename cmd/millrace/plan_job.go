@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/quantity"
 )

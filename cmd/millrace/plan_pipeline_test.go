@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/sdk/dataset"
 )

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/capacity/review"
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/review"
+	"github.com/millrace/millrace/capacity/sizing"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 

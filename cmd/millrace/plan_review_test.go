@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/capacity/review"
+	"github.com/millrace/millrace/capacity/review"
 )
 
 // assumption returns an assumption of a comparison.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/capacity/sizing"
+	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/internal/quantity"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/power"
 )

@@ -3,13 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/standin"
 )
 
 // maxDilation bounds --dilate: a second of the model is then almost three hours.

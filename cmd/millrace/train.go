@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
@@ -26,6 +25,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/standin"
 )
 
 // jobFlags are the flags that shape a job.

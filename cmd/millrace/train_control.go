@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/bench/standin"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
+	"github.com/millrace/millrace/trainmgr/standin"
 )
 
 // serviceFlags are the flags of train for a job of a control plane.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/fpga/timing"
 )
 

@@ -84,7 +84,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"sdk", "fpga/engine"}, {"sdk/pipeline", "fpga/operator/clamp/kernel"}, {"sdk/pipeline", "fpga/block"},
 		{"examples/launcher", "fpga/operator/kernels"}, {"host/api", "host"},
 		{"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
-		{"examples/launcher", "internal/shared"}, {"examples/launcher", "bench/workload"},
+		{"examples/launcher", "internal/shared"}, {"examples/launcher", "capacity/sizing"},
 		{"examples/launcher", "cmd/millrace"}, {"examples/launcher", "fpga/engine"}, {"sdk", "examples/launcher"},
 	} {
 		assert.NotEmpty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)

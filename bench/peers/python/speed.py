@@ -554,7 +554,7 @@ def main():
     p.add_argument("--tables", default=",".join(TABLES))
     p.add_argument("--scale", type=int, default=1, help="make files so many times smaller")
     p.add_argument("--scratch", default="/dev/shm" if os.path.isdir("/dev/shm") else None, help="folder for the files")
-    p.add_argument("--results", default="bench/results/speed.json", help="a file to write the results to, as JSON")
+    p.add_argument("--results", default="capacity/results/speed.json", help="a file to write the results to, as JSON")
     p.add_argument("--turn", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.turn:

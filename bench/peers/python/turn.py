@@ -42,8 +42,8 @@ def program(*arguments):
 
 
 def header(command, packages, load, **more):
-    """Where, when and by what command the results were made, as bench/results keeps it. ``load`` are the averages
-    before the run. The commit has a + if tracked files outside bench/results differ from it.
+    """Where, when and by what command the results were made, as capacity/results keeps it. ``load`` are the averages
+    before the run. The commit has a + if tracked files outside capacity/results differ from it.
     """
     versions = [f"Python {platform.python_version()}"]
     for name in packages:
@@ -51,7 +51,7 @@ def header(command, packages, load, **more):
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             pass  # its side is skipped, with the reason
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)bench/results")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)capacity/results")
     return {
         "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "cpu": processor(),
