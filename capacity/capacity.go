@@ -164,13 +164,13 @@ type Result struct {
 
 // Baseline has the CPU cores that would sustain the same T, whatever P is. Watts and dollars are of whole nodes.
 type Baseline struct {
-	Name       string  `json:"name"`
-	DriveCores float64 `json:"cores_a_drive"` // how many cores equal one drive; 0: no figure
-	Cores      int64   `json:"cores"`
-	Nodes      int64   `json:"nodes"`
-	Watts      float64 `json:"watts"`
-	USD        float64 `json:"usd"` // CapEx + OpEx
-	Rows       float64 `json:"rows_per_usd"`
+	Name       string  `json:"name" table:"the same T on CPU cores"`
+	DriveCores float64 `json:"cores_a_drive" table:"cores a drive|-%.2g"` // how many cores equal one drive; 0: no figure
+	Cores      int64   `json:"cores" table:"cores|-%d"`
+	Nodes      int64   `json:"nodes" table:"nodes|-%d"`
+	Watts      float64 `json:"watts" table:"watts|-%.0f"`
+	USD        float64 `json:"usd" table:"CapEx + OpEx, $|-%.0f"`
+	Rows       float64 `json:"rows_per_usd" table:"rows a $|-%.4g"`
 	Source     string  `json:"source"` // the source of the core's rate, or the reason why it is unknown
 }
 

@@ -57,12 +57,12 @@ type Assumption struct {
 
 // Link is what went over one of the links.
 type Link struct {
-	Name          string  `json:"link"`
-	Planned       float64 `json:"planned_bytes_per_second"` // at the planned T
-	Ran           float64 `json:"job_bytes_per_second"`
-	PlannedPerRow float64 `json:"planned_bytes_per_row"`
-	RanPerRow     float64 `json:"job_bytes_per_row"`
-	Note          string  `json:"note,omitempty"`
+	Name          string  `json:"link" table:"link"`
+	Planned       float64 `json:"planned_bytes_per_second" table:"planned B/s|%.4g"` // at the planned T
+	Ran           float64 `json:"job_bytes_per_second" table:"job B/s|%.4g"`
+	PlannedPerRow float64 `json:"planned_bytes_per_row" table:"planned B a row|%.4g"`
+	RanPerRow     float64 `json:"job_bytes_per_row" table:"job B a row|%.4g"`
+	Note          string  `json:"note,omitempty" table:"note"`
 }
 
 // Stall is how long the trainer waited.

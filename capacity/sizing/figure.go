@@ -32,13 +32,13 @@ func Kinds() []Kind { return []Kind{Measured, Modelled, Published, Assumed} }
 
 // Figure is a number that a plan rests on.
 type Figure struct {
-	Name   string  `json:"figure" yaml:"name"`
-	Value  float64 `json:"value" yaml:"value"`
-	Unit   string  `json:"unit" yaml:"unit"`
+	Name   string  `json:"figure" yaml:"name" table:"figure"`
+	Value  float64 `json:"value" yaml:"value" table:"value|%.4g"`
+	Unit   string  `json:"unit" yaml:"unit" table:"unit"`
 	Low    float64 `json:"low,omitempty" yaml:"low"` // the ends of its range; 0 and 0: it does not vary
 	High   float64 `json:"high,omitempty" yaml:"high"`
-	Kind   Kind    `json:"kind" yaml:"kind"`
-	Source string  `json:"source" yaml:"source"`
+	Kind   Kind    `json:"kind" yaml:"kind" table:"kind"`
+	Source string  `json:"source" yaml:"source" table:"source"`
 }
 
 // varies reports whether the figure has a range.

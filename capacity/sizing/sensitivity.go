@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -13,16 +14,19 @@ type Outcome struct {
 	Margin    float64 `json:"margin_usd"`     // of the cheapest other over in storage; positive: in storage wins
 }
 
+// String returns the cheapest placement.
+func (o Outcome) String() string { return cmp.Or(o.Cheapest, "none fits") }
+
 // Move is how the answer moves when one figure alone goes to the ends of its range. Without a count in storage, the
 // swing is that of the cheapest placement.
 type Move struct {
-	Figure string  `json:"figure"`
+	Figure string  `json:"figure" table:"figure that moves the answer"`
 	Unit   string  `json:"unit"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	AtLow  Outcome `json:"at_low"`
-	AtHigh Outcome `json:"at_high"`
-	Swing  float64 `json:"swing_usd"`
+	Low    float64 `json:"low" table:"low|%.4g"`
+	High   float64 `json:"high" table:"high|%.4g"`
+	Swing  float64 `json:"swing_usd" table:"swing, $|%.0f"`
+	AtLow  Outcome `json:"at_low" table:"cheapest at low"`
+	AtHigh Outcome `json:"at_high" table:"cheapest at high"`
 	Turns  bool    `json:"turns"` // another placement becomes the cheapest at an end
 }
 

@@ -4,10 +4,10 @@ import "fmt"
 
 // Tier is a way to hold a data set on disks and SSDs, in watts of the disk nodes that capacity alone takes.
 type Tier struct {
-	Name  string  `json:"tier"`
-	Watts float64 `json:"watts_ratio"`
-	Binds string  `json:"binds"`
-	Why   string  `json:"why"`
+	Name  string  `json:"tier" table:"tiers by DPP's ratios"`
+	Watts float64 `json:"watts_ratio" table:"watts (1: disks by capacity)|%.3g"`
+	Binds string  `json:"binds" table:"binds"`
+	Why   string  `json:"why" table:"why"`
 }
 
 // DPP, section VII: disk nodes need over 8 times the capacity that the data takes, to have its IOPS; a node of SSDs has

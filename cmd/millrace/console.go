@@ -109,6 +109,14 @@ func (c *console) print(v any, table func(w io.Writer)) error {
 	return err
 }
 
+// tableCell is terminal.Cell.
+func tableCell(name string) string { return terminal.Cell(name) }
+
+// printRows writes a list: as JSON, or as a table of the fields that have a tag.
+func printRows[T any](c *console, rows []T) error {
+	return c.print(rows, func(w io.Writer) { terminal.Rows(w, rows) })
+}
+
 // table lays out what the function writes, folded to the terminal that results go to, if they go to one.
 func (c *console) table(write func(w io.Writer)) string {
 	var b strings.Builder
@@ -121,5 +129,5 @@ func (c *console) table(write func(w io.Writer)) string {
 	if c.wide {
 		width = 0
 	}
-	return terminal.Table(escapeControls(b.String()), width)
+	return terminal.Table(terminal.Escape(b.String()), width)
 }

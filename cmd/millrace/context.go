@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // contextCommands are the commands of contexts, which name control planes.
@@ -24,10 +25,11 @@ func (c contextCommands) command() *cobra.Command {
 
 // contextView is a context as it is printed.
 type contextView struct {
-	Name    string   `json:"name"`
+	mark    string   `table:""` // a star marks the current context
+	Name    string   `json:"name" table:"context"`
 	Current bool     `json:"current"`
-	Control []string `json:"control"`
-	Cert    string   `json:"cert"`
+	Control []string `json:"control" table:"control plane"`
+	Cert    string   `json:"cert" table:"certificate"`
 	Key     string   `json:"key"`
 	CA      string   `json:"ca"`
 }
@@ -35,7 +37,7 @@ type contextView struct {
 func viewContext(name, current string, x contexts.Context) contextView {
 	return contextView{
 		Name: name, Current: name == current, Control: append([]string{}, x.Control...), Cert: x.Cert, Key: x.Key,
-		CA: x.CA,
+		CA: x.CA, mark: map[bool]string{true: "*"}[name == current],
 	}
 }
 
@@ -110,14 +112,10 @@ alone.`,
 			}
 			return c.print(views, func(w io.Writer) {
 				if len(views) == 0 {
-					fmt.Fprintln(w, "there are no contexts: millrace up makes one, and so does millrace context add")
+					fmt.Fprintln(w, "no context is known: millrace up makes one, and so does millrace context add")
 					return
 				}
-				fmt.Fprintf(w, "\tcontext\tcontrol plane\tcertificate\n")
-				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", map[bool]string{true: "*"}[v.Current], v.Name,
-						strings.Join(v.Control, ", "), dash(v.Cert))
-				}
+				terminal.Rows(w, views)
 			})
 		},
 	}

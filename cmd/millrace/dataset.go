@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // datasetCommands are the commands that write and read the files of a data set.
@@ -33,10 +34,10 @@ type writtenDataset struct {
 
 // writtenPartition is one file of a data set.
 type writtenPartition struct {
-	Path      string  `json:"path"`
-	Rows      int64   `json:"rows"`
-	Bytes     int64   `json:"bytes"`
-	RowGroups []int64 `json:"row_group_rows"`
+	Path      string  `json:"path" table:"partition"`
+	Rows      int64   `json:"rows" table:"rows"`
+	Bytes     int64   `json:"bytes" table:"bytes"`
+	RowGroups []int64 `json:"row_group_rows" table:"row groups|%d"`
 }
 
 func (w *writtenDataset) add(files []workload.File) {
@@ -52,10 +53,7 @@ func (c *console) printWritten(v *writtenDataset) error {
 		v.Partitions = []writtenPartition{}
 	}
 	return c.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "partition\trows\tbytes\trow groups\n")
-		for _, p := range v.Partitions {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Path, p.Rows, p.Bytes, len(p.RowGroups))
-		}
+		terminal.Rows(w, v.Partitions)
 		fmt.Fprintf(w, "%s\t%d\t%d\n", quantity.Of(len(v.Partitions), "partition"), v.Rows, v.Bytes)
 		if v.Dropped > 0 {
 			fmt.Fprintf(w, "dropped\t%d malformed rows\n", v.Dropped)
@@ -171,20 +169,20 @@ func (c datasetCommands) inspect() *cobra.Command {
 						quantity.Of(covered.Partitions, "partition"))
 					for i := range covered.Columns {
 						k := &covered.Columns[i]
-						fmt.Fprintf(w, "  %s\t%s\n", tableCell(k.Name), tableCell(k.Describe()))
+						fmt.Fprintf(w, "  %s\t%s\n", terminal.Cell(k.Name), terminal.Cell(k.Describe()))
 					}
 				})
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", tableCell(v.Path), v.Format,
+					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", terminal.Cell(v.Path), v.Format,
 						quantity.Of(v.Rows, "row"), quantity.Of(len(v.RowGroups), "row group"), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {
 							note = "refused: " + k.Refused
 						}
-						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", tableCell(k.Name), k.Type, k.Compressed, note)
+						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", terminal.Cell(k.Name), k.Type, k.Compressed, note)
 					}
 				}
 			})

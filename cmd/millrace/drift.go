@@ -6,12 +6,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
 )
@@ -33,17 +33,17 @@ type driftReport struct {
 
 // columnDrift is the moves of a column. An absent move has no meaning for the column.
 type columnDrift struct {
-	Name           string           `json:"name"`
-	Reasons        []summary.Reason `json:"drifted"`
-	NullRate       *float64         `json:"null_rate_difference,omitempty"`
-	NaNRate        *float64         `json:"nan_rate_difference,omitempty"`
-	InfiniteRate   *float64         `json:"infinite_rate_difference,omitempty"`
-	Mean           *float64         `json:"mean_move_deviations,omitempty"`
-	Quantiles      *float64         `json:"greatest_quantile_move_deviations,omitempty"`
-	Distinct       *float64         `json:"distinct_values_change,omitempty"`
-	Stability      *float64         `json:"stability_index,omitempty"`
-	FrequentValues *float64         `json:"frequent_values_stability_index,omitempty"`
-	ListLength     *float64         `json:"mean_list_length_change,omitempty"`
+	Name           string           `json:"name" table:"column"`
+	Reasons        []summary.Reason `json:"drifted" table:"drifted| "`
+	NullRate       *float64         `json:"null_rate_difference,omitempty" table:"null rate|%.3f"`
+	NaNRate        *float64         `json:"nan_rate_difference,omitempty" table:"nan rate|%.3f"`
+	InfiniteRate   *float64         `json:"infinite_rate_difference,omitempty" table:"infinite|%.3f"`
+	Mean           *float64         `json:"mean_move_deviations,omitempty" table:"mean|%.3f"`
+	Quantiles      *float64         `json:"greatest_quantile_move_deviations,omitempty" table:"quantiles|%.3f"`
+	Distinct       *float64         `json:"distinct_values_change,omitempty" table:"distinct|%.3f"`
+	Stability      *float64         `json:"stability_index,omitempty" table:"psi|%.3f"`
+	FrequentValues *float64         `json:"frequent_values_stability_index,omitempty" table:"frequent|%.3f"`
+	ListLength     *float64         `json:"mean_list_length_change,omitempty" table:"list length|%.3f"`
 }
 
 func (c datasetCommands) drift() *cobra.Command {
@@ -172,32 +172,11 @@ func beginsAsSummary(path string) (is bool, err error) {
 
 // table writes the result for people.
 func (d *driftReport) table(w io.Writer) {
-	fmt.Fprintf(w, "before\t%s, %s\nafter\t%s, %s\n", tableCell(d.Before.Path), quantity.Of(d.Before.Rows, "row"),
-		tableCell(d.After.Path), quantity.Of(d.After.Rows, "row"))
+	fmt.Fprintf(w, "before\t%s, %s\nafter\t%s, %s\n", terminal.Cell(d.Before.Path), quantity.Of(d.Before.Rows, "row"),
+		terminal.Cell(d.After.Path), quantity.Of(d.After.Rows, "row"))
 	fmt.Fprintf(w, "drifted\t%d of %s\n", d.Drifted, quantity.Of(len(d.Columns), "column"))
 	if d.Drifted == 0 {
 		return
 	}
-	shown := func(x *float64) string {
-		if x == nil {
-			return "-"
-		}
-		return strconv.FormatFloat(*x, 'f', 3, 64)
-	}
-	fmt.Fprint(w, "column\tdrifted\tnull rate\tnan rate\tinfinite\tmean\tquantiles\tdistinct\tpsi\tfrequent\tlist "+
-		"length\n")
-	for i := range d.Columns {
-		column := &d.Columns[i]
-		if len(column.Reasons) == 0 {
-			continue
-		}
-		reasons := make([]string, len(column.Reasons))
-		for j, reason := range column.Reasons {
-			reasons[j] = string(reason)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(column.Name),
-			strings.Join(reasons, " "), shown(column.NullRate), shown(column.NaNRate), shown(column.InfiniteRate),
-			shown(column.Mean), shown(column.Quantiles), shown(column.Distinct),
-			shown(column.Stability), shown(column.FrequentValues), shown(column.ListLength))
-	}
+	terminal.Rows(w, slices.DeleteFunc(slices.Clone(d.Columns), func(c columnDrift) bool { return len(c.Reasons) == 0 }))
 }

@@ -167,10 +167,8 @@ func checkHostIOShare(percent int) error {
 
 // storedFile is a file on a drive's volume.
 type storedFile struct {
-	Name   string `json:"name"`
-	Offset int64  `json:"offset_bytes"`
-	Bytes  int64  `json:"bytes"`
-	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
+	inspection.File
+	note string `table:""`
 }
 
 func (c driveCommands) put() *cobra.Command {
@@ -196,7 +194,7 @@ func (c driveCommands) put() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var list []storedFile
+				var list []inspection.File
 				for i, path := range args[1:] {
 					m, err := putFile(ctx, vol, path)
 					if err != nil {
@@ -205,7 +203,7 @@ func (c driveCommands) put() *cobra.Command {
 						}
 						return fmt.Errorf("put %s: %w", path, err)
 					}
-					list = append(list, storedFile{m.Name, m.Offset, m.Size, m.Sparse})
+					list = append(list, inspection.File{Name: m.Name, Offset: m.Offset, Bytes: m.Size, Sparse: m.Sparse})
 				}
 				return c.printMembers(list)
 			})
@@ -246,11 +244,7 @@ func (c driveCommands) files() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := make([]storedFile, 0)
-			for _, m := range *v.(*[]inspection.File) {
-				list = append(list, storedFile(m))
-			}
-			return c.printMembers(list)
+			return c.printMembers(*v.(*[]inspection.File))
 		},
 	}
 	f.addFlags(cmd)
@@ -291,17 +285,16 @@ else may be putting files on the drive at the same time.`,
 	}
 }
 
-func (c driveCommands) printMembers(list []storedFile) error {
-	return c.print(list, func(w io.Writer) {
-		fmt.Fprintf(w, "name\tbytes\tat byte\n")
-		for _, m := range list {
-			note := ""
-			if m.Sparse {
-				note = "\tcannot be read: it is sparse (archive it again without tar's --sparse)"
-			}
-			fmt.Fprintf(w, "%s\t%d\t%d%s\n", tableCell(m.Name), m.Bytes, m.Offset, note)
+func (c driveCommands) printMembers(members []inspection.File) error {
+	list := []storedFile{}
+	for _, m := range members {
+		note := ""
+		if m.Sparse {
+			note = "cannot be read: it is sparse (archive it again without tar's --sparse)"
 		}
-	})
+		list = append(list, storedFile{m, note})
+	}
+	return printRows(c.console, list)
 }
 
 func (c driveCommands) info() *cobra.Command {

@@ -8,14 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/nvme/passthru"
 	"github.com/millrace/millrace/sdk"
 )
 
 // listedDrive is a drive behind the kernel and the URI that opens it.
 type listedDrive struct {
-	URI string `json:"uri"`
+	URI string `json:"uri" table:"drive"`
 	passthru.Controller
+	state  string `table:"state"`
+	spaces string `table:"namespaces"`
 }
 
 func (c driveCommands) list() *cobra.Command {
@@ -38,36 +41,37 @@ as sysfs tells them. Drives in files and in memory are nowhere registered, so no
 func (c driveCommands) printDrives(all []passthru.Controller) error {
 	list := make([]listedDrive, 0, len(all))
 	for _, d := range all {
-		list = append(list, listedDrive{"nvme:/dev/" + d.Name, d})
+		state := d.State
+		if d.Paths > 1 {
+			state += fmt.Sprintf(", one of %d paths", d.Paths)
+		}
+		list = append(list, listedDrive{"nvme:/dev/" + d.Name, d, state, listNamespaces(d.Namespaces)})
 	}
 	return c.print(list, func(w io.Writer) {
 		if len(list) == 0 {
 			fmt.Fprintln(w, "the kernel has no NVMe drives")
 			return
 		}
-		fmt.Fprintf(w, "drive\tmodel\tserial\ttransport\tstate\tnamespaces\n")
-		for _, d := range list {
-			var spaces []string
-			for _, ns := range d.Namespaces {
-				s := fmt.Sprintf("%d", ns.ID)
-				if ns.Block != "" {
-					s += fmt.Sprintf(" (%s, %d bytes)", ns.Block, ns.Size)
-				} else if ns.Generic != "" {
-					s += fmt.Sprintf(" (%s)", ns.Generic)
-				}
-				spaces = append(spaces, s)
-			}
-			if !slices.ContainsFunc(d.Namespaces, func(ns passthru.Namespace) bool { return ns.Block != "" }) {
-				spaces = append(spaces, "no flash")
-			}
-			state := d.State
-			if d.Paths > 1 {
-				state += fmt.Sprintf(", one of %d paths", d.Paths)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.URI, d.Model, d.Serial, d.Transport, state,
-				strings.Join(spaces, ", "))
-		}
+		terminal.Rows(w, list)
 	})
+}
+
+// listNamespaces lists namespaces in one line.
+func listNamespaces(namespaces []passthru.Namespace) string {
+	var list []string
+	for _, ns := range namespaces {
+		s := fmt.Sprintf("%d", ns.ID)
+		if ns.Block != "" {
+			s += fmt.Sprintf(" (%s, %d bytes)", ns.Block, ns.Size)
+		} else if ns.Generic != "" {
+			s += fmt.Sprintf(" (%s)", ns.Generic)
+		}
+		list = append(list, s)
+	}
+	if !slices.ContainsFunc(namespaces, func(ns passthru.Namespace) bool { return ns.Block != "" }) {
+		list = append(list, "no flash")
+	}
+	return strings.Join(list, ", ")
 }
 
 func (c driveCommands) reset() *cobra.Command {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/telemetry"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -105,10 +106,7 @@ watched.`,
 
 // table prints the checks of a drive, and the latencies of its commands.
 func (v validation) table(w io.Writer) {
-	fmt.Fprintf(w, "step\tresult\tseconds\t\n")
-	for _, k := range v.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%.3f\t%s\n", k.Name, k.Result, k.Elapsed, k.Detail)
-	}
+	terminal.Rows(w, v.Checks)
 	for _, h := range v.Latencies {
 		queue := "I/O"
 		if h.Admin {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/image/document"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // imageCommands are the commands of FPGA images, in files and on drives.
@@ -180,8 +181,8 @@ func (d *imageDescription) table(w io.Writer) {
 	}
 	fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
 	for _, x := range d.Modules {
-		fmt.Fprintf(w, "module %s\t%s, %d bytes\n", tableCell(x.Name), x.SHA256, x.Bytes)
-		fmt.Fprintf(w, "\tfunctions: %s\n", tableCell(listOrNone(x.Functions)))
+		fmt.Fprintf(w, "module %s\t%s, %d bytes\n", terminal.Cell(x.Name), x.SHA256, x.Bytes)
+		fmt.Fprintf(w, "\tfunctions: %s\n", terminal.Cell(listOrNone(x.Functions)))
 	}
 	fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
 	fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
@@ -202,10 +203,10 @@ func printParameters(w io.Writer, d imageDescription) {
 		fmt.Fprintf(w, "parameters\tnot stated\n")
 	}
 	for _, f := range d.Parameters {
-		fmt.Fprintf(w, "%s\t%s\n", tableCell(f.Name), tableCell(f.Figure.String()))
+		fmt.Fprintf(w, "%s\t%s\n", terminal.Cell(f.Name), terminal.Cell(f.Figure.String()))
 	}
 	if len(d.Unsourced) > 0 {
-		fmt.Fprintf(w, "without source, not read\t%s\n", tableCell(listOrNone(d.Unsourced)))
+		fmt.Fprintf(w, "without source, not read\t%s\n", terminal.Cell(listOrNone(d.Unsourced)))
 	}
 }
 

@@ -33,7 +33,7 @@ func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int,
 		return err
 	}
 	if slot >= len(r.Slots) {
-		return fmt.Errorf("%s: there is no slot %d", dev, slot)
+		return fmt.Errorf("%s: the drive does not have slot %d", dev, slot)
 	}
 	s := r.Slots[slot]
 	active, ok := r.Active()

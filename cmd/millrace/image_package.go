@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/packaging"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // packagedUnit is what `millrace image package` prints.
@@ -28,10 +29,10 @@ type packagedUnit struct {
 
 // packagedRegister is a register or a table as a host sees it.
 type packagedRegister struct {
-	Name   string `json:"name"`
-	Offset uint32 `json:"offset_bytes"`
-	Bytes  uint32 `json:"size_bytes"`
-	About  string `json:"about"`
+	Name   string `json:"name" table:"register"`
+	Offset uint32 `json:"offset_bytes" table:"offset|%#x"`
+	Bytes  uint32 `json:"size_bytes" table:"bytes"`
+	About  string `json:"about" table:""`
 }
 
 func (c imageCommands) pack() *cobra.Command {
@@ -142,10 +143,7 @@ func writeNewFolder(folder string, files []packaging.File) error {
 
 // printPackagedUnit prints the registers of a kernel and where its files are.
 func printPackagedUnit(w io.Writer, p packagedUnit) {
-	fmt.Fprintf(w, "register\toffset\tbytes\t\n")
-	for _, r := range p.Registers {
-		fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", r.Name, r.Offset, r.Bytes, r.About)
-	}
+	terminal.Rows(w, p.Registers)
 	fmt.Fprintf(w, "kernel %s: %s in %s; beats of %d and %d bytes; %d MHz requested, by no board run\n", p.Kernel,
-		quantity.Of(len(p.Files), "file"), tableCell(p.Folder), p.InputBeat, p.OutputBeat, p.ClockKHz/1000)
+		quantity.Of(len(p.Files), "file"), terminal.Cell(p.Folder), p.InputBeat, p.OutputBeat, p.ClockKHz/1000)
 }

@@ -14,6 +14,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -30,29 +31,32 @@ func (c jobCommands) command() *cobra.Command {
 
 // jobView is a job as it is printed.
 type jobView struct {
-	ID          string     `json:"id"`
+	ID          string     `json:"id" table:"job"`
+	State       string     `json:"state" table:"state"`
+	epoch       string     `table:"epoch"`
+	share       string     `table:"delivered"`                          // the share of the epoch that is delivered
+	LeftOut     int64      `json:"left_out_rows" table:"left out rows"` // No rank gets these rows.
+	Drives      int32      `json:"drives" table:"drives"`
+	Wanted      int32      `json:"drives_wanted" table:"wanted"`
+	attached    string     `table:"attached"`
+	LastContact string     `json:"last_contact" table:"last contact"` // empty: no rank called since the leader leads
+	Submitted   string     `json:"submitted" table:"submitted"`
 	Name        string     `json:"name"`
-	State       string     `json:"state"`
 	Digest      string     `json:"digest"`
-	Submitted   string     `json:"submitted"`
 	Owner       string     `json:"owner"` // the owner of the launchers that may attach; empty: every launcher may
 	Epoch       uint64     `json:"epoch"` // from 0
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
 	Delivered   uint64     `json:"mini_batches_delivered"`
 	Rows        int64      `json:"rows"`           // rows of the data, which each epoch reads
-	LeftOut     int64      `json:"left_out_rows"`  // rows of Rows that no rank gets
 	AllRows     int64      `json:"delivered_rows"` // rows that all ranks got in all epochs
 	T           float64    `json:"t_rows_per_second"`
 	P           float64    `json:"p_rows_per_second"`
-	Drives      int32      `json:"drives"`
-	Wanted      int32      `json:"drives_wanted"`
 	Stall       float64    `json:"expected_stall_seconds"`
 	Allocation  string     `json:"allocation"`
 	Redelivered uint64     `json:"leases_redelivered"`
 	WaitsFor    string     `json:"waits_for"`
 	Follows     bool       `json:"follows"`
-	LastContact string     `json:"last_contact"`          // of any rank; empty: none since the present leader leads
 	Abandon     float64    `json:"abandon_after_seconds"` // 0: never
 	Ranks       []rankView `json:"per_rank"`
 
@@ -71,19 +75,19 @@ type jobView struct {
 }
 
 type rankView struct {
-	Rank        uint32  `json:"rank"`
-	Attached    bool    `json:"attached"`
-	MiniBatches uint64  `json:"mini_batches"`
-	Delivered   uint64  `json:"mini_batches_delivered"`
-	Queue       float64 `json:"queue_mini_batches"`
-	Stall       float64 `json:"stall_seconds"`
-	LastContact string  `json:"last_contact"`      // empty: none since the present leader leads
-	Detached    string  `json:"detached"`          // why; empty: it is attached, or was not yet
-	T           float64 `json:"t_rows_per_second"` // as the launcher measured it; 0: it did not
-	Own         int32   `json:"own_workers"`       // that serve this rank alone
-	SplitsOwn   uint64  `json:"splits_own"`        // granted to them
-	Share       float64 `json:"elsewhere_share"`   // of the splits, for all other workers; -1: these come first
-	Why         string  `json:"offload"`           // why the share is what it is
+	Rank        uint32  `json:"rank" table:"rank"`
+	Attached    bool    `json:"attached" table:"attached"`
+	LastContact string  `json:"last_contact" table:"last contact"` // empty: it has not called since the leader leads
+	Delivered   uint64  `json:"mini_batches_delivered" table:"delivered"`
+	MiniBatches uint64  `json:"mini_batches" table:"of"`
+	Queue       float64 `json:"queue_mini_batches" table:"queue|%.1f"`
+	Stall       float64 `json:"stall_seconds" table:"stall|%.1f s"`
+	Detached    string  `json:"detached" table:"detached because"` // empty: it is attached, or was not yet
+	T           float64 `json:"t_rows_per_second"`                 // as the launcher measured it; 0: it did not
+	Own         int32   `json:"own_workers"`                       // that serve this rank alone
+	SplitsOwn   uint64  `json:"splits_own"`                        // granted to them
+	Share       float64 `json:"elsewhere_share"`                   // of the splits, for all other workers; -1: these come first
+	Why         string  `json:"offload"`                           // why the share is what it is
 
 	ProfileFrom    string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none yet
 	ProfileSeconds float64 `json:"profile_seconds"` // that the profile took
@@ -107,15 +111,25 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Lookups: viewLookups(s), Modules: viewModules(s.GetSpec()),
 		Selection: viewSelection(s.GetSelection()),
 	}
-	last := 0.0
+	last, attached := 0.0, 0
 	for _, r := range s.GetRanks() {
-		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
-			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached, r.TRowsPerSecond, r.OwnWorkers,
-			r.SplitsOwn,
-			r.ShareElsewhere, r.Offload, r.ProfileFrom, r.ProfileSeconds, r.ProfileShare})
+		v.Ranks = append(v.Ranks, rankView{Rank: r.Rank, Attached: r.Attached, MiniBatches: r.Minibatches,
+			Delivered: r.Delivered, Queue: r.QueueBatches, Stall: r.StallSeconds,
+			LastContact: formatContact(r.LastContactSeconds), Detached: r.Detached, T: r.TRowsPerSecond,
+			Own: r.OwnWorkers, SplitsOwn: r.SplitsOwn, Share: r.ShareElsewhere, Why: r.Offload,
+			ProfileFrom: r.ProfileFrom, ProfileSeconds: r.ProfileSeconds, ProfileShare: r.ProfileShare})
 		last = max(last, r.LastContactSeconds)
+		if r.Attached {
+			attached++
+		}
 	}
 	v.LastContact = formatContact(last)
+	v.epoch = fmt.Sprintf("%d of %d", v.Epoch+1, v.Epochs)
+	v.attached = fmt.Sprintf("%d of %d", attached, len(v.Ranks))
+	v.share = "-"
+	if v.MiniBatches > 0 {
+		v.share = fmt.Sprintf("%.1f%%", 100*float64(v.Delivered)/float64(v.MiniBatches))
+	}
 	return v
 }
 
@@ -127,31 +141,12 @@ func formatContact(seconds float64) string {
 	return time.UnixMilli(int64(seconds * 1e3)).UTC().Format(time.RFC3339)
 }
 
-// formatAttached returns how many ranks are attached, for a table.
-func (v *jobView) formatAttached() string {
-	n := 0
-	for _, r := range v.Ranks {
-		if r.Attached {
-			n++
-		}
-	}
-	return fmt.Sprintf("%d of %d", n, len(v.Ranks))
-}
-
 // formatT returns T, for a table.
 func (v *jobView) formatT() string {
 	if v.T == 0 {
 		return "not known: every drive may run"
 	}
 	return fmt.Sprintf("%.0f rows/s", v.T)
-}
-
-// formatShare returns the share of the epoch that is delivered, for a table.
-func (v *jobView) formatShare() string {
-	if v.MiniBatches == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f%%", 100*float64(v.Delivered)/float64(v.MiniBatches))
 }
 
 // formatWorkers returns how many workers without data may run, for a table.
@@ -168,8 +163,8 @@ func printJob(w io.Writer, v jobView) {
 	if v.Owner != "" {
 		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
 	}
-	fmt.Fprintf(w, "epoch\t%d of %d\ndelivered\t%d of %s of the epoch (%s)\nrows\t%d in each epoch\n", v.Epoch+1,
-		v.Epochs, v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"), v.formatShare(), v.Rows)
+	fmt.Fprintf(w, "epoch\t%s\ndelivered\t%d of %s of the epoch (%s)\nrows\t%d in each epoch\n", v.epoch,
+		v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"), v.share, v.Rows)
 	printLeftOut(w, v.LeftOut)
 	fmt.Fprintf(w, "delivered in all epochs\t%s\n", quantity.Of(v.AllRows, "row"))
 	fmt.Fprintf(w,
@@ -183,7 +178,7 @@ func printJob(w io.Writer, v jobView) {
 	}
 	printVocabularies(w, v.Vocabularies, v.Lookups)
 	for _, m := range v.Modules {
-		fmt.Fprintf(w, "module\t%s: %.12s, %d bytes\n", tableCell(m.Name), m.Digest, m.Bytes)
+		fmt.Fprintf(w, "module\t%s: %.12s, %d bytes\n", terminal.Cell(m.Name), m.Digest, m.Bytes)
 	}
 	printSelection(w, v.Selection)
 	if v.WaitsFor != "" {
@@ -195,11 +190,8 @@ func printJob(w io.Writer, v jobView) {
 		fmt.Fprintf(w, "abandoned\tnever\n")
 	}
 	if len(v.Ranks) > 0 {
-		fmt.Fprintf(w, "\nrank\tattached\tlast contact\tdelivered\tof\tqueue\tstall\tdetached because\n")
-		for _, r := range v.Ranks {
-			fmt.Fprintf(w, "%d\t%v\t%s\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Rank, r.Attached, dash(r.LastContact),
-				r.Delivered, r.MiniBatches, r.Queue, r.Stall, dash(r.Detached))
-		}
+		fmt.Fprintln(w)
+		terminal.Rows(w, v.Ranks)
 	}
 	if v.Offload != "" && len(v.Ranks) > 0 {
 		fmt.Fprintf(w, "\nrank\tT rows/s\town workers\ttheir splits\tshare elsewhere\tprofile\tbecause\n")
@@ -221,7 +213,7 @@ func printVocabularies(w io.Writer, list []appliedVocabulary, lookups []lookedUp
 		if len(lookups) > 0 {
 			where = "looked up by the " + v.LookedUpBy
 		}
-		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids %s\n", tableCell(v.Name), v.Digest, v.Keys, where)
+		fmt.Fprintf(w, "vocabulary\t%s: %.12s, %d keys: ids %s\n", terminal.Cell(v.Name), v.Digest, v.Keys, where)
 	}
 	printKeyLookups(w, lookups)
 }
@@ -423,15 +415,7 @@ allows (control run --abandon-after and --attach-within).`,
 			for i, j := range jobs {
 				views[i] = viewJob(j)
 			}
-			return c.print(views, func(w io.Writer) {
-				fmt.Fprint(w, "job\tstate\tepoch\tdelivered\tleft out rows\tdrives\twanted\tattached\t"+
-					"last contact\tsubmitted\n")
-				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
-						v.formatShare(), v.LeftOut, v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact),
-						v.Submitted)
-				}
-			})
+			return printRows(c, views)
 		})
 	})
 }

@@ -97,17 +97,15 @@ func (v *watchView) formatRemaining() string {
 
 // lineWatch writes a status as one line, for logs and pipes.
 func lineWatch(w io.Writer, v watchView) {
-	fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %s, %d drives (%d wanted), %s left\n",
-		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.formatShare(), v.formatRate(), v.Drives,
-		v.Wanted,
+	fmt.Fprintf(w, "%s  %s  epoch %s, %s delivered, %s, %d drives (%d wanted), %s left\n",
+		time.Now().Format(time.TimeOnly), v.State, v.epoch, v.share, v.formatRate(), v.Drives, v.Wanted,
 		v.formatRemaining())
 }
 
 // drawWatch writes a status for a terminal, which shows it in place of the one before.
 func drawWatch(w io.Writer, v watchView) {
-	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
-	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
-	fmt.Fprintf(w, "delivered\t%s %s, %d of %s\n", progressBar(v.Delivered, v.MiniBatches, 30), v.formatShare(),
+	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\nepoch\t%s\n", v.Name, v.ID, v.State, v.epoch)
+	fmt.Fprintf(w, "delivered\t%s %s, %d of %s\n", progressBar(v.Delivered, v.MiniBatches, 30), v.share,
 		v.Delivered, quantity.Of(v.MiniBatches, "mini-batch"))
 	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.formatRate(), v.formatT(), v.P)
 	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)

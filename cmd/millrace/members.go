@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,31 +23,28 @@ func (c memberCommands) command() *cobra.Command {
 
 // memberView is a member as commands print it.
 type memberView struct {
-	Name    string   `json:"name"`
-	ID      string   `json:"id"`
-	Peers   []string `json:"peer_urls"`
+	Name    string   `json:"name" table:"member"`
+	ID      string   `json:"id" table:"id"`
+	Peers   []string `json:"peer_urls" table:"at"`
 	Votes   bool     `json:"votes"`
 	Answers bool     `json:"answers"`
+	state   string   `table:"state"`
 }
 
 func viewMember(m *apiv1.Member) memberView {
-	return memberView{
+	v := memberView{
 		Name: m.GetName(), ID: m.GetId(), Peers: append([]string{}, m.GetPeerUrls()...), Votes: m.GetVotes(),
-		Answers: m.GetAnswers(),
+		Answers: m.GetAnswers(), state: "votes",
 	}
-}
-
-// state returns the state of a member in words.
-func (v memberView) state() string {
 	switch {
 	case v.Name == "":
-		return "added, not started yet"
+		v.state = "added, not started yet"
 	case !v.Votes:
-		return "catches up"
+		v.state = "catches up"
 	case !v.Answers:
-		return "does not answer"
+		v.state = "does not answer"
 	}
-	return "votes"
+	return v
 }
 
 func (c memberCommands) list() *cobra.Command {
@@ -71,16 +67,7 @@ sees it.`,
 		for i, m := range list {
 			views[i] = viewMember(m)
 		}
-		return c.print(views, func(w io.Writer) {
-			fmt.Fprintf(w, "member\tid\tat\tstate\n")
-			for _, v := range views {
-				name := v.Name
-				if name == "" {
-					name = "-"
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, v.ID, strings.Join(v.Peers, ", "), v.state())
-			}
-		})
+		return printRows(c.console, views)
 	})
 }
 

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -24,35 +26,40 @@ func (c nodesCommands) command() *cobra.Command {
 
 // nodeView is a node as commands print it.
 type nodeView struct {
-	Name       string      `json:"name"`
+	Name       string      `json:"name" table:"node"`
 	State      string      `json:"state"`
-	URLs       []string    `json:"urls"`
+	state      string      `table:"state"`
+	Drives     []driveView `json:"per_drive" table:"drives|%d"`
+	Partitions int         `json:"partitions"`
+	holds      string      `table:"partitions"`
+	splits     string      `table:"splits running"`
+	LastSeen   float64     `json:"last_seen_seconds" table:"last seen|%.1f s ago"`
+	ClockSkew  float64     `json:"clock_skew_seconds" table:"clock ahead|%.1f s"`
+	URLs       []string    `json:"urls" table:"at"`
 	Version    string      `json:"version"`
 	Started    string      `json:"incarnation"`
-	LastSeen   float64     `json:"last_seen_seconds"`
-	ClockSkew  float64     `json:"clock_skew_seconds"`
-	Partitions int         `json:"partitions"`
 	Jobs       []string    `json:"jobs"`
 	Batches    int64       `json:"buffered_mini_batches"`
 	Bytes      int64       `json:"buffered_bytes"`
-	Drives     []driveView `json:"per_drive"`
 }
 
 type driveView struct {
-	Name       string   `json:"name"`
-	UUID       string   `json:"uuid"` // of the drive; its regions have it in common
-	Region     uint32   `json:"region"`
-	Regions    uint32   `json:"regions"` // of the drive; 0: it does not compute
-	State      string   `json:"state"`
-	Computes   bool     `json:"computes"`
-	Threads    int32    `json:"engine_threads"`
-	Streams    int32    `json:"streams"`
-	Running    int32    `json:"splits_running"`
-	Busy       float64  `json:"busy_ratio"`
-	Partitions []string `json:"partition_names"`
+	Name       string   `json:"name" table:"drive"`
+	State      string   `json:"state" table:"state"`
+	Reach      string   `json:"reach" table:"reach"` // held: the partitions that it holds; any: it holds none
+	Threads    int32    `json:"engine_threads" table:"threads"`
+	Streams    int32    `json:"streams" table:"streams"`
+	Running    int32    `json:"splits_running" table:"splits running"`
+	Busy       float64  `json:"busy_ratio" table:"busy|%.0f%%"`
+	Partitions []string `json:"partition_names" table:"partitions|%d"`
+	Free       int64    `json:"free_bytes" table:"free bytes"`
 	Image      string   `json:"image"`
-	Free       int64    `json:"free_bytes"`
-	Reach      string   `json:"reach"`       // held: the partitions that it holds; any: it holds none
+	image      string   `table:"image"`
+	Region     uint32   `json:"region"`
+	Regions    uint32   `json:"regions"` // The drive has so many; 0: it does not compute.
+	region     string   `table:"region"`
+	UUID       string   `json:"uuid" table:"uuid"` // The regions of a drive have it in common.
+	Computes   bool     `json:"computes"`
 	ComputesOn string   `json:"computes_on"` // drive, cpu or card
 	Failures   uint64   `json:"source_failures"`
 	Failed     string   `json:"source_error"`
@@ -61,30 +68,25 @@ type driveView struct {
 	Aside      float64  `json:"set_aside_seconds"`
 }
 
-// holds describes what a node holds, for a table: a worker without data holds nothing and makes splits of every
-// partition.
-func (v *nodeView) holds() string {
-	for _, d := range v.Drives {
-		if d.Reach != apiv1.ReachAny {
-			return fmt.Sprint(v.Partitions)
+// describe sets what the table of nodes says. A worker without data holds nothing and makes splits of every partition.
+func (v *nodeView) describe() {
+	setAside, reachAny, splits := 0, len(v.Drives) > 0, int32(0)
+	for i := range v.Drives {
+		d := &v.Drives[i]
+		splits += d.Running
+		reachAny = reachAny && d.Reach == apiv1.ReachAny
+		if d.SetAside != "" {
+			setAside++
 		}
 	}
-	if len(v.Drives) == 0 {
-		return fmt.Sprint(v.Partitions)
+	v.state, v.holds, v.splits = v.State, strconv.Itoa(v.Partitions), fmt.Sprint(splits)
+	if setAside > 0 {
+		v.state += fmt.Sprintf(", %d of %d workers set aside", setAside, len(v.Drives))
 	}
-	return "worker, reach any"
-}
-
-// formatRegion returns which region of its drive this is, for a table.
-func (d *driveView) formatRegion() string {
-	if d.Regions < 2 {
-		return dash("")
+	if reachAny {
+		v.holds = "worker, reach any"
 	}
-	return fmt.Sprintf("%d of %d", d.Region, d.Regions)
 }
-
-// shortImage returns the part of an image's id that image list shows.
-func shortImage(id string) string { return id[:min(len(id), 16)] }
 
 func viewNode(r *apiv1.NodeRecord) nodeView {
 	s := r.GetStatus()
@@ -110,35 +112,25 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 		if names == nil {
 			names = []string{}
 		}
+		region := ""
+		if d.Regions > 1 {
+			region = fmt.Sprintf("%d of %d", d.Region, d.Regions)
+		}
 		v.Drives = append(v.Drives, driveView{
 			Name: d.Name, UUID: d.Uuid, Region: d.Region, Regions: d.Regions, State: d.State, Computes: d.Computes,
 			Threads: d.Threads, Streams: d.Streams, Running: d.Running,
 			Busy: d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
 			Reach: cmp.Or(d.Reach, apiv1.ReachHeld), ComputesOn: fleet.ComputesOn(d), Failures: d.SourceFailures,
 			Failed: d.SourceError, Leases: trouble.GetFailures(), SetAside: trouble.GetSetAside(),
-			Aside: trouble.GetSetAsideSeconds(),
+			Aside: trouble.GetSetAsideSeconds(), image: d.Image[:min(len(d.Image), shortImage)], region: region,
 		})
 	}
+	v.describe()
 	return v
 }
 
-// heldBack returns how many workers of a node are set aside.
-func (v *nodeView) heldBack() (n int) {
-	for _, d := range v.Drives {
-		if d.SetAside != "" {
-			n++
-		}
-	}
-	return n
-}
-
-// formatState returns a node's state, and how many of its workers are set aside, for a table.
-func (v *nodeView) formatState() string {
-	if n := v.heldBack(); n > 0 {
-		return fmt.Sprintf("%s, %d of %d workers set aside", v.State, n, len(v.Drives))
-	}
-	return v.State
-}
+// shortImage is the length of the part of an image's id that tables show.
+const shortImage = 16
 
 // printTrouble prints what went wrong with a worker of any reach.
 func (d *driveView) printTrouble(w io.Writer) {
@@ -173,17 +165,7 @@ func (c nodesCommands) list() *cobra.Command {
 			for i, r := range records {
 				views[i] = viewNode(r)
 			}
-			return c.print(views, func(w io.Writer) {
-				fmt.Fprintf(w, "node\tstate\tdrives\tpartitions\tsplits running\tlast seen\tclock ahead\tat\n")
-				for _, v := range views {
-					splits := int32(0)
-					for _, d := range v.Drives {
-						splits += d.Running
-					}
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.formatState(),
-						len(v.Drives), v.holds(), splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
-				}
-			})
+			return printRows(c, views)
 		})
 	})
 }
@@ -216,14 +198,7 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 						"buffered\t%s, %d bytes\npartitions\t%d\n\n",
 					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew,
 					quantity.Of(v.Batches, "mini-batch"), v.Bytes, v.Partitions)
-				fmt.Fprintf(w, "drive\tstate\treach\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\t"+
-					"image\tregion\tuuid\n")
-				for i := range v.Drives {
-					d := &v.Drives[i]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", d.Name, d.State, d.Reach,
-						d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free,
-						dash(shortImage(d.Image)), d.formatRegion(), d.UUID)
-				}
+				terminal.Rows(w, v.Drives)
 				for _, d := range v.Drives {
 					if d.Failures > 0 {
 						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name,

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/draft"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -266,7 +267,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 
 // table writes the result for people.
 func (v *checkedPipeline) table(w io.Writer, files bool) {
-	fmt.Fprintf(w, "%s\tno errors\n", tableCell(v.Name))
+	fmt.Fprintf(w, "%s\tno errors\n", terminal.Cell(v.Name))
 	if !files {
 		return
 	}

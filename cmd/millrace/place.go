@@ -24,13 +24,14 @@ import (
 
 // copyResult is a copy of a partition, and what became of it.
 type copyResult struct {
-	Partition string `json:"partition"`
-	Bytes     int64  `json:"bytes"`
-	Rows      int64  `json:"rows"`
-	From      string `json:"from"` // NODE/DRIVE, or the file
-	To        string `json:"to"`
+	Partition string `json:"partition" table:"partition"`
+	Bytes     int64  `json:"bytes" table:"bytes"`
+	Rows      int64  `json:"rows" table:"rows"`
+	From      string `json:"from" table:"from"` // NODE/DRIVE, or the file
+	To        string `json:"to" table:"to"`
 	Done      bool   `json:"done"`
 	Error     string `json:"error"`
+	state     string `table:"state"`
 }
 
 // openCluster asks the control plane for the nodes and the wanted copies, and opens the nodes.
@@ -91,7 +92,7 @@ func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, 
 		}
 		views[i] = copyResult{
 			Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from,
-			To: k.To.String(),
+			To: k.To.String(), state: map[bool]string{true: "not made", false: "failed"}[dry],
 		}
 		index[k] = i
 	}
@@ -101,25 +102,15 @@ func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, 
 			return cluster.OpenFile(ctx, files[name], name, format)
 		}, func(k placement.Copy, err error) {
 			v := &views[index[k]]
-			v.Done = err == nil
 			if err != nil {
 				v.Error = oneLine(err.Error())
+			} else {
+				v.Done, v.state = true, "done"
 			}
-			c.announce(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To,
-				map[bool]string{true: "done", false: "failed"}[err == nil]))
+			c.announce(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To, v.state))
 		})
 	}
-	err := c.print(views, func(w io.Writer) {
-		fmt.Fprintf(w, "partition\tbytes\trows\tfrom\tto\tstate\n")
-		for _, v := range views {
-			state := map[bool]string{true: "done", false: "failed"}[v.Done]
-			if dry {
-				state = "not made"
-			}
-			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", v.Partition, v.Bytes, v.Rows, v.From, v.To, state)
-		}
-	})
-	return errors.Join(failed, err)
+	return errors.Join(failed, printRows(c.console, views))
 }
 
 // matchPatterns returns a function that reports whether a name matches one of the patterns; nil without patterns.

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/capacity/review"
 	"github.com/millrace/millrace/capacity/sizing"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // reviews reports whether the flags name a job to compare the plan with.
@@ -124,7 +125,7 @@ func ranOnService(s *apiv1.JobStatus) (*review.Ran, error) {
 
 // printReview prints a comparison.
 func printReview(w io.Writer, v *review.Review) {
-	fmt.Fprintf(w, "%s\n\njob\t%s, by %s\n", v.Says, tableCell(v.Job), tableCell(v.From))
+	fmt.Fprintf(w, "%s\n\njob\t%s, by %s\n", v.Says, terminal.Cell(v.Job), terminal.Cell(v.From))
 	fmt.Fprintf(w, "%s at once\t%.3g planned, %.3g with the job's figures\n", v.Workers, v.Planned, v.Then)
 	fmt.Fprintf(w, "drives of the job\t%d at once (T/P asks for %d)%s\n", v.Allowed, v.Wanted, busiest(v.Busiest))
 	share := ""
@@ -140,13 +141,10 @@ func printReview(w io.Writer, v *review.Review) {
 		v.Workers)
 	for _, a := range v.Assumptions {
 		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.3g\t%.3g\t%s\t%s\n", a.Name, a.Planned, a.Ran, a.Unit, a.Ratio, a.Then,
-			a.Kind, tableCell(a.Source))
+			a.Kind, terminal.Cell(a.Source))
 	}
-	fmt.Fprintf(w, "\nlink\tplanned B/s\tjob B/s\tplanned B a row\tjob B a row\tnote\n")
-	for _, l := range v.Links {
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t%s\n", l.Name, l.Planned, l.Ran, l.PlannedPerRow, l.RanPerRow,
-			dash(l.Note))
-	}
+	fmt.Fprintln(w)
+	terminal.Rows(w, v.Links)
 	printLines(w, "not compared", v.NotCompared)
 }
 

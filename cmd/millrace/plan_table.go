@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // printPlan prints the drives alone, then the placements.
@@ -32,15 +33,8 @@ func printDrives(w io.Writer, r *capacity.Result) {
 	fmt.Fprintf(w, "watts\t%.0f\t%.0f\n", r.Watts, r.BusyWatts)
 	fmt.Fprintf(w, "CapEx + OpEx, $\t%.0f\t%.0f\n", r.CapEx+r.OpEx, r.BusyUSD)
 	fmt.Fprintf(w, "rows a $\t%.4g\t\n", r.RowsPerDollar)
-	fmt.Fprintf(w, "\nthe same T on CPU cores\tcores a drive\tcores\tnodes\twatts\tCapEx + OpEx, $\trows a $\n")
-	for _, b := range r.Baselines {
-		if b.DriveCores == 0 {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\n", b.Name)
-			continue
-		}
-		fmt.Fprintf(w, "%s\t%.2g\t%d\t%d\t%.0f\t%.0f\t%.4g\n", b.Name, b.DriveCores, b.Cores, b.Nodes, b.Watts, b.USD,
-			b.Rows)
-	}
+	fmt.Fprintln(w)
+	terminal.Rows(w, r.Baselines)
 	sources := make([]string, len(r.Baselines))
 	for i, b := range r.Baselines {
 		sources[i] = b.Name + ": " + b.Source
@@ -119,11 +113,8 @@ func printConstraints(w io.Writer, r *sizing.Report) {
 
 // printSensitivity prints what moves the answer.
 func printSensitivity(w io.Writer, r *sizing.Report) {
-	fmt.Fprintf(w, "\nfigure that moves the answer\tlow\thigh\tswing, $\tcheapest at low\tcheapest at high\n")
-	for _, m := range r.Tornado[:min(len(r.Tornado), mostMoves)] {
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.0f\t%s\t%s\n", m.Figure, m.Low, m.High, m.Swing, orNone(m.AtLow.Cheapest),
-			orNone(m.AtHigh.Cheapest))
-	}
+	fmt.Fprintln(w)
+	terminal.Rows(w, r.Tornado[:min(len(r.Tornado), mostMoves)])
 	fmt.Fprintf(w, "\nbreak-even price\tbeside\tof a\t$\tnow, $\n")
 	for _, b := range r.BreakEven {
 		price := fmt.Sprintf("%.0f", b.USD)
@@ -146,10 +137,8 @@ func printSensitivity(w io.Writer, r *sizing.Report) {
 		fmt.Fprintf(w, "%.4g\t%s\t%s\n", x.T, x.To, x.From)
 	}
 	if len(r.Tiers) > 0 {
-		fmt.Fprintf(w, "\ntiers by DPP's ratios\twatts (1: disks by capacity)\tbinds\twhy\n")
-		for _, t := range r.Tiers {
-			fmt.Fprintf(w, "%s\t%.3g\t%s\t%s\n", t.Name, t.Watts, t.Binds, t.Why)
-		}
+		fmt.Fprintln(w)
+		terminal.Rows(w, r.Tiers)
 	}
 }
 
@@ -167,10 +156,7 @@ func printSources(w io.Writer, r *sizing.Report) {
 		kinds[i] = fmt.Sprintf("%d %s", k.Count, k.Kind)
 	}
 	fmt.Fprintf(w, "\nfigures: %s\n\n", strings.Join(kinds, ", "))
-	fmt.Fprintf(w, "figure\tvalue\tunit\tkind\tsource\n")
-	for _, f := range r.Figures {
-		fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, f.Kind, f.Source)
-	}
+	terminal.Rows(w, r.Figures)
 	printLines(w, "holds for all placements", r.Notes)
 	printLines(w, "counted in no placement", r.NotCounted)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/power"
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // powerFlags say how energy is measured.
@@ -52,9 +53,9 @@ func (p *powerFlags) open(ctx context.Context, mode string) (*power.Meter, error
 func printEnergy(w io.Writer, e *power.Energy) {
 	fmt.Fprintf(w, "energy\t%s\n", e)
 	for _, d := range e.Domains {
-		fmt.Fprintf(w, "energy of %s\t%.4g J: %s\n", tableCell(d.Name), d.Joules, tableCell(d.Source))
+		fmt.Fprintf(w, "energy of %s\t%.4g J: %s\n", terminal.Cell(d.Name), d.Joules, terminal.Cell(d.Source))
 	}
 	for _, n := range e.Notes {
-		fmt.Fprintf(w, "energy, note\t%s\n", tableCell(n))
+		fmt.Fprintf(w, "energy, note\t%s\n", terminal.Cell(n))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -248,7 +249,7 @@ func (r *preprocessResult) print(w io.Writer) {
 		fmt.Fprintf(w, "filter\tpasses %d of %s\n", s.PassingRows, quantity.Of(s.Rows, "row"))
 	}
 	for _, v := range r.Vocabularies {
-		fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", tableCell(v.Name), v.LookedUpBy)
+		fmt.Fprintf(w, "vocabulary\t%s: ids looked up by the %s\n", terminal.Cell(v.Name), v.LookedUpBy)
 	}
 	printLookups(w, r.PerDrive)
 	printUnits(w, r.RTL)

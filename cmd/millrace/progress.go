@@ -13,6 +13,8 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // progress shows on stderr how far a task is: as a bar on a terminal, as plain or JSON lines elsewhere. It is safe for
@@ -88,7 +90,7 @@ func (c *console) announce(s string) {
 	case "json":
 		_ = json.NewEncoder(c.err).Encode(map[string]string{"message": s})
 	default:
-		fmt.Fprintln(c.err, escapeControls(s))
+		fmt.Fprintln(c.err, terminal.Escape(s))
 	}
 }
 

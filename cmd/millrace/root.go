@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		lines = document.lines()
 	}
 	for _, line := range lines {
-		fmt.Fprintln(s.err, name, escapeControls(oneLine(goTypeSuffix.ReplaceAllString(line, ""))))
+		fmt.Fprintln(s.err, name, terminal.Escape(oneLine(goTypeSuffix.ReplaceAllString(line, ""))))
 	}
 	var usage usageError
 	if errors.As(err, &usage) {

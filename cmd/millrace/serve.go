@@ -148,7 +148,7 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 		return usageError{err}
 	}
 	if o.Drive.Create && !f.create {
-		return fmt.Errorf("there is no drive %s: with --create it is made; else look at the path", o.Drive.Path)
+		return fmt.Errorf("drive %s does not exist: with --create it is made; else look at the path", o.Drive.Path)
 	}
 	o.Logger = c.log(f.log)
 	if o.Faults, err = f.script(); err != nil {

@@ -226,7 +226,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 	code, _, errs := millrace(t, "drive", "serve", "--flash", dir+"/typo.flash", "--listen", "127.0.0.1:0")
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, errs, "there is no drive "+dir+"/typo.flash")
+	assert.Contains(t, errs, "drive "+dir+"/typo.flash does not exist")
 	assert.Contains(t, errs, "--create")
 	assert.NoFileExists(t, dir+"/typo.flash")
 	assert.NoFileExists(t, dir+"/typo.flash.json")

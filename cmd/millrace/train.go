@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/power"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -355,7 +356,7 @@ func (c *trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, trai
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
 		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is that of a finished job
-			fmt.Fprintln(c.err, "millrace:", escapeControls(err.Error()))
+			fmt.Fprintln(c.err, "millrace:", terminal.Escape(err.Error()))
 			return nil
 		}
 		if err != nil {

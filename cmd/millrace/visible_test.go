@@ -10,25 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestVisible(t *testing.T) {
-	for s, want := range map[string]string{
-		"":                           "",
-		"a\tb\nc":                    "a\tb\nc",
-		"Größe, 列, 🚀":                "Größe, 列, 🚀",
-		"\x1b[2Jgone":                `\x1b[2Jgone`,
-		"bell\a, \x7f, \u009b31m":    `bell\a, \x7f, \u009b31m`,
-		"not text \xff\xfe":          `not text \xff\xfe`,
-		"turned \u202etxt.exe":       `turned \u202etxt.exe`,
-		"replaced \ufffd stays":      "replaced \ufffd stays",
-		"back\\slash stays\r":        `back\slash stays\r`,
-		"cut in the middle \xe2\x82": `cut in the middle \xe2\x82`,
-	} {
-		assert.Equal(t, want, escapeControls(s))
-	}
-	assert.Equal(t, "plain name", tableCell("plain name"))
-	assert.Equal(t, `"a\nb\tc"`, tableCell("a\nb\tc"))
-}
-
 // TestNamesOfFilesDoNotSteerTheTerminal: columns and members are called as somebody else pleased.
 func TestNamesOfFilesDoNotSteerTheTerminal(t *testing.T) {
 	dir := t.TempDir()

@@ -28,10 +28,10 @@ const (
 
 // Check is the result of one step.
 type Check struct {
-	Name    string  `json:"name"`
-	Result  Result  `json:"result"`
-	Detail  string  `json:"detail"`
-	Elapsed float64 `json:"elapsed_seconds"`
+	Name    string  `json:"name" table:"step"`
+	Result  Result  `json:"result" table:"result"`
+	Elapsed float64 `json:"elapsed_seconds" table:"seconds|%.3f"`
+	Detail  string  `json:"detail" table:""`
 }
 
 // Options say how a drive is tried. The zero value works.

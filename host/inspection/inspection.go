@@ -44,9 +44,9 @@ type ImageList struct {
 
 // File is a member of a drive's volume.
 type File struct {
-	Name   string `json:"name"`
-	Offset int64  `json:"offset_bytes"`
-	Bytes  int64  `json:"bytes"`
+	Name   string `json:"name" table:"name"`
+	Bytes  int64  `json:"bytes" table:"bytes"`
+	Offset int64  `json:"offset_bytes" table:"at byte"`
 	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
 }
 

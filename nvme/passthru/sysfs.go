@@ -16,11 +16,11 @@ import (
 // Controller is a controller as sysfs describes it. Strings that sysfs does not have are empty.
 type Controller struct {
 	Name       string      `json:"name"` // nvme0
-	Model      string      `json:"model"`
-	Serial     string      `json:"serial"`
+	Model      string      `json:"model" table:"model"`
+	Serial     string      `json:"serial" table:"serial"`
 	Firmware   string      `json:"firmware"`
 	NQN        string      `json:"nqn"`
-	Transport  string      `json:"transport"` // pcie, tcp, ...
+	Transport  string      `json:"transport" table:"transport"` // pcie, tcp, ...
 	Address    string      `json:"address"`
 	State      string      `json:"state"` // live, connecting, ...
 	Paths      int         `json:"paths"` // controllers of the same subsystem, this one included
