@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -32,10 +33,10 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at partition.
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	flash, places, err := csd.Files([]string{path}, csd.LBA512, nil)
+	files, places, err := flash.Files([]string{path}, csd.LBA512, nil)
 	require.NoError(t, err)
 	drive, err := csd.Open(csd.Options{
-		Flash: flash, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,
+		Flash: files, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,
 	})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})

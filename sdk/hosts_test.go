@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -42,12 +43,12 @@ func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri s
 		paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprintf("part-%d.parquet", i)))
 		require.NoError(t, os.WriteFile(paths[i], data, 0o600))
 	}
-	flash, places, err := csd.Files(paths, csd.LBA512, nil)
+	blocks, places, err := flash.Files(paths, csd.LBA512, nil)
 	require.NoError(t, err)
 	for _, p := range places {
 		at = append(at, partition.Extent{Device: p.Offset, Len: p.Size})
 	}
-	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN,
+	drive, err := csd.Open(csd.Options{Flash: blocks, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN,
 		Regions: regions})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/openfiles"
@@ -174,12 +175,12 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 	if lba == 0 {
 		lba = csd.LBA512
 	}
-	flash, places, err := csd.Files(paths, lba, o.Files)
+	files, places, err := flash.Files(paths, lba, o.Files)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	opt := o.drive()
-	opt.Flash, opt.LBA, opt.SLMBytes, opt.Threads = flash, lba, o.SLM, o.Threads
+	opt.Flash, opt.LBA, opt.SLMBytes, opt.Threads = files, lba, o.SLM, o.Threads
 	d, err := csd.Open(opt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)

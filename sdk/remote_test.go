@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -28,10 +29,10 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	flash, places, err := csd.Files([]string{path}, csd.LBA512, nil)
+	files, places, err := flash.Files([]string{path}, csd.LBA512, nil)
 	require.NoError(t, err)
 	drive, err := csd.Open(csd.Options{
-		Flash: flash, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served",
+		Flash: files, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served",
 	})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(o)

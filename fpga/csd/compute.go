@@ -3,10 +3,11 @@ package csd
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"time"
 
+	"github.com/millrace/millrace/fpga/csd/images"
+	"github.com/millrace/millrace/fpga/csd/memory"
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
@@ -34,7 +35,7 @@ const BackendFunctional = "functional"
 // compute is the FPGA and its DRAM, with which the controller runs namespace 2 and the regions' namespaces.
 type compute struct {
 	slm     []byte
-	slots   *slots
+	slots   *images.Slots
 	threads []chan struct{} // by region: a token a running execution
 	pacing  []*pacing       // by region; nil: native timing
 	stats   counters
@@ -48,7 +49,7 @@ func (c *compute) InputRange() int { return rangeInput }
 func (c *compute) SLM() []byte { return c.slm }
 
 // ClearSLM implements controller.Compute. Its time depends on how much of the bytes was used.
-func (c *compute) ClearSLM(b []byte) { clearUsed(b) }
+func (c *compute) ClearSLM(b []byte) { memory.ClearUsed(b) }
 
 // Programs implements controller.Compute.
 func (c *compute) Programs() controller.Programs { return c.slots }
@@ -82,14 +83,14 @@ func (c *compute) executeUnpaced(ctx context.Context, x controller.Execution) (
 		return 0, nvme.CommandAborted, until
 	}
 	defer func() { <-threads }()
-	e, active := c.slots.runningImage(x.Region)
+	e, active := c.slots.Running(x.Region)
 	if e == nil {
 		return 0, nvme.ProgramNotActivated, until
 	}
 	// The engine is written not to panic. Should it, the fault stays in the command: a drive does not take its host down.
 	defer func() {
 		if r := recover(); r != nil {
-			if x.Input != nil && isMemoryFault(r) {
+			if x.Input != nil && memory.IsFault(r) {
 				c.log.Error("read flash that an execution reads in place", "error", r)
 				v, st = 0, nvme.UnrecoveredReadError
 				return
@@ -142,15 +143,6 @@ func (c *compute) executeUnpaced(ctx context.Context, x controller.Execution) (
 		return uint64(state), cs.StatusProgramFault, until
 	}
 	return uint64(state), nvme.Success, until
-}
-
-// isMemoryFault reports whether a panic is an access to memory that could not be read.
-func isMemoryFault(panicked any) bool {
-	fault, ok := panicked.(interface {
-		runtime.Error
-		Addr() uintptr
-	})
-	return ok && fault.Addr() != 0
 }
 
 // bytesOfRange is a range's bytes; the controller has checked that it lies inside.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
@@ -261,12 +262,12 @@ func TestLoadedImageStaysActiveAcrossOpen(t *testing.T) {
 	require.NoError(t, d.Close())
 
 	// A slot's file that was damaged leaves the slot empty and the stock image active.
-	require.NoError(t, os.Truncate(slotPath(path, 2), 100))
+	require.NoError(t, os.Truncate(images.Path(path, 2), 100))
 	d = openDrive(t, Options{Path: path})
 	_, m = stockImage(t)
 	id, _ = d.ActiveImage()
 	assert.Equal(t, m.ID, id)
-	assert.NotEmpty(t, d.comp.slots.slots[2].reason)
+	assert.NotEmpty(t, d.Images().Slots[2].Reason)
 	assert.Equal(t, cs.SlotEmpty, d.comp.slots.List()[2].Occupancy)
 }
 

@@ -7,17 +7,11 @@
 //   - memory, gone with the process;
 //   - a file, byte for byte from block 0 ([Options].Path), with geometry, UUID, counters, trust and the active
 //     image in PATH.json, and loaded images in PATH.slotN.mimg, each replaced by a rename;
-//   - some files, each from a block boundary on, read-only and not copied ([Files]).
+//   - some files, each from a block boundary on, read-only and not copied ([flash.Files]).
 //
-// # Lent flash
-//
-// Engine threads read blocks of flash in a file where they lie, in a mapping of the file, instead of a copy in the
-// drive's memory, on Linux and while no other process can change the file. The drive holds a lease on the file (fcntl,
-// F_SETLEASE), which the kernel grants if no other process has it open, or has a file of [Files] open for writing. A
-// process that later opens or cuts the file waits until the drive has copied what it lent and given the lease back,
-// which takes as long as the executions that run. The drive asks for another lease a second later at the earliest. A
-// medium that fails under an execution fails its command with Unrecovered Read Error. Flash on file systems other than
-// ext4, XFS, Btrfs, F2FS and tmpfs is copied, and so is flash in memory.
+// Each part of a drive has a room: package flash stores the blocks, package memory maps the local memory, package
+// images holds the image slots and what the regions execute, and package keptfile the files beside the flash. This
+// package joins them, executes slices in the time that is wanted, counts, and keeps the drive's state.
 //
 // # Regions
 //
@@ -25,22 +19,9 @@
 // with an engine of its own, and a weight (Options.RegionWeights), to which its engine threads and its share of the
 // local memory are in proportion. The image slots are a library for all regions. In the standard command set region r
 // is namespace 3 + r, in the vendor set a field of the commands; package controller keeps hosts out of each other's
-// regions. The images of regions are activated and kept one by one; all that follows about the active image holds for
-// each region. [Options].HostIOShare limits what ordinary reads and writes take from regions that compute. PATH.json
-// has the oldest version that can hold its content, so that older builds read it.
-//
-// # Images
-//
-// Image slot 0 holds the stock image, which came with the drive and cannot be replaced. Slots 1 and 2 are the field
-// pair: the deployed image and the one before it. Slot 3 is for trials; rollouts do not use it. Log page 03h reports
-// the slots as firmware slots 1 to 4; vendor log C1h ([Drive.Images]) reports everything.
-//
-// An image is judged when it is loaded (format, interface, revocation, signature, identifier), and again when it is
-// activated. The drive must then have the image's units, and the image's known-answer vectors must come out; until they
-// do, the old image stays active. The write of PATH.json commits: a kill before it leaves the old image active, a kill
-// after it the new one. No image is activated in a region while another host holds memory of the region or a program
-// executes there. A region starts with its last good image: the image that was active, else the one before it, else the
-// stock image. The drive's trust ([Options].Trust) is kept in PATH.json; a host never sets it.
+// regions. The images of regions are activated and kept one by one; all that package images says about the active image
+// holds for each region. [Options].HostIOShare limits what ordinary reads and writes take from regions that compute.
+// PATH.json has the oldest version that can hold its content, so that older builds read it.
 //
 // # Durability
 //

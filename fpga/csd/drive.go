@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/millrace/millrace/fpga/csd/flash"
+	"github.com/millrace/millrace/fpga/csd/images"
+	"github.com/millrace/millrace/fpga/csd/memory"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/hugepages"
@@ -29,12 +32,28 @@ const (
 	MaxThreads = 256
 )
 
+// Block sizes that a drive can have.
+const (
+	LBA512  = flash.LBA512
+	LBA4096 = flash.LBA4096
+)
+
+// Why a drive cannot be opened.
+var (
+	// ErrBusy says that the drive is open already, here or in another process.
+	ErrBusy = errors.New("drive is open elsewhere")
+	// ErrGeometry says that the drive was created with another size or block size.
+	ErrGeometry = flash.ErrGeometry
+	// ErrNoDrive says that there is no drive at a path.
+	ErrNoDrive = errors.New("there is no drive")
+)
+
 // Options describe a drive to open. The zero value is a new drive in memory.
 type Options struct {
 	// Path names a drive in a file. Flash is the caller's own flash, which the drive closes. Without either the flash is
 	// in memory.
 	Path  string
-	Flash Flash
+	Flash flash.Flash
 	// Create makes the drive in a file. The drive must not exist.
 	Create bool
 	// Size is the capacity in bytes. 0 means DefaultSize for a new drive, and the present size of an existing drive.
@@ -87,7 +106,7 @@ type Options struct {
 // Drive is a computational storage drive: controller, flash, memory and engine.
 type Drive struct {
 	opt   Options
-	flash Flash
+	flash flash.Flash
 	sub   *controller.Subsystem
 	comp  *compute // nil: plain
 	free  func() error
@@ -218,12 +237,12 @@ func (d *Drive) openFlash() error {
 	case o.Flash != nil:
 		d.flash = o.Flash
 		d.state.Size = o.Flash.Size()
-		return checkGeometry(d.state.Size, d.state.LBA)
+		return flash.CheckGeometry(d.state.Size, d.state.LBA)
 	}
-	if err := checkGeometry(d.state.Size, d.state.LBA); err != nil {
+	if err := flash.CheckGeometry(d.state.Size, d.state.LBA); err != nil {
 		return err
 	}
-	m, err := newMemoryFlash(d.state.Size)
+	m, err := flash.NewMemory(d.state.Size)
 	if err != nil {
 		return err
 	}
@@ -232,11 +251,34 @@ func (d *Drive) openFlash() error {
 	return nil
 }
 
+// openFlashFile opens the file of a drive's flash, and says what it means for the drive where the file is locked or is
+// not there.
+func openFlashFile(path string, create bool) (*flash.File, error) {
+	f, err := flash.OpenFile(path, create)
+	switch {
+	case errors.Is(err, flash.ErrLocked):
+		return nil, lockedError(path)
+	case !create && errors.Is(err, os.ErrNotExist):
+		return nil, noFlashError(path, err)
+	}
+	return f, err
+}
+
+// noFlashError returns the error of a drive whose flash is not there. A state without its flash does not make a drive,
+// and keeps another from being created at the path.
+func noFlashError(path string, err error) error {
+	if _, serr := os.Lstat(statePath(path)); serr != nil {
+		return fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+	}
+	return fmt.Errorf("%w: %w, but %s is there: restore the flash, or remove that file and create another drive",
+		ErrNoDrive, err, statePath(path))
+}
+
 // openFile opens a drive in a file. The file is locked before anything of it is believed.
 func (d *Drive) openFile() error {
 	o := &d.opt
 	if o.Create {
-		if err := checkGeometry(d.state.Size, d.state.LBA); err != nil {
+		if err := flash.CheckGeometry(d.state.Size, d.state.LBA); err != nil {
 			return err
 		}
 		if _, err := os.Lstat(statePath(o.Path)); err == nil {
@@ -246,7 +288,7 @@ func (d *Drive) openFile() error {
 			return fmt.Errorf("%s: %w: the drive is there; use it, or choose another path", statePath(o.Path), os.ErrExist)
 		}
 	}
-	f, err := openFileFlash(o.Path, o.Create)
+	f, err := openFlashFile(o.Path, o.Create)
 	if err != nil {
 		return err
 	}
@@ -276,36 +318,41 @@ func (d *Drive) openFile() error {
 			d.state.Counters.UnsafeShutdowns++
 		}
 	}
-	st, err := f.f.Stat()
+	n, err := f.Length()
 	if err != nil {
 		return err
 	}
-	d.unused = d.state.Counters.PowerCycles == 0 && st.Size() == 0
+	d.unused = d.state.Counters.PowerCycles == 0 && n == 0
 	d.state.Counters.PowerCycles++
 	return nil
 }
 
 func (d *Drive) openCompute() error {
-	mem, free, err := newMemory(d.opt.SLMBytes)
+	mem, free, err := memory.Map(d.opt.SLMBytes)
 	if err != nil {
 		return fmt.Errorf("local memory: %w", err)
 	}
 	hugepages.Advise(mem) // engines look up, unpack and write all over it
-	d.free = func() error { return retire(mem, free) }
-	s, err := newSlots(&d.opt, &d.state)
-	if err != nil {
-		return err
-	}
-	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.driveClock())}
-	for _, weight := range s.weights {
-		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads*weight))
+	d.free = func() error { return memory.Retire(mem, free) }
+	o := images.Options{
+		Logger: d.opt.Logger, Drive: d.opt.Path, Trust: d.state.Trust, ChangeTrust: d.opt.Trust, Kept: d.state.keptRegions(),
+		Step: d.opt.atStep, RegionWeights: d.state.regionWeights(), ThreadsPerWeight: d.opt.Threads,
+		LocalMemoryBytes: d.opt.SLMBytes,
 	}
 	if d.opt.Path != "" {
-		s.save = func() error {
+		o.Save = func() error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.saveState()
 		}
+	}
+	s, err := images.Open(o)
+	if err != nil {
+		return err
+	}
+	d.comp = &compute{slm: mem, slots: s, log: d.opt.Logger, stats: newCounters(d.opt.driveClock())}
+	for _, weight := range o.RegionWeights {
+		d.comp.threads = append(d.comp.threads, make(chan struct{}, d.opt.Threads*weight))
 	}
 	return nil
 }
@@ -342,8 +389,8 @@ func (d *Drive) Remove() error {
 		return err
 	}
 	paths := []string{d.opt.Path, statePath(d.opt.Path)}
-	for slot := range slotCount {
-		paths = append(paths, slotPath(d.opt.Path, slot))
+	for slot := range images.Count {
+		paths = append(paths, images.Path(d.opt.Path, slot))
 	}
 	for _, path := range paths {
 		if e := os.Remove(path); !errors.Is(e, os.ErrNotExist) {
@@ -364,7 +411,7 @@ func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.stat
 
 // Flash returns the flash that stores the blocks of namespace 1: for a drive whose flash is a namespace of another
 // subsystem, and which has no associations of its own. The drive closes it.
-func (d *Drive) Flash() Flash { return d.flash }
+func (d *Drive) Flash() flash.Flash { return d.flash }
 
 // UUID returns the drive's identity.
 func (d *Drive) UUID() uuid.UUID { return d.state.UUID }
@@ -374,14 +421,19 @@ func (d *Drive) ActiveImage() (image.ID, bool) {
 	if d.comp == nil {
 		return image.ID{}, false
 	}
-	s := d.comp.slots
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	active := s.regions[0].active
-	if active < 0 {
+	_, active := d.comp.slots.Running(0)
+	if active == nil {
 		return image.ID{}, false
 	}
-	return s.slots[active].img.ID, true
+	return active.ID, true
+}
+
+// Images returns the drive's log page of its images; nil for a plain drive.
+func (d *Drive) Images() *image.LogPage {
+	if d.comp == nil {
+		return nil
+	}
+	return d.comp.slots.Page()
 }
 
 // Close writes the drive's state, flushes the flash and closes the drive. Associations must be closed first: while

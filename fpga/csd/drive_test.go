@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/flash"
+	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/faults"
@@ -154,6 +156,8 @@ func TestOtherGeometryIsRefused(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	inMemory, err := flash.NewMemory(0)
+	require.NoError(t, err)
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there")
 	require.NoError(t, os.WriteFile(there, []byte("something precious"), 0o644))
@@ -172,7 +176,7 @@ func TestOpenRefuses(t *testing.T) {
 		"little SLM":           {Options{SLMBytes: 4096}, nil},
 		"odd SLM":              {Options{SLMBytes: MinSLM + 1}, nil},
 		"threads":              {Options{Threads: -1}, nil},
-		"path and flash":       {Options{Path: there, Flash: &memoryFlash{free: func() error { return nil }}}, nil},
+		"path and flash":       {Options{Path: there, Flash: inMemory}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(tt.o)
@@ -288,8 +292,8 @@ func FuzzState(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, err := parseState(b); err == nil {
-			require.NoError(t, checkGeometry(s.Size, s.LBA))
-			require.Less(t, s.Active, slotCount)
+			require.NoError(t, flash.CheckGeometry(s.Size, s.LBA))
+			require.Less(t, s.Active, images.Count)
 		}
 	})
 }

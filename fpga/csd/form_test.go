@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/flash"
+	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/nvme/controller"
@@ -22,13 +24,13 @@ import (
 func TestFormOfTheState(t *testing.T) {
 	s := &state{
 		Version: 2, UUID: uuid.MustParse("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d"), Size: 4 << 30, LBA: 4096,
-		regionState: regionState{Active: 1, Image: image.ID{1, 31: 2}, Previous: mark{Slot: 2, Image: image.ID{3}}},
+		Kept: images.Kept{Active: 1, Image: image.ID{1, 31: 2}, Previous: images.Mark{Slot: 2, Image: image.ID{3}}},
 		Trust: image.Trust{
 			Policy: image.PolicyRequire, Keys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7},
 				ed25519.SeedSize)).Public().(ed25519.PublicKey)},
 			RevokedKeys: []image.KeyID{{4}}, RevokedImages: []image.ID{{5}},
 		},
-		Lost: &lostRange{From: 4096, To: 8192}, Clean: true,
+		Lost: &flash.Range{From: 4096, To: 8192}, Clean: true,
 		Counters: controller.Counters{
 			SectorsRead: 1, SectorsWritten: 2, HostReads: 3, HostWrites: 4, Busy: 5, PowerCycles: 6, PowerOn: 7,
 			UnsafeShutdowns: 8, MediaErrors: 9, Errors: 10,
@@ -39,7 +41,7 @@ func TestFormOfTheState(t *testing.T) {
 	goldenfile.Text(t, "testdata/state.v2.json", string(b)+"\n")
 	readsAgain(t, "testdata/state.v2.json", s)
 
-	s.Further = []regionState{{Active: 2, Image: image.ID{3}}, {Image: image.ID{1, 31: 2}, Previous: mark{Slot: 3}}}
+	s.Further = []images.Kept{{Active: 2, Image: image.ID{3}}, {Image: image.ID{1, 31: 2}, Previous: images.Mark{Slot: 3}}}
 	s.Version = s.neededVersion()
 	b, err = json.MarshalIndent(s, "", "  ")
 	require.NoError(t, err)
@@ -79,7 +81,7 @@ func TestStatesOfRegionsAreChecked(t *testing.T) {
 	require.NoError(t, parse(func(*state) {}), "as many regions as may be")
 	require.NoError(t, parse(func(s *state) { s.Further[5].Active, s.Further[5].Previous.Slot = 3, 3 }))
 	require.NoError(t, parse(func(s *state) { s.Further, s.Version = nil, 2 }))
-	require.ErrorContains(t, parse(func(s *state) { s.Further = append(s.Further, regionState{}) }), "7 further regions")
+	require.ErrorContains(t, parse(func(s *state) { s.Further = append(s.Further, images.Kept{}) }), "7 further regions")
 	require.ErrorContains(t, parse(func(s *state) { s.Version = 2 }), "version 2 with 6 further regions")
 	require.NoError(t, parse(func(s *state) { s.Version = 4 }), "a drive that had a limit")
 	require.ErrorContains(t, parse(func(s *state) { s.Version = 5 }), "version 5")

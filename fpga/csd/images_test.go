@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/images"
+	"github.com/millrace/millrace/fpga/csd/keptfile"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme"
@@ -296,26 +298,26 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 		}},
 		{name: "its file was cut", want: am, reason: "damaged", happens: func(t *testing.T,
 			path string) {
-			require.NoError(t, os.Truncate(slotPath(path, 2), 100))
+			require.NoError(t, os.Truncate(images.Path(path, 2), 100))
 		}},
 		{name: "its file is gone", want: am, reason: "empty", happens: func(t *testing.T,
 			path string) {
-			require.NoError(t, os.Remove(slotPath(path, 2)))
+			require.NoError(t, os.Remove(images.Path(path, 2)))
 		}},
 		{name: "its file is another image's", want: am, reason: "which ran", happens: func(t *testing.T, path string) {
-			require.NoError(t, os.WriteFile(slotPath(path, 2), foreign(t), 0o644))
+			require.NoError(t, os.WriteFile(images.Path(path, 2), foreign(t), 0o644))
 		}},
 		{name: "both files are damaged", want: original, reason: "damaged", happens: func(t *testing.T, path string) {
-			require.NoError(t, os.Truncate(slotPath(path, 1), 0))
-			require.NoError(t, os.Truncate(slotPath(path, 2), 0))
+			require.NoError(t, os.Truncate(images.Path(path, 1), 0))
+			require.NoError(t, os.Truncate(images.Path(path, 2), 0))
 		}},
 		{name: "it was revoked", want: am, reason: "revoked", trust: func(t *image.Trust) error {
 			t.Revoke(nil, []image.ID{bm.ID})
 			return nil
 		}},
 		{name: "a load was cut off", want: bm, happens: func(t *testing.T, path string) {
-			require.NoError(t, os.WriteFile(slotPath(path, 1)+partial, a[:len(a)/2], 0o644))
-			require.NoError(t, os.WriteFile(statePath(path)+partial, []byte("{"), 0o644))
+			require.NoError(t, os.WriteFile(images.Path(path, 1)+keptfile.Partial, a[:len(a)/2], 0o644))
+			require.NoError(t, os.WriteFile(statePath(path)+keptfile.Partial, []byte("{"), 0o644))
 		}},
 		{name: "the state is of version 1", want: bm, happens: func(t *testing.T, path string) {
 			edit(t, path, func(m map[string]any) {
@@ -341,7 +343,7 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 			session(t, Options{Path: path, Trust: tt.trust}, func(d *Drive, c nvme.Conn) {
 				activeIs(t, d, c, tt.want)
 				assert.Contains(t, d.Images().Slots[2].Reason, tt.reason)
-				assert.NoFileExists(t, slotPath(path, 1)+partial)
+				assert.NoFileExists(t, images.Path(path, 1)+keptfile.Partial)
 			})
 			session(t, Options{Path: path}, func(d *Drive, c nvme.Conn) { activeIs(t, d, c, tt.want) }) // and again
 		})
@@ -414,28 +416,28 @@ func TestADiskThatFails(t *testing.T) {
 	session(t, Options{Path: path, Create: true, Size: 1 << 20}, func(d *Drive, c nvme.Conn) {
 		put(t, c, 1, a, am)
 		// A folder in the place of the file to be written.
-		require.NoError(t, os.Mkdir(slotPath(path, 2)+partial, 0o755))
+		require.NoError(t, os.Mkdir(images.Path(path, 2)+keptfile.Partial, 0o755))
 		require.ErrorIs(t, load(t, c, 2, b, bm.ID.PUID()), nvme.InternalError)
 		f := lastRefusal(t, c)
 		assert.Equal(t, image.StepStore, f.Step)
 		require.ErrorIs(t, f.Err(), image.ErrStore)
 		assert.Zero(t, d.Images().Slots[2].Image)
-		require.NoError(t, os.Remove(slotPath(path, 2)+partial))
+		require.NoError(t, os.Remove(images.Path(path, 2)+keptfile.Partial))
 		require.NoError(t, load(t, c, 2, b, bm.ID.PUID()))
 
-		require.NoError(t, os.Mkdir(statePath(path)+partial, 0o755))
+		require.NoError(t, os.Mkdir(statePath(path)+keptfile.Partial, 0o755))
 		require.ErrorIs(t, activate(t, c, 2), nvme.InternalError)
 		f = lastRefusal(t, c)
 		assert.Equal(t, image.StepCommit, f.Step)
 		assert.Equal(t, bm.ID, f.Image)
 		activeIs(t, d, c, am)
 		assert.True(t, d.Images().Slots[1].Boot)
-		require.NoError(t, os.Remove(statePath(path)+partial))
+		require.NoError(t, os.Remove(statePath(path)+keptfile.Partial))
 		require.NoError(t, activate(t, c, 2))
 		activeIs(t, d, c, bm)
 
-		require.NoError(t, os.Remove(slotPath(path, 1)))
-		require.NoError(t, os.MkdirAll(slotPath(path, 1)+"/full", 0o755))
+		require.NoError(t, os.Remove(images.Path(path, 1)))
+		require.NoError(t, os.MkdirAll(images.Path(path, 1)+"/full", 0o755))
 		unload := cs.UnloadProgram(1)
 		_, err := c.Admin(t.Context(), &unload, nil)
 		require.ErrorIs(t, err, nvme.InternalError)

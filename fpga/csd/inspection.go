@@ -12,21 +12,17 @@ import (
 // Check reports whether this process could open the drive in a file, without opening it: nothing is written. The error
 // is Open's, and wraps ErrBusy where the drive is in service.
 func Check(path string) (err error) {
-	f, err := openFileFlash(path, false)
+	f, err := openFlashFile(path, false)
 	if err != nil {
 		return fmt.Errorf("drive %s: %w", path, err)
 	}
-	defer func() { err = errors.Join(err, f.f.Close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	s, err := readState(path)
 	if err != nil {
 		return fmt.Errorf("drive %s: %w", path, err)
 	}
-	info, err := f.f.Stat()
-	if err != nil {
+	if _, _, err := f.FindLost(s.Size, s.Lost); err != nil {
 		return fmt.Errorf("drive %s: %w", path, err)
-	}
-	if info.Size() > s.Size {
-		return fmt.Errorf("drive %s: the file has %d bytes, the drive %d: %w", path, info.Size(), s.Size, ErrGeometry)
 	}
 	// The state is replaced by a rename, so the folder has to take a file.
 	probe, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".check-*")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/internal/shared"
 )
 
@@ -61,7 +62,7 @@ func TestADriveOnAReadOnlyFileSystem(t *testing.T) {
 	_, err := d.Flash().ReadAt(b, 0)
 	require.NoError(t, err)
 	_, err = d.Flash().WriteAt(b, 0)
-	require.ErrorIs(t, err, errReadOnly)
+	require.ErrorIs(t, err, flash.ErrReadOnly)
 	require.ErrorIs(t, err, syscall.EROFS)
 	require.NoError(t, d.Flash().Sync())
 	_, err = Open(Options{Path: path, Plain: true})

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/flash"
+	"github.com/millrace/millrace/fpga/csd/keptfile"
 	"github.com/millrace/millrace/fpga/image"
 )
 
@@ -197,8 +199,8 @@ func TestAStateWithAnImpossibleLossIsRefused(t *testing.T) {
 // blockState keeps PATH.json from being replaced, as a full disk does, until the function that it returns is called.
 func blockState(t *testing.T, path string) (free func()) {
 	t.Helper()
-	require.NoError(t, os.Mkdir(statePath(path)+partial, 0o700))
-	return func() { require.NoError(t, os.Remove(statePath(path)+partial)) }
+	require.NoError(t, os.Mkdir(statePath(path)+keptfile.Partial, 0o700))
+	return func() { require.NoError(t, os.Remove(statePath(path)+keptfile.Partial)) }
 }
 
 // TestADriveOpensWhereItsStateCannotBeKept: its counters are lost, which it says; what has to be kept is an error.
@@ -233,8 +235,8 @@ func TestADriveOpensWhereItsStateCannotBeKept(t *testing.T) {
 	assert.True(t, d.Flash().ReadOnly(), "a write would hide that it was cut")
 	assert.Contains(t, log.String(), "for reading only")
 	_, err = d.Flash().WriteAt(b, 0)
-	require.ErrorIs(t, err, errReadOnly)
-	require.ErrorIs(t, d.Flash().Discard(0, 512), errReadOnly)
+	require.ErrorIs(t, err, flash.ErrReadOnly)
+	require.ErrorIs(t, d.Flash().Discard(0, 512), flash.ErrReadOnly)
 	require.NoError(t, d.Close())
 	st, err := os.Stat(path)
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/millrace/millrace/internal/ownership"
+	"github.com/millrace/millrace/fpga/csd/keptfile"
 )
 
 // Owner names the process that has a drive in a file open, and where that process answers questions about the drive.
@@ -47,7 +47,7 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 // lockedError makes the error of a drive that is locked.
 func lockedError(path string) error {
 	e := &BusyError{Path: path}
-	if b, err := readBounded(ownerPath(path), maxOwner); err == nil {
+	if b, err := keptfile.Read(ownerPath(path), maxOwner); err == nil {
 		e.Owner = parseOwner(b)
 	}
 	return e
@@ -74,7 +74,7 @@ func (d *Drive) Own(o Owner) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(ownerPath(d.opt.Path), append(b, '\n'), d.opt.atStep, "owner"); err != nil {
+	if err := keptfile.Replace(ownerPath(d.opt.Path), append(b, '\n'), d.opt.atStep, "owner"); err != nil {
 		return fmt.Errorf("drive %s: tell who has it: %w", d.logName(), err)
 	}
 	return nil
@@ -86,18 +86,4 @@ func removeOwnerFile(path string) error {
 		return err
 	}
 	return nil
-}
-
-// ownerToInherit is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the
-// folder's.
-func ownerToInherit(path, folder string) string {
-	if _, err := os.Lstat(path); err == nil {
-		return path
-	}
-	return folder
-}
-
-// settleOwner gives a file that root has made to the owner of the file that it replaces, or of its folder.
-func settleOwner(made, path, folder string) error {
-	return ownership.Inherit(made, ownerToInherit(path, folder))
 }

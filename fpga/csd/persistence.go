@@ -5,25 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/millrace/millrace/fpga/csd/flash"
 )
 
 // beginUse keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no
 // write, because it is full, say, does not keep the drive from being opened, as long as nothing has changed that has to
 // be kept.
 func (d *Drive) beginUse() error {
-	ff, ok := d.flash.(*fileFlash)
+	file, ok := d.flash.(*flash.File)
 	if !ok {
 		return nil
 	}
-	ff.onCut = func(lost lostRange) error { return d.keepCut(ff, lost) }
+	file.OnCut(func(lost flash.Range) error { return d.keepCut(file, lost) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cut, err := d.lookForCut(ff)
+	cut, err := d.lookForCut(file)
 	if err != nil {
 		return err
 	}
-	if ff.readOnly != nil {
-		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.logName(), "error", ff.readOnly)
+	if file.ReadOnly() {
+		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.logName(), "error", file.WriteError())
 		return nil
 	}
 	changed := d.changed
@@ -33,7 +35,7 @@ func (d *Drive) beginUse() error {
 		}
 	}
 	if d.unused {
-		return d.beginUnused(ff)
+		return d.beginUnused(file)
 	}
 	d.state.Clean = false
 	switch err := d.saveState(); {
@@ -42,7 +44,7 @@ func (d *Drive) beginUse() error {
 		return err
 	case cut:
 		// A write would make the file longer, and hide that it was cut.
-		ff.readOnly = err
+		file.ForbidWrites(err)
 		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.logName(),
 			"error", err)
 		return nil
@@ -52,18 +54,18 @@ func (d *Drive) beginUse() error {
 			return err
 		}
 	}
-	return ff.extendFile()
+	return file.Extend()
 }
 
 // beginUnused keeps the state of a drive that was never in use, makes its file as long as the drive, and then keeps
 // that the drive is in use. A kill before the first step leaves an empty file, which the next creation takes. A kill
 // after it leaves a drive without a power cycle: the next opening knows that its empty file was not cut.
-func (d *Drive) beginUnused(ff *fileFlash) error {
+func (d *Drive) beginUnused(file *flash.File) error {
 	d.state.Counters.PowerCycles = 0
 	if err := d.saveState(); err != nil {
 		return err
 	}
-	if err := errors.Join(ff.extendFile(), ff.f.Sync()); err != nil {
+	if err := errors.Join(file.Extend(), file.Sync()); err != nil {
 		return err
 	}
 	d.state.Counters.PowerCycles, d.state.Clean = 1, false
@@ -72,17 +74,16 @@ func (d *Drive) beginUnused(ff *fileFlash) error {
 
 // lookForCut finds out whether bytes of the flash are missing, and logs them. It reports whether that was not known
 // before.
-func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
+func (d *Drive) lookForCut(file *flash.File) (fresh bool, err error) {
 	if d.unused {
-		ff.size = d.state.Size
+		file.SetSize(d.state.Size)
 		return false, nil
 	}
-	lost, fresh, err := ff.compareLength(d.state.Size, d.state.Lost)
+	lost, fresh, err := file.FindLost(d.state.Size, d.state.Lost)
 	if err != nil {
 		return false, err
 	}
 	d.state.Lost = lost
-	ff.lost.setRange(lost)
 	if fresh {
 		d.state.Counters.MediaErrors++
 	}
@@ -138,18 +139,19 @@ func (d *Drive) presentState() state {
 		s.Counters = d.sub.Counters()
 	}
 	if d.comp != nil {
-		d.comp.slots.keepBootImages(&s)
+		trust, regions := d.comp.slots.Kept()
+		s.Trust, s.Kept, s.Further = trust, regions[0], regions[1:]
 	}
-	if ff, ok := d.flash.(*fileFlash); ok {
-		s.Lost = ff.lost.currentRange()
+	if file, ok := d.flash.(*flash.File); ok {
+		s.Lost = file.Lost()
 	}
 	return s
 }
 
 // saveState writes PATH.json. d.mu is held.
 func (d *Drive) saveState() error {
-	if ff, ok := d.flash.(*fileFlash); ok && ff.readOnly != nil {
-		return fmt.Errorf("keep state: %w: %w", errReadOnly, ff.readOnly)
+	if file, ok := d.flash.(*flash.File); ok && file.ReadOnly() {
+		return fmt.Errorf("keep state: %w: %w", flash.ErrReadOnly, file.WriteError())
 	}
 	s := d.presentState()
 	if err := s.writeState(d.opt.Path, d.opt.atStep); err != nil {

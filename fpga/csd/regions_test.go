@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
@@ -200,7 +201,7 @@ func TestRegionsAreKept(t *testing.T) {
 
 	// A region whose image is gone starts with the stock image, alone.
 	session(t, Options{Path: path, Regions: 2}, func(_ *Drive, c nvme.Conn) { require.NoError(t, activateIn(t, c, 1, 2)) })
-	require.NoError(t, os.Truncate(slotPath(path, 2), 100))
+	require.NoError(t, os.Truncate(images.Path(path, 2), 100))
 	session(t, Options{Path: path}, func(d *Drive, _ nvme.Conn) {
 		assert.Equal(t, []int{1, 0}, activeIn(d))
 		assert.NotEmpty(t, d.Images().Slots[2].Reason)

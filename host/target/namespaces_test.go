@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/nvme/controller"
 )
 
@@ -111,7 +112,7 @@ func TestSetUndoesWhatTheSubsystemRefuses(t *testing.T) {
 	sub := plainSubsystem(t)
 	a := newAddedNamespaces(sub, slog.New(slog.DiscardHandler))
 	require.NoError(t, a.set([]Namespace{{NSID: 5, Flash: filepath.Join(dir, "old")}}))
-	foreign, _, err := csd.Files([]string{filepath.Join(dir, "other")}, csd.LBA512, nil)
+	foreign, _, err := flash.Files([]string{filepath.Join(dir, "other")}, csd.LBA512, nil)
 	require.NoError(t, err)
 	_, err = sub.ChangeNamespaces(nil, []controller.Namespace{{NSID: 9, Flash: foreign}})
 	require.NoError(t, err)
