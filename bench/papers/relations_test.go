@@ -156,7 +156,8 @@ func TestFeatureKinds(t *testing.T) {
 	}
 }
 
-// TestEveryExperimentRuns makes every value with the least that runs: those of the kept run, and no others.
+// TestEveryExperimentRuns makes every value with the least that runs: those of the kept run, and no others. It takes
+// some 20 s, because every experiment runs, over data sets that it generates.
 func TestEveryExperimentRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it generates data sets")

@@ -175,7 +175,8 @@ func TestAWorkerThatNeverJoinsIsGivenUp(t *testing.T) {
 }
 
 // TestAWorkerOutlivesItsLeader: of three members the leader dies after the hook has started a worker, which works and
-// has leases. The new leader starts none, keeps the leases, and stops the worker when the job is done.
+// has leases. The new leader starts none, keeps the leases, and stops the worker when the job is done. It takes long on
+// a busy machine, because three members are started, and the old leader's lease has to lapse.
 func TestAWorkerOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	files, command := newHookFiles(t)

@@ -123,7 +123,8 @@ func TestPairwiseMeetsEveryPair(t *testing.T) {
 
 // TestOneJobManyWays runs one job with different numbers and kinds of drives, in both orders, with mini-batches made by
 // the drives, by workers without data, or by both, and with a fault meanwhile. Every mini-batch comes once, and is that
-// of one machine. A page that cannot be read ends the job, and the mini-batches before are right.
+// of one machine. A page that cannot be read ends the job, and the mini-batches before are right. It takes most of a
+// minute, because each way starts processes of its own: a control plane, nodes, workers and trainers.
 func TestOneJobManyWays(t *testing.T) {
 	list := pairwise(ways())
 	if os.Getenv("MILLRACE_METAMORPHIC") == "full" {

@@ -19,7 +19,8 @@ import (
 // TestSoak kills processes at random, with kill -9, in any order: storage nodes, workers without data, the leader, and
 // trainers. It starts them again. Each trainer resumes from its own token and is trained once on every mini-batch of
 // its share, with the bytes of an undisturbed execution. The test runs one job after another for 20 s, or as long as
-// MILLRACE_SOAK says. MILLRACE_SEED repeats the choices of an execution.
+// MILLRACE_SOAK says. MILLRACE_SEED repeats the choices of an execution. It takes longer than those 20 s, because the
+// last job goes on to its end.
 func TestSoak(t *testing.T) {
 	length := 20 * time.Second
 	if s := os.Getenv("MILLRACE_SOAK"); s != "" {
