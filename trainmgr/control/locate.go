@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"connectrpc.com/connect"
 
@@ -57,7 +55,7 @@ func (l *leader) editionOf(digest dataset.Digest, caller identity.Identity) *edi
 		if j.Phase().Ended() || caller.Role == identity.Launcher && j.Owner != caller.Owner() {
 			continue
 		}
-		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
+		for _, g := range j.preparations() {
 			if g.Digest == digest {
 				return g
 			}

@@ -2,8 +2,6 @@ package control
 
 import (
 	"encoding/hex"
-	"maps"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -85,7 +83,7 @@ func (k nodeKeeper) refreshOnce(a *nodeState) bool {
 		if !j.OnNodes() {
 			continue
 		}
-		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
+		for _, g := range j.preparations() {
 			if g.onNodes && !a.preparedJobs[g.Digest] && (k.serves(a.name, j) ||
 				j.drivesMake() && k.fleet.Holds(a.name, g.data.Manifest)) {
 				items = append(items, item{j, g})

@@ -25,12 +25,18 @@ func isRoomError(err error) bool { return connect.CodeOf(err) == connect.CodeRes
 // hasRoomOn reports whether a node is prepared for an edition of the job, or for a pass over its filter's columns. l.mu
 // is held.
 func (j *job) hasRoomOn(a *nodeState) bool {
-	for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
-		if a.preparedJobs[g.Digest] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.preparations(), func(g *edition) bool { return a.preparedJobs[g.Digest] })
+}
+
+// lacksRoomOn reports whether a node refused the job for lack of room when it was asked last. l.mu is held.
+func (j *job) lacksRoomOn(a *nodeState) bool {
+	return slices.ContainsFunc(j.preparations(), func(g *edition) bool { return isRoomError(a.unprepared[g.Digest]) })
+}
+
+// preparations returns what nodes are prepared for: the job's editions, and passes over its filter's columns. l.mu is
+// held.
+func (j *job) preparations() []*edition {
+	return slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions))
 }
 
 // roomHolders returns the other jobs that a node is prepared for. l.mu is held.
@@ -44,7 +50,8 @@ func (l *leader) roomHolders(a *nodeState, but *job) (holders []*job) {
 }
 
 // askForRoom has a job that no rank calls give its room to a job whose ranks call and for which a node had no room. Of
-// several jobs it is the one that no rank has called for longest, and one job at a time. l.mu is held.
+// several jobs it is the one that no rank has called for longest, and one job at a time. If every such job is called,
+// one yields that lacks room itself and was submitted later. l.mu is held.
 func (l *leader) askForRoom(a *nodeState, to *job, now time.Time) {
 	if !to.Attended(now) {
 		return
@@ -56,12 +63,18 @@ func (l *leader) askForRoom(a *nodeState, to *job, now time.Time) {
 	}
 	holders := l.roomHolders(a, to)
 	slices.SortFunc(holders, func(a, b *job) int { return a.State().Unattended.Compare(b.State().Unattended) })
-	for _, j := range holders {
-		if j.GiveRoom(to.ID, now) {
-			break
-		}
+	gives := slices.ContainsFunc(holders, func(j *job) bool { return j.GiveRoom(to.ID, now) })
+	if !gives {
+		slices.ContainsFunc(holders, func(j *job) bool {
+			return l.lacksRoom(j) && j.YieldRoom(to.Job, apiv1.RoomHeldBy+to.ID+", which was submitted before")
+		})
 	}
 	l.settle(now)
+}
+
+// lacksRoom reports whether a node refused the job for lack of room when it was asked last. l.mu is held.
+func (l *leader) lacksRoom(j *job) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(l.nodes)), j.lacksRoomOn)
 }
 
 // roomWords says what a job waits for that a node has no room for: the room, and the jobs that hold it if the leader
@@ -69,13 +82,11 @@ func (l *leader) askForRoom(a *nodeState, to *job, now time.Time) {
 func (l *leader) roomWords(j *job) string {
 	var names []string
 	for _, a := range l.nodes {
-		for _, g := range slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions)) {
-			if !isRoomError(a.unprepared[g.Digest]) {
-				continue
-			}
-			for _, holder := range l.roomHolders(a, j) {
-				names = append(names, holder.ID)
-			}
+		if !j.lacksRoomOn(a) {
+			continue
+		}
+		for _, holder := range l.roomHolders(a, j) {
+			names = append(names, holder.ID)
 		}
 	}
 	slices.Sort(names)

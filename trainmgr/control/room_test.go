@@ -95,6 +95,59 @@ func TestRoomGoesToJobsWithRanks(t *testing.T) {
 	assert.Equal(t, 2, n.measures, "P of each job once")
 }
 
+// TestJobsThatWaitForEachOther: the first job has the room of one node and waits for that of the other, which the second
+// job has, and the second job the other way round. Ranks of both call. The second job, which was submitted later,
+// yields, and runs once the first one is done.
+func TestJobsThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	var nodes [2]*fakeNode
+	for i, name := range []string{"a", "b"} {
+		nodes[i] = newNode(t, name, map[string][]*apiv1.Partition{
+			"d": {partition(t, "first-"+name, 200), partition(t, "second-"+name, 200)}})
+		nodes[i].room = 1
+		nodes[i].beats(t, c)
+		await(t, c, name)
+	}
+	b := nodes[1]
+	fill := func(with string) { // node b's room
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		clear(b.has)
+		b.has[with] = true
+	}
+	fill("another job")
+	first := submit(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"first-*"}})
+	k1, attached1 := attaching(t, s, first.Id)
+	awaitRefusal(t, s, first.Id)
+	second := submit(t, c, &apiv1.JobSpec{Name: "second", Partitions: []string{"second-*"}})
+	k2, attached2 := attaching(t, s, second.Id)
+	awaitRefusal(t, s, second.Id)
+	fill(string(get(t, c, second.Id).Digest))
+
+	require.NoError(t, <-attached1)
+	waits := get(t, c, second.Id).State
+	assert.Contains(t, waits, apiv1.RoomHeldBy+first.Id)
+	require.NoError(t, k1.consume(0))
+	until(t, c, first.Id, "done")
+	require.NoError(t, <-attached2)
+	require.NoError(t, k2.consume(0))
+	until(t, c, second.Id, "done")
+	assert.Len(t, k1.got, 40)
+	assert.Len(t, k2.got, 40)
+}
+
+// awaitRefusal waits until a node has refused a job for lack of room.
+func awaitRefusal(t *testing.T, s *Server, id string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l := s.leading.Load()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.lacksRoom(l.jobs[id])
+	}, time.Minute, 10*time.Millisecond)
+}
+
 // TestASuspendedJobOutlivesItsLeader: a later leader does not prepare it before a rank calls, a call of a session that
 // was attached before is enough, and the mini-batches that were acknowledged before do not come again.
 func TestASuspendedJobOutlivesItsLeader(t *testing.T) {

@@ -96,7 +96,9 @@
 // rank calls gives its room to a job whose ranks call and that a node refuses for lack of room ([Job.GiveRoom]). It is
 // suspended then: no rank can attach, and the nodes forget the job. When a rank asks to attach, or a session of before
 // calls, the nodes are prepared again (the duty Prepare), for all editions that ranks may be in. Nothing is measured
-// again. Whether a job is suspended is stored.
+// again. Whether a job is suspended is stored. Two jobs that are being prepared may each have the room for which the
+// other waits. Then the one that was submitted later yields ([Job.YieldRoom]), and is prepared again once the other has
+// its room.
 //
 // # Editions
 //

@@ -17,7 +17,7 @@ const (
 	onDelayed     phaseEvent = "a node has no room, or is away"
 	onWaits       phaseEvent = "waits for a node, for partitions or for ranks"
 	onGoesOn      phaseEvent = "new partitions, or a rank went back"
-	onSuspended   phaseEvent = "no rank calls, and another job needs its room"
+	onSuspended   phaseEvent = "another job gets its room"
 	onResumed     phaseEvent = "nodes are prepared again"
 	onAllConsumed phaseEvent = "all delivered and confirmed"
 	onFailed      phaseEvent = "fails"

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -11,10 +12,12 @@ import (
 const keepsRoom = 3
 
 // room is the memory of drives, and the places among the jobs of nodes, that a job takes once nodes are prepared for
-// it. A job that no rank calls gives its room to a job that needs it, and is prepared again when a rank attaches.
+// it. A job that no rank calls gives its room to a job that needs it, and is prepared again when a rank attaches. Of
+// jobs that are being prepared and wait for each other's room, later ones yield to earlier ones.
 type room struct {
 	*life
-	has roomState
+	has       roomState
+	yieldedTo *Job // nil: the job has not yielded
 }
 
 // roomState is whether nodes are prepared for a job.
@@ -36,10 +39,14 @@ func (r *room) OnNodes() bool {
 // or get leases.
 func (r *room) Suspended() bool { return r.state.Suspended }
 
-// want records that a rank of the job calls. A job that has given its room away is prepared again.
+// want records that a rank of the job calls. A job that has given its room away is prepared again, but not while a job
+// to which it has yielded is still taking room.
 func (r *room) want() {
+	if r.yieldedTo != nil && r.yieldedTo.takesRoom() {
+		return
+	}
 	if (r.has == roomLeaving || r.has == roomLeft) && !r.Phase().Ended() {
-		r.has = roomReturning
+		r.has, r.yieldedTo = roomReturning, nil
 		r.suspend("for nodes to be prepared again")
 	}
 }
@@ -68,6 +75,29 @@ func (j *Job) GiveRoom(to string, now time.Time) bool {
 	j.has = roomLeaving
 	j.suspend("for a rank to attach: its room goes to job " + to)
 	return true
+}
+
+// YieldRoom has a job that nodes are being prepared for give the room that it has already to another such job, which
+// was submitted before it. It reports whether the job does. A node that refuses one of them may be prepared for the
+// other, and the other way round on another node: of all jobs that wait like this the earliest goes on, since it never
+// yields. Nothing of a job that is being prepared is leased. why names the other job.
+func (j *Job) YieldRoom(to *Job, why string) bool {
+	if !j.takesRoom() || !to.takesRoom() || !to.submittedBefore(j) {
+		return false
+	}
+	j.has, j.yieldedTo = roomLeaving, to
+	j.suspend(why)
+	return true
+}
+
+// takesRoom reports whether nodes are being prepared for the job.
+func (r *room) takesRoom() bool {
+	return r.has == roomReturning && !r.Phase().Ended() || r.has == roomKept && r.Phase() == record.Preparing
+}
+
+// submittedBefore reports whether the job was submitted before another one. IDs decide between two of one time.
+func (l *life) submittedBefore(other *Job) bool {
+	return cmp.Or(l.Submitted.Compare(other.Submitted), cmp.Compare(l.ID, other.ID)) < 0
 }
 
 // Withdrawing reports whether the nodes are to forget the job, which has given its room away.
