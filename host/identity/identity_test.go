@@ -324,11 +324,31 @@ func TestUnixSocketTakesNoFilesPlace(t *testing.T) {
 }
 
 func TestBaseURL(t *testing.T) {
-	for _, bad := range []string{"", "unix:", "127.0.0.1:80", "ftp://h", "http://h/path", "http://", "http://h?x"} {
+	for _, bad := range []string{"", "unix:", "127.0.0.1:80", "ftp://h", "http://h/path", "http://", "http://h?x",
+		"http://h#x", "http://user@h", "http://2f72756e2f646f636b65722e736f636b.unix", "http://169.254.169.254",
+		"https://[fe80::1%25eth0]:1"} {
 		_, err := BaseURL(bad)
 		assert.Error(t, err, bad)
 	}
 	u, err := BaseURL("https://h:1/")
 	require.NoError(t, err)
 	assert.Equal(t, "https://h:1", u)
+}
+
+// TestLinkLocalIsNotCalled: the dialer refuses the address, whatever named it.
+func TestLinkLocalIsNotCalled(t *testing.T) {
+	c, err := HTTPClient(Options{})
+	require.NoError(t, err)
+	_, err = c.Get("http://169.254.169.254/latest/meta-data")
+	require.ErrorContains(t, err, "is a link-local address")
+}
+
+func TestOfThisMachine(t *testing.T) {
+	for raw, want := range map[string]bool{
+		"unix:/run/x": true, "http://127.0.0.1:80": true, "https://[::1]": true, "http://[::ffff:127.0.0.2]:1": true,
+		"http://localhost:1": true, "http://0.0.0.0:1": true, "http://10.0.0.1:80": false, "https://node-0:80": false,
+		"://": false,
+	} {
+		assert.Equal(t, want, OfThisMachine(raw), raw)
+	}
 }

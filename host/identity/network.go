@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/linklocal"
 )
 
 // Listen listens on "HOST:PORT" or "unix:PATH". Without TLS (secure false) it accepts only loopback addresses, unix
@@ -113,7 +115,8 @@ func bindUnix(ctx context.Context, path string) (net.Listener, error) {
 const unixHost = ".unix"
 
 // BaseURL turns the address of a server (http://, https:// or unix:PATH) into a URL that [HTTPClient] understands,
-// without a slash at its end.
+// without a slash at its end. Addresses come from peers: a host that stands for a unix socket, one that is a link-local
+// address, and a user name are refused.
 func BaseURL(raw string) (string, error) {
 	if path, ok := strings.CutPrefix(raw, "unix:"); ok {
 		if path == "" {
@@ -123,10 +126,40 @@ func BaseURL(raw string) (string, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
-		u.RawQuery != "" {
-		return "", fmt.Errorf("url %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", raw)
+		u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.HasSuffix(u.Hostname(), unixHost) {
+		return "", fmt.Errorf("url %.200q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", raw)
+	}
+	if linklocal.ContainsHost(u.Hostname()) {
+		return "", linkLocalError(u.Host)
 	}
 	return u.Scheme + "://" + u.Host, nil
+}
+
+func linkLocalError(address string) error {
+	return fmt.Errorf("%s is a link-local address, or one at which a cloud keeps a machine's credentials: serve at "+
+		"another address", address)
+}
+
+// OfThisMachine reports whether an address of BaseURL leads to the machine of the process that calls it: a unix socket,
+// or a loopback address.
+func OfThisMachine(raw string) bool {
+	if strings.HasPrefix(raw, "unix:") {
+		return true
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	return err == nil && (at.Unmap().IsLoopback() || at.IsUnspecified()) || u.Hostname() == "localhost"
+}
+
+// refuseLinkLocal is a net.Dialer's Control: address is what a name was resolved to.
+func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
+	if linklocal.ContainsPort(address) {
+		return linkLocalError(address)
+	}
+	return nil
 }
 
 // HTTPClient returns a client for the service's URLs: HTTPClientOf with AcceptService. A caller that knows which of the
@@ -135,19 +168,20 @@ func HTTPClient(o Options) (*http.Client, error) { return HTTPClientOf(o, Accept
 
 // HTTPClientOf returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's
 // certificate towards https, where it calls only servers that accept takes. The requests set their own deadlines. The
-// client follows no redirect and uses no proxy.
+// client follows no redirect, uses no proxy, and calls no link-local address.
 func HTTPClientOf(o Options, accept Acceptance) (*http.Client, error) {
 	conf, err := o.ClientOf(accept)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	sockets := &net.Dialer{Timeout: 5 * time.Second}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: refuseLinkLocal}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(addr)
 			if name, ok := strings.CutSuffix(host, unixHost); ok {
 				if path, err := hex.DecodeString(name); err == nil {
-					return dialer.DialContext(ctx, "unix", string(path))
+					return sockets.DialContext(ctx, "unix", string(path))
 				}
 			}
 			return dialer.DialContext(ctx, network, addr)

@@ -2,10 +2,11 @@ package source
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/linklocal"
 )
 
 // maxAnnounced bounds a URI that one process announces to others.
@@ -50,7 +51,7 @@ func wrongHost(uri string) string {
 	if err != nil || u.Hostname() == "" {
 		return "it does not name one host or bucket"
 	}
-	if at, err := netip.ParseAddr(u.Hostname()); err == nil && isLinkLocal(at) {
+	if linklocal.ContainsHost(u.Hostname()) {
 		return "its host is a link-local address"
 	}
 	return ""

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -341,14 +343,16 @@ func TestConnectionsAreKnownWhileTheyAreOpen(t *testing.T) {
 	assert.Positive(t, open())
 	kill()
 	require.Eventually(t, func() bool { return open() == 0 }, time.Minute, time.Millisecond)
-	ctx := s.connections.opened(t.Context(), nil)
+	conn, other := net.Pipe()
+	defer func() { require.NoError(t, errors.Join(conn.Close(), other.Close())) }()
+	ctx := s.connections.opened(t.Context(), conn)
 	n := s.connections.of(ctx)
 	assert.NotZero(t, n)
-	at, ok := s.connections.closed(nil, http.StateClosed)
+	at, ok := s.connections.closed(conn, http.StateClosed)
 	assert.True(t, ok)
 	assert.Equal(t, n, at)
 	assert.Zero(t, s.connections.of(ctx), "a call that outlives its connection")
-	_, ok = s.connections.closed(nil, http.StateClosed)
+	_, ok = s.connections.closed(conn, http.StateClosed)
 	assert.False(t, ok)
 	assert.Zero(t, s.connections.of(t.Context()))
 }

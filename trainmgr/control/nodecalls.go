@@ -143,7 +143,8 @@ func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, f
 		return err
 	}
 	defer closeClient()
-	err = fmt.Errorf("node %s: it has no URL", node)
+	err = fmt.Errorf("node %s: it announces no URL that leads to it from this machine: have it listen on an address of "+
+		"its network", node)
 	for _, u := range at.urls {
 		base, baseErr := identity.BaseURL(u)
 		if baseErr != nil {

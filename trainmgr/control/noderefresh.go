@@ -2,12 +2,14 @@ package control
 
 import (
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -217,12 +219,17 @@ func (a *nodeState) noteOwnFiles(g *edition, places []uint32) {
 	}
 }
 
-// reachedAt returns where a node is called.
+// reachedAt returns where a node is called. A node of another machine has the leader call no address of the leader's
+// own machine: there other processes answer, which do not expect it.
 func (l *leader) reachedAt(node string) reached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.fleet.Status(node)
-	return reached{s.GetUrls(), s.GetOwner()}
+	urls := s.GetUrls()
+	if a := l.nodes[node]; a == nil || !a.thisMachine {
+		urls = slices.DeleteFunc(slices.Clone(urls), identity.OfThisMachine)
+	}
+	return reached{urls, s.GetOwner()}
 }
 
 func (l *leader) incarnation(node string) string {

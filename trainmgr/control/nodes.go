@@ -29,6 +29,7 @@ type nodeState struct {
 	refreshing   bool                     // the node's refreshLoop runs
 	refreshAgain bool                     // the refreshLoop has to run once more
 	returned     returns                  // leases on the node's drives whose tickets the node has to refuse
+	thisMachine  bool                     // The last heartbeat came from this machine.
 }
 
 // nodeKeeper keeps nodes prepared for the running jobs, and keeps the ledger's view of the nodes' drives up to date.
@@ -56,6 +57,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	var back []uint64
 	var seen uint64
 	if a := l.nodes[req.GetStatus().GetName()]; err == nil && a != nil {
+		a.thisMachine = calledFromThisMachine(ctx)
 		if req.ReturnedFence == l.term.Fence() {
 			seen = req.ReturnedSeen
 		}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
 )
 
 // Beat takes a heartbeat that arrived at now, when the local clock showed wall (Unix seconds). An error wraps
@@ -242,6 +243,9 @@ func check(s *apiv1.NodeStatus) error {
 	for _, u := range s.Urls {
 		if len(u) > maxURL {
 			return fmt.Errorf("node %s: a URL of %d bytes", s.Name, len(u))
+		}
+		if _, err := identity.BaseURL(u); err != nil {
+			return fmt.Errorf("node %s: %w", s.Name, err)
 		}
 	}
 	seen := map[string]bool{}

@@ -46,6 +46,7 @@ func TestWhatAStatusSaysOfReachIsChecked(t *testing.T) {
 		"a file":         {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("file:///p", "") }, "not the URL of a store"},
 		"credentials":    {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("https://u:s@h/p", "") }, "a user name"},
 		"link-local":     {func(s *apiv1.NodeStatus) { s.Sources = sourcesOf("http://[fe80::1]/p", "") }, "link-local"},
+		"a node's URL":   {func(s *apiv1.NodeStatus) { s.Urls = []string{"http://169.254.169.254"} }, "link-local"},
 		"a source of no name": {func(s *apiv1.NodeStatus) {
 			s.Sources = []*apiv1.PartitionSource{{Url: "s3://b/p"}}
 		}, "without a partition"},
