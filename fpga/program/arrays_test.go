@@ -3,10 +3,6 @@ package program_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/fixedlength"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/unpack"
@@ -27,24 +23,8 @@ func unpackedArrays() *program.Program {
 	}
 }
 
-func TestUnpackedArrays(t *testing.T) {
-	p := unpackedArrays()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "arrays.v1.10.hex", b)
-	assert.Equal(t, uint16(10), le.Uint16(b[10:]))
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	checkDamage(t, p)
-	assert.Contains(t, p.String(), "unpack float32 -> list<float32>\n")
-}
-
 func TestUnpackedArraysThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		want   string
-	}{
+	refused(t, unpackedArrays, whole, map[string]refusal[*program.Program]{
 		"another type": {func(p *program.Program) { p.Graphs[0].Steps[0].Combine = unpack.Op{Type: 2} },
 			"type(2) is not a type of packed numbers"},
 		"no type": {func(p *program.Program) { p.Graphs[0].Steps[0].Combine = unpack.Op{} },
@@ -56,13 +36,5 @@ func TestUnpackedArraysThatAreRefused(t *testing.T) {
 		"an end of a step": {func(p *program.Program) {
 			p.Graphs[0].Steps[0].Ops = []program.Op{fixedlength.Op{Length: 2}}
 		}, "in a step: it makes dense columns"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := unpackedArrays()
-			c.change(p)
-			require.ErrorContains(t, p.Validate(), c.want)
-			_, err := operator.Unmarshal(p.Marshal())
-			require.Error(t, err)
-		})
-	}
+	})
 }

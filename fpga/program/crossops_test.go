@@ -6,9 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/computescore"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/operator/hashbucket"
@@ -36,25 +34,8 @@ func crosses() *program.Program {
 	}
 }
 
-func TestCrosses(t *testing.T) {
-	p := crosses()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "crosses.v1.3.hex", b)
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-	checkDamage(t, p)
-	assert.Contains(t, p.String(), "value 2 = [0 1 0]: hash_cross 1000 -> int64\n")
-	assert.Contains(t, p.String(), "sparse 1: hash_bucket max\n")
-}
-
 func TestCrossesThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		want   string
-	}{
+	refused(t, crosses, whole, map[string]refusal[*program.Program]{
 		"no bucket of several": {func(p *program.Program) { p.Graphs[0].Steps[0].Combine = hashcross.Op{} },
 			"hash_cross: 0 buckets, want more than 0"},
 		"no bucket of one": {func(p *program.Program) { p.Columns[2].Sinks[0].Ops[0] = hashbucket.Op{Buckets: -1} },
@@ -69,13 +50,7 @@ func TestCrossesThatAreRefused(t *testing.T) {
 			"hash_cross does not take [float32 int64 float32]"},
 		"real numbers of one": {func(p *program.Program) { p.Columns[2].Kind = program.Float64 },
 			"hash_bucket does not take float64"},
-	} {
-		p := crosses()
-		c.change(p)
-		err := p.Validate()
-		require.ErrorIs(t, err, program.ErrInvalid, name)
-		require.ErrorContains(t, err, c.want, name)
-	}
+	})
 }
 
 // scoring is a program with the comparisons of lists.
@@ -109,31 +84,10 @@ func scoring() *program.Program {
 	return p
 }
 
-func TestScoring(t *testing.T) {
-	p := scoring()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "scoring.v1.3.hex", b)
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	checkDamage(t, p)
-	assert.Contains(
-		t,
-		p.String(),
-		"value 7 = [0 2]: compute_score function get_jaccard_similarity zero_norm fail -> float32\n",
-	)
-	assert.Contains(t, p.String(),
-		"value 8 = [0 1 2 3]: compute_score function get_cosine_similarity zero_norm zero -> float32\n")
-	assert.Equal(t, "function(8)", computescore.Function(8).String())
-	assert.Equal(t, "zero norm(2)", computescore.ZeroNorm(2).String())
-}
-
 func TestScoringThatIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(s []program.Step)
-		want   string
-	}{
+	assert.Equal(t, "function(8)", computescore.Function(8).String())
+	steps := func(p *program.Program) []program.Step { return p.Graphs[0].Steps }
+	refused(t, scoring, steps, map[string]refusal[[]program.Step]{
 		"an unknown function": {func(s []program.Step) { s[0].Combine = computescore.Op{Function: 8} },
 			"compute_score does not take [list<int64> int64]"},
 		"an unknown norm": {func(s []program.Step) {
@@ -147,11 +101,5 @@ func TestScoringThatIsRefused(t *testing.T) {
 		"too many": {func(s []program.Step) { s[0].Inputs = []uint32{0, 2, 2} }, "compute_score does not take"},
 		"ids as scores": {func(s []program.Step) { slices.Reverse(s[5].Inputs) },
 			"compute_score does not take [float32 int64 list<int64>]"},
-	} {
-		p := scoring()
-		c.change(p.Graphs[0].Steps)
-		err := p.Validate()
-		require.ErrorIs(t, err, program.ErrInvalid, name)
-		require.ErrorContains(t, err, c.want, name)
-	}
+	})
 }

@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,26 +15,6 @@ func bfloatProgram() *program.Program {
 	p := everyOp()
 	p.Output.DenseType = program.DenseBFloat16
 	return p
-}
-
-func TestDenseTypeGolden(t *testing.T) {
-	golden(t, "bfloat16.v1.2.hex", bfloatProgram().Marshal())
-}
-
-func TestDenseTypeRoundTrip(t *testing.T) {
-	both := mapProgram()
-	both.Output.DenseType = program.DenseBFloat16
-	for _, p := range []*program.Program{bfloatProgram(), both} {
-		require.NoError(t, p.Validate())
-		b := p.Marshal()
-		q, err := operator.Unmarshal(b)
-		require.NoError(t, err)
-		assert.Equal(t, p, q)
-		assert.Equal(t, b, q.Marshal())
-		assert.Contains(t, p.String(), ", dense type bfloat16")
-		assert.Equal(t, uint16(2), le.Uint16(b[10:]), "the minor version")
-	}
-	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]), "float32 is written as before there was a choice")
 }
 
 // TestDenseTypeIsRequired checks that a build that does not know the section refuses the program: the section is the
@@ -72,11 +51,6 @@ func TestDenseTypeRefused(t *testing.T) {
 	p := textProgram()
 	p.Output.DenseType = program.DenseBFloat16
 	require.EqualError(t, p.Validate(), "program: invalid: dense is bfloat16 and has no columns")
-	good := bfloatProgram().Marshal()
-	for n := program.HeaderSize; n < len(good); n++ {
-		_, err := operator.Unmarshal(reseal(bytes.Clone(good[:n])))
-		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
-	}
 }
 
 func TestLayoutOfBFloat16(t *testing.T) {

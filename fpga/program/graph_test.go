@@ -67,23 +67,7 @@ func graphProgram() *program.Program {
 	}
 }
 
-func TestGraphsGolden(t *testing.T) {
-	golden(t, "graphs.v1.3.hex", graphProgram().Marshal())
-	assert.Equal(t, uint16(3), le.Uint16(graphProgram().Marshal()[10:]))
-}
-
-func TestGraphsRoundTrip(t *testing.T) {
-	p := graphProgram()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-}
-
 func TestGraphsDamage(t *testing.T) {
-	checkDamage(t, graphProgram())
 	empty := graphProgram()
 	empty.Columns, empty.Graphs, empty.Output = empty.Columns[:1], nil, program.Output{Keys: 1}
 	require.NoError(t, empty.Validate())
@@ -210,10 +194,7 @@ func TestGraphsValidate(t *testing.T) {
 	step := func(edit func(s *program.Step)) func(*program.Program) {
 		return func(p *program.Program) { edit(&p.Graphs[0].Steps[1]) }
 	}
-	for name, c := range map[string]struct {
-		edit func(p *program.Program)
-		want string
-	}{
+	refused(t, graphProgram, whole, map[string]refusal[*program.Program]{
 		"a graph too few": {func(p *program.Program) { p.Graphs = p.Graphs[:1] }, `column 4 "d": begins graph 1 of 1`},
 		"a graph too many": {func(p *program.Program) { p.Graphs = append(p.Graphs, p.Graphs[0]) },
 			"3 graphs, and columns for 2"},
@@ -266,15 +247,7 @@ func TestGraphsValidate(t *testing.T) {
 		}, "259 columns of a graph, want at most 256"},
 		"too many steps": {func(p *program.Program) { p.Graphs[1].Steps = make([]program.Step, program.MaxSteps+1) },
 			"4097 steps of a graph, want at most 4096"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := graphProgram()
-			c.edit(p)
-			err := p.Validate()
-			require.ErrorIs(t, err, program.ErrInvalid)
-			require.ErrorContains(t, err, c.want)
-		})
-	}
+	})
 	p := graphProgram()
 	p.Graphs[0].Steps[1].Inputs = []uint32{0, 0}
 	p.Graphs[0].Steps[2].Inputs = []uint32{2, 3}

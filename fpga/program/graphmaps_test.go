@@ -3,10 +3,8 @@ package program_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -31,74 +29,50 @@ func mapSteps() *program.Program {
 	}
 }
 
-func TestMapsInGraphs(t *testing.T) {
-	p := mapSteps()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "map_steps.v1.5.hex", b)
-	assert.Equal(t, uint16(5), le.Uint16(b[10:]))
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	checkDamage(t, p)
-	assert.Contains(t, p.Units(), program.UnitRef{program.UnitMap, 1})
-	assert.Contains(t, p.String(), "  [-7] scored true\n")
-	assert.Contains(t, p.String(), "  value 3 = [0 1]: id_list_transform -> list<int64>\n")
-	assert.Contains(t, p.String(), "  value 2 to scored sparse 1:\n")
-}
-
 func TestMapsInGraphsThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(p *program.Program, columns []program.Column)
-		want   string
-	}{
-		"no graph": {func(p *program.Program, c []program.Column) {
-			p.Columns = append(c, program.Column{Name: "x", Kind: program.Int64, MapLeaf: program.MapKeys,
-				Sinks: []program.Sink{{To: program.ToDense}}})
-		}, "a leaf of a map of no graph"},
-		"text": {func(p *program.Program, _ []program.Column) { p.Source = program.CriteoBinary },
-			"a leaf of a map of no graph over Parquet"},
-		"keys alone": {func(_ *program.Program, c []program.Column) { c[2].MapLeaf = program.NoPart },
+	columns := func(p *program.Program) []program.Column { return p.Columns }
+	refused(t, mapSteps, columns, map[string]refusal[[]program.Column]{
+		"keys alone": {func(c []program.Column) { c[2].MapLeaf = program.NoPart },
 			"keys of a map without its values"},
-		"values alone": {func(_ *program.Program, c []program.Column) { c[1].MapLeaf = program.NoPart },
+		"values alone": {func(c []program.Column) { c[1].MapLeaf = program.NoPart },
 			"values of a map without its keys"},
-		"scores alone": {func(_ *program.Program, c []program.Column) {
+		"scores alone": {func(c []program.Column) {
 			c[1].MapLeaf, c[2].MapLeaf, c[2].Picks = program.NoPart, program.NoPart, nil
 		}, "scores of a map without lists of ids"},
-		"scores of numbers": {func(_ *program.Program, c []program.Column) { c[2].List = false },
+		"scores of numbers": {func(c []program.Column) { c[2].List = false },
 			"scores of a map without lists of ids"},
-		"another leaf": {func(_ *program.Program, c []program.Column) { c[0].MapLeaf = program.GraphFirst },
+		"another leaf": {func(c []program.Column) { c[0].MapLeaf = program.GraphFirst },
 			"graph is not a leaf of a map"},
-		"keys of real numbers": {func(_ *program.Program, c []program.Column) { c[1].Kind = program.Float32 },
+		"keys of real numbers": {func(c []program.Column) { c[1].Kind = program.Float32 },
 			"keys are float32 (list: false), want int64"},
-		"lists of keys": {func(_ *program.Program, c []program.Column) { c[1].List = true },
+		"lists of keys": {func(c []program.Column) { c[1].List = true },
 			"keys are int64 (list: true), want int64"},
-		"text as scores": {func(_ *program.Program, c []program.Column) { c[3].Kind = program.Bytes },
+		"text as scores": {func(c []program.Column) { c[3].Kind = program.Bytes },
 			"scores are bytes (list: true)"},
-		"no key": {func(_ *program.Program, c []program.Column) { c[2].Picks = nil },
+		"no key": {func(c []program.Column) { c[2].Picks = nil },
 			"a map of which no key is picked"},
-		"keys of no map": {func(_ *program.Program, c []program.Column) { c[0].Picks = []program.Pick{{}} },
+		"keys of no map": {func(c []program.Column) { c[0].Picks = []program.Pick{{}} },
 			"picks keys, and is not the values of a map"},
-		"scores of real numbers": {func(_ *program.Program, c []program.Column) { c[2].Kind = program.Float32 },
+		"scores of real numbers": {func(c []program.Column) { c[2].Kind = program.Float32 },
 			"key -7: scores that are not read, or of float32"},
-		"no scores": {func(p *program.Program, c []program.Column) { p.Columns = c[:3] }, "key -7: scores that are not read"},
-		"a part that may be absent": {func(_ *program.Program, c []program.Column) { c[2].Absent = true },
+		"a part that may be absent": {func(c []program.Column) { c[2].Absent = true },
 			"a map of which partitions may lack a part"},
-		"a key that nothing takes": {func(p *program.Program, _ []program.Column) {
+		"sinks": {func(c []program.Column) { c[2].Sinks = []program.Sink{{To: program.ToDense}} },
+			"a column of a graph feeds 1 sinks, want none"},
+	})
+	refused(t, mapSteps, whole, map[string]refusal[*program.Program]{
+		"no graph": {func(p *program.Program) {
+			p.Columns = append(p.Columns, program.Column{Name: "x", Kind: program.Int64, MapLeaf: program.MapKeys,
+				Sinks: []program.Sink{{To: program.ToDense}}})
+		}, "a leaf of a map of no graph"},
+		"text": {func(p *program.Program) { p.Source = program.CriteoBinary },
+			"a leaf of a map of no graph over Parquet"},
+		"no scores": {func(p *program.Program) { p.Columns = p.Columns[:3] }, "key -7: scores that are not read"},
+		"a key that nothing takes": {func(p *program.Program) {
 			p.Output.Weights = false
 			p.Graphs[0].Sinks[1] = program.GraphSink{Value: 3, Sink: program.Sink{To: program.ToSparse, Index: 1}}
 		}, `nothing takes key -7 of column "m.id" of the graph`},
-		"sinks": {func(_ *program.Program, c []program.Column) { c[2].Sinks = []program.Sink{{To: program.ToDense}} },
-			"a column of a graph feeds 1 sinks, want none"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := mapSteps()
-			c.change(p, p.Columns)
-			err := p.Validate()
-			require.ErrorIs(t, err, program.ErrInvalid)
-			require.ErrorContains(t, err, c.want)
-		})
-	}
+	})
 }
 
 // TestPicksOfAGraphAreBounded checks the bound of features of maps from both sides.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/operator/fixedlength"
 	"github.com/millrace/millrace/fpga/operator/log"
@@ -16,10 +15,7 @@ func TestFixedLengthRefused(t *testing.T) {
 	user := func(ops ...program.Op) func(p *program.Program) {
 		return func(p *program.Program) { p.Columns[1].Sinks[0].Ops = ops }
 	}
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		want   string
-	}{
+	refused(t, embeddings, whole, map[string]refusal[*program.Program]{
 		"no length":     {user(fixedlength.Op{}), "fixed_length: length 0, want 1 to 65536"},
 		"a long length": {user(fixedlength.Op{Length: program.MaxColumns + 1}), "the output has 6 dense columns"},
 		"a length beyond the limit": {func(p *program.Program) {
@@ -49,13 +45,7 @@ func TestFixedLengthRefused(t *testing.T) {
 		"overlapping lists": {func(p *program.Program) { p.Columns[2].Sinks[0].Index = 3 },
 			"the dense column is written twice"},
 		"a column short": {func(p *program.Program) { p.Output.Dense = 7 }, "6 of 7 dense columns are written"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := embeddings()
-			c.change(p)
-			require.ErrorContains(t, p.Validate(), c.want)
-		})
-	}
+	})
 	p := embeddings()
 	p.Columns[1].Sinks[0] = program.Sink{
 		To:    program.ToDense,

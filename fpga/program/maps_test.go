@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // mapProgram reads one map of each shape, as DPP's tables have them.
@@ -82,20 +83,10 @@ func textKeyProgram() *program.Program {
 	}
 }
 
-func TestTextKeys(t *testing.T) {
-	p := textKeyProgram()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "text_keys.v1.6.hex", b)
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-	assert.Equal(t, uint16(6), le.Uint16(b[10:]))
-	assert.Contains(t, p.String(), `  ["color"] sparse 0:`)
-	checkDamage(t, p)
+func TestTextsOfKeys(t *testing.T) {
+	b := textKeyProgram().Marshal()
 	// A section of texts, or none, against what the columns say.
-	_, err = operator.Unmarshal(
+	_, err := operator.Unmarshal(
 		reseal(program.AppendSection(mapProgram().Marshal(), program.SectionTexts, textKeyProgram().AppendTexts)),
 	)
 	require.ErrorIs(t, err, program.ErrCorrupt)
@@ -145,41 +136,19 @@ func textValueProgram() *program.Program {
 	}
 }
 
-func TestTextValues(t *testing.T) {
-	p := textValueProgram()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "text_values.v1.8.hex", b)
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-	assert.Equal(t, uint16(8), le.Uint16(b[10:]))
-	checkDamage(t, p)
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		says   string
-	}{
+func TestTextValuesThatAreRefused(t *testing.T) {
+	refused(t, textValueProgram, whole, map[string]refusal[*program.Program]{
 		"text that nothing reads": {func(p *program.Program) { p.Columns[1].Sinks[0].Ops = nil }, "bytes"},
 		"scores that are text":    {func(p *program.Program) { p.Columns[4].Kind = program.Bytes }, "scores are bytes"},
 		"in a graph, too":         {func(p *program.Program) { p.Columns[7].Kind = program.Bytes }, "scores are bytes"},
 		"scored text as it is":    {func(p *program.Program) { p.Graphs[0].Sinks[0].Value = 0 }, "bytes"},
 		"scored real numbers": {func(p *program.Program) { p.Columns[6].Kind = program.Float64 },
 			"scores that are not read"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := textValueProgram()
-			c.change(p)
-			require.ErrorContains(t, p.Validate(), c.says)
-		})
-	}
+	})
 }
 
 func TestTextKeysThatDoNotFit(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		says   string
-	}{
+	refused(t, textKeyProgram, whole, map[string]refusal[*program.Program]{
 		"a number": {func(p *program.Program) { p.Columns[1].Picks[0] = program.Pick{Key: 3} }, "the number 3 as a key"},
 		"no UTF-8": {func(p *program.Program) { p.Columns[1].Picks[0].Text = "a\xff" }, "is not UTF-8"},
 		"too long": {func(p *program.Program) { p.Columns[1].Picks[0].Text = strings.Repeat("a", program.MaxName+1) },
@@ -190,23 +159,12 @@ func TestTextKeysThatDoNotFit(t *testing.T) {
 				"whose keys are int64"},
 		"in a graph": {func(p *program.Program) { p.Columns[3].Picks[1] = program.Pick{Key: 3} }, "the number 3 as a key"},
 		"real keys":  {func(p *program.Program) { p.Columns[2].Kind = program.Float64 }, "want int64 or bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := textKeyProgram()
-			c.change(p)
-			require.ErrorContains(t, p.Validate(), c.says)
-		})
-	}
+	})
 	p := textKeyProgram()
 	p.Columns[1].Picks[0].Text = strings.Repeat("a", program.MaxName)
 	require.NoError(t, p.Validate())
 	_, err := operator.Unmarshal(p.Marshal())
 	require.NoError(t, err)
-}
-
-func TestMapsGolden(t *testing.T) {
-	golden(t, "maps.v1.1.hex", mapProgram().Marshal())
-	golden(t, "slice.v1.2.hex", mapSlice().Marshal())
 }
 
 // mapSlice is a slice that needs version 1.2.
@@ -217,46 +175,16 @@ func mapSlice() *program.Slice {
 	return s
 }
 
-func TestMapsRoundTrip(t *testing.T) {
-	p := mapProgram()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-	s, err := program.UnmarshalSlice(mapSlice().Marshal())
+func TestSliceOfMaps(t *testing.T) {
+	b := mapSlice().Marshal()
+	goldenfile.Bytes(t, "testdata/slice.v1.2.hex", b)
+	s, err := program.UnmarshalSlice(b)
 	require.NoError(t, err)
 	assert.Equal(t, mapSlice(), s)
-	assert.Equal(t, uint16(2), le.Uint16(mapSlice().Marshal()[6:]))
-}
-
-// TestMapsRaiseTheVersion checks that a program without maps has the same bytes as before maps were introduced.
-func TestMapsRaiseTheVersion(t *testing.T) {
-	assert.Equal(t, uint16(1), le.Uint16(mapProgram().Marshal()[10:]))
-	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]))
-}
-
-// checkDamage cuts the wire form of a program at every byte, and flips every bit behind the header: each bit is read.
-func checkDamage(t *testing.T, p *program.Program) {
-	t.Helper()
-	good := p.Marshal()
-	for n := program.HeaderSize; n < len(good); n++ {
-		_, err := operator.Unmarshal(reseal(bytes.Clone(good[:n])))
-		require.ErrorIs(t, err, program.ErrCorrupt, "%d bytes", n)
-	}
-	b := bytes.Clone(good)
-	for i := 8 * program.HeaderSize; i < 8*len(b); i++ {
-		b[i/8] ^= 1 << (i % 8)
-		if p, err := operator.Unmarshal(reseal(b)); err == nil {
-			require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
-		}
-		b[i/8] ^= 1 << (i % 8)
-	}
+	assert.Equal(t, uint16(2), le.Uint16(b[6:]))
 }
 
 func TestMapsDamage(t *testing.T) {
-	checkDamage(t, mapProgram())
 	// A section that names no map is refused, and so is a section that names a column twice.
 	empty := mapProgram()
 	for i := range empty.Columns {
@@ -273,6 +201,7 @@ func TestMapsDamage(t *testing.T) {
 
 func TestMapsUnits(t *testing.T) {
 	assert.Contains(t, mapProgram().Units(), program.UnitRef{program.UnitMap, 1})
+	assert.Contains(t, mapSteps().Units(), program.UnitRef{program.UnitMap, 1})
 	assert.NotContains(t, everyOp().Units(), program.UnitRef{program.UnitMap, 1})
 	assert.Contains(t, program.Known(), program.UnitRef{program.UnitMap, 1})
 	assert.Equal(t, "map", program.UnitMap.String())
@@ -287,15 +216,7 @@ func TestMapsParts(t *testing.T) {
 	assert.Equal(t, []int{3, 2, 1, 2}, parts)
 }
 
-func TestMapsString(t *testing.T) {
-	text := mapProgram().String()
-	for _, s := range []string{
-		`column 1 "s.key_value.value.key_value.key" list<int64> map values`,
-		"  [9] scored sparse 0: firstx 3 | sigrid_hash salt 0 max 1000",
-		`column 3 "l.key_value.key" int64 map keys`, "  [1] dense 1: fill_null 0", "ids int32, fixed false, weights",
-	} {
-		assert.Contains(t, text, s)
-	}
+func TestPartsInWords(t *testing.T) {
 	assert.Equal(
 		t,
 		"none keys values scores part(6)",
@@ -307,10 +228,7 @@ func TestMapsString(t *testing.T) {
 }
 
 func TestMapsValidate(t *testing.T) {
-	for name, c := range map[string]struct {
-		edit func(p *program.Program)
-		want string
-	}{
+	refused(t, mapProgram, whole, map[string]refusal[*program.Program]{
 		"no part": {func(p *program.Program) { p.Columns[0].Part = 6 }, "part(6) is not a part of a map"},
 		"of text": {func(p *program.Program) { p.Source = program.CriteoTSV }, "a map with source criteo-tsv"},
 		"a plain pick": {func(p *program.Program) { p.Columns[5].Picks = []program.Pick{{}} },
@@ -351,15 +269,7 @@ func TestMapsValidate(t *testing.T) {
 		"a list in dense": {func(p *program.Program) { p.Columns[7].List = true }, "cannot be"},
 		"fixed lists": {func(p *program.Program) { p.Output.Fixed = true },
 			"a list in an output where every length is 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := mapProgram()
-			c.edit(p)
-			err := p.Validate()
-			require.ErrorIs(t, err, program.ErrInvalid)
-			require.ErrorContains(t, err, c.want)
-		})
-	}
+	})
 }
 
 // Size is the least output range in which LayoutIn finds room, the tensors are aligned, and do not touch.

@@ -4,10 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/onehot"
@@ -30,20 +28,6 @@ func hotColumns() *program.Program {
 	}
 }
 
-func TestOneHot(t *testing.T) {
-	p := hotColumns()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "onehot.v1.hex", b)
-	assert.Equal(t, uint16(0), le.Uint16(b[10:]), "no newer form")
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	checkDamage(t, p)
-	assert.Contains(t, p.String(), "dense 0: onehot 3\n")
-	assert.Contains(t, p.String(), "dense 3: convert float32 | onehot classes 2 lower -1 upper 1\n")
-}
-
 func TestOneHotThatIsRefused(t *testing.T) {
 	hot := func(o onehot.Op) func(p *program.Program) {
 		return func(p *program.Program) { p.Columns[0].Sinks[0].Ops = []program.Op{o} }
@@ -54,10 +38,7 @@ func TestOneHotThatIsRefused(t *testing.T) {
 		}
 	}
 	infinite := float32(math.Inf(1))
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		want   string
-	}{
+	refused(t, hotColumns, whole, map[string]refusal[*program.Program]{
 		"no class": {hot(onehot.Op{}), "onehot: 0 classes, want 1 to 4096"},
 		"too many": {func(p *program.Program) {
 			p.Output.Dense, p.Columns[0].Sinks[0].Ops[0] = 2*onehot.MaxClasses, onehot.Op{Classes: onehot.MaxClasses + 1}
@@ -79,13 +60,7 @@ func TestOneHotThatIsRefused(t *testing.T) {
 		}, "onehot: is not the last of a dense column"},
 		"beyond dense": {func(p *program.Program) { p.Output.Dense = 4 }, "the output has 4 dense columns"},
 		"overlapping":  {func(p *program.Program) { p.Columns[0].Sinks[1].Index = 2 }, "the dense column is written twice"},
-	} {
-		p := hotColumns()
-		c.change(p)
-		err := p.Validate()
-		require.ErrorIs(t, err, program.ErrInvalid, name)
-		require.ErrorContains(t, err, c.want, name)
-	}
+	})
 	p := graphProgram()
 	p.Graphs[1].Steps[0].Ops = []program.Op{onehot.Op{Classes: 1}}
 	require.ErrorContains(t, p.Validate(), "onehot in a step: it makes dense columns")

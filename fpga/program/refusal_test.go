@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/fillnan"
 	"github.com/millrace/millrace/fpga/program"
@@ -34,20 +32,7 @@ func refusingProgram() *program.Program {
 	}
 }
 
-func TestRefusal(t *testing.T) {
-	p := refusingProgram()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "refusals.v1.9.hex", b)
-	assert.Equal(t, uint16(9), le.Uint16(b[10:]), "the minor version")
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	checkDamage(t, p)
-	assert.Contains(t, p.String(), "dense 0: fill_nan -0.1 | convert float32 | fill_nan 2 refuses nan\n")
-	assert.Contains(t, p.String(), "label: convert float32 refuses nan and infinities\n")
-	assert.Contains(t, p.String(), `column 1 "n" int64 fits int64`)
-
+func TestASinkOfAGraphRefuses(t *testing.T) {
 	g := graphProgram()
 	g.Graphs[0].Sinks[0].Sink.Refuses = program.RefusesNaN
 	assert.Equal(t, g.Validate() == nil, g.Graphs[0].Sinks[0].Sink.To != program.ToSparse)
@@ -55,10 +40,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestRefusalThatIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(p *program.Program)
-		want   string
-	}{
+	refused(t, refusingProgram, whole, map[string]refusal[*program.Program]{
 		"no refusal":     {func(p *program.Program) { p.Columns[0].Sinks[0].Refuses = 3 }, "refusal(3) is not a refusal"},
 		"reals that fit": {func(p *program.Program) { p.Columns[0].FitsInt64 = true }, "values of kind float64"},
 		"a NaN for a NaN": {func(p *program.Program) { p.Columns[0].Sinks[0].Ops[0] = fillnan.Op{Value: math.NaN()} },
@@ -71,13 +53,7 @@ func TestRefusalThatIsRefused(t *testing.T) {
 		"keys that refuse": {func(p *program.Program) { refuseKey(p) }, "ids, of which none is refused, refuse nan"},
 		"another source": {func(p *program.Program) { p.Source, p.Columns = program.CriteoTSV, p.Columns[1:] },
 			"must fit int64"},
-	} {
-		p := refusingProgram()
-		c.change(p)
-		err := p.Validate()
-		require.ErrorIs(t, err, program.ErrInvalid, name)
-		require.ErrorContains(t, err, c.want, name)
-	}
+	})
 }
 
 // refuseKey turns the integers of a refusing program into a key.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // someSlice sets every field to a value that occurs once.
@@ -72,9 +73,9 @@ func someResult10() *program.Result {
 }
 
 func TestSliceGolden(t *testing.T) {
-	golden(t, "slice.v1.hex", someSlice().Marshal())
-	golden(t, "slice.v1.1.hex", someSlice11().Marshal())
-	golden(t, "slice.v1.3.hex", someSlice13().Marshal())
+	goldenfile.Bytes(t, "testdata/slice.v1.hex", someSlice().Marshal())
+	goldenfile.Bytes(t, "testdata/slice.v1.1.hex", someSlice11().Marshal())
+	goldenfile.Bytes(t, "testdata/slice.v1.3.hex", someSlice13().Marshal())
 	s, err := program.UnmarshalSlice(someSlice11().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, someSlice11(), s)
@@ -101,13 +102,15 @@ func TestSliceVersions(t *testing.T) {
 	}
 }
 
-func TestResultGolden(t *testing.T) { golden(t, "result.v1.1.hex", someResult().Marshal()) }
+func TestResultGolden(t *testing.T) {
+	goldenfile.Bytes(t, "testdata/result.v1.1.hex", someResult().Marshal())
+}
 
 // Slices and results that version 1.0 wrote can be read by every later version.
 func TestResultOfVersion10(t *testing.T) {
 	b := someResult10().Marshal()
 	le.PutUint16(b[6:], 0)
-	golden(t, "result.v1.hex", b)
+	goldenfile.Bytes(t, "testdata/result.v1.hex", b)
 	r, err := program.UnmarshalResult(b)
 	require.NoError(t, err)
 	assert.Equal(t, someResult10(), r)
@@ -295,10 +298,10 @@ func BenchmarkSlice(b *testing.B) {
 func TestValueAt(t *testing.T) {
 	s := someSlice()
 	s.TablesChecked, s.Tasks[1].Chunk.Absent, s.Tasks[0].Cursor.ValueAt = true, true, 0x1234567
-	golden(t, "slice.v1.6.hex", s.Marshal())
+	goldenfile.Bytes(t, "testdata/slice.v1.6.hex", s.Marshal())
 	r := someResult()
 	r.Tasks[0].Cursor.ValueAt = program.MaxValueAt
-	golden(t, "result.v1.3.hex", r.Marshal())
+	goldenfile.Bytes(t, "testdata/result.v1.3.hex", r.Marshal())
 	assert.EqualValues(t, 6, le.Uint16(s.Marshal()[6:]))
 	assert.EqualValues(t, 3, le.Uint16(r.Marshal()[6:]))
 	again, err := program.UnmarshalSlice(s.Marshal())

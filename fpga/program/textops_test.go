@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/cartesian"
 	"github.com/millrace/millrace/fpga/operator/computescore"
 	"github.com/millrace/millrace/fpga/operator/convert"
@@ -48,31 +46,8 @@ func partsOfTexts() *program.Program {
 	}
 }
 
-func TestPartsOfTexts(t *testing.T) {
-	p := partsOfTexts()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "texts.v1.3.hex", b)
-	assert.Equal(t, uint16(3), le.Uint16(b[10:]), "the wire form is that of every graph")
-	q, err := operator.Unmarshal(b)
-	require.NoError(t, err)
-	assert.Equal(t, p, q)
-	assert.Equal(t, b, q.Marshal())
-	checkDamage(t, p)
-	for _, line := range []string{
-		"  value 2 = [0]: split separator \"|\" empty drop -> list<bytes>\n",
-		"  value 4 = [2]: list_length -> int64\n",
-		"  value 5 = [1]: list_length -> int64\n",
-	} {
-		assert.Contains(t, p.String(), line)
-	}
-}
-
 func TestPartsOfTextsThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(g *program.Graph)
-		want   string
-	}{
+	refused(t, partsOfTexts, firstGraph, map[string]refusal[*program.Graph]{
 		"no separator": {func(g *program.Graph) { g.Steps[0].Combine = split.Op{} },
 			"step 0: split: a separator of 0 bytes, want 1 to 16"},
 		"a long separator": {func(g *program.Graph) {
@@ -96,15 +71,7 @@ func TestPartsOfTextsThatAreRefused(t *testing.T) {
 		"parts that are ids": {func(g *program.Graph) { g.Sinks[0].Sink.Ops = nil },
 			"sink 0 (sparse 0): ends as bytes, want int64"},
 		"dense parts": {func(g *program.Graph) { g.Sinks[2].Value = 2 }, "a list cannot be dense"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := partsOfTexts()
-			c.change(&p.Graphs[0])
-			err := p.Validate()
-			require.ErrorIs(t, err, program.ErrInvalid)
-			require.ErrorContains(t, err, c.want)
-		})
-	}
+	})
 }
 
 // TestMostCombined checks the greatest extents of what combiners make of a row.

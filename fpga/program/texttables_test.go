@@ -29,21 +29,13 @@ func textTables() *program.Program {
 	return p
 }
 
-func TestTextTables(t *testing.T) {
-	p := textTables()
-	require.NoError(t, p.Validate())
-	b := p.Marshal()
-	golden(t, "texts.v1.10.hex", b)
-	assert.Equal(t, uint16(10), le.Uint16(b[10:]))
-	assert.Equal(t, 1, bytes.Count(b, []byte("noyesé")), "a table is written once")
+func TestATableOfTextsIsWrittenOnce(t *testing.T) {
+	b := textTables().Marshal()
+	assert.Equal(t, 1, bytes.Count(b, []byte("noyesé")))
 	q, err := operator.Unmarshal(b)
 	require.NoError(t, err)
-	assert.Equal(t, p, q)
 	first, second := q.Columns[0].Sinks[0].Ops[0].(*maptext.Op), q.Columns[1].Sinks[0].Ops[0].(*maptext.Op)
 	assert.Same(t, &first.Keys[0], &second.Keys[0])
-	checkDamage(t, p)
-	assert.Contains(t, p.String(), `map_text keys ["" "no" "yes" "é"] values [-1 0 1 2] unknown fail`+"\n")
-	assert.Contains(t, p.String(), "unknown default default 1099511627776\n")
 }
 
 // TestTextTablesThatAreRefused checks every limit of tables of texts from both sides, before and behind the wire form.
