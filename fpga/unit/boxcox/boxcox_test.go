@@ -197,24 +197,6 @@ func TestTiesToEven(t *testing.T) {
 	}
 }
 
-func FuzzBoxCox(f *testing.F) {
-	f.Add(make([]byte, 40), float32(0), float32(0), false)
-	f.Add([]byte("some values of four bytes, most of them odd"), float32(0.5), float32(1), true)
-	f.Fuzz(func(t *testing.T, data []byte, lambda1, lambda2 float32, rap bool) {
-		p := Params{Lambda1: lambda1, Lambda2: lambda2}
-		if rap {
-			p.Mode, p.Lambda2 = RAP, 0
-		}
-		transform, err := New(p)
-		if err != nil {
-			require.ErrorIs(t, err, ErrParams)
-			return
-		}
-		proving.SameFloats(t, proving.FloatsOf(data, 16), transform.Apply,
-			func(x float32) float32 { return Reference(x, p) })
-	})
-}
-
 func BenchmarkApply(b *testing.B) {
 	for _, lambda := range []float32{0, 0.5, 0.3, 2} {
 		b.Run(fmt.Sprint(lambda), func(b *testing.B) {

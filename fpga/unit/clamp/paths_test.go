@@ -1,7 +1,6 @@
 package clamp
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
@@ -75,32 +74,4 @@ func TestClampAllocatesNothing(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { _ = Int64(v, 0, 5) }))
 	})
-}
-
-func FuzzClamp(f *testing.F) {
-	f.Add(make([]byte, 80), uint64(0), uint64(1)<<63-1)
-	f.Add([]byte("values of four and of eight bytes, and some more of that"), uint64(0), math.Float64bits(1))
-	f.Fuzz(func(t *testing.T, data []byte, lo, hi uint64) {
-		ints, floats, wide := make([]int64, len(data)/8), proving.FloatsOf(data, len(data)), make([]float64, len(data)/8)
-		for i := range ints {
-			ints[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-			wide[i] = math.Float64frombits(uint64(ints[i]))
-		}
-		check(t, Int64, ints, int64(lo), int64(hi), func(x int64) uint64 { return uint64(x) })
-		check(t, Float32, floats, math.Float32frombits(uint32(lo)), math.Float32frombits(uint32(hi)),
-			func(x float32) uint64 { return uint64(math.Float32bits(x)) })
-		check(t, Float64, wide, math.Float64frombits(lo), math.Float64frombits(hi), math.Float64bits)
-	})
-}
-
-func check[T int64 | float32 | float64](t *testing.T, clamp func(v []T, lo, hi T) error, v []T, lo, hi T,
-	to func(T) uint64) {
-	got := append([]T(nil), v...)
-	if err := clamp(got, lo, hi); err != nil {
-		require.False(t, lo <= hi)
-		return
-	}
-	for i, x := range v {
-		require.Equal(t, to(Reference(x, lo, hi)), to(got[i]), "%v in [%v, %v]", x, lo, hi)
-	}
 }

@@ -51,20 +51,3 @@ func TestFillAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { Int64(v, flags, 5); Float32(f, flags, 5) }))
 	})
 }
-
-func FuzzFill(f *testing.F) {
-	f.Add([]byte{1, 0, 1, 0, 2, 0, 0, 0, 255}, uint64(7))
-	f.Fuzz(func(t *testing.T, flags []byte, fill uint64) {
-		wide, narrow := make([]uint64, len(flags)), make([]uint32, len(flags))
-		for i := range wide {
-			wide[i], narrow[i] = ^fill-uint64(i), uint32(^fill)-uint32(i)
-		}
-		wantWide, wantNarrow := slices.Clone(wide), slices.Clone(narrow)
-		fillGeneric(wantWide, flags, fill)
-		fillGeneric(wantNarrow, flags, uint32(fill))
-		fill64.Pick()(wide, flags, fill)
-		fill32.Pick()(narrow, flags, uint32(fill))
-		require.Equal(t, wantWide, wide)
-		require.Equal(t, wantNarrow, narrow)
-	})
-}

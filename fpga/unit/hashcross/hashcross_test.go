@@ -65,22 +65,6 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func FuzzBuckets(f *testing.F) {
-	f.Add(int64(1), int64(2), int64(1000))
-	f.Add(int64(math.MinInt64), int64(-1), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, a, b, n int64) {
-		h, err := hashcross.New(n)
-		if n < 1 {
-			require.ErrorIs(t, err, hashcross.ErrBuckets)
-			return
-		}
-		require.NoError(t, err)
-		got := []int64{0}
-		h.Cross(got, [][]int64{{a}, {b}})
-		require.Equal(t, hashcross.Reference([]int64{a, b}, n), got[0])
-	})
-}
-
 func BenchmarkCross(b *testing.B) {
 	columns := [][]int64{make([]int64, 4096), make([]int64, 4096)}
 	for i := range columns[0] {

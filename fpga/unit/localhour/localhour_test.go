@@ -1,7 +1,6 @@
 package localhour_test
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
@@ -100,26 +99,6 @@ func TestKernelEqualsReference(t *testing.T) {
 			return rapid.SampledFrom(starts).Draw(t, "near") + rapid.Int64Range(-1, 1).Draw(t, "step")
 		}))
 		src := rapid.SliceOf(anywhere).Draw(t, "times")
-		dst := make([]int64, len(src))
-		zone.Hours(dst, src)
-		for i, x := range src {
-			require.Equal(t, localhour.Reference(x, starts, offsets), dst[i], "at %d", x)
-		}
-	})
-}
-
-func FuzzHours(f *testing.F) {
-	f.Add([]byte("a time of 8 byte, another one"), int64(5), int64(3600), int64(-3600))
-	f.Fuzz(func(t *testing.T, data []byte, change, before, after int64) {
-		starts, offsets := []int64{math.MinInt64, change}, []int64{before, after}
-		zone, err := localhour.New(starts, offsets)
-		if err != nil {
-			return
-		}
-		src := make([]int64, len(data)/8)
-		for i := range src {
-			src[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-		}
 		dst := make([]int64, len(src))
 		zone.Hours(dst, src)
 		for i, x := range src {

@@ -201,20 +201,6 @@ func TestLogitAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { Range{0, 1}.Logit(dst, v); _ = hard(0.3) }))
 }
 
-func FuzzLogit(f *testing.F) {
-	f.Add(make([]byte, 40), float32(0))
-	f.Add([]byte("some values of four bytes, most of them odd"), float32(1e-6))
-	f.Fuzz(func(t *testing.T, data []byte, eps float32) {
-		r, err := Bounds(eps)
-		if err != nil {
-			require.ErrorIs(t, err, ErrEps)
-			return
-		}
-		proving.SameFloats(t, proving.FloatsOf(data, 16), r.Logit,
-			func(x float32) float32 { return Reference(x, eps) })
-	})
-}
-
 func BenchmarkLogit(b *testing.B) {
 	r, err := Bounds(1e-6)
 	if err != nil {

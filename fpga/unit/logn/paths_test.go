@@ -87,18 +87,3 @@ func TestLogAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { logUnclamped(dst, src, 0); LogClamped(dst, src, 0, 0, 1) }))
 	})
 }
-
-func FuzzLog(f *testing.F) {
-	f.Add(make([]byte, 80), float32(0), float32(0), float32(1))
-	f.Add([]byte("a value of four bytes, and some more than that of it"), float32(1), float32(-1), float32(math.Inf(1)))
-	f.Fuzz(func(t *testing.T, data []byte, add, lo, hi float32) {
-		if !(lo <= hi) {
-			lo, hi = bounds[0][0], bounds[0][1]
-		}
-		src := proving.FloatsOf(data, len(data))
-		want, got := make([]float32, len(src)), make([]float32, len(src))
-		clampedLog(want, src, add, lo, hi)
-		LogClamped(got, src, add, lo, hi)
-		same(t, want, got, src, add)
-	})
-}

@@ -1,7 +1,6 @@
 package mapid_test
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -116,30 +115,6 @@ func TestKernelEqualsReference(t *testing.T) {
 		for i, id := range src {
 			require.Equal(t, mapid.Reference(id, keys, values, other), dst[i], "%d", id)
 			require.Equal(t, mapid.ReferenceDense(id, values, other), dense[i], "%d", id)
-		}
-	})
-}
-
-func FuzzMap(f *testing.F) {
-	f.Add([]byte("keys of 8 bytes, and others"), []byte("ids of 8"), int64(3))
-	whole := func(data []byte) []int64 {
-		out := make([]int64, len(data)/8)
-		for i := range out {
-			out[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-		}
-		return out
-	}
-	f.Fuzz(func(t *testing.T, data, ids []byte, other int64) {
-		keys := whole(data)
-		slices.Sort(keys)
-		keys = slices.Compact(keys)
-		index, err := mapid.New(keys)
-		require.NoError(t, err)
-		src := append(whole(ids), keys...)
-		dst := make([]int64, len(src))
-		index.Map(dst, src, keys, other)
-		for i, id := range src {
-			require.Equal(t, mapid.Reference(id, keys, keys, other), dst[i])
 		}
 	})
 }

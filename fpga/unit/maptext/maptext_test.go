@@ -139,21 +139,6 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func FuzzMap(f *testing.F) {
-	f.Add("yes,no", "yes,maybe,", byte(1), byte(2))
-	f.Add("", "a", byte(0), byte(0))
-	f.Fuzz(func(t *testing.T, keys, texts string, rule, nulls byte) {
-		list := strings.Split(keys, ",")
-		slices.Sort(list)
-		all := strings.Split(texts, ",")
-		absent := make([]bool, len(all))
-		for i := range absent {
-			absent[i] = nulls>>(i%8)&1 != 0
-		}
-		compare(t, slices.Compact(list), all, absent, maptext.Rule(rule%3))
-	})
-}
-
 func TestMapAllocatesNothing(t *testing.T) {
 	index, err := maptext.New([]string{"no", "yes"})
 	require.NoError(t, err)

@@ -70,18 +70,6 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func FuzzApply(f *testing.F) {
-	f.Add([]byte("some numbers of four bytes each"), 1.5, 3.25)
-	f.Fuzz(func(t *testing.T, data []byte, first, second float64) {
-		transform, err := minmax.New(first, second)
-		if err != nil {
-			return
-		}
-		proving.SameFloats(t, proving.FloatsOf(data, 100), transform.Apply,
-			func(x float32) float32 { return minmax.Reference(x, first, second) })
-	})
-}
-
 func BenchmarkApply(b *testing.B) {
 	transform, err := minmax.New(12.345, 67.89)
 	require.NoError(b, err)

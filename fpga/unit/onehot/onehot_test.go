@@ -61,16 +61,3 @@ func TestKernelEqualsReference(t *testing.T) {
 		}
 	})
 }
-
-func FuzzRanges(f *testing.F) {
-	f.Add(int64(8), float32(0), float32(4), float32(1))
-	f.Fuzz(func(t *testing.T, n int64, lower, upper, x float32) {
-		classes, err := onehot.NewRanges(n, lower, upper)
-		if err != nil {
-			return
-		}
-		got := []int64{0}
-		classes.Ranges(got, []float32{x})
-		require.Equal(t, onehot.ReferenceRange(x, lower, upper, int(n)), got[0])
-	})
-}

@@ -1,7 +1,6 @@
 package positivemodulus
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -91,28 +90,4 @@ func TestModAllocatesNothing(t *testing.T) {
 			require.Zero(t, testing.AllocsPerRun(10, func() { m.Mod(dst, src) }))
 		})
 	}
-}
-
-func FuzzMod(f *testing.F) {
-	f.Add(make([]byte, 80), int64(100))
-	f.Add([]byte("a number of eight bytes, and some more than that of it"), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, data []byte, d int64) {
-		m, err := New(d)
-		if err != nil {
-			require.LessOrEqual(t, d, int64(0))
-			return
-		}
-		src := make([]int64, len(data)/8)
-		for i := range src {
-			src[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-			if i%2 == 1 {
-				src[i] = src[i]/d*d - int64(i%4/2) // on a turn
-			}
-		}
-		got := make([]int64, len(src))
-		m.Mod(got, src)
-		for i, x := range src {
-			require.Equal(t, Reference(x, d), got[i], "%d mod %d", x, d)
-		}
-	})
 }

@@ -43,22 +43,6 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func FuzzMod(f *testing.F) {
-	f.Add(int64(-1), int64(10))
-	f.Add(int64(math.MinInt64), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, id, m int64) {
-		modulus, err := unsignedmodulus.New(m)
-		if m < 1 {
-			require.ErrorIs(t, err, unsignedmodulus.ErrModulus)
-			return
-		}
-		require.NoError(t, err)
-		got := []int64{id}
-		modulus.Mod(got, got)
-		require.Equal(t, unsignedmodulus.Reference(id, m), got[0])
-	})
-}
-
 func TestModAllocatesNothing(t *testing.T) {
 	modulus, err := unsignedmodulus.New(1000)
 	require.NoError(t, err)

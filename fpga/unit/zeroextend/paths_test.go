@@ -84,24 +84,3 @@ func TestKernelsAllocateNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { Int64(v); Narrow(dst, v) }))
 	})
 }
-
-func FuzzNarrow(f *testing.F) {
-	f.Add([]byte("numbers of eight bytes, the upper half of which is often zero"), uint8(3))
-	f.Fuzz(func(t *testing.T, data []byte, keep uint8) {
-		src := make([]int64, len(data)/8)
-		for i := range src {
-			src[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-			if i%8 != int(keep) {
-				src[i] = int64(int32(src[i]))
-			}
-		}
-		want, got := make([]byte, 4*len(src)), make([]byte, 4*len(src))
-		fit := narrowGeneric(want, src)
-		require.Equal(t, fit, Narrow(got, src))
-		require.Equal(t, want[:4*fit], got[:4*fit])
-		extendGeneric(src)
-		again := slices.Clone(src)
-		Int64(again)
-		require.Equal(t, src, again)
-	})
-}

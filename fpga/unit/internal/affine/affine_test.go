@@ -93,13 +93,3 @@ func TestKernelIsExact(t *testing.T) {
 		}
 	})
 }
-
-func FuzzMap(f *testing.F) {
-	f.Add(float32(8388608), 0.5, 1.0, 0.0)
-	f.Add(float32(16777215), 0.0, 2.0, 0x1p-70)
-	f.Fuzz(func(t *testing.T, x float32, a, plus, minus float64) {
-		if InRange(a) && InRange(plus) && InRange(minus) && plus > minus && !math.IsInf(float64(x), 0) && x == x {
-			same(t, x, a, plus, minus)
-		}
-	})
-}

@@ -1,7 +1,6 @@
 package proving
 
 import (
-	"math"
 	"runtime/debug"
 	"testing"
 	"unsafe"
@@ -52,30 +51,6 @@ func TestPlaces(t *testing.T) {
 	})
 	require.Len(t, lengths, Lengths)
 	require.Len(t, starts, 16)
-}
-
-func TestFloats(t *testing.T) {
-	data := []byte{0, 0, 0x80, 0x3f, 1, 0, 0xc0, 0x7f, 0, 0, 0, 0x40, 9}
-	require.Equal(t, []float32{1}, FloatsOf(data, 1))
-	values := FloatsOf(data, len(data))
-	require.Len(t, values, 3)
-	require.Equal(t, uint32(0x7fc00001), math.Float32bits(values[1]))
-	require.Equal(t, float32(2), values[2])
-	require.Empty(t, FloatsOf(data[:3], 1))
-
-	twice := func(x float32) float32 { return 2 * x }
-	calls := 0
-	SameFloats(t, []float32{0, -1, 0.5}, func(dst, src []float32) {
-		calls++
-		for i, x := range src {
-			dst[i] = twice(x)
-		}
-	}, twice)
-	require.Equal(t, 1, calls)
-
-	zero := func(float32) float32 { return 0 }
-	require.Equal(t, -1, differentFloat([]float32{1, 2}, []float32{0, 0}, zero))
-	require.Equal(t, 1, differentFloat([]float32{1, 2}, []float32{0, float32(math.Copysign(0, -1))}, zero))
 }
 
 func plain()  {}
