@@ -34,11 +34,8 @@ func process(t *testing.T, s *Server) (c *client, kill func()) {
 // splits, which take all streams of the only drive.
 func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill func()) {
 	s, c = start(t, o)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
-	until(t, c, "job", "running")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
 	own, kill := process(t, s)
 	k = newConsumer(t, own, st.Id, 0)
 	require.NoError(t, k.attach(nil))
@@ -64,8 +61,7 @@ func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 
 	other := submit(t, c, &apiv1.JobSpec{Name: "other", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
 	until(t, c, "other", "running")
-	next := newConsumer(t, c, other.Id, 0)
-	require.NoError(t, next.attach(nil))
+	next := attachedRank(t, c, other.Id, 0)
 	r, err := next.lease(1, 0, 0)
 	require.NoError(t, err)
 	require.Empty(t, r.Grants, "the drive is busy")
@@ -105,8 +101,7 @@ func TestALauncherThatSaysThatItEndsHoldsNothing(t *testing.T) {
 	assert.Equal(t, "its launcher has ended", rank.Detached)
 
 	// A launcher that another launcher has fenced off detaches no rank.
-	again := newConsumer(t, c, k.id, 0)
-	require.NoError(t, again.attach(nil))
+	attachedRank(t, c, k.id, 0)
 	_, err = callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse,
 		error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "detach"})
@@ -122,8 +117,7 @@ func TestWhoAttachesAgainHasTheDriveAtOnce(t *testing.T) {
 	o := testOptions(t)
 	o.LeaseTTL, o.SessionTTL = time.Hour, time.Hour
 	s, c, k, kill := holding(t, o)
-	again := newConsumer(t, c, k.id, 0)
-	require.NoError(t, again.attach(nil))
+	again := attachedRank(t, c, k.id, 0)
 	assert.Zero(t, leased(s))
 	r, err := again.lease(2, 0, 20)
 	require.NoError(t, err)
@@ -253,8 +247,7 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	require.NoError(t, err)
 	st := submit(t, c, &apiv1.JobSpec{Name: "rest", Plan: &apiv1.PlanOptions{SplitBatches: 2}, Resume: token})
 	until(t, c, "rest", "running")
-	rest := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, rest.attach(nil))
+	rest := attachedRank(t, c, st.Id, 0)
 	require.NoError(t, rest.consume(0))
 	assert.Len(t, rest.got, 20-had)
 	for name := range k.got {
@@ -280,8 +273,7 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
-	until(t, c, "job", "running")
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job"})
 	l := s.leading.Load()
 	since := time.Now().Add(-50 * time.Minute).UTC()
 	l.mu.Lock()

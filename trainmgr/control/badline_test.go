@@ -38,10 +38,9 @@ func TestALauncherOverABadLine(t *testing.T) {
 	for round := range 6 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		order := []string{"fastest", "deterministic"}[rng.IntN(2)]
-		st := submit(t, c, &apiv1.JobSpec{Name: fmt.Sprint("job-", round), Order: order,
+		st := submitRunning(t, c, &apiv1.JobSpec{Name: fmt.Sprint("job-", round), Order: order,
 			Plan:      &apiv1.PlanOptions{SplitBatches: 1 + rng.Int64N(4), Seed: uint64(round)},
 			MaxDrives: int32(rng.IntN(3))})
-		until(t, c, st.Id, "running")
 		l := &lineRank{s: s, rng: rng, id: st.Id, held: map[uint64]*apiv1.Grant{}, acknowledged: map[uint64]bool{}}
 		r, err := s.Attach(patient(t), &apiv1.AttachRequest{Id: st.Id})
 		require.NoError(t, err)

@@ -41,6 +41,14 @@ func newConsumer(t testing.TB, c *client, id string, rank uint32) *consumer {
 	return &consumer{t: t, c: c, id: id, rank: rank, got: map[string]int{}, held: map[uint64]*apiv1.Grant{}}
 }
 
+// attachedRank returns a consumer that is attached to a job.
+func attachedRank(t testing.TB, c *client, id string, rank uint32) *consumer {
+	t.Helper()
+	k := newConsumer(t, c, id, rank)
+	require.NoError(t, k.attach(nil))
+	return k
+}
+
 func (k *consumer) attach(token []byte) error {
 	r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse,
 		error) {
@@ -166,6 +174,12 @@ func trySubmit(t testing.TB, c *client, spec *apiv1.JobSpec) (*apiv1.JobStatus, 
 	return r.GetJob(), err
 }
 
+// submitRunning submits a job and waits until it runs.
+func submitRunning(t testing.TB, c *client, spec *apiv1.JobSpec) *apiv1.JobStatus {
+	t.Helper()
+	return until(t, c, submit(t, c, spec).Id, "running")
+}
+
 func get(t testing.TB, c *client, id string) *apiv1.JobStatus {
 	t.Helper()
 	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.GetJobResponse, error) {
@@ -209,11 +223,8 @@ func until(t testing.TB, c *client, id, state string) *apiv1.JobStatus {
 func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d0": {partition(t, "p0", 95), partition(t, "p1", 40)}})
-	b := newNode(t, "b", map[string][]*apiv1.Partition{"d0": {partition(t, "p1", 40)}, "d1": {partition(t, "p2", 200)}})
-	a.beats(t, c)
-	b.beats(t, c)
-	await(t, c, "a", "b")
+	a := liveNode(t, c, "a", map[string][]*apiv1.Partition{"d0": {partition(t, "p0", 95), partition(t, "p1", 40)}})
+	b := liveNode(t, c, "b", map[string][]*apiv1.Partition{"d0": {partition(t, "p1", 40)}, "d1": {partition(t, "p2", 200)}})
 	st := submit(t, c, &apiv1.JobSpec{Name: "ads", Epochs: 2, Ranks: 2, RankTail: "keep", TRowsPerSecond: 1500,
 		Plan: &apiv1.PlanOptions{SplitBatches: 3}})
 	assert.EqualValues(t, 335, st.Rows)

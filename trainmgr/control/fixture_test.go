@@ -173,6 +173,15 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 	return n
 }
 
+// liveNode serves a fake node that sends heartbeats, and waits until the leader knows it.
+func liveNode(t testing.TB, c *client, name string, drives map[string][]*apiv1.Partition) *fakeNode {
+	t.Helper()
+	n := newNode(t, name, drives)
+	n.beats(t, c)
+	await(t, c, name)
+	return n
+}
+
 // preparedSources waits until a node is prepared for a job, and returns the sources that came with Prepare.
 func (n *fakeNode) preparedSources(t testing.TB, digest []byte) []*apiv1.PartitionSource {
 	t.Helper()
@@ -438,9 +447,7 @@ func letPass(l *leader, at time.Time) {
 // attachToJob starts a fake node with one partition of 4,000 rows, submits a job over it, and attaches rank 0.
 func attachToJob(t *testing.T, c *client, spec *apiv1.JobSpec) (*apiv1.JobStatus, *consumer) {
 	t.Helper()
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
-	a.beats(t, c)
-	await(t, c, "a")
+	liveNode(t, c, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
 	st := submit(t, c, spec)
 	k := newConsumer(t, c, st.Id, 0)
 	require.Eventually(t, func() bool { return k.attach(nil) == nil }, time.Minute, 10*time.Millisecond)

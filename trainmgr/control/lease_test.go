@@ -27,13 +27,9 @@ func leased(s *Server) int {
 // attached starts a member and a node with one drive of two streams, and attaches to a job of ten splits there.
 func attached(t *testing.T) (*Server, *client, *consumer) {
 	s, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
+	k := attachedRank(t, c, st.Id, 0)
 	return s, c, k
 }
 

@@ -49,10 +49,8 @@ func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	stopA := a.beats(t, c)
 	b.beats(t, c)
 	await(t, c, "a", "b")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	k := attachedRank(t, c, st.Id, 0)
 	// All leases that both drives can take at once.
 	on := func(node string) (n int) {
 		for _, g := range k.held {
@@ -85,13 +83,9 @@ func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 func TestARestartedNodeIsPreparedAgain(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	n := liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	k := attachedRank(t, c, st.Id, 0)
 	_, err := k.lease(1, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, k.held, 1)
@@ -132,11 +126,8 @@ func TestANodeForgetsWhatEndedWithoutIt(t *testing.T) {
 func TestANodeThatJoinsTakesPart(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
-	a.beats(t, c)
-	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
-	until(t, c, "job", "running")
+	liveNode(t, c, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
 	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}, "e": {partition(t, "other",
 		10)}})
 	b.beats(t, c)
@@ -153,13 +144,9 @@ func TestAPartitionThatVanishesOrChanges(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
 	whole := map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p@1", 100)}}
-	n := newNode(t, "n", whole)
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	n := liveNode(t, c, "n", whole)
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	k := attachedRank(t, c, st.Id, 0)
 	assert.Empty(t, get(t, c, "job").WaitsFor)
 	waits := func(want string) {
 		t.Helper()
@@ -210,8 +197,7 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	a.p["d"] = 500
 	a.beats(t, c)
 	await(t, c, "a")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000, Epochs: 100})
-	st = until(t, c, st.Id, "running")
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000, Epochs: 100})
 	assert.EqualValues(t, 4, st.DrivesWanted)
 	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}, "e": {partition(t, "p0",
 		1000)}})
@@ -237,9 +223,7 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 func TestNodesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 10)}})
-	a.beats(t, c)
-	await(t, c, "a")
+	a := liveNode(t, c, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 10)}})
 
 	twin := newNode(t, "twin", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 10)}})
 	twin.status.Drives[0].Uuid = a.status.Drives[0].Uuid
@@ -284,10 +268,8 @@ func TestClocksMinutesApartDoNotMatter(t *testing.T) {
 	r := nodeRecord(t, s, "n")
 	assert.InDelta(t, 600, r.ClockSkewSeconds, 60)
 	assert.Contains(t, lively, r.State)
-	submit(t, c, &apiv1.JobSpec{Name: "job"})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, "job", 0)
-	require.NoError(t, k.attach(nil))
+	submitRunning(t, c, &apiv1.JobSpec{Name: "job"})
+	k := attachedRank(t, c, "job", 0)
 	require.NoError(t, k.consume(0))
 	assert.Len(t, k.got, 10)
 }
@@ -297,13 +279,9 @@ func TestClocksMinutesApartDoNotMatter(t *testing.T) {
 func TestADrainedNodeIsGrantedNothing(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, "job", 0)
-	require.NoError(t, k.attach(nil))
+	n := liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	k := attachedRank(t, c, "job", 0)
 	_, err := k.lease(1, 0, 10)
 	require.NoError(t, err)
 	drain := func(on bool) *apiv1.DrainNodeResponse {
@@ -359,13 +337,9 @@ func TestAFullEtcdDegrades(t *testing.T) {
 	o := testOptions(t)
 	o.EtcdQuota = 4 << 20
 	s, c := start(t, o)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	k := attachedRank(t, c, st.Id, 0)
 	_, err := k.lease(1, 0, 10)
 	require.NoError(t, err)
 
@@ -451,15 +425,12 @@ func TestMetricsAndReadiness(t *testing.T) {
 	o.Profile = true
 	s, c := start(t, o)
 	require.NoError(t, s.WaitReady(patient(t)))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2500, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	require.NoError(t, setCopies(t, c, &apiv1.PartitionCopies{Partition: "p0", Copies: 2, Rows: 400, Bytes: 3200},
 		&apiv1.PartitionCopies{Partition: "gone", Copies: 1, Rows: 1, Bytes: 8}))
 	until(t, c, "job", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	k := attachedRank(t, c, st.Id, 0)
 	require.NoError(t, k.consume(1))
 	_, err := k.lease(1, 0, 10)
 	require.NoError(t, err)
@@ -499,10 +470,8 @@ func TestMetricsAndReadiness(t *testing.T) {
 func TestAJobIsWatched(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n := liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
 	n.hang = make(chan struct{})
-	n.beats(t, c)
-	await(t, c, "n")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
 	stream, err := c.members[0].WatchJob(patient(t), &apiv1.WatchJobRequest{Id: "job"})
 	require.NoError(t, err)

@@ -214,14 +214,11 @@ func TestAShortJobIsSharedWithoutAMeasurement(t *testing.T) {
 				o.ScaleEvery = tc.review
 			}
 			_, c := start(t, o)
-			a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
+			a := liveNode(t, c, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
 			a.p["d"] = 500
 			a.set(func(s *apiv1.NodeStatus) { s.Drives[0].Threads = 2 })
-			a.beats(t, c)
-			await(t, c, "a")
-			st := submit(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Epochs: tc.epochs,
+			st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Offload: "extended", Epochs: tc.epochs,
 				Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-			until(t, c, st.Id, "running")
 			w := newWorker(t, "w")
 			w.p["w"] = 500
 			w.set(func(s *apiv1.NodeStatus) {
@@ -230,8 +227,7 @@ func TestAShortJobIsSharedWithoutAMeasurement(t *testing.T) {
 			w.beats(t, c)
 			require.Eventually(t, func() bool { return get(t, c, st.Id).Ranks[0].OwnWorkers == 1 }, time.Minute,
 				5*time.Millisecond)
-			k := newConsumer(t, c, st.Id, 0)
-			require.NoError(t, k.attach(nil))
+			k := attachedRank(t, c, st.Id, 0)
 			var r *apiv1.RankStatus
 			require.Eventually(t, func() bool {
 				_, err := k.lease(0, 0, 0)

@@ -89,12 +89,10 @@ func TestNoWorkerIsStartedThatCannotRead(t *testing.T) {
 			a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 4000)}})
 			stop := a.beats(t, c)
 			await(t, c, "a")
-			st := submit(t, c, spec)
-			until(t, c, "job", "running")
+			st := submitRunning(t, c, spec)
 			stop()
 			require.Eventually(t, func() bool { return nodeRecord(t, s, "a").State == "dead" }, time.Minute, time.Millisecond)
-			k := newConsumer(t, c, st.Id, 0)
-			require.NoError(t, k.attach(nil))
+			k := attachedRank(t, c, st.Id, 0)
 			began, decided := -1.0, autoscale.Record{}
 			require.Eventually(t, func() bool { // workers that are missing for three seconds are started
 				_, err := k.lease(1, 0, 0)

@@ -57,8 +57,7 @@ func (k *consumer) callsOn(t *testing.T) (stop func()) {
 func TestRoomGoesToJobsWithRanks(t *testing.T) {
 	t.Parallel()
 	s, c, n := smallNode(t, testOptions(t))
-	first := submit(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"}})
-	until(t, c, first.Id, "running")
+	first := submitRunning(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"}})
 	second := submit(t, c, &apiv1.JobSpec{Name: "second", Partitions: []string{"p1"}})
 	heldByFirst := "preparing: for room held by " + first.Id + ": partition p1: node n: prepare: resource_exhausted: " +
 		"drive d: SLM Reserve: insufficient resources"
@@ -160,11 +159,9 @@ func TestASuspendedJobOutlivesItsLeader(t *testing.T) {
 	n.room = 1
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	first := submit(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"},
+	first := submitRunning(t, c, &apiv1.JobSpec{Name: "first", Partitions: []string{"p0"},
 		Plan: &apiv1.PlanOptions{SplitBatches: 2}})
-	until(t, c, first.Id, "running")
-	k := newConsumer(t, c, first.Id, 0)
-	require.NoError(t, k.attach(nil))
+	k := attachedRank(t, c, first.Id, 0)
 	require.NoError(t, k.consume(3))
 	had := len(k.got)
 	second := submit(t, c, &apiv1.JobSpec{Name: "second", Partitions: []string{"p1"}})

@@ -62,11 +62,8 @@ func partlyConsumed(err error) *apiv1.PartlyConsumed {
 func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 500)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Epochs: 2, Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 500)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Epochs: 2, Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 
 	// Nothing was acknowledged: any run that attaches is the first.
 	for _, run := range []string{"a", "b", "", "a"} {
@@ -153,11 +150,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 func TestAFurtherEpochIsConsumedToo(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
-	n.beats(t, c)
-	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Epochs: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Epochs: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	k := newConsumer(t, c, st.Id, 0)
 	k.run = "a"
 	require.NoError(t, k.attach(nil))
@@ -175,9 +169,7 @@ func TestAFurtherEpochIsConsumedToo(t *testing.T) {
 func TestAJobThatResumedIsNotConsumed(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
 	spec := func(name string, token []byte) *apiv1.JobSpec {
 		return &apiv1.JobSpec{Name: name, Epochs: 2, Resume: token, Plan: &apiv1.PlanOptions{SplitBatches: 4}}
 	}
@@ -209,8 +201,7 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
 	stop := n.beats(t, c)
 	await(t, c, "n")
-	st := submit(t, c, &apiv1.JobSpec{Name: "job", Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
-	until(t, c, "job", "running")
+	st := submitRunning(t, c, &apiv1.JobSpec{Name: "job", Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	ranks := []*consumer{newConsumer(t, c, st.Id, 0), newConsumer(t, c, st.Id, 1)}
 	for rank, k := range ranks {
 		k.run = fmt.Sprint("run of rank ", rank)
@@ -241,9 +232,7 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
 	ids := map[string]bool{}
 	for range 5 {
 		st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
@@ -280,9 +269,7 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 func TestEveryRankSubmits(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
 	for i := range 5 {
 		ids := make(chan string, 8)
 		for range cap(ids) {

@@ -29,10 +29,8 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	s, c := start(t, o)
 	other := partition(t, "q0", 10)
 	other.Schema = make([]byte, 32)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0),
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0),
 		other}})
-	n.beats(t, c)
-	await(t, c, "n")
 	sealedElsewhere := record.WrapToken(make([]byte, record.KeyBytes), bareToken(t))
 	foreign := bareToken(t)
 	for name, tc := range map[string]struct {
@@ -125,13 +123,10 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 func TestAJobResumesFromAToken(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 500)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 500)}})
 	st := submit(t, c, &apiv1.JobSpec{Name: "first", Epochs: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	until(t, c, "first", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	k := attachedRank(t, c, st.Id, 0)
 	require.NoError(t, k.consume(5))
 	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse,
 		error) {
@@ -177,8 +172,7 @@ func TestAJobFollowsADataSetThatGrows(t *testing.T) {
 	st := submit(t, c, &apiv1.JobSpec{Name: "grows", Partitions: []string{"day-*"}, Exclude: []string{"day-9"},
 		Follow: true})
 	until(t, c, "grows", "running")
-	k := newConsumer(t, c, st.Id, 0)
-	require.NoError(t, k.attach(nil))
+	k := attachedRank(t, c, st.Id, 0)
 	digests := map[string]bool{}
 	for day := 1; day <= 4; day++ {
 		for len(k.got) < 10*day {
@@ -229,13 +223,10 @@ func unique(list []*apiv1.Partition) []*apiv1.Partition {
 func TestANodeThatCannotPrepare(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
-	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
+	liveNode(t, c, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	b := liveNode(t, c, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
 	b.refuse = connect.NewError(connect.CodeFailedPrecondition,
 		errors.New("p1 is not what the manifest says: its footer changed"))
-	a.beats(t, c)
-	b.beats(t, c)
-	await(t, c, "a", "b")
 	st := submit(t, c, &apiv1.JobSpec{Name: "both"})
 	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, st.Id).State, "failed: ") }, time.Minute,
 		5*time.Millisecond)
@@ -243,8 +234,7 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 		"partition p1: node b: prepare: failed_precondition: p1 is not what the manifest says")
 	submit(t, c, &apiv1.JobSpec{Name: "one", Partitions: []string{"p0"}})
 	until(t, c, "one", "running")
-	k := newConsumer(t, c, "one", 0)
-	require.NoError(t, k.attach(nil))
+	k := attachedRank(t, c, "one", 0)
 	require.NoError(t, k.consume(0))
 	until(t, c, "one", "done")
 	assert.Len(t, k.got, 10)
@@ -322,10 +312,8 @@ func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
 func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
+	n := liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
 	n.refuse = connect.NewError(connect.CodeResourceExhausted, errors.New("too many jobs: 4 are prepared"))
-	n.beats(t, c)
-	await(t, c, "n")
 	const why = "preparing: for room: partition p0: node n: prepare: resource_exhausted: too many jobs: 4 are prepared"
 	submit(t, c, &apiv1.JobSpec{Name: "waits"})
 	until(t, c, "waits", why)
@@ -378,10 +366,8 @@ func TestANodeThatStaysAway(t *testing.T) {
 	o := testOptions(t)
 	o.DeadAfter = 200 * time.Millisecond
 	_, c := start(t, o)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n := liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	n.refuse = connect.NewError(connect.CodeUnavailable, errors.New("drive d is not open"))
-	n.beats(t, c)
-	await(t, c, "n")
 	began := time.Now()
 	submit(t, c, &apiv1.JobSpec{Name: "never"})
 	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, "never").State, "failed: partition p0: ") },
@@ -393,9 +379,7 @@ func TestANodeThatStaysAway(t *testing.T) {
 func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
 	assert.EqualExportedValues(t, &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: 16},
 		st.Spec.Plan)
@@ -410,9 +394,7 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	o := testOptions(t)
 	o.History = 2
 	s, c := start(t, o)
-	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
-	n.beats(t, c)
-	await(t, c, "n")
+	liveNode(t, c, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
 	for _, name := range []string{"a", "b", "c", "d"} {
 		submit(t, c, &apiv1.JobSpec{Name: name})
 		until(t, c, name, "running")
