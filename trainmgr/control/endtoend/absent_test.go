@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -49,8 +47,7 @@ func TestNodesLackColumns(t *testing.T) {
 	want := pipelineOnOneMachine(t, absentDocument, all, 1)
 	s := startControl(t, controlOptions(t.TempDir()))
 	for name, held := range map[string]map[string][]byte{"n0": older, "n1": data} {
-		a := startNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "mem", held)), node.Options{})
-		defer func() { assert.NoError(t, a.Close()) }()
+		runNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "mem", held)))
 	}
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(all))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -21,8 +20,7 @@ func TestAWorkerWithACard(t *testing.T) {
 	data := files(t, 1500, 1401, 900, 1049)
 	want := onOneMachine(t, data, 1)
 	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)))
 	k := card{Listen: freePorts(t, 1)[0], NQN: nqn, SLM: 32 << 20}
 	served := start(t, role{Card: &k})
 	remoteCard := workerConfig("w0", []string{s.URL()})

@@ -296,6 +296,33 @@ func startNode(t testing.TB, c node.Config, o node.Options) *node.Agent {
 	return a
 }
 
+// runNode starts a node that runs until the test ends.
+func runNode(t testing.TB, c node.Config) {
+	t.Helper()
+	a := startNode(t, c, node.Options{})
+	t.Cleanup(func() { assert.NoError(t, a.Close()) })
+}
+
+// oneNode starts a control plane and a node, n0, that holds partitions, and returns a client.
+func oneNode(t testing.TB, data map[string][]byte) (*control.Server, *remote.Client) {
+	t.Helper()
+	s := startControl(t, controlOptions(t.TempDir()))
+	runNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)))
+	c := dial(t, s.URL())
+	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	return s, c
+}
+
+// someNodes starts a control plane and n nodes that hold partitions, with replicas on the next node.
+func someNodes(t testing.TB, n int, data map[string][]byte) (*control.Server, map[string]bool, *remote.Client) {
+	t.Helper()
+	s := startControl(t, controlOptions(t.TempDir()))
+	nodes := startNodes(t, s.URL(), n, data)
+	c := dial(t, s.URL())
+	awaitPartitions(t, c, nodes, len(data))
+	return s, nodes, c
+}
+
 // workerConfig is the configuration of a worker without data.
 func workerConfig(name string, members []string) worker.Config {
 	c := worker.DefaultConfig()

@@ -127,8 +127,7 @@ func startNodes(t testing.TB, at string, n int, data map[string][]byte) map[stri
 		held := maps.Clone(parts[i])
 		maps.Copy(held, parts[(i+1)%n])
 		name := fmt.Sprint("n", i)
-		a := startNode(t, nodeConfig(name, []string{at}, makeDrive(t, "mem", held)), node.Options{})
-		t.Cleanup(func() { assert.NoError(t, a.Close()) })
+		runNode(t, nodeConfig(name, []string{at}, makeDrive(t, "mem", held)))
 		nodes[name] = true
 	}
 	return nodes
@@ -144,10 +143,7 @@ func TestVocabulariesOfTheClustersData(t *testing.T) {
 	}
 	for n := 1; n <= 3; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := startControl(t, controlOptions(t.TempDir()))
-			nodes := startNodes(t, s.URL(), n, data)
-			c := dial(t, s.URL())
-			awaitPartitions(t, c, nodes, len(data))
+			_, _, c := someNodes(t, n, data)
 			for _, name := range slices.Sorted(maps.Keys(want)) {
 				pass := reduction(t, summaryDocument, name)
 				var rows, seen int64
@@ -188,10 +184,7 @@ filter: {all: [{column: int_0, ge: 1}, {sampling: {key: row, rate: 0.7, salt: 3}
 `
 	data := files(t, 700, 600, 500)
 	want := localVocabulary(t, document, "v", "", data)
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 2, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	_, _, c := someNodes(t, 2, data)
 	pass := reduction(t, document, "v")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -214,10 +207,7 @@ func TestAVocabularyIsExtendedByTheClustersData(t *testing.T) {
 	old, fresh := maps.Clone(data), maps.Clone(data)
 	delete(old, "part-00002.parquet")
 	maps.DeleteFunc(fresh, func(name string, _ []byte) bool { return name != "part-00002.parquet" })
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 2, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	_, _, c := someNodes(t, 2, data)
 	for _, name := range []string{"seen", "joint"} {
 		first := reduction(t, summaryDocument, name)
 		first.Exclude = []string{"part-00002*"}
@@ -233,11 +223,10 @@ func TestAVocabularyIsExtendedByTheClustersData(t *testing.T) {
 	}
 }
 
-// TestAKilledReducer kills the process of a pass again and again, and a node and the leader in between. The bytes are
-// those of one machine.
-func TestAKilledReducer(t *testing.T) {
-	data := files(t, 3500, 3401, 1900, 2049)
-	want := localVocabulary(t, summaryDocument, "many", "", data)
+// killAPass kills the process of a pass again and again, and a node and the leader in between, until it ends by itself.
+// kept is how much of the pass its work folder holds; each round waits until it has grown by a step.
+func killAPass(t *testing.T, r reducer, data map[string][]byte, kept func(work string) int, step int) {
+	t.Helper()
 	member := controlOptions(t.TempDir())
 	member.Listen = freePorts(t, 1)[0]
 	member.Logger = nil
@@ -250,42 +239,34 @@ func TestAKilledReducer(t *testing.T) {
 	n1 := nodeConfig("n1", []string{at}, makeDrive(t, "file", held))
 	first := start(t, role{Node: &n0})
 	start(t, role{Node: &n1})
-	c := dial(t, at)
-	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
-	dir := t.TempDir()
-	r := reducer{Control: []string{at}, Document: summaryDocument, Vocabulary: "many",
-		Out: filepath.Join(dir, "out.vocab"), Work: filepath.Join(dir, "work")}
+	awaitPartitions(t, dial(t, at), map[string]bool{"n0": true, "n1": true}, len(data))
+	r.Control = []string{at}
 	kills := 0
 	for round := 0; ; round++ {
-		before := lastPart(r.Work)
+		before := kept(r.Work)
 		p := start(t, role{Reducer: &r})
-		require.Eventually(t, func() bool {
-			select {
-			case <-p.done:
-				return true
-			default:
-				return lastPart(r.Work) > before+3
-			}
-		}, 2*time.Minute, time.Millisecond)
-		switch {
-		case round == 1:
-			first.kill()
-			first = start(t, role{Node: &n0})
-		case round == 2:
-			leader.kill()
-			leader = start(t, role{Member: &member})
-		case round < 8: // the process itself
-			p.kill()
-		}
-		if round < 3 && round > 0 { // it goes on without its node or its leader
+		grows := func(steps int) {
 			require.Eventually(t, func() bool {
 				select {
 				case <-p.done:
 					return true
 				default:
-					return lastPart(r.Work) > before+6
+					return kept(r.Work) > before+steps*step
 				}
 			}, 2*time.Minute, time.Millisecond)
+		}
+		grows(1)
+		switch round { // it goes on without its node or its leader
+		case 1:
+			first.kill()
+			first = start(t, role{Node: &n0})
+			grows(2)
+		case 2:
+			leader.kill()
+			leader = start(t, role{Member: &member})
+			grows(2)
+		}
+		if round < 8 {
 			p.kill()
 		}
 		<-p.done
@@ -296,8 +277,17 @@ func TestAKilledReducer(t *testing.T) {
 		require.NoFileExists(t, r.Out)
 	}
 	assert.Greater(t, kills, 3)
-	assert.Equal(t, want, vocabularyBytes(t, r.Out))
 	assert.NoDirExists(t, r.Work)
+}
+
+// TestAKilledReducer checks that a pass that was killed many times makes the bytes of one machine.
+func TestAKilledReducer(t *testing.T) {
+	data := files(t, 3500, 3401, 1900, 2049)
+	dir := t.TempDir()
+	r := reducer{Document: summaryDocument, Vocabulary: "many", Out: filepath.Join(dir, "out.vocab"),
+		Work: filepath.Join(dir, "work")}
+	killAPass(t, r, data, lastPart, 3)
+	assert.Equal(t, localVocabulary(t, summaryDocument, "many", "", data), vocabularyBytes(t, r.Out))
 }
 
 // TestANodeThatLiesToAReducer: a node flips bits of its mini-batches; the other one's replicas are used.
@@ -311,10 +301,8 @@ func TestANodeThatLiesToAReducer(t *testing.T) {
 		r.Body = &flippedBit{r.Body, int(r.ContentLength) - 10}
 		return nil
 	})}
-	a := startNode(t, crooked, node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	b := startNode(t, nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, b.Close()) }()
+	runNode(t, crooked)
+	runNode(t, nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", data)))
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	pass := reduction(t, summaryDocument, "joint")
@@ -343,10 +331,7 @@ func stopAfter(ctx context.Context, pass *summaries.Vocabulary, rows int64) (con
 func TestAWorkFolderIsOfOnePass(t *testing.T) {
 	data := files(t, 1500, 1401)
 	want := localVocabulary(t, summaryDocument, "seen", "", data)
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 2, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	s, nodes, c := someNodes(t, 2, data)
 	pass := reduction(t, summaryDocument, "seen")
 	ctx, cancel := stopAfter(t.Context(), pass, 1000)
 	defer cancel()
@@ -411,10 +396,7 @@ func TestAWorkFolderIsOfOnePass(t *testing.T) {
 func TestAReducerWithoutRoom(t *testing.T) {
 	data := files(t, 1500, 1401)
 	want := localVocabulary(t, summaryDocument, "many", "", data)
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 1, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	_, _, c := someNodes(t, 1, data)
 	pass := reduction(t, summaryDocument, "many")
 	var room *summaries.RoomError
 	pass.Disk = 1 << 16
@@ -438,10 +420,7 @@ func TestAReducerWithoutRoom(t *testing.T) {
 // TestADamagedWorkFolder: a part that has changed, or is missing, is an error and no other file.
 func TestADamagedWorkFolder(t *testing.T) {
 	data := files(t, 1500)
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 1, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	_, _, c := someNodes(t, 1, data)
 	pass := reduction(t, summaryDocument, "seen")
 	ctx, cancel := stopAfter(t.Context(), pass, 500)
 	defer cancel()

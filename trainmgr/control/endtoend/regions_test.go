@@ -32,8 +32,7 @@ func regionConfig(t testing.TB, name string, members []string, files map[string]
 func TestJobsInRegionsOfOneDrive(t *testing.T) {
 	data := files(t, 2500, 2401, 1300)
 	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, regionConfig(t, "n0", []string{s.URL()}, data, 3), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, regionConfig(t, "n0", []string{s.URL()}, data, 3))
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
 	documents := []string{document, narrowDocument}
@@ -86,8 +85,7 @@ func TestRegionsKeepDataSetsApart(t *testing.T) {
 	for region, name := range names(data) {
 		conf.Drives[region].Members, conf.Drives[region].Jobs = []string{name}, 1
 	}
-	a := startNode(t, conf, node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, conf)
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
 	var jobs []*remote.Job
@@ -123,8 +121,7 @@ func TestARegionOfTwoNodes(t *testing.T) {
 	first := startNode(t, nodeConfig("n0", []string{s.URL()}, wire+"?region=0"), node.Options{})
 	c := dial(t, s.URL())
 	awaitReady(t, c, "n0")
-	second := startNode(t, nodeConfig("n1", []string{s.URL()}, wire+"?region=1"), node.Options{})
-	defer func() { assert.NoError(t, second.Close()) }()
+	runNode(t, nodeConfig("n1", []string{s.URL()}, wire+"?region=1"))
 	require.Eventually(t, func() bool {
 		list, err := c.Nodes(t.Context())
 		require.NoError(t, err)

@@ -5,11 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -23,8 +21,7 @@ func TestTwoLaunchersOnOneSmallDrive(t *testing.T) {
 	s := startControl(t, o)
 	conf := nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data))
 	conf.Drives[0].Jobs = 1
-	a := startNode(t, conf, node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, conf)
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
 	var ids []string

@@ -15,11 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -165,11 +163,7 @@ func (o launcher) run(t testing.TB) launched {
 // gets every mini-batch once; otherwise it gets all of them, or an error. No mini-batch is lost without an error.
 func TestAnyEndingAndAnotherRun(t *testing.T) {
 	data := files(t, 700, 401)
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	s, c := oneNode(t, data)
 	const epochs, each = 2, 14 + 9
 	var all []string
 	for e := range epochs {

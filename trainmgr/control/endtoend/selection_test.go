@@ -96,12 +96,10 @@ func TestSelectionsInTheCluster(t *testing.T) {
 	states := []string{t.TempDir(), t.TempDir()}
 	drive := nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", parts[0]))
 	drive.StateDir = states[0]
-	a := startNode(t, drive, node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, drive)
 	cpu := nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", both))
 	cpu.Drives[0].Engine, cpu.StateDir = "cpu", states[1]
-	b := startNode(t, cpu, node.Options{})
-	defer func() { assert.NoError(t, b.Close()) }()
+	runNode(t, cpu)
 	w := startWorker(t, workerConfig("w0", []string{s.URL()}))
 	defer func() { assert.NoError(t, w.Close()) }()
 	c := dial(t, s.URL())
@@ -174,8 +172,7 @@ func TestSamplingAndAbsentColumns(t *testing.T) {
 		"n0": {"part-00000-old.parquet": b.Bytes()},
 		"n1": {"part-00000.parquet": data["part-00000.parquet"], "part-00001.parquet": data["part-00001.parquet"]},
 	} {
-		a := startNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "mem", held)), node.Options{})
-		defer func() { assert.NoError(t, a.Close()) }()
+		runNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "mem", held)))
 	}
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
@@ -205,11 +202,7 @@ func TestSamplingAndAbsentColumns(t *testing.T) {
 // TestNoRowPasses: the job fails, and says why.
 func TestNoRowPasses(t *testing.T) {
 	data := files(t, 300)
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	_, c := oneNode(t, data)
 	st, err := c.Submit(t.Context(), &apiv1.JobSpec{Name: "nothing", Plan: plan(),
 		Pipeline: []byte(document + "filter: {column: int_0, gt: 100000}\n")})
 	require.NoError(t, err)
@@ -230,8 +223,7 @@ func TestSelectionsSurviveDeaths(t *testing.T) {
 	wrap := func(f controller.Flash) controller.Flash { return slow{f} }
 	first := startNode(t, nodeConfig("n0", urls, makeDriveOf(t, "mem", smallDrive, data, wrap)), node.Options{})
 	defer func() { assert.NoError(t, first.Close()) }()
-	second := startNode(t, nodeConfig("n1", urls, makeDriveOf(t, "mem", smallDrive, data, wrap)), node.Options{})
-	defer func() { assert.NoError(t, second.Close()) }()
+	runNode(t, nodeConfig("n1", urls, makeDriveOf(t, "mem", smallDrive, data, wrap)))
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	st, err := c.Submit(t.Context(), &apiv1.JobSpec{Name: "filtered", Pipeline: []byte(filteredDocument), Plan: plan()})
 	require.NoError(t, err)
@@ -265,8 +257,7 @@ func TestALostSelectionIsMadeAgain(t *testing.T) {
 	defer func() { assert.NoError(t, s2.Close()) }()
 	require.NoError(t, s2.WaitReady(t.Context()))
 	c = dial(t, s2.URL())
-	a := startNode(t, nodeConfig("n0", []string{s2.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", []string{s2.URL()}, makeDrive(t, "mem", data)))
 	check(t, want, takeAll(t, c, st.Id, nil), false)
 }
 
@@ -314,8 +305,7 @@ func TestANodeThatLiesAboutRows(t *testing.T) {
 	assert.Regexp(t, `^failed: make the selection of the filter: partition part-0000\d.parquet: node n0: drive d0: .*`+
 		`the node sent no part of the selection: .*7 rows were tested`, st.State)
 
-	honest := startNode(t, nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, honest.Close()) }()
+	runNode(t, nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", data)))
 	awaitPartitions(t, c, map[string]bool{"n1": true}, len(data))
 	spec.Name = "with-a-copy"
 	st, err = c.Submit(t.Context(), spec)
@@ -368,11 +358,7 @@ func shorterPart(t testing.TB) []byte {
 func TestFilteredJobsResume(t *testing.T) {
 	data := files(t, 1500, 1401)
 	want, _ := filteredHere(t, filteredDocument, data, 1)
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	_, c := oneNode(t, data)
 	spec := &apiv1.JobSpec{Name: "first", Pipeline: []byte(filteredDocument), Plan: plan()}
 	st, err := c.Submit(t.Context(), spec)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -19,8 +18,7 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 	s := startControl(t, controlOptions(t.TempDir()))
 	held := deal(data, 2)
 	for i, name := range []string{"n0", "n1"} {
-		a := startNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "file", held[i])), node.Options{})
-		defer func() { assert.NoError(t, a.Close()) }()
+		runNode(t, nodeConfig(name, []string{s.URL()}, makeDrive(t, "file", held[i])))
 	}
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
@@ -57,11 +55,7 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 func TestACheckpointOfTheService(t *testing.T) {
 	data := files(t, 700, 401)
 	want := onOneMachine(t, data, 1)
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	_, c := oneNode(t, data)
 	spec := &apiv1.JobSpec{Name: "a", Pipeline: []byte(document), Plan: plan()}
 	st, err := c.Submit(t.Context(), spec)
 	require.NoError(t, err)

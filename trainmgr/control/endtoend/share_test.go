@@ -67,8 +67,7 @@ func TestOneOwnerLeavesRoomForOthers(t *testing.T) {
 	nodeID := a.issue(t, identity.Node, "n0")
 	config := nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data))
 	config.TLS = node.TLSConfig{Cert: nodeID.Cert, Key: nodeID.Key, CA: nodeID.CA}
-	n := startNode(t, config, node.Options{})
-	defer func() { assert.NoError(t, n.Close()) }()
+	runNode(t, config)
 	ads := a.dial(t, s.URL(), identity.Launcher, "ads.host-0")
 	sibling := a.dial(t, s.URL(), identity.Launcher, "ads.host-1")
 	news := a.dial(t, s.URL(), identity.Launcher, "news")

@@ -72,13 +72,13 @@ func localSummary(t testing.TB, pass *localsummaries.Pass, data map[string][]byt
 }
 
 // keptMiniBatches returns how many mini-batches the states of a work folder hold.
-func keptMiniBatches(work string) uint64 {
+func keptMiniBatches(work string) int {
 	b, err := os.ReadFile(filepath.Join(work, "open"))
 	if err != nil {
 		return 0
 	}
 	at, _ := reducers.Describe(b) // the file is written whole
-	return at.Next
+	return int(at.Next)
 }
 
 // TestSummariesOfTheClustersData: one, two and five nodes with replicas make the bytes of one machine, and leave no
@@ -92,10 +92,7 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 	ofPipeline := localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, data)
 	for _, n := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := startControl(t, controlOptions(t.TempDir()))
-			nodes := startNodes(t, s.URL(), n, data)
-			c := dial(t, s.URL())
-			awaitPartitions(t, c, nodes, len(data))
+			_, _, c := someNodes(t, n, data)
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
 			pass := clusterStatistics(out, filepath.Join(dir, "work"))
@@ -149,67 +146,15 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 	}
 }
 
-// TestAKilledSummary kills the process of a pass again and again, and a node and the leader in between. The bytes are
-// those of one machine.
+// TestAKilledSummary checks that a pass that was killed many times makes the bytes of one machine.
 func TestAKilledSummary(t *testing.T) {
 	data := files(t, 3500, 3401, 1900, 2049)
-	want := localSummary(t, &localsummaries.Pass{}, data)
-	member := controlOptions(t.TempDir())
-	member.Listen = freePorts(t, 1)[0]
-	member.Logger = nil
-	leader := start(t, role{Member: &member})
-	at := leader.said[0]
-	parts := deal(data, 2)
-	held := maps.Clone(parts[1])
-	maps.Copy(held, parts[0])
-	n0 := nodeConfig("n0", []string{at}, makeDrive(t, "file", parts[0]))
-	n1 := nodeConfig("n1", []string{at}, makeDrive(t, "file", held))
-	first := start(t, role{Node: &n0})
-	start(t, role{Node: &n1})
-	c := dial(t, at)
-	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 	dir := t.TempDir()
-	r := reducer{Control: []string{at}, Out: filepath.Join(dir, "out.summary"), Work: filepath.Join(dir, "work")}
-	kills := 0
-	for round := 0; ; round++ {
-		before := keptMiniBatches(r.Work)
-		p := start(t, role{Reducer: &r})
-		reaches := func(number uint64) {
-			require.Eventually(t, func() bool {
-				select {
-				case <-p.done:
-					return true
-				default:
-					return keptMiniBatches(r.Work) > number
-				}
-			}, 2*time.Minute, time.Millisecond)
-		}
-		reaches(before + 10)
-		switch round {
-		case 1:
-			first.kill()
-			first = start(t, role{Node: &n0})
-			reaches(before + 30)
-		case 2:
-			leader.kill()
-			leader = start(t, role{Member: &member})
-			reaches(before + 30)
-		}
-		if round < 6 {
-			p.kill()
-		}
-		<-p.done
-		if p.err == nil {
-			break
-		}
-		kills++
-		require.NoFileExists(t, r.Out)
-	}
-	assert.Greater(t, kills, 3)
+	r := reducer{Out: filepath.Join(dir, "out.summary"), Work: filepath.Join(dir, "work")}
+	killAPass(t, r, data, keptMiniBatches, 10)
 	got, err := os.ReadFile(r.Out)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), string(got))
-	assert.NoDirExists(t, r.Work)
+	assert.Equal(t, string(localSummary(t, &localsummaries.Pass{}, data)), string(got))
 }
 
 // TestAWorkFolderOfASummary: a folder is refused by a pass over other columns or partitions, by that of a vocabulary
@@ -218,14 +163,11 @@ func TestAKilledSummary(t *testing.T) {
 func TestAWorkFolderOfASummary(t *testing.T) {
 	data := files(t, 1500, 1401)
 	want := localSummary(t, &localsummaries.Pass{}, data)
-	s := startControl(t, controlOptions(t.TempDir()))
-	nodes := startNodes(t, s.URL(), 2, data)
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, nodes, len(data))
+	s, nodes, c := someNodes(t, 2, data)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	pass := clusterStatistics(out, filepath.Join(dir, "work"))
-	stopBehind := func(number uint64) error {
+	stopBehind := func(number int) error {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		pass.Progress = func(summaries.StatisticsProgress) {
@@ -238,7 +180,7 @@ func TestAWorkFolderOfASummary(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, stopBehind(35), errStop)
-	require.GreaterOrEqual(t, keptMiniBatches(pass.Work), uint64(35))
+	require.GreaterOrEqual(t, keptMiniBatches(pass.Work), 35)
 	require.FileExists(t, filepath.Join(pass.Work, "partition-00000000"))
 
 	for what, change := range map[string]func(p *summaries.Statistics){

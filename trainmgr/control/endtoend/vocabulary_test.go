@@ -94,8 +94,7 @@ func TestVocabulariesInTheCluster(t *testing.T) {
 	parts := deal(data, 2)
 	cpu := nodeConfig("n1", []string{s.URL()}, makeDrive(t, "mem", parts[1]))
 	cpu.Drives[0].Engine = "cpu"
-	b := startNode(t, cpu, node.Options{})
-	defer func() { assert.NoError(t, b.Close()) }()
+	runNode(t, cpu)
 	// Its tables fit beside its job's streams.
 	replaced := nodeConfig("n0", []string{s.URL()}, makeDriveOf(t, "mem", "size=8MiB&slm=1280MiB", parts[0], nil))
 	a := startNode(t, replaced, node.Options{})
@@ -143,11 +142,7 @@ func TestAnotherVocabularyIsAnotherJob(t *testing.T) {
 	data := files(t, 600)
 	paths, _ := buildVocabularies(t, lookupDocument, data, "items", "tags")
 	others, _ := buildVocabularies(t, lookupDocument, files(t, 300), "items")
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	_, c := oneNode(t, data)
 	spec := &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}
 	first, err := c.SubmitWith(t.Context(), "", spec, looksUp(paths))
 	require.NoError(t, err)
@@ -164,11 +159,7 @@ func TestAnIDThatAVocabularyLacks(t *testing.T) {
 	paths, _ := buildVocabularies(t, document, files(t, 600), "items")
 	tags, _ := buildVocabularies(t, document, data, "tags")
 	paths["tags"] = tags["tags"]
-	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
-	c := dial(t, s.URL())
-	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
+	_, c := oneNode(t, data)
 	st, err := c.SubmitWith(t.Context(), "", &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan()}, looksUp(paths))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -224,8 +215,7 @@ func TestAMemberThatSendsOtherBytes(t *testing.T) {
 			r.Body = io.NopCloser(bytes.NewReader(raw))
 		}
 	})
-	a := startNode(t, nodeConfig("n0", []string{bad}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", []string{bad}, makeDrive(t, "mem", data)))
 	c := dial(t, s.URL())
 	awaitPartitions(t, c, map[string]bool{"n0": true}, len(data))
 	spec := &apiv1.JobSpec{Pipeline: []byte(lookupDocument), Plan: plan()}
@@ -248,8 +238,7 @@ func TestVocabulariesSurviveTheLeader(t *testing.T) {
 	members, urls := startMembers(t, 3)
 	c := dial(t, urls...)
 	parts := deal(data, 2)
-	a := startNode(t, nodeConfig("n0", urls, makeDrive(t, "mem", parts[0])), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", urls, makeDrive(t, "mem", parts[0])))
 	late := nodeConfig("n1", urls, makeDrive(t, "mem", parts[1]))
 	b := startNode(t, late, node.Options{})
 	defer func() { assert.NoError(t, b.Close()) }()
@@ -302,8 +291,7 @@ func TestAVocabularyThatNoMemberHas(t *testing.T) {
 	defer func() { assert.NoError(t, s2.Close()) }()
 	require.NoError(t, s2.WaitReady(t.Context()))
 	c = dial(t, s2.URL())
-	a := startNode(t, nodeConfig("n0", []string{s2.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", []string{s2.URL()}, makeDrive(t, "mem", data)))
 	require.Eventually(t, func() bool {
 		st, err := c.Get(t.Context(), st.Id)
 		return err == nil && strings.Contains(st.WaitsFor, "no member of the control plane sent it")

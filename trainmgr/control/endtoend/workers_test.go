@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -30,8 +29,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	data := files(t, 1500, 1401, 900, 1049)
 	want := onOneMachine(t, data, 1)
 	s := startControl(t, controlOptions(t.TempDir()))
-	a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-	defer func() { assert.NoError(t, a.Close()) }()
+	runNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)))
 	hire := func(name string) *process {
 		c := workerConfig(name, []string{s.URL()})
 		return start(t, role{Worker: &c})
@@ -141,8 +139,7 @@ func TestAWorkerThatLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startControl(t, controlOptions(t.TempDir()))
-			a := startNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)), node.Options{})
-			defer func() { assert.NoError(t, a.Close()) }()
+			runNode(t, nodeConfig("n0", []string{s.URL()}, makeDrive(t, "mem", data)))
 			asked, once := make(chan struct{}), sync.Once{}
 			crooked := workerConfig("w0", []string{s.URL()})
 			crooked.Listen = []string{freePorts(t, 1)[0]}
