@@ -3,8 +3,8 @@
 //
 // # Overview
 //
-// [Links] returns the links of a document, [Section] the text under a heading, [Rows] the rows of a table,
-// [CodeSpans] the texts between backquotes. [Tree.Declares] reports whether the code declares a name that a document
+// Links returns the links of a document, Section the text under a heading, Rows the rows of a table,
+// CodeSpans the texts between backquotes. Tree.Declares reports whether the code declares a name that a document
 // writes as "sdk/dataset.Token" or "sdk/dataset.Token.MarshalBinary".
 //
 // The tests of this package hold:
@@ -16,7 +16,7 @@
 //   - docs/architecture.md: that the rooms, and the files and functions on a mini-batch's way, exist;
 //   - docs/compatibility.md: that every form has golden files, and that every golden file belongs to a form;
 //   - CONTRIBUTING.md: that the files it lists exist;
-//   - docs/picture.svg: that it is the picture that [Draw] makes of [Overview].
+//   - docs/picture.svg: that it is the picture that Draw makes of Overview.
 //
 // # Concurrency
 //
@@ -24,7 +24,7 @@
 //
 // # Errors
 //
-// [Tree.Declares] says which part of a name is missing.
+// Tree.Declares says which part of a name is missing.
 //
 // # Debugging
 //

@@ -2,14 +2,14 @@
 //
 // # Overview
 //
-// [Parse] returns the fenced blocks of a document. Two kinds are commands:
+// Parse returns the fenced blocks of a document. Two kinds are commands:
 //
 //   - a block marked sh is a piece of a shell session, run as it stands;
 //   - a block marked console holds commands behind "$ ", each followed by its output. In the output, "..." stands for
 //     any text within a line, and a line of "..." alone for any lines. A command that is to fail ends with a line
 //     "exit status 1".
 //
-// [Script] makes one shell script of a document: its blocks in order, in one shell, as a person types them into one
+// Script makes one shell script of a document: its blocks in order, in one shell, as a person types them into one
 // terminal. HTML comments before a block, which a reader of the rendered page does not see, say what the test does
 // with it:
 //
@@ -23,7 +23,7 @@
 //
 // # Errors
 //
-// [Parse] names the line that it does not understand.
+// Parse names the line that it does not understand.
 //
 // # Debugging
 //

@@ -45,11 +45,11 @@ func run(folder, exceptionsFile, deadFile string) (reported int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	unused, err := unusedNames(folder)
+	unused, forTests, err := unusedNames(folder)
 	if err != nil {
 		return 0, err
 	}
-	unreachable, err := readDead(folder, deadFile)
+	unreachable, err := readDead(folder, deadFile, forTests)
 	if err != nil {
 		return 0, err
 	}
@@ -132,8 +132,8 @@ func readExceptions(file string) (exceptionList, error) {
 // deadLine is a line of deadcode: the position and the function, Type.Method or name.
 var deadLine = regexp.MustCompile(`^(.+?\.go):(\d+):\d+: unreachable func: ([\w.]+)$`)
 
-// readDead reads the output of deadcode and returns positions by PACKAGE.NAME.
-func readDead(folder, file string) (map[string]string, error) {
+// readDead reads the output of deadcode and returns positions by PACKAGE.NAME, but those of packages for tests.
+func readDead(folder, file string, forTests map[string]bool) (map[string]string, error) {
 	names := map[string]string{}
 	if file == "" {
 		return names, nil
@@ -155,25 +155,27 @@ func readDead(folder, file string) (map[string]string, error) {
 				return nil, err
 			}
 		}
-		if !testSupport(filepath.ToSlash(filepath.Dir(path))) {
+		if !forTests[filepath.ToSlash(filepath.Dir(path))] {
 			names[filepath.ToSlash(filepath.Dir(path))+"."+m[3]] = path + ":" + m[2]
 		}
 	}
 	return names, lines.Err()
 }
 
-// testSupport reports whether the name of a package says that it exists for tests only: tests alone use its exports.
-func testSupport(pkg string) bool {
+// isForTests reports whether a package exists for tests only, so that tests alone use its exports: its name or a folder
+// above says so, or it imports package testing, which no program links.
+func isForTests(pkg string, p *packages.Package) bool {
 	for part := range strings.SplitSeq(pkg, "/") {
 		if strings.HasSuffix(part, "test") {
 			return true
 		}
 	}
-	return false
+	return p.Imports["testing"] != nil
 }
 
-// unusedNames returns the exported names of packages that no file but a test refers to, with their positions.
-func unusedNames(folder string) (map[string]string, error) {
+// unusedNames returns the exported names of packages that no file but a test refers to, with their positions, and the
+// packages that exist for tests only.
+func unusedNames(folder string) (unused map[string]string, forTests map[string]bool, err error) {
 	fset := token.NewFileSet()
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
@@ -182,26 +184,29 @@ func unusedNames(folder string) (map[string]string, error) {
 		Fset: fset,
 	}, "./...")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if packages.PrintErrors(loaded) > 0 {
-		return nil, fmt.Errorf("%s does not build", folder)
+		return nil, nil, fmt.Errorf("%s does not build", folder)
 	}
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var (
 		declared = map[string]string{}
 		used     = map[string]bool{}
 		blocks   [][]string
 	)
+	forTests = map[string]bool{}
 	for _, p := range loaded {
 		if p.Module == nil {
 			continue
 		}
 		short := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, p.Module.Path), "/") }
-		if pkg := short(p.PkgPath); p.Name != "main" && !testSupport(pkg) {
+		pkg := short(p.PkgPath)
+		forTests[pkg] = isForTests(pkg, p)
+		if p.Name != "main" && !forTests[pkg] {
 			for _, name := range p.Types.Scope().Names() {
 				object := p.Types.Scope().Lookup(name)
 				at := fset.Position(object.Pos())
@@ -210,7 +215,7 @@ func unusedNames(folder string) (map[string]string, error) {
 				}
 				path, err := filepath.Rel(absolute, at.Filename)
 				if err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				declared[pkg+"."+name] = fmt.Sprintf("%s:%d", filepath.ToSlash(path), at.Line)
 			}
@@ -231,7 +236,7 @@ func unusedNames(folder string) (map[string]string, error) {
 	for name := range used {
 		delete(declared, name)
 	}
-	return declared, nil
+	return declared, forTests, nil
 }
 
 // noteUses notes the package-level names that the file refers to, except references within a name's own declaration.

@@ -21,7 +21,7 @@ func write(t *testing.T, text string) string {
 }
 
 func TestUnusedNames(t *testing.T) {
-	names, err := unusedNames(module)
+	names, forTests, err := unusedNames(module)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +29,9 @@ func TestUnusedNames(t *testing.T) {
 	want := []string{"shape.Alone", "shape.Lonely", "shape.Tested", "shape.Unused"}
 	if !slices.Equal(got, want) {
 		t.Errorf("unused names %v, want %v", got, want)
+	}
+	if !forTests["shapetest"] || !forTests["helpers"] || forTests["shape"] {
+		t.Errorf("packages for tests: %v", forTests)
 	}
 	if at := names["shape.Unused"]; !strings.HasPrefix(at, "shape/shape.go:") {
 		t.Errorf("shape.Unused is at %s", at)
@@ -61,11 +64,11 @@ func TestExceptions(t *testing.T) {
 func TestDeadcode(t *testing.T) {
 	dead := write(t, "shape/shape.go:29:18: unreachable func: Lonely.Self\n"+
 		"shapetest/shapetest.go:5:6: unreachable func: Helper\n")
-	names, err := readDead(module, dead)
+	names, err := readDead(module, dead, map[string]bool{"shapetest": true})
 	if err != nil || len(names) != 1 || names["shape.Lonely.Self"] != "shape/shape.go:29" {
 		t.Errorf("dead %v, %v", names, err)
 	}
-	if _, err := readDead(module, write(t, "something else\n")); err == nil {
+	if _, err := readDead(module, write(t, "something else\n"), nil); err == nil {
 		t.Error("a line that deadcode does not write was taken")
 	}
 }
