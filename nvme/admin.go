@@ -21,13 +21,6 @@ func GetLog(lid uint8, nsid uint32, off uint64, n uint32) Command {
 	return c
 }
 
-// GetLogCSI is GetLog for a log page of a command set.
-func GetLogCSI(lid, csi uint8, off uint64, n uint32) Command {
-	c := GetLog(lid, 0, off, n)
-	c.SetDW(14, uint32(csi)<<24)
-	return c
-}
-
 // SetFeature builds a Set Features that carries its value in dword 11.
 func SetFeature(fid uint8, value uint32) Command {
 	c := New(AdminSetFeatures, 0)

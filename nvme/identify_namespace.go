@@ -93,15 +93,6 @@ func (id *IndependentNamespace) Marshal() []byte {
 	return b
 }
 
-// Unmarshal reads the structure from at least 4096 bytes.
-func (id *IndependentNamespace) Unmarshal(b []byte) error {
-	if len(b) < IdentifySize {
-		return fmt.Errorf("identify independent namespace: %d bytes where %d belong", len(b), IdentifySize)
-	}
-	*id = IndependentNamespace{b[0], b[1], b[8], b[14]&1 != 0}
-	return nil
-}
-
 // NamespaceIDs are the identifiers of the Namespace Identification Descriptor list (CNS 03h). They are globally unique,
 // and the same after every reconnection; otherwise Linux refuses the namespace.
 type NamespaceIDs struct {

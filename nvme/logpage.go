@@ -206,14 +206,3 @@ func MarshalSupportedLogs(lids []uint8) []byte {
 	}
 	return b
 }
-
-// UnmarshalSupportedLogs reads the identifiers of the log pages that page 00h says are supported, in order.
-func UnmarshalSupportedLogs(b []byte) []uint8 {
-	var lids []uint8
-	for i := 0; i < 256 && 4*i+4 <= len(b); i++ {
-		if b[4*i]&1 != 0 {
-			lids = append(lids, uint8(i))
-		}
-	}
-	return lids
-}

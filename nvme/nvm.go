@@ -54,9 +54,6 @@ func WriteZeroes(nsid uint32, slba uint64, blocks uint32, deallocate bool) Comma
 // Flush builds a Flush of namespace nsid, or of all with AllNamespaces.
 func Flush(nsid uint32) Command { return New(NVMFlush, nsid) }
 
-// MaxDatasetRanges is the most ranges of a Dataset Management command.
-const MaxDatasetRanges = 256
-
 // DatasetRangeSize is the size of a range of Dataset Management in bytes.
 const DatasetRangeSize = 16
 
@@ -67,7 +64,7 @@ type DatasetRange struct {
 	SLBA       uint64
 }
 
-// Deallocate builds a Dataset Management command that deallocates 1 to MaxDatasetRanges ranges, and its data.
+// Deallocate builds a Dataset Management command that deallocates 1 to 256 ranges, and its data.
 func Deallocate(nsid uint32, ranges []DatasetRange) (Command, []byte) {
 	data := make([]byte, 0, len(ranges)*DatasetRangeSize)
 	for _, r := range ranges {

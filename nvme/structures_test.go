@@ -37,11 +37,6 @@ func requireFields(t *testing.T, b []byte, fields []at) {
 }
 
 // structure is a data structure of the specification: Identify data or a log page.
-type structure interface {
-	Marshal() []byte
-	Unmarshal(b []byte) error
-}
-
 // TestOffsets checks that every field of a structure lies where the specification puts it, that no other byte is
 // written, and that the bytes give the structure back, unless they are too few.
 func TestOffsets(t *testing.T) {
@@ -49,11 +44,11 @@ func TestOffsets(t *testing.T) {
 	effects.Admin[6], effects.IO[1], effects.IO[255] = 1, 3, 5
 	for _, c := range []struct {
 		name   string
-		value  structure
-		empty  structure      // of the type of value
-		fields []at           // besides texts
-		texts  map[int]string // by offset
-		short  int            // a number of bytes that is too small
+		value  interface{ Marshal() []byte }
+		empty  interface{ Unmarshal([]byte) error } // of the type of value
+		fields []at                                 // besides texts
+		texts  map[int]string                       // by offset
+		short  int                                  // a number of bytes that is too small
 	}{
 		{
 			name: "IdentifyController", empty: new(IdentifyController), short: 4095,
@@ -96,7 +91,7 @@ func TestOffsets(t *testing.T) {
 			},
 		},
 		{
-			name: "IndependentNamespace", empty: new(IndependentNamespace),
+			name:   "IndependentNamespace",
 			value:  &IndependentNamespace{Features: 1, MultiPath: 2, Attributes: 3, Ready: true},
 			fields: []at{{"NSFEAT", 0, 1, 1}, {"NMIC", 1, 1, 2}, {"NSATTR", 8, 1, 3}, {"NSTAT", 14, 1, 1}},
 		},
@@ -136,6 +131,9 @@ func TestOffsets(t *testing.T) {
 				clear(rest[offset : offset+len(text)])
 			}
 			requireFields(t, rest, c.fields)
+			if c.empty == nil { // no host of this module reads it
+				return
+			}
 			require.NoError(t, c.empty.Unmarshal(b))
 			assert.Equal(t, c.value, c.empty)
 			assert.Error(t, c.empty.Unmarshal(b[:c.short]))
@@ -221,12 +219,9 @@ func TestErrorEntryOffsets(t *testing.T) {
 }
 
 func TestSupportedLogs(t *testing.T) {
-	lids := []uint8{0, 2, 0xc0, 0xff}
-	b := MarshalSupportedLogs(lids)
-	assert.Len(t, b, SupportedLogSize)
-	assert.Equal(t, byte(1), b[4*0xc0])
-	assert.Equal(t, lids, UnmarshalSupportedLogs(b))
-	assert.Empty(t, UnmarshalSupportedLogs(nil))
+	want := make([]byte, SupportedLogSize)
+	want[0], want[4*2], want[4*0xc0], want[4*0xff] = 1, 1, 1, 1
+	assert.Equal(t, want, MarshalSupportedLogs([]uint8{0, 2, 0xc0, 0xff}))
 }
 
 func TestLostBlocks(t *testing.T) {
@@ -279,7 +274,6 @@ func FuzzStructures(f *testing.F) {
 		var (
 			id  IdentifyController
 			ns  IdentifyNamespace
-			ind IndependentNamespace
 			ids NamespaceIDs
 			s   SMARTLog
 			fw  FirmwareLog
@@ -301,7 +295,7 @@ func FuzzStructures(f *testing.F) {
 			require.NoError(t, again.Unmarshal(s.Marshal()))
 			require.Equal(t, s, again)
 		}
-		_, _, _, _ = id.Unmarshal(b), ind.Unmarshal(b), fw.Unmarshal(b), ef.Unmarshal(b)
+		_, _, _ = id.Unmarshal(b), fw.Unmarshal(b), ef.Unmarshal(b)
 		if lost, err := UnmarshalLost(b); err == nil {
 			again, err := UnmarshalLost(MarshalLost(lost))
 			require.NoError(t, err)
@@ -309,6 +303,5 @@ func FuzzStructures(f *testing.F) {
 		}
 		UnmarshalErrors(b)
 		UnmarshalNamespaceList(b)
-		UnmarshalSupportedLogs(b)
 	})
 }

@@ -35,12 +35,6 @@ func NewController(o ControllerOptions) (*Controller, error) {
 	return c, nil
 }
 
-// State returns the state of the transaction.
-func (c *Controller) State() State { return c.state }
-
-// Agreed returns what was chosen, once the negotiation was taken.
-func (c *Controller) Agreed() Agreed { return c.agreed }
-
 // Step takes the next step of the transaction. in is the whole message of an Authentication Send. out, if not nil, is
 // the message that the next Authentication Receive fetches. done with a nil error means that the host is authenticated,
 // and the controller too if the host challenged it: the queue may be used. Every error is a *TransactionError, and then

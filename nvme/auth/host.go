@@ -36,12 +36,6 @@ func NewHost(o HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// State returns the state of the transaction.
-func (h *Host) State() State { return h.state }
-
-// Agreed returns what the controller chose, once the challenge was taken.
-func (h *Host) Agreed() Agreed { return h.agreed }
-
 // Step takes the next step of the transaction. in is nil the first time, and then the data of an Authentication
 // Receive, which may be longer than its message. out, if not nil, is to be sent by an Authentication Send; unless done,
 // an Authentication Receive follows. done with a nil error means that the queue may be used once out was sent. Every

@@ -74,8 +74,8 @@ func ParseKey(text string) (Key, error) {
 	return Key{hash: hash, secret: string(raw[:n])}, nil
 }
 
-// NewKey makes a key of a secret. The lengths are those of ParseKey; an error wraps ErrKey.
-func NewKey(hash Hash, secret []byte) (Key, error) {
+// newKey makes a key of a secret. The lengths are those of ParseKey; an error wraps ErrKey.
+func newKey(hash Hash, secret []byte) (Key, error) {
 	n := len(secret)
 	switch {
 	case hash > SHA512:
@@ -98,7 +98,7 @@ func GenerateKey(hash Hash) (Key, error) {
 	if _, err := rand.Read(secret); err != nil {
 		return Key{}, fmt.Errorf("draw a key: %w", err)
 	}
-	return NewKey(hash, secret)
+	return newKey(hash, secret)
 }
 
 // IsZero reports whether there is no key.

@@ -41,7 +41,7 @@ func TestKeysOfNVMeCLI(t *testing.T) {
 		t.Run(g.Key, func(t *testing.T) {
 			input, err := hex.DecodeString(g.Input)
 			require.NoError(t, err)
-			before, err := NewKey(g.Hash, input)
+			before, err := newKey(g.Hash, input)
 			require.NoError(t, err)
 
 			after, err := ParseKey(g.Key)
@@ -110,7 +110,7 @@ func TestNewKeyRefuses(t *testing.T) {
 		hash Hash
 		n    int
 	}{{NoHash, 0}, {NoHash, 31}, {NoHash, 65}, {SHA256, 48}, {SHA384, 32}, {SHA512, 48}, {4, 32}} {
-		_, err := NewKey(c.hash, make([]byte, c.n))
+		_, err := newKey(c.hash, make([]byte, c.n))
 		require.ErrorIs(t, err, ErrKey, "%v %d", c.hash, c.n)
 	}
 }
@@ -134,7 +134,7 @@ func TestGenerateKey(t *testing.T) {
 
 // A key gets into logs and panics sooner or later: however it is printed, its secret is not.
 func TestKeysPrintWithoutTheirSecret(t *testing.T) {
-	k, err := NewKey(SHA256, []byte("0123456789abcdef0123456789abcdef"))
+	k, err := newKey(SHA256, []byte("0123456789abcdef0123456789abcdef"))
 	require.NoError(t, err)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		s := fmt.Sprintf(verb, k)

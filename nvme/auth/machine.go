@@ -44,6 +44,9 @@ type machine struct {
 	exchange *exchange
 }
 
+// Agreed returns what the controller chose, once the negotiation was taken.
+func (m *machine) Agreed() Agreed { return m.agreed }
+
 // maxNQN is the length in bytes of the longest NQN (Base Specification 2.x, 4.7).
 const maxNQN = 223
 

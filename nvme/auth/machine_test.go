@@ -75,7 +75,7 @@ func (r *run) play(change func(n int, m []byte) []byte) *run {
 
 // both reports whether both sides hold the other authentic.
 func (r *run) both() bool {
-	return r.host.State() == Authenticated && r.controller.State() == Authenticated && r.hostErr == nil && r.ctrlErr == nil
+	return r.host.state == Authenticated && r.controller.state == Authenticated && r.hostErr == nil && r.ctrlErr == nil
 }
 
 func TestEveryHashWithEveryGroup(t *testing.T) {
@@ -150,8 +150,8 @@ func TestWrongKeys(t *testing.T) {
 			require.ErrorContains(t, r.ctrlErr, testHost)
 			require.ErrorIs(t, r.hostErr, NotAuthenticated)
 			require.ErrorContains(t, r.hostErr, "the peer reports")
-			assert.Equal(t, Failed, r.host.State())
-			assert.Equal(t, Failed, r.controller.State())
+			assert.Equal(t, Failed, r.host.state)
+			assert.Equal(t, Failed, r.controller.state)
 		})
 		t.Run("controller "+group.String(), func(t *testing.T) {
 			h, c := keysOf(t, true)
@@ -161,7 +161,7 @@ func TestWrongKeys(t *testing.T) {
 			require.ErrorIs(t, r.hostErr, NotAuthenticated)
 			require.ErrorContains(t, r.hostErr, "check the controller key")
 			require.ErrorIs(t, r.ctrlErr, NotAuthenticated)
-			assert.Equal(t, Failed, r.controller.State(), "a controller that was refused may not be used")
+			assert.Equal(t, Failed, r.controller.state, "a controller that was refused may not be used")
 			id, _, _ := Header(r.messages[4])
 			assert.Equal(t, MessageFailure2, id)
 		})
@@ -170,7 +170,7 @@ func TestWrongKeys(t *testing.T) {
 		h, c := keysOf(t, false)
 		secret := []byte(h.Key.secret)
 		var err error
-		c.Key, err = NewKey(NoHash, secret)
+		c.Key, err = newKey(NoHash, secret)
 		require.NoError(t, err)
 		require.ErrorIs(t, newRun(t, h, c).play(nil).ctrlErr, NotAuthenticated)
 	})
@@ -216,7 +216,7 @@ func TestControllerMayNotLeaveOutItsResponse(t *testing.T) {
 	})
 	require.ErrorIs(t, r.hostErr, NotAuthenticated)
 	require.ErrorContains(t, r.hostErr, "did not answer")
-	assert.Equal(t, Failed, r.controller.State())
+	assert.Equal(t, Failed, r.controller.state)
 }
 
 func TestHostTakesOnlyWhatItOffered(t *testing.T) {
@@ -414,7 +414,7 @@ func TestMessagesOutOfTurn(t *testing.T) {
 				in, _, err = r.controller.Step(out)
 				require.NoError(t, err)
 			}
-			require.Equal(t, state, r.controller.State())
+			require.Equal(t, state, r.controller.state)
 			if id, _, _ := Header(m); state != Authenticated && id == takes[state] && len(m) > 6 {
 				continue // its turn
 			}
@@ -426,11 +426,11 @@ func TestMessagesOutOfTurn(t *testing.T) {
 			assert.Equal(t, state, f.State)
 			if state == Authenticated {
 				assert.Nil(t, out)
-				assert.Equal(t, Authenticated, r.controller.State(), "the caller decides what a message after the end means")
+				assert.Equal(t, Authenticated, r.controller.state, "the caller decides what a message after the end means")
 			} else {
 				id, _, _ := Header(out)
 				assert.Equal(t, MessageFailure1, id)
-				assert.Equal(t, Failed, r.controller.State())
+				assert.Equal(t, Failed, r.controller.state)
 			}
 			_, done, err = r.controller.Step(m)
 			require.True(t, done)
@@ -469,7 +469,7 @@ func TestFailureReports(t *testing.T) {
 	out, _, err = r.controller.Step(report(MessageFailure2))
 	require.Nil(t, out)
 	require.ErrorIs(t, err, Reason(0x2a))
-	assert.Equal(t, Failed, r.controller.State())
+	assert.Equal(t, Failed, r.controller.state)
 }
 
 func TestConcatenationIsRefused(t *testing.T) {

@@ -44,7 +44,7 @@ func (r *Responder) Broken() bool { return r.broken }
 func (r *Responder) InProgress() bool { return r.started && !r.machine.ended() }
 
 // Agreed returns the choice of the last transaction.
-func (r *Responder) Agreed() Agreed { return r.machine.agreed }
+func (r *Responder) Agreed() Agreed { return r.machine.Agreed() }
 
 // Send takes the data of an Authentication Send. The error, a *TransactionError, is for the log: the command itself
 // succeeds.

@@ -93,8 +93,8 @@ func TestKnownAnswers(t *testing.T) {
 			if both {
 				step(c.Step, v.Success2, nil, true)
 			}
-			assert.Equal(t, Authenticated, h.State())
-			assert.Equal(t, Authenticated, c.State())
+			assert.Equal(t, Authenticated, h.state)
+			assert.Equal(t, Authenticated, c.state)
 			assert.Equal(t, Agreed{v.Hash, v.Group}, h.Agreed())
 			assert.Equal(t, h.Agreed(), c.Agreed())
 			seen[h.Agreed()] = seen[h.Agreed()] || both

@@ -124,7 +124,7 @@ func seeds() []seed {
 		{0, cs.InRegion(cs.SLMReserve(cs.AnyAddress, 4096), 6), nil},
 		{0, cs.SLMReserve(cs.AnyAddress, 4096), nil}, {0, cs.SLMRelease(128<<10, 128<<10), nil}, {0, nvme.KeepAlive(), nil},
 		{0, nvme.Abort(1, 0), nil}, {0, nvme.AsyncEventRequest(), nil}, {0, hb, block}, {0, id, nil},
-		{0, nvme.GetLogCSI(nvme.LogEffects, 3, 8, 64), nil},
+		{0, getLogCSI(nvme.LogEffects, 3, 8, 64), nil},
 	}
 	for cns := range uint8(0x20) {
 		out = append(out, seed{0, nvme.Identify(cns, 1, 0), nil})

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"testing"
@@ -200,9 +201,7 @@ func TestAnAssociationIsUsedWhileItsRangeSetIsMade(t *testing.T) {
 		admin(t, c, cs.DeleteRangeSet(1), nil, nvme.InvalidMemoryRangeSetID)
 		page := make([]byte, 4096)
 		admin(t, c, nvme.GetLog(nvme.LogMemoryRangeSets, nvme.AllNamespaces, 0, 4096), page, nvme.Success)
-		sets, err := cs.UnmarshalRangeSets(page)
-		assert.NoError(t, err)
-		assert.Empty(t, sets)
+		assert.Zero(t, binary.LittleEndian.Uint32(page), "memory range sets")
 	})
 	goOn()
 	set := <-created

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 	"testing"
 
@@ -165,9 +166,7 @@ func TestARangeSetBelongsToARegion(t *testing.T) {
 	for nsid, want := range map[uint32]int{cs.NamespaceCompute: 0, cs.RegionNamespace(1): 1, nvme.AllNamespaces: 1} {
 		b := make([]byte, 4096)
 		admin(t, c, nvme.GetLog(nvme.LogMemoryRangeSets, nsid, 0, 4096), b, nvme.Success)
-		sets, err := cs.UnmarshalRangeSets(b)
-		require.NoError(t, err)
-		assert.Len(t, sets, want, "namespace %d", nsid)
+		assert.EqualValues(t, want, binary.LittleEndian.Uint32(b), "namespace %d", nsid)
 	}
 	admin(t, c, cs.DeleteRangeSet(id), nil, nvme.InvalidMemoryRangeSetID)
 	admin(t, c, standard(cs.DeleteRangeSet(id), 1), nil, nvme.Success)

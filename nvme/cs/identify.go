@@ -29,15 +29,6 @@ func (id *ComputeNamespace) Marshal() []byte {
 	return b
 }
 
-// Unmarshal reads the structure from at least 4096 bytes.
-func (id *ComputeNamespace) Unmarshal(b []byte) error {
-	if len(b) < nvme.IdentifySize {
-		return fmt.Errorf("identify compute namespace: %w", ErrShort)
-	}
-	*id = ComputeNamespace{le16(b), le16(b[2:]), le16(b[4:]), b[6], le64(b[8:]), b[16]}
-	return nil
-}
-
 // MemoryNamespace is the Identify Namespace structure of the Subsystem Local Memory command set (CNS 05h, CSI 3). Its
 // layout is ours, in the manner of the NVM command set's, and provisional.
 type MemoryNamespace struct {

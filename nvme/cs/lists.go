@@ -63,19 +63,6 @@ func MarshalProgramTypes(types []uint8) []byte {
 	return b
 }
 
-// UnmarshalProgramTypes reads log page 83h.
-func UnmarshalProgramTypes(b []byte) ([]uint8, error) {
-	n, b, err := listEntries("program types list", b, 256, 16)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]uint8, n)
-	for i := range out {
-		out[i] = b[16*i]
-	}
-	return out, nil
-}
-
 // MemoryRangeSet is an entry of log page 84h.
 type MemoryRangeSet struct {
 	ID     uint16
@@ -108,26 +95,4 @@ func MarshalRangeSets(sets []MemoryRangeSet) []byte {
 		}
 	}
 	return b
-}
-
-// UnmarshalRangeSets reads log page 84h.
-func UnmarshalRangeSets(b []byte) ([]MemoryRangeSet, error) {
-	n, b, err := listEntries("memory range set list", b, MaxRangeSets, rangeSetSize)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]MemoryRangeSet, n)
-	for i := range out {
-		e := b[i*rangeSetSize:]
-		ranges := int(le16(e[2:]))
-		if ranges > MaxRanges {
-			return nil, fmt.Errorf("memory range set %d: %d ranges, at most %d", le16(e), ranges, MaxRanges)
-		}
-		out[i].ID = le16(e)
-		for j := range ranges {
-			r := ParseMemoryRange(e[16:], j)
-			out[i].Ranges = append(out[i].Ranges, Range{r.Addr, uint64(r.Len)})
-		}
-	}
-	return out, nil
 }

@@ -79,25 +79,6 @@ const (
 var parameterNames = map[uint32]string{ParameterSubsystemNQN: "subsystem NQN",
 	ParameterControllerID: "controller identifier"}
 
-// Name names a Fabrics command type.
-func Name(fctype uint8) string {
-	switch fctype {
-	case TypePropertySet:
-		return "Property Set"
-	case TypeConnect:
-		return "Connect"
-	case TypePropertyGet:
-		return "Property Get"
-	case TypeAuthSend:
-		return "Authentication Send"
-	case TypeAuthReceive:
-		return "Authentication Receive"
-	case TypeDisconnect:
-		return "Disconnect"
-	}
-	return fmt.Sprintf("Fabrics command %02xh", fctype)
-}
-
 // Type is the Fabrics command type of an entry.
 func Type(c *nvme.Command) uint8 { return c[4] }
 
@@ -215,6 +196,3 @@ func ParseProperty(e *nvme.Command) (offset uint32, size int, value uint64) {
 	}
 	return le.Uint32(e[44:]), size, le.Uint64(e[48:])
 }
-
-// Disconnect builds a Disconnect of the I/O queue that it is sent on.
-func Disconnect() nvme.Command { return command(TypeDisconnect, 0) }

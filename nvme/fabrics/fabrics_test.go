@@ -51,8 +51,6 @@ func TestProperties(t *testing.T) {
 	e[40] = 2
 	_, size, _ = ParseProperty(&e)
 	assert.Zero(t, size, "a size that there is not")
-	e = Disconnect()
-	assert.Equal(t, "Disconnect", Name(Type(&e)))
 }
 
 func TestNQN(t *testing.T) {

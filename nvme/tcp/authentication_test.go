@@ -107,7 +107,7 @@ func TestAuthenticationFails(t *testing.T) {
 			_, err := Dial(context.Background(), d)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
-			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 },
+			require.Eventually(t, func() bool { return s.target.countConnections() == 0 && s.sub.Associations() == 0 },
 				time.Minute, time.Millisecond)
 			if s.target.opt.Auth != nil { // nothing else notices
 				require.NoError(t, read(context.Background(), s.dial(DialOptions{Key: k.Host}), 0, make([]byte, 512)))
@@ -264,7 +264,7 @@ func TestCommandsBeforeAuthentication(t *testing.T) {
 		"identify":     nvme.Identify(nvme.CNSController, 0, 0),
 		"property get": fabrics.PropertyGet(controller.PropertyCAP, 8),
 		"property set": fabrics.PropertySet(controller.PropertyCC, 4, controller.DefaultCC),
-		"disconnect":   fabrics.Disconnect(),
+		"disconnect":   disconnect(),
 		"keep alive":   nvme.KeepAlive(),
 		"event":        nvme.AsyncEventRequest(),
 		"unknown":      nvme.New(0xc7, 0),

@@ -118,7 +118,7 @@ func (s *served) stop() {
 	}
 	require.NoError(s.t, s.target.Close())
 	require.ErrorIs(s.t, <-s.ended, ErrTargetClosed)
-	require.Zero(s.t, s.target.Connections())
+	require.Zero(s.t, s.target.countConnections())
 	require.Zero(s.t, s.sub.Associations())
 	s.target = nil
 }

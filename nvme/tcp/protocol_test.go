@@ -17,6 +17,13 @@ import (
 )
 
 // Every breach of the protocol is answered by its termination request, and no other connection notices.
+// disconnect builds a Disconnect of the I/O queue that it is sent on.
+func disconnect() nvme.Command {
+	c := nvme.New(fabrics.Opcode, 0)
+	c[4] = fabrics.TypeDisconnect
+	return c
+}
+
 func TestBreachesOfProtocol(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{MaxH2CData: 4096})
@@ -209,7 +216,7 @@ func TestMalformedCommands(t *testing.T) {
 			nvme.InvalidField},
 		"authentication": {admin, with(fabrics.PropertyGet(0, 8),
 			func(c *nvme.Command) { c[4] = fabrics.TypeAuthSend }), nil, nvme.InvalidOpcode},
-		"disconnect of an admin queue": {admin, fabrics.Disconnect(), nil, fabrics.InvalidQueueType},
+		"disconnect of an admin queue": {admin, disconnect(), nil, fabrics.InvalidQueueType},
 		"a second connect": {admin, fabrics.Connect{Size: 31}.Command(), make([]byte, 1024),
 			nvme.CommandSequenceError},
 		"log past its end": {admin, nvme.GetLog(nvme.LogSMART, 0, 4096, 512), nil, nvme.InvalidField},
@@ -430,11 +437,11 @@ func TestSuccessFlag(t *testing.T) {
 			if off {
 				require.Equal(t, uint16(0xffff), cpl.SQHead())
 			}
-			cpl, _ = r.do(fabrics.Disconnect(), nil)
+			cpl, _ = r.do(disconnect(), nil)
 			require.True(t, cpl.Status().OK())
 			_, _, err := r.rx.nextPDU()
 			require.Error(t, err, "the connection ends with its queue")
-			require.Eventually(t, func() bool { return s.target.Connections() == 1 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return s.target.countConnections() == 1 }, time.Minute, time.Millisecond)
 		})
 	}
 }

@@ -69,7 +69,7 @@ type Target struct {
 	log  *slog.Logger
 	pool buffers
 
-	sequence  auth.Sequence // of challenges
+	sequence  auth.Sequence // It numbers the challenges.
 	exchanges chan struct{} // has a value for each authentication message that is worked on
 
 	mu           sync.Mutex
@@ -84,7 +84,7 @@ type Target struct {
 	running      sync.WaitGroup
 	done         chan struct{} // closed by Close: ends the watch
 
-	refusals, evictions, strangers lograte.Limiter // of lines of the log
+	refusals, evictions, strangers lograte.Limiter // They limit lines of the log.
 }
 
 type associationKey struct {
@@ -159,13 +159,6 @@ func (t *Target) Add(s *controller.Subsystem) error {
 	}
 	t.subsystems[s.NQN()] = s
 	return nil
-}
-
-// Connections returns the number of open connections.
-func (t *Target) Connections() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.conns)
 }
 
 // Serve accepts connections from a listener until the target is closed, and closes the listener. Several listeners may

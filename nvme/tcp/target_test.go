@@ -214,7 +214,7 @@ func TestConnectDisconnect(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, time.Minute,
+	require.Eventually(t, func() bool { return s.target.countConnections() == 0 && s.sub.Associations() == 0 }, time.Minute,
 		time.Millisecond)
 	assert.Empty(t, s.target.associations)
 }
@@ -302,4 +302,11 @@ func (b *budget) waiting() (n int) {
 		n++
 	}
 	return n
+}
+
+// countConnections returns the number of open connections.
+func (t *Target) countConnections() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.conns)
 }

@@ -29,8 +29,7 @@ func selfTest(ctx context.Context, e *engine.Engine, vectors []image.Vector) err
 		}
 		if got := e.Execute(ctx, mem, v.Args); uint64(got) != v.State {
 			why := ""
-			var r program.Result
-			if r.DecodeFrom(mem.Result) == nil {
+			if r, err := program.UnmarshalResult(mem.Result); err == nil {
 				why = ": " + r.Message
 			}
 			return fmt.Errorf("self-test %q ended in %s, not %s%s", v.Name, got, program.State(v.State), why)

@@ -101,6 +101,12 @@ func what(b []byte) string {
 		return fmt.Sprintf("Property Set %02xh to %#x", offset, value)
 	case fabrics.TypeConnect:
 		return fmt.Sprintf("Connect queue %d", fabrics.ParseConnect(&cmd).Queue)
+	case fabrics.TypeAuthSend:
+		return "Authentication Send"
+	case fabrics.TypeAuthReceive:
+		return "Authentication Receive"
+	case fabrics.TypeDisconnect:
+		return "Disconnect"
 	}
-	return fabrics.Name(fabrics.Type(&cmd))
+	return fmt.Sprintf("Fabrics command %02xh", fabrics.Type(&cmd))
 }
