@@ -39,7 +39,7 @@ type counters struct {
 type programCounter struct {
 	cs.ProgramCounter
 	columns uint64   // 1 for text sources
-	borders []uint64 // of buckets, by column
+	borders []uint64 // They count the borders of buckets, by column.
 	text    bool
 	cells   uint64 // rows times columns put out
 	last    uint64

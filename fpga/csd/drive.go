@@ -87,8 +87,8 @@ type Options struct {
 	// leaves the trust as it is. The result is kept, and holds from the start, also for images that the drive has.
 	Trust func(*image.Trust) error
 
-	UUID   uuid.UUID    // of a drive not in a file; zero: random
-	NQN    string       // of the subsystem; empty: made from the UUID
+	UUID   uuid.UUID    // UUID is for a drive that is not in a file; zero: random.
+	NQN    string       // NQN is that of the subsystem; empty: made from the UUID.
 	NoMap  bool         // hosts in the process get no views of the memory
 	Logger *slog.Logger // nil: no log
 
@@ -118,7 +118,7 @@ type Drive struct {
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
 	state  state
 	kept   []byte // essence of the state that PATH.json has; nil: there is none yet
-	warned bool   // that the state cannot be kept
+	warned bool   // The log has that the state cannot be kept.
 	closed bool
 }
 

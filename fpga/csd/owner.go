@@ -15,7 +15,7 @@ type Owner struct {
 	Process int      `json:"process"` // its number
 	Name    string   `json:"name"`    // what it is, as "node n0"
 	Drive   string   `json:"drive"`   // what it calls the drive
-	URLs    []string `json:"urls"`    // of the process, or of the drive itself where they begin with tcp:
+	URLs    []string `json:"urls"`    // URLs are those of the process, or of the drive itself where they begin with tcp:.
 }
 
 // maxOwner bounds the file, and maxOwnerURLs what of it is tried.

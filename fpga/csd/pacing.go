@@ -19,7 +19,7 @@ type pacing struct {
 	reads  flashReads
 
 	mu      sync.Mutex // guards counted
-	counted uint64     // of copied, as work of executions
+	counted uint64     // The work of executions has these bytes of copied.
 }
 
 // driveClock returns the drive's clock, nil for the machine's.

@@ -23,7 +23,7 @@ const maxStreams = 256
 type flashReads struct {
 	mu      sync.Mutex
 	moved   float64 // bytes that were moved so far
-	counted float64 // of them, those of executions that have ended
+	counted float64 // Executions that have ended account for these bytes.
 	undone  float64 // the sum of what the streams have not decoded yet
 	streams map[uint64]map[uint32]float64
 }

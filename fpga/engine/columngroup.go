@@ -18,7 +18,7 @@ type groupPlan interface {
 type columnGroup struct {
 	leaves     int    // columns of the group
 	valuesLeaf int    // the leaf whose task reports the values written, and the lack of output
-	keys       keyRun // of the output that the group feeds
+	keys       keyRun // The output that the group feeds has these keys.
 }
 
 // base implements groupPlan.

@@ -35,7 +35,7 @@ type column struct {
 	list       bool
 	sparseKeys int // number of sinks that feed keys
 	part       program.Part
-	leafPart   program.Part // which leaf of a map it is, also in a graph
+	leafPart   program.Part // A graph has leaves of maps, too.
 	absent     bool         // partitions may lack the column
 	fitsInt64  bool         // a uint64 of 2^63 or more fails the slice
 	reading    program.Reading

@@ -26,11 +26,11 @@ type graphFeature struct {
 
 // graphMapValues holds the features of a map for the rows of a block.
 type graphMapValues struct {
-	textNumbers   []int64   // of a map whose keys are text: index of the key of each entry
+	textNumbers   []int64   // They are the indexes of the keys of entries, in a map whose keys are text.
 	entries       []uint32  // by key and row: number of the row's entry plus 1; 0: none
-	elementStarts []uint32  // of lists: where an entry's elements begin; one more than there are entries
+	elementStarts []uint32  // They are where an entry's list begins; one more than there are entries.
 	kept          []uint32  // entries of one feature, without lists that hold a null score
-	scores        []float32 // of the block, which may lie in converted
+	scores        []float32 // They are the block's, and may lie in converted.
 	converted     []float32
 	features      []graphFeatureValues
 }

@@ -15,12 +15,12 @@ import (
 type graphPlan struct {
 	columnGroup
 	columns   []program.ValueType  // the values that are columns or features of maps
-	sources   []program.GraphValue // of columns
-	leafParts []program.Part       // of the leaves of the group
+	sources   []program.GraphValue // Each is a column.
+	leafParts []program.Part       // There is one for each leaf of the group.
 	maps      []graphMap
 	steps     []graphStep
 	sinks     []graphSink
-	passes    []graphPass // of text
+	passes    []graphPass // They read text.
 }
 
 // graphStep is one step made ready.

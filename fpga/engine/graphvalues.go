@@ -20,8 +20,8 @@ const (
 
 // graphValues holds the values of a graph for the rows that are computed together.
 type graphValues struct {
-	columns []block.Values     // of all rows of the block
-	values  []block.GraphValue // of the rows that are computed together
+	columns []block.Values     // They have all rows of the block.
+	values  []block.GraphValue // They have the rows that are computed together.
 	// sinkLists holds the scores that the chain of a sink kept.
 	sinkLists block.GraphValue
 	starts    []int // by column: the first element of the rows that come next

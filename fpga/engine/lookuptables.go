@@ -13,7 +13,7 @@ import (
 
 // lookupTable is a lookup table of a compiled program.
 type lookupTable struct {
-	span   program.Span // of the tables range
+	span   program.Span // The tables range holds it.
 	shape  vocabulary.Shape
 	digest program.TableDigest
 }

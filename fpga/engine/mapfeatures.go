@@ -14,9 +14,9 @@ import (
 // mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
 // chain of operators.
 type mapFeatures struct {
-	textNumbers   []int64  // of a map whose keys are text: index of the key of each entry
-	entryNumbers  []uint32 // of lists and bytes, keys x rows: number of a row's entry for a key, plus 1; 0: none
-	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
+	textNumbers   []int64  // They are the indexes of the keys of entries, in a map whose keys are text.
+	entryNumbers  []uint32 // Keys x rows, for lists and bytes: the number of a row's entry for a key, plus 1; 0: none.
+	elementStarts []uint32 // They are where an entry's list begins; one more than there are entries.
 	scoredEntries []uint32 // entryNumbers of one feature, without lists that hold a null score
 
 	// The values: of a map to numbers, keys x rows; of a map to lists or bytes, those of the current feature.
@@ -27,7 +27,7 @@ type mapFeatures struct {
 	valid           []byte
 	lengths         []int32
 	originalLengths []int32   // lengths before the operators
-	scores          []float32 // of each element before the operators
+	scores          []float32 // Every element before the operators has one.
 	convertedScores []float32 // the block's scores, if they are not float32 in the file
 
 	// The output of all features that become keys, one behind the other.

@@ -18,7 +18,7 @@ import (
 type pendingChecksum struct {
 	open   bool
 	task   *taskState
-	cursor program.Cursor // of the page
+	cursor program.Cursor // The page lies there.
 	header format.PageHeader
 	bytes  []byte
 	block.RunningSum

@@ -13,8 +13,8 @@ import (
 // Call is a function of a module with known answers: the bits of its inputs and of its values, row by row.
 type Call struct {
 	Function wasm.Op
-	In       [][]uint64 // of each row, those of each input
-	Out      []uint64   // of each row
+	In       [][]uint64 // In has for each row the values of each input.
+	Out      []uint64   // Out has a value for each row.
 }
 
 // Vector returns a known answer that calls the function for all rows. An int64 is compared as an id, a float32 as a

@@ -28,7 +28,7 @@ const (
 // LogPage is a drive's account of its images: vendor log page C1h.
 type LogPage struct {
 	Platform      string    `json:"platform"`
-	Interface     uuid.UUID `json:"interface"` // that the drive has
+	Interface     uuid.UUID `json:"interface"` // The drive has this interface.
 	Policy        Policy    `json:"policy"`
 	Keys          []KeyID   `json:"keys"`
 	RevokedKeys   []KeyID   `json:"revoked_keys"`
@@ -78,7 +78,7 @@ type Region struct {
 	Boot       int    `json:"boot_slot"`     // with whose image it starts when the drive is opened again
 	Previous   int    `json:"previous_slot"` // whose image a rollback activates, or NoSlot
 	Threads    int    `json:"engine_threads"`
-	SLMAddress uint64 `json:"slm_first_byte"` // of its share of local memory
+	SLMAddress uint64 `json:"slm_first_byte"` // The region's share of local memory begins there.
 	SLMBytes   uint64 `json:"slm_bytes"`
 }
 

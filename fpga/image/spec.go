@@ -29,7 +29,7 @@ type Unit struct {
 	Number  uint16 `json:"number"`  // program.Unit
 	Name    string `json:"name"`    // the operator's name, e.g. "sigrid_hash"
 	Version uint16 `json:"version"` // version of its definition; a program names it
-	Lanes   uint16 `json:"lanes"`   // of format 1.0, see Unsourced; 0 in an image with Parameters
+	Lanes   uint16 `json:"lanes"`   // Format 1.0 has it, see Unsourced; 0 in an image with Parameters.
 	Source  string `json:"source"`  // SHA-256 of the RTL source in hexadecimal; empty: no RTL yet
 }
 
@@ -37,7 +37,7 @@ type Unit struct {
 type ComputeUnit struct {
 	Name    string `json:"name"`
 	Unit    uint16 `json:"unit"`
-	Base    uint64 `json:"base"` // of its registers
+	Base    uint64 `json:"base"` // The registers begin there.
 	Size    uint64 `json:"size"`
 	Control string `json:"control"` // "hs", "chain" or "none"
 	IRQ     int16  `json:"irq"`     // -1: none
@@ -85,8 +85,8 @@ type Kernel struct {
 	Args    []string `json:"args"`
 	In      []string `json:"in"` // kinds of value it takes
 	Out     string   `json:"out"`
-	II      uint16   `json:"initiation_interval"` // of format 1.0, see Unsourced; 0 in an image with Parameters
-	Latency uint16   `json:"latency_cycles"`      // of format 1.0, see Unsourced; 0 in an image with Parameters
+	II      uint16   `json:"initiation_interval"` // Format 1.0 has it, see Unsourced; 0 in an image with Parameters.
+	Latency uint16   `json:"latency_cycles"`      // Format 1.0 has it, see Unsourced; 0 in an image with Parameters.
 }
 
 // Resources are what synthesis reported.

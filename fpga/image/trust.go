@@ -70,7 +70,7 @@ const MaxRevoked = 1024
 // Trust is what a drive judges an image by. The zero value accepts any image.
 type Trust struct {
 	Policy        Policy
-	Keys          []ed25519.PublicKey // that sign images, at most MaxKeys
+	Keys          []ed25519.PublicKey // Keys sign images. There are at most MaxKeys.
 	RevokedKeys   []KeyID             // at most MaxRevoked; a key that is revoked counts as not held
 	RevokedImages []ID                // at most MaxRevoked; refused under every policy
 }

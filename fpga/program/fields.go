@@ -115,7 +115,7 @@ func appendOp(b []byte, op interface {
 type wireReader struct {
 	wireWriter // its form
 	unit       Unit
-	r          *reader // of the whole program: keeps the first failure
+	r          *reader // It reads the whole program, and keeps the first failure.
 	b          []byte  // the parameters that are left
 	tables     *tableSet
 	tabled     bool // a field is a table

@@ -8,8 +8,8 @@ const MaxGraphPicks = 1 << 12
 // GraphValue is a value that a graph begins with: a column, or a feature of a map.
 type GraphValue struct {
 	Type   ValueType
-	Column int  // of the graph; of a feature that of the map's values
-	Pick   Pick // of a feature
+	Column int  // Column counts in the graph; a feature has that of the map's values.
+	Pick   Pick // A feature has a Pick.
 }
 
 // LeafPart returns which leaf of a map a column is, by itself or in a graph; NoPart if it is none.

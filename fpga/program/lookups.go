@@ -25,12 +25,12 @@ func (d TableDigest) String() string { return hex.EncodeToString(d[:]) }
 // program's own bytes. The engine checks the digest before it uses a table, see [Slice.TablesChecked]. Package
 // fpga/unit/vocabulary makes and reads the bytes.
 type LookupTable struct {
-	Offset uint64      // of the first byte in the tables range, a multiple of Align
-	Digest TableDigest // of the bytes
+	Offset uint64      // Offset is where the table begins in the tables range, a multiple of Align.
+	Digest TableDigest // Digest is that of the bytes.
 
 	Hashed     bool
 	Entries    uint64 // 4 bytes each, or 16 if the table is hashed; then a power of two
-	Keys       uint32 // that have an index, from 0 on
+	Keys       uint32 // Keys count those that have an index, from 0 on.
 	Least      int64  // the key of the first entry; 0 if the table is hashed
 	Multiplier uint64 // odd if the table is hashed, else 0
 	Probes     uint32 // entries at which a lookup looks at most if the table is hashed, else 0

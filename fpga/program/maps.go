@@ -51,8 +51,8 @@ func (p Part) String() string {
 // Pick is the key that a sink of a map's values takes: the value of the last entry with that key. Without such an entry
 // it takes a null, or a list of length 0 where values are lists.
 type Pick struct {
-	Key  int64  // of a map whose keys are Int64
-	Text string // of a map whose keys are Bytes
+	Key  int64  // Key is for a map whose keys are Int64.
+	Text string // Text is for a map whose keys are Bytes.
 	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its
 	// scores gets length 0. Otherwise every id weighs 1.
 	Scored bool

@@ -39,7 +39,7 @@ type Program struct {
 	// Columns are in the order of their execution: first those that feed keys, in key order, and then those that feed
 	// only dense or label.
 	Columns []Column
-	Graphs  []Graph // of the columns of part GraphFirst, in their order
+	Graphs  []Graph // Graphs are in the order of the columns of part GraphFirst.
 	Output  Output
 	// LookupTables lie in the tables range, one behind the other.
 	LookupTables []LookupTable
@@ -55,7 +55,7 @@ type Column struct {
 	Kind  Kind   // as decoded
 	List  bool   // a list of Kind; its sinks can only be sparse
 	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar; see Part for maps
-	Part  Part   // which leaf of a map it is, or its place in a graph
+	Part  Part   // Part is a leaf of a map, or a place in a graph.
 	Picks []Pick // MapValues: of each sink, the key whose value it takes; in a graph, of each value that it is
 	// MapLeaf says which leaf of a map a column of a graph is: its features are values of the graph. NoPart otherwise.
 	MapLeaf Part

@@ -32,14 +32,14 @@ type Task struct {
 	Count  uint32 // rows to write, at least 1
 
 	Chunk  ChunkType // Parquet: how the chunk is encoded
-	Window Span      // of the input range; holds chunk bytes from WindowAt on
+	Window Span      // Window lies in the input range, and holds chunk bytes from WindowAt on.
 	// WindowAt is the chunk offset (text: partition offset) of the window's first byte.
 	WindowAt uint64
 	// ChunkLen is the chunk's length (text: the partition's). A window that reaches it is the last one.
 	ChunkLen uint64
 	Cursor   Cursor
-	Dict     Span // of the dictionary range: room for the chunk's decoded dictionary; stays resident for a row group
-	Scratch  Span // of the scratch range: room for one unpacked page; text: for the decoded rows
+	Dict     Span // Dict lies in the dictionary range: the chunk's decoded dictionary, for a row group.
+	Scratch  Span // Scratch lies in the scratch range: an unpacked page, or the decoded rows of text.
 }
 
 // ChunkType says how a column chunk is encoded; from the file's footer.
@@ -51,7 +51,7 @@ type ChunkType struct {
 	ElementDef uint8  // lists: definition level at which an element exists, null or not (below it: null or empty list)
 	EntryDef   uint8  // lists in a map or in lists: definition level at which an entry of the outermost exists
 	Unsigned   bool   // INT(w, unsigned)
-	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
+	BitWidth   uint8  // BitWidth is w of INT(w, signed): 8, 16, 32, 64; 0 if not annotated.
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
 	Values     uint64 // number of values (levels) in the chunk
 	// Annotation says what the values stand for, for a Column whose Reading needs it. BitWidth is then 0.
@@ -137,8 +137,8 @@ type Result struct {
 // AbsentKey is a key that a lookup table lacks.
 type AbsentKey struct {
 	Given bool
-	Row   uint32 // of the mini-batch
-	Key   uint32 // of the keyed jagged tensor
+	Row   uint32 // Row counts in the mini-batch.
+	Key   uint32 // Key counts in the keyed jagged tensor.
 	Value int64  // the key that was looked up
 }
 

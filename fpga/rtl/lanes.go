@@ -28,10 +28,10 @@ var laneOrder = []string{"fill_null", "clamp", "int_to_float", "log", "bucketize
 
 // LaneSection is what unit lane does with one section.
 type LaneSection struct {
-	Values     Setup  // of plain_decoder, or of hybrid_decoder for indices of a dictionary
-	Dictionary *Setup // of dictionary_gather, for indices
-	Rows       uint32 // which take the section's values in their order
-	Present    []bool // of each row, whether it is not null; nil: no row is null
+	Values     Setup  // Values sets plain_decoder up, or hybrid_decoder for indices of a dictionary.
+	Dictionary *Setup // Dictionary sets dictionary_gather up, for indices.
+	Rows       uint32 // Rows take the section's values in their order.
+	Present    []bool // Present says of each row that it is not null; nil: no row is null.
 	Chain      []Setup
 }
 

@@ -17,7 +17,7 @@ type textRows struct {
 	rows    []text.Row
 	counts  text.Counts
 
-	row       text.Row // of the line that goes on
+	row       text.Row // The line goes on.
 	malformed int      // the line's first malformed field; -1: none
 	start     int64    // the line's first byte in the partition
 	line      int64    // lines before it

@@ -22,7 +22,7 @@ var Sources embed.FS
 // Unit describes one unit: the content of units/NAME.json.
 type Unit struct {
 	Name     string   `json:"name"`     // also the name of its module and of the file
-	Operator string   `json:"operator"` // of the pipeline's catalogue; empty for a unit that decodes or packs
+	Operator string   `json:"operator"` // Operator is one of the catalogue; empty for a unit that decodes or packs.
 	About    string   `json:"about"`
 	Takes    string   `json:"takes"`   // the kinds of values and the parameters that the unit has
 	Top      string   `json:"top"`     // the file that holds the module

@@ -75,11 +75,11 @@ func (w Workload) Hashed() float64 { return w.ids() + float64(w.Generated) }
 // whole numbers where a drive counted.
 type Work struct {
 	FlashBytes   float64 // read from flash
-	OutBytes     float64 // of tensors
+	OutBytes     float64 // OutBytes are those of tensors.
 	Decoded      float64 // values and lengths of lists that the decoder yields
 	DecodedBytes float64 // their bytes
 	Bucketized   float64 // values
-	Borders      float64 // that are loaded before the first value
+	Borders      float64 // Borders are loaded before the first value.
 	Hashed       float64 // ids
 	Logged       float64 // values
 }
@@ -187,7 +187,7 @@ type Times struct {
 	Rows                                       int
 	Move, Decode, Bucketize, Hash, Log, Output float64
 	Network                                    float64 // 0 where the trainer is on the drive's host
-	DDR                                        float64 // of all the traffic to and from device memory
+	DDR                                        float64 // DDR carries all the traffic to and from device memory.
 	Overlap                                    bool
 }
 

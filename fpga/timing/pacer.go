@@ -43,11 +43,11 @@ type Pacer struct {
 
 	free    [stageCount]time.Time     // when each stage has done its work so far; the first has all without overlap
 	last    time.Time                 // when the latest execution ends, by the estimate that was made when it came
-	spent   [stageCount]time.Duration // of the model, by stage
-	model   time.Duration             // of the model, all work
-	host    time.Duration             // that the host's threads took for it, on the same clock
-	behind  time.Duration             // that the host has taken more than the model of late; not below 0
-	highest time.Duration             // of the model, one slice
+	spent   [stageCount]time.Duration // The model's time by stage.
+	model   time.Duration             // The model's time for all work.
+	host    time.Duration             // The host's threads took this time for it, on the same clock.
+	behind  time.Duration             // The host has taken this time more than the model of late; not below 0.
+	highest time.Duration             // The model's time for one slice, at most.
 }
 
 // board is a drive: its regions, and the stages that they share, which are the P2P link and the device memory.
@@ -76,11 +76,11 @@ func (p *Pacing) NewPacers(threads int, weights []int) []*Pacer {
 
 // Execution is one execution of a drive.
 type Execution struct {
-	Image *image.Image  // that is active
-	Work  Work          // that it did
-	Text  bool          // of a text source, which the model does not know
-	Came  time.Time     // of the drive's clock: when its command came
-	Host  time.Duration // of the machine: what moving and executing took, without waits
+	Image *image.Image  // Image is the active one.
+	Work  Work          // Work is what it did.
+	Text  bool          // The model does not know text sources.
+	Came  time.Time     // Came is when its command came, on the drive's clock.
+	Host  time.Duration // Host is what moving and executing took on the machine, without waits.
 }
 
 // tolerance is how long the host may be behind the model before it is an error, in time of the machine. A pause of the

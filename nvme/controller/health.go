@@ -12,7 +12,7 @@ import (
 // Counters are a drive's counts over its life. A drive that persists keeps them, and sets them in Options when it
 // starts.
 type Counters struct {
-	// of 512 bytes, read by Read, Compare and copies into subsystem local memory
+	// SectorsRead are of 512 bytes, and read by Read, Compare and copies into subsystem local memory.
 	SectorsRead     uint64        `json:"sectors_read"`
 	SectorsWritten  uint64        `json:"sectors_written"` // Sectors have 512 bytes.
 	HostReads       uint64        `json:"host_reads"`      // Read and Compare commands

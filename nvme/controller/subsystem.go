@@ -37,7 +37,7 @@ type Options struct {
 	Compute   Compute // nil: a plain drive, with namespace 1 only
 	NoMap     bool    // Local does not lend views of subsystem local memory
 
-	UUID     uuid.UUID // of the drive; namespaces get theirs from it. Zero: a random one, so ids do not survive a restart
+	UUID     uuid.UUID // UUID is the drive's, from which namespaces get theirs; zero: a random one for each start.
 	NQN      string    // default nqn.2014-08.org.nvmexpress:uuid:UUID; at most 223 bytes
 	Serial   string    // default from UUID; at most 20 characters
 	Model    string    // default "Millrace CSD"; at most 40

@@ -16,11 +16,11 @@ type command struct {
 	tag    uint16 // its place in connection.tags, for good
 	want   controller.Transfer
 	buf    *buffer // nil: none
-	data   []byte  // of buf
+	data   []byte  // It lies in buf.
 	budget int     // bytes taken from the connection's budget
 	got    uint32  // bytes of data that came behind R2T
 	broken bool    // a digest of the data did not match
-	digest uint32  // of the data that its answer carries
+	digest uint32  // The data that its answer carries has this digest.
 	cpl    nvme.Completion
 	waiter waiter
 }

@@ -147,7 +147,7 @@ type Host struct {
 
 	reconnects, requeued, digests, aborts atomic.Uint64
 
-	sequence auth.Sequence // of challenges to the drive
+	sequence auth.Sequence // It numbers the challenges to the drive.
 
 	link   atomic.Pointer[link] // nil while there is none
 	ctx    context.Context      // ends with Close

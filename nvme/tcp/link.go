@@ -18,7 +18,7 @@ import (
 // every command ends; a link is not repaired but replaced.
 type link struct {
 	h      *Host
-	number uint64 // of the association, from 1
+	number uint64 // Associations are numbered from 1.
 	cntlid uint16
 	serial string
 

@@ -55,7 +55,7 @@ type queue struct {
 
 	entries []entry
 	free    chan uint16 // indices of entries that nothing uses
-	urgent  chan uint16 // of the admin queue, for urgent commands
+	urgent  chan uint16 // The admin queue has these, for urgent commands.
 	ended   chan struct{}
 }
 

@@ -24,7 +24,7 @@ import (
 // not lent.
 type lentFile struct {
 	f      *os.File
-	kind   int            // of the lease: unix.F_WRLCK, which keeps all others away, or unix.F_RDLCK
+	lease  int            // unix.F_WRLCK, which keeps all others away, or unix.F_RDLCK
 	terms  *atomic.Uint64 // leases so far; files that are lent in turn count them together
 	recall func()
 
@@ -32,7 +32,7 @@ type lentFile struct {
 	bytes   []byte         // the file, mapped
 	touched []uint64       // a bit for each touchedBytes of the file that was read since it was mapped and has pages still
 	pieces  []int64        // the set bits of touched
-	term    uint64         // of the lease; 0: there is none
+	term    uint64         // The lease has this number; 0: there is no lease.
 	next    time.Time      // no lease is asked for before
 	wake    chan os.Signal // looks after the lease; nil before the first
 	done    sync.WaitGroup
@@ -61,9 +61,9 @@ func newLentFile(f *os.File, writable bool, terms *atomic.Uint64) *lentFile {
 		return nil
 	}
 	if writable {
-		return &lentFile{f: f, kind: unix.F_WRLCK, terms: terms}
+		return &lentFile{f: f, lease: unix.F_WRLCK, terms: terms}
 	}
-	return &lentFile{f: f, kind: unix.F_RDLCK, terms: terms}
+	return &lentFile{f: f, lease: unix.F_RDLCK, terms: terms}
 }
 
 // lend returns bytes [off, off+n) of the file, and the term of the lease under which they lie there.
@@ -170,7 +170,7 @@ func (l *lentFile) acquire() bool {
 		l.done.Go(l.lookAfter)
 	}
 	fd := int(l.f.Fd())
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, l.kind); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, l.lease); err != nil {
 		return false
 	}
 	// The kernel reports to the thread that asked, which may end: it is to report to the process. A report of between the
@@ -187,7 +187,7 @@ func (l *lentFile) acquire() bool {
 // held reports whether the kernel still grants the lease and nobody waits for it.
 func (l *lentFile) held() bool {
 	kind, err := unix.FcntlInt(l.f.Fd(), unix.F_GETLEASE, 0)
-	return err == nil && kind == l.kind
+	return err == nil && kind == l.lease
 }
 
 // mapFile maps the file as large as it is. l.mu is held.

@@ -15,7 +15,7 @@ type Tensors struct {
 	Dense   []float32 // [B, D] row-major; bfloat16 as the float32 of the same value
 	Lengths []int32   // [F, B], also where the output leaves them out because all are 1
 	Values  []int64   // feature-major, then batch
-	Weights []float32 // of each of Values; nil if the output has none
+	Weights []float32 // Weights are as many as Values; nil if the output has none.
 }
 
 // MiniBatch builds the mini-batch of rows rows from row first of the partition on.

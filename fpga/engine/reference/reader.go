@@ -17,10 +17,10 @@ type Reader struct {
 	eval    evaluator
 	file    *format.File
 	data    io.ReaderAt
-	leaves  []int          // of each column of the program; absentLeaf: the file lacks the column
+	leaves  []int          // The program's columns have one each; absentLeaf: the file lacks the column.
 	chunks  []decodedChunk // the last one decoded, of each column of the program
-	rows    []text.Row     // of a text partition, all of them
-	counts  text.Counts    // of a text partition
+	rows    []text.Row     // They are all rows of a text partition.
+	counts  text.Counts    // They are for a text partition.
 }
 
 // decodedChunk is a decoded column chunk.

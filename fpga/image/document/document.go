@@ -32,7 +32,7 @@ type Document struct {
 	Compute     []image.ComputeUnit `json:"compute,omitempty"`
 	Memories    []image.Memory      `json:"memories,omitempty"`
 	Connections []image.Connection  `json:"connections,omitempty"`
-	Clocks      []image.Clock       `json:"clocks,omitempty"` // of images of format 1.0; Read refuses them
+	Clocks      []image.Clock       `json:"clocks,omitempty"` // Images of format 1.0 have them; Read refuses them.
 	Partition   image.Partition     `json:"partition"`
 	Kernels     []image.Kernel      `json:"kernels,omitempty"`
 	Resources   *image.Resources    `json:"resources,omitempty"`

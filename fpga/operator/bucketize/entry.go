@@ -60,8 +60,8 @@ var (
 
 // sharedOp identifies operators whose borders are the same memory.
 type sharedOp struct {
-	first   *catalogue.Number   // of a list; nil for computed borders
-	spaced  catalogue.LogSpaced // of computed borders
+	first   *catalogue.Number   // It is the first number of a list; nil for computed borders.
+	spaced  catalogue.LogSpaced // It makes computed borders.
 	compare program.Kind
 	side    Side
 	nan     NaN

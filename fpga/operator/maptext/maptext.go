@@ -12,7 +12,7 @@ import (
 // Op replaces a text by the value of its key. It takes Bytes and yields Int64.
 type Op struct {
 	Keys    []string // at least one; UTF-8, ascending by their bytes
-	Values  []int64  // of each key
+	Values  []int64  // Values are in the order of the keys.
 	Unknown Unknown
 	Default int64 // what other texts become with UnknownDefault, else 0
 }

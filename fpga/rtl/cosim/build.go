@@ -25,7 +25,7 @@ var ErrNotBuilt = errors.New("cosim: the simulator is not built")
 
 // Tools are the programs that make simulators.
 type Tools struct {
-	version []byte // of Verilator
+	version []byte // It is Verilator's.
 }
 
 // FindTools returns the tools of this machine. The error wraps ErrTools if one is missing.

@@ -24,8 +24,8 @@ type Simulator struct {
 // Stream is what goes through the unit in one run.
 type Stream struct {
 	Words      []uint64 // the transfers, each in as many words as the unit's input takes
-	InputSeed  uint32   // of the waits between two transfers; 0: none
-	OutputSeed uint32   // of the waits between two results; 0: none
+	InputSeed  uint32   // InputSeed makes waits between two transfers; 0: none.
+	OutputSeed uint32   // OutputSeed makes waits between two results; 0: none.
 }
 
 // greeting is what a simulator writes before the digest.

@@ -20,9 +20,9 @@ type batch struct {
 	output program.Output
 
 	label   []float32
-	columns [][]float32 // of dense
-	lengths [][]int32   // of each key
-	values  [][]int64   // of each key
+	columns [][]float32 // The columns of dense.
+	lengths [][]int32   // Each key has its own.
+	values  [][]int64   // Each key has its own.
 }
 
 func (r *Reader) newBatch(first int64, rows int) *batch {

@@ -23,19 +23,19 @@ const (
 // chunkRows are the rows of a column chunk. A flat column has one element a row.
 type chunkRows struct {
 	lengths    []uint32 // elements of each row
-	rowPresent []bool   // of each row, whether it is not null
-	present    []bool   // of each element, whether it is not null
+	rowPresent []bool   // It says of each row that it is not null.
+	present    []bool   // It says of each element that it is not null.
 }
 
 // section is the values of a data page that are not null, as the page holds them.
 type section struct {
-	setup      rtl.Setup // of plain_decoder, or of hybrid_decoder for indices of the dictionary
+	setup      rtl.Setup // It sets plain_decoder up, or hybrid_decoder for indices of the dictionary.
 	encoded    bool      // the section holds indices
 	bytes      []byte
 	count      int   // values
-	elements   int   // of the page, null or not
+	elements   int   // The page has as many, null or not.
 	page       int   // number of the page in its chunk
-	pageOffset int64 // of the page's header in the file
+	pageOffset int64 // The page's header begins there in the file.
 }
 
 // chunk is a column chunk: its rows, and its values as they are in its pages.
@@ -46,8 +46,8 @@ type chunk struct {
 	rowGroup   int
 	dictionary *rtl.Setup // nil until a dictionary page has come
 	sections   []section
-	tokens     [][]byte // of each element; nil for numbers
-	values     []uint64 // of each element, 0 for a null, once values are decoded
+	tokens     [][]byte // Each element has one; nil for numbers.
+	values     []uint64 // Each element has one once values are decoded; 0 for a null.
 }
 
 // chunkDecoder reads the pages of one column chunk. The levels of all pages become rows at the end, since a row of a
@@ -56,8 +56,8 @@ type chunkDecoder struct {
 	*chunk
 	s                        *unitSet
 	page                     int
-	offset                   int64    // of the page's header in the file
-	repetitions, definitions []uint8  // of all pages so far
+	offset                   int64    // The page's header begins there in the file.
+	repetitions, definitions []uint8  // They are those of all pages so far.
 	arrays                   [][]byte // byte arrays that are not null
 }
 

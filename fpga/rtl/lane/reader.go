@@ -27,7 +27,7 @@ type Reader struct {
 	groups []int64 // rows of each row group
 	file   *format.File
 	data   io.ReaderAt
-	leaves []int         // of each column; absentLeaf: the file lacks the column
+	leaves []int         // Each column has one; absentLeaf: the file lacks the column.
 	criteo *criteoReader // nil of a Parquet file
 	kept   []keptChains
 }
@@ -41,7 +41,7 @@ type keptChains struct {
 // rowsMade finds the elements of rows.
 type rowsMade struct {
 	*made
-	starts []int // of each row, the place of its first element; one more behind the last row
+	starts []int // Each row's first element is there; one more lies behind the last row.
 }
 
 // absentLeaf stands for the leaf of a column that the file lacks.

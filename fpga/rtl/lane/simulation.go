@@ -30,7 +30,7 @@ type Simulation struct {
 	sets    []*unitSet
 
 	mu       sync.Mutex        // held while a simulator is made; guards what follows
-	programs map[string]string // of each unit that was needed so far, the path of its simulator
+	programs map[string]string // They are the paths of the simulators of units that were needed so far.
 }
 
 // unitSet holds one simulator of each unit that was needed.
@@ -55,7 +55,7 @@ type simulatedUnit struct {
 type UnitUsage struct {
 	Unit           string `json:"unit"`
 	Sections       int64  `json:"sections"`        // runs of the unit
-	RegisterWrites int64  `json:"register_writes"` // of registers and of the entries of tables
+	RegisterWrites int64  `json:"register_writes"` // RegisterWrites count those of registers and of the entries of tables.
 	Transfers      int64  `json:"transfers"`       // into the unit
 	Cycles         int64  `json:"cycles"`          // from a section's first transfer to its last result
 }

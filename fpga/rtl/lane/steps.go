@@ -29,7 +29,7 @@ type step struct {
 // plan is a program with the units that compute its chains.
 type plan struct {
 	program *program.Program
-	chains  [][][]step // of each column and sink
+	chains  [][][]step // Each column and sink has a chain.
 }
 
 // Check returns an error that wraps rtl.ErrNotInRTL and names the step, if a program has one that no unit computes.

@@ -15,7 +15,7 @@ import (
 type TextPartition struct {
 	Data    io.ReaderAt
 	Index   *text.Index
-	Options text.Options // that the index was made with
+	Options text.Options // The index was made with these Options.
 }
 
 // NewTextReader returns a reader of a partition of text, of which the rows between two entries of the index are a row

@@ -23,8 +23,8 @@ var shellSources = []string{"kernel_registers.sv", "kernel_control.sv", "memory_
 type Kernel struct {
 	Name       string // also of its top module
 	Unit       rtl.Unit
-	InputBits  int // of a beat of the input, a power of two from 64 on
-	OutputBits int // of a beat of the output
+	InputBits  int // A beat of the input has InputBits, a power of two from 64 on.
+	OutputBits int // A beat of the output has OutputBits.
 	Arguments  []Argument
 	Tables     []Table
 }

@@ -9,7 +9,7 @@ import (
 // Board is a board that a kernel is linked for.
 type Board struct {
 	Name     string
-	Platform string // of AMD's package for Vitis
+	Platform string // Platform is AMD's package for Vitis.
 	Memory   string // the bank of both memory ports; empty: the only one that there is
 }
 

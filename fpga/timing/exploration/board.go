@@ -25,7 +25,7 @@ type Board struct {
 	Name     string
 	Device   timing.Device // bandwidths; clock and elements are those of PreSto's design
 	FPGA     Area
-	Platform Area // of the shell, beside which a design lies
+	Platform Area // Platform is the area of the shell, beside which a design lies.
 }
 
 // Resources of the SmartSSD's FPGA, with their sources.

@@ -23,7 +23,7 @@ const (
 type Options struct {
 	Board    Board
 	Workload timing.Workload
-	Rows     int   // of a mini-batch
+	Rows     int   // Rows are those of a mini-batch.
 	Elements int   // most of one unit; 0: 16
 	Clocks   []int // kHz; empty: 100, 150, 200 and 223 MHz, PreSto's
 }
@@ -41,7 +41,7 @@ type Design struct {
 	Name          string   `json:"name"`
 	ClockKHz      int      `json:"clock_khz"` // requested
 	Elements      Elements `json:"elements"`
-	DecoderLanes  int      `json:"decoder_lanes"`  // of an element
+	DecoderLanes  int      `json:"decoder_lanes"`  // DecoderLanes are those of one element.
 	Area          *Area    `json:"area,omitempty"` // nil: only the shares are known
 	Shares        Shares   `json:"shares"`
 	LargestShare  float64  `json:"largest_share"`
@@ -53,8 +53,8 @@ type Design struct {
 // Report is what Explore found.
 type Report struct {
 	Board    string   `json:"board"`
-	Limit    Area     `json:"limit"` // of a design, beside the platform
-	Tool     string   `json:"tool"`  // that synthesised the units
+	Limit    Area     `json:"limit"` // Limit bounds a design, beside the platform.
+	Tool     string   `json:"tool"`  // Tool synthesised the units.
 	Designs  int      `json:"designs"`
 	Fitting  int      `json:"fitting_designs"`
 	PreSto   Design   `json:"presto"`

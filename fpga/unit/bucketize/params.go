@@ -57,7 +57,7 @@ var (
 
 // NaNError names the first NaN of a slice under NaNFail.
 type NaNError struct {
-	Row int // of the slice given, from 0
+	Row int // Row counts from 0 in the slice given.
 }
 
 func (e *NaNError) Error() string {

@@ -10,7 +10,7 @@ import (
 type idGroups struct {
 	slots      []int32 // the number of the id there plus 1; 0: empty
 	multiplier uint64  // random and odd: the high bits of a product with it are a hash. 0: not drawn yet
-	shift      uint8   // of a hash
+	shift      uint8   // A hash is shifted by it.
 	count      int     // different ids
 	ids        []int64 // by number, and so are the others
 

@@ -24,7 +24,7 @@ var (
 
 // ValueError names a value that cannot be converted. It wraps ErrLength or ErrRange.
 type ValueError struct {
-	Row   int // of the column given, from 0
+	Row   int // Row counts from 0 in the column given.
 	Bytes int // length of the value
 	Err   error
 }

@@ -19,7 +19,7 @@ var ErrToken = errors.New("not one to eight hexadecimal digits")
 
 // TokenError names a token that is not a number. It wraps ErrToken or ErrNull.
 type TokenError struct {
-	Row   int    // of the column given, from 0
+	Row   int    // Row counts from 0 in the column given.
 	Token []byte // at most its first 32 bytes
 	Err   error
 }

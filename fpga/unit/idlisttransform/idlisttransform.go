@@ -21,7 +21,7 @@ type Input struct {
 // Intersection makes intersections. The zero value works.
 type Intersection struct {
 	sorted []int64 // the second list of a row, in ascending order, each id once
-	taken  []bool  // of sorted: the id is in the result
+	taken  []bool  // It says for each of sorted that the id is in the result.
 }
 
 // Lists appends the intersections of all rows to ids, and their lengths to lengths. After an error it has appended

@@ -14,7 +14,7 @@ var ErrRange = errors.New("rescale: value does not fit int64")
 
 // RangeError names a value whose product does not fit int64. It wraps ErrRange.
 type RangeError struct {
-	Row               int // of the column given, from 0
+	Row               int // Row counts from 0 in the column given.
 	Value, Multiplier int64
 }
 

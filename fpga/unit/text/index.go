@@ -16,7 +16,7 @@ type Index struct {
 	Bytes  int64
 	Every  int64      // rows between two entries of At; 0 if none were asked for
 	At     []Position // At[k] is a boundary from which row k*Every is the first that a Decoder yields
-	Counts            // of the whole partition
+	Counts            // Counts are those of the whole partition.
 }
 
 // NewIndex reads a partition of text to its end and counts its rows under o exactly as a Decoder would yield them. With

@@ -98,8 +98,8 @@ var (
 // RowError names a row that is malformed.
 type RowError struct {
 	Line   int64 // from 1; for binary rows the row, from 1
-	Offset int64 // of the line's first byte in the partition
-	Field  int   // of the line, from 0, or -1 for the whole line
+	Offset int64 // Offset is where the line begins in the partition.
+	Field  int   // Field counts from 0 in the line; -1 is the whole line.
 	Name   string
 	Err    error
 }

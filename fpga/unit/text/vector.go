@@ -37,8 +37,8 @@ func (s vectorSet) bytesBefore() int {
 // whether the fields are well-formed is not known.
 type lineIndex struct {
 	lines        int // lines indexed, and not taken yet
-	nextStart    int // of starts: the first one's first field
-	windowOffset int // of the window: what starts count from
+	nextStart    int // The first of starts has this field first.
+	windowOffset int // The starts count from it.
 	// reach is how many lines the next index is to have: one, behind a line that had another number of fields, then
 	// twice as many each time, so that lines are not indexed in vain again and again.
 	indexLines int

@@ -12,9 +12,9 @@ type Encoder struct {
 	// Of keys that are spread: the column's keys, those of a part together and in their order. Then, at the same places,
 	// the place of the key's first appearance in this list, and at that place the key's index.
 	places []uint32
-	ends   []uint32 // of each part in places
+	ends   []uint32 // Each part ends there in places.
 	noted  []uint32 // the different keys
-	slots  []uint64 // of one part: key << 32 | place of its first appearance + 1; 0: the slot is free
+	slots  []uint64 // One part's: key << 32 | place of its first appearance + 1; 0: the slot is free.
 }
 
 const (

@@ -16,7 +16,7 @@ const denseLeast = 1 << 12
 
 // Table is a vocabulary for lookups: an array where the keys are dense, and a hash table elsewhere.
 type Table struct {
-	least int64 // of dense and of narrow keys
+	least int64 // Dense and narrow keys count from it.
 
 	// Of dense keys: the index + 1 of the key least + i, or 0.
 	dense []uint32

@@ -132,7 +132,7 @@ type instance struct {
 	run, fuel, row uint64Source
 	inputs         [][]byte // the columns of a block
 	output         []byte
-	rows           []int // of a block: the rows of the columns
+	rows           []int // They are a block's rows in the columns.
 }
 
 // uint64Source calls a function or reads a global.

@@ -57,7 +57,7 @@ type Checked struct {
 	Signature string   `json:"signature"`
 	Rows      int      `json:"rows"`
 	Wrong     int      `json:"wrong_rows"`
-	Faults    []string `json:"faults"` // of the first rows that are wrong
+	Faults    []string `json:"faults"` // Faults are those of the first rows that are wrong.
 }
 
 // ParseVectors reads a document of vectors.

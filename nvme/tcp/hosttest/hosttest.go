@@ -19,8 +19,8 @@ import (
 type Target struct {
 	Address   string // host:port
 	Subsystem string // NQN
-	HostNQN   string // of a host that is served
-	BlockSize uint32 // of namespace 1; 0 means 512
+	HostNQN   string // HostNQN is that of a host that is served.
+	BlockSize uint32 // BlockSize is that of namespace 1; 0 means 512.
 
 	// OtherHost is the NQN of a host that is not served; empty: every host is.
 	OtherHost string

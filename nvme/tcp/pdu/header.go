@@ -48,8 +48,8 @@ const (
 // kind holds what the specification fixes for a type of PDU.
 type kind struct {
 	name    string
-	size    uint8 // of the header
-	flags   uint8 // that may be set, beside the digests'
+	size    uint8 // The header has as many bytes.
+	flags   uint8 // They may be set, beside the digests'.
 	digests bool  // whether header and data digests apply
 	data    bool  // whether data may follow
 }

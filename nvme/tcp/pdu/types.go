@@ -101,9 +101,9 @@ func ParseICResp(b *[ICSize]byte, asked ICReq) (ICResp, error) {
 
 // Data is the header of an H2CData or C2HData PDU behind the common header.
 type Data struct {
-	CID    uint16 // of the command
+	CID    uint16 // CID is that of the command.
 	Tag    uint16 // H2CData: of the R2T that is answered
-	Offset uint32 // of the data in the command's buffer
+	Offset uint32 // Offset is where the data begins in the command's buffer.
 	Length uint32
 }
 

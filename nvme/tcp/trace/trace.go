@@ -44,7 +44,7 @@ const (
 
 // PDU is a PDU that a host sent.
 type PDU struct {
-	Conn  int // which connection, from 0
+	Conn  int // Conn numbers the connections from 0.
 	Bytes []byte
 	What  string // for people
 }

@@ -39,7 +39,7 @@ import "math/bits"
 type Divisor struct {
 	d     uint64
 	m     uint64
-	shift uint8 // of the high half of m*a: 63+l-64
+	shift uint8 // The high half of m*a is shifted by it: 63+l-64.
 }
 
 // New returns the divisor d. d must be in [2, 2^63-1]: for 1, whose remainders are all 0, m would not fit.
@@ -80,7 +80,7 @@ func (v Divisor) Inverse() float64 { return 1 / float64(v.d) }
 // Unsigned computes the remainders of unsigned numbers of 64 bits by one d, 1 <= d <= 2^63-1. A number's highest bit is
 // divided apart from its other 63, whose remainder a Divisor computes.
 type Unsigned struct {
-	low     Divisor // of d above 1
+	low     Divisor // It divides by a d above 1.
 	d       uint64
 	topRest uint64 // 2^63 mod d
 }

@@ -18,7 +18,7 @@ type Decoder struct {
 	values                 valueReader
 	rows                   int   // rows that begin in this page and are left
 	levels                 int   // levels not yet taken from repetition and definition
-	size                   int   // of the page
+	size                   int   // The page has as many bytes.
 	midRow                 bool  // the page's first levels belong to the row before it, and are not taken yet
 	err                    error // why decoding ended
 	batch                  levelBatch

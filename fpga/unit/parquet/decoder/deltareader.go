@@ -15,12 +15,12 @@ type deltaReader struct {
 	begun           bool   // the first value has been taken
 	last            int64  // the value before
 	leastDelta      int64  // the block's least delta
-	widths          []byte // of the block's miniblocks that are not open yet
+	widths          []byte // The block's miniblocks that are not open yet have them.
 	miniblockValues int    // values of a miniblock
 	blockMiniblocks int    // miniblocks of a block
 	miniblockLeft   int    // values left of the current miniblock
 	packed          []byte // from the current miniblock's beginning on
-	bit             int    // of the current miniblock's next value
+	bit             int    // The current miniblock's next value begins there.
 	width           uint
 }
 

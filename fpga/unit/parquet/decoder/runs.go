@@ -19,7 +19,7 @@ type runs struct {
 	isPacked bool
 	value    uint32
 	packed   []byte // from the packed run's beginning to the section's end, so that wide loads fit
-	bit      int    // of the next value in packed
+	bit      int    // The next value in packed begins there.
 	msbFirst bool   // the deprecated BIT_PACKED: most significant bit first
 }
 

@@ -14,14 +14,14 @@ type PageHeader struct {
 	NumValues    int32 // data pages: levels; dictionary page: values
 	Encoding     Encoding
 	HasCRC       bool
-	CRC          uint32 // of the page as it lies
+	CRC          uint32 // CRC is that of the page as it lies.
 
 	// DefEncoding and RepEncoding are of a v1 data page: RLE or BIT_PACKED.
 	DefEncoding, RepEncoding Encoding
 
 	// The rest is of a v2 data page.
 	NumNulls, NumRows  int32
-	DefBytes, RepBytes int32 // of the levels, which are never compressed
+	DefBytes, RepBytes int32 // Levels are never compressed.
 	IsCompressed       bool  // the values are in the chunk's codec
 }
 

@@ -69,7 +69,7 @@ type Leaf struct {
 	TypeLength int    // bytes of a FIXED_LEN_BYTE_ARRAY; 12 for INT96, else 0
 	Logical    string // the annotation by name, e.g. "STRING", "INT(32, unsigned)", "DECIMAL(9, 2)"; "" if none
 	Unsigned   bool   // INT(BitWidth, unsigned): zero-extended
-	BitWidth   int    // of an INT annotation: 8, 16, 32, 64; else 0
+	BitWidth   int    // BitWidth is that of an INT annotation: 8, 16, 32, 64; else 0.
 	List       bool   // a row is a list of values
 	MaxDef     uint8  // the definition level of a value that is not null
 	MaxRep     uint8  // 0, or 1 for a list, or 2 for lists in a map, or the levels of lists in lists
@@ -77,7 +77,7 @@ type Leaf struct {
 	// (RepDef-1) or null. Of lists in lists it is that of an element of the innermost ones.
 	RepDef   uint8
 	EntryDef uint8 // lists in a map or in lists: the definition level of an entry of the outermost; else 0
-	Part     Part  // which leaf of a map it is; such a leaf is not a column by itself
+	Part     Part  // A leaf of a map is not a column by itself.
 	// RowsUncounted and AlwaysCompressed are faults of the file's writer, see ColumnType.
 	RowsUncounted, AlwaysCompressed bool
 	// Unsupported says why the column cannot be read; nil if it can. It is an *UnsupportedError.
@@ -127,8 +127,8 @@ type Chunk struct {
 	// Offset and Compressed bound the chunk's bytes in the file: dictionary page and data pages, headers included.
 	Offset, Compressed int64
 	Uncompressed       int64 // the same pages unpacked, headers included; a hint, not checked
-	DataOffset         int64 // of the first data page, in the file
-	DictOffset         int64 // of the dictionary page, in the file; 0 if the footer names none
+	DataOffset         int64 // DataOffset is where the first data page begins in the file.
+	DictOffset         int64 // DictOffset is where the dictionary page begins in the file; 0 if the footer names none.
 	// OffsetIndex is where the chunk's page locations lie in the file; 0, 0 if it has none.
 	OffsetIndexOffset int64
 	OffsetIndexLength int32
@@ -148,7 +148,7 @@ type ColumnType struct {
 	Physical   Type
 	Codec      Codec
 	TypeLength int32 // bytes of a FIXED_LEN_BYTE_ARRAY; 12 for INT96, else 0
-	BitWidth   uint8 // of an INT annotation, else 0
+	BitWidth   uint8 // BitWidth is that of an INT annotation, else 0.
 	Unsigned   bool
 	List       bool
 	MaxDef     uint8

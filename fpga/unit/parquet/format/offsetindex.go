@@ -8,7 +8,7 @@ import (
 
 // PageLocation is one entry of an offset index: where a data page lies and which row it begins with.
 type PageLocation struct {
-	Offset   int64 // of the page's header, in the file
+	Offset   int64 // Offset is where the page's header begins in the file.
 	Size     int32 // bytes, header included
 	FirstRow int64 // in the row group
 }

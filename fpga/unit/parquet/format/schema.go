@@ -214,18 +214,18 @@ type schemaTree struct {
 	leaves    []Leaf
 	maps      []Map
 	path      []string
-	pathBytes int // of all paths so far
+	pathBytes int // All paths so far have as many.
 }
 
 // schemaBranch is what holds from the root to a node.
 type schemaBranch struct {
 	definition, repetition, elementDefinition uint8
 	parent                                    *schemaElement
-	name                                      []string // of the path's names those that are part of a column's name
+	name                                      []string // They are the names of the path that are part of a column's name.
 	holdsElement                              bool     // the only child is the element of a list, which has no name
 	inList                                    bool     // below a list's repeated node
 	inMap                                     bool     // below a map that is read
-	entryDefinition                           uint8    // of an entry of the outermost list or map
+	entryDefinition                           uint8    // An entry of the outermost list or map has it.
 	refused                                   string   // why leaves below are not read; "" if they are
 }
 

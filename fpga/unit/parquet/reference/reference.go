@@ -92,7 +92,7 @@ func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, erro
 type Chunk struct {
 	Type       format.ColumnType
 	Dictionary []any // nil until a dictionary page was added
-	Rows       []any // of the data pages added so far, as in Column
+	Rows       []any // Rows are those of the data pages added so far, as in Column.
 	rowEnded   bool  // the last data page ended its last row
 }
 

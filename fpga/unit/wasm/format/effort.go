@@ -7,23 +7,23 @@ package format
 // with what is carried through them.
 type effort struct {
 	instructions uint64 // after the rewriting, the slow ones counted several times
-	blocks       uint64 // of the flow of control, as the compiler makes them
+	blocks       uint64 // The compiler makes them of the flow of control.
 	stacked      uint64 // values on the stack, at the beginning of each block
 	lookups      uint64 // reads of values that another block has set
-	accesses     uint64 // of memory
+	accesses     uint64 // They are loads and stores.
 	variables    uint64 // locals that a block reads and another sets
 	loops        uint64 // loops in loops
 
 	block  uint32   // the number of the block being read
 	setIn  []uint32 // for each local the block that set it last
 	shared []bool   // for each local whether it is one of variables
-	height uint64   // of the stack
+	height uint64   // The stack is as high.
 	open   []openBlock
 }
 
 // openBlock is a block that has not ended.
 type openBlock struct {
-	height uint64 // of the stack where the block began
+	height uint64 // The stack was as high where the block began.
 	yields uint64
 	loops  uint64 // with this one
 }

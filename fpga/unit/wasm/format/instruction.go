@@ -92,16 +92,16 @@ var storedTypes = [...]byte{typeI32, typeI64, typeF32, typeF64, typeI32, typeI32
 type instruction struct {
 	op         byte
 	start, end int    // bytes of the module
-	index      uint32 // of a local, global or function; the constant part of an address; the results of a block
-	align      uint32 // of loads and stores
-	length     int    // of a loop: its instructions
+	index      uint32 // A local, global or function; the constant part of an address; the results of a block.
+	align      uint32 // Loads and stores have it.
+	length     int    // A loop has as many instructions.
 }
 
 // body is a function that an operator reaches.
 type body struct {
 	index        uint32
-	declarations []byte // of the locals
-	groups       uint32 // of declarations
+	declarations []byte // They declare the locals.
+	groups       uint32 // There are as many groups of declarations.
 	locals       uint32 // parameters and locals
 	code         []instruction
 	calls        []uint32
@@ -110,7 +110,7 @@ type body struct {
 	writes       bool
 	sets         []uint32 // globals
 	effort       *effort  // nil once steps is known
-	steps        uint64   // of the effort
+	steps        uint64   // The effort has these steps.
 }
 
 // readBody reads the body of a function.

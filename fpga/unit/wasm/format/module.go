@@ -6,11 +6,11 @@ type Module struct {
 	types     []functionType
 	functions []function
 	globals   []global
-	pages     uint32 // of memory
+	pages     uint32 // The memory has them.
 	memory    bool
 	segments  []segment
 	exports   map[string]uint32 // functions by name
-	names     []string          // of the exported functions, in the module's order
+	names     []string          // They are the exported functions, in the module's order.
 }
 
 // functionType is a type of functions. It holds the types of values.

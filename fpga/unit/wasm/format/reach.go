@@ -7,7 +7,7 @@ type reach struct {
 	bodies  map[uint32]*body
 	order   []uint32 // callees before callers
 	code    int      // bytes of the bodies
-	steps   uint64   // of compiling them
+	steps   uint64   // Compiling them takes these steps.
 	calls   uint64   // instructions that call
 	sets    map[uint32]bool
 	reads   bool

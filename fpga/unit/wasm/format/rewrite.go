@@ -25,8 +25,8 @@ type Rewritten struct {
 	// Pristine is the place of the memory as it was at first, which an instance copies there before its first block; 0 if
 	// the operator writes no memory.
 	Pristine uint32
-	Pages    uint32 // of the whole memory
-	Steps    uint64 // of compiling the module, at most MaxWork
+	Pages    uint32 // Pages count the whole memory.
+	Steps    uint64 // Steps of compiling the module are at most MaxWork.
 }
 
 // Held returns the memory that the operator holds for each block that runs at once, at most: an instance, and the
@@ -119,7 +119,7 @@ func (m *Module) layOut(of Signature, r *reach) *Rewritten {
 type rewriter struct {
 	module *Module
 	reach  *reach
-	places map[uint32]uint32 // of the functions in the new module, which holds those that are reached
+	places map[uint32]uint32 // They are those of functions in the new module, which holds what is reached.
 	out    *Rewritten
 }
 

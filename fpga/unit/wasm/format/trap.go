@@ -7,7 +7,7 @@ import (
 
 // TrapError says that a function did not end for a row: it divided by zero, read outside the memory, ran out of fuel.
 type TrapError struct {
-	Row    int // of the rows that were run
+	Row    int // Row counts in the rows that were run.
 	Reason string
 }
 

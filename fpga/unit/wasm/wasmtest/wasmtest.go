@@ -16,7 +16,7 @@ const (
 
 // Function is a function of a module.
 type Function struct {
-	Name    string // of its export; empty: not exported
+	Name    string // Name is that of the export; empty: it is not exported.
 	Params  []byte
 	Results []byte
 	Locals  []byte
@@ -32,9 +32,9 @@ type Global struct {
 // Module is a module.
 type Module struct {
 	Functions []Function
-	Bodies    [][]byte // of further functions () -> (), with their locals and the end
+	Bodies    [][]byte // Bodies are those of further functions () -> (), with their locals and the end.
 	Globals   []Global
-	Pages     uint32 // of memory; 0: none
+	Pages     uint32 // Pages of memory; 0: none.
 	Data      []byte // from address 0 on
 	Sections  []byte // whole sections, before the functions' types
 }

@@ -47,7 +47,7 @@ type Options struct {
 // Check is one named result of a guest's script.
 type Check struct {
 	Name    string
-	Status  int           // of the command; 0 passed
+	Status  int           // Status is that of the command; 0 passed.
 	Skipped string        // why it was not run, "" if it was
 	Output  string        // the last 16 KiB of both streams
 	Took    time.Duration // on the host's clock
@@ -55,7 +55,7 @@ type Check struct {
 
 // Result is the outcome of a guest.
 type Result struct {
-	Uname    string // of the guest: the evidence of which kernel judged
+	Uname    string // Uname is the guest's, and shows which kernel judged.
 	Console  string
 	Checks   []Check
 	Files    map[string][]byte

@@ -10,11 +10,11 @@ import (
 type Column struct {
 	Shape           Shape
 	Physical        format.Type
-	Length          int32 // of fixed-length byte arrays
+	Length          int32 // Length is that of fixed-length byte arrays.
 	Unsigned        bool
 	Codec           format.Codec
 	V2              bool
-	Encoding        format.Encoding // of the values
+	Encoding        format.Encoding // Encoding is that of the values.
 	MSBLevels       bool            // BIT_PACKED levels (v1)
 	CRC             bool
 	SplitRows       bool // rows continue over pages (v1 lists)
