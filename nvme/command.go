@@ -175,3 +175,20 @@ func (c *Completion) SetStatus(s Status) { binary.LittleEndian.PutUint16(c[14:],
 func (c *Completion) String() string {
 	return fmt.Sprintf("cid %d result %#x %s", c.CID(), c.Result(), c.Status().String())
 }
+
+// Idempotent reports whether a command may be executed twice, also after a reset: of an admin queue queries, of an I/O
+// queue commands to the blocks of a namespace, which the caller knows to have blocks.
+func (c *Command) Idempotent(admin bool) bool {
+	if admin {
+		switch c.Opcode() {
+		case AdminIdentify, AdminGetLogPage, AdminGetFeatures, AdminKeepAlive:
+			return true
+		}
+		return false
+	}
+	switch c.Opcode() {
+	case NVMFlush, NVMRead, NVMWrite, NVMCompare, NVMWriteZeroes, NVMDataset:
+		return true
+	}
+	return false
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/discovery"
 )
 
 // lineWriter gives each line written to it to a channel.
@@ -108,7 +109,7 @@ func TestServe(t *testing.T) {
 	_, secondPort, err := net.SplitHostPort(second)
 	require.NoError(t, err)
 	for _, at := range []string{address, second} {
-		entries, err := tcp.Discover(t.Context(), tcp.DialOptions{Address: at})
+		entries, err := discovery.Discover(t.Context(), tcp.DialOptions{Address: at})
 		require.NoError(t, err)
 		var told []string
 		for _, e := range entries {

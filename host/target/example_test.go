@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/discovery"
 )
 
 func Example() {
@@ -18,7 +19,7 @@ func Example() {
 		panic(err)
 	}
 	defer served.Close()
-	entries, err := tcp.Discover(context.Background(), tcp.DialOptions{Address: served.Address()})
+	entries, err := discovery.Discover(context.Background(), tcp.DialOptions{Address: served.Address()})
 	if err != nil {
 		panic(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/discovery"
 )
 
 // memoryDrive is a small drive in memory.
@@ -63,9 +64,9 @@ func TestStartServes(t *testing.T) {
 	addresses := s.DiscoveryAddresses()
 	require.Len(t, addresses, 2)
 	assert.Equal(t, s.Address(), addresses[0])
-	drive, discovery := netip.MustParseAddrPort(addresses[0]), netip.MustParseAddrPort(addresses[1])
+	drive, second := netip.MustParseAddrPort(addresses[0]), netip.MustParseAddrPort(addresses[1])
 	for _, at := range addresses {
-		entries, err := tcp.Discover(t.Context(), tcp.DialOptions{Address: at})
+		entries, err := discovery.Discover(t.Context(), tcp.DialOptions{Address: at})
 		require.NoError(t, err)
 		var says []string
 		for _, e := range entries {
@@ -73,7 +74,7 @@ func TestStartServes(t *testing.T) {
 		}
 		advertised := netip.MustParseAddr("192.0.2.7")
 		assert.Equal(t, []string{
-			"discovery " + netip.AddrPortFrom(advertised, discovery.Port()).String() + " " + fabrics.DiscoveryNQN,
+			"discovery " + netip.AddrPortFrom(advertised, second.Port()).String() + " " + fabrics.DiscoveryNQN,
 			"nvm " + netip.AddrPortFrom(advertised, drive.Port()).String() + " " + memoryDrive.NQN,
 			"referral 192.0.2.8:8009 " + fabrics.DiscoveryNQN,
 		}, says)

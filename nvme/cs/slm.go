@@ -155,3 +155,12 @@ func MemoryCopies(copies []Copy, blockSize uint32) ([]Transfer, error) {
 	flush()
 	return out, nil
 }
+
+// Repeatable reports whether an I/O command may be executed twice within one association: reads and writes of the
+// drive's memory.
+func Repeatable(cmd *nvme.Command) bool {
+	if cmd.NSID() == NamespaceSLM {
+		return cmd.Opcode() == SLMRead || cmd.Opcode() == SLMWrite
+	}
+	return cmd.NSID() == NamespaceNVM && (cmd.Opcode() == IOFetch || cmd.Opcode() == IOStore)
+}

@@ -82,6 +82,17 @@ var parameterNames = map[uint32]string{ParameterSubsystemNQN: "subsystem NQN",
 // Type is the Fabrics command type of an entry.
 func Type(c *nvme.Command) uint8 { return c[4] }
 
+// Direction returns the direction of a command's data, of Fabrics or not.
+func Direction(c *nvme.Command) nvme.Direction {
+	switch {
+	case c.DataLength() == 0:
+		return nvme.NoData
+	case c.Opcode() == Opcode:
+		return nvme.Direction(Type(c) & 3)
+	}
+	return c.Direction()
+}
+
 func command(fctype uint8, data uint32) nvme.Command {
 	c := nvme.New(Opcode, 0)
 	c[4] = fctype

@@ -49,21 +49,7 @@ func judge(status nvme.Status, err error) outcome {
 // repeatable reports whether a command may be done twice. Those of the sets of computation may not: the reset that cut
 // one off also took the local memory that it worked on.
 func repeatable(r request, cmd *nvme.Command, blocks bool) bool {
-	if r == adminRequest {
-		switch cmd.Opcode() {
-		case nvme.AdminIdentify, nvme.AdminGetLogPage, nvme.AdminGetFeatures, nvme.AdminKeepAlive:
-			return true
-		}
-		return false
-	}
-	if !blocks {
-		return false
-	}
-	switch cmd.Opcode() {
-	case nvme.NVMFlush, nvme.NVMRead, nvme.NVMWrite, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset:
-		return true
-	}
-	return false
+	return (r == adminRequest || blocks) && cmd.Idempotent(r == adminRequest)
 }
 
 // Times between two tries.

@@ -60,7 +60,7 @@ func elsewhere(ctx context.Context, network, address string) (net.Conn, error) {
 func (r *rawHost) open() bool {
 	r.t.Helper()
 	require.NoError(r.t, r.nc.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
-	_, _, err := r.rx.nextPDU()
+	_, _, err := r.rx.NextPDU()
 	require.Error(r.t, err)
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

@@ -61,13 +61,13 @@ func (a *association) noteQueueEnded(c *connection) {
 // authenticating reports whether a queue of the association waits for the host to authenticate. A host may compute for
 // as long as TargetOptions.Handshake allows, and does not keep its association alive meanwhile.
 func (a *association) authenticating(admin *connection) bool {
-	if admin.authenticates.isRunning() {
+	if admin.authenticates.Running() {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for c := range a.queues {
-		if c.authenticates.isRunning() {
+		if c.authenticates.Running() {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // AnyHost is the name in AuthOptions.Keys of the keys of hosts that have none of their own.
@@ -74,7 +75,7 @@ const maxAuthReceive = 4 * auth.MaxMessage
 // the bits that say so in Connect's dword 0. The receiving goroutine calls it before join.
 func (c *connection) demandAuthentication(a *association) (uint32, error) {
 	c.auth = nil // of a Connect on this connection that was refused
-	c.authenticates.stopTiming()
+	c.authenticates.Stop()
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
 		return 0, nil
@@ -84,7 +85,7 @@ func (c *connection) demandAuthentication(a *association) (uint32, error) {
 		return 0, fmt.Errorf("prepare to authenticate: %w", err)
 	}
 	c.auth = r
-	c.authenticates.startTiming()
+	c.authenticates.Start()
 	return fabrics.WantsAuthentication, nil
 }
 
@@ -135,7 +136,7 @@ func (c *connection) proceedAuthentication(cmd *command) {
 	c.usable.Store(authenticated)
 	c.authBusy.Store(false) // before the host sees the answer
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
-	_ = c.answerCommand(cmd, (*outbox[message]).sendMessage)
+	_ = c.answerCommand(cmd, (*stream.Outbox[message]).Send)
 }
 
 // authenticate returns the status of the command. ok is false where the connection ended meanwhile, so that there is no
@@ -166,9 +167,9 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	}
 	// A transaction has as long as the connection had until Connect, the first and each that follows.
 	if c.auth.Authenticated() && !c.auth.InProgress() {
-		c.authenticates.stopTiming()
-	} else if !c.authenticates.isRunning() {
-		c.authenticates.startTiming()
+		c.authenticates.Stop()
+	} else if !c.authenticates.Running() {
+		c.authenticates.Start()
 	}
 	c.endIfBroken()
 	return nvme.Success, true
@@ -180,7 +181,7 @@ func (c *connection) authenticationReceive(cmd *command, n uint32) nvme.Status {
 		return nvme.InvalidSGLType.Final()
 	case n > maxAuthReceive:
 		return nvme.InvalidField.Final()
-	case !c.budget.takeWithoutWaiting(int(n)):
+	case !c.budget.TakeWithoutWaiting(int(n)):
 		return nvme.CommandInterrupted
 	}
 	cmd.budget = int(n)
@@ -189,7 +190,7 @@ func (c *connection) authenticationReceive(cmd *command, n uint32) nvme.Status {
 		return nvme.InvalidField.Final()
 	}
 	cmd.want.Direction, cmd.want.Length = nvme.ControllerToHost, n
-	cmd.holdBuffer(c.target.pool.takeBuffer(int(n)), int(n))
+	cmd.holdBuffer(c.target.pool.Take(int(n)), int(n))
 	clear(cmd.data[copy(cmd.data, out):])
 	c.endIfBroken()
 	return nvme.Success

@@ -7,7 +7,9 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/buffer"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // command is a command of a host, from its capsule to the last byte of its answer.
@@ -15,17 +17,17 @@ type command struct {
 	cmd    nvme.Command
 	tag    uint16 // its place in connection.tags, for good
 	want   controller.Transfer
-	buf    *buffer // nil: none
-	data   []byte  // It lies in buf.
-	budget int     // bytes taken from the connection's budget
-	got    uint32  // bytes of data that came behind R2T
-	broken bool    // a digest of the data did not match
-	digest uint32  // The data that its answer carries has this digest.
+	buf    *buffer.Buffer // nil: none
+	data   []byte         // It lies in buf.
+	budget int            // bytes taken from the connection's budget
+	got    uint32         // bytes of data that came behind R2T
+	broken bool           // a digest of the data did not match
+	digest uint32         // The data that its answer carries has this digest.
 	cpl    nvme.Completion
-	waiter waiter
+	waiter buffer.Waiter
 }
 
-func (cmd *command) holdBuffer(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
+func (cmd *command) holdBuffer(b *buffer.Buffer, n int) { cmd.buf, cmd.data = b, b.Bytes[:n] }
 
 // answerCarriesData reports whether the answer carries data.
 func (cmd *command) answerCarriesData() bool {
@@ -53,11 +55,8 @@ type message struct {
 	withheld bool // the command ends, and nothing is sent
 }
 
-// postMessage is queueMessage in the form of sendMessage.
-func (o *outbox[M]) postMessage(m M) error { return o.queueMessage(m, false) }
-
-// put is a way to give a message to the outbox: postMessage for the goroutine that receives, send for the runners.
-type put = func(*outbox[message], message) error
+// put is a way to give a message to the outbox: Post for the goroutine that receives, send for the runners.
+type put = func(*stream.Outbox[message], message) error
 
 // startCommand gives a command to a runner, and starts one if none is free.
 func (c *connection) startCommand(cmd *command) {
@@ -92,15 +91,15 @@ func (c *connection) proceedCommand(cmd *command) {
 	n := int(cmd.want.Length)
 	switch {
 	case cmd.want.Direction == nvme.NoData, cmd.buf != nil:
-	case !c.budget.takeOrWait(n, &cmd.waiter):
+	case !c.budget.TakeOrWait(n, &cmd.waiter):
 		c.settleMessage(&message{cmd: cmd}, net.ErrClosed)
 		return
 	case cmd.want.Direction == nvme.HostToController:
-		c.requestData(cmd, (*outbox[message]).sendMessage)
+		c.requestData(cmd, (*stream.Outbox[message]).Send)
 		return
 	default:
 		cmd.budget = n
-		cmd.holdBuffer(c.target.pool.takeBuffer(n), n)
+		cmd.holdBuffer(c.target.pool.Take(n), n)
 		if c.queue == 0 {
 			clear(cmd.data) // bytes that a page leaves out must not show data that another host read
 		}
@@ -114,14 +113,14 @@ func (c *connection) proceedCommand(cmd *command) {
 			return
 		}
 	}
-	_ = c.answerCommand(cmd, (*outbox[message]).sendMessage)
+	_ = c.answerCommand(cmd, (*stream.Outbox[message]).Send)
 }
 
 // requestData requests all of a command's data with one R2T. The budget has been taken.
 func (c *connection) requestData(cmd *command, put put) {
 	n := int(cmd.want.Length)
 	cmd.budget = n
-	cmd.holdBuffer(c.target.pool.takeBuffer(n), n)
+	cmd.holdBuffer(c.target.pool.Take(n), n)
 	c.mu.Lock()
 	c.tags[cmd.tag] = cmd
 	if c.awaitingData++; c.awaitingData == 1 {
@@ -134,7 +133,7 @@ func (c *connection) requestData(cmd *command, put put) {
 // refuseCommand completes a command with a status. The receiving goroutine calls it.
 func (c *connection) refuseCommand(cmd *command, st nvme.Status) error {
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
-	return c.answerCommand(cmd, (*outbox[message]).postMessage)
+	return c.answerCommand(cmd, (*stream.Outbox[message]).Post)
 }
 
 // answerCommand sends a command's completion, and the data that it read. The host may send its next command as soon as
@@ -157,21 +156,21 @@ func (c *connection) answerCommand(cmd *command, put put) error {
 // its next commands, which a late answer would end.
 func (c *connection) withholdAnswer(cmd *command) {
 	c.unanswered.Add(-1)
-	if err := c.out.sendMessage(message{cmd: cmd, withheld: true}); err != nil {
+	if err := c.out.Send(message{cmd: cmd, withheld: true}); err != nil {
 		c.settleMessage(&message{cmd: cmd}, err)
 	}
 }
 
 // encodeMessage turns a message into PDUs.
-func (c *connection) encodeMessage(b *batch, m *message) {
+func (c *connection) encodeMessage(b *stream.Batch, m *message) {
 	switch {
 	case m.raw != nil:
-		b.addData(m.raw)
+		b.AddData(m.raw)
 	case m.withheld:
 		c.advanceQueueHead()
 	case m.r2t:
 		f := c.tx.Layout(pdu.TypeR2T, 0, 0)
-		p := b.reserveBytes(f.Prefix())
+		p := b.Reserve(f.Prefix())
 		pdu.R2T{CID: m.cmd.cmd.CID(), Tag: m.cmd.tag, Length: m.cmd.want.Length}.Put(p)
 		f.Seal(p)
 	default:
@@ -182,7 +181,7 @@ func (c *connection) encodeMessage(b *batch, m *message) {
 // advanceQueueHead counts a command that has left the submission queue.
 func (c *connection) advanceQueueHead() { c.queueHead = uint16((int(c.queueHead) + 1) % c.depth) }
 
-func (c *connection) encodeAnswer(b *batch, cmd *command) {
+func (c *connection) encodeAnswer(b *stream.Batch, cmd *command) {
 	if cmd.answerCarriesData() {
 		// A flag that stands for a completion can carry neither a result nor a queue head.
 		short := c.noFlowControl && cmd.cpl.Result() == 0
@@ -192,12 +191,12 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 		}
 		n := uint32(len(cmd.data))
 		f := c.tx.Layout(pdu.TypeC2HData, flags, n)
-		p := b.reserveBytes(f.Prefix())
+		p := b.Reserve(f.Prefix())
 		pdu.Data{CID: cmd.cmd.CID(), Length: n}.Put(p)
 		f.Seal(p)
-		b.addData(cmd.data)
+		b.AddData(cmd.data)
 		if f.Digest {
-			pdu.PutDigest(b.reserveBytes(pdu.DigestSize), cmd.digest)
+			pdu.PutDigest(b.Reserve(pdu.DigestSize), cmd.digest)
 		}
 		if short {
 			return
@@ -209,7 +208,7 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 		cmd.cpl.SetSQHead(c.queueHead)
 	}
 	f := c.tx.Layout(pdu.TypeCapsuleResp, 0, 0)
-	p := b.reserveBytes(f.Prefix())
+	p := b.Reserve(f.Prefix())
 	pdu.PutCompletion(p, &cmd.cpl)
 	f.Seal(p)
 }
@@ -221,10 +220,10 @@ func (c *connection) settleMessage(m *message, _ error) {
 		return
 	}
 	if cmd.buf != nil {
-		c.target.pool.returnBuffer(cmd.buf)
+		c.target.pool.Return(cmd.buf)
 	}
 	if cmd.budget > 0 {
-		c.budget.giveBack(cmd.budget)
+		c.budget.GiveBack(cmd.budget)
 	}
 	if !cmd.isEvent(c.queue) && c.unsettled.Add(-1) == 0 && c.draining.Load() {
 		c.cutConnection(nil)

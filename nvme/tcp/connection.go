@@ -14,7 +14,9 @@ import (
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/buffer"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // connection is a connection of a target. After Connect it is a queue of an association. One goroutine receives.
@@ -24,9 +26,9 @@ type connection struct {
 	target   *Target
 	nc       net.Conn
 	log      *slog.Logger
-	rx       *reader
+	rx       *stream.Reader
 	tx       pdu.Rules
-	out      *outbox[message]
+	out      *stream.Outbox[message]
 	accepted time.Time
 	peer     string // the address that the connection counts for where connections must make room
 
@@ -42,13 +44,13 @@ type connection struct {
 	association   *association
 	queue         uint16
 	depth         int
-	noFlowControl bool            // the host turned submission queue flow control off
-	auth          *auth.Responder // nil: the host need not authenticate
-	authenticates stopwatch       // runs while the host must authenticate
-	authBusy      atomic.Bool     // an authentication command is worked on: its runner owns auth
-	usable        atomic.Bool     // the host has authenticated
+	noFlowControl bool             // the host turned submission queue flow control off
+	auth          *auth.Responder  // nil: the host need not authenticate
+	authenticates stream.Stopwatch // runs while the host must authenticate
+	authBusy      atomic.Bool      // an authentication command is worked on: its runner owns auth
+	usable        atomic.Bool      // the host has authenticated
 
-	budget   budget
+	budget   *buffer.Budget
 	free     chan *command // commands that no request uses
 	commands int           // commands that were made; the receiving goroutine's
 	runnable chan *command
@@ -78,20 +80,20 @@ var (
 func newConnection(t *Target, nc net.Conn) *connection {
 	c := &connection{
 		target: t, nc: nc, log: t.log.With("from", nc.RemoteAddr().String()), accepted: time.Now(), depth: 1,
-		budget: budget{free: t.opt.ConnectionMemory}, free: make(chan *command, 2*controller.MaxDepth),
+		budget: buffer.NewBudget(t.opt.ConnectionMemory), free: make(chan *command, 2*controller.MaxDepth),
 		runnable: make(chan *command),
 	}
-	c.authenticates.init()
+	c.authenticates.Init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.rx = newReader(nc, pdu.Rules{MaxData: uint32(max(t.opt.MaxH2CData, inCapsule))})
-	c.out = newOutbox(nc, c.encodeMessage, c.settleMessage)
+	c.rx = stream.NewReader(nc, pdu.Rules{MaxData: uint32(max(t.opt.MaxH2CData, inCapsule))})
+	c.out = stream.NewOutbox(nc, c.encodeMessage, c.settleMessage)
 	return c
 }
 
 // becomeQueue makes the connection a queue of an association. The answers to earlier Connects, which were refused, are
 // written before: their writer reads what join sets.
 func (c *connection) becomeQueue(a *association, req fabrics.Connect) {
-	c.out.awaitWritten()
+	c.out.AwaitWritten()
 	c.queue, c.depth, c.noFlowControl = req.Queue, int(req.Size)+1, req.Attributes&fabrics.DisableFlowControl != 0
 	c.target.mu.Lock() // watch reads it
 	c.association = a
@@ -109,7 +111,7 @@ func (c *connection) serveUntilEnd() {
 
 // handshake initialises the connection: it receives ICReq and sends ICResp.
 func (c *connection) handshake() (header []byte, err error) {
-	f, header, err := c.rx.nextPDU()
+	f, header, err := c.rx.NextPDU()
 	if err != nil {
 		return header, err
 	}
@@ -120,16 +122,16 @@ func (c *connection) handshake() (header []byte, err error) {
 	if err != nil {
 		return header, err
 	}
-	c.rx.rules.HeaderDigest, c.rx.rules.DataDigest = req.HeaderDigest, req.DataDigest
+	c.rx.Rules.HeaderDigest, c.rx.Rules.DataDigest = req.HeaderDigest, req.DataDigest
 	c.tx = pdu.Rules{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest, Align: 4 * (int(req.Alignment) + 1)}
 	resp := pdu.ICResp{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest,
 		MaxH2CData: uint32(c.target.opt.MaxH2CData)}
-	return nil, c.out.queueMessage(message{raw: resp.Put(new([pdu.ICSize]byte))}, false)
+	return nil, c.out.Queue(message{raw: resp.Put(new([pdu.ICSize]byte))}, false)
 }
 
 // receivePDU takes one PDU.
 func (c *connection) receivePDU() (header []byte, err error) {
-	f, header, err := c.rx.nextPDU()
+	f, header, err := c.rx.NextPDU()
 	if err != nil {
 		return header, err
 	}
@@ -149,12 +151,12 @@ func (c *connection) receivePDU() (header []byte, err error) {
 // endConnection ends the connection after err. If err is a breach of the protocol, the host is sent a termination
 // request that names it. Commands that run are cancelled.
 func (c *connection) endConnection(header []byte, err error) {
-	c.rx.expectNoProgress()
+	c.rx.ExpectNoProgress()
 	var breach *pdu.Error
 	if errors.As(err, &breach) && header != nil {
 		c.log.Warn("protocol error", "queue", c.queue, "error", err)
-		if c.out.queueMessage(message{raw: pdu.Terminate(pdu.TypeC2HTermReq, breach, header)}, true) == nil {
-			c.out.awaitWritten()
+		if c.out.Queue(message{raw: pdu.Terminate(pdu.TypeC2HTermReq, breach, header)}, true) == nil {
+			c.out.AwaitWritten()
 			c.lingerClose()
 		}
 	} else if p := c.cutBy.Load(); p != nil && *p != nil {
@@ -171,10 +173,10 @@ func (c *connection) endConnection(header []byte, err error) {
 			a.endQueueOf(c)
 		}
 	}
-	c.budget.wakeWaiters()
+	c.budget.End()
 	close(c.runnable)
 	c.runners.Wait()
-	c.out.stopAndSettle(net.ErrClosed)
+	c.out.Stop(net.ErrClosed)
 	c.abandonWaiting()
 	switch {
 	case a == nil:
@@ -261,13 +263,13 @@ func (c *connection) checkProgress(now time.Time) {
 	c.target.mu.Unlock()
 	stall := c.target.opt.Stall
 	switch {
-	case c.rx.awaits.exceeds(stall, now), c.out.writing.exceeds(stall, now), !asked.IsZero() && now.Sub(asked) > stall:
+	case c.rx.Awaits.Exceeds(stall, now), c.out.Writing.Exceeds(stall, now), !asked.IsZero() && now.Sub(asked) > stall:
 		c.cutConnection(errStalled)
 	case a == nil:
 		if now.Sub(c.accepted) > c.target.opt.Handshake {
 			c.cutConnection(errHandshake)
 		}
-	case c.authenticates.exceeds(c.target.opt.Handshake, now):
+	case c.authenticates.Exceeds(c.target.opt.Handshake, now):
 		c.cutConnection(errUnauthenticated)
 	case c.queue == 0 && a.ctrl.Expired(now) && !a.authenticating(c):
 		a.ctrl.Fail(errKeepAlive.Error())

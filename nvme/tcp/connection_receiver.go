@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // receiveData takes an H2CData PDU.
@@ -39,7 +40,7 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 	if (f.Flags&pdu.FlagLast != 0) != last {
 		return pdu.Invalid(1, "H2CData %d+%d of %d bytes: the last-PDU flag is wrong", d.Offset, d.Length, len(cmd.data))
 	}
-	intact, err := c.rx.readData(f, cmd.data[d.Offset:d.Offset+d.Length])
+	intact, err := c.rx.ReadData(f, cmd.data[d.Offset:d.Offset+d.Length])
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 			f.Data, inCapsule)}
 	}
 	if c.draining.Load() {
-		return c.rx.skipData(f)
+		return c.rx.SkipData(f)
 	}
 	entry := pdu.CommandOf(header)
 	if n := int(c.unanswered.Add(1)); n > c.depth {
@@ -83,8 +84,8 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	}
 	sgl := entry.SGL()
 	if f.Data > 0 {
-		cmd.holdBuffer(c.target.pool.takeBuffer(int(f.Data)), int(f.Data))
-		intact, err := c.rx.readData(f, cmd.data)
+		cmd.holdBuffer(c.target.pool.Take(int(f.Data)), int(f.Data))
+		intact, err := c.rx.ReadData(f, cmd.data)
 		if err != nil {
 			c.settleMessage(&message{cmd: cmd}, err)
 			return err
@@ -121,8 +122,8 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	switch {
 	case capsule && f.Data > 0 && cmd.want.Direction != nvme.HostToController: // data with a command that takes none
 		return c.refuseCommand(cmd, nvme.InvalidField.Final())
-	case cmd.want.Direction == nvme.HostToController && !capsule && c.budget.takeWithoutWaiting(int(cmd.want.Length)):
-		c.requestData(cmd, (*outbox[message]).postMessage)
+	case cmd.want.Direction == nvme.HostToController && !capsule && c.budget.TakeWithoutWaiting(int(cmd.want.Length)):
+		c.requestData(cmd, (*stream.Outbox[message]).Post)
 		return nil
 	}
 	c.startCommand(cmd)
@@ -143,7 +144,7 @@ func (c *connection) takeCommand() (*command, error) {
 		c.tags = append(c.tags, nil)
 		return &command{tag: uint16(len(c.tags) - 1)}, nil
 	}
-	c.rx.expectNoProgress()
+	c.rx.ExpectNoProgress()
 	select {
 	case cmd := <-c.free:
 		return cmd, nil
@@ -198,5 +199,5 @@ func (c *connection) executeFabrics(cmd *command) error {
 	}
 	cmd.cpl = nvme.NewCompletion(e.CID(), st)
 	cmd.cpl.SetResult(result)
-	return c.answerCommand(cmd, (*outbox[message]).postMessage)
+	return c.answerCommand(cmd, (*stream.Outbox[message]).Post)
 }

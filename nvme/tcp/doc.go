@@ -1,8 +1,10 @@
 // Package tcp carries NVMe over TCP (NVM Express TCP Transport Specification 1.0). It has a Target, which serves
 // subsystems to hosts, and a Host, the initiator, which implements nvme.Conn.
 //
-// Package pdu below this one has the PDUs, package nvme/fabrics the commands and structures of Fabrics, and package
-// nvme/controller executes the commands. This package moves commands and their data.
+// Package pdu below this one has the PDUs, package stream takes them from a connection and sends them, and package
+// buffer has the memory for data. Package discovery asks a discovery controller. Package nvme/fabrics has the commands
+// and structures of Fabrics, and package nvme/controller executes the commands. This package moves commands and their
+// data.
 //
 // # The target
 //
@@ -50,12 +52,6 @@
 // with a DialOptions.Key authenticates where the drive demands it; a Host with a ControllerKey demands that the drive
 // authenticates too. Each new association authenticates again, and a failure then is final. Data is not encrypted: TLS
 // is not offered.
-//
-// # Writing
-//
-// A connection has no goroutine of its own for writing. A sender that finds no write in progress writes its own message
-// and the messages that arrive meanwhile. A goroutine that receives never writes: two sides that both write and do not
-// read would wait for each other.
 //
 // # Concurrency
 //

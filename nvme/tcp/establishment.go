@@ -179,7 +179,7 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 		return nil, 0, fmt.Errorf("begin connection of queue %d: %w", id, err)
 	}
 	if err := l.addQueue(q); err != nil {
-		q.out.stopAndSettle(err)
+		q.out.Stop(err)
 		return nil, 0, err
 	}
 	if !l.runTask(q.receiveUntilEnd) {

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // The drive goes away and comes back while hosts read and write: no host notices.
@@ -335,20 +336,20 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 					return
 				}
 				defer nc.Close()
-				rx := newReader(nc, pdu.Rules{MaxData: 8192})
-				if _, _, err := rx.nextPDU(); err != nil {
+				rx := stream.NewReader(nc, pdu.Rules{MaxData: 8192})
+				if _, _, err := rx.NextPDU(); err != nil {
 					return
 				}
 				_, _ = nc.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
-				f, h, err := rx.nextPDU() // Connect
+				f, h, err := rx.NextPDU() // Connect
 				if err != nil {
 					return
 				}
 				cmd := pdu.CommandOf(h)
-				_ = rx.skipData(&f)
+				_ = rx.SkipData(&f)
 				_, _ = nc.Write(answer(cmd.CID()))
 				for {
-					f, h, err := rx.nextPDU()
+					f, h, err := rx.NextPDU()
 					if err != nil {
 						said <- nil
 						return
@@ -422,25 +423,25 @@ func TestCommandsDuringLosses(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// A message that was taken and not written when its connection ended is settled as unsent, with errOutboxClosed. A
+// A message that was taken and not written when its connection ended is settled as unsent, with stream.ErrClosed. A
 // message whose write had begun is not.
 func TestUnwrittenIsUnsent(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	settled := make(chan error, 3)
 	entered := make(chan struct{}, 3)
-	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.addData(make([]byte, 100)) },
+	o := stream.NewOutbox(a, func(b *stream.Batch, m *int) { entered <- struct{}{}; b.AddData(make([]byte, 100)) },
 		func(_ *int, err error) { settled <- err })
-	require.NoError(t, o.queueMessage(1, false))
+	require.NoError(t, o.Queue(1, false))
 	<-entered // its write waits, since the other end does not read
-	require.NoError(t, o.queueMessage(2, false))
+	require.NoError(t, o.Queue(2, false))
 	require.NoError(t, a.Close())
 	first, second := <-settled, <-settled
 	require.ErrorIs(t, first, io.ErrClosedPipe)
-	require.NotErrorIs(t, first, errOutboxClosed, "some of it may have been read")
-	require.ErrorIs(t, second, errOutboxClosed)
+	require.NotErrorIs(t, first, stream.ErrClosed, "some of it may have been read")
+	require.ErrorIs(t, second, stream.ErrClosed)
 	require.ErrorIs(t, second, io.ErrClosedPipe)
-	o.stopAndSettle(net.ErrClosed)
+	o.Stop(net.ErrClosed)
 	require.Empty(t, entered, "it was not even encoded")
 }
 
@@ -457,7 +458,7 @@ func TestRepeatable(t *testing.T) {
 		{false, nvme.New(cs.ExecuteProgram, 3), false}, {true, nvme.New(cs.IOFetch, 1), false}, {true,
 			nvme.New(cs.AdminSLMReserve, 0), false},
 	} {
-		assert.Equal(t, c.want, repeatable(c.admin, &c.cmd), c.cmd.String())
+		assert.Equal(t, c.want, !c.admin && cs.Repeatable(&c.cmd), c.cmd.String())
 		assert.False(t, c.want && idempotent(c.admin, &c.cmd), "not in another association")
 	}
 }

@@ -279,7 +279,7 @@ func (h *Host) sendOverLink(ctx context.Context, l *link, admin bool, cmd *nvme.
 		cpl, err = l.submitCommand(ctx, admin, cmd, data)
 		sent = sent || !errors.Is(err, errUnsent)
 		if broken == digestRetries || !errors.Is(err, nvme.TransientTransportError) || !idempotent(admin, cmd) &&
-			!repeatable(admin, cmd) {
+			(admin || !cs.Repeatable(cmd)) {
 			return cpl, sent, err
 		}
 		h.requeued.Add(1)
@@ -291,36 +291,11 @@ func withCommandName(cmd *nvme.Command, err error) error {
 	return fmt.Errorf("command %02xh on namespace %d: %w", cmd.Opcode(), cmd.NSID(), err)
 }
 
-// idempotent reports whether a command may be executed twice, also in another association: commands to blocks, and
-// queries. Commands that use the drive's memory may not, because a new association holds none of it.
+// idempotent reports whether a command may be executed twice, also in another association. Commands that use the
+// drive's memory may not, because a new association holds none of it.
 func idempotent(admin bool, cmd *nvme.Command) bool {
-	if admin {
-		switch cmd.Opcode() {
-		case nvme.AdminIdentify, nvme.AdminGetLogPage, nvme.AdminGetFeatures, nvme.AdminKeepAlive:
-			return true
-		}
-		return false
-	}
-	if cmd.NSID() != cs.NamespaceNVM && cmd.NSID() != nvme.AllNamespaces {
-		return false
-	}
-	switch cmd.Opcode() {
-	case nvme.NVMFlush, nvme.NVMRead, nvme.NVMWrite, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset:
-		return true
-	}
-	return false
-}
-
-// repeatable reports whether a command may be executed twice within one association: reads and writes of the drive's
-// memory.
-func repeatable(admin bool, cmd *nvme.Command) bool {
-	switch {
-	case admin:
-		return false
-	case cmd.NSID() == cs.NamespaceSLM:
-		return cmd.Opcode() == cs.SLMRead || cmd.Opcode() == cs.SLMWrite
-	}
-	return cmd.NSID() == cs.NamespaceNVM && (cmd.Opcode() == cs.IOFetch || cmd.Opcode() == cs.IOStore)
+	blocks := cmd.NSID() == cs.NamespaceNVM || cmd.NSID() == nvme.AllNamespaces
+	return (admin || blocks) && cmd.Idempotent(admin)
 }
 
 // Association implements nvme.Associated.

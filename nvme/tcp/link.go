@@ -262,9 +262,9 @@ func (l *link) housekeep() {
 // endForBreach ends the link because the drive broke the protocol, and sends the drive a termination request that says
 // why.
 func (l *link) endForBreach(q *queue, e *pdu.Error, header []byte) {
-	if q.out.queueMessage(hostMessage{raw: pdu.Terminate(pdu.TypeH2CTermReq, e, header)}, true) == nil {
+	if q.out.Queue(hostMessage{raw: pdu.Terminate(pdu.TypeH2CTermReq, e, header)}, true) == nil {
 		_ = q.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		q.out.awaitWritten()
+		q.out.AwaitWritten()
 	}
 	l.endWithCause(fmt.Errorf("queue %d: the drive broke the protocol: %w", q.id, e))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // lostWait bounds how long a Connect waits for the host's lost associations.
@@ -28,7 +29,7 @@ func (t *Target) endLost(sub *controller.Subsystem, host controller.HostID) erro
 	lost := map[*association]bool{}
 	for a, all := range connections {
 		for _, c := range all {
-			lost[a] = lost[a] || c.cutBy.Load() != nil || closedByPeer(c.nc)
+			lost[a] = lost[a] || c.cutBy.Load() != nil || stream.ClosedByPeer(c.nc)
 		}
 		if !lost[a] {
 			delete(lost, a)

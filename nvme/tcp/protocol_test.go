@@ -439,7 +439,7 @@ func TestSuccessFlag(t *testing.T) {
 			}
 			cpl, _ = r.do(disconnect(), nil)
 			require.True(t, cpl.Status().OK())
-			_, _, err := r.rx.nextPDU()
+			_, _, err := r.rx.NextPDU()
 			require.Error(t, err, "the connection ends with its queue")
 			require.Eventually(t, func() bool { return s.target.countConnections() == 1 }, time.Minute, time.Millisecond)
 		})

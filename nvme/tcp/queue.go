@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // A command identifier is the index of an entry, and above it a count of the entry's uses: a late answer to an earlier
@@ -43,9 +44,9 @@ type queue struct {
 	l       *link
 	id      uint16
 	nc      net.Conn
-	rx      *reader
+	rx      *stream.Reader
 	tx      pdu.Rules
-	out     *outbox[hostMessage]
+	out     *stream.Outbox[hostMessage]
 	capsule uint32 // most data in a command capsule
 	maxData uint32 // MAXH2CDATA
 	most    int    // admin queue: entries that an I/O queue may have
@@ -95,7 +96,7 @@ type hostMessage struct {
 func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, capsule uint32) (*queue, error) {
 	o := &l.h.opt
 	q := &queue{l: l, id: id, nc: nc, capsule: capsule, entries: make([]entry, depth), ended: make(chan struct{})}
-	q.rx = newReader(nc, pdu.Rules{MaxData: 1 << 30}) // what a command asked for bounds it further
+	q.rx = stream.NewReader(nc, pdu.Rules{MaxData: 1 << 30}) // what a command asked for bounds it further
 	if err := q.initialise(ctx, pdu.ICReq{HeaderDigest: o.HeaderDigest, DataDigest: o.DataDigest}); err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, 
 			q.urgent <- uint16(i)
 		}
 	}
-	q.out = newOutbox(nc, q.encodeMessage, q.settleMessage)
+	q.out = stream.NewOutbox(nc, q.encodeMessage, q.settleMessage)
 	return q, nil
 }
 
@@ -143,7 +144,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	} else if err != nil {
 		return err
 	}
-	f, header, err := q.rx.nextPDU()
+	f, header, err := q.rx.NextPDU()
 	switch {
 	case closedByOther(err):
 		return unansweredError{}
@@ -158,7 +159,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	if err != nil {
 		return err
 	}
-	q.rx.rules.HeaderDigest, q.rx.rules.DataDigest = resp.HeaderDigest, resp.DataDigest
+	q.rx.Rules.HeaderDigest, q.rx.Rules.DataDigest = resp.HeaderDigest, resp.DataDigest
 	q.tx = pdu.Rules{HeaderDigest: resp.HeaderDigest, DataDigest: resp.DataDigest, Align: 4 * (int(resp.Alignment) + 1)}
 	q.maxData = resp.MaxH2CData
 	if !stop() {
@@ -167,23 +168,12 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	return q.nc.SetDeadline(time.Time{})
 }
 
-// dataDirection returns the direction of a command's data.
-func dataDirection(cmd *nvme.Command) nvme.Direction {
-	if cmd.DataLength() == 0 {
-		return nvme.NoData
-	}
-	if cmd.Opcode() == fabrics.Opcode {
-		return nvme.Direction(fabrics.Type(cmd) & 3)
-	}
-	return cmd.Direction()
-}
-
 // executeCommand sends a command and waits for its end. It takes an entry from free. If ctx ends or the command takes
 // longer than timeout, the command is aborted; a negative timeout means no limit. With timeout 0, for commands that
 // make an association, the link is lost instead when ctx ends.
 func (q *queue) executeCommand(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte,
 	timeout time.Duration) (nvme.Completion, error) {
-	dir := dataDirection(cmd)
+	dir := fabrics.Direction(cmd)
 	if len(data) != int(cmd.DataLength()) || dir == nvme.Bidirectional {
 		return nvme.Completion{}, nvme.InvalidSGLLength.Final()
 	}
@@ -229,7 +219,7 @@ func (q *queue) executeCommand(ctx context.Context, free chan uint16, cmd *nvme.
 	s.event.Store(q.id == 0 && cmd.Opcode() == nvme.AdminAsyncEventRequest)
 	s.holds.Store(2)
 	s.cid.Store(entryUsed | uint32(cid))
-	if err := q.out.sendMessage(hostMessage{entry: s}); err != nil {
+	if err := q.out.Send(hostMessage{entry: s}); err != nil {
 		q.failWrite(err)
 		s.unsent = true
 		s.releaseHold()

@@ -38,7 +38,7 @@ func (q *queue) receiveUntilEnd() {
 // endCommands ends every command, once nothing is received any more.
 func (q *queue) endCommands() {
 	_ = q.nc.Close()
-	q.out.stopAndSettle(errLinkLost)
+	q.out.Stop(errLinkLost)
 	for i := range q.entries {
 		if v := q.entries[i].cid.Load(); v != 0 {
 			q.entries[i].finishCommand(uint16(v), nvme.Completion{}, errLinkLost)
@@ -48,7 +48,7 @@ func (q *queue) endCommands() {
 }
 
 func (q *queue) receiveOne() (header []byte, err error) {
-	f, header, err := q.rx.nextPDU()
+	f, header, err := q.rx.NextPDU()
 	if err != nil {
 		return header, err
 	}
@@ -110,7 +110,7 @@ func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
 	case success && !last:
 		return pdu.Invalid(1, "success before the last data")
 	}
-	intact, err := q.rx.readData(f, s.data[d.Offset:d.Offset+d.Length])
+	intact, err := q.rx.ReadData(f, s.data[d.Offset:d.Offset+d.Length])
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (q *queue) receiveR2T(header []byte) error {
 	}
 	s.asked += r.Length
 	s.holds.Add(1)
-	if err := q.out.queueMessage(hostMessage{entry: s, r2t: r}, false); err != nil {
+	if err := q.out.Queue(hostMessage{entry: s, r2t: r}, false); err != nil {
 		s.releaseHold()
 		q.failWrite(err)
 	}

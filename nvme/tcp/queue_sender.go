@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // encodeMessage turns a message into PDUs.
-func (q *queue) encodeMessage(b *batch, m *hostMessage) {
+func (q *queue) encodeMessage(b *stream.Batch, m *hostMessage) {
 	s := m.entry
 	switch {
 	case m.raw != nil:
-		b.addData(m.raw)
+		b.AddData(m.raw)
 	case m.r2t.Length == 0:
 		var n uint32
 		if s.inline {
 			n = uint32(len(s.data))
 		}
 		f := q.tx.Layout(pdu.TypeCapsuleCmd, 0, n)
-		p := b.reserveBytes(f.Prefix())
+		p := b.Reserve(f.Prefix())
 		pdu.PutCommand(p, &s.cmd)
 		f.Seal(p)
 		if s.inline {
@@ -33,7 +34,7 @@ func (q *queue) encodeMessage(b *batch, m *hostMessage) {
 				flags = pdu.FlagLast
 			}
 			f := q.tx.Layout(pdu.TypeH2CData, flags, n)
-			p := b.reserveBytes(f.Prefix())
+			p := b.Reserve(f.Prefix())
 			pdu.Data{CID: m.r2t.CID, Tag: m.r2t.Tag, Offset: at, Length: n}.Put(p)
 			f.Seal(p)
 			q.encodeBody(b, &f, s.data[at:at+n])
@@ -42,16 +43,16 @@ func (q *queue) encodeMessage(b *batch, m *hostMessage) {
 	}
 }
 
-func (q *queue) encodeBody(b *batch, f *pdu.Frame, data []byte) {
-	b.addData(data)
+func (q *queue) encodeBody(b *stream.Batch, f *pdu.Frame, data []byte) {
+	b.AddData(data)
 	if f.Digest {
-		pdu.PutDigest(b.reserveBytes(pdu.DigestSize), pdu.Digest(data))
+		pdu.PutDigest(b.Reserve(pdu.DigestSize), pdu.Digest(data))
 	}
 }
 
 func (q *queue) settleMessage(m *hostMessage, err error) {
 	if m.entry != nil {
-		if m.r2t.Length == 0 && errors.Is(err, errOutboxClosed) {
+		if m.r2t.Length == 0 && errors.Is(err, stream.ErrClosed) {
 			m.entry.unsent = true
 		}
 		m.entry.releaseHold()

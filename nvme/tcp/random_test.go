@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // randomCommand looks valid: an opcode that there is or nearly, small numbers where they matter, a length that fits
@@ -177,12 +178,12 @@ func FuzzTarget(f *testing.F) {
 		_, _ = r.nc.Write(b)
 		require.NoError(t, r.nc.(interface{ CloseWrite() error }).CloseWrite())
 		for {
-			f, _, err := r.rx.nextPDU()
+			f, _, err := r.rx.NextPDU()
 			if err != nil {
 				require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the target neither answered nor closed")
 				break
 			}
-			if r.rx.skipData(&f) != nil {
+			if r.rx.SkipData(&f) != nil {
 				break
 			}
 		}
@@ -209,13 +210,13 @@ func FuzzHost(f *testing.F) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			rx := newReader(there, pdu.Rules{MaxData: 1 << 20})
-			if _, _, err := rx.nextPDU(); err != nil {
+			rx := stream.NewReader(there, pdu.Rules{MaxData: 1 << 20})
+			if _, _, err := rx.NextPDU(); err != nil {
 				return
 			}
 			_, _ = there.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
-			f, _, err := rx.nextPDU()
-			if err != nil || rx.skipData(&f) != nil {
+			f, _, err := rx.NextPDU()
+			if err != nil || rx.SkipData(&f) != nil {
 				return
 			}
 			go func() { _, _ = io.Copy(io.Discard, there) }()

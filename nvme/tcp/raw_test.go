@@ -13,13 +13,14 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/stream"
 )
 
 // rawHost is a host that sends the bytes that a test gives it, right or wrong.
 type rawHost struct {
 	t     testing.TB
 	nc    net.Conn
-	rx    *reader
+	rx    *stream.Reader
 	tx    pdu.Rules
 	next  uint16
 	split int // bytes a write; 0: all
@@ -37,7 +38,7 @@ func dialRaw(t testing.TB, address string) *rawHost {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nc.Close() })
 	require.NoError(t, nc.SetDeadline(time.Now().Add(time.Minute)))
-	return &rawHost{t: t, nc: nc, rx: newReader(nc, pdu.Rules{MaxData: 1 << 24})}
+	return &rawHost{t: t, nc: nc, rx: stream.NewReader(nc, pdu.Rules{MaxData: 1 << 24})}
 }
 
 func (r *rawHost) send(b []byte) {
@@ -56,13 +57,13 @@ func (r *rawHost) send(b []byte) {
 func (r *rawHost) initialise(req pdu.ICReq) pdu.ICResp {
 	r.t.Helper()
 	r.send(req.Put(new([pdu.ICSize]byte)))
-	f, h, err := r.rx.nextPDU()
+	f, h, err := r.rx.NextPDU()
 	require.NoError(r.t, err)
 	require.Equal(r.t, pdu.TypeICResp, f.Type)
 	resp, err := pdu.ParseICResp((*[pdu.ICSize]byte)(h), req)
 	require.NoError(r.t, err)
 	r.tx = pdu.Rules{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest}
-	r.rx.rules.HeaderDigest, r.rx.rules.DataDigest = req.HeaderDigest, req.DataDigest
+	r.rx.Rules.HeaderDigest, r.rx.Rules.DataDigest = req.HeaderDigest, req.DataDigest
 	return resp
 }
 
@@ -99,12 +100,12 @@ func (r *rawHost) h2c(d pdu.Data, flags uint8, data []byte) {
 // receive takes a PDU with its data.
 func (r *rawHost) receive() (pdu.Frame, []byte, []byte) {
 	r.t.Helper()
-	f, h, err := r.rx.nextPDU()
+	f, h, err := r.rx.NextPDU()
 	require.NoError(r.t, err)
 	header := append([]byte(nil), h...)
 	data := make([]byte, f.Data)
 	if f.Data > 0 {
-		ok, err := r.rx.readData(&f, data)
+		ok, err := r.rx.ReadData(&f, data)
 		require.NoError(r.t, err)
 		require.True(r.t, ok)
 	}
@@ -191,7 +192,7 @@ func (r *rawHost) terminated() *pdu.Error {
 		if f.Type != pdu.TypeC2HTermReq {
 			continue
 		}
-		_, _, err := r.rx.nextPDU()
+		_, _, err := r.rx.NextPDU()
 		require.True(r.t, errors.Is(err, io.EOF), "%v", err)
 		return pdu.ParseTerminate(h)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,24 +21,12 @@ func stepped(t *testing.T, d time.Duration) time.Time {
 	return now
 }
 
-func TestStopwatch(t *testing.T) {
-	var s stopwatch
-	s.init()
-	assert.False(t, s.exceeds(0, time.Now().Add(time.Hour)), "it does not run")
-	s.startTiming()
-	assert.True(t, s.isRunning())
-	assert.False(t, s.exceeds(time.Minute, stepped(t, time.Hour)))
-	assert.True(t, s.exceeds(time.Minute, time.Now().Add(time.Hour)))
-	s.stopTiming()
-	assert.False(t, s.exceeds(time.Minute, time.Now().Add(time.Hour)))
-}
-
 // TestATargetFollowsTheMonotonicClock sets the machine's time forward by an hour: no connection is cut off that has
 // been waiting for a moment.
 func TestATargetFollowsTheMonotonicClock(t *testing.T) {
 	for name, start := range map[string]func(*connection){
-		"a PDU is received":          func(c *connection) { c.rx.awaits.startTiming() },
-		"answers are written":        func(c *connection) { c.out.writing.startTiming() },
+		"a PDU is received":          func(c *connection) { c.rx.Awaits.Start() },
+		"answers are written":        func(c *connection) { c.out.Writing.Start() },
 		"data of a write is awaited": func(c *connection) { c.awaitingSince = time.Now() },
 		"no Connect has come":        func(*connection) {},
 	} {
@@ -55,7 +42,7 @@ func TestATargetFollowsTheMonotonicClock(t *testing.T) {
 			require.Nil(t, c.cutBy.Load())
 			c.checkProgress(time.Now().Add(time.Hour))
 			require.NotNil(t, c.cutBy.Load())
-			c.out.stopAndSettle(net.ErrClosed)
+			c.out.Stop(net.ErrClosed)
 		})
 	}
 }

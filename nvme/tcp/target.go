@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/buffer"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
@@ -67,7 +68,7 @@ type TargetOptions struct {
 type Target struct {
 	opt  TargetOptions
 	log  *slog.Logger
-	pool buffers
+	pool buffer.Pool
 
 	sequence  auth.Sequence // It numbers the challenges.
 	exchanges chan struct{} // has a value for each authentication message that is worked on

@@ -3,7 +3,6 @@ package tcp
 import (
 	"context"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
@@ -21,7 +19,7 @@ import (
 // ended waits for the other side to close the connection.
 func (r *rawHost) ended() {
 	r.t.Helper()
-	_, _, err := r.rx.nextPDU()
+	_, _, err := r.rx.NextPDU()
 	require.Error(r.t, err)
 	require.NotErrorIs(r.t, err, os.ErrDeadlineExceeded)
 }
@@ -101,7 +99,7 @@ func TestTooManyConnections(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := dialRaw(t, s.address)
 		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
-		_, _, err := r.rx.nextPDU()
+		_, _, err := r.rx.NextPDU()
 		return err == nil
 	}, time.Minute, 10*time.Millisecond, "there is room again")
 }
@@ -124,7 +122,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 	take()
 	take()
 	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
-	_, _, err := r.rx.nextPDU()
+	_, _, err := r.rx.NextPDU()
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the third waits for memory")
 	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(time.Minute)))
 	done := 0
@@ -145,9 +143,7 @@ func TestMemoryOfAConnection(t *testing.T) {
 	}
 	for _, c := range s.target.allConnections() {
 		require.Eventually(t, func() bool { // memory is given back after the last answer was sent
-			c.budget.mu.Lock()
-			defer c.budget.mu.Unlock()
-			return c.budget.free == 1<<20
+			return c.budget.TakeWithoutWaiting(1 << 20)
 		}, time.Minute, time.Millisecond, "memory is missing")
 	}
 }
@@ -214,45 +210,10 @@ func TestConnectDisconnect(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return s.target.countConnections() == 0 && s.sub.Associations() == 0 }, time.Minute,
-		time.Millisecond)
+	require.Eventually(t, func() bool {
+		return s.target.countConnections() == 0 && s.sub.Associations() == 0
+	}, time.Minute, time.Millisecond)
 	assert.Empty(t, s.target.associations)
-}
-
-func TestDiscover(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	entries := []fabrics.Entry{
-		{Type: fabrics.CurrentDiscovery, Address: netip.MustParseAddrPort("10.0.2.2:8009"), NQN: fabrics.DiscoveryNQN},
-		{Type: fabrics.NVM, Address: netip.MustParseAddrPort("10.0.2.2:4420"), NQN: testNQN},
-		{Type: fabrics.Referral, Address: netip.MustParseAddrPort("10.0.2.3:8009"), NQN: fabrics.DiscoveryNQN},
-	}
-	sub := controller.NewDiscovery(controller.DiscoveryOptions{Entries: entries})
-	require.NoError(t, s.target.Add(sub))
-	require.Error(t, s.target.Add(sub), "there is one already")
-	second, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- s.target.Serve(second) }()
-	for _, at := range []string{s.address, second.Addr().String()} {
-		got, err := Discover(t.Context(), DialOptions{Address: at})
-		require.NoError(t, err)
-		require.Equal(t, entries, got)
-	}
-	// A host that stays gets the events of changes.
-	changed := make(chan nvme.AsyncEvent, 1)
-	h, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN,
-		OnEvent: func(e nvme.AsyncEvent) { changed <- e }})
-	require.NoError(t, err)
-	sub.SetEntries(entries[:1])
-	require.Equal(t, uint8(fabrics.LogDiscovery), (<-changed).Log)
-	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), nvme.InvalidQueueID, "no I/O queues")
-	require.NoError(t, h.Close())
-	got, err := Discover(t.Context(), DialOptions{Address: s.address})
-	require.NoError(t, err)
-	require.Equal(t, entries[:1], got)
-	require.NoError(t, s.target.Close())
-	require.ErrorIs(t, <-done, ErrTargetClosed)
-	require.ErrorIs(t, s.target.Serve(second), ErrTargetClosed)
 }
 
 func TestTargetOptionsRefused(t *testing.T) {
@@ -263,45 +224,6 @@ func TestTargetOptionsRefused(t *testing.T) {
 		_, err := NewTarget(o)
 		assert.Error(t, err, name)
 	}
-}
-
-func TestBudgetServesInOrder(t *testing.T) {
-	b := budget{free: 10}
-	require.True(t, b.takeOrWait(6, new(waiter)))
-	var mu sync.Mutex
-	var order []int
-	var wg sync.WaitGroup
-	for i, n := range []int{8, 1, 2} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			ok := b.takeOrWait(n, new(waiter))
-			mu.Lock()
-			defer mu.Unlock()
-			if ok {
-				order = append(order, n)
-			}
-		}()
-		require.Eventually(t, func() bool { return b.waiting() == i+1 }, time.Minute, time.Microsecond)
-	}
-	require.False(t, b.takeWithoutWaiting(1), "nobody passes those who wait")
-	b.giveBack(6)
-	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, time.Minute,
-		time.Microsecond)
-	b.wakeWaiters()
-	wg.Wait()
-	require.ElementsMatch(t, []int{8, 1}, order)
-	require.False(t, b.takeOrWait(1, new(waiter)))
-}
-
-// waiting returns the number of waiters.
-func (b *budget) waiting() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for w := b.first; w != nil; w = w.next {
-		n++
-	}
-	return n
 }
 
 // countConnections returns the number of open connections.

@@ -11,13 +11,14 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/discovery"
 )
 
 // discover: the discovery service at the same address names the subsystem.
 func (s *suite) discover() {
 	o := s.options()
 	o.Subsystem = ""
-	entries, err := tcp.Discover(s.Context(), o)
+	entries, err := discovery.Discover(s.Context(), o)
 	require.NoError(s, err)
 	for _, e := range entries {
 		if e.NQN == s.Subsystem {

@@ -1,4 +1,4 @@
-package tcp
+package stream
 
 import (
 	"bufio"
@@ -12,35 +12,36 @@ import (
 // readBuffer is the most bytes that a connection reads at a time. Larger data is read directly into its buffer.
 const readBuffer = 64 << 10
 
-// reader takes PDUs from a connection. One goroutine uses it.
-type reader struct {
+// Reader takes PDUs from a connection. One goroutine uses it.
+type Reader struct {
 	br    *bufio.Reader
-	rules pdu.Rules
-	// awaits runs while the rest of a PDU is awaited. The target watches it, and ends a connection that waits for too
+	Rules pdu.Rules
+	// Awaits runs while the rest of a PDU is awaited. The target watches it, and ends a connection that waits for too
 	// long.
-	awaits stopwatch
+	Awaits Stopwatch
 }
 
-func newReader(r io.Reader, rules pdu.Rules) *reader {
-	x := &reader{br: bufio.NewReaderSize(r, readBuffer), rules: rules}
-	x.awaits.init()
+// NewReader makes a reader of a connection whose PDUs keep to rules.
+func NewReader(r io.Reader, rules pdu.Rules) *Reader {
+	x := &Reader{br: bufio.NewReaderSize(r, readBuffer), Rules: rules}
+	x.Awaits.Init()
 	return x
 }
 
-// expectNoProgress says that until the next call no progress is expected of the other side.
-func (r *reader) expectNoProgress() { r.awaits.stopTiming() }
+// ExpectNoProgress says that until the next call no progress is expected of the other side.
+func (r *Reader) ExpectNoProgress() { r.Awaits.Stop() }
 
 // expectBytes says that n more bytes of the PDU are wanted.
-func (r *reader) expectBytes(n int) {
-	if r.br.Buffered() < n && !r.awaits.isRunning() {
-		r.awaits.startTiming()
+func (r *Reader) expectBytes(n int) {
+	if r.br.Buffered() < n && !r.Awaits.Running() {
+		r.Awaits.Start()
 	}
 }
 
-// nextPDU receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF
+// NextPDU receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF
 // between PDUs; a *pdu.Error, and then header holds the part of the PDU that was received; or the connection's.
-func (r *reader) nextPDU() (f pdu.Frame, header []byte, err error) {
-	r.expectNoProgress()
+func (r *Reader) NextPDU() (f pdu.Frame, header []byte, err error) {
+	r.ExpectNoProgress()
 	if r.br.Buffered() == 0 {
 		if _, err := r.br.Peek(1); err != nil {
 			return f, nil, err
@@ -51,7 +52,7 @@ func (r *reader) nextPDU() (f pdu.Frame, header []byte, err error) {
 	if err != nil {
 		return f, nil, asUnexpectedEOF(err)
 	}
-	if f, err = r.rules.Parse((*[pdu.CommonSize]byte)(b)); err != nil {
+	if f, err = r.Rules.Parse((*[pdu.CommonSize]byte)(b)); err != nil {
 		return f, b, err
 	}
 	n := f.Prefix()
@@ -72,9 +73,9 @@ func (r *reader) nextPDU() (f pdu.Frame, header []byte, err error) {
 // still.
 const digestChunk = 256 << 10
 
-// readData receives the data of the PDU that nextPDU gave into dst, which has its size, and reports whether its digest
+// ReadData receives the data of the PDU that NextPDU gave into dst, which has its size, and reports whether its digest
 // is right.
-func (r *reader) readData(f *pdu.Frame, dst []byte) (intact bool, err error) {
+func (r *Reader) ReadData(f *pdu.Frame, dst []byte) (intact bool, err error) {
 	r.expectBytes(len(dst))
 	if !f.Digest {
 		_, err = io.ReadFull(r.br, dst)
@@ -98,8 +99,8 @@ func (r *reader) readData(f *pdu.Frame, dst []byte) (intact bool, err error) {
 	return intact, err
 }
 
-// skipData throws the data of the PDU that nextPDU gave away.
-func (r *reader) skipData(f *pdu.Frame) error {
+// SkipData throws the data of the PDU that NextPDU gave away.
+func (r *Reader) SkipData(f *pdu.Frame) error {
 	n := int(f.Data)
 	if f.Digest {
 		n += pdu.DigestSize

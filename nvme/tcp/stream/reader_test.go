@@ -1,4 +1,4 @@
-package tcp
+package stream
 
 import (
 	"bytes"
@@ -20,19 +20,19 @@ func TestReaderTimesEachPDU(t *testing.T) {
 	one := make([]byte, f.Prefix(), f.Prefix()+readBuffer)
 	pdu.Data{Length: readBuffer}.Put(one)
 	f.Seal(one)
-	one = append(one, pattern(readBuffer, 1)...)
-	r := newReader(bytes.NewReader(bytes.Repeat(one, 20)), rules)
+	one = append(one, bytes.Repeat([]byte{1}, readBuffer)...)
+	r := NewReader(bytes.NewReader(bytes.Repeat(one, 20)), rules)
 	var last int64
 	waits := 0
 	for range 20 {
-		f, _, err := r.nextPDU()
+		f, _, err := r.NextPDU()
 		require.NoError(t, err)
 		time.Sleep(time.Millisecond)
 		got := make([]byte, f.Data)
-		ok, err := r.readData(&f, got)
+		ok, err := r.ReadData(&f, got)
 		require.NoError(t, err)
 		require.True(t, ok)
-		since := r.awaits.began.Load()
+		since := r.Awaits.began.Load()
 		if since != 0 { // 0: all of it was there already
 			assert.NotEqual(t, last, since, "the same wait as for the PDU before")
 			last = since
@@ -40,9 +40,9 @@ func TestReaderTimesEachPDU(t *testing.T) {
 		}
 	}
 	assert.Positive(t, waits)
-	_, _, err := r.nextPDU()
+	_, _, err := r.NextPDU()
 	require.ErrorIs(t, err, io.EOF)
-	assert.False(t, r.awaits.isRunning(), "between PDUs nothing is waited for")
+	assert.False(t, r.Awaits.Running(), "between PDUs nothing is waited for")
 }
 
 func TestReaderAtTheEnd(t *testing.T) {
@@ -52,10 +52,10 @@ func TestReaderAtTheEnd(t *testing.T) {
 	pdu.Data{Length: 100}.Put(b)
 	f.Seal(b)
 	for n := range len(b) {
-		r := newReader(bytes.NewReader(b[:n]), rules)
-		f, _, err := r.nextPDU()
+		r := NewReader(bytes.NewReader(b[:n]), rules)
+		f, _, err := r.NextPDU()
 		if err == nil {
-			_, err = r.readData(&f, make([]byte, f.Data))
+			_, err = r.ReadData(&f, make([]byte, f.Data))
 		}
 		if n == 0 {
 			require.Equal(t, io.EOF, err)

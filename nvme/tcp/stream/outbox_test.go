@@ -1,6 +1,7 @@
-package tcp
+package stream
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -17,14 +18,14 @@ type letter struct {
 	large   []byte
 }
 
-func newLetters(nc net.Conn) (*outbox[letter], *atomic.Int64) {
+func newLetters(nc net.Conn) (*Outbox[letter], *atomic.Int64) {
 	settled := new(atomic.Int64)
-	return newOutbox(nc, func(b *batch, l *letter) {
-		p := b.reserveBytes(3)
+	return NewOutbox(nc, func(b *Batch, l *letter) {
+		p := b.Reserve(3)
 		p[0], p[1], p[2] = l.from, l.n, 0
 		if l.large != nil {
 			p[2] = 1
-			b.addData(l.large)
+			b.AddData(l.large)
 		}
 	}, func(*letter, error) { settled.Add(1) }), settled
 }
@@ -34,7 +35,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 	a, b := net.Pipe()
 	o, settled := newLetters(a)
 	const senders, each = 5, 250
-	large := pattern(copyLimit+100, 7)
+	large := bytes.Repeat([]byte("large "), copyLimit/4)
 	var wg sync.WaitGroup
 	for s := range byte(senders) {
 		wg.Add(1)
@@ -45,9 +46,9 @@ func TestOutboxKeepsOrder(t *testing.T) {
 				if n%10 == s {
 					l.large = large
 				}
-				send := o.sendMessage
+				send := o.Send
 				if n%3 == 0 {
-					send = o.postMessage
+					send = o.Post
 				}
 				assert.NoError(t, send(l))
 			}
@@ -68,10 +69,10 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	o.awaitWritten()
+	o.AwaitWritten()
 	assert.EqualValues(t, senders*each, settled.Load(), "each is settled once")
-	o.stopAndSettle(net.ErrClosed)
-	require.ErrorIs(t, o.sendMessage(letter{}), net.ErrClosed)
+	o.Stop(net.ErrClosed)
+	require.ErrorIs(t, o.Send(letter{}), net.ErrClosed)
 }
 
 // When the connection fails, messages that were taken are settled nevertheless, and no further message is taken.
@@ -81,26 +82,26 @@ func TestOutboxOnABrokenConnection(t *testing.T) {
 	require.NoError(t, b.Close())
 	taken := int64(0)
 	for {
-		if err := o.sendMessage(letter{}); err != nil {
+		if err := o.Send(letter{}); err != nil {
 			require.ErrorIs(t, err, io.ErrClosedPipe)
 			break
 		}
 		taken++
 	}
 	require.NotZero(t, taken)
-	o.stopAndSettle(net.ErrClosed)
+	o.Stop(net.ErrClosed)
 	assert.Equal(t, taken, settled.Load())
 }
 
 func TestOutboxAfterTheLast(t *testing.T) {
 	a, b := net.Pipe()
 	o, settled := newLetters(a)
-	require.NoError(t, o.queueMessage(letter{n: 1}, true))
-	require.True(t, errors.Is(o.sendMessage(letter{n: 2}), errOutboxClosed))
+	require.NoError(t, o.Queue(letter{n: 1}, true))
+	require.True(t, errors.Is(o.Send(letter{n: 2}), ErrClosed))
 	var h [3]byte
 	_, err := io.ReadFull(b, h[:])
 	require.NoError(t, err)
 	require.Equal(t, byte(1), h[1])
-	o.stopAndSettle(net.ErrClosed)
+	o.Stop(net.ErrClosed)
 	assert.EqualValues(t, 1, settled.Load())
 }

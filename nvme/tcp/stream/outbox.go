@@ -1,4 +1,4 @@
-package tcp
+package stream
 
 import (
 	"errors"
@@ -15,24 +15,24 @@ const (
 	flushRounds = 4       // batches that a sender writes for others before it goes on its way
 )
 
-// errOutboxClosed is returned for a message after the last one. The error that settle gets for a message of which no
+// ErrClosed is returned for a message after the last one. The error that settle gets for a message of which no
 // byte was written wraps it.
-var errOutboxClosed = errors.New("nothing more is sent on this connection")
+var ErrClosed = errors.New("nothing more is sent on this connection")
 
-// outbox sends messages on a connection in the order in which it takes them. There is no goroutine that all senders
+// Outbox sends messages on a connection in the order in which it takes them. There is no goroutine that all senders
 // hand over to: a sender that finds no write in progress writes its own message and those that arrive meanwhile. So a
 // busy connection writes many PDUs at a time, and an idle connection switches no goroutine. A goroutine that receives
-// must not write, or two sides that both write and do not read would wait for each other: it calls queueMessage, which
-// leaves the writing to a goroutine that ends with stop.
+// must not write, or two sides that both write and do not read would wait for each other: it calls Queue or Post, which
+// leaves the writing to a goroutine that ends with Stop.
 //
 // encode turns a message into bytes. settle is called once for every message that was taken, when its bytes have been
 // written or will never be. Both are called by one goroutine at a time.
-type outbox[M any] struct {
-	encode func(*batch, *M)
+type Outbox[M any] struct {
+	encode func(*Batch, *M)
 	settle func(*M, error)
-	batch  batch
+	batch  Batch
 
-	writing stopwatch // runs while a write is in progress
+	Writing Stopwatch // runs while a write is in progress
 
 	mu     sync.Mutex
 	queue  []M
@@ -46,9 +46,10 @@ type outbox[M any] struct {
 	gone chan struct{} // it has ended
 }
 
-func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, error)) *outbox[M] {
-	o := &outbox[M]{encode: encode, settle: settle, batch: batch{conn: conn, buf: make([]byte, 0, writeBuffer)}}
-	o.writing.init()
+// NewOutbox makes an outbox of a connection. Stop ends it.
+func NewOutbox[M any](conn net.Conn, encode func(*Batch, *M), settle func(*M, error)) *Outbox[M] {
+	o := &Outbox[M]{encode: encode, settle: settle, batch: Batch{conn: conn, buf: make([]byte, 0, writeBuffer)}}
+	o.Writing.Init()
 	o.idle = sync.NewCond(&o.mu)
 	o.kick, o.gone = make(chan struct{}, 1), make(chan struct{})
 	go func() {
@@ -60,8 +61,8 @@ func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, er
 	return o
 }
 
-// sendMessage takes a message, and may write. An error means that the message was not taken.
-func (o *outbox[M]) sendMessage(m M) error {
+// Send takes a message, and may write. An error means that the message was not taken.
+func (o *Outbox[M]) Send(m M) error {
 	write, err := o.takeMessage(m, false)
 	if write {
 		// Others that are ready to send get to do so first, and one write serves all.
@@ -71,8 +72,8 @@ func (o *outbox[M]) sendMessage(m M) error {
 	return err
 }
 
-// queueMessage takes a message and does not write. last makes it the last message.
-func (o *outbox[M]) queueMessage(m M, last bool) error {
+// Queue takes a message and does not write. last makes it the last message.
+func (o *Outbox[M]) Queue(m M, last bool) error {
 	write, err := o.takeMessage(m, last)
 	if write {
 		o.kick <- struct{}{}
@@ -80,15 +81,18 @@ func (o *outbox[M]) queueMessage(m M, last bool) error {
 	return err
 }
 
+// Post is Queue in the form of Send.
+func (o *Outbox[M]) Post(m M) error { return o.Queue(m, false) }
+
 // takeMessage queues a message. It reports whether its sender has to write.
-func (o *outbox[M]) takeMessage(m M, last bool) (write bool, err error) {
+func (o *Outbox[M]) takeMessage(m M, last bool) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.err != nil:
 		return false, o.err
 	case o.closed:
-		return false, errOutboxClosed
+		return false, ErrClosed
 	}
 	o.closed = last
 	o.queue = append(o.queue, m)
@@ -99,7 +103,7 @@ func (o *outbox[M]) takeMessage(m M, last bool) (write bool, err error) {
 
 // writeRounds writes until the queue is empty, or for the given number of rounds; then the outbox's own goroutine
 // continues.
-func (o *outbox[M]) writeRounds(rounds int) {
+func (o *Outbox[M]) writeRounds(rounds int) {
 	for ; ; rounds-- {
 		o.mu.Lock()
 		if len(o.queue) == 0 {
@@ -117,14 +121,14 @@ func (o *outbox[M]) writeRounds(rounds int) {
 		o.queue, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
 		if err == nil {
-			o.writing.startTiming()
+			o.Writing.Start()
 			for i := range work {
 				o.encode(&o.batch, &work[i])
 			}
 			err = o.batch.flushParts()
-			o.writing.stopTiming()
+			o.Writing.Stop()
 		} else {
-			err = fmt.Errorf("%w: %w", errOutboxClosed, err)
+			err = fmt.Errorf("%w: %w", ErrClosed, err)
 		}
 		for i := range work {
 			o.settle(&work[i], err)
@@ -139,8 +143,8 @@ func (o *outbox[M]) writeRounds(rounds int) {
 	}
 }
 
-// awaitWritten returns when every message that was taken is written, or will never be.
-func (o *outbox[M]) awaitWritten() {
+// AwaitWritten returns when every message that was taken is written, or will never be.
+func (o *Outbox[M]) AwaitWritten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.busy {
@@ -148,9 +152,9 @@ func (o *outbox[M]) awaitWritten() {
 	}
 }
 
-// stopAndSettle refuses further messages, and waits until those that were taken are settled. The connection must have
-// been closed, or the other side must be reading. stopAndSettle is called once.
-func (o *outbox[M]) stopAndSettle(err error) {
+// Stop refuses further messages, and waits until those that were taken are settled. The connection must have
+// been closed, or the other side must be reading. Stop is called once.
+func (o *Outbox[M]) Stop(err error) {
 	o.mu.Lock()
 	if o.err == nil {
 		o.err = err
@@ -163,8 +167,8 @@ func (o *outbox[M]) stopAndSettle(err error) {
 	<-o.gone
 }
 
-// batch gathers the bytes of one write.
-type batch struct {
+// Batch gathers the bytes of one write.
+type Batch struct {
 	conn  net.Conn
 	buf   []byte // what is copied; it never grows, as parts refer to it
 	from  int    // what of buf no part holds yet
@@ -173,8 +177,8 @@ type batch struct {
 	err   error
 }
 
-// reserveBytes returns n contiguous bytes to fill, n at most a few hundred.
-func (b *batch) reserveBytes(n int) []byte {
+// Reserve returns n contiguous bytes to fill, n at most a few hundred.
+func (b *Batch) Reserve(n int) []byte {
 	if len(b.buf)+n > cap(b.buf) {
 		b.writeParts()
 	}
@@ -183,10 +187,10 @@ func (b *batch) reserveBytes(n int) []byte {
 	return b.buf[l : l+n : l+n]
 }
 
-// addData adds bytes. They must not change until the batch is flushed.
-func (b *batch) addData(p []byte) {
+// AddData adds bytes. They must not change until the batch is flushed.
+func (b *Batch) AddData(p []byte) {
 	if len(p) <= copyLimit {
-		copy(b.reserveBytes(len(p)), p)
+		copy(b.Reserve(len(p)), p)
 		return
 	}
 	b.endPart()
@@ -194,7 +198,7 @@ func (b *batch) addData(p []byte) {
 }
 
 // endPart makes a part of the bytes that were copied since the last part.
-func (b *batch) endPart() {
+func (b *Batch) endPart() {
 	if b.from < len(b.buf) {
 		b.parts = append(b.parts, b.buf[b.from:len(b.buf):len(b.buf)])
 		b.from = len(b.buf)
@@ -202,7 +206,7 @@ func (b *batch) endPart() {
 }
 
 // writeParts writes all parts. The first error is kept, and later writes do nothing.
-func (b *batch) writeParts() {
+func (b *Batch) writeParts() {
 	b.endPart()
 	if b.err == nil {
 		if len(b.parts) == 1 {
@@ -216,7 +220,7 @@ func (b *batch) writeParts() {
 	b.buf, b.from, b.parts, b.out = b.buf[:0], 0, b.parts[:0], nil
 }
 
-func (b *batch) flushParts() error {
+func (b *Batch) flushParts() error {
 	b.writeParts()
 	return b.err
 }

@@ -1,4 +1,5 @@
-package tcp
+// Package discovery asks a discovery controller where subsystems can be reached over NVMe/TCP.
+package discovery
 
 import (
 	"context"
@@ -7,28 +8,29 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp"
 )
 
 // Limits of reading a discovery log.
 const (
-	discoveryChunk   = 4 << 10
-	discoveryEntries = 4096 // more than anybody has: what a target promises is not believed
-	discoveryTries   = 5    // a log that changes while it is read is read again
+	chunkBytes  = 4 << 10
+	mostEntries = 4096 // more than anybody has: what a target promises is not believed
+	tries       = 5    // a log that changes while it is read is read again
 )
 
 // Discover asks the discovery subsystem at o.Address where subsystems can be reached. o.Subsystem may be empty: the
 // well-known one. The association ends before Discover returns.
-func Discover(ctx context.Context, o DialOptions) (entries []fabrics.Entry, err error) {
+func Discover(ctx context.Context, o tcp.DialOptions) (entries []fabrics.Entry, err error) {
 	if o.Subsystem == "" {
 		o.Subsystem = fabrics.DiscoveryNQN
 	}
-	h, err := Dial(ctx, o)
+	h, err := tcp.Dial(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	for range discoveryTries {
-		log, whole, err := h.discoveryLog(ctx)
+	for range tries {
+		log, whole, err := readLog(ctx, h)
 		if err != nil {
 			return nil, fmt.Errorf("discover: %w", err)
 		}
@@ -36,11 +38,11 @@ func Discover(ctx context.Context, o DialOptions) (entries []fabrics.Entry, err 
 			return log.Entries, nil
 		}
 	}
-	return nil, fmt.Errorf("discover: the log of %s changed each of %d times while it was read", o.Address, discoveryTries)
+	return nil, fmt.Errorf("discover: the log of %s changed each of %d times while it was read", o.Address, tries)
 }
 
-// discoveryLog reads log page 70h, and reports whether it stayed the same meanwhile.
-func (h *Host) discoveryLog(ctx context.Context) (log fabrics.DiscoveryLog, whole bool, err error) {
+// readLog reads log page 70h, and reports whether it stayed the same meanwhile.
+func readLog(ctx context.Context, h *tcp.Host) (log fabrics.DiscoveryLog, whole bool, err error) {
 	page := make([]byte, fabrics.DiscoveryHeaderSize)
 	get := func(b []byte, off uint64) error {
 		cmd := nvme.GetLog(fabrics.LogDiscovery, 0, off, uint32(len(b)))
@@ -51,12 +53,12 @@ func (h *Host) discoveryLog(ctx context.Context) (log fabrics.DiscoveryLog, whol
 		return log, false, err
 	}
 	n := fabrics.Records(page)
-	if n > discoveryEntries {
-		return log, false, fmt.Errorf("the log promises %d entries: at most %d are read", n, discoveryEntries)
+	if n > mostEntries {
+		return log, false, fmt.Errorf("the log promises %d entries: at most %d are read", n, mostEntries)
 	}
 	for end := fabrics.DiscoveryHeaderSize + int(n)*fabrics.DiscoveryEntrySize; len(page) < end; {
 		at := len(page)
-		page = append(page, make([]byte, min(discoveryChunk, end-at))...)
+		page = append(page, make([]byte, min(chunkBytes, end-at))...)
 		if err := get(page[at:], uint64(at)); err != nil {
 			return log, false, err
 		}

@@ -1,4 +1,4 @@
-package tcp
+package stream
 
 import (
 	"net"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closedByPeer reports whether the other side has closed a connection, even if there are bytes that were not read yet.
-func closedByPeer(nc net.Conn) bool {
+// ClosedByPeer reports whether the other side has closed a connection, even if there are bytes that were not read yet.
+func ClosedByPeer(nc net.Conn) bool {
 	socket, ok := nc.(syscall.Conn)
 	if !ok {
 		return false
