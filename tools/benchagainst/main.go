@@ -144,6 +144,9 @@ func run(ctx context.Context, args []string, to io.Writer) (slower bool, err err
 	return comparison.conclude(o.results, to)
 }
 
+// measuringCommand has millrace bench rm. In revisions before it the product had it.
+const measuringCommand = "./bench/cmd/millrace-bench"
+
 // chosen returns what is built, and what each round measures of it.
 func chosen(o options) (subject, []measurement, error) {
 	if o.benchmark == "" {
@@ -151,7 +154,8 @@ func chosen(o options) (subject, []measurement, error) {
 		for name := range strings.SplitSeq(o.models, ",") {
 			measurements = append(measurements, modelMeasurement(name, o.duration))
 		}
-		return subject{what: "the command", build: []string{"build"}, pkg: "./cmd/millrace"}, measurements, nil
+		return subject{what: "the command", build: []string{"build"}, pkg: measuringCommand,
+			otherwise: "./cmd/millrace"}, measurements, nil
 	}
 	pkg, pattern, _ := strings.Cut(strings.TrimSpace(o.benchmark), " ")
 	pattern = strings.TrimSpace(pattern)

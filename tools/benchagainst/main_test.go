@@ -37,7 +37,8 @@ func TestParse(t *testing.T) {
 
 func TestChosen(t *testing.T) {
 	subject, measurements, err := chosen(options{models: "rm1,rm5", duration: time.Second})
-	if err != nil || subject.pkg != "./cmd/millrace" || len(measurements) != 2 || measurements[1].name != "rm5" {
+	if err != nil || subject.pkg != measuringCommand || subject.otherwise != "./cmd/millrace" ||
+		len(measurements) != 2 || measurements[1].name != "rm5" {
 		t.Errorf("got %v and %v (%v), want the command and two workloads", subject, measurements, err)
 	}
 	for benchmark, pattern := range map[string]string{"./sdk/tensor": ".", " ./sdk/tensor  Frame|Copy ": "Frame|Copy"} {
@@ -168,6 +169,26 @@ func checkRun(t *testing.T, root, name string, args []string, wantSlower bool, c
 	for _, text := range contains {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("%s: the report does not say %q:\n%s", name, text, out.String())
+		}
+	}
+}
+
+// TestModuleOfAPackage checks that a package is built in the nearest module above it, as bench is.
+func TestModuleOfAPackage(t *testing.T) {
+	s := &side{root: t.TempDir()}
+	for _, folder := range []string{"bench/cmd/program", "sum"} {
+		if err := os.MkdirAll(filepath.Join(s.root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{".", "bench"} {
+		if err := os.WriteFile(filepath.Join(s.root, folder, "go.mod"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pkg, want := range map[string]string{"./bench/cmd/program": "bench", "./bench": "bench", "./sum": ".", ".": "."} {
+		if got := s.moduleOf(pkg); got != filepath.Join(s.root, want) {
+			t.Errorf("%s is of the module in %s, want %s", pkg, got, want)
 		}
 	}
 }

@@ -30,6 +30,8 @@ type subject struct {
 	what  string
 	build []string // the arguments of the go command
 	pkg   string
+	// otherwise is the package of revisions that do not have pkg; "" is none.
+	otherwise string
 }
 
 // workingTree returns the side of the files as they are now.
@@ -101,8 +103,18 @@ func output(ctx context.Context, folder, program string, args ...string) (string
 // have neither the folder nor the commit.
 func (s *side) build(ctx context.Context, subject subject, scratch string) error {
 	s.program = filepath.Join(scratch, s.role)
-	args := append(append([]string{}, subject.build...), "-trimpath", "-buildvcs=false", "-o", s.program, subject.pkg)
-	if _, err := output(ctx, s.root, "go", args...); err != nil {
+	pkg := subject.pkg
+	if _, err := os.Stat(filepath.Join(s.root, pkg)); err != nil && subject.otherwise != "" {
+		pkg = subject.otherwise
+	}
+	module := s.moduleOf(pkg)
+	within, err := filepath.Rel(module, filepath.Join(s.root, pkg))
+	if err != nil {
+		return err
+	}
+	args := append(append([]string{}, subject.build...), "-trimpath", "-buildvcs=false", "-o", s.program,
+		"./"+filepath.ToSlash(within))
+	if _, err := output(ctx, module, "go", args...); err != nil {
 		return fmt.Errorf("%s revision: %w", s.role, err)
 	}
 	info, err := buildinfo.ReadFile(s.program)
@@ -111,6 +123,18 @@ func (s *side) build(ctx context.Context, subject subject, scratch string) error
 	}
 	s.goVersion = info.GoVersion
 	return nil
+}
+
+// moduleOf returns the folder of the module that has a package: the nearest one above it with a go.mod.
+func (s *side) moduleOf(pkg string) string {
+	folder := filepath.Join(s.root, pkg)
+	for folder != s.root && folder != filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		folder = filepath.Dir(folder)
+	}
+	return s.root
 }
 
 // sameBytes reports whether two files have the same bytes.

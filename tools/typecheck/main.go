@@ -1,8 +1,8 @@
-// Typecheck checks every package of the Go module in the working directory, tests included, for another system: all
-// types, and what `go vet` checks of assembly, build constraints and unsafe pointers. It reads sources alone, in a
-// tenth of the processor time that the compiler takes for the same packages and what they import.
+// Typecheck checks packages, by default those of the Go module in the working directory, with their tests, for another
+// system: all types, and what `go vet` checks of assembly, build constraints and unsafe pointers. It reads sources
+// alone, in a tenth of the processor time that the compiler takes for the same packages and what they import.
 //
-//	typecheck GOOS/GOARCH
+//	typecheck GOOS/GOARCH [PACKAGE...]
 //
 // The exit status is 1 if anything is reported.
 package main
@@ -33,15 +33,22 @@ func main() {
 }
 
 func run(args []string) (reported int, err error) {
-	goos, goarch, ok := strings.Cut(strings.Join(args, " "), "/")
+	if len(args) == 0 {
+		return 0, errors.New("want a system, as darwin/arm64")
+	}
+	goos, goarch, ok := strings.Cut(args[0], "/")
 	if !ok {
-		return 0, errors.New("want one system, as darwin/arm64")
+		return 0, fmt.Errorf("%q is not a system, as darwin/arm64 is", args[0])
+	}
+	patterns := args[1:]
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Mode:  packages.LoadAllSyntax,
 		Tests: true,
 		Env:   append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
-	}, "./...")
+	}, patterns...)
 	if err != nil {
 		return 0, err
 	}

@@ -1,10 +1,11 @@
 // Unusedexport lists the declarations of a Go module that only its tests, or nothing at all, use: exported names of
 // every kind by their references, and functions and methods because deadcode cannot reach them.
 //
-//	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
+//	unusedexport [-exceptions FILE] [-dead FILE] FOLDER [PACKAGE...]
 //
-// FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The file
-// of -exceptions has lines "PACKAGE.NAME reason", "PACKAGE.* reason" or "PACKAGE/FILE.go reason"; a method is
+// FOLDER is the root of the module, and the packages are ./... unless others are named; in a workspace they may be of
+// other modules below it, too. The file of -dead holds the output of deadcode over the module's programs. The file of
+// -exceptions has lines "PACKAGE.NAME reason", "PACKAGE.* reason" or "PACKAGE/FILE.go reason"; a method is
 // PACKAGE.TYPE.NAME. An exception that nothing needs is reported too, so that the list stays short. The last line has
 // the number of names. The exit status is 1 if anything is reported.
 package main
@@ -30,7 +31,7 @@ func main() {
 	exceptions := flag.String("exceptions", "", "file of names that stay, each with a reason")
 	dead := flag.String("dead", "", "file with the output of deadcode")
 	flag.Parse()
-	reported, err := run(flag.Arg(0), *exceptions, *dead)
+	reported, err := run(flag.Arg(0), flag.Args()[min(1, flag.NArg()):], *exceptions, *dead)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "unusedexport:", err)
 		os.Exit(2)
@@ -40,12 +41,12 @@ func main() {
 	}
 }
 
-func run(folder, exceptionsFile, deadFile string) (reported int, err error) {
+func run(folder string, patterns []string, exceptionsFile, deadFile string) (reported int, err error) {
 	kept, err := readExceptions(exceptionsFile)
 	if err != nil {
 		return 0, err
 	}
-	unused, forTests, err := unusedNames(folder)
+	unused, forTests, err := unusedNames(folder, patterns)
 	if err != nil {
 		return 0, err
 	}
@@ -175,14 +176,19 @@ func isForTests(pkg string, p *packages.Package) bool {
 
 // unusedNames returns the exported names of packages that no file but a test refers to, with their positions, and the
 // packages that exist for tests only.
-func unusedNames(folder string) (unused map[string]string, forTests map[string]bool, err error) {
+func unusedNames(
+	folder string, patterns []string,
+) (unused map[string]string, forTests map[string]bool, err error) {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
 	fset := token.NewFileSet()
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports | packages.NeedModule,
 		Dir:  folder,
 		Fset: fset,
-	}, "./...")
+	}, patterns...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,12 +204,18 @@ func unusedNames(folder string) (unused map[string]string, forTests map[string]b
 		used     = map[string]bool{}
 		blocks   [][]string
 	)
+	module := ""
+	for _, p := range loaded {
+		if p.Module != nil && (module == "" || len(p.Module.Path) < len(module)) {
+			module = p.Module.Path
+		}
+	}
+	short := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
 	forTests = map[string]bool{}
 	for _, p := range loaded {
 		if p.Module == nil {
 			continue
 		}
-		short := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, p.Module.Path), "/") }
 		pkg := short(p.PkgPath)
 		forTests[pkg] = isForTests(pkg, p)
 		if p.Name != "main" && !forTests[pkg] {

@@ -21,7 +21,7 @@ func write(t *testing.T, text string) string {
 }
 
 func TestUnusedNames(t *testing.T) {
-	names, forTests, err := unusedNames(module)
+	names, forTests, err := unusedNames(module, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestExceptions(t *testing.T) {
 		{"shape/shape.go everything\n", 0},
 		{"shape/shape.go everything\nshape/other.go nothing\n", 1},
 	} {
-		reported, err := run(module, write(t, c.exceptions), "")
+		reported, err := run(module, nil, write(t, c.exceptions), "")
 		if err != nil || reported != c.reported {
 			t.Errorf("%q: reported %d, want %d; %v", c.exceptions, reported, c.reported, err)
 		}
 	}
-	if _, err := run(module, write(t, "shape.Alone\n"), ""); err == nil {
+	if _, err := run(module, nil, write(t, "shape.Alone\n"), ""); err == nil {
 		t.Error("an exception without a reason was taken")
 	}
 }
