@@ -9,12 +9,18 @@ all: build
 help:
 	@awk '/^#/ { if (said == "") said = substr($$0, 3); next } /^[a-z][a-z-]*:/ && said != "" { split($$1, t, ":"); printf "  %-14s %s\n", t[1], said } { said = "" }' Makefile
 
-# The command, as bin/millrace. It prints the packages that it compiles.
-build:
+# The command, as bin/millrace, and bin/millrace-bench, which measures.
+# It prints the packages that it compiles.
+build: bin/millrace
+	cd bench && $(GO) build -v -o ../bin/millrace-bench ./cmd/millrace-bench
+
+bin/millrace: FORCE
 	$(GO) build -v -o bin/millrace ./cmd/millrace
 
+FORCE:
+
 # The main job on one machine, with nothing else installed.
-demo: build
+demo: bin/millrace
 	./bin/millrace demo
 
 # The tests that Go, Python and bash run, and a table of their tiers at the end.

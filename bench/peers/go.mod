@@ -7,6 +7,7 @@ require (
 	github.com/duckdb/duckdb-go/mapping v0.0.27
 	github.com/duckdb/duckdb-go/v2 v2.5.4
 	github.com/millrace/millrace v0.0.0
+	github.com/millrace/millrace/bench v0.0.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sys v0.49.0
@@ -46,3 +47,5 @@ require (
 )
 
 replace github.com/millrace/millrace => ../..
+
+replace github.com/millrace/millrace/bench => ..

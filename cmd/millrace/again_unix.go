@@ -11,6 +11,8 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // runAsUser runs this program once more as another user, which only root may; done is false where the process runs as
@@ -18,13 +20,13 @@ import (
 func (c configCommands) runAsUser(ctx context.Context, as string, args ...string) (done bool, err error) {
 	u, err := user.Lookup(as)
 	if err != nil {
-		return false, usagef("--user %s: %w", as, err)
+		return false, cli.Usagef("--user %s: %w", as, err)
 	}
 	if u.Uid == strconv.Itoa(os.Geteuid()) {
 		return false, nil
 	}
 	if os.Geteuid() != 0 {
-		return false, usagef("--user %s: only root may look at it as another", as)
+		return false, cli.Usagef("--user %s: only root may look at it as another", as)
 	}
 	uid, uerr := strconv.ParseUint(u.Uid, 10, 32)
 	gid, gerr := strconv.ParseUint(u.Gid, 10, 32)
@@ -36,13 +38,13 @@ func (c configCommands) runAsUser(ctx context.Context, as string, args ...string
 		return false, err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
-	cmd.Stdout, cmd.Stderr = c.out, c.err
+	cmd.Stdout, cmd.Stderr = c.Out, c.Err
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
 		Uid: uint32(uid), Gid: uint32(gid), Groups: groups,
 	}}
 	var exit *exec.ExitError
 	if err := cmd.Run(); errors.As(err, &exit) {
-		return true, errReported
+		return true, cli.ErrReported
 	} else if err != nil {
 		return false, fmt.Errorf("run as %s: %w", as, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -466,7 +467,7 @@ func TestCancelledInTheMiddle(t *testing.T) {
 			}()
 			var stdout, stderr bytes.Buffer
 			code := run(ctx, append(args, "--progress", "none"),
-				streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
+				cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 			close(ended)
 			noneLeft(t, before)
 			require.NoFileExists(t, out+".partial")

@@ -4,15 +4,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // completion prints a shell's completion script.
 func completionCommand(c *console) *cobra.Command {
 	scripts := map[string]func(*cobra.Command) error{
-		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.out, true) },
-		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.out) },
-		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(c.out, true) },
-		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(c.out) },
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.Out, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.Out) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(c.Out, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(c.Out) },
 	}
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
@@ -23,31 +25,10 @@ func completionCommand(c *console) *cobra.Command {
 		ValidArgs: shells,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || scripts[args[0]] == nil {
-				return usagef("%s wants one of %s", cmd.CommandPath(), strings.Join(shells, ", "))
+				return cli.Usagef("%s wants one of %s", cmd.CommandPath(), strings.Join(shells, ", "))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return scripts[args[0]](cmd.Root()) },
-	}
-}
-
-// helpCommand is "millrace help COMMAND"; a command that does not exist is a wrong argument.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND...]", Short: "Help about a command", Example: "  millrace help drive put",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 || found == nil {
-				suggestion := ""
-				if found != nil && len(rest) > 0 {
-					suggestion = suggestCommand(found, rest[0])
-				} else if len(args) > 0 {
-					suggestion = suggestCommand(cmd.Root(), args[0])
-				}
-				return usagef("help: unknown command %q%s: see millrace --help", strings.Join(args, " "), suggestion)
-			}
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
 	}
 }

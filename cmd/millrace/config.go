@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/ownership"
@@ -24,7 +24,7 @@ import (
 type configCommands struct{ *console }
 
 func (c configCommands) command() *cobra.Command {
-	return group("config", "Configurations of daemons", c.check(), c.printDefaults())
+	return cli.Group("config", "Configurations of daemons", c.check(), c.printDefaults())
 }
 
 // configChecked is what config check prints.
@@ -39,9 +39,6 @@ type configChecked struct {
 	User     string         `json:"user"` // the user whose rights were checked
 	Findings []node.Finding `json:"findings"`
 }
-
-// errReported is the error of a command that another process ran and reported: run does not print it again.
-var errReported = errors.New("it failed, as said above")
 
 // serviceUser is the user that the package's services run as.
 const serviceUser = "millrace"
@@ -67,7 +64,7 @@ clear. As root it is looked at as the user of the packaged service (millrace), i
 docs/node.schema.json and docs/worker.schema.json are JSON Schemas of the documents, for editors.`,
 		Example: "  millrace config check /etc/millrace/node.yaml\n  millrace config check node.yaml --document\n" +
 			"  millrace config check /etc/millrace/worker.yaml --kind worker",
-		Args: exactArgs("FILE"),
+		Args: cli.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if as == "" && os.Geteuid() == 0 && !document {
 				if _, err := user.Lookup(serviceUser); err == nil {
@@ -75,7 +72,7 @@ docs/node.schema.json and docs/worker.schema.json are JSON Schemas of the docume
 				}
 			}
 			if as != "" && !document {
-				again := []string{"config", "check", args[0], "--output", c.output, "--kind", kind}
+				again := []string{"config", "check", args[0], "--output", c.Output, "--kind", kind}
 				if done, err := c.runAsUser(cmd.Context(), as, append(again, far.args()...)...); done || err != nil {
 					return err
 				}
@@ -118,7 +115,7 @@ func configKind(given, path string) (string, error) {
 		return given, nil
 	case "":
 	default:
-		return "", usagef("--kind %q: want node or worker", given)
+		return "", cli.Usagef("--kind %q: want node or worker", given)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -191,9 +188,9 @@ func (c configCommands) printChecked(r configChecked) error {
 			problems++
 		}
 	}
-	err := c.print(r, func(w io.Writer) {
+	err := c.Print(r, func(w io.Writer) {
 		for _, f := range r.Findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Part, oneLine(f.Says))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Part, cli.OneLine(f.Says))
 		}
 		if problems == 0 {
 			fmt.Fprintf(w, "%s: %s %s, %s, looked at as %s: fine\n", r.File, r.Kind, r.Name,
@@ -222,7 +219,7 @@ func (c configCommands) printDefaults() *cobra.Command {
 		Long: "Prints the configuration of a daemon with every field, its default and what it means. KIND is\n" +
 			"node or worker.",
 		Example: "  millrace config print-defaults node > node.yaml",
-		Args:    exactArgs("KIND"),
+		Args:    cli.ExactArgs("KIND"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var b []byte
 			switch args[0] {
@@ -231,13 +228,13 @@ func (c configCommands) printDefaults() *cobra.Command {
 			case kindWorker:
 				b = worker.PrintDefaults()
 			default:
-				return usagef("%q: want node or worker: those are the daemons with a configuration file", args[0])
+				return cli.Usagef("%q: want node or worker: those are the daemons with a configuration file", args[0])
 			}
 			var v map[string]any
 			if err := yaml.Unmarshal(b, &v); err != nil {
 				return err
 			}
-			return c.print(v, func(w io.Writer) { _, _ = w.Write(b) })
+			return c.Print(v, func(w io.Writer) { _, _ = w.Write(b) })
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/terminal"
@@ -19,7 +20,7 @@ import (
 type contextCommands struct{ *console }
 
 func (c contextCommands) command() *cobra.Command {
-	return group("context", "Control planes by name: address and certificate in one word", c.list(),
+	return cli.Group("context", "Control planes by name: address and certificate in one word", c.list(),
 		c.use(), c.show(), c.add(), c.remove())
 }
 
@@ -58,7 +59,7 @@ func changeContexts(change func(*contexts.File) error) error {
 	}
 	err = contexts.Update(path, change)
 	if errors.Is(err, contexts.ErrUnknown) {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	return err
 }
@@ -100,7 +101,7 @@ a context: that of --context, else that of MILLRACE_CONTEXT, else the current on
 The file is JSON, which YAML contains, so that the Python package reads it with the standard library
 alone.`,
 		Example: "  millrace context list",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			f, err := readContexts()
 			if err != nil {
@@ -110,7 +111,7 @@ alone.`,
 			for _, n := range f.Names() {
 				views = append(views, viewContext(n, f.Current, f.Contexts[n]))
 			}
-			return c.print(views, func(w io.Writer) {
+			return c.Print(views, func(w io.Writer) {
 				if len(views) == 0 {
 					fmt.Fprintln(w, "no context is known: millrace up makes one, and so does millrace context add")
 					return
@@ -126,7 +127,7 @@ func (c contextCommands) use() *cobra.Command {
 		Use:               "use NAME",
 		Short:             "Make a context the one that is used when none is named",
 		Example:           "  millrace context use local",
-		Args:              exactArgs("NAME"),
+		Args:              cli.ExactArgs("NAME"),
 		ValidArgsFunction: completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := changeContexts(func(f *contexts.File) error {
@@ -152,10 +153,10 @@ func (c contextCommands) printContext(name string) error {
 	}
 	x, err := f.Find(name)
 	if err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	v := viewContext(name, f.Current, x)
-	return c.print(v, func(w io.Writer) {
+	return c.Print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "context\t%s%s\ncontrol plane\t%s\ncertificate\t%s\nkey\t%s\nauthority\t%s\n",
 			v.Name, map[bool]string{true: " (current)"}[v.Current], strings.Join(v.Control, ", "), dash(v.Cert),
 			dash(v.Key), dash(v.CA))
@@ -182,7 +183,7 @@ has none of the flags, and from where each is: a variable of the environment, or
 		Example: "  millrace context show\n  millrace context show local",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s wants one NAME or none, got %d arguments", cmd.CommandPath(), len(args))
+				return cli.Usagef("%s wants one NAME or none, got %d arguments", cmd.CommandPath(), len(args))
 			}
 			return nil
 		},
@@ -202,7 +203,7 @@ has none of the flags, and from where each is: a variable of the environment, or
 			if len(v.Control) == 0 {
 				v.Control, v.ControlFrom = []string{defaultControl}, "nothing names one: this is the default"
 			}
-			return c.print(v, func(w io.Writer) {
+			return c.Print(v, func(w io.Writer) {
 				fmt.Fprintf(w, "control plane\t%s\t%s\n", strings.Join(v.Control, ", "), dash(v.ControlFrom))
 				fmt.Fprintf(w, "certificate\t%s\t%s\nkey\t%s\t%s\nauthority\t%s\t%s\n", dash(v.Cert), dash(v.CertFrom),
 					dash(v.Key), dash(v.CertFrom), dash(v.CA), dash(v.CAFrom))
@@ -226,11 +227,11 @@ alone; it names the files, it does not hold them.`,
 			"https://control-1.example.net:7460 " +
 			"--cert ann.pem --key ann.key --ca ca.pem --use\n" +
 			"  millrace context add local --control unix:/run/millrace/control.sock",
-		Args: exactArgs("NAME"),
+		Args: cli.ExactArgs("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := args[0]
 			if err := contexts.CheckName(name); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			for _, p := range []*string{&x.Cert, &x.Key, &x.CA} {
 				if *p == "" {
@@ -243,7 +244,7 @@ alone; it names the files, it does not hold them.`,
 				*p = abs
 			}
 			if err := x.Check(); err != nil {
-				return usageError{fmt.Errorf("context %s: %w (--control, --cert, --key, --ca)", name, err)}
+				return cli.WrongUsage(fmt.Errorf("context %s: %w (--control, --cert, --key, --ca)", name, err))
 			}
 			client, err := identity.HTTPClientOf(x.Identity(), identity.AcceptControl)
 			if err != nil {
@@ -286,7 +287,7 @@ func (c contextCommands) remove() *cobra.Command {
 		Long: "Removes a context. The files that it names stay. If it was the current one, none is " +
 			"until millrace context use names one.",
 		Example:           "  millrace context remove prod",
-		Args:              exactArgs("NAME"),
+		Args:              cli.ExactArgs("NAME"),
 		ValidArgsFunction: completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := changeContexts(func(f *contexts.File) error {
@@ -302,7 +303,7 @@ func (c contextCommands) remove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print(map[string]string{"removed": args[0]}, func(w io.Writer) {
+			return c.Print(map[string]string{"removed": args[0]}, func(w io.Writer) {
 				fmt.Fprintf(w, "context %s is removed\n", args[0])
 			})
 		},

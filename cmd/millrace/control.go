@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/trainmgr/control"
@@ -22,7 +23,7 @@ import (
 type controlCommands struct{ *console }
 
 func (c controlCommands) command() *cobra.Command {
-	return group("control", "The control plane", c.run(), memberCommands(c).command(), c.backup(),
+	return cli.Group("control", "The control plane", c.run(), memberCommands(c).command(), c.backup(),
 		c.restore())
 }
 
@@ -55,11 +56,11 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			"  millrace control run --data d3 --name m3 --peers m3=https://10.0.0.4:7461 --join " +
 			"https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem\n" +
 			"  millrace control run --data d0 --worker-hook /etc/millrace/worker-hook --workers-most 40",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Peers = peers
 			if o.Data == "" && len(o.Etcd) == 0 {
-				return usagef(
+				return cli.Usagef(
 					"--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for " +
 						"an etcd that runs elsewhere)")
 			}
@@ -68,14 +69,14 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			}
 			var err error
 			if o.RequestMemory, err = quantity.Bytes(memory); err != nil {
-				return usageError{fmt.Errorf("--request-memory: %w", err)}
+				return cli.WrongUsage(fmt.Errorf("--request-memory: %w", err))
 			}
 			o.Logger = c.log(log)
 			return c.serve(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, serviceTiming)
+	cli.AddNativeTiming(f, cli.ServiceTiming)
 	f.StringVar(&o.Data, "data", "", "folder of the embedded etcd; made if it is not there")
 	f.StringVar(&o.Name, "name", "", "name of this member among --peers")
 	f.StringSliceVar(&peers, "peers", nil,
@@ -172,7 +173,7 @@ func (c controlCommands) serve(ctx context.Context, o control.Options) (err erro
 			r.Etcd = fmt.Sprintf("embedded, %d members", len(list.Members))
 		}
 	}
-	err = c.print(r, func(w io.Writer) {
+	err = c.Print(r, func(w io.Writer) {
 		does := "follows"
 		if r.Leads {
 			does = "leads"
@@ -213,11 +214,11 @@ func (c *console) printRepeatedly(ctx context.Context, watch bool, once func(c *
 	if !watch {
 		return once(c)
 	}
-	screen := terminal.NewScreen(c.out, terminal.Width(c.out))
+	screen := terminal.NewScreen(c.Out, terminal.Width(c.Out))
 	for {
 		var text strings.Builder
 		again := *c
-		again.out, again.screen = &text, c.out
+		again.Out, again.Screen = &text, c.Out
 		if err := once(&again); err != nil {
 			return err
 		}

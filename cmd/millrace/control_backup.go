@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/trainmgr/control/store"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -23,7 +24,7 @@ file is in etcd's snapshot format, ends with its checksum, appears whole or not 
 none. It holds the key that seals tokens: keep it as you keep private keys. millrace control restore
 makes a control plane of it.`,
 		Example: "  millrace control backup control-2026-01-31.snapshot --control https://control-0:7460",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		b, err := store.SaveBackup(args[0], func(w io.Writer) error {
@@ -33,7 +34,7 @@ makes a control plane of it.`,
 		if err != nil {
 			return err
 		}
-		return c.print(b, func(w io.Writer) {
+		return c.Print(b, func(w io.Writer) {
 			fmt.Fprintf(w, "backup\t%s\nbytes\t%d\nsha256\t%s\nrevision\t%d\njobs\t%d\nnodes\t%d\n", b.File, b.Bytes,
 				b.SHA256, b.Revision, b.Jobs, b.Nodes)
 		})
@@ -59,13 +60,13 @@ that no member of the lost control plane is left before the new one is started.`
 		Example: "  millrace control restore control.snapshot --data /var/lib/millrace-control\n" +
 			"  millrace control restore control.snapshot --data d0 --name m0 --peers " +
 			"m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461",
-		Args: exactArgs("FILE"),
+		Args: cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if o.Data == "" {
-				return usagef("--data is wanted: the folder in which the new member will keep what it must not forget")
+				return cli.Usagef("--data is wanted: the folder in which the new member will keep what it must not forget")
 			}
 			if o.Revision < 0 {
-				return usagef("--revision %d: want more than 0", o.Revision)
+				return cli.Usagef("--revision %d: want more than 0", o.Revision)
 			}
 			if err := log.check(); err != nil {
 				return err
@@ -75,7 +76,7 @@ that no member of the lost control plane is left before the new one is started.`
 			if err != nil {
 				return err
 			}
-			return c.print(r, func(w io.Writer) { printRestored(w, r, o) })
+			return c.Print(r, func(w io.Writer) { printRestored(w, r, o) })
 		},
 	}
 	f := cmd.Flags()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -53,7 +54,7 @@ func controlRun(t *testing.T, args ...string) string {
 			append([]string{
 				"control", "run", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--output", "json", "--progress",
 				"none",
-			}, args...), streams{in: strings.NewReader(""), out: &out, err: &errs})
+			}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
@@ -18,7 +19,7 @@ type datasetCommands struct{ *console }
 
 func (c datasetCommands) command() *cobra.Command {
 	copies := placementCommands(c)
-	return group("dataset",
+	return cli.Group("dataset",
 		"Data sets: generate, import, inspect, summarize, compare; place on storage nodes, replicate, verify",
 		c.generate(), (&importCommand{console: c.console}).command(), c.inspect(), c.summarize(), c.drift(),
 		copies.place(), copies.replicate(), copies.verify())
@@ -52,7 +53,7 @@ func (c *console) printWritten(v *writtenDataset) error {
 	if v.Partitions == nil {
 		v.Partitions = []writtenPartition{}
 	}
-	return c.print(v, func(w io.Writer) {
+	return c.Print(v, func(w io.Writer) {
 		terminal.Rows(w, v.Partitions)
 		fmt.Fprintf(w, "%s\t%d\t%d\n", quantity.Of(len(v.Partitions), "partition"), v.Rows, v.Bytes)
 		if v.Dropped > 0 {
@@ -90,14 +91,14 @@ digits, and 504 and 42. Ids follow Zipf's law (1.05) over 2^31. The same flags g
 partitions appear in --out together, when all are whole: a command that fails or is interrupted leaves the
 folder as it was.`,
 		Example: "  millrace dataset generate --model rm1 --rows 1000000 --out data/ --partitions 4 --codec snappy",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Model, err = workload.Find(model); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if o.Out == "" {
-				return usagef("--out is wanted")
+				return cli.Usagef("--out is wanted")
 			}
 			p := c.newProgress("generate", "rows", o.Rows)
 			var last int64
@@ -108,7 +109,7 @@ folder as it was.`,
 			files, err := workload.Generate(cmd.Context(), o)
 			p.finish()
 			if errors.Is(err, workload.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
@@ -142,7 +143,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 			"  millrace dataset inspect 's3://rows/2026-11-20/*.parquet' https://data.example/day_0.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%s wants at least one FILE", cmd.CommandPath())
+				return cli.Usagef("%s wants at least one FILE", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -164,7 +165,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 			}
 			if coverage {
 				covered := partitionfile.Cover(list)
-				return c.print(covered, func(w io.Writer) {
+				return c.Print(covered, func(w io.Writer) {
 					fmt.Fprintf(w, "%s in %s\n", quantity.Of(covered.Rows, "row"),
 						quantity.Of(covered.Partitions, "partition"))
 					for i := range covered.Columns {
@@ -173,7 +174,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 					}
 				})
 			}
-			return c.print(list, func(w io.Writer) {
+			return c.Print(list, func(w io.Writer) {
 				for _, v := range list {
 					fmt.Fprintf(w, "%s\t%s, %s in %s, %d bytes\n", terminal.Cell(v.Path), v.Format,
 						quantity.Of(v.Rows, "row"), quantity.Of(len(v.RowGroups), "row group"), v.Bytes)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/cmd/millrace/demo"
 	"github.com/millrace/millrace/internal/quantity"
 )
@@ -22,22 +23,22 @@ stalls, and the drives' own counters. Under a minute on two cores.
 
 The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.`,
 		Example: "  millrace demo\n  millrace demo --trainer-rows-per-second 1e6 --output json",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if slm != "" {
 				n, err := quantity.Bytes(slm)
 				if err != nil {
-					return usagef("--slm: %w", err)
+					return cli.Usagef("--slm: %w", err)
 				}
 				o.SLM = n
 			}
 			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || !(o.RowsPerSecond > 0) || o.Epochs < 1 ||
 				o.Measure < 0 {
-				return usagef(
+				return cli.Usagef(
 					"--rows, --drives, --epochs and --trainer-rows-per-second must be above 0, --partitions and " +
 						"--measure not below")
 			}
-			o.Say = c.announce
+			o.Say = c.Announce
 			shown := &demoProgress{console: c}
 			o.Generated, o.Stored, o.Trained = shown.meter("generate", "rows"), shown.meter("store", "bytes"),
 				shown.meter("train", "rows")
@@ -47,7 +48,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 				return err
 			}
 			native := nativeReport(r)
-			return c.report(native, func(w io.Writer) { printReport(w, native) })
+			return c.Report(native, func(w io.Writer) { printReport(w, native) })
 		},
 	}
 	f := cmd.Flags()

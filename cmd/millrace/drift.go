@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -62,12 +63,12 @@ an error and no table. It is 2 for wrong flags.`,
 		Example: "  millrace dataset drift monday.summary tuesday.summary\n" +
 			"  millrace dataset drift monday.summary 'tuesday/*.parquet' --psi 0.1 --columns 'int_0..int_12'\n" +
 			"  millrace dataset drift monday.summary day_1.tsv --output json || echo 'look at the data'",
-		Args: exactArgs("BEFORE", "AFTER"),
+		Args: cli.ExactArgs("BEFORE", "AFTER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, limit := range []float64{limits.NullRate, limits.Mean, limits.Quantiles, limits.Distinct,
 				limits.Stability, limits.ListLength} {
 				if limit < 0 || math.IsNaN(limit) {
-					return usagef("a threshold of %v: want 0 or more", limit)
+					return cli.Usagef("a threshold of %v: want 0 or more", limit)
 				}
 			}
 			var ran []modes
@@ -95,10 +96,10 @@ an error and no table. It is 2 for wrong flags.`,
 				}
 				report.Columns = append(report.Columns, columnDrift(d))
 			}
-			if err := c.report(&report, report.table); err != nil || report.Drifted == 0 {
+			if err := c.Report(&report, report.table); err != nil || report.Drifted == 0 {
 				return err
 			}
-			return errReported
+			return cli.ErrReported
 		},
 	}
 	f := cmd.Flags()

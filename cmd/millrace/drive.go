@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/internal/quantity"
@@ -24,7 +25,7 @@ import (
 type driveCommands struct{ *console }
 
 func (c driveCommands) command() *cobra.Command {
-	return group("drive",
+	return cli.Group("drive",
 		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=1GiB&threads=1&regions=1&region=0&commands=vendor, "+
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
 		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
@@ -35,7 +36,7 @@ func (c driveCommands) command() *cobra.Command {
 // checkURI returns a usageError for a malformed drive URI.
 func checkURI(uri string) error {
 	if _, err := sdk.ParseURI(uri); err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	return nil
 }
@@ -86,23 +87,23 @@ or in proportion to --region-weights.
 hosts get fewer reads and writes a second.`,
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
 			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
-		Args: exactArgs("URI"),
+		Args: cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := checkURI(args[0]); err != nil {
 				return err
 			}
 			change, err := trust.change()
 			if err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err := checkRegions(regions); err != nil {
 				return err
 			}
 			if regions, err = regionsOf(cmd, regions, weights); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err := checkHostIOShare(share); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change, Regions: regions,
 				RegionWeights: weights, HostIOShare: share})
@@ -123,7 +124,7 @@ hosts get fewer reads and writes a second.`,
 // checkRegions returns a usageError for a number of regions that no drive has.
 func checkRegions(n int) error {
 	if n < 1 || n > cs.MaxRegions {
-		return usagef("--regions %d: want 1 to %d", n, cs.MaxRegions)
+		return cli.Usagef("--regions %d: want 1 to %d", n, cs.MaxRegions)
 	}
 	return nil
 }
@@ -180,7 +181,7 @@ func (c driveCommands) put() *cobra.Command {
 		Example: "  millrace drive put file:d0.flash data/part-00000.parquet data/part-00001.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s wants a URI and at least one FILE", cmd.CommandPath())
+				return cli.Usagef("%s wants a URI and at least one FILE", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -238,7 +239,7 @@ func (c driveCommands) files() *cobra.Command {
 		Use: "ls DRIVE", Short: "List the members of a drive's volume",
 		Long:    "Lists the files on a drive: name, size, and where each begins.",
 		Example: "  millrace drive ls file:d0.flash\n  millrace drive ls node0/d0",
-		Args:    exactArgs("DRIVE"),
+		Args:    cli.ExactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Files)
 			if err != nil {
@@ -264,7 +265,7 @@ func (c driveCommands) trim() *cobra.Command {
 		Long: `Deallocates everything behind the end of the drive's volume: what a put that was killed left there,
 or what was in the flash before its file was cut and written again. No member is touched. Nobody
 else may be putting files on the drive at the same time.`,
-		Example: "  millrace drive trim file:d0.flash", Args: exactArgs("URI"),
+		Example: "  millrace drive trim file:d0.flash", Args: cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.withDrive(ctx, args[0], func(dev *sdk.Device) error {
@@ -277,7 +278,7 @@ else may be putting files on the drive at the same time.`,
 					return err
 				}
 				t := trimResult{URI: args[0], From: dev.Size() - n, Size: n}
-				return c.print(t, func(w io.Writer) {
+				return c.Print(t, func(w io.Writer) {
 					fmt.Fprintf(w, "%s\t%d bytes from byte %d on hold nothing now\n", t.URI, t.Size, t.From)
 				})
 			})
@@ -303,7 +304,7 @@ func (c driveCommands) info() *cobra.Command {
 		Use: "info DRIVE", Short: "What a drive is: capacity, namespaces, memory, image, counters",
 		Long:    "Shows what a drive is, which images it holds and takes, and what it counted since it was opened.",
 		Example: "  millrace drive info file:d0.flash --output json\n  millrace drive info node0/d0",
-		Args:    exactArgs("DRIVE"),
+		Args:    cli.ExactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Info)
 			if err != nil {
@@ -322,7 +323,7 @@ type driveInfo inspection.Description
 // printMade prints the capacity and the compute of a new drive, and the commands that come next. Its identifiers are
 // printed by drive info.
 func (c driveCommands) printMade(i driveInfo) error {
-	return c.print(i, func(w io.Writer) {
+	return c.Print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\n", i.URI)
 		i.printCapacity(w)
 		i.printCompute(w)
@@ -361,7 +362,7 @@ func (i *driveInfo) printCompute(w io.Writer) {
 }
 
 func (c driveCommands) printInfo(i driveInfo) error {
-	return c.print(i, func(w io.Writer) {
+	return c.Print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial,
 			i.Firmware, i.NQN)
 		i.printCapacity(w)

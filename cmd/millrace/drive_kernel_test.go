@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/nvme/passthru"
 )
 
@@ -25,7 +26,7 @@ func TestDriveListOfTheKernel(t *testing.T) {
 		"json":  {`"uri": "nvme:/dev/nvme0"`, `"size_bytes": 512`, `"paths": 2`},
 	} {
 		var out bytes.Buffer
-		c := driveCommands{&console{streams: streams{out: &out}, output: output}}
+		c := driveCommands{&console{cli.Console{Streams: cli.Streams{Out: &out}, Output: output}}}
 		require.NoError(t, c.printDrives(all))
 		for _, want := range wants {
 			assert.Contains(t, out.String(), want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/nvme/passthru"
 	"github.com/millrace/millrace/sdk"
@@ -27,7 +28,7 @@ func (c driveCommands) list() *cobra.Command {
 		Long: `Lists the NVMe controllers that the Linux kernel has, local or over fabrics, with their namespaces,
 as sysfs tells them. Drives in files and in memory are nowhere registered, so none is listed.`,
 		Example: "  millrace drive list --output json",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := passthru.Controllers(passthru.Options{})
 			if err != nil {
@@ -47,7 +48,7 @@ func (c driveCommands) printDrives(all []passthru.Controller) error {
 		}
 		list = append(list, listedDrive{"nvme:/dev/" + d.Name, d, state, listNamespaces(d.Namespaces)})
 	}
-	return c.print(list, func(w io.Writer) {
+	return c.Print(list, func(w io.Writer) {
 		if len(list) == 0 {
 			fmt.Fprintln(w, "the kernel has no NVMe drives")
 			return
@@ -81,19 +82,19 @@ func (c driveCommands) reset() *cobra.Command {
 run are cut off, for everybody who uses the drive, and local memory that somebody held is free.
 Other drives are reset whenever they are opened.`,
 		Example: "  millrace drive reset nvme:/dev/nvme0",
-		Args:    exactArgs("nvme:PATH"),
+		Args:    cli.ExactArgs("nvme:PATH"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			u, err := sdk.ParseURI(args[0])
 			if err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if u.Scheme != "nvme" {
-				return usagef("%s: only a drive behind the kernel can be reset, as nvme:/dev/nvme0", args[0])
+				return cli.Usagef("%s: only a drive behind the kernel can be reset, as nvme:/dev/nvme0", args[0])
 			}
 			if err := passthru.Reset(u.Name, passthru.Options{}); err != nil {
 				return err
 			}
-			return c.print(map[string]string{"uri": args[0], "state": "reset"}, func(w io.Writer) {
+			return c.Print(map[string]string{"uri": args[0], "state": "reset"}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s\treset\n", args[0])
 			})
 		},

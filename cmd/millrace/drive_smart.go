@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
@@ -29,11 +30,11 @@ func (c driveCommands) smart() *cobra.Command {
 that looks like a value.`,
 		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json\n" +
 			"  millrace drive smart node0/d0",
-		Args: exactArgs("DRIVE"),
+		Args: cli.ExactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := sdk.ParseURI(args[0])
 			if cross && (err != nil || u.Scheme != "nvme") {
-				return usagef("--cross-check: only a drive behind the kernel has a second reader, as nvme:/dev/nvme0")
+				return cli.Usagef("--cross-check: only a drive behind the kernel has a second reader, as nvme:/dev/nvme0")
 			}
 			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Health)
 			if err != nil {
@@ -61,7 +62,7 @@ that looks like a value.`,
 }
 
 func (c driveCommands) printHealth(r healthResult, cross bool) error {
-	return c.print(r, func(w io.Writer) {
+	return c.Print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\n", r.Drive, r.Model, r.Serial, r.Firmware)
 		warnings := "none"
 		if len(r.Warnings) > 0 {

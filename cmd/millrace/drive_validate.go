@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/telemetry"
 	"github.com/millrace/millrace/internal/quantity"
@@ -50,7 +51,7 @@ func validateDrive(ctx context.Context, uri string, o health.Options) validation
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
-		v.Untimed = oneLine(err.Error())
+		v.Untimed = cli.OneLine(err.Error())
 	}
 	return v
 }
@@ -70,19 +71,19 @@ use and that holds only zeros, and puts the zeros back; any other range is left 
 behind the kernel the latencies of its commands are shown too, where the kernel's tracepoints can be
 watched.`,
 		Example: "  millrace drive validate file:d0.flash\n  millrace drive validate nvme:/dev/nvme0 --output json",
-		Args:    exactArgs("URI"),
+		Args:    cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkURI(args[0]); err != nil {
 				return err
 			}
 			o := health.Options{Step: step}
 			if step <= 0 {
-				return usagef("--step-timeout %s: want more than 0", step)
+				return cli.Usagef("--step-timeout %s: want more than 0", step)
 			}
 			if scratch != "" {
 				var err error
 				if o.Scratch, err = quantity.Bytes(scratch); err != nil {
-					return usagef("--scratch: %w", err)
+					return cli.Usagef("--scratch: %w", err)
 				}
 			}
 			v := validateDrive(cmd.Context(), args[0], o)
@@ -92,7 +93,7 @@ watched.`,
 					failed++
 				}
 			}
-			err := c.report(v, v.table)
+			err := c.Report(v, v.table)
 			if err == nil && failed > 0 {
 				err = fmt.Errorf("%s: %d of %d steps failed", args[0], failed, len(v.Checks))
 			}

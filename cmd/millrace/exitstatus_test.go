@@ -1,35 +1,17 @@
 package main
 
 import (
-	"regexp"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-	"github.com/stretchr/testify/assert"
+	"github.com/millrace/millrace/cmd/cli/clitest"
 )
 
 // nobody is a control plane that is not there, and the flags to find that out at once.
 const nobody = " --control http://127.0.0.1:1 --patience 10ms"
 
-// commandStatus is, for a command, a call with a wrong value of a flag or an argument, which ends with exit status 2,
-// and a call with right ones that fails, which ends with 1. In both NONE is a path where nothing is and TEXT a file
-// that holds a word. A command that has no value to get wrong, or that cannot fail, says so with an empty call.
-type commandStatus struct{ wrong, fails string }
-
 // statuses has every command that is not a group.
-var statuses = map[string]commandStatus{
-	"bench operators": {"--threads 0", "--values 10 --time 1ms --temporary NONE/none"},
-	"bench rm":        {"--engine gpu", ""},
-	"bench roofline":  {"--time 0s", ""},
-	"bench pipeline":  {"--ways moon", ""},
-	"bench papers":    {"--paper moon", ""},
-	"bench placement": {"--modes moon", ""},
-	"bench regions":   {"--regions 8", "--rows 10 --models rm1 --drive file:NONE/none"},
-	"bench service":   {"--time 0s", ""},
-	"bench wire":      {"--size much", ""},
-	"completion":      {"csh", ""},
-	"bench offload":   {"--cases 2000000", "--replay NONE"},
+var statuses = map[string]clitest.Status{
+	"completion": {"csh", ""},
 
 	"config check":          {"", "NONE"},
 	"config print-defaults": {"launcher", ""},
@@ -120,59 +102,5 @@ var statuses = map[string]commandStatus{
 	"worker run":        {"--config TEXT --threads many", "--config NONE"},
 }
 
-// TestEveryCommandsStatus2 calls each command with an unknown flag, with too few and too many arguments, with a wrong
-// value, and with arguments that make it fail. Status 2 is for errors in the command line; 1 is for failures.
-func TestEveryCommandsStatus2(t *testing.T) {
-	for _, c := range commands() {
-		if c.HasSubCommands() {
-			continue
-		}
-		path := strings.TrimPrefix(c.CommandPath(), "millrace ")
-		t.Run(path, func(t *testing.T) {
-			// A context, or a control plane of the environment, would decide what fails.
-			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-			t.Setenv("MILLRACE_CONTROL", "")
-			dir, text := t.TempDir(), file(t, "text", "word\n")
-			call := func(want int, args string) {
-				t.Helper()
-				args = strings.NewReplacer("NONE", dir+"/none", "TEXT", text).Replace(path + " " + args)
-				code, _, stderr := millrace(t, append(strings.Fields(args), "--progress", "none")...)
-				assert.Equal(t, want, code, "millrace %s: %s", args, stderr)
-			}
-			call(exitUsage, "--no-such-flag")
-			if path != "help" { // millrace help takes the words of any command
-				for _, n := range wrongCounts(c) {
-					call(exitUsage, strings.Repeat("NONE ", n))
-				}
-			}
-			s, ok := statuses[path]
-			if !assert.True(t, ok, "say in statuses of exitstatus_test.go what is a wrong value, and what fails") {
-				return
-			}
-			if s.wrong != "" {
-				call(exitUsage, s.wrong)
-			}
-			if s.fails != "" {
-				call(exitFailed, s.fails)
-			}
-		})
-	}
-}
-
-// wrongCounts returns a number of arguments below what the command's usage says, if there is one, and one above.
-func wrongCounts(c *cobra.Command) (counts []int) {
-	least, most, repeated := 0, 0, false
-	for _, word := range strings.Fields(c.Use)[1:] {
-		repeated = repeated || strings.Contains(word, "...")
-		if most++; !regexp.MustCompile(`^\[`).MatchString(word) {
-			least++
-		}
-	}
-	if least > 0 {
-		counts = append(counts, least-1)
-	}
-	if !repeated {
-		counts = append(counts, most+1)
-	}
-	return counts
-}
+// TestEveryCommandsStatus calls each command wrongly, and so that it fails.
+func TestEveryCommandsStatus(t *testing.T) { tree.CheckStatuses(t, statuses) }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
@@ -122,9 +123,6 @@ var (
 	}
 )
 
-// zeroIsDefault are the flags whose default is the value 0. Their values must be above 0 if they are given.
-var zeroIsDefault = []string{"batch", "split-batches", "window", "streams", "spread", "stop-after"}
-
 // instead advises what to write instead of a flag that a mode does not use.
 func instead(flag, value string, mode modes) string {
 	switch {
@@ -216,18 +214,8 @@ func (t flagUses) refuse(f *pflag.Flag, ran []modes) error {
 		}
 	}
 	lacking := uses[0].lacking(ran[len(ran)-1])
-	return usagef("--%s is for %s, and not for %s: %s", f.Name, uses[0]&lacking.group(), lacking,
+	return cli.Usagef("--%s is for %s, and not for %s: %s", f.Name, uses[0]&lacking.group(), lacking,
 		instead(f.Name, f.Value.String(), lacking))
-}
-
-// refuseZero returns an error if a flag of zeroIsDefault was given with the value 0.
-func refuseZero(cmd *cobra.Command) error {
-	for _, name := range zeroIsDefault {
-		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "0" {
-			return usagef("--%s 0: want 1 or more; leave the flag out for the default", name)
-		}
-	}
-	return nil
 }
 
 // placeOf returns the mode of the place of files: a store if one of the files is in a store.

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // usedInEveryMode are the flags that every mode of the commands below uses.
@@ -87,7 +89,7 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	}
 	refused := 0
 	for _, c := range commands {
-		found, _, err := newRoot(streams{}).Find(c.args)
+		found, _, err := newRoot(cli.Streams{}).Find(c.args)
 		require.NoError(t, err)
 		found.InheritedFlags() // adds the flags of the root
 		found.Flags().VisitAll(func(f *pflag.Flag) {
@@ -116,7 +118,7 @@ func TestEveryFlagIsUsedOrRefused(t *testing.T) {
 	seed := []string{"train", "--pipeline", "rm1", "--in", data, "--shuffle", "none", "--seed", "3"}
 	refusesFlag(t, "seed", seed...)
 	refusesFlag(t, "window", "jobs", "submit", "--pipeline", "rm1", "--control", none, "--window", "2")
-	for _, name := range zeroIsDefault {
+	for _, name := range cli.ZeroIsDefault {
 		refusesFlag(t, name, "train", "--pipeline", "rm1", "--in", data, "--"+name, "0")
 	}
 	refusesFlag(t, "label", "dataset", "import", "--out", "OUT", "--label", "absent", data)

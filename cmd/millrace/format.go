@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 )
@@ -14,7 +15,7 @@ import (
 // takeArguments adds arguments to --in: a shell expands an unquoted pattern into them.
 func (i *input) takeArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && len(i.in) == 0 {
-		return usagef("%s takes no arguments, got %q: files are named with --in", cmd.CommandPath(), args)
+		return cli.Usagef("%s takes no arguments, got %q: files are named with --in", cmd.CommandPath(), args)
 	}
 	i.in = append(i.in, args...)
 	return nil
@@ -36,11 +37,11 @@ func (i *input) findFormat(ctx context.Context, files []source.Location) error {
 	)
 	switch {
 	case errors.As(err, &mixed):
-		return usagef("%w; name them apart, or say --input-format", err)
+		return cli.Usagef("%w; name them apart, or say --input-format", err)
 	case errors.As(err, &unknown) && unknown.Content.Is != "" && !unknown.Content.IsText():
-		return usageError{err}
+		return cli.WrongUsage(err)
 	case errors.As(err, &unknown):
-		return usagef("%w; if it holds Criteo's rows, say what it is with --input-format", err)
+		return cli.Usagef("%w; if it holds Criteo's rows, say what it is with --input-format", err)
 	}
 	i.format = string(format)
 	return err

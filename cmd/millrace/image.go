@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
 	"github.com/millrace/millrace/fpga/image/stock"
@@ -21,7 +22,7 @@ import (
 type imageCommands struct{ *console }
 
 func (c imageCommands) command() *cobra.Command {
-	return group("image",
+	return cli.Group("image",
 		"Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
 		c.build(), c.sign(), c.verify(), c.info(), c.diff(), c.explore(), c.pack(), c.load(), c.activate(),
 		c.rollback(), c.list(), c.trust())
@@ -146,14 +147,14 @@ func (c imageCommands) info() *cobra.Command {
 identity. The signature is not judged, for that takes keys: see millrace image verify. With --spec
 the document is printed, in JSON, from which millrace image build makes the same image again.`,
 		Example: "  millrace image info stock.mimg\n  millrace image info stock.mimg --spec > spec.json",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := readImage(args[0])
 			if err != nil {
 				return err
 			}
 			if spec {
-				e := json.NewEncoder(c.out)
+				e := json.NewEncoder(c.Out)
 				e.SetIndent("", "  ")
 				return e.Encode(document.Of(&m.Spec))
 			}
@@ -161,7 +162,7 @@ the document is printed, in JSON, from which millrace image build makes the same
 			if d.Stock, err = stock.NameOf(m.ID); err != nil {
 				return err
 			}
-			return c.print(d, d.table)
+			return c.Print(d, d.table)
 		},
 	}
 	cmd.Flags().BoolVar(&spec, "spec", false, "print the document that builds it, in JSON")
@@ -232,7 +233,7 @@ func (c imageCommands) diff() *cobra.Command {
 		Long: `Compares two images value by value. Images with the same id do the same: builds, signatures and user
 bytes may differ. The exit status is 0 whether they differ or not.`,
 		Example: "  millrace image diff old.mimg new.mimg",
-		Args:    exactArgs("FILE", "FILE"),
+		Args:    cli.ExactArgs("FILE", "FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, err := readImage(args[0])
 			if err != nil {
@@ -249,7 +250,7 @@ bytes may differ. The exit status is 0 whether they differ or not.`,
 			if d.Differences == nil {
 				d.Differences = []image.Difference{}
 			}
-			return c.print(d, func(w io.Writer) {
+			return c.Print(d, func(w io.Writer) {
 				switch {
 				case d.SameBytes:
 					fmt.Fprintln(w, "the same bytes")

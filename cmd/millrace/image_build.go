@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/document"
 	"github.com/millrace/millrace/fpga/image/stock"
@@ -36,7 +37,7 @@ func (c imageCommands) writeImage(path string, b []byte) error {
 		return err
 	}
 	d := describeImage(path, m)
-	return c.print(writtenImage{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {
+	return c.Print(writtenImage{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {
 		signed := "unsigned"
 		if d.SignedBy != "" {
 			signed = "signed by key " + d.SignedBy
@@ -80,17 +81,17 @@ that activate it run; --vectors adds known answers of a module to the self-tests
 			"  millrace image build --stock --wasm features.wasm --vectors features=vectors.json --out features.mimg",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || !isStock && len(args) == 0 {
-				return usagef("%s wants either a SPEC, or --stock and perhaps a stock image's name", cmd.CommandPath())
+				return cli.Usagef("%s wants either a SPEC, or --stock and perhaps a stock image's name", cmd.CommandPath())
 			}
 			if isStock && len(args) == 1 && !slices.Contains(stock.Names(), args[0]) {
-				return usagef("--stock %s: want %s, or nothing for the image that drives come with; a SPEC goes "+
+				return cli.Usagef("--stock %s: want %s, or nothing for the image that drives come with; a SPEC goes "+
 					"without --stock", args[0], strings.Join(stock.Names(), ", "))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
-				return usagef("--out is wanted: the file to write")
+				return cli.Usagef("--out is wanted: the file to write")
 			}
 			b, err := buildImage(args, isStock, &modules)
 			if err != nil {
@@ -205,10 +206,10 @@ func (c imageCommands) sign() *cobra.Command {
 same. OpenSSL makes the keys: "openssl genpkey -algorithm ed25519 -out signing.pem", and "openssl
 pkey -in signing.pem -pubout -out signing.pub.pem" for the drives.`,
 		Example: "  millrace image sign new.mimg --key signing.pem",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if key == "" {
-				return usagef("--key is wanted: the PEM file with the private key")
+				return cli.Usagef("--key is wanted: the PEM file with the private key")
 			}
 			m, err := readImage(args[0])
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/nvme/cs"
@@ -38,7 +39,7 @@ func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int,
 	s := r.Slots[slot]
 	active, ok := r.Active()
 	result := slotResult{dev.String(), s.Slot, s.Role, s.Image, dev.Region(), ok && active.Slot == slot, s.Tested}
-	return c.print(result, func(w io.Writer) {
+	return c.Print(result, func(w io.Writer) {
 		in := ""
 		if len(r.Regions) > 1 {
 			in = fmt.Sprintf(", region %d", dev.Region())
@@ -60,10 +61,10 @@ active image goes on running. Without --slot it goes where it lies already, or i
 the field pair (1 and 2). With --activate it is tested and made the active one.`,
 		Example: "  millrace image load file:d0.flash new.mimg\n" +
 			"  millrace image load tcp://192.0.2.7:4420/nqn.2024-01.io.millrace:d0 new.mimg --activate",
-		Args: exactArgs("URI", "FILE"),
+		Args: cli.ExactArgs("URI", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if given := cmd.Flags().Changed("slot"); given && slot < 1 {
-				return usagef("--slot %d: want 1 or more: slot 0 holds the image that the drive came with", slot)
+				return cli.Usagef("--slot %d: want 1 or more: slot 0 holds the image that the drive came with", slot)
 			}
 			if err := checkURI(args[0]); err != nil {
 				return err
@@ -117,7 +118,7 @@ func (r *regionFlag) addFlag(cmd *cobra.Command) {
 
 func (r regionFlag) check() error {
 	if r < 0 || r >= cs.MaxRegions {
-		return usagef("--region %d: want 0 to %d", r, cs.MaxRegions-1)
+		return cli.Usagef("--region %d: want 0 to %d", r, cs.MaxRegions-1)
 	}
 	return nil
 }
@@ -132,11 +133,11 @@ passed. While a host holds memory of the region, or executes there, it is refuse
 		Example: "  millrace image activate file:d0.flash 1\n" +
 			"  millrace image activate file:d0.flash da4c21672900be58\n" +
 			"  millrace image activate file:d0.flash 2 --region 1",
-		Args: exactArgs("URI", "SLOT|ID"),
+		Args: cli.ExactArgs("URI", "SLOT|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			find, err := parseSlot(args[1])
 			if err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err := region.check(); err != nil {
 				return err
@@ -195,7 +196,7 @@ func (c imageCommands) rollback() *cobra.Command {
 		Long: `Activates the image that was active before the one that is; where that is gone, the stock image,
 which always is there. Rolling back twice leads back again.`,
 		Example: "  millrace image rollback file:d0.flash",
-		Args:    exactArgs("URI"),
+		Args:    cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := region.check(); err != nil {
 				return err
@@ -220,7 +221,7 @@ func (c imageCommands) list() *cobra.Command {
 		Long: "Lists the slots of a drive with the image in each, the policy and the keys by which it takes " +
 			"images, and the images that it refused since it was opened.",
 		Example: "  millrace image list file:d0.flash\n  millrace image list node0/d0",
-		Args:    exactArgs("DRIVE"),
+		Args:    cli.ExactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Images)
 			if err != nil {
@@ -235,7 +236,7 @@ func (c imageCommands) list() *cobra.Command {
 
 // printImages prints the images of a drive.
 func (c imageCommands) printImages(r *inspection.ImageList) error {
-	return c.print(r, func(w io.Writer) {
+	return c.Print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
 		for _, s := range r.Slots {
 			id := "-"
@@ -248,7 +249,7 @@ func (c imageCommands) printImages(r *inspection.ImageList) error {
 		printRegions(w, r.LogPage)
 		printTrust(w, r.LogPage)
 		for _, f := range r.Refusals {
-			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
+			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, cli.OneLine(f.Err().Error()))
 		}
 	})
 }

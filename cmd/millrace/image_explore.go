@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/capacity"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/timing/exploration"
 	"github.com/millrace/millrace/host/workload"
 )
@@ -38,19 +39,19 @@ No board ran, and no tool placed a design: clocks are requested, and the areas l
 movers of data, double buffers and most of the decoder (docs/images.md). Watts are not estimated.`,
 		Example: "  millrace image explore --model rm5\n" +
 			"  millrace image explore --model rm1 --clock-khz 100000,223000,300000 --svg rm1.svg --output json",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if ids != 4 && ids != 8 || most < 1 {
-				return usagef("--id-bytes %d, --elements %d: want ids of 4 or 8 bytes, and 1 element or more", ids, most)
+				return cli.Usagef("--id-bytes %d, --elements %d: want ids of 4 or 8 bytes, and 1 element or more", ids, most)
 			}
 			w, err := capacity.CostOfRow(model, ids)
 			if err != nil {
-				return usagef("--model %q: want rm1 to rm5", model)
+				return cli.Usagef("--model %q: want rm1 to rm5", model)
 			}
 			r, err := exploration.Explore(exploration.Options{Board: exploration.SmartSSD(), Workload: w,
 				Rows: workload.Batch, Elements: most, Clocks: clocks})
 			if errors.Is(err, exploration.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
@@ -61,7 +62,7 @@ movers of data, double buffers and most of the decoder (docs/images.md). Watts a
 					return err
 				}
 			}
-			return c.report(exploredDesigns{model, r}, func(w io.Writer) { printExploration(w, r) })
+			return c.Report(exploredDesigns{model, r}, func(w io.Writer) { printExploration(w, r) })
 		},
 	}
 	f := cmd.Flags()

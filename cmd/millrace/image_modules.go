@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	wasmop "github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
@@ -39,11 +40,11 @@ func (m *imageModuleFlags) addTo(s *image.Spec) error {
 	for _, given := range m.vectors {
 		name, path, _ := strings.Cut(given, "=")
 		if name == "" || path == "" {
-			return usagef("--vectors %q: want MODULE=FILE, as features=vectors.json", given)
+			return cli.Usagef("--vectors %q: want MODULE=FILE, as features=vectors.json", given)
 		}
 		i := slices.IndexFunc(s.Modules, func(x image.Module) bool { return x.Name == name })
 		if i < 0 {
-			return usagef("--vectors %q: the image has no module %q: name its file with --wasm", given, name)
+			return cli.Usagef("--vectors %q: the image has no module %q: name its file with --wasm", given, name)
 		}
 		text, err := readRegular(path, wasm.MaxVectors)
 		if err != nil {

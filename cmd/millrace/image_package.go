@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/rtl"
 	"github.com/millrace/millrace/fpga/rtl/packaging"
 	"github.com/millrace/millrace/internal/quantity"
@@ -48,10 +49,10 @@ No tool of AMD's has read these files, and no board has run them. The tests simu
 is requested. docs/rtl.md says what a person with a board does with the files.`,
 		Example: "  millrace image package --unit sigrid_hash --out kernel\n" +
 			"  millrace image package --unit lane --out kernel --output json",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if out == "" {
-				return usagef("--out is wanted: the folder to write, which is not there yet or is empty")
+				return cli.Usagef("--out is wanted: the folder to write, which is not there yet or is empty")
 			}
 			names, err := unitNames()
 			if err != nil {
@@ -59,13 +60,13 @@ is requested. docs/rtl.md says what a person with a board does with the files.`,
 			}
 			described, err := rtl.Named(unit)
 			if err != nil {
-				return usagef("--unit %q: want one of %s", unit, strings.Join(names, ", "))
+				return cli.Usagef("--unit %q: want one of %s", unit, strings.Join(names, ", "))
 			}
 			p, err := packageUnit(described, out)
 			if err != nil {
 				return err
 			}
-			return c.print(p, func(w io.Writer) { printPackagedUnit(w, p) })
+			return c.Print(p, func(w io.Writer) { printPackagedUnit(w, p) })
 		},
 	}
 	cmd.Flags().StringVar(&unit, "unit", "", "unit of fpga/rtl, as docs/rtl.md lists them")

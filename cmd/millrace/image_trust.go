@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
@@ -78,21 +79,21 @@ there, by the same flags of millrace drive serve: no host may change what a driv
 		Example: "  millrace image trust file:d0.flash --image-policy require --image-key signing.pub.pem\n" +
 			"  millrace image trust file:d0.flash --image-revoke " +
 			"image:da4c21672900be58db0d520c30c2dc76d1ef81466e65c1bb7d2421a8e43b0a3c",
-		Args: exactArgs("URI"),
+		Args: cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			u, err := sdk.ParseURI(args[0])
 			switch {
 			case err != nil:
-				return usageError{err}
+				return cli.WrongUsage(err)
 			case u.Scheme != "file":
-				return usagef("%s: want file:PATH: what another drive trusts is set where it is served", args[0])
+				return cli.Usagef("%s: want file:PATH: what another drive trusts is set where it is served", args[0])
 			}
 			change, err := f.change()
 			switch {
 			case err != nil:
-				return usageError{err}
+				return cli.WrongUsage(err)
 			case change == nil:
-				return usagef(
+				return cli.Usagef(
 					"nothing to change: give --image-policy, --image-key or --image-revoke; millrace image list " +
 						"shows what holds")
 			}
@@ -124,7 +125,7 @@ there, by the same flags of millrace drive serve: no host may change what a driv
 func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
 	keys, images, err := parseRevoked(f.revoke)
 	if err != nil {
-		return usagef("--image-revoke: %w", err)
+		return cli.Usagef("--image-revoke: %w", err)
 	}
 	return withDrive(ctx, uri, nil, func(dev *sdk.Device) error {
 		r, err := dev.ImageLog(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/sdk"
 )
@@ -41,12 +42,12 @@ signature, backend (every unit is known), self-test (its known answers come out 
 memory). With --key it must be signed by one of these keys; without, the signature step is skipped.
 If a step fails, those behind it are skipped and the exit status is 1.`,
 		Example: "  millrace image verify new.mimg --key signing.pub.pem",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust := image.Trust{}
 			var err error
 			if trust.RevokedKeys, trust.RevokedImages, err = parseRevoked(revoke); err != nil {
-				return usagef("--revoke: %w", err)
+				return cli.Usagef("--revoke: %w", err)
 			}
 			if len(keys) > 0 {
 				trust.Policy = image.PolicyRequire
@@ -61,7 +62,7 @@ If a step fails, those behind it are skipped and the exit status is 1.`,
 			v := verification{File: args[0]}
 			failure := loadIntoMemoryDrive(cmd.Context(), b, trust)
 			v.fillSteps(b, &trust, failure)
-			err = c.print(v, func(w io.Writer) {
+			err = c.Print(v, func(w io.Writer) {
 				fmt.Fprintf(w, "image\t%s\nsignature\t%s\n", dash(v.Image.Short()), dash(string(v.Standing)))
 				for _, s := range v.Steps {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Step, s.Result, s.Detail)
@@ -114,7 +115,7 @@ func (v *verification) fillSteps(b []byte, trust *image.Trust, failure error) {
 		case failed:
 			s.Result, s.Detail = "skipped", "a step before it failed"
 		case e != nil && e.Step == step:
-			s.Result, s.Detail, failed = "failed", oneLine(e.Err.Error()), true
+			s.Result, s.Detail, failed = "failed", cli.OneLine(e.Err.Error()), true
 		case step == image.StepSignature && trust.Policy == image.PolicyOff:
 			s.Result, s.Detail = "skipped", "no --key was given"
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -44,7 +45,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			"  millrace dataset import --out data/ 's3://rows/2026-11-20/*.parquet'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%s wants at least one FILE", cmd.CommandPath())
+				return cli.Usagef("%s wants at least one FILE", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -69,10 +70,10 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 // run imports the files in the way of their format.
 func (c *importCommand) run(cmd *cobra.Command, args []string) error {
 	if c.o.Out == "" {
-		return usagef("--out is wanted")
+		return cli.Usagef("--out is wanted")
 	}
 	if c.from.format == "" && slices.Contains(args, "-") {
-		return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
+		return cli.Usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
 	}
 	named := source.ParseLocations(args...)
 	if err := c.from.findFormat(cmd.Context(), named); err != nil {
@@ -92,7 +93,7 @@ func (c *importCommand) run(cmd *cobra.Command, args []string) error {
 			"partition-rows", "row-group-rows", "page-bytes", "page-version", "codec", "encoding",
 		} {
 			if cmd.Flags().Changed(flag) {
-				return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
+				return cli.Usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func (c *importCommand) importRows(ctx context.Context, named []source.Location,
 	})
 	p.finish()
 	if errors.Is(err, workload.ErrOptions) {
-		return usageError{errors.Join(err, closeAll())}
+		return cli.WrongUsage(errors.Join(err, closeAll()))
 	}
 	if err := errors.Join(err, closeAll()); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (c *importCommand) concatenate(ctx context.Context, named []source.Location
 	}
 	for _, at := range named {
 		if at.Name() == "-" {
-			readers = append(readers, c.in)
+			readers = append(readers, c.In)
 			continue
 		}
 		f, err := openImported(ctx, at, opener)

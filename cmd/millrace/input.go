@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
@@ -109,7 +110,7 @@ func (i *input) resolver(files []source.Location) (partitionfile.Resolver, error
 	}
 	resolver.Root, resolver.Pipes = source.ParseLocation(i.root), true
 	if resolver.Sort, err = dataset.ParseSort(i.sort); err != nil {
-		err = usageError{err}
+		err = cli.WrongUsage(err)
 	}
 	return resolver, err
 }
@@ -129,7 +130,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams},
 	}
 	if len(i.in) == 0 && len(i.drives) == 0 {
-		return c, usagef("name files with --in, or drives with --drive%s", i.elsewhere)
+		return c, cli.Usagef("name files with --in, or drives with --drive%s", i.elsewhere)
 	}
 	var err error
 	if c.Source = program.Parquet; i.format != "" {
@@ -141,24 +142,24 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		return c, err
 	}
 	if c.Sort, err = dataset.ParseSort(i.sort); err != nil {
-		return c, usageError{err}
+		return c, cli.WrongUsage(err)
 	}
 	switch i.engine {
 	case "":
 	case "rtl":
 		if !i.simulates {
-			return c, usagef("--engine rtl: want reference, cpu or drive; millrace preprocess simulates the units")
+			return c, cli.Usagef("--engine rtl: want reference, cpu or drive; millrace preprocess simulates the units")
 		}
 		c.Engine = host.EngineRTL
 	default:
 		if c.Engine, err = host.ParseEngine(i.engine); err != nil {
-			return c, usageError{err}
+			return c, cli.WrongUsage(err)
 		}
 	}
 	switch c.Commands = sdk.Commands(i.commands); c.Commands {
 	case sdk.Vendor, sdk.Standard:
 	default:
-		return c, usagef("--commands %q: want vendor or standard", i.commands)
+		return c, cli.Usagef("--commands %q: want vendor or standard", i.commands)
 	}
 	mode := i.mode(&c)
 	if err := i.refuseUnused(cmd, mode); err != nil {
@@ -170,11 +171,11 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		}
 	}
 	if i.threads < 0 || i.threads > sdk.MaxThreads || i.streams < 0 {
-		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams,
+		return c, cli.Usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams,
 			sdk.MaxThreads)
 	}
 	if cmd.Flags().Changed("threads") && i.threads == 0 {
-		return c, usagef("--threads 0: want 1 to %d", sdk.MaxThreads)
+		return c, cli.Usagef("--threads 0: want 1 to %d", sdk.MaxThreads)
 	}
 	if i.noTrainer {
 		c.TrainerCores = -1
@@ -182,19 +183,19 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if i.slm != "" {
 		n, err := quantity.Bytes(i.slm)
 		if err != nil {
-			return c, usagef("--slm: %w", err)
+			return c, cli.Usagef("--slm: %w", err)
 		}
 		c.SLM = uint64(n)
 	}
 	if i.coalesce != "" {
 		n, err := quantity.Bytes(i.coalesce)
 		if err != nil {
-			return c, usagef("--coalesce: %w", err)
+			return c, cli.Usagef("--coalesce: %w", err)
 		}
 		c.Coalesce = uint64(n)
 	}
 	if i.spread < 0 {
-		return c, usagef("--spread %d: want 0 or more", i.spread)
+		return c, cli.Usagef("--spread %d: want 0 or more", i.spread)
 	}
 	if c.Accelerator = i.card; i.card != "" {
 		if err := i.checkAccelerator(); err != nil {
@@ -202,7 +203,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 		}
 	}
 	if err := i.far.names.Check(); err != nil {
-		return c, usagef("--%w", err)
+		return c, cli.Usagef("--%w", err)
 	}
 	named := i.files()
 	if c.Sources, err = i.far.open(named); err != nil {
@@ -233,7 +234,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	c.Files, c.Names = host.Locations(found), host.Names(found)
 	c.Sort = dataset.SortGiven // the files are already sorted
 	if i.spread > len(c.Files) {
-		return c, usagef("--spread %d: --in has %s", i.spread, quantity.Of(len(c.Files), "file"))
+		return c, cli.Usagef("--spread %d: --in has %s", i.spread, quantity.Of(len(c.Files), "file"))
 	}
 	return c, nil
 }
@@ -268,7 +269,7 @@ func (i *input) checkDrives() error {
 	}
 	for _, pattern := range i.in {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return usagef("--in %q: %w", pattern, err)
+			return cli.Usagef("--in %q: %w", pattern, err)
 		}
 	}
 	return nil
@@ -277,7 +278,7 @@ func (i *input) checkDrives() error {
 // checkAccelerator checks the accelerator, which works for one drive.
 func (i *input) checkAccelerator() error {
 	if i.spread > 1 || len(i.drives) > 1 {
-		return usagef("--accelerator works for one drive of files or one --drive: its memory is not shared")
+		return cli.Usagef("--accelerator works for one drive of files or one --drive: its memory is not shared")
 	}
 	return checkURI(i.card)
 }
@@ -286,7 +287,7 @@ func (i *input) checkAccelerator() error {
 func (i *input) source() (program.Source, error) {
 	source, known := partitionfile.Format(i.format).Source()
 	if !known {
-		return source, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
+		return source, cli.Usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
 	}
 	return source, nil
 }
@@ -299,7 +300,7 @@ func (i *input) textOptions() (text.Options, error) {
 	case "absent":
 		o.LabelAbsent = true
 	default:
-		return o, usagef("--label %q: want present or absent", i.label)
+		return o, cli.Usagef("--label %q: want present or absent", i.label)
 	}
 	switch i.malformed {
 	case "fail":
@@ -309,7 +310,7 @@ func (i *input) textOptions() (text.Options, error) {
 	case "null":
 		o.Policy = text.Null
 	default:
-		return o, usagef("--malformed %q: want fail, drop or null", i.malformed)
+		return o, cli.Usagef("--malformed %q: want fail, drop or null", i.malformed)
 	}
 	return o, nil
 }
@@ -317,7 +318,7 @@ func (i *input) textOptions() (text.Options, error) {
 // loadPipeline returns the pipeline of a document, or the built-in pipeline of that name.
 func loadPipeline(name string) (*pipeline.Spec, error) {
 	if name == "" {
-		return nil, usagef("--pipeline is wanted: a YAML file, or one of %s", strings.Join(pipeline.Names(), ", "))
+		return nil, cli.Usagef("--pipeline is wanted: a YAML file, or one of %s", strings.Join(pipeline.Names(), ", "))
 	}
 	b, err := readDocument(name)
 	if err != nil {
@@ -365,12 +366,12 @@ type documentError struct {
 	wrong pipeline.Errors
 }
 
-func (e *documentError) Error() string { return strings.Join(e.lines(), "\n") }
+func (e *documentError) Error() string { return strings.Join(e.Lines(), "\n") }
 
 func (e *documentError) Unwrap() error { return e.wrong }
 
-// lines returns one line for each error.
-func (e *documentError) lines() []string {
+// Lines returns one line for each error.
+func (e *documentError) Lines() []string {
 	lines := make([]string, len(e.wrong))
 	for i, one := range e.wrong {
 		lines[i] = e.name + ": " + one.Error()

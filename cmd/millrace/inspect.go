@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
@@ -48,7 +49,7 @@ func (c *console) inspectDrive(ctx context.Context, f *inspectFlags, arg string,
 		}
 		if uriError == nil {
 			return nil,
-				usagef("with --node the drive is named as the node names it, as d0: millrace nodes show lists them; "+
+				cli.Usagef("with --node the drive is named as the node names it, as d0: millrace nodes show lists them; "+
 					"%s is a URI", arg)
 		}
 		return inspection.Ask(ctx, t.Identity, []string{f.node}, arg, kind)
@@ -57,7 +58,7 @@ func (c *console) inspectDrive(ctx context.Context, f *inspectFlags, arg string,
 	case ref && node != "" && drive != "" && !strings.Contains(arg, ":"):
 		return f.askControlPlane(ctx, node, drive, kind)
 	}
-	return nil, usageError{fmt.Errorf("%w; or name a drive of a storage node as NODE/DRIVE", uriError)}
+	return nil, cli.WrongUsage(fmt.Errorf("%w; or name a drive of a storage node as NODE/DRIVE", uriError))
 }
 
 // openOrAsk opens a drive by its URI, or asks the process that has it open.

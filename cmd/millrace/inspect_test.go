@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/inspection"
 )
@@ -24,7 +25,7 @@ func daemon(t *testing.T, ready any, args ...string) {
 	out, errs := &firstValue{whole: make(chan struct{})}, &bytes.Buffer{}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append(args, "--output", "json"), streams{in: strings.NewReader(""), out: out, err: errs})
+		ended <- run(ctx, append(args, "--output", "json"), cli.Streams{In: strings.NewReader(""), Out: out, Err: errs})
 	}()
 	t.Cleanup(func() {
 		stop()

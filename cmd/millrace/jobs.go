@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
@@ -25,7 +26,7 @@ import (
 type jobCommands struct{ *console }
 
 func (c jobCommands) command() *cobra.Command {
-	return group("jobs", "Jobs of a control plane", c.submit(), c.list(), c.show(), c.watch(),
+	return cli.Group("jobs", "Jobs of a control plane", c.submit(), c.list(), c.show(), c.watch(),
 		c.checkpoint(), c.cancel())
 }
 
@@ -263,7 +264,7 @@ configurations name, and modules that are put only if their configurations say s
 		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
 			"--ranks 8 --t 2.5e6\n" +
 			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
-		Args: noArgs,
+		Args: cli.NoArgs,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&name, "pipeline", "", "YAML file of the feature pipeline, or the name of one that ships")
@@ -291,7 +292,7 @@ configurations name, and modules that are put only if their configurations say s
 		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
 			"certificates up to the first dot (default: every launcher may see it and attach)")
 	files.addFlags(fl)
-	addNativeTiming(fl, serviceTiming)
+	cli.AddNativeTiming(fl, cli.ServiceTiming)
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	plan.addFlags(fl)
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
@@ -330,7 +331,7 @@ configurations name, and modules that are put only if their configurations say s
 			}
 		}
 		v := viewJob(job)
-		return c.print(v, func(w io.Writer) { printJob(w, v) })
+		return c.Print(v, func(w io.Writer) { printJob(w, v) })
 	})
 }
 
@@ -376,15 +377,15 @@ func waitUntilRunning(ctx context.Context, client *remote.Client, job *apiv1.Job
 // checkSpec refuses values of flags that no job has, before a control plane is asked.
 func checkSpec(spec *apiv1.JobSpec, maxDrives int32, abandon time.Duration) error {
 	if _, err := dataset.ParseOrder(spec.Order); err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	switch {
 	case spec.RankTail != "drop" && spec.RankTail != "keep":
-		return usagef("--rank-tail %q: want drop or keep", spec.RankTail)
+		return cli.Usagef("--rank-tail %q: want drop or keep", spec.RankTail)
 	case !(spec.Weight >= 0):
-		return usagef("--weight %v: want more than 0", spec.Weight)
+		return cli.Usagef("--weight %v: want more than 0", spec.Weight)
 	case maxDrives < 0 || abandon < 0:
-		return usagef("--max-drives %d, --abandon-after %v: want nothing below 0", maxDrives, abandon)
+		return cli.Usagef("--max-drives %d, --abandon-after %v: want nothing below 0", maxDrives, abandon)
 	}
 	return nil
 }
@@ -402,7 +403,7 @@ whose ranks are all detached stays for whoever attaches, and gives its room on n
 needs it; it ends by itself, abandoned, when nobody has for as long as it, or the control plane,
 allows (control run --abandon-after and --attach-within).`,
 		Example: "  millrace jobs list --watch",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
@@ -431,7 +432,7 @@ func (c jobCommands) show() *cobra.Command {
 		Long: "Shows a job, by its id or its name. With --decisions, instead, what its autoscaler decided last, " +
 			"each decision with its inputs.",
 		Example: "  millrace jobs show ads\n  millrace jobs show ads --decisions --output json",
-		Args:    exactArgs("JOB"),
+		Args:    cli.ExactArgs("JOB"),
 	}
 	cmd.Flags().BoolVar(&decisions, "decisions", false, "show the autoscaler's last decisions")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
@@ -443,7 +444,7 @@ func (c jobCommands) show() *cobra.Command {
 			return err
 		}
 		v := viewJob(st)
-		return c.print(v, func(w io.Writer) { printJob(w, v) })
+		return c.Print(v, func(w io.Writer) { printJob(w, v) })
 	})
 }
 
@@ -459,7 +460,7 @@ func (c jobCommands) showDecisions(ctx context.Context, client *remote.Client, i
 		}
 		raw[i] = json.RawMessage(d)
 	}
-	return c.print(raw, func(w io.Writer) {
+	return c.Print(raw, func(w io.Writer) {
 		fmt.Fprintf(w, "second\tdrives\trunning\tqueue\tstall\twhy\n")
 		for _, d := range raw {
 			var r struct {
@@ -490,7 +491,7 @@ func (c jobCommands) cancel() *cobra.Command {
 		Long: "Ends a job for all its ranks. The trainer's token remains valid: a job submitted with it as " +
 			"--resume goes on.",
 		Example: "  millrace jobs cancel ads",
-		Args:    exactArgs("JOB"),
+		Args:    cli.ExactArgs("JOB"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if err := client.Cancel(ctx, args[0]); err != nil {
@@ -501,6 +502,6 @@ func (c jobCommands) cancel() *cobra.Command {
 			return err
 		}
 		v := viewJob(st)
-		return c.print(v, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", v.ID, v.State) })
+		return c.Print(v, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", v.ID, v.State) })
 	})
 }

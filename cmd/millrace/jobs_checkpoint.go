@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -34,12 +35,12 @@ submitted with it as --resume delivers the rest. It is for jobs whose trainer ke
 own, as one that was abandoned; of one that was cancelled, has failed or is done there is none.`,
 		Example: "  millrace jobs checkpoint ads --out ads.token\n" +
 			"  millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
-		Args: exactArgs("JOB"),
+		Args: cli.ExactArgs("JOB"),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, replaced whole")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if out == "" {
-			return usagef("--out is wanted: the file to write the token to")
+			return cli.Usagef("--out is wanted: the file to write the token to")
 		}
 		b, err := client.Checkpoint(ctx, args[0])
 		if err != nil {
@@ -56,7 +57,7 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 		for _, r := range t.Ranges {
 			v.Acknowledged += r.To - r.From
 		}
-		return c.print(v, func(w io.Writer) {
+		return c.Print(v, func(w io.Writer) {
 			fmt.Fprintf(w, "token of job %s written to %s: it acknowledges %s of epoch %d\n", v.Job, v.File,
 				quantity.Of(v.Acknowledged, "mini-batch"), v.Epoch+1)
 		})

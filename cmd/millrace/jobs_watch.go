@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
@@ -32,14 +33,14 @@ that its ranks acknowledged lately, T, P, drives, each rank's queue and stall, a
 takes at this pace. On a terminal it is drawn in place, elsewhere a line each time. It fails if the
 job does, or is abandoned.`,
 		Example: "  millrace jobs watch ads",
-		Args:    exactArgs("JOB"),
+		Args:    cli.ExactArgs("JOB"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		var (
 			pace   remote.Pace
 			state  string
-			width  = terminal.Width(c.out)
-			screen = terminal.NewScreen(c.out, width)
+			width  = terminal.Width(c.Out)
+			screen = terminal.NewScreen(c.Out, width)
 		)
 		for st, err := range client.Watch(ctx, args[0]) {
 			if ctx.Err() != nil {
@@ -52,12 +53,12 @@ job does, or is abandoned.`,
 			v := viewWatch(st, &pace)
 			state = v.State
 			switch {
-			case c.output == "json":
-				err = c.print(v, nil)
+			case c.Output == "json":
+				err = c.Print(v, nil)
 			case width > 0:
-				err = screen.Draw(c.table(func(w io.Writer) { drawWatch(w, v) }))
+				err = screen.Draw(c.Table(func(w io.Writer) { drawWatch(w, v) }))
 			default:
-				err = c.print(v, func(w io.Writer) { lineWatch(w, v) })
+				err = c.Print(v, func(w io.Writer) { lineWatch(w, v) })
 			}
 			if err != nil {
 				return err

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // logFlags are the flags of a command whose log goes to standard error.
@@ -25,21 +27,21 @@ func (f *logFlags) check() error {
 	switch f.level {
 	case "debug", "info", "warn", "error":
 	default:
-		return usagef("--log-level %q: want debug, info, warn or error", f.level)
+		return cli.Usagef("--log-level %q: want debug, info, warn or error", f.level)
 	}
 	switch f.format {
 	case "auto", "text", "json":
 		return nil
 	}
-	return usagef("--log-format %q: want auto, text or json", f.format)
+	return cli.Usagef("--log-format %q: want auto, text or json", f.format)
 }
 
 // log returns the command's log, which is silent with --progress none.
 func (c *console) log(f logFlags) *slog.Logger {
-	if c.progress == "none" {
+	if c.Progress == "none" {
 		return slog.New(slog.DiscardHandler)
 	}
-	return logger(c.err, f.level, f.format)
+	return logger(c.Err, f.level, f.format)
 }
 
 // logger makes the log of every command, the only place that chooses a format: text on a terminal and JSON elsewhere,

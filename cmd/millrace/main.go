@@ -31,25 +31,9 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
-func main() { os.Exit(process()) }
-
-// process runs the command line of this process until it is done, or interrupted, and returns its exit status.
-func process() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	// The end of a terminal or of a connection is an interrupt, unless nohup has it ignored. Shells send the signal again.
-	if !signal.Ignored(syscall.SIGHUP) {
-		var stopHangups context.CancelFunc
-		ctx, stopHangups = signal.NotifyContext(ctx, syscall.SIGHUP)
-		defer stopHangups()
-	}
-	ctx, out, err := followPipes(ctx)
-	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: out, err: err})
-}
+func main() { os.Exit(cli.Main(run)) }

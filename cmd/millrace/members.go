@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -16,7 +17,7 @@ import (
 type memberCommands struct{ *console }
 
 func (c memberCommands) command() *cobra.Command {
-	g := group("members", "The members of the control plane", c.list(), c.add(), c.remove())
+	g := cli.Group("members", "The members of the control plane", c.list(), c.add(), c.remove())
 	g.Example = "  millrace control members list --help"
 	return g
 }
@@ -56,7 +57,7 @@ func (c memberCommands) list() *cobra.Command {
 other, whether they have a vote, and whether they accept connections as the member that was asked
 sees it.`,
 		Example: "  millrace control members list --control https://control-0:7460",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		list, err := client.Members(ctx)
@@ -80,18 +81,18 @@ func (c memberCommands) add() *cobra.Command {
 folder and --join: it fetches what there is and gets its vote by itself when it has caught up, so
 that one which never comes costs nobody the majority. Remove a member that is to be replaced first.`,
 		Example: "  millrace control members add https://10.0.0.4:7461 --control https://control-0:7460",
-		Args:    exactArgs("PEER-URL"),
+		Args:    cli.ExactArgs("PEER-URL"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if u, err := url.Parse(args[0]); err != nil || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return usagef("%q: want http://HOST:PORT or https://HOST:PORT", args[0])
+			return cli.Usagef("%q: want http://HOST:PORT or https://HOST:PORT", args[0])
 		}
 		m, err := client.AddMember(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		v := viewMember(m)
-		return c.print(v, func(w io.Writer) {
+		return c.Print(v, func(w io.Writer) {
 			fmt.Fprintf(w, "added %s (%s); now start it, with an empty folder:\n", args[0], v.ID)
 			fmt.Fprintf(w,
 				"millrace control run --data FOLDER --name NAME --peers NAME=%s --join %s --listen HOST:PORT\n",
@@ -110,7 +111,7 @@ kept the others have as well. It is refused when those that are left would not b
 member that was removed cannot come back with its folder: add it again and start it with an empty
 one.`,
 		Example: "  millrace control members remove m1",
-		Args:    exactArgs("MEMBER"),
+		Args:    cli.ExactArgs("MEMBER"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if err := client.RemoveMember(ctx, args[0]); err != nil {
@@ -120,6 +121,6 @@ one.`,
 			Member  string `json:"member"`
 			Removed bool   `json:"removed"`
 		}{args[0], true}
-		return c.print(result, func(w io.Writer) { fmt.Fprintf(w, "removed %s\n", args[0]) })
+		return c.Print(result, func(w io.Writer) { fmt.Fprintf(w, "removed %s\n", args[0]) })
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/internal/scratch"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) == "" {
 		os.Exit(secluded(m.Run))
 	}
-	code := process()
+	code := cli.Main(run)
 	if path := os.Getenv(highWater); path != "" {
 		status, err := os.ReadFile("/proc/self/status")
 		if err == nil {

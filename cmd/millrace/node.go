@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
@@ -16,7 +17,7 @@ import (
 type nodeCommand struct{ *console }
 
 func (c nodeCommand) command() *cobra.Command {
-	return group("node", "Run this machine as a storage node", c.run())
+	return cli.Group("node", "Run this machine as a storage node", c.run())
 }
 
 // nodeReady is what node run prints when the node serves.
@@ -45,10 +46,10 @@ The configuration is one YAML document: millrace config print-defaults node show
 may list a drive of several regions once for each region (?region=0, ?region=1 in its uri): then each
 is a drive to the control plane and its jobs.`,
 		Example: "  millrace config print-defaults node > node.yaml\n  millrace node run --config node.yaml",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if config == "" {
-				return usagef("--config is wanted: the node's configuration (millrace config print-defaults node)")
+				return cli.Usagef("--config is wanted: the node's configuration (millrace config print-defaults node)")
 			}
 			conf, err := node.ReadConfig(config)
 			if err != nil {
@@ -62,7 +63,7 @@ is a drive to the control plane and its jobs.`,
 			if err != nil {
 				return err
 			}
-			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
+			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.Err, conf.Log.Level, conf.Log.Format),
 				Version: buildVersion().Version, Sources: sources}, func(a *node.Agent) {
 				r := nodeReady{
 					Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...),
@@ -70,7 +71,7 @@ is a drive to the control plane and its jobs.`,
 				for _, d := range conf.Drives {
 					r.Drives = append(r.Drives, d.Name)
 				}
-				_ = c.print(r, func(w io.Writer) {
+				_ = c.Print(r, func(w io.Writer) {
 					fmt.Fprintf(w, "node %s serves %s at %s\n", r.Name, quantity.Of(len(r.Drives), "drive"),
 						strings.Join(r.URLs, ", "))
 				})
@@ -79,6 +80,6 @@ is a drive to the control plane and its jobs.`,
 	}
 	cmd.Flags().StringVar(&config, "config", "", "the node's configuration, a YAML file")
 	far.addFlags(cmd.Flags())
-	addNativeTiming(cmd.Flags(), serviceTiming)
+	cli.AddNativeTiming(cmd.Flags(), cli.ServiceTiming)
 	return cmd
 }

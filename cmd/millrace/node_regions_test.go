@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // TestANodeOffersTheRegionsOfADrive: a node whose configuration lists the regions of a drive in a file serves each as a
@@ -30,7 +32,7 @@ func TestANodeOffersTheRegionsOfADrive(t *testing.T) {
 	errs, ended := &bytes.Buffer{}, make(chan int, 1)
 	go func() {
 		ended <- run(ctx, []string{"node", "run", "--config", conf},
-			streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: errs})
+			cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: errs})
 	}()
 	defer func() {
 		stop()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // firstValue is a writer that tells when its first JSON value is whole.
@@ -46,7 +48,7 @@ func TestNodeRunsAndStops(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, []string{"node", "run", "--config", conf, "--output", "json"},
-			streams{in: strings.NewReader(""), out: out, err: errs})
+			cli.Streams{In: strings.NewReader(""), Out: out, Err: errs})
 	}()
 	select {
 	case <-out.whole:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
@@ -21,7 +22,7 @@ import (
 type nodesCommands struct{ *console }
 
 func (c nodesCommands) command() *cobra.Command {
-	return group("nodes", "The storage nodes that a control plane knows", c.list(), c.show(), c.drain())
+	return cli.Group("nodes", "The storage nodes that a control plane knows", c.list(), c.show(), c.drain())
 }
 
 // nodeView is a node as commands print it.
@@ -152,7 +153,7 @@ func (c nodesCommands) list() *cobra.Command {
 		Short:   "List storage nodes and how they are",
 		Long:    "Lists every node that the control plane knows: ready, draining, silent, dead, or refused and why.",
 		Example: "  millrace nodes list --control https://control-0:7460 --watch",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
@@ -180,7 +181,7 @@ what it holds, the bytes that are free and the image that it runs. Regions of on
 in common: they hold the same, and their free bytes are the same bytes. What else a drive tells is
 asked with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
 		Example: "  millrace nodes show node0 --output json",
-		Args:    exactArgs("NODE"),
+		Args:    cli.ExactArgs("NODE"),
 	}
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		records, err := client.Nodes(ctx)
@@ -192,7 +193,7 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 				continue
 			}
 			v := viewNode(r)
-			return c.print(v, func(w io.Writer) {
+			return c.Print(v, func(w io.Writer) {
 				fmt.Fprintf(w,
 					"node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\n"+
 						"buffered\t%s, %d bytes\npartitions\t%d\n\n",
@@ -202,7 +203,7 @@ asked with millrace drive info, smart and ls and millrace image list, which take
 				for _, d := range v.Drives {
 					if d.Failures > 0 {
 						fmt.Fprintf(w, "\n%s could not read partitions %d times, the last time: %s\n", d.Name,
-							d.Failures, oneLine(d.Failed))
+							d.Failures, cli.OneLine(d.Failed))
 					}
 				}
 				for _, d := range v.Drives {
@@ -226,7 +227,7 @@ func (c nodesCommands) drain() *cobra.Command {
 without anybody waiting for it. A node that is gone for good and drained is not missed: what it
 alone held is not part of jobs that are submitted from then on.`,
 		Example: "  millrace nodes drain node0\n  millrace nodes drain node0 --undo",
-		Args:    exactArgs("NODE"),
+		Args:    cli.ExactArgs("NODE"),
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let splits come again")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
@@ -239,7 +240,7 @@ alone held is not part of jobs that are submitted from then on.`,
 			Drains bool   `json:"drains"`
 			Leases int    `json:"leases_out"`
 		}{args[0], !undo, leases}
-		return c.print(result, func(w io.Writer) {
+		return c.Print(result, func(w io.Writer) {
 			if undo {
 				fmt.Fprintf(w, "node %s takes splits again\n", args[0])
 				return

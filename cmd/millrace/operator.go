@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -37,7 +38,7 @@ func (m *moduleFlags) named() (map[string]string, error) {
 			name = strings.TrimSuffix(filepath.Base(given), filepath.Ext(given))
 		}
 		if _, twice := files[name]; name == "" || path == "" || twice {
-			return nil, usagef("--wasm %q: want NAME=FILE, as features=f.wasm, each name once", given)
+			return nil, cli.Usagef("--wasm %q: want NAME=FILE, as features=f.wasm, each name once", given)
 		}
 		files[name] = path
 	}
@@ -83,7 +84,7 @@ func viewModules(spec *apiv1.JobSpec) []jobModule {
 type operatorCommands struct{ *console }
 
 func (c operatorCommands) command() *cobra.Command {
-	return group("operator", "Operators of one's own: test the functions of a WebAssembly module", c.test())
+	return cli.Group("operator", "Operators of one's own: test the functions of a WebAssembly module", c.test())
 }
 
 // testedModule is what `millrace operator test` prints.
@@ -102,7 +103,7 @@ alone, and all rows together. VECTORS is a JSON document that names functions, t
 docs/pipelines.md has its form. The exit status is 1 if a row is wrong.`,
 		Example: "  millrace operator test features.wasm vectors.json\n" +
 			"  millrace operator test features.wasm vectors.json --interpret --output json",
-		Args: exactArgs("MODULE", "VECTORS"),
+		Args: cli.ExactArgs("MODULE", "VECTORS"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			module, err := readRegular(args[0], format.MaxModule)
 			if err != nil {
@@ -123,7 +124,7 @@ docs/pipelines.md has its form. The exit status is 1 if a row is wrong.`,
 			for _, f := range r.Functions {
 				r.Wrong += f.Wrong
 			}
-			err = c.report(r, func(w io.Writer) {
+			err = c.Report(r, func(w io.Writer) {
 				for _, f := range r.Functions {
 					fmt.Fprintf(w, "%s%s\t%d of %s as known\n", f.Function, f.Signature, f.Rows-f.Wrong,
 						quantity.Of(f.Rows, "row"))

@@ -3,17 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/cmd/cli"
+	"github.com/millrace/millrace/cmd/cli/clitest"
 )
 
 // printed is the output of every command, once everyCommand ran.
@@ -72,22 +73,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("image", "explore", "--elements", "2")
 	do("image", "package", "--unit", "clamp", "--out", dir+"/kernel")
-	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	module, vectors := writeCountVectors(t, 5)
 	do("operator", "test", module, vectors)
-	do("bench", "operators", "--values", "1000", "--time", "1ms")
-	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
-	do("bench", "placement", "--time", "1ms", "--rows", "500", "--batch", "100", "--slm", "64MiB")
-	do("bench", "regions", "--time", "1ms", "--rows", "500", "--turns", "1", "--switches", "2", "--regions", "2",
-		"--models", "rm1", "--drive", "mem:?slm=128MiB")
-	do("bench", "offload", "--cases", "2")
-	do("bench", "papers", "--paper", "dpp", "--quick")
-	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
-	t.Setenv(asCommand, "1") // the control plane is a process of this binary
-	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
-		"1000", "--drive-rows", "2000", "--no-failover")
-	do("bench", "pipeline", "--models", "rm1", "--time", "20ms", "--rounds", "1", "--rows", "1000", "--partitions", "1",
-		"--ways", "drive,launcher-unix,raw-unix")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, dir, do)
@@ -108,65 +95,15 @@ func everyCommand(t *testing.T) map[string]string {
 	return out
 }
 
-// units are how a number's key may end.
-var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|` +
-	`ratio)$|_per_(second|usd|gb|command)$`)
-
-// counts are numbers without a unit: the number of the things that the key names, or the number of one of them.
-var counts = map[string]bool{
-	"rounds":   true,
-	"switches": true, "other_jobs": true, "turns": true, "speedup": true, // of bench regions
-	"dilation":     true, // a factor
-	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
-	"queue_depth_mean": true,
-	"region":           true, "regions": true, "boot_slot": true, "previous_slot": true, "slm_first_byte": true,
-	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
-	"rows_dropped": true,
-	"depth":        true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true,
-	"host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true,
-	"error_log_entries":            true,
-	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
-	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true,
-	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
-	"partitions": true, "absent_partitions": true, "streams": true,
-	"splits_running": true, "buffered_mini_batches": true, "source_failures": true,
-	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "restored_revision": true,
-	"fences_above": true, "from_byte": true, "num_embeddings": true,
-	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "splits_own": true,
-	"own_workers": true, "leases_failed": true,
-	"cases": true, "seed": true, "mean_workers": true,
-	"keys": true, "seen_keys": true, "appended_keys": true, "table": true, "before_keys": true, "after_keys": true,
-	"same_keys": true, "moved_keys": true, "added_keys": true, "removed_keys": true,
-	"values": true, "data_set_values": true, "nan_values": true, "positive_infinite_values": true,
-	"negative_infinite_values": true,
-	"distinct_values":          true, "missed_count": true, "count": true, "drifted_columns": true,
-	// Values of columns, in the unit of the column, and numbers of values.
-	"least": true, "greatest": true, "mean": true, "deviation": true, "value": true,
-	// Moves of statistics: in deviations, relative, or indices without a unit.
-	"null_rate_difference": true, "mean_move_deviations": true, "greatest_quantile_move_deviations": true,
-	"distinct_values_change": true, "stability_index": true, "frequent_values_stability_index": true,
-	"mean_list_length_change": true,
-	// A plan's counts, and the range of a figure in the figure's unit.
-	"racks": true, "cards": true, "spare_drives": true, "storage_nodes": true, "pool_nodes": true,
-	"network_interfaces": true, "trainer_network_interfaces": true, "training_nodes": true, "years": true,
-	"low": true, "high": true,
-	// Energy, and the width of an integer: the key is the unit.
-	"joules": true, "bits": true,
-	// Resources of an FPGA, and elements of its units.
-	"lut": true, "block_ram18": true, "ultra_ram": true, "dsp": true, "parquet": true, "bucketize": true,
-	"sigrid_hash": true, "log": true, "decoder_lanes": true, "designs": true, "fitting_designs": true,
-}
-
 // TestJSONKeysAreSnakeCaseWithUnits looks at the keys that every command prints. It takes most of a minute on a busy
 // machine, because it is the first of three tests that need the output of every command, and runs all of them, among
-// them the smallest paper of bench papers, bench service, and a job of a whole service.
+// them a job of a whole service.
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
-	snake := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	printed := everyCommand(t)
 	for _, c := range commands() {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
-		case c.Hidden, c.HasSubCommands(), name == "help", name == "completion": // print no result
+		case c.Hidden, c.HasSubCommands(), c.DisableFlagParsing, name == "help", name == "completion": // print no result
 		case name == "drive reset", name == "drive serve", name == "node run", name == "worker run",
 			name == "control run", name == "private":
 			// of a drive that the kernel has; until they are interrupted; until the trainer ends
@@ -174,36 +111,10 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}
 	}
-	for name, text := range printed {
-		d := json.NewDecoder(strings.NewReader(text))
-		var v any
-		require.NoError(t, d.Decode(&v), "%s: %s", name, text)
-		assert.False(t, d.More(), "%s prints more than one value", name)
-		var walk func(path string, v any)
-		walk = func(path string, v any) {
-			switch v := v.(type) {
-			case map[string]any:
-				for key, x := range v {
-					assert.Regexp(t, snake, key, "%s: %s", name, path)
-					if _, ok := x.(float64); ok {
-						assert.True(t, units.MatchString(key) || counts[key], "%s: %s.%s is a number without a unit",
-							name, path, key)
-					}
-					// A list that is empty is []; an unknown quantity may be null.
-					assert.True(t, x != nil || units.MatchString(key), "%s: %s.%s is null", name, path, key)
-					walk(path+"."+key, x)
-				}
-			case []any:
-				for _, x := range v {
-					walk(path+"[]", x)
-				}
-			}
-		}
-		walk("", v)
-	}
+	clitest.CheckKeys(t, printed)
 }
 
-// TestReportsHaveWhatTheyPromise: the fields of a job's report and of the bench that others read.
+// TestReportsHaveWhatTheyPromise: the fields of a job's report that others read.
 func TestReportsHaveWhatTheyPromise(t *testing.T) {
 	printed := everyCommand(t)
 	var report map[string]any
@@ -225,13 +136,6 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 			"the drive counted what the host planned")
 		assert.Equal(t, d["rows"], own["rows"])
 	}
-	var bench []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(printed["bench rm"]), &bench), "an array")
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second",
-		"output_bytes_per_second",
-		"move_share", "decode_share", "transform_share", "fetch_share"} {
-		assert.Contains(t, bench[0], key)
-	}
 }
 
 // TestReportsNameTheirVersion checks that whatever measures, runs, plans or checks says in JSON which binary did, and
@@ -241,7 +145,7 @@ func TestReportsNameTheirVersion(t *testing.T) {
 	for name, printed := range everyCommand(t) {
 		first, _, _ := strings.Cut(name, " ")
 		switch {
-		case first == "bench", first == "train", first == "demo", first == "preprocess", first == "plan",
+		case first == "train", first == "demo", first == "preprocess", first == "plan",
 			name == "dataset summarize", name == "dataset drift", name == "pipeline check", name == "pipeline init",
 			name == "pipeline show",
 			name == "operator test", name == "drive validate", name == "image explore":
@@ -260,28 +164,6 @@ func TestReportsNameTheirVersion(t *testing.T) {
 	}
 }
 
-func TestReportsAreAsTheyWereBesideTheirVersion(t *testing.T) {
-	head := fmt.Sprintf("{\n  \"version\": %q", buildVersion().Version)
-	for _, c := range []struct {
-		v    any
-		want string
-	}{
-		{struct{}{}, head + "\n}\n"},
-		{map[string]string{"a": "<é>"}, head + ",\n  \"a\": \"<é>\"\n}\n"},
-		{[]struct{}{}, "[]\n"},
-		{[]int(nil), "null\n"},
-		{[]int{1}, "[\n  1\n]\n"},
-	} {
-		var b bytes.Buffer
-		require.NoError(t, (&console{streams: streams{out: &b}, output: "json"}).report(c.v, nil))
-		assert.Equal(t, c.want, b.String())
-	}
-	var b bytes.Buffer
-	c := &console{streams: streams{out: &b}, output: "table"}
-	require.NoError(t, c.report(1, func(w io.Writer) { fmt.Fprintln(w, "as it is") }))
-	assert.Equal(t, "as it is\n"+versionLine()+"\n", b.String())
-}
-
 func TestTablesForPeople(t *testing.T) {
 	data := generate(t, "--rows", "50")
 	for says, args := range map[string][]string{
@@ -289,7 +171,6 @@ func TestTablesForPeople(t *testing.T) {
 		"int_12":             {"dataset", "inspect", data},
 		"core.kernels":       {"plan", "--t", "1e6"},
 		"usd_per_kwh":        {"plan", "--print-prices"},
-		"rows/s":             {"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
 		"go1":                {"version"},
 		"held back by": {
 			"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6",
@@ -332,7 +213,6 @@ func TestProgressIsAllJSONWhenAsked(t *testing.T) {
 	for _, command := range [][]string{
 		{"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
 		{"demo", "--rows", "500", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6"},
-		{"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
 	} {
 		_, _, errs := millrace(t, append(command, "--progress", "json")...)
 		require.NotEmpty(t, errs)
@@ -350,7 +230,7 @@ func TestProgressIsAllJSONWhenAsked(t *testing.T) {
 func TestBarsEnd(t *testing.T) {
 	for _, c := range []struct{ total, done int64 }{{100, 100}, {100, 3}, {100, 0}, {0, 0}, {0, 7}, {5, 9}} {
 		var w bytes.Buffer
-		cmd := &console{streams: streams{err: &w}, progress: "bars"}
+		cmd := &console{cli.Console{Streams: cli.Streams{Err: &w}, Progress: "bars"}}
 		p := cmd.newProgress("task", "rows", c.total)
 		p.add(c.done)
 		ended := make(chan struct{})
@@ -369,7 +249,7 @@ func TestBarsEnd(t *testing.T) {
 // TestPlainLinesAreRare checks that there is one line a second at most, so that a log is not full of them.
 func TestPlainLinesAreRare(t *testing.T) {
 	var w bytes.Buffer
-	p := (&console{streams: streams{err: &w}, progress: "plain"}).newProgress("task", "rows", 1000)
+	p := (&console{cli.Console{Streams: cli.Streams{Err: &w}, Progress: "plain"}}).newProgress("task", "rows", 1000)
 	for range 1000 {
 		p.add(1)
 	}
@@ -383,7 +263,7 @@ func TestCountsBesideTheUnit(t *testing.T) {
 	counts := []progressCount{{name: "splits", done: 1, total: 8}, {name: "keys", done: 40}}
 	lines := func(mode string, total int64) string {
 		var w bytes.Buffer
-		p := (&console{streams: streams{err: &w}, progress: mode}).newProgress("vocabulary v", "rows", total)
+		p := (&console{cli.Console{Streams: cli.Streams{Err: &w}, Progress: mode}}).newProgress("vocabulary v", "rows", total)
 		p.begun = p.begun.Add(-10 * time.Second)
 		p.add(250, counts...)
 		p.finish()
@@ -393,7 +273,8 @@ func TestCountsBesideTheUnit(t *testing.T) {
 		lines("plain", 1000))
 	assert.Regexp(t, `^vocabulary v: 250 of 250 rows, 1 of 8 splits, 40 keys, 2\d/s\n$`, lines("plain", 250))
 	assert.Regexp(t, `^vocabulary v: 250 rows, 1 of 8 splits, 40 keys, 2\d/s\n$`, lines("plain", 0))
-	bar := (&console{streams: streams{err: io.Discard}, progress: "bars"}).newProgress("vocabulary v", "rows", 1000)
+	shown := &console{cli.Console{Streams: cli.Streams{Err: io.Discard}, Progress: "bars"}}
+	bar := shown.newProgress("vocabulary v", "rows", 1000)
 	bar.add(250, counts...)
 	bar.finish()
 	assert.Equal(t, ", 1 of 8 splits, 40 keys", *bar.text.Load())
@@ -411,7 +292,7 @@ func TestDocumentCommentNamesEveryCommand(t *testing.T) {
 	require.NoError(t, err)
 	comment, _, ok := strings.Cut(string(source), "\npackage main")
 	require.True(t, ok)
-	for _, c := range newRoot(streams{}).Commands() {
+	for _, c := range newRoot(cli.Streams{}).Commands() {
 		if c.Hidden {
 			continue
 		}

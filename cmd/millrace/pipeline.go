@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/draft"
 	"github.com/millrace/millrace/internal/quantity"
@@ -22,7 +23,7 @@ import (
 type pipelineCommands struct{ *console }
 
 func (c pipelineCommands) command() *cobra.Command {
-	return group("pipeline", "Pipelines: draft one from what files hold, check one, draw one", c.draftPipeline(),
+	return cli.Group("pipeline", "Pipelines: draft one from what files hold, check one, draw one", c.draftPipeline(),
 		c.check(),
 		c.show())
 }
@@ -70,16 +71,16 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 				result.LeftOut = []draft.LeftOut{}
 			}
 			if out == "" {
-				if c.output == "json" {
-					return c.report(result, nil)
+				if c.Output == "json" {
+					return c.Report(result, nil)
 				}
-				_, err := c.out.Write(d.Document)
+				_, err := c.Out.Write(d.Document)
 				return err
 			}
 			if err := wholefile.WritePublic(out, d.Document); err != nil {
 				return err
 			}
-			return c.report(result, func(w io.Writer) {
+			return c.Report(result, func(w io.Writer) {
 				fmt.Fprintf(w, "wrote\t%s\n", out)
 				if n := len(d.LeftOut); n > 0 {
 					fmt.Fprintf(w, "left out\t%s: the document's last lines say why\n", quantity.Of(n, "column"))
@@ -100,7 +101,7 @@ why. Read them: a draft is where a pipeline begins. Several files are one data s
 // wantFiles refuses a call without files.
 func wantFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef("%s wants at least one FILE", cmd.CommandPath())
+		return cli.Usagef("%s wants at least one FILE", cmd.CommandPath())
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ as JSON, with their place in the document.`,
 				in.in = append(in.in, args[1:]...)
 				return nil
 			}
-			return exactArgs("PIPELINE")(cmd, args)
+			return cli.ExactArgs("PIPELINE")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := c.loadPipeline(args[0])
@@ -174,7 +175,7 @@ as JSON, with their place in the document.`,
 					return c.reportProblems(namePipeline(err, args[0]))
 				}
 			}
-			return c.report(result, func(w io.Writer) { result.table(w, len(in.in) > 0) })
+			return c.Report(result, func(w io.Writer) { result.table(w, len(in.in) > 0) })
 		},
 	}
 	f := cmd.Flags()
@@ -192,7 +193,7 @@ func (c pipelineCommands) loadPipeline(name string) (*pipeline.Spec, error) {
 	if name != "-" {
 		return loadPipeline(name)
 	}
-	document, err := io.ReadAll(io.LimitReader(c.in, maxDocument+1))
+	document, err := io.ReadAll(io.LimitReader(c.In, maxDocument+1))
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
@@ -203,7 +204,7 @@ func (c pipelineCommands) loadPipeline(name string) (*pipeline.Spec, error) {
 // reportProblems prints the errors of a pipeline as JSON if that is wanted. It returns the error to end with.
 func (c pipelineCommands) reportProblems(err error) error {
 	var wrong pipeline.Errors
-	if c.output != "json" || !errors.As(err, &wrong) {
+	if c.Output != "json" || !errors.As(err, &wrong) {
 		return err
 	}
 	result := checkedPipeline{}
@@ -213,10 +214,10 @@ func (c pipelineCommands) reportProblems(err error) error {
 		result.Errors = append(result.Errors, pipelineProblem{Line: one.Pos.Line, Column: one.Pos.Column,
 			Path: one.Path, Message: without.Error()})
 	}
-	if err := c.report(result, nil); err != nil {
+	if err := c.Report(result, nil); err != nil {
 		return err
 	}
-	return errReported
+	return cli.ErrReported
 }
 
 // checkAgainstFiles resolves and lowers the pipeline for the files of --in.

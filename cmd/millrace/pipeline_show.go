@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/sdk/pipeline/picture"
 )
 
@@ -19,10 +20,10 @@ is shown on its way through the operators to its tensor, and each operator with 
 a value is estimated to cost, by docs/performance-kernels.md. Nothing is measured. --format dot is for Graphviz.`,
 		Example: "  millrace pipeline show rm1\n" +
 			"  millrace pipeline show pipeline.yaml --format dot | dot -Tsvg > pipeline.svg",
-		Args: exactArgs("PIPELINE"),
+		Args: cli.ExactArgs("PIPELINE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "dot" && format != "json" {
-				return usagef("--format %s: want text, dot or json", format)
+				return cli.Usagef("--format %s: want text, dot or json", format)
 			}
 			spec, err := c.loadPipeline(args[0])
 			if err != nil {
@@ -30,14 +31,14 @@ a value is estimated to cost, by docs/performance-kernels.md. Nothing is measure
 			}
 			drawn := picture.Draw(spec)
 			switch {
-			case format == "json" || format == "text" && c.output == "json":
+			case format == "json" || format == "text" && c.Output == "json":
 				asJSON := *c.console
-				asJSON.output = "json"
-				return asJSON.report(drawn, nil)
+				asJSON.Output = "json"
+				return asJSON.Report(drawn, nil)
 			case format == "dot":
-				_, err = c.out.Write(drawn.DOT())
+				_, err = c.Out.Write(drawn.DOT())
 			default:
-				_, err = fmt.Fprintf(c.out, "%s%s\n", drawn.Text(), versionLine())
+				_, err = fmt.Fprintf(c.Out, "%s%s\n", drawn.Text(), cli.VersionLine())
 			}
 			return err
 		},

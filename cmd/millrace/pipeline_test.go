@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/foreignparquet"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -191,10 +192,10 @@ func TestPipelineShow(t *testing.T) {
 func TestPipelineCheckReadsStandardInput(t *testing.T) {
 	var out, errs strings.Builder
 	in := strings.NewReader("sparse: [{columns: [a]}]")
-	code := run(t.Context(), []string{"pipeline", "check", "-"}, streams{in: in, out: &out, err: &errs})
+	code := run(t.Context(), []string{"pipeline", "check", "-"}, cli.Streams{In: in, Out: &out, Err: &errs})
 	assert.Zero(t, code, errs.String())
 	in = strings.NewReader("sparse: [{columns: [a], opps: []}]")
-	code = run(t.Context(), []string{"pipeline", "check", "-"}, streams{in: in, out: &out, err: &errs})
+	code = run(t.Context(), []string{"pipeline", "check", "-"}, cli.Streams{In: in, Out: &out, Err: &errs})
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs.String(), "standard input: line 1:25: sparse[0].opps: unknown key")
 }

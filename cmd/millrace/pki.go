@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/identity"
 )
 
@@ -15,7 +16,7 @@ import (
 type pkiCommands struct{ *console }
 
 func (c pkiCommands) command() *cobra.Command {
-	return group("pki", "Identities for mutual TLS between control plane, nodes and launchers", c.initialise(),
+	return cli.Group("pki", "Identities for mutual TLS between control plane, nodes and launchers", c.initialise(),
 		c.issue())
 }
 
@@ -30,7 +31,7 @@ well: each must carry one URI spiffe://millrace/ROLE/NAME, and those of servers 
 addresses by which they are called.`,
 		Example: "  millrace pki init --dir pki\n" +
 			"  millrace pki issue --dir pki --role node --name node0 --host node0.example.net",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := identity.InitAuthority(dir, name); err != nil {
 				return err
@@ -39,7 +40,7 @@ addresses by which they are called.`,
 				Certificate string `json:"certificate"`
 				Key         string `json:"key"`
 			}{filepath.Join(dir, identity.AuthorityCert), filepath.Join(dir, identity.AuthorityKey)}
-			return c.print(result, func(w io.Writer) {
+			return c.Print(result, func(w io.Writer) {
 				fmt.Fprintf(w, "authority\t%s\nits key\t%s\n", result.Certificate, result.Key)
 			})
 		},
@@ -67,17 +68,17 @@ up without a restart.`,
 		Example: "  millrace pki issue --dir pki --role node --name node0 --host node0.example.net --host 10.0.0.7\n" +
 			"  millrace pki issue --dir pki --role launcher --name trainer-3 --days 30 --out certs\n" +
 			"  millrace pki issue --dir pki --role launcher --name ads.gpu-0 --host gpu-0.example.net",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := identity.Request{
 				Identity: identity.Identity{Role: identity.Role(role), Name: name}, Hosts: hosts,
 				Lifetime: time.Duration(days) * 24 * time.Hour,
 			}
 			if err := r.Check(); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if days < 1 || days > 3650 {
-				return usagef("--days %d: want 1 to 3650", days)
+				return cli.Usagef("--days %d: want 1 to 3650", days)
 			}
 			if out == "" {
 				out = dir
@@ -92,7 +93,7 @@ up without a restart.`,
 				Key         string `json:"key"`
 				Authority   string `json:"authority"`
 			}{r.URI().String(), stem + ".pem", stem + ".key", filepath.Join(dir, identity.AuthorityCert)}
-			return c.print(result, func(w io.Writer) {
+			return c.Print(result, func(w io.Writer) {
 				fmt.Fprintf(w, "identity\t%s\ncertificate\t%s\nkey\t%s\nauthority\t%s\n", result.Identity,
 					result.Certificate, result.Key, result.Authority)
 			})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
@@ -103,11 +104,11 @@ func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, 
 		}, func(k placement.Copy, err error) {
 			v := &views[index[k]]
 			if err != nil {
-				v.Error = oneLine(err.Error())
+				v.Error = cli.OneLine(err.Error())
 			} else {
 				v.Done, v.state = true, "done"
 			}
-			c.announce(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To, v.state))
+			c.Announce(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To, v.state))
 		})
 	}
 	return errors.Join(failed, printRows(c.console, views))
@@ -117,7 +118,7 @@ func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, 
 func matchPatterns(patterns []string) (func(string) bool, error) {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
-			return nil, usagef("pattern %q: %v", p, err)
+			return nil, cli.Usagef("pattern %q: %v", p, err)
 		}
 	}
 	if len(patterns) == 0 {
@@ -157,7 +158,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 			"rm1/part-00001.parquet\n  millrace dataset place --dry-run rm1/part-00000.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%s wants the files to place", cmd.CommandPath())
+				return cli.Usagef("%s wants the files to place", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -173,7 +174,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 	changed := fl.Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if replicas < 1 {
-			return usagef("--replicas %d: want 1 or more", replicas)
+			return cli.Usagef("--replicas %d: want 1 or more", replicas)
 		}
 		named := source.ParseLocations(args...)
 		if err := in.findFormat(ctx, named); err != nil {
@@ -258,7 +259,7 @@ wants any more, so that dataset verify does not miss them. Nodes copy from each 
 			return err
 		}
 		if replicas < 0 {
-			return usagef("--replicas %d: want 0 or more", replicas)
+			return cli.Usagef("--replicas %d: want 0 or more", replicas)
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
 			if changed("replicas") && replicas == 0 {
@@ -289,7 +290,7 @@ func (c placementCommands) forgetCopies(ctx context.Context, client *remote.Clie
 	parts := append(on.Partitions(match), on.Gone(match)...)
 	for i := range parts {
 		parts[i].Copies = 0
-		c.announce(parts[i].Name + ": no copies are wanted any more; those that there are stay")
+		c.Announce(parts[i].Name + ": no copies are wanted any more; those that there are stay")
 	}
 	if dry {
 		return nil
@@ -359,7 +360,7 @@ if copies differ.`,
 					v.Copies = append(v.Copies, list...)
 				}
 			}
-			if err := c.print(v, func(w io.Writer) { v.table(w) }); err != nil {
+			if err := c.Print(v, func(w io.Writer) { v.table(w) }); err != nil {
 				return err
 			}
 			return v.verdict()
@@ -378,7 +379,7 @@ func verifyCopies(ctx context.Context, on *cluster.Cluster, name string) []sumVi
 		}
 		switch {
 		case err != nil:
-			v.Verdict = oneLine(err.Error())
+			v.Verdict = cli.OneLine(err.Error())
 		case len(s.Kept) > 0 && !bytes.Equal(s.Kept, s.SHA256):
 			v.Verdict = "changed since it was put there"
 		case first != nil && !bytes.Equal(first, s.SHA256):
@@ -496,7 +497,7 @@ configuration. Running jobs go on with the copies. --replicas takes another numb
 that is lower than the number that is kept, the command says so and its exit status is 1. Of a drive
 whose regions are listed one by one, all regions are drained, whichever is named.`,
 		Example: "  millrace drive retire node0/d3",
-		Args:    exactArgs("NODE/DRIVE"),
+		Args:    cli.ExactArgs("NODE/DRIVE"),
 	}
 	cmd.Flags().IntVar(&replicas, "replicas", 0,
 		"copies of each partition elsewhere (default: the number that is kept)")
@@ -506,10 +507,10 @@ whose regions are listed one by one, all regions are drained, whichever is named
 		var r placement.Ref
 		var ok bool
 		if r.Node, r.Drive, ok = strings.Cut(args[0], "/"); !ok || r.Node == "" || r.Drive == "" {
-			return usagef("%q: want NODE/DRIVE", args[0])
+			return cli.Usagef("%q: want NODE/DRIVE", args[0])
 		}
 		if replicas < 0 {
-			return usagef("--replicas %d: want 1 or more", replicas)
+			return cli.Usagef("--replicas %d: want 1 or more", replicas)
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
 			regions := on.Regions(r)
@@ -534,7 +535,7 @@ whose regions are listed one by one, all regions are drained, whichever is named
 				if err := f.awaitListing(ctx, client, copies); err != nil {
 					return err
 				}
-				c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions),
+				c.Announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions),
 					r.Node))
 			}
 			held := slices.DeleteFunc(parts, func(p placement.Partition) bool {

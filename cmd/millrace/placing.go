@@ -52,7 +52,7 @@ func (p *placing) run(ctx context.Context) error {
 		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) &&
 			time.Since(began) < drivesWait
 		if again && !told {
-			p.announce(fmt.Sprintf("waiting for storage nodes: %v", err))
+			p.Announce(fmt.Sprintf("waiting for storage nodes: %v", err))
 			told = true
 		}
 		return again, err
@@ -70,7 +70,7 @@ func (p *placing) run(ctx context.Context) error {
 		return err
 	}
 	if len(copies) == 0 {
-		p.announce("every file has its copies: nothing was done")
+		p.Announce("every file has its copies: nothing was done")
 	}
 	return p.flags.awaitListing(ctx, p.client, copies)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/capacity/planpage"
 	"github.com/millrace/millrace/capacity/sizing"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 )
@@ -74,18 +75,18 @@ job, which is T, P, drives and stalls.
 			"  millrace plan --model rm5 --gpus 8 --size 50TB --output html > plan.html\n" +
 			"  millrace plan --model rm5 --t 3.0e6 --image new.mimg\n" +
 			"  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
-		Args:        noArgs,
-		Annotations: map[string]string{moreOutputs: "html"},
+		Args:        cli.NoArgs,
+		Annotations: map[string]string{cli.MoreOutputs: "html"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.printPrices:
-				_, err := c.out.Write(capacity.DefaultPrices())
+				_, err := c.Out.Write(capacity.DefaultPrices())
 				return err
 			case o.printFigures:
-				_, err := c.out.Write(sizing.DefaultFigures())
+				_, err := c.Out.Write(sizing.DefaultFigures())
 				return err
 			}
-			if err := errors.Join(o.check(cmd), o.checkReview(c.output)); err != nil {
+			if err := errors.Join(o.check(cmd), o.checkReview(c.Output)); err != nil {
 				return err
 			}
 			if o.reviews() {
@@ -93,16 +94,16 @@ job, which is T, P, drives and stalls.
 				if err != nil {
 					return err
 				}
-				return c.report(v, func(w io.Writer) { printReview(w, v) })
+				return c.Report(v, func(w io.Writer) { printReview(w, v) })
 			}
 			r, err := o.plan(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if c.output == "html" {
-				return planpage.Write(c.out, r.Result, r.Placements)
+			if c.Output == "html" {
+				return planpage.Write(c.Out, r.Result, r.Placements)
 			}
-			return c.report(r, func(w io.Writer) { printPlan(w, r) })
+			return c.Report(r, func(w io.Writer) { printPlan(w, r) })
 		},
 	}
 	o.register(cmd.Flags())
@@ -155,28 +156,28 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case o.pipeline != "" && (cmd.Flags().Changed("model") || cmd.Flags().Changed("id-bytes")):
-		return usagef("--pipeline says what the rows are, and so do --model and --id-bytes: leave them out")
+		return cli.Usagef("--pipeline says what the rows are, and so do --model and --id-bytes: leave them out")
 	case o.pipeline != "" && len(o.in) == 0:
-		return usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect " +
+		return cli.Usagef("--pipeline: give --in with the data's Parquet files, or with what millrace dataset inspect " +
 			"--output json wrote of them: the bytes of a row are in their footers")
 	case o.pipeline == "" && o.files.given():
-		return usagef("--vocabulary, --statistics and --wasm are of a pipeline: give --pipeline")
+		return cli.Usagef("--vocabulary, --statistics and --wasm are of a pipeline: give --pipeline")
 	case !(o.t >= 0) || !(o.p >= 0) || !(o.bytesPerRow >= 0) || o.replicas < 1 || o.ids != 4 && o.ids != 8:
-		return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
+		return cli.Usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
 			"below 0, 1 copy or more, ids of 4 or 8 bytes", o.t, o.p, o.bytesPerRow, o.replicas, o.ids)
 	case !(o.growth >= 0) || !(o.tGrowth >= 0) || !(o.retention >= 0) || o.nodes < 0 || o.gpus < 0:
-		return usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not "+
+		return cli.Usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not "+
 			"below 0", o.growth, o.tGrowth, o.retention, o.nodes, o.gpus)
 	case o.media != string(sizing.SSD) && o.media != string(sizing.HDD):
-		return usagef("--media %q: want ssd or hdd", o.media)
+		return cli.Usagef("--media %q: want ssd or hdd", o.media)
 	case o.t > 0 && o.gpus > 0:
-		return usagef("--t and --gpus both say T: give one of them")
+		return cli.Usagef("--t and --gpus both say T: give one of them")
 	case o.gpuRate > 0 && o.gpus == 0:
-		return usagef("--t-gpu is the rate of one GPU: give their number with --gpus")
+		return cli.Usagef("--t-gpu is the rate of one GPU: give their number with --gpus")
 	case o.p > 0 && o.rateFile != "":
-		return usagef("--p and --p-from both say P: give one of them")
+		return cli.Usagef("--p and --p-from both say P: give one of them")
 	case o.image != "" && (o.p > 0 || o.rateFile != ""):
-		return usagef("--image gives P by the model of a drive, and so do --p and --p-from by measurement: give one " +
+		return cli.Usagef("--image gives P by the model of a drive, and so do --p and --p-from by measurement: give one " +
 			"of them")
 	}
 	return nil

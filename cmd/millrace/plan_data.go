@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/capacity/rowcost"
 	"github.com/millrace/millrace/capacity/sizing"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
@@ -53,7 +54,7 @@ func (o *planOptions) readData(ctx context.Context) (*plannedData, error) {
 			return nil, err
 		}
 		if m != nil && manifest != nil {
-			return nil, usagef("--in %s: two manifests: a plan is for one data set", d.names)
+			return nil, cli.Usagef("--in %s: two manifests: a plan is for one data set", d.names)
 		}
 		if m != nil {
 			manifest = m
@@ -179,7 +180,7 @@ func (o *planOptions) pipelineJob(data *plannedData, m *image.Image) (*sizing.Jo
 // costOfRow returns what a row of the data costs a pipeline, and the rows of its mini-batches.
 func costOfRow(spec *pipeline.Spec, data *plannedData) (*rowcost.Cost, int, error) {
 	if len(data.descriptions) == 0 {
-		return nil, 0, usagef("--pipeline: the manifest of --in %s says nothing of columns: name beside it some of "+
+		return nil, 0, cli.Usagef("--pipeline: the manifest of --in %s says nothing of columns: name beside it some of "+
 			"its files, or what millrace dataset inspect --output json wrote of them, as --in %s --in "+
 			"part-00000.parquet", data.names, data.names)
 	}

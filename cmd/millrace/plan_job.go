@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/capacity/sizing"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/quantity"
 )
@@ -33,14 +34,14 @@ func (o *planOptions) plan(ctx context.Context) (*planResult, error) {
 	need.Replicas = o.replicas
 	drives, err := capacity.Plan(need, prices)
 	if errors.Is(err, capacity.ErrNeed) {
-		return nil, usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	placements, err := sizing.Plan(job, table, prices)
 	if errors.Is(err, sizing.ErrJob) {
-		return nil, usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	return &planResult{drives, placements}, err
 }
@@ -153,7 +154,7 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 		job.RowIn = given("--bytes-per-row", o.bytesPerRow)
 	}
 	if job.RowIn.Value == 0 || need.P == 0 && o.knownOnlyByFlags() {
-		return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --pipeline with --in, or "+
+		return cli.Usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --pipeline with --in, or "+
 			"--bytes-per-row and --p, or --p-from", o.model)
 	}
 	switch {
@@ -169,7 +170,7 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 	if o.size != "" {
 		size, err := quantity.Bytes(o.size)
 		if err != nil {
-			return usagef("--size: %w", err)
+			return cli.Usagef("--size: %w", err)
 		}
 		job.Bytes = given("--size", float64(size))
 	}
@@ -215,11 +216,11 @@ func (o *planOptions) takeDemand(job *sizing.Job) (err error) {
 			Source: fmt.Sprintf("given: %d GPUs of %.4g rows/s (--gpus, --t-gpu)", o.gpus, o.gpuRate)}
 	case o.gpus > 0:
 		if job.T, err = sizing.DemandOf(o.model, o.gpus); err != nil {
-			return usageError{err}
+			return cli.WrongUsage(err)
 		}
 	}
 	if job.T.Value <= 0 {
-		return usagef("--t is wanted: the rows a second that the trainers take; or --gpus")
+		return cli.Usagef("--t is wanted: the rows a second that the trainers take; or --gpus")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/capacity"
 	"github.com/millrace/millrace/capacity/review"
 	"github.com/millrace/millrace/capacity/sizing"
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/terminal"
 )
@@ -20,9 +21,9 @@ func (o *planOptions) reviews() bool { return o.fromJob != "" || o.jobID != "" }
 func (o *planOptions) checkReview(output string) error {
 	switch {
 	case o.fromJob != "" && o.jobID != "":
-		return usagef("--from-job and --job both name a job: give one of them")
+		return cli.Usagef("--from-job and --job both name a job: give one of them")
 	case o.reviews() && output == "html":
-		return usagef("--output html is of a plan: a comparison with a job is a table or JSON")
+		return cli.Usagef("--output html is of a plan: a comparison with a job is a table or JSON")
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func (o *planOptions) review(ctx context.Context) (*review.Review, error) {
 	}
 	ownT := o.t == 0 && o.gpus == 0 && job.T.Value == 0
 	if ownT && ran.T <= 0 {
-		return nil, usagef("--t is wanted, as it was planned: job %.12s did not measure T", ran.Job)
+		return nil, cli.Usagef("--t is wanted, as it was planned: job %.12s did not measure T", ran.Job)
 	}
 	if ownT {
 		job.T = sizing.Figure{Value: ran.T, Kind: sizing.Measured, Source: "T of the job"}
@@ -62,7 +63,7 @@ func (o *planOptions) review(ctx context.Context) (*review.Review, error) {
 	}
 	v, err := review.Compare(plan, ran)
 	if errors.Is(err, review.ErrReport) {
-		return nil, usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	return v, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
@@ -34,18 +35,18 @@ func (p *planFlags) addFlags(f *pflag.FlagSet) {
 func (p *planFlags) set(o *trainmgr.Options) error {
 	o.Batch, o.SplitBatches, o.Window, o.Seed = p.batch, p.splitBatches, p.window, p.seed
 	if err := o.Tail.UnmarshalText([]byte(p.tail)); err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	o.Shuffle = dataset.ShuffleNone
 	if p.shuffle != "" {
 		if err := o.Shuffle.UnmarshalText([]byte(p.shuffle)); err != nil {
-			return usageError{err}
+			return cli.WrongUsage(err)
 		}
 	}
 	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle,
 		SplitBatches: o.SplitBatches, Window: o.Window})
 	if err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	return nil
 }

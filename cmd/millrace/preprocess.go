@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
@@ -63,7 +64,7 @@ type preprocessCommand struct {
 	queue    string
 	files    pipelineFiles
 	kept     selectionFlags
-	timed    timingFlags
+	timed    cli.TimingFlags
 	build    []string // vocabularies that a pass builds first, as NAME=FILE or NAME
 }
 
@@ -102,7 +103,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 		RunE: c.run,
 	}
 	c.from.addFlags(cmd)
-	c.timed.addFlags(cmd)
+	c.timed.AddFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.pipeline, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&c.to, "out", "", "folder (npy) or file (arrow) to write; must not exist")
@@ -124,11 +125,11 @@ func (c *preprocessCommand) run(cmd *cobra.Command, _ []string) (err error) {
 	if err != nil {
 		return err
 	}
-	pacing, err := c.timed.pacing()
+	pacing, err := c.timed.Pacing()
 	if err != nil {
 		return err
 	}
-	defer func() { err = timingError(pacing, err) }()
+	defer func() { err = cli.TimingError(pacing, err) }()
 	o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
 	if err := c.plan.set(&o); err != nil {
 		return err
@@ -179,7 +180,7 @@ func (c *preprocessCommand) run(cmd *cobra.Command, _ []string) (err error) {
 	for _, d := range report.PerDrive {
 		r.RowsDropped += d.RowsDropped
 	}
-	return c.report(r, r.print)
+	return c.Report(r, r.print)
 }
 
 // checkedPipeline returns the pipeline with its files, and the vocabularies that a pass builds first.
@@ -189,13 +190,13 @@ func (c *preprocessCommand) checkedPipeline(cmd *cobra.Command) (*pipeline.Spec,
 		return nil, nil, err
 	}
 	if c.to == "" {
-		return nil, nil, usagef("--out is wanted")
+		return nil, nil, cli.Usagef("--out is wanted")
 	}
 	if err := c.kept.checkUsed(cmd, spec); err != nil {
 		return nil, nil, err
 	}
 	if c.format != "npy" && c.format != "arrow" {
-		return nil, nil, usagef("--format %q: want npy or arrow", c.format)
+		return nil, nil, cli.Usagef("--format %q: want npy or arrow", c.format)
 	}
 	toBuild, err := vocabulariesToBuild(c.build)
 	if err != nil {
@@ -224,7 +225,7 @@ func (c *preprocessCommand) write(ctx context.Context, job *trainmgr.Job,
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := timingError(pacing, nil); err != nil {
+	if err := cli.TimingError(pacing, nil); err != nil {
 		return nil, 0, err
 	}
 	if err := w.Close(); err != nil {

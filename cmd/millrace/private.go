@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/trainmgr/private"
 )
 
@@ -25,7 +26,7 @@ is connected to it by standard input, one end of a unix socket. Mini-batches are
 shared memory. The process ends when its trainer does, however that happens, and leaves nothing
 behind; interrupts and hang-ups of the terminal are the trainer's and do not end it.`,
 		Example: "  millrace private --help",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			conn, parent, err := private.Inherited(os.Stdin)
@@ -34,11 +35,11 @@ behind; interrupts and hang-ups of the terminal are the trainer's and do not end
 			}
 			var log *slog.Logger
 			if verbose {
-				log = logger(c.err, "info", "auto")
+				log = logger(c.Err, "info", "auto")
 			}
 			options := private.Options{Logger: log, Parent: parent, Sources: sources.open}
 			if err := private.Serve(cmd.Context(), conn, options); err != nil {
-				return errReported // the trainer has the error
+				return cli.ErrReported // the trainer has the error
 			}
 			return nil
 		},

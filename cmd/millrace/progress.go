@@ -13,8 +13,6 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-
-	"github.com/millrace/millrace/internal/terminal"
 )
 
 // progress shows on stderr how far a task is: as a bar on a terminal, as plain or JSON lines elsewhere. It is safe for
@@ -56,11 +54,11 @@ const lineInterval = time.Second
 // newProgress begins a task of total units.
 func (c *console) newProgress(name, unit string, total int64) *progress {
 	p := &progress{
-		mode: c.progress, w: c.err, name: name, unit: unit, total: total, begun: time.Now(), last: time.Now(),
+		mode: c.Progress, w: c.Err, name: name, unit: unit, total: total, begun: time.Now(), last: time.Now(),
 	}
 	if p.mode == "auto" {
 		p.mode = "plain"
-		if f, ok := c.err.(*os.File); ok {
+		if f, ok := c.Err.(*os.File); ok {
 			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 				p.mode = "bars"
 			}
@@ -81,17 +79,6 @@ func (c *console) newProgress(name, unit string, total int64) *progress {
 		)
 	}
 	return p
-}
-
-// announce prints a message on stderr: a line, a JSON line, or nothing, as --progress says.
-func (c *console) announce(s string) {
-	switch c.progress {
-	case "none":
-	case "json":
-		_ = json.NewEncoder(c.err).Encode(map[string]string{"message": s})
-	default:
-		fmt.Fprintln(c.err, terminal.Escape(s))
-	}
 }
 
 // add counts n more units, and says how many things of other units are done by then.

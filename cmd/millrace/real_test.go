@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/shared"
 )
@@ -30,11 +31,14 @@ var engines = map[string][]string{
 	"drive (standard)": {"--engine", "drive", "--commands", "standard"},
 }
 
+// The exit statuses.
+const exitDone, exitFailed, exitUsage, exitUnread = cli.ExitDone, cli.ExitFailed, cli.ExitUsage, cli.ExitUnread
+
 // millrace runs the command line as a user would, and returns status, stdout and stderr.
 func millrace(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &errs})
+	code := run(context.Background(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	return code, out.String(), errs.String()
 }
 

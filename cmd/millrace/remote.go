@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/trainmgr/control"
@@ -45,7 +46,7 @@ func (f *addressFlags) addFlags(cmd *cobra.Command, when string) {
 func (f *addressFlags) target() (contexts.Target, error) {
 	t, err := contexts.Resolve(contexts.Flags{Context: f.context, Control: f.control, Identity: f.identity}, os.Getenv)
 	if errors.Is(err, contexts.ErrUnknown) {
-		return t, usageError{err}
+		return t, cli.WrongUsage(err)
 	}
 	return t, err
 }
@@ -83,7 +84,7 @@ func (f *remoteFlags) dial() (*remote.Client, error) {
 	}
 	client, err := remote.Dial(o)
 	if errors.Is(err, remote.ErrOptions) {
-		return nil, usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	return client, err
 }

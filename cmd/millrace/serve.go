@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/internal/quantity"
@@ -73,14 +74,14 @@ func (c serveCommand) command() *cobra.Command {
 			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise " +
 			"192.0.2.7 --allow nqn.2024-01.io.example:host1\n" +
 			"  millrace drive serve --diskless --state card0 --create --slm 1GiB --listen 127.0.0.1:4421",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.log.check(); err != nil {
 				return err
 			}
 			var err error
 			if f.regions, err = regionsOf(cmd, f.regions, f.weights); err != nil {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return c.serve(cmd.Context(), f)
 		},
@@ -115,7 +116,7 @@ func (c serveCommand) command() *cobra.Command {
 		"wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, "+
 		"size: 1GiB, lba: 512}]), read again on SIGHUP")
-	addNativeTiming(fl, servedTiming)
+	cli.AddNativeTiming(fl, cli.ServedTiming)
 	f.trust.addFlags(cmd)
 	f.log.addFlags(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
@@ -145,7 +146,7 @@ type serving struct {
 func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 	o, err := f.options()
 	if err != nil {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	if o.Drive.Create && !f.create {
 		return fmt.Errorf("drive %s does not exist: with --create it is made; else look at the path", o.Drive.Path)
@@ -187,7 +188,7 @@ func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {
 
 // ready prints the one line.
 func (c serveCommand) ready(s serving) error {
-	return c.print(s, func(w io.Writer) {
+	return c.Print(s, func(w io.Writer) {
 		hosts := "any host"
 		if len(s.Hosts) > 0 {
 			hosts = strings.Join(s.Hosts, ", ")
@@ -275,12 +276,12 @@ func (f *serveFlags) explain(err error) error {
 	case !ok:
 		return err
 	case errors.Is(err, target.ErrOpenToAll):
-		return usagef("--listen %s is not loopback: say with --allow which hosts are served, NQN[,NQN], or any", f.listen)
+		return cli.Usagef("--listen %s is not loopback: say with --allow which hosts are served, NQN[,NQN], or any", f.listen)
 	case errors.Is(err, target.ErrEveryAddress):
 		return fmt.Errorf("--listen %s is every address of this machine: say with --advertise IP which of them hosts reach "+
 			"it by", f.listen)
 	case refused.Option == "Listen":
-		return usagef("--listen %w", refused.Err)
+		return cli.Usagef("--listen %w", refused.Err)
 	case refused.Option == "Namespaces":
 		return fmt.Errorf("--namespaces: %s: %w", f.namespaces, refused.Err)
 	}
@@ -404,7 +405,7 @@ func (c serveCommand) followNamespaces(ctx context.Context, t *target.Target, f 
 				}
 			}
 			if err != nil {
-				fmt.Fprintf(c.err, "millrace drive serve: namespaces stay as they are: %v\n", err)
+				fmt.Fprintf(c.Err, "millrace drive serve: namespaces stay as they are: %v\n", err)
 			}
 		}
 	}()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -53,7 +54,7 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 	code := make(chan int, 1)
 	go func() {
 		serve := []string{"drive", "serve", "--create", "--listen", "127.0.0.1:0", "--slm", "64MiB"}
-		code <- run(ctx, append(serve, args...), streams{in: strings.NewReader(""), out: out, err: &errs})
+		code <- run(ctx, append(serve, args...), cli.Streams{In: strings.NewReader(""), Out: out, Err: &errs})
 	}()
 	stopped := false
 	stop = func() {
@@ -139,7 +140,7 @@ func TestServeSaysItInJSON(t *testing.T) {
 	go func() {
 		code <- run(ctx, []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d",
 			"--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--allow", friend, "--output", "json"},
-			streams{in: strings.NewReader(""), out: out, err: errs})
+			cli.Streams{In: strings.NewReader(""), Out: out, Err: errs})
 	}()
 	var text string
 	for line := range out.lines {

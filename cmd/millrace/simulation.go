@@ -18,7 +18,7 @@ func (c *console) simulateUnits(ctx context.Context, config *local.Config) (*sim
 	if config.Engine != host.EngineRTL {
 		return nil, nil
 	}
-	simulation, err := rtl.New(ctx, func(unit string) { c.announce("make the simulator of unit " + unit) })
+	simulation, err := rtl.New(ctx, func(unit string) { c.Announce("make the simulator of unit " + unit) })
 	if err != nil {
 		return nil, fmt.Errorf("--engine rtl: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -51,7 +52,7 @@ func (s *sourceFlags) args() (args []string) {
 func (s *sourceFlags) resolver(files []source.Location) (partitionfile.Resolver, error) {
 	sources, err := s.open(files)
 	if wrong := s.names.Check(); err == nil && wrong != nil {
-		err = usagef("--%w", wrong)
+		err = cli.Usagef("--%w", wrong)
 	}
 	return partitionfile.Resolver{Opener: sources.Opener, Names: s.names}, err
 }
@@ -89,7 +90,7 @@ func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
 		}
 		roots = x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(b) {
-			return nil, usagef("--source-ca %s: it holds no certificate in PEM", s.authority)
+			return nil, cli.Usagef("--source-ca %s: it holds no certificate in PEM", s.authority)
 		}
 	}
 	transport := source.NewTransport(roots)
@@ -100,7 +101,7 @@ func (s *sourceFlags) stores(wantS3 bool) (*source.Stores, error) {
 	objects, err := s3.New(s3.Options{Endpoint: s.endpoint, Transport: transport})
 	switch {
 	case err != nil && s.endpoint != "":
-		return nil, usagef("--s3-endpoint: %w", err)
+		return nil, cli.Usagef("--s3-endpoint: %w", err)
 	case err != nil:
 		return nil, err
 	}

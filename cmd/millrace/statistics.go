@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -59,5 +60,5 @@ func theStatistics(spec *pipeline.Spec, name string) (string, error) {
 	for i := range spec.Statistics {
 		names[i] = spec.Statistics[i].Name
 	}
-	return "", usagef("say --name: the pipeline names the statistics %s", strings.Join(names, ", "))
+	return "", cli.Usagef("say --name: the pipeline names the statistics %s", strings.Join(names, ", "))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // generate makes an RM1 data set and returns its folder.
@@ -51,7 +53,6 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"up", "--nonsense"}, "unknown flag: --nonsense: see millrace up --help"},
 		{[]string{"drive", "bogus"}, `unknown command "bogus" for "millrace drive"`},
 		{[]string{"dataset", "bogus"}, "unknown command"},
-		{[]string{"bench", "bogus"}, "unknown command"},
 		{[]string{"help", "bogus"}, "unknown command"},
 		{[]string{"help", "drive", "bogus"}, "unknown command"},
 		{[]string{"completion"}, "bash, zsh, fish, powershell"},
@@ -162,11 +163,6 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"plan", "--t", "1", "--replicas", "0"}, "--replicas 0"},
 		{[]string{"plan", "--t", "1", "--id-bytes", "3"}, "4 or 8 bytes"},
 		{[]string{"plan", "--t", "1e30", "--p", "1e-30"}, "plan"},
-		{[]string{"bench", "rm", "--models", "rm1,rm9"}, "rm9"},
-		{[]string{"bench", "rm", "--engine", "gpu"}, "reference, cpu or drive"},
-		{[]string{"bench", "rm", "--commands", "x"}, "vendor or standard"},
-		{[]string{"bench", "rm", "--threads", "0"}, "--threads"},
-		{[]string{"bench", "rm", "--progress", "none", "--rows", "10", "--time", "1ms", "--codec", "lzo"}, "codec"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
@@ -238,6 +234,6 @@ func TestStatus1IsForWhatFailed(t *testing.T) {
 }
 
 func TestSeveralErrorsAreOneLine(t *testing.T) {
-	assert.Equal(t, "a; b: c; d", oneLine("a\n\n b: c \r\nd\n"))
-	assert.Empty(t, oneLine("\n"))
+	assert.Equal(t, "a; b: c; d", cli.OneLine("a\n\n b: c \r\nd\n"))
+	assert.Empty(t, cli.OneLine("\n"))
 }

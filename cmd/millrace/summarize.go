@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -65,15 +66,15 @@ func (s *summaryFlags) takeFiles(_ *cobra.Command, args []string) error {
 func (s *summaryFlags) pass() (spec *pipeline.Spec, name string, err error) {
 	switch {
 	case s.pipeline == "" && s.name != "":
-		return nil, "", usagef("--name is for the statistics of --pipeline")
+		return nil, "", cli.Usagef("--name is for the statistics of --pipeline")
 	case s.pipeline == "" && len(s.numbers.summaries) > 0:
-		return nil, "", usagef("--statistics is for a --pipeline whose other statistics are to be made")
+		return nil, "", cli.Usagef("--statistics is for a --pipeline whose other statistics are to be made")
 	case s.pipeline == "" && len(s.modules.files) > 0:
-		return nil, "", usagef("--wasm is for a --pipeline whose operators call the module")
+		return nil, "", cli.Usagef("--wasm is for a --pipeline whose operators call the module")
 	case s.pipeline == "":
 		return nil, "", nil
 	case len(s.columns) > 0:
-		return nil, "", usagef("--columns and --pipeline, want one of them")
+		return nil, "", cli.Usagef("--columns and --pipeline, want one of them")
 	}
 	if spec, err = loadPipeline(s.pipeline); err != nil {
 		return nil, "", err
@@ -140,7 +141,7 @@ func (c *console) summarizeCluster(
 	var shown *progress
 	pass.Started = func(rows, taken int64) {
 		if taken > 0 {
-			c.announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
+			c.Announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
 		}
 		shown = c.newProgress("summarize", "rows", rows-taken)
 	}
@@ -261,7 +262,7 @@ and the file is the same bytes as of the same partitions on one machine.`,
 			for _, column := range skipped {
 				v.Skipped = append(v.Skipped, skippedColumn(column))
 			}
-			return c.report(&v, v.table)
+			return c.Report(&v, v.table)
 		},
 	}
 	flags.addFlags(cmd)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/bench/rm"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/timing"
 )
 
@@ -92,10 +92,9 @@ func TestTimingRefused(t *testing.T) {
 func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 	t.Parallel()
 	for name, why := range map[string]string{
-		"drive serve": servedTiming, "bench wire": servedTiming,
-		"node run": serviceTiming, "worker run": serviceTiming, "control run": serviceTiming,
-		"jobs submit": serviceTiming, "up": serviceTiming, "bench pipeline": serviceTiming, "bench service": serviceTiming,
-		"bench roofline": machineTiming, "bench placement": machineTiming, "bench operators": machineTiming,
+		"drive serve": cli.ServedTiming,
+		"node run":    cli.ServiceTiming, "worker run": cli.ServiceTiming, "control run": cli.ServiceTiming,
+		"jobs submit": cli.ServiceTiming, "up": cli.ServiceTiming,
 	} {
 		command := strings.Fields(name)
 		for _, mode := range []string{"image", "smartssd", "u280"} {
@@ -113,47 +112,4 @@ func TestTimingOfCommandsWithoutModelledDrives(t *testing.T) {
 	assert.Contains(t, errs, "--flash is wanted")
 	_, _, errs = millrace(t, "train", "--pipeline", "rm1", "--control", "http://127.0.0.1:1", "--timing", "native")
 	assert.NotContains(t, errs, "--timing")
-}
-
-// TestTimingOfBenchRegions: only rates are measured, and PreSto's designs are refused.
-func TestTimingOfBenchRegions(t *testing.T) {
-	t.Parallel()
-	text := must(t, "bench", "regions", "--drive", "mem:?slm=128MiB", "--regions", "2", "--models", "rm1",
-		"--rows", "2000", "--time", "1us", "--timing", "image", "--dilate", "5000")
-	assert.Contains(t, text, "image, modelled: no board ran; rates are the model's, bound by move")
-	assert.Contains(t, text, "rm1 rm1")
-	assert.NotContains(t, text, "switch")
-	assert.NotContains(t, text, "host I/O")
-	code, _, errs := millrace(t, "bench", "regions", "--timing", "smartssd")
-	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errs, "PreSto's designs have no regions")
-}
-
-// TestTimingOfBenchRM: rates are the model's, and what it has no model of is refused.
-func TestTimingOfBenchRM(t *testing.T) {
-	t.Parallel()
-	bench := []string{"bench", "rm", "--models", "rm1", "--rows", "20000", "--time", "1us", "--output", "json"}
-	for _, r := range decode[[]rm.Result](t, must(t, append(bench, "--engine", "drive", "--timing", "smartssd",
-		"--dilate", "1000")...)) {
-		assert.Equal(t, timing.ModeSmartSSD, r.Timing.Timing)
-		assert.Greater(t, r.RowsPerSecond, 2e6, "this machine has less")
-		assert.Less(t, r.RowsPerSecond, 11.4e6)
-	}
-	native := must(t, append(bench, "--models", "rm1,criteo-5k")...)
-	for _, r := range decode[[]rm.Result](t, native) {
-		assert.Equal(t, timing.ModeNative, r.Timing.Timing)
-	}
-	for says, args := range map[string][]string{
-		"rm1 to rm5":        {"--timing", "u280"},
-		"states no":         {"--engine", "drive", "--timing", "image"},
-		"for modelled time": {"--dilate", "2"},
-	} {
-		code, _, errs := millrace(t, append(bench, args...)...)
-		assert.Equal(t, exitUsage, code, says)
-		assert.Contains(t, errs, says)
-	}
-	code, _, errs := millrace(t, "bench", "rm", "--models", "criteo-tsv", "--rows", "100", "--engine", "drive", "--timing",
-		"u280")
-	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errs, "rm1 to rm5")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
@@ -60,7 +61,7 @@ func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Tr
 	o := trainmgr.Options{Epochs: j.epochs, MaxDrives: j.maxDrives}
 	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
 		return o, nil,
-			usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0",
+			cli.Usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0",
 				j.epochs, j.maxDrives, j.measure)
 	}
 	var err error
@@ -68,7 +69,7 @@ func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Tr
 		return o, nil, err
 	}
 	if o.Order, err = dataset.ParseOrder(j.order); err != nil {
-		return o, nil, usageError{err}
+		return o, nil, cli.WrongUsage(err)
 	}
 	o.Recording.Dir = j.recording
 	if o.QueueBytes, err = parseQueue(j.queue); err != nil {
@@ -76,7 +77,7 @@ func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Tr
 	}
 	trainer, err := standin.NewBusy(j.trainer, j.trainerCPU)
 	if err != nil {
-		return o, nil, usageError{err}
+		return o, nil, cli.WrongUsage(err)
 	}
 	// T is measured on a second stand-in of the same speed: the stand-in that trains keeps its own clock.
 	dummy, err := standin.NewBusy(j.trainer, j.trainerCPU)
@@ -95,7 +96,7 @@ func parseQueue(s string) (int64, error) {
 	}
 	n, err := quantity.Bytes(s)
 	if err != nil {
-		return 0, usagef("--queue: %w", err)
+		return 0, cli.Usagef("--queue: %w", err)
 	}
 	return n, nil
 }
@@ -110,9 +111,9 @@ type trainCommand struct {
 	pipeline   string
 	files      pipelineFiles
 	kept       selectionFlags
-	timed      timingFlags
+	timed      cli.TimingFlags
 	autoscale  time.Duration
-	energy     powerFlags
+	energy     cli.PowerFlags
 	checkpoint string
 	stopAfter  int
 	verbose    bool
@@ -167,8 +168,8 @@ there when it ends.`,
 		RunE: c.run,
 	}
 	c.from.addFlags(cmd)
-	c.timed.addFlags(cmd)
-	c.energy.addFlags(cmd.Flags())
+	c.timed.AddFlags(cmd)
+	c.energy.AddFlags(cmd.Flags())
 	c.job.addFlags(cmd)
 	c.share.addFlags(cmd)
 	c.service.addFlags(cmd)
@@ -191,16 +192,16 @@ func (c *trainCommand) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if c.stopAfter < 0 {
-		return usagef("--stop-after %d: want 0 or more", c.stopAfter)
+		return cli.Usagef("--stop-after %d: want 0 or more", c.stopAfter)
 	}
 	var log *slog.Logger
 	if c.verbose {
-		log = logger(c.err, "info", "auto")
+		log = logger(c.Err, "info", "auto")
 	}
 	if !onService {
 		return c.runHere(cmd, log)
 	}
-	if err := c.timed.refuse(cmd); err != nil {
+	if err := c.timed.Refuse(cmd); err != nil {
 		return err
 	}
 	if c.service.files, err = c.files.submitted(); err != nil {
@@ -223,16 +224,16 @@ func (c *trainCommand) runHere(cmd *cobra.Command, log *slog.Logger) (err error)
 	if err := c.kept.checkUsed(cmd, spec); err != nil {
 		return err
 	}
-	pacing, err := c.timed.pacing()
+	pacing, err := c.timed.Pacing()
 	if err != nil {
 		return err
 	}
-	defer func() { err = timingError(pacing, err) }()
+	defer func() { err = cli.TimingError(pacing, err) }()
 	if pacing != nil && c.share.given() {
-		return usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
+		return cli.Usagef("--timing is of drives, and --local lets this machine's CPUs preprocess beside them, whose time " +
 			"is not the model's: leave one of the two out")
 	}
-	meter, err := c.energy.open(cmd.Context(), c.timed.mode)
+	meter, err := c.energy.Open(cmd.Context(), c.timed.Mode)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (c *trainCommand) runHere(cmd *cobra.Command, log *slog.Logger) (err error)
 	if o.Pipeline, _, err = c.kept.bind(cmd.Context(), c.console, storage, spec, o.QueueBytes); err != nil {
 		return namePipeline(err, c.pipeline)
 	}
-	c.announce("measuring T of the trainer and P of each drive")
+	c.Announce("measuring T of the trainer and P of each drive")
 	job, err := trainmgr.Submit(cmd.Context(), storage, o)
 	if err != nil {
 		return namePipeline(err, c.pipeline)
@@ -310,9 +311,9 @@ func (c *trainCommand) openStorage(cmd *cobra.Command, pacing *timing.Pacing, o 
 func (c *trainCommand) trainOn(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, meter *power.Meter,
 	pacing *timing.Pacing, epochs int) error {
 	a := job.Allocation()
-	c.announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"), a.Note))
+	c.Announce(fmt.Sprintf("T %.0f rows/s, %s at once: %s", a.RowsPerSecond, quantity.Of(a.Drives, "drive"), a.Note))
 	if a.ExpectedStall > 0 {
-		c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch", a.ExpectedStall.Seconds()))
+		c.Announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch", a.ExpectedStall.Seconds()))
 	}
 	p := c.newProgress("train", "rows", job.Plan().Rows()*int64(epochs))
 	var r *trainmgr.Report
@@ -332,7 +333,7 @@ func (c *trainCommand) trainOn(ctx context.Context, job *trainmgr.Job, trainer *
 		return err
 	}
 	timed := timedReport{r, pacing.Report(), used}
-	return c.report(timed, func(w io.Writer) { printReport(w, timed) })
+	return c.Report(timed, func(w io.Writer) { printReport(w, timed) })
 }
 
 // energyUse is what a job used of this process's processors, or of modelled drives.
@@ -356,7 +357,7 @@ func (c *trainCommand) takeMiniBatches(ctx context.Context, job trainedJob, trai
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
 		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is that of a finished job
-			fmt.Fprintln(c.err, "millrace:", terminal.Escape(err.Error()))
+			fmt.Fprintln(c.Err, "millrace:", terminal.Escape(err.Error()))
 			return nil
 		}
 		if err != nil {
@@ -488,7 +489,7 @@ func printReport(w io.Writer, r timedReport) {
 			"added up%s)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds, whose)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
 	if r.Energy != nil {
-		printEnergy(w, r.Energy)
+		cli.PrintEnergy(w, r.Energy)
 	}
 	printAutoscale(w, r.Autoscale)
 	printOffload(w, r.Offload)

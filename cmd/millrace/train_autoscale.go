@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -25,9 +26,9 @@ func checkAutoscale(cmd *cobra.Command, every time.Duration, shared bool) error 
 	case !cmd.Flags().Changed(autoscaleFlag):
 		return nil
 	case every <= 0:
-		return usagef("--autoscale %v: want a time above 0", every)
+		return cli.Usagef("--autoscale %v: want a time above 0", every)
 	case shared:
-		return usagef("--autoscale and --local both decide how many drives run: leave one of the two out")
+		return cli.Usagef("--autoscale and --local both decide how many drives run: leave one of the two out")
 	}
 	return nil
 }

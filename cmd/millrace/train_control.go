@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
@@ -93,13 +94,13 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 	}
 	switch {
 	case s.ranks < 1 || s.rank >= s.ranks:
-		return true, usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
+		return true, cli.Usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
 	case s.rankTail != "drop" && s.rankTail != "keep":
-		return true, usagef("--rank-tail %q: want drop or keep", s.rankTail)
+		return true, cli.Usagef("--rank-tail %q: want drop or keep", s.rankTail)
 	case !slices.Contains(record.Placements(), s.placement):
-		return true, usagef("--placement %q: want one of %s", s.placement, strings.Join(record.Placements(), ", "))
+		return true, cli.Usagef("--placement %q: want one of %s", s.placement, strings.Join(record.Placements(), ", "))
 	case !(s.weight > 0):
-		return true, usagef("--weight %v: want more than 0", s.weight)
+		return true, cli.Usagef("--weight %v: want more than 0", s.weight)
 	}
 	return true, nil
 }
@@ -157,7 +158,7 @@ func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog
 		Control: to.Control, Identity: to.Identity, Contact: contactTime, Logger: logger,
 	})
 	if errors.Is(err, remote.ErrOptions) {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	if err != nil {
 		return err
@@ -190,7 +191,7 @@ func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog
 	if c.checkpoint != "" {
 		defer func() { err = errors.Join(err, writeSealed(ctx, c.checkpoint, job)) }()
 	}
-	c.announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
+	c.Announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
 	return c.trainRank(ctx, job, trainer)
 }
 
@@ -206,17 +207,17 @@ func (c *trainCommand) submit(ctx context.Context, client *remote.Client, spec *
 	if err != nil {
 		return "", err
 	}
-	c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
+	c.Announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 	return status.Id, nil
 }
 
 // trainRank trains on the mini-batches of a rank and prints its report.
 func (c *trainCommand) trainRank(ctx context.Context, job *remote.Job, trainer *standin.Trainer) error {
 	a := job.Allocation()
-	c.announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", c.service.rank, a.RowsPerSecond, a.Drives,
+	c.Announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", c.service.rank, a.RowsPerSecond, a.Drives,
 		a.Note))
 	if profile := job.Profile(); profile.From == apiv1.ProfileStored {
-		c.announce(fmt.Sprintf("the profile of model %s is that of an earlier job with the same pipeline and workers: "+
+		c.Announce(fmt.Sprintf("the profile of model %s is that of an earlier job with the same pipeline and workers: "+
 			"nothing is measured", c.share.model))
 	}
 	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
@@ -236,7 +237,7 @@ func (c *trainCommand) trainRank(ctx context.Context, job *remote.Job, trainer *
 	}
 	looked := viewVocabularies(job.Status())
 	native := nativeReport(r)
-	return c.report(rankReport{native, shared, looked}, func(w io.Writer) {
+	return c.Report(rankReport{native, shared, looked}, func(w io.Writer) {
 		printReport(w, native)
 		printVocabularies(w, looked, nil)
 		printSplitShares(w, shared)

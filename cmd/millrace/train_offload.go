@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -63,7 +64,7 @@ func (o *offloadFlags) given() bool { return len(o.files) > 0 }
 func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Config,
 	job *trainmgr.Options) (drives *local.Elsewhere, closeAll func() error, err error) {
 	if len(in.drives) == 0 && in.card == "" {
-		return nil, nil, usagef("--local is for jobs over drives: name them with --drive, or with --in and " +
+		return nil, nil, cli.Usagef("--local is for jobs over drives: name them with --drive, or with --in and " +
 			"--accelerator")
 	}
 	share := &job.Offload
@@ -72,11 +73,11 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	}
 	if ratio, numeric := strconv.ParseFloat(o.policy, 64); numeric == nil {
 		if !(ratio >= 0 && ratio <= 1) {
-			return nil, nil, usagef("--offload %s: a share is from 0 to 1", o.policy)
+			return nil, nil, cli.Usagef("--offload %s: a share is from 0 to 1", o.policy)
 		}
 		share.Ratio = &ratio
 	} else if share.Policy, err = offload.ParsePolicy(o.policy); err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, cli.WrongUsage(err)
 	}
 	if o.card != "" {
 		if err := o.checkCard(in, share); err != nil {
@@ -91,7 +92,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	// The files of --local must have the same names as those of --in.
 	order, err := dataset.ParseSort(in.sort)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, cli.WrongUsage(err)
 	}
 	found, err := partitionfile.Resolver{Names: in.far.names, Sort: order, Root: source.ParseLocation(in.root)}.Find(
 		cmd.Context(), source.ParseLocations(o.files...), partitionfile.Parquet)
@@ -140,10 +141,10 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 func (o *offloadFlags) checkCard(in *input, share *trainmgr.Offload) error {
 	switch {
 	case len(in.drives) == 0 || in.card != "":
-		return usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and " +
+		return cli.Usagef("--local-accelerator is a choice beside --drive: for an accelerator alone give --in and " +
 			"--accelerator")
 	case share.Ratio != nil:
-		return usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give "+
+		return cli.Usagef("--offload %s fixes a share, and so nothing is chosen: leave --local-accelerator out, or give "+
 			"--offload a policy", o.policy)
 	}
 	return checkURI(o.card)

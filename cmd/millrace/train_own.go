@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
@@ -27,7 +28,7 @@ type ownFlags struct {
 func (o *ownFlags) metricStore() (trainmgr.MetricStore, error) {
 	if o.model == "" {
 		if o.metrics != "" {
-			return nil, usagef("--offload-metrics wants --offload-model: a profile is kept under the model's name")
+			return nil, cli.Usagef("--offload-metrics wants --offload-model: a profile is kept under the model's name")
 		}
 		return nil, nil
 	}
@@ -52,15 +53,15 @@ func (c *trainCommand) startOwnWorker(ctx context.Context, client *remote.Client
 	}
 	if spec := status.GetSpec(); spec.GetOffload() == "" && spec.GetPlacement() != string(record.PlacementTrainer) {
 		if len(own.files) > 0 || c.service.ownWorker != "" || own.model != "" {
-			return nil, false, usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or --placement %s",
-				status.GetId(), record.PlacementTrainer)
+			return nil, false, cli.Usagef("job %s makes no use of this rank's own CPUs: submit it with --offload or "+
+				"--placement %s", status.GetId(), record.PlacementTrainer)
 		}
 		return func() error { return nil }, false, nil
 	}
 	conf := worker.DefaultConfig()
 	if c.service.ownWorker != "" {
 		if conf, err = worker.ReadConfig(c.service.ownWorker); err != nil {
-			return nil, false, usageError{err}
+			return nil, false, cli.WrongUsage(err)
 		}
 	}
 	if len(conf.Control) == 0 {

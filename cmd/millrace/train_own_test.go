@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/node"
 )
 
@@ -71,7 +72,7 @@ func TestALaunchersCertificateIsEnoughToShare(t *testing.T) {
 	go func() {
 		var out, errs bytes.Buffer
 		args := p.train("shared", append([]string{"--ranks", "2", "--rank", "0", "--run", "one"}, launcher...)...)
-		code := run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &errs})
+		code := run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		if code != exitDone {
 			out.WriteString(errs.String())
 		}
@@ -130,7 +131,7 @@ func TestALauncherCannotServeAnothersJob(t *testing.T) {
 		var out, errs lineLog
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		code := run(ctx, append([]string{"worker", "run", "--control", p.url, "--serves", job + "/0", "--local",
-			p.data}, news...), streams{in: strings.NewReader(""), out: &out, err: &errs})
+			p.data}, news...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		require.NoError(t, ctx.Err(), "it ends by itself")
 		cancel()
 		assert.Equal(t, exitFailed, code)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/site"
 	"github.com/millrace/millrace/internal/quantity"
@@ -48,7 +49,7 @@ XDG_DATA_HOME; with --systemd ` + systemSite + `). The drive's file is sparse: i
 what is on it.`,
 		Example: "  millrace up --detach\n  millrace up --dir /data/millrace --drive-size 500GiB\n" +
 			"  millrace up --systemd",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUp(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
@@ -61,7 +62,7 @@ what is on it.`,
 	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one; that of "+
 		"launchers is NAME-launcher (default "+site.DefaultContext+")")
 	fl.BoolVar(&f.detach, "detach", false, "return when it is ready, and let it go on in the background")
-	addNativeTiming(fl, serviceTiming)
+	cli.AddNativeTiming(fl, cli.ServiceTiming)
 	fl.BoolVar(&f.systemd, "systemd", false, "have systemd run it; wants root")
 	return cmd
 }
@@ -70,21 +71,21 @@ what is on it.`,
 func (f *upFlags) options() (o site.Options, err error) {
 	o = site.Options{Dir: f.dir, Control: f.control, Node: f.node, Context: f.context, Version: buildVersion().Version}
 	if f.detach && f.systemd {
-		return o, usagef("--detach and --systemd do not go together: systemd runs it in the background")
+		return o, cli.Usagef("--detach and --systemd do not go together: systemd runs it in the background")
 	}
 	for flag, addr := range map[string]string{"--listen": f.control, "--node-listen": f.node} {
 		if err := site.CheckAddress(addr); addr != "" && err != nil {
-			return o, usagef("%s: %w", flag, err)
+			return o, cli.Usagef("%s: %w", flag, err)
 		}
 	}
 	if f.context != "" {
 		if err := contexts.CheckName(f.context); err != nil {
-			return o, usagef("--context: %w", err)
+			return o, cli.Usagef("--context: %w", err)
 		}
 	}
 	if f.size != "" {
 		if o.DriveSize, err = quantity.Bytes(f.size); err != nil {
-			return o, usagef("--drive-size: %w", err)
+			return o, cli.Usagef("--drive-size: %w", err)
 		}
 	}
 	if o.Dir == "" {
@@ -125,7 +126,7 @@ func printSteps(w io.Writer, steps []site.Step) {
 
 // printUp prints that the site is ready.
 func (c siteCommands) printUp(s *site.Site) error {
-	return c.print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
+	return c.Print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
 		printSteps(w, s.Steps)
 		fmt.Fprintf(w,
 			"\nready: try millrace nodes list, millrace dataset place FILE.parquet, millrace train --pipeline "+
@@ -162,8 +163,8 @@ func (c siteCommands) runUp(ctx context.Context, f upFlags) (err error) {
 		err = s.Start(ctx)
 	default:
 		log := io.Discard
-		if c.progress != "none" {
-			log = c.err
+		if c.Progress != "none" {
+			log = c.Err
 		}
 		var printed error
 		err = s.Attend(ctx, log, func() { printed = c.printUp(s) })
@@ -195,7 +196,7 @@ func systemd() (site.Systemd, error) {
 func systemctl(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, oneLine(string(out)))
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, cli.OneLine(string(out)))
 	}
 	return nil
 }
@@ -216,11 +217,11 @@ node first lets running splits end.
 Data, certificates and configuration stay, and millrace up goes on with them. With --purge they are
 removed: the drive and all that was placed on it, too.`,
 		Example: "  millrace down\n  millrace down --purge",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) (err error) {
 			s, looked, err := findSite(dir)
 			if errors.Is(err, os.ErrNotExist) {
-				return c.print(upView{Dir: looked, Steps: []site.Step{}}, func(w io.Writer) {
+				return c.Print(upView{Dir: looked, Steps: []site.Step{}}, func(w io.Writer) {
 					fmt.Fprintf(w, "there is nothing in %s: millrace up makes it\n", looked)
 				})
 			}
@@ -242,7 +243,7 @@ removed: the drive and all that was placed on it, too.`,
 					return err
 				}
 			}
-			return c.print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
+			return c.Print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
 				printSteps(w, s.Steps)
 				if !purge {
 					fmt.Fprintf(w,

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/cmd/cli/clitest"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/site"
 )
@@ -333,7 +334,7 @@ func TestUpUnderSystemd(t *testing.T) {
 				return err
 			}
 			line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
-			cmd := exec.Command(words(string(line[1]))[0], words(string(line[1]))[1:]...)
+			cmd := exec.Command(clitest.Words(string(line[1]))[0], clitest.Words(string(line[1]))[1:]...)
 			running[name] = cmd
 			return cmd.Start()
 		}

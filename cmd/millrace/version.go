@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
@@ -25,13 +24,6 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
-
-// nextRelease is the version that this tree becomes. The Python package has the same one, and CHANGELOG.md a part for
-// it.
-const nextRelease = "0.4.0"
-
-// release and commit are the version and the commit that a package gives its binary (tools/package).
-var release, commit string
 
 // versionInfo is what `millrace version` prints.
 type versionInfo struct {
@@ -105,10 +97,10 @@ func versionCommand(c *console) *cobra.Command {
 for. With --output json it prints the version of every form that the binary writes, too: programs,
 images, tokens, manifests, frames, records, the API. docs/compatibility.md says which of them are
 stable.`,
-		Example: "  millrace version --output json", Args: noArgs,
+		Example: "  millrace version --output json", Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
-			return c.print(v, func(w io.Writer) { fmt.Fprintf(w, "millrace %s\t%s\t%s\n", v, v.Go, v.Platform) })
+			return c.Print(v, func(w io.Writer) { fmt.Fprintf(w, "millrace %s\t%s\t%s\n", v, v.Go, v.Platform) })
 		},
 	}
 }
@@ -116,29 +108,9 @@ stable.`,
 // buildVersion returns what this binary is. Nodes, control planes and metrics give the same version as `millrace
 // version`, and a package's binary the package's version.
 func buildVersion() versionInfo {
-	v := versionInfo{
-		Version:  nextRelease + "-devel",
-		Go:       runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Formats:  currentFormats(),
+	version, commit := cli.Version()
+	return versionInfo{
+		Version: version, Commit: commit, Revision: commit, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Formats: currentFormats(),
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		// The version that Go makes of a commit without a tag says less than nextRelease.
-		if v0 := info.Main.Version; v0 != "" && v0 != "(devel)" && !strings.HasPrefix(v0, "v0.0.0-") {
-			v.Version = v0
-		}
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Commit = s.Value
-			}
-		}
-	}
-	if release != "" {
-		v.Version = release
-	}
-	if commit != "" {
-		v.Commit = commit
-	}
-	v.Revision = v.Commit
-	return v
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
@@ -201,10 +202,10 @@ func namedFiles(flag string, given []string) (map[string]string, error) {
 	for _, text := range given {
 		name, path, ok := strings.Cut(text, "=")
 		if !ok || name == "" || path == "" {
-			return nil, usagef("%s %q: want NAME=FILE, as piper=criteo.vocab", flag, text)
+			return nil, cli.Usagef("%s %q: want NAME=FILE, as piper=criteo.vocab", flag, text)
 		}
 		if files[name] != "" {
-			return nil, usagef("%s names %q twice", flag, name)
+			return nil, cli.Usagef("%s names %q twice", flag, name)
 		}
 		files[name] = path
 	}
@@ -215,7 +216,7 @@ func namedFiles(flag string, given []string) (map[string]string, error) {
 type vocabularyCommands struct{ *console }
 
 func (c vocabularyCommands) command() *cobra.Command {
-	return group("vocabulary", "Vocabularies: build one of a data set, extend, show and compare them",
+	return cli.Group("vocabulary", "Vocabularies: build one of a data set, extend, show and compare them",
 		c.build(), c.extend(), c.info(), c.diff())
 }
 
@@ -324,7 +325,7 @@ partitions of a cluster, as in millrace vocabulary build; name the new ones with
 				p.in.in = append(p.in.in, args[1:]...)
 				return nil
 			}
-			return exactArgs("VOCABULARY")(cmd, args)
+			return cli.ExactArgs("VOCABULARY")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.pass(cmd, &p, args[0]) },
 	}
@@ -339,7 +340,7 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 		return err
 	}
 	if p.out == "" {
-		return usagef("--out is wanted")
+		return cli.Usagef("--out is wanted")
 	}
 	if spec, err = p.numbers.bind(spec, p.pipeline); err != nil {
 		return err
@@ -361,7 +362,7 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	}
 	if p.memory != "" {
 		if pass.Builder.Memory, err = quantity.Bytes(p.memory); err != nil {
-			return usagef("--memory: %w", err)
+			return cli.Usagef("--memory: %w", err)
 		}
 	}
 	if pass.QueueBytes, err = parseQueue(p.queue); err != nil {
@@ -380,7 +381,7 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	if err != nil {
 		return namePipeline(err, p.pipeline)
 	}
-	return c.print(built, built.table)
+	return c.Print(built, built.table)
 }
 
 // runPass makes a pass that writes a file, with progress.
@@ -465,7 +466,7 @@ func theVocabulary(spec *pipeline.Spec, name string) (string, error) {
 	for i := range spec.Vocabularies {
 		names[i] = spec.Vocabularies[i].Name
 	}
-	return "", usagef("say --name: the pipeline declares the vocabularies %s", strings.Join(names, ", "))
+	return "", cli.Usagef("say --name: the pipeline declares the vocabularies %s", strings.Join(names, ", "))
 }
 
 // vocabularyInfo is what `millrace vocabulary info` prints.
@@ -499,7 +500,7 @@ func (c vocabularyCommands) info() *cobra.Command {
 		Use:     "info VOCABULARY",
 		Short:   "Show a vocabulary's rules, columns and sizes, and check both of its files",
 		Example: "  millrace vocabulary info criteo.vocab\n  millrace vocabulary info criteo.vocab --output json",
-		Args:    exactArgs("VOCABULARY"),
+		Args:    cli.ExactArgs("VOCABULARY"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			v, err := vocabulary.Load(args[0])
 			if err != nil {
@@ -524,7 +525,7 @@ func (c vocabularyCommands) info() *cobra.Command {
 				}
 				info.Columns = append(info.Columns, shown)
 			}
-			return c.print(info, info.table)
+			return c.Print(info, info.table)
 		},
 	}
 }
@@ -576,7 +577,7 @@ func (c vocabularyCommands) diff() *cobra.Command {
 		Long: `Compares two vocabularies, column by column. A model that was trained with BEFORE can go on with AFTER
 where no key moved and none was removed. The exit status is 0 if the vocabularies are the same, and 1 otherwise.`,
 		Example: "  millrace vocabulary diff criteo.vocab criteo-1.vocab",
-		Args:    exactArgs("BEFORE", "AFTER"),
+		Args:    cli.ExactArgs("BEFORE", "AFTER"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			before, err := vocabulary.Load(args[0])
 			if err != nil {
@@ -597,10 +598,10 @@ where no key moved and none was removed. The exit status is 0 if the vocabularie
 					Before: column.Before, After: column.After, SameIDs: column.Same, Moved: column.Moved,
 					Added: column.Added, Removed: column.Removed})
 			}
-			if err := c.print(d, d.table); err != nil || d.Same {
+			if err := c.Print(d, d.table); err != nil || d.Same {
 				return err
 			}
-			return errReported
+			return cli.ErrReported
 		},
 	}
 }
@@ -661,10 +662,10 @@ func vocabulariesToBuild(given []string) (map[string]string, error) {
 	for _, text := range given {
 		name, path, hasFile := strings.Cut(text, "=")
 		if name == "" || hasFile && path == "" {
-			return nil, usagef("--build-vocabulary %q: want NAME or NAME=FILE, as piper=criteo.vocab", text)
+			return nil, cli.Usagef("--build-vocabulary %q: want NAME or NAME=FILE, as piper=criteo.vocab", text)
 		}
 		if _, twice := files[name]; twice {
-			return nil, usagef("--build-vocabulary names %q twice", name)
+			return nil, cli.Usagef("--build-vocabulary names %q twice", name)
 		}
 		files[name] = path
 	}

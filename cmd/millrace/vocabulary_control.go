@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -67,11 +68,11 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 		}
 	}
 	if len(in) > 0 {
-		return true, usagef("--in names data of this machine: with --control or --context name partitions of the " +
+		return true, cli.Usagef("--in names data of this machine: with --control or --context name partitions of the " +
 			"cluster with --partitions")
 	}
 	if !slices.Contains(record.Placements(), p.placement) {
-		return true, usagef("--placement %q: want one of %s", p.placement, strings.Join(record.Placements(), ", "))
+		return true, cli.Usagef("--placement %q: want one of %s", p.placement, strings.Join(record.Placements(), ", "))
 	}
 	return true, refuseUnused(cmd, onService, hereUses)
 }
@@ -115,7 +116,7 @@ func (p *clusterFlags) dial() (*remote.Client, error) {
 	}
 	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Contact: contactTime})
 	if errors.Is(err, remote.ErrOptions) {
-		return nil, usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	return client, err
 }
@@ -141,7 +142,7 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 			continue
 		}
 		if *size.bytes, err = quantity.Bytes(size.text); err != nil {
-			return usagef("--%s: %w", size.flag, err)
+			return cli.Usagef("--%s: %w", size.flag, err)
 		}
 	}
 	if pass.QueueBytes, err = parseQueue(p.queue); err != nil {
@@ -167,7 +168,7 @@ func (c vocabularyCommands) clusterPass(cmd *cobra.Command, p *passFlags, spec *
 		}
 		v.Put = true
 	}
-	return c.print(v, v.table)
+	return c.Print(v, v.table)
 }
 
 // runClusterPass makes a pass over the data of a cluster with progress.
@@ -177,7 +178,7 @@ func (c *console) runClusterPass(
 	var shown *progress
 	pass.Started = func(rows, taken int64) {
 		if taken > 0 {
-			c.announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
+			c.Announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
 		}
 		shown = c.newProgress("vocabulary "+pass.Name, "rows", rows-taken)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
@@ -21,7 +22,7 @@ import (
 type workerCommand struct{ *console }
 
 func (c workerCommand) command() *cobra.Command {
-	return group("worker", "Run this machine as a worker without data", c.run(), c.describe())
+	return cli.Group("worker", "Run this machine as a worker without data", c.run(), c.describe())
 }
 
 // describe makes the hidden command that millrace.open of the Python package runs.
@@ -41,7 +42,7 @@ control plane holds the partitions.`,
 			}
 			b, err := protojson.Marshal(files)
 			if err == nil {
-				_, err = c.out.Write(append(b, '\n'))
+				_, err = c.Out.Write(append(b, '\n'))
 			}
 			return err
 		},
@@ -104,7 +105,7 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 			"  millrace worker run --config worker.yaml --threads 8\n" +
 			"  millrace worker run --control http://127.0.0.1:7460 --drive " +
 			"tcp://192.0.2.7:4421/nqn.2024-01.io.millrace:card0",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			serves, err := f.servedRank()
 			if err != nil {
@@ -127,12 +128,12 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 			if f.input {
 				ctx = endedByInput(ctx, cmd.InOrStdin())
 			}
-			log := logger(c.err, conf.Log.Level, conf.Log.Format)
+			log := logger(c.Err, conf.Log.Level, conf.Log.Format)
 			return worker.Run(ctx, conf, worker.Options{Serves: serves, Logger: log,
 				Version: buildVersion().Version, Stores: stores}, func(a *node.Agent) {
 				r := workerReady{Name: conf.Name, URLs: a.URLs(), Threads: conf.Threads, Drive: conf.Drive,
 					Memory: int64(conf.Memory), Control: conf.Control}
-				_ = c.print(r, func(w io.Writer) {
+				_ = c.Print(r, func(w io.Writer) {
 					engine := quantity.Of(r.Threads, "thread")
 					if r.Drive != "" {
 						engine = "the drive " + r.Drive
@@ -145,7 +146,7 @@ reads partitions from the files of --local and from stores, and not from nodes.`
 	f.addFlags(cmd, "")
 	fl := cmd.Flags()
 	f.far.addFlags(fl)
-	addNativeTiming(fl, serviceTiming)
+	cli.AddNativeTiming(fl, cli.ServiceTiming)
 	fl.StringVar(&f.config, "config", "", "the worker's configuration, a YAML file")
 	fl.StringVar(&f.name, "name", "", "name of the worker, unique in the cluster (default: the host's)")
 	fl.StringSliceVar(&f.listen, "listen", nil, "where to serve, HOST:PORT or unix:PATH (default 127.0.0.1:7080)")
@@ -176,7 +177,7 @@ func (f *workerFlags) servedRank() (*worker.Rank, error) {
 	}
 	rank, err := worker.ParseRank(f.serves)
 	if err != nil {
-		return nil, usagef("--serves: %w", err)
+		return nil, cli.Usagef("--serves: %w", err)
 	}
 	return &rank, nil
 }
@@ -254,7 +255,7 @@ func drainedBy(ctx context.Context, names []string) (context.Context, context.Ca
 	for _, name := range names {
 		s, ok := drainSignals[strings.TrimPrefix(strings.ToUpper(name), "SIG")]
 		if !ok {
-			return nil, nil, usagef("--drain-on %q: want HUP, QUIT, INT or TERM", name)
+			return nil, nil, cli.Usagef("--drain-on %q: want HUP, QUIT, INT or TERM", name)
 		}
 		signals = append(signals, s)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // TestWorkerRunsAndDrains checks that a worker prints where it serves and with which engine, is ready without a
@@ -24,7 +26,7 @@ func TestWorkerRunsAndDrains(t *testing.T) {
 	go func() {
 		ended <- run(context.Background(), []string{"worker", "run", "--config", conf, "--name", "w1", "--threads", "2",
 			"--memory", "128MiB", "--drain-on", "HUP", "--output", "json"},
-			streams{in: strings.NewReader(""), out: out, err: errs})
+			cli.Streams{In: strings.NewReader(""), Out: out, Err: errs})
 	}()
 	select {
 	case <-out.whole:

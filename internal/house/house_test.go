@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// goFiles calls fn for every Go file of the main module with its package folder relative to the root.
+// goFiles calls fn for every Go file of the product's module and of bench with its package folder relative to the root.
 func goFiles(t *testing.T, fn func(pkg, file string)) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -34,7 +34,7 @@ func goFiles(t *testing.T, fn func(pkg, file string)) {
 				(strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata") {
 				return filepath.SkipDir
 			}
-			if rel != "." {
+			if rel != "." && rel != "bench" {
 				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
 					return filepath.SkipDir
 				}
@@ -85,6 +85,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"examples/launcher", "fpga/operator/kernels"}, {"host/api", "host"},
 		{"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
 		{"examples/launcher", "internal/shared"}, {"examples/launcher", "capacity/sizing"},
+		{"cmd/millrace", "bench/rm"}, {"host/node", "bench/cluster"},
 		{"examples/launcher", "cmd/millrace"}, {"examples/launcher", "fpga/engine"}, {"sdk", "examples/launcher"},
 	} {
 		assert.NotEmpty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
@@ -135,6 +136,16 @@ func TestCheckRefuses(t *testing.T) {
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
 	assert.NotEmpty(t, CheckExternal("host", "github.com/minio/minio-go/v7"))
 	assert.Empty(t, CheckExternal("host/source/s3", "github.com/minio/minio-go/v7/pkg/credentials"))
+}
+
+// TestTheProductLinksNoMeasuringCode checks that what a user installs or imports has no package of bench in it.
+func TestTheProductLinksNoMeasuringCode(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "./cmd/millrace", "./host/node", "./trainmgr/...", "./examples/...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), Module+"/host/node\n")
+	assert.NotContains(t, string(out), Module+"/bench/")
 }
 
 // topLevel is every folder and file at the top level beside the floors, each with the reason why it is there. A folder

@@ -51,7 +51,7 @@ func TestEveryCommandIsInABlockThatIsRun(t *testing.T) {
 	}
 }
 
-// TestDocuments types the commands of the documents, each document in a folder of its own with the built binary on
+// TestDocuments types the commands of the documents, each document in a folder of its own with the built binaries on
 // the PATH and nothing else of this project, in a network of its own where the machine permits one, since documents
 // name ports.
 func TestDocuments(t *testing.T) {
@@ -62,10 +62,12 @@ func TestDocuments(t *testing.T) {
 	source, err := filepath.Abs(root)
 	require.NoError(t, err)
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "millrace"), "./cmd/millrace")
-	build.Dir = source
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	for _, program := range []struct{ module, folder string }{{".", "cmd/millrace"}, {"bench", "cmd/millrace-bench"}} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./"+program.folder)
+		build.Dir = filepath.Join(source, program.module)
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
 	alone := exec.CommandContext(t.Context(), "unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child",
 		"true").Run() == nil
 	for _, document := range documents(t) {

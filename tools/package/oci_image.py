@@ -1,15 +1,16 @@
-"""Writes a container image of one static binary as an OCI archive, which docker load, podman load and skopeo read.
+"""Writes a container image of static binaries as an OCI archive, which docker load, podman load and skopeo read.
 
-    oci_image.py BINARY ARCH VERSION COMMIT EPOCH OUT
+    oci_image.py FOLDER ARCH VERSION COMMIT EPOCH OUT
 
-The same arguments give the same bytes. The image has the binary as /usr/bin/millrace, its entry point, and the user
-65532. The form is that of the OCI image specification 1.1: image layout, index, manifest, config and one layer.
+The same arguments give the same bytes. The image has the folder's binaries in /usr/bin, millrace as its entry point,
+and the user 65532. The form is that of the OCI image specification 1.1: image layout, index, manifest, config and one layer.
 """
 import datetime
 import gzip
 import hashlib
 import io
 import json
+import pathlib
 import sys
 import tarfile
 
@@ -31,12 +32,11 @@ def archive(entries, epoch):
     return out.getvalue()
 
 
-def main(binary, arch, version, commit, epoch, out):
+def main(folder, arch, version, commit, epoch, out):
     epoch = int(epoch)
     created = datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    with open(binary, "rb") as f:
-        program = f.read()
-    layer = archive([("usr", None), ("usr/bin", None), ("usr/bin/millrace", program)], epoch)
+    programs = [(f"usr/bin/{path.name}", path.read_bytes()) for path in sorted(pathlib.Path(folder).iterdir())]
+    layer = archive([("usr", None), ("usr/bin", None), *programs], epoch)
     blobs = []
 
     def descriptor(kind, content, **more):

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/placement"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -29,31 +30,31 @@ compared: they are the same. All parts run on this machine and share its cores, 
 software: what a row says about that stands below the table.`,
 		Example: "  millrace bench placement --model rm1 --time 3s\n" +
 			"  millrace bench placement --model rm5 --modes in-storage,pool --codec zstd --output json",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, m := range modes {
 				o.Modes = append(o.Modes, placement.Mode(m))
 			}
 			var err error
 			if o.SLM, err = quantity.Bytes(slm); err != nil {
-				return usagef("--slm: %w", err)
+				return cli.Usagef("--slm: %w", err)
 			}
 			if o.Time <= 0 {
-				return usagef("--time must be above 0")
+				return cli.Usagef("--time must be above 0")
 			}
-			o.Progress = c.announce
+			o.Progress = c.Announce
 			results, err := placement.Run(cmd.Context(), o)
 			if errors.Is(err, placement.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(results, func(w io.Writer) { printPlacements(w, results) })
+			return c.Report(results, func(w io.Writer) { printPlacements(w, results) })
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, machineTiming)
+	cli.AddNativeTiming(f, cli.MachineTiming)
 	f.StringVar(&o.Model, "model", "rm1", "workload: rm1 to rm5")
 	f.StringSliceVar(&modes, "modes", nil, "in-storage, node-cpu, card, pool, trainer (default: all)")
 	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of the data set (default: 262144, of lists 8192)")

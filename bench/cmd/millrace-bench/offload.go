@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	bench "github.com/millrace/millrace/bench/offload"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -55,7 +56,7 @@ says so and leaves them out. The namespace, the processes and the data end with 
 With --replay FILE it computes the decisions of a log of train --offload-log again and compares.`,
 		Example: "  millrace bench offload --cases 50\n" +
 			"  millrace bench offload --cases 1000 --seed 7 --output json",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if replay != "" {
 				return c.replayOffload(replay)
@@ -68,12 +69,12 @@ With --replay FILE it computes the decisions of a log of train --offload-log aga
 			}
 			s, err := bench.Simulate(cmd.Context(), o)
 			if errors.Is(err, bench.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(s, func(w io.Writer) { printSimulation(w, s) })
+			return c.Report(s, func(w io.Writer) { printSimulation(w, s) })
 		},
 	}
 	f := cmd.Flags()
@@ -105,7 +106,7 @@ func parseReal(o *bench.Options, cuts, links []string) error {
 	for _, name := range cuts {
 		var cut offload.Cut
 		if err := cut.UnmarshalText([]byte(name)); err != nil {
-			return usagef("--cuts: %w", err)
+			return cli.Usagef("--cuts: %w", err)
 		}
 		o.Cuts = append(o.Cuts, cut)
 	}
@@ -116,7 +117,7 @@ func parseReal(o *bench.Options, cuts, links []string) error {
 		}
 		bytes, err := quantity.Bytes(link)
 		if err != nil || bytes == 0 {
-			return usagef("--bandwidth %q: want bytes a second, as 50MB, or unlimited", link)
+			return cli.Usagef("--bandwidth %q: want bytes a second, as 50MB, or unlimited", link)
 		}
 		o.Bandwidths = append(o.Bandwidths, float64(bytes))
 	}
@@ -125,19 +126,19 @@ func parseReal(o *bench.Options, cuts, links []string) error {
 
 // measureOffload trains on this machine and prints the result.
 func (c benchCommands) measureOffload(ctx context.Context, o bench.Options) error {
-	self, err := os.Executable()
+	product, err := cli.FindProgram("millrace")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command, o.Progress = []string{self}, c.announce
+	o.Command, o.Progress = []string{product}, c.Announce
 	results, err := bench.Run(ctx, o)
 	if errors.Is(err, bench.ErrOptions) {
-		return usageError{err}
+		return cli.WrongUsage(err)
 	}
 	if err != nil && len(results) == 0 {
 		return err
 	}
-	return errors.Join(err, c.report(results, func(w io.Writer) { printReal(w, results) }))
+	return errors.Join(err, c.Report(results, func(w io.Writer) { printReal(w, results) }))
 }
 
 // printReal prints the table of what was measured on this machine.
@@ -221,7 +222,7 @@ func (c benchCommands) replayOffload(path string) error {
 		Decisions int `json:"decisions"`
 		Changes   int `json:"changes"`
 	}{len(log), changes}
-	return c.report(result, func(w io.Writer) {
+	return c.Report(result, func(w io.Writer) {
 		fmt.Fprintf(w, "%d decisions follow from their inputs; %d changed the share\n", len(log), changes)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -15,23 +15,24 @@ import (
 	"github.com/millrace/millrace/internal/terminal"
 )
 
-// powerFlags say how energy is measured.
-type powerFlags struct {
+// PowerFlags say how energy is measured.
+type PowerFlags struct {
 	readings string
 	idle     time.Duration
 }
 
-func (p *powerFlags) addFlags(f *pflag.FlagSet) {
+// AddFlags adds the flags to a command.
+func (p *PowerFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.readings, "power-file", "", "readings of a PDU or a BMC: lines of time,watts, while this command "+
 		"runs; instead of the machine's own counters")
 	f.DurationVar(&p.idle, "power-idle", 0, "first wait so long and measure what the machine draws idle, to tell static "+
 		"and dynamic energy apart")
 }
 
-// open returns what measures energy. It waits as long as --power-idle says.
-func (p *powerFlags) open(ctx context.Context, mode string) (*power.Meter, error) {
+// Open returns what measures energy. It waits as long as --power-idle says.
+func (p *PowerFlags) Open(ctx context.Context, mode string) (*power.Meter, error) {
 	if p.idle < 0 {
-		return nil, usagef("--power-idle %v: want 0 or more", p.idle)
+		return nil, Usagef("--power-idle %v: want 0 or more", p.idle)
 	}
 	prices, err := capacity.ReadPrices(capacity.DefaultPrices())
 	if err != nil {
@@ -44,13 +45,13 @@ func (p *powerFlags) open(ctx context.Context, mode string) (*power.Meter, error
 	}
 	meter, err := power.Open(ctx, power.Options{Readings: p.readings, Idle: p.idle, Model: m})
 	if errors.Is(err, power.ErrReadings) {
-		return nil, usageError{err}
+		return nil, WrongUsage(err)
 	}
 	return meter, err
 }
 
-// printEnergy prints the energy of a run, and where it comes from.
-func printEnergy(w io.Writer, e *power.Energy) {
+// PrintEnergy prints the energy of a run, and where it comes from.
+func PrintEnergy(w io.Writer, e *power.Energy) {
 	fmt.Fprintf(w, "energy\t%s\n", e)
 	for _, d := range e.Domains {
 		fmt.Fprintf(w, "energy of %s\t%.4g J: %s\n", terminal.Cell(d.Name), d.Joules, terminal.Cell(d.Source))

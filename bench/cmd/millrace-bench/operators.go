@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/operators"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -25,17 +26,17 @@ MiniPipe. Values a second of processor time tell more than those of the wall's c
 runs beside.`,
 		Example: "  millrace bench operators --threads 1,2\n" +
 			"  millrace bench operators --values 1M --time 5s --output json",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Progress = c.announce
+			o.Progress = c.Announce
 			results, err := operators.Run(cmd.Context(), o)
 			if errors.Is(err, operators.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(results, func(w io.Writer) {
+			return c.Report(results, func(w io.Writer) {
 				fmt.Fprintf(w, "operator\tthreads\tM values/s\tM values/cpu-s\tD-I seconds\tpaper: CPU\tA100\tMiniPipe\n")
 				for _, r := range results {
 					fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.3f\t%.2f\n", r.Operator, r.Threads, r.ValuesPerSecond/1e6,
@@ -45,7 +46,7 @@ runs beside.`,
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, machineTiming)
+	cli.AddNativeTiming(f, cli.MachineTiming)
 	f.IntSliceVar(&o.Threads, "threads", o.Threads, "threads, several for one measurement each")
 	f.Var(quantity.CountFlag[int]{To: &o.Values}, "values", "values of a column (default 4194304)")
 	f.DurationVar(&o.Time, "time", operators.DefaultTime, "measure each at least so long")

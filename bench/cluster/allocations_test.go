@@ -1,7 +1,6 @@
-package main
+package cluster_test
 
 import (
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/cluster"
+	"github.com/millrace/millrace/bench/cluster/clustertest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -44,10 +44,7 @@ func TestTheServiceAllocatesNothingForRowsAndColumns(t *testing.T) {
 	require.NoError(t, err)
 	uri, err := workload.MakeDrive(t.Context(), filepath.Join(dir, "flash"), files, nil)
 	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	c, err := cluster.Start(t.Context(), cluster.Program{Command: []string{self}, Env: []string{asCommand + "=1"}},
-		cluster.Unix)
+	c, err := cluster.Start(t.Context(), clustertest.Program(t), cluster.Unix)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, c.Close()) }()
 	node, err := c.StartNode(t.Context(), cluster.NodeOptions{Name: "n0", Drive: uri, Threads: 1,

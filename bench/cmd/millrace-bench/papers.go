@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/papers"
+	"github.com/millrace/millrace/cmd/cli"
 )
 
 // papers reproduces the papers' figures and tables.
@@ -31,15 +32,15 @@ from the files of all papers. Values of CPU time tell more than those of the wal
 work runs beside.`,
 		Example: "  millrace bench papers --paper presto --quick\n" +
 			"  millrace bench papers --results capacity/results/papers --page docs/reproduction.md",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkPapersFlags(folder, page); err != nil {
 				return err
 			}
-			o.Progress, o.Command = c.announce, papersCommand(o)
+			o.Progress, o.Command = c.Announce, papersCommand(o)
 			results, err := papers.Run(cmd.Context(), o)
 			if errors.Is(err, papers.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err == nil {
 				err = writePapers(results, folder, page)
@@ -47,11 +48,11 @@ work runs beside.`,
 			if err != nil {
 				return err
 			}
-			return c.report(results, func(w io.Writer) { printPapers(w, results) })
+			return c.Report(results, func(w io.Writer) { printPapers(w, results) })
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, "the command says which of its values are modelled: modelled drives run in the process of "+
+	cli.AddNativeTiming(f, "the command says which of its values are modelled: modelled drives run in the process of "+
 		"millrace train or preprocess")
 	f.StringSliceVar(&o.Papers, "paper", nil, strings.Join(papers.Names(), ", ")+" (default: all)")
 	f.BoolVar(&o.Quick, "quick", false, "less data, and a tenth of the time")
@@ -66,11 +67,11 @@ work runs beside.`,
 func checkPapersFlags(folder, page string) error {
 	if folder != "" {
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return usagef("--results %q is not a folder", folder)
+			return cli.Usagef("--results %q is not a folder", folder)
 		}
 	}
 	if page != "" && folder == "" {
-		return usagef("--page wants --results, the folder of the runs that the page is of")
+		return cli.Usagef("--page wants --results, the folder of the runs that the page is of")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/bench/cluster/clustertest"
 	bench "github.com/millrace/millrace/bench/offload"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -18,12 +19,11 @@ import (
 // of their own, trainers in others, a sweep, and both policies; then one cut over a link of limited bandwidth, where a
 // network namespace is permitted.
 func TestBenchOffloadTrains(t *testing.T) {
+	program := clustertest.Program(t)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	self, err := os.Executable()
-	require.NoError(t, err)
 	o := bench.Options{
-		Command: []string{self}, Env: []string{asCommand + "=1"}, Cores: []float64{0.3}, Rows: 4_000, Steps: 2,
+		Command: program.Command, Cores: []float64{0.3}, Rows: 4_000, Steps: 2,
 		Turns: 1, TrainerCores: 2, DriveCores: 2, RowsPerSecond: 1e6, JobTime: 50 * time.Millisecond,
 		Measure: 10 * time.Millisecond,
 	}

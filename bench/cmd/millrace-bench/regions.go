@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/regions"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
 func (c benchCommands) regions() *cobra.Command {
 	var o regions.Options
-	var timed timingFlags
+	var timed cli.TimingFlags
 	cmd := &cobra.Command{
 		Use:   "regions",
 		Short: "Regions of a drive: switches, what others lose meanwhile, rates added up, host I/O beside them",
@@ -34,31 +35,31 @@ model's clock.`,
 		Example: "  millrace bench regions --drive mem: --output json\n" +
 			"  millrace bench regions --drive file:bench.flash --regions 3 --models rm1 --time 3s\n" +
 			"  millrace bench regions --timing image --dilate 20 --models d2,rm1 --time 200ms",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Time <= 0 || o.Turns < 1 || o.Switches < 1 {
-				return usagef("--time must be above 0, --turns and --switches 1 at least")
+				return cli.Usagef("--time must be above 0, --turns and --switches 1 at least")
 			}
 			if o.HostIOShare == 0 || o.Regions == 0 {
-				return usagef("--regions and --host-io-share must be above 0")
+				return cli.Usagef("--regions and --host-io-share must be above 0")
 			}
 			var err error
-			if o.Timing, err = timed.pacing(); err != nil {
+			if o.Timing, err = timed.Pacing(); err != nil {
 				return err
 			}
-			o.Progress = c.announce
+			o.Progress = c.Announce
 			r, err := regions.Run(cmd.Context(), o)
 			if errors.Is(err, regions.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
-				return timingError(o.Timing, err)
+				return cli.TimingError(o.Timing, err)
 			}
-			return c.report(r, func(w io.Writer) { printRegionFigures(w, r) })
+			return c.Report(r, func(w io.Writer) { printRegionFigures(w, r) })
 		},
 	}
 	f := cmd.Flags()
-	timed.addFlags(cmd)
+	timed.AddFlags(cmd)
 	f.StringVar(&o.Drive, "drive", "mem:",
 		"mem: or file:PATH of a drive that is made and removed, with ?slm=1GiB&threads=1&lba=512&commands=vendor")
 	f.IntVar(&o.Regions, "regions", cs.MaxRegions, "regions of the drive, 2 to 7")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/cluster"
+	"github.com/millrace/millrace/bench/cluster/clustertest"
 	benchservice "github.com/millrace/millrace/bench/service"
 )
 
@@ -25,9 +26,9 @@ func TestBenchServiceSaysWhichNodesAreStandIns(t *testing.T) {
 // TestBenchService measures real nodes and stand-ins over every transport with little data. It takes half a minute on a
 // busy machine, because each of six measurements starts two nodes as processes and a job, which measures P.
 func TestBenchService(t *testing.T) {
+	clustertest.Program(t)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	t.Setenv(asCommand, "1")
 	var r benchservice.Result
 	require.NoError(t, json.Unmarshal([]byte(must(t, "bench", "service", "--progress", "none", "--output", "json",
 		"--time", "40ms", "--nodes", "2", "--rows", "256", "--drive-rows", "4000", "--no-ledger", "--no-failover")), &r))

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/cluster"
 	benchservice "github.com/millrace/millrace/bench/service"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -35,10 +35,10 @@ time is that of trainer and nodes together. Then it measures durable acknowledge
 --splits splits and the control plane's memory, and how long a leader's death is felt.`,
 		Example: "  millrace bench service --transports unix,tcp --nodes 1,4 --time 4s --output json\n" +
 			"  millrace bench service --no-ledger --no-failover",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Time <= 0 || o.Splits <= 0 || o.LeaderTTL <= 0 || o.DriveRows <= 0 || o.Threads <= 0 {
-				return usagef("--time, --splits, --leader-ttl, --drive-rows and --threads must be above 0")
+				return cli.Usagef("--time, --splits, --leader-ttl, --drive-rows and --threads must be above 0")
 			}
 			for _, t := range transports {
 				o.Transports = append(o.Transports, cluster.Transport(t))
@@ -52,23 +52,23 @@ time is that of trainer and nodes together. Then it measures durable acknowledge
 			if noFailover {
 				o.LeaderTTL = -1
 			}
-			self, err := os.Executable()
+			product, err := cli.FindProgram("millrace")
 			if err != nil {
 				return err
 			}
-			o.Command, o.Progress = []string{self}, c.announce
+			o.Command, o.Progress = []string{product}, c.Announce
 			r, err := benchservice.Run(cmd.Context(), o)
 			if errors.Is(err, benchservice.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(r, func(w io.Writer) { printService(w, r) })
+			return c.Report(r, func(w io.Writer) { printService(w, r) })
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, serviceTiming)
+	cli.AddNativeTiming(f, cli.ServiceTiming)
 	f.StringSliceVar(&transports, "transports", []string{"unix", "tcp", "tls"},
 		"how the trainer reaches nodes: unix, tcp, tls")
 	f.IntSliceVar(&o.Nodes, "nodes", []int{1, 2, 4}, "how many nodes")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,20 +11,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manual makes the hidden command that writes the manual pages, for packages.
-func manualCommand() *cobra.Command {
+// ManualCommand makes the hidden command that writes the manual pages of a tree of commands, for packages. Without a
+// tree it is that of the root.
+func ManualCommand(tree ...*cobra.Command) *cobra.Command {
 	var date string
 	cmd := &cobra.Command{
 		Use: "manual DIR", Hidden: true,
 		Short:   "Write the manual pages, one a command",
 		Long:    "Writes the manual pages of section 1 into a folder, one a command, as packages install them.",
 		Example: "  millrace manual man1 --date 2026-01-31",
-		Args:    exactArgs("DIR"),
+		Args:    ExactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := time.Parse(time.DateOnly, date); err != nil {
-				return usagef("--date %q: want it as 2026-01-31", date)
+				return Usagef("--date %q: want it as 2026-01-31", date)
 			}
-			return writeManual(cmd.Root(), args[0], date)
+			return writeManual(append(tree, cmd.Root())[0], args[0], date)
 		},
 	}
 	cmd.Flags().StringVar(&date, "date", time.Now().UTC().Format(time.DateOnly), "date of the pages")
@@ -53,7 +54,7 @@ func manualPage(cmd *cobra.Command, date string) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", escapeRoff(strings.ToUpper(title)), date,
-		escapeRoff(buildVersion().Version))
+		escapeRoff(version()))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escapeRoff(title), escapeRoff(lowerFirst(cmd.Short)))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escapeRoff(cmd.UseLine()))
 	if text := cmd.Long; text != "" || cmd.HasSubCommands() {

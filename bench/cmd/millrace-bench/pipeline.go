@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	benchpipeline "github.com/millrace/millrace/bench/pipeline"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -33,31 +33,31 @@ PYTHONPATH=sdk/python/src.`,
 		Example: "  millrace bench pipeline --models rm5 --time 6s\n" +
 			"  millrace bench pipeline --ways drive,trainer,launcher-unix,raw-unix --output json\n" +
 			"  millrace bench pipeline --models rm1,rm1-real --criteo day_11.tsv",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Time <= 0 || o.Rounds <= 0 || o.Threads <= 0 || o.Partitions <= 0 {
-				return usagef("--time, --rounds, --threads and --partitions must be above 0")
+				return cli.Usagef("--time, --rounds, --threads and --partitions must be above 0")
 			}
 			for _, w := range ways {
 				o.Ways = append(o.Ways, benchpipeline.Way(w))
 			}
-			self, err := os.Executable()
+			product, err := cli.FindProgram("millrace")
 			if err != nil {
 				return err
 			}
-			o.Command, o.Progress = []string{self}, c.announce
+			o.Command, o.Progress = []string{product}, c.Announce
 			r, err := benchpipeline.Run(cmd.Context(), o)
 			if errors.Is(err, benchpipeline.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(r, func(w io.Writer) { printPipeline(w, r) })
+			return c.Report(r, func(w io.Writer) { printPipeline(w, r) })
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, serviceTiming)
+	cli.AddNativeTiming(f, cli.ServiceTiming)
 	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"}, "workloads: rm1 to rm5, rm1-real")
 	f.StringVar(&o.Criteo, "criteo", "", "file of Criteo's rows as text, for rm1-real")
 	f.StringSliceVar(&ways, "ways", nil, "which ways (default: all)")

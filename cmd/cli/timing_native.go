@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 )
 
-// Why drives of some commands have no modelled time.
+// The reasons why drives of some commands have no modelled time.
 const (
-	servedTiming = "deadlines of NVMe/TCP and of the hosts' kernels run on the machine's time, which modelled times " +
+	ServedTiming = "deadlines of NVMe/TCP and of the hosts' kernels run on the machine's time, which modelled times " +
 		"do not: modelled drives run in the process of millrace train or preprocess"
-	serviceTiming = "deadlines of nodes, of launchers and of the control plane run on the machine's time, which " +
+	ServiceTiming = "deadlines of nodes, of launchers and of the control plane run on the machine's time, which " +
 		"modelled times do not: modelled drives run in the process of millrace train or preprocess"
-	machineTiming = "this command measures the machine: modelled drives run in the process of millrace train " +
+	MachineTiming = "this command measures the machine: modelled drives run in the process of millrace train " +
 		"or preprocess"
 )
 
@@ -22,8 +22,8 @@ const (
 // refuses every other timing, and says why (pflag.Value).
 type nativeTiming struct{ why string }
 
-// addNativeTiming adds --timing to a command that has native timing only.
-func addNativeTiming(f *pflag.FlagSet, why string) {
+// AddNativeTiming adds --timing to a command that has native timing only.
+func AddNativeTiming(f *pflag.FlagSet, why string) {
 	f.Var(nativeTiming{why}, "timing", "native, and no other: as fast as this machine")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/wire"
+	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -28,33 +29,33 @@ raw TCP connections copy blocks of the same size between the same places; the ra
 reaches of their bytes a second. Processor time and allocations are the whole process's: initiator
 and target.`,
 		Example: "  millrace bench wire --depths 32 --connections 1,2 --digests off --time 3s --output json",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range operations {
 				o.Operations = append(o.Operations, wire.Operation(name))
 			}
 			for _, d := range digests {
 				if d != "on" && d != "off" {
-					return usagef("--digests %q: want on or off", d)
+					return cli.Usagef("--digests %q: want on or off", d)
 				}
 				o.Digests = append(o.Digests, d == "on")
 			}
 			if o.Time <= 0 {
-				return usagef("--time must be above 0")
+				return cli.Usagef("--time must be above 0")
 			}
 			var err error
 			if o.DriveBytes, err = quantity.Bytes(size); err != nil {
-				return usagef("--size: %w", err)
+				return cli.Usagef("--size: %w", err)
 			}
-			o.Progress = c.announce
+			o.Progress = c.Announce
 			results, err := wire.Run(cmd.Context(), o)
 			if errors.Is(err, wire.ErrOptions) {
-				return usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if err != nil {
 				return err
 			}
-			return c.report(results, func(w io.Writer) {
+			return c.Report(results, func(w io.Writer) {
 				fmt.Fprintf(w,
 					"operation\tdepth\tconnections\tdigests\tIOPS\tGB/s\traw "+
 						"TCP GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\tCPU-µs/command\tallocs/command\n")
@@ -72,7 +73,7 @@ and target.`,
 		},
 	}
 	f := cmd.Flags()
-	addNativeTiming(f, servedTiming)
+	cli.AddNativeTiming(f, cli.ServedTiming)
 	f.StringSliceVar(&operations, "operations", []string{"random_read", "sequential_read", "sequential_write"},
 		"random_read (4 KiB), sequential_read, sequential_write (1 MiB)")
 	f.IntSliceVar(&o.Depths, "depths", []int{1, 32, 128}, "commands outstanding on each connection, 1 to 128")

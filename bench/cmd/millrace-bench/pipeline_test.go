@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/bench/cluster/clustertest"
 	benchpipeline "github.com/millrace/millrace/bench/pipeline"
 )
 
@@ -17,7 +18,7 @@ import (
 // this tree on its path, and which kinds of tensors it has.
 func pythonWith(t *testing.T) (interpreter string, kinds map[string]bool) {
 	t.Helper()
-	source, err := filepath.Abs("../../sdk/python/src")
+	source, err := filepath.Abs("../../../sdk/python/src")
 	require.NoError(t, err)
 	t.Setenv("PYTHONPATH", source)
 	candidates := []string{"/usr/bin/python3", "python3"}
@@ -44,9 +45,9 @@ func pythonWith(t *testing.T) (interpreter string, kinds map[string]bool) {
 // delivers the same mini-batches, each once. It takes long on a busy machine, because each way starts a control plane,
 // a node and a trainer as processes, some of them in Python, which loads NumPy and torch.
 func TestBenchPipeline(t *testing.T) {
+	clustertest.Program(t)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	t.Setenv(asCommand, "1")
 	interpreter, kinds := pythonWith(t)
 	const rows = 20_000
 	var r benchpipeline.Report
@@ -109,7 +110,7 @@ func TestBenchPipelineRefusesWhatItCannotMeasure(t *testing.T) {
 
 // TestBenchPipelineWithoutPython checks that ways which the machine lacks are named, with the reason.
 func TestBenchPipelineWithoutPython(t *testing.T) {
-	t.Setenv(asCommand, "1")
+	clustertest.Program(t)
 	out := must(t, "bench", "pipeline", "--progress", "none", "--models", "rm1", "--rows", "500", "--partitions", "1",
 		"--rounds", "1", "--time", "10ms", "--ways", "cpu,numpy-unix", "--python", "/nowhere/python")
 	assert.Regexp(t, `(?m)^RM1 +cpu `, out)
