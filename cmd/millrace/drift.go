@@ -106,7 +106,8 @@ an error and no table. It is 2 for wrong flags.`,
 	flags.in.formatFlags(f, "what the files are by name and content")
 	flags.in.far.addFlags(f)
 	flags.in.commands, flags.in.noTrainer = "vendor", true
-	flags.addOwnFlags(f)
+	flags.addColumns(f)
+	flags.addQueue(f)
 	f.Float64Var(&limits.NullRate, "null-rate", limits.NullRate,
 		"greatest difference of the shares of nulls, of NaN and of infinities")
 	f.Float64Var(&limits.Mean, "mean", limits.Mean, "greatest move of a mean, in deviations of BEFORE")
@@ -145,7 +146,7 @@ func (c datasetCommands) summaryOf(
 		return s.Select(columns), comparedSummary{Path: path, Digest: digest.String(), Rows: s.Rows}, nil
 	}
 	flags.in.in = []string{path}
-	made, err := c.console.summarize(cmd, &flags, true)
+	made, err := c.console.summarize(cmd, &flags, false, true, "", nil)
 	if err != nil {
 		return nil, comparedSummary{}, fmt.Errorf("%s: %w", path, namePipeline(err, "--columns"))
 	}

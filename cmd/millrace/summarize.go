@@ -18,42 +18,28 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
-	"github.com/millrace/millrace/trainmgr/local"
-	"github.com/millrace/millrace/trainmgr/local/summaries"
-	clustersummaries "github.com/millrace/millrace/trainmgr/remote/summaries"
+	"github.com/millrace/millrace/sdk/summary/reducer"
 )
 
-// summaryFlags are the flags of a pass that ends in a summary.
+// summaryFlags are the flags of a pass that ends in a summary: of columns, or of a pipeline's values.
 type summaryFlags struct {
-	in      input
+	passFlags
 	columns []string
-	queue   string
-
-	pipeline string // instead of columns
-	name     string // of its statistics
-	numbers  statisticsFlags
-	modules  moduleFlags
-	cluster  clusterFlags
 }
 
 func (s *summaryFlags) addFlags(cmd *cobra.Command) {
-	s.in.noTrainer = true
 	s.in.elsewhere = ", or as arguments, or data of a cluster with --control or --context"
-	s.in.addFlags(cmd)
-	s.cluster.addFlags(cmd, "the file of --out with .work; without --out a temporary one")
+	s.passFlags.addFlags(cmd, "the file of --out with .work; without --out there is none")
 	f := cmd.Flags()
-	s.addOwnFlags(f)
+	s.addColumns(f)
 	f.StringVar(&s.pipeline, "pipeline", "",
 		"a pipeline, as a YAML file: summarise the values that its operators take statistics of")
 	f.StringVar(&s.name, "name", "", "with --pipeline: name of the statistics in it (default: the only ones)")
-	s.numbers.addFlag(f)
-	s.modules.addFlag(f)
 }
 
-func (s *summaryFlags) addOwnFlags(f *pflag.FlagSet) {
+func (s *summaryFlags) addColumns(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.columns, "columns", nil,
 		"columns to summarise, as int_0..int_12, cat_* or ids[101]; may be given again (default: all that can be read)")
-	f.StringVar(&s.queue, "queue", "", "bound of the mini-batches that wait, as 256MiB")
 }
 
 // takeFiles adds arguments to --in.
@@ -82,76 +68,26 @@ func (s *summaryFlags) pass() (spec *pipeline.Spec, name string, err error) {
 	if name, err = theStatistics(spec, s.name); err != nil {
 		return nil, "", err
 	}
-	if spec, err = s.modules.bind(spec, s.pipeline); err != nil {
-		return nil, "", err
-	}
-	spec, err = s.numbers.bind(spec, s.pipeline)
+	spec, err = s.bind(spec)
 	return spec, name, err
 }
 
-// summarize makes a pass over the files or drives of the flags.
-func (c *console) summarize(cmd *cobra.Command, s *summaryFlags, wholeOnly bool) (_ *summaries.Report, err error) {
-	pass := summaries.Pass{Columns: s.columns, WholeOnly: wholeOnly}
+// summarize makes a pass. finished is called with the summary before the work folder is removed.
+func (c *console) summarize(
+	cmd *cobra.Command, s *summaryFlags, inCluster, wholeOnly bool, out string, finished func(*summary.Summary) error,
+) (_ *reducer.Report, err error) {
+	pass := reducer.Pass{Columns: s.columns, WholeOnly: wholeOnly, Finished: finished}
 	if pass.Pipeline, pass.Name, err = s.pass(); err != nil {
 		return nil, err
 	}
-	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
-		return nil, err
-	}
-	config, err := s.in.localConfig(cmd)
+	source, closeSource, err := s.open(cmd, &pass.Options, out, inCluster)
 	if err != nil {
 		return nil, err
 	}
-	manager, err := local.Open(cmd.Context(), config)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, manager.Close()) }()
-	var shown *progress
-	pass.Started = func(rows int64) { shown = c.newProgress("summarize", "rows", rows) }
-	pass.Progress = func(rows int64) { shown.add(rows) }
-	made, err := pass.Run(cmd.Context(), manager)
-	if shown != nil {
-		shown.finish()
-	}
-	return made, err
-}
-
-// summarizeCluster makes a pass over the data of a cluster. finished is called with the summary before the work folder
-// is removed.
-func (c *console) summarizeCluster(
-	cmd *cobra.Command, s *summaryFlags, wholeOnly bool, out string, finished func(*summary.Summary) error,
-) (_ *clustersummaries.StatisticsReport, err error) {
-	pass := clustersummaries.Statistics{Columns: s.columns, WholeOnly: wholeOnly, Partitions: s.cluster.partitions,
-		Exclude: s.in.far.names.Exclude, Placement: s.cluster.placement, Work: s.cluster.work, Finished: finished}
-	if pass.Work == "" && out != "" {
-		pass.Work = out + ".work"
-	}
-	if pass.Pipeline, pass.Name, err = s.pass(); err != nil {
-		return nil, err
-	}
-	if pass.QueueBytes, err = parseQueue(s.queue); err != nil {
-		return nil, err
-	}
-	client, err := s.cluster.dial()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	var shown *progress
-	pass.Started = func(rows, taken int64) {
-		if taken > 0 {
-			c.Announce(fmt.Sprintf("kept in %s: %d of %s", pass.Work, taken, quantity.Of(rows, "row")))
-		}
-		shown = c.newProgress("summarize", "rows", rows-taken)
-	}
-	pass.Progress = func(p clustersummaries.StatisticsProgress) {
-		shown.add(p.Rows, progressCount{name: "splits", done: int64(p.Splits), total: int64(p.AllSplits)})
-	}
-	made, err := pass.Run(cmd.Context(), client)
-	if shown != nil {
-		shown.finish()
-	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	finish := c.showPass(&pass.Options, "summarize")
+	made, err := pass.Run(cmd.Context(), source)
+	finish()
 	return made, nameWork(err)
 }
 
@@ -237,29 +173,16 @@ and the file is the same bytes as of the same partitions on one machine.`,
 			}
 			begin := time.Now()
 			v := summarized{Out: out, Skipped: []skippedColumn{}, byPartition: byPartition}
-			var skipped []pipeline.SkippedColumn
-			resumed := int64(0)
+			made, err := c.console.summarize(cmd, &flags, inCluster, wholeOnly, out, v.take)
+			if err != nil {
+				return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
+			}
 			if inCluster {
-				made, err := c.console.summarizeCluster(cmd, &flags, wholeOnly, out, v.take)
-				if err != nil {
-					return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
-				}
-				v.takenFromCluster = &takenFromCluster{Job: made.JobName, ResumedRows: made.Resumed,
-					MiniBatches: made.MiniBatches, ReceivedBytes: made.ReceivedBytes}
-				skipped, resumed = made.Skipped, made.Resumed
-			} else {
-				made, err := c.console.summarize(cmd, &flags, wholeOnly)
-				if err != nil {
-					return namePipeline(err, cmp.Or(flags.pipeline, "--columns"))
-				}
-				skipped = made.Skipped
-				if err := v.take(made.Summary); err != nil {
-					return err
-				}
+				v.takenFromCluster = viewTaken(&made.Report)
 			}
 			v.ElapsedSeconds = time.Since(begin).Seconds()
-			v.RowsPerSecond = float64(v.Rows-resumed) / v.ElapsedSeconds
-			for _, column := range skipped {
+			v.RowsPerSecond = float64(v.Rows-made.Resumed) / v.ElapsedSeconds
+			for _, column := range made.Skipped {
 				v.Skipped = append(v.Skipped, skippedColumn(column))
 			}
 			return c.Report(&v, v.table)

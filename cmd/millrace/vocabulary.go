@@ -18,9 +18,12 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/remote"
 )
 
 // vocabularyFlags name the files of a pipeline's vocabularies and statistics.
@@ -220,38 +223,31 @@ func (c vocabularyCommands) command() *cobra.Command {
 		c.build(), c.extend(), c.info(), c.diff())
 }
 
-// passFlags are the flags of a pass that ends in a vocabulary.
-type passFlags struct {
-	in       input
-	pipeline string
-	name     string
-	out      string
-	replace  bool
-	memory   string
-	folder   string
-	queue    string
-	numbers  statisticsFlags
-	modules  moduleFlags
-	cluster  clusterFlags
+// vocabularyPassFlags are the flags of a pass that ends in a vocabulary.
+type vocabularyPassFlags struct {
+	passFlags
+	out     string
+	replace bool
+	memory  string
+	folder  string
+	disk    string
+	put     bool
 }
 
-func (p *passFlags) addFlags(cmd *cobra.Command) {
-	p.in.noTrainer = true
+func (p *vocabularyPassFlags) addFlags(cmd *cobra.Command) {
 	p.in.elsewhere = ", or data of a cluster with --control or --context"
-	p.in.addFlags(cmd)
-	p.cluster.addFlags(cmd, "the file of --out with .work")
-	p.cluster.addPassFlags(cmd)
+	p.passFlags.addFlags(cmd, "the file of --out with .work")
 	f := cmd.Flags()
+	f.StringVar(&p.disk, "disk", "", forCluster+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
+	f.BoolVar(&p.put, "put", false, forCluster+"put the file to the control plane, too, for jobs that are submitted "+
+		"within minutes")
 	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
 	f.StringVar(&p.name, "name", "", "name of the vocabulary in the pipeline (default: the only one)")
-	p.numbers.addFlag(f)
-	p.modules.addFlag(f)
 	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all "+
 		"keys")
 	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
 	f.StringVar(&p.memory, "memory", "", "memory for keys; more keys go to disk and are merged (default 512MiB)")
 	f.StringVar(&p.folder, "temporary", "", "folder for keys that do not fit into memory (default: the system's)")
-	f.StringVar(&p.queue, "queue", "", "bound of the mini-batches that wait, as 256MiB")
 }
 
 // builtVocabulary is what `millrace vocabulary build` and `extend` print.
@@ -280,7 +276,7 @@ type builtColumn struct {
 }
 
 func (c vocabularyCommands) build() *cobra.Command {
-	var p passFlags
+	var p vocabularyPassFlags
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build a vocabulary of a data set, for the operator vocabulary of a pipeline",
@@ -307,7 +303,7 @@ and the file is the same bytes as of the same partitions on one machine.`,
 }
 
 func (c vocabularyCommands) extend() *cobra.Command {
-	var p passFlags
+	var p vocabularyPassFlags
 	cmd := &cobra.Command{
 		Use:   "extend VOCABULARY",
 		Short: "Append the new keys of more data to a vocabulary; its keys keep their ids",
@@ -334,7 +330,7 @@ partitions of a cluster, as in millrace vocabulary build; name the new ones with
 }
 
 // pass makes the pass of build and extend.
-func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string) (err error) {
+func (c vocabularyCommands) pass(cmd *cobra.Command, p *vocabularyPassFlags, extend string) (err error) {
 	spec, err := loadPipeline(p.pipeline)
 	if err != nil {
 		return err
@@ -342,94 +338,71 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *passFlags, extend string
 	if p.out == "" {
 		return cli.Usagef("--out is wanted")
 	}
-	if spec, err = p.numbers.bind(spec, p.pipeline); err != nil {
-		return err
-	}
-	if spec, err = p.modules.bind(spec, p.pipeline); err != nil {
+	if spec, err = p.bind(spec); err != nil {
 		return err
 	}
 	inCluster, err := p.cluster.isCluster(cmd, p.in.in)
 	if err != nil {
 		return err
 	}
-	if inCluster {
-		return namePipeline(c.clusterPass(cmd, p, spec, extend), p.pipeline)
-	}
-	pass := local.VocabularyPass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend,
-		Builder: vocabulary.BuilderOptions{Folder: p.folder}}
+	pass := reducer.Pass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend, Temporary: p.folder}
 	if pass.Name, err = theVocabulary(spec, p.name); err != nil {
 		return err
 	}
-	if p.memory != "" {
-		if pass.Builder.Memory, err = quantity.Bytes(p.memory); err != nil {
-			return cli.Usagef("--memory: %w", err)
+	for _, size := range []struct {
+		flag, text string
+		bytes      *int64
+	}{{"memory", p.memory, &pass.Memory}, {"disk", p.disk, &pass.Disk}} {
+		if size.text == "" {
+			continue
+		}
+		if *size.bytes, err = quantity.Bytes(size.text); err != nil {
+			return cli.Usagef("--%s: %w", size.flag, err)
 		}
 	}
-	if pass.QueueBytes, err = parseQueue(p.queue); err != nil {
-		return err
-	}
-	config, err := p.in.localConfig(cmd)
+	source, closeSource, err := p.open(cmd, &pass.Options, p.out, inCluster)
 	if err != nil {
 		return err
 	}
-	manager, err := local.Open(cmd.Context(), config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, manager.Close()) }()
-	built, err := c.runPass(cmd, &pass, manager)
+	defer func() { err = errors.Join(err, closeSource()) }()
+	begin := time.Now()
+	made, err := c.runVocabularyPass(cmd, &pass, source)
 	if err != nil {
 		return namePipeline(err, p.pipeline)
 	}
-	return c.Print(built, built.table)
-}
-
-// runPass makes a pass that writes a file, with progress.
-func (c *console) runPass(
-	cmd *cobra.Command, pass *local.VocabularyPass, storage api.Storage,
-) (*builtVocabulary, error) {
-	begin := time.Now()
-	made, err := c.runWithProgress(cmd, pass, storage)
-	if err != nil {
-		return nil, err
+	v := viewBuilt(pass.Path, made, time.Since(begin))
+	if inCluster {
+		v.builtInCluster = &builtInCluster{takenFromCluster: *viewTaken(&made.Report), Put: p.put}
 	}
-	return viewBuilt(pass.Path, made.Built, made.Columns, made.Rules, made.Rows, time.Since(begin)), nil
-}
-
-// runWithProgress makes a pass with progress.
-func (c *console) runWithProgress(
-	cmd *cobra.Command, pass *local.VocabularyPass, storage api.Storage,
-) (*local.VocabularyReport, error) {
-	var shown *progress
-	pass.Started = func(rows int64) { shown = c.newProgress("vocabulary "+pass.Name, "rows", rows) }
-	pass.Progress = func(p vocabulary.Progress) { addVocabularyProgress(shown, p) }
-	made, err := pass.Run(cmd.Context(), storage)
-	if shown != nil {
-		shown.finish()
+	if p.put {
+		if err := source.(*remote.PassSource).Client.PutVocabulary(cmd.Context(), pass.Path); err != nil {
+			return fmt.Errorf("the vocabulary was written, and was not put to the control plane: %w", err)
+		}
 	}
-	return made, err
+	return c.Print(v, v.table)
 }
 
-// addVocabularyProgress counts a mini-batch of a pass that makes a vocabulary.
-func addVocabularyProgress(shown *progress, p vocabulary.Progress) {
-	shown.add(p.Rows, progressCount{name: "splits", done: int64(p.Splits), total: int64(p.AllSplits)},
-		progressCount{name: "keys", done: p.Keys})
+// runVocabularyPass makes a pass with progress.
+func (c *console) runVocabularyPass(
+	cmd *cobra.Command, pass *reducer.Pass, source passes.Source,
+) (*reducer.Report, error) {
+	finish := c.showPass(&pass.Options, "vocabulary "+pass.Name)
+	made, err := pass.Run(cmd.Context(), source)
+	finish()
+	return made, nameWork(err)
 }
 
-// viewBuilt describes a vocabulary that a pass over some rows has made.
-func viewBuilt(
-	path string, made *vocabulary.Built, columns []vocabulary.Column, rules vocabulary.Rules, rows int64,
-	took time.Duration,
-) *builtVocabulary {
+// viewBuilt describes a vocabulary that a pass has made.
+func viewBuilt(path string, made *reducer.Report, took time.Duration) *builtVocabulary {
 	elapsed := took.Seconds()
-	v := &builtVocabulary{Out: path, Digest: made.Digest.String(), Bytes: made.Bytes, Rows: rows,
-		ElapsedSeconds: elapsed, RowsPerSecond: float64(rows) / elapsed}
+	v := &builtVocabulary{Out: path, Digest: made.Digest.String(), Bytes: made.Bytes, Rows: made.Rows,
+		ElapsedSeconds: elapsed, RowsPerSecond: float64(made.Folded) / elapsed}
 	for _, t := range made.Tables {
 		v.Keys, v.Seen, v.Appended = v.Keys+t.Keys, v.Seen+t.Seen, v.Appended+t.Appended
 	}
-	for _, column := range columns {
+	for _, column := range made.Columns {
 		t := made.Tables[0]
-		if !rules.Joint {
+		if !made.Rules.Joint {
 			t = made.Tables[len(v.Columns)]
 		}
 		v.Columns = append(v.Columns, builtColumn{Name: column.Name, Table: column.Table, Keys: t.Keys, Seen: t.Seen,
@@ -634,10 +607,10 @@ func (c *console) buildVocabularies(
 	var all []*builtVocabulary
 	bound := spec
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		pass := &local.VocabularyPass{Pipeline: spec, Name: name, Path: files[name], InMemory: files[name] == "",
-			KeepIDs: true, QueueBytes: queue}
+		pass := &reducer.Pass{Pipeline: spec, Name: name, Path: files[name], InMemory: files[name] == "", KeepIDs: true,
+			Options: passes.Options{QueueBytes: queue}}
 		begin := time.Now()
-		made, err := c.runWithProgress(cmd, pass, storage)
+		made, err := c.runVocabularyPass(cmd, pass, &local.PassSource{Storage: storage})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -646,7 +619,7 @@ func (c *console) buildVocabularies(
 				ElapsedSeconds: time.Since(begin).Seconds()})
 			bound, err = bound.Bind(name, made.Vocabulary)
 		} else {
-			all = append(all, viewBuilt(pass.Path, made.Built, made.Columns, made.Rules, made.Rows, time.Since(begin)))
+			all = append(all, viewBuilt(pass.Path, made, time.Since(begin)))
 			bound, err = local.BindVocabularies(bound, map[string]string{name: pass.Path})
 		}
 		if err != nil {

@@ -473,7 +473,7 @@ func statsVerdict(c goldenCase) verdict {
 	case strings.HasPrefix(fn, "TargetEncoding"):
 		return runBy(otherTest{"sdk/targetencoding/encoding_test.go", "TestGoldenTargetEncoding"})
 	case strings.HasPrefix(fn, "FillMedian"):
-		return runBy(otherTest{"trainmgr/local/summaries/golden_test.go", "TestGoldenFillMedian"})
+		return runBy(otherTest{"trainmgr/local/summary_golden_test.go", "TestGoldenFillMedian"})
 	}
 	return verdict{}
 }

@@ -84,26 +84,7 @@ type Dataset struct {
 // Resolve resolves a pipeline against the data set. It refuses partitions that statistics by partition do not cover.
 // The error is of type [pipeline.Errors], and it names the missing columns whose values stand in the partitions' names.
 func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
-	resolved, err := spec.Resolve(d.Columns)
-	if wrong := (pipeline.Errors)(nil); errors.As(err, &wrong) && d.Manifest != nil {
-		wrong.ExplainFolders(func(yield func(string) bool) {
-			for i := range d.Manifest.Partitions {
-				if !yield(d.Manifest.Partitions[i].Name) {
-					return
-				}
-			}
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	resolved.Malformed = d.Malformed
-	if d.Manifest != nil {
-		if err := resolved.CheckPartitions(d.Manifest); err != nil {
-			return nil, err
-		}
-	}
-	return resolved, nil
+	return spec.ResolveData(d.Manifest, d.Columns, d.Malformed)
 }
 
 // FilesDrive is the name of a drive that is made of files of this machine. The user named files and

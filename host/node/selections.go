@@ -257,9 +257,14 @@ func (s *nodeSelections) test(key testedPartition, t *rowTest, pass *filterPass,
 	if err != nil {
 		return err
 	}
-	builder, err := selection.NewBuilder(m, pass.filter)
+	tested, err := selection.NewReducer(m, pass.filter, pass.condition)
 	if err != nil {
 		return err
+	}
+	tested.Progress = func(rows int64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.tested += rows
 	}
 	plan, err := s.manager.Plan(key.pass, 0)
 	if err != nil {
@@ -269,11 +274,11 @@ func (s *nodeSelections) test(key testedPartition, t *rowTest, pass *filterPass,
 		if split.Partition != key.partition {
 			continue
 		}
-		if err := s.testSplit(key, t, pass, drive, plan, split, builder); err != nil {
+		if err := s.testSplit(key, t, drive, plan.Options().Batch, split, tested); err != nil {
 			return fmt.Errorf("select rows of %s: %w", m.Partitions[0].Name, err)
 		}
 	}
-	made, err := builder.Finish()
+	made, err := tested.Finish()
 	if err != nil {
 		return err
 	}
@@ -286,9 +291,8 @@ func (s *nodeSelections) test(key testedPartition, t *rowTest, pass *filterPass,
 }
 
 // testSplit tests the rows of one split of the pass.
-func (s *nodeSelections) testSplit(key testedPartition, t *rowTest, pass *filterPass, drive string, plan *dataset.Plan,
-	split dataset.Split, builder *selection.Builder) error {
-	batch := plan.Options().Batch
+func (s *nodeSelections) testSplit(key testedPartition, t *rowTest, drive string, batch int, split dataset.Split,
+	tested *selection.Reducer) error {
 	for i := range split.MiniBatches {
 		s.mu.Lock()
 		abandoned := time.Since(t.asked) > abandonedSelection
@@ -304,19 +308,11 @@ func (s *nodeSelections) testSplit(key testedPartition, t *rowTest, pass *filter
 		if err != nil {
 			return err
 		}
-		block := selection.Block{Partition: pass.manifest.Partitions[key.partition].Name, First: at.First, Rows: at.Rows,
-			MiniBatch: response.MiniBatch()}
-		passes, err := pass.condition.Evaluate(&block)
+		err = tested.AddRows(0, at.First, at.Rows, response.MiniBatch())
 		s.splits.Done(response, true)
-		if err == nil {
-			err = builder.Add(0, at.First, passes)
-		}
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		t.tested += int64(at.Rows)
-		s.mu.Unlock()
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/operator/float16"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
@@ -92,6 +94,32 @@ const maxTables = 1 << 22
 // Resolve expands the spec's patterns against the dataset's schema, fills in defaults, and types every chain of
 // operators. The error is of type [Errors].
 func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) { return s.resolve(schema, nil) }
+
+// ResolveData resolves the spec against a data set, whose manifest may be nil. It refuses partitions that statistics by
+// partition do not cover. The error is of type [Errors], and it names the missing columns whose values stand in the
+// partitions' names.
+func (s *Spec) ResolveData(
+	m *dataset.Manifest, schema []ColumnInfo, malformed program.Malformed,
+) (*Resolved, error) {
+	resolved, err := s.Resolve(schema)
+	if wrong := (Errors)(nil); errors.As(err, &wrong) && m != nil {
+		wrong.ExplainFolders(func(yield func(string) bool) {
+			for i := range m.Partitions {
+				if !yield(m.Partitions[i].Name) {
+					return
+				}
+			}
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	resolved.Malformed = malformed
+	if m != nil {
+		err = resolved.CheckPartitions(m)
+	}
+	return resolved, err
+}
 
 // resolve resolves the spec, and records what operators take statistics of; nil records nothing.
 func (s *Spec) resolve(schema []ColumnInfo, recorder *statisticsRecorder) (*Resolved, error) {

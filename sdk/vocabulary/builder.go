@@ -244,6 +244,20 @@ func (b *Builder) makeFolder(t *builderTable) (err error) {
 	return err
 }
 
+// Keys returns how many keys all tables have so far. It is exact as long as they fit into the builder's memory. A key
+// that was written to disk and is seen again counts once more until the files are merged.
+func (b *Builder) Keys() (keys int64) {
+	for _, t := range b.tables {
+		t.mu.Lock()
+		keys += int64(t.seen.dense.used + t.seen.hashed.used)
+		for i := range t.runs.files {
+			keys += t.runs.files[i].entries
+		}
+		t.mu.Unlock()
+	}
+	return keys
+}
+
 // entriesOf returns entries in memory as a sequence.
 func entriesOf(list []entry) func(yield func(entry, error) bool) {
 	return func(yield func(entry, error) bool) {

@@ -19,11 +19,8 @@ const (
 	partialTable  = 8 + 4 // of the trailer
 )
 
-// Bounds of partial files.
-const (
-	MaxPartialNote = 1 << 24     // bytes of a note
-	MaxPartials    = maxOpenRuns // files that are merged at once
-)
+// MaxPartials is how many partial files are merged at once.
+const MaxPartials = maxOpenRuns
 
 // ErrOtherBuilder says that a partial file was written by a builder of other rules or columns.
 var ErrOtherBuilder = errors.New("vocabulary: a partial of other rules or columns")
@@ -31,15 +28,14 @@ var ErrOtherBuilder = errors.New("vocabulary: a partial of other rules or column
 // PartialFile is a sorted run of each table of a builder: what one part of a pass has seen. A pass that is to survive
 // the end of its process writes one with [Builder.WritePartial] from time to time; the process that goes on gives all
 // of them to [Builder.Take]. Partials fold in any order, and no row may be in two of them. All numbers are
-// little-endian. A file has a header, a note, the tables and a trailer.
+// little-endian. A file has a header, the tables and a trailer.
 //
 //	header   0  8  magic "MRPARTL\n"
 //	         8  2  major version, 2 minor version
 //	        12  4  tables
 //	        16  8  rows: a bound of the rows' numbers
 //	        24 32  SHA-256 of the rules and columns, as a vocabulary's header holds them
-//	        56  4  bytes of the note, 4 zero
-//	note           of the caller: which rows the file covers
+//	        56  8  zero
 //	tables         entries in the order of their keys: 8 key, 8 position (row << 24 and the place in the row), 8 count
 //	trailer        a table: 8 entries, 4 CRC32C of them
 //	            4  CRC32C of everything before it
@@ -47,7 +43,6 @@ type PartialFile struct {
 	Path    string
 	Bytes   int64
 	Entries int64 // Entries counts the entries of all tables
-	Note    []byte
 
 	rows   uint64
 	maker  Digest
@@ -62,26 +57,19 @@ type partialWriter struct {
 }
 
 // newPartialWriter begins a file. The caller ends it with commit or abandons it.
-func newPartialWriter(path string, maker Digest, rows uint64, tables int, note []byte) (*partialWriter, error) {
-	if len(note) > MaxPartialNote {
-		return nil, fmt.Errorf("write %s: a note of %d bytes, at most %d", path, len(note), MaxPartialNote)
-	}
+func newPartialWriter(path string, maker Digest, rows uint64, tables int) (*partialWriter, error) {
 	f, err := createFile(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &partialWriter{file: f, made: PartialFile{Path: path, Note: note, rows: rows, maker: maker}}
+	w := &partialWriter{file: f, made: PartialFile{Path: path, Bytes: partialHeader, rows: rows, maker: maker}}
 	b := append([]byte{}, partialMagic...)
 	b = binary.LittleEndian.AppendUint16(b, Major)
 	b = binary.LittleEndian.AppendUint16(b, Minor)
 	b = binary.LittleEndian.AppendUint32(b, uint32(tables))
 	b = binary.LittleEndian.AppendUint64(b, rows)
 	b = append(b, maker[:]...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(note)))
-	b = binary.LittleEndian.AppendUint32(b, 0)
-	f.writeBytes(b)
-	f.writeBytes(note)
-	w.made.Bytes = partialHeader + int64(len(note))
+	f.writeBytes(binary.LittleEndian.AppendUint64(b, 0))
 	return w, nil
 }
 
@@ -134,14 +122,13 @@ func (b *Builder) Spilled() bool {
 }
 
 // WritePartial moves everything that was added to a file, which is on the disk and has its name when WritePartial
-// returns. note says for the caller which rows those are. Nothing may be added meanwhile. If it fails, what was added
-// is lost, and the builder is of no more use.
-func (b *Builder) WritePartial(path string, note []byte) (_ *PartialFile, err error) {
+// returns. Nothing may be added meanwhile. If it fails, what was added is lost, and the builder is of no more use.
+func (b *Builder) WritePartial(path string) (_ *PartialFile, err error) {
 	maker, err := b.makerDigest()
 	if err != nil {
 		return nil, err
 	}
-	w, err := newPartialWriter(path, maker, b.rows.Load(), len(b.tables), note)
+	w, err := newPartialWriter(path, maker, b.rows.Load(), len(b.tables))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +176,7 @@ func (b *Builder) Take(p *PartialFile) error {
 }
 
 // MergePartials makes one file of up to MaxPartials that builders of the same rules and columns wrote. The files stay.
-func MergePartials(path string, note []byte, list ...*PartialFile) (*PartialFile, error) {
+func MergePartials(path string, list ...*PartialFile) (*PartialFile, error) {
 	if len(list) == 0 || len(list) > MaxPartials {
 		return nil, fmt.Errorf("merge %d partials into %s: want 1 to %d", len(list), path, MaxPartials)
 	}
@@ -200,7 +187,7 @@ func MergePartials(path string, note []byte, list ...*PartialFile) (*PartialFile
 		}
 		rows = max(rows, p.rows)
 	}
-	w, err := newPartialWriter(path, list[0].maker, rows, len(list[0].tables), note)
+	w, err := newPartialWriter(path, list[0].maker, rows, len(list[0].tables))
 	if err != nil {
 		return nil, err
 	}
@@ -247,22 +234,19 @@ func (p *PartialFile) checkContents(from io.ReaderAt, size int64) error {
 	if major, minor := le.Uint16(header[8:]), le.Uint16(header[10:]); major != Major || minor > Minor {
 		return fmt.Errorf("%w: %d.%d, and this program reads up to %d.%d", ErrVersion, major, minor, Major, Minor)
 	}
-	tables, noteBytes := int64(le.Uint32(header[12:])), int64(le.Uint32(header[56:]))
+	tables := int64(le.Uint32(header[12:]))
 	p.rows, p.maker, p.Bytes = le.Uint64(header[16:]), Digest(header[24:56]), size
-	entries := size - partialHeader - noteBytes - partialTable*tables - 4
-	if tables == 0 || tables > MaxColumns || noteBytes > MaxPartialNote || p.rows > MaxRows || entries < 0 ||
-		entries%entrySize != 0 || le.Uint32(header[60:]) != 0 {
-		return damagedError("%d bytes for %d tables of %d rows and a note of %d bytes", size, tables, p.rows, noteBytes)
-	}
-	if p.Note, err = in.takeBytes(int(noteBytes)); err != nil {
-		return err
+	entries := size - partialHeader - partialTable*tables - 4
+	if tables == 0 || tables > MaxColumns || p.rows > MaxRows || entries < 0 || entries%entrySize != 0 ||
+		le.Uint64(header[56:]) != 0 {
+		return damagedError("%d bytes for %d tables of %d rows", size, tables, p.rows)
 	}
 	trailer := make([]byte, partialTable*tables+4)
 	if _, err := from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
 		return err
 	}
 	p.Entries = entries / entrySize
-	at, left := partialHeader+noteBytes, p.Entries
+	at, left := int64(partialHeader), p.Entries
 	for i := range tables {
 		n := le.Uint64(trailer[partialTable*i:])
 		if n > uint64(left) {

@@ -89,7 +89,7 @@ func TestPartsMakeTheSameFile(t *testing.T) {
 				add(b, from, middle)
 			}
 			made++
-			p, err := b.WritePartial(filepath.Join(folder, fmt.Sprintf("part-%d", made)), []byte{byte(i)})
+			p, err := b.WritePartial(filepath.Join(folder, fmt.Sprintf("part-%d", made)))
 			require.NoError(t, err)
 			require.False(t, b.Spilled())
 			if rapid.Bool().Draw(t, "another process") {
@@ -98,7 +98,6 @@ func TestPartsMakeTheSameFile(t *testing.T) {
 				p, err = OpenPartial(p.Path)
 				require.NoError(t, err)
 			}
-			require.Equal(t, []byte{byte(i)}, p.Note)
 			info, err := os.Stat(p.Path)
 			require.NoError(t, err)
 			require.Equal(t, info.Size(), p.Bytes)
@@ -106,7 +105,7 @@ func TestPartsMakeTheSameFile(t *testing.T) {
 		}
 		if n := len(files); n > 2 && rapid.Bool().Draw(t, "merge") {
 			made++
-			p, err := MergePartials(filepath.Join(folder, fmt.Sprintf("part-%d", made)), nil, files[:n-1]...)
+			p, err := MergePartials(filepath.Join(folder, fmt.Sprintf("part-%d", made)), files[:n-1]...)
 			require.NoError(t, err)
 			files = []*PartialFile{p, files[n-1]}
 		}
@@ -142,7 +141,7 @@ func TestPartsOfAnExtension(t *testing.T) {
 	for i, rows := range [][2]int{{120, 200}, {0, 120}} {
 		b := extend()
 		require.NoError(t, b.AddMiniBatch(uint64(rows[0]), batchOf(t, tensor.Int64, rowsOf(more, rows[0], rows[1]))))
-		p, err := b.WritePartial(filepath.Join(folder, fmt.Sprint("part-", i)), nil)
+		p, err := b.WritePartial(filepath.Join(folder, fmt.Sprint("part-", i)))
 		require.NoError(t, err)
 		require.NoError(t, b.Close())
 		files = append(files, p)
@@ -170,7 +169,7 @@ func TestMorePartsThanAreMergedAtOnce(t *testing.T) {
 		ids := []int64{int64(i / 2), int64(-i)}
 		require.NoError(t, whole.Add(0, uint64(2*i), ids, nil))
 		require.NoError(t, b.Add(0, uint64(2*i), ids, nil))
-		p, err := b.WritePartial(filepath.Join(folder, fmt.Sprint("part-", i)), nil)
+		p, err := b.WritePartial(filepath.Join(folder, fmt.Sprint("part-", i)))
 		require.NoError(t, err)
 		require.NoError(t, b.Close())
 		require.NoError(t, last.Take(p))
@@ -181,11 +180,11 @@ func TestMorePartsThanAreMergedAtOnce(t *testing.T) {
 		_, err := OpenPartial(p.Path)
 		require.NoError(t, err, "it stays")
 	}
-	_, err := MergePartials(filepath.Join(folder, "all"), nil, files[:MaxPartials]...)
+	_, err := MergePartials(filepath.Join(folder, "all"), files[:MaxPartials]...)
 	require.NoError(t, err)
-	_, err = MergePartials(filepath.Join(folder, "more"), nil, files[:MaxPartials+1]...)
+	_, err = MergePartials(filepath.Join(folder, "more"), files[:MaxPartials+1]...)
 	require.ErrorContains(t, err, "want 1 to")
-	_, err = MergePartials(filepath.Join(folder, "none"), nil)
+	_, err = MergePartials(filepath.Join(folder, "none"))
 	require.ErrorContains(t, err, "want 1 to")
 }
 
@@ -196,7 +195,7 @@ func TestAPartOfAnotherPass(t *testing.T) {
 		b, err := NewBuilder(columns, rules, BuilderOptions{Folder: folder})
 		require.NoError(t, err)
 		require.NoError(t, b.Add(0, 0, []int64{7}, nil))
-		p, err := b.WritePartial(filepath.Join(folder, name), nil)
+		p, err := b.WritePartial(filepath.Join(folder, name))
 		require.NoError(t, err)
 		require.NoError(t, b.Close())
 		return p
@@ -210,28 +209,18 @@ func TestAPartOfAnotherPass(t *testing.T) {
 		require.ErrorIs(t, b.Take(other), ErrOtherBuilder)
 		require.NoError(t, b.Take(a))
 		require.NoError(t, b.Close())
-		_, err = MergePartials(filepath.Join(folder, "m"), nil, a, other)
+		_, err = MergePartials(filepath.Join(folder, "m"), a, other)
 		require.ErrorIs(t, err, ErrOtherBuilder)
 	}
-	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: folder})
-	require.NoError(t, err)
-	_, err = b.WritePartial(filepath.Join(folder, "note"), make([]byte, MaxPartialNote+1))
-	require.ErrorContains(t, err, "note")
-	p, err := b.WritePartial(filepath.Join(folder, "note"), make([]byte, MaxPartialNote))
-	require.NoError(t, err)
-	p, err = OpenPartial(p.Path)
-	require.NoError(t, err)
-	assert.Zero(t, p.Entries)
-	require.NoError(t, b.Close())
 }
 
-// partialBytes returns a file with two tables and a note.
+// partialBytes returns a file with two tables.
 func partialBytes(t testing.TB) []byte {
 	b, err := NewBuilder(columnsNamed(2), Rules{}, BuilderOptions{Folder: t.TempDir()})
 	require.NoError(t, err)
 	require.NoError(t, b.Add(0, 0, []int64{7, 8, 7}, nil))
 	require.NoError(t, b.Add(1, 0, []int64{-1, -1, -2}, nil))
-	p, err := b.WritePartial(filepath.Join(t.TempDir(), "part"), []byte("note"))
+	p, err := b.WritePartial(filepath.Join(t.TempDir(), "part"))
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	file, err := os.ReadFile(p.Path)
@@ -252,7 +241,7 @@ func TestADamagedPart(t *testing.T) {
 	}
 	require.Error(t, check(append(bytes.Clone(whole), 0)))
 	unsorted := bytes.Clone(whole)
-	first := partialHeader + len("note")
+	first := partialHeader
 	copy(unsorted[first:], whole[first+entrySize:first+2*entrySize])
 	copy(unsorted[first+entrySize:], whole[first:first+entrySize])
 	require.ErrorIs(t, check(resum(unsorted)), ErrDamaged)

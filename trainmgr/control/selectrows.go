@@ -154,25 +154,14 @@ func (r *rowSelector) testNumbers() error {
 		if err != nil {
 			return err
 		}
-		builder, err := selection.NewBuilder(m, r.filter)
+		tested, err := selection.NewReducer(m, r.filter, r.g.resolved.Filter.Condition)
 		if err != nil {
 			return err
 		}
-		for first := int64(0); first < p.Rows; {
-			if r.ctx.Err() != nil {
-				return r.ctx.Err()
-			}
-			block := selection.Block{Partition: p.Name, First: first, Rows: int(min(p.Rows-first, pipeline.DefaultBatch))}
-			passes, err := r.g.resolved.Filter.Condition.Evaluate(&block)
-			if err == nil {
-				err = builder.Add(0, first, passes)
-			}
-			if err != nil {
-				return err
-			}
-			first += int64(block.Rows)
+		if err := tested.AddNumbers(r.ctx); err != nil {
+			return err
 		}
-		part, err := builder.Finish()
+		part, err := tested.Finish()
 		if err != nil {
 			return err
 		}

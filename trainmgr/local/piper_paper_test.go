@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -123,7 +124,7 @@ func TestTheTwoLoopsOfPiper(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "piper.vocab")
 	buildVocabulary(t, Config{Files: source.ParseLocations(path),
 		DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
-		VocabularyPass{Pipeline: spec, Name: "v", Path: out})
+		reducer.Pass{Pipeline: spec, Name: "v", Path: out})
 	bound, err := BindVocabularies(spec, map[string]string{"v": out})
 	require.NoError(t, err)
 	keys := bound.Vocabularies[0].File.Tables[25]

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/selection"
-	"github.com/millrace/millrace/trainmgr"
 )
 
 // Selections makes the selections of pipelines with filters, and keeps them. A selection depends on the manifest of a
@@ -24,7 +24,7 @@ import (
 // concurrent use: a caller that needs a selection waits while another call makes it.
 type Selections struct {
 	Dir        string // folder that keeps selections beyond this process; "" keeps none
-	QueueBytes int64  // bound of a pass's mini-batches that wait; 0 is the default of trainmgr.Options
+	QueueBytes int64  // bound of a pass's mini-batches that wait; 0: the default of trainmgr.Options
 
 	// Started is called with the rows of the data set before a pass, and Progress with the rows of each mini-batch.
 	Started  func(rows int64)
@@ -139,22 +139,23 @@ func (s *Selections) make(
 	ctx context.Context, storage api.Storage, data *api.Dataset, filter *pipeline.FilterPass, key selectionKey,
 ) (none keptSelection, err error) {
 	m := data.Manifest
-	builder, err := selection.NewBuilder(m, key.filter)
+	r, err := selection.NewReducer(m, key.filter, filter.Condition)
 	if err != nil {
 		return none, err
 	}
+	r.Progress = s.Progress
 	if s.Started != nil {
 		s.Started(m.Rows())
 	}
 	if filter.Spec == nil {
-		err = s.testNumbers(ctx, m, filter.Condition, builder)
-	} else {
-		err = s.testValues(ctx, storage, m, filter, builder)
+		err = r.AddNumbers(ctx)
+	} else if m.Rows() > 0 {
+		_, err = passes.Fold(ctx, &PassSource{Storage: storage}, filter.Spec, r, passes.Options{QueueBytes: s.QueueBytes})
 	}
 	if err != nil {
 		return none, err
 	}
-	made, err := builder.Finish()
+	made, err := r.Finish()
 	if err != nil {
 		return none, err
 	}
@@ -189,70 +190,4 @@ func (s *Selections) readStamps(key selectionKey) (stamps map[string]api.Stamp, 
 		return nil, false
 	}
 	return stamps, true
-}
-
-// testNumbers tests every row by its partition and number alone.
-func (s *Selections) testNumbers(
-	ctx context.Context, m *dataset.Manifest, condition *selection.Condition, builder *selection.Builder,
-) error {
-	for i := range m.Partitions {
-		p := &m.Partitions[i]
-		for first := int64(0); first < p.Rows; {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			block := selection.Block{Partition: p.Name, First: first, Rows: int(min(p.Rows-first, pipeline.DefaultBatch))}
-			if err := s.test(condition, &block, i, builder); err != nil {
-				return err
-			}
-			first += int64(block.Rows)
-		}
-	}
-	return nil
-}
-
-// testValues tests every row by the values that a pass over the data set makes.
-func (s *Selections) testValues(
-	ctx context.Context, storage api.Storage, m *dataset.Manifest, filter *pipeline.FilterPass, builder *selection.Builder,
-) (err error) {
-	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{
-		Pipeline: filter.Spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true,
-		QueueBytes: s.QueueBytes,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, job.Close()) }()
-	plan := job.Plan()
-	if plan.MiniBatches() == 0 {
-		return nil
-	}
-	for mb, err := range job.MiniBatches(ctx) {
-		if err != nil {
-			return err
-		}
-		at, err := plan.MiniBatch(mb.Name.Number)
-		if err != nil {
-			return err
-		}
-		block := selection.Block{Partition: m.Partitions[at.Partition].Name, First: at.First, Rows: at.Rows, MiniBatch: mb}
-		if err := s.test(filter.Condition, &block, at.Partition, builder); err != nil {
-			return fmt.Errorf("%s: %w", block.Partition, err)
-		}
-	}
-	return nil
-}
-
-// test adds the outcome of a condition for a block's rows to a selection.
-func (s *Selections) test(
-	condition *selection.Condition, block *selection.Block, partition int, builder *selection.Builder,
-) error {
-	passes, err := condition.Evaluate(block)
-	if err != nil {
-		return err
-	}
-	if s.Progress != nil {
-		s.Progress(int64(block.Rows))
-	}
-	return builder.Add(partition, block.First, passes)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -527,7 +528,7 @@ filter: {column: country, in: [1, 4]}
 	require.NoError(t, err)
 	c := Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{SLM: 64 << 20}}
 	file := filepath.Join(dir, "v.vocab")
-	made := buildVocabulary(t, c, VocabularyPass{Pipeline: spec, Name: "v", Path: file})
+	made := buildVocabulary(t, c, reducer.Pass{Pipeline: spec, Name: "v", Path: file})
 	seen, passing := map[int64]bool{}, int64(0)
 	for _, r := range rows {
 		if there(r.Country, func(c int64) bool { return c == 1 || c == 4 }) {

@@ -20,19 +20,21 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 )
 
 // buildVocabulary makes a pass over files and returns the vocabulary's file.
-func buildVocabulary(t *testing.T, c Config, pass VocabularyPass) *VocabularyReport {
+func buildVocabulary(t *testing.T, c Config, pass reducer.Pass) *reducer.Report {
 	t.Helper()
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	made, err := pass.Run(t.Context(), m)
+	made, err := pass.Run(t.Context(), &PassSource{Storage: m})
 	require.NoError(t, err)
 	return made
 }
@@ -116,7 +118,7 @@ func TestVocabulariesOfRealRows(t *testing.T) {
 					Source: program.CriteoTSV, SLM: memory}}
 				spec := criteoVocabulary(t, batch, w.ops, w.rules)
 				path := filepath.Join(t.TempDir(), "v.vocab")
-				made := buildVocabulary(t, c, VocabularyPass{Pipeline: spec, Name: "v", Path: path})
+				made := buildVocabulary(t, c, reducer.Pass{Pipeline: spec, Name: "v", Path: path})
 				require.EqualValues(t, 3000, made.Rows)
 				digests[made.Digest] = true
 				for column, size := range w.sizes {
@@ -200,8 +202,8 @@ func TestVocabulariesOfManyDrives(t *testing.T) {
 			var whole []byte
 			for _, name := range []string{"shared", "bucket"} {
 				named[name] = filepath.Join(t.TempDir(), name)
-				buildVocabulary(t, c, VocabularyPass{Pipeline: parse(17 + 40*i), Name: name, Path: named[name],
-					Builder: vocabulary.BuilderOptions{Memory: 1}})
+				buildVocabulary(t, c, reducer.Pass{Pipeline: parse(17 + 40*i), Name: name, Path: named[name],
+					Memory: 1})
 				b, err := os.ReadFile(named[name])
 				require.NoError(t, err)
 				counts, err := os.ReadFile(named[name] + vocabulary.CountsSuffix)
@@ -237,13 +239,13 @@ func TestAPassThatFails(t *testing.T) {
 	m, err := Open(t.Context(), Config{Files: source.ParseLocations(paths[:1]...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	path := filepath.Join(t.TempDir(), "v")
+	path, here := filepath.Join(t.TempDir(), "v"), &PassSource{Storage: m}
 
-	_, err = (&VocabularyPass{Pipeline: spec, Name: "w", Path: path}).Run(t.Context(), m)
+	_, err = (&reducer.Pass{Pipeline: spec, Name: "w", Path: path}).Run(t.Context(), here)
 	require.ErrorIs(t, err, pipeline.ErrVocabulary)
-	_, err = (&VocabularyPass{Pipeline: spec, Name: "v"}).Run(t.Context(), m)
-	require.ErrorIs(t, err, ErrConfig)
-	_, err = (&VocabularyPass{Pipeline: spec, Name: "v", Path: path, Extend: path}).Run(t.Context(), m)
+	_, err = (&reducer.Pass{Pipeline: spec, Name: "v"}).Run(t.Context(), here)
+	require.ErrorIs(t, err, passes.ErrOptions)
+	_, err = (&reducer.Pass{Pipeline: spec, Name: "v", Path: path, Extend: path}).Run(t.Context(), here)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for doc, want := range map[string]error{
 		"dense: [{columns: [nowhere]}]":                             pipeline.ErrMissingColumn,
@@ -255,16 +257,16 @@ func TestAPassThatFails(t *testing.T) {
 		whole, err := pipeline.Parse([]byte(doc + "\n"))
 		require.NoError(t, err, doc)
 		whole.Sparse, whole.Vocabularies = append(whole.Sparse, spec.Sparse...), spec.Vocabularies
-		_, err = (&VocabularyPass{Pipeline: whole, Name: "v", Path: path}).Run(t.Context(), m)
+		_, err = (&reducer.Pass{Pipeline: whole, Name: "v", Path: path}).Run(t.Context(), here)
 		require.ErrorIs(t, err, want, doc)
 	}
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	assert.Empty(t, left, "the whole pipeline is checked before the pass")
 
-	made, err := (&VocabularyPass{Pipeline: spec, Name: "v", Path: path}).Run(t.Context(), m)
+	made, err := (&reducer.Pass{Pipeline: spec, Name: "v", Path: path}).Run(t.Context(), here)
 	require.NoError(t, err)
-	_, err = (&VocabularyPass{Pipeline: spec, Name: "v", Path: path}).Run(t.Context(), m)
+	_, err = (&reducer.Pass{Pipeline: spec, Name: "v", Path: path}).Run(t.Context(), here)
 	require.ErrorIs(t, err, os.ErrExist)
 
 	// The second partition has keys that the first has not.
@@ -307,17 +309,17 @@ func TestAPassThatFails(t *testing.T) {
 
 	// Extended by the second partition it has the keys of both, and those of the first keep their ids. A partition that
 	// was counted is refused, also under another name.
-	extend := &VocabularyPass{Pipeline: spec, Name: "v", Path: path, Replace: true, Extend: path}
+	extend := &reducer.Pass{Pipeline: spec, Name: "v", Path: path, Replace: true, Extend: path}
 	var counted *vocabulary.CountedError
-	_, err = extend.Run(t.Context(), both)
+	_, err = extend.Run(t.Context(), &PassSource{Storage: both})
 	require.ErrorAs(t, err, &counted)
 	assert.Equal(t, "part-0.parquet", filepath.Base(counted.Partition))
 	second, err := Open(t.Context(), Config{Files: source.ParseLocations(paths[1:]...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, second.Close()) }()
-	extended, err := extend.Run(t.Context(), second)
+	extended, err := extend.Run(t.Context(), &PassSource{Storage: second})
 	require.NoError(t, err)
-	_, err = extend.Run(t.Context(), second)
+	_, err = extend.Run(t.Context(), &PassSource{Storage: second})
 	require.ErrorIs(t, err, vocabulary.ErrCounted)
 	copied := filepath.Join(t.TempDir(), "copy.parquet")
 	b, err := os.ReadFile(paths[0])
@@ -326,7 +328,7 @@ func TestAPassThatFails(t *testing.T) {
 	third, err := Open(t.Context(), Config{Files: source.ParseLocations(copied)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, third.Close()) }()
-	_, err = extend.Run(t.Context(), third)
+	_, err = extend.Run(t.Context(), &PassSource{Storage: third})
 	require.ErrorContains(t, err, "copy.parquet: its keys have their ids")
 	assert.Equal(t, made.Tables[0].Keys, extended.Tables[0].Keys-extended.Tables[0].Appended)
 	assert.Positive(t, extended.Tables[0].Appended)
@@ -340,7 +342,8 @@ func TestAPassThatFails(t *testing.T) {
 
 	other := *spec
 	other.Vocabularies = []pipeline.Vocabulary{{Name: "v", Rules: vocabulary.Rules{Base: 1}}}
-	_, err = (&VocabularyPass{Pipeline: &other, Name: "v", Path: path, Replace: true, Extend: path}).Run(t.Context(), both)
+	_, err = (&reducer.Pass{Pipeline: &other, Name: "v", Path: path, Replace: true, Extend: path}).Run(t.Context(),
+		&PassSource{Storage: both})
 	require.ErrorIs(t, err, vocabulary.ErrOther)
 }
 
@@ -370,7 +373,7 @@ vocabularies: {v: {base: 3}}
 		} {
 			c.Files = source.ParseLocations(paths...)
 			path := filepath.Join(t.TempDir(), "v")
-			pass := VocabularyPass{Pipeline: parse(17 + 40*i), Name: "v", Path: path}
+			pass := reducer.Pass{Pipeline: parse(17 + 40*i), Name: "v", Path: path}
 			buildVocabulary(t, c, pass)
 			pass.InMemory, pass.KeepIDs = true, true
 			kept := buildVocabulary(t, c, pass).Vocabulary

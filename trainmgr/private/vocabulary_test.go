@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
@@ -31,8 +32,8 @@ func TestVocabulariesOfATrainer(t *testing.T) {
 	require.NoError(t, err)
 	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(first)})
 	require.NoError(t, err)
-	pass := local.VocabularyPass{Pipeline: spec, Name: "items", Path: filepath.Join(t.TempDir(), "v")}
-	made, err := pass.Run(t.Context(), m)
+	pass := reducer.Pass{Pipeline: spec, Name: "items", Path: filepath.Join(t.TempDir(), "v")}
+	made, err := pass.Run(t.Context(), &local.PassSource{Storage: m})
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 

@@ -12,8 +12,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -158,7 +156,6 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	if err != nil {
 		return fail(err)
 	}
-	r.columns, r.malformed = resp.Columns, program.Malformed(resp.Malformed)
 	r.acks = startAcks(c, r.id, resp.Session, o, r.noteDurable)
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
 		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)),
@@ -346,20 +343,6 @@ func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
 
 // ID returns the job's id, which names it in every call.
 func (j *Job) ID() string { return j.rank.id }
-
-// ErrNoColumns says that the control plane does not describe the columns of a job's data.
-var ErrNoColumns = errors.New("the control plane does not describe the columns of the job's data: its version is " +
-	"from before vocabularies of its data, upgrade it")
-
-// Columns returns the columns of the partitions that the job began with, and how malformed rows of text are treated:
-// what the job's pipeline is resolved against.
-func (j *Job) Columns() ([]pipeline.ColumnInfo, program.Malformed, error) {
-	if len(j.rank.columns) == 0 {
-		return nil, 0, ErrNoColumns
-	}
-	columns, err := api.DecodeColumns(j.rank.columns)
-	return columns, j.rank.malformed, err
-}
 
 // Manifest returns the partitions that the job began with.
 func (j *Job) Manifest() *dataset.Manifest { return j.rank.manifest }

@@ -9,25 +9,18 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
-// Dataset is data of a cluster.
-type Dataset struct {
-	Manifest  *dataset.Manifest
-	Columns   []pipeline.ColumnInfo // Columns are those of all partitions.
-	Malformed program.Malformed     // how malformed rows of text are treated
-}
-
 // Dataset describes the partitions that a job of the same patterns would begin with.
-func (c *Client) Dataset(ctx context.Context, partitions, exclude []string) (*Dataset, error) {
+func (c *Client) Dataset(ctx context.Context, partitions, exclude []string) (*passes.Data, error) {
 	resp, err := invoke(ctx, c, attachTime, controlClient.DescribeData,
 		&apiv1.DescribeDataRequest{Partitions: partitions, Exclude: exclude})
 	if err != nil {
 		return nil, fmt.Errorf("describe the data of the cluster: %w", err)
 	}
-	d := &Dataset{Malformed: program.Malformed(resp.Malformed)}
+	d := &passes.Data{Malformed: program.Malformed(resp.Malformed)}
 	if d.Manifest, err = dataset.ReadManifest(resp.Manifest); err == nil {
 		d.Columns, err = api.DecodeColumns(resp.Columns)
 	}

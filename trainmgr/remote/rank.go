@@ -14,7 +14,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -43,9 +42,7 @@ type rank struct {
 	finished      bool            // every mini-batch of every epoch is acknowledged; the iterator and Close use it
 	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
 
-	columns   []byte // columns is the control plane's description of the partitions that Attach found.
-	malformed program.Malformed
-	manifest  *dataset.Manifest // manifest is that of those partitions.
+	manifest *dataset.Manifest // manifest is that of those partitions.
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
 	trainer             trainerSpeed

@@ -1,10 +1,7 @@
-// Package reducer folds the mini-batches of a pass over a data set into a summary.
+// Package reducer makes the passes over data sets that end in summaries: [Pass] describes one, and a [Reducer] folds
+// its mini-batches.
 //
-//	r, err := reducer.New(reducer.Options{Columns: columns, Manifest: manifest, Plan: plan, Partitions: true})
-//	for mb := range miniBatches { // in the order of the plan
-//		err := r.Add(mb)
-//	}
-//	made, err := r.Finish()
+//	made, err := (&reducer.Pass{}).Run(ctx, source)
 //
 // # Overview
 //
@@ -13,9 +10,9 @@
 // size, the summary is the same.
 //
 // A pass that is to survive the end of its process keeps the state of each partition ([Reducer.State]): of those that
-// have ended, and from time to time of the one that is being read. Another Reducer goes on from them
-// ([Reducer.Restore]). A state is about as large as what a partition's statistics take in memory, whatever the number
-// of rows: it does not grow with the data.
+// have ended, and from time to time of the one that is being read. A part of its work folder is a list of states; of
+// two states of a partition the later one counts. A state is about as large as what a partition's statistics take in
+// memory, whatever the number of rows: it does not grow with the data.
 //
 // # The form of a state
 //
@@ -24,6 +21,8 @@
 //	a length and the state of the columns (package accumulator)
 //	for each column whose labels are counted a length and the table (package targetencoding)
 //	CRC32C of the bytes before, 4 bytes, little-endian
+//
+// Before each state a part has its length, as a varint.
 //
 // # Concurrency
 //
@@ -40,6 +39,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -63,15 +63,21 @@ type Options struct {
 	WholeOnly bool                 // the summary has no statistics of the partitions
 }
 
+// countsLabels reports whether the labels of a column are counted.
+func (o *Options) countsLabels() bool {
+	return slices.ContainsFunc(o.Columns, func(c pipeline.StatisticsColumn) bool { return c.Folding != nil })
+}
+
 // Reducer makes a summary.
 type Reducer struct {
 	o         Options
 	builder   *accumulator.Builder
 	targets   []*targetencoding.Builder // of each column, over the partitions that have ended; nil: not counted
 	open      []*targetencoding.Builder // of the partition that is being read
-	partition int                       // that is being read
-	rows      int64                     // of it, so far; malformed rows that are dropped are not counted
+	partition int                       // partition is being read.
+	rows      int64                     // rows counts those of it so far, without malformed rows that are dropped.
 	next      uint64                    // number of the next mini-batch
+	kept      keptStates
 }
 
 // CheckSize refuses a summary that no file can hold, before the pass.
@@ -129,6 +135,9 @@ func (r *Reducer) Next() uint64 { return r.next }
 // EndPartitions ends the partitions before one.
 func (r *Reducer) EndPartitions(before int) error {
 	for r.partition < before {
+		if err := r.keepEnded(); err != nil {
+			return err
+		}
 		if err := r.builder.EndPartition(r.o.Manifest.Partitions[r.partition].Name, r.rows); err != nil {
 			return err
 		}
@@ -149,11 +158,7 @@ func (r *Reducer) EndPartitions(before int) error {
 }
 
 // Add folds the next mini-batch in. Goroutines take one column after the other.
-func (r *Reducer) Add(mb *tensor.MiniBatch) error {
-	at, err := r.o.Plan.MiniBatch(mb.Name.Number)
-	if err != nil {
-		return err
-	}
+func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
 	if mb.Name.Number != r.next || mb.Rows > at.Rows {
 		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number,
 			mb.Rows, r.next, at.Rows)

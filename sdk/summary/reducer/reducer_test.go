@@ -60,6 +60,14 @@ func miniBatch(t testing.TB, o Options, number uint64) *tensor.MiniBatch {
 	return mb
 }
 
+// add folds a mini-batch of a pass in.
+func add(t testing.TB, r *Reducer, o Options, number uint64) error {
+	t.Helper()
+	at, err := o.Plan.MiniBatch(number)
+	require.NoError(t, err)
+	return r.Add(at, miniBatch(t, o, number))
+}
+
 // finished makes the summary's file.
 func finished(t testing.TB, r *Reducer) []byte {
 	t.Helper()
@@ -88,7 +96,7 @@ func TestAPassThatGoesOnAnywhere(t *testing.T) {
 			ended = append(ended, state)
 			require.NoError(t, whole.EndPartitions(whole.Partition()+1))
 		}
-		require.NoError(t, whole.Add(miniBatch(t, o, number)))
+		require.NoError(t, add(t, whole, o, number))
 		open, err := whole.State()
 		require.NoError(t, err)
 		position, err := Describe(open)
@@ -98,17 +106,17 @@ func TestAPassThatGoesOnAnywhere(t *testing.T) {
 		r, err := New(o)
 		require.NoError(t, err)
 		for i, state := range ended {
-			require.NoError(t, r.Restore(state))
+			require.NoError(t, r.SetState(state))
 			require.NoError(t, r.EndPartitions(i+1))
 		}
-		require.NoError(t, r.Restore(open))
+		require.NoError(t, r.SetState(open))
 		require.Equal(t, number+1, r.Next())
 		restored = append(restored, r)
 	}
 	want = finished(t, whole)
 	for _, r := range restored {
 		for number := r.Next(); number < o.Plan.MiniBatches(); number++ {
-			require.NoError(t, r.Add(miniBatch(t, o, number)))
+			require.NoError(t, add(t, r, o, number))
 		}
 		assert.Equal(t, want, finished(t, r))
 	}
@@ -119,14 +127,14 @@ func TestMiniBatchesOutOfOrder(t *testing.T) {
 	o := options(t, 250, 100)
 	r, err := New(o)
 	require.NoError(t, err)
-	require.Error(t, r.Add(miniBatch(t, o, 1)))
-	require.NoError(t, r.Add(miniBatch(t, o, 0)))
-	require.Error(t, r.Add(miniBatch(t, o, 0)))
+	require.Error(t, add(t, r, o, 1))
+	require.NoError(t, add(t, r, o, 0))
+	require.Error(t, add(t, r, o, 0))
 	large := miniBatch(t, o, 1)
 	large.Rows++
-	require.Error(t, r.Add(large))
+	require.Error(t, r.Add(dataset.MiniBatch{Number: 1, First: 100, Rows: 100}, large))
 	require.NoError(t, r.EndPartitions(1))
-	require.ErrorContains(t, r.Add(miniBatch(t, o, 1)), "has ended")
+	require.ErrorContains(t, add(t, r, o, 1), "has ended")
 }
 
 func TestTargetsNeedTheRowsNumbers(t *testing.T) {
@@ -145,7 +153,7 @@ func someState(t testing.TB, o Options, miniBatches uint64) []byte {
 	r, err := New(o)
 	require.NoError(t, err)
 	for number := range miniBatches {
-		require.NoError(t, r.Add(miniBatch(t, o, number)))
+		require.NoError(t, add(t, r, o, number))
 	}
 	state, err := r.State()
 	require.NoError(t, err)
@@ -164,7 +172,7 @@ func TestStatesThatAreNotOfThePass(t *testing.T) {
 	restore := func(o Options, state []byte) error {
 		r, err := New(o)
 		require.NoError(t, err)
-		return r.Restore(state)
+		return r.SetState(state)
 	}
 	require.NoError(t, restore(o, state))
 	other := o
@@ -198,12 +206,12 @@ func TestStatesThatAreNotOfThePass(t *testing.T) {
 	}
 	r, err := New(o)
 	require.NoError(t, err)
-	require.NoError(t, r.Restore(state))
-	require.ErrorIs(t, r.Restore(state), ErrState, "rows were folded in before")
+	require.NoError(t, r.SetState(state))
+	require.ErrorIs(t, r.SetState(state), ErrState, "rows were folded in before")
 }
 
-// FuzzRestore: bytes with any content behind a right checksum are a state or an error, and never a panic.
-func FuzzRestore(f *testing.F) {
+// FuzzState: bytes with any content behind a right checksum are a state or an error, and never a panic.
+func FuzzState(f *testing.F) {
 	o := options(f, 250, 100)
 	f.Add(someState(f, o, 0))
 	f.Add(someState(f, o, 2))
@@ -214,12 +222,12 @@ func FuzzRestore(f *testing.F) {
 		state = sealed(state)
 		r, err := New(o)
 		require.NoError(t, err)
-		if err := r.Restore(state); err != nil {
+		if err := r.SetState(state); err != nil {
 			require.ErrorIs(t, err, ErrState)
 			return
 		}
 		for number := r.Next(); number < o.Plan.MiniBatches(); number++ {
-			if r.Add(miniBatch(t, o, number)) != nil {
+			if add(t, r, o, number) != nil {
 				return
 			}
 		}

@@ -84,9 +84,9 @@ func readHeader(state []byte) (at Position, rest []byte, err error) {
 	return at, rest, nil
 }
 
-// Restore takes over what State returned of the partition that is to be read next, of which no row was folded in. The
+// SetState takes over what State returned of the partition that is to be read next, of which no row was folded in. The
 // error wraps ErrState; the reducer is then of no use.
-func (r *Reducer) Restore(state []byte) error {
+func (r *Reducer) SetState(state []byte) error {
 	if r.rows > 0 || r.partition == len(r.o.Manifest.Partitions) {
 		return fmt.Errorf("%w: %d rows of partition %d were folded in before", ErrState, r.rows, r.partition)
 	}

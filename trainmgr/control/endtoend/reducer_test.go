@@ -3,6 +3,7 @@ package endtoend
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,11 +20,12 @@ import (
 
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
+	vocabularies "github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/remote"
-	"github.com/millrace/millrace/trainmgr/remote/summaries"
 )
 
 // summaryDocument declares vocabularies of every order and rule: of single values, of lists, of a feature that is made
@@ -54,6 +56,16 @@ type reducer struct {
 	Out, Work  string
 }
 
+// clusterVocabulary is a pass over some partitions of a cluster.
+type clusterVocabulary struct {
+	vocabularies.Pass
+	Partitions, Exclude []string
+}
+
+func (p *clusterVocabulary) Run(ctx context.Context, c *remote.Client) (*vocabularies.Report, error) {
+	return p.Pass.Run(ctx, &remote.PassSource{Client: c, Partitions: p.Partitions, Exclude: p.Exclude})
+}
+
 func (r *reducer) run(ctx context.Context) error {
 	c, err := remote.Dial(remote.Options{Control: r.Control, Patience: time.Minute, Logger: logger()})
 	if err != nil {
@@ -66,9 +78,9 @@ func (r *reducer) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	pass := summaries.Vocabulary{Pipeline: spec, Name: r.Vocabulary, Path: r.Out, Work: r.Work, Every: time.Nanosecond,
-		QueueBytes: 40_000, Logger: logger()}
-	pass.Progress = func(vocabulary.Progress) { time.Sleep(3 * time.Millisecond) } // the test kills it on its way
+	pass := clusterVocabulary{Pass: vocabularies.Pass{Pipeline: spec, Name: r.Vocabulary, Path: r.Out,
+		Options: passes.Options{Work: r.Work, Every: time.Nanosecond, QueueBytes: 40_000, Logger: logger()}}}
+	pass.Progress = func(passes.Progress) { time.Sleep(3 * time.Millisecond) } // the test kills it on its way
 	_, err = pass.Run(ctx, c)
 	return errors.Join(err, c.Close())
 }
@@ -78,9 +90,9 @@ func localVocabulary(t testing.TB, document, name, extend string, data map[strin
 	t.Helper()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	pass := local.VocabularyPass{Pipeline: spec, Name: name, Path: filepath.Join(t.TempDir(), "here.vocab"),
+	pass := vocabularies.Pass{Pipeline: spec, Name: name, Path: filepath.Join(t.TempDir(), "here.vocab"),
 		Extend: extend}
-	_, err = pass.Run(t.Context(), openHere(t, data))
+	_, err = pass.Run(t.Context(), &local.PassSource{Storage: openHere(t, data)})
 	require.NoError(t, err)
 	return vocabularyBytes(t, pass.Path)
 }
@@ -97,25 +109,33 @@ func vocabularyBytes(t testing.TB, path string) []byte {
 
 // reduction returns a pass over the data of a cluster in a new work folder, which writes a part after every
 // mini-batch.
-func reduction(t testing.TB, document, name string) *summaries.Vocabulary {
+func reduction(t testing.TB, document, name string) *clusterVocabulary {
 	t.Helper()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	return &summaries.Vocabulary{Pipeline: spec, Name: name, Path: filepath.Join(dir, "there.vocab"),
-		Work: filepath.Join(dir, "work"), Every: time.Nanosecond, QueueBytes: 40_000, Logger: logger()}
+	return &clusterVocabulary{Pass: vocabularies.Pass{Pipeline: spec, Name: name,
+		Path: filepath.Join(dir, "there.vocab"), Options: passes.Options{Work: filepath.Join(dir, "work"),
+			Every: time.Nanosecond, QueueBytes: 40_000, Logger: logger()}}}
+}
+
+// keptInWork returns how many parts a work folder has had, and how many mini-batches are in them without a gap.
+func keptInWork(work string) (parts int, miniBatches uint64) {
+	var d struct {
+		Parts int           `json:"parts_written"`
+		Token dataset.Token `json:"token"`
+	}
+	b, err := os.ReadFile(filepath.Join(work, "pass.json"))
+	if err == nil {
+		_ = json.Unmarshal(b, &d) // the file is written whole
+	}
+	return d.Parts, d.Token.Mark
 }
 
 // lastPart returns the number of the last part in a work folder.
-func lastPart(work string) (last int) {
-	list, _ := os.ReadDir(work) // it may not be there
-	for _, entry := range list {
-		var first, to int
-		if n, _ := fmt.Sscanf(entry.Name(), "part-%d-%d", &first, &to); n == 2 && !strings.Contains(entry.Name(), ".") {
-			last = max(last, to)
-		}
-	}
-	return last
+func lastPart(work string) int {
+	parts, _ := keptInWork(work)
+	return parts
 }
 
 // startNodes starts n nodes, each with a drive, that hold the partitions, and replicas of them on the next node.
@@ -148,7 +168,7 @@ func TestVocabulariesOfTheClustersData(t *testing.T) {
 				pass := reduction(t, summaryDocument, name)
 				var rows, seen int64
 				pass.Started = func(all, taken int64) { rows = all - taken }
-				pass.Progress = func(p vocabulary.Progress) { seen += p.Rows }
+				pass.Progress = func(p passes.Progress) { seen += p.Rows }
 				made, err := pass.Run(t.Context(), c)
 				require.NoError(t, err, name)
 				assert.Equal(t, want[name], vocabularyBytes(t, pass.Path), name)
@@ -188,7 +208,7 @@ filter: {all: [{column: int_0, ge: 1}, {sampling: {key: row, rate: 0.7, salt: 3}
 	pass := reduction(t, document, "v")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	pass.Progress = func(vocabulary.Progress) { cancel() }
+	pass.Progress = func(passes.Progress) { cancel() }
 	_, err := pass.Run(ctx, c)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, pass.Path)
@@ -316,9 +336,9 @@ func TestANodeThatLiesToAReducer(t *testing.T) {
 var errStop = errors.New("stopped by the test")
 
 // stopAfter makes a pass end when it has taken some rows.
-func stopAfter(ctx context.Context, pass *summaries.Vocabulary, rows int64) (context.Context, context.CancelFunc) {
+func stopAfter(ctx context.Context, pass *clusterVocabulary, rows int64) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	pass.Progress = func(p vocabulary.Progress) {
+	pass.Progress = func(p passes.Progress) {
 		if rows -= p.Rows; rows <= 0 {
 			cancel(errStop)
 		}
@@ -339,21 +359,21 @@ func TestAWorkFolderIsOfOnePass(t *testing.T) {
 	require.ErrorIs(t, err, errStop)
 	require.Positive(t, lastPart(pass.Work))
 
-	for what, change := range map[string]func(p *summaries.Vocabulary){
-		"set of rules": func(p *summaries.Vocabulary) {
+	for what, change := range map[string]func(p *clusterVocabulary){
+		"set of rules": func(p *clusterVocabulary) {
 			p.Pipeline = reduction(t, strings.Replace(summaryDocument, "min_count: 3", "min_count: 4", 1), "seen").Pipeline
 		},
-		"pipeline before": func(p *summaries.Vocabulary) {
+		"pipeline before": func(p *clusterVocabulary) {
 			p.Pipeline = reduction(t, strings.Replace(summaryDocument, "modulus: 700", "modulus: 701", 1), "seen").Pipeline
 		},
-		"vocabulary (seen": func(p *summaries.Vocabulary) { p.Name = "joint" },
-		"choice of":        func(p *summaries.Vocabulary) { p.Partitions = []string{"part-00000*"} },
-		"leave out":        func(p *summaries.Vocabulary) { p.Exclude = []string{"part-00000*"} },
+		"vocabulary (seen": func(p *clusterVocabulary) { p.Name = "joint" },
+		"choice of":        func(p *clusterVocabulary) { p.Partitions = []string{"part-00000*"} },
+		"leave out":        func(p *clusterVocabulary) { p.Exclude = []string{"part-00000*"} },
 	} {
 		other := *pass
 		change(&other)
 		_, err := other.Run(t.Context(), c)
-		var refused *summaries.OtherPassError
+		var refused *passes.OtherPassError
 		require.ErrorAs(t, err, &refused, what)
 		assert.ErrorContains(t, err, what)
 	}
@@ -370,7 +390,7 @@ func TestAWorkFolderIsOfOnePass(t *testing.T) {
 	_, err = pass.Run(ctx, c)
 	require.ErrorIs(t, err, errStop)
 	require.True(t, begun)
-	require.ErrorIs(t, second, summaries.ErrInUse)
+	require.ErrorIs(t, second, passes.ErrInUse)
 	pass.Started = nil
 
 	more := startNode(t, nodeConfig("n9", []string{s.URL()}, makeDrive(t, "mem", map[string][]byte{
@@ -398,7 +418,7 @@ func TestAReducerWithoutRoom(t *testing.T) {
 	want := localVocabulary(t, summaryDocument, "many", "", data)
 	_, _, c := someNodes(t, 1, data)
 	pass := reduction(t, summaryDocument, "many")
-	var room *summaries.RoomError
+	var room *passes.RoomError
 	pass.Disk = 1 << 16
 	_, err := pass.Run(t.Context(), c)
 	require.ErrorAs(t, err, &room, "the data set may have more keys than this")
@@ -435,16 +455,16 @@ func TestADamagedWorkFolder(t *testing.T) {
 	changed[len(changed)/2] ^= 1
 	require.NoError(t, os.WriteFile(list[0], changed, 0o600))
 	_, err = pass.Run(t.Context(), c)
-	require.ErrorIs(t, err, summaries.ErrWork)
+	require.ErrorIs(t, err, passes.ErrWork)
 	require.NoError(t, os.Remove(list[0]))
 	if len(list) > 1 {
 		_, err = pass.Run(t.Context(), c)
-		require.ErrorIs(t, err, summaries.ErrWork)
+		require.ErrorIs(t, err, passes.ErrWork)
 	}
 	stranger := reduction(t, summaryDocument, "seen")
 	require.NoError(t, os.MkdirAll(stranger.Work, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(stranger.Work, "thesis.txt"), nil, 0o600))
 	_, err = stranger.Run(t.Context(), c)
-	require.ErrorIs(t, err, summaries.ErrWork)
+	require.ErrorIs(t, err, passes.ErrWork)
 	assert.FileExists(t, filepath.Join(stranger.Work, "thesis.txt"))
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
-	reducers "github.com/millrace/millrace/sdk/summary/reducer"
-	localsummaries "github.com/millrace/millrace/trainmgr/local/summaries"
+	summaries "github.com/millrace/millrace/sdk/summary/reducer"
+	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/remote"
-	"github.com/millrace/millrace/trainmgr/remote/summaries"
 )
 
 // statisticsDocument names statistics of filled and scaled values and of labels by folds, of the rows that a filter
@@ -40,66 +40,73 @@ statistics: {train: {}}
 filter: {all: [{column: int_0, ge: 1}, {sampling: {key: row, rate: 0.7, salt: 3}}]}
 `
 
+// clusterStatistics is a pass over some partitions of a cluster.
+type clusterStatistics struct {
+	summaries.Pass
+	Partitions, Exclude []string
+}
+
+func (p *clusterStatistics) Run(ctx context.Context, c *remote.Client) (*summaries.Report, error) {
+	return p.Pass.Run(ctx, &remote.PassSource{Client: c, Partitions: p.Partitions, Exclude: p.Exclude})
+}
+
 // summarize makes the summary of all columns and writes it to Out.
 func (r *reducer) summarize(ctx context.Context, c *remote.Client) error {
-	pass := clusterStatistics(r.Out, r.Work)
-	pass.Progress = func(summaries.StatisticsProgress) { time.Sleep(3 * time.Millisecond) } // the test kills it
+	pass := statisticsInto(r.Out, r.Work)
+	pass.Progress = func(passes.Progress) { time.Sleep(3 * time.Millisecond) } // the test kills it
 	_, err := pass.Run(ctx, c)
 	return err
 }
 
-// clusterStatistics returns a pass over all columns that writes the summary to a file, and its state after every
+// statisticsInto returns a pass over all columns that writes the summary to a file, and its state after every
 // mini-batch.
-func clusterStatistics(out, work string) *summaries.Statistics {
-	return &summaries.Statistics{Batch: 50, Work: work, Every: time.Nanosecond, QueueBytes: 100_000, Logger: logger(),
+func statisticsInto(out, work string) *clusterStatistics {
+	return &clusterStatistics{Pass: summaries.Pass{Batch: 50,
+		Options: passes.Options{Work: work, Every: time.Nanosecond, QueueBytes: 100_000, Logger: logger()},
 		Finished: func(s *summary.Summary) error {
 			b, err := s.Encode()
 			if err != nil {
 				return err
 			}
 			return wholefile.Write(out, b)
-		}}
+		}}}
 }
 
 // localSummary returns the file of a summary as one machine makes it of partitions.
-func localSummary(t testing.TB, pass *localsummaries.Pass, data map[string][]byte) []byte {
+func localSummary(t testing.TB, pass *summaries.Pass, data map[string][]byte) []byte {
 	t.Helper()
-	made, err := pass.Run(t.Context(), openHere(t, data))
+	made, err := pass.Run(t.Context(), &local.PassSource{Storage: openHere(t, data)})
 	require.NoError(t, err)
 	b, err := made.Encode()
 	require.NoError(t, err)
 	return b
 }
 
-// keptMiniBatches returns how many mini-batches the states of a work folder hold.
+// keptMiniBatches returns how many mini-batches the parts of a work folder hold.
 func keptMiniBatches(work string) int {
-	b, err := os.ReadFile(filepath.Join(work, "open"))
-	if err != nil {
-		return 0
-	}
-	at, _ := reducers.Describe(b) // the file is written whole
-	return int(at.Next)
+	_, miniBatches := keptInWork(work)
+	return int(miniBatches)
 }
 
 // TestSummariesOfTheClustersData: one, two and five nodes with replicas make the bytes of one machine, and leave no
 // work folder.
 func TestSummariesOfTheClustersData(t *testing.T) {
 	data := files(t, 1500, 1401, 900, 1049, 2600) // the last one has more distinct values than are counted exactly
-	want := localSummary(t, &localsummaries.Pass{}, data)
-	whole := localSummary(t, &localsummaries.Pass{Columns: []string{"list_0", "cat_0"}, WholeOnly: true}, data)
+	want := localSummary(t, &summaries.Pass{}, data)
+	whole := localSummary(t, &summaries.Pass{Columns: []string{"list_0", "cat_0"}, WholeOnly: true}, data)
 	spec, err := pipeline.Parse([]byte(statisticsDocument))
 	require.NoError(t, err)
-	ofPipeline := localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, data)
+	ofPipeline := localSummary(t, &summaries.Pass{Pipeline: spec, Name: "train"}, data)
 	for _, n := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			_, _, c := someNodes(t, n, data)
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
-			pass := clusterStatistics(out, filepath.Join(dir, "work"))
+			pass := statisticsInto(out, filepath.Join(dir, "work"))
 			var rows, seen int64
-			var last summaries.StatisticsProgress
+			var last passes.Progress
 			pass.Started = func(all, taken int64) { rows = all - taken }
-			pass.Progress = func(p summaries.StatisticsProgress) { seen, last = seen+p.Rows, p }
+			pass.Progress = func(p passes.Progress) { seen, last = seen+p.Rows, p }
 			made, err := pass.Run(t.Context(), c)
 			require.NoError(t, err)
 			got, err := os.ReadFile(out)
@@ -116,7 +123,7 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 			require.NoError(t, err)
 			awaitDone(t, c, job.Id)
 
-			some := clusterStatistics(out, "")
+			some := statisticsInto(out, "")
 			some.Columns, some.WholeOnly, some.Batch = []string{"list_0", "cat_0"}, true, 0
 			_, err = some.Run(t.Context(), c)
 			require.NoError(t, err)
@@ -124,7 +131,7 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, string(whole), string(got))
 
-			passing := clusterStatistics(out, pass.Work)
+			passing := statisticsInto(out, pass.Work)
 			passing.Pipeline, passing.Name = spec, "train"
 			_, err = passing.Run(t.Context(), c)
 			require.NoError(t, err)
@@ -136,7 +143,7 @@ func TestSummariesOfTheClustersData(t *testing.T) {
 			fewer := maps.Clone(data)
 			left := names(data)[1]
 			delete(fewer, left)
-			known, err := summary.Read(localSummary(t, &localsummaries.Pass{Pipeline: spec, Name: "train"}, fewer))
+			known, err := summary.Read(localSummary(t, &summaries.Pass{Pipeline: spec, Name: "train"}, fewer))
 			require.NoError(t, err)
 			bound, err := spec.BindStatistics("train", known, summary.Digest{1})
 			require.NoError(t, err)
@@ -154,7 +161,7 @@ func TestAKilledSummary(t *testing.T) {
 	killAPass(t, r, data, keptMiniBatches, 10)
 	got, err := os.ReadFile(r.Out)
 	require.NoError(t, err)
-	assert.Equal(t, string(localSummary(t, &localsummaries.Pass{}, data)), string(got))
+	assert.Equal(t, string(localSummary(t, &summaries.Pass{}, data)), string(got))
 }
 
 // TestAWorkFolderOfASummary: a folder is refused by a pass over other columns or partitions, by that of a vocabulary
@@ -162,15 +169,15 @@ func TestAKilledSummary(t *testing.T) {
 // on, also after its caller could not write the file.
 func TestAWorkFolderOfASummary(t *testing.T) {
 	data := files(t, 1500, 1401)
-	want := localSummary(t, &localsummaries.Pass{}, data)
+	want := localSummary(t, &summaries.Pass{}, data)
 	s, nodes, c := someNodes(t, 2, data)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	pass := clusterStatistics(out, filepath.Join(dir, "work"))
+	pass := statisticsInto(out, filepath.Join(dir, "work"))
 	stopBehind := func(number int) error {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		pass.Progress = func(summaries.StatisticsProgress) {
+		pass.Progress = func(passes.Progress) {
 			if keptMiniBatches(pass.Work) >= number {
 				cancel(errStop)
 			}
@@ -181,40 +188,41 @@ func TestAWorkFolderOfASummary(t *testing.T) {
 	}
 	require.ErrorIs(t, stopBehind(35), errStop)
 	require.GreaterOrEqual(t, keptMiniBatches(pass.Work), 35)
-	require.FileExists(t, filepath.Join(pass.Work, "partition-00000000"))
+	parts, err := filepath.Glob(filepath.Join(pass.Work, "part-*"))
+	require.NoError(t, err)
+	require.Greater(t, len(parts), 1, "the states of a partition that has ended, and of the open one")
 
-	for what, change := range map[string]func(p *summaries.Statistics){
-		"set of statistics":  func(p *summaries.Statistics) { p.Columns = []string{"cat_0"} },
-		"choice of":          func(p *summaries.Statistics) { p.Partitions = []string{"part-00000*"} },
-		"to leave out":       func(p *summaries.Statistics) { p.Exclude = []string{"part-00000*"} },
-		"pipeline before":    func(p *summaries.Statistics) { p.Batch = 51 },
-		"an option below 0:": func(p *summaries.Statistics) { p.Every = -1 },
+	for what, change := range map[string]func(p *clusterStatistics){
+		"set of statistics":  func(p *clusterStatistics) { p.Columns = []string{"cat_0"} },
+		"choice of":          func(p *clusterStatistics) { p.Partitions = []string{"part-00000*"} },
+		"to leave out":       func(p *clusterStatistics) { p.Exclude = []string{"part-00000*"} },
+		"pipeline before":    func(p *clusterStatistics) { p.Batch = 51 },
+		"an option below 0:": func(p *clusterStatistics) { p.Every = -1 },
 	} {
 		other := *pass
 		change(&other)
 		_, err := other.Run(t.Context(), c)
-		var refused *summaries.OtherPassError
-		if errors.Is(err, remote.ErrOptions) {
+		var refused *passes.OtherPassError
+		if errors.Is(err, passes.ErrOptions) {
 			continue
 		}
 		require.ErrorAs(t, err, &refused, what)
 	}
 	vocabulary := reduction(t, summaryDocument, "seen")
 	vocabulary.Work = pass.Work
-	_, err := vocabulary.Run(t.Context(), c)
-	var refused *summaries.OtherPassError
+	_, err = vocabulary.Run(t.Context(), c)
+	var refused *passes.OtherPassError
 	require.ErrorAs(t, err, &refused)
 
-	for _, name := range []string{"open", "partition-00000000"} {
-		path := filepath.Join(pass.Work, name)
+	for _, path := range parts {
 		good, err := os.ReadFile(path)
 		require.NoError(t, err)
 		damaged := slices.Clone(good)
 		damaged[len(damaged)/2] ^= 1
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
 		_, err = pass.Run(t.Context(), c)
-		require.ErrorIs(t, err, summaries.ErrWork, name)
-		require.ErrorContains(t, err, pass.Work, name)
+		require.ErrorIs(t, err, passes.ErrWork, path)
+		require.ErrorContains(t, err, pass.Work, path)
 		require.NoError(t, os.WriteFile(path, good, 0o600))
 	}
 

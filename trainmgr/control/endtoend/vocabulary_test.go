@@ -21,6 +21,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/sdk/pipeline"
+	vocabularies "github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -51,8 +52,8 @@ func buildVocabularies(
 	m := openHere(t, data)
 	paths = map[string]string{}
 	for _, name := range names {
-		pass := local.VocabularyPass{Pipeline: spec, Name: name, Path: filepath.Join(t.TempDir(), name+".vocab")}
-		_, err := pass.Run(t.Context(), m)
+		pass := vocabularies.Pass{Pipeline: spec, Name: name, Path: filepath.Join(t.TempDir(), name+".vocab")}
+		_, err := pass.Run(t.Context(), &local.PassSource{Storage: m})
 		require.NoError(t, err)
 		paths[name] = pass.Path
 	}

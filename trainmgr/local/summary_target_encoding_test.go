@@ -1,4 +1,4 @@
-package summaries
+package local_test
 
 import (
 	"fmt"
@@ -15,7 +15,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
+	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/sdk/targetencoding"
+	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -107,7 +109,7 @@ func TestTargetEncodings(t *testing.T) {
 			return spec
 		}
 		var before []byte
-		var made *Report
+		var made *summaries.Report
 		configs := []local.Config{
 			{Files: source.ParseLocations(files...)},
 			{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
@@ -115,7 +117,7 @@ func TestTargetEncodings(t *testing.T) {
 				Threads: 2}},
 		}
 		for i, c := range configs {
-			made = runPass(t, c, Pass{Pipeline: document("train"), Name: "s", Batch: 90 + i})
+			made = runPass(t, c, summaries.Pass{Pipeline: document("train"), Name: "s", Batch: 90 + i})
 			require.Len(t, made.Columns, 1)
 			b, err := made.Encode()
 			require.NoError(t, err)
@@ -182,7 +184,7 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 		return spec
 	}
 	spec := parse("column: label", "train")
-	made := runPass(t, local.Config{Files: source.ParseLocations(files...)}, Pass{Pipeline: spec, Name: "s"})
+	made := runPass(t, local.Config{Files: source.ParseLocations(files...)}, summaries.Pass{Pipeline: spec, Name: "s"})
 	bind := func(spec *pipeline.Spec) *pipeline.Spec {
 		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})
 		require.NoError(t, err)
@@ -214,7 +216,8 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(files...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	_, err = (&Pass{Pipeline: parse("column: label, ops: [log: {add: 3}]", "train"), Name: "s"}).Run(t.Context(), m)
+	_, err = (&summaries.Pass{Pipeline: parse("column: label, ops: [log: {add: 3}]", "train"), Name: "s"}).Run(t.Context(),
+		&local.PassSource{Storage: m})
 	require.ErrorIs(t, err, targetencoding.ErrTarget)
 	require.ErrorContains(t, err, "p0.parquet: row 0: key")
 }
@@ -235,13 +238,13 @@ func TestTargetEncodingsBesideVocabularies(t *testing.T) {
 		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineReference}},
 		{Files: source.ParseLocations(files...), DriveOptions: host.DriveOptions{Engine: host.EngineCPU}},
 	} {
-		made := runPass(t, c, Pass{Pipeline: spec, Name: "s"})
+		made := runPass(t, c, summaries.Pass{Pipeline: spec, Name: "s"})
 		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{1})
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "v.vocab")
 		m, err := local.Open(t.Context(), c)
 		require.NoError(t, err)
-		_, err = (&local.VocabularyPass{Pipeline: bound, Name: "v", Path: path}).Run(t.Context(), m)
+		_, err = (&reducer.Pass{Pipeline: bound, Name: "v", Path: path}).Run(t.Context(), &local.PassSource{Storage: m})
 		require.NoError(t, err)
 		bound, err = local.BindVocabularies(bound, map[string]string{"v": path})
 		require.NoError(t, err)

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package summaries
+package passes
 
 import "math"
 

@@ -1,4 +1,4 @@
-package summaries
+package local_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
+	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -77,7 +78,7 @@ func TestGoldenFillMedian(t *testing.T) {
 	require.NoError(t, err)
 	for _, engine := range []host.Engine{host.EngineDrive, host.EngineReference, host.EngineCPU} {
 		config := local.Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine}}
-		made := runPass(t, config, Pass{Pipeline: spec, Name: "s"})
+		made := runPass(t, config, summaries.Pass{Pipeline: spec, Name: "s"})
 		require.Len(t, made.Columns, 1)
 		assert.Equal(t, c.Median, made.Columns[0].Quantiles[summary.Quantiles/2].Real())
 		bound, err := spec.BindStatistics("s", made.Summary, summary.Digest{})
@@ -105,7 +106,7 @@ func TestMedianOfFloat64(t *testing.T) {
 	require.NoError(t, err)
 	for _, engine := range []host.Engine{host.EngineDrive, host.EngineReference, host.EngineCPU} {
 		config := local.Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{Engine: engine}}
-		made := runPass(t, config, Pass{Pipeline: spec, Name: "s"})
+		made := runPass(t, config, summaries.Pass{Pipeline: spec, Name: "s"})
 		require.Len(t, made.Columns, 2)
 		for _, c := range made.Columns {
 			assert.Equal(t, summary.RealValue(0.3), c.Quantiles[summary.Quantiles/2], c.Name)

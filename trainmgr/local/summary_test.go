@@ -1,4 +1,4 @@
-package summaries
+package local_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
+	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
@@ -90,12 +91,12 @@ func writeRows[T any](t *testing.T, folder, name string, rows []T, group int) st
 }
 
 // runPass makes a pass over files.
-func runPass(t *testing.T, c local.Config, p Pass) *Report {
+func runPass(t *testing.T, c local.Config, p summaries.Pass) *summaries.Report {
 	t.Helper()
 	m, err := local.Open(t.Context(), c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	made, err := p.Run(t.Context(), m)
+	made, err := p.Run(t.Context(), &local.PassSource{Storage: m})
 	require.NoError(t, err)
 	return made
 }
@@ -118,7 +119,7 @@ func TestOneSummaryWhoeverMakesIt(t *testing.T) {
 		{Files: source.ParseLocations(files...), Spread: 5, DriveOptions: host.DriveOptions{Threads: 2}},
 	} {
 		for _, batch := range []int{0, 500 + i, 37}[:1+i%3] {
-			made := runPass(t, c, Pass{Batch: batch})
+			made := runPass(t, c, summaries.Pass{Batch: batch})
 			b, err := made.Encode()
 			require.NoError(t, err)
 			read, err := summary.Read(b)
@@ -135,7 +136,7 @@ func TestOneSummaryWhoeverMakesIt(t *testing.T) {
 func TestStatisticsOfRows(t *testing.T) {
 	rows := drawRows(9, 3000)
 	file := writeRows(t, t.TempDir(), "p.parquet", rows, 1000)
-	made := runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{})
+	made := runPass(t, local.Config{Files: source.ParseLocations(file)}, summaries.Pass{})
 	require.Empty(t, made.Skipped)
 	place := func(name string) int {
 		return slices.IndexFunc(made.Columns, func(c summary.Column) bool { return c.Name == name })
@@ -218,8 +219,8 @@ func TestStatisticsOfRows(t *testing.T) {
 	require.Len(t, made.Partitions, 1)
 	assert.Equal(t, column("age").Statistics, made.Partitions[0].Columns[place("age")])
 
-	some := runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{Columns: []string{"score", "a*", "age"},
-		WholeOnly: true})
+	some := runPass(t, local.Config{Files: source.ParseLocations(file)},
+		summaries.Pass{Columns: []string{"score", "a*", "age"}, WholeOnly: true})
 	require.Len(t, some.Columns, 2)
 	assert.Equal(t, *column("score"), some.Columns[0])
 	assert.Equal(t, *column("age"), some.Columns[1])
@@ -230,7 +231,7 @@ func TestStatisticsOfRows(t *testing.T) {
 		IDs []uint64 `parquet:"ids,list"`
 	}
 	file = writeRows(t, t.TempDir(), "u.parquet", []unsigned{{3, nil}, {1 << 63, []uint64{math.MaxUint64, 1}}}, 10)
-	made = runPass(t, local.Config{Files: source.ParseLocations(file)}, Pass{})
+	made = runPass(t, local.Config{Files: source.ParseLocations(file)}, summaries.Pass{})
 	assert.Equal(t, []summary.Value{summary.IntegerValue(3), summary.UnsignedValue(1 << 63), summary.IntegerValue(1),
 		summary.UnsignedValue(math.MaxUint64)}, []summary.Value{*column("id").Least, *column("id").Greatest,
 		*column("ids").Least, *column("ids").Greatest})
@@ -244,7 +245,7 @@ func TestSummaryOfRealRows(t *testing.T) {
 	require.NoError(t, err)
 	made := runPass(t, local.Config{Files: source.ParseLocations(file),
 		DriveOptions: host.DriveOptions{Source: program.CriteoTSV}},
-		Pass{})
+		summaries.Pass{})
 	require.EqualValues(t, 3000, made.Rows)
 	require.Len(t, made.Columns, 40)
 	for i := range made.Columns {
@@ -281,7 +282,7 @@ func TestPassesThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	for _, pattern := range []string{"agee", "int_*", "age[3]", "a_1..b_2"} {
-		_, err := (&Pass{Columns: []string{pattern}}).Run(t.Context(), m)
+		_, err := (&summaries.Pass{Columns: []string{pattern}}).Run(t.Context(), &local.PassSource{Storage: m})
 		var wrong pipeline.Errors
 		require.ErrorAs(t, err, &wrong, pattern)
 	}

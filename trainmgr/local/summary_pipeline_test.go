@@ -1,4 +1,4 @@
-package summaries
+package local_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
+	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
@@ -54,7 +55,7 @@ filter: {column: id, gt: 0}
 			Threads: 2}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			made := runPass(t, c, Pass{Pipeline: spec, Name: "s", Batch: 100 + i})
+			made := runPass(t, c, summaries.Pass{Pipeline: spec, Name: "s", Batch: 100 + i})
 			require.Len(t, made.Columns, 2)
 			assert.Equal(t, passing, made.Rows)
 			age, score := &made.Columns[0], &made.Columns[1]
@@ -72,6 +73,6 @@ filter: {column: id, gt: 0}
 	m, err := local.Open(t.Context(), local.Config{Files: source.ParseLocations(files...)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	_, err = (&Pass{Pipeline: spec, Name: "t"}).Run(t.Context(), m)
+	_, err = (&summaries.Pass{Pipeline: spec, Name: "t"}).Run(t.Context(), &local.PassSource{Storage: m})
 	require.ErrorIs(t, err, pipeline.ErrStatistics)
 }

@@ -1,10 +1,13 @@
-package summaries
+package passes
 
 import (
 	"errors"
 	"fmt"
 	"syscall"
 )
+
+// ErrOptions says that options of a pass are out of range or contradict each other.
+var ErrOptions = errors.New("options of a pass")
 
 // ErrInUse says that another process uses the work folder.
 var ErrInUse = errors.New("another process uses the work folder: wait until it ends, or name another folder")
@@ -28,7 +31,7 @@ func (e *OtherPassError) Error() string {
 // RoomError says that a disk, or the bound of the work folder, has no room for what comes next. What was taken is kept.
 type RoomError struct {
 	Folder string
-	Doing  string // what the room is for
+	Doing  string // Doing says what the room is for
 	Want   int64  // bytes; 0: not known
 	Have   int64  // bytes that are free, or that the bound leaves
 	Bound  bool   // Have is what the bound leaves
@@ -53,9 +56,9 @@ func (e *RoomError) Error() string {
 // Unwrap returns the error of the write that failed.
 func (e *RoomError) Unwrap() error { return e.err }
 
-// diskError makes a RoomError of the error of a full disk.
-func diskError(folder, doing string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+// DiskError makes a RoomError of the error of a full disk, if the pass keeps what was taken.
+func (w *Work) DiskError(folder, doing string, err error) error {
+	if w.path != "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
 		return &RoomError{Folder: folder, Doing: doing, err: err}
 	}
 	return err
