@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"os"
 	"slices"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 )
 
 // TestUnits compares fpga/program/operatorunits.go, which names the units of operators for packages that import none,
@@ -33,13 +33,7 @@ func TestUnits(t *testing.T) {
 	fmt.Fprintln(&b, "}")
 	want, err := format.Source(b.Bytes())
 	require.NoError(t, err)
-	const file = "../program/operatorunits.go"
-	if os.Getenv("MILLRACE_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(file, want, 0o644))
-	}
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "go generate ./fpga/operator writes it")
+	goldenfile.Text(t, "../program/operatorunits.go", string(want)) // go generate ./fpga/operator writes it
 }
 
 // TestZeroParameters checks that every operator reads the parameters that it writes, and answers for parameters that

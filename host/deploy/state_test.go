@@ -2,8 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,28 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/internal/statediagram"
 )
 
 // TestScenarios runs the scripts in testdata. A line is an event, "rollout NAME... [failures=N]" or "end"; the indented
 // lines below it are the machine's answer. MILLRACE_UPDATE=1 writes the answers.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			b, err := os.ReadFile(f)
-			require.NoError(t, err)
-			got := play(t, string(b))
-			if os.Getenv("MILLRACE_UPDATE") != "" {
-				require.NoError(t, os.WriteFile(f, []byte(got), 0o644))
-				return
-			}
-			assert.Equal(t, string(b), got)
-		})
-	}
-}
+func TestScenarios(t *testing.T) { goldenfile.Scripts(t, play) }
 
 // play runs a script and returns it with the answers.
 func play(t *testing.T, script string) string {

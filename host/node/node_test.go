@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +30,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -415,19 +415,4 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 }
 
 // TestMain fails when a test leaves goroutines behind.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		http.DefaultClient.CloseIdleConnections()
-		end := time.Now().Add(10 * time.Second)
-		for runtime.NumGoroutine() > 2 && time.Now().Before(end) {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if n := runtime.NumGoroutine(); n > 2 {
-			buf := make([]byte, 1<<20)
-			fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", n, buf[:runtime.Stack(buf, true)])
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { leaks.Run(m) }

@@ -55,3 +55,14 @@ func TestFirstDifference(t *testing.T) {
 	assert.Equal(t, 3, firstDifference("a\nb", "a\nb\nc"))
 	assert.Equal(t, 1, firstDifference("", "a"))
 }
+
+func TestBlocks(t *testing.T) {
+	echo := func(command string) string {
+		if command == "quiet" {
+			return ""
+		}
+		return command + "!\n"
+	}
+	assert.Equal(t, "# a comment\na\nb\n----\na!\nb!\n\nquiet\n\nquiet\n----\nok\n",
+		Blocks("# a comment\na\nb\n----\nwhat it was\n\nquiet\n\nquiet\n----\n", echo))
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/internal/shared"
 )
 
@@ -263,14 +264,7 @@ func TestLinks(t *testing.T) {
 			got.WriteString("\t" + m + "\n")
 		}
 	}
-	golden := filepath.Join("testdata", "links.txt")
-	if os.Getenv("MILLRACE_UPDATE") == "1" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got.String())
+	goldenfile.Text(t, "testdata/links.txt", got.String())
 	deps, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
 	require.NoError(t, err)
 	for _, m := range strings.Fields(got.String()) {

@@ -7,6 +7,8 @@
 // call has run. Tests call it first. What ends in the background has time: the second count waits for the first one's
 // numbers.
 //
+// [Run] runs all tests of a package, and fails if they leave goroutines behind.
+//
 // # Concurrency
 //
 // The counts are those of the whole process. A test that calls Check must not run in parallel with others.
@@ -17,6 +19,8 @@
 package leaks
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -58,6 +62,26 @@ func checkWithin(t testing.TB, patience time.Duration) {
 			return
 		}
 	})
+}
+
+// Run runs the tests of a package and exits: it is the body of a TestMain. Goroutines that are left when the tests have
+// passed fail them.
+func Run(m *testing.M) {
+	const mine = 2 // this goroutine, and the one that waits for signals
+	code := m.Run()
+	if code == 0 {
+		http.DefaultClient.CloseIdleConnections()
+		deadline := time.Now().Add(patience)
+		for runtime.NumGoroutine() > mine && time.Now().Before(deadline) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := runtime.NumGoroutine(); n > mine {
+			stacks := make([]byte, 1<<20)
+			fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", n, stacks[:runtime.Stack(stacks, true)])
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // openDescriptors names the targets of this process' descriptors. It leaves out the descriptors that the Go runtime

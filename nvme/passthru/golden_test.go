@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -110,14 +109,7 @@ func TestGoldenSubmissions(t *testing.T) {
 			require.Len(t, f.sent, 1, x.name)
 			fmt.Fprintf(&got, "%-31s %-6s %s\n", x.name, f.sent[0].path, hex.EncodeToString(f.sent[0].wire[:]))
 		}
-		golden := filepath.Join("testdata", "submissions.txt")
-		if os.Getenv("MILLRACE_UPDATE") == "1" {
-			require.NoError(t, os.MkdirAll("testdata", 0o755))
-			require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
-		}
-		want, err := os.ReadFile(golden)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got.String(), "both ways send the same")
+		goldenfile.Text(t, "testdata/submissions.txt", got.String()) // both ways send the same
 	}
 }
 

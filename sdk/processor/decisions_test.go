@@ -10,8 +10,6 @@ import (
 	"hash"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
@@ -117,12 +116,5 @@ func TestDecisions(t *testing.T) {
 			fmt.Fprintf(&got, "%v, memory %d: %s\n", source, memory, decide(t, d))
 		}
 	}
-	golden := filepath.Join("testdata", "decisions.txt")
-	if os.Getenv("MILLRACE_UPDATE") != "" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got.String())
+	goldenfile.Text(t, "testdata/decisions.txt", got.String())
 }

@@ -3,8 +3,6 @@ package slicer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and the output of the commands. With
-// MILLRACE_UPDATE=1 it writes the output instead of comparing it.
+// TestScripts runs testdata/*.txt: blocks of commands and their output.
 //
 //	column NAME page=BYTESxROWS [last=TIMES] [dict=PAGEBYTES:BYTES] [room=BYTES] [list=VALUES] [declared=VALUES]
 //	       [first=N] [part=keys|values|scores]
@@ -25,44 +23,10 @@ import (
 //	step [N]                           what the slicer does next, and the engine's answer
 //	finish                             all further steps, in one line
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 10)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			script, err := os.ReadFile(file)
-			require.NoError(t, err)
-			got := runScript(t, string(script))
-			if os.Getenv("MILLRACE_UPDATE") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-				return
-			}
-			require.Equal(t, string(script), got)
-		})
-	}
-}
-
-// runScript returns the script with the actual outputs.
-func runScript(t *testing.T, script string) string {
-	var out strings.Builder
-	s := &scripted{t: t}
-	for i, block := range strings.Split(strings.TrimRight(script, "\n"), "\n\n") {
-		if i > 0 {
-			out.WriteString("\n")
-		}
-		command, _, _ := strings.Cut(block, "\n----")
-		result := ""
-		for line := range strings.SplitSeq(command, "\n") {
-			if line != "" && !strings.HasPrefix(line, "#") {
-				result += s.do(strings.Fields(line))
-			}
-		}
-		out.WriteString(command + "\n")
-		if result != "" {
-			out.WriteString("----\n" + result)
-		}
-	}
-	return out.String()
+	goldenfile.Scripts(t, func(t *testing.T, script string) string {
+		s := &scripted{t: t}
+		return goldenfile.Blocks(script, func(command string) string { return s.do(strings.Fields(command)) })
+	})
 }
 
 // scripted is a slicer under a script.

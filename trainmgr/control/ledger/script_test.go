@@ -3,8 +3,6 @@ package ledger
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -14,55 +12,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestScripts runs testdata/*.txt: blocks of a command, a line of four dashes, and the command's results. With
-// MILLRACE_UPDATE=1 it writes the results instead of comparing them.
+// TestScripts runs testdata/*.txt: blocks of a command and its results.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			script, err := os.ReadFile(file)
-			require.NoError(t, err)
-			got := runScript(t, string(script))
-			if os.Getenv("MILLRACE_UPDATE") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-			}
-			require.Equal(t, string(script), got)
+	goldenfile.Scripts(t, func(t *testing.T, script string) string {
+		s := &scripted{t: t}
+		s.restart(1, 0)
+		return goldenfile.Blocks(script, func(command string) string {
+			result := s.do(command)
+			require.NoError(t, s.l.verify())
+			return result
 		})
-	}
-}
-
-// runScript returns the script with its actual outputs.
-func runScript(t *testing.T, script string) string {
-	var out strings.Builder
-	s := &scripted{t: t}
-	s.restart(1, 0)
-	blocks := strings.Split(strings.TrimRight(script, "\n"), "\n\n")
-	for i, block := range blocks {
-		if i > 0 {
-			out.WriteString("\n")
-		}
-		command, _, _ := strings.Cut(block, "\n----")
-		result := ""
-		for _, line := range strings.Split(command, "\n") {
-			if line != "" && !strings.HasPrefix(line, "#") {
-				result += s.do(line)
-				s.check()
-			}
-		}
-		out.WriteString(command + "\n")
-		if result != "" || strings.Contains(block, "\n----") {
-			if result == "" {
-				result = "ok\n"
-			}
-			out.WriteString("----\n" + result)
-		}
-	}
-	return out.String()
+	})
 }
 
 // scripted is a ledger that a script drives, with a clock, a store, and the jobs that a control plane remembers.
@@ -114,8 +78,6 @@ func (s *scripted) restart(fence uint64, window time.Duration) string {
 	}
 	return s.effects(nil)
 }
-
-func (s *scripted) check() { require.NoError(s.t, s.l.verify()) }
 
 // arg returns the value of key=value among the words, or "".
 func (s *scripted) arg(key string) string {

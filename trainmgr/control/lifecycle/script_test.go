@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
@@ -20,54 +19,21 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line of four dashes, and the commands' results. With
-// MILLRACE_UPDATE=1 it writes the results instead of comparing them.
+// TestScripts runs testdata/*.txt: blocks of commands and their results.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			script, err := os.ReadFile(file)
-			require.NoError(t, err)
-			got := runScript(t, string(script))
-			if os.Getenv("MILLRACE_UPDATE") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-			}
-			require.Equal(t, string(script), got)
+	goldenfile.Scripts(t, func(t *testing.T, script string) string {
+		s := &scripted{
+			t: t, now: scriptStart, stored: map[string]record.State{}, terms: map[string]Terms{},
+			records: map[string][]byte{}, plans: map[string]*dataset.Manifest{}, sessions: map[string]ledger.Session{},
+		}
+		s.restart(1)
+		return goldenfile.Blocks(script, func(command string) string {
+			s.out.Reset()
+			s.do(strings.Fields(command))
+			s.carryOut()
+			return s.out.String()
 		})
-	}
-}
-
-// runScript returns the script with the outputs as they came.
-func runScript(t *testing.T, script string) string {
-	s := &scripted{
-		t: t, now: scriptStart, stored: map[string]record.State{}, terms: map[string]Terms{},
-		records: map[string][]byte{}, plans: map[string]*dataset.Manifest{}, sessions: map[string]ledger.Session{},
-	}
-	s.restart(1)
-	var out strings.Builder
-	for i, block := range strings.Split(strings.TrimRight(script, "\n"), "\n\n") {
-		if i > 0 {
-			out.WriteString("\n")
-		}
-		commands, _, _ := strings.Cut(block, "\n----")
-		s.out.Reset()
-		for line := range strings.SplitSeq(commands, "\n") {
-			if line != "" && !strings.HasPrefix(line, "#") {
-				s.do(strings.Fields(line))
-				s.carryOut()
-			}
-		}
-		out.WriteString(commands + "\n")
-		if s.out.Len() == 0 && strings.Contains(block, "\n----") {
-			s.out.WriteString("ok\n")
-		}
-		if s.out.Len() > 0 {
-			out.WriteString("----\n" + s.out.String())
-		}
-	}
-	return out.String()
+	})
 }
 
 // scripted is a leader in miniature: the machine and a ledger in memory, and an etcd that outlives them.
