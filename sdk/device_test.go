@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
@@ -481,13 +482,7 @@ func answer(t testing.TB, d *Device, slm *SLM, v *image.Vector) (program.State, 
 	return state, out, err
 }
 
-func stockAnswers(t testing.TB) []image.Vector {
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	return m.Spec.SelfTest
-}
+func stockAnswers(t testing.TB) []image.Vector { return stocktest.Parsed(t).Spec.SelfTest }
 
 func TestPreprocess(t *testing.T) {
 	eachSet(t, "&slm=1MiB", DeviceOptions{}, func(t *testing.T, d *Device) {

@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme"
@@ -347,11 +346,8 @@ func TestDisklessDriveInAFile(t *testing.T) {
 	require.NoError(t, err)
 	first := dev.Info()
 	assert.True(t, first.Diskless)
-	b, err := stock.Image()
-	require.NoError(t, err)
-	img, err := image.Parse(b)
-	require.NoError(t, err)
-	require.NoError(t, dev.LoadImage(t.Context(), 1, b))
+	img := stocktest.Parsed(t)
+	require.NoError(t, dev.LoadImage(t.Context(), 1, img.Bytes()))
 	require.NoError(t, dev.ActivateImage(t.Context(), 1))
 	require.NoError(t, dev.Close())
 	for _, again := range []string{uri, "file:" + path + "?slm=1MiB"} {

@@ -2,7 +2,6 @@ package sdk_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -39,19 +39,9 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at partition.
 		Flash: files, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,
 	})
 	require.NoError(t, err)
-	target, err := tcp.NewTarget(tcp.TargetOptions{})
-	require.NoError(t, err)
-	require.NoError(t, target.Add(drive.Subsystem()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- target.Serve(in.Listener(l)) }()
-	t.Cleanup(func() {
-		assert.NoError(t, target.Close())
-		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
-		assert.NoError(t, drive.Close())
-	})
-	return "tcp://" + l.Addr().String() + "/" + sharedNQN,
+	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+	address := hosttest.ServeBehind(t, drive.Subsystem(), tcp.TargetOptions{}, in.Listener)
+	return "tcp://" + address + "/" + sharedNQN,
 		partition.Extent{Device: places[0].Offset, Len: places[0].Size}, in
 }
 

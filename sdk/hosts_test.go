@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -51,19 +52,8 @@ func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri s
 	drive, err := csd.Open(csd.Options{Flash: blocks, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN,
 		Regions: regions})
 	require.NoError(t, err)
-	target, err := tcp.NewTarget(tcp.TargetOptions{})
-	require.NoError(t, err)
-	require.NoError(t, target.Add(drive.Subsystem()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- target.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, target.Close())
-		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
-		assert.NoError(t, drive.Close())
-	})
-	return "tcp://" + l.Addr().String() + "/" + sharedNQN, at
+	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+	return "tcp://" + hosttest.Serve(t, drive.Subsystem(), tcp.TargetOptions{}) + "/" + sharedNQN, at
 }
 
 // cord is the cable of a host, which can be cut, or left in place without a listener.

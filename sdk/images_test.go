@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"net"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,24 +13,18 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 )
 
 // anImage is the stock image changed.
 func anImage(t *testing.T, change func(*image.Spec)) ([]byte, *image.Image) {
 	t.Helper()
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	change(&m.Spec)
-	b, err = image.Build(&m.Spec)
-	require.NoError(t, err)
-	m, err = image.Parse(b)
-	require.NoError(t, err)
-	return b, m
+	m := stocktest.Changed(t, change)
+	return m.Bytes(), m
 }
 
 // eachWay opens a new drive for every command set and way to it, with a second host that may hold memory of it.
@@ -74,19 +67,9 @@ func eachWay(t *testing.T, o csd.Options, f func(t *testing.T, d, other *Device)
 }
 
 func overTCP(t *testing.T, d *csd.Drive, host string) nvme.Conn {
-	target, err := tcp.NewTarget(tcp.TargetOptions{})
-	require.NoError(t, err)
-	require.NoError(t, target.Add(d.Subsystem()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- target.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, target.Close())
-		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
-	})
 	c, err := tcp.Dial(t.Context(), tcp.DialOptions{
-		Address: l.Addr().String(), Subsystem: d.Subsystem().NQN(), HostNQN: host, HostID: uuid.New(),
+		Address:   hosttest.Serve(t, d.Subsystem(), tcp.TargetOptions{}),
+		Subsystem: d.Subsystem().NQN(), HostNQN: host, HostID: uuid.New(),
 	})
 	require.NoError(t, err)
 	return c

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
@@ -49,16 +49,8 @@ func TestAMissingModuleIsNamed(t *testing.T) {
 	assert.Empty(t, missing.Slots)
 	assert.ErrorContains(t, missing, "is in no image of the drive")
 
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	m.Spec.AddModule(module)
-	b, err = image.Build(&m.Spec)
-	require.NoError(t, err)
-	m, err = image.Parse(b)
-	require.NoError(t, err)
-	require.NoError(t, dev.LoadImage(t.Context(), 2, b))
+	m := stocktest.Changed(t, func(s *image.Spec) { s.AddModule(module) })
+	require.NoError(t, dev.LoadImage(t.Context(), 2, m.Bytes()))
 	require.ErrorAs(t, start(), &missing)
 	require.Len(t, missing.Slots, 1)
 	assert.Equal(t, m.ID, missing.Slots[0].Image)
@@ -74,16 +66,7 @@ func TestAMissingModuleIsNamed(t *testing.T) {
 func TestAnImageOfADriveMadeOfFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, make([]byte, 512), 0o600))
-	imageWith := func(change func(*image.Spec)) []byte {
-		b, err := stock.Image()
-		require.NoError(t, err)
-		m, err := image.Parse(b)
-		require.NoError(t, err)
-		change(&m.Spec)
-		b, err = image.Build(&m.Spec)
-		require.NoError(t, err)
-		return b
-	}
+	imageWith := func(change func(*image.Spec)) []byte { return stocktest.Changed(t, change).Bytes() }
 	b := imageWith(func(s *image.Spec) { s.Partition.Slots++ })
 	dev, _, err := OpenFiles(t.Context(), []string{path}, FilesOptions{Image: b})
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package sdk_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -35,19 +35,8 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 		Flash: files, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served",
 	})
 	require.NoError(t, err)
-	target, err := tcp.NewTarget(o)
-	require.NoError(t, err)
-	require.NoError(t, target.Add(drive.Subsystem()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- target.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, target.Close())
-		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
-		assert.NoError(t, drive.Close())
-	})
-	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served",
+	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+	return "tcp://" + hosttest.Serve(t, drive.Subsystem(), o) + "/nqn.2024-01.io.millrace:served",
 		partition.Extent{Device: places[0].Offset, Len: places[0].Size}
 }
 

@@ -18,25 +18,18 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/host/deploy"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 )
 
+// anImage is the stock image changed.
 func anImage(t *testing.T, change func(*image.Spec)) ([]byte, *image.Image) {
 	t.Helper()
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	change(&m.Spec)
-	b, err = image.Build(&m.Spec)
-	require.NoError(t, err)
-	m, err = image.Parse(b)
-	require.NoError(t, err)
-	return b, m
+	m := stocktest.Changed(t, change)
+	return m.Bytes(), m
 }
 
 func numbered(t *testing.T, n uint16) ([]byte, *image.Image) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 )
 
@@ -98,24 +98,16 @@ func TestGuestImages(t *testing.T) {
 				return nil
 			}})
 			require.NoError(t, err)
-			target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: []string{hostNQN}})
+			t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+			_, port, err := net.SplitHostPort(hosttest.Serve(t, drive.Subsystem(),
+				tcp.TargetOptions{Hosts: []string{hostNQN}}))
 			require.NoError(t, err)
-			require.NoError(t, target.Add(drive.Subsystem()))
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			served := make(chan error, 1)
-			go func() { served <- target.Serve(l) }()
-			t.Cleanup(func() {
-				assert.NoError(t, target.Close())
-				assert.ErrorIs(t, <-served, tcp.ErrTargetClosed)
-				assert.NoError(t, drive.Close())
-			})
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp"}, Programs: []string{"nvme"},
 				Files: map[string][]byte{"/opt/millrace": binary, "/opt/new.mimg": signed,
 					"/opt/unsigned.mimg": unsigned, "/opt/foreign.mimg": foreign},
 				Env: map[string]string{
-					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port),
+					"ADDR": guest.HostLoopback, "PORT": port,
 					"NQN":     drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": stock.Interface().String(),
 					"FOREIGNINTERFACE": fm.Interface().String(),

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -123,23 +123,15 @@ func TestGuestPreSto(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			drive, err := csd.Open(csd.Options{Size: 64 << 20, SLMBytes: 32 << 20})
 			require.NoError(t, err)
-			target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: []string{hostNQN}})
+			t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+			_, port, err := net.SplitHostPort(hosttest.Serve(t, drive.Subsystem(),
+				tcp.TargetOptions{Hosts: []string{hostNQN}}))
 			require.NoError(t, err)
-			require.NoError(t, target.Add(drive.Subsystem()))
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			served := make(chan error, 1)
-			go func() { served <- target.Serve(l) }()
-			t.Cleanup(func() {
-				assert.NoError(t, target.Close())
-				assert.ErrorIs(t, <-served, tcp.ErrTargetClosed)
-				assert.NoError(t, drive.Close())
-			})
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp", "ext4"}, Programs: []string{"nvme",
 					"mkfs.ext4"}, Files: files,
 				Env: map[string]string{
-					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port),
+					"ADDR": guest.HostLoopback, "PORT": port,
 					"NQN":     drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, inGuest: "/mnt",
 				},

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -26,16 +26,7 @@ import (
 // anImage is an image that does what the stock image does and is another.
 func anImage(t *testing.T) *image.Image {
 	t.Helper()
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	m.Spec.Partition.Slots++
-	b, err = image.Build(&m.Spec)
-	require.NoError(t, err)
-	m, err = image.Parse(b)
-	require.NoError(t, err)
-	return m
+	return stocktest.Changed(t, func(s *image.Spec) { s.Partition.Slots++ })
 }
 
 func put(t *testing.T, name string, b []byte) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/program"
 	w "github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -28,13 +29,9 @@ func negateModule() []byte {
 // withModule is the stock image with a module.
 func withModule(t *testing.T) *image.Image {
 	t.Helper()
-	m := anImage(t)
-	m.Spec.AddModule(image.Module{Name: "features", Bytes: negateModule()})
-	b, err := image.Build(&m.Spec)
-	require.NoError(t, err)
-	m, err = image.Parse(b)
-	require.NoError(t, err)
-	return m
+	return stocktest.Changed(t, func(s *image.Spec) {
+		s.AddModule(image.Module{Name: "features", Bytes: negateModule()})
+	})
 }
 
 // TestModulesOfImages: the CPU runs the modules of images that the configuration names, signed by one of its keys if it

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -103,15 +103,7 @@ func timedParameters(clockKHz, lanes uint32) *image.Parameters {
 // imageWith is the stock image with parameters.
 func imageWith(t testing.TB, p *image.Parameters) []byte {
 	t.Helper()
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	spec := m.Spec
-	spec.Parameters = p
-	b, err = image.Build(&spec)
-	require.NoError(t, err)
-	return b
+	return stocktest.Changed(t, func(s *image.Spec) { s.Parameters = p }).Bytes()
 }
 
 // measuredP is P of a drive of files under a timing, as a job measures it, on the job's clock.

@@ -10,20 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 )
 
-func stockImage(t testing.TB) *image.Image {
-	b, err := stock.Image()
-	require.NoError(t, err)
-	m, err := image.Parse(b)
-	require.NoError(t, err)
-	return m
-}
-
 func TestADocumentOfAnImageBuildsItAgain(t *testing.T) {
-	want := stockImage(t)
+	want := stocktest.Parsed(t)
 	want.Spec.User = []byte("<hello>")
 	want.Spec.Resources = image.Resources{Tool: "yosys", Version: "0.23", Units: []image.ResourceLine{{Unit: 3, LUTs: 9}}}
 	bytesOf := func(s *image.Spec) []byte {
@@ -40,7 +32,7 @@ func TestADocumentOfAnImageBuildsItAgain(t *testing.T) {
 
 // TestADocumentHoldsTheMostModules writes the document of an image with the most bytes of modules, and reads it.
 func TestADocumentHoldsTheMostModules(t *testing.T) {
-	want := stockImage(t)
+	want := stocktest.Parsed(t)
 	for n := range byte(4) {
 		module := wasmtest.Module{Functions: []wasmtest.Function{{Name: "f", Params: []byte{wasmtest.I64},
 			Results: []byte{wasmtest.I64}, Code: wasmtest.Get(0)}}}.Bytes()
@@ -61,7 +53,7 @@ func TestADocumentHoldsTheMostModules(t *testing.T) {
 }
 
 func TestBase(t *testing.T) {
-	m := stockImage(t)
+	m := stocktest.Parsed(t)
 	s, err := Read([]byte("base: stock\n"), 5)
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, s.Time, "the caller's time")

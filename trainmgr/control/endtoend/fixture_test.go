@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +28,7 @@ import (
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -233,19 +233,8 @@ func serveDrive(t testing.TB, uri string, wrap func(controller.Flash) controller
 	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn,
 		WrapFlash: wrap})
 	require.NoError(t, err)
-	target, err := tcp.NewTarget(tcp.TargetOptions{})
-	require.NoError(t, err)
-	require.NoError(t, target.Add(drive.Subsystem()))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- target.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, target.Close())
-		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
-		assert.NoError(t, drive.Close())
-	})
-	return "tcp://" + l.Addr().String() + "/" + nqn
+	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
+	return "tcp://" + hosttest.Serve(t, drive.Subsystem(), tcp.TargetOptions{}) + "/" + nqn
 }
 
 func logger() *slog.Logger {

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	w "github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -64,17 +64,9 @@ func calledSpec() *apiv1.JobSpec {
 // writeImage writes the stock image with a module to a file, and returns its path and the image.
 func writeImage(t testing.TB, m pipeline.Module) (string, *image.Image) {
 	t.Helper()
-	b, err := stock.Image()
-	require.NoError(t, err)
-	made, err := image.Parse(b)
-	require.NoError(t, err)
-	made.Spec.AddModule(image.Module{Name: m.Name, Bytes: m.Bytes})
-	b, err = image.Build(&made.Spec)
-	require.NoError(t, err)
-	made, err = image.Parse(b)
-	require.NoError(t, err)
+	made := stocktest.Changed(t, func(s *image.Spec) { s.AddModule(image.Module{Name: m.Name, Bytes: m.Bytes}) })
 	path := filepath.Join(t.TempDir(), "features.mimg")
-	require.NoError(t, os.WriteFile(path, b, 0o600))
+	require.NoError(t, os.WriteFile(path, made.Bytes(), 0o600))
 	return path, made
 }
 
