@@ -63,12 +63,11 @@ func (l *leader) askForRoom(a *nodeState, to *job, now time.Time) {
 	}
 	holders := l.roomHolders(a, to)
 	slices.SortFunc(holders, func(a, b *job) int { return a.State().Unattended.Compare(b.State().Unattended) })
-	gives := slices.ContainsFunc(holders, func(j *job) bool { return j.GiveRoom(to.ID, now) })
-	if !gives {
-		slices.ContainsFunc(holders, func(j *job) bool {
-			return l.lacksRoom(j) && j.YieldRoom(to.Job, apiv1.RoomHeldBy+to.ID+", which was submitted before")
-		})
+	gives := func(j *job) bool { return j.GiveRoom(to.ID, now) }
+	yields := func(j *job) bool {
+		return l.lacksRoom(j) && j.YieldRoom(to.Job, apiv1.RoomHeldBy+to.ID+", which was submitted before")
 	}
+	_ = slices.ContainsFunc(holders, gives) || slices.ContainsFunc(holders, yields)
 	l.settle(now)
 }
 
