@@ -186,18 +186,6 @@ func (l *EffectsLog) Marshal() []byte {
 	return b
 }
 
-// Unmarshal reads the page from at least 4096 bytes.
-func (l *EffectsLog) Unmarshal(b []byte) error {
-	if len(b) < EffectsLogSize {
-		return fmt.Errorf("effects log: %d bytes where %d belong", len(b), EffectsLogSize)
-	}
-	for i := range 256 {
-		l.Admin[i] = binary.LittleEndian.Uint32(b[4*i:])
-		l.IO[i] = binary.LittleEndian.Uint32(b[1024+4*i:])
-	}
-	return nil
-}
-
 // MarshalSupportedLogs writes log page 00h for the given log page identifiers.
 func MarshalSupportedLogs(lids []uint8) []byte {
 	b := make([]byte, SupportedLogSize)

@@ -119,7 +119,7 @@ func TestOffsets(t *testing.T) {
 			texts:  map[int]string{8: "one     two     ", 56: "seven   "},
 		},
 		{
-			name: "EffectsLog", empty: new(EffectsLog), short: 4095, value: &effects,
+			name: "EffectsLog", value: &effects,
 			fields: []at{{"identify", 24, 4, 1}, {"write", 1028, 4, 3}, {"last", 2044, 4, 5}},
 		},
 	} {
@@ -277,7 +277,6 @@ func FuzzStructures(f *testing.F) {
 			ids NamespaceIDs
 			s   SMARTLog
 			fw  FirmwareLog
-			ef  EffectsLog
 		)
 		if ns.Unmarshal(b) == nil {
 			_, _ = ns.BlockSize()
@@ -295,7 +294,7 @@ func FuzzStructures(f *testing.F) {
 			require.NoError(t, again.Unmarshal(s.Marshal()))
 			require.Equal(t, s, again)
 		}
-		_, _, _ = id.Unmarshal(b), fw.Unmarshal(b), ef.Unmarshal(b)
+		_, _ = id.Unmarshal(b), fw.Unmarshal(b)
 		if lost, err := UnmarshalLost(b); err == nil {
 			again, err := UnmarshalLost(MarshalLost(lost))
 			require.NoError(t, err)

@@ -61,29 +61,27 @@ func ParseKey(text string) (Key, error) {
 	if err != nil {
 		return fail("its third field is not base64")
 	}
-	n := len(raw) - crc32.Size
-	if n != 32 && n != 48 && n != 64 {
-		return fail("its secret is of %d bytes, not 32, 48 or 64", max(n, 0))
+	secret := raw[:max(len(raw)-crc32.Size, 0)]
+	key, err := newKey(hash, secret)
+	if err != nil {
+		return Key{}, fmt.Errorf("%w; `nvme gen-dhchap-key` makes one", err)
 	}
-	if hash != NoHash && n != hash.Len() {
-		return fail("its secret is of %d bytes, but %v takes %d", n, hash, hash.Len())
-	}
-	if crc32.ChecksumIEEE(raw[:n]) != binary.LittleEndian.Uint32(raw[n:]) {
+	if crc32.ChecksumIEEE(secret) != binary.LittleEndian.Uint32(raw[len(secret):]) {
 		return fail("its checksum does not match, so it was mistyped or cut")
 	}
-	return Key{hash: hash, secret: string(raw[:n])}, nil
+	return key, nil
 }
 
-// newKey makes a key of a secret. The lengths are those of ParseKey; an error wraps ErrKey.
+// newKey makes a key of a secret, if the secret has a length that the hash takes. An error wraps ErrKey.
 func newKey(hash Hash, secret []byte) (Key, error) {
 	n := len(secret)
 	switch {
 	case hash > SHA512:
 		return Key{}, fmt.Errorf("%w: %v cannot transform it", ErrKey, hash)
 	case n != 32 && n != 48 && n != 64:
-		return Key{}, fmt.Errorf("%w: a secret is of 32, 48 or 64 bytes, not %d", ErrKey, n)
+		return Key{}, fmt.Errorf("%w: its secret is of %d bytes, not 32, 48 or 64", ErrKey, n)
 	case hash != NoHash && n != hash.Len():
-		return Key{}, fmt.Errorf("%w: %v takes a secret of %d bytes, not %d", ErrKey, hash, hash.Len(), n)
+		return Key{}, fmt.Errorf("%w: its secret is of %d bytes, but %v takes %d", ErrKey, n, hash, hash.Len())
 	}
 	return Key{hash: hash, secret: string(secret)}, nil
 }

@@ -156,18 +156,18 @@ func TestLogPages(t *testing.T) {
 	assert.Equal(t, "1.0", fw.Revisions[0])
 
 	for commandSet, want := range map[uint8][]int{0: {0, 1, 2, 5, 8, 9, 0x81, 0x82, 0x85}, 3: {1, 2, 4, 5}, 4: {1}} {
-		var log nvme.EffectsLog
 		admin(t, c, getLogCSI(nvme.LogEffects, commandSet, 0, 4096), b, nvme.Success)
-		require.NoError(t, log.Unmarshal(b))
+		effectsOf := func(opcode int) uint32 { return binary.LittleEndian.Uint32(b[4*opcode:]) }
 		var supported []int
-		for opcode, effects := range log.IO {
+		for opcode := range 256 {
+			effects := effectsOf(256 + opcode)
 			if effects != 0 {
 				supported = append(supported, opcode)
 			}
 			assert.Zero(t, effects&^3, "opcode %02xh has effects that make Linux freeze queues", opcode)
 		}
 		assert.Equal(t, want, supported)
-		assert.Equal(t, uint32(1), log.Admin[nvme.AdminLoadProgram])
+		assert.Equal(t, uint32(1), effectsOf(nvme.AdminLoadProgram), "an admin command")
 	}
 	admin(t, c, getLogCSI(nvme.LogEffects, 2, 0, 4096), b, nvme.InvalidField)
 

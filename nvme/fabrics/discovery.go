@@ -111,9 +111,6 @@ func (l *DiscoveryLog) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Records is the number of entries that the header of a page promises.
-func Records(header []byte) uint64 { return le.Uint64(header[8:]) }
-
 func joinHostPort(host, port string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]:" + port

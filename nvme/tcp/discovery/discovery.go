@@ -3,6 +3,7 @@ package discovery
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -52,7 +53,7 @@ func readLog(ctx context.Context, h *tcp.Host) (log fabrics.DiscoveryLog, whole 
 	if err := get(page, 0); err != nil {
 		return log, false, err
 	}
-	n := fabrics.Records(page)
+	n := binary.LittleEndian.Uint64(page[8:])
 	if n > mostEntries {
 		return log, false, fmt.Errorf("the log promises %d entries: at most %d are read", n, mostEntries)
 	}
