@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // maxDescribed bounds the partitions that are tried until the footer of one can be read. The footers of a job's
@@ -60,7 +60,7 @@ func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job)
 
 // datasetElsewhere returns the data set of a job of which the drives hold nothing, if its columns are known.
 func datasetElsewhere(
-	spec *api.Job, drives []*Drive, columns []pipeline.ColumnInfo, meanLength map[string]float64,
+	spec *api.Job, drives []*Drive, columns []columntypes.Column, meanLength map[string]float64,
 ) *api.Dataset {
 	data := &api.Dataset{Manifest: spec.Manifest, Columns: columns, MeanLength: meanLength}
 	for _, other := range drives {

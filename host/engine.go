@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -175,7 +175,7 @@ func (o *DriveOptions) FileDriveEngine(u sdk.URI) (threads int, memory int64) {
 // newProcessor makes a job's processor on the drive, and returns the lowered pipeline that it runs. A drive that
 // computes looks ids up in the vocabularies whose tables fit in its memory. This host drops the rows that the
 // pipeline's filter leaves out, encodes keys by the pipeline's targets, and then looks the other ids up.
-func (d *Drive) newProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, *pipeline.Lowered, error) {
+func (d *Drive) newProcessor(ctx context.Context, l *lowering.Lowered) (processor.Processor, *lowering.Lowered, error) {
 	if l.Lookups != nil {
 		memory, err := d.lookupMemory(ctx)
 		if err != nil {
@@ -227,7 +227,7 @@ func (d *Drive) lookupMemory(ctx context.Context) (uint64, error) {
 
 // newLookupProcessor makes a processor of a lowered pipeline, behind which this host drops rows, encodes
 // keys and looks ids up.
-func (d *Drive) newLookupProcessor(ctx context.Context, l *pipeline.Lowered) (processor.Processor, error) {
+func (d *Drive) newLookupProcessor(ctx context.Context, l *lowering.Lowered) (processor.Processor, error) {
 	p, err := d.newEngineProcessor(ctx, l.Program, l.Made)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -368,7 +371,7 @@ func TestTwoColumnsOfOneName(t *testing.T) {
 // TestPartitionsAreOneSchema checks that columns that differ and can be merged are widened, that those that cannot are
 // named, and that columns that no pipeline names do no harm.
 func TestPartitionsAreOneSchema(t *testing.T) {
-	find := func(d *api.Dataset, name string) *pipeline.ColumnInfo {
+	find := func(d *api.Dataset, name string) *columntypes.Column {
 		for i := range d.Columns {
 			if d.Columns[i].Name == name {
 				return &d.Columns[i]
@@ -393,7 +396,7 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	require.ErrorIs(t, find(d, "cat").Unsupported, ErrSchema)
 	assert.ErrorContains(t, find(d, "cat").Unsupported, "b.parquet")
 	require.NoError(t, find(d, "extra").Unsupported)
-	assert.Equal(t, pipeline.Absence{Partitions: 1, Names: "a.parquet"}, find(d, "extra").Absent)
+	assert.Equal(t, columntypes.Absence{Partitions: 1, Names: "a.parquet"}, find(d, "extra").Absent)
 	require.NoError(t, find(d, "label").Unsupported)
 	assert.InDelta(t, 4.0/12, d.MeanLength["cat"], 1e-9, "levels over rows")
 
@@ -404,14 +407,14 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	assert.Equal(t, 1, c.Absent.Partitions, "a.parquet has it not")
 	assert.True(t, c.Map.IsMap())
 	assert.True(t, c.List)
-	assert.Equal(t, pipeline.MapInfo{Keys: "lists.key_value.key", Values: "lists.key_value.value"}, c.Map)
+	assert.Equal(t, columntypes.Map{Keys: "lists.key_value.key", Values: "lists.key_value.value"}, c.Map)
 	assert.Nil(t, find(d, "lists.key_value.key"), "its leaves are not columns")
 	assert.False(t, find(d, "floats").List)
-	assert.Equal(t, pipeline.MapInfo{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true},
+	assert.Equal(t, columntypes.Map{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true},
 		find(d, "words").Map)
 	assert.True(t, find(d, "words.key_value.key").List, "the leaves of a map whose keys are text are columns, too")
 	require.NoError(t, find(d, "words.key_value.value").Unsupported)
-	assert.Equal(t, pipeline.MapInfo{Keys: "texts.key_value.key", Values: "texts.key_value.value"}, find(d, "texts").Map)
+	assert.Equal(t, columntypes.Map{Keys: "texts.key_value.key", Values: "texts.key_value.value"}, find(d, "texts").Map)
 	assert.Equal(t, program.Bytes, find(d, "texts").Kind)
 	assert.True(t, find(d, "texts.key_value.key").List, "and those of a map whose values are text")
 	assert.InDelta(t, 2*5.0/3/12, d.MeanLength["lists"], 1e-9, "elements over entries, in two of twelve rows")
@@ -420,12 +423,12 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	// A column that disagrees is refused when a pipeline names it, and only then.
 	spec, err := pipeline.Parse([]byte(doc))
 	require.NoError(t, err)
-	_, err = spec.Resolve(d.Columns)
-	require.ErrorIs(t, err, pipeline.ErrUnsupported)
+	_, err = resolve.Pipeline(spec, d.Columns)
+	require.ErrorIs(t, err, problem.ErrUnsupported)
 	assert.ErrorContains(t, err, "it is int64 in a.parquet and a list of int64 in b.parquet")
 	spec, err = pipeline.Parse([]byte("name: p\nlabel: {column: label}\ndense:\n  - columns: [label]\n"))
 	require.NoError(t, err)
-	_, err = spec.Resolve(d.Columns)
+	_, err = resolve.Pipeline(spec, d.Columns)
 	require.NoError(t, err)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // Inventory lists the partitions that the drives of a node hold, of all data sets.
@@ -34,7 +34,7 @@ type Held struct {
 // partitions of one job must share a schema. Why a column cannot be used in some partition is not part of the digest.
 type Schema struct {
 	Digest     dataset.Digest
-	Columns    []pipeline.ColumnInfo
+	Columns    []columntypes.Column
 	MeanLength map[string]float64
 	Malformed  program.Malformed
 }
@@ -158,12 +158,12 @@ func (inv *Inventory) sum() dataset.Digest {
 // schemaMemo computes the digest of columns, leaving out why a column cannot be used in one partition. Partitions that
 // follow each other mostly have the same columns, so it remembers the last.
 type schemaMemo struct {
-	columns []pipeline.ColumnInfo
+	columns []columntypes.Column
 	policy  program.Malformed
 	sum     dataset.Digest
 }
 
-func (s *schemaMemo) digest(columns []pipeline.ColumnInfo, policy program.Malformed) (dataset.Digest, error) {
+func (s *schemaMemo) digest(columns []columntypes.Column, policy program.Malformed) (dataset.Digest, error) {
 	plain := slices.Clone(columns)
 	for i := range plain {
 		plain[i].Unsupported = nil

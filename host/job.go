@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -19,7 +19,7 @@ import (
 type job struct {
 	api.Job
 	manager     *Manager
-	lowered     *pipeline.Lowered
+	lowered     *lowering.Lowered
 	passing     []int64        // how many rows of each partition pass the pipeline's filter; nil: all
 	pipeline    dataset.Digest // pipeline is the digest of its canonical form.
 	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
@@ -97,7 +97,7 @@ func (m *Manager) lower(ctx context.Context, drives []*Drive, spec *api.Job) (*j
 		}
 	}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
-	if j.lowered, err = pipeline.LowerWithLookups(resolved); err != nil {
+	if j.lowered, err = lowering.LowerWithLookups(resolved); err != nil {
 		return nil, nil, err
 	}
 	passing, selected, err := j.lowered.SelectionOf(j.Manifest)

@@ -14,11 +14,11 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // ErrSchema says that partitions of one data set do not have the same columns of the same types.
-var ErrSchema = pipeline.ErrDisagree
+var ErrSchema = columntypes.ErrDisagree
 
 // Options configure a Manager. The zero value works.
 type Options struct {

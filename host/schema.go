@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/partition"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // schema is the common schema of a data set's partitions while they are unified.
 type schema struct {
 	first  string // the partition that was added first
 	source program.Source
-	union  pipeline.Union
+	union  columntypes.Union
 	values map[string]float64 // elements of each list column
 	rows   float64
 }
@@ -56,15 +56,15 @@ func (s *schema) meanLength() map[string]float64 {
 // lists is that of a feature that every row has. A map stands where its first leaf does. Behind all of these come the
 // leaves of maps whose keys are text or whose values are bytes, as lists by themselves, and then the maps that cannot
 // be read.
-func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
+func Columns(p *partition.Partition, o text.Options) ([]columntypes.Column, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
-		return pipeline.TextSchema(o.LabelAbsent), nil
+		return columntypes.TextSchema(o.LabelAbsent), nil
 	case program.CriteoBinary:
-		return pipeline.BinarySchema(), nil
+		return columntypes.BinarySchema(), nil
 	}
 	values := map[string]float64{}
-	columns := make([]pipeline.ColumnInfo, 0, len(p.File.Leaves))
+	columns := make([]columntypes.Column, 0, len(p.File.Leaves))
 	seen := map[string]bool{}
 	var leavesOfMaps []int // whose keys are text, or whose values are bytes
 	for i := range p.File.Leaves {
@@ -120,23 +120,23 @@ func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map
 		if m := &p.File.Maps[i]; m.Unsupported != nil && !seen[m.Name] {
 			seen[m.Name] = true
 			columns = append(columns,
-				pipeline.ColumnInfo{Name: m.Name, Source: program.Parquet, Unsupported: m.Unsupported})
+				columntypes.Column{Name: m.Name, Source: program.Parquet, Unsupported: m.Unsupported})
 		}
 	}
 	return columns, values
 }
 
 // leafColumn returns the column of a leaf by itself.
-func leafColumn(l *format.Leaf) pipeline.ColumnInfo {
-	c := pipeline.ColumnInfo{
+func leafColumn(l *format.Leaf) columntypes.Column {
+	c := columntypes.Column{
 		Name: l.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(l.Physical.Kind()), List: l.List,
 		Nullable: l.Nullable(), ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned,
 		Bits: bits(l), Unsupported: l.Unsupported, Logical: logical(l),
 	}
 	if l.Logical == "UNKNOWN" {
-		c.Null = pipeline.NullSomewhere | pipeline.NullEverywhere
+		c.Null = columntypes.NullSomewhere | columntypes.NullEverywhere
 		if c.List {
-			c.Null |= pipeline.NullLists
+			c.Null |= columntypes.NullLists
 		}
 		c.Kind, c.Bits, c.Logical = program.Int64, 0, ""
 	}
@@ -144,15 +144,15 @@ func leafColumn(l *format.Leaf) pipeline.ColumnInfo {
 }
 
 // mapColumn returns the column of the map whose keys are a leaf, and the map's leaves.
-func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
+func mapColumn(f *format.File, keys int) (columntypes.Column, []int) {
 	i := slices.IndexFunc(f.Maps, func(m format.Map) bool { return m.Unsupported == nil && m.Keys == keys })
 	m := &f.Maps[i]
 	v := &f.Leaves[m.Values]
-	c := pipeline.ColumnInfo{
+	c := columntypes.Column{
 		Name: m.Name, Source: program.Parquet, Kind: parquetcolumn.KindOf(v.Physical.Kind()), List: m.List, Nullable: true,
 		ElementNullable: m.List && v.MaxDef > v.RepDef,
 		Logical:         logical(v),
-		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path,
+		Unsigned:        v.Unsigned, Bits: bits(v), Map: columntypes.Map{Keys: f.Leaves[keys].Path, Values: v.Path,
 			TextKeys: f.Leaves[keys].Physical == format.ByteArray},
 	}
 	leaves := []int{keys, m.Values}

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // named makes a job over a manifest of what some drives hold, as a control plane does: the partitions of the given
@@ -48,10 +49,10 @@ func named(t testing.TB, m *Manager, text string, o dataset.Options, names []str
 	}
 	manifest, err := dataset.NewManifest(list)
 	require.NoError(t, err)
-	var resolved *pipeline.Resolved
+	var resolved *resolve.Resolved
 	for _, s := range inv.Schemas {
 		if s.Digest == schema {
-			resolved, err = spec.Resolve(s.Columns)
+			resolved, err = resolve.Pipeline(spec, s.Columns)
 			require.NoError(t, err)
 			resolved.Malformed = s.Malformed
 		}

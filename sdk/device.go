@@ -25,7 +25,7 @@ type Device struct {
 	trace  *Trace
 	mdts   int      // most bytes of one command's data
 	region int      // in which the device computes
-	window cs.Range // of the region, in local memory
+	window cs.Range // The region's part of local memory.
 	info   Info
 
 	compute *Compute

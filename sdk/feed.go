@@ -23,7 +23,7 @@ type feeder struct {
 	slm      *SLM
 	piece    uint64        // most bytes of one read and store
 	underway chan struct{} // a token for each piece under way
-	buffers  sync.Pool     // of *[]byte
+	buffers  sync.Pool     // Its buffers are *[]byte.
 }
 
 func newFeeder(slm *SLM, piece int) *feeder {

@@ -18,7 +18,7 @@ type Info struct {
 	// The rest is zero for a plain drive.
 	SLM     SLMInfo `json:"slm"`
 	Region  int     `json:"region"`  // in which the device computes; slm and engine_threads are the region's
-	Regions int     `json:"regions"` // of the drive
+	Regions int     `json:"regions"` // The number of the drive's regions.
 	Threads int     `json:"engine_threads"`
 	// HostIOShare is how much of the time, in percent, ordinary reads and writes may use the flash while regions compute:
 	// controller.NoHostIOLimit if there is no limit.

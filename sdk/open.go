@@ -26,10 +26,10 @@ type DeviceOptions struct {
 	Depth  int          // commands outstanding at a time; 0 means DefaultDepth
 	Trace  *Trace       // nil: none
 	Logger *slog.Logger // the drive's log; nil: none
-	HostID uuid.UUID    // of this host; zero: a random one
+	HostID uuid.UUID    // The identity of this host; zero: a random one.
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
-	Owner  *csd.Owner   // of a drive in a file: named to processes that find the drive open; nil: none
+	Owner  *csd.Owner   // Names the owner of a drive in a file to processes that find the drive open; nil: none.
 
 	// Shared are the drives in files that this device may share with others, a region each; nil: a drive in a file that
 	// is open is refused. The device that opens the drive first decides on its Trust, weights, timing and faults.

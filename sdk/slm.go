@@ -38,7 +38,7 @@ type SLM struct {
 	addr uint64
 	size uint64
 
-	association association // of which commands may use the memory
+	association association // Only its commands may use the memory.
 
 	mu       sync.Mutex
 	released bool

@@ -14,7 +14,7 @@ import (
 // vendorSet computes with the vendor commands: one Preprocess moves and executes.
 type vendorSet struct {
 	d       *Device
-	buffers sync.Pool // of *[]byte: descriptors on their way
+	buffers sync.Pool // Its buffers are *[]byte: descriptors on their way.
 
 	mu   sync.Mutex        // guards held
 	held map[uint64]uint64 // reservations: bytes by address

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -55,7 +56,7 @@ func newFake(t require.TestingT, rows int64, holds ...[]int) *fakeStorage {
 	m, err := dataset.NewManifest(parts)
 	require.NoError(t, err)
 	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m,
-		Columns: pipeline.TextSchema(false)}}
+		Columns: columntypes.TextSchema(false)}}
 	for i, h := range holds {
 		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true,
 			Threads: 1, Streams: 2})

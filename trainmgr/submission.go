@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
@@ -59,7 +59,7 @@ func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err er
 	if err != nil {
 		return nil, err
 	}
-	lowered, err := pipeline.LowerWithLookups(resolved)
+	lowered, err := lowering.LowerWithLookups(resolved)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 )
 
@@ -55,11 +57,11 @@ func measurePipeline(ctx context.Context, data []byte, spec *pipeline.Spec, leas
 		return nil, err
 	}
 	columns, _ := host.Columns(p, text.Options{})
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, err
 	}
-	lowered, schema, err := pipeline.Lower(resolved)
+	lowered, schema, err := lowering.Lower(resolved)
 	if err != nil {
 		return nil, err
 	}

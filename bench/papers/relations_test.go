@@ -12,6 +12,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // tolerance is for values that are computed in another order.
@@ -289,23 +292,23 @@ func TestDPPHangsTogether(t *testing.T) {
 
 // TestMixHasTheScaledCounts checks the pipelines of VI-D's classes: how many features each makes.
 func TestMixHasTheScaledCounts(t *testing.T) {
-	columns := []pipeline.ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
+	columns := []columntypes.Column{{Name: "label", Kind: program.Int64, Bits: 32}}
 	for i := range mixDense {
-		columns = append(columns, pipeline.ColumnInfo{Name: fmt.Sprint("int_", i), Kind: program.Float32,
+		columns = append(columns, columntypes.Column{Name: fmt.Sprint("int_", i), Kind: program.Float32,
 			Nullable: true})
 	}
 	for i := range mixSparse {
 		columns = append(columns,
-			pipeline.ColumnInfo{Name: fmt.Sprint("cat_", i), Kind: program.Int64, List: true, Nullable: true})
+			columntypes.Column{Name: fmt.Sprint("cat_", i), Kind: program.Int64, List: true, Nullable: true})
 	}
 	const third, classes = mixDense / 3, 8 // Onehot takes what two thirds leave, and makes a column of each class
 	for class, want := range map[string][2]int{"dense": {2*third + classes*(mixDense-2*third), 0},
 		"sparse": {0, mixSparse}, "generated": {0, mixDerived}} {
 		spec, err := pipeline.Parse([]byte(mixPipelines()[class]))
 		require.NoError(t, err, class)
-		resolved, err := spec.Resolve(columns)
+		resolved, err := resolve.Pipeline(spec, columns)
 		require.NoError(t, err, class)
-		_, schema, err := pipeline.Lower(resolved)
+		_, schema, err := lowering.Lower(resolved)
 		require.NoError(t, err, class)
 		assert.Equal(t, want, [2]int{len(schema.Dense), len(schema.Keys)}, class)
 	}

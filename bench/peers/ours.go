@@ -13,6 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -77,11 +79,11 @@ func lowerModel(p *partition.Partition, d *dataset) (*program.Program, *tensor.S
 // lower makes a pipeline's program for the file's columns.
 func lower(p *partition.Partition, spec *pipeline.Spec) (*program.Program, *tensor.Schema, error) {
 	columns, _ := host.Columns(p, text.Options{})
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, nil, err
 	}
-	return pipeline.Lower(resolved)
+	return lowering.Lower(resolved)
 }
 
 func (o *ours) turn(ctx context.Context, take func(rows int, get func() (*block, error)) error) error {

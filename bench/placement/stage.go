@@ -22,6 +22,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 )
 
@@ -80,12 +82,12 @@ func (s *stage) open(ctx context.Context, spec *pipeline.Spec) error {
 		return err
 	}
 	columns, _ := host.Columns(s.partitions[0], text.Options{})
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return err
 	}
 	s.batch = resolved.Batch
-	prog, schema, err := pipeline.Lower(resolved)
+	prog, schema, err := lowering.Lower(resolved)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -142,11 +145,11 @@ func (w *work) lowerPipeline(ctx context.Context) error {
 			return err
 		}
 	}
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return err
 	}
-	lowered, err := pipeline.LowerWithLookups(resolved)
+	lowered, err := lowering.LowerWithLookups(resolved)
 	if err != nil {
 		return err
 	}
@@ -164,17 +167,17 @@ func (w *work) lowerPipeline(ctx context.Context) error {
 }
 
 // bindVocabulary builds a vocabulary of the partition on this machine, and returns the pipeline with it.
-func (w *work) bindVocabulary(ctx context.Context, spec *pipeline.Spec, name string, columns []pipeline.ColumnInfo,
+func (w *work) bindVocabulary(ctx context.Context, spec *pipeline.Spec, name string, columns []columntypes.Column,
 ) (_ *pipeline.Spec, err error) {
 	keys, declared, err := spec.VocabularyKeys(name)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := keys.Resolve(columns)
+	resolved, err := resolve.Pipeline(keys, columns)
 	if err != nil {
 		return nil, err
 	}
-	prog, schema, err := pipeline.Lower(resolved)
+	prog, schema, err := lowering.Lower(resolved)
 	if err != nil {
 		return nil, err
 	}

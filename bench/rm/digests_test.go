@@ -23,6 +23,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -104,9 +106,9 @@ func digest(t *testing.T, name string, source program.Source, batch int, data []
 	spec, err := pipeline.Named(name)
 	require.NoError(t, err)
 	columns, _ := host.Columns(p, text.Options{})
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
-	prog, schema, err := pipeline.Lower(resolved)
+	prog, schema, err := lowering.Lower(resolved)
 	require.NoError(t, err)
 	runner, err := open(t.Context(), prog, schema)
 	require.NoError(t, err)

@@ -48,6 +48,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 )
 
@@ -274,12 +276,12 @@ func (b *bench) open(ctx context.Context, path string) error {
 		return err
 	}
 	columns, _ := host.Columns(b.partition, text.Options{})
-	resolved, err := b.spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(b.spec, columns)
 	if err != nil {
 		return err
 	}
 	b.batch = resolved.Batch
-	prog, schema, err := pipeline.Lower(resolved)
+	prog, schema, err := lowering.Lower(resolved)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -132,13 +134,13 @@ func (l *Loops) freeDrive() error {
 // lower returns the processor of a pipeline over the benchmark's partition, by a name, without lookups.
 func (l *Loops) lower(
 	ctx context.Context, name string, spec *pipeline.Spec,
-) (processor.Processor, *pipeline.Lowered, *pipeline.Resolved, error) {
+) (processor.Processor, *lowering.Lowered, *resolve.Resolved, error) {
 	columns, _ := host.Columns(l.partition, text.Options{})
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	lowered, err := pipeline.LowerWithLookups(resolved)
+	lowered, err := lowering.LowerWithLookups(resolved)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -23,6 +23,9 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -47,13 +50,13 @@ sparse:
 }
 
 // columns are the columns that the nodes report for their partitions.
-func columns() []pipeline.ColumnInfo {
-	list := []pipeline.ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
+func columns() []columntypes.Column {
+	list := []columntypes.Column{{Name: "label", Kind: program.Int64, Bits: 32}}
 	for i := range denseColumns {
-		list = append(list, pipeline.ColumnInfo{Name: fmt.Sprintf("int_%d", i), Kind: program.Int64, Bits: 32})
+		list = append(list, columntypes.Column{Name: fmt.Sprintf("int_%d", i), Kind: program.Int64, Bits: 32})
 	}
 	for i := range sparseColumns {
-		list = append(list, pipeline.ColumnInfo{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64})
+		list = append(list, columntypes.Column{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64})
 	}
 	return list
 }
@@ -64,11 +67,11 @@ func schemaOf(rows int) (*tensor.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := spec.Resolve(columns())
+	resolved, err := resolve.Pipeline(spec, columns())
 	if err != nil {
 		return nil, err
 	}
-	_, schema, err := pipeline.Lower(resolved)
+	_, schema, err := lowering.Lower(resolved)
 	return schema, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // Cost is what a row costs on average.
@@ -31,7 +31,7 @@ func (c *Cost) Batch(rows int) timing.Work {
 // counter counts while it walks a program.
 type counter struct {
 	data    *Data
-	columns map[string]*pipeline.ColumnInfo // by leaf
+	columns map[string]*columntypes.Column // by leaf
 	cost    Cost
 	read    map[string]bool // names of columns
 	idBytes float64
@@ -43,7 +43,7 @@ func Of(p *program.Program, d *Data) (*Cost, error) {
 		return nil, fmt.Errorf("%w: no rows in %s: a plan wants the bytes of a row", ErrData,
 			quantity.Of(d.Files, "file"))
 	}
-	c := &counter{data: d, columns: make(map[string]*pipeline.ColumnInfo), read: make(map[string]bool),
+	c := &counter{data: d, columns: make(map[string]*columntypes.Column), read: make(map[string]bool),
 		idBytes: float64(p.Output.IDs.Bytes())}
 	if p.Output.Weights {
 		c.idBytes += weightBytes
@@ -136,7 +136,7 @@ func (c *counter) decode(column *program.Column) (length float64, err error) {
 }
 
 // decodeMap counts a leaf of a map. Every row counts as having the features.
-func (c *counter) decodeMap(column *program.Column, info *pipeline.ColumnInfo, l *leaf) (length float64) {
+func (c *counter) decodeMap(column *program.Column, info *columntypes.Column, l *leaf) (length float64) {
 	rows := float64(c.data.Rows)
 	lengths := 0.0
 	entries := float64(1)
@@ -161,7 +161,7 @@ func (c *counter) decodeMap(column *program.Column, info *pipeline.ColumnInfo, l
 }
 
 // decoded counts values and lengths that the decoder yields for a row.
-func (c *counter) decoded(column *program.Column, info *pipeline.ColumnInfo, l *leaf, values, lengths float64) {
+func (c *counter) decoded(column *program.Column, info *columntypes.Column, l *leaf, values, lengths float64) {
 	width := 8.0
 	switch {
 	case column.Kind == program.Float32, column.Kind == program.Int64 && info.Bits > 0 && info.Bits <= 32:

@@ -12,6 +12,8 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // present is a number of rows with a value.
@@ -55,9 +57,9 @@ func lower(t *testing.T, document string, d *Data) *program.Program {
 	t.Helper()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	resolved, err := spec.Resolve(d.Columns())
+	resolved, err := resolve.Pipeline(spec, d.Columns())
 	require.NoError(t, err)
-	p, _, err := pipeline.Lower(resolved)
+	p, _, err := lowering.Lower(resolved)
 	require.NoError(t, err)
 	return p
 }
@@ -180,9 +182,9 @@ func TestModelsAgree(t *testing.T) {
 		require.NoError(t, d.Add(&v))
 		spec, err := pipeline.Named(name)
 		require.NoError(t, err)
-		resolved, err := spec.Resolve(d.Columns())
+		resolved, err := resolve.Pipeline(spec, d.Columns())
 		require.NoError(t, err)
-		p, _, err := pipeline.Lower(resolved)
+		p, _, err := lowering.Lower(resolved)
 		require.NoError(t, err)
 		c, err := Of(p, &d)
 		require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/partitionfile"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // ErrData says that descriptions of files do not suffice for a pipeline.
@@ -18,7 +18,7 @@ type Data struct {
 	Rows  int64
 	Bytes int64 // of the files, with columns that nothing reads
 
-	union  pipeline.Union
+	union  columntypes.Union
 	leaves map[string]*leaf
 }
 
@@ -39,7 +39,7 @@ func (d *Data) Add(v *partitionfile.Description) error {
 	case v.Rows < 0 || v.Bytes < 0:
 		return fmt.Errorf("%w: %s has %d rows and %d bytes, want numbers not below 0", ErrData, v.Path, v.Rows, v.Bytes)
 	}
-	columns := make([]pipeline.ColumnInfo, 0, len(v.Columns))
+	columns := make([]columntypes.Column, 0, len(v.Columns))
 	for i := range v.Columns {
 		info, err := v.Columns[i].Info()
 		if err != nil {
@@ -60,7 +60,7 @@ func (d *Data) Add(v *partitionfile.Description) error {
 }
 
 // addLeaves adds what a file says of the leaves of a column.
-func (d *Data) addLeaves(v *partitionfile.Description, c *partitionfile.Column, info *pipeline.ColumnInfo) error {
+func (d *Data) addLeaves(v *partitionfile.Description, c *partitionfile.Column, info *columntypes.Column) error {
 	if d.leaves == nil {
 		d.leaves = make(map[string]*leaf)
 	}
@@ -91,4 +91,4 @@ func (d *Data) addLeaves(v *partitionfile.Description, c *partitionfile.Column, 
 }
 
 // Columns returns the columns of all files, as a pipeline is resolved against them.
-func (d *Data) Columns() []pipeline.ColumnInfo { return slices.Clone(d.union.Columns()) }
+func (d *Data) Columns() []columntypes.Column { return slices.Clone(d.union.Columns()) }

@@ -22,7 +22,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/contexts"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // lineLog is where a command that goes on writes: whole lines can be waited for.
@@ -95,7 +95,7 @@ func startStub(t *testing.T, url string) {
 	_, h := apiv1connect.NewNodeHandler(stubNode{})
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	columns, err := api.EncodeColumns(pipeline.BinarySchema())
+	columns, err := api.EncodeColumns(columntypes.BinarySchema())
 	require.NoError(t, err)
 	digest := bytes.Repeat([]byte{7}, 32)
 	client := apiv1connect.NewControlClient(http.DefaultClient, url)

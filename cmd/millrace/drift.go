@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 )
 
@@ -139,7 +139,7 @@ func (c datasetCommands) summaryOf(
 		for i := range s.Columns {
 			names[i] = s.Columns[i].Name
 		}
-		columns, err := pipeline.MatchNames(names, flags.columns)
+		columns, err := statisticspass.MatchNames(names, flags.columns)
 		if err != nil {
 			return nil, comparedSummary{}, fmt.Errorf("%s: %w", path, namePipeline(err, "--columns"))
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
@@ -353,7 +354,7 @@ func readDocument(name string) (b []byte, err error) {
 
 // namePipeline adds the name of the document to an error with a line and a column.
 func namePipeline(err error, name string) error {
-	var wrong pipeline.Errors
+	var wrong problem.Errors
 	if errors.As(err, &wrong) {
 		return &documentError{name, wrong}
 	}
@@ -363,7 +364,7 @@ func namePipeline(err error, name string) error {
 // documentError is the errors of a pipeline document.
 type documentError struct {
 	name  string // of the document
-	wrong pipeline.Errors
+	wrong problem.Errors
 }
 
 func (e *documentError) Error() string { return strings.Join(e.Lines(), "\n") }

@@ -17,6 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // pipelineCommands are the commands that draft and check pipelines.
@@ -203,7 +205,7 @@ func (c pipelineCommands) loadPipeline(name string) (*pipeline.Spec, error) {
 
 // reportProblems prints the errors of a pipeline as JSON if that is wanted. It returns the error to end with.
 func (c pipelineCommands) reportProblems(err error) error {
-	var wrong pipeline.Errors
+	var wrong problem.Errors
 	if c.Output != "json" || !errors.As(err, &wrong) {
 		return err
 	}
@@ -246,7 +248,7 @@ func (i *input) checkAgainstFiles(cmd *cobra.Command, spec *pipeline.Spec, resul
 	if err != nil {
 		return err
 	}
-	lowered, err := resolved.LowerBeforeSelection()
+	lowered, err := lowering.LowerBeforeSelection(resolved)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // plannedData is the data set of --in: a manifest, or descriptions of files, or both, where the manifest is that of the
@@ -190,11 +192,11 @@ func costOfRow(spec *pipeline.Spec, data *plannedData) (*rowcost.Cost, int, erro
 			return nil, 0, err
 		}
 	}
-	resolved, err := spec.Resolve(files.Columns())
+	resolved, err := resolve.Pipeline(spec, files.Columns())
 	if err != nil {
 		return nil, 0, err
 	}
-	lowered, err := resolved.LowerBeforeSelection()
+	lowered, err := lowering.LowerBeforeSelection(resolved)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -75,7 +75,7 @@ func currentFormats() formatsOfData {
 		NVMe:         minor(nvme.VersionSpec>>16, nvme.VersionSpec>>8&0xff),
 		VendorSet:    strconv.Itoa(cs.PreprocessVersion),
 		VendorLog:    strconv.Itoa(cs.LogVersion),
-		Pipeline:     strconv.Itoa(pipeline.CanonicalVersion),
+		Pipeline:     strconv.Itoa(resolve.CanonicalVersion),
 		Manifest:     strconv.Itoa(dataset.ManifestVersion),
 		Token:        strconv.Itoa(dataset.TokenVersion),
 		SealedToken:  record.TokenMagic,

@@ -1,6 +1,10 @@
 package catalogue
 
-import "github.com/millrace/millrace/fpga/program"
+import (
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+)
 
 // Entry is what the catalogue says of an operator.
 type Entry struct {
@@ -94,6 +98,12 @@ type Check interface {
 
 // Range is a range of integers, both ends included.
 type Range struct{ Low, High int64 }
+
+// AllIntegers is the range of all int64.
+var AllIntegers = Range{Low: math.MinInt64, High: math.MaxInt64}
+
+// FitsInt32 reports whether every integer of the range is an int32.
+func (r Range) FitsInt32() bool { return r.Low >= math.MinInt32 && r.High <= math.MaxInt32 }
 
 // Chain is a value on its way through its operators.
 type Chain interface {

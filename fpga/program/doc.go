@@ -3,9 +3,9 @@
 //
 // # Overview
 //
-// A host lowers a pipeline (sdk/pipeline) to a [Program], writes its bytes once per job into the drive's memory
-// (SLM), and then runs it slice by slice. A [Slice] is a run of rows of one mini-batch times a run of columns. The
-// engine (fpga/engine) answers every slice with a [Result].
+// A host lowers a pipeline (sdk/pipeline/lowering) to a [Program], writes its bytes once per job into the drive's
+// memory (SLM), and then runs it slice by slice. A [Slice] is a run of rows of one mini-batch times a run of columns.
+// The engine (fpga/engine) answers every slice with a [Result].
 //
 //	Program   columns in order of execution; each column is read once and feeds one or more sinks
 //	  Column  a leaf column: name, kind of value, scalar or list

@@ -27,6 +27,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -71,7 +73,7 @@ type Elastic interface {
 // Dataset is what the drives hold.
 type Dataset struct {
 	Manifest *dataset.Manifest
-	Columns  []pipeline.ColumnInfo // the partitions' common schema
+	Columns  []columntypes.Column // the partitions' common schema
 	// Malformed says how malformed text rows are treated. It is part of every job over this data.
 	Malformed program.Malformed
 	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
@@ -82,9 +84,9 @@ type Dataset struct {
 }
 
 // Resolve resolves a pipeline against the data set. It refuses partitions that statistics by partition do not cover.
-// The error is of type [pipeline.Errors], and it names the missing columns whose values stand in the partitions' names.
-func (d *Dataset) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
-	return spec.ResolveData(d.Manifest, d.Columns, d.Malformed)
+// The error is of type [problem.Errors], and it names the missing columns whose values stand in the partitions' names.
+func (d *Dataset) Resolve(spec *pipeline.Spec) (*resolve.Resolved, error) {
+	return resolve.Data(spec, d.Manifest, d.Columns, d.Malformed)
 }
 
 // FilesDrive is the name of a drive that is made of files of this machine. The user named files and
@@ -112,7 +114,7 @@ type Job struct {
 	Manifest *dataset.Manifest
 	// Columns are those of all partitions of the manifest, if their columns differ. nil: the partitions that are held
 	// here have the columns of all.
-	Columns []pipeline.ColumnInfo
+	Columns []columntypes.Column
 	// Sources say where partitions of the manifest can be read, for workers that hold none. They may name some
 	// partitions or none; a worker asks for the sources that it lacks.
 	Sources []Source

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
-// column is a pipeline.ColumnInfo on the wire.
+// column is a columntypes.Column on the wire.
 type column struct {
 	Name            string         `json:"name"`
 	Source          program.Source `json:"source"`
@@ -25,16 +25,16 @@ type column struct {
 	Map             *mapping       `json:"map,omitempty"`
 	Absent          *absence       `json:"absent,omitempty"`
 
-	Null pipeline.NullType `json:"null_type,omitempty"`
+	Null columntypes.NullType `json:"null_type,omitempty"`
 }
 
-// absence is a pipeline.Absence on the wire.
+// absence is a columntypes.Absence on the wire.
 type absence struct {
 	Partitions int    `json:"partitions"`
 	Names      string `json:"names"`
 }
 
-// mapping is a pipeline.MapInfo on the wire.
+// mapping is a columntypes.Map on the wire.
 type mapping struct {
 	Keys      string       `json:"keys"`
 	Values    string       `json:"values"`
@@ -44,7 +44,7 @@ type mapping struct {
 }
 
 // EncodeColumns writes columns as JSON: the field columns of apiv1.Schema. Equal columns give equal bytes.
-func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
+func EncodeColumns(columns []columntypes.Column) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
 		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned,
@@ -69,14 +69,14 @@ func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 }
 
 // DecodeColumns reads what EncodeColumns writes. The reason why a column is not supported comes back as a text.
-func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
+func DecodeColumns(b []byte) ([]columntypes.Column, error) {
 	var list []column
 	if err := json.Unmarshal(b, &list); err != nil {
 		return nil, fmt.Errorf("decode columns: %w", err)
 	}
-	columns := make([]pipeline.ColumnInfo, len(list))
+	columns := make([]columntypes.Column, len(list))
 	for i, c := range list {
-		columns[i] = pipeline.ColumnInfo{
+		columns[i] = columntypes.Column{
 			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable,
 			ElementNullable: c.ElementNullable,
 			Field:           c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical, Null: c.Null,
@@ -85,10 +85,10 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 			columns[i].Unsupported = errors.New(c.Unsupported)
 		}
 		if c.Map != nil && c.Map.Keys != "" {
-			columns[i].Map = pipeline.MapInfo(*c.Map)
+			columns[i].Map = columntypes.Map(*c.Map)
 		}
 		if c.Absent != nil && c.Absent.Partitions > 0 {
-			columns[i].Absent = pipeline.Absence(*c.Absent)
+			columns[i].Absent = columntypes.Absence(*c.Absent)
 		}
 	}
 	return columns, nil

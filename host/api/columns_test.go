@@ -11,18 +11,20 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 func TestColumnsTravel(t *testing.T) {
-	columns := append(pipeline.TextSchema(false),
-		pipeline.ColumnInfo{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true,
+	columns := append(columntypes.TextSchema(false),
+		columntypes.Column{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true,
 			ElementNullable: true, Nullable: true},
-		pipeline.ColumnInfo{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
-			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value",
+		columntypes.Column{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
+			Map: columntypes.Map{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value",
 				ScoreKind: program.Float32, TextKeys: true}},
-		pipeline.ColumnInfo{Name: "new", Source: program.Parquet, Kind: program.Int64,
-			Absent: pipeline.Absence{Partitions: 9, Names: "a.parquet, b.parquet, c.parquet"}},
-		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
+		columntypes.Column{Name: "new", Source: program.Parquet, Kind: program.Int64,
+			Absent: columntypes.Absence{Partitions: 9, Names: "a.parquet, b.parquet, c.parquet"}},
+		columntypes.Column{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
 	b, err := EncodeColumns(columns)
 	require.NoError(t, err)
 	got, err := DecodeColumns(b)
@@ -44,7 +46,7 @@ func TestColumnsOfFolders(t *testing.T) {
 		{Name: "day=1/hour=2/a.parquet", Bytes: 9, Rows: 1, RowGroups: []int64{1}},
 	})
 	require.NoError(t, err)
-	d := Dataset{Manifest: manifest, Columns: []pipeline.ColumnInfo{{Name: "x", Source: program.Parquet}}}
+	d := Dataset{Manifest: manifest, Columns: []columntypes.Column{{Name: "x", Source: program.Parquet}}}
 	for document, says := range map[string]string{
 		"label: {column: hour}\ndense: [{columns: [x]}]": "hour is part of the names of folders (hour=2)",
 		"sparse: [{columns: [day]}]":                     "day is part of the names of folders (day=1)",
@@ -53,14 +55,14 @@ func TestColumnsOfFolders(t *testing.T) {
 		spec, err := pipeline.Parse([]byte(document))
 		require.NoError(t, err)
 		_, err = d.Resolve(spec)
-		require.ErrorIs(t, err, pipeline.ErrMissingColumn)
+		require.ErrorIs(t, err, problem.ErrMissingColumn)
 		require.ErrorContains(t, err, says)
 		assert.Equal(t, says != "", strings.Contains(err.Error(), "names of folders"))
 	}
 }
 
 func FuzzDecodeColumns(f *testing.F) {
-	b, err := EncodeColumns(pipeline.BinarySchema())
+	b, err := EncodeColumns(columntypes.BinarySchema())
 	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte(`[{"name":"a","kind":1,"unsupported":"x"}]`))

@@ -15,6 +15,8 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // writer writes the document of a draft.
@@ -22,7 +24,7 @@ type writer struct {
 	files   []source.Location
 	rows    int64 // of all files
 	sampled int   // rows that were sampled
-	columns []pipeline.ColumnInfo
+	columns []columntypes.Column
 }
 
 // group is neighbouring columns that become features in the same way.
@@ -242,12 +244,12 @@ func isNumberedNext(a, b string) bool {
 func (w *writer) nameColumns(patterns, names []string) bool {
 	trial := &pipeline.Spec{Sparse: []pipeline.Group{{Columns: pipeline.Columns(patterns...),
 		Ops: []pipeline.Op{pipeline.Bucketize(pipeline.Borders{List: []pipeline.Number{pipeline.Int(0)}})}}}}
-	columns := make([]pipeline.ColumnInfo, len(w.columns))
+	columns := make([]columntypes.Column, len(w.columns))
 	for i := range w.columns {
 		// Types do not matter here.
-		columns[i] = pipeline.ColumnInfo{Name: w.columns[i].Name, Kind: program.Int64}
+		columns[i] = columntypes.Column{Name: w.columns[i].Name, Kind: program.Int64}
 	}
-	resolved, err := trial.Resolve(columns)
+	resolved, err := resolve.Pipeline(trial, columns)
 	if err != nil || len(resolved.Keys) != len(names) {
 		return false
 	}

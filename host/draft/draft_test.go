@@ -16,6 +16,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 func writeRows[T any](t *testing.T, rows []T) string {
@@ -151,17 +154,17 @@ func TestRolesByName(t *testing.T) {
 		"I1": roleNumber, "int_12": roleNumber, "num_clicks": roleNumber, "user_age": roleNumber, "itemPrice": roleNumber,
 		"age_code": roleID, "x": roleNumber, "id_count": roleNumber,
 	} {
-		g := &guess{column: pipeline.ColumnInfo{Name: name, Kind: program.Int64, Bits: 32}}
+		g := &guess{column: columntypes.Column{Name: name, Kind: program.Int64, Bits: 32}}
 		g.decideRole()
 		assert.Equal(t, want, g.role, name)
 	}
-	g := &guess{column: pipeline.ColumnInfo{Name: "x", Kind: program.Int64}}
+	g := &guess{column: columntypes.Column{Name: "x", Kind: program.Int64}}
 	g.decideRole()
 	assert.Equal(t, roleID, g.role, "64 bits")
 }
 
 func TestLabelIsTheLikeliestName(t *testing.T) {
-	columns := []pipeline.ColumnInfo{{Name: "y", Kind: program.Int64}, {Name: "Click", Kind: program.Float32},
+	columns := []columntypes.Column{{Name: "y", Kind: program.Int64}, {Name: "Click", Kind: program.Float32},
 		{Name: "label", Kind: program.Bytes}}
 	guesses := guessColumns(columns, nil)
 	assert.Equal(t, roleLabel, guesses[1].role, "text is not a label, and click comes before y")
@@ -176,10 +179,10 @@ func TestDocumentsReadBack(t *testing.T) {
 			"a: b", "label", "LABEL", "\n", "\t\n", "a\n\tb", "[", "{", "!t", "&a", "a,b", "…", "\u0085", "\u2028", "é"}))
 	kinds := rapid.SampledFrom([]program.Kind{program.Int64, program.Float32, program.Float64, program.Bytes})
 	rapid.Check(t, func(r *rapid.T) {
-		var columns []pipeline.ColumnInfo
+		var columns []columntypes.Column
 		taken := map[string]bool{}
 		for range rapid.IntRange(0, 12).Draw(r, "columns") {
-			c := pipeline.ColumnInfo{Name: names.Draw(r, "name"), Kind: kinds.Draw(r, "kind"),
+			c := columntypes.Column{Name: names.Draw(r, "name"), Kind: kinds.Draw(r, "kind"),
 				List: rapid.Bool().Draw(r, "list"), Nullable: rapid.Bool().Draw(r, "nullable"),
 				Bits: rapid.SampledFrom([]uint8{0, 1, 8, 32}).Draw(r, "bits")}
 			if c.Kind != program.Int64 {
@@ -225,11 +228,11 @@ func TestDocumentsReadBack(t *testing.T) {
 		}
 		spec, err := pipeline.Parse(document)
 		require.NoError(r, err, "%s", document)
-		resolved, err := spec.Resolve(columns)
+		resolved, err := resolve.Pipeline(spec, columns)
 		require.NoError(r, err, "%s", document)
-		_, _, err = pipeline.Lower(resolved)
+		_, _, err = lowering.Lower(resolved)
 		require.NoError(r, err, "%s", document)
-		columnsOf := func(features []pipeline.Feature) (list []string) {
+		columnsOf := func(features []resolve.Feature) (list []string) {
 			for i := range features {
 				list = append(list, features[i].Column.Name)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // role is the part that a column plays in the pipeline.
@@ -24,7 +25,7 @@ const (
 
 // guess is a column and its part in the pipeline.
 type guess struct {
-	column  pipeline.ColumnInfo
+	column  columntypes.Column
 	logical string // the file's annotation of the column, as "TIMESTAMP(MICROS)"
 	role    role
 	why     string // the reason of the role; a reason that columns share makes them one group
@@ -94,7 +95,7 @@ var (
 )
 
 // guessColumns decides every column's part in the pipeline. logical has the annotations of columns by name.
-func guessColumns(columns []pipeline.ColumnInfo, logical map[string]string) []*guess {
+func guessColumns(columns []columntypes.Column, logical map[string]string) []*guess {
 	guesses := make([]*guess, len(columns))
 	for i := range columns {
 		g := &guess{column: columns[i], logical: logical[columns[i].Name]}

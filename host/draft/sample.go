@@ -14,6 +14,9 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -31,7 +34,7 @@ const (
 // sampler makes mini-batches of the first rows of a file, so that a draft rests on values and not on names alone.
 type sampler struct {
 	partition *partition.Partition // the first that has rows; nil if none has rows
-	columns   []pipeline.ColumnInfo
+	columns   []columntypes.Column
 	malformed program.Malformed
 	rows      int
 }
@@ -160,12 +163,12 @@ func (r *valueRange) add(x float64) {
 // makeMiniBatch makes the first mini-batch of the partition. The caller releases it.
 func (s *sampler) makeMiniBatch(ctx context.Context, spec *pipeline.Spec,
 	memory uint64) (_ *tensor.MiniBatch, err error) {
-	resolved, err := spec.Resolve(s.columns)
+	resolved, err := resolve.Pipeline(spec, s.columns)
 	if err != nil {
 		return nil, err
 	}
 	resolved.Malformed = s.malformed
-	lowered, schema, err := pipeline.Lower(resolved)
+	lowered, schema, err := lowering.Lower(resolved)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -258,7 +260,7 @@ func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o data
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(f.t, err)
 	var list []dataset.Partition
-	var columns []pipeline.ColumnInfo
+	var columns []columntypes.Column
 	for _, p := range r.Status.Partitions {
 		found := len(names) == 0
 		for _, n := range names {
@@ -280,7 +282,7 @@ func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o data
 }
 
 func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partition,
-	columns []pipeline.ColumnInfo, modules ...pipeline.Module) *job {
+	columns []columntypes.Column, modules ...pipeline.Module) *job {
 	t.Helper()
 	manifest, err := dataset.NewManifest(list)
 	require.NoError(t, err)
@@ -290,7 +292,7 @@ func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partiti
 		spec, err = spec.BindModule(m)
 		require.NoError(t, err)
 	}
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
 	if o.Batch == 0 {
 		o.Batch = 50

@@ -19,7 +19,8 @@ import (
 	"github.com/millrace/millrace/host/selections"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/selection"
 )
@@ -118,7 +119,7 @@ func bindPass(j *api.Job, wanted *apiv1.FilterPass) (*filterPass, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := whole.Resolve(j.Columns)
+	resolved, err := resolve.Pipeline(whole, j.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func bindPass(j *api.Job, wanted *apiv1.FilterPass) (*filterPass, error) {
 		return nil, fmt.Errorf("%w: filter_pass: the pipeline has no filter that reads columns", errorcode.ErrRequest)
 	case resolved.FilterDigest() != dataset.Digest(wanted.GetFilter()):
 		return nil, fmt.Errorf("%w: filter_pass: the filter is called %x, and is %s here; is this node as new as its "+
-			"control plane?", pipeline.ErrSelection, wanted.GetFilter(), resolved.FilterDigest())
+			"control plane?", problem.ErrSelection, wanted.GetFilter(), resolved.FilterDigest())
 	}
 	j.Pipeline = resolved.Filter.Spec
 	return &filterPass{filter: resolved.FilterDigest(), condition: resolved.Filter.Condition, manifest: j.Manifest}, nil

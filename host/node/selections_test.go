@@ -11,11 +11,12 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
 // describePass makes the pass of a filter over what the node holds, as the control plane does.
-func (f *fixture) describePass(text string) (*job, *pipeline.Resolved, dataset.Partition) {
+func (f *fixture) describePass(text string) (*job, *resolve.Resolved, dataset.Partition) {
 	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(f.t, err)
@@ -23,9 +24,9 @@ func (f *fixture) describePass(text string) (*job, *pipeline.Resolved, dataset.P
 	require.NoError(f.t, err)
 	spec, err := pipeline.Parse([]byte(text))
 	require.NoError(f.t, err)
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	require.NoError(f.t, err)
-	pass, err := resolved.Filter.Spec.Resolve(columns)
+	pass, err := resolve.Pipeline(resolved.Filter.Spec, columns)
 	require.NoError(f.t, err)
 	p := r.Status.Partitions[0]
 	entry := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,

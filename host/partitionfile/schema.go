@@ -5,7 +5,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // Schema describes a column as a pipeline needs to know it. A program that has a file's description can resolve a
@@ -38,7 +38,7 @@ type Leaf struct {
 }
 
 // schemaOf returns the schema of a column that pipelines can read.
-func schemaOf(c *pipeline.ColumnInfo) *Schema {
+func schemaOf(c *columntypes.Column) *Schema {
 	s := &Schema{Kind: c.Kind.String(), List: c.List, ElementNullable: c.ElementNullable, Bits: c.Bits,
 		Unsigned: c.Unsigned, Logical: c.Logical}
 	if c.Map.IsMap() {
@@ -51,7 +51,7 @@ func schemaOf(c *pipeline.ColumnInfo) *Schema {
 }
 
 // leavesOf returns what a file says of the leaves of a column: n of them, from leaf on.
-func leavesOf(f *format.File, c *pipeline.ColumnInfo, leaf, n int) []Leaf {
+func leavesOf(f *format.File, c *columntypes.Column, leaf, n int) []Leaf {
 	leaves := make([]Leaf, n)
 	for i := range leaves {
 		l := &leaves[i]
@@ -70,8 +70,8 @@ func leavesOf(f *format.File, c *pipeline.ColumnInfo, leaf, n int) []Leaf {
 
 // Info returns the column as a pipeline needs to know it. A column that pipelines cannot read has its reason. It is an
 // error if the description says neither: an earlier version wrote it, or another program.
-func (c *Column) Info() (pipeline.ColumnInfo, error) {
-	v := pipeline.ColumnInfo{Name: c.Name, Source: program.Parquet, Nullable: c.Nullable}
+func (c *Column) Info() (columntypes.Column, error) {
+	v := columntypes.Column{Name: c.Name, Source: program.Parquet, Nullable: c.Nullable}
 	s := c.Schema
 	switch {
 	case c.Refused != "":
@@ -87,7 +87,7 @@ func (c *Column) Info() (pipeline.ColumnInfo, error) {
 	}
 	v.List, v.ElementNullable, v.Bits, v.Unsigned, v.Logical = s.List, s.ElementNullable, s.Bits, s.Unsigned, s.Logical
 	if m := s.Map; m != nil {
-		v.Map = pipeline.MapInfo{Keys: m.Keys, Values: m.Values, Scores: m.Scores, TextKeys: m.TextKeys}
+		v.Map = columntypes.Map{Keys: m.Keys, Values: m.Values, Scores: m.Scores, TextKeys: m.TextKeys}
 		if m.Keys == "" || m.Values == "" {
 			return v, fmt.Errorf("the description of column %q is a map without names of its leaves", c.Name)
 		}

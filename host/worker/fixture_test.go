@@ -35,6 +35,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // row is a row of the generated partitions. Other is a column that the pipeline does not read.
@@ -275,7 +276,7 @@ func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	require.NoError(t, err)
 	spec, err := pipeline.Parse([]byte(doc))
 	require.NoError(t, err)
-	resolved, err := spec.Resolve(columns)
+	resolved, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
 	o.Batch = 50
 	plan, err := dataset.NewPlan(manifest, o)

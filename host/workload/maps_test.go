@@ -15,6 +15,8 @@ import (
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -27,9 +29,9 @@ func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch
 		partition.Options{Bytes: data})
 	require.NoError(t, err)
 	columns, _ := host.Columns(part, text.Options{})
-	r, err := spec.Resolve(columns)
+	r, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
-	p, schema, err := pipeline.Lower(r)
+	p, schema, err := lowering.Lower(r)
 	require.NoError(t, err)
 	ref, err := cpu.NewReference(p, schema)
 	require.NoError(t, err)

@@ -4,9 +4,9 @@
 // The floors, from the ground: nvme, fpga, sdk, host, trainmgr, capacity, cmd, bench. The last is a module of its own,
 // which measures the product and which nothing of the product imports. These rules go beyond "only what is below":
 //
-//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation,
-//     trainmgr/offload and trainmgr/control/autoscale (and the standard library); the first two of these import no
-//     package of the module, and the third imports the first;
+//   - package trainmgr imports only sdk/dataset, sdk/pipeline and its rooms, sdk/tensor, host/api and its own
+//     trainmgr/allocation, trainmgr/offload and trainmgr/control/autoscale (and the standard library); the first two of
+//     these import no package of the module, and the third imports the first;
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics, host/exposition and host/worker
 //     link Prometheus;

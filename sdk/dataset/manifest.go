@@ -49,7 +49,7 @@ type Partition struct {
 	Bytes     int64   `json:"bytes"`          // length of the file
 	Rows      int64   `json:"rows"`           // may be 0
 	RowGroups []int64 `json:"row_groups"`     // rows of each row group; their sum is Rows
-	Content   Digest  `json:"content_sha256"` // of the footer and samples of the bytes; see partition.DigestRuns
+	Content   Digest  `json:"content_sha256"` // The footer and samples of the bytes; see partition.DigestRuns.
 }
 
 // Manifest lists the partitions of a data set in its order: the order in which files were given, or else that of

@@ -75,7 +75,7 @@ type Options struct {
 	Batch        int     // rows of a mini-batch, 1..MaxBatch; 0 means DefaultBatch
 	Tail         Tail    // what becomes of short mini-batches
 	Shuffle      Shuffle // what is mixed
-	Seed         uint64  // of the shuffle
+	Seed         uint64  // The seed of the shuffle.
 	Epoch        uint64  // counted from 0
 	SplitBatches int     // mini-batches of a split, 1..MaxSplitBatches; 0 means DefaultSplitBatches
 	// mini-batches of a window of ShuffleRows, 1..SplitBatches; 0 means DefaultWindow, or SplitBatches if that is less

@@ -231,10 +231,10 @@ func (p *Plan) splitOfID(id int) Split {
 // Window is consecutive mini-batches of one split whose rows ShuffleRows mixes.
 type Window struct {
 	Split       int    // position of its split in the plan
-	Index       int    // which window of the split, from 0
+	Index       int    // The number of the window in the split, from 0.
 	FirstNumber uint64 // number of its first mini-batch
 	MiniBatches int
-	Rows        int // of all its mini-batches
+	Rows        int // The rows of all its mini-batches.
 }
 
 // String describes the window, for errors.

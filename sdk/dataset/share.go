@@ -13,7 +13,7 @@ var ErrAllLeftOut = errors.New("no mini-batch is left")
 // Share is a rank's part of every epoch. The zero Share is the whole epoch.
 type Share struct {
 	Rank  int // from 0
-	Ranks int // that share the epoch; 0 means 1
+	Ranks int // How many ranks share the epoch; 0 means 1.
 	// KeepTail gives the first ranks one mini-batch more where the mini-batches cannot be divided evenly. Without it
 	// every rank gets the same number, and at most Ranks-1 mini-batches at the end belong to no rank.
 	KeepTail bool

@@ -4,7 +4,7 @@ import "fmt"
 
 // Extent is a run of a partition's bytes that lie together on a drive.
 type Extent struct {
-	Offset int64 // of the partition
+	Offset int64 // The offset in the partition.
 	Device int64 // byte of namespace 1
 	Len    int64
 }

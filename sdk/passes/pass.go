@@ -12,6 +12,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -19,13 +21,13 @@ import (
 // Data is what a source reads.
 type Data struct {
 	Manifest  *dataset.Manifest
-	Columns   []pipeline.ColumnInfo
+	Columns   []columntypes.Column
 	Malformed program.Malformed
 }
 
-// Resolve resolves a pipeline against the data. The error is of type [pipeline.Errors].
-func (d *Data) Resolve(spec *pipeline.Spec) (*pipeline.Resolved, error) {
-	return spec.ResolveData(d.Manifest, d.Columns, d.Malformed)
+// Resolve resolves a pipeline against the data. The error is of type [problem.Errors].
+func (d *Data) Resolve(spec *pipeline.Spec) (*resolve.Resolved, error) {
+	return resolve.Data(spec, d.Manifest, d.Columns, d.Malformed)
 }
 
 // Source makes the mini-batches of passes.

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -8,23 +8,28 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/operator/decimal"
 	"github.com/millrace/millrace/fpga/operator/int96time"
 	"github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // annotatedColumns are columns whose file says what their values stand for.
-func annotatedColumns() []ColumnInfo {
-	whole := func(name, logical string, bits uint8) ColumnInfo {
-		return ColumnInfo{Name: name, Kind: program.Int64, Logical: logical, Bits: bits}
+func annotatedColumns() []columntypes.Column {
+	whole := func(name, logical string, bits uint8) columntypes.Column {
+		return columntypes.Column{Name: name, Kind: program.Int64, Logical: logical, Bits: bits}
 	}
-	kept := func(name, logical string) ColumnInfo {
-		return ColumnInfo{Name: name, Kind: program.Bytes, Logical: logical}
+	kept := func(name, logical string) columntypes.Column {
+		return columntypes.Column{Name: name, Kind: program.Bytes, Logical: logical}
 	}
 	halves := kept("halves", "FLOAT16")
 	halves.List = true
-	return []ColumnInfo{
+	return []columntypes.Column{
 		whole("number", "", 0), whole("millis", "TIMESTAMP(MILLIS)", 0), whole("micros", "TIMESTAMP(MICROS)", 0),
 		whole("nanos", "TIMESTAMP(NANOS)", 0), whole("bare", "TIMESTAMP", 0), whole("date", "DATE", 32),
 		whole("noon", "TIME(MILLIS)", 32), kept("int96", "INT96"), whole("price", "DECIMAL(9, 2)", 32),
@@ -35,49 +40,51 @@ func annotatedColumns() []ColumnInfo {
 }
 
 // resolveAnnotated resolves a document against annotatedColumns.
-func resolveAnnotated(t *testing.T, document string) (*Resolved, error) {
+func resolveAnnotated(t *testing.T, document string) (*resolve.Resolved, error) {
 	t.Helper()
-	s, err := Parse([]byte(document))
+	s, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	return s.Resolve(annotatedColumns())
+	return resolve.Pipeline(s, annotatedColumns())
 }
 
 func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		column, op string
 		want       []program.Op
-		ids        idRange
+		ids        catalogue.Range
 	}{
 		{"millis", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}},
-			idRange{-9223372036854776, 9223372036854775}},
+			catalogue.Range{Low: -9223372036854776, High: 9223372036854775}},
 		{"micros", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1e6}},
-			idRange{-9223372036855, 9223372036854}},
-		{"nanos", "to_days", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400e9}}, idRange{-106752, 106751}},
-		{"noon", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}}, idRange{-2147484, 2147483}},
+			catalogue.Range{Low: -9223372036855, High: 9223372036854}},
+		{"nanos", "to_days", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400e9}}, catalogue.Range{Low: -106752,
+			High: 106751}},
+		{"noon", "to_seconds", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}}, catalogue.Range{Low: -2147484,
+			High: 2147483}},
 		{"noon", "to_days: {unit: millis}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400e3}},
-			idRange{-25, 24}},
-		{"date", "to_days", nil, idRange{math.MinInt32, math.MaxInt32}},
+			catalogue.Range{Low: -25, High: 24}},
+		{"date", "to_days", nil, catalogue.Range{Low: math.MinInt32, High: math.MaxInt32}},
 		{"date", "to_seconds", []program.Op{rescale.Op{Multiplier: 86400, Divisor: 1}},
-			idRange{math.MinInt32 * 86400, math.MaxInt32 * 86400}},
+			catalogue.Range{Low: math.MinInt32 * 86400, High: math.MaxInt32 * 86400}},
 		{"number", "to_seconds: {unit: days}", []program.Op{rescale.Op{Multiplier: 86400, Divisor: 1}},
-			idRange{math.MinInt64, math.MaxInt64}},
-		{"number", "to_seconds: {unit: seconds}", nil, idRange{math.MinInt64, math.MaxInt64}},
+			catalogue.AllIntegers},
+		{"number", "to_seconds: {unit: seconds}", nil, catalogue.AllIntegers},
 		{"number", "to_days: {unit: seconds}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 86400}},
-			idRange{-106751991167301, 106751991167300}},
+			catalogue.Range{Low: -106751991167301, High: 106751991167300}},
 		{"micros", "to_seconds: {unit: millis}", []program.Op{rescale.Op{Multiplier: 1, Divisor: 1000}},
-			idRange{-9223372036854776, 9223372036854775}},
+			catalogue.Range{Low: -9223372036854776, High: 9223372036854775}},
 		{"int96", "to_seconds", []program.Op{int96time.Op{To: int96time.Seconds}},
-			idRange{math.MinInt64, math.MaxInt64}},
-		{"int96", "to_days", []program.Op{int96time.Op{To: int96time.Days}}, idRange{math.MinInt64, math.MaxInt64}},
-		{"price", "decimal: int64", nil, idRange{math.MinInt32, math.MaxInt32}},
-		{"wide", "decimal: int64", []program.Op{decimal.Op{To: program.Int64}}, idRange{math.MinInt64, math.MaxInt64}},
+			catalogue.AllIntegers},
+		{"int96", "to_days", []program.Op{int96time.Op{To: int96time.Days}}, catalogue.AllIntegers},
+		{"price", "decimal: int64", nil, catalogue.Range{Low: math.MinInt32, High: math.MaxInt32}},
+		{"wide", "decimal: int64", []program.Op{decimal.Op{To: program.Int64}}, catalogue.AllIntegers},
 	} {
 		t.Run(c.column+" "+c.op, func(t *testing.T) {
 			r, err := resolveAnnotated(t, "sparse: [{columns: ["+c.column+"], ops: ["+c.op+"]}]")
 			require.NoError(t, err)
 			assert.Equal(t, c.want, r.Keys[0].Ops)
-			assert.Equal(t, c.ids, r.Keys[0].ids)
-			_, _, err = Lower(r)
+			assert.Equal(t, c.ids, r.Keys[0].IDs)
+			_, _, err = lowering.Lower(r)
 			require.NoError(t, err)
 		})
 	}
@@ -105,7 +112,7 @@ func TestDecimalsAndHalves(t *testing.T) {
 sparse: [{columns: [halves], ops: [fill_null: 1, bucketize: {borders: [1, 2]}]}]
 `)
 	require.NoError(t, err)
-	p, _, err := Lower(r)
+	p, _, err := lowering.Lower(r)
 	require.NoError(t, err)
 	assert.Equal(t, `source parquet
 column 0 "halves" list<bytes>
@@ -148,9 +155,9 @@ func TestAnnotationsRefused(t *testing.T) {
 		{"millis", "to_days: {unit: hours}", `the text "hours", want one of file, seconds, millis, micros, nanos, days`},
 	} {
 		t.Run(c.column+" "+c.op, func(t *testing.T) {
-			s, err := Parse([]byte("dense: [{columns: [" + c.column + "], ops: [" + c.op + "]}]"))
+			s, err := pipeline.Parse([]byte("dense: [{columns: [" + c.column + "], ops: [" + c.op + "]}]"))
 			if err == nil {
-				_, err = s.Resolve(annotatedColumns())
+				_, err = resolve.Pipeline(s, annotatedColumns())
 			}
 			require.ErrorContains(t, err, c.want)
 		})
@@ -160,19 +167,24 @@ func TestAnnotationsRefused(t *testing.T) {
 // TestPartitionsOfSeveralTypes checks how a column is read whose partitions have several units, scales or kinds, or the
 // type null, and that the error of types which cannot be read as one names both partitions.
 func TestPartitionsOfSeveralTypes(t *testing.T) {
-	whole := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Int64, Logical: logical} }
-	kept := func(logical string) ColumnInfo { return ColumnInfo{Kind: program.Bytes, Logical: logical} }
-	null := ColumnInfo{Kind: program.Int64, Nullable: true, Null: NullSomewhere | NullEverywhere}
+	whole := func(logical string) columntypes.Column {
+		return columntypes.Column{Kind: program.Int64, Logical: logical}
+	}
+	kept := func(logical string) columntypes.Column {
+		return columntypes.Column{Kind: program.Bytes, Logical: logical}
+	}
+	null := columntypes.Column{Kind: program.Int64, Nullable: true,
+		Null: columntypes.NullSomewhere | columntypes.NullEverywhere}
 	nullList := null
-	nullList.List, nullList.ElementNullable, nullList.Null = true, true, null.Null|NullLists
-	ids := ColumnInfo{Kind: program.Int64, List: true}
-	words := ColumnInfo{Kind: program.Bytes, List: true}
-	real64 := ColumnInfo{Kind: program.Float64, Nullable: true}
+	nullList.List, nullList.ElementNullable, nullList.Null = true, true, null.Null|columntypes.NullLists
+	ids := columntypes.Column{Kind: program.Int64, List: true}
+	words := columntypes.Column{Kind: program.Bytes, List: true}
+	real64 := columntypes.Column{Kind: program.Float64, Nullable: true}
 	const dense, sparse, hashed, words1 = "dense: [{columns: [c], ops: [fill_null: 0]}]", "sparse: [{columns: [c]}]",
 		"sparse: [{columns: [c], ops: [sigrid_hash: {max: 100}]}]", "sparse: [{columns: [c], ops: [hash_bytes: xxh3]}]"
 	const seconds, days = "sparse: [{columns: [c], ops: [to_seconds]}]", "sparse: [{columns: [c], ops: [to_days]}]"
 	for name, c := range map[string]struct {
-		a, b       ColumnInfo
+		a, b       columntypes.Column
 		document   string
 		want, fail string // the line of the column and its sink, or the error
 	}{
@@ -236,10 +248,10 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.a.Name, c.b.Name = "c", "c"
-			key := ColumnInfo{Name: "k", Kind: program.Int64}
-			var u Union
-			u.Add([]string{"a"}, []ColumnInfo{c.a, key})
-			u.Add([]string{"b"}, []ColumnInfo{c.b, key})
+			key := columntypes.Column{Name: "k", Kind: program.Int64}
+			var u columntypes.Union
+			u.Add([]string{"a"}, []columntypes.Column{c.a, key})
+			u.Add([]string{"b"}, []columntypes.Column{c.b, key})
 			_, p, err := lower(c.document, u.Columns())
 			if c.fail != "" {
 				require.ErrorContains(t, err, c.fail)
@@ -247,7 +259,7 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Contains(t, p.String(), `"c" `+c.want)
-			var parts Union // a control plane unifies what nodes have unified
+			var parts columntypes.Union // a control plane unifies what nodes have unified
 			parts.Add([]string{"a"}, u.Columns())
 			parts.Add([]string{"b"}, u.Columns())
 			assert.Equal(t, u.Columns()[0].Logical, parts.Columns()[0].Logical)
@@ -255,35 +267,38 @@ func TestPartitionsOfSeveralTypes(t *testing.T) {
 	}
 }
 
+// mostTypes is the largest number of types that a column lists.
+const mostTypes = 16
+
 // TestManyScalesBesideATime checks that a column of more types than it lists is not read with a type of another class.
 func TestManyScalesBesideATime(t *testing.T) {
-	var u Union
-	for scale := range 2 * maxVariants {
-		c := ColumnInfo{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(38, %d)", scale)}
-		u.Add([]string{fmt.Sprint("s", scale)}, []ColumnInfo{c})
+	var u columntypes.Union
+	for scale := range 2 * mostTypes {
+		c := columntypes.Column{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(38, %d)", scale)}
+		u.Add([]string{fmt.Sprint("s", scale)}, []columntypes.Column{c})
 	}
 	const document = "dense: [{columns: [c], ops: [fill_null: 0]}]"
 	_, _, err := lower(document, u.Columns())
 	require.NoError(t, err)
-	u.Add([]string{"last"}, []ColumnInfo{{Name: "c", Kind: program.Int64, Logical: "TIMESTAMP(MICROS)"}})
+	u.Add([]string{"last"}, []columntypes.Column{{Name: "c", Kind: program.Int64, Logical: "TIMESTAMP(MICROS)"}})
 	_, _, err = lower(document, u.Columns())
 	require.ErrorContains(t, err, "TIMESTAMP(MICROS)")
 }
 
 // TestDecimalsOfManyPrecisions checks that precisions do not crowd another scale out of the types that a column lists.
 func TestDecimalsOfManyPrecisions(t *testing.T) {
-	var u Union
-	for precision := 10; precision < 10+2*maxVariants; precision++ {
+	var u columntypes.Union
+	for precision := 10; precision < 10+2*mostTypes; precision++ {
 		name := fmt.Sprint("p", precision)
-		c := ColumnInfo{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(%d, 2)", precision)}
+		c := columntypes.Column{Name: "c", Kind: program.Bytes, Logical: fmt.Sprintf("DECIMAL(%d, 2)", precision)}
 		if precision == 10 {
 			c.Kind = program.Int64
 		}
-		u.Add([]string{name}, []ColumnInfo{c})
+		u.Add([]string{name}, []columntypes.Column{c})
 	}
 	_, _, err := lower("sparse: [{columns: [c]}]", u.Columns())
 	require.NoError(t, err)
-	u.Add([]string{"last"}, []ColumnInfo{{Name: "c", Kind: program.Int64, Logical: "DECIMAL(9, 3)"}})
+	u.Add([]string{"last"}, []columntypes.Column{{Name: "c", Kind: program.Int64, Logical: "DECIMAL(9, 3)"}})
 	_, _, err = lower("sparse: [{columns: [c]}]", u.Columns())
 	require.ErrorContains(t, err, `DECIMAL(9, 3) in "last"`)
 }

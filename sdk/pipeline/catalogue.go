@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // Catalogue returns the operators, in the order of their names.
@@ -35,4 +36,13 @@ func operatorNames() []string {
 		names = append(names, o.Name)
 	}
 	return names
+}
+
+// suggestOperator is suggest for an operator that would be accepted in the place of got. It lists all operators if none
+// is close.
+func suggestOperator(got string, accepts func(name string) bool) string {
+	if near := problem.SuggestAccepted(got, operatorNames(), accepts); strings.Contains(near, "did you mean") {
+		return near
+	}
+	return "; want one of " + strings.Join(operatorNames(), ", ")
 }

@@ -3,17 +3,14 @@ package pipeline
 import (
 	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
-
-// ErrModule says that a WebAssembly module is not there, or has no such function.
-var ErrModule = errors.New("module does not fit")
 
 // Module is a WebAssembly module with operators of one's own, by the name that pipelines give it.
 type Module struct {
@@ -23,8 +20,8 @@ type Module struct {
 	Digest program.ModuleDigest
 }
 
-// digest returns the SHA-256 of the module.
-func (m *Module) digest() program.ModuleDigest {
+// Sum returns the SHA-256 of the module.
+func (m *Module) Sum() program.ModuleDigest {
 	if m.Bytes == nil {
 		return m.Digest
 	}
@@ -35,22 +32,22 @@ func (m *Module) digest() program.ModuleDigest {
 // the module are at hand, it must have the functions that the operators call. Without them the spec can be resolved and
 // lowered all the same; an engine that runs the program checks its functions. The error is of type [Errors].
 func (s *Spec) BindModule(m Module) (*Spec, error) {
-	var p problems
+	var p problem.List
 	names := s.moduleNames()
 	if !slices.Contains(names, m.Name) {
-		p.add(location{}, ErrModule, "no operator of the pipeline names module %q%s", shorten(m.Name),
-			suggestAccepted(m.Name, names, func(string) bool { return true }))
+		p.Add(problem.Place{}, problem.ErrModule, "no operator of the pipeline names module %q%s", problem.Shorten(m.Name),
+			problem.SuggestAccepted(m.Name, names, func(string) bool { return true }))
 	}
 	if m.Bytes != nil {
 		called := calledFunctions{errs: map[string]error{}}
 		called.module, called.err = format.Parse(m.Bytes)
-		s.eachModuleCall(func(name string, o *Op, a location) {
+		s.eachModuleCall(func(name string, o *Op, a problem.Place) {
 			if name == m.Name {
 				checkFunction(&p, &called, name, o, a)
 			}
 		})
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	bound := *s
@@ -59,15 +56,15 @@ func (s *Spec) BindModule(m Module) (*Spec, error) {
 }
 
 // eachModuleCall calls f with every operator that calls a function of a module, and its place.
-func (s *Spec) eachModuleCall(f func(module string, o *Op, a location)) {
-	s.eachChain(func(ops []Op, a location) {
+func (s *Spec) eachModuleCall(f func(module string, o *Op, a problem.Place)) {
+	s.eachChain(func(ops []Op, a problem.Place) {
 		for i := range ops {
 			if ops[i].Name != wasmOperator {
 				continue
 			}
-			if module, ok := ops[i].arg("module"); ok {
+			if module, ok := ops[i].Argument("module"); ok {
 				if name, ok := module.Value.(Text); ok {
-					f(string(name), &ops[i], a.index(i, firstPos(ops[i].Pos, a.pos)))
+					f(string(name), &ops[i], a.Index(i, problem.FirstPos(ops[i].Pos, a.Pos)))
 				}
 			}
 		}
@@ -76,7 +73,7 @@ func (s *Spec) eachModuleCall(f func(module string, o *Op, a location)) {
 
 // moduleNames returns the modules that operators name, each once.
 func (s *Spec) moduleNames() (names []string) {
-	s.eachModuleCall(func(name string, _ *Op, _ location) {
+	s.eachModuleCall(func(name string, _ *Op, _ problem.Place) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -87,13 +84,13 @@ func (s *Spec) moduleNames() (names []string) {
 // calledFunctions checks the functions of a module that a pipeline calls, each once.
 type calledFunctions struct {
 	module *format.Module
-	err    error            // of reading the module, or of what its functions take together
-	errs   map[string]error // of the functions that were checked, by name and signature
+	err    error            // Why the module cannot be read, or its functions take too much together.
+	errs   map[string]error // The functions that were checked, by name and signature.
 	total  format.Total
 }
 
-// check returns why a function cannot be called, or nil.
-func (c *calledFunctions) check(function string, of format.Signature) error {
+// whyRefused returns why a function cannot be called, or nil.
+func (c *calledFunctions) whyRefused(function string, of format.Signature) error {
 	key := function + of.String()
 	err, checked := c.errs[key]
 	if !checked && c.err == nil && len(c.errs) == format.MaxProgramFunctions {
@@ -111,10 +108,10 @@ func (c *calledFunctions) check(function string, of format.Signature) error {
 
 // checkFunction checks that a module has the function that an operator calls. It passes over an operator whose
 // parameters are missing or have other types, which resolving the spec refuses.
-func checkFunction(p *problems, functions *calledFunctions, name string, o *Op, a location) {
-	function, _ := o.arg("function")
-	in, _ := o.arg("in")
-	out, _ := o.arg("out")
+func checkFunction(p *problem.List, functions *calledFunctions, name string, o *Op, a problem.Place) {
+	function, _ := o.Argument("function")
+	in, _ := o.Argument("in")
+	out, _ := o.Argument("out")
 	if function == nil || in == nil || out == nil {
 		return
 	}
@@ -128,9 +125,9 @@ func checkFunction(p *problems, functions *calledFunctions, name string, o *Op, 
 	for _, kind := range kinds {
 		signature.In = append(signature.In, wasmKinds[kind])
 	}
-	if err := functions.check(string(called), signature); err != nil {
-		at := a.key(wasmOperator, a.pos).key("function", firstPos(function.Pos, a.pos))
-		p.add(at, ErrModule, "%q: %s", shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
+	if err := functions.whyRefused(string(called), signature); err != nil {
+		at := a.Key(wasmOperator, a.Pos).Key("function", problem.FirstPos(function.Pos, a.Pos))
+		p.Add(at, problem.ErrModule, "%q: %s", problem.Shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"bytes"
@@ -12,6 +12,11 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // addModule is a module with the function add: (int64, float64) -> float32.
@@ -22,8 +27,8 @@ func addModule(more ...byte) []byte {
 }
 
 // callSchema has two numbers, a text and a list.
-func callSchema() []ColumnInfo {
-	return []ColumnInfo{
+func callSchema() []columntypes.Column {
+	return []columntypes.Column{
 		{Name: "i", Kind: program.Int64}, {Name: "x", Kind: program.Float32}, {Name: "t", Kind: program.Bytes},
 		{Name: "l", Kind: program.Int64, List: true},
 	}
@@ -33,10 +38,10 @@ const callDocument = `dense:
   - {inputs: [i, x], as: sum, ops: [wasm: {module: m, function: add, in: [int64, float64], out: float32}]}
 `
 
-func bindAdd(t *testing.T, document string, module []byte) *Spec {
-	s, err := Parse([]byte(document))
+func bindAdd(t *testing.T, document string, module []byte) *pipeline.Spec {
+	s, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	s, err = s.BindModule(Module{Name: "m", Bytes: module})
+	s, err = s.BindModule(pipeline.Module{Name: "m", Bytes: module})
 	require.NoError(t, err)
 	return s
 }
@@ -46,19 +51,19 @@ func TestCallsAreLowered(t *testing.T) {
 	module := addModule()
 	sum := sha256.Sum256(module)
 	s := bindAdd(t, callDocument, module)
-	r, err := s.Resolve(callSchema())
+	r, err := resolve.Pipeline(s, callSchema())
 	require.NoError(t, err)
 	assert.Contains(t, string(r.Canonical()), `"steps":[{"wasm":{"module":"`+hex.EncodeToString(sum[:])+
 		`","function":"add","in":["int64","float64"],"out":"float32"},"inputs":[{"column":"i","kind":"int64",`)
-	p, _, err := Lower(r)
+	p, _, err := lowering.Lower(r)
 	require.NoError(t, err)
 	assert.Equal(t, program.Modules{sum: module}, p.Modules)
 	assert.Equal(t, []program.ModuleDigest{sum}, p.WasmModules())
 	assert.Contains(t, p.String(), "convert float64")
-	other, err := bindAdd(t, callDocument, addModule(0x01)).Resolve(callSchema())
+	other, err := resolve.Pipeline(bindAdd(t, callDocument, addModule(0x01)), callSchema())
 	require.NoError(t, err)
 	assert.NotEqual(t, r.Digest(), other.Digest(), "another module with the same function")
-	again, err := Parse(s.YAML())
+	again, err := pipeline.Parse(s.YAML())
 	require.NoError(t, err)
 	assert.Equal(t, s.JSON(), again.JSON())
 }
@@ -73,7 +78,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"no kinds":    {call("i", "module: m, function: f, in: [], out: int64"), "0 kinds, want that of each input, 1 to 8"},
 		"no list":     {call("i", "module: m, function: f, in: int64, out: int64"), "want a list of words"},
 	} {
-		_, err := Parse([]byte(c.document))
+		_, err := pipeline.Parse([]byte(c.document))
 		require.ErrorContains(t, err, c.want, name)
 		require.ErrorContains(t, err, "line 1:", name)
 	}
@@ -85,11 +90,11 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"a text":       {call("t", "module: m, function: add, in: [int64], out: float32"), "wasm takes numbers, and"},
 		"real numbers": {call("x", "module: m, function: add, in: [int64], out: float32"), "wasm takes ids (int64)"},
 	} {
-		s, err := Parse([]byte(c.document))
+		s, err := pipeline.Parse([]byte(c.document))
 		require.NoError(t, err)
-		s, err = s.BindModule(Module{Name: "m", Digest: program.ModuleDigest{1}})
+		s, err = s.BindModule(pipeline.Module{Name: "m", Digest: program.ModuleDigest{1}})
 		require.NoError(t, err)
-		_, err = s.Resolve(callSchema())
+		_, err = resolve.Pipeline(s, callSchema())
 		require.ErrorContains(t, err, c.want, name)
 	}
 	for name, c := range map[string]struct{ document, want string }{
@@ -99,10 +104,10 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"other kinds": {call("i, i", "module: m, function: add, in: [int64, int64], out: float32"),
 			`function "add" is not (int64, int64) -> float32`},
 	} {
-		s, err := Parse([]byte(c.document))
+		s, err := pipeline.Parse([]byte(c.document))
 		require.NoError(t, err)
-		_, err = s.BindModule(Module{Name: "m", Bytes: addModule()})
-		require.ErrorIs(t, err, ErrModule, name)
+		_, err = s.BindModule(pipeline.Module{Name: "m", Bytes: addModule()})
+		require.ErrorIs(t, err, problem.ErrModule, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 	// A function that is called often counts once.
@@ -125,9 +130,9 @@ func TestCallsThatAreRefused(t *testing.T) {
 				document += fmt.Sprintf("  - {inputs: [i], as: k%d, ops: [wasm: {module: m, function: f%d, in: [int64], "+
 					"out: int64}]}\n", i, i%n)
 			}
-			s, err := Parse([]byte(document))
+			s, err := pipeline.Parse([]byte(document))
 			require.NoError(t, err)
-			if _, err = s.BindModule(Module{Name: "m", Bytes: functions(n, c.instructions)}); n == c.most {
+			if _, err = s.BindModule(pipeline.Module{Name: "m", Bytes: functions(n, c.instructions)}); n == c.most {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, fmt.Sprintf("line %d:", 2+c.most))
@@ -135,16 +140,16 @@ func TestCallsThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	s, err := Parse([]byte(callDocument))
+	s, err := pipeline.Parse([]byte(callDocument))
 	require.NoError(t, err)
-	_, err = s.Resolve(callSchema())
-	require.ErrorIs(t, err, ErrModule)
+	_, err = resolve.Pipeline(s, callSchema())
+	require.ErrorIs(t, err, problem.ErrModule)
 	require.ErrorContains(t, err, `line 2:52: dense[0].ops[0].wasm.module: column "sum": module does not fit: "m" `+
 		`has no file: name it with --wasm m=FILE, or in Python with modules={"m": FILE}`)
-	_, err = s.BindModule(Module{Name: "n"})
+	_, err = s.BindModule(pipeline.Module{Name: "n"})
 	require.ErrorContains(t, err, `no operator of the pipeline names module "n"`)
 	for _, module := range [][]byte{[]byte("no module"), {}} {
-		_, err = s.BindModule(Module{Name: "m", Bytes: module})
+		_, err = s.BindModule(pipeline.Module{Name: "m", Bytes: module})
 		require.ErrorContains(t, err, "no WebAssembly module of version 1 begins here")
 	}
 }
@@ -152,17 +157,17 @@ func TestCallsThatAreRefused(t *testing.T) {
 // TestModulesWithoutBytes resolves and lowers a pipeline of which only the digest of the module is known: the job is
 // the same, and the program has no module to run.
 func TestModulesWithoutBytes(t *testing.T) {
-	want, err := bindAdd(t, callDocument, addModule()).Resolve(callSchema())
+	want, err := resolve.Pipeline(bindAdd(t, callDocument, addModule()), callSchema())
 	require.NoError(t, err)
-	s, err := Parse([]byte(callDocument))
+	s, err := pipeline.Parse([]byte(callDocument))
 	require.NoError(t, err)
 	digest := program.ModuleDigest(sha256.Sum256(addModule()))
-	s, err = s.BindModule(Module{Name: "m", Digest: digest})
+	s, err = s.BindModule(pipeline.Module{Name: "m", Digest: digest})
 	require.NoError(t, err)
-	got, err := s.Resolve(callSchema())
+	got, err := resolve.Pipeline(s, callSchema())
 	require.NoError(t, err)
 	assert.Equal(t, want.Canonical(), got.Canonical())
-	p, _, err := Lower(got)
+	p, _, err := lowering.Lower(got)
 	require.NoError(t, err)
 	assert.Empty(t, p.Modules)
 	assert.Equal(t, []program.ModuleDigest{digest}, p.WasmModules())
@@ -183,17 +188,17 @@ filter: {column: sum, lt: 3}
 	assert.Len(t, keys.Modules, 1, "the filter needs it")
 	rest, err := s.WithoutMissingVocabularies()
 	require.NoError(t, err)
-	r, err := rest.Resolve(callSchema())
+	r, err := resolve.Pipeline(rest, callSchema())
 	require.NoError(t, err)
 	require.NotNil(t, r.Filter.Spec)
 	require.Len(t, r.Filter.Spec.Modules, 1)
-	pass, err := r.Filter.Spec.Resolve(callSchema())
+	pass, err := resolve.Pipeline(r.Filter.Spec, callSchema())
 	require.NoError(t, err)
-	p, _, err := Lower(pass)
+	p, _, err := lowering.Lower(pass)
 	require.NoError(t, err)
 	assert.Len(t, p.Modules, 1)
 	s.Modules = nil
-	_, err = s.Resolve(callSchema())
+	_, err = resolve.Pipeline(s, callSchema())
 	require.ErrorContains(t, err, `"m" has no file`)
 	s.Filter = nil
 	keys, _, err = s.VocabularyKeys("v")

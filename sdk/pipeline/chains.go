@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // Chain is a list of operators of a spec with what it is applied to.
@@ -12,7 +13,7 @@ type Chain struct {
 	Columns, Inputs []Pattern
 	As              string
 	Ops             *[]Op
-	at              location
+	at              problem.Place
 }
 
 // Chains returns the lists of operators of the spec: of the label, the values and the groups.
@@ -20,29 +21,29 @@ func (s *Spec) Chains() []Chain {
 	var list []Chain
 	if l := s.Label; l != nil {
 		list = append(list, Chain{Section: "label", Columns: Columns(l.Column), Ops: &l.Ops,
-			at: location{path: "label", pos: l.Pos}.key("ops", l.Pos)})
+			at: problem.Place{Path: "label", Pos: l.Pos}.Key("ops", l.Pos)})
 	}
 	for i := range s.Values {
 		v := &s.Values[i]
 		c := Chain{Section: "values", Inputs: v.Inputs, As: v.As, Ops: &v.Ops,
-			at: location{path: "values"}.index(i, v.Pos).key("ops", v.Pos)}
+			at: problem.Place{Path: "values"}.Index(i, v.Pos).Key("ops", v.Pos)}
 		if len(v.Inputs) == 0 {
 			c.Columns = []Pattern{v.From}
 		}
 		list = append(list, c)
 	}
-	for _, kind := range s.groupLists() {
-		for i := range kind.groups {
-			g := &kind.groups[i]
-			list = append(list, Chain{Section: kind.name, Columns: g.Columns, Inputs: g.Inputs, As: g.As, Ops: &g.Ops,
-				at: location{path: kind.name}.index(i, g.Pos).key("ops", g.Pos)})
+	for _, kind := range s.GroupLists() {
+		for i := range kind.Groups {
+			g := &kind.Groups[i]
+			list = append(list, Chain{Section: kind.Name, Columns: g.Columns, Inputs: g.Inputs, As: g.As, Ops: &g.Ops,
+				at: problem.Place{Path: kind.Name}.Index(i, g.Pos).Key("ops", g.Pos)})
 		}
 	}
 	return list
 }
 
 // eachChain calls f with every list of operators of the spec, and its place.
-func (s *Spec) eachChain(f func(ops []Op, a location)) {
+func (s *Spec) eachChain(f func(ops []Op, a problem.Place)) {
 	for _, c := range s.Chains() {
 		f(*c.Ops, c.at)
 	}
@@ -60,21 +61,21 @@ func (s *Spec) withOwnChains() *Spec {
 	return &own
 }
 
-// groupList is one of a spec's lists of groups.
-type groupList struct {
-	name   string
-	to     program.Dest
-	groups []Group
+// GroupList is one of a spec's lists of groups.
+type GroupList struct {
+	Name   string
+	To     program.Dest
+	Groups []Group
 }
 
-// groupLists returns the spec's lists of groups in the order of the document.
-func (s *Spec) groupLists() []groupList {
-	return []groupList{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse},
+// GroupLists returns the spec's lists of groups in the order of the document.
+func (s *Spec) GroupLists() []GroupList {
+	return []GroupList{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse},
 		{"generated", program.ToSparse, s.Generated}}
 }
 
-// takeNamed gives the spec the values, statistics and modules of another spec that its groups and its filter name.
-func (s *Spec) takeNamed(of *Spec) {
+// TakeNamed gives the spec the values, statistics and modules of another spec that its groups and its filter name.
+func (s *Spec) TakeNamed(of *Spec) {
 	s.Values = s.reachableValues(of.Values)
 	s.Statistics, s.Modules = s.namedStatistics(of.Statistics), s.namedModules(of.Modules)
 }
@@ -88,10 +89,10 @@ func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
 			named[p.Text] = true
 		}
 	}
-	for _, k := range s.groupLists() {
-		for i := range k.groups {
-			name(k.groups[i].Columns)
-			name(k.groups[i].Inputs)
+	for _, k := range s.GroupLists() {
+		for i := range k.Groups {
+			name(k.Groups[i].Columns)
+			name(k.Groups[i].Inputs)
 		}
 	}
 	if s.Filter != nil {
@@ -116,9 +117,9 @@ func (s *Spec) reachableValues(list []NamedValue) (reachable []NamedValue) {
 // namedStatistics returns the statistics of a list that operators of the spec name.
 func (s *Spec) namedStatistics(list []NamedStatistics) (named []NamedStatistics) {
 	used := map[string]bool{}
-	s.eachChain(func(ops []Op, _ location) {
+	s.eachChain(func(ops []Op, _ problem.Place) {
 		for i := range ops {
-			used[ops[i].statisticsName()] = true
+			used[ops[i].StatisticsName()] = true
 		}
 	})
 	for i := range list {

@@ -6,47 +6,49 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // checkValues checks the intermediate values, as far as that can be done without a dataset.
-func (s *Spec) checkValues(p *problems) {
+func (s *Spec) checkValues(p *problem.List) {
 	if len(s.Values) > MaxGroups {
-		p.add(location{path: "values"}, ErrValue, "%d values, want at most %d", len(s.Values), MaxGroups)
+		p.Add(problem.Place{Path: "values"}, problem.ErrValue, "%d values, want at most %d", len(s.Values), MaxGroups)
 		return
 	}
 	seen := make(map[string]bool, len(s.Values))
 	for i := range s.Values {
 		v := &s.Values[i]
-		a := location{path: "values"}.index(i, v.Pos)
+		a := problem.Place{Path: "values"}.Index(i, v.Pos)
 		switch {
 		case v.As == "":
-			p.add(a, ErrMissing, "as: the name of the value")
+			p.Add(a, problem.ErrMissing, "as: the name of the value")
 		case len(v.As) > MaxName || !utf8.ValidString(v.As):
-			p.add(a.key("as", v.Pos), ErrValue, "want at most %d bytes of UTF-8", MaxName)
+			p.Add(a.Key("as", v.Pos), problem.ErrValue, "want at most %d bytes of UTF-8", MaxName)
 		case seen[v.As]:
-			p.add(a.key("as", v.Pos), ErrDuplicate, "a second value named %q", shorten(v.As))
+			p.Add(a.Key("as", v.Pos), problem.ErrDuplicate, "a second value named %q", problem.Shorten(v.As))
 		}
 		seen[v.As] = true
 		switch given := v.From != (Pattern{}); {
 		case given && len(v.Inputs) > 0:
-			p.add(a, ErrValue, "from and inputs, want one of them")
+			p.Add(a, problem.ErrValue, "from and inputs, want one of them")
 		case !given && len(v.Inputs) == 0:
-			p.add(a, ErrMissing, "from: a column or value, or inputs: several of them")
+			p.Add(a, problem.ErrMissing, "from: a column or value, or inputs: several of them")
 		}
 		checkOperators(p, v.Ops, v.Inputs, a)
 	}
 }
 
 // checkInputs checks a group that makes one feature of several inputs.
-func (g *Group) checkInputs(p *problems, a location) {
+func (g *Group) checkInputs(p *problem.List, a problem.Place) {
 	if len(g.Columns) > 0 {
-		p.add(a, ErrValue, "columns and inputs, want one of them: columns make a feature each, inputs one together")
+		p.Add(a, problem.ErrValue, "columns and inputs, want one of them: columns make a feature each, inputs one together")
 	}
 	switch {
 	case g.As == "":
-		p.add(a, ErrMissing, "as: the name of the feature that the inputs make")
+		p.Add(a, problem.ErrMissing, "as: the name of the feature that the inputs make")
 	case strings.ContainsAny(g.As, "{}"):
-		p.add(a.key("as", g.Pos), ErrValue, "%q: inputs make one feature, whose name has no braces", shorten(g.As))
+		p.Add(a.Key("as", g.Pos), problem.ErrValue, "%q: inputs make one feature, whose name has no braces",
+			problem.Shorten(g.As))
 	}
 }
 
@@ -56,19 +58,20 @@ type place struct {
 	inputs []Pattern
 }
 
-// check checks that an operator may stand there: one that takes several inputs is the first, and the first operator of
+// admits checks that an operator may stand there: one that takes several inputs is the first, and the first operator of
 // inputs is one that takes them.
-func (at place) check(p *problems, o *Op, entry *catalogue.Entry, a location) {
+func (at place) admits(p *problem.List, o *Op, entry *catalogue.Entry, a problem.Place) {
 	behind := at.index > 0 || len(at.inputs) == 0 // takes one value
 	switch {
 	case entry.Inputs == 0 && !behind:
-		p.add(a, ErrValue, "%s takes one value; the first operator of inputs takes them together: %s", o.Name,
+		p.Add(a, problem.ErrValue, "%s takes one value; the first operator of inputs takes them together: %s", o.Name,
 			combinersText())
 	case entry.Inputs > 0 && behind:
-		p.add(a, ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, and put %s "+
+		p.Add(a, problem.ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, "+
+			"and put %s "+
 			"first", o.Name, o.Name)
 	case entry.Inputs > 0 && (len(at.inputs) < entry.Inputs || len(at.inputs) > mostInputs(entry)):
-		p.add(a, ErrValue, "%s takes %s, and these are %d", o.Name, inputsText(entry), len(at.inputs))
+		p.Add(a, problem.ErrValue, "%s takes %s, and these are %d", o.Name, inputsText(entry), len(at.inputs))
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
@@ -7,23 +7,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // listColumns are lists that become dense columns.
-func listColumns() []ColumnInfo {
-	return []ColumnInfo{
+func listColumns() []columntypes.Column {
+	return []columntypes.Column{
 		{Name: "user", Kind: program.Float32, List: true, Nullable: true, ElementNullable: true},
 		{Name: "item", Kind: program.Int64, List: true},
 		{Name: "words", Kind: program.Bytes, List: true},
 		{Name: "price", Kind: program.Float32},
 		{Name: "packed", Kind: program.Bytes},
 		{Name: "user.1", Kind: program.Float32},
-		{Name: "lists", Kind: program.Float32, List: true, Map: MapInfo{Keys: "k", Values: "v"}},
+		{Name: "lists", Kind: program.Float32, List: true, Map: columntypes.Map{Keys: "k", Values: "v"}},
 	}
 }
 
 func TestDenseLists(t *testing.T) {
-	s, err := Parse([]byte(`dense:
+	s, err := pipeline.Parse([]byte(`dense:
   - {columns: [price]}
   - {columns: [user], ops: [fill_null: 0, log: {add: 1}, fixed_length: {length: 3}]}
   - {columns: [item], as: short, ops: [firstx: 2, fixed_length: {length: 2, pad: -0.5}]}
@@ -31,9 +35,9 @@ func TestDenseLists(t *testing.T) {
 sparse: [{columns: [item]}]
 `))
 	require.NoError(t, err)
-	r, err := s.Resolve(listColumns())
+	r, err := resolve.Pipeline(s, listColumns())
 	require.NoError(t, err)
-	p, schema, err := Lower(r)
+	p, schema, err := lowering.Lower(r)
 	require.NoError(t, err)
 	require.NoError(t, schema.Validate())
 	assert.Equal(t, []string{"price", "user.0", "user.1", "user.2", "short.0", "short.1", "again"}, schema.Dense)
@@ -79,9 +83,9 @@ func TestDenseListsRefused(t *testing.T) {
 		{`dense: [{columns: ["lists[1]"], ops: [fixed_length: {length: 2}]}]`, "fixed_length of a map's lists"},
 	} {
 		t.Run(c.group, func(t *testing.T) {
-			s, err := Parse([]byte(c.group))
+			s, err := pipeline.Parse([]byte(c.group))
 			if err == nil {
-				_, err = s.Resolve(listColumns())
+				_, err = resolve.Pipeline(s, listColumns())
 			}
 			require.ErrorContains(t, err, c.want)
 		})

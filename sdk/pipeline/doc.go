@@ -5,36 +5,27 @@
 // A pipeline passes through three forms, each plain data:
 //
 //	Spec      what a person writes: groups of columns and operators; from YAML (Parse), Go, or by name (Named)
-//	Resolved  the spec against a dataset's schema: every feature by name, every operator typed (Spec.Resolve)
-//	Program   what a drive runs (Lower), with the schema of the mini-batches that it makes
+//	Resolved  the spec against a dataset's columns: every feature by name, every operator typed (package resolve)
+//	Program   what a drive runs, with the schema of the mini-batches that it makes (package lowering)
 //
-// The operators are entries of one [Catalogue], from which parsing, checking, docs/operators.md and
-// docs/pipeline.schema.json are derived. Package fpga/unit holds the computations of the operators; this package
-// knows only which types they take and yield.
+// This package holds the first: it reads, checks and writes documents. The operators are entries of one [Catalogue],
+// from which parsing, checking, docs/operators.md and docs/pipeline.schema.json are derived. Package fpga/unit holds
+// the computations of the operators; this package knows only their names and parameters.
 //
-// A column may be a map ([MapInfo]). A pipeline names the features of the map as columns, "ids[101]", and lowering puts
-// the features together that one walk over the map can make.
-//
-// [Resolved.Canonical] is the pipeline's part of a job's identity: patterns expanded, defaults filled in, borders as
-// bits. Two specs that make the same mini-batches from a dataset have the same canonical form, however they are
-// written.
+// A column may be a map (columntypes.Map). A pipeline names the features of the map as columns, "ids[101]".
 //
 // # Concurrency
 //
-// The package is pure. Any number of goroutines may read a Spec or a Resolved.
+// The package is pure. Any number of goroutines may read a Spec.
 //
 // # Errors
 //
-// A pipeline is refused with [Errors], a list of one or more [Error]. Each has a location (line and column if the
-// pipeline came from YAML, and a path such as dense[0].ops[1].clamp.min), the column or feature, and one of the
-// sentinels ([ErrSyntax], [ErrUnknownOperator], [ErrMissingColumn], ...) for errors.Is. No input makes the package
-// panic, and the size of documents and the number of borders and columns are bounded.
+// A document is refused with errors of package problem, which have lines and columns. No input makes the package panic,
+// and the size of documents and the number of borders and columns are bounded.
 //
 // # Debugging
 //
-// [Spec.YAML] writes a spec as a document. Program.String of fpga/program shows the program to which a pipeline was
-// lowered. [Resolved.Notes] returns warnings about settings that are allowed but doubtful, such as a key whose number
-// of embeddings is unknown.
+// [Spec.YAML] writes a spec as a document, and package picture draws it.
 package pipeline
 
 //go:generate env MILLRACE_UPDATE=1 go test -count=1 -run ^TestDocuments$ ./documents

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
@@ -32,7 +33,7 @@ func documentOperators() []catalogue.Entry {
 				"0, if a column of a partition, and the whole, have at most 2,048 distinct values; otherwise a value " +
 				"of the column whose rank differs from that by less than 1 % of n, and by less than 0.1 % as a rule. " +
 				"It becomes `fill_null` with that constant.",
-			Params: []Param{{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
+			Params: []Param{{Name: StatisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the " +
 				"quantile 0.5 of the value that the operator takes"}},
 			Takes: "int64, float32, float64", Yields: "the same",
 			Nulls: "become the median; from here on there are none",
@@ -46,7 +47,7 @@ func documentOperators() []catalogue.Entry {
 		timeOperator("to_days", "days"),
 		{
 			Check:   checkTargetEncoding,
-			Name:    targetEncodingOperator,
+			Name:    TargetEncodingOperator,
 			Example: "- target_encoding: {statistics: train, folds: 3, p_smooth: 20}",
 			Summary: "Replaces a key by the mean of the label over the rows that have the key, smoothed towards the mean of " +
 				"all rows: the float32 nearest to (sum + `p_smooth` * mean) / (rows + `p_smooth`). With `mode: train`, sum and " +
@@ -56,7 +57,7 @@ func documentOperators() []catalogue.Entry {
 				"before its modulus and the key is `h(number of the row in its partition, xxh3(name of the " +
 				"partition))`, as a sampling of rows has it.",
 			Params: []Param{
-				{Name: statisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the labels of the " +
+				{Name: StatisticsParameter, Type: ParamText, Summary: "one of the document's `statistics`: the labels of the " +
 					"keys by folds, which `millrace dataset summarize --pipeline` makes"},
 				{Name: "mode", Type: ParamChoice, Default: Text("train"), Choices: []string{"train", "serve"},
 					Summary: "whose labels count: `train`, those of the other folds; `serve`, all"},
@@ -74,7 +75,7 @@ func documentOperators() []catalogue.Entry {
 			Source: "NVTabular TargetEncoding, whose folds are random; folds by the names of rows, and one rounding, are ours",
 		},
 		{
-			Name:    vocabularyOperator,
+			Name:    VocabularyOperator,
 			Example: "- vocabulary: piper",
 			Summary: "Replaces an id by its place in a vocabulary that `millrace vocabulary build` made of the data: Piper's " +
 				"ApplyVocab. The drive looks ids up if its memory holds the table; else the host does, behind the drive.",
@@ -125,12 +126,12 @@ func timeOperator(name, unit string) catalogue.Entry {
 func checkTargetEncoding(c catalogue.Check) {
 	if v, ok := c.Given("folds"); ok {
 		if n := v.(Number); n.Integer && n.Int > targetencoding.MaxFolds {
-			c.Wrong("folds", ErrValue, "%s, want at most %d", n, targetencoding.MaxFolds)
+			c.Wrong("folds", problem.ErrValue, "%s, want at most %d", n, targetencoding.MaxFolds)
 		}
 	}
 	if v, ok := c.Given("p_smooth"); ok {
 		if n := v.(Number); n.Real() < 0 || !n.Finite() {
-			c.Wrong("p_smooth", ErrValue, "%s, want a finite number of at least 0", n)
+			c.Wrong("p_smooth", problem.ErrValue, "%s, want a finite number of at least 0", n)
 		}
 	}
 }
@@ -154,9 +155,12 @@ func applyFillMedian(c catalogue.Chain) {
 		return
 	}
 	if math.Abs(median) >= mostMedian || median != math.Trunc(median) {
-		c.Refuse(ErrStatistics, "the median of %s is %v, want a whole number below 2^53: give the constant "+
+		c.Refuse(problem.ErrStatistics, "the median of %s is %v, want a whole number below 2^53: give the constant "+
 			"with fill_null", s.Origin(), median)
 		return
 	}
 	fillnull.Fill(c, Int(int64(median)))
 }
+
+// TargetEncodingOperator is the name of the operator that replaces keys by means of the label.
+const TargetEncodingOperator = "target_encoding"

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"cmp"
@@ -17,10 +17,18 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
+// appliedByName are the operators of the document that package resolve applies by their names.
+var appliedByName = []string{"target_encoding", "to_days", "to_seconds", "vocabulary"}
+
 func TestCatalogueIsComplete(t *testing.T) {
-	for _, o := range Catalogue() {
+	for _, o := range pipeline.Catalogue() {
 		t.Run(o.Name, func(t *testing.T) {
 			for what, text := range map[string]string{
 				"summary": o.Summary, "takes": o.Takes, "yields": o.Yields, "nulls": o.Nulls, "lists": o.Lists,
@@ -29,7 +37,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 				assert.NotEmpty(t, text, what)
 			}
 			assert.Regexp(t, `[.]$`, o.Summary)
-			assert.NotEqual(t, o.Apply == nil && appliedHere[o.Name] == nil, o.Combine == nil, "it takes one value or several")
+			assert.NotEqual(t, o.Apply == nil && !slices.Contains(appliedByName, o.Name), o.Combine == nil,
+				"it takes one value or several")
 			assert.Equal(t, o.Combine != nil, o.Inputs > 0)
 			if o.Unit != 0 {
 				assert.Equal(t, o.Name, o.Unit.String(), "the unit has the operator's name")
@@ -37,28 +46,23 @@ func TestCatalogueIsComplete(t *testing.T) {
 			}
 			for _, p := range o.Params {
 				assert.NotEmpty(t, p.Summary, p.Name)
-				assert.Equal(t, p.Type == ParamChoice || p.Type == ParamWords, len(p.Choices) > 0, p.Name)
-				if p.Default != nil {
-					var none problems
-					checkValue(&none, &p, p.Default, location{})
-					assert.NoError(t, none.err(), "the default of %s", p.Name)
-				}
+				assert.Equal(t, p.Type == pipeline.ParamChoice || p.Type == pipeline.ParamWords, len(p.Choices) > 0, p.Name)
 			}
 			from := "columns: [x]"
 			if o.Inputs > 0 {
 				from = "as: f\n    inputs: [x" + strings.Repeat(", x", o.Inputs-1) + "]"
 			}
 			document := "sparse:\n  - " + from + "\n    ops:\n      " + cmp.Or(o.Example, "- "+o.Name)
-			if o.Name == vocabularyOperator {
+			if o.Name == pipeline.VocabularyOperator {
 				document += "\nvocabularies: {piper: {}}"
 			}
-			if o.Name == fillMedianOperator || o.Name == targetEncodingOperator {
+			if o.Name == "fill_median" || o.Name == pipeline.TargetEncodingOperator {
 				document += "\nstatistics: {train: }"
 			}
-			if o.Name == targetEncodingOperator {
+			if o.Name == pipeline.TargetEncodingOperator {
 				document = strings.Replace(document, "sparse", "dense", 1)
 			}
-			s, err := Parse([]byte(document))
+			s, err := pipeline.Parse([]byte(document))
 			require.NoError(t, err, "the example in the manual")
 			assert.Equal(t, o.Name, append(s.Sparse, s.Dense...)[0].Ops[0].Name)
 		})
@@ -71,89 +75,93 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
 	require.Len(t, blocks, 18)
-	first, err := Parse(blocks[0][1])
+	first, err := pipeline.Parse(blocks[0][1])
 	require.NoError(t, err)
-	fromName, err := Named("rm1")
+	fromName, err := pipeline.Named("rm1")
 	require.NoError(t, err)
 	assert.Equal(t, bare(fromName), bare(first))
 
-	answers, err := Parse(blocks[1][1])
+	answers, err := pipeline.Parse(blocks[1][1])
 	require.NoError(t, err)
-	r, err := answers.Resolve([]ColumnInfo{{Name: "answer", Kind: 4, Nullable: true}})
+	r, err := resolve.Pipeline(answers, []columntypes.Column{{Name: "answer", Kind: 4, Nullable: true}})
 	require.NoError(t, err)
-	_, _, err = Lower(r)
+	_, _, err = lowering.Lower(r)
 	require.NoError(t, err)
 	blocks = slices.Delete(blocks, 1, 2)
 
-	labels, err := Parse(blocks[1][1])
+	labels, err := pipeline.Parse(blocks[1][1])
 	require.NoError(t, err)
-	r, err = labels.Resolve([]ColumnInfo{{Name: "click", Kind: 1, Nullable: true}, {Name: "buy", Kind: 1},
+	r, err = resolve.Pipeline(labels, []columntypes.Column{{Name: "click", Kind: 1, Nullable: true}, {Name: "buy",
+		Kind: 1},
 		{Name: "weight", Kind: 2}, {Name: "age", Kind: 1}, {Name: "price", Kind: 2}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"buy", "weight", "age", "price"}, r.schema().Dense)
+	require.Equal(t, []string{"buy", "weight", "age", "price"}, r.Schema().Dense)
 
-	parts, err := Parse(blocks[2][1])
+	parts, err := pipeline.Parse(blocks[2][1])
 	require.NoError(t, err)
-	r, err = parts.Resolve([]ColumnInfo{{Name: "genres", Kind: program.Bytes, Nullable: true},
+	r, err = resolve.Pipeline(parts, []columntypes.Column{{Name: "genres", Kind: program.Bytes, Nullable: true},
 		{Name: "clicks", Kind: program.Int64, List: true}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"genre_count", "click_count"}, r.schema().Dense)
+	require.Equal(t, []string{"genre_count", "click_count"}, r.Schema().Dense)
 	blocks = slices.Delete(blocks, 1, 3)
 
-	maps, err := Parse(blocks[1][1])
+	maps, err := pipeline.Parse(blocks[1][1])
 	require.NoError(t, err)
-	r, err = maps.Resolve(mapSchema())
+	r, err = resolve.Pipeline(maps, mapSchema())
 	require.NoError(t, err)
 	assert.True(t, r.Weights())
 
-	words, err := Parse(blocks[2][1])
+	words, err := pipeline.Parse(blocks[2][1])
 	require.NoError(t, err)
-	r, err = words.Resolve(mapSchema())
+	r, err = resolve.Pipeline(words, mapSchema())
 	require.NoError(t, err)
 	assert.True(t, r.Weights())
 	assert.Len(t, r.Keys, 3)
 
-	crosses, err := Parse(blocks[3][1])
+	crosses, err := pipeline.Parse(blocks[3][1])
 	require.NoError(t, err)
-	r, err = crosses.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "item", Kind: 1},
+	r, err = resolve.Pipeline(crosses, []columntypes.Column{{Name: "user_clicks", Kind: 1, List: true}, {Name: "item",
+		Kind: 1},
 		{Name: "user_country", Kind: 1}})
 	require.NoError(t, err)
-	p, _, err := Lower(r)
+	p, _, err := lowering.Lower(r)
 	require.NoError(t, err)
 	assert.Len(t, p.Graphs, 1, "both features are made in one pass")
 	assert.Len(t, p.Graphs[0].Steps, 2)
 
-	scored, err := Parse(blocks[4][1])
+	scored, err := pipeline.Parse(blocks[4][1])
 	require.NoError(t, err)
-	r, err = scored.Resolve([]ColumnInfo{{Name: "clicked", Kind: 1, List: true}, {Name: "shown", Kind: 1, List: true}})
+	r, err = resolve.Pipeline(scored, []columntypes.Column{{Name: "clicked", Kind: 1, List: true}, {Name: "shown", Kind: 1,
+		List: true}})
 	require.NoError(t, err)
 	assert.True(t, r.Weights())
-	_, _, err = Lower(r)
+	_, _, err = lowering.Lower(r)
 	require.NoError(t, err)
 
-	calls, err := Parse(blocks[5][1])
+	calls, err := pipeline.Parse(blocks[5][1])
 	require.NoError(t, err)
-	_, err = calls.Resolve([]ColumnInfo{{Name: "int_0", Kind: 1}, {Name: "int_1", Kind: 1}})
-	require.ErrorIs(t, err, ErrModule)
+	_, err = resolve.Pipeline(calls, []columntypes.Column{{Name: "int_0", Kind: 1}, {Name: "int_1", Kind: 1}})
+	require.ErrorIs(t, err, problem.ErrModule)
 	blocks = slices.Delete(blocks, 5, 6)
 
 	var forms []string
 	for _, b := range blocks[5:7] {
-		s, err := Parse(b[1])
+		s, err := pipeline.Parse(b[1])
 		require.NoError(t, err)
-		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
+		r, err := resolve.Pipeline(s, []columntypes.Column{{Name: "x", Kind: 1, Nullable: true}})
 		require.NoError(t, err)
 		forms = append(forms, string(r.Canonical()))
 	}
 	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
 
-	sets, err := Parse(blocks[7][1])
+	sets, err := pipeline.Parse(blocks[7][1])
 	require.NoError(t, err)
-	r, err = sets.Resolve([]ColumnInfo{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country", Kind: 1},
+	r, err = resolve.Pipeline(sets, []columntypes.Column{{Name: "user_clicks", Kind: 1, List: true}, {Name: "user_country",
+		Kind: 1},
 		{Name: "item", Kind: 1}})
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 1, 0}, []int{r.Keys[0].Set, r.Keys[1].Set, r.Keys[2].Set})
-	for _, name := range Names() {
+	for _, name := range pipeline.Names() {
 		if name > "rm2" && name < "rm5" {
 			continue // "rm2 to rm5"
 		}
@@ -173,8 +181,8 @@ func TestJSONSchema(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal(doc, &value))
 		return v.check(schema, texts(value))
 	}
-	for _, name := range Names() {
-		doc, err := Document(name)
+	for _, name := range pipeline.Names() {
+		doc, err := pipeline.Document(name)
 		require.NoError(t, err)
 		require.NoError(t, check(doc), name)
 	}
@@ -186,7 +194,7 @@ func TestJSONSchema(t *testing.T) {
 		var value any
 		if yaml.Unmarshal([]byte(c.doc), &value) == nil && v.check(schema, texts(value)) != nil {
 			refused++
-			_, err := Parse([]byte(c.doc))
+			_, err := pipeline.Parse([]byte(c.doc))
 			require.Error(t, err, "%s: refused by the schema and taken by Parse", c.name)
 		}
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
@@ -7,17 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // TestLookUpInDrive lowers a pipeline for drives with room for all tables, for all but a byte, for one and for none.
 func TestLookUpInDrive(t *testing.T) {
-	s, err := Parse([]byte(vocabularyDocument))
+	s, err := pipeline.Parse([]byte(vocabularyDocument))
 	require.NoError(t, err)
-	r, err := bindAll(t, s).Resolve(zoo())
+	r, err := resolve.Pipeline(bindAll(t, s), zoo())
 	require.NoError(t, err)
-	l, err := LowerWithLookups(r)
+	l, err := lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	assert.Empty(t, l.InDrive)
 	behind := []string{"i", "u32", "i_null", "l_list", "b_f"}
@@ -39,7 +42,7 @@ func TestLookUpInDrive(t *testing.T) {
 		assert.Len(t, table.Listed, int(table.Keys))
 	}
 
-	bytes := alignedSize(all.Program.TablesBytes())
+	bytes := (all.Program.TablesBytes() + program.Align - 1) / program.Align * program.Align
 	whole, err := l.LookUpInDrive(bytes)
 	require.NoError(t, err)
 	assert.Equal(t, behind, whole.InDrive)
@@ -69,15 +72,15 @@ vocabularies:
   failing: {}
   rare: {base: 1, rare_id: 0}
 `
-	s, err := Parse([]byte(document))
+	s, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
 	for _, name := range []string{"dropping", "failing", "rare"} {
 		s, err = s.Bind(name, vocabularyOf(t, s, name, zoo()))
 		require.NoError(t, err)
 	}
-	r, err := s.Resolve(zoo())
+	r, err := resolve.Pipeline(s, zoo())
 	require.NoError(t, err)
-	l, err := LowerWithLookups(r)
+	l, err := lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	in, err := l.LookUpInDrive(1 << 20)
 	require.NoError(t, err)

@@ -1,16 +1,13 @@
 package pipeline
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// ErrSelection says that the selection of a pipeline with a filter is not there, or is not of this pipeline and data
-// set.
-var ErrSelection = errors.New("selection does not fit")
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+)
 
 // Filter chooses rows. Exactly one of All, Any, Not, Sampling and Comparisons is there.
 type Filter struct {
@@ -54,22 +51,22 @@ var (
 )
 
 // filter reads a filter, at a depth counted from 0.
-func (p *parser) filter(n *yaml.Node, a location, depth int) Filter {
-	f := Filter{Pos: a.pos}
+func (p *parser) filter(n *yaml.Node, a problem.Place, depth int) Filter {
+	f := Filter{Pos: a.Pos}
 	if depth >= maxFilterDepth {
-		p.add(a, ErrValue, "filters within filters, deeper than %d", maxFilterDepth)
+		p.Add(a, problem.ErrValue, "filters within filters, deeper than %d", maxFilterDepth)
 		return f
 	}
-	list := func(n *yaml.Node, a location) (filters []Filter) {
-		p.items(n, a, MaxFilterTests, "filters", func(n *yaml.Node, a location) {
+	list := func(n *yaml.Node, a problem.Place) (filters []Filter) {
+		p.items(n, a, MaxFilterTests, "filters", func(n *yaml.Node, a problem.Place) {
 			filters = append(filters, p.filter(n, a, depth+1))
 		})
-		if len(filters) == 0 && len(p.list) == 0 {
-			p.add(a, ErrMissing, "at least one filter")
+		if len(filters) == 0 && len(p.Errors) == 0 {
+			p.Add(a, problem.ErrMissing, "at least one filter")
 		}
 		return filters
 	}
-	p.members(n, a, ErrUnknownKey, filterKeys, func(key string, n *yaml.Node, a location) {
+	p.members(n, a, problem.ErrUnknownKey, filterKeys, func(key string, n *yaml.Node, a problem.Place) {
 		switch key {
 		case "all":
 			f.All = list(n, a)
@@ -88,15 +85,15 @@ func (p *parser) filter(n *yaml.Node, a location, depth int) Filter {
 	})
 	// The order of a mapping means nothing, so equal filters are equal.
 	slices.SortStableFunc(f.Comparisons, func(a, b Comparison) int {
-		return slices.Index(comparisonKeys, a.key()) - slices.Index(comparisonKeys, b.key())
+		return slices.Index(comparisonKeys, a.Key()) - slices.Index(comparisonKeys, b.Key())
 	})
 	return f
 }
 
 // comparison reads the constants of a comparison.
-func (p *parser) comparison(key string, n *yaml.Node, a location) Comparison {
-	c := Comparison{Operator: key, Pos: a.pos}
-	number := func(n *yaml.Node, a location) {
+func (p *parser) comparison(key string, n *yaml.Node, a problem.Place) Comparison {
+	c := Comparison{Operator: key, Pos: a.Pos}
+	number := func(n *yaml.Node, a problem.Place) {
 		if x, ok := p.number(n, a); ok {
 			c.Values = append(c.Values, x)
 		}
@@ -114,8 +111,8 @@ func (p *parser) comparison(key string, n *yaml.Node, a location) Comparison {
 	return c
 }
 
-// key returns the comparison's key in a document.
-func (c *Comparison) key() string {
+// Key returns the comparison's key in a document.
+func (c *Comparison) Key() string {
 	if c.Operator == "not_null" {
 		return "null"
 	}
@@ -123,10 +120,10 @@ func (c *Comparison) key() string {
 }
 
 // sampling reads a sampling.
-func (p *parser) sampling(n *yaml.Node, a location) *Sampling {
-	s := &Sampling{Pos: a.pos}
+func (p *parser) sampling(n *yaml.Node, a problem.Place) *Sampling {
+	s := &Sampling{Pos: a.Pos}
 	given := map[string]bool{}
-	p.members(n, a, ErrUnknownKey, samplingKeys, func(key string, n *yaml.Node, a location) {
+	p.members(n, a, problem.ErrUnknownKey, samplingKeys, func(key string, n *yaml.Node, a problem.Place) {
 		given[key] = true
 		switch key {
 		case "key":
@@ -138,14 +135,14 @@ func (p *parser) sampling(n *yaml.Node, a location) *Sampling {
 		case "salt":
 			if x, ok := p.number(n, a); ok {
 				if s.Salt = x.Int; !x.Integer {
-					p.add(a, ErrValue, "%s, want a whole number", x)
+					p.Add(a, problem.ErrValue, "%s, want a whole number", x)
 				}
 			}
 		}
 	})
 	for _, key := range samplingKeys[:2] {
-		if !given[key] && len(p.list) == 0 {
-			p.add(a, ErrMissing, "%s: %s", key, map[string]string{"key": "row, or a column whose values decide",
+		if !given[key] && len(p.Errors) == 0 {
+			p.Add(a, problem.ErrMissing, "%s: %s", key, map[string]string{"key": "row, or a column whose values decide",
 				"rate": "the share of the rows to keep, 0 to 1"}[key])
 		}
 	}
@@ -153,23 +150,24 @@ func (p *parser) sampling(n *yaml.Node, a location) *Sampling {
 }
 
 // checkFilter checks a spec's filter.
-func (s *Spec) checkFilter(p *problems) {
+func (s *Spec) checkFilter(p *problem.List) {
 	if s.Filter == nil {
 		return
 	}
 	tests := 0
-	s.Filter.check(p, location{path: "filter", pos: s.Filter.Pos}, 0, &tests)
+	s.Filter.checkTests(p, problem.Place{Path: "filter", Pos: s.Filter.Pos}, 0, &tests)
 }
 
-func (f *Filter) check(p *problems, a location, depth int, tests *int) {
+// checkTests checks the filter and what it holds, at a depth counted from 0, and counts its tests.
+func (f *Filter) checkTests(p *problem.List, a problem.Place, depth int, tests *int) {
 	if *tests++; *tests == MaxFilterTests+1 {
-		p.add(a, ErrValue, "the filter has more than %d tests", MaxFilterTests)
+		p.Add(a, problem.ErrValue, "the filter has more than %d tests", MaxFilterTests)
 	}
 	if *tests > MaxFilterTests {
 		return
 	}
 	if depth >= maxFilterDepth {
-		p.add(a, ErrValue, "filters within filters, deeper than %d", maxFilterDepth)
+		p.Add(a, problem.ErrValue, "filters within filters, deeper than %d", maxFilterDepth)
 		return
 	}
 	forms := 0
@@ -181,42 +179,42 @@ func (f *Filter) check(p *problems, a location, depth int, tests *int) {
 	}
 	switch {
 	case forms != 1:
-		p.add(a, ErrValue, "want one of all, any, not, sampling, and column with a comparison")
+		p.Add(a, problem.ErrValue, "want one of all, any, not, sampling, and column with a comparison")
 	case f.All != nil, f.Any != nil:
 		name, list := "all", f.All
 		if f.Any != nil {
 			name, list = "any", f.Any
 		}
 		if len(list) == 0 {
-			p.add(a, ErrMissing, "%s: at least one filter", name)
+			p.Add(a, problem.ErrMissing, "%s: at least one filter", name)
 		}
 		for i := range list {
-			list[i].check(p, a.key(name, a.pos).index(i, firstPos(list[i].Pos, a.pos)), depth+1, tests)
+			list[i].checkTests(p, a.Key(name, a.Pos).Index(i, problem.FirstPos(list[i].Pos, a.Pos)), depth+1, tests)
 		}
 	case f.Not != nil:
-		f.Not.check(p, a.key("not", firstPos(f.Not.Pos, a.pos)), depth+1, tests)
+		f.Not.checkTests(p, a.Key("not", problem.FirstPos(f.Not.Pos, a.Pos)), depth+1, tests)
 	case f.Sampling != nil:
-		f.Sampling.check(p, a.key("sampling", firstPos(f.Sampling.Pos, a.pos)))
+		f.Sampling.checkParameters(p, a.Key("sampling", problem.FirstPos(f.Sampling.Pos, a.Pos)))
 	case len(f.Comparisons) == 0:
-		p.add(a, ErrMissing, "a comparison: %s", strings.Join(comparisonKeys, ", "))
+		p.Add(a, problem.ErrMissing, "a comparison: %s", strings.Join(comparisonKeys, ", "))
 	case len(f.Column) > MaxName:
-		p.add(a, ErrValue, "a column's name of %d bytes, want at most %d", len(f.Column), MaxName)
+		p.Add(a, problem.ErrValue, "a column's name of %d bytes, want at most %d", len(f.Column), MaxName)
 	default:
 		seen := map[string]bool{}
 		for i := range f.Comparisons {
 			c := &f.Comparisons[i]
-			here := a.key(shorten(c.key()), firstPos(c.Pos, a.pos))
-			if seen[c.key()] {
-				p.add(here, ErrDuplicate, "%q", shorten(c.key()))
+			here := a.Key(problem.Shorten(c.Key()), problem.FirstPos(c.Pos, a.Pos))
+			if seen[c.Key()] {
+				p.Add(here, problem.ErrDuplicate, "%q", problem.Shorten(c.Key()))
 			}
-			seen[c.key()] = true
-			c.check(p, here)
+			seen[c.Key()] = true
+			c.checkConstants(p, here)
 		}
 	}
 }
 
-// check checks a comparison's constants.
-func (c *Comparison) check(p *problems, a location) {
+// checkConstants checks a comparison's constants.
+func (c *Comparison) checkConstants(p *problem.List, a problem.Place) {
 	least, most := 1, 1
 	switch c.Operator {
 	case "null", "not_null":
@@ -225,27 +223,28 @@ func (c *Comparison) check(p *problems, a location) {
 		most = MaxFilterSet
 	case "eq", "ne", "lt", "le", "gt", "ge":
 	default:
-		p.add(a, ErrUnknownKey, "%q, want one of %s", shorten(c.Operator), strings.Join(comparisonKeys, ", "))
+		p.Add(a, problem.ErrUnknownKey, "%q, want one of %s", problem.Shorten(c.Operator), strings.Join(comparisonKeys, ", "))
 		return
 	}
 	if n := len(c.Values); n < least || n > most {
-		p.add(a, ErrValue, "%d values, want %d to %d", n, least, most)
+		p.Add(a, problem.ErrValue, "%d values, want %d to %d", n, least, most)
 		return
 	}
 	for _, x := range c.Values {
 		if !x.Finite() {
-			p.add(a, ErrValue, "%s, want a finite number", x)
+			p.Add(a, problem.ErrValue, "%s, want a finite number", x)
 		}
 	}
 }
 
-// check checks a sampling's parameters.
-func (s *Sampling) check(p *problems, a location) {
+// checkParameters checks a sampling's parameters.
+func (s *Sampling) checkParameters(p *problem.List, a problem.Place) {
 	switch {
 	case s.Key == "" || len(s.Key) > MaxName:
-		p.add(a, ErrValue, "a key of %d bytes, want row or the name of a column, of 1 to %d bytes", len(s.Key), MaxName)
+		p.Add(a, problem.ErrValue, "a key of %d bytes, want row or the name of a column, of 1 to %d bytes", len(s.Key),
+			MaxName)
 	case !(s.Rate >= 0 && s.Rate <= 1):
-		p.add(a, ErrValue, "rate %v, want 0 to 1", s.Rate)
+		p.Add(a, problem.ErrValue, "rate %v, want 0 to 1", s.Rate)
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
@@ -15,5 +15,5 @@ func TestFormOfThePipeline(t *testing.T) {
 	require.Equal(t, "every_operator", document.name)
 	r, _, err := lower(document.doc, zoo())
 	require.NoError(t, err)
-	goldenfile.Text(t, "testdata/canonical.v2.json", string(r.Canonical())+"\n")
+	goldenfile.Text(t, "resolve/testdata/canonical.v2.json", string(r.Canonical())+"\n")
 }

@@ -1,28 +1,32 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // tableI is the schema of the synthetic data sets of PreSto's RM2 to RM5: float32 dense features and lists of ids.
-func tableI() []ColumnInfo {
-	schema := []ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
+func tableI() []columntypes.Column {
+	schema := []columntypes.Column{{Name: "label", Kind: program.Int64, Bits: 32}}
 	for i := range 504 {
-		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("int_%d", i), Kind: program.Float32, Nullable: true})
+		schema = append(schema, columntypes.Column{Name: fmt.Sprintf("int_%d", i), Kind: program.Float32, Nullable: true})
 	}
 	for i := range 42 {
-		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64, List: true,
+		schema = append(schema, columntypes.Column{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64, List: true,
 			Nullable: true})
 	}
 	return schema
 }
 
 // zoo has a column of every kind.
-func zoo() []ColumnInfo {
-	return []ColumnInfo{
+func zoo() []columntypes.Column {
+	return []columntypes.Column{
 		{Name: "label", Kind: program.Int64, Bits: 32},
 		{Name: "i", Kind: program.Int64},
 		{Name: "i8", Kind: program.Int64, Bits: 8},
@@ -47,15 +51,23 @@ func zoo() []ColumnInfo {
 }
 
 // lower is parse, resolve and lower.
-func lower(document string, schema []ColumnInfo) (*Resolved, *program.Program, error) {
-	s, err := Parse([]byte(document))
+func lower(document string, schema []columntypes.Column) (*resolve.Resolved, *program.Program, error) {
+	s, err := pipeline.Parse([]byte(document))
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := s.Resolve(schema)
+	r, err := resolve.Pipeline(s, schema)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, _, err := Lower(r)
+	p, _, err := lowering.Lower(r)
 	return r, p, err
+}
+
+// catalogueNames returns the names of the operators.
+func catalogueNames() (names []string) {
+	for _, o := range pipeline.Catalogue() {
+		names = append(names, o.Name)
+	}
+	return names
 }

@@ -1,10 +1,13 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // The label's "null: VALUE" is fill_null written shortly: the same spec, so the same job.
@@ -23,12 +26,12 @@ func TestLabelNullIsFillNull(t *testing.T) {
 		"label: {column: i_null, \"null\": 7, ops: [clamp: {min: 0}]}": "label: {column: i_null, ops: [fill_null: 7, " +
 			"clamp: {min: 0}]}",
 	} {
-		a, err := Parse([]byte(short))
+		a, err := pipeline.Parse([]byte(short))
 		require.NoError(t, err, short)
-		b, err := Parse([]byte(long))
+		b, err := pipeline.Parse([]byte(long))
 		require.NoError(t, err, long)
 		assert.Equal(t, string(b.YAML()), string(a.YAML()), short)
 	}
-	_, err := Parse([]byte("label: {column: i, null: 0, null: 1}"))
-	assert.ErrorIs(t, err, ErrDuplicate)
+	_, err := pipeline.Parse([]byte("label: {column: i, null: 0, null: 1}"))
+	assert.ErrorIs(t, err, problem.ErrDuplicate)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"encoding/hex"
@@ -14,20 +14,25 @@ import (
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // schemaOf is the schema that a named pipeline is meant for.
-func schemaOf(name string) []ColumnInfo {
+func schemaOf(name string) []columntypes.Column {
 	switch {
 	case strings.HasPrefix(name, "criteo") || strings.HasPrefix(name, "piper") || name == "rm1":
-		return TextSchema(false)
+		return columntypes.TextSchema(false)
 	case strings.HasPrefix(name, "minipipe"):
-		schema := TextSchema(false)
+		schema := columntypes.TextSchema(false)
 		for i := range schema {
 			schema[i].Source, schema[i].Field, schema[i].Unsigned = program.Parquet, 0, false
 			switch {
-			case i > criteoInts:
+			case i > 13:
 				schema[i].Kind, schema[i].Bits = program.Bytes, 0
 			case i > 0:
 				schema[i].Kind, schema[i].Bits = program.Float32, 0
@@ -40,19 +45,19 @@ func schemaOf(name string) []ColumnInfo {
 
 func TestNamed(t *testing.T) {
 	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "dpp", "minipipe-1", "minipipe-2",
-		"minipipe-3", "piper-1m", "piper-512k", "piper-5k", "rm1", "rm2", "rm3", "rm4", "rm5"}, Names())
+		"minipipe-3", "piper-1m", "piper-512k", "piper-5k", "rm1", "rm2", "rm3", "rm4", "rm5"}, pipeline.Names())
 	var digests strings.Builder
-	for _, name := range Names() {
-		s, err := Named(name)
+	for _, name := range pipeline.Names() {
+		s, err := pipeline.Named(name)
 		require.NoError(t, err)
 		assert.Equal(t, name, s.Name)
 		for _, v := range s.Vocabularies {
 			s, err = s.Bind(v.Name, vocabularyOf(t, s, v.Name, schemaOf(name)))
 			require.NoError(t, err)
 		}
-		r, err := s.Resolve(schemaOf(name))
+		r, err := resolve.Pipeline(s, schemaOf(name))
 		require.NoError(t, err)
-		l, err := LowerWithLookups(r)
+		l, err := lowering.LowerWithLookups(r)
 		require.NoError(t, err)
 		require.NoError(t, l.Schema.Validate())
 		assert.Empty(t, r.Notes())
@@ -61,10 +66,10 @@ func TestNamed(t *testing.T) {
 		goldenfile.Text(t, "testdata/lower/"+name+".txt", l.Program.String())
 	}
 	// These digests are part of the identity of jobs: a change makes running jobs' checkpoints worthless.
-	goldenfile.Text(t, "testdata/digests.txt", digests.String())
-	_, err := Named("rm6")
+	goldenfile.Text(t, "resolve/testdata/digests.txt", digests.String())
+	_, err := pipeline.Named("rm6")
 	assert.EqualError(t, err, `pipeline "rm6": no such name; did you mean "rm1"?`)
-	_, err = Named("../named/rm1")
+	_, err = pipeline.Named("../named/rm1")
 	assert.Error(t, err)
 }
 
@@ -82,11 +87,11 @@ func TestTableI(t *testing.T) {
 		{"rm5", 504, 42, 42, 4096, 8192, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := Named(c.name)
+			s, err := pipeline.Named(c.name)
 			require.NoError(t, err)
-			r, err := s.Resolve(schemaOf(c.name))
+			r, err := resolve.Pipeline(s, schemaOf(c.name))
 			require.NoError(t, err)
-			p, schema, err := Lower(r)
+			p, schema, err := lowering.Lower(r)
 			require.NoError(t, err)
 			assert.Equal(t, c.batch, r.Batch)
 			assert.Len(t, schema.Dense, c.dense)
@@ -414,7 +419,7 @@ func TestIDs(t *testing.T) {
 		assert.Equal(t, map[bool]program.IDs{true: program.IDs32, false: program.IDs64}[fits], p.Output.IDs, doc)
 		_, p, err = lower("ids: int32\nsparse: [{"+doc+"}]", zoo())
 		if !fits {
-			assert.ErrorIs(t, err, ErrIDs, doc)
+			assert.ErrorIs(t, err, problem.ErrIDs, doc)
 			continue
 		}
 		require.NoError(t, err, doc)
@@ -445,7 +450,7 @@ func TestDenseType(t *testing.T) {
 	r, p, err := lower("dense_type: bfloat16\n"+doc, zoo())
 	require.NoError(t, err)
 	assert.Equal(t, program.DenseBFloat16, p.Output.DenseType)
-	assert.Equal(t, tensor.BFloat16, r.schema().DenseType)
+	assert.Equal(t, tensor.BFloat16, r.Schema().DenseType)
 	assert.Contains(t, string(r.Canonical()), `"ids":"int64","fixed":true,"dense_type":"bfloat16",`)
 	plain, _, err := lower(doc, zoo())
 	require.NoError(t, err)
@@ -468,11 +473,11 @@ func TestSets(t *testing.T) {
 	r, p, err := lower(fmt.Sprintf(doc, "true"), zoo())
 	require.NoError(t, err)
 	var sets []int
-	for _, key := range r.schema().Keys {
+	for _, key := range r.Schema().Keys {
 		sets = append(sets, key.Set)
 	}
 	assert.Equal(t, []int{1, 1, 0, 2, 3}, sets)
-	require.NoError(t, r.schema().Validate())
+	require.NoError(t, r.Schema().Validate())
 	assert.Contains(t, string(r.Canonical()), `{"name":"i","column":"i","set":1,"kind"`)
 	plain, q, err := lower(fmt.Sprintf(doc, "false"), zoo())
 	require.NoError(t, err)
@@ -501,19 +506,19 @@ func TestFixed(t *testing.T) {
 		require.NoError(t, err, doc)
 		assert.Equal(t, fixed, p.Output.Fixed, doc)
 		assert.Equal(t, fixed, r.Fixed(), doc)
-		assert.Equal(t, fixed, r.schema().Fixed(), doc)
+		assert.Equal(t, fixed, r.Schema().Fixed(), doc)
 	}
 }
 
 func TestTextSchema(t *testing.T) {
-	with, without := TextSchema(false), TextSchema(true)
+	with, without := columntypes.TextSchema(false), columntypes.TextSchema(true)
 	assert.Len(t, with, 40)
 	assert.Equal(t, with[1:], without)
 	for i, c := range with {
 		assert.Equal(t, uint16(i), c.Field)
 		assert.Equal(t, i > 0, c.Nullable)
 	}
-	for _, c := range BinarySchema() {
+	for _, c := range columntypes.BinarySchema() {
 		assert.False(t, c.Nullable)
 	}
 
@@ -527,8 +532,8 @@ func TestTextSchema(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, p.Label)
 	_, _, err = lower(doc+"label: {column: label}", without)
-	require.ErrorIs(t, err, ErrMissingColumn)
-	_, p, err = lower(doc+"label: {column: label}", BinarySchema())
+	require.ErrorIs(t, err, problem.ErrMissingColumn)
+	_, p, err = lower(doc+"label: {column: label}", columntypes.BinarySchema())
 	require.NoError(t, err)
 	assert.Equal(t, program.CriteoBinary, p.Source)
 	assert.True(t, p.Output.Fixed)
@@ -537,52 +542,53 @@ func TestTextSchema(t *testing.T) {
 // TestListsOfTextAreNotFilledUp checks both sides of the limit: a row of text has room for one id a key.
 func TestListsOfTextAreNotFilledUp(t *testing.T) {
 	const doc = "sparse: [{inputs: [cat_0, cat_1], as: x, ops: [id_list_transform, list_slice: {start: -%d, pad: 0}]}]"
-	_, _, err := lower(fmt.Sprintf(doc, 1), TextSchema(true))
+	_, _, err := lower(fmt.Sprintf(doc, 1), columntypes.TextSchema(true))
 	require.NoError(t, err)
-	_, _, err = lower(fmt.Sprintf(doc, 2), TextSchema(true))
-	require.ErrorIs(t, err, ErrColumnType)
+	_, _, err = lower(fmt.Sprintf(doc, 2), columntypes.TextSchema(true))
+	require.ErrorIs(t, err, problem.ErrColumnType)
 	require.ErrorContains(t, err, "a row of text makes at most one id a key, and this fills lists up to 2; leave pad "+
 		"out, or")
 }
 
 func TestMalformedRows(t *testing.T) {
-	s, err := Parse([]byte("label: {column: label}\nsparse: [{columns: [cat_0], ops: [fill_null: 0]}]"))
+	s, err := pipeline.Parse([]byte("label: {column: label}\nsparse: [{columns: [cat_0], ops: [fill_null: 0]}]"))
 	require.NoError(t, err)
-	r, err := s.Resolve(TextSchema(false))
+	r, err := resolve.Pipeline(s, columntypes.TextSchema(false))
 	require.NoError(t, err)
 	failing := r.Digest()
 	r.Malformed = program.MalformedDrop
 	assert.NotEqual(t, failing, r.Digest(), "what becomes of malformed rows is part of the identity")
-	p, _, err := Lower(r)
+	p, _, err := lowering.Lower(r)
 	require.NoError(t, err)
 	assert.Equal(t, program.MalformedDrop, p.Malformed)
 	r.Malformed = program.MalformedNull
-	_, _, err = Lower(r)
-	require.ErrorIs(t, err, ErrNull, "a row of nulls has no label")
+	_, _, err = lowering.Lower(r)
+	require.ErrorIs(t, err, problem.ErrNull, "a row of nulls has no label")
 
-	r, err = s.Resolve(BinarySchema())
+	r, err = resolve.Pipeline(s, columntypes.BinarySchema())
 	require.NoError(t, err)
 	r.Malformed = program.MalformedDrop
-	_, _, err = Lower(r)
+	_, _, err = lowering.Lower(r)
 	require.EqualError(t, err, "pipeline: wrong value: malformed rows are a matter of text, and the dataset is "+
 		"criteo-bin")
 }
 
 func TestSchemasThatAreRefused(t *testing.T) {
-	s, err := Parse([]byte("dense: [{columns: [i]}]"))
+	s, err := pipeline.Parse([]byte("dense: [{columns: [i]}]"))
 	require.NoError(t, err)
-	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "i", Kind: program.Float32}})
+	_, err = resolve.Pipeline(s, []columntypes.Column{{Name: "i", Kind: program.Int64}, {Name: "i",
+		Kind: program.Float32}})
 	require.EqualError(t, err,
 		`pipeline: line 1:9: dense[0]: column "i": column cannot be read: the dataset has several columns of this name`)
-	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j"}, {Name: "j"}})
+	_, err = resolve.Pipeline(s, []columntypes.Column{{Name: "i", Kind: program.Int64}, {Name: "j"}, {Name: "j"}})
 	require.NoError(t, err, "columns that the pipeline does not name do not matter")
-	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64,
+	_, err = resolve.Pipeline(s, []columntypes.Column{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64,
 		Source: program.CriteoTSV}})
-	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = s.Resolve([]ColumnInfo{{Name: "i"}})
-	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = s.Resolve(nil)
-	require.ErrorIs(t, err, ErrMissingColumn)
+	require.ErrorIs(t, err, problem.ErrUnsupported)
+	_, err = resolve.Pipeline(s, []columntypes.Column{{Name: "i"}})
+	require.ErrorIs(t, err, problem.ErrUnsupported)
+	_, err = resolve.Pipeline(s, nil)
+	require.ErrorIs(t, err, problem.ErrMissingColumn)
 }
 
 // Two ways to write one pipeline have one canonical form, and every change that changes a mini-batch changes the
@@ -638,21 +644,5 @@ func TestCanonical(t *testing.T) {
 		form := canonical(doc)
 		assert.Empty(t, seen[form], "%s and %s", name, seen[form])
 		seen[form] = name
-	}
-}
-
-func TestWidth(t *testing.T) {
-	all := idRange{math.MinInt64, math.MaxInt64}
-	assert.Equal(t, all, rangeOfColumn(&ColumnInfo{Kind: program.Int64}))
-	assert.Equal(t, all, rangeOfColumn(&ColumnInfo{Kind: program.Bytes, Bits: 8}))
-	for want, c := range map[idRange]ColumnInfo{
-		all:                            {Kind: program.Int64, Bits: 64, Unsigned: true},
-		{-128, 127}:                    {Kind: program.Int64, Bits: 8},
-		{0, 255}:                       {Kind: program.Int64, Bits: 8, Unsigned: true},
-		{math.MinInt32, math.MaxInt32}: {Kind: program.Int64, Bits: 32},
-		{0, math.MaxUint32}:            {Kind: program.Int64, Bits: 32, Unsigned: true},
-		{0, 1}:                         {Kind: program.Int64, Bits: 1},
-	} {
-		assert.Equal(t, want, rangeOfColumn(&c))
 	}
 }

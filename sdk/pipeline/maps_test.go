@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -10,33 +10,39 @@ import (
 
 	"github.com/millrace/millrace/fpga/operator/ngram"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // mapSchema is the schema of DPP's rows: a label and the three maps.
-func mapSchema() []ColumnInfo {
-	return []ColumnInfo{
+func mapSchema() []columntypes.Column {
+	return []columntypes.Column{
 		{Name: "label", Kind: program.Float32},
 		{Name: "float_features", Kind: program.Float32, Nullable: true,
-			Map: MapInfo{Keys: "float_features.key_value.key", Values: "float_features.key_value.value"}},
+			Map: columntypes.Map{Keys: "float_features.key_value.key", Values: "float_features.key_value.value"}},
 		{Name: "id_list_features", Kind: program.Int64, List: true, Nullable: true,
-			Map: MapInfo{Keys: "id_list_features.key_value.key",
+			Map: columntypes.Map{Keys: "id_list_features.key_value.key",
 				Values: "id_list_features.key_value.value.list.element"}},
 		{Name: "id_score_list_features", Kind: program.Int64, List: true, Nullable: true,
-			Map: MapInfo{Keys: "s.key", Values: "s.id", Scores: "s.score", ScoreKind: program.Float64}},
+			Map: columntypes.Map{Keys: "s.key", Values: "s.id", Scores: "s.score", ScoreKind: program.Float64}},
 		{Name: "names", Unsupported: errors.New("map whose keys are BYTE_ARRAY")},
 		{Name: "odd[1]", Kind: program.Int64},
 		{Name: "tags", Kind: program.Int64, Nullable: true,
-			Map: MapInfo{Keys: "tags.key_value.key", Values: "tags.key_value.value", TextKeys: true}},
+			Map: columntypes.Map{Keys: "tags.key_value.key", Values: "tags.key_value.value", TextKeys: true}},
 		{Name: "words", Kind: program.Bytes, Nullable: true,
-			Map: MapInfo{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true}},
+			Map: columntypes.Map{Keys: "words.key_value.key", Values: "words.key_value.value", TextKeys: true}},
 		{Name: "queries", Kind: program.Bytes, List: true, Nullable: true, ElementNullable: true,
-			Map: MapInfo{Keys: "queries.key", Values: "queries.id", Scores: "queries.score", ScoreKind: program.Float32}},
+			Map: columntypes.Map{Keys: "queries.key", Values: "queries.id", Scores: "queries.score",
+				ScoreKind: program.Float32}},
 		{Name: "prices", Kind: program.Bytes, Nullable: true, Logical: "DECIMAL(9, 2)",
-			Map: MapInfo{Keys: "prices.key", Values: "prices.value"}},
+			Map: columntypes.Map{Keys: "prices.key", Values: "prices.value"}},
 		{Name: "seen", Kind: program.Bytes, Nullable: true, Logical: "INT96",
-			Map: MapInfo{Keys: "seen.key", Values: "seen.value"}},
+			Map: columntypes.Map{Keys: "seen.key", Values: "seen.value"}},
 		{Name: "halves", Kind: program.Bytes, Nullable: true, Logical: "FLOAT16",
-			Map: MapInfo{Keys: "halves.key", Values: "halves.value"}},
+			Map: columntypes.Map{Keys: "halves.key", Values: "halves.value"}},
 	}
 }
 
@@ -60,15 +66,15 @@ generated:
     ops: [fill_null: 0, bucketize: {borders: [0.5, 1.0]}]
 `
 
-func lowerMaps(t *testing.T, document string) (*Resolved, *program.Program) {
-	s, err := Parse([]byte(document))
+func lowerMaps(t *testing.T, document string) (*resolve.Resolved, *program.Program) {
+	s, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	again, err := Parse(s.YAML())
+	again, err := pipeline.Parse(s.YAML())
 	require.NoError(t, err)
 	assert.Equal(t, string(s.YAML()), string(again.YAML()))
-	r, err := s.Resolve(mapSchema())
+	r, err := resolve.Pipeline(s, mapSchema())
 	require.NoError(t, err)
-	p, schema, err := Lower(r)
+	p, schema, err := lowering.Lower(r)
 	require.NoError(t, err)
 	require.NoError(t, schema.Validate())
 	assert.Equal(t, p.Output.Weights, schema.Weights)
@@ -168,61 +174,66 @@ func TestMapsRefused(t *testing.T) {
 		want     error
 		says     string
 	}{
-		"the map itself": {`{sparse: [{columns: [id_list_features]}]}`, ErrColumnType,
+		"the map itself": {`{sparse: [{columns: [id_list_features]}]}`, problem.ErrColumnType,
 			"it is a map: name its features, as id_list_features[101]"},
-		"a pattern of it":  {`{sparse: [{columns: ["id_list*"]}]}`, ErrColumnType, "it is a map"},
-		"all its features": {`{sparse: [{columns: ["id_list_features[*]"]}]}`, ErrPattern, "only its rows tell"},
-		"no map":           {`{dense: [{columns: ["label[1]"]}]}`, ErrPattern, "label is not a map"},
-		"no such map": {`{dense: [{columns: ["float_feature[1]"]}]}`, ErrMissingColumn,
+		"a pattern of it":  {`{sparse: [{columns: ["id_list*"]}]}`, problem.ErrColumnType, "it is a map"},
+		"all its features": {`{sparse: [{columns: ["id_list_features[*]"]}]}`, problem.ErrPattern, "only its rows tell"},
+		"no map":           {`{dense: [{columns: ["label[1]"]}]}`, problem.ErrPattern, "label is not a map"},
+		"no such map": {`{dense: [{columns: ["float_feature[1]"]}]}`, problem.ErrMissingColumn,
 			`did you mean "float_features"`},
-		"no key": {`{dense: [{columns: ["float_features[]"]}]}`, ErrPattern, `"" is not a key`},
-		"a word": {`{dense: [{columns: ["float_features[1, x]"]}]}`, ErrPattern, `"x" is not a key`},
-		"a key too large": {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, ErrPattern,
+		"no key": {`{dense: [{columns: ["float_features[]"]}]}`, problem.ErrPattern, `"" is not a key`},
+		"a word": {`{dense: [{columns: ["float_features[1, x]"]}]}`, problem.ErrPattern, `"x" is not a key`},
+		"a key too large": {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, problem.ErrPattern,
 			"is not a key"},
-		"backwards": {`{dense: [{columns: ["float_features[3..1]"]}]}`, ErrPattern,
+		"backwards": {`{dense: [{columns: ["float_features[3..1]"]}]}`, problem.ErrPattern,
 			"the first key of \"3..1\" is above the last"},
 		"very many": {`{dense: [{columns: ["float_features[-9223372036854775808..9223372036854775807]"]}]}`,
-			ErrPattern, "more than"},
-		"many by and by": {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, ErrPattern,
+			problem.ErrPattern, "more than"},
+		"many by and by": {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, problem.ErrPattern,
 			"more than"},
-		"no key of text":        {`{sparse: [{columns: ["tags[]"]}]}`, ErrPattern, `"" is not a key; write keys with such`},
-		"a comma too many":      {`{sparse: [{columns: ["tags[color,]"]}]}`, ErrPattern, `"" is not a key`},
-		"all keys of text":      {`{sparse: [{columns: ["tags[*]"]}]}`, ErrPattern, "name them, as [color]"},
-		"an open quote":         {`{sparse: [{columns: ['tags["a]']}]}`, ErrPattern, "is not a key"},
-		"words behind a key":    {`{sparse: [{columns: ['tags["a" b]']}]}`, ErrPattern, `"b" behind a key, want a comma`},
-		"a map of text keys":    {`{sparse: [{columns: [tags]}]}`, ErrColumnType, "name its features, as tags[name]"},
-		"keys that are refused": {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
-		"a list in dense": {`{dense: [{columns: ["id_list_features[1]"]}]}`, ErrColumnType,
+		"no key of text": {`{sparse: [{columns: ["tags[]"]}]}`, problem.ErrPattern,
+			`"" is not a key; write keys with such`},
+		"a comma too many": {`{sparse: [{columns: ["tags[color,]"]}]}`, problem.ErrPattern, `"" is not a key`},
+		"all keys of text": {`{sparse: [{columns: ["tags[*]"]}]}`, problem.ErrPattern, "name them, as [color]"},
+		"an open quote":    {`{sparse: [{columns: ['tags["a]']}]}`, problem.ErrPattern, "is not a key"},
+		"words behind a key": {`{sparse: [{columns: ['tags["a" b]']}]}`, problem.ErrPattern,
+			`"b" behind a key, want a comma`},
+		"a map of text keys": {`{sparse: [{columns: [tags]}]}`, problem.ErrColumnType, "name its features, as tags[name]"},
+		"keys that are refused": {`{sparse: [{columns: ["names[1]"]}]}`, problem.ErrUnsupported,
+			"map whose keys are BYTE_ARRAY"},
+		"a list in dense": {`{dense: [{columns: ["id_list_features[1]"]}]}`, problem.ErrColumnType,
 			"a list cannot be dense"},
-		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
-		"scores of none": {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, ErrColumnType,
+		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, problem.ErrNull, "a row may lack the key"},
+		"scores of none": {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, problem.ErrColumnType,
 			"scores: drop, and it has none"},
-		"windows of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [ngram: 2]}]}`, ErrColumnType,
+		"windows of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [ngram: 2]}]}`,
+			problem.ErrColumnType,
 			"ngram moves ids, and each of them has a score; say scores: drop"},
 		"a part of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [list_slice: {end: 2}]}]}`,
-			ErrColumnType, "list_slice moves ids, and each of them has a score; say scores: drop"},
-		"scores of anything": {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, ErrValue,
+			problem.ErrColumnType, "list_slice moves ids, and each of them has a score; say scores: drop"},
+		"scores of anything": {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, problem.ErrValue,
 			`"some", want keep or drop`},
-		"a feature twice": {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, ErrDuplicate, ""},
-		"reals for ids":   {`{sparse: [{columns: ["float_features[1]"]}]}`, ErrColumnType, "bucketize makes ids"},
-		"two for a label": {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, ErrPattern,
+		"a feature twice": {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, problem.ErrDuplicate, ""},
+		"reals for ids":   {`{sparse: [{columns: ["float_features[1]"]}]}`, problem.ErrColumnType, "bucketize makes ids"},
+		"two for a label": {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, problem.ErrPattern,
 			"names 2 features, want one"},
-		"a label of no map": {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
-		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, ErrColumnType, "these are strings; begin with " +
+		"a label of no map": {`{label: {column: "labels[1]"}}`, problem.ErrMissingColumn, "labels"},
+		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, problem.ErrColumnType, "these are strings; begin with " +
 			readsText},
-		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, ErrColumnType,
+		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, problem.ErrColumnType,
 			"begin with to_seconds"},
 		"scores of text": {`{values: [{as: s, from: "queries[1]", ops: [scores]}], ` +
-			`sparse: [{columns: [s], ops: [bucketize: {borders: [1]}]}]}`, ErrColumnType, "scores takes ids with scores"},
-		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType,
+			`sparse: [{columns: [s], ops: [bucketize: {borders: [1]}]}]}`, problem.ErrColumnType,
+			"scores takes ids with scores"},
+		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, problem.ErrColumnType,
 			"log of a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Parse([]byte(c.document))
-			var r *Resolved
+			s, err := pipeline.Parse([]byte(c.document))
+			var r *resolve.Resolved
 			if err == nil {
-				if r, err = s.Resolve(mapSchema()); err == nil {
-					_, _, err = Lower(r)
+				if r, err = resolve.Pipeline(s, mapSchema()); err == nil {
+					_, _, err = lowering.Lower(r)
 				}
 			}
 			require.ErrorIs(t, err, c.want)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // The pipelines that ship with Millrace: PreSto's RM1 to RM5 (Table I), those of Piper and MiniPipe, with and without
@@ -30,11 +32,11 @@ func Names() []string {
 // Document returns the YAML of the pipeline of a name.
 func Document(name string) ([]byte, error) {
 	if strings.ContainsAny(name, `/\`) {
-		return nil, fmt.Errorf("pipeline %q: no such name%s", shorten(name), suggest(name, Names()))
+		return nil, fmt.Errorf("pipeline %q: no such name%s", problem.Shorten(name), problem.Suggest(name, Names()))
 	}
 	b, err := namedFiles.ReadFile("named/" + name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("pipeline %q: no such name%s", shorten(name), suggest(name, Names()))
+		return nil, fmt.Errorf("pipeline %q: no such name%s", problem.Shorten(name), problem.Suggest(name, Names()))
 	}
 	return b, nil
 }

@@ -7,15 +7,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/catalogue"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
-// ErrStatistics says that statistics are not there, or lack what an operator takes from them.
-var ErrStatistics = catalogue.ErrStatistics
-
-// statisticsParameter is the parameter of operators that names statistics.
-const statisticsParameter = catalogue.StatisticsParameter
+// StatisticsParameter is the parameter of operators that names statistics.
+const StatisticsParameter = catalogue.StatisticsParameter
 
 // fillMedianOperator is the name of the operator that takes medians.
 const fillMedianOperator = "fill_median"
@@ -23,7 +21,7 @@ const fillMedianOperator = "fill_median"
 // NamedStatistics are the statistics that operators take their constants from.
 type NamedStatistics struct {
 	Name    string
-	Summary summary.Digest    // of the file that they come from; zero: of none
+	Summary summary.Digest    // The file that they come from; zero: none.
 	Values  []ValueStatistics // ordered by their names; nil: none are at hand. See [Spec.BindStatistics]
 	Pos     Pos
 }
@@ -42,12 +40,13 @@ type ValueStatistics struct {
 // have an order. The numbers become part of the document, so that whoever reads the document needs no summary. The
 // receiver does not change.
 func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary.Digest) (*Spec, error) {
-	var p problems
+	var p problem.List
 	i := slices.IndexFunc(s.Statistics, func(n NamedStatistics) bool { return n.Name == name })
 	if i < 0 {
-		p.add(location{path: "statistics"}, ErrStatistics, "the pipeline has no statistics %q%s", shorten(name),
-			suggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
-		return nil, p.err()
+		p.Add(problem.Place{Path: "statistics"}, problem.ErrStatistics, "the pipeline has no statistics %q%s",
+			problem.Shorten(name),
+			problem.SuggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
+		return nil, p.Err()
 	}
 	bound := *s
 	bound.Statistics = slices.Clone(s.Statistics)
@@ -76,19 +75,20 @@ func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary
 	}
 	slices.SortFunc(n.Values, func(a, b ValueStatistics) int { return strings.Compare(a.Name, b.Name) })
 	if len(n.Values) > MaxStatisticsValues {
-		p.add(location{path: "statistics"}.key(shorten(name), n.Pos), ErrStatistics, "the summary has statistics of %d "+
-			"columns, want at most %d: summarize fewer columns, as millrace dataset summarize --pipeline does", len(n.Values),
+		p.Add(problem.Place{Path: "statistics"}.Key(problem.Shorten(name), n.Pos), problem.ErrStatistics,
+			"the summary has statistics of %d "+
+				"columns, want at most %d: summarize fewer columns, as millrace dataset summarize --pipeline does", len(n.Values),
 			MaxStatisticsValues)
-		return nil, p.err()
+		return nil, p.Err()
 	}
 	return &bound, nil
 }
 
 // takesMedians reports whether an operator takes the median of statistics.
 func (s *Spec) takesMedians(name string) (takes bool) {
-	s.eachChain(func(ops []Op, _ location) {
+	s.eachChain(func(ops []Op, _ problem.Place) {
 		for i := range ops {
-			takes = takes || ops[i].Name == fillMedianOperator && ops[i].statisticsName() == name
+			takes = takes || ops[i].Name == fillMedianOperator && ops[i].StatisticsName() == name
 		}
 	})
 	return takes
@@ -102,8 +102,8 @@ func (s *Spec) statisticsNames() []string {
 	return names
 }
 
-// find returns the statistics of a value, or nil if there are none.
-func (n *NamedStatistics) find(value string) *ValueStatistics {
+// Find returns the statistics of a value, or nil if there are none.
+func (n *NamedStatistics) Find(value string) *ValueStatistics {
 	i, ok := slices.BinarySearchFunc(n.Values, value, func(v ValueStatistics, name string) int {
 		return strings.Compare(v.Name, name)
 	})
@@ -113,10 +113,10 @@ func (n *NamedStatistics) find(value string) *ValueStatistics {
 	return &n.Values[i]
 }
 
-// statisticsName returns the name of the statistics that an operator takes its constants from, or "" if it has
+// StatisticsName returns the name of the statistics that an operator takes its constants from, or "" if it has
 // constants of its own.
-func (o *Op) statisticsName() string {
-	if a, ok := o.arg(statisticsParameter); ok {
+func (o *Op) StatisticsName() string {
+	if a, ok := o.Argument(StatisticsParameter); ok {
 		if name, ok := a.Value.(Text); ok {
 			return string(name)
 		}
@@ -135,54 +135,55 @@ var (
 const targetsKey = "targets"
 
 // statistics reads the declarations.
-func (p *parser) statistics(n *yaml.Node, a location) []NamedStatistics {
+func (p *parser) statistics(n *yaml.Node, a problem.Place) []NamedStatistics {
 	var list []NamedStatistics
-	p.named(n, a, MaxStatistics, "statistics", func(name string, n *yaml.Node, here location) {
+	p.named(n, a, MaxStatistics, "statistics", func(name string, n *yaml.Node, here problem.Place) {
 		s := p.oneStatistics(n, here)
-		s.Name, s.Pos = name, here.pos
+		s.Name, s.Pos = name, here.Pos
 		list = append(list, s)
 	})
 	return list
 }
 
 // named calls f for each member of a mapping whose keys are names.
-func (p *parser) named(n *yaml.Node, a location, limit int, of string,
-	f func(name string, n *yaml.Node, here location)) {
+func (p *parser) named(n *yaml.Node, a problem.Place, limit int, of string,
+	f func(name string, n *yaml.Node, here problem.Place)) {
 	n = p.follow(n, a)
 	if n.Kind != yaml.MappingNode {
-		p.add(a, ErrValue, "%s, want a mapping of names to %s", describe(n), of)
+		p.Add(a, problem.ErrValue, "%s, want a mapping of names to %s", describe(n), of)
 		return
 	}
 	if len(n.Content)/2 > limit {
-		p.add(a, ErrValue, "%s of %d names, want at most %d", of, len(n.Content)/2, limit)
+		p.Add(a, problem.ErrValue, "%s of %d names, want at most %d", of, len(n.Content)/2, limit)
 		return
 	}
 	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
-		at := location{pos: position(n.Content[i]), path: a.path}
+		at := problem.Place{Pos: position(n.Content[i]), Path: a.Path}
 		if name := p.text(n.Content[i], at, "a name"); name != "" {
-			f(name, n.Content[i+1], a.key(shorten(name), position(n.Content[i])))
+			f(name, n.Content[i+1], a.Key(problem.Shorten(name), position(n.Content[i])))
 		}
 	}
 }
 
 // oneStatistics reads one declaration. Nothing declares statistics that a file will give.
-func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
+func (p *parser) oneStatistics(n *yaml.Node, a problem.Place) NamedStatistics {
 	var s NamedStatistics
 	if value := p.follow(n, a); value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
 		return s
 	}
-	p.members(n, a, ErrUnknownKey, statisticsKeys, func(key string, n *yaml.Node, a location) {
+	p.members(n, a, problem.ErrUnknownKey, statisticsKeys, func(key string, n *yaml.Node, a problem.Place) {
 		if key == "summary" {
 			text := p.text(n, a, "the SHA-256 of a summary")
 			if text != "" && (strings.ToLower(text) != text || s.Summary.UnmarshalText([]byte(text)) != nil) {
-				p.add(a, ErrValue, "%q, want the SHA-256 of a summary in 64 lower-case hexadecimal digits", shorten(text))
+				p.Add(a, problem.ErrValue, "%q, want the SHA-256 of a summary in 64 lower-case hexadecimal digits",
+					problem.Shorten(text))
 			}
 			return
 		}
 		s.Values = []ValueStatistics{}
-		p.named(n, a, MaxStatisticsValues, "values", func(name string, n *yaml.Node, here location) {
+		p.named(n, a, MaxStatisticsValues, "values", func(name string, n *yaml.Node, here problem.Place) {
 			v := ValueStatistics{Name: name}
-			p.members(n, here, ErrUnknownKey, valueStatisticsKeys, func(key string, n *yaml.Node, a location) {
+			p.members(n, here, problem.ErrUnknownKey, valueStatisticsKeys, func(key string, n *yaml.Node, a problem.Place) {
 				if key == targetsKey {
 					v.Targets = p.targets(n, a)
 					return
@@ -192,7 +193,7 @@ func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
 					return
 				}
 				if !x.Finite() {
-					p.add(a, ErrValue, "%s, want a finite number", x)
+					p.Add(a, problem.ErrValue, "%s, want a finite number", x)
 					return
 				}
 				number := x.Real()
@@ -206,15 +207,15 @@ func (p *parser) oneStatistics(n *yaml.Node, a location) NamedStatistics {
 }
 
 // targets reads a table of targets in base64.
-func (p *parser) targets(n *yaml.Node, a location) *targetencoding.Table {
+func (p *parser) targets(n *yaml.Node, a problem.Place) *targetencoding.Table {
 	value := p.follow(n, a)
 	t := &targetencoding.Table{}
 	if value.Kind != yaml.ScalarNode {
-		p.add(a, ErrValue, "%s, want a table in base64", describe(value))
+		p.Add(a, problem.ErrValue, "%s, want a table in base64", describe(value))
 		return nil
 	}
 	if err := t.UnmarshalText([]byte(value.Value)); err != nil {
-		p.add(a, ErrValue, "%v; millrace dataset summarize makes tables", err)
+		p.Add(a, problem.ErrValue, "%v; millrace dataset summarize makes tables", err)
 		return nil
 	}
 	return t
@@ -236,45 +237,47 @@ func (v *ValueStatistics) field(key string) **float64 {
 }
 
 // checkStatistics checks the declarations, and that operators and declarations name each other.
-func (s *Spec) checkStatistics(p *problems) {
+func (s *Spec) checkStatistics(p *problem.List) {
 	if len(s.Statistics) > MaxStatistics {
-		p.add(location{path: "statistics"}, ErrValue, "%d names, want at most %d", len(s.Statistics), MaxStatistics)
+		p.Add(problem.Place{Path: "statistics"}, problem.ErrValue, "%d names, want at most %d", len(s.Statistics),
+			MaxStatistics)
 		return
 	}
 	declared, used := map[string]bool{}, map[string]bool{}
 	for i := range s.Statistics {
 		n := &s.Statistics[i]
-		a := location{path: "statistics"}.key(shorten(n.Name), n.Pos)
+		a := problem.Place{Path: "statistics"}.Key(problem.Shorten(n.Name), n.Pos)
 		switch {
 		case n.Name == "" || len(n.Name) > MaxName:
-			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), MaxName)
+			p.Add(a, problem.ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), MaxName)
 		case declared[n.Name]:
-			p.add(a, ErrDuplicate, "%q", shorten(n.Name))
+			p.Add(a, problem.ErrDuplicate, "%q", problem.Shorten(n.Name))
 		}
 		declared[n.Name] = true
 		for j := 1; j < len(n.Values); j++ {
 			if n.Values[j-1].Name >= n.Values[j].Name {
-				p.add(a.key("values", n.Pos), ErrDuplicate, "%q", shorten(n.Values[j].Name))
+				p.Add(a.Key("values", n.Pos), problem.ErrDuplicate, "%q", problem.Shorten(n.Values[j].Name))
 				break
 			}
 		}
 	}
-	s.eachChain(func(ops []Op, a location) {
+	s.eachChain(func(ops []Op, a problem.Place) {
 		for i := range ops {
-			name := ops[i].statisticsName()
+			name := ops[i].StatisticsName()
 			if name == "" {
 				continue
 			}
 			used[name] = true
 			if !declared[name] {
-				p.add(a.index(i, ops[i].Pos), ErrStatistics, "%q is not among statistics%s", shorten(name),
-					suggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
+				p.Add(a.Index(i, ops[i].Pos), problem.ErrStatistics, "%q is not among statistics%s", problem.Shorten(name),
+					problem.SuggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
 			}
 		}
 	})
 	for i := range s.Statistics {
 		if n := &s.Statistics[i]; !used[n.Name] {
-			p.add(location{path: "statistics"}.key(shorten(n.Name), n.Pos), ErrStatistics, "no operator uses them")
+			p.Add(problem.Place{Path: "statistics"}.Key(problem.Shorten(n.Name), n.Pos), problem.ErrStatistics,
+				"no operator uses them")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"math"
@@ -8,6 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 )
 
@@ -20,7 +26,7 @@ func numbersOf(name string) summary.Column {
 }
 
 // bindColumns binds a summary of columns as the statistics s.
-func bindColumns(t *testing.T, s *Spec, columns ...summary.Column) *Spec {
+func bindColumns(t *testing.T, s *pipeline.Spec, columns ...summary.Column) *pipeline.Spec {
 	t.Helper()
 	bound, err := s.BindStatistics("s", &summary.Summary{Columns: columns}, summary.Digest{7})
 	require.NoError(t, err)
@@ -30,11 +36,12 @@ func bindColumns(t *testing.T, s *Spec, columns ...summary.Column) *Spec {
 // TestStatisticsBecomeConstants checks that a pipeline with the statistics of a summary is the pipeline with their
 // numbers as constants, also when another machine reads its document.
 func TestStatisticsBecomeConstants(t *testing.T) {
-	s, err := Parse([]byte("dense:\n  - {columns: [i, f_null], ops: [normalize: {statistics: s}, fill_null: 0]}\n" +
+	s, err := pipeline.Parse([]byte("dense:\n  - {columns: [i, f_null], ops: [normalize: {statistics: s}, fill_null: " +
+		"0]}\n" +
 		"  - {columns: [d], ops: [min_max: {statistics: s}]}\nstatistics: {s: }\n"))
 	require.NoError(t, err)
-	_, err = s.Resolve(zoo())
-	require.ErrorIs(t, err, ErrStatistics)
+	_, err = resolve.Pipeline(s, zoo())
+	require.ErrorIs(t, err, problem.ErrStatistics)
 	require.ErrorContains(t, err,
 		`line 2:34: dense[0].ops[0]: columns i, f_null: statistics do not fit: there is no summary for "s"`)
 
@@ -45,37 +52,40 @@ func TestStatisticsBecomeConstants(t *testing.T) {
 	bound := bindColumns(t, s, numbersOf("i"), numbersOf("d"), numbersOf("f_null"), list, text)
 	assert.Nil(t, s.Statistics[0].Values, "the receiver does not change")
 	require.Len(t, bound.Statistics[0].Values, 3, "columns without an order, and lists, have no numbers")
-	byHand, err := Parse([]byte("dense:\n  - {columns: [i, f_null], ops: [normalize: {mean: 2.5, deviation: 1.25}, " +
+	byHand, err := pipeline.Parse([]byte("dense:\n  - {columns: [i, f_null], ops: [normalize: {mean: 2.5, deviation: " +
+		"1.25}, " +
 		"fill_null: 0]}\n  - {columns: [d], ops: [min_max: {min: 1, max: 5}]}\n"))
 	require.NoError(t, err)
-	want, err := byHand.Resolve(zoo())
+	want, err := resolve.Pipeline(byHand, zoo())
 	require.NoError(t, err)
-	yaml, err := Parse(bound.YAML())
+	yaml, err := pipeline.Parse(bound.YAML())
 	require.NoError(t, err)
-	json, err := Parse(bound.JSON())
+	json, err := pipeline.Parse(bound.JSON())
 	require.NoError(t, err)
-	for _, one := range []*Spec{bound, yaml, json} {
+	for _, one := range []*pipeline.Spec{bound, yaml, json} {
 		assert.Equal(t, summary.Digest{7}, one.Statistics[0].Summary)
-		r, err := one.Resolve(zoo())
+		r, err := resolve.Pipeline(one, zoo())
 		require.NoError(t, err)
 		assert.Equal(t, string(want.Canonical()), string(r.Canonical()))
-		wantProgram, _, err := Lower(want)
+		wantProgram, _, err := lowering.Lower(want)
 		require.NoError(t, err)
-		p, _, err := Lower(r)
+		p, _, err := lowering.Lower(r)
 		require.NoError(t, err)
 		assert.Equal(t, wantProgram.String(), p.String())
 	}
-	by := With("statistics", Text("s"))
-	built := &Spec{Batch: DefaultBatch, Dense: []Group{
-		{Columns: Columns("i", "f_null"), Ops: []Op{Normalize(by), FillNull(Int(0))}},
-		{Columns: Columns("d"), Ops: []Op{MinMax(by)}}}, Statistics: []NamedStatistics{{Name: "s"}}}
+	by := pipeline.With("statistics", pipeline.Text("s"))
+	built := &pipeline.Spec{Batch: pipeline.DefaultBatch, Dense: []pipeline.Group{
+		{Columns: pipeline.Columns("i", "f_null"), Ops: []pipeline.Op{pipeline.Normalize(by),
+			pipeline.FillNull(pipeline.Int(0))}},
+		{Columns: pipeline.Columns("d"), Ops: []pipeline.Op{pipeline.MinMax(by)}}},
+		Statistics: []pipeline.NamedStatistics{{Name: "s"}}}
 	assert.Equal(t, string(s.YAML()), string(built.YAML()))
 }
 
 // TestMediansBecomeConstants checks fill_median against fill_null, and that numbers that no operator takes stay out of
 // the document.
 func TestMediansBecomeConstants(t *testing.T) {
-	s, err := Parse([]byte("dense:\n  - {columns: [i_null], ops: [fill_median: s]}\n" +
+	s, err := pipeline.Parse([]byte("dense:\n  - {columns: [i_null], ops: [fill_median: s]}\n" +
 		"  - {columns: [f_null], ops: [fill_median: {statistics: s}]}\nstatistics: {s: }\n"))
 	require.NoError(t, err)
 	with := func(name string, median float64) summary.Column {
@@ -85,20 +95,22 @@ func TestMediansBecomeConstants(t *testing.T) {
 		return c
 	}
 	bound := bindColumns(t, s, with("i_null", 3), with("f_null", 2.5))
-	byHand, err := Parse([]byte("dense:\n  - {columns: [i_null], ops: [fill_null: 3]}\n" +
+	byHand, err := pipeline.Parse([]byte("dense:\n  - {columns: [i_null], ops: [fill_null: 3]}\n" +
 		"  - {columns: [f_null], ops: [fill_null: 2.5]}\n"))
 	require.NoError(t, err)
-	want, err := byHand.Resolve(zoo())
+	want, err := resolve.Pipeline(byHand, zoo())
 	require.NoError(t, err)
-	read, err := Parse(bound.YAML())
+	read, err := pipeline.Parse(bound.YAML())
 	require.NoError(t, err)
-	for _, one := range []*Spec{bound, read} {
-		r, err := one.Resolve(zoo())
+	for _, one := range []*pipeline.Spec{bound, read} {
+		r, err := resolve.Pipeline(one, zoo())
 		require.NoError(t, err)
 		assert.Equal(t, string(want.Canonical()), string(r.Canonical()))
 	}
-	built := &Spec{Batch: DefaultBatch, Dense: []Group{{Columns: Columns("i_null"), Ops: []Op{FillMedian("s")}},
-		{Columns: Columns("f_null"), Ops: []Op{FillMedian("s")}}}, Statistics: []NamedStatistics{{Name: "s"}}}
+	built := &pipeline.Spec{Batch: pipeline.DefaultBatch, Dense: []pipeline.Group{{Columns: pipeline.Columns("i_null"),
+		Ops: []pipeline.Op{pipeline.FillMedian("s")}},
+		{Columns: pipeline.Columns("f_null"), Ops: []pipeline.Op{pipeline.FillMedian("s")}}},
+		Statistics: []pipeline.NamedStatistics{{Name: "s"}}}
 	assert.Equal(t, string(s.YAML()), string(built.YAML()))
 
 	for says, columns := range map[string][]summary.Column{
@@ -108,8 +120,8 @@ func TestMediansBecomeConstants(t *testing.T) {
 		`the median of i_null in "s" is 0.5, want a whole number`: {with("i_null", 0.5), with("f_null", 1)},
 		`"s" has no statistics of "f_null"`:                       {with("i_null", 1<<53-1)},
 	} {
-		_, err := bindColumns(t, s, columns...).Resolve(zoo())
-		require.ErrorIs(t, err, ErrStatistics, says)
+		_, err := resolve.Pipeline(bindColumns(t, s, columns...), zoo())
+		require.ErrorIs(t, err, problem.ErrStatistics, says)
 		require.ErrorContains(t, err, says)
 		if says[0] != '"' {
 			require.NotContains(t, err.Error(), "f_null")
@@ -122,19 +134,19 @@ func TestMediansBecomeConstants(t *testing.T) {
 			"dense: [{columns: [v], ops: [log, min_max: {statistics: s}]}]\n" +
 			"statistics: {s: }\n": `line 2:35: dense[0].ops[1]: column "v"`,
 	} {
-		chained, err := Parse([]byte(document))
+		chained, err := pipeline.Parse([]byte(document))
 		require.NoError(t, err)
-		_, _, err = chained.StatisticsPass("s", zoo())
-		require.ErrorIs(t, err, ErrStatistics)
+		_, _, err = statisticspass.OfOperators(chained, "s", zoo())
+		require.ErrorIs(t, err, problem.ErrStatistics)
 		require.ErrorContains(t, err, says)
 		require.ErrorContains(t, err, "and so does fill_median before it")
 	}
-	other, err := Parse([]byte("dense: [{columns: [i], ops: [normalize: {statistics: s}]}]\nstatistics: {s: }\n"))
+	other, err := pipeline.Parse([]byte("dense: [{columns: [i], ops: [normalize: {statistics: s}]}]\nstatistics: {s: }\n"))
 	require.NoError(t, err)
 	assert.NotContains(t, string(bindColumns(t, other, with("i", 3)).YAML()), "median")
-	for ops, want := range map[string]error{"fill_median": ErrMissing, "fill_median: {}": ErrMissing,
-		"fill_median: ''": ErrValue, "fill_median: {statistics: ''}": ErrValue} {
-		_, err := Parse([]byte("dense: [{columns: [i], ops: [" + ops + "]}]\nstatistics: {s: }\n"))
+	for ops, want := range map[string]error{"fill_median": problem.ErrMissing, "fill_median: {}": problem.ErrMissing,
+		"fill_median: ''": problem.ErrValue, "fill_median: {statistics: ''}": problem.ErrValue} {
+		_, err := pipeline.Parse([]byte("dense: [{columns: [i], ops: [" + ops + "]}]\nstatistics: {s: }\n"))
 		require.ErrorIs(t, err, want, ops)
 	}
 }
@@ -147,36 +159,39 @@ func TestBadStatistics(t *testing.T) {
 		is        error
 		want      string
 	}{
-		{"no mapping", group + "[s]", ErrValue, "line 2:13: statistics: wrong value: a list"},
-		{"name of nothing", group + "{'': {}, s: {}}", ErrValue, "line 2:14: statistics: wrong value: text of 0 bytes"},
-		{"twice", group + "{s: {}, s: {}}", ErrDuplicate, `line 2:21: statistics.s: given twice: "s"`},
-		{"unknown key", group + "{s: {value: 1}}", ErrUnknownKey, `did you mean "values"?`},
-		{"unknown number", group + "{s: {values: {i: {mode: 1}}}}", ErrUnknownKey, `statistics.s.values.i.mode`},
-		{"no number", group + "{s: {values: {i: {mean: x}}}}", ErrValue,
+		{"no mapping", group + "[s]", problem.ErrValue, "line 2:13: statistics: wrong value: a list"},
+		{"name of nothing", group + "{'': {}, s: {}}", problem.ErrValue,
+			"line 2:14: statistics: wrong value: text of 0 bytes"},
+		{"twice", group + "{s: {}, s: {}}", problem.ErrDuplicate, `line 2:21: statistics.s: given twice: "s"`},
+		{"unknown key", group + "{s: {value: 1}}", problem.ErrUnknownKey, `did you mean "values"?`},
+		{"unknown number", group + "{s: {values: {i: {mode: 1}}}}", problem.ErrUnknownKey, `statistics.s.values.i.mode`},
+		{"no number", group + "{s: {values: {i: {mean: x}}}}", problem.ErrValue,
 			`line 2:37: statistics.s.values.i.mean: wrong value`},
-		{"infinite", group + "{s: {values: {i: {mean: .inf}}}}", ErrValue, "want a finite number"},
-		{"a value twice", group + "{s: {values: {i: {}, i: {}}}}", ErrDuplicate, `statistics.s.values: given twice: "i"`},
-		{"digest", group + "{s: {summary: ABC}}", ErrValue, "want the SHA-256 of a summary in 64 lower-case"},
-		{"not declared", "dense: [{columns: [i], ops: [min_max: {statistics: sum}]}]\nstatistics: {some: }", ErrStatistics,
+		{"infinite", group + "{s: {values: {i: {mean: .inf}}}}", problem.ErrValue, "want a finite number"},
+		{"a value twice", group + "{s: {values: {i: {}, i: {}}}}", problem.ErrDuplicate,
+			`statistics.s.values: given twice: "i"`},
+		{"digest", group + "{s: {summary: ABC}}", problem.ErrValue, "want the SHA-256 of a summary in 64 lower-case"},
+		{"not declared", "dense: [{columns: [i], ops: [min_max: {statistics: sum}]}]\nstatistics: {some: }",
+			problem.ErrStatistics,
 			`line 1:30: dense[0].ops[0]: statistics do not fit: "sum" is not among statistics`},
-		{"not used", "sparse: [{columns: [i]}]\nstatistics: {s: }", ErrStatistics,
+		{"not used", "sparse: [{columns: [i]}]\nstatistics: {s: }", problem.ErrStatistics,
 			"line 2:14: statistics.s: statistics do not fit: no operator uses them"},
 		{"beside a constant", "dense: [{columns: [i], ops: [normalize: {statistics: s, mean: 1}]}]\nstatistics: {s: }",
-			ErrValue, "mean beside statistics, want one of them"},
-		{"neither", "dense: [{columns: [i], ops: [min_max: {min: 1}]}]", ErrMissing,
+			problem.ErrValue, "mean beside statistics, want one of them"},
+		{"neither", "dense: [{columns: [i], ops: [min_max: {min: 1}]}]", problem.ErrMissing,
 			"line 1:30: dense[0].ops[0].min_max: missing: max, or statistics"},
-		{"a number", "dense: [{columns: [i], ops: [normalize: {statistics: 3}]}]", ErrValue, "want a word"},
+		{"a number", "dense: [{columns: [i], ops: [normalize: {statistics: 3}]}]", problem.ErrValue, "want a word"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse([]byte(c.doc))
+			_, err := pipeline.Parse([]byte(c.doc))
 			require.ErrorIs(t, err, c.is)
 			assert.ErrorContains(t, err, c.want)
 		})
 	}
-	s, err := Parse([]byte(group + "{s: }"))
+	s, err := pipeline.Parse([]byte(group + "{s: }"))
 	require.NoError(t, err)
 	_, err = s.BindStatistics("t", &summary.Summary{}, summary.Digest{})
-	require.ErrorIs(t, err, ErrStatistics)
+	require.ErrorIs(t, err, problem.ErrStatistics)
 	require.ErrorContains(t, err, `the pipeline has no statistics "t"`)
 }
 
@@ -215,14 +230,14 @@ func TestStatisticsThatLackNumbers(t *testing.T) {
 			"above the greatest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := Parse([]byte("dense: [{columns: [i], ops: [" + c.ops + "]}]\nstatistics: {s: }"))
+			s, err := pipeline.Parse([]byte("dense: [{columns: [i], ops: [" + c.ops + "]}]\nstatistics: {s: }"))
 			require.NoError(t, err)
-			_, err = bindColumns(t, s, c.column).Resolve(zoo())
+			_, err = resolve.Pipeline(bindColumns(t, s, c.column), zoo())
 			if c.want == "" {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorIs(t, err, ErrStatistics)
+			require.ErrorIs(t, err, problem.ErrStatistics)
 			assert.ErrorContains(t, err, c.want)
 			assert.ErrorContains(t, err, "line 1:")
 		})
@@ -231,20 +246,21 @@ func TestStatisticsThatLackNumbers(t *testing.T) {
 		"{columns: [s], ops: [normalize: {statistics: s}]}":                              "normalize takes numbers",
 		"{columns: [flist], ops: [min_max: {statistics: s}, fixed_length: {length: 2}]}": "those of lists are their lengths",
 	} {
-		s, err := Parse([]byte("dense: [" + doc + "]\nstatistics: {s: }"))
+		s, err := pipeline.Parse([]byte("dense: [" + doc + "]\nstatistics: {s: }"))
 		require.NoError(t, err)
-		_, err = s.Resolve(zoo())
-		require.ErrorIs(t, err, ErrColumnType)
+		_, err = resolve.Pipeline(s, zoo())
+		require.ErrorIs(t, err, problem.ErrColumnType)
 		assert.ErrorContains(t, err, want)
 	}
 }
 
 // TestTheStatisticsOfAPipeline checks the pass that makes what operators take statistics of.
 func TestTheStatisticsOfAPipeline(t *testing.T) {
-	schema := append(zoo(), ColumnInfo{Name: "half", Kind: program.Bytes, Logical: "FLOAT16"},
-		ColumnInfo{Name: "price", Kind: program.Bytes, Logical: "DECIMAL(9, 2)"},
-		ColumnInfo{Name: "m", Kind: program.Float32, Map: MapInfo{Keys: "m.k", Values: "m.v"}, Nullable: true})
-	s, err := Parse([]byte(`label: {column: label, ops: [min_max: {statistics: s}]}
+	schema := append(zoo(), columntypes.Column{Name: "half", Kind: program.Bytes, Logical: "FLOAT16"},
+		columntypes.Column{Name: "price", Kind: program.Bytes, Logical: "DECIMAL(9, 2)"},
+		columntypes.Column{Name: "m", Kind: program.Float32, Map: columntypes.Map{Keys: "m.k", Values: "m.v"},
+			Nullable: true})
+	s, err := pipeline.Parse([]byte(`label: {column: label, ops: [min_max: {statistics: s}]}
 batch: 77
 values:
   - {as: small, from: i_null, ops: [fill_null: 0, min_max: {statistics: first}]}
@@ -264,19 +280,19 @@ statistics: {s: , first: }
 filter: {column: i, gt: 3}
 `))
 	require.NoError(t, err)
-	_, _, err = s.StatisticsPass("s", schema)
+	_, _, err = statisticspass.OfOperators(s, "s", schema)
 	require.ErrorContains(t, err, `there is no summary for "first"`)
-	first, columns, err := s.StatisticsPass("first", schema)
+	first, columns, err := statisticspass.OfOperators(s, "first", schema)
 	require.NoError(t, err)
 	require.Len(t, columns, 1)
 	assert.Equal(t, "i_null behind fill_null", columns[0].Name[:len("i_null behind fill_null")])
-	_, err = first.Resolve(schema)
+	_, err = resolve.Pipeline(first, schema)
 	require.NoError(t, err)
 
 	bound, err := s.BindStatistics("first", &summary.Summary{Columns: []summary.Column{numbersOf(columns[0].Name)}},
 		summary.Digest{})
 	require.NoError(t, err)
-	pass, columns, err := bound.StatisticsPass("s", schema)
+	pass, columns, err := statisticspass.OfOperators(bound, "s", schema)
 	require.NoError(t, err)
 	type want struct {
 		name, of string
@@ -306,10 +322,10 @@ filter: {column: i, gt: 3}
 	assert.Equal(t, []int{77, 0}, []int{pass.Batch, len(pass.Vocabularies)})
 	assert.Equal(t, s.Filter, pass.Filter)
 	assert.Len(t, pass.Statistics, 1)
-	r, err := pass.Resolve(schema)
+	r, err := resolve.Pipeline(pass, schema)
 	require.NoError(t, err)
 	r.Filter = nil
-	_, _, err = Lower(r)
+	_, _, err = lowering.Lower(r)
 	require.NoError(t, err, "no null reaches a dense feature")
 
 	// The names under which the pass has its values are those that the pipeline looks for.
@@ -320,8 +336,8 @@ filter: {column: i, gt: 3}
 	bound = bindColumns(t, bound, made...)
 	rest, ok := bound.WithoutVocabularies()
 	require.True(t, ok)
-	_, err = rest.Resolve(schema)
+	_, err = resolve.Pipeline(rest, schema)
 	require.NoError(t, err)
-	_, _, err = s.StatisticsPass("other", schema)
-	require.ErrorIs(t, err, ErrStatistics)
+	_, _, err = statisticspass.OfOperators(s, "other", schema)
+	require.ErrorIs(t, err, problem.ErrStatistics)
 }

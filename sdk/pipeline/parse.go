@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // Parse reads a spec from a YAML document and checks it against the catalogue. The error is of type [Errors], with
@@ -18,13 +19,13 @@ func Parse(document []byte) (*Spec, error) {
 	p := &parser{}
 	root := p.document(document)
 	if root == nil {
-		return nil, p.err()
+		return nil, p.Err()
 	}
 	s := p.spec(root)
-	if len(p.list) == 0 {
-		s.check(&p.problems)
+	if len(p.Errors) == 0 {
+		s.checkParts(&p.List)
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -32,37 +33,37 @@ func Parse(document []byte) (*Spec, error) {
 
 // parser walks the node tree against what a spec may hold.
 type parser struct {
-	problems
+	problem.List
 	nodes int
 }
 
 // document returns the root node of the document, or nil after an error.
 func (p *parser) document(b []byte) *yaml.Node {
 	if len(b) > maxDocument {
-		p.add(location{}, ErrSyntax, "the document has %d bytes, want at most %d", len(b), maxDocument)
+		p.Add(problem.Place{}, problem.ErrSyntax, "the document has %d bytes, want at most %d", len(b), maxDocument)
 		return nil
 	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := d.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			p.add(location{}, ErrSyntax, "the document is empty")
+			p.Add(problem.Place{}, problem.ErrSyntax, "the document is empty")
 		} else {
-			p.add(location{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			p.Add(problem.Place{}, problem.ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		return nil
 	}
 	var second yaml.Node
 	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
 		if err != nil {
-			p.add(location{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			p.Add(problem.Place{}, problem.ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		} else {
-			p.add(location{pos: position(&second)}, ErrSyntax, "a second document; one file holds one pipeline")
+			p.Add(problem.Place{Pos: position(&second)}, problem.ErrSyntax, "a second document; one file holds one pipeline")
 		}
 		return nil
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		p.add(location{}, ErrSyntax, "the document is empty")
+		p.Add(problem.Place{}, problem.ErrSyntax, "the document is empty")
 		return nil
 	}
 	return doc.Content[0]
@@ -72,10 +73,10 @@ func (p *parser) document(b []byte) *yaml.Node {
 func position(n *yaml.Node) Pos { return Pos{Line: n.Line, Column: n.Column} }
 
 // follow returns the node that an alias names, or the node itself, and counts the visit.
-func (p *parser) follow(n *yaml.Node, a location) *yaml.Node {
+func (p *parser) follow(n *yaml.Node, a problem.Place) *yaml.Node {
 	p.nodes++
 	if p.nodes == maxNodes {
-		p.add(a, ErrSyntax, "the document comes to more than %d values", maxNodes)
+		p.Add(a, problem.ErrSyntax, "the document comes to more than %d values", maxNodes)
 	}
 	if p.nodes >= maxNodes {
 		return &yaml.Node{Line: n.Line, Column: n.Column} // a node without a kind ends the walk
@@ -87,35 +88,36 @@ func (p *parser) follow(n *yaml.Node, a location) *yaml.Node {
 }
 
 // stopped reports whether the walk has ended early.
-func (p *parser) stopped() bool { return p.nodes >= maxNodes || len(p.list) >= maxErrors }
+func (p *parser) stopped() bool { return p.nodes >= maxNodes || len(p.Errors) >= problem.MaxErrors }
 
 // members calls f for each key of a mapping. It refuses keys that are not among keys or occur twice, and reports
 // whether n is a mapping.
-func (p *parser) members(n *yaml.Node, a location, unknown error, keys []string,
-	f func(key string, value *yaml.Node, a location)) bool {
+func (p *parser) members(n *yaml.Node, a problem.Place, unknown error, keys []string,
+	f func(key string, value *yaml.Node, a problem.Place)) bool {
 	n = p.follow(n, a)
 	if n.Kind != yaml.MappingNode {
-		p.add(a, ErrValue, "%s, want a mapping of %s", describe(n), strings.Join(keys, ", "))
+		p.Add(a, problem.ErrValue, "%s, want a mapping of %s", describe(n), strings.Join(keys, ", "))
 		return false
 	}
 	seen := make(map[string]bool)
 	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
 		key := p.follow(n.Content[i], a)
 		if key.Kind != yaml.ScalarNode {
-			p.add(location{pos: position(n.Content[i]), path: a.path}, ErrValue, "%s as a key", describe(key))
+			p.Add(problem.Place{Pos: position(n.Content[i]), Path: a.Path}, problem.ErrValue, "%s as a key", describe(key))
 			continue
 		}
-		here := a.key(shorten(key.Value), position(n.Content[i]))
+		here := a.Key(problem.Shorten(key.Value), position(n.Content[i]))
 		switch {
 		case !contains(keys, key.Value):
-			p.add(here, unknown, "%q%s", shorten(key.Value), suggestAccepted(key.Value, keys, func(name string) bool {
-				return !given(n, name) // the key would be refused as given twice
-			}))
+			p.Add(here, unknown, "%q%s", problem.Shorten(key.Value), problem.SuggestAccepted(key.Value, keys,
+				func(name string) bool {
+					return !given(n, name) // the key would be refused as given twice
+				}))
 		case seen[key.Value]:
-			p.add(here, ErrDuplicate, "%q", key.Value)
+			p.Add(here, problem.ErrDuplicate, "%q", key.Value)
 		default:
 			seen[key.Value] = true
-			f(key.Value, n.Content[i+1], a.key(key.Value, position(n.Content[i+1])))
+			f(key.Value, n.Content[i+1], a.Key(key.Value, position(n.Content[i+1])))
 		}
 	}
 	return true
@@ -141,26 +143,26 @@ func contains(list []string, s string) bool {
 }
 
 // items calls f for each item of a list of at most limit items.
-func (p *parser) items(n *yaml.Node, a location, limit int, of string, f func(n *yaml.Node, a location)) {
+func (p *parser) items(n *yaml.Node, a problem.Place, limit int, of string, f func(n *yaml.Node, a problem.Place)) {
 	n = p.follow(n, a)
 	if n.Kind != yaml.SequenceNode {
-		p.add(a, ErrValue, "%s, want a list of %s", describe(n), of)
+		p.Add(a, problem.ErrValue, "%s, want a list of %s", describe(n), of)
 		return
 	}
 	if len(n.Content) > limit {
-		p.add(a, ErrValue, "%d %s, want at most %d", len(n.Content), of, limit)
+		p.Add(a, problem.ErrValue, "%d %s, want at most %d", len(n.Content), of, limit)
 		return
 	}
 	for i, item := range n.Content {
 		if p.stopped() {
 			return
 		}
-		f(item, a.index(i, position(item)))
+		f(item, a.Index(i, position(item)))
 	}
 }
 
 // column reads the name of a column or a pattern: a string of at most MaxName bytes. A column may have no name.
-func (p *parser) column(n *yaml.Node, a location) (text string, ok bool) {
+func (p *parser) column(n *yaml.Node, a problem.Place) (text string, ok bool) {
 	if n = p.follow(n, a); n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
 		return "", true
 	}
@@ -169,43 +171,43 @@ func (p *parser) column(n *yaml.Node, a location) (text string, ok bool) {
 }
 
 // text reads a string of 1 to MaxName bytes.
-func (p *parser) text(n *yaml.Node, a location, of string) string {
+func (p *parser) text(n *yaml.Node, a problem.Place, of string) string {
 	n = p.follow(n, a)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		hint := ""
 		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
 			hint = "; put it in quotes if it is meant as text"
 		}
-		p.add(a, ErrValue, "%s, want %s%s", describe(n), of, hint)
+		p.Add(a, problem.ErrValue, "%s, want %s%s", describe(n), of, hint)
 		return ""
 	}
 	if n.Value == "" || len(n.Value) > MaxName {
-		p.add(a, ErrValue, "text of %d bytes, want 1 to %d", len(n.Value), MaxName)
+		p.Add(a, problem.ErrValue, "text of %d bytes, want 1 to %d", len(n.Value), MaxName)
 		return ""
 	}
 	return n.Value
 }
 
 // truth reads true or false.
-func (p *parser) truth(n *yaml.Node, a location) bool {
+func (p *parser) truth(n *yaml.Node, a problem.Place) bool {
 	var value bool
 	n = p.follow(n, a)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(&value) != nil {
-		p.add(a, ErrValue, "%s, want true or false", describe(n))
+		p.Add(a, problem.ErrValue, "%s, want true or false", describe(n))
 	}
 	return value
 }
 
 // number reads an integer or a real number.
-func (p *parser) number(n *yaml.Node, a location) (Number, bool) {
+func (p *parser) number(n *yaml.Node, a problem.Place) (Number, bool) {
 	n = p.follow(n, a)
 	x, ok := numberOf(n)
 	switch {
 	case ok:
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int":
-		p.add(a, ErrValue, "%s does not fit 64 bits", shorten(n.Value))
+		p.Add(a, problem.ErrValue, "%s does not fit 64 bits", problem.Shorten(n.Value))
 	default:
-		p.add(a, ErrValue, "%s, want a number", describe(n))
+		p.Add(a, problem.ErrValue, "%s, want a number", describe(n))
 	}
 	return x, ok
 }
@@ -243,44 +245,29 @@ func describe(n *yaml.Node) string {
 		case "!!null":
 			return "nothing"
 		case "!!str":
-			return "the text " + quote(n.Value)
+			return "the text " + problem.Quote(n.Value)
 		case "!!int", "!!float":
-			return "the number " + shorten(n.Value)
+			return "the number " + problem.Shorten(n.Value)
 		case "!!bool":
-			return "the truth value " + shorten(n.Value)
+			return "the truth value " + problem.Shorten(n.Value)
 		}
-		return "the value " + shorten(n.Value)
+		return "the value " + problem.Shorten(n.Value)
 	}
 	return "nothing"
-}
-
-func quote(s string) string { return `"` + shorten(s) + `"` }
-
-// shorten shortens foreign text for an error.
-func shorten(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // spec reads the whole document.
 func (p *parser) spec(n *yaml.Node) *Spec {
 	s := &Spec{Batch: DefaultBatch}
-	p.members(n, location{pos: position(n)}, ErrUnknownKey, specKeys, func(key string, v *yaml.Node, a location) {
+	p.members(n, problem.Place{Pos: position(n)}, problem.ErrUnknownKey, specKeys, func(key string, v *yaml.Node,
+		a problem.Place) {
 		switch key {
 		case "name":
 			s.Name = p.text(v, a, "the pipeline's name")
 		case "batch":
 			if x, ok := p.number(v, a); ok {
 				if !x.Integer || x.Int < 1 || x.Int > MaxBatch {
-					p.add(a, ErrValue, "%s, want a whole number from 1 to %d", x, MaxBatch)
+					p.Add(a, problem.ErrValue, "%s, want a whole number from 1 to %d", x, MaxBatch)
 					return
 				}
 				s.Batch = int(x.Int)
@@ -293,7 +280,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 				s.FitIDs = true
 			case "int64", "":
 			default:
-				p.add(a, ErrValue, "%q, want int32, int64 or auto", shorten(t))
+				p.Add(a, problem.ErrValue, "%q, want int32, int64 or auto", problem.Shorten(t))
 			}
 		case "dense_type":
 			switch t := p.text(v, a, "float32 or bfloat16"); t {
@@ -301,7 +288,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 				s.DenseType = program.DenseBFloat16
 			case "float32", "":
 			default:
-				p.add(a, ErrValue, "%q, want float32 or bfloat16", shorten(t))
+				p.Add(a, problem.ErrValue, "%q, want float32 or bfloat16", problem.Shorten(t))
 			}
 		case "label":
 			s.Label = p.label(v, a)
@@ -336,10 +323,10 @@ var (
 
 // label reads the label. "null: VALUE" and "nan: VALUE" are short for operators that begin with fill_null and fill_nan,
 // and make the same pipeline.
-func (p *parser) label(n *yaml.Node, a location) *Label {
-	l := &Label{Pos: a.pos}
+func (p *parser) label(n *yaml.Node, a problem.Place) *Label {
+	l := &Label{Pos: a.Pos}
 	var fill []Op
-	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a location) {
+	if p.members(n, a, problem.ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a problem.Place) {
 		switch key {
 		case "column":
 			l.Column = p.text(v, a, "a column's name")
@@ -350,8 +337,8 @@ func (p *parser) label(n *yaml.Node, a location) *Label {
 		case "ops":
 			l.Ops = p.ops(v, a, n)
 		}
-	}) && l.Column == "" && len(p.list) == 0 {
-		p.add(a, ErrMissing, "column: the name of the column with the label")
+	}) && l.Column == "" && len(p.Errors) == 0 {
+		p.Add(a, problem.ErrMissing, "column: the name of the column with the label")
 	}
 	l.Ops = append(fill, l.Ops...)
 	return l
@@ -359,7 +346,7 @@ func (p *parser) label(n *yaml.Node, a location) *Label {
 
 // labelFill reads what becomes of a label that is null or a NaN: a number replaces it, by the named operator, and
 // "fail", the default, refuses it. It returns nil for fail and for any other value that is not a number.
-func (p *parser) labelFill(operator string, n *yaml.Node, a location) []Op {
+func (p *parser) labelFill(operator string, n *yaml.Node, a problem.Place) []Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil
 	}
@@ -367,21 +354,21 @@ func (p *parser) labelFill(operator string, n *yaml.Node, a location) []Op {
 	if !ok {
 		return nil
 	}
-	return []Op{{Name: operator, Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}}
+	return []Op{{Name: operator, Args: []Arg{{Name: "value", Value: x, Pos: a.Pos}}, Pos: a.Pos}}
 }
 
 // values reads the list of intermediate values.
-func (p *parser) values(n *yaml.Node, a location) []NamedValue {
+func (p *parser) values(n *yaml.Node, a problem.Place) []NamedValue {
 	var values []NamedValue
-	p.items(n, a, MaxGroups, "values", func(n *yaml.Node, a location) {
-		v := NamedValue{Pos: a.pos}
-		p.members(n, a, ErrUnknownKey, valueKeys, func(key string, node *yaml.Node, a location) {
+	p.items(n, a, MaxGroups, "values", func(n *yaml.Node, a problem.Place) {
+		v := NamedValue{Pos: a.Pos}
+		p.members(n, a, problem.ErrUnknownKey, valueKeys, func(key string, node *yaml.Node, a problem.Place) {
 			switch key {
 			case "as":
 				v.As = p.text(node, a, "a name for the value")
 			case "from":
 				if t, ok := p.column(node, a); ok {
-					v.From = Pattern{Text: t, Pos: a.pos}
+					v.From = Pattern{Text: t, Pos: a.Pos}
 				}
 			case "inputs":
 				v.Inputs = p.patterns(node, a)
@@ -397,32 +384,32 @@ func (p *parser) values(n *yaml.Node, a location) []NamedValue {
 }
 
 // absent reads whether partitions may lack a column.
-func (p *parser) absent(n *yaml.Node, a location) (allow bool) {
+func (p *parser) absent(n *yaml.Node, a problem.Place) (allow bool) {
 	switch t := p.text(n, a, "allow or fail"); t {
 	case "allow":
 		return true
 	case "fail", "":
 	default:
-		p.add(a, ErrValue, "%q, want allow or fail", shorten(t))
+		p.Add(a, problem.ErrValue, "%q, want allow or fail", problem.Shorten(t))
 	}
 	return false
 }
 
 // patterns reads a list of names of columns.
-func (p *parser) patterns(n *yaml.Node, a location) (list []Pattern) {
-	p.items(n, a, MaxPatterns, "columns", func(n *yaml.Node, a location) {
+func (p *parser) patterns(n *yaml.Node, a problem.Place) (list []Pattern) {
+	p.items(n, a, MaxPatterns, "columns", func(n *yaml.Node, a problem.Place) {
 		if t, ok := p.column(n, a); ok {
-			list = append(list, Pattern{Text: t, Pos: a.pos})
+			list = append(list, Pattern{Text: t, Pos: a.Pos})
 		}
 	})
 	return list
 }
 
-func (p *parser) groups(n *yaml.Node, a location) []Group {
+func (p *parser) groups(n *yaml.Node, a problem.Place) []Group {
 	var groups []Group
-	p.items(n, a, MaxGroups, "groups of columns", func(n *yaml.Node, a location) {
-		g := Group{Pos: a.pos}
-		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a location) {
+	p.items(n, a, MaxGroups, "groups of columns", func(n *yaml.Node, a problem.Place) {
+		g := Group{Pos: a.Pos}
+		p.members(n, a, problem.ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a problem.Place) {
 			switch key {
 			case "columns":
 				g.Columns = p.patterns(v, a)
@@ -436,7 +423,7 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 					g.DropScores = true
 				case "keep", "":
 				default:
-					p.add(a, ErrValue, "%q, want keep or drop", shorten(t))
+					p.Add(a, problem.ErrValue, "%q, want keep or drop", problem.Shorten(t))
 				}
 			case "deduplicate":
 				g.Deduplicate = p.truth(v, a)
@@ -448,11 +435,11 @@ func (p *parser) groups(n *yaml.Node, a location) []Group {
 					g.KeepNaN = true
 				case "fail", "":
 				default:
-					p.add(a, ErrValue, "%q, want keep or fail", shorten(t))
+					p.Add(a, problem.ErrValue, "%q, want keep or fail", problem.Shorten(t))
 				}
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
-				checkName(&p.problems, g.As, a)
+				checkName(&p.List, g.As, a)
 			}
 		})
 		groups = append(groups, g)

@@ -9,11 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // table reads a table of ids: a list of values, or a mapping of keys to values. Keys may stand in quotes, as JSON has
 // them.
-func (p *parser) table(n *yaml.Node, a location) Value {
+func (p *parser) table(n *yaml.Node, a problem.Place) Value {
 	value := p.follow(n, a)
 	switch {
 	case value.Kind == yaml.SequenceNode && len(value.Content) <= program.MaxBorders:
@@ -28,15 +29,15 @@ func (p *parser) table(n *yaml.Node, a location) Value {
 	case value.Kind == yaml.MappingNode && len(value.Content) <= 2*program.MaxBorders:
 		return p.pairs(value, a)
 	case value.Kind == yaml.SequenceNode, value.Kind == yaml.MappingNode:
-		p.add(a, ErrValue, "a table of more than %d values", program.MaxBorders)
+		p.Add(a, problem.ErrValue, "a table of more than %d values", program.MaxBorders)
 	default:
-		p.add(a, ErrValue, "%s, want a mapping of ids to ids, or a list of ids", describe(value))
+		p.Add(a, problem.ErrValue, "%s, want a mapping of ids to ids, or a list of ids", describe(value))
 	}
 	return nil
 }
 
 // pairs reads a mapping of ids to ids and orders it by its keys.
-func (p *parser) pairs(n *yaml.Node, a location) Value {
+func (p *parser) pairs(n *yaml.Node, a problem.Place) Value {
 	keys, values, ok := readPairs(p, n, a, "a whole number", keyOf)
 	if !ok {
 		return nil
@@ -45,14 +46,14 @@ func (p *parser) pairs(n *yaml.Node, a location) Value {
 }
 
 // textTable reads a table of texts: a mapping of texts to whole numbers.
-func (p *parser) textTable(n *yaml.Node, a location) Value {
+func (p *parser) textTable(n *yaml.Node, a problem.Place) Value {
 	value := p.follow(n, a)
 	switch {
 	case value.Kind != yaml.MappingNode:
-		p.add(a, ErrValue, "%s, want a mapping of texts to whole numbers", describe(value))
+		p.Add(a, problem.ErrValue, "%s, want a mapping of texts to whole numbers", describe(value))
 		return nil
 	case len(value.Content) > 2*program.MaxTexts:
-		p.add(a, ErrValue, "a table of more than %d texts", program.MaxTexts)
+		p.Add(a, problem.ErrValue, "a table of more than %d texts", program.MaxTexts)
 		return nil
 	}
 	keys, values, ok := readPairs(p, value, a, "text; put it in quotes", func(n *yaml.Node) (string, bool) {
@@ -66,7 +67,7 @@ func (p *parser) textTable(n *yaml.Node, a location) Value {
 
 // readPairs reads a mapping of keys to whole numbers and orders it by its keys. want says what keys are, and read reads
 // one. ok is false if a key occurs twice.
-func readPairs[K cmp.Ordered](p *parser, n *yaml.Node, a location, want string,
+func readPairs[K cmp.Ordered](p *parser, n *yaml.Node, a problem.Place, want string,
 	read func(n *yaml.Node) (K, bool)) (keys []K, values []int64, ok bool) {
 	type pair struct {
 		key   K
@@ -77,7 +78,7 @@ func readPairs[K cmp.Ordered](p *parser, n *yaml.Node, a location, want string,
 	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
 		key, ok := read(p.follow(n.Content[i], a))
 		if !ok {
-			p.add(a.key(shorten(n.Content[i].Value), position(n.Content[i])), ErrValue, "%s as a key, want %s",
+			p.Add(a.Key(problem.Shorten(n.Content[i].Value), position(n.Content[i])), problem.ErrValue, "%s as a key, want %s",
 				describe(n.Content[i]), want)
 			continue
 		}
@@ -87,8 +88,8 @@ func readPairs[K cmp.Ordered](p *parser, n *yaml.Node, a location, want string,
 	keys, values = make([]K, 0, len(pairs)), make([]int64, 0, len(pairs))
 	for i, x := range pairs {
 		if i > 0 && x.key == pairs[i-1].key {
-			name := shorten(fmt.Sprint(x.key))
-			p.add(a.key(name, position(x.at)), ErrDuplicate, "key %s", name)
+			name := problem.Shorten(fmt.Sprint(x.key))
+			p.Add(a.Key(name, position(x.at)), problem.ErrDuplicate, "key %s", name)
 			return nil, nil, false
 		}
 		keys, values = append(keys, x.key), append(values, x.value)
@@ -110,13 +111,13 @@ func keyOf(n *yaml.Node) (int64, bool) {
 
 // integer reads a whole number, element i of what lies at a. Tables are long: the location of an element is computed
 // only for an error.
-func (p *parser) integer(n *yaml.Node, a location, i int) int64 {
+func (p *parser) integer(n *yaml.Node, a problem.Place, i int) int64 {
 	x, ok := numberOf(p.follow(n, a))
 	switch {
 	case !ok:
-		p.number(n, a.index(i, position(n)))
+		p.number(n, a.Index(i, position(n)))
 	case !x.Integer:
-		p.add(a.index(i, position(n)), ErrValue, "%s, want a whole number", x)
+		p.Add(a.Index(i, position(n)), problem.ErrValue, "%s, want a whole number", x)
 	}
 	return x.Int
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/internal/goldenfile"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // TestScoresAreWeights checks which keys have weights, and what a canonical form says of dropped scores.
@@ -76,10 +78,10 @@ dense:
 
 	// A map that partitions may lack is absent as a whole.
 	schema := mapSchema()
-	schema[2].Absent = Absence{Partitions: 1, Names: "b.parquet"}
+	schema[2].Absent = columntypes.Absence{Partitions: 1, Names: "b.parquet"}
 	doc := `sparse: [{inputs: ["id_list_features[1]", "id_list_features[2]"], as: x, %sops: [cartesian]}]`
 	_, _, err = lower(fmt.Sprintf(doc, ""), schema)
-	require.ErrorIs(t, err, ErrMissingColumn)
+	require.ErrorIs(t, err, problem.ErrMissingColumn)
 	_, p, err = lower(fmt.Sprintf(doc, "absent: allow, "), schema)
 	require.NoError(t, err)
 	assert.True(t, p.Columns[0].Absent && p.Columns[1].Absent)
@@ -92,36 +94,40 @@ func TestScoresThatAreRefused(t *testing.T) {
 		is   error
 		want string
 	}{
-		"positions of real numbers": {"sparse: [{columns: [f], ops: [enumerate]}]", ErrColumnType,
+		"positions of real numbers": {"sparse: [{columns: [f], ops: [enumerate]}]", problem.ErrColumnType,
 			"enumerate takes ids (int64), and these are float32"},
-		"positions of text": {"sparse: [{columns: [s], ops: [enumerate]}]", ErrColumnType,
+		"positions of text": {"sparse: [{columns: [s], ops: [enumerate]}]", problem.ErrColumnType,
 			"enumerate takes numbers, and these are strings"},
-		"positions of several": {"sparse: [{inputs: [i, i], as: x, ops: [enumerate]}]", ErrValue,
+		"positions of several": {"sparse: [{inputs: [i, i], as: x, ops: [enumerate]}]", problem.ErrValue,
 			"enumerate takes one value; the first operator of inputs takes them together"},
-		"scores of plain ids": {"sparse: [{columns: [list], ops: [scores, bucketize: {borders: [1]}]}]", ErrColumnType,
+		"scores of plain ids": {"sparse: [{columns: [list], ops: [scores, bucketize: {borders: [1]}]}]",
+			problem.ErrColumnType,
 			"scores takes lists of ids with scores, as enumerate, with_scores and maps make them"},
-		"scores of ids that moved": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2, scores]}]", ErrColumnType,
+		"scores of ids that moved": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2, scores]}]", problem.ErrColumnType,
 			"ngram moves ids, and each of them has a score"},
-		"scores of numbers": {"sparse: [{columns: [list], ops: [enumerate, decimal: float32, scores]}]", ErrColumnType, ""},
+		"scores of numbers": {"sparse: [{columns: [list], ops: [enumerate, decimal: float32, scores]}]",
+			problem.ErrColumnType, ""},
 		"ids that move in a value": {"values: [{as: v, from: list, ops: [enumerate, list_slice: {end: 2}]}]\n" +
-			"sparse: [{columns: [v]}]", ErrColumnType, "list_slice moves ids, and each of them has a score"},
-		"ids that move in a group": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2]}]", ErrColumnType,
+			"sparse: [{columns: [v]}]", problem.ErrColumnType, "list_slice moves ids, and each of them has a score"},
+		"ids that move in a group": {"sparse: [{columns: [list], ops: [enumerate, ngram: 2]}]", problem.ErrColumnType,
 			"ngram moves ids, and each of them has a score; say scores: drop"},
 		"ids that become real": {"values: [{as: v, from: list, ops: [enumerate, logit]}]\nsparse: [{columns: [v]}]",
-			ErrColumnType, ""},
-		"scores as numbers of a key": {"sparse: [{columns: [list], ops: [enumerate, scores]}]", ErrColumnType,
+			problem.ErrColumnType, ""},
+		"scores as numbers of a key": {"sparse: [{columns: [list], ops: [enumerate, scores]}]", problem.ErrColumnType,
 			"sparse values are ids (int64), and these are float32"},
 		"scores that are ids with scores": {"values: [{as: v, from: list, ops: [enumerate]}]\n" +
-			"sparse: [{inputs: [list, v], as: x, ops: [with_scores]}]", ErrColumnType,
+			"sparse: [{inputs: [list, v], as: x, ops: [with_scores]}]", problem.ErrColumnType,
 			"take their scores with the operator scores"},
-		"scores that are text": {"sparse: [{inputs: [i, s], as: x, ops: [with_scores]}]", ErrColumnType,
+		"scores that are text": {"sparse: [{inputs: [i, s], as: x, ops: [with_scores]}]", problem.ErrColumnType,
 			"with_scores takes numbers, and these are strings"},
-		"ids that are real": {"sparse: [{inputs: [f, f], as: x, ops: [with_scores]}]", ErrColumnType,
+		"ids that are real": {"sparse: [{inputs: [f, f], as: x, ops: [with_scores]}]", problem.ErrColumnType,
 			"with_scores takes ids (int64), and these are float32"},
-		"a dense list": {"dense: [{columns: [i], ops: [enumerate]}]", ErrColumnType,
+		"a dense list": {"dense: [{columns: [i], ops: [enumerate]}]", problem.ErrColumnType,
 			"a list cannot be dense: only sparse features have several values a row"},
-		"no scores to drop": {"sparse: [{columns: [list], scores: drop}]", ErrColumnType, "scores: drop, and it has none"},
-		"behind classes":    {"dense: [{columns: [i], ops: [onehot: {classes: 2}, enumerate]}]", ErrValue, "behind onehot"},
+		"no scores to drop": {"sparse: [{columns: [list], scores: drop}]", problem.ErrColumnType,
+			"scores: drop, and it has none"},
+		"behind classes": {"dense: [{columns: [i], ops: [onehot: {classes: 2}, enumerate]}]", problem.ErrValue,
+			"behind onehot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := lower(c.doc, zoo())

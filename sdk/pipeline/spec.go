@@ -124,7 +124,7 @@ func op(name string, args ...Arg) Op {
 	return o
 }
 
-func (o *Op) arg(name string) (*Arg, bool) { return find(o.Args, name) }
+func (o *Op) Argument(name string) (*Arg, bool) { return find(o.Args, name) }
 
 func find(args []Arg, name string) (*Arg, bool) {
 	for i := range args {
@@ -133,4 +133,13 @@ func find(args []Arg, name string) (*Arg, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Given implements [catalogue.Arguments].
+func (o *Op) Given(name string) (Value, bool) {
+	a, ok := o.Argument(name)
+	if !ok {
+		return nil, false
+	}
+	return a.Value, true
 }

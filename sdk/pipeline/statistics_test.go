@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -8,13 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 )
 
 // TestStatisticsOfEveryKind checks how the columns of a data set are summarised, and that the pass has a pipeline that
 // fits them.
 func TestStatisticsOfEveryKind(t *testing.T) {
-	schema := []ColumnInfo{
+	schema := []columntypes.Column{
 		{Name: "id", Kind: program.Int64},
 		{Name: "day", Kind: program.Int64, Logical: "DATE", Nullable: true},
 		{Name: "half", Kind: program.Bytes, Logical: "FLOAT16", Nullable: true},
@@ -25,17 +30,17 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 		{Name: "vector", Kind: program.Float32, List: true},
 		{Name: "exact", Kind: program.Float64},
 		{Name: "wide", Kind: program.Int64, Unsigned: true},
-		{Name: "m", Kind: program.Float32, Map: MapInfo{Keys: "m.k", Values: "m.v"}, Nullable: true},
+		{Name: "m", Kind: program.Float32, Map: columntypes.Map{Keys: "m.k", Values: "m.v"}, Nullable: true},
 		{Name: "span", Kind: program.Bytes, Logical: "INTERVAL"},
 		{Name: "odd", Unsupported: errors.New("a struct\nof structs")},
 		{Name: "twice", Kind: program.Int64},
 		{Name: "twice", Kind: program.Int64},
 	}
-	spec, columns, skipped, err := Statistics(schema, nil)
+	spec, columns, skipped, err := statisticspass.OfColumns(schema, nil)
 	require.NoError(t, err)
-	_, err = spec.Resolve(schema)
+	_, err = resolve.Pipeline(spec, schema)
 	require.NoError(t, err)
-	assert.Equal(t, []StatisticsColumn{
+	assert.Equal(t, []statisticspass.Column{
 		{Name: "id", Type: "int64", Kind: summary.Integers, Dense: -1, Key: 0},
 		{Name: "day", Type: "int64 DATE", Kind: summary.Integers, Dense: -1, Key: 1},
 		{Name: "half", Type: "bytes FLOAT16", Kind: summary.Reals, Dense: 0, Key: 8},
@@ -54,27 +59,29 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 	}
 	assert.Equal(t, []string{"m", "span", "odd", "twice", "twice"}, names)
 
-	spec, columns, _, err = Statistics(schema, []string{"m[3..4]", "id", "i*"})
+	spec, columns, _, err = statisticspass.OfColumns(schema, []string{"m[3..4]", "id", "i*"})
 	require.NoError(t, err)
-	_, err = spec.Resolve(schema)
+	_, err = resolve.Pipeline(spec, schema)
 	require.NoError(t, err)
 	require.Len(t, columns, 3)
-	assert.Equal(t, StatisticsColumn{Name: "m[4]", Type: "float32", Kind: summary.Reals, Dense: 1, Key: 2}, columns[1])
+	assert.Equal(t, statisticspass.Column{Name: "m[4]", Type: "float32", Kind: summary.Reals, Dense: 1, Key: 2},
+		columns[1])
 
-	named, err := Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: [wide], " +
+	named, err := pipeline.Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: " +
+		"[wide], " +
 		"as: c, ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
 	require.NoError(t, err)
-	_, columns, err = named.StatisticsPass("s", schema)
+	_, columns, err = statisticspass.OfOperators(named, "s", schema)
 	require.NoError(t, err)
 	require.Len(t, columns, 3)
 	assert.Equal(t, []bool{true, false, false}, []bool{columns[0].Unsigned, columns[1].Unsigned, columns[2].Unsigned})
 
 	for pattern, says := range map[string]string{"m": "name its features", "odd": "a struct; of structs",
 		"span": "INTERVAL", "twice": "several columns", "nothing": "not in the dataset"} {
-		_, _, _, err := Statistics(schema, []string{pattern})
+		_, _, _, err := statisticspass.OfColumns(schema, []string{pattern})
 		require.ErrorContains(t, err, says)
 	}
-	_, _, _, err = Statistics(schema[11:13], nil)
+	_, _, _, err = statisticspass.OfColumns(schema[11:13], nil)
 	require.ErrorContains(t, err, "no column that a pass can summarise; span: an INTERVAL")
 }
 
@@ -88,10 +95,10 @@ func TestMatchNames(t *testing.T) {
 		{[]string{"int_0..int_1", "label", "int_*"}, []int{1, 2, 0}},
 		{[]string{"ids[7]"}, []int{3}},
 	} {
-		got, err := MatchNames(names, c.patterns)
+		got, err := statisticspass.MatchNames(names, c.patterns)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got)
 	}
-	_, err := MatchNames(names, []string{"cat_1"})
-	require.ErrorIs(t, err, ErrMissingColumn)
+	_, err := statisticspass.MatchNames(names, []string{"cat_1"})
+	require.ErrorIs(t, err, problem.ErrMissingColumn)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"strings"
@@ -8,11 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
 // TestSuggestionsAreTaken: what is proposed would be taken where it is proposed.
 func TestSuggestionsAreTaken(t *testing.T) {
-	schema := []ColumnInfo{
+	schema := []columntypes.Column{
 		{Name: "log", Kind: program.Int64, List: true},                           // dense takes no lists
 		{Name: "lot", Kind: program.Int64, Nullable: true},                       // nor nulls
 		{Name: "los_angeles", Kind: program.Float32},                             // far off
@@ -43,12 +46,12 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		{
 			"dense: [{columns: [lost], ops: [los: {max: 1}]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "los"; want one of ` +
-				strings.Join(operatorNames(), ", "),
+				strings.Join(catalogueNames(), ", "),
 		},
 		{
 			"dense: [{columns: [lost], ops: [fil_null]}]",
 			`pipeline: line 1:33: dense[0].ops[0]: unknown operator: "fil_null"; want one of ` +
-				strings.Join(operatorNames(), ", "),
+				strings.Join(catalogueNames(), ", "),
 		},
 		{
 			"dense: [{columns: [lost], ops: [log], opss: [clamp: {}]}]",
@@ -57,9 +60,9 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		},
 	} {
 		t.Run(c.doc, func(t *testing.T) {
-			s, err := Parse([]byte(c.doc))
+			s, err := pipeline.Parse([]byte(c.doc))
 			if err == nil {
-				_, err = s.Resolve(schema)
+				_, err = resolve.Pipeline(s, schema)
 			}
 			require.Error(t, err)
 			assert.Equal(t, c.want, err.Error())

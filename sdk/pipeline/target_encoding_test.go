@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"strings"
@@ -9,15 +9,20 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // bindTargets binds a summary with the labels of every value that target encodings of a spec take, of keys 1 and 2.
-func bindTargets(t *testing.T, s *Spec, folds int) *Spec {
+func bindTargets(t *testing.T, s *pipeline.Spec, folds int) *pipeline.Spec {
 	t.Helper()
-	_, columns, err := s.StatisticsPass("s", zoo())
+	_, columns, err := statisticspass.OfOperators(s, "s", zoo())
 	require.NoError(t, err)
 	var list []summary.Column
 	for _, c := range columns {
@@ -45,9 +50,9 @@ statistics: {s: }
 // TestTargetEncodingsAreLowered: the drive makes the keys, and the host puts them in their places among the dense
 // features.
 func TestTargetEncodingsAreLowered(t *testing.T) {
-	s, err := Parse([]byte(targetDocument))
+	s, err := pipeline.Parse([]byte(targetDocument))
 	require.NoError(t, err)
-	pass, columns, err := s.StatisticsPass("s", zoo())
+	pass, columns, err := statisticspass.OfOperators(s, "s", zoo())
 	require.NoError(t, err)
 	require.NotNil(t, pass.Label)
 	require.Len(t, columns, 2)
@@ -56,14 +61,14 @@ func TestTargetEncodingsAreLowered(t *testing.T) {
 		`seed 42$`, columns[0].Name)
 
 	bound := bindTargets(t, s, 3)
-	read, err := Parse(bound.JSON())
+	read, err := pipeline.Parse(bound.JSON())
 	require.NoError(t, err)
 	var digests [][32]byte
-	for _, one := range []*Spec{bound, read} {
-		r, err := one.Resolve(zoo())
+	for _, one := range []*pipeline.Spec{bound, read} {
+		r, err := resolve.Pipeline(one, zoo())
 		require.NoError(t, err)
 		digests = append(digests, r.Digest())
-		l, err := LowerWithLookups(r)
+		l, err := lowering.LowerWithLookups(r)
 		require.NoError(t, err)
 		require.NoError(t, l.Program.Validate())
 		assert.Equal(t, []string{"f", "d"}, l.Made.Dense)
@@ -77,25 +82,25 @@ func TestTargetEncodingsAreLowered(t *testing.T) {
 		assert.Nil(t, l.Lookups)
 		_, err = targetencoding.NewApplier(l.Made, l.Encoded, l.Encodings)
 		require.NoError(t, err)
-		_, _, err = Lower(r)
-		require.ErrorIs(t, err, ErrStatistics)
+		_, _, err = lowering.Lower(r)
+		require.ErrorIs(t, err, problem.ErrStatistics)
 		r.Malformed = program.MalformedDrop
-		_, err = LowerWithLookups(r)
-		require.ErrorIs(t, err, ErrDroppedRows)
+		_, err = lowering.LowerWithLookups(r)
+		require.ErrorIs(t, err, problem.ErrDroppedRows)
 	}
 	assert.Equal(t, digests[0], digests[1])
 
 	// Ids of the job are int32 where those of the drive are not.
-	wide, err := Parse([]byte(`ids: int32
+	wide, err := pipeline.Parse([]byte(`ids: int32
 label: {column: label}
 dense: [{columns: [i], ops: [target_encoding: {statistics: s, mode: serve, p_smooth: 0.5}]}]
 sparse: [{columns: [c_1], ops: [positive_modulus: 9]}]
 statistics: {s: }
 `))
 	require.NoError(t, err)
-	r, err := bindTargets(t, wide, 3).Resolve(zoo())
+	r, err := resolve.Pipeline(bindTargets(t, wide, 3), zoo())
 	require.NoError(t, err)
-	l, err := LowerWithLookups(r)
+	l, err := lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	assert.Equal(t, []tensor.DType{tensor.Int64, tensor.Int64, tensor.Int32},
 		[]tensor.DType{l.Made.IDs, l.Encoded.IDs, l.Schema.IDs})
@@ -107,12 +112,13 @@ statistics: {s: }
 // that serving, which has no folds, takes any.
 func TestPartitionsThatStatisticsDoNotKnow(t *testing.T) {
 	for _, mode := range []string{"train", "serve"} {
-		s, err := Parse([]byte(strings.Replace(targetDocument, "statistics: s}", "statistics: s, mode: "+mode+"}", 1)))
+		s, err := pipeline.Parse([]byte(strings.Replace(targetDocument, "statistics: s}", "statistics: s, mode: "+mode+"}",
+			1)))
 		require.NoError(t, err)
 		bound := bindTargets(t, s, 3)
-		read, err := Parse(bound.JSON())
+		read, err := pipeline.Parse(bound.JSON())
 		require.NoError(t, err)
-		r, err := read.Resolve(zoo())
+		r, err := resolve.Pipeline(read, zoo())
 		require.NoError(t, err)
 		require.NoError(t, r.CheckPartitions(&dataset.Manifest{Partitions: []dataset.Partition{{Name: "day=1/a"}}}))
 		err = r.CheckPartitions(&dataset.Manifest{Partitions: []dataset.Partition{{Name: "day=1/a"}, {Name: "a"}}})
@@ -120,7 +126,7 @@ func TestPartitionsThatStatisticsDoNotKnow(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorIs(t, err, ErrStatistics)
+		require.ErrorIs(t, err, problem.ErrStatistics)
 		assert.ErrorContains(t, err, `"s" was made of other partitions than a (1 of 2)`)
 		assert.ErrorContains(t, err, "--root")
 	}
@@ -130,21 +136,23 @@ func TestPartitionsThatStatisticsDoNotKnow(t *testing.T) {
 func TestTargetEncodingsDecideTheDigest(t *testing.T) {
 	digests := map[[32]byte]string{}
 	for _, arguments := range []string{"", ", p_smooth: 10", ", mode: serve", ", seed: 43", ", folds: 4"} {
-		s, err := Parse([]byte("label: {column: label}\ndense: [{columns: [i], ops: [target_encoding: {statistics: s" +
+		s, err := pipeline.Parse([]byte("label: {column: label}\ndense: [{columns: [i], ops: [target_encoding: " +
+			"{statistics: s" +
 			arguments + "}]}]\nstatistics: {s: }\n"))
 		require.NoError(t, err)
 		folds := 3
 		if arguments == ", folds: 4" {
 			folds = 4
 		}
-		r, err := bindTargets(t, s, folds).Resolve(zoo())
+		r, err := resolve.Pipeline(bindTargets(t, s, folds), zoo())
 		require.NoError(t, err, arguments)
 		assert.Empty(t, digests[r.Digest()], arguments)
 		digests[r.Digest()] = "is that of " + arguments
 	}
-	built := &Spec{Batch: DefaultBatch, Dense: []Group{{Columns: Columns("i"), Ops: []Op{TargetEncoding("s")}}},
-		Label: &Label{Column: "label"}, Statistics: []NamedStatistics{{Name: "s"}}}
-	r, err := bindTargets(t, built, 3).Resolve(zoo())
+	built := &pipeline.Spec{Batch: pipeline.DefaultBatch, Dense: []pipeline.Group{{Columns: pipeline.Columns("i"),
+		Ops: []pipeline.Op{pipeline.TargetEncoding("s")}}},
+		Label: &pipeline.Label{Column: "label"}, Statistics: []pipeline.NamedStatistics{{Name: "s"}}}
+	r, err := resolve.Pipeline(bindTargets(t, built, 3), zoo())
 	require.NoError(t, err)
 	assert.NotEmpty(t, digests[r.Digest()])
 }
@@ -163,18 +171,18 @@ func TestBadTargetEncodings(t *testing.T) {
 		is   error
 		says string
 	}{
-		group("sparse", "i", operator):         {ErrValue, "put it to a group of dense"},
-		group("dense", "i", operator+", log"):  {ErrValue, "ends the chain"},
-		group("dense", "i", "target_encoding"): {ErrMissing, "statistics"},
-		"values: [{as: v, from: i, ops: [" + operator + "]}]\ndense: [{columns: [v]}]\n": {ErrValue,
+		group("sparse", "i", operator):         {problem.ErrValue, "put it to a group of dense"},
+		group("dense", "i", operator+", log"):  {problem.ErrValue, "ends the chain"},
+		group("dense", "i", "target_encoding"): {problem.ErrMissing, "statistics"},
+		"values: [{as: v, from: i, ops: [" + operator + "]}]\ndense: [{columns: [v]}]\n": {problem.ErrValue,
 			"put it to the group that names the value"},
-		with("folds: 1"):       {ErrValue, "folds"},
-		with("folds: 17"):      {ErrValue, "at most 16"},
-		with("p_smooth: -1"):   {ErrValue, "at least 0"},
-		with("p_smooth: .inf"): {ErrValue, "finite number"},
-		with("mode: both"):     {ErrValue, "train"},
+		with("folds: 1"):       {problem.ErrValue, "folds"},
+		with("folds: 17"):      {problem.ErrValue, "at most 16"},
+		with("p_smooth: -1"):   {problem.ErrValue, "at least 0"},
+		with("p_smooth: .inf"): {problem.ErrValue, "finite number"},
+		with("mode: both"):     {problem.ErrValue, "train"},
 	} {
-		_, err := Parse([]byte(label + doc + declared))
+		_, err := pipeline.Parse([]byte(label + doc + declared))
 		require.ErrorIs(t, err, c.is, doc)
 		require.ErrorContains(t, err, c.says, doc)
 	}
@@ -182,41 +190,41 @@ func TestBadTargetEncodings(t *testing.T) {
 		is   error
 		says string
 	}{
-		group("dense", "i", operator):            {ErrMissing, "takes the label"},
-		label + group("dense", "list", operator): {ErrColumnType, "list"},
-		label + group("dense", "f", operator):    {ErrColumnType, "takes ids"},
-		label + group("dense", "s", operator):    {ErrColumnType, "takes numbers"},
-		label + group("dense", "i", operator):    {ErrStatistics, "there is no summary"},
+		group("dense", "i", operator):            {problem.ErrMissing, "takes the label"},
+		label + group("dense", "list", operator): {problem.ErrColumnType, "list"},
+		label + group("dense", "f", operator):    {problem.ErrColumnType, "takes ids"},
+		label + group("dense", "s", operator):    {problem.ErrColumnType, "takes numbers"},
+		label + group("dense", "i", operator):    {problem.ErrStatistics, "there is no summary"},
 	} {
-		s, err := Parse([]byte(doc + declared))
+		s, err := pipeline.Parse([]byte(doc + declared))
 		require.NoError(t, err, doc)
-		_, err = s.Resolve(zoo())
+		_, err = resolve.Pipeline(s, zoo())
 		require.ErrorIs(t, err, c.is, doc)
 		require.ErrorContains(t, err, c.says, doc)
 	}
 	// Statistics of other folds, of another label, of another column and of no labels.
-	good, err := Parse([]byte(targetDocument))
+	good, err := pipeline.Parse([]byte(targetDocument))
 	require.NoError(t, err)
 	bound := bindTargets(t, good, 3)
-	values := func(s *Spec) []ValueStatistics { return s.Statistics[0].Values }
-	for says, change := range map[string]func(s *Spec){
-		"in 3 folds: make the summary again": func(s *Spec) { s.Statistics = bindTargets(t, good, 4).Statistics },
-		"has no labels of":                   func(s *Spec) { values(s)[0].Targets = nil },
-		`"s" has no statistics of i_null`:    func(s *Spec) { s.Label = &Label{Column: "i8"} },
-		"has no statistics of c_0":           func(s *Spec) { s.Statistics[0].Values = values(s)[1:] },
+	values := func(s *pipeline.Spec) []pipeline.ValueStatistics { return s.Statistics[0].Values }
+	for says, change := range map[string]func(s *pipeline.Spec){
+		"in 3 folds: make the summary again": func(s *pipeline.Spec) { s.Statistics = bindTargets(t, good, 4).Statistics },
+		"has no labels of":                   func(s *pipeline.Spec) { values(s)[0].Targets = nil },
+		`"s" has no statistics of i_null`:    func(s *pipeline.Spec) { s.Label = &pipeline.Label{Column: "i8"} },
+		"has no statistics of c_0":           func(s *pipeline.Spec) { s.Statistics[0].Values = values(s)[1:] },
 	} {
 		one := *bound
-		one.Statistics = []NamedStatistics{bound.Statistics[0]}
-		one.Statistics[0].Values = append([]ValueStatistics{}, values(bound)...)
+		one.Statistics = []pipeline.NamedStatistics{bound.Statistics[0]}
+		one.Statistics[0].Values = append([]pipeline.ValueStatistics{}, values(bound)...)
 		change(&one)
-		_, err := one.Resolve(zoo())
-		require.ErrorIs(t, err, ErrStatistics, says)
+		_, err := resolve.Pipeline(&one, zoo())
+		require.ErrorIs(t, err, problem.ErrStatistics, says)
 		require.ErrorContains(t, err, says)
 	}
 	for doc, says := range map[string]string{"{i: {targets: [1]}}": "want a table in base64",
 		"{i: {targets: AAAA}}": "damaged"} {
-		_, err := Parse([]byte(label + group("dense", "i", operator) + "statistics: {s: {values: " + doc + "}}\n"))
-		require.ErrorIs(t, err, ErrValue, doc)
+		_, err := pipeline.Parse([]byte(label + group("dense", "i", operator) + "statistics: {s: {values: " + doc + "}}\n"))
+		require.ErrorIs(t, err, problem.ErrValue, doc)
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"math"
@@ -7,7 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // TestPartsOfTexts checks what a pipeline knows of the parts of a text, and of their number.
@@ -40,7 +43,7 @@ func TestLengthsOfLists(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, p.Output.Fixed, "every row has one length")
 	assert.Zero(t, r.Keys[0].NumEmbeddings)
-	assert.Equal(t, idRange{0, math.MaxInt32}, r.Keys[0].ids)
+	assert.Equal(t, catalogue.Range{Low: 0, High: math.MaxInt32}, r.Keys[0].IDs)
 	assert.NotEmpty(t, r.Notes())
 	for _, column := range []string{"list", "flist", "slist"} {
 		_, p, err := lower("dense: [{columns: ["+column+"], ops: [list_length]}]", zoo())
@@ -52,7 +55,7 @@ func TestLengthsOfLists(t *testing.T) {
 	schema := zoo()
 	for i := range schema {
 		if schema[i].Name == "list" {
-			schema[i].Absent = Absence{Partitions: 1, Names: "b.parquet"}
+			schema[i].Absent = columntypes.Absence{Partitions: 1, Names: "b.parquet"}
 		}
 	}
 	_, p, err = lower("dense: [{columns: [list], absent: allow, ops: [list_length]}]", schema)
@@ -62,8 +65,9 @@ func TestLengthsOfLists(t *testing.T) {
 
 // TestTextsOfMaps checks that a feature of a map to text is split, and that one of a map to lists is counted.
 func TestTextsOfMaps(t *testing.T) {
-	texts := []ColumnInfo{{Name: "tags", Kind: program.Bytes, Nullable: true, Map: MapInfo{Keys: "tags.key",
-		Values: "tags.value"}}}
+	texts := []columntypes.Column{{Name: "tags", Kind: program.Bytes, Nullable: true,
+		Map: columntypes.Map{Keys: "tags.key",
+			Values: "tags.value"}}}
 	_, p, err := lower(`sparse: [{columns: ["tags[1]"], ops: [split, hash_bytes: xxh3, sigrid_hash: {max: 10}]}]`, texts)
 	require.NoError(t, err)
 	assert.Contains(t, p.String(), `split separator "|" empty drop`)
@@ -82,31 +86,31 @@ func TestTextsThatAreRefused(t *testing.T) {
 		is   error
 		want string
 	}{
-		"numbers": {"sparse: [{columns: [i], ops: [split]}]", ErrColumnType, "split takes text, and these are int64"},
-		"a list": {"sparse: [{columns: [slist], ops: [split, hash_bytes: xxh3]}]", ErrColumnType,
+		"numbers": {"sparse: [{columns: [i], ops: [split]}]", problem.ErrColumnType, "split takes text, and these are int64"},
+		"a list": {"sparse: [{columns: [slist], ops: [split, hash_bytes: xxh3]}]", problem.ErrColumnType,
 			"split takes one text a row, and these are lists already: leave split out"},
-		"parts of parts": {`sparse: [{columns: [s], ops: [split, split: ",", hash_bytes: xxh3]}]`, ErrColumnType,
+		"parts of parts": {`sparse: [{columns: [s], ops: [split, split: ",", hash_bytes: xxh3]}]`, problem.ErrColumnType,
 			"split takes one text a row, and these are lists already: leave split out"},
-		"no separator": {`sparse: [{columns: [s], ops: [split: {separator: ""}, hash_bytes: xxh3]}]`, ErrValue,
+		"no separator": {`sparse: [{columns: [s], ops: [split: {separator: ""}, hash_bytes: xxh3]}]`, problem.ErrValue,
 			"text of 0 bytes"},
 		"a long separator": {`sparse: [{columns: [s], ops: [split: {separator: "12345678901234567"}, hash_bytes: xxh3]}]`,
-			ErrValue, "sparse[0].ops[0].split.separator: wrong value: a separator of 17 bytes, want 1 to 16"},
-		"another rule": {"sparse: [{columns: [s], ops: [split: {empty: trim}, hash_bytes: xxh3]}]", ErrValue,
+			problem.ErrValue, "sparse[0].ops[0].split.separator: wrong value: a separator of 17 bytes, want 1 to 16"},
+		"another rule": {"sparse: [{columns: [s], ops: [split: {empty: trim}, hash_bytes: xxh3]}]", problem.ErrValue,
 			`"trim", want one of drop, keep`},
-		"parts that are ids": {"sparse: [{columns: [s], ops: [split]}]", ErrColumnType,
+		"parts that are ids": {"sparse: [{columns: [s], ops: [split]}]", problem.ErrColumnType,
 			"sparse takes numbers, and these are strings"},
-		"parts that are dense": {"dense: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", ErrColumnType,
+		"parts that are dense": {"dense: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", problem.ErrColumnType,
 			"a list cannot be dense: only sparse features have several values a row; fixed_length makes dense columns of " +
 				"lists of one length, and list_length counts their elements"},
-		"parts that are a label": {"label: {column: s, ops: [split, hash_bytes: xxh3]}", ErrColumnType,
+		"parts that are a label": {"label: {column: s, ops: [split, hash_bytes: xxh3]}", problem.ErrColumnType,
 			"a list cannot be label"},
-		"the length of a scalar": {"dense: [{columns: [i], ops: [list_length]}]", ErrColumnType,
+		"the length of a scalar": {"dense: [{columns: [i], ops: [list_length]}]", problem.ErrColumnType,
 			"list_length takes lists, and this column has one value a row"},
-		"the length of a text": {"dense: [{columns: [s], ops: [list_length]}]", ErrColumnType,
+		"the length of a text": {"dense: [{columns: [s], ops: [list_length]}]", problem.ErrColumnType,
 			"list_length takes lists, and this column has one value a row"},
-		"the length of a length": {"dense: [{columns: [list], ops: [list_length, list_length]}]", ErrColumnType,
+		"the length of a length": {"dense: [{columns: [list], ops: [list_length, list_length]}]", problem.ErrColumnType,
 			"list_length takes lists, and this column has one value a row"},
-		"lists of real numbers that are dense": {"dense: [{columns: [flist], ops: [log]}]", ErrColumnType,
+		"lists of real numbers that are dense": {"dense: [{columns: [flist], ops: [log]}]", problem.ErrColumnType,
 			"a list cannot be dense"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +126,6 @@ func TestTextsThatAreRefused(t *testing.T) {
 		}
 	}
 	_, _, err := lower("sparse: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", schema)
-	require.ErrorIs(t, err, ErrColumnType)
+	require.ErrorIs(t, err, problem.ErrColumnType)
 	require.ErrorContains(t, err, "split takes text, and these are UUID")
 }

@@ -1,6 +1,8 @@
 package pipeline
 
-import "github.com/millrace/millrace/fpga/catalogue"
+import (
+	"github.com/millrace/millrace/fpga/catalogue"
+)
 
 // A pipeline in Go is written with these types, which package catalogue declares.
 type (

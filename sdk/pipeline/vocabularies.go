@@ -1,20 +1,17 @@
 package pipeline
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
-// ErrVocabulary says that a vocabulary is not there, or is not of this pipeline.
-var ErrVocabulary = errors.New("vocabulary does not fit")
-
-// vocabularyOperator is the name of the operator that looks ids up.
-const vocabularyOperator = "vocabulary"
+// VocabularyOperator is the name of the operator that looks ids up.
+const VocabularyOperator = "vocabulary"
 
 // Vocabulary declares a vocabulary that the operator `vocabulary` names.
 type Vocabulary struct {
@@ -32,10 +29,11 @@ type Vocabulary struct {
 func (s *Spec) Bind(name string, file *vocabulary.Vocabulary) (*Spec, error) {
 	i := slices.IndexFunc(s.Vocabularies, func(v Vocabulary) bool { return v.Name == name })
 	if i < 0 {
-		var p problems
-		p.add(location{path: "vocabularies"}, ErrVocabulary, "the pipeline has no vocabulary %q%s", shorten(name),
-			suggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
-		return nil, p.err()
+		var p problem.List
+		p.Add(problem.Place{Path: "vocabularies"}, problem.ErrVocabulary, "the pipeline has no vocabulary %q%s",
+			problem.Shorten(name),
+			problem.SuggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
+		return nil, p.Err()
 	}
 	bound := *s
 	bound.Vocabularies = slices.Clone(s.Vocabularies)
@@ -69,7 +67,7 @@ func (s *Spec) VocabularyKeys(name string) (*Spec, *Vocabulary, error) {
 			}
 		}
 	}
-	keys.takeNamed(s)
+	keys.TakeNamed(s)
 	return keys, &bound.Vocabularies[i], nil
 }
 
@@ -85,7 +83,7 @@ func (s *Spec) WithoutVocabularies() (*Spec, bool) {
 		*list = slices.DeleteFunc(slices.Clone(*list), usesVocabulary)
 		left += len(*list)
 	}
-	rest.takeNamed(s)
+	rest.TakeNamed(s)
 	return &rest, left > 0
 }
 
@@ -105,15 +103,15 @@ func (s *Spec) WithoutMissingVocabularies() (*Spec, error) {
 
 // vocabulary returns the name of the vocabulary that ends the group's chain, or "".
 func (g *Group) vocabulary() string {
-	if len(g.Ops) == 0 || g.Ops[len(g.Ops)-1].Name != vocabularyOperator {
+	if len(g.Ops) == 0 || g.Ops[len(g.Ops)-1].Name != VocabularyOperator {
 		return ""
 	}
-	return g.Ops[len(g.Ops)-1].vocabularyName()
+	return g.Ops[len(g.Ops)-1].VocabularyName()
 }
 
-// vocabularyName returns the parameter of the operator `vocabulary`, or "" if it has none.
-func (o *Op) vocabularyName() string {
-	if a, ok := o.arg("name"); ok {
+// VocabularyName returns the parameter of the operator `vocabulary`, or "" if it has none.
+func (o *Op) VocabularyName() string {
+	if a, ok := o.Argument("name"); ok {
 		if name, ok := a.Value.(Text); ok {
 			return string(name)
 		}
@@ -121,52 +119,43 @@ func (o *Op) vocabularyName() string {
 	return ""
 }
 
-// VocabularyColumns returns the columns of a vocabulary, of a spec that VocabularyKeys returned.
-func (r *Resolved) VocabularyColumns() []vocabulary.Column {
-	columns := make([]vocabulary.Column, len(r.Keys))
-	for i := range r.Keys {
-		columns[i] = vocabulary.Column{Name: r.Keys[i].Name, Chain: keyChain(&r.Keys[i])}
-	}
-	return columns
-}
-
 // The keys of a vocabulary's declaration.
 var vocabularyKeys = []string{"order", "joint", "base", "null_id", "rare_id", "oov_buckets", "min_count", "max_size",
 	"unknown"}
 
 // vocabularies reads the declarations.
-func (p *parser) vocabularies(n *yaml.Node, a location) []Vocabulary {
+func (p *parser) vocabularies(n *yaml.Node, a problem.Place) []Vocabulary {
 	n = p.follow(n, a)
 	if n.Kind != yaml.MappingNode {
-		p.add(a, ErrValue, "%s, want a mapping of names to vocabularies", describe(n))
+		p.Add(a, problem.ErrValue, "%s, want a mapping of names to vocabularies", describe(n))
 		return nil
 	}
 	if len(n.Content)/2 > MaxVocabularies {
-		p.add(a, ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, MaxVocabularies)
+		p.Add(a, problem.ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, MaxVocabularies)
 		return nil
 	}
 	var list []Vocabulary
 	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
-		at := location{pos: position(n.Content[i]), path: a.path}
+		at := problem.Place{Pos: position(n.Content[i]), Path: a.Path}
 		name := p.text(n.Content[i], at, "the name of a vocabulary")
 		if name == "" {
 			continue
 		}
-		here := a.key(shorten(name), position(n.Content[i]))
+		here := a.Key(problem.Shorten(name), position(n.Content[i]))
 		v := p.vocabulary(n.Content[i+1], here)
-		v.Name, v.Pos = name, here.pos
+		v.Name, v.Pos = name, here.Pos
 		list = append(list, v)
 	}
 	return list
 }
 
 // vocabulary reads one declaration. Nothing is a declaration of defaults.
-func (p *parser) vocabulary(n *yaml.Node, a location) Vocabulary {
+func (p *parser) vocabulary(n *yaml.Node, a problem.Place) Vocabulary {
 	var v Vocabulary
 	if value := p.follow(n, a); value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
 		return v
 	}
-	p.members(n, a, ErrUnknownKey, vocabularyKeys, func(key string, n *yaml.Node, a location) {
+	p.members(n, a, problem.ErrUnknownKey, vocabularyKeys, func(key string, n *yaml.Node, a problem.Place) {
 		r := &v.Rules
 		var err error
 		switch key {
@@ -194,73 +183,74 @@ func (p *parser) vocabulary(n *yaml.Node, a location) Vocabulary {
 			r.MaxSize = uint64(p.whole(n, a, 1, 1<<62))
 		}
 		if err != nil {
-			p.add(a, ErrValue, "%v", err)
+			p.Add(a, problem.ErrValue, "%v", err)
 		}
 	})
 	return v
 }
 
 // whole reads a whole number from least to greatest.
-func (p *parser) whole(n *yaml.Node, a location, least, greatest int64) int64 {
+func (p *parser) whole(n *yaml.Node, a problem.Place, least, greatest int64) int64 {
 	x, ok := p.number(n, a)
 	if !ok {
 		return least
 	}
 	if !x.Integer || x.Int < least || x.Int > greatest {
-		p.add(a, ErrValue, "%s, want a whole number from %d to %d", x, least, greatest)
+		p.Add(a, problem.ErrValue, "%s, want a whole number from %d to %d", x, least, greatest)
 		return least
 	}
 	return x.Int
 }
 
 // checkVocabularies checks the declarations, and that operators and declarations name each other.
-func (s *Spec) checkVocabularies(p *problems) {
+func (s *Spec) checkVocabularies(p *problem.List) {
 	declared := map[string]bool{}
 	if len(s.Vocabularies) > MaxVocabularies {
-		p.add(location{path: "vocabularies"}, ErrValue, "%d vocabularies, want at most %d", len(s.Vocabularies),
+		p.Add(problem.Place{Path: "vocabularies"}, problem.ErrValue, "%d vocabularies, want at most %d", len(s.Vocabularies),
 			MaxVocabularies)
 		return
 	}
 	for i := range s.Vocabularies {
 		v := &s.Vocabularies[i]
-		a := location{path: "vocabularies"}.key(shorten(v.Name), v.Pos)
+		a := problem.Place{Path: "vocabularies"}.Key(problem.Shorten(v.Name), v.Pos)
 		switch {
 		case v.Name == "" || len(v.Name) > MaxName:
-			p.add(a, ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), MaxName)
+			p.Add(a, problem.ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), MaxName)
 		case declared[v.Name]:
-			p.add(a, ErrDuplicate, "%q", shorten(v.Name))
+			p.Add(a, problem.ErrDuplicate, "%q", problem.Shorten(v.Name))
 		}
 		declared[v.Name] = true
 		rules := v.Rules.Normalize()
 		if err := rules.Check(); err != nil {
-			p.add(a, ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
+			p.Add(a, problem.ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
 		} else if _, err := rules.Policy(v.Unknown); err != nil {
-			p.add(a, ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
+			p.Add(a, problem.ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
 		}
 	}
 	used := map[string]bool{}
-	s.eachChain(func(ops []Op, a location) {
+	s.eachChain(func(ops []Op, a problem.Place) {
 		for i := range ops {
-			if ops[i].Name != vocabularyOperator {
+			if ops[i].Name != VocabularyOperator {
 				continue
 			}
-			here, name := a.index(i, ops[i].Pos), ops[i].vocabularyName()
-			_, named := ops[i].arg("name")
+			here, name := a.Index(i, ops[i].Pos), ops[i].VocabularyName()
+			_, named := ops[i].Argument("name")
 			used[name] = true
 			switch {
-			case strings.HasPrefix(a.path, "values"):
-				p.add(here, ErrValue, "a vocabulary ends the chain of a key: put it to the group that names the value")
+			case strings.HasPrefix(a.Path, "values"):
+				p.Add(here, problem.ErrValue, "a vocabulary ends the chain of a key: put it to the group that names the value")
 			case named && !declared[name]:
-				p.add(here, ErrVocabulary, "%q is not among vocabularies%s", shorten(name),
-					suggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
+				p.Add(here, problem.ErrVocabulary, "%q is not among vocabularies%s", problem.Shorten(name),
+					problem.SuggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
 			case i != len(ops)-1:
-				p.add(here, ErrValue, "a vocabulary ends the chain: move the operators behind it before it")
+				p.Add(here, problem.ErrValue, "a vocabulary ends the chain: move the operators behind it before it")
 			}
 		}
 	})
 	for i := range s.Vocabularies {
 		if v := &s.Vocabularies[i]; !used[v.Name] {
-			p.add(location{path: "vocabularies"}.key(shorten(v.Name), v.Pos), ErrVocabulary, "no group uses it")
+			p.Add(problem.Place{Path: "vocabularies"}.Key(problem.Shorten(v.Name), v.Pos), problem.ErrVocabulary,
+				"no group uses it")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -9,6 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -29,11 +34,11 @@ vocabularies:
 `
 
 // vocabularyOf builds the vocabulary of a pipeline over columns: every table has the keys 3, 1, 4, each twice.
-func vocabularyOf(t *testing.T, s *Spec, name string, schema []ColumnInfo) *vocabulary.Vocabulary {
+func vocabularyOf(t *testing.T, s *pipeline.Spec, name string, schema []columntypes.Column) *vocabulary.Vocabulary {
 	t.Helper()
 	keys, declared, err := s.VocabularyKeys(name)
 	require.NoError(t, err)
-	r, err := keys.Resolve(schema)
+	r, err := resolve.Pipeline(keys, schema)
 	require.NoError(t, err)
 	columns := r.VocabularyColumns()
 	b, err := vocabulary.NewBuilder(columns, declared.Rules, vocabulary.BuilderOptions{})
@@ -50,7 +55,7 @@ func vocabularyOf(t *testing.T, s *Spec, name string, schema []ColumnInfo) *voca
 }
 
 // bindAll binds the vocabularies of the document.
-func bindAll(t *testing.T, s *Spec) *Spec {
+func bindAll(t *testing.T, s *pipeline.Spec) *pipeline.Spec {
 	t.Helper()
 	for _, name := range []string{"piper", "rare"} {
 		bound, err := s.Bind(name, vocabularyOf(t, s, name, zoo()))
@@ -61,20 +66,20 @@ func bindAll(t *testing.T, s *Spec) *Spec {
 }
 
 func TestVocabulariesOfADocument(t *testing.T) {
-	s, err := Parse([]byte(vocabularyDocument))
+	s, err := pipeline.Parse([]byte(vocabularyDocument))
 	require.NoError(t, err)
 	require.Len(t, s.Vocabularies, 2)
-	assert.Equal(t, Vocabulary{Name: "piper", Pos: s.Vocabularies[0].Pos}, s.Vocabularies[0])
-	assert.Equal(t, Vocabulary{Name: "rare", Pos: s.Vocabularies[1].Pos, Unknown: vocabulary.UnknownBucket,
+	assert.Equal(t, pipeline.Vocabulary{Name: "piper", Pos: s.Vocabularies[0].Pos}, s.Vocabularies[0])
+	assert.Equal(t, pipeline.Vocabulary{Name: "rare", Pos: s.Vocabularies[1].Pos, Unknown: vocabulary.UnknownBucket,
 		Rules: vocabulary.Rules{Order: vocabulary.ByCount, Joint: true, Base: 9, Null: vocabulary.SomeID(1),
 			Rare: vocabulary.SomeID(-2), Buckets: 4, MinCount: 2, MaxSize: 100}}, s.Vocabularies[1])
 	for _, written := range [][]byte{s.YAML(), s.JSON()} {
-		again, err := Parse(written)
+		again, err := pipeline.Parse(written)
 		require.NoError(t, err, "%s", written)
 		assert.Equal(t, string(s.YAML()), string(again.YAML()))
 		assert.Equal(t, s.Vocabularies[1].Rules, again.Vocabularies[1].Rules)
 	}
-	assert.Equal(t, VocabularyLookup("piper").Args[0].Value, s.Sparse[0].Ops[1].Args[0].Value)
+	assert.Equal(t, pipeline.VocabularyLookup("piper").Args[0].Value, s.Sparse[0].Ops[1].Args[0].Value)
 }
 
 // TestBadVocabularies checks every refusal of a document, with its place.
@@ -85,35 +90,39 @@ func TestBadVocabularies(t *testing.T) {
 		is        error
 		want      string
 	}{
-		{"no mapping", group + "[v]", ErrValue, "line 2:15: vocabularies: wrong value: a list"},
-		{"name of nothing", group + "{'': {}, v: {}}", ErrValue, "line 2:16: vocabularies: wrong value: text of 0 bytes"},
-		{"unknown key", group + "{v: {bas: 1}}", ErrUnknownKey, `did you mean "base"?`},
-		{"order", group + "{v: {order: seen}}", ErrValue,
+		{"no mapping", group + "[v]", problem.ErrValue, "line 2:15: vocabularies: wrong value: a list"},
+		{"name of nothing", group + "{'': {}, v: {}}", problem.ErrValue,
+			"line 2:16: vocabularies: wrong value: text of 0 bytes"},
+		{"unknown key", group + "{v: {bas: 1}}", problem.ErrUnknownKey, `did you mean "base"?`},
+		{"order", group + "{v: {order: seen}}", problem.ErrValue,
 			`line 2:27: vocabularies.v.order: wrong value: order "seen": want first_seen, count or count_text`},
-		{"unknown", group + "{v: {unknown: skip}}", ErrValue, "want error, id, bucket or drop"},
-		{"joint", group + "{v: {joint: 1}}", ErrValue, "want true or false"},
-		{"base", group + "{v: {base: -1}}", ErrValue, "base: wrong value: -1, want a whole number from 0 to 1099511627776"},
-		{"base that is real", group + "{v: {base: 1.5}}", ErrValue, "want a whole number"},
-		{"null id", group + "{v: {null_id: -2147483649}}", ErrValue, "null_id: wrong value"},
-		{"null id among keys", group + "{v: {null_id: 0}}", ErrValue, "line 2:16: vocabularies.v: wrong value: null_id 0"},
-		{"buckets without base", group + "{v: {oov_buckets: 3}}", ErrValue, "3 oov_buckets and base 0"},
-		{"min_count", group + "{v: {min_count: 0}}", ErrValue, "min_count: wrong value: 0"},
-		{"max_size", group + "{v: {max_size: 0}}", ErrValue, "max_size: wrong value: 0"},
-		{"id without rare_id", group + "{v: {unknown: id}}", ErrValue, "unknown: id, and no rare_id"},
-		{"bucket without buckets", group + "{v: {unknown: bucket}}", ErrValue, "unknown: bucket, and no oov_buckets"},
-		{"not declared", group + "{w: {}, v: {}}", ErrVocabulary,
+		{"unknown", group + "{v: {unknown: skip}}", problem.ErrValue, "want error, id, bucket or drop"},
+		{"joint", group + "{v: {joint: 1}}", problem.ErrValue, "want true or false"},
+		{"base", group + "{v: {base: -1}}", problem.ErrValue,
+			"base: wrong value: -1, want a whole number from 0 to 1099511627776"},
+		{"base that is real", group + "{v: {base: 1.5}}", problem.ErrValue, "want a whole number"},
+		{"null id", group + "{v: {null_id: -2147483649}}", problem.ErrValue, "null_id: wrong value"},
+		{"null id among keys", group + "{v: {null_id: 0}}", problem.ErrValue,
+			"line 2:16: vocabularies.v: wrong value: null_id 0"},
+		{"buckets without base", group + "{v: {oov_buckets: 3}}", problem.ErrValue, "3 oov_buckets and base 0"},
+		{"min_count", group + "{v: {min_count: 0}}", problem.ErrValue, "min_count: wrong value: 0"},
+		{"max_size", group + "{v: {max_size: 0}}", problem.ErrValue, "max_size: wrong value: 0"},
+		{"id without rare_id", group + "{v: {unknown: id}}", problem.ErrValue, "unknown: id, and no rare_id"},
+		{"bucket without buckets", group + "{v: {unknown: bucket}}", problem.ErrValue, "unknown: bucket, and no oov_buckets"},
+		{"not declared", group + "{w: {}, v: {}}", problem.ErrVocabulary,
 			"line 2:16: vocabularies.w: vocabulary does not fit: no group"},
-		{"not used", "sparse: [{columns: [i], ops: [vocabulary: piper]}]\nvocabularies: {piping: {}}", ErrVocabulary,
+		{"not used", "sparse: [{columns: [i], ops: [vocabulary: piper]}]\nvocabularies: {piping: {}}", problem.ErrVocabulary,
 			`line 1:31: sparse[0].ops[0]: vocabulary does not fit: "piper" is not among vocabularies`},
-		{"not the last", "sparse: [{columns: [i], ops: [vocabulary: v, clamp: {min: 0}]}]\nvocabularies: {v: {}}", ErrValue,
+		{"not the last", "sparse: [{columns: [i], ops: [vocabulary: v, clamp: {min: 0}]}]\nvocabularies: {v: {}}",
+			problem.ErrValue,
 			"line 1:31: sparse[0].ops[0]: wrong value: a vocabulary ends the chain"},
-		{"name that is a number", "sparse: [{columns: [i], ops: [vocabulary: 3]}]", ErrValue, "want a word"},
+		{"name that is a number", "sparse: [{columns: [i], ops: [vocabulary: 3]}]", problem.ErrValue, "want a word"},
 		{"of a value", "values: [{as: w, from: i, ops: [vocabulary: v]}]\nsparse: [{columns: [w]}]\nvocabularies: {v: {}}",
-			ErrValue, "line 1:33: values[0].ops[0]: wrong value: a vocabulary ends the chain of a key"},
-		{"no name", "sparse: [{columns: [i], ops: [vocabulary]}]", ErrMissing, "name: one of the document's"},
+			problem.ErrValue, "line 1:33: values[0].ops[0]: wrong value: a vocabulary ends the chain of a key"},
+		{"no name", "sparse: [{columns: [i], ops: [vocabulary]}]", problem.ErrMissing, "name: one of the document's"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse([]byte(c.doc))
+			_, err := pipeline.Parse([]byte(c.doc))
 			require.ErrorIs(t, err, c.is)
 			assert.ErrorContains(t, err, c.want)
 		})
@@ -122,14 +131,14 @@ func TestBadVocabularies(t *testing.T) {
 
 // TestLookupsAreLowered lowers a pipeline with vocabularies: the drive makes the keys, the host the ids.
 func TestLookupsAreLowered(t *testing.T) {
-	s, err := Parse([]byte(vocabularyDocument))
+	s, err := pipeline.Parse([]byte(vocabularyDocument))
 	require.NoError(t, err)
-	r, err := bindAll(t, s).Resolve(zoo())
+	r, err := resolve.Pipeline(bindAll(t, s), zoo())
 	require.NoError(t, err)
 	assert.Equal(t, program.IDs32, r.IDs)
-	_, _, err = Lower(r)
-	require.ErrorIs(t, err, ErrVocabulary)
-	l, err := LowerWithLookups(r)
+	_, _, err = lowering.Lower(r)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
+	l, err := lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	assert.Equal(t, program.IDs64, l.Program.Output.IDs, "the keys of i_null are of 64 bits")
 	assert.Equal(t, []tensor.Key{{Name: "i"}, {Name: "u32"}, {Name: "i_null", List: true}, {Name: "l_list", List: true},
@@ -144,11 +153,11 @@ func TestLookupsAreLowered(t *testing.T) {
 	require.NoError(t, err)
 
 	// Without vocabularies both forms are one.
-	plain, err := Named("rm1")
+	plain, err := pipeline.Named("rm1")
 	require.NoError(t, err)
-	r, err = plain.Resolve(TextSchema(false))
+	r, err = resolve.Pipeline(plain, columntypes.TextSchema(false))
 	require.NoError(t, err)
-	l, err = LowerWithLookups(r)
+	l, err = lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	assert.Nil(t, l.Lookups)
 	assert.Same(t, l.Made, l.Schema)
@@ -166,10 +175,10 @@ func bareKeys(s *tensor.Schema) []tensor.Key {
 // TestTheDigestNamesTheVocabulary checks that a pipeline's identity contains the file and the policy, and that a
 // pipeline without vocabularies keeps its identity.
 func TestTheDigestNamesTheVocabulary(t *testing.T) {
-	s, err := Parse([]byte(vocabularyDocument))
+	s, err := pipeline.Parse([]byte(vocabularyDocument))
 	require.NoError(t, err)
 	s = bindAll(t, s)
-	r, err := s.Resolve(zoo())
+	r, err := resolve.Pipeline(s, zoo())
 	require.NoError(t, err)
 	canonical := string(r.Canonical())
 	assert.Contains(t, canonical, `{"positive_modulus":{"modulus":5000}},{"vocabulary":{"sha256":"`+
@@ -178,18 +187,18 @@ func TestTheDigestNamesTheVocabulary(t *testing.T) {
 	other.Digest[0] ^= 1
 	bound, err := s.Bind("piper", &other)
 	require.NoError(t, err)
-	r2, err := bound.Resolve(zoo())
+	r2, err := resolve.Pipeline(bound, zoo())
 	require.NoError(t, err)
 	assert.NotEqual(t, r.Digest(), r2.Digest())
 	_, err = s.Bind("pipe", &other)
-	require.ErrorIs(t, err, ErrVocabulary)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 	assert.ErrorContains(t, err, `did you mean "piper"?`)
 }
 
 // TestVocabulariesOfOtherPipelines checks files that are absent, of other rules, other operators or other columns.
 func TestVocabulariesOfOtherPipelines(t *testing.T) {
-	parse := func(doc string) *Spec {
-		s, err := Parse([]byte(doc))
+	parse := func(doc string) *pipeline.Spec {
+		s, err := pipeline.Parse([]byte(doc))
 		require.NoError(t, err)
 		return s
 	}
@@ -208,18 +217,18 @@ func TestVocabulariesOfOtherPipelines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bound, err := parse(c.doc).Bind("v", file)
 			require.NoError(t, err)
-			_, err = bound.Resolve(zoo())
+			_, err = resolve.Pipeline(bound, zoo())
 			require.Error(t, err)
 			assert.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := s.Resolve(zoo())
-	require.ErrorIs(t, err, ErrVocabulary)
+	_, err := resolve.Pipeline(s, zoo())
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 	assert.ErrorContains(t, err, "--vocabulary v=FILE")
-	_, err = parse("sparse: [{columns: [f], ops: [vocabulary: v]}]\nvocabularies: {v: {}}").Resolve(zoo())
-	require.ErrorIs(t, err, ErrColumnType)
+	_, err = resolve.Pipeline(parse("sparse: [{columns: [f], ops: [vocabulary: v]}]\nvocabularies: {v: {}}"), zoo())
+	require.ErrorIs(t, err, problem.ErrColumnType)
 	_, _, err = s.VocabularyKeys("w")
-	require.ErrorIs(t, err, ErrVocabulary)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 }
 
 // TestVocabulariesOfValues builds and applies a vocabulary of values that several columns make, and leaves the values
@@ -234,7 +243,7 @@ sparse:
   - {columns: [unused]}
 vocabularies: {v: {}}
 `
-	s, err := Parse(fmt.Appendf(nil, document, 10))
+	s, err := pipeline.Parse(fmt.Appendf(nil, document, 10))
 	require.NoError(t, err)
 	keys, _, err := s.VocabularyKeys("v")
 	require.NoError(t, err)
@@ -244,17 +253,17 @@ vocabularies: {v: {}}
 	assert.NotEqual(t, file.Columns[0].Chain, file.Columns[1].Chain)
 	bound, err := s.Bind("v", file)
 	require.NoError(t, err)
-	r, err := bound.Resolve(zoo())
+	r, err := resolve.Pipeline(bound, zoo())
 	require.NoError(t, err)
-	l, err := LowerWithLookups(r)
+	l, err := lowering.LowerWithLookups(r)
 	require.NoError(t, err)
 	assert.Equal(t, int64(3), l.Schema.Keys[0].NumEmbeddings)
 
-	other, err := Parse(fmt.Appendf(nil, document, 11))
+	other, err := pipeline.Parse(fmt.Appendf(nil, document, 11))
 	require.NoError(t, err)
 	bound, err = other.Bind("v", file)
 	require.NoError(t, err)
-	_, err = bound.Resolve(zoo())
-	require.ErrorIs(t, err, ErrVocabulary)
+	_, err = resolve.Pipeline(bound, zoo())
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 	assert.ErrorContains(t, err, "not those that made its keys")
 }

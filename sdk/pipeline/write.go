@@ -40,7 +40,7 @@ func (s *Spec) YAML() []byte {
 		case named:
 			w.WriteByte('\n')
 			for _, member := range v {
-				w.WriteString("  " + yamlText(member.key) + ": ")
+				w.WriteString("  " + QuoteYAML(member.key) + ": ")
 				w.value(member.value)
 				w.WriteByte('\n')
 			}
@@ -60,7 +60,8 @@ func FormatValue(v Value) string {
 	return w.String()
 }
 
-// A document is written by way of these nodes. Others are a string, bool, int64, Number and [operatorNode]; nil is null.
+// A document is written by way of these nodes. Others are a string, bool, int64, Number and [operatorNode]; nil is
+// null.
 type (
 	// mapping has the document's own keys.
 	mapping []member
@@ -110,12 +111,12 @@ func (s *Spec) members() (m mapping) {
 		values[i] = of
 	}
 	m.add(len(values) > 0, "values", values)
-	for _, list := range s.groupLists() {
-		groups := make(sequence, len(list.groups))
-		for i := range list.groups {
-			groups[i] = list.groups[i].members()
+	for _, list := range s.GroupLists() {
+		groups := make(sequence, len(list.Groups))
+		for i := range list.Groups {
+			groups[i] = list.Groups[i].members()
 		}
-		m.add(len(groups) > 0, list.name, groups)
+		m.add(len(groups) > 0, list.Name, groups)
 	}
 	vocabularies := make(named, len(s.Vocabularies))
 	for i := range s.Vocabularies {
@@ -205,14 +206,14 @@ func (f *Filter) members() (m mapping) {
 		c := &f.Comparisons[i]
 		var constants any
 		switch {
-		case c.key() == "null":
+		case c.Key() == "null":
 			constants = c.Operator == "null"
 		case c.Operator == "in":
 			constants = numbersNode(c.Values)
 		case len(c.Values) > 0:
 			constants = c.Values[0]
 		}
-		m.add(true, c.key(), constants)
+		m.add(true, c.Key(), constants)
 	}
 	return m
 }
@@ -363,7 +364,7 @@ func (w *documentWriter) member(m member) {
 
 func (w *documentWriter) text(s string) {
 	if w.yaml {
-		w.WriteString(yamlText(s))
+		w.WriteString(QuoteYAML(s))
 		return
 	}
 	if b, err := json.Marshal(s); err == nil { // a string always marshals
@@ -379,8 +380,8 @@ func (w *documentWriter) number(n Number) {
 	w.WriteString(s)
 }
 
-// yamlText writes text plain if every YAML reader takes it for text, and in double quotes otherwise.
-func yamlText(s string) string {
+// QuoteYAML writes text plain if every YAML reader takes it for text, and in double quotes otherwise.
+func QuoteYAML(s string) string {
 	if isPlain(s) {
 		return s
 	}

@@ -6,7 +6,9 @@ import (
 	"math"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones of machines that have no files of zones
+	_ "time/tzdata"
+
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
 // Clocks are taken from a zone's rules for the years from firstZoneYear to lastZoneYear. The offset of the first of
@@ -21,21 +23,22 @@ const (
 //go:embed zones.txt
 var zoneNames string
 
-// loadZone returns a zone of the database of time zones: that of the machine, or that of this program if the machine
+// LoadZone returns a zone of the database of time zones: that of the machine, or that of this program if the machine
 // has none.
-func loadZone(name string) (*time.Location, error) {
+func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" { // names that Go gives to a zone of each machine's own
 		return nil, fmt.Errorf("%q is not a time zone", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a time zone%s", shorten(name), suggest(name, strings.Fields(zoneNames)))
+		return nil, fmt.Errorf("%q is not a time zone%s", problem.Shorten(name), problem.Suggest(name,
+			strings.Fields(zoneNames)))
 	}
 	return zone, nil
 }
 
-// expandZone returns when a zone's clocks change, and the offsets from UTC that hold from then on.
-func expandZone(zone *time.Location) IDTable {
+// ExpandZone returns when a zone's clocks change, and the offsets from UTC that hold from then on.
+func ExpandZone(zone *time.Location) IDTable {
 	at := time.Date(firstZoneYear, time.January, 1, 0, 0, 0, 0, time.UTC)
 	end := time.Date(lastZoneYear+1, time.January, 1, 0, 0, 0, 0, time.UTC)
 	_, offset := at.In(zone).Zone()
@@ -82,16 +85,16 @@ func pinZones(ops []Op) (pinned []Op, changed bool, err error) {
 	pinned = append([]Op(nil), ops...)
 	for i := range pinned {
 		o := &pinned[i]
-		name, named := o.arg("zone")
-		if _, written := o.arg("changes"); o.Name != localHourName || !named || written {
+		name, named := o.Argument("zone")
+		if _, written := o.Argument("changes"); o.Name != localHourName || !named || written {
 			continue
 		}
 		text, _ := name.Value.(Text)
-		zone, err := loadZone(string(text))
+		zone, err := LoadZone(string(text))
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", o.Name, err)
 		}
-		o.Args = append(append([]Arg(nil), o.Args...), Arg{Name: "changes", Value: expandZone(zone), Pos: name.Pos})
+		o.Args = append(append([]Arg(nil), o.Args...), Arg{Name: "changes", Value: ExpandZone(zone), Pos: name.Pos})
 		changed = true
 	}
 	return pinned, changed, nil

@@ -38,7 +38,7 @@ type encodingStream struct {
 	applier   *targetencoding.Applier
 	partition targetencoding.Partition
 	run       Run
-	row       int64 // of the partition, or among its selected rows, with which the next mini-batch begins
+	row       int64 // The row, among the selected ones if there are some, with which the next mini-batch begins.
 }
 
 // Next implements Stream.

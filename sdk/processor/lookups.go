@@ -33,8 +33,8 @@ type lookupStream struct {
 	Stream
 	applier *vocabulary.Applier
 	run     Run
-	row     int64 // of the run's partition, or among its selected rows, with which the next mini-batch begins
-	err     error // of a lookup, which ended the stream
+	row     int64 // The row, among the selected ones if there are some, with which the next mini-batch begins.
+	err     error // The failed lookup that ended the stream.
 }
 
 // Next implements Stream.

@@ -13,7 +13,7 @@ var ErrPanic = errors.New("the program panicked")
 type PanicError struct {
 	Where string // what was being done
 	Value any    // what the program panicked with
-	Stack []byte // of the goroutine, for the log
+	Stack []byte // The stack of the goroutine, for the log.
 }
 
 func (e *PanicError) Error() string {

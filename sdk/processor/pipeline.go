@@ -12,8 +12,8 @@ import (
 // preparedPipeline is a lowered pipeline as a processor runs it.
 type preparedPipeline struct {
 	program *slicer.Program
-	schema  *tensor.Schema // of the mini-batches
-	leaves  []string       // paths of the leaves that the program reads
+	schema  *tensor.Schema
+	leaves  []string // paths of the leaves that the program reads
 }
 
 // preparePipeline makes a program ready for a target, and checks that schema describes the program's output.

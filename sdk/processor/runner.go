@@ -14,10 +14,10 @@ import (
 // runner is the only implementation of Processor: its streams carry out slices on a target.
 type runner struct {
 	target   target.Target
-	limits   target.Limits // of target
+	limits   target.Limits
 	pipeline *preparedPipeline
 	opts     Options
-	memory   *memoryPool // of target
+	memory   *memoryPool // The pool of the target's memory.
 	streams  streamRegistry
 	stats    counters
 	// hostMemory holds mini-batches that are copied. They may outlive the runner.

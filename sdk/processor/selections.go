@@ -63,18 +63,18 @@ type selectedStream struct {
 	run        Run
 	openSource func(Run) (Stream, error)
 
-	number, end int64 // of the selected row with which the next mini-batch begins, and of the one behind the run's last
+	number, end int64 // The selected rows with which the next mini-batch begins, and before which the run ends.
 	last        int64 // row of the partition that is the run's last selected one
 
 	source Stream
-	row    int64 // of the partition, with which the source's next mini-batch begins
+	row    int64 // The row of the partition with which the source's next mini-batch begins.
 
-	whole  *tensor.MiniBatch // of the source, from which rows are still to be taken; nil: none
-	chosen []uint32          // of whole: the selected rows that were not taken
+	whole  *tensor.MiniBatch // The source's mini-batch that has rows to take; nil: none.
+	chosen []uint32          // The selected rows of whole that were not taken.
 	rows   []uint32          // memory of chosen
 
 	making *tensor.Compactor // the mini-batch in the making; nil: none was begun
-	err    error             // that ended the stream
+	err    error             // What ended the stream.
 }
 
 // openAt opens the source at a row of the partition.

@@ -14,17 +14,17 @@ import (
 // Stats counts a processor's work since it was made. Times are sums over streams, so that they may exceed the time
 // that passed.
 type Stats struct {
-	Rows        int64 // of mini-batches handed on
+	Rows        int64 // The rows of mini-batches that were handed on.
 	MiniBatches int64
 	Slices      int64 // executions
 	Reissued    int64 // executions that ended because a window, dictionary or room was too small
 	Dropped     int64 // malformed rows of text left out
 
-	BytesPlanned  int64 // of moves planned; the drive's own counters must agree
-	BytesUnneeded int64 // of those, outside the chunks wanted: blocks' ends and gaps
-	BytesReread   int64 // of those, moved before
-	BytesStored   int64 // of those, read by the host and stored in the device's memory
-	BytesAhead    int64 // of those stored, while the device executed an earlier slice
+	BytesPlanned  int64 // The planned moves. The drive's own counters must agree.
+	BytesUnneeded int64 // The planned bytes outside the wanted chunks: blocks' ends and gaps.
+	BytesReread   int64 // The planned bytes that were moved before.
+	BytesStored   int64 // The planned bytes that the host read and stored in the device's memory.
+	BytesAhead    int64 // What was stored while the device executed an earlier slice.
 	BytesIn       int64 // window bytes decoded, as the engine counts them
 	BytesOut      int64 // tensor bytes written, as the engine counts them
 	BytesFetched  int64 // tensor bytes copied out of the device

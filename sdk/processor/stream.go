@@ -18,7 +18,7 @@ type stream struct {
 	stopExpecting func()             // ends Expect, because the rows are not read any more
 	pending       chan *pendingBatch // closed at the end; err is then set. nil without a goroutine
 	err           error
-	fetchErr      error // of a fetch; set by Next, which returns it from then on
+	fetchErr      error // The failed fetch, which Next returns from then on.
 	once          sync.Once
 }
 

@@ -18,7 +18,7 @@ type Builder struct {
 
 // openPartition is a partition on its way through a builder.
 type openPartition struct {
-	bitmap  []byte // of the chunk in the making
+	bitmap  []byte // The bits of the chunk in the making.
 	rows    int64  // taken so far
 	passing []int  // by finished chunk
 }

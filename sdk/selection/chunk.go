@@ -22,7 +22,7 @@ const (
 // chunk is the passing rows among chunkRows rows, or among those that the partition has left.
 type chunk struct {
 	form form
-	data []byte // of formList 2 bytes a passing row, of formBitmap a bit a row
+	data []byte // 2 bytes a passing row in formList, a bit a row in formBitmap.
 }
 
 // bitmapBytes returns the bytes of the bitmap of some rows.

@@ -18,7 +18,7 @@ type Condition struct {
 	All, Any []Condition // every one of them, or at least one of them, which are at least one
 	Not      *Condition
 
-	Key    int      // of Ranges and Null: the key of the mini-batches that has the value
+	Key    int      // The key of the mini-batches with the value that Ranges and Null test.
 	Ranges []Range  // the value is in one of them; they ascend and do not touch each other
 	Null   NullTest // whether the row has a value
 

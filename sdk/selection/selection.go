@@ -8,8 +8,8 @@ import (
 
 // Selection says which rows of a data set pass a filter. Builder.Finish, Read and Load make one.
 type Selection struct {
-	Manifest dataset.Digest // of the data set
-	Filter   dataset.Digest // of the filter's canonical form
+	Manifest dataset.Digest // The manifest of the data set.
+	Filter   dataset.Digest // The filter's canonical form.
 	Digest   dataset.Digest // SHA-256 of the selection's file
 
 	partitions []Rows

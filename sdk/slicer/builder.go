@@ -17,7 +17,7 @@ type builder struct {
 	*memoryDivision
 	batch    *miniBatch
 	joining  joining
-	source   target.Source // of windows: the partition where it lies, or the host
+	source   target.Source // Where windows come from: the partition where it lies, or the host.
 	maxTasks int
 	maxMoves int // 0 means no limit
 

@@ -24,12 +24,12 @@ type chunk struct {
 
 // chunkLayout holds the statements of the footer and the page index about a chunk.
 type chunkLayout struct {
-	column            int // of the program
+	column            int // The column's index in the program.
 	group             int
 	kind              program.ChunkType
 	start             uint64 // partition offset of its first byte
 	length            uint64 // bytes
-	firstRow          int64  // of the partition
+	firstRow          int64  // The first row's number in the partition.
 	rows              int64
 	firstDataPage     uint64 // chunk offset of its first data page
 	unpackedBytes     uint64 // bytes of its pages unpacked
@@ -41,7 +41,7 @@ type chunkLayout struct {
 type position struct {
 	row               int64 // rows behind the cursor, skipped ones included
 	cursor            program.Cursor
-	pageBytes         uint64          // of the cursor's page, header included; 0 if they are not known
+	pageBytes         uint64          // The size of the cursor's page with its header; 0: it is not known.
 	pageRow           int64           // first row that begins in the cursor's page
 	dictionaryDecoded bool            // a dictionary was decoded
 	resumeAt          *program.Cursor // where to go on once the dictionary is decoded again

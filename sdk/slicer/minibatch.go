@@ -4,7 +4,7 @@ import "github.com/millrace/millrace/sdk/partition"
 
 // miniBatch is the remaining work of the mini-batch in the making.
 type miniBatch struct {
-	firstRow     int64 // of the partition
+	firstRow     int64 // The first row's number in the partition.
 	rows         uint32
 	rowGroups    []groupRows // its rows by row group
 	portions     []portion   // in the program's order
@@ -19,7 +19,7 @@ type miniBatch struct {
 // groupRows is the part of a mini-batch's rows that lies in one row group.
 type groupRows struct {
 	group int
-	row   uint32 // of the mini-batch
+	row   uint32 // The row's number in the mini-batch.
 	rows  uint32
 }
 
@@ -39,7 +39,7 @@ func (b *miniBatch) beginRows(first int64, rows uint32, p *partition.Partition) 
 // portion is the remaining work of one chunk for a mini-batch.
 type portion struct {
 	chunk       *chunk
-	firstRow    uint32 // of the mini-batch
+	firstRow    uint32 // The first row's number in the mini-batch.
 	rowsLeft    uint32 // rows left
 	taskRows    uint32 // rows of the next task: rowsLeft, or fewer where memory is short
 	maxTaskRows uint32 // bound on taskRows; 0 means none

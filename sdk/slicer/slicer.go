@@ -65,7 +65,7 @@ type Slicer struct {
 // steps are the steps that Next returns. Each is used again for the next step of its kind.
 type steps struct {
 	execute  Execute
-	slice    program.Slice // of execute
+	slice    program.Slice // The slice that execute runs.
 	relocate Relocate
 	done     Done
 }

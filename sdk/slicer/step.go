@@ -36,9 +36,9 @@ func (x *Execute) Columns() (list []int) {
 // Traffic counts the bytes that the moves of a slice bring, those ahead included.
 type Traffic struct {
 	Planned  uint64 // in all
-	Ahead    uint64 // of those, for later slices
-	Unneeded uint64 // of those, outside the chunks wanted: ends of blocks, and gaps
-	Reread   uint64 // of those, brought before
+	Ahead    uint64 // Bytes for later slices.
+	Unneeded uint64 // Bytes outside the wanted chunks: ends of blocks, and gaps.
+	Reread   uint64 // Bytes that were brought before.
 }
 
 // Relocate asks its caller to copy the written part of the mini-batch in the making to a larger buffer. The places may
@@ -57,8 +57,8 @@ type ReadIndex struct {
 type Done struct {
 	Buffer *Buffer
 	Rows   uint32
-	Layout program.OutputLayout // of its tensors in the buffer
-	Values uint64               // of kjt.values
+	Layout program.OutputLayout // Where the buffer holds the tensors.
+	Values uint64               // The length of kjt.values.
 }
 
 // End says that all mini-batches are done.

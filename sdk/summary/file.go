@@ -67,7 +67,7 @@ const checksumBytes = len(`,"crc32c":"01234567"}` + "\n")
 
 // Encode returns the file of the summary. The error wraps ErrDamaged if the summary breaks a rule.
 func (s *Summary) Encode() ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.checkRules(); err != nil {
 		return nil, err
 	}
 	return s.encodeUnchecked()
@@ -115,7 +115,7 @@ func Read(b []byte) (*Summary, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	s := &Summary{Manifest: d.Manifest, Rows: d.Rows, Columns: d.Columns, Partitions: d.Partitions}
-	if err := s.check(); err != nil {
+	if err := s.checkRules(); err != nil {
 		return nil, err
 	}
 	canonical, err := s.encodeUnchecked()
@@ -168,8 +168,8 @@ func Load(path string) (_ *Summary, _ Digest, err error) {
 	return s, sha256.Sum256(b), nil
 }
 
-// check refuses a summary that breaks a rule.
-func (s *Summary) check() error {
+// checkRules refuses a summary that breaks a rule.
+func (s *Summary) checkRules() error {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 	}

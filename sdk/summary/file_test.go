@@ -192,18 +192,18 @@ func TestLimitsOfASummary(t *testing.T) {
 		}
 		return s
 	}
-	require.NoError(t, few(MaxCells/256, 256).check())
-	require.ErrorIs(t, few(MaxCells/256+1, 256).check(), ErrDamaged)
+	require.NoError(t, few(MaxCells/256, 256).checkRules())
+	require.ErrorIs(t, few(MaxCells/256+1, 256).checkRules(), ErrDamaged)
 	s := few(1, 1)
 	s.Columns[0].Name = strings.Repeat("n", MaxName)
-	require.NoError(t, s.check())
+	require.NoError(t, s.checkRules())
 	s.Columns[0].Name += "n"
-	require.ErrorIs(t, s.check(), ErrDamaged)
+	require.ErrorIs(t, s.checkRules(), ErrDamaged)
 	_, err := s.Encode()
 	require.ErrorIs(t, err, ErrDamaged)
 	s = example()
 	s.Columns[0].TopValues = make([]TopValue, MaxTopValues+1)
-	require.ErrorContains(t, s.check(), "33 frequent values")
+	require.ErrorContains(t, s.checkRules(), "33 frequent values")
 }
 
 func TestValues(t *testing.T) {

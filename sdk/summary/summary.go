@@ -25,7 +25,7 @@ const (
 
 // Summary is the statistics of a data set.
 type Summary struct {
-	Manifest Digest // of the data set's manifest
+	Manifest Digest // The data set's manifest.
 	Rows     int64
 	Columns  []Column
 	// Partitions are those of the manifest, in its order; empty if they were left out.
@@ -55,7 +55,7 @@ type Statistics struct {
 	Rows int64 `json:"rows"`
 	// NullRows are the rows without a value: null, and for lists also empty or with a null element.
 	NullRows int64 `json:"null_rows"`
-	Values   int64 `json:"values"` // of all rows; nulls are none
+	Values   int64 `json:"values"` // The values of all rows; a null is none.
 	// ListLengths are those of a list column, null rows included, which count as 0.
 	ListLengths *ListLengths `json:"list_lengths,omitempty"`
 

@@ -15,7 +15,7 @@ type Column struct {
 
 // Applier replaces the last keys of mini-batches by dense features.
 type Applier struct {
-	made    *tensor.Schema // of the mini-batches that come in
+	made    *tensor.Schema // The mini-batches that come in.
 	schema  *tensor.Schema
 	columns []Column
 	others  []int // indices of the dense features that come in

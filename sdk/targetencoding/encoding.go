@@ -23,7 +23,7 @@ type Encoding struct {
 // NewEncoding returns the values of a table with a smoothing, which is at least 0. With train the value of a row is
 // that of the other folds than the row's, and otherwise that of all folds.
 func NewEncoding(t *Table, seed int64, smoothing float64, train bool) (*Encoding, error) {
-	if err := t.check(); err != nil {
+	if err := t.checkRules(); err != nil {
 		return nil, err
 	}
 	if !(smoothing >= 0) || math.IsInf(smoothing, 0) {

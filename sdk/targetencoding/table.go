@@ -34,7 +34,7 @@ var (
 // Cell is what is known of some rows.
 type Cell struct {
 	Rows int64
-	Sum  int64 // of their labels
+	Sum  int64 // The sum of their labels.
 }
 
 // Table holds the labels of keys by folds.
@@ -50,7 +50,7 @@ func (t *Table) key(i int) []Cell { return t.Cells[i*len(t.Totals):][:len(t.Tota
 
 // AppendBinary appends the table's form.
 func (t *Table) AppendBinary(b []byte) ([]byte, error) {
-	if err := t.check(); err != nil {
+	if err := t.checkRules(); err != nil {
 		return nil, err
 	}
 	b = binary.AppendUvarint(b, uint64(len(t.Totals)))
@@ -123,7 +123,7 @@ func (t *Table) UnmarshalBinary(b []byte) error {
 	if len(r.left) > 0 {
 		return fmt.Errorf("%w: %d bytes behind its end", ErrDamaged, len(r.left))
 	}
-	if err := read.check(); err != nil {
+	if err := read.checkRules(); err != nil {
 		return err
 	}
 	if canonical, err := read.AppendBinary(nil); err != nil || !bytes.Equal(canonical, b) {
@@ -163,8 +163,8 @@ func (r *reader) cells(cells []Cell, n int) []Cell {
 	return cells
 }
 
-// check refuses a table that breaks a rule.
-func (t *Table) check() error {
+// checkRules refuses a table that breaks a rule.
+func (t *Table) checkRules() error {
 	folds := len(t.Totals)
 	switch {
 	case folds < MinFolds || folds > MaxFolds:
@@ -283,7 +283,7 @@ func (b *Builder) Add(key int64, hasKey bool, fold int, label float32) error {
 // AddTable counts the rows of a table of as many folds, which other rows of the data made. The error wraps ErrDamaged,
 // ErrTarget, ErrPartitions or ErrKeys; the builder cannot be used afterwards.
 func (b *Builder) AddTable(t *Table) error {
-	if err := t.check(); err != nil {
+	if err := t.checkRules(); err != nil {
 		return err
 	}
 	if len(t.Totals) != len(b.totals) {

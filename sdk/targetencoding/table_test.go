@@ -62,7 +62,7 @@ func TestTableRules(t *testing.T) {
 		return &Table{Totals: []Cell{{3, 2}, {1, 0}}, Partitions: []Partition{{3}, {8}}, Keys: []int64{4, 9},
 			Cells: []Cell{{1, 1}, {0, 0}, {2, 1}, {1, 0}}}
 	}
-	require.NoError(t, good().check())
+	require.NoError(t, good().checkRules())
 	for name, spoil := range map[string]func(t *Table){
 		"one fold":             func(t *Table) { t.Totals = t.Totals[:1] },
 		"too many folds":       func(t *Table) { t.Totals = make([]Cell, MaxFolds+1) },
@@ -79,7 +79,7 @@ func TestTableRules(t *testing.T) {
 	} {
 		table := good()
 		spoil(table)
-		assert.ErrorIs(t, table.check(), ErrDamaged, name)
+		assert.ErrorIs(t, table.checkRules(), ErrDamaged, name)
 		_, err := table.AppendBinary(nil)
 		assert.ErrorIs(t, err, ErrDamaged, name)
 		_, err = table.MarshalText()
@@ -87,9 +87,9 @@ func TestTableRules(t *testing.T) {
 	}
 	table := good()
 	table.Cells[3].Sum = MaxTarget
-	assert.NoError(t, table.check())
+	assert.NoError(t, table.checkRules())
 	table.Totals[0].Rows = MaxRows - 1
-	assert.NoError(t, table.check())
+	assert.NoError(t, table.checkRules())
 }
 
 // TestLabels checks which labels are counted.

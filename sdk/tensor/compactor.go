@@ -4,15 +4,15 @@ package tensor
 type Compactor struct {
 	schema *Schema
 	rows   int // taken so far
-	want   int // of the mini-batch
+	want   int // The rows of the mini-batch.
 
 	// with the tensors that have a fixed place for each row, and with room for values if all rows have one of each key
 	made       *MiniBatch
 	values32   [][]int32 // by key; nil if every row has one value
 	values64   [][]int64
 	weights    [][]float32
-	offsets    []int64 // of the mini-batch that is taken from, used again
-	listValues int     // of all keys
+	offsets    []int64 // Where lists begin in the mini-batch that rows are taken from. The memory is used again.
+	listValues int     // The values of all keys.
 }
 
 // NewCompactor begins a mini-batch of a number of rows. The error wraps ErrShape.

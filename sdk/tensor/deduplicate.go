@@ -104,9 +104,9 @@ func (m *MiniBatch) Deduplicate() (*MiniBatch, error) {
 // deduplicator finds the different rows of one mini-batch.
 type deduplicator struct {
 	m       *MiniBatch
-	seed    maphash.Seed // of the process: nothing in the result depends on it
-	offsets []int64      // of the lists; nil if every length is 1
-	hashes  []uint64     // of each row
+	seed    maphash.Seed // Nothing in the result depends on it.
+	offsets []int64      // Where lists begin; nil: every length is 1.
+	hashes  []uint64     // A hash of each row.
 	table   []int32      // open addressing: 1 + the index of a different row, 0 where there is none
 	firsts  []int        // the row in which each different row first appears
 }

@@ -41,7 +41,7 @@ type NpyWriter struct {
 	schema       *Schema
 	rows, values int64 // written so far
 	ones         bool  // every length so far is 1
-	err          error // of the first Write or Close that failed
+	err          error // The first error of a Write or Close.
 	done         bool  // closed or aborted
 
 	dense, labels, sparse *npyFile

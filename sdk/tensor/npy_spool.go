@@ -15,7 +15,7 @@ const spoolPrefix = "spool-"
 type spool struct {
 	path  string
 	buf   []byte
-	limit int // of buf, in bytes
+	limit int // The most bytes of buf.
 	bytes int64
 }
 

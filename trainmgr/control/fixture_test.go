@@ -26,7 +26,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // fakeNode answers the control plane as a storage node does. It holds no data.
@@ -120,7 +120,7 @@ func (n *fakeNode) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.Drain
 
 // testSchema returns the schema of the fake partitions, which have an id column.
 func testSchema(t testing.TB) *apiv1.Schema {
-	columns, err := api.EncodeColumns([]pipeline.ColumnInfo{{Name: "cat_0", Kind: 1, Bits: 32}})
+	columns, err := api.EncodeColumns([]columntypes.Column{{Name: "cat_0", Kind: 1, Bits: 32}})
 	require.NoError(t, err)
 	d := sha256.Sum256(columns)
 	return &apiv1.Schema{Digest: d[:], Columns: columns}

@@ -10,6 +10,8 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -77,7 +79,7 @@ type autoscaling struct {
 type edition struct {
 	record.Edition
 	data           *fleet.Dataset
-	resolved       *pipeline.Resolved
+	resolved       *resolve.Resolved
 	schema         *tensor.Schema
 	words          []string          // words are those of the edition's partitions, see fleet.Word.
 	holdersFound   [][]fleet.DriveID // see holders
@@ -90,7 +92,7 @@ type edition struct {
 // newEdition makes an edition of the selected partitions. If the pipeline has a filter, the edition gets its digest
 // with its selection.
 func newEdition(j *job, data *fleet.Dataset, number int, first uint64) (*edition, error) {
-	resolved, err := j.pipeline.Resolve(data.Columns)
+	resolved, err := resolve.Pipeline(j.pipeline, data.Columns)
 	if err == nil {
 		err = resolved.CheckPartitions(data.Manifest)
 	}
@@ -98,7 +100,7 @@ func newEdition(j *job, data *fleet.Dataset, number int, first uint64) (*edition
 		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
 	}
 	resolved.Malformed = program.Malformed(data.Malformed)
-	lowered, err := resolved.LowerBeforeSelection()
+	lowered, err := lowering.LowerBeforeSelection(resolved)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}

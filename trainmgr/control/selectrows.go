@@ -13,6 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -179,7 +180,7 @@ func (r *rowSelector) beginPass() error {
 		return fmt.Errorf("%w: a pass over the filter's columns of %.0f splits, at most %d", record.ErrSpec, n,
 			r.o.MaxSplits)
 	}
-	resolved, err := r.g.resolved.Filter.Spec.Resolve(r.g.data.Columns)
+	resolved, err := resolve.Pipeline(r.g.resolved.Filter.Spec, r.g.data.Columns)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/selection"
 )
 
@@ -72,7 +74,7 @@ func (s *Selections) Bind(
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := whole.LowerBeforeSelection(); err != nil {
+	if _, err := lowering.LowerBeforeSelection(whole); err != nil {
 		return nil, nil, err
 	}
 	manifest, err := data.Manifest.Digest()
@@ -136,7 +138,7 @@ func (s *Selections) find(key selectionKey, stamps map[string]api.Stamp) (none k
 
 // make makes a selection and keeps it.
 func (s *Selections) make(
-	ctx context.Context, storage api.Storage, data *api.Dataset, filter *pipeline.FilterPass, key selectionKey,
+	ctx context.Context, storage api.Storage, data *api.Dataset, filter *resolve.FilterPass, key selectionKey,
 ) (none keptSelection, err error) {
 	m := data.Manifest
 	r, err := selection.NewReducer(m, key.filter, filter.Condition)

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary/reducer"
@@ -440,7 +441,7 @@ func TestSelectionsAreKept(t *testing.T) {
 	other := *filterPipeline(t, "filter: {column: country, eq: 2}")
 	other.Selection = bound.Selection
 	_, err = trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: &other, AllDrives: true})
-	require.ErrorIs(t, err, pipeline.ErrSelection)
+	require.ErrorIs(t, err, problem.ErrSelection)
 	_, err = trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, AllDrives: true})
 	require.ErrorContains(t, err, "the rows that pass are not known here")
 	elsewhere := filepath.Join(dir, "b.parquet")
@@ -450,7 +451,7 @@ func TestSelectionsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m2.Close()) }()
 	_, err = trainmgr.Submit(t.Context(), m2, trainmgr.Options{Pipeline: bound, AllDrives: true})
-	require.ErrorIs(t, err, pipeline.ErrSelection)
+	require.ErrorIs(t, err, problem.ErrSelection)
 	require.ErrorContains(t, err, "it was made for the data set")
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

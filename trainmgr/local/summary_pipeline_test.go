@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -74,5 +75,5 @@ filter: {column: id, gt: 0}
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	_, err = (&summaries.Pass{Pipeline: spec, Name: "t"}).Run(t.Context(), &local.PassSource{Storage: m})
-	require.ErrorIs(t, err, pipeline.ErrStatistics)
+	require.ErrorIs(t, err, problem.ErrStatistics)
 }

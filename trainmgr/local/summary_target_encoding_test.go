@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/summary"
 	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/sdk/targetencoding"
@@ -208,7 +209,7 @@ func TestTargetEncodingsOfOtherData(t *testing.T) {
 		m, err := local.Open(t.Context(), c)
 		require.NoError(t, err)
 		_, err = trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: bind(spec), AllDrives: true})
-		require.ErrorIs(t, err, pipeline.ErrStatistics)
+		require.ErrorIs(t, err, problem.ErrStatistics)
 		require.ErrorContains(t, err, "was made of other partitions than ")
 		require.NoError(t, m.Close())
 	}

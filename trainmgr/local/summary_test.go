@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/summary"
 	summaries "github.com/millrace/millrace/sdk/summary/reducer"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -283,7 +283,7 @@ func TestPassesThatCannotBe(t *testing.T) {
 	defer func() { require.NoError(t, m.Close()) }()
 	for _, pattern := range []string{"agee", "int_*", "age[3]", "a_1..b_2"} {
 		_, err := (&summaries.Pass{Columns: []string{pattern}}).Run(t.Context(), &local.PassSource{Storage: m})
-		var wrong pipeline.Errors
+		var wrong problem.Errors
 		require.ErrorAs(t, err, &wrong, pattern)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/sdk/vocabulary/reducer"
@@ -242,17 +243,17 @@ func TestAPassThatFails(t *testing.T) {
 	path, here := filepath.Join(t.TempDir(), "v"), &PassSource{Storage: m}
 
 	_, err = (&reducer.Pass{Pipeline: spec, Name: "w", Path: path}).Run(t.Context(), here)
-	require.ErrorIs(t, err, pipeline.ErrVocabulary)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 	_, err = (&reducer.Pass{Pipeline: spec, Name: "v"}).Run(t.Context(), here)
 	require.ErrorIs(t, err, passes.ErrOptions)
 	_, err = (&reducer.Pass{Pipeline: spec, Name: "v", Path: path, Extend: path}).Run(t.Context(), here)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for doc, want := range map[string]error{
-		"dense: [{columns: [nowhere]}]":                             pipeline.ErrMissingColumn,
-		"generated: [{columns: [cat_0], ops: [log]}]":               pipeline.ErrColumnType,
-		"dense: [{columns: [int_0]}]":                               pipeline.ErrNull,
-		"sparse: [{columns: [cat_0], ops: [hex_to_int]}]":           pipeline.ErrColumnType,
-		"values: [{as: x, from: nowhere}]\ndense: [{columns: [x]}]": pipeline.ErrMissingColumn,
+		"dense: [{columns: [nowhere]}]":                             problem.ErrMissingColumn,
+		"generated: [{columns: [cat_0], ops: [log]}]":               problem.ErrColumnType,
+		"dense: [{columns: [int_0]}]":                               problem.ErrNull,
+		"sparse: [{columns: [cat_0], ops: [hex_to_int]}]":           problem.ErrColumnType,
+		"values: [{as: x, from: nowhere}]\ndense: [{columns: [x]}]": problem.ErrMissingColumn,
 	} {
 		whole, err := pipeline.Parse([]byte(doc + "\n"))
 		require.NoError(t, err, doc)
@@ -336,7 +337,7 @@ func TestAPassThatFails(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, consume(bound))
 	_, err = BindVocabularies(spec, map[string]string{"w": path})
-	require.ErrorIs(t, err, pipeline.ErrVocabulary)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 	_, err = BindVocabularies(spec, map[string]string{"v": paths[0]})
 	require.ErrorIs(t, err, vocabulary.ErrDamaged)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/vocabulary"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -78,7 +78,7 @@ func describeFailure(err error) *Failed {
 	if name := affectedFile(err); name != "" {
 		f.File = name
 	}
-	var wrong pipeline.Errors
+	var wrong problem.Errors
 	if errors.As(err, &wrong) {
 		for _, one := range wrong {
 			f.Problems = append(f.Problems, Problem{Line: one.Pos.Line, At: one.Pos.Column, Path: one.Path,
@@ -128,7 +128,7 @@ func failureCode(err error) string {
 		version  *VersionError
 		option   *OptionError
 		ranks    *RanksError
-		wrong    pipeline.Errors
+		wrong    problem.Errors
 		data     *partition.DataError
 		lacking  *vocabulary.UnknownError
 		missing  *fs.PathError

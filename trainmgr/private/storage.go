@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -174,7 +175,7 @@ func (o *Open) pipelineSpec() (*pipeline.Spec, error) {
 
 // wrapModules names the argument of an error, unless the error is about the functions that the pipeline calls.
 func wrapModules(err error) error {
-	if functions := (pipeline.Errors)(nil); errors.As(err, &functions) && functions[0].Path != "" {
+	if functions := (problem.Errors)(nil); errors.As(err, &functions) && functions[0].Path != "" {
 		return err
 	}
 	return wrapOption("modules", err)

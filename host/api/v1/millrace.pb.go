@@ -298,7 +298,7 @@ func (x *Partition) GetSchema() []byte {
 type Schema struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
-	Columns       []byte                 `protobuf:"bytes,2,opt,name=columns,proto3" json:"columns,omitempty"`                                                                                                     // JSON of []pipeline.ColumnInfo
+	Columns       []byte                 `protobuf:"bytes,2,opt,name=columns,proto3" json:"columns,omitempty"`                                                                                                     // JSON of []columntypes.Column
 	MeanLength    map[string]float64     `protobuf:"bytes,3,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // elements a row of each list column
 	Malformed     uint32                 `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`                                                                                                // program.Malformed: how malformed text rows are treated
 	unknownFields protoimpl.UnknownFields
@@ -6102,7 +6102,7 @@ type AttachResponse struct {
 	// by partition of the manifest: how many rows pass the pipeline's filter, which are the rows that the plan cuts;
 	// absent: there is no filter
 	Passing []int64 `protobuf:"varint,11,rep,packed,name=passing,proto3" json:"passing,omitempty"`
-	// The columns of the epoch's partitions, unified: JSON of []pipeline.ColumnInfo. A reducer names the columns of its
+	// The columns of the epoch's partitions, unified: JSON of []columntypes.Column. A reducer names the columns of its
 	// summary by them. Empty: the control plane is of a version before vocabularies of its data.
 	Columns       []byte `protobuf:"bytes,13,opt,name=columns,proto3" json:"columns,omitempty"`
 	Malformed     uint32 `protobuf:"varint,14,opt,name=malformed,proto3" json:"malformed,omitempty"` // program.Malformed: how malformed text rows are treated

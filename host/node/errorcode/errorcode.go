@@ -27,7 +27,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/slicer"
@@ -59,7 +59,7 @@ var codes = []struct {
 	{vocabulary.ErrDamaged, connect.CodeDataLoss},
 	{selection.ErrDamaged, connect.CodeDataLoss},
 	{selection.ErrVersion, connect.CodeFailedPrecondition},
-	{pipeline.ErrSelection, connect.CodeFailedPrecondition},
+	{problem.ErrSelection, connect.CodeFailedPrecondition},
 	{vocabulary.ErrVersion, connect.CodeFailedPrecondition},
 	{host.ErrSource, connect.CodeUnavailable}, // whatever could not be read: it may be read elsewhere, or later
 	{heartbeat.ErrReplaced, connect.CodeFailedPrecondition},
@@ -98,7 +98,7 @@ var codes = []struct {
 	{dataset.ErrNumber, connect.CodeInvalidArgument},
 	{dataset.ErrOptions, connect.CodeInvalidArgument},
 	{dataset.ErrManifest, connect.CodeInvalidArgument},
-	{pipeline.ErrUnsupported, connect.CodeFailedPrecondition},
+	{problem.ErrUnsupported, connect.CodeFailedPrecondition},
 	{sdk.ErrModule, connect.CodeFailedPrecondition}, // until another image is active, or the node's configuration changes
 	{processor.ErrPanic, connect.CodeUnavailable},   // another drive, or the same one when it is open again, may succeed
 	{context.Canceled, connect.CodeCanceled},
@@ -117,7 +117,7 @@ func Of(err error) connect.Code {
 	if unknown := (*vocabulary.UnknownError)(nil); errors.As(err, &unknown) {
 		return connect.CodeDataLoss // a row whose id the vocabulary lacks fails on every node
 	}
-	if p := (*pipeline.Error)(nil); errors.As(err, &p) {
+	if p := (*problem.Error)(nil); errors.As(err, &p) {
 		return connect.CodeFailedPrecondition
 	}
 	if changed := (*source.ChangedError)(nil); errors.As(err, &changed) {

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -39,7 +40,7 @@ func (s *Source) Describe(context.Context) (*passes.Data, error) {
 		m.Partitions = append(m.Partitions, dataset.Partition{Name: fmt.Sprint("part-", i), Bytes: 8 * rows, Rows: rows,
 			RowGroups: []int64{rows}, Content: sha256.Sum256(fmt.Append(nil, values))})
 	}
-	return &passes.Data{Manifest: m, Columns: []pipeline.ColumnInfo{{Name: "id", Kind: program.Int64}}}, nil
+	return &passes.Data{Manifest: m, Columns: []columntypes.Column{{Name: "id", Kind: program.Int64}}}, nil
 }
 
 // Begin implements passes.Source.

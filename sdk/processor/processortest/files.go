@@ -51,7 +51,7 @@ type Layout struct {
 	Group   int // rows of a row group
 	Page    int // bytes after which a page ends
 	Codec   compress.Codec
-	Version int // of data pages; 0 is 1
+	Version int // The version of data pages; 0 is 1.
 	Seed    uint64
 }
 

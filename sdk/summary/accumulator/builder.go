@@ -47,7 +47,7 @@ const (
 type Builder struct {
 	columns    []Column
 	totals     []*total
-	open       []*tally // of the partition that is being read
+	open       []*tally // Tallies over the partition that is being read.
 	partitions []summary.Partition
 	rows       int64
 	whole      bool

@@ -29,7 +29,7 @@ type tally struct {
 	reals                       realSums
 	frequent                    frequentValues
 	distinct                    *hyperloglog.Sketch
-	ranks                       ranks // of finite numbers; empty until the table, which has all values, is first pruned
+	ranks                       ranks // Ranks of finite numbers; empty until the table of all values is first pruned.
 }
 
 func newTally(c *Column) *tally {

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 )
 
@@ -31,12 +32,12 @@ type Pass struct {
 // Report is what a pass made.
 type Report struct {
 	*summary.Summary
-	Skipped []pipeline.SkippedColumn
+	Skipped []statisticspass.SkippedColumn
 	passes.Report
 }
 
 // Run makes the pass, or goes on with one that ended early in the same work folder. Patterns that name no column, or
-// one without statistics, are a pipeline.Errors.
+// one without statistics, are a problem.Errors.
 func (p *Pass) Run(ctx context.Context, source passes.Source) (_ *Report, err error) {
 	data, err := source.Describe(ctx)
 	if err != nil {
@@ -44,11 +45,11 @@ func (p *Pass) Run(ctx context.Context, source passes.Source) (_ *Report, err er
 	}
 	report := &Report{}
 	var spec *pipeline.Spec
-	var columns []pipeline.StatisticsColumn
+	var columns []statisticspass.Column
 	if p.Pipeline == nil {
-		spec, columns, report.Skipped, err = pipeline.Statistics(data.Columns, p.Columns)
+		spec, columns, report.Skipped, err = statisticspass.OfColumns(data.Columns, p.Columns)
 	} else {
-		spec, columns, err = p.Pipeline.StatisticsPass(p.Name, data.Columns)
+		spec, columns, err = statisticspass.OfOperators(p.Pipeline, p.Name, data.Columns)
 	}
 	if err == nil {
 		err = CheckSize(len(columns), len(data.Manifest.Partitions), p.WholeOnly)

@@ -5,9 +5,9 @@
 //
 // # Overview
 //
-// The pass is the one that pipeline.Statistics or Spec.StatisticsPass describes: its mini-batches hold the values of
-// the columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and whatever their
-// size, the summary is the same.
+// The pass is the one that statisticspass.OfColumns or statisticspass.OfOperators describes: its mini-batches hold the
+// values of the columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and
+// whatever their size, the summary is the same.
 //
 // A pass that is to survive the end of its process keeps the state of each partition ([Reducer.State]): of those that
 // have ended, and from time to time of the one that is being read. A part of its work folder is a list of states; of
@@ -44,7 +44,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/summary/accumulator"
@@ -55,7 +56,7 @@ import (
 // Options describe a pass.
 type Options struct {
 	Job       dataset.Digest // of the pass's job, which its states carry
-	Columns   []pipeline.StatisticsColumn
+	Columns   []statisticspass.Column
 	Manifest  *dataset.Manifest
 	Plan      *dataset.Plan
 	Selection *selection.Selection // of the rows in the plan; nil: all rows
@@ -65,7 +66,7 @@ type Options struct {
 
 // countsLabels reports whether the labels of a column are counted.
 func (o *Options) countsLabels() bool {
-	return slices.ContainsFunc(o.Columns, func(c pipeline.StatisticsColumn) bool { return c.Folding != nil })
+	return slices.ContainsFunc(o.Columns, func(c statisticspass.Column) bool { return c.Folding != nil })
 }
 
 // Reducer makes a summary.
@@ -99,7 +100,7 @@ func New(o Options) (*Reducer, error) {
 			continue
 		}
 		if o.Malformed == program.MalformedDrop {
-			return nil, pipeline.ErrDroppedRows
+			return nil, problem.ErrDroppedRows
 		}
 		r.targets[i] = targetencoding.NewBuilder(c.Folding.Folds)
 	}
@@ -261,7 +262,7 @@ func keyBlocks(mb *tensor.MiniBatch) []accumulator.Block {
 }
 
 // columnBlock returns a column of a mini-batch.
-func columnBlock(c *pipeline.StatisticsColumn, mb *tensor.MiniBatch, keys []accumulator.Block) accumulator.Block {
+func columnBlock(c *statisticspass.Column, mb *tensor.MiniBatch, keys []accumulator.Block) accumulator.Block {
 	var b accumulator.Block
 	if c.Key >= 0 {
 		b = keys[c.Key]

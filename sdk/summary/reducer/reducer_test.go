@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
+	"github.com/millrace/millrace/sdk/pipeline/statisticspass"
 	"github.com/millrace/millrace/sdk/summary"
 	"github.com/millrace/millrace/sdk/targetencoding"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -37,7 +38,7 @@ func options(t testing.TB, rows ...int64) Options {
 	}
 	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 100, Shuffle: dataset.ShuffleNone})
 	require.NoError(t, err)
-	return Options{Job: dataset.Digest{1}, Manifest: m, Plan: plan, Columns: []pipeline.StatisticsColumn{
+	return Options{Job: dataset.Digest{1}, Manifest: m, Plan: plan, Columns: []statisticspass.Column{
 		{Name: "x", Type: "float32", Kind: summary.Reals, Dense: 0, Key: -1},
 		{Name: "k", Type: "int64", Kind: summary.Integers, Dense: -1, Key: 0,
 			Folding: &targetencoding.Folding{Folds: 3, Seed: 7}},
@@ -141,7 +142,7 @@ func TestTargetsNeedTheRowsNumbers(t *testing.T) {
 	o := options(t, 100)
 	o.Malformed = program.MalformedDrop
 	_, err := New(o)
-	require.ErrorIs(t, err, pipeline.ErrDroppedRows)
+	require.ErrorIs(t, err, problem.ErrDroppedRows)
 	o.Columns = o.Columns[:1]
 	_, err = New(o)
 	require.NoError(t, err)

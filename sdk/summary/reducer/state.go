@@ -46,8 +46,8 @@ func (r *Reducer) State() ([]byte, error) {
 // Position says which mini-batches a state holds.
 type Position struct {
 	Job       dataset.Digest
-	Partition int    // in the manifest
-	Rows      int64  // of the partition
+	Partition int // in the manifest
+	Rows      int64
 	Next      uint64 // number of the first mini-batch behind them
 }
 

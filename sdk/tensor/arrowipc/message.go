@@ -39,7 +39,7 @@ type keyValue struct{ key, value string }
 
 // column is the one row of a column in a record batch: a list.
 type column struct {
-	count   int64  // of the list's values
+	count   int64  // How many values the list has.
 	offsets []byte // where the list begins and ends, as two int64
 	values  []byte
 }

@@ -34,6 +34,8 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -202,7 +204,7 @@ func (r *reduction) reduce(ctx context.Context, source passes.Source) (err error
 		if err != nil {
 			return err
 		}
-		if _, err := resolved.LowerBeforeSelection(); err != nil {
+		if _, err := lowering.LowerBeforeSelection(resolved); err != nil {
 			return err
 		}
 	}
@@ -226,7 +228,7 @@ func (r *reduction) columns(run passes.Run) ([]vocabulary.Column, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := spec.Resolve(r.data.Columns)
+	resolved, err := resolve.Pipeline(spec, r.data.Columns)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 var (
@@ -32,8 +32,8 @@ type Dataset struct {
 	Manifest  *dataset.Manifest
 	Schema    []byte // digest of the partitions' schema; of the digests of their schemas, if they have several
 	Malformed uint32
-	Columns   []pipeline.ColumnInfo // of all partitions, unified
-	Several   bool                  // the partitions have several schemas
+	Columns   []columntypes.Column // of all partitions, unified
+	Several   bool                 // the partitions have several schemas
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64
 	// Holders are the drives that hold each partition of the manifest, by node and drive. A partition without a holder
@@ -317,7 +317,7 @@ func (f *Fleet) Holders(m *dataset.Manifest) [][]DriveID {
 }
 
 // columns finds a schema on any live node.
-func (f *Fleet) columns(digest []byte) ([]pipeline.ColumnInfo, uint32, error) {
+func (f *Fleet) columns(digest []byte) ([]columntypes.Column, uint32, error) {
 	for _, name := range f.names() {
 		n := f.nodes[name]
 		if !n.alive {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -23,7 +23,7 @@ func after(seconds float64) time.Time {
 	return begin.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func schemaOf(t testing.TB, columns []pipeline.ColumnInfo) *apiv1.Schema {
+func schemaOf(t testing.TB, columns []columntypes.Column) *apiv1.Schema {
 	b, err := api.EncodeColumns(columns)
 	require.NoError(t, err)
 	d := sha256.Sum256(b)
@@ -33,7 +33,7 @@ func schemaOf(t testing.TB, columns []pipeline.ColumnInfo) *apiv1.Schema {
 func part(t testing.TB, name string, rows int64) *apiv1.Partition {
 	footer := sha256.Sum256(fmt.Appendf(nil, "%s %d", name, rows))
 	return &apiv1.Partition{Name: name, Bytes: 8 * rows, Rows: rows, RowGroups: []int64{rows}, ContentSha256: footer[:],
-		Schema: schemaOf(t, pipeline.BinarySchema()).Digest}
+		Schema: schemaOf(t, columntypes.BinarySchema()).Digest}
 }
 
 // agent returns a node's status with one drive that holds the partitions.
@@ -41,7 +41,7 @@ func agent(t testing.TB, name string, parts ...*apiv1.Partition) *apiv1.NodeStat
 	s := &apiv1.NodeStatus{
 		Name: name, Incarnation: name + "-1", Urls: []string{"http://" + name}, Protocol: apiv1.Protocol,
 		ClockSeconds: 1000,
-		Partitions:   parts, Schemas: []*apiv1.Schema{schemaOf(t, pipeline.BinarySchema())},
+		Partitions:   parts, Schemas: []*apiv1.Schema{schemaOf(t, columntypes.BinarySchema())},
 		Inventory: []byte(fmt.Sprint(name, len(parts))),
 		Drives:    []*apiv1.Drive{{Name: "d", Uuid: "uuid-" + name, State: "ready", Streams: 2}},
 	}
@@ -236,7 +236,7 @@ func TestSelection(t *testing.T) {
 	require.Len(t, s.Manifest.Partitions, 2)
 	assert.Equal(t, "day-2", s.Manifest.Partitions[0].Name)
 	assert.Equal(t, [][]DriveID{{{"a", "d"}, {"b", "d"}}, {{"b", "d"}}}, s.Holders)
-	assert.Equal(t, pipeline.BinarySchema(), s.Columns)
+	assert.Equal(t, columntypes.BinarySchema(), s.Columns)
 	assert.Equal(t, map[string]float64{"cat_0": 2}, s.MeanLength)
 	assert.True(t, f.Holds("a", s.Manifest))
 	assert.False(t, f.Holds("x", s.Manifest))
@@ -364,17 +364,17 @@ func FuzzBeat(f *testing.F) {
 // TestPartitionsOfSeveralSchemas checks that the columns of partitions with several schemas are unified in the order of
 // the partitions' names, whichever nodes hold them, and that a job's later partitions are unified with the job's.
 func TestPartitionsOfSeveralSchemas(t *testing.T) {
-	column := func(name string, kind program.Kind) pipeline.ColumnInfo {
-		return pipeline.ColumnInfo{Name: name, Source: program.Parquet, Kind: kind}
+	column := func(name string, kind program.Kind) columntypes.Column {
+		return columntypes.Column{Name: name, Source: program.Parquet, Kind: kind}
 	}
-	narrow := []pipeline.ColumnInfo{column("id", program.Int64), column("rate", program.Float32)}
-	wide := []pipeline.ColumnInfo{column("new", program.Int64), column("rate", program.Float64)}
-	of := func(name string, columns []pipeline.ColumnInfo) *apiv1.Partition {
+	narrow := []columntypes.Column{column("id", program.Int64), column("rate", program.Float32)}
+	wide := []columntypes.Column{column("new", program.Int64), column("rate", program.Float64)}
+	of := func(name string, columns []columntypes.Column) *apiv1.Partition {
 		p := part(t, name, 10)
 		p.Schema = schemaOf(t, columns).Digest
 		return p
 	}
-	node := func(name string, columns []pipeline.ColumnInfo, parts ...*apiv1.Partition) *apiv1.NodeStatus {
+	node := func(name string, columns []columntypes.Column, parts ...*apiv1.Partition) *apiv1.NodeStatus {
 		s := agent(t, name, parts...)
 		s.Schemas = []*apiv1.Schema{schemaOf(t, columns)}
 		return s
@@ -391,10 +391,10 @@ func TestPartitionsOfSeveralSchemas(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, s.Several)
 		require.Len(t, s.Columns, 3)
-		assert.Equal(t, pipeline.Absence{Partitions: 1, Names: "p1"}, s.Columns[0].Absent)
+		assert.Equal(t, columntypes.Absence{Partitions: 1, Names: "p1"}, s.Columns[0].Absent)
 		assert.Equal(t, program.Float64, s.Columns[1].Kind)
 		assert.Equal(t, "new", s.Columns[2].Name)
-		assert.Equal(t, pipeline.Absence{Partitions: 2, Names: "p0, p2"}, s.Columns[2].Absent)
+		assert.Equal(t, columntypes.Absence{Partitions: 2, Names: "p0, p2"}, s.Columns[2].Absent)
 
 		beat(t, f, after(1), node("c", wide, of("p3", wide)))
 		later, err := f.SelectNew(nil, nil, func(name string) bool { return name < "p3" })
@@ -408,7 +408,7 @@ func TestPartitionsOfSeveralSchemas(t *testing.T) {
 		assert.True(t, later.Several)
 	}
 	f := New(Options{})
-	text := node("t", pipeline.BinarySchema(), part(t, "p9", 10))
+	text := node("t", columntypes.BinarySchema(), part(t, "p9", 10))
 	beat(t, f, after(0), node("a", narrow, of("p0", narrow)))
 	beat(t, f, after(0), text)
 	_, err := f.Select(nil, nil)

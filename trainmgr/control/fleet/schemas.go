@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
 // schemaGroup is the partitions of a data set that have one schema.
@@ -43,7 +43,7 @@ func (f *Fleet) unifySchemas(s *Dataset, found map[string]*apiv1.Partition) erro
 		s.Columns, s.Malformed, err = f.columns(groups[0].digest)
 		return err
 	}
-	var union pipeline.Union
+	var union columntypes.Union
 	s.Several, s.MeanLength = true, map[string]float64{}
 	all := sha256.New()
 	rows := float64(0)
@@ -79,7 +79,7 @@ func (f *Fleet) unifySchemas(s *Dataset, found map[string]*apiv1.Partition) erro
 // FollowColumns unifies the data set's columns with those of an earlier data set of the same job, which come first:
 // the new partitions may lack columns of the job, and have others.
 func (s *Dataset) FollowColumns(earlier *Dataset) {
-	var union pipeline.Union
+	var union columntypes.Union
 	union.Add(partitionNames(earlier), earlier.Columns)
 	union.Add(partitionNames(s), s.Columns)
 	s.Columns, s.Several = union.Columns(), true

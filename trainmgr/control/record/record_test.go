@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
@@ -20,7 +20,7 @@ func selection(t testing.TB, partitions int) *fleet.Dataset {
 	}
 	m, err := dataset.NewManifest(list)
 	require.NoError(t, err)
-	return &fleet.Dataset{Manifest: m, Schema: []byte{1, 2}, Columns: pipeline.TextSchema(false), Malformed: 1,
+	return &fleet.Dataset{Manifest: m, Schema: []byte{1, 2}, Columns: columntypes.TextSchema(false), Malformed: 1,
 		MeanLength: map[string]float64{"cat_0": 1.5}}
 }
 

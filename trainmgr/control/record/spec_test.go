@@ -10,7 +10,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -157,5 +157,5 @@ func TestVocabulariesOfAJob(t *testing.T) {
 		require.ErrorContains(t, err, c.want, c.name)
 	}
 	_, _, err = Check(spec(), nil)
-	require.ErrorIs(t, err, pipeline.ErrVocabulary)
+	require.ErrorIs(t, err, problem.ErrVocabulary)
 }

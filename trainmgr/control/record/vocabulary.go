@@ -6,6 +6,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -46,7 +47,7 @@ func bindVocabularies(p *pipeline.Spec, list []*apiv1.JobVocabulary) (*pipeline.
 	for i := range p.Vocabularies {
 		if name := p.Vocabularies[i].Name; !named[name] {
 			return nil, fmt.Errorf("pipeline: %w: the job names no file for %q: build it with millrace vocabulary build, "+
-				"and submit the job with --vocabulary %s=FILE", pipeline.ErrVocabulary, name, name)
+				"and submit the job with --vocabulary %s=FILE", problem.ErrVocabulary, name, name)
 		}
 	}
 	return p, nil
