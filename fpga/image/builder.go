@@ -13,7 +13,7 @@ import (
 
 // Build lays an image out. The bytes follow from the Spec alone.
 func Build(s *Spec) ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.checkSpec(); err != nil {
 		return nil, err
 	}
 	h := &header{minor: Minor, time: s.Time, iface: s.Interface}
@@ -50,10 +50,10 @@ func Build(s *Spec) ([]byte, error) {
 		}
 		data, err := json.Marshal(part.value)
 		if err != nil {
-			return nil, &Error{Section: part.kind.name(), Detail: err.Error(), Err: ErrContent}
+			return nil, &Error{Section: part.kind.tableName(), Detail: err.Error(), Err: ErrContent}
 		}
 		if len(data) > MaxJSON {
-			return nil, &Error{Section: part.kind.name(), Detail: fmt.Sprintf("%d bytes", len(data)), Err: ErrTooLarge}
+			return nil, &Error{Section: part.kind.tableName(), Detail: fmt.Sprintf("%d bytes", len(data)), Err: ErrTooLarge}
 		}
 		sections = append(sections, newSection(part.kind, data))
 	}
@@ -63,8 +63,8 @@ func Build(s *Spec) ([]byte, error) {
 	if len(s.User) > 0 {
 		sections = append(sections, newSection(KindUser, s.User))
 	}
-	slices.SortFunc(sections, func(a, b section) int { return cmp.Compare(a.kind.order(), b.kind.order()) })
-	b := encode(h, sections)
+	slices.SortFunc(sections, func(a, b section) int { return cmp.Compare(a.kind.orderInFile(), b.kind.orderInFile()) })
+	b := encodeImage(h, sections)
 	if len(b) > MaxSize {
 		return nil, &Error{Detail: fmt.Sprintf("%d bytes", len(b)), Err: ErrTooLarge}
 	}
@@ -73,17 +73,17 @@ func Build(s *Spec) ([]byte, error) {
 
 func newSection(k Kind, data []byte) section {
 	s := section{kind: k, data: data}
-	if k.required() {
+	if k.isRequired() {
 		s.flags = Required
 	}
-	copy(s.name[:], k.name())
+	copy(s.name[:], k.tableName())
 	return s
 }
 
-// check holds a Spec against the rules that Build and Parse share.
-func (s *Spec) check() error {
+// checkSpec holds a Spec against the rules that Build and Parse share.
+func (s *Spec) checkSpec() error {
 	bad := func(k Kind, format string, args ...any) error {
-		return &Error{Section: k.name(), Detail: fmt.Sprintf(format, args...), Err: ErrContent}
+		return &Error{Section: k.tableName(), Detail: fmt.Sprintf(format, args...), Err: ErrContent}
 	}
 	if len(s.Units) == 0 {
 		return bad(KindUnits, "no units")
@@ -136,7 +136,7 @@ func (s *Spec) check() error {
 		}
 	}
 	if s.Parameters != nil {
-		if err := s.Parameters.check(units); err != nil {
+		if err := s.Parameters.checkParameters(units); err != nil {
 			return bad(KindParameters, "%v", err)
 		}
 		if list := s.Unsourced(); len(list) > 0 {

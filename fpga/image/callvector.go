@@ -20,7 +20,7 @@ type Call struct {
 // Vector returns a known answer that calls the function for all rows. An int64 is compared as an id, a float32 as a
 // dense value, and a float64 as the float32 that is nearest to it, ties to even, since mini-batches hold no float64.
 func (c *Call) Vector(name string) Vector {
-	v, place := c.vector(name)
+	v, place := c.vectorOfCall(name)
 	le := binary.LittleEndian
 	for row, bits := range c.Out {
 		switch c.Function.Out {
@@ -42,13 +42,13 @@ func (c *Call) Vector(name string) Vector {
 
 // TrapVector returns a known answer that demands that the function traps for the rows: nothing is put out.
 func (c *Call) TrapVector(name string) Vector {
-	v, _ := c.vector(name)
+	v, _ := c.vectorOfCall(name)
 	v.State = uint64(program.BadData)
 	return v
 }
 
-// vector returns a vector without what it puts out: a Parquet column of one page for each input, and one graph.
-func (c *Call) vector(name string) (Vector, program.OutputLayout) {
+// vectorOfCall returns a vector without what it puts out: a Parquet column of one page for each input, and one graph.
+func (c *Call) vectorOfCall(name string) (Vector, program.OutputLayout) {
 	rows := uint32(len(c.In))
 	p := &program.Program{Source: program.Parquet}
 	step := program.Step{Combine: c.Function}

@@ -42,7 +42,7 @@ func Diff(a, b *Image) []Difference {
 	}
 	add("HEADER", headerValues(a), headerValues(b))
 	for _, k := range kindsInOrder() {
-		add(k.name(), sectionValues(a, k), sectionValues(b, k))
+		add(k.tableName(), sectionValues(a, k), sectionValues(b, k))
 	}
 	return all
 }
@@ -52,7 +52,7 @@ func kindsInOrder() (kinds []Kind) {
 	for k := KindUnits; k <= KindParameters; k++ {
 		kinds = append(kinds, k)
 	}
-	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a.order(), b.order()) })
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a.orderInFile(), b.orderInFile()) })
 	return kinds
 }
 
@@ -65,13 +65,13 @@ func headerValues(m *Image) map[string]string {
 
 // sectionValues are the values of a section by path.
 func sectionValues(m *Image, k Kind) map[string]string {
-	s := m.section(k)
+	s := m.findSection(k)
 	values := make(map[string]string)
 	switch {
 	case s == nil:
 	case k == KindSignature:
 		values["key"] = KeyID(m.Signature.Key).String()
-		values["signature"] = short(fmt.Sprintf("%x", m.Signature.Sig))
+		values["signature"] = shortenValue(fmt.Sprintf("%x", m.Signature.Sig))
 	case k == KindModules:
 		for i := range m.Spec.Modules {
 			x := &m.Spec.Modules[i]
@@ -87,14 +87,14 @@ func sectionValues(m *Image, k Kind) map[string]string {
 		d := json.NewDecoder(bytes.NewReader(m.bytes[s.Offset : s.Offset+s.Size]))
 		d.UseNumber()
 		if d.Decode(&v) == nil {
-			flatten("", v, values)
+			flattenValue("", v, values)
 		}
 	}
 	return values
 }
 
-// flatten puts the leaves of a JSON value into a map by path.
-func flatten(path string, v any, into map[string]string) {
+// flattenValue puts the leaves of a JSON value into a map by path.
+func flattenValue(path string, v any, into map[string]string) {
 	join := func(key string) string {
 		if path == "" {
 			return key
@@ -104,7 +104,7 @@ func flatten(path string, v any, into map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, x := range v {
-			flatten(join(key), x, into)
+			flattenValue(join(key), x, into)
 		}
 	case []any:
 		taken := make(map[string]bool)
@@ -116,17 +116,17 @@ func flatten(path string, v any, into map[string]string) {
 				}
 			}
 			taken[key] = true
-			flatten(join(key), x, into)
+			flattenValue(join(key), x, into)
 		}
 	case nil:
 		into[path] = "none"
 	default:
-		into[path] = short(fmt.Sprint(v))
+		into[path] = shortenValue(fmt.Sprint(v))
 	}
 }
 
-// short puts the length and a digest in the place of a value that is too long to be looked at.
-func short(s string) string {
+// shortenValue puts the length and a digest in the place of a value that is too long to be looked at.
+func shortenValue(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return s

@@ -131,7 +131,7 @@ func reseal(b []byte) []byte {
 			}
 			all = append(all, s)
 		}
-		id := identity(&h, all)
+		id := imageIdentity(&h, all)
 		copy(b[offID:], id[:])
 		le.PutUint32(b[offCRC:], headerCRC(b, n))
 	}
@@ -295,7 +295,7 @@ func FuzzParse(f *testing.F) {
 
 func hasUnknown(m *Image) bool {
 	for _, s := range m.Sections {
-		if s.Kind.name() == "" {
+		if s.Kind.tableName() == "" {
 			return true
 		}
 	}

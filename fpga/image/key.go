@@ -20,26 +20,26 @@ func KeyOf(key ed25519.PublicKey) KeyID { return sha256.Sum256(key) }
 func (k KeyID) String() string { return hex.EncodeToString(k[:]) }
 
 // MarshalText writes the id in hexadecimal; the zero id, which no key has, is empty.
-func (k KeyID) MarshalText() ([]byte, error) { return text32(k), nil }
+func (k KeyID) MarshalText() ([]byte, error) { return textOfBytes(k), nil }
 
 // UnmarshalText reads 64 hexadecimal digits, or nothing.
-func (k *KeyID) UnmarshalText(b []byte) error { return hex32((*[32]byte)(k), b, "key id") }
+func (k *KeyID) UnmarshalText(b []byte) error { return parseHexBytes((*[32]byte)(k), b, "key id") }
 
 // MarshalText writes the id in hexadecimal; the zero id, which no image has, is empty.
-func (id ID) MarshalText() ([]byte, error) { return text32(id), nil }
+func (id ID) MarshalText() ([]byte, error) { return textOfBytes(id), nil }
 
 // UnmarshalText reads 64 hexadecimal digits, or nothing.
-func (id *ID) UnmarshalText(b []byte) error { return hex32((*[32]byte)(id), b, "image id") }
+func (id *ID) UnmarshalText(b []byte) error { return parseHexBytes((*[32]byte)(id), b, "image id") }
 
-func text32(v [32]byte) []byte {
+func textOfBytes(v [32]byte) []byte {
 	if v == ([32]byte{}) {
 		return []byte{}
 	}
 	return hex.AppendEncode(nil, v[:])
 }
 
-// hex32 reads 32 bytes from exactly 64 hexadecimal digits, or zeros from none.
-func hex32(into *[32]byte, b []byte, what string) error {
+// parseHexBytes reads 32 bytes from exactly 64 hexadecimal digits, or zeros from none.
+func parseHexBytes(into *[32]byte, b []byte, what string) error {
 	if len(b) == 0 {
 		*into = [32]byte{}
 		return nil

@@ -78,8 +78,8 @@ const (
 	KindParameters   Kind = 14 // clock, elements, lanes, initiation intervals, latencies with sources; before SELFTEST
 )
 
-// name is the section's name as it stands in the table.
-func (k Kind) name() string {
+// tableName is the section's name as it stands in the table.
+func (k Kind) tableName() string {
 	switch k {
 	case KindUnits:
 		return "UNITS"
@@ -114,14 +114,14 @@ func (k Kind) name() string {
 }
 
 func (k Kind) String() string {
-	if n := k.name(); n != "" {
+	if n := k.tableName(); n != "" {
 		return n
 	}
 	return fmt.Sprintf("section kind %d", uint32(k))
 }
 
-// order returns the place of the section among the others of a file.
-func (k Kind) order() uint64 {
+// orderInFile returns the place of the section among the others of a file.
+func (k Kind) orderInFile() uint64 {
 	switch k {
 	case KindParameters:
 		return 2*uint64(KindSelfTest) - 1
@@ -131,11 +131,11 @@ func (k Kind) order() uint64 {
 	return 2 * uint64(k)
 }
 
-// canonical reports whether the section is part of the image's identity.
-func (k Kind) canonical() bool { return k != KindBuild && k != KindUser && k != KindSignature }
+// isPartOfID reports whether the section is part of the image's identity.
+func (k Kind) isPartOfID() bool { return k != KindBuild && k != KindUser && k != KindSignature }
 
-// required reports whether Build marks the section as one that a reader must understand.
-func (k Kind) required() bool {
+// isRequired reports whether Build marks the section as one that a reader must understand.
+func (k Kind) isRequired() bool {
 	switch k {
 	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature, KindModules, KindParameters:
 		return true
@@ -210,9 +210,9 @@ type section struct {
 	data  []byte
 }
 
-// digest returns the section's digest for the table. The signature's entry holds zeros, because the table is part of
-// what is signed.
-func (s *section) digest() [32]byte {
+// sectionDigest returns the section's digest for the table. The signature's entry holds zeros, because the table is
+// part of what is signed.
+func (s *section) sectionDigest() [32]byte {
 	if s.kind == KindSignature {
 		return [32]byte{}
 	}
@@ -227,8 +227,8 @@ type header struct {
 	platform [platformSize]byte
 }
 
-// identity computes the image id.
-func identity(h *header, sections []section) ID {
+// imageIdentity computes the image id.
+func imageIdentity(h *header, sections []section) ID {
 	d := sha256.New()
 	d.Write([]byte("millrace image id 1\n"))
 	d.Write(h.iface[:])
@@ -236,7 +236,7 @@ func identity(h *header, sections []section) ID {
 	var b [20]byte
 	for i := range sections {
 		s := &sections[i]
-		if !s.kind.canonical() {
+		if !s.kind.isPartOfID() {
 			continue
 		}
 		binary.LittleEndian.PutUint32(b[0:], uint32(s.kind))
@@ -244,18 +244,18 @@ func identity(h *header, sections []section) ID {
 		binary.LittleEndian.PutUint16(b[6:], uint16(s.codec))
 		binary.LittleEndian.PutUint64(b[8:], uint64(len(s.data)))
 		d.Write(b[:16])
-		sum := s.digest()
+		sum := s.sectionDigest()
 		d.Write(sum[:])
 	}
 	return ID(d.Sum(nil))
 }
 
-// encode lays sections, already in order, out behind a header.
-func encode(h *header, sections []section) []byte {
-	at := roundUp(headerSize + entrySize*len(sections))
+// encodeImage lays sections, already in order, out behind a header.
+func encodeImage(h *header, sections []section) []byte {
+	at := roundUpToAlign(headerSize + entrySize*len(sections))
 	total := at
 	for i := range sections {
-		total = roundUp(total) + len(sections[i].data)
+		total = roundUpToAlign(total) + len(sections[i].data)
 	}
 	b := make([]byte, total)
 	le := binary.LittleEndian
@@ -266,14 +266,14 @@ func encode(h *header, sections []section) []byte {
 	le.PutUint64(b[offTotal:], uint64(total))
 	le.PutUint64(b[offTime:], h.time)
 	le.PutUint32(b[offSections:], uint32(len(sections)))
-	id := identity(h, sections)
+	id := imageIdentity(h, sections)
 	copy(b[offID:], id[:])
 	copy(b[offInterface:], h.iface[:])
 	copy(b[offPlatform:], h.platform[:])
 	for i := range sections {
 		s := &sections[i]
 		e := b[headerSize+entrySize*i:]
-		at = roundUp(at)
+		at = roundUpToAlign(at)
 		le.PutUint32(e[0:], uint32(s.kind))
 		le.PutUint16(e[4:], uint16(s.flags))
 		le.PutUint16(e[6:], uint16(s.codec))
@@ -281,7 +281,7 @@ func encode(h *header, sections []section) []byte {
 		le.PutUint64(e[24:], uint64(at))
 		le.PutUint64(e[32:], uint64(len(s.data)))
 		// e[40:48] is reserved for the unpacked size of a packed section.
-		sum := s.digest()
+		sum := s.sectionDigest()
 		copy(e[48:], sum[:])
 		copy(b[at:], s.data)
 		at += len(s.data)
@@ -298,4 +298,4 @@ func headerCRC(b []byte, sections int) uint32 {
 	return crc32.Update(c, table, b[headerSize:headerSize+entrySize*sections])
 }
 
-func roundUp(n int) int { return (n + align - 1) &^ (align - 1) }
+func roundUpToAlign(n int) int { return (n + align - 1) &^ (align - 1) }

@@ -36,8 +36,8 @@ var (
 	ErrInUse      = errors.New("in use")
 )
 
-// kind returns the sentinel of a step; nil where the cause itself is one.
-func (s Step) kind() error {
+// kindOfStep returns the sentinel of a step; nil where the cause itself is one.
+func (s Step) kindOfStep() error {
 	switch s {
 	case StepInterface:
 		return ErrInterface
@@ -97,7 +97,7 @@ func (e *LoadError) Error() string {
 
 // Unwrap returns the cause and the step's sentinel.
 func (e *LoadError) Unwrap() []error {
-	if k := e.Step.kind(); k != nil && !errors.Is(e.Err, k) {
+	if k := e.Step.kindOfStep(); k != nil && !errors.Is(e.Err, k) {
 		return []error{e.Err, k}
 	}
 	return []error{e.Err}

@@ -129,16 +129,16 @@ var ErrLogPage = errors.New("not a log page of images")
 // Marshal writes the page. Texts and lists past their limits are cut.
 func (r *LogPage) Marshal(changes uint64) ([]byte, error) {
 	c := *r
-	c.Keys, c.RevokedKeys, c.RevokedImages = list(r.Keys), list(r.RevokedKeys), list(r.RevokedImages)
-	c.Slots = list(r.Slots)
+	c.Keys, c.RevokedKeys, c.RevokedImages = nonNilCopy(r.Keys), nonNilCopy(r.RevokedKeys), nonNilCopy(r.RevokedImages)
+	c.Slots = nonNilCopy(r.Slots)
 	for i := range c.Slots {
-		c.Slots[i].Reason = cut(c.Slots[i].Reason)
+		c.Slots[i].Reason = cutReason(c.Slots[i].Reason)
 	}
-	c.Refusals = list(r.Refusals[:min(len(r.Refusals), MaxRefusals)])
+	c.Refusals = nonNilCopy(r.Refusals[:min(len(r.Refusals), MaxRefusals)])
 	for i := range c.Refusals {
 		f := &c.Refusals[i]
-		f.Detail = cut(f.Detail)
-		f.Holders = list(f.Holders[:min(len(f.Holders), maxHolders)])
+		f.Detail = cutReason(f.Detail)
+		f.Holders = nonNilCopy(f.Holders[:min(len(f.Holders), maxHolders)])
 	}
 	body, err := json.Marshal(&c)
 	if err != nil {
@@ -155,11 +155,11 @@ func (r *LogPage) Marshal(changes uint64) ([]byte, error) {
 	return append(b, body...), nil
 }
 
-// list copies a list, so that none is null in JSON.
-func list[T any](from []T) []T { return append(make([]T, 0, len(from)), from...) }
+// nonNilCopy copies a list, so that none is null in JSON.
+func nonNilCopy[T any](from []T) []T { return append(make([]T, 0, len(from)), from...) }
 
-// cut shortens a text to whole characters within the limit.
-func cut(s string) string {
+// cutReason shortens a text to whole characters within the limit.
+func cutReason(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
@@ -222,10 +222,10 @@ func ParseLogPage(b []byte) (*LogPage, error) {
 		}
 	}
 	// A drive of a newer build may leave a list out; no list is null when the page is printed.
-	r.Keys, r.RevokedKeys, r.RevokedImages = list(r.Keys), list(r.RevokedKeys), list(r.RevokedImages)
-	r.Slots, r.Refusals = list(r.Slots), list(r.Refusals)
+	r.Keys, r.RevokedKeys, r.RevokedImages = nonNilCopy(r.Keys), nonNilCopy(r.RevokedKeys), nonNilCopy(r.RevokedImages)
+	r.Slots, r.Refusals = nonNilCopy(r.Slots), nonNilCopy(r.Refusals)
 	for i := range r.Refusals {
-		r.Refusals[i].Holders = list(r.Refusals[i].Holders)
+		r.Refusals[i].Holders = nonNilCopy(r.Refusals[i].Holders)
 	}
 	return r, nil
 }

@@ -81,7 +81,7 @@ const (
 // checkModules holds the modules against their limits and the rules of package format.
 func (s *Spec) checkModules(haveUnit bool) error {
 	bad := func(err error, text string, args ...any) error {
-		return &Error{Section: KindModules.name(), Detail: fmt.Sprintf(text, args...), Err: err}
+		return &Error{Section: KindModules.tableName(), Detail: fmt.Sprintf(text, args...), Err: err}
 	}
 	if len(s.Modules) > MaxModules {
 		return bad(ErrTooLarge, "%d modules, at most %d", len(s.Modules), MaxModules)
@@ -135,34 +135,34 @@ func appendModules(b []byte, modules []Module) []byte {
 func parseModules(s *section) ([]Module, error) {
 	le := binary.LittleEndian
 	if len(s.data) < modulesHeader {
-		return nil, refuse(s, ErrLayout, fmt.Sprintf("%d bytes, want %d at least", len(s.data), modulesHeader))
+		return nil, refuseSection(s, ErrLayout, fmt.Sprintf("%d bytes, want %d at least", len(s.data), modulesHeader))
 	}
 	n := le.Uint64(s.data)
 	switch {
 	case n == 0:
-		return nil, refuse(s, ErrLayout, "holds no module")
+		return nil, refuseSection(s, ErrLayout, "holds no module")
 	case n > MaxModules:
-		return nil, refuse(s, ErrTooLarge, fmt.Sprintf("%d modules, at most %d", n, MaxModules))
+		return nil, refuseSection(s, ErrTooLarge, fmt.Sprintf("%d modules, at most %d", n, MaxModules))
 	case len(s.data) < modulesHeader+moduleEntry*int(n):
-		return nil, refuse(s, ErrLayout, "list of modules ends behind the end")
+		return nil, refuseSection(s, ErrLayout, "list of modules ends behind the end")
 	}
 	rest := s.data[modulesHeader+moduleEntry*int(n):]
 	modules := make([]Module, n)
 	for i := range modules {
 		entry := s.data[modulesHeader+moduleEntry*i:][:moduleEntry]
 		name := entry[:MaxModuleName]
-		if !padded(name) {
-			return nil, refuse(s, ErrLayout, fmt.Sprintf("module %d: name is not padded with NUL", i))
+		if !isZeroPadded(name) {
+			return nil, refuseSection(s, ErrLayout, fmt.Sprintf("module %d: name is not padded with NUL", i))
 		}
 		size := le.Uint64(entry[MaxModuleName:])
 		if size > uint64(len(rest)) {
-			return nil, refuse(s, ErrLayout, fmt.Sprintf("module %d ends behind the end", i))
+			return nil, refuseSection(s, ErrLayout, fmt.Sprintf("module %d ends behind the end", i))
 		}
 		modules[i] = Module{Name: strings.TrimRight(string(name), "\x00"), Bytes: rest[:size:size]}
 		rest = rest[size:]
 	}
 	if len(rest) > 0 {
-		return nil, refuse(s, ErrLayout, fmt.Sprintf("%d bytes behind the last module", len(rest)))
+		return nil, refuseSection(s, ErrLayout, fmt.Sprintf("%d bytes behind the last module", len(rest)))
 	}
 	return modules, nil
 }

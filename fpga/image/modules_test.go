@@ -97,7 +97,7 @@ func TestASignatureCoversModules(t *testing.T) {
 	require.NoError(t, err)
 	trusted := []ed25519.PublicKey{key.Public().(ed25519.PublicKey)}
 	require.NoError(t, signed.Verify(trusted))
-	section := signed.section(KindModules)
+	section := signed.findSection(KindModules)
 	at := section.Offset + section.Size - 3 // the last instructions of the last module
 	require.EqualValues(t, 2, b[at], "the constant that it adds")
 	b[at] = 3
@@ -189,7 +189,7 @@ func TestModulesSectionsThatAreRefused(t *testing.T) {
 		b := built(t, withModules())
 		m, err := Parse(b)
 		require.NoError(t, err)
-		s := m.section(KindModules)
+		s := m.findSection(KindModules)
 		c.change(b, b[s.Offset:s.Offset+s.Size])
 		_, err = Parse(reseal(b))
 		require.ErrorIs(t, err, c.want, name)
@@ -202,7 +202,7 @@ func TestOlderReadersRefuseModules(t *testing.T) {
 	b := built(t, withModules())
 	m, err := Parse(b)
 	require.NoError(t, err)
-	assert.Equal(t, Required, m.section(KindModules).Flags)
+	assert.Equal(t, Required, m.findSection(KindModules).Flags)
 	for i := range m.Sections {
 		if m.Sections[i].Kind == KindModules { // as a kind that this reader does not know either
 			binary.LittleEndian.PutUint32(b[headerSize+i*entrySize:], 99)
@@ -230,7 +230,7 @@ func TestModulesKeepTheirPlace(t *testing.T) {
 		}
 		sections = append(sections, x)
 	}
-	_, err = Parse(encode(h, append(sections, modules)))
+	_, err = Parse(encodeImage(h, append(sections, modules)))
 	require.ErrorIs(t, err, ErrLayout)
 }
 

@@ -88,8 +88,8 @@ func (p *Parameters) Figures(units []Unit) []NamedFigure {
 	return all
 }
 
-// check returns an error unless the figure lies within its limits and names its source.
-func (f Figure) check(name string, least, most uint32, rtl bool) error {
+// checkFigure returns an error unless the figure lies within its limits and names its source.
+func (f Figure) checkFigure(name string, least, most uint32, rtl bool) error {
 	if f.Value < least || f.Value > most {
 		return fmt.Errorf("%s is %d, want %d to %d", name, f.Value, least, most)
 	}
@@ -122,15 +122,15 @@ func (f Figure) check(name string, least, most uint32, rtl bool) error {
 		SourcePublished, SourceRTL)
 }
 
-// check returns an error unless all figures are within their limits and belong to one of the image's units.
-func (p *Parameters) check(units map[uint16]bool) error {
-	if err := p.Clock.check("clock_khz", MinClockKHz, MaxClockKHz, false); err != nil {
+// checkParameters returns an error unless all figures are within their limits and belong to one of the image's units.
+func (p *Parameters) checkParameters(units map[uint16]bool) error {
+	if err := p.Clock.checkFigure("clock_khz", MinClockKHz, MaxClockKHz, false); err != nil {
 		return err
 	}
-	if err := p.Buffers.check("buffers", 1, 2, false); err != nil {
+	if err := p.Buffers.checkFigure("buffers", 1, 2, false); err != nil {
 		return err
 	}
-	if err := p.Chained.check("chained", 0, 1, false); err != nil {
+	if err := p.Chained.checkFigure("chained", 0, 1, false); err != nil {
 		return err
 	}
 	if len(p.Units) == 0 {
@@ -153,7 +153,7 @@ func (p *Parameters) check(units map[uint16]bool) error {
 			{u.Elements, "elements", 1, MaxElements, false}, {u.Lanes, "lanes", 1, MaxLanes, false},
 			{u.Interval, "initiation_interval", 1, MaxInterval, true}, {u.Latency, "latency_cycles", 0, MaxLatency, true},
 		} {
-			if err := f.figure.check(fmt.Sprintf("unit %d: %s", u.Unit, f.name), f.least, f.most, f.rtl); err != nil {
+			if err := f.figure.checkFigure(fmt.Sprintf("unit %d: %s", u.Unit, f.name), f.least, f.most, f.rtl); err != nil {
 				return err
 			}
 		}

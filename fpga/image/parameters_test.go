@@ -65,7 +65,7 @@ func TestParametersAreSignedAndPartOfTheIdentity(t *testing.T) {
 	signed, err := m.Sign(key)
 	require.NoError(t, err)
 	m = parsed(t, signed)
-	assert.Less(t, m.section(KindParameters).Offset, m.signed)
+	assert.Less(t, m.findSection(KindParameters).Offset, m.signed)
 }
 
 // TestLimitsOfFigures tries each figure at its limits and beside them.
@@ -170,12 +170,12 @@ func TestNullIsNoParameters(t *testing.T) {
 	}
 	h, _, err := parseHeader(m.bytes)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(m.bytes, encode(h, sections)))
+	require.True(t, bytes.Equal(m.bytes, encodeImage(h, sections)))
 	for i := range sections {
 		if sections[i].kind == KindParameters {
 			sections[i].data = []byte("null")
 		}
 	}
-	_, err = Parse(encode(h, sections))
+	_, err = Parse(encodeImage(h, sections))
 	require.ErrorIs(t, err, ErrLayout)
 }

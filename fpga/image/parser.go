@@ -52,34 +52,34 @@ func Parse(b []byte) (*Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && s.kind.order() <= sections[i-1].kind.order() {
-			return nil, refuse(s, ErrLayout, "sections must be in the order of their kinds, one of a kind")
+		if i > 0 && s.kind.orderInFile() <= sections[i-1].kind.orderInFile() {
+			return nil, refuseSection(s, ErrLayout, "sections must be in the order of their kinds, one of a kind")
 		}
-		start := roundUp(at)
+		start := roundUpToAlign(at)
 		switch {
 		case off < uint64(start):
-			return nil, refuse(s, ErrLayout, "overlaps what is before it")
+			return nil, refuseSection(s, ErrLayout, "overlaps what is before it")
 		case off > uint64(start):
-			return nil, refuse(s, ErrLayout, "leaves a gap before it")
+			return nil, refuseSection(s, ErrLayout, "leaves a gap before it")
 		case start > len(b):
-			return nil, refuse(s, ErrLayout, "starts behind the end")
+			return nil, refuseSection(s, ErrLayout, "starts behind the end")
 		}
 		size := binary.LittleEndian.Uint64(b[headerSize+entrySize*i+32:])
 		if size > uint64(len(b)-start) {
-			return nil, refuse(s, ErrLayout, "ends behind the end")
+			return nil, refuseSection(s, ErrLayout, "ends behind the end")
 		}
-		if !zero(b[at:start]) {
-			return nil, refuse(s, ErrLayout, "padding before it is not zero")
+		if !isAllZeros(b[at:start]) {
+			return nil, refuseSection(s, ErrLayout, "padding before it is not zero")
 		}
 		at = start + int(size)
 		s.data = b[start:at:at]
-		sum := s.digest()
+		sum := s.sectionDigest()
 		if !bytes.Equal(sum[:], b[headerSize+entrySize*i+48:][:32]) {
-			return nil, refuse(s, ErrCorrupt, "SHA-256 differs")
+			return nil, refuseSection(s, ErrCorrupt, "SHA-256 differs")
 		}
-		m.Sections = append(m.Sections, Section{Kind: s.kind, Name: nameOf(s.name), Flags: s.flags, Offset: start,
+		m.Sections = append(m.Sections, Section{Kind: s.kind, Name: trimPaddedName(s.name), Flags: s.flags, Offset: start,
 			Size: int(size), SHA256: sum})
-		if err := m.decode(s, start); err != nil {
+		if err := m.decodeSection(s, start); err != nil {
 			return nil, err
 		}
 		sections = append(sections, *s)
@@ -87,31 +87,31 @@ func Parse(b []byte) (*Image, error) {
 	if at != len(b) {
 		return nil, &Error{Detail: fmt.Sprintf("%d bytes behind the last section", len(b)-at), Err: ErrLayout}
 	}
-	if m.section(KindModules) != nil && h.minor < MinorModules {
-		return nil, &Error{Section: KindModules.name(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
+	if m.findSection(KindModules) != nil && h.minor < MinorModules {
+		return nil, &Error{Section: KindModules.tableName(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
 			Major, h.minor, Major, MinorModules), Err: ErrLayout}
 	}
-	if m.section(KindParameters) != nil && h.minor < MinorParameters {
-		return nil, &Error{Section: KindParameters.name(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
+	if m.findSection(KindParameters) != nil && h.minor < MinorParameters {
+		return nil, &Error{Section: KindParameters.tableName(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
 			Major, h.minor, Major, MinorParameters), Err: ErrLayout}
 	}
-	m.ID = identity(h, sections)
+	m.ID = imageIdentity(h, sections)
 	if !bytes.Equal(m.ID[:], b[offID:][:32]) {
 		return nil, &Error{Detail: "image id differs from the sections'", Err: ErrCorrupt}
 	}
 	for _, k := range []Kind{KindUnits, KindPartition} {
-		if m.section(k) == nil {
-			return nil, &Error{Section: k.name(), Detail: "missing", Err: ErrContent}
+		if m.findSection(k) == nil {
+			return nil, &Error{Section: k.tableName(), Detail: "missing", Err: ErrContent}
 		}
 	}
-	if err := m.Spec.check(); err != nil {
+	if err := m.Spec.checkSpec(); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// section finds a section by kind.
-func (m *Image) section(k Kind) *Section {
+// findSection finds a section by kind.
+func (m *Image) findSection(k Kind) *Section {
 	for i := range m.Sections {
 		if m.Sections[i].Kind == k {
 			return &m.Sections[i]
@@ -151,13 +151,13 @@ func parseHeader(b []byte) (*header, int, error) {
 	if f := le.Uint32(b[offFlags:]); f != 0 {
 		return fail(ErrUnknown, "flags %#x", f)
 	}
-	if !zero(b[offReserved:offCRC]) {
+	if !isAllZeros(b[offReserved:offCRC]) {
 		return fail(ErrLayout, "reserved bytes are not zero")
 	}
 	h := &header{minor: le.Uint16(b[offMinor:]), time: le.Uint64(b[offTime:])}
 	copy(h.iface[:], b[offInterface:])
 	copy(h.platform[:], b[offPlatform:])
-	if !padded(h.platform[:]) || h.platform[0] == 0 {
+	if !isZeroPadded(h.platform[:]) || h.platform[0] == 0 {
 		return fail(ErrLayout, "platform name is empty or not padded with NUL")
 	}
 	return h, int(n), nil
@@ -169,28 +169,28 @@ func parseEntry(b []byte, i int) (*section, uint64, error) {
 	e := b[headerSize+entrySize*i:][:entrySize]
 	s := &section{kind: Kind(le.Uint32(e)), flags: Flags(le.Uint16(e[4:])), codec: Codec(le.Uint16(e[6:]))}
 	copy(s.name[:], e[8:])
-	known := s.kind.name() != ""
+	known := s.kind.tableName() != ""
 	switch {
 	case s.flags&^Required != 0:
-		return nil, 0, refuse(s, ErrUnknown, fmt.Sprintf("flags %#x", s.flags))
+		return nil, 0, refuseSection(s, ErrUnknown, fmt.Sprintf("flags %#x", s.flags))
 	case s.codec != CodecNone:
-		return nil, 0, refuse(s, ErrUnknown, fmt.Sprintf("codec %d", s.codec))
-	case !padded(s.name[:]) || !utf8.Valid(s.name[:]):
-		return nil, 0, refuse(s, ErrLayout, "name is not padded with NUL")
-	case known && nameOf(s.name) != s.kind.name():
-		return nil, 0, refuse(s, ErrLayout, "name differs from its kind's")
-	case known && (s.flags&Required != 0) != s.kind.required():
-		return nil, 0, refuse(s, ErrLayout, "required flag differs from its kind's")
+		return nil, 0, refuseSection(s, ErrUnknown, fmt.Sprintf("codec %d", s.codec))
+	case !isZeroPadded(s.name[:]) || !utf8.Valid(s.name[:]):
+		return nil, 0, refuseSection(s, ErrLayout, "name is not padded with NUL")
+	case known && trimPaddedName(s.name) != s.kind.tableName():
+		return nil, 0, refuseSection(s, ErrLayout, "name differs from its kind's")
+	case known && (s.flags&Required != 0) != s.kind.isRequired():
+		return nil, 0, refuseSection(s, ErrLayout, "required flag differs from its kind's")
 	case !known && s.flags&Required != 0:
-		return nil, 0, refuse(s, ErrUnknown, "required, and unknown to this reader")
-	case !zero(e[40:48]):
-		return nil, 0, refuse(s, ErrLayout, "reserved bytes are not zero")
+		return nil, 0, refuseSection(s, ErrUnknown, "required, and unknown to this reader")
+	case !isAllZeros(e[40:48]):
+		return nil, 0, refuseSection(s, ErrLayout, "reserved bytes are not zero")
 	}
 	return s, le.Uint64(e[24:]), nil
 }
 
-// decode reads a section's content into the Spec.
-func (m *Image) decode(s *section, start int) error {
+// decodeSection reads a section's content into the Spec.
+func (m *Image) decodeSection(s *section, start int) error {
 	var dst any
 	p := &m.Spec
 	switch s.kind {
@@ -235,38 +235,38 @@ func (m *Image) decode(s *section, start int) error {
 		return nil // unknown and not required: kept in the table, skipped
 	}
 	if len(s.data) > MaxJSON {
-		return refuse(s, ErrTooLarge, fmt.Sprintf("%d bytes, at most %d", len(s.data), MaxJSON))
+		return refuseSection(s, ErrTooLarge, fmt.Sprintf("%d bytes, at most %d", len(s.data), MaxJSON))
 	}
 	if err := json.Unmarshal(s.data, dst); err != nil {
-		return refuse(s, ErrContent, err.Error())
+		return refuseSection(s, ErrContent, err.Error())
 	}
 	// One text a value: unknown or repeated keys, white space and other spellings do not survive re-encoding.
 	again, err := json.Marshal(dst)
 	if err != nil || !bytes.Equal(again, s.data) {
-		return refuse(s, ErrLayout, "is not in canonical form")
+		return refuseSection(s, ErrLayout, "is not in canonical form")
 	}
 	return nil
 }
 
-func refuse(s *section, err error, detail string) error {
-	name := s.kind.name()
+func refuseSection(s *section, err error, detail string) error {
+	name := s.kind.tableName()
 	if name == "" {
-		name = fmt.Sprintf("%d %q", uint32(s.kind), nameOf(s.name))
+		name = fmt.Sprintf("%d %q", uint32(s.kind), trimPaddedName(s.name))
 	}
 	return &Error{Section: name, Detail: detail, Err: err}
 }
 
-func nameOf(b [nameSize]byte) string { return string(bytes.TrimRight(b[:], "\x00")) }
+func trimPaddedName(b [nameSize]byte) string { return string(bytes.TrimRight(b[:], "\x00")) }
 
-// padded reports whether b is text followed by nothing but NULs.
-func padded(b []byte) bool {
+// isZeroPadded reports whether b is text followed by nothing but NULs.
+func isZeroPadded(b []byte) bool {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
-		return zero(b[i:])
+		return isAllZeros(b[i:])
 	}
 	return true
 }
 
-func zero(b []byte) bool {
+func isAllZeros(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false

@@ -18,10 +18,10 @@ const signatureSize = 4 + 32 + ed25519.SignatureSize
 func parseSignature(b []byte) (*Signature, error) {
 	s := &section{kind: KindSignature}
 	if len(b) != signatureSize {
-		return nil, refuse(s, ErrLayout, fmt.Sprintf("%d bytes, want %d", len(b), signatureSize))
+		return nil, refuseSection(s, ErrLayout, fmt.Sprintf("%d bytes, want %d", len(b), signatureSize))
 	}
-	if b[0] != 1 || !zero(b[1:4]) {
-		return nil, refuse(s, ErrUnknown, fmt.Sprintf("algorithm % x", b[:4]))
+	if b[0] != 1 || !isAllZeros(b[1:4]) {
+		return nil, refuseSection(s, ErrUnknown, fmt.Sprintf("algorithm % x", b[:4]))
 	}
 	sig := new(Signature)
 	copy(sig.Key[:], b[4:])
@@ -50,14 +50,14 @@ func (m *Image) Sign(key ed25519.PrivateKey) ([]byte, error) {
 		e.data = m.bytes[s.Offset : s.Offset+s.Size]
 		sections = append(sections, *e)
 	}
-	if n := len(sections); n > 0 && sections[n-1].kind.order() > KindSignature.order() {
+	if n := len(sections); n > 0 && sections[n-1].kind.orderInFile() > KindSignature.orderInFile() {
 		return nil, &Error{Section: "SIGNATURE", Detail: "an unknown section would follow it", Err: ErrUnknown}
 	}
 	body := make([]byte, signatureSize)
 	body[0] = 1
 	id := sha256.Sum256(key.Public().(ed25519.PublicKey))
 	copy(body[4:], id[:])
-	b := encode(h, append(sections, newSection(KindSignature, body)))
+	b := encodeImage(h, append(sections, newSection(KindSignature, body)))
 	start := len(b) - signatureSize
 	copy(b[start+36:], ed25519.Sign(key, b[:start]))
 	return b, nil

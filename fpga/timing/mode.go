@@ -30,8 +30,8 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("%w %q: want native, image, smartssd or u280", ErrMode, s)
 }
 
-// device returns the device that a drive with an active image is.
-func (m Mode) device(active *image.Image) (Device, error) {
+// deviceOfImage returns the device that a drive with an active image is.
+func (m Mode) deviceOfImage(active *image.Image) (Device, error) {
 	switch m {
 	case ModeSmartSSD:
 		return SmartSSD(), nil

@@ -29,9 +29,9 @@ const (
 	lengthBytes = 4
 )
 
-// outBytes is a row's share of what the drive writes and hands to its host: dense, values, lengths, label. The host
+// bytesPutOut is a row's share of what the drive writes and hands to its host: dense, values, lengths, label. The host
 // deduplicates, so deduplicated keys have as many bytes here as other keys.
-func (w Workload) outBytes() float64 { return w.denseOutBytes() + w.sparseOutBytes() }
+func (w Workload) bytesPutOut() float64 { return w.denseOutBytes() + w.sparseOutBytes() }
 
 // denseOutBytes is the dense values and the label of a row.
 func (w Workload) denseOutBytes() float64 {
@@ -47,12 +47,12 @@ func (w Workload) sparseOutBytes() float64 {
 	return b
 }
 
-// ids is the number of sparse ids a row holds.
-func (w Workload) ids() float64 { return float64(w.Sparse) * w.Mean }
+// sparseValues is the number of sparse ids a row holds.
+func (w Workload) sparseValues() float64 { return float64(w.Sparse) * w.Mean }
 
 // Decoded is the number of values that the decoder yields a row; lengths count.
 func (w Workload) Decoded() float64 {
-	n := float64(w.Dense) + w.ids()
+	n := float64(w.Dense) + w.sparseValues()
 	if !w.Fixed {
 		n += float64(w.Sparse)
 	}
@@ -61,7 +61,7 @@ func (w Workload) Decoded() float64 {
 
 // decodedBytes is the size of a row's decoded values, without the label.
 func (w Workload) decodedBytes() float64 {
-	b := 4*float64(w.Dense) + w.ids()*float64(w.IDBytes)
+	b := 4*float64(w.Dense) + w.sparseValues()*float64(w.IDBytes)
 	if !w.Fixed {
 		b += 4 * float64(w.Sparse)
 	}
@@ -69,7 +69,7 @@ func (w Workload) decodedBytes() float64 {
 }
 
 // Hashed is the number of ids hashed a row.
-func (w Workload) Hashed() float64 { return w.ids() + float64(w.Generated) }
+func (w Workload) Hashed() float64 { return w.sparseValues() + float64(w.Generated) }
 
 // Work is what a device does, for some rows of a workload ([Workload.Work]) or as a drive counted it. The counts are
 // whole numbers where a drive counted.
@@ -87,7 +87,7 @@ type Work struct {
 // Work returns the work of a mini-batch of rows rows.
 func (w Workload) Work(rows int) Work {
 	n := float64(rows)
-	return Work{FlashBytes: n * w.InBytes(), OutBytes: n * w.outBytes(), Decoded: n * w.Decoded(),
+	return Work{FlashBytes: n * w.InBytes(), OutBytes: n * w.bytesPutOut(), Decoded: n * w.Decoded(),
 		DecodedBytes: n * w.decodedBytes(), Bucketized: n * float64(w.Generated), Borders: float64(w.Generated * w.Borders),
 		Hashed: n * w.Hashed(), Logged: n * float64(w.Dense)}
 }
@@ -101,8 +101,8 @@ type Elements struct {
 	Latency  int
 }
 
-// cycles is the time in which the elements take values and yield the last result.
-func (e Elements) cycles(values float64) float64 {
+// cyclesFor is the time in which the elements take values and yield the last result.
+func (e Elements) cyclesFor(values float64) float64 {
 	switch {
 	case values == 0:
 		return 0
@@ -211,10 +211,10 @@ func (d Device) Times(w Work) Times {
 	}
 	t := Times{
 		Move:      w.FlashBytes / d.P2P,
-		Decode:    d.Decode.cycles(w.Decoded) / d.ClockHz,
-		Bucketize: d.Bucketize.cycles(w.Bucketized+w.Borders) / d.ClockHz,
-		Hash:      d.Hash.cycles(w.Hashed) / d.ClockHz,
-		Log:       d.Log.cycles(w.Logged) / d.ClockHz,
+		Decode:    d.Decode.cyclesFor(w.Decoded) / d.ClockHz,
+		Bucketize: d.Bucketize.cyclesFor(w.Bucketized+w.Borders) / d.ClockHz,
+		Hash:      d.Hash.cyclesFor(w.Hashed) / d.ClockHz,
+		Log:       d.Log.cyclesFor(w.Logged) / d.ClockHz,
 		Output:    w.OutBytes / out,
 		DDR:       traffic / d.DDR,
 		Overlap:   d.Overlap,
@@ -244,8 +244,8 @@ type stage struct {
 // stageCount is the number of stages.
 const stageCount = 8
 
-// stages returns every stage. Where two take the same time, the first one is the bottleneck.
-func (t *Times) stages() [stageCount]stage {
+// byStage returns every stage. Where two take the same time, the first one is the bottleneck.
+func (t *Times) byStage() [stageCount]stage {
 	return [stageCount]stage{{name: StageMove, seconds: t.Move, shared: true}, {name: StageDecode, seconds: t.Decode},
 		{name: StageBucketize, seconds: t.Bucketize}, {name: StageHash, seconds: t.Hash}, {name: StageLog, seconds: t.Log},
 		{name: StageDDR, seconds: t.DDR, shared: true}, {name: StageOutput, seconds: t.Output, output: true, shared: true},
@@ -256,7 +256,7 @@ func (t *Times) stages() [stageCount]stage {
 // network count only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
 func (t Times) Bottleneck(withOutput bool) (string, float64) {
 	name, most := StageMove, t.Move
-	for _, s := range t.stages() {
+	for _, s := range t.byStage() {
 		if s.seconds > most && (!s.output || withOutput) {
 			name, most = s.name, s.seconds
 		}

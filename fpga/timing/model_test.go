@@ -36,7 +36,7 @@ func TestBytesOfAMiniBatchsRow(t *testing.T) {
 		"rm5, bfloat16":     {rm5, func(w *Workload) { w.DenseBytes = 2 }, rm5Out - 1008},
 	} {
 		c.change(&c.w)
-		assert.InDelta(t, c.out, c.w.outBytes(), 1e-9, name)
+		assert.InDelta(t, c.out, c.w.bytesPutOut(), 1e-9, name)
 		d := SmartSSD()
 		assert.InEpsilon(t, batch*c.out/d.Output, d.Batch(c.w, batch).Output, 1e-9, name)
 	}

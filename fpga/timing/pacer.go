@@ -116,14 +116,14 @@ func (r *Pacer) Take(x Execution) (takes time.Duration, end *End, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed == nil {
-		takes, end, p.failed = r.take(x)
+		takes, end, p.failed = r.takeExecution(x)
 	}
 	return takes, end, p.failed
 }
 
-// take is Take. p.mu is held.
-func (r *Pacer) take(x Execution) (takes time.Duration, end *End, err error) {
-	d, err := r.pacing.mode.device(x.Image)
+// takeExecution is Take. p.mu is held.
+func (r *Pacer) takeExecution(x Execution) (takes time.Duration, end *End, err error) {
+	d, err := r.pacing.mode.deviceOfImage(x.Image)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -136,68 +136,68 @@ func (r *Pacer) take(x Execution) (takes time.Duration, end *End, err error) {
 	}
 	t := d.Times(x.Work)
 	end = &End{own: x.Came}
-	if takes = seconds(t.Period(false)); takes == 0 {
+	if takes = toDuration(t.Period(false)); takes == 0 {
 		return 0, end, nil
 	}
-	for i, s := range t.stages() {
+	for i, s := range t.byStage() {
 		if s.output {
 			continue
 		}
-		took := seconds(s.seconds)
+		took := toDuration(s.seconds)
 		r.spent[i] += took
 		switch {
 		case s.shared && took > 0:
 			w := &end.shared[i]
-			w.target = r.board.stages[i].add(r.region, x.Came, s.seconds)
+			w.target = r.board.stages[i].addWork(r.region, x.Came, s.seconds)
 			if !d.Overlap {
 				w.then = takes - took
 			}
 		case d.Overlap:
-			r.free[i] = latest(r.free[i], x.Came).Add(took)
-			end.own = latest(end.own, r.free[i])
+			r.free[i] = laterOf(r.free[i], x.Came).Add(took)
+			end.own = laterOf(end.own, r.free[i])
 		}
 	}
 	if !d.Overlap {
-		r.free[0] = latest(r.free[0], x.Came).Add(takes)
+		r.free[0] = laterOf(r.free[0], x.Came).Add(takes)
 		end.own = r.free[0]
 	}
 	// Beside other regions an execution takes longer than alone.
-	until, modelled := r.known(end), takes
+	until, modelled := r.knownEnd(end), takes
 	if len(r.board.regions) > 1 {
-		modelled = max(takes, until.Sub(latest(r.last, x.Came)))
+		modelled = max(takes, until.Sub(laterOf(r.last, x.Came)))
 	}
-	r.last = latest(r.last, until)
+	r.last = laterOf(r.last, until)
 	r.model += modelled
 	r.highest = max(r.highest, modelled)
 	host := x.Host / time.Duration(r.threads*r.pacing.clock.Factor())
 	r.host += host
 	r.behind = max(0, r.behind+host-modelled)
 	if r.behind > max(tolerance/time.Duration(r.pacing.clock.Factor()), tolerantSlices*r.highest) {
-		return takes, end, r.slow()
+		return takes, end, r.slownessError()
 	}
 	return takes, end, nil
 }
 
-// known estimates an end again, and returns it: work that other regions queued since the last estimate delays it. p.mu
-// is held.
-func (r *Pacer) known(e *End) time.Time {
+// knownEnd estimates an end again, and returns it: work that other regions queued since the last estimate delays it.
+// p.mu is held.
+func (r *Pacer) knownEnd(e *End) time.Time {
 	until := e.own
 	for i := range e.shared {
 		w := &e.shared[i]
 		if w.target == 0 {
 			continue
 		}
-		if at, ok := r.board.stages[i].when(r.region, w.target); ok {
+		if at, ok := r.board.stages[i].endOfWork(r.region, w.target); ok {
 			w.last = at
 		}
-		until = latest(until, w.last.Add(w.then))
+		until = laterOf(until, w.last.Add(w.then))
 	}
 	return until
 }
 
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+func toDuration(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
 
-func latest(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -208,18 +208,18 @@ func latest(a, b time.Time) time.Time {
 func (r *Pacer) Wait(ctx context.Context, end *End) error {
 	c := r.pacing.clock
 	for {
-		left := r.until(end).Sub(c.Now())
+		left := r.expectedEnd(end).Sub(c.Now())
 		if err := c.Wait(ctx, left); err != nil || left <= 0 {
 			return err
 		}
 	}
 }
 
-// until returns when an execution ends, as far as is known.
-func (r *Pacer) until(e *End) time.Time {
+// expectedEnd returns when an execution ends, as far as is known.
+func (r *Pacer) expectedEnd(e *End) time.Time {
 	r.pacing.mu.Lock()
 	defer r.pacing.mu.Unlock()
-	return r.known(e)
+	return r.knownEnd(e)
 }
 
 // SlowHostError says that the machine was slower than the model of its drives, whose rates are therefore wrong.
@@ -239,8 +239,8 @@ func (e *SlowHostError) Error() string {
 // spare is how much more the factor of a SlowHostError is than the host's time asks for.
 const spare = 1.5
 
-// slow returns the error of a host that was too slow.
-func (r *Pacer) slow() error {
+// slownessError returns the error of a host that was too slow.
+func (r *Pacer) slownessError() error {
 	f := r.pacing.clock.Factor()
 	ratio := float64(r.host) / float64(r.model)
 	return &SlowHostError{Host: r.host * time.Duration(f), Model: r.model * time.Duration(f), Dilate: f,
@@ -258,7 +258,7 @@ func (p *Pacing) Err() error {
 	for _, b := range p.boards {
 		for _, r := range b.regions {
 			if r.host > r.model {
-				return r.slow()
+				return r.slownessError()
 			}
 		}
 	}
@@ -291,20 +291,20 @@ func (p *Pacing) Report() Report {
 				report.HostShare = max(report.HostShare, float64(r.host)/float64(r.model))
 			}
 		}
-		for i, d := range b.spent() {
+		for i, d := range b.timeByStage() {
 			spent[i] += d
 		}
 	}
 	if most := slices.Max(spent[:]); most > 0 {
-		report.Bound = new(Times).stages()[slices.Index(spent[:], most)].name
+		report.Bound = new(Times).byStage()[slices.Index(spent[:], most)].name
 	}
 	return report
 }
 
-// spent returns how long each stage worked. A stage that regions share worked for all of them. Of the other stages,
-// which the regions have at the same time, the region in which the stage worked longest counts.
-func (b *board) spent() (spent [stageCount]time.Duration) {
-	for i, s := range new(Times).stages() {
+// timeByStage returns how long each stage worked. A stage that regions share worked for all of them. Of the other
+// stages, which the regions have at the same time, the region in which the stage worked longest counts.
+func (b *board) timeByStage() (spent [stageCount]time.Duration) {
+	for i, s := range new(Times).byStage() {
 		for _, r := range b.regions {
 			if s.shared {
 				spent[i] += r.spent[i]

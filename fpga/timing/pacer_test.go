@@ -179,16 +179,16 @@ func TestASharedStageDoesAllWork(t *testing.T) {
 			region := rapid.IntRange(0, len(weights)-1).Draw(t, "region")
 			work := float64(rapid.IntRange(0, 1000).Draw(t, "ms")) / 1000
 			all += work
-			target := s.add(region, now, work)
-			end, ok := s.when(region, target)
+			target := s.addWork(region, now, work)
+			end, ok := s.endOfWork(region, target)
 			if !ok {
 				require.Zero(t, work)
 				continue
 			}
 			require.GreaterOrEqual(t, end.Sub(now).Seconds(), work-1e-8)
 			ahead := sharedStage{weights: weights, left: slices.Clone(s.left), done: slices.Clone(s.done), at: s.at}
-			ahead.add(region, end.Add(time.Microsecond), 0)
-			_, ok = ahead.when(region, target)
+			ahead.addWork(region, end.Add(time.Microsecond), 0)
+			_, ok = ahead.endOfWork(region, target)
 			require.False(t, ok, "it is done when it was said to be")
 			var done float64
 			for _, d := range s.done {
@@ -196,7 +196,7 @@ func TestASharedStageDoesAllWork(t *testing.T) {
 			}
 			require.LessOrEqual(t, done, now.Sub(first).Seconds()+1e-8)
 		}
-		s.add(0, now.Add(time.Hour), 0)
+		s.addWork(0, now.Add(time.Hour), 0)
 		var done float64
 		for _, d := range s.done {
 			done += d
@@ -216,7 +216,7 @@ func TestPrestosDesignsDoNotAskTheImage(t *testing.T) {
 			takes, end, err := r.Take(Execution{Work: w.Work(100_000), Came: came})
 			require.NoError(t, err)
 			assert.InDelta(t, device.Batch(w, 100_000).Period(false), takes.Seconds(), 1e-9)
-			assert.Equal(t, takes, r.until(end).Sub(came))
+			assert.Equal(t, takes, r.expectedEnd(end).Sub(came))
 		}
 	})
 	w := rowsOfExample()

@@ -19,19 +19,19 @@ func newSharedStage(weights []int) sharedStage {
 	return sharedStage{weights: weights, left: make([]float64, len(weights)), done: make([]float64, len(weights))}
 }
 
-// add queues work of a region that arrived at a moment, and returns the total of the region's finished work at which
-// this work is finished. Work that arrived before the stage's moment is queued at the stage's moment.
-func (s *sharedStage) add(region int, came time.Time, work float64) (target float64) {
+// addWork queues work of a region that arrived at a moment, and returns the total of the region's finished work at
+// which this work is finished. Work that arrived before the stage's moment is queued at the stage's moment.
+func (s *sharedStage) addWork(region int, came time.Time, work float64) (target float64) {
 	if came.After(s.at) {
-		s.advance(came.Sub(s.at).Seconds())
+		s.advanceTime(came.Sub(s.at).Seconds())
 		s.at = came
 	}
 	s.left[region] += work
 	return s.done[region] + s.left[region]
 }
 
-// advance lets the stage work for some seconds. It returns early if no region has work left.
-func (s *sharedStage) advance(seconds float64) {
+// advanceTime lets the stage work for some seconds. It returns early if no region has work left.
+func (s *sharedStage) advanceTime(seconds float64) {
 	for seconds > 0 {
 		step := s.untilOneEnds()
 		if math.IsInf(step, 1) {
@@ -39,13 +39,13 @@ func (s *sharedStage) advance(seconds float64) {
 		}
 		step = min(step, seconds)
 		seconds -= step
-		s.step(step)
+		s.advanceWithoutEnd(step)
 	}
 }
 
 // untilOneEnds returns the seconds until the first region runs out of work, and infinity if no region has work.
 func (s *sharedStage) untilOneEnds() float64 {
-	first, total := math.Inf(1), float64(s.busy())
+	first, total := math.Inf(1), float64(s.weightOfBusy())
 	for i, left := range s.left {
 		if left > 0 {
 			first = min(first, left*total/float64(s.weights[i]))
@@ -54,8 +54,8 @@ func (s *sharedStage) untilOneEnds() float64 {
 	return first
 }
 
-// busy returns the sum of the weights of the regions that have work.
-func (s *sharedStage) busy() (total int) {
+// weightOfBusy returns the sum of the weights of the regions that have work.
+func (s *sharedStage) weightOfBusy() (total int) {
 	for i, left := range s.left {
 		if left > 0 {
 			total += s.weights[i]
@@ -67,9 +67,9 @@ func (s *sharedStage) busy() (total int) {
 // leastWork is the rounding error in seconds below which work counts as finished.
 const leastWork = 1e-12
 
-// step lets the stage work for some seconds, before the end of which no region may run out of work.
-func (s *sharedStage) step(seconds float64) {
-	total := float64(s.busy())
+// advanceWithoutEnd lets the stage work for some seconds, before the end of which no region may run out of work.
+func (s *sharedStage) advanceWithoutEnd(seconds float64) {
+	total := float64(s.weightOfBusy())
 	for i, left := range s.left {
 		if left <= 0 {
 			continue
@@ -83,9 +83,9 @@ func (s *sharedStage) step(seconds float64) {
 	}
 }
 
-// when returns the moment at which the total of a region's finished work reaches a target if no more work arrives.
+// endOfWork returns the moment at which the total of a region's finished work reaches a target if no more work arrives.
 // ok is false if the total has reached it already.
-func (s *sharedStage) when(region int, target float64) (end time.Time, ok bool) {
+func (s *sharedStage) endOfWork(region int, target float64) (end time.Time, ok bool) {
 	if s.done[region] >= target-leastWork {
 		return time.Time{}, false
 	}
@@ -93,11 +93,11 @@ func (s *sharedStage) when(region int, target float64) (end time.Time, ok bool) 
 	passed := 0.0
 	for {
 		step := ahead.untilOneEnds()
-		rate := float64(s.weights[region]) / float64(ahead.busy())
+		rate := float64(s.weights[region]) / float64(ahead.weightOfBusy())
 		if need := (target - ahead.done[region]) / rate; need <= step || math.IsInf(step, 1) {
-			return s.at.Add(seconds(passed + need)), true
+			return s.at.Add(toDuration(passed + need)), true
 		}
 		passed += step
-		ahead.step(step)
+		ahead.advanceWithoutEnd(step)
 	}
 }

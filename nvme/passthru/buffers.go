@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// aligned reports whether b begins at a multiple of pageSize, where the kernel takes it without a copy of its own.
-func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%pageSize == 0 }
+// isPageAligned reports whether b begins at a multiple of pageSize, where the kernel takes it without a copy of its
+// own.
+func isPageAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%pageSize == 0 }
 
 // buffers are aligned buffers for data that is not. They are made when they are first wanted, outside of Go's heap.
 type buffers struct {
@@ -25,8 +26,8 @@ type buffer struct {
 	free  func() error
 }
 
-// get returns a buffer of at least n bytes.
-func (p *buffers) get(n int) (*buffer, error) {
+// takeBuffer returns a buffer of at least n bytes.
+func (p *buffers) takeBuffer(n int) (*buffer, error) {
 	if n <= p.size {
 		n = p.size
 		p.mu.Lock()
@@ -45,8 +46,8 @@ func (p *buffers) get(n int) (*buffer, error) {
 	return &buffer{b, free}, nil
 }
 
-// put takes a buffer back. No caller could repair a failure to unmap a buffer that is not kept.
-func (p *buffers) put(b *buffer) {
+// returnBuffer takes a buffer back. No caller could repair a failure to unmap a buffer that is not kept.
+func (p *buffers) returnBuffer(b *buffer) {
 	p.mu.Lock()
 	if len(b.bytes) == p.size && len(p.free) < p.most {
 		p.free = append(p.free, b)
@@ -58,8 +59,8 @@ func (p *buffers) put(b *buffer) {
 	}
 }
 
-// close frees all buffers; none is in use.
-func (p *buffers) close() error {
+// freeAll frees all buffers; none is in use.
+func (p *buffers) freeAll() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error

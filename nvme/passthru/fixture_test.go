@@ -152,7 +152,7 @@ func (f *fake) count(n int) {
 	f.held += n
 }
 
-func (f *fake) open(path, dev string) (node, error) {
+func (f *fake) openNode(path, dev string) (node, error) {
 	name := filepath.Base(path)
 	if err := f.noOpen[name]; err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (f *fake) open(path, dev string) (node, error) {
 	return &fakeNode{f: f, name: name, by: "ioctl"}, nil
 }
 
-func (f *fake) ring(int) (carrier, error) {
+func (f *fake) newRing(int) (carrier, error) {
 	if f.noRing != nil {
 		return nil, f.noRing
 	}
@@ -176,10 +176,10 @@ func (f *fake) ring(int) (carrier, error) {
 	return &fakeNode{f: f, by: "ring"}, nil
 }
 
-func (f *fake) memory(n int) ([]byte, func() error, error) {
+func (f *fake) mapMemory(n int) ([]byte, func() error, error) {
 	f.count(1)
 	b := make([]byte, n+pageSize)
-	for !aligned(b) {
+	for !isPageAligned(b) {
 		b = b[1:]
 	}
 	return b[:n], func() error { f.count(-1); return nil }, nil
@@ -193,7 +193,7 @@ type fakeNode struct {
 
 func (n *fakeNode) Close() error { n.f.count(-1); return nil }
 
-func (n *fakeNode) namespace() (uint32, error) {
+func (n *fakeNode) namespaceID() (uint32, error) {
 	id, ok := n.f.ids[n.name]
 	if !ok {
 		return 0, syscall.ENOTTY
@@ -201,21 +201,21 @@ func (n *fakeNode) namespace() (uint32, error) {
 	return id, nil
 }
 
-func (n *fakeNode) reset() error {
+func (n *fakeNode) resetController() error {
 	n.f.mu.Lock()
 	defer n.f.mu.Unlock()
 	n.f.resets++
 	return n.f.noReset
 }
 
-func (n *fakeNode) carry(on node, r request, w *wire, data []byte) (nvme.Status, error) {
+func (n *fakeNode) carryCommand(on node, r request, w *wire, data []byte) (nvme.Status, error) {
 	f := n.f
 	s := sent{path: on.(*fakeNode).name, by: n.by, admin: r == adminRequest, wire: *w, data: append([]byte(nil), data...)}
 	f.mu.Lock()
 	number := len(f.sent)
 	f.sent = append(f.sent, s)
 	f.mu.Unlock()
-	if len(data) > 0 && !aligned(data) {
+	if len(data) > 0 && !isPageAligned(data) {
 		return 0, errors.New("the data is not aligned")
 	}
 	if f.before != nil {

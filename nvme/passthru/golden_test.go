@@ -123,7 +123,7 @@ func TestLayout(t *testing.T) {
 	}
 	cmd.SetData(0x44444444)
 	cmd.SetCID(0xffff)
-	w := encode(&cmd, 0x1000, 1500*time.Microsecond)
+	w := encodeCommand(&cmd, 0x1000, 1500*time.Microsecond)
 	w.setAddress(0xaabbccddeeff0011)
 	w.setResult(0x1122334455667788)
 	var want bytes.Buffer

@@ -24,7 +24,7 @@ const (
 // system is this machine's kernel.
 type system struct{}
 
-func (system) open(path, dev string) (node, error) {
+func (system) openNode(path, dev string) (node, error) {
 	// The kernel demands only the right to open. Reading is requested so that an unreadable node is recognised.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -46,7 +46,7 @@ func (system) open(path, dev string) (node, error) {
 	return n, nil
 }
 
-func (system) memory(n int) ([]byte, func() error, error) {
+func (system) mapMemory(n int) ([]byte, func() error, error) {
 	n = (n + pageSize - 1) / pageSize * pageSize
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -72,8 +72,8 @@ func (w *wire) pinData(pin *runtime.Pinner, data []byte) {
 	w.setAddress(uint64(uintptr(unsafe.Pointer(p))))
 }
 
-// carry runs a command by ioctl; the thread waits in the kernel.
-func (d *device) carry(_ node, r request, w *wire, data []byte) (nvme.Status, error) {
+// carryCommand runs a command by ioctl; the thread waits in the kernel.
+func (d *device) carryCommand(_ node, r request, w *wire, data []byte) (nvme.Status, error) {
 	req := uintptr(ioctlIO64)
 	if r == adminRequest {
 		req = ioctlAdmin64
@@ -89,7 +89,7 @@ func (d *device) carry(_ node, r request, w *wire, data []byte) (nvme.Status, er
 	return nvme.Status(v), nil
 }
 
-func (d *device) namespace() (uint32, error) {
+func (d *device) namespaceID() (uint32, error) {
 	v, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), ioctlID, 0)
 	if errno != 0 {
 		return 0, fmt.Errorf("ask for its namespace: %w", errno)
@@ -97,7 +97,7 @@ func (d *device) namespace() (uint32, error) {
 	return uint32(v), nil
 }
 
-func (d *device) reset() error {
+func (d *device) resetController() error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), ioctlReset, 0); errno != 0 {
 		return errno
 	}

@@ -61,14 +61,14 @@ const (
 // any transport.
 const defaultMost = 127 * pageSize
 
-func (o *Options) sysfs() sysfs {
+func (o *Options) sysfsTree() sysfs {
 	if o.Sysfs == "" {
 		return "/sys"
 	}
 	return sysfs(o.Sysfs)
 }
 
-func (o *Options) fill() error {
+func (o *Options) setDefaults() error {
 	if o.Dev == "" {
 		o.Dev = "/dev"
 	}
@@ -85,7 +85,7 @@ func (o *Options) fill() error {
 		o.kernel = system{}
 	}
 	if o.sleep == nil {
-		o.sleep = sleep
+		o.sleep = sleepContext
 	}
 	if o.now == nil {
 		o.now = time.Now
@@ -95,28 +95,28 @@ func (o *Options) fill() error {
 
 // kernel is the part of the operating system that this package uses.
 type kernel interface {
-	// open opens a device node, which must be the device that sysfs calls major:minor; an empty dev is not checked.
-	open(path, dev string) (node, error)
-	// ring makes an io_uring for depth commands at a time.
-	ring(depth int) (carrier, error)
-	// memory makes a buffer that begins at a multiple of pageSize. free frees it.
-	memory(n int) (b []byte, free func() error, err error)
+	// openNode opens a device node, which must be the device that sysfs calls major:minor; an empty dev is not checked.
+	openNode(path, dev string) (node, error)
+	// newRing makes an io_uring for depth commands at a time.
+	newRing(depth int) (carrier, error)
+	// mapMemory makes a buffer that begins at a multiple of pageSize. free frees it.
+	mapMemory(n int) (b []byte, free func() error, err error)
 }
 
 // node is an open device node.
 type node interface {
 	// A node carries commands by ioctl.
 	carrier
-	// namespace is the identifier of the namespace that the node is for.
-	namespace() (uint32, error)
-	// reset resets the controller that the node is for, and returns when it works again.
-	reset() error
+	// namespaceID returns the identifier of the namespace that the node is for.
+	namespaceID() (uint32, error)
+	// resetController resets the controller that the node is for, and returns when it works again.
+	resetController() error
 }
 
 // carrier takes a command to the drive and returns when it has completed. It writes the result into w and returns what
 // the kernel did: an errno, or the command's status.
 type carrier interface {
-	carry(n node, r request, w *wire, data []byte) (nvme.Status, error)
+	carryCommand(n node, r request, w *wire, data []byte) (nvme.Status, error)
 	Close() error
 }
 
@@ -150,18 +150,18 @@ type space struct {
 // Open opens the controller whose device is path, as /dev/nvme0; a link to it will do. Errors wrap ErrNotFound,
 // fs.ErrPermission, ErrUnsupported, or the kernel's own error.
 func Open(path string, o Options) (*Conn, error) {
-	c, err := open(path, o)
+	c, err := openController(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return c, nil
 }
 
-func open(path string, o Options) (*Conn, error) {
-	if err := o.fill(); err != nil {
+func openController(path string, o Options) (*Conn, error) {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	name, err := find(path)
+	name, err := controllerOf(path)
 	if err != nil {
 		return nil, err
 	}
@@ -169,20 +169,20 @@ func open(path string, o Options) (*Conn, error) {
 		o: o, nodes: map[uint32]*space{}, most: defaultMost,
 		adminPermits: make(chan struct{}, adminDepth), ioPermits: make(chan struct{}, o.Depth),
 	}
-	if c.controller, err = o.sysfs().controller(name); err != nil {
+	if c.controller, err = o.sysfsTree().readController(name); err != nil {
 		return nil, err
 	}
-	if c.device, err = o.kernel.open(filepath.Join(o.Dev, name), c.controller.dev); err != nil {
-		return nil, explain(err)
+	if c.device, err = o.kernel.openNode(filepath.Join(o.Dev, name), c.controller.dev); err != nil {
+		return nil, explainErrno(err)
 	}
-	c.most = c.limit()
-	c.buffers = buffers{size: c.most, most: o.Depth + adminDepth, make: o.kernel.memory}
+	c.most = c.leastTransfer()
+	c.buffers = buffers{size: c.most, most: o.Depth + adminDepth, make: o.kernel.mapMemory}
 	c.chooseCarrier()
 	return c, nil
 }
 
-// find is the controller's name of a path to its device.
-func find(path string) (string, error) {
+// controllerOf returns the controller's name of a path to its device.
+func controllerOf(path string) (string, error) {
 	name := filepath.Base(path)
 	if !controllerName.MatchString(name) {
 		// A link in /dev/disk or of the operator's own.
@@ -199,8 +199,8 @@ func find(path string) (string, error) {
 	return "", fmt.Errorf("%q is not a name of a controller's device: want one as /dev/nvme0", name)
 }
 
-// limit is the most bytes of one command: the least that any namespace's device takes.
-func (c *Conn) limit() int {
+// leastTransfer is the most bytes of one command: the least that any namespace's device takes.
+func (c *Conn) leastTransfer() int {
 	most := 0
 	for _, ns := range c.controller.Namespaces {
 		if ns.Most > 0 && (most == 0 || ns.Most < most) {
@@ -219,9 +219,9 @@ func (c *Conn) chooseCarrier() {
 	if c.o.NoRing {
 		return
 	}
-	ring, err := c.o.kernel.ring(c.o.Depth)
+	ring, err := c.o.kernel.newRing(c.o.Depth)
 	if err == nil {
-		if err = c.probe(ring); err == nil {
+		if err = c.probeRing(ring); err == nil {
 			c.ring, c.how = ring, "io_uring"
 			return
 		}
@@ -230,16 +230,16 @@ func (c *Conn) chooseCarrier() {
 	c.how = fmt.Sprintf("ioctl (io_uring: %v)", err)
 }
 
-// probe sends an Identify Controller by io_uring.
-func (c *Conn) probe(ring carrier) error {
-	b, err := c.buffers.get(nvme.IdentifySize)
+// probeRing sends an Identify Controller by io_uring.
+func (c *Conn) probeRing(ring carrier) error {
+	b, err := c.buffers.takeBuffer(nvme.IdentifySize)
 	if err != nil {
 		return err
 	}
-	defer c.buffers.put(b)
+	defer c.buffers.returnBuffer(b)
 	cmd := nvme.Identify(nvme.CNSController, 0, 0)
-	w := encode(&cmd, nvme.IdentifySize, c.o.AdminTimeout)
-	status, err := ring.carry(c.device, adminRequest, &w, b.bytes[:nvme.IdentifySize])
+	w := encodeCommand(&cmd, nvme.IdentifySize, c.o.AdminTimeout)
+	status, err := ring.carryCommand(c.device, adminRequest, &w, b.bytes[:nvme.IdentifySize])
 	if err == nil {
 		err = status.Err()
 	}
@@ -261,18 +261,18 @@ func (c *Conn) Lasts() bool { return true }
 
 // Admin implements nvme.Conn.
 func (c *Conn) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return c.submit(ctx, adminRequest, c.adminPermits, cmd, data)
+	return c.submitCommand(ctx, adminRequest, c.adminPermits, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (c *Conn) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return c.submit(ctx, ioRequest, c.ioPermits, cmd, data)
+	return c.submitCommand(ctx, ioRequest, c.ioPermits, cmd, data)
 }
 
-// submit waits for room and runs the command.
-func (c *Conn) submit(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
+// submitCommand waits for room and runs the command.
+func (c *Conn) submitCommand(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
 	data []byte) (nvme.Completion, error) {
-	cpl, err := c.bounded(ctx, r, permits, cmd, data)
+	cpl, err := c.runWithPermit(ctx, r, permits, cmd, data)
 	if err != nil {
 		what := "I/O"
 		if r == adminRequest {
@@ -284,7 +284,7 @@ func (c *Conn) submit(ctx context.Context, r request, permits chan struct{}, cmd
 	return cpl, nil
 }
 
-func (c *Conn) bounded(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
+func (c *Conn) runWithPermit(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
 	data []byte) (none nvme.Completion, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -302,15 +302,15 @@ func (c *Conn) bounded(ctx context.Context, r request, permits chan struct{}, cm
 		return none, fmt.Errorf("wait for room: %w", ctx.Err())
 	}
 	defer func() { <-permits }()
-	if !c.enter() {
+	if !c.countCommand() {
 		return none, nvme.ErrClosed
 	}
 	defer c.busy.Done()
-	return c.run(ctx, r, cmd, data)
+	return c.runUntilDone(ctx, r, cmd, data)
 }
 
-// enter counts a command in, unless the Conn is closed.
-func (c *Conn) enter() bool {
+// countCommand counts a command in, unless the Conn is closed.
+func (c *Conn) countCommand() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -320,11 +320,12 @@ func (c *Conn) enter() bool {
 	return true
 }
 
-// run sends the command until it is done or there is no more patience.
-func (c *Conn) run(ctx context.Context, r request, cmd *nvme.Command, data []byte) (none nvme.Completion, err error) {
+// runUntilDone sends the command until it is done or there is no more patience.
+func (c *Conn) runUntilDone(ctx context.Context, r request, cmd *nvme.Command, data []byte) (
+	none nvme.Completion, err error) {
 	through, timeout := &space{node: c.device}, c.o.AdminTimeout
 	if r == ioRequest {
-		if through, err = c.space(cmd.NSID()); err != nil {
+		if through, err = c.namespaceDevice(cmd.NSID()); err != nil {
 			return none, err
 		}
 		timeout = c.o.Timeout
@@ -334,12 +335,12 @@ func (c *Conn) run(ctx context.Context, r request, cmd *nvme.Command, data []byt
 		by = c.ring
 	}
 	payload := data
-	if len(data) > 0 && !aligned(data) {
-		b, err := c.buffers.get(len(data))
+	if len(data) > 0 && !isPageAligned(data) {
+		b, err := c.buffers.takeBuffer(len(data))
 		if err != nil {
 			return none, err
 		}
-		defer c.buffers.put(b)
+		defer c.buffers.returnBuffer(b)
 		payload = b.bytes[:len(data)]
 	}
 	p := patience{most: c.o.Reconnect, sleep: c.o.sleep, now: c.o.now}
@@ -348,24 +349,24 @@ func (c *Conn) run(ctx context.Context, r request, cmd *nvme.Command, data []byt
 			// In both directions: what a drive leaves of a caller's buffer stays as it was.
 			copy(payload, data)
 		}
-		w := encode(cmd, len(data), timeout)
-		status, err := by.carry(through.node, r, &w, payload)
-		switch verdict := judge(status, err); {
-		case verdict == cut && !repeatable(r, cmd, through.blocks):
-			return none, fmt.Errorf("%w: %w", ErrReset, failure(status, err))
+		w := encodeCommand(cmd, len(data), timeout)
+		status, err := by.carryCommand(through.node, r, &w, payload)
+		switch verdict := judgeOutcome(status, err); {
+		case verdict == cut && !isRepeatable(r, cmd, through.blocks):
+			return none, fmt.Errorf("%w: %w", ErrReset, undoneError(status, err))
 		case verdict != finished:
-			if waited := p.wait(ctx); waited != nil {
-				return none, fmt.Errorf("%w: %w", failure(status, err), waited)
+			if waited := p.awaitNextTry(ctx); waited != nil {
+				return none, fmt.Errorf("%w: %w", undoneError(status, err), waited)
 			}
 			continue
 		case err != nil:
-			if r == ioRequest && gone(err) {
-				c.forget(cmd.NSID(), through)
+			if r == ioRequest && isDeviceGone(err) {
+				c.forgetDevice(cmd.NSID(), through)
 			}
-			return none, explain(err)
+			return none, explainErrno(err)
 		}
 		cpl := nvme.NewCompletion(0, status)
-		cpl.SetResult(w.result())
+		cpl.SetResult(w.readResult())
 		if !status.OK() {
 			return cpl, status
 		}
@@ -376,19 +377,21 @@ func (c *Conn) run(ctx context.Context, r request, cmd *nvme.Command, data []byt
 	}
 }
 
-// failure is the error of a command that came back without being done.
-func failure(status nvme.Status, err error) error {
+// undoneError is the error of a command that came back without being done.
+func undoneError(status nvme.Status, err error) error {
 	if err != nil {
 		return err
 	}
 	return status
 }
 
-// gone reports whether an errno says that the device is no more.
-func gone(err error) bool { return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) }
+// isDeviceGone reports whether an errno says that the device is no more.
+func isDeviceGone(err error) bool {
+	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO)
+}
 
-// explain adds what to do to an errno that has an answer.
-func explain(err error) error {
+// explainErrno adds what to do to an errno that has an answer.
+func explainErrno(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: NVMe passthrough wants root or CAP_SYS_ADMIN, and the right to the device node", err)
@@ -401,14 +404,14 @@ func explain(err error) error {
 	return err
 }
 
-// space returns the open device of a namespace, also of a namespace that appeared since Open.
-func (c *Conn) space(nsid uint32) (*space, error) {
+// namespaceDevice returns the open device of a namespace, also of a namespace that appeared since Open.
+func (c *Conn) namespaceDevice(nsid uint32) (*space, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.nodes[nsid]; s != nil {
 		return s, nil
 	}
-	now, err := c.o.sysfs().controller(c.controller.Name)
+	now, err := c.o.sysfsTree().readController(c.controller.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -435,11 +438,11 @@ func (c *Conn) openNamespace(ns Namespace, nsid uint32) (*space, error) {
 	if s.name == "" {
 		s.name, s.ring = ns.Block, false
 	}
-	n, err := c.o.kernel.open(filepath.Join(c.o.Dev, s.name), ns.dev)
+	n, err := c.o.kernel.openNode(filepath.Join(c.o.Dev, s.name), ns.dev)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainErrno(err)
 	}
-	id, err := n.namespace()
+	id, err := n.namespaceID()
 	if err == nil && id == nsid {
 		s.node = n
 		return s, nil
@@ -453,8 +456,8 @@ func (c *Conn) openNamespace(ns Namespace, nsid uint32) (*space, error) {
 	return nil, nil
 }
 
-// forget drops a device that is gone, so that the next command looks for it again.
-func (c *Conn) forget(nsid uint32, s *space) {
+// forgetDevice drops a device that is gone, so that the next command looks for it again.
+func (c *Conn) forgetDevice(nsid uint32, s *space) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.nodes[nsid] == s {
@@ -485,7 +488,7 @@ func (c *Conn) Close() error {
 	for _, n := range c.retired {
 		errs = append(errs, n.Close())
 	}
-	errs = append(errs, c.device.Close(), c.buffers.close())
+	errs = append(errs, c.device.Close(), c.buffers.freeAll())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close %s: %w", c.controller.Name, err)
 	}
@@ -500,21 +503,21 @@ func Reset(path string, o Options) (err error) {
 			err = fmt.Errorf("reset %s: %w", path, err)
 		}
 	}()
-	if err := o.fill(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return err
 	}
-	name, err := find(path)
+	name, err := controllerOf(path)
 	if err != nil {
 		return err
 	}
-	c, err := o.sysfs().controller(name)
+	c, err := o.sysfsTree().readController(name)
 	if err != nil {
 		return err
 	}
-	n, err := o.kernel.open(filepath.Join(o.Dev, name), c.dev)
+	n, err := o.kernel.openNode(filepath.Join(o.Dev, name), c.dev)
 	if err != nil {
-		return explain(err)
+		return explainErrno(err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	return explain(n.reset())
+	return explainErrno(n.resetController())
 }

@@ -25,8 +25,8 @@ const (
 	cut                     // the controller was reset under the command: it is not known whether the drive has done it
 )
 
-// judge reads what the kernel returned: a positive number is a status and never success.
-func judge(status nvme.Status, err error) outcome {
+// judgeOutcome reads what the kernel returned: a positive number is a status and never success.
+func judgeOutcome(status nvme.Status, err error) outcome {
 	switch {
 	case errors.Is(err, syscall.EAGAIN): // also called EWOULDBLOCK: the shared device has no path just now
 		return unsent
@@ -46,9 +46,9 @@ func judge(status nvme.Status, err error) outcome {
 	return finished
 }
 
-// repeatable reports whether a command may be done twice. Those of the sets of computation may not: the reset that cut
-// one off also took the local memory that it worked on.
-func repeatable(r request, cmd *nvme.Command, blocks bool) bool {
+// isRepeatable reports whether a command may be done twice. Those of the sets of computation may not: the reset that
+// cut one off also took the local memory that it worked on.
+func isRepeatable(r request, cmd *nvme.Command, blocks bool) bool {
 	return (r == adminRequest || blocks) && cmd.Idempotent(r == adminRequest)
 }
 
@@ -67,8 +67,8 @@ type patience struct {
 	now   func() time.Time
 }
 
-// wait pauses before the next try. The error says that there is none: time is up, or ctx ended.
-func (p *patience) wait(ctx context.Context) error {
+// awaitNextTry pauses before the next try. The error says that there is none: time is up, or ctx ended.
+func (p *patience) awaitNextTry(ctx context.Context) error {
 	now := p.now()
 	if p.since.IsZero() {
 		p.since, p.pause = now, firstPause
@@ -82,8 +82,8 @@ func (p *patience) wait(ctx context.Context) error {
 	return err
 }
 
-// sleep waits for d or ctx's end.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepContext waits for d or ctx's end.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

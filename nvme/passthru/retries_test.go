@@ -146,8 +146,8 @@ func TestErrnosAreExplained(t *testing.T) {
 }
 
 func TestSleepEndsWithTheContext(t *testing.T) {
-	require.NoError(t, sleep(t.Context(), time.Microsecond))
+	require.NoError(t, sleepContext(t.Context(), time.Microsecond))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, sleep(ctx, time.Hour), context.Canceled)
+	require.ErrorIs(t, sleepContext(ctx, time.Hour), context.Canceled)
 }

@@ -87,23 +87,23 @@ type ringOp struct {
 	done   chan struct{}
 }
 
-// ring makes a ring for depth commands at a time and starts its owner.
-func (system) ring(depth int) (carrier, error) {
+// newRing makes a ring for depth commands at a time and starts its owner.
+func (system) newRing(depth int) (carrier, error) {
 	r := &ring{fd: -1, wakeFD: -1, ended: make(chan struct{}), freeOps: make(chan uint32, depth),
 		ops: make([]ringOp, depth)}
-	if err := r.setup(depth + 1); err != nil { // one more for the poll
-		return nil, errors.Join(err, r.release())
+	if err := r.setUpRings(depth + 1); err != nil { // one more for the poll
+		return nil, errors.Join(err, r.releaseRing())
 	}
 	for i := range r.ops {
 		r.ops[i].done = make(chan struct{}, 1)
 		r.freeOps <- uint32(i)
 	}
-	go r.own()
+	go r.serveUntilClosed()
 	return r, nil
 }
 
-// setup makes the rings and maps them.
-func (r *ring) setup(n int) error {
+// setUpRings makes the rings and maps them.
+func (r *ring) setUpRings(n int) error {
 	const (
 		entriesAt, cqEntriesAt, flagsAt, featuresAt = 0, 4, 8, 20
 		sqOffsets, cqOffsets                        = 40, 80
@@ -117,7 +117,7 @@ func (r *ring) setup(n int) error {
 		return fmt.Errorf("set up a ring: %w", errno)
 	}
 	r.fd = int(fd)
-	if err := r.probe(); err != nil {
+	if err := r.probePassthrough(); err != nil {
 		return err
 	}
 	if ne.Uint32(params[featuresAt:])&featSingleMmap == 0 {
@@ -148,8 +148,8 @@ func (r *ring) setup(n int) error {
 	return nil
 }
 
-// probe asks whether the kernel passes commands through to drivers.
-func (r *ring) probe() error {
+// probePassthrough asks whether the kernel passes commands through to drivers.
+func (r *ring) probePassthrough() error {
 	var b [probeHeader + 8*probeOps]byte
 	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerProbe, uintptr(unsafe.Pointer(&b)),
 		probeOps, 0, 0)
@@ -163,8 +163,8 @@ func (r *ring) probe() error {
 	return nil
 }
 
-// carry implements carrier.
-func (r *ring) carry(n node, req request, w *wire, data []byte) (nvme.Status, error) {
+// carryCommand implements carrier.
+func (r *ring) carryCommand(n node, req request, w *wire, data []byte) (nvme.Status, error) {
 	d, ok := n.(*device)
 	if !ok {
 		return 0, fmt.Errorf("a ring carries no commands for a %T", n)
@@ -176,7 +176,7 @@ func (r *ring) carry(n node, req request, w *wire, data []byte) (nvme.Status, er
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	w.pinData(&pin, data)
-	res, result, err := r.submit(int32(d.fd), op, w)
+	res, result, err := r.submitAndAwait(int32(d.fd), op, w)
 	w.setAddress(0)
 	w.setResult(result)
 	switch {
@@ -188,8 +188,9 @@ func (r *ring) carry(n node, req request, w *wire, data []byte) (nvme.Status, er
 	return nvme.Status(res), nil
 }
 
-// submit gives a command to the owner and waits for it. An error means that the kernel has not seen the command.
-func (r *ring) submit(fd int32, op uint32, w *wire) (int32, uint64, error) {
+// submitAndAwait gives a command to the owner and waits for it. An error means that the kernel has not seen the
+// command.
+func (r *ring) submitAndAwait(fd int32, op uint32, w *wire) (int32, uint64, error) {
 	index := <-r.freeOps
 	defer func() { r.freeOps <- index }()
 	o := &r.ops[index]
@@ -203,14 +204,14 @@ func (r *ring) submit(fd int32, op uint32, w *wire) (int32, uint64, error) {
 	first := len(r.queued) == 1
 	r.mu.Unlock()
 	if first {
-		r.wake()
+		r.wakeOwner()
 	}
 	<-o.done
 	return o.res, o.result, o.err
 }
 
-// wake makes the owner look for work. A full event counter wakes too, so there is no failure.
-func (r *ring) wake() {
+// wakeOwner makes the owner look for work. A full event counter wakes too, so there is no failure.
+func (r *ring) wakeOwner() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
 	_, _ = unix.Write(r.wakeFD, one[:])
@@ -221,12 +222,12 @@ func (r *ring) Close() error {
 	r.mu.Lock()
 	r.closing = true
 	r.mu.Unlock()
-	r.wake()
+	r.wakeOwner()
 	<-r.ended
-	return r.release()
+	return r.releaseRing()
 }
 
-func (r *ring) release() error {
+func (r *ring) releaseRing() error {
 	var errs []error
 	for _, b := range [][]byte{r.memory, r.entries} {
 		if b != nil {
@@ -253,8 +254,8 @@ type owner struct {
 
 const wakeIndex = 1<<32 - 1
 
-// own serves the ring until it is closed and nothing runs.
-func (r *ring) own() {
+// serveUntilClosed serves the ring until it is closed and nothing runs.
+func (r *ring) serveUntilClosed() {
 	defer close(r.ended)
 	// The kernel runs completions on the thread that submitted.
 	runtime.LockOSThread()
@@ -267,7 +268,7 @@ func (r *ring) own() {
 		closing := r.closing
 		r.mu.Unlock()
 		for _, index := range batch {
-			o.place(index)
+			o.placeCommand(index)
 		}
 		if closing && o.running == 0 {
 			return
@@ -275,16 +276,16 @@ func (r *ring) own() {
 		if !o.polling {
 			o.placePoll()
 		}
-		if err := o.enter(); err != nil {
-			o.fail(err)
+		if err := o.enterKernel(); err != nil {
+			o.failCommands(err)
 			return
 		}
-		o.reap()
+		o.reapCompletions()
 	}
 }
 
-// entry is the next free submission queue entry, cleared. There is always one: there are more than ops.
-func (o *owner) entry(index uint32) []byte {
+// nextEntry is the next free submission queue entry, cleared. There is always one: there are more than ops.
+func (o *owner) nextEntry(index uint32) []byte {
 	tail := atomic.LoadUint32(o.sqTail)
 	i := tail & o.sqMask
 	e := o.entries[int(i)*sqeSize:][:sqeSize]
@@ -294,12 +295,12 @@ func (o *owner) entry(index uint32) []byte {
 	return e
 }
 
-// publish shows the entry to the kernel.
-func (o *owner) publish() { atomic.AddUint32(o.sqTail, 1) }
+// publishEntry shows the entry to the kernel.
+func (o *owner) publishEntry() { atomic.AddUint32(o.sqTail, 1) }
 
-func (o *owner) place(index uint32) {
+func (o *owner) placeCommand(index uint32) {
 	op := &o.ops[index]
-	e := o.entry(index)
+	e := o.nextEntry(index)
 	ne := binary.NativeEndian
 	e[0] = opUringCmd
 	ne.PutUint32(e[sqeFD:], uint32(op.fd))
@@ -307,23 +308,23 @@ func (o *owner) place(index uint32) {
 	ne.PutUint64(e[sqeData:], uint64(index))
 	copy(e[sqeNVMe:], op.w[:ringSize])
 	o.running++
-	o.publish()
+	o.publishEntry()
 }
 
 // placePoll asks to be woken when there is more work.
 func (o *owner) placePoll() {
-	e := o.entry(wakeIndex)
+	e := o.nextEntry(wakeIndex)
 	ne := binary.NativeEndian
 	e[0] = opPollAdd
 	ne.PutUint32(e[sqeFD:], uint32(o.wakeFD))
 	ne.PutUint32(e[sqePoll:], unix.POLLIN)
 	ne.PutUint64(e[sqeData:], wakeID)
 	o.polling = true
-	o.publish()
+	o.publishEntry()
 }
 
-// enter hands over what is placed and waits for a completion. An error is the ring's end.
-func (o *owner) enter() error {
+// enterKernel hands over what is placed and waits for a completion. An error is the ring's end.
+func (o *owner) enterKernel() error {
 	n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(o.fd), uintptr(len(o.placed)), 1, enterGetEvents, 0, 0)
 	switch errno {
 	case 0:
@@ -339,8 +340,8 @@ func (o *owner) enter() error {
 	return fmt.Errorf("io_uring_enter: %w", errno)
 }
 
-// reap takes the completions that are there.
-func (o *owner) reap() {
+// reapCompletions takes the completions that are there.
+func (o *owner) reapCompletions() {
 	head := atomic.LoadUint32(o.cqHead)
 	ne := binary.NativeEndian
 	for ; head != atomic.LoadUint32(o.cqTail); head++ {
@@ -361,9 +362,9 @@ func (o *owner) reap() {
 	atomic.StoreUint32(o.cqHead, head)
 }
 
-// fail ends a ring that the kernel no longer serves: commands that the kernel has not seen fail, and the others are
-// waited for.
-func (o *owner) fail(err error) {
+// failCommands ends a ring that the kernel no longer serves: commands that the kernel has not seen fail, and the others
+// are waited for.
+func (o *owner) failCommands(err error) {
 	o.mu.Lock()
 	o.broken = err
 	lost := append(append([]uint32(nil), o.placed...), o.queued...)
@@ -383,6 +384,6 @@ func (o *owner) fail(err error) {
 	}
 	for o.running > 0 {
 		time.Sleep(time.Millisecond)
-		o.reap()
+		o.reapCompletions()
 	}
 }

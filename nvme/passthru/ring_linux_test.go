@@ -18,7 +18,7 @@ import (
 // through (since Linux 6.1) and answers 0.
 func makeRing(t *testing.T, depth int) (*ring, *device) {
 	t.Helper()
-	c, err := system{}.ring(depth)
+	c, err := system{}.newRing(depth)
 	if err != nil {
 		if os.Getenv("MILLRACE_WANT_RING") != "" {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func TestRingCarriesCommands(t *testing.T) {
 			data := make([]byte, 4096)
 			cmd := nvme.Read(1, uint64(g), 8, 512)
 			for range each {
-				w := encode(&cmd, len(data), 0)
-				status, err := r.carry(null, ioRequest, &w, data)
+				w := encodeCommand(&cmd, len(data), 0)
+				status, err := r.carryCommand(null, ioRequest, &w, data)
 				if errors.Is(err, unix.EOPNOTSUPP) {
 					return // before 6.1
 				}
@@ -64,8 +64,8 @@ func TestRingTellsTheErrno(t *testing.T) {
 	defer f.Close()
 	cmd := nvme.Flush(1)
 	for _, fd := range []int{int(f.Fd()), 1 << 20} {
-		w := encode(&cmd, 0, 0)
-		status, err := r.carry(&device{fd: fd}, adminRequest, &w, nil)
+		w := encodeCommand(&cmd, 0, 0)
+		status, err := r.carryCommand(&device{fd: fd}, adminRequest, &w, nil)
 		var errno unix.Errno
 		require.ErrorAs(t, err, &errno)
 		assert.Zero(t, status)
@@ -76,8 +76,8 @@ func TestRingAtRestWakes(t *testing.T) {
 	r, null := makeRing(t, 1)
 	for range 200 {
 		cmd := nvme.Flush(1)
-		w := encode(&cmd, 0, 0)
-		_, err := r.carry(null, ioRequest, &w, nil)
+		w := encodeCommand(&cmd, 0, 0)
+		_, err := r.carryCommand(null, ioRequest, &w, nil)
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			break
 		}
@@ -85,8 +85,8 @@ func TestRingAtRestWakes(t *testing.T) {
 	}
 	require.NoError(t, r.Close())
 	cmd := nvme.Flush(1)
-	w := encode(&cmd, 0, 0)
-	_, err := r.carry(null, ioRequest, &w, nil)
+	w := encodeCommand(&cmd, 0, 0)
+	_, err := r.carryCommand(null, ioRequest, &w, nil)
 	require.ErrorContains(t, err, "the ring is closed")
 }
 
@@ -97,7 +97,7 @@ func TestRingThatDies(t *testing.T) {
 	r.mu.Lock()
 	r.closing = true
 	r.mu.Unlock()
-	r.wake()
+	r.wakeOwner()
 	<-r.ended // the owner is gone; this test is the owner now
 	r.mu.Lock()
 	r.closing = false
@@ -109,8 +109,8 @@ func TestRingThatDies(t *testing.T) {
 	for range 3 {
 		go func() {
 			cmd := nvme.Flush(1)
-			w := encode(&cmd, 0, 0)
-			_, err := r.carry(null, ioRequest, &w, nil)
+			w := encodeCommand(&cmd, 0, 0)
+			_, err := r.carryCommand(null, ioRequest, &w, nil)
 			errs <- err
 		}()
 	}
@@ -121,24 +121,24 @@ func TestRingThatDies(t *testing.T) {
 		r.queued = nil
 		r.mu.Unlock()
 		for _, index := range batch {
-			o.place(index)
+			o.placeCommand(index)
 			placed++
 		}
 	}
-	err := o.enter()
+	err := o.enterKernel()
 	require.ErrorIs(t, err, unix.EBADF)
-	o.fail(err)
+	o.failCommands(err)
 	for range 3 {
 		require.ErrorIs(t, <-errs, unix.EBADF)
 	}
 	assert.Zero(t, o.running)
 	r.fd = fd
-	require.NoError(t, r.release())
+	require.NoError(t, r.releaseRing())
 }
 
 func TestMemoryIsAligned(t *testing.T) {
 	for _, n := range []int{1, 4096, 4097, 1 << 20} {
-		b, free, err := system{}.memory(n)
+		b, free, err := system{}.mapMemory(n)
 		require.NoError(t, err)
 		assert.Zero(t, uintptr(unsafe.Pointer(&b[0]))%pageSize)
 		assert.GreaterOrEqual(t, len(b), n)
@@ -148,22 +148,22 @@ func TestMemoryIsAligned(t *testing.T) {
 }
 
 func TestNodesThatAreNone(t *testing.T) {
-	_, err := system{}.open(t.TempDir()+"/nothing", "")
+	_, err := system{}.openNode(t.TempDir()+"/nothing", "")
 	require.ErrorIs(t, err, unix.ENOENT)
-	_, err = system{}.open(t.TempDir(), "")
+	_, err = system{}.openNode(t.TempDir(), "")
 	require.ErrorContains(t, err, "is not a device node")
-	_, err = system{}.open("/dev/null", "237:0")
+	_, err = system{}.openNode("/dev/null", "237:0")
 	require.ErrorContains(t, err, "/dev/null is device 1:3, though sysfs says 237:0")
 
-	n, err := system{}.open("/dev/null", "1:3")
+	n, err := system{}.openNode("/dev/null", "1:3")
 	require.NoError(t, err)
-	_, err = n.namespace()
+	_, err = n.namespaceID()
 	require.ErrorIs(t, err, unix.ENOTTY)
-	require.ErrorIs(t, n.reset(), unix.ENOTTY)
+	require.ErrorIs(t, n.resetController(), unix.ENOTTY)
 	cmd := nvme.Identify(nvme.CNSController, 0, 0)
-	w := encode(&cmd, 4096, 0)
-	_, err = n.carry(n, adminRequest, &w, make([]byte, 4096))
+	w := encodeCommand(&cmd, 4096, 0)
+	_, err = n.carryCommand(n, adminRequest, &w, make([]byte, 4096))
 	require.ErrorIs(t, err, unix.ENOTTY)
-	assert.Equal(t, encode(&cmd, 4096, 0), w, "the address does not stay behind")
+	assert.Equal(t, encodeCommand(&cmd, 4096, 0), w, "the address does not stay behind")
 	require.NoError(t, n.Close())
 }

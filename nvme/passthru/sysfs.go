@@ -58,8 +58,8 @@ type sysfs string
 
 // Controllers lists the controllers that the kernel has, by name. Without an NVMe driver there are none.
 func Controllers(o Options) ([]Controller, error) {
-	s := o.sysfs()
-	names, err := s.list("class/nvme")
+	s := o.sysfsTree()
+	names, err := s.listFolder("class/nvme")
 	if err != nil {
 		return nil, fmt.Errorf("list controllers: %w", err)
 	}
@@ -68,7 +68,7 @@ func Controllers(o Options) ([]Controller, error) {
 		if !controllerName.MatchString(name) {
 			continue
 		}
-		c, err := s.controller(name)
+		c, err := s.readController(name)
 		if errors.Is(err, ErrNotFound) {
 			continue // it went away between the two
 		}
@@ -83,10 +83,10 @@ func Controllers(o Options) ([]Controller, error) {
 	return all, nil
 }
 
-// controller reads one controller and its namespaces.
-func (s sysfs) controller(name string) (Controller, error) {
+// readController reads one controller and its namespaces.
+func (s sysfs) readController(name string) (Controller, error) {
 	dir := filepath.Join("class/nvme", name)
-	entries, err := s.list(dir)
+	entries, err := s.listFolder(dir)
 	if err != nil {
 		return Controller{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -94,10 +94,11 @@ func (s sysfs) controller(name string) (Controller, error) {
 		return Controller{}, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	c := Controller{
-		Name: name, Model: s.text(dir, "model"), Serial: s.text(dir, "serial"), Firmware: s.text(dir, "firmware_rev"),
-		NQN: s.text(dir, "subsysnqn"), Transport: s.text(dir, "transport"), Address: s.text(dir,
-			"address"), State: s.text(dir, "state"),
-		Paths: 1, dev: s.text(dir, "dev"),
+		Name: name, Model: s.readText(dir, "model"), Serial: s.readText(dir, "serial"),
+		Firmware: s.readText(dir, "firmware_rev"),
+		NQN:      s.readText(dir, "subsysnqn"), Transport: s.readText(dir, "transport"), Address: s.readText(dir,
+			"address"), State: s.readText(dir, "state"),
+		Paths: 1, dev: s.readText(dir, "dev"),
 	}
 	// Disks of one path say which of the subsystem's shared ones lead here.
 	shared := map[string]string{}
@@ -106,14 +107,14 @@ func (s sysfs) controller(name string) (Controller, error) {
 			shared[m[1]+"n"+m[2]] = e
 		}
 	}
-	c.Namespaces = s.namespaces(dir, func(string) bool { return true })
-	subsystems, err := s.list("class/nvme-subsystem")
+	c.Namespaces = s.readNamespaces(dir, func(string) bool { return true })
+	subsystems, err := s.listFolder("class/nvme-subsystem")
 	if err != nil {
 		return Controller{}, fmt.Errorf("%s: %w", name, err)
 	}
 	for _, sub := range subsystems {
 		subdir := filepath.Join("class/nvme-subsystem", sub)
-		members, err := s.list(subdir)
+		members, err := s.listFolder(subdir)
 		if err != nil {
 			return Controller{}, fmt.Errorf("%s: %w", name, err)
 		}
@@ -126,7 +127,7 @@ func (s sysfs) controller(name string) (Controller, error) {
 				c.Paths++
 			}
 		}
-		heads := s.namespaces(subdir, func(key string) bool { return shared[key] != "" })
+		heads := s.readNamespaces(subdir, func(key string) bool { return shared[key] != "" })
 		for i := range heads {
 			heads[i].Multipath = true
 		}
@@ -138,10 +139,10 @@ func (s sysfs) controller(name string) (Controller, error) {
 	return c, nil
 }
 
-// namespaces reads the namespaces whose devices lie in a folder of sysfs. A generic device and a disk with the same
+// readNamespaces reads the namespaces whose devices lie in a folder of sysfs. A generic device and a disk with the same
 // numbers belong to one namespace; only the disk's folder has its identifier.
-func (s sysfs) namespaces(dir string, wanted func(key string) bool) []Namespace {
-	entries, err := s.list(dir)
+func (s sysfs) readNamespaces(dir string, wanted func(key string) bool) []Namespace {
+	entries, err := s.listFolder(dir)
 	if err != nil {
 		return nil
 	}
@@ -156,24 +157,25 @@ func (s sysfs) namespaces(dir string, wanted func(key string) bool) []Namespace 
 		if m := genericName.FindStringSubmatch(e); m != nil && wanted(m[1]) {
 			ns := at(m[1])
 			ns.Generic = e
-			if dev := s.text(dir, e, "dev"); dev != "" {
+			if dev := s.readText(dir, e, "dev"); dev != "" {
 				ns.dev = dev
 			}
 			if ns.ID == 0 {
-				ns.ID = uint32(s.number(dir, e, "nsid"))
+				ns.ID = uint32(s.readNumber(dir, e, "nsid"))
 			}
 		}
 		if m := diskName.FindStringSubmatch(e); m != nil && wanted(m[1]) {
 			ns := at(m[1])
-			if id := s.number(dir, e, "nsid"); id != 0 {
+			if id := s.readNumber(dir, e, "nsid"); id != 0 {
 				ns.ID = uint32(id)
 			}
 			ns.Most = s.mostBytes(dir, e)
-			dev := s.text(dir, e, "dev")
-			if dev == "" || s.text(dir, e, "hidden") == "1" {
+			dev := s.readText(dir, e, "dev")
+			if dev == "" || s.readText(dir, e, "hidden") == "1" {
 				continue // a command set that the kernel has no block device for
 			}
-			ns.Block, ns.Size, ns.BlockSize = e, s.number(dir, e, "size")*512, int(s.number(dir, e, "queue/logical_block_size"))
+			ns.Block, ns.Size = e, s.readNumber(dir, e, "size")*512
+			ns.BlockSize = int(s.readNumber(dir, e, "queue/logical_block_size"))
 			if ns.dev == "" {
 				ns.dev = dev
 			}
@@ -190,19 +192,19 @@ func (s sysfs) namespaces(dir string, wanted func(key string) bool) []Namespace 
 
 // mostBytes returns the most data of a command of a disk if every page of the data lies elsewhere in memory.
 func (s sysfs) mostBytes(dir, disk string) int {
-	sectors := s.number(dir, disk, "queue/max_hw_sectors_kb")
+	sectors := s.readNumber(dir, disk, "queue/max_hw_sectors_kb")
 	if sectors <= 0 || sectors > 1<<20 {
 		return 0
 	}
 	n := sectors << 10
-	if segments := s.number(dir, disk, "queue/max_segments"); segments > 0 {
+	if segments := s.readNumber(dir, disk, "queue/max_segments"); segments > 0 {
 		n = min(n, segments*pageSize)
 	}
 	return int(n)
 }
 
-// list names a folder's entries, none where there is no folder.
-func (s sysfs) list(dir string) ([]string, error) {
+// listFolder names a folder's entries, none where there is no folder.
+func (s sysfs) listFolder(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(string(s), dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -217,8 +219,8 @@ func (s sysfs) list(dir string) ([]string, error) {
 	return names, nil
 }
 
-// text reads an attribute, empty where there is none.
-func (s sysfs) text(path ...string) string {
+// readText reads an attribute, empty where there is none.
+func (s sysfs) readText(path ...string) string {
 	b, err := os.ReadFile(filepath.Join(append([]string{string(s)}, path...)...))
 	if err != nil {
 		return ""
@@ -226,9 +228,9 @@ func (s sysfs) text(path ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads an attribute that is a decimal number from 0 to 2^53, 0 where there is none.
-func (s sysfs) number(path ...string) int64 {
-	n, err := strconv.ParseInt(s.text(path...), 10, 64)
+// readNumber reads an attribute that is a decimal number from 0 to 2^53, 0 where there is none.
+func (s sysfs) readNumber(path ...string) int64 {
+	n, err := strconv.ParseInt(s.readText(path...), 10, 64)
 	if err != nil || n < 0 || n > 1<<53 {
 		return 0
 	}

@@ -36,10 +36,10 @@ const (
 	ioRequest
 )
 
-// encode writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. The kernel fills in the
-// other fields of a submission queue entry (identifier, data pointer, metadata pointer). The address of the data is
-// filled in where it is pinned.
-func encode(cmd *nvme.Command, dataLen int, timeout time.Duration) wire {
+// encodeCommand writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. The kernel fills
+// in the other fields of a submission queue entry (identifier, data pointer, metadata pointer). The address of the data
+// is filled in where it is pinned.
+func encodeCommand(cmd *nvme.Command, dataLen int, timeout time.Duration) wire {
 	var w wire
 	ne := binary.NativeEndian
 	w[wireOpcode] = cmd.Opcode()
@@ -66,8 +66,8 @@ func milliseconds(d time.Duration) uint32 {
 	return uint32(min(ms, 1<<31-1))
 }
 
-// result is the 64-bit result that the kernel wrote.
-func (w *wire) result() uint64 { return binary.NativeEndian.Uint64(w[wireResult:]) }
+// readResult is the 64-bit result that the kernel wrote.
+func (w *wire) readResult() uint64 { return binary.NativeEndian.Uint64(w[wireResult:]) }
 
 // setResult sets the result as the kernel does.
 func (w *wire) setResult(v uint64) { binary.NativeEndian.PutUint64(w[wireResult:], v) }
