@@ -24,6 +24,6 @@ func runAbort(r *request) nvme.Status {
 		r.result = 1
 		return nvme.Success
 	}
-	victim.abort(nvme.CommandAborted)
+	victim.abortWith(nvme.CommandAborted)
 	return nvme.Success
 }

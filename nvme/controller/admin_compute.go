@@ -7,7 +7,7 @@ import (
 
 // onCompute reports whether an admin command of the Computational Programs set names a namespace of it.
 func (c *Controller) onCompute(cmd *nvme.Command) bool {
-	_, ok := c.sub.regionOf(cmd.NSID())
+	_, ok := c.sub.regionOfNamespace(cmd.NSID())
 	return ok
 }
 
@@ -28,11 +28,11 @@ func checkLoadProgram(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, n
 
 func runLoadProgram(r *request) nvme.Status {
 	l := cs.ParseLoad(r.cmd)
-	r.tellWhy()
+	r.pointToLogPage()
 	if l.Unload {
-		return r.c.sub.prog.unload(l.Slot)
+		return r.c.sub.prog.unloadSlot(l.Slot)
 	}
-	return r.c.sub.prog.load(r.c, l.Chunk, r.data)
+	return r.c.sub.prog.loadChunk(r.c, l.Chunk, r.data)
 }
 
 func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -43,16 +43,16 @@ func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64,
 	return uint64(k.Len), nvme.Success
 }
 
-// tellWhy makes the error information log name the log page that says why a command about images was refused.
-func (r *request) tellWhy() {
+// pointToLogPage makes the error information log name the log page that says why a command about images was refused.
+func (r *request) pointToLogPage() {
 	if r.c.sub.prog.images != nil {
 		r.more = nvme.LogImages
 	}
 }
 
 func runImageDownload(r *request) nvme.Status {
-	r.tellWhy()
-	return r.c.sub.prog.load(r.c, cs.ParseImageDownload(r.cmd), r.data)
+	r.pointToLogPage()
+	return r.c.sub.prog.loadChunk(r.c, cs.ParseImageDownload(r.cmd), r.data)
 }
 
 func checkImageActivate(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -61,13 +61,13 @@ func checkImageActivate(c *Controller, _ *namespace, cmd *nvme.Command) (uint64,
 }
 
 func runImageActivate(r *request) nvme.Status {
-	r.tellWhy()
+	r.pointToLogPage()
 	slot, test := cs.ParseImageActivate(r.cmd)
 	if test {
-		return r.c.sub.prog.test(r.context(), slot)
+		return r.c.sub.prog.testSlot(r.context(), slot)
 	}
 	region := int(cs.ParseRegion(r.cmd))
-	st := r.c.sub.prog.activate(r.context(), r.c, region, slot, true)
+	st := r.c.sub.prog.activateSlot(r.context(), r.c, region, slot, true)
 	if st.OK() {
 		r.c.sub.NamespaceChanged(cs.RegionNamespace(region))
 	}
@@ -85,16 +85,16 @@ func checkActivation(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 }
 
 func runActivation(r *request) nvme.Status {
-	r.tellWhy()
+	r.pointToLogPage()
 	slot, sel := cs.ParseActivation(r.cmd)
-	region, ok := r.c.sub.regionOf(r.cmd.NSID())
+	region, ok := r.c.sub.regionOfNamespace(r.cmd.NSID())
 	switch {
 	case !ok:
 		return nvme.InvalidNamespace
 	case sel == cs.SelectDeactivate:
 		return r.c.sub.prog.deactivate(r.c, region, slot)
 	}
-	return r.c.sub.prog.activate(r.context(), r.c, region, slot, false)
+	return r.c.sub.prog.activateSlot(r.context(), r.c, region, slot, false)
 }
 
 func checkRangeSet(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -114,14 +114,14 @@ func checkRangeSet(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme
 
 func runRangeSet(r *request) nvme.Status {
 	m, c := cs.ParseRangeSet(r.cmd), r.c
-	region, ok := c.sub.regionOf(r.cmd.NSID())
+	region, ok := c.sub.regionOfNamespace(r.cmd.NSID())
 	if !ok {
 		return nvme.InvalidNamespace
 	}
 	if m.Select == cs.SelectDelete {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if _, ok := c.rangeSet(m.ID, region); !ok {
+		if _, ok := c.findRangeSet(m.ID, region); !ok {
 			return nvme.InvalidMemoryRangeSetID
 		}
 		if st := c.sub.slm.releaseSet(c, m.ID); !st.OK() {
@@ -178,8 +178,8 @@ func (c *Controller) reserveSet() (uint16, nvme.Status) {
 	return id, nvme.Success
 }
 
-// rangeSet returns a memory range set of a region. c.mu is held.
-func (c *Controller) rangeSet(id uint16, region int) (rangeSet, bool) {
+// findRangeSet returns a memory range set of a region. c.mu is held.
+func (c *Controller) findRangeSet(id uint16, region int) (rangeSet, bool) {
 	set, ok := c.sets[id]
 	return set, ok && set.ranges != nil && set.region == region
 }

@@ -31,15 +31,15 @@ func checkIdentify(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status)
 
 func runIdentify(r *request) nvme.Status {
 	cns, nsid, csi := uint8(r.cmd.DW(10)), r.cmd.NSID(), uint8(r.cmd.DW(11)>>24)
-	b, st := r.c.identify(cns, nsid, csi, uint16(r.cmd.DW(10)>>16))
+	b, st := r.c.identifyPage(cns, nsid, csi, uint16(r.cmd.DW(10)>>16))
 	copy(r.data, b)
 	return st
 }
 
-func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) ([]byte, nvme.Status) {
+func (c *Controller) identifyPage(cns uint8, nsid uint32, csi uint8, cntid uint16) ([]byte, nvme.Status) {
 	s := c.sub
 	set, active := c.commandSet(nsid)
-	ns := s.space(nsid)
+	ns := s.blockNamespace(nsid)
 	known := s.tables.io[csi] != nil
 	empty := make([]byte, nvme.IdentifySize)
 	if s.discovery != nil && cns != nvme.CNSController {
@@ -89,7 +89,7 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		if set != nvme.CSINVM {
 			return empty, nvme.Success // hosts take zeros for "not one of mine" and an error for a fault
 		}
-		return ns.identify(), nvme.Success
+		return ns.identifyPage(), nvme.Success
 	case nvme.CNSNamespaceDescriptors:
 		id := nvme.NamespaceIDs{UUID: s.namespaceUUID(nsid), CSI: set}
 		if ns != nil {
@@ -103,7 +103,7 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		case csi != set:
 			return nil, nvme.InvalidCommandSet
 		case set == nvme.CSISLM:
-			id := cs.MemoryNamespace{Size: s.slm.size(), Granularity: 2, Reserve: 12}
+			id := cs.MemoryNamespace{Size: s.slm.sizeInBytes(), Granularity: 2, Reserve: 12}
 			return id.Marshal(), nvme.Success
 		case set == nvme.CSICompute:
 			id := cs.ComputeNamespace{
@@ -134,9 +134,10 @@ func (s *Subsystem) commandSets() uint64 {
 func (c *Controller) identifyController() []byte {
 	s := c.sub
 	var capacity uint64
-	_ = s.spaces.Load().each(func(ns *namespace) error { capacity += ns.blocks << ns.shift; return nil })
+	_ = s.spaces.Load().eachNamespace(func(ns *namespace) error { capacity += ns.blocks << ns.shift; return nil })
 	id := nvme.IdentifyController{
-		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.revision(), MultiPath: cmicManyControllers, MDTS: mdtsShift,
+		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.firmwareRevision(), MultiPath: cmicManyControllers,
+		MDTS:         mdtsShift,
 		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt,
 		ControllerType: controllerTypeIO,
 		AbortLimit:     AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(),
@@ -151,7 +152,7 @@ func (c *Controller) identifyController() []byte {
 	return id.Marshal()
 }
 
-func (ns *namespace) identify() []byte {
+func (ns *namespace) identifyPage() []byte {
 	id := nvme.IdentifyNamespace{
 		Size: ns.blocks, Capacity: ns.blocks, Utilization: ns.blocks, MultiPath: sharedNamespace, Deallocate: deallocateZeros,
 		CapacityBytes: ns.blocks << ns.shift, NGUID: ns.uuid,

@@ -67,7 +67,7 @@ func runGetLog(r *request) nvme.Status {
 		if l.off > uint64(len(b)) {
 			return nvme.InvalidField
 		}
-		if l.retain || r.c.logRead(l.lid, raised) {
+		if l.retain || r.c.rearmEvents(l.lid, raised) {
 			clear(r.data[copy(r.data, b[l.off:]):])
 			return nvme.Success
 		}
@@ -80,25 +80,25 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	case nvme.LogSupported:
 		return nvme.MarshalSupportedLogs(s.logPages()), nvme.Success
 	case fabrics.LogDiscovery:
-		return s.discovery.page(), nvme.Success
+		return s.discovery.encodePage(), nvme.Success
 	case nvme.LogErrors:
 		return s.health.errorLog(), nvme.Success
 	case nvme.LogSMART:
 		if nsid != 0 && nsid != nvme.AllNamespaces { // LPA: no health of a single namespace
 			return nil, nvme.InvalidField
 		}
-		return s.health.smart(c.warning(s.currentHealth())), nvme.Success
+		return s.health.smartLog(c.criticalWarning(s.currentHealth())), nvme.Success
 	case nvme.LogLost:
-		return nvme.MarshalLost(s.lost()), nvme.Success
+		return nvme.MarshalLost(s.lostBlocks()), nvme.Success
 	case nvme.LogFirmware:
-		f := s.firmware()
+		f := s.firmwareLog()
 		return f.Marshal(), nvme.Success
 	case nvme.LogChangedNamespaces:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return nvme.MarshalNamespaceList(c.events.changed), nvme.Success
 	case nvme.LogEffects:
-		return s.effects(l.csi)
+		return s.effectsLog(l.csi)
 	case nvme.LogPrograms:
 		return cs.MarshalPrograms(s.programList(nsid)), nvme.Success
 	case nvme.LogProgramTypes:
@@ -115,13 +115,13 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 
 // currentHealth returns what the sensors measure, with a warning where the drive has lost blocks.
 func (s *Subsystem) currentHealth() Health {
-	h := s.health.current()
-	h.Unreliable = h.Unreliable || len(s.lost()) > 0
+	h := s.health.currentSensors()
+	h.Unreliable = h.Unreliable || len(s.lostBlocks()) > 0
 	return h
 }
 
-// lost are the blocks of namespace 1 that the drive has lost.
-func (s *Subsystem) lost() []nvme.LostRange {
+// lostBlocks are the blocks of namespace 1 that the drive has lost.
+func (s *Subsystem) lostBlocks() []nvme.LostRange {
 	off, n := s.opt.Lost()
 	if n <= 0 {
 		return nil
@@ -130,8 +130,8 @@ func (s *Subsystem) lost() []nvme.LostRange {
 	return []nvme.LostRange{{SLBA: uint64(first), Blocks: uint64(end - first)}}
 }
 
-// firmware is log page 03h: the one slot that there is, or the program slots.
-func (s *Subsystem) firmware() nvme.FirmwareLog {
+// firmwareLog is log page 03h: the one slot that there is, or the program slots.
+func (s *Subsystem) firmwareLog() nvme.FirmwareLog {
 	f := nvme.FirmwareLog{Active: 1}
 	if s.prog != nil && s.prog.images != nil {
 		f = s.prog.images.Firmware()
@@ -140,9 +140,9 @@ func (s *Subsystem) firmware() nvme.FirmwareLog {
 	return f
 }
 
-// revision returns the firmware revision that Identify reports: that of the active slot.
-func (s *Subsystem) revision() string {
-	f := s.firmware()
+// firmwareRevision returns the firmware revision that Identify reports: that of the active slot.
+func (s *Subsystem) firmwareRevision() string {
+	f := s.firmwareLog()
 	return f.Revisions[max(f.Active, 1)-1]
 }
 
@@ -155,7 +155,7 @@ func (s *Subsystem) firmwareUpdates() uint8 {
 	return 1 | uint8(min(s.prog.limits.Slots, 7))<<1 | 1<<4
 }
 
-func (s *Subsystem) effects(csi uint8) ([]byte, nvme.Status) {
+func (s *Subsystem) effectsLog(csi uint8) ([]byte, nvme.Status) {
 	io := s.tables.io[csi]
 	if io == nil {
 		return nil, nvme.InvalidField
@@ -176,7 +176,7 @@ func (s *Subsystem) effects(csi uint8) ([]byte, nvme.Status) {
 // or for another namespace in any region.
 func (s *Subsystem) programList(nsid uint32) []cs.Program {
 	list := s.prog.device.List()
-	if region, ok := s.regionOf(nsid); ok {
+	if region, ok := s.regionOfNamespace(nsid); ok {
 		active := int(s.prog.active[region].Load())
 		for i := range list {
 			list[i].Active = i == active
@@ -188,7 +188,7 @@ func (s *Subsystem) programList(nsid uint32) []cs.Program {
 // rangeSets is log page 84h: the memory range sets of the region of the namespace that the command names, or for
 // another namespace those of all regions.
 func (c *Controller) rangeSets(nsid uint32) []byte {
-	region, one := c.sub.regionOf(nsid)
+	region, one := c.sub.regionOfNamespace(nsid)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var sets []cs.MemoryRangeSet
@@ -209,9 +209,10 @@ func (s *Subsystem) vendorLog() []byte {
 	}
 	l.Backend = s.opt.Compute.BackendName()
 	m := &s.moves
-	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = m.flashToDRAM.read(), m.dramToHost.read(), m.hostToDRAM.read()
-	l.FlashLent = m.flashLent.read()
-	l.SLMBytes, l.SLMReserved = s.slm.size(), s.slm.reserved()
+	l.FlashToDRAM, l.DRAMToHost = m.flashToDRAM.readCounters(), m.dramToHost.readCounters()
+	l.HostToDRAM = m.hostToDRAM.readCounters()
+	l.FlashLent = m.flashLent.readCounters()
+	l.SLMBytes, l.SLMReserved = s.slm.sizeInBytes(), s.slm.reservedBytes()
 	if s.hostIO != nil {
 		l.HostIOShare = uint8(s.opt.HostIOShare)
 	}

@@ -24,7 +24,7 @@ func identify(t testing.TB, c nvme.Conn, cns uint8, nsid uint32, csi uint8, want
 func TestIdentifyControllerHasTheFieldsThatLinuxChecks(t *testing.T) {
 	d := newDrive(t, func(o *Options) { o.Serial, o.Model = "S1", "M1" })
 	c := d.enabled()
-	b, st := c.identify(nvme.CNSController, 0, 0, 0)
+	b, st := c.identifyPage(nvme.CNSController, 0, 0, 0)
 	require.True(t, st.OK())
 	var id nvme.IdentifyController
 	require.NoError(t, id.Unmarshal(b))

@@ -92,14 +92,14 @@ func newTables(flash, computes bool) tables {
 	return t
 }
 
-// find returns the command's handler, and the namespace with blocks that it addresses: nil for other namespaces, and
-// for a Flush of all.
-func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace, nvme.Status) {
+// findHandler returns the command's handler, and the namespace with blocks that it addresses: nil for other namespaces,
+// and for a Flush of all.
+func (c *Controller) findHandler(queue uint16, cmd *nvme.Command) (*handler, *namespace, nvme.Status) {
 	from := &c.sub.tables.admin
 	var ns *namespace
 	if queue != 0 {
 		nsid := cmd.NSID()
-		ns = c.sub.space(nsid)
+		ns = c.sub.blockNamespace(nsid)
 		csi, ok := uint8(nvme.CSINVM), ns != nil || nsid == nvme.AllNamespaces && cmd.Opcode() == nvme.NVMFlush
 		if !ok {
 			csi, ok = c.sub.computeSet(nsid)
@@ -115,8 +115,8 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace
 	return nil, nil, nvme.InvalidOpcode
 }
 
-// judge checks what the submission queue entry alone shows.
-func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
+// checkEntry checks what the submission queue entry alone shows.
+func (c *Controller) checkEntry(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
 	sgl := cmd.SGL()
 	absent := sgl == nvme.SGL{} // Some hosts leave the data pointer of commands without data zero.
 	switch {
@@ -127,7 +127,7 @@ func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespac
 	case sgl.Type == nvme.SGLDataBlockOffset && sgl.Address != 0:
 		return nil, nil, Transfer{}, nvme.InvalidSGLOffset
 	}
-	h, ns, st := c.find(queue, cmd)
+	h, ns, st := c.findHandler(queue, cmd)
 	if !st.OK() {
 		return nil, nil, Transfer{}, st
 	}
@@ -152,17 +152,17 @@ func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespac
 func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Status) {
 	c.Heard()
 	c.mu.Lock()
-	st := c.accepts(queue)
+	st := c.acceptsCommands(queue)
 	c.mu.Unlock()
 	if !st.OK() {
 		return Transfer{}, st.Final()
 	}
-	_, _, t, st := c.judge(queue, cmd)
+	_, _, t, st := c.checkEntry(queue, cmd)
 	return t, st.Final()
 }
 
-// accepts returns Success if a queue takes commands now. c.mu is held.
-func (c *Controller) accepts(queue uint16) nvme.Status {
+// acceptsCommands returns Success if a queue takes commands now. c.mu is held.
+func (c *Controller) acceptsCommands(queue uint16) nvme.Status {
 	if c.state != stateReady || queue != 0 && c.queues[queue] == nil {
 		return nvme.CommandSequenceError
 	}
@@ -173,11 +173,11 @@ func (c *Controller) accepts(queue uint16) nvme.Status {
 // fills it for a transfer to the controller, and Execute fills it for the other direction. It belongs to the controller
 // until Execute returns. When ctx ends, a command that can be cancelled completes with Command Abort Requested.
 func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Command, data []byte) nvme.Completion {
-	h, ns, t, st := c.judge(queue, cmd)
+	h, ns, t, st := c.checkEntry(queue, cmd)
 	if st.OK() && len(data) != int(t.Length) {
 		st = nvme.DataTransferError
 	}
-	if st.OK() && ns != nil && !ns.enter() {
+	if st.OK() && ns != nil && !ns.enterFlash() {
 		st = nvme.InvalidNamespace
 	}
 	if !st.OK() {
@@ -187,15 +187,15 @@ func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Comman
 	*r = request{c: c, h: h, caller: ctx, queue: queue, cmd: cmd, data: data, ns: ns}
 	defer func() {
 		if ns != nil {
-			ns.leave()
+			ns.leaveFlash()
 		}
 		*r = request{}
 		requests.Put(r)
 	}()
-	if st := c.begin(r); !st.OK() {
+	if st := c.beginRequest(r); !st.OK() {
 		return nvme.NewCompletion(cmd.CID(), st.Final())
 	}
-	st = c.end(r, r.contained())
+	st = c.endRequest(r, r.contained())
 	out := nvme.NewCompletion(cmd.CID(), st)
 	out.SetResult(r.result)
 	return out
@@ -213,16 +213,16 @@ func (r *request) contained() (st nvme.Status) {
 	return r.h.run(r)
 }
 
-func (r *request) key() uint32 { return uint32(r.queue)<<16 | uint32(r.cmd.CID()) }
+func (r *request) outstandingKey() uint32 { return uint32(r.queue)<<16 | uint32(r.cmd.CID()) }
 
-// begin makes the command outstanding.
-func (c *Controller) begin(r *request) nvme.Status {
+// beginRequest makes the command outstanding.
+func (c *Controller) beginRequest(r *request) nvme.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if st := c.accepts(r.queue); !st.OK() {
+	if st := c.acceptsCommands(r.queue); !st.OK() {
 		return st
 	}
-	if c.outstanding[r.key()] != nil {
+	if c.outstanding[r.outstandingKey()] != nil {
 		return nvme.CommandIDConflict
 	}
 	// A host that overruns its queue breaks the transport's rules.
@@ -238,14 +238,14 @@ func (c *Controller) begin(r *request) nvme.Status {
 		}
 		q.running++
 		r.q = q
-		c.sub.health.enter()
+		c.sub.health.enterCommand()
 	}
-	c.outstanding[r.key()] = r
+	c.outstanding[r.outstandingKey()] = r
 	return nvme.Success
 }
 
-// end completes the command: its access to memory ends, an abort replaces its status, and an error is recorded.
-func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
+// endRequest completes the command: its access to memory ends, an abort replaces its status, and an error is recorded.
+func (c *Controller) endRequest(r *request, st nvme.Status) nvme.Status {
 	if r.access.owner != nil {
 		c.sub.slm.endAccess(&r.access)
 	}
@@ -253,12 +253,12 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	if r.cancel != nil {
 		r.cancel()
 	}
-	delete(c.outstanding, r.key())
+	delete(c.outstanding, r.outstandingKey())
 	if r.queue == 0 {
 		c.admin--
 	} else {
 		r.q.running--
-		c.sub.health.leave()
+		c.sub.health.leaveCommand()
 	}
 	if r.aborted != nvme.Success && !(st.OK() && r.gave) {
 		st, r.result = r.aborted, 0
@@ -277,7 +277,7 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 		if st.Type() == nvme.TypeMedia {
 			c.sub.health.mediaErrors.Add(1)
 		}
-		c.sub.health.record(nvme.ErrorEntry{
+		c.sub.health.recordError(nvme.ErrorEntry{
 			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(),
 			VendorLog: r.more, Opcode: r.cmd.Opcode(),
 		})

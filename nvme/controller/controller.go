@@ -202,7 +202,7 @@ func (c *Controller) CloseQueue(id uint16) {
 	delete(c.queues, id)
 	for _, r := range c.outstanding {
 		if r.queue == id && id != 0 {
-			r.abort(nvme.QueueDeleted)
+			r.abortWith(nvme.QueueDeleted)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (c *Controller) Expired(now time.Time) bool {
 func (c *Controller) Fail(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fail(why)
+	c.failLocked(why)
 }
 
 // Close ends the association. It waits for running commands (waiting event requests, and commands that a reset had
@@ -230,7 +230,7 @@ func (c *Controller) Close() error {
 	c.transition(eventClose)
 	for _, r := range c.outstanding {
 		if r.queue == 0 && r.cmd.Opcode() == nvme.AdminAsyncEventRequest {
-			r.abort(nvme.QueueDeleted)
+			r.abortWith(nvme.QueueDeleted)
 		}
 	}
 	c.waitIdle()
@@ -253,7 +253,7 @@ func (c *Controller) dropHoldings() {
 	clear(c.sets)
 	if c.sub.slm != nil {
 		c.sub.slm.releaseAll(c)
-		c.sub.prog.forget(c)
+		c.sub.prog.forgetPartial(c)
 	}
 }
 
@@ -276,12 +276,12 @@ func (c *Controller) waitIdle() {
 // cancelAll cancels every command. c.mu is held.
 func (c *Controller) cancelAll(why nvme.Status) {
 	for _, r := range c.outstanding {
-		r.abort(why)
+		r.abortWith(why)
 	}
 }
 
-// abort cancels the command, which then completes with why. The controller's mu is held.
-func (r *request) abort(why nvme.Status) {
+// abortWith cancels the command, which then completes with why. The controller's mu is held.
+func (r *request) abortWith(why nvme.Status) {
 	if r.aborted == nvme.Success {
 		r.aborted = why
 	}

@@ -82,10 +82,10 @@ func (s *Subsystem) SetEntries(entries []fabrics.Entry) {
 	d.log.Generation++
 	d.log.Entries = slices.Clone(entries)
 	d.mu.Unlock()
-	s.eachController(func(c *Controller) { c.raise(eventDiscoveryChanged) })
+	s.eachController(func(c *Controller) { c.raiseEvent(eventDiscoveryChanged) })
 }
 
-func (d *discovery) page() []byte {
+func (d *discovery) encodePage() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log.Marshal()

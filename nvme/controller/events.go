@@ -23,9 +23,9 @@ type events struct {
 	raised  uint64            // how often something has happened, whether it was reported or not
 }
 
-func (e *events) reset() { *e = events{waiting: e.waiting, raised: e.raised} }
+func (e *events) forgetReports() { *e = events{waiting: e.waiting, raised: e.raised} }
 
-func (e *events) enabled(ev nvme.AsyncEvent) bool {
+func (e *events) isEnabled(ev nvme.AsyncEvent) bool {
 	switch ev {
 	case nvme.EventNamespaceChanged:
 		return e.config&noticeNamespace != 0
@@ -43,18 +43,18 @@ func (e *events) enabled(ev nvme.AsyncEvent) bool {
 	return false
 }
 
-// raise reports an event to the oldest waiting request, or keeps it for the next. An event whose log page has not been
-// read since its last report is not reported again: the page will have it.
-func (c *Controller) raise(ev nvme.AsyncEvent) {
+// raiseEvent reports an event to the oldest waiting request, or keeps it for the next. An event whose log page has not
+// been read since its last report is not reported again: the page will have it.
+func (c *Controller) raiseEvent(ev nvme.AsyncEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.events.raise(ev)
+	c.events.raiseLocked(ev)
 }
 
-// raise is the controller's raise. The controller's mu is held.
-func (e *events) raise(ev nvme.AsyncEvent) {
+// raiseLocked is raiseEvent. The controller's mu is held.
+func (e *events) raiseLocked(ev nvme.AsyncEvent) {
 	e.raised++
-	if !e.enabled(ev) || slices.Contains(e.masked, ev) || slices.Contains(e.pending, ev) {
+	if !e.isEnabled(ev) || slices.Contains(e.masked, ev) || slices.Contains(e.pending, ev) {
 		return
 	}
 	if len(e.waiting) == 0 {
@@ -66,9 +66,9 @@ func (e *events) raise(ev nvme.AsyncEvent) {
 	e.waiting = e.waiting[1:]
 }
 
-// logRead re-arms the events that a log page reports, unless something has happened since raised had a value: the page
-// was made after that and may not have it.
-func (c *Controller) logRead(lid uint8, raised uint64) bool {
+// rearmEvents re-arms the events that a log page reports, unless something has happened since raised had a value: the
+// page was made after that and may not have it.
+func (c *Controller) rearmEvents(lid uint8, raised uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &c.events
@@ -90,26 +90,26 @@ func (c *Controller) namespaceChanged(nsid uint32) {
 		c.events.changed = append(c.events.changed, nsid)
 		slices.Sort(c.events.changed)
 	}
-	c.events.raise(nvme.EventNamespaceChanged)
+	c.events.raiseLocked(nvme.EventNamespaceChanged)
 }
 
 // healthChanged raises what the sensors' values warn of, by this controller's thresholds.
 func (c *Controller) healthChanged(h Health) {
-	w := c.warning(h)
+	w := c.criticalWarning(h)
 	for bit, ev := range map[uint8]nvme.AsyncEvent{
 		nvme.WarningSpare: nvme.EventSpare, nvme.WarningTemperature: nvme.EventTemperature,
 		nvme.WarningReliability: nvme.EventReliability,
 	} {
 		if w&bit != 0 {
-			c.raise(ev)
+			c.raiseEvent(ev)
 		}
 	}
 }
 
-func (c *Controller) warning(h Health) uint8 {
+func (c *Controller) criticalWarning(h Health) uint8 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return h.warning(c.features.under, c.features.over)
+	return h.criticalWarning(c.features.under, c.features.over)
 }
 
 // asyncEventRequest waits for an event. It completes with Command Abort Requested when ctx ends.

@@ -143,16 +143,16 @@ func TestAnAbortThatComesTooLateTakesNothing(t *testing.T) {
 		{"reserve", cs.SLMReserve(0, 4096), nil, nvme.Success},
 		{"range set", set.Command, set.Data, nvme.Success},
 	} {
-		h, ns, _, st := c.judge(0, &test.cmd)
+		h, ns, _, st := c.checkEntry(0, &test.cmd)
 		require.True(t, st.OK(), test.name)
 		r := &request{c: c, h: h, caller: context.Background(), cmd: &test.cmd, data: test.data, ns: ns}
-		require.True(t, c.begin(r).OK(), test.name)
+		require.True(t, c.beginRequest(r).OK(), test.name)
 		st = r.contained()
 		require.True(t, st.OK(), "%s: %s", test.name, st)
 		c.mu.Lock()
-		r.abort(nvme.CommandAborted)
+		r.abortWith(nvme.CommandAborted)
 		c.mu.Unlock()
-		assert.Equal(t, test.want, c.end(r, st), test.name)
+		assert.Equal(t, test.want, c.endRequest(r, st), test.name)
 	}
 	assert.Len(t, c.sets, 1)
 }

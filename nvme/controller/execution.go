@@ -11,7 +11,7 @@ import (
 // of no bytes belongs to every region.
 func (s *Subsystem) checkRanges(region int, ranges []cs.Range) nvme.Status {
 	for i, a := range ranges {
-		if !s.slm.inside(a) {
+		if !s.slm.isInside(a) {
 			return nvme.InvalidMemoryRangeSet
 		}
 		if a.Len > 0 && !s.slm.windows[region].Contains(a) {
@@ -34,43 +34,43 @@ func (s *Subsystem) vendorRegion(cmd *nvme.Command) (int, nvme.Status) {
 	}
 	// On a drive without flash the command is sent to a namespace of computational programs: to the first, or the
 	// region's.
-	if of, ok := s.regionOf(cmd.NSID()); ok && of != 0 && of != int(region) {
+	if of, ok := s.regionOfNamespace(cmd.NSID()); ok && of != 0 && of != int(region) {
 		return 0, nvme.InvalidField
 	}
 	return int(region), nvme.Success
 }
 
-// enter lets the request into a region, unless another association owns it.
-func (r *request) enter(region, slot int) nvme.Status {
+// enterRegion lets the request into a region, unless another association owns it.
+func (r *request) enterRegion(region, slot int) nvme.Status {
 	if r.c.sub.slm.ownedByAnother(r.c, region) {
 		return nvme.AccessDenied
 	}
-	st := r.c.sub.prog.enter(region, slot)
+	st := r.c.sub.prog.enterProgram(region, slot)
 	if st.OK() {
 		r.c.sub.hostIO.beginExecution()
 	}
 	return st
 }
 
-// leave ends what enter began.
-func (s *Subsystem) leave(region int) {
+// leaveRegion ends what enterRegion began.
+func (s *Subsystem) leaveRegion(region int) {
 	s.hostIO.endExecution()
-	s.prog.leave(region)
+	s.prog.leaveProgram(region)
 }
 
-// execute runs the program of a region over ranges that are leased, after it has set x.Input. enter has admitted the
-// request before.
-func (r *request) execute(x Execution) (st nvme.Status) {
+// executeProgram runs the program of a region over ranges that are leased, after it has set x.Input. enterRegion has
+// admitted the request before.
+func (r *request) executeProgram(x Execution) (st nvme.Status) {
 	s := r.c.sub
-	if x.Input, st = s.slm.lent.begin(x.Ranges, s.inputRange); !st.OK() {
-		return r.unread(st)
+	if x.Input, st = s.slm.lent.beginInput(x.Ranges, s.inputRange); !st.OK() {
+		return r.failUnread(st)
 	}
 	if x.Input != nil {
-		defer s.slm.lent.end(x.Input)
+		defer s.slm.lent.endInput(x.Input)
 	}
 	r.result, st = s.opt.Compute.Execute(r.context(), x)
 	if x.Input != nil && !x.Input.failed.OK() {
-		return r.unread(x.Input.failed)
+		return r.failUnread(x.Input.failed)
 	}
 	return st
 }
@@ -118,10 +118,10 @@ func runPreprocess(r *request) nvme.Status {
 	if st := r.accessRanges(append(dests, p.Ranges...)); !st.OK() {
 		return st
 	}
-	if st := r.enter(region, anySlot); !st.OK() {
+	if st := r.enterRegion(region, anySlot); !st.OK() {
 		return st
 	}
-	defer s.leave(region)
+	defer s.leaveRegion(region)
 	x := Execution{Region: region, Ranges: p.Ranges, Args: p.Args}
 	if len(p.Copies) > 0 {
 		start := s.opt.Now()
@@ -130,7 +130,7 @@ func runPreprocess(r *request) nvme.Status {
 		}
 		x.Moved, x.MovedBytes = s.opt.Now().Sub(start), totalLength(dests)
 	}
-	return r.execute(x)
+	return r.executeProgram(x)
 }
 
 func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -150,14 +150,14 @@ func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.
 
 func runExecute(r *request) nvme.Status {
 	e, s := cs.ParseExecution(r.cmd), r.c.sub
-	region, ok := s.regionOf(r.cmd.NSID())
+	region, ok := s.regionOfNamespace(r.cmd.NSID())
 	if !ok {
 		return nvme.InvalidNamespace
 	}
 	var ranges []cs.Range
 	if e.Set != 0 {
 		r.c.mu.Lock()
-		set, ok := r.c.rangeSet(e.Set, region)
+		set, ok := r.c.findRangeSet(e.Set, region)
 		r.c.mu.Unlock()
 		if !ok {
 			return nvme.InvalidMemoryRangeSetID
@@ -177,9 +177,9 @@ func runExecute(r *request) nvme.Status {
 	if st := r.accessSet(e.Set, ranges); !st.OK() {
 		return st
 	}
-	if st := r.enter(region, int(e.Slot)); !st.OK() {
+	if st := r.enterRegion(region, int(e.Slot)); !st.OK() {
 		return st
 	}
-	defer s.leave(region)
-	return r.execute(Execution{Region: region, Ranges: ranges, Args: r.data[e.Ranges*cs.MemoryRangeSize:]})
+	defer s.leaveRegion(region)
+	return r.executeProgram(Execution{Region: region, Ranges: ranges, Args: r.data[e.Ranges*cs.MemoryRangeSize:]})
 }

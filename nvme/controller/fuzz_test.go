@@ -53,8 +53,8 @@ func FuzzController(f *testing.F) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if len(d.slm.accesses) != 0 || d.slm.reserved() != 64<<10 {
-			t.Fatalf("%d accesses and %d bytes are left", len(d.slm.accesses), d.slm.reserved())
+		if len(d.slm.accesses) != 0 || d.slm.reservedBytes() != 64<<10 {
+			t.Fatalf("%d accesses and %d bytes are left", len(d.slm.accesses), d.slm.reservedBytes())
 		}
 	})
 }

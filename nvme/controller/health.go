@@ -66,19 +66,19 @@ func newHealth(base Counters, now func() time.Time) *health {
 	return h
 }
 
-func (h *health) set(s Health) {
+func (h *health) setSensors(s Health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sensors = s
 }
 
-func (h *health) current() Health {
+func (h *health) currentSensors() Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sensors
 }
 
-func (h *health) counters() Counters {
+func (h *health) countersNow() Counters {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.base
@@ -96,8 +96,8 @@ func (h *health) counters() Counters {
 	return c
 }
 
-// enter and leave bracket an I/O command: the controller is busy while one is outstanding.
-func (h *health) enter() {
+// enterCommand and leaveCommand bracket an I/O command: the controller is busy while one is outstanding.
+func (h *health) enterCommand() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == 0 {
@@ -106,7 +106,7 @@ func (h *health) enter() {
 	h.running++
 }
 
-func (h *health) leave() {
+func (h *health) leaveCommand() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running--; h.running == 0 {
@@ -114,8 +114,8 @@ func (h *health) leave() {
 	}
 }
 
-// record makes an entry in the error information log.
-func (h *health) record(e nvme.ErrorEntry) {
+// recordError makes an entry in the error information log.
+func (h *health) recordError(e nvme.ErrorEntry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.count++
@@ -138,9 +138,9 @@ func (h *health) errorLog() []byte {
 	return b[:errorEntries*nvme.ErrorEntrySize]
 }
 
-// warning returns the critical warning byte for the sensors' values; a temperature of at most under or at least over
-// sets its bit.
-func (s Health) warning(under, over uint16) uint8 {
+// criticalWarning returns the critical warning byte for the sensors' values; a temperature of at most under or at least
+// over sets its bit.
+func (s Health) criticalWarning(under, over uint16) uint8 {
 	var w uint8
 	if s.AvailableSpare < s.SpareThreshold {
 		w |= nvme.WarningSpare
@@ -154,9 +154,9 @@ func (s Health) warning(under, over uint16) uint8 {
 	return w
 }
 
-// smart is log page 02h.
-func (h *health) smart(warning uint8) []byte {
-	c, s := h.counters(), h.current()
+// smartLog is log page 02h.
+func (h *health) smartLog(warning uint8) []byte {
+	c, s := h.countersNow(), h.currentSensors()
 	l := nvme.SMARTLog{
 		CriticalWarning: warning, Temperature: s.Temperature, AvailableSpare: s.AvailableSpare,
 		SpareThreshold: s.SpareThreshold, PercentageUsed: s.PercentageUsed,
@@ -186,12 +186,12 @@ type moves struct {
 
 type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }
 
-func (m *movement) add(bytes uint64, took time.Duration) {
+func (m *movement) addMove(bytes uint64, took time.Duration) {
 	m.bytes.Add(bytes)
 	m.commands.Add(1)
 	m.nanoseconds.Add(uint64(max(took, 0)))
 }
 
-func (m *movement) read() cs.Movement {
+func (m *movement) readCounters() cs.Movement {
 	return cs.Movement{Bytes: m.bytes.Load(), Commands: m.commands.Load(), Nanoseconds: m.nanoseconds.Load()}
 }

@@ -46,25 +46,25 @@ type hostBudget struct {
 	ended     time.Time     // when the last execution ended
 }
 
-// begin notes that an execution begins.
-func (b *hostBudget) begin() { b.computing++ }
+// beginExecution notes that an execution begins.
+func (b *hostBudget) beginExecution() { b.computing++ }
 
-// end notes that an execution ends.
-func (b *hostBudget) end(now time.Time) {
+// endExecution notes that an execution ends.
+func (b *hostBudget) endExecution(now time.Time) {
 	b.computing--
 	b.ended = now
 }
 
-// binds reports whether regions compute, so that ordinary commands are limited.
-func (b *hostBudget) binds(now time.Time) bool {
+// limitsCommands reports whether regions compute, so that ordinary commands are limited.
+func (b *hostBudget) limitsCommands(now time.Time) bool {
 	return b.computing > 0 || now.Sub(b.ended) < computingLinger
 }
 
-// wait returns how long the next command has to wait, 0 if it may begin.
-func (b *hostBudget) wait(now time.Time) time.Duration {
+// timeToWait returns how long the next command has to wait, 0 if it may begin.
+func (b *hostBudget) timeToWait(now time.Time) time.Duration {
 	earned := time.Duration(float64(now.Sub(b.counted)) * b.share)
 	b.credit, b.counted = min(hostIOBurst, b.credit+earned), now
-	if !b.binds(now) {
+	if !b.limitsCommands(now) {
 		b.credit = hostIOBurst
 	}
 	if b.credit >= 0 {
@@ -73,8 +73,8 @@ func (b *hostBudget) wait(now time.Time) time.Duration {
 	return time.Duration(float64(-b.credit)/b.share) + 1 // rounded up
 }
 
-// spend pays for the time that a command took.
-func (b *hostBudget) spend(took time.Duration) { b.credit -= took }
+// payForCommand pays for the time that a command took.
+func (b *hostBudget) payForCommand(took time.Duration) { b.credit -= took }
 
 // hostGate lets ordinary commands to the flash, one at a time and within their budget while regions compute, and all at
 // once otherwise. A nil gate has no limit.
@@ -102,7 +102,7 @@ func (g *hostGate) beginExecution() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.budget.begin()
+	g.budget.beginExecution()
 }
 
 func (g *hostGate) endExecution() {
@@ -111,35 +111,35 @@ func (g *hostGate) endExecution() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.budget.end(g.now())
+	g.budget.endExecution(g.now())
 }
 
-func (g *hostGate) binds() bool {
+func (g *hostGate) limitsCommands() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.budget.binds(g.now())
+	return g.budget.limitsCommands(g.now())
 }
 
-// wait returns how long the command whose turn it is has to wait until it looks again, 0 if it may begin. Regions that
-// end their work end its wait.
-func (g *hostGate) wait() time.Duration {
+// timeToWait returns how long the command whose turn it is has to wait until it looks again, 0 if it may begin. Regions
+// that end their work end its wait.
+func (g *hostGate) timeToWait() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return min(g.budget.wait(g.now()), computingLinger)
+	return min(g.budget.timeToWait(g.now()), computingLinger)
 }
 
-// spend pays for a command that began at a time.
-func (g *hostGate) spend(began time.Time) {
+// payForCommand pays for a command that began at a time.
+func (g *hostGate) payForCommand(began time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.budget.spend(g.now().Sub(began))
+	g.budget.payForCommand(g.now().Sub(began))
 }
 
-// onFlash runs the part of an ordinary command that uses the flash, when the share of such commands allows it. A
+// useFlashInTurn runs the part of an ordinary command that uses the flash, when the share of such commands allows it. A
 // command that is aborted while it waits does not run.
-func (r *request) onFlash(use func() nvme.Status) nvme.Status {
+func (r *request) useFlashInTurn(use func() nvme.Status) nvme.Status {
 	g := r.c.sub.hostIO
-	if g == nil || !g.binds() {
+	if g == nil || !g.limitsCommands() {
 		return use()
 	}
 	ended := r.context().Done()
@@ -150,11 +150,11 @@ func (r *request) onFlash(use func() nvme.Status) nvme.Status {
 	}
 	defer func() { <-g.turn }()
 	for {
-		wait := g.wait()
+		wait := g.timeToWait()
 		if wait == 0 {
 			break
 		}
-		if r.ns != nil && r.ns.retiring() {
+		if r.ns != nil && r.ns.isRetiring() {
 			return nvme.InvalidNamespace
 		}
 		timer := time.NewTimer(wait)
@@ -166,6 +166,6 @@ func (r *request) onFlash(use func() nvme.Status) nvme.Status {
 		}
 	}
 	began := g.now()
-	defer g.spend(began)
+	defer g.payForCommand(began)
 	return use()
 }

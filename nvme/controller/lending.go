@@ -44,19 +44,21 @@ type lentRun struct {
 	term  uint64
 }
 
-func (r lentRun) end() uint64 { return r.at + uint64(len(r.bytes)) }
+func (r lentRun) endAddress() uint64 { return r.at + uint64(len(r.bytes)) }
 
-// within returns the part of the run that lies in memory [lo, hi); without bytes, if there is none.
-func (r lentRun) within(lo, hi uint64) lentRun {
-	lo, hi = max(lo, r.at), min(hi, r.end())
+// partWithin returns the part of the run that lies in memory [lo, hi); without bytes, if there is none.
+func (r lentRun) partWithin(lo, hi uint64) lentRun {
+	lo, hi = max(lo, r.at), min(hi, r.endAddress())
 	if lo >= hi {
 		return lentRun{}
 	}
 	return lentRun{at: lo, off: r.off + int64(lo-r.at), bytes: r.bytes[lo-r.at : hi-r.at], term: r.term}
 }
 
-// onFlash reports whether the run has some of the bytes [off, off+n) of the flash.
-func (r lentRun) onFlash(off, n int64) bool { return r.off < off+n && off < r.off+int64(len(r.bytes)) }
+// overlapsFlash reports whether the run has some of the bytes [off, off+n) of the flash.
+func (r lentRun) overlapsFlash(off, n int64) bool {
+	return r.off < off+n && off < r.off+int64(len(r.bytes))
+}
 
 // flashSpan is a run of bytes of the flash.
 type flashSpan struct{ off, n int64 }
@@ -85,9 +87,9 @@ func newLender(slm []byte) *lender {
 	return l
 }
 
-// lend puts off the copy of n bytes of the flash to an address of memory that the caller's association holds. It
+// lendRun puts off the copy of n bytes of the flash to an address of memory that the caller's association holds. It
 // reports whether it did; if not, the caller copies them.
-func (l *lender) lend(addr uint64, off, n int64) bool {
+func (l *lender) lendRun(addr uint64, off, n int64) bool {
 	if l.flash == nil || n == 0 {
 		return false
 	}
@@ -106,11 +108,12 @@ func (l *lender) lend(addr uint64, off, n int64) bool {
 	if len(l.runs) >= maxLentRuns || !l.flash.Lasts(term) || overlapsAny(l.viewed, cs.Range{Addr: lo, Len: hi - lo}) {
 		return false
 	}
-	l.drop(cs.Range{Addr: lo, Len: hi - lo})
+	l.dropLocked(cs.Range{Addr: lo, Len: hi - lo})
 	at := l.firstBehind(lo)
 	if at > 0 {
 		// A window that grows is copied in pieces. One run of them all can be read in one piece.
-		if p := &l.runs[at-1]; p.end() == lo && p.off+int64(len(p.bytes)) == off && p.term == term && follows(p.bytes, b) {
+		p := &l.runs[at-1]
+		if p.endAddress() == lo && p.off+int64(len(p.bytes)) == off && p.term == term && follows(p.bytes, b) {
 			p.bytes = p.bytes[:len(p.bytes)+len(b)]
 			return true
 		}
@@ -130,34 +133,34 @@ func overlapsAny(sorted []cs.Range, r cs.Range) bool {
 
 // firstBehind returns the index of the first run that ends behind an address. l.mu is held.
 func (l *lender) firstBehind(addr uint64) int {
-	return sort.Search(len(l.runs), func(i int) bool { return l.runs[i].end() > addr })
+	return sort.Search(len(l.runs), func(i int) bool { return l.runs[i].endAddress() > addr })
 }
 
-// cut takes what is lent in memory [lo, hi) out of the list and returns it. l.mu is held.
-func (l *lender) cut(lo, hi uint64) (parts []lentRun) {
+// cutRuns takes what is lent in memory [lo, hi) out of the list and returns it. l.mu is held.
+func (l *lender) cutRuns(lo, hi uint64) (parts []lentRun) {
 	first := l.firstBehind(lo)
 	last := first
 	for ; last < len(l.runs) && l.runs[last].at < hi; last++ {
-		parts = append(parts, l.runs[last].within(lo, hi))
+		parts = append(parts, l.runs[last].partWithin(lo, hi))
 	}
 	if first == last {
 		return nil
 	}
 	var keep [2]lentRun
 	n := 0
-	if p := l.runs[first].within(0, lo); len(p.bytes) > 0 {
+	if p := l.runs[first].partWithin(0, lo); len(p.bytes) > 0 {
 		keep[n], n = p, n+1
 	}
-	if p := l.runs[last-1].within(hi, ^uint64(0)); len(p.bytes) > 0 {
+	if p := l.runs[last-1].partWithin(hi, ^uint64(0)); len(p.bytes) > 0 {
 		keep[n], n = p, n+1
 	}
 	l.runs = slices.Replace(l.runs, first, last, keep[:n]...)
 	return parts
 }
 
-// drop is overwrite. l.mu is held.
-func (l *lender) drop(r cs.Range) {
-	l.cut(r.Addr, r.Addr+r.Len)
+// dropLocked is overwrite. l.mu is held.
+func (l *lender) dropLocked(r cs.Range) {
+	l.cutRuns(r.Addr, r.Addr+r.Len)
 	if len(l.unread) > 0 {
 		l.unread = cutRanges(l.unread, r)
 	}
@@ -166,7 +169,7 @@ func (l *lender) drop(r cs.Range) {
 // copyAll performs copies that were put off. The memory of a copy that fails becomes unread. l.mu is held.
 func (l *lender) copyAll(runs []lentRun) {
 	for _, r := range runs {
-		b := l.slm[r.at:r.end()]
+		b := l.slm[r.at:r.endAddress()]
 		if n, err := l.flash.ReadAt(b, r.off); n < len(b) || err != nil {
 			n = max(n, 0)
 			clear(b[n:]) // nothing of an earlier holder stays
@@ -177,23 +180,23 @@ func (l *lender) copyAll(runs []lentRun) {
 	}
 }
 
-// settle performs the copies to ranges that were put off, since a command reads the memory itself. It fails if blocks
-// of the ranges could not be read, now or earlier.
-func (l *lender) settle(ranges ...cs.Range) nvme.Status {
+// copyPending performs the copies to ranges that were put off, since a command reads the memory itself. It fails if
+// blocks of the ranges could not be read, now or earlier.
+func (l *lender) copyPending(ranges ...cs.Range) nvme.Status {
 	if l.flash == nil {
 		return nvme.Success
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.settleLocked(ranges...)
+	return l.copyPendingLocked(ranges...)
 }
 
-// settleLocked is settle. l.mu is held.
-func (l *lender) settleLocked(ranges ...cs.Range) nvme.Status {
+// copyPendingLocked is copyPending. l.mu is held.
+func (l *lender) copyPendingLocked(ranges ...cs.Range) nvme.Status {
 	st := nvme.Success
 	for _, r := range ranges {
 		if len(l.runs) > 0 {
-			l.copyAll(l.cut(r.Addr, r.Addr+r.Len))
+			l.copyAll(l.cutRuns(r.Addr, r.Addr+r.Len))
 		}
 		if overlapsAny(l.unread, r) {
 			st = nvme.UnrecoveredReadError
@@ -209,12 +212,12 @@ func (l *lender) overwrite(r cs.Range) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(r)
+	l.dropLocked(r)
 }
 
-// view performs the copies to a range of which a host gets a view, and lends nothing there until forget. It reports
-// whether the range may be viewed: a view could not say that blocks of it were not read, as Fetch does.
-func (l *lender) view(r cs.Range) bool {
+// allowView performs the copies to a range of which a host gets a view, and lends nothing there until forgetRange. It
+// reports whether the range may be viewed: a view could not say that blocks of it were not read, as Fetch does.
+func (l *lender) allowView(r cs.Range) bool {
 	if l.flash == nil || r.Len == 0 {
 		return true
 	}
@@ -225,22 +228,22 @@ func (l *lender) view(r cs.Range) bool {
 			return true
 		}
 	}
-	if !l.settleLocked(r).OK() {
+	if !l.copyPendingLocked(r).OK() {
 		return false
 	}
 	l.viewed = insertMerged(l.viewed, r)
 	return true
 }
 
-// forget drops what is lent in a range that its holder gave back, and the views of it. Parts that claimed says are held
-// still are copied.
-func (l *lender) forget(r cs.Range, claimed func(cs.Range) bool) {
+// forgetRange drops what is lent in a range that its holder gave back, and the views of it. Parts that claimed says are
+// held still are copied.
+func (l *lender) forgetRange(r cs.Range, claimed func(cs.Range) bool) {
 	if l.flash == nil || r.Len == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range l.cut(r.Addr, r.Addr+r.Len) {
+	for _, p := range l.cutRuns(r.Addr, r.Addr+r.Len) {
 		if claimed(cs.Range{Addr: p.at, Len: uint64(len(p.bytes))}) {
 			l.copyAll([]lentRun{p})
 		}
@@ -261,23 +264,23 @@ func (l *lender) beginWrite(off, n int64) *flashSpan {
 	defer l.mu.Unlock()
 	l.writes[w] = struct{}{}
 	for i := 0; i < len(l.runs); i++ {
-		if r := l.runs[i]; r.onFlash(off, n) {
+		if r := l.runs[i]; r.overlapsFlash(off, n) {
 			lo := r.at + uint64(max(off-r.off, 0))
 			hi := r.at + uint64(min(off+n-r.off, int64(len(r.bytes))))
-			l.copyAll(l.cut(lo, hi))
+			l.copyAll(l.cutRuns(lo, hi))
 			i = max(l.firstBehind(lo)-1, -1) // what is left of the run has none of the blocks
 		}
 	}
-	for l.reads(off, n) {
+	for l.isReadByExecution(off, n) {
 		l.ended.Wait()
 	}
 	return w
 }
 
-// reads reports whether an execution reads bytes of the flash. l.mu is held.
-func (l *lender) reads(off, n int64) bool {
+// isReadByExecution reports whether an execution reads bytes of the flash. l.mu is held.
+func (l *lender) isReadByExecution(off, n int64) bool {
 	for in := range l.inputs {
-		if slices.ContainsFunc(in.runs, func(r lentRun) bool { return r.onFlash(off, n) }) {
+		if slices.ContainsFunc(in.runs, func(r lentRun) bool { return r.overlapsFlash(off, n) }) {
 			return true
 		}
 	}
@@ -293,8 +296,8 @@ func (l *lender) endWrite(w *flashSpan) {
 	delete(l.writes, w)
 }
 
-// recall performs all copies that were put off, and waits until no execution reads lent blocks.
-func (l *lender) recall() {
+// recallAll performs all copies that were put off, and waits until no execution reads lent blocks.
+func (l *lender) recallAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	runs := l.runs
@@ -314,9 +317,9 @@ type Input struct {
 	failed nvme.Status // not Success: the execution asked for blocks that could not be read
 }
 
-// begin returns the input of an execution over ranges, nil if all of it lies in the memory. What is lent in the other
-// ranges is copied; begin fails if that cannot be read. end ends the input.
-func (l *lender) begin(ranges []cs.Range, input int) (*Input, nvme.Status) {
+// beginInput returns the input of an execution over ranges, nil if all of it lies in the memory. What is lent in the
+// other ranges is copied; beginInput fails if that cannot be read. endInput ends the input.
+func (l *lender) beginInput(ranges []cs.Range, input int) (*Input, nvme.Status) {
 	if l.flash == nil {
 		return nil, nvme.Success
 	}
@@ -329,7 +332,7 @@ func (l *lender) begin(ranges []cs.Range, input int) (*Input, nvme.Status) {
 		if i == input {
 			continue
 		}
-		if st := l.settleLocked(r); !st.OK() {
+		if st := l.copyPendingLocked(r); !st.OK() {
 			return nil, st
 		}
 	}
@@ -339,9 +342,9 @@ func (l *lender) begin(ranges []cs.Range, input int) (*Input, nvme.Status) {
 	in := &Input{lender: l, span: ranges[input], failed: nvme.Success}
 	lo, hi, term := in.span.Addr, in.span.Addr+in.span.Len, uint64(0)
 	for i := l.firstBehind(lo); i < len(l.runs) && l.runs[i].at < hi; i++ {
-		r := l.runs[i].within(lo, hi)
+		r := l.runs[i].partWithin(lo, hi)
 		if r.term != term && !l.flash.Lasts(r.term) {
-			_ = l.settleLocked(in.span) // the flash is about to recall it; Bytes tells of blocks that cannot be read
+			_ = l.copyPendingLocked(in.span) // the flash is about to recall it; Bytes tells of blocks that cannot be read
 			in.runs = nil
 			break
 		}
@@ -355,7 +358,7 @@ func (l *lender) begin(ranges []cs.Range, input int) (*Input, nvme.Status) {
 	return in, nvme.Success
 }
 
-func (l *lender) end(in *Input) {
+func (l *lender) endInput(in *Input) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.inputs, in)
@@ -368,26 +371,26 @@ func (l *lender) end(in *Input) {
 func (in *Input) Bytes(off, n uint64) []byte {
 	lo := in.span.Addr + off
 	hi := lo + n
-	i := sort.Search(len(in.runs), func(i int) bool { return in.runs[i].end() > lo })
-	if i < len(in.runs) && in.runs[i].at <= lo && hi <= in.runs[i].end() {
+	i := sort.Search(len(in.runs), func(i int) bool { return in.runs[i].endAddress() > lo })
+	if i < len(in.runs) && in.runs[i].at <= lo && hi <= in.runs[i].endAddress() {
 		r := &in.runs[i]
 		return r.bytes[lo-r.at : hi-r.at : hi-r.at]
 	}
-	if st := in.lender.settle(cs.Range{Addr: lo, Len: n}); !st.OK() {
+	if st := in.lender.copyPending(cs.Range{Addr: lo, Len: n}); !st.OK() {
 		in.failed = st
 	}
 	return in.lender.slm[lo:hi:hi]
 }
 
-// unread returns the status of a command that needs memory whose blocks could not be read. The failed copy is in the
-// error log, with its block, and counts as one media error however many commands it fails.
-func (r *request) unread(st nvme.Status) nvme.Status {
+// failUnread returns the status of a command that needs memory whose blocks could not be read. The failed copy is in
+// the error log, with its block, and counts as one media error however many commands it fails.
+func (r *request) failUnread(st nvme.Status) nvme.Status {
 	r.recorded = true
 	return st
 }
 
-// changing begins a change of blocks of the request's namespace; the function that it returns ends it.
-func (r *request) changing(off, n int64) (done func()) {
+// beginChange begins a change of blocks of the request's namespace; the function that it returns ends it.
+func (r *request) beginChange(off, n int64) (done func()) {
 	s := r.c.sub
 	if r.ns.id != cs.NamespaceNVM || s.slm == nil || s.slm.lent.flash == nil {
 		return func() {}
@@ -400,15 +403,15 @@ func (r *request) changing(off, n int64) (done func()) {
 func (r *request) lendBlocks(ns *namespace, k cs.Copy) bool {
 	s := r.c.sub
 	n := int64(k.NLB) << ns.shift
-	if ns.id != cs.NamespaceNVM || !s.slm.lent.lend(k.Dest, int64(k.SLBA<<ns.shift), n) {
+	if ns.id != cs.NamespaceNVM || !s.slm.lent.lendRun(k.Dest, int64(k.SLBA<<ns.shift), n) {
 		return false
 	}
 	s.health.sectorsRead.Add(uint64(n) / 512)
 	return true
 }
 
-// lendFrom makes the memory lend blocks of a flash, if flash and compute device can.
-func (s *Subsystem) lendFrom(flash Flash, compute Compute) {
+// lendFromFlash makes the memory lend blocks of a flash, if flash and compute device can.
+func (s *Subsystem) lendFromFlash(flash Flash, compute Compute) {
 	f, lends := flash.(LendingFlash)
 	c, reads := compute.(InputReader)
 	if !lends || !reads {
@@ -420,10 +423,10 @@ func (s *Subsystem) lendFrom(flash Flash, compute Compute) {
 	l.fault = func(off int64, n int, err error) {
 		s.log.Error("read flash for a copy that was put off", "offset", off, "bytes", n, "error", err)
 		s.health.mediaErrors.Add(1)
-		s.health.record(nvme.ErrorEntry{
+		s.health.recordError(nvme.ErrorEntry{
 			SQID: 0xffff, CID: 0xffff, Status: nvme.UnrecoveredReadError, Location: 0xffff,
-			LBA: uint64(off) >> s.space(cs.NamespaceNVM).shift, NSID: cs.NamespaceNVM,
+			LBA: uint64(off) >> s.blockNamespace(cs.NamespaceNVM).shift, NSID: cs.NamespaceNVM,
 		})
 	}
-	f.OnRecall(l.recall)
+	f.OnRecall(l.recallAll)
 }

@@ -68,24 +68,24 @@ func (l *local) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme
 	if op := cmd.Opcode(); op == nvme.AdminKeepAlive || op == nvme.AdminAbort {
 		free = l.urgent
 	}
-	return l.submit(ctx, 0, free, cmd, data)
+	return l.submitCommand(ctx, 0, free, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (l *local) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return l.submit(ctx, localQueue, l.io, cmd, data)
+	return l.submitCommand(ctx, localQueue, l.io, cmd, data)
 }
 
-func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd *nvme.Command,
+func (l *local) submitCommand(ctx context.Context, queue uint16, free chan uint16, cmd *nvme.Command,
 	data []byte) (nvme.Completion, error) {
 	if err := ctx.Err(); err != nil {
-		return nvme.Completion{}, fmt.Errorf("submit %s: %w", l.name(queue, cmd), err)
+		return nvme.Completion{}, fmt.Errorf("submit %s: %w", l.commandName(queue, cmd), err)
 	}
 	var id uint16
 	select {
 	case id = <-free:
 	case <-ctx.Done():
-		return nvme.Completion{}, fmt.Errorf("wait for room to submit %s: %w", l.name(queue, cmd), ctx.Err())
+		return nvme.Completion{}, fmt.Errorf("wait for room to submit %s: %w", l.commandName(queue, cmd), ctx.Err())
 	}
 	defer func() { free <- id }()
 	q := *cmd
@@ -105,16 +105,16 @@ func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd 
 	case st.OK():
 		return out, nil
 	case st.Is(nvme.CommandSequenceError) && l.closed.Load():
-		return out, fmt.Errorf("%s: %w", l.name(queue, &q), nvme.ErrClosed)
+		return out, fmt.Errorf("%s: %w", l.commandName(queue, &q), nvme.ErrClosed)
 	case st.Is(nvme.CommandAborted) && ctx.Err() != nil:
-		return out, fmt.Errorf("%s: %w", l.name(queue, &q), ctx.Err())
+		return out, fmt.Errorf("%s: %w", l.commandName(queue, &q), ctx.Err())
 	}
-	return out, fmt.Errorf("%s: %w", l.name(queue, &q), st)
+	return out, fmt.Errorf("%s: %w", l.commandName(queue, &q), st)
 }
 
-// name says which command it is, for an error.
-func (l *local) name(queue uint16, cmd *nvme.Command) string {
-	if h, _, st := l.c.find(queue, cmd); st.OK() {
+// commandName says which command it is, for an error.
+func (l *local) commandName(queue uint16, cmd *nvme.Command) string {
+	if h, _, st := l.c.findHandler(queue, cmd); st.OK() {
 		return fmt.Sprintf("%s on namespace %d", h.name, cmd.NSID())
 	}
 	return fmt.Sprintf("command %02xh on namespace %d", cmd.Opcode(), cmd.NSID())
@@ -130,5 +130,5 @@ func (l *local) Close() error {
 
 // MapSLM implements nvme.Mapper.
 func (m mapped) MapSLM(off, n uint64) ([]byte, bool) {
-	return m.c.sub.slm.view(m.c, cs.Range{Addr: off, Len: n})
+	return m.c.sub.slm.viewOfRange(m.c, cs.Range{Addr: off, Len: n})
 }

@@ -165,6 +165,6 @@ func TestManyHostsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.Zero(t, d.slm.reserved())
+	assert.Zero(t, d.slm.reservedBytes())
 	assert.Empty(t, d.slm.accesses)
 }

@@ -55,7 +55,7 @@ func newMemory(bytes []byte, weights []int, zero func([]byte)) *memory {
 	return m
 }
 
-func (m *memory) size() uint64 { return uint64(len(m.bytes)) }
+func (m *memory) sizeInBytes() uint64 { return uint64(len(m.bytes)) }
 
 // regionOf returns the region whose window a range lies in, if it lies in one.
 func (m *memory) regionOf(r cs.Range) (region int, ok bool) {
@@ -63,21 +63,21 @@ func (m *memory) regionOf(r cs.Range) (region int, ok bool) {
 	return region, region >= 0
 }
 
-// inside reports whether the range lies in the memory.
-func (m *memory) inside(r cs.Range) bool {
+// isInside reports whether the range lies in the memory.
+func (m *memory) isInside(r cs.Range) bool {
 	end, ok := r.Ends()
-	return ok && end <= m.size()
+	return ok && end <= m.sizeInBytes()
 }
 
-// reserve claims a range of a region for the vendor set, or with cs.AnyAddress the first that is free, and returns its
-// address.
-func (m *memory) reserve(owner *Controller, region int, r cs.Range) (uint64, nvme.Status) {
+// reserveRange claims a range of a region for the vendor set, or with cs.AnyAddress the first that is free, and returns
+// its address.
+func (m *memory) reserveRange(owner *Controller, region int, r cs.Range) (uint64, nvme.Status) {
 	if r.Len == 0 || r.Len%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.foreign(owner, region) {
+	if m.isOwnedByAnother(owner, region) {
 		return 0, nvme.AccessDenied
 	}
 	if r.Addr == cs.AnyAddress {
@@ -90,7 +90,7 @@ func (m *memory) reserve(owner *Controller, region int, r cs.Range) (uint64, nvm
 	if r.Addr%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
-	if !m.inside(r) || !m.windows[region].Contains(r) {
+	if !m.isInside(r) || !m.windows[region].Contains(r) {
 		return 0, nvme.LBAOutOfRange
 	}
 	for _, c := range m.claims {
@@ -101,14 +101,14 @@ func (m *memory) reserve(owner *Controller, region int, r cs.Range) (uint64, nvm
 			return 0, nvme.InsufficientResources
 		}
 	}
-	return r.Addr, m.add(owner, 0, []cs.Range{r})
+	return r.Addr, m.addClaims(owner, 0, []cs.Range{r})
 }
 
-// foreign reports whether a region of several is owned by another association: it holds memory of the region. m.mu is
-// held.
-func (m *memory) foreign(owner *Controller, region int) bool {
+// isOwnedByAnother reports whether a region of several is owned by another association: it holds memory of the region.
+// m.mu is held.
+func (m *memory) isOwnedByAnother(owner *Controller, region int) bool {
 	return len(m.windows) > 1 && slices.ContainsFunc(m.claims, func(c claim) bool {
-		return c.owner != owner && c.within(m.windows[region])
+		return c.owner != owner && c.overlapsRange(m.windows[region])
 	})
 }
 
@@ -119,11 +119,13 @@ func (m *memory) ownedByAnother(asks *Controller, region int) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.foreign(asks, region)
+	return m.isOwnedByAnother(asks, region)
 }
 
-// within reports whether the claim has a byte in a range.
-func (c claim) within(r cs.Range) bool { return r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off}) }
+// overlapsRange reports whether the claim has a byte in a range.
+func (c claim) overlapsRange(r cs.Range) bool {
+	return r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off})
+}
 
 // firstFree returns the address of the first n bytes of a window that nobody holds. m.mu is held.
 func (m *memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
@@ -144,11 +146,11 @@ func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for slices.ContainsFunc(m.claims, func(c claim) bool {
-		return c.clearing && c.owner == owner && slices.ContainsFunc(ranges, c.within)
+		return c.clearing && c.owner == owner && slices.ContainsFunc(ranges, c.overlapsRange)
 	}) {
 		m.cleared.Wait()
 	}
-	if m.foreign(owner, region) {
+	if m.isOwnedByAnother(owner, region) {
 		return nvme.AccessDenied
 	}
 	for _, c := range m.claims {
@@ -158,12 +160,13 @@ func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs
 			}
 		}
 	}
-	return m.add(owner, set, ranges)
+	return m.addClaims(owner, set, ranges)
 }
 
-// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held. Clearing much memory
-// takes long, so add unlocks m.mu meanwhile: other commands go on, and the owner holds the claims from the end on.
-func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
+// addClaims puts claims into the list and clears the bytes of earlier holders in them. m.mu is held. Clearing much
+// memory takes long, so addClaims unlocks m.mu meanwhile: other commands go on, and the owner holds the claims from the
+// end on.
+func (m *memory) addClaims(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
 	if len(m.claims)+len(ranges) > maxClaims {
 		return nvme.InsufficientResources
 	}
@@ -194,7 +197,7 @@ func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Stat
 	}
 	m.mu.Lock()
 	for i := range m.claims {
-		if c := &m.claims[i]; c.owner == owner && c.set == set && slices.ContainsFunc(ranges, c.within) {
+		if c := &m.claims[i]; c.owner == owner && c.set == set && slices.ContainsFunc(ranges, c.overlapsRange) {
 			c.clearing = false
 		}
 	}
@@ -202,13 +205,13 @@ func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Stat
 	return nvme.Success
 }
 
-// release ends the reservation that is exactly r.
-func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
+// releaseRange ends the reservation that is exactly r.
+func (m *memory) releaseRange(owner *Controller, r cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, c := range m.claims {
 		if c.owner == owner && c.set == 0 && c.off == r.Addr && c.end-c.off == r.Len && !c.clearing {
-			if m.needed(owner, func(o claim) bool { return o == c }) {
+			if m.isNeededByAccess(owner, func(o claim) bool { return o == c }) {
 				return nvme.MemoryRangeSetInUse
 			}
 			m.claims = slices.Delete(m.claims, i, i+1)
@@ -229,10 +232,10 @@ func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
 			return nvme.MemoryRangeSetInUse
 		}
 	}
-	if m.needed(owner, ofSet) {
+	if m.isNeededByAccess(owner, ofSet) {
 		return nvme.MemoryRangeSetInUse
 	}
-	m.drop(ofSet)
+	m.dropClaims(ofSet)
 	return nvme.Success
 }
 
@@ -240,10 +243,10 @@ func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
 func (m *memory) releaseAll(owner *Controller) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.drop(func(c claim) bool { return c.owner == owner })
+	m.dropClaims(func(c claim) bool { return c.owner == owner })
 }
 
-func (m *memory) drop(which func(claim) bool) {
+func (m *memory) dropClaims(which func(claim) bool) {
 	var ended []cs.Range
 	for _, c := range m.claims {
 		if which(c) {
@@ -258,14 +261,14 @@ func (m *memory) drop(which func(claim) bool) {
 
 // giveBack notes that a claim of a range has ended. m.mu is held.
 func (m *memory) giveBack(r cs.Range) {
-	m.lent.forget(r, func(r cs.Range) bool {
+	m.lent.forgetRange(r, func(r cs.Range) bool {
 		return slices.ContainsFunc(m.claims, func(c claim) bool { return c.off < r.Addr+r.Len && r.Addr < c.end })
 	})
 	m.markDirty(r)
 }
 
-// reserved returns the number of bytes that associations hold.
-func (m *memory) reserved() uint64 {
+// reservedBytes returns the number of bytes that associations hold.
+func (m *memory) reservedBytes() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var sum, at uint64
@@ -278,14 +281,14 @@ func (m *memory) reserved() uint64 {
 	return sum
 }
 
-// holders returns the names of the hosts whose associations hold memory of a region, each once, sorted. On a drive of
-// several regions the association that asks is left out: a region is its owner's to change.
-func (m *memory) holders(asks *Controller, region int) []string {
+// namesOfHolders returns the names of the hosts whose associations hold memory of a region, each once, sorted. On a
+// drive of several regions the association that asks is left out: a region is its owner's to change.
+func (m *memory) namesOfHolders(asks *Controller, region int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []string
 	for _, c := range m.claims {
-		if !c.within(m.windows[region]) || c.owner == asks && len(m.windows) > 1 {
+		if !c.overlapsRange(m.windows[region]) || c.owner == asks && len(m.windows) > 1 {
 			continue
 		}
 		name := c.owner.host.NQN
@@ -298,8 +301,8 @@ func (m *memory) holders(asks *Controller, region int) []string {
 	return slices.Compact(all)
 }
 
-// holds reports whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
-func (m *memory) holds(owner *Controller, r cs.Range) bool {
+// holdsRange reports whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
+func (m *memory) holdsRange(owner *Controller, r cs.Range) bool {
 	return m.holdsWithout(owner, r, func(claim) bool { return false })
 }
 
@@ -318,14 +321,14 @@ func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) b
 	return at >= end
 }
 
-// view returns the bytes of a range that the association holds.
-func (m *memory) view(owner *Controller, r cs.Range) ([]byte, bool) {
-	if !m.inside(r) {
+// viewOfRange returns the bytes of a range that the association holds.
+func (m *memory) viewOfRange(owner *Controller, r cs.Range) ([]byte, bool) {
+	if !m.isInside(r) {
 		return nil, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.holds(owner, r) || !m.lent.view(r) {
+	if !m.holdsRange(owner, r) || !m.lent.allowView(r) {
 		return nil, false
 	}
 	return m.bytes[r.Addr : r.Addr+r.Len : r.Addr+r.Len], true
@@ -337,7 +340,7 @@ func (m *memory) beginAccess(a *access) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range a.ranges {
-		if r.Len > 0 && !m.holds(a.owner, r) {
+		if r.Len > 0 && !m.holdsRange(a.owner, r) {
 			return nvme.AccessDenied
 		}
 	}
@@ -351,9 +354,9 @@ func (m *memory) endAccess(a *access) {
 	delete(m.accesses, a)
 }
 
-// needed reports whether a running command of the association accesses bytes that it holds only by the given claims.
-// m.mu is held.
-func (m *memory) needed(owner *Controller, claims func(claim) bool) bool {
+// isNeededByAccess reports whether a running command of the association accesses bytes that it holds only by the given
+// claims. m.mu is held.
+func (m *memory) isNeededByAccess(owner *Controller, claims func(claim) bool) bool {
 	only := func(r cs.Range) bool { return r.Len > 0 && !m.holdsWithout(owner, r, claims) }
 	for a := range m.accesses {
 		if a.owner == owner && slices.ContainsFunc(a.ranges, only) {

@@ -29,7 +29,7 @@ func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command
 		switch {
 		case n == 0 || n > MDTS || n%granularity != 0 || m.Addr%granularity != 0:
 			return 0, nvme.InvalidField
-		case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: n}):
+		case !c.sub.slm.isInside(cs.Range{Addr: m.Addr, Len: n}):
 			return 0, nvme.LBAOutOfRange
 		}
 		return n, nvme.Success
@@ -42,11 +42,11 @@ func runFetch(r *request) nvme.Status {
 	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
 		return st
 	}
-	if st := r.c.sub.slm.lent.settle(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}); !st.OK() {
-		return r.unread(st)
+	if st := r.c.sub.slm.lent.copyPending(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}); !st.OK() {
+		return r.failUnread(st)
 	}
 	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
-	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	r.c.sub.moves.dramToHost.addMove(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
@@ -58,7 +58,7 @@ func runStore(r *request) nvme.Status {
 	}
 	r.c.sub.slm.lent.overwrite(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
 	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
-	r.c.sub.moves.hostToDRAM.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	r.c.sub.moves.hostToDRAM.addMove(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
@@ -67,7 +67,7 @@ func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 	switch {
 	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
 		return 0, nvme.InvalidField
-	case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
+	case !c.sub.slm.isInside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
 		return 0, nvme.LBAOutOfRange
 	}
 	return 0, nvme.Success
@@ -87,9 +87,9 @@ func runMemoryFill(r *request) nvme.Status {
 	return nvme.Success
 }
 
-// source returns the namespace that blocks are copied from.
-func (s *Subsystem) source(from *spaces, nsid uint32) (*namespace, nvme.Status) {
-	if ns := from.find(nsid); ns != nil {
+// copySource returns the namespace that blocks are copied from.
+func (s *Subsystem) copySource(from *spaces, nsid uint32) (*namespace, nvme.Status) {
+	if ns := from.blockNamespace(nsid); ns != nil {
 		return ns, nvme.Success
 	}
 	if _, ok := s.computeSet(nsid); ok {
@@ -103,22 +103,22 @@ func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvm
 	dests := make([]cs.Range, len(copies))
 	var total uint64
 	for i, k := range copies {
-		ns, st := s.source(from, k.NSID)
+		ns, st := s.copySource(from, k.NSID)
 		if !st.OK() {
 			return nil, st
 		}
 		if k.NLB == 0 {
 			return nil, nvme.InvalidField
 		}
-		if st := ns.span(k.SLBA, uint64(k.NLB)); !st.OK() {
+		if st := ns.checkBlocks(k.SLBA, uint64(k.NLB)); !st.OK() {
 			return nil, st
 		}
 		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
-		if !s.slm.inside(dests[i]) {
+		if !s.slm.isInside(dests[i]) {
 			return nil, nvme.LBAOutOfRange
 		}
 		// A copy of more bytes than the memory has would only keep the drive busy.
-		if total += dests[i].Len; total > s.slm.size() {
+		if total += dests[i].Len; total > s.slm.sizeInBytes() {
 			return nil, nvme.SizeLimitExceeded
 		}
 	}
@@ -134,16 +134,16 @@ func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 	defer func() {
 		took := s.opt.Now().Sub(start)
 		if lent > 0 && moved == 0 {
-			s.moves.flashLent.add(lent, took)
+			s.moves.flashLent.addMove(lent, took)
 			return
 		}
-		s.moves.flashToDRAM.add(moved, took)
+		s.moves.flashToDRAM.addMove(moved, took)
 		if lent > 0 {
-			s.moves.flashLent.add(lent, 0)
+			s.moves.flashLent.addMove(lent, 0)
 		}
 	}()
 	for _, k := range copies {
-		m, l, st := r.copyFrom(from.find(k.NSID), k)
+		m, l, st := r.copyFrom(from.blockNamespace(k.NSID), k)
 		moved, lent = moved+m, lent+l
 		if !st.OK() {
 			return st
@@ -154,10 +154,10 @@ func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 
 // copyFrom moves the blocks of one copy, and returns how many bytes it moved and how many it lent.
 func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved, lent uint64, st nvme.Status) {
-	if !ns.enter() {
+	if !ns.enterFlash() {
 		return 0, 0, nvme.InvalidNamespace
 	}
-	defer ns.leave()
+	defer ns.leaveFlash()
 	if st := r.interrupted(ns); !st.OK() {
 		return 0, 0, st
 	}
@@ -185,7 +185,7 @@ func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
 		m.Len == 0, m.Len%cs.SLMGranularity != 0, m.Dest%cs.SLMGranularity != 0:
 		return 0, nvme.InvalidField
-	case !c.sub.slm.inside(cs.Range{Addr: m.Dest, Len: m.Len}):
+	case !c.sub.slm.isInside(cs.Range{Addr: m.Dest, Len: m.Len}):
 		return 0, nvme.LBAOutOfRange
 	}
 	return uint64(m.Sources) * cs.CopySourceSize, nvme.Success
@@ -201,7 +201,7 @@ func runMemoryCopy(r *request) nvme.Status {
 	dest, left := m.Dest, m.Len
 	for i := range copies {
 		b := cs.ParseBlockSource(r.data, i)
-		ns, st := r.c.sub.source(from, b.NSID)
+		ns, st := r.c.sub.copySource(from, b.NSID)
 		if !st.OK() {
 			return st
 		}
@@ -253,7 +253,7 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 			return nvme.InvalidMemoryNamespace
 		case uint64(b.Len) > left || b.Len == 0 || b.Len%cs.SLMGranularity != 0 || b.Addr%cs.SLMGranularity != 0:
 			return nvme.InvalidField
-		case !r.c.sub.slm.inside(ranges[i]):
+		case !r.c.sub.slm.isInside(ranges[i]):
 			return nvme.LBAOutOfRange
 		case ranges[i].Overlaps(dest):
 			return nvme.OverlappingIORange
@@ -266,8 +266,8 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 	if st := r.accessRanges(append(ranges, dest)); !st.OK() {
 		return st
 	}
-	if st := r.c.sub.slm.lent.settle(ranges...); !st.OK() {
-		return r.unread(st)
+	if st := r.c.sub.slm.lent.copyPending(ranges...); !st.OK() {
+		return r.failUnread(st)
 	}
 	r.c.sub.slm.lent.overwrite(dest)
 	at := m.Dest
@@ -284,11 +284,11 @@ func checkReserve(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.
 }
 
 func runReserve(r *request) nvme.Status {
-	addr, st := r.c.sub.slm.reserve(r.c, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
+	addr, st := r.c.sub.slm.reserveRange(r.c, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
 	r.result, r.gave = addr, true
 	return st
 }
 
 func runRelease(r *request) nvme.Status {
-	return r.c.sub.slm.release(r.c, cs.ParseReservation(r.cmd))
+	return r.c.sub.slm.releaseRange(r.c, cs.ParseReservation(r.cmd))
 }

@@ -92,10 +92,10 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 	owner := &Controller{}
 	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
 	for range maxClaims {
-		_, st := m.reserve(owner, 0, r)
+		_, st := m.reserveRange(owner, 0, r)
 		require.True(t, st.OK())
 	}
-	_, st := m.reserve(owner, 0, r)
+	_, st := m.reserveRange(owner, 0, r)
 	assert.ErrorIs(t, st, nvme.InsufficientResources)
 }
 
@@ -138,29 +138,29 @@ func TestMemoryIsClearedWithoutALock(t *testing.T) {
 	const page = cs.ReserveGranularity
 	m := newMemory(bytes.Repeat([]byte{7}, 4*page), []int{1}, zero)
 	before, holder, other := &Controller{}, &Controller{}, &Controller{}
-	_, st := m.reserve(before, 0, cs.Range{Addr: 0, Len: 2 * page})
+	_, st := m.reserveRange(before, 0, cs.Range{Addr: 0, Len: 2 * page})
 	require.True(t, st.OK())
 	m.releaseAll(before)
 	started, goOn := holdClearing(t, m)
 	whole, second := cs.Range{Addr: 0, Len: 2 * page}, cs.Range{Addr: page, Len: page}
 	reserved, claimed := make(chan nvme.Status, 1), make(chan nvme.Status, 1)
 	go func() {
-		_, st := m.reserve(holder, 0, whole)
+		_, st := m.reserveRange(holder, 0, whole)
 		reserved <- st
 	}()
 	<-started
 	soon(t, "another association", func() {
-		at, st := m.reserve(other, 0, cs.Range{Addr: cs.AnyAddress, Len: page})
+		at, st := m.reserveRange(other, 0, cs.Range{Addr: cs.AnyAddress, Len: page})
 		assert.True(t, st.OK())
 		assert.EqualValues(t, 2*page, at, "the memory that is cleared is taken")
 		assert.True(t, m.beginAccess(&access{owner: other, ranges: []cs.Range{{Addr: at, Len: page}}}).OK())
-		assert.EqualValues(t, 3*page, m.reserved())
+		assert.EqualValues(t, 3*page, m.reservedBytes())
 	})
 	soon(t, "the new holder", func() {
 		assert.ErrorIs(t, m.beginAccess(&access{owner: holder, ranges: []cs.Range{second}}), nvme.AccessDenied)
-		_, ok := m.view(holder, second)
+		_, ok := m.viewOfRange(holder, second)
 		assert.False(t, ok)
-		assert.ErrorIs(t, m.release(holder, whole), nvme.AccessDenied, "it has not been told of it")
+		assert.ErrorIs(t, m.releaseRange(holder, whole), nvme.AccessDenied, "it has not been told of it")
 	})
 	go func() { claimed <- m.claimSet(holder, 0, 1, []cs.Range{second}) }()
 	select {
@@ -171,10 +171,10 @@ func TestMemoryIsClearedWithoutALock(t *testing.T) {
 	goOn()
 	require.True(t, (<-reserved).OK())
 	require.True(t, (<-claimed).OK())
-	view, ok := m.view(holder, whole)
+	view, ok := m.viewOfRange(holder, whole)
 	require.True(t, ok)
 	assert.Equal(t, make([]byte, 2*page), view)
-	require.True(t, m.release(holder, whole).OK())
+	require.True(t, m.releaseRange(holder, whole).OK())
 	assert.True(t, m.releaseSet(holder, 1).OK())
 }
 
@@ -262,7 +262,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 			r := cs.Range{Addr: uint64(page) * g, Len: uint64(n) * g}
 			switch rapid.IntRange(0, 6).Draw(rt, "what") {
 			case 0:
-				_, st := m.reserve(owners[o], 0, r)
+				_, st := m.reserveRange(owners[o], 0, r)
 				require.Equal(rt, free(page, n, -1), st.OK())
 				if st.OK() {
 					require.False(rt, bytes.ContainsAny(m.bytes[r.Addr:r.Addr+r.Len], "\x01\x02\x03"), "an earlier holder's byte")
@@ -285,7 +285,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				if h.set != 0 {
 					st = m.releaseSet(owners[h.owner], uint16(h.set))
 				} else {
-					st = m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.count) * g})
+					st = m.releaseRange(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.count) * g})
 				}
 				left := slices.Delete(slices.Clone(held), i, i+1)
 				require.Equal(rt, covered(left), st.OK(), "as far as nothing that is used is lost")
@@ -305,7 +305,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				}
 				held = keep
 			case 4:
-				view, ok := m.view(owners[o], r)
+				view, ok := m.viewOfRange(owners[o], r)
 				want := true
 				for p := page; p < page+n; p++ {
 					want = want && holder(p) == o
@@ -335,7 +335,7 @@ func TestMemoryAgainstAModel(t *testing.T) {
 					sum += g
 				}
 			}
-			require.Equal(rt, sum, m.reserved())
+			require.Equal(rt, sum, m.reservedBytes())
 			for p := range pages {
 				if h := holder(p); h != -1 {
 					b := m.bytes[p*g]

@@ -73,35 +73,36 @@ func newNamespace(id uint32, flash Flash, blockSize uint32) (*namespace, error) 
 	return ns, nil
 }
 
-// enter reports whether the caller may use the flash, which then stays until leave: the namespace is not retired.
-func (ns *namespace) enter() bool {
+// enterFlash reports whether the caller may use the flash, which then stays until leaveFlash: the namespace is not
+// retired.
+func (ns *namespace) enterFlash() bool {
 	if ns.users.Add(1) > 0 {
 		return true
 	}
-	ns.leave()
+	ns.leaveFlash()
 	return false
 }
 
-func (ns *namespace) leave() {
+func (ns *namespace) leaveFlash() {
 	if ns.users.Add(-1) == retired {
-		ns.once.Do(func() { close(ns.idle) }) // once: a refused enter leaves too
+		ns.once.Do(func() { close(ns.idle) }) // once: a refused enterFlash leaves too
 	}
 }
 
-// retire ends the use of the flash: enter fails from now on, and retire waits until all users have left. It is called
-// once.
-func (ns *namespace) retire() {
-	ns.users.Add(1) // so that leave finds that there is no user left
+// retireAndWait ends the use of the flash: enterFlash fails from now on, and retireAndWait waits until all users have
+// left. It is called once.
+func (ns *namespace) retireAndWait() {
+	ns.users.Add(1) // so that leaveFlash finds that there is no user left
 	ns.users.Add(retired)
-	ns.leave()
+	ns.leaveFlash()
 	<-ns.idle
 }
 
-// retiring reports whether the namespace is being retired, so that its users should leave.
-func (ns *namespace) retiring() bool { return ns.users.Load() < 0 }
+// isRetiring reports whether the namespace is being retired, so that its users should leave.
+func (ns *namespace) isRetiring() bool { return ns.users.Load() < 0 }
 
-// span checks that the n blocks from slba on exist.
-func (ns *namespace) span(slba, n uint64) nvme.Status {
+// checkBlocks checks that the n blocks from slba on exist.
+func (ns *namespace) checkBlocks(slba, n uint64) nvme.Status {
 	if slba > ns.blocks || n > ns.blocks-slba {
 		return nvme.LBAOutOfRange
 	}
@@ -111,30 +112,32 @@ func (ns *namespace) span(slba, n uint64) nvme.Status {
 // spaces are the namespaces with blocks by identifier: a value that is replaced, not changed.
 type spaces [MaxNSID + 1]*namespace
 
-func (s *spaces) find(nsid uint32) *namespace {
+func (s *spaces) blockNamespace(nsid uint32) *namespace {
 	if nsid < uint32(len(s)) {
 		return s[nsid]
 	}
 	return nil
 }
 
-// space returns a namespace with blocks, or nil.
-func (s *Subsystem) space(nsid uint32) *namespace { return s.spaces.Load().find(nsid) }
+// blockNamespace returns a namespace with blocks, or nil.
+func (s *Subsystem) blockNamespace(nsid uint32) *namespace {
+	return s.spaces.Load().blockNamespace(nsid)
+}
 
-// each calls f for each namespace with blocks, which is not retired meanwhile. The errors are joined.
-func (s *spaces) each(f func(*namespace) error) (err error) {
+// eachNamespace calls f for each namespace with blocks, which is not retired meanwhile. The errors are joined.
+func (s *spaces) eachNamespace(f func(*namespace) error) (err error) {
 	for _, ns := range s {
-		if ns != nil && ns.enter() {
+		if ns != nil && ns.enterFlash() {
 			err = errors.Join(err, f(ns))
-			ns.leave()
+			ns.leaveFlash()
 		}
 	}
 	return err
 }
 
-// sync puts what was written to any namespace on stable storage.
-func (s *Subsystem) sync() error {
-	return s.spaces.Load().each(func(ns *namespace) error {
+// syncAll puts what was written to any namespace on stable storage.
+func (s *Subsystem) syncAll() error {
+	return s.spaces.Load().eachNamespace(func(ns *namespace) error {
 		if ns.readOnly {
 			return nil
 		}
@@ -159,7 +162,7 @@ func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32
 	added := make([]*namespace, len(add))
 	for i, n := range add {
 		var err error
-		if added[i], err = n.open(s.firstAdded()); err != nil {
+		if added[i], err = n.openNamespace(s.firstAdded()); err != nil {
 			return nil, fmt.Errorf("add namespace %d: %w", n.NSID, err)
 		}
 	}
@@ -176,14 +179,15 @@ func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32
 		s.NamespaceChanged(id)
 	}
 	for _, ns := range removed {
-		ns.retire()
+		ns.retireAndWait()
 		s.log.Info("namespace removed", "nsid", ns.id)
 	}
 	return ids, nil
 }
 
-// open makes the namespace that n describes. Its identifier is 0 where n leaves the choice, and else not below first.
-func (n Namespace) open(first uint32) (*namespace, error) {
+// openNamespace makes the namespace that n describes. Its identifier is 0 where n leaves the choice, and else not below
+// first.
+func (n Namespace) openNamespace(first uint32) (*namespace, error) {
 	if n.NSID != 0 && (n.NSID < first || n.NSID > MaxNSID) {
 		return nil, fmt.Errorf("use an identifier from %d to %d: those below are the drive's own", first, MaxNSID)
 	}
@@ -212,7 +216,7 @@ func (s *Subsystem) replaceSpaces(remove []uint32, added []*namespace) (removed 
 	defer s.changing.Unlock()
 	next := *s.spaces.Load()
 	for _, id := range remove {
-		ns := next.find(id)
+		ns := next.blockNamespace(id)
 		if ns == nil || id < s.firstAdded() {
 			return nil, fmt.Errorf("remove namespace %d: %w", id, ErrNoNamespace)
 		}

@@ -18,7 +18,7 @@ func nvmBlocks(cmd *nvme.Command) (slba, n uint64) { return cmd.QW(10), uint64(c
 
 func checkRead(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	slba, n := nvmBlocks(cmd)
-	return n << ns.shift, ns.span(slba, n)
+	return n << ns.shift, ns.checkBlocks(slba, n)
 }
 
 func checkWrite(c *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -36,7 +36,7 @@ func checkWriteZeroes(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, 
 		return 0, nvme.WriteProtected
 	}
 	slba, n := nvmBlocks(cmd)
-	return 0, ns.span(slba, n)
+	return 0, ns.checkBlocks(slba, n)
 }
 
 func checkDataset(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -61,7 +61,7 @@ func (r *request) interrupted(ns *namespace) nvme.Status {
 	switch {
 	case r.context().Err() != nil:
 		return nvme.CommandAborted
-	case ns.retiring():
+	case ns.isRetiring():
 		return nvme.InvalidNamespace
 	}
 	return nvme.Success
@@ -81,12 +81,12 @@ func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 
 // readForHost is readFlash for a command of the NVM command set, within the share of such commands.
 func (r *request) readForHost(p []byte, off int64) nvme.Status {
-	return r.onFlash(func() nvme.Status { return r.readFlash(r.ns, p, off) })
+	return r.useFlashInTurn(func() nvme.Status { return r.readFlash(r.ns, p, off) })
 }
 
 func (r *request) writeFlash(p []byte, off int64) nvme.Status {
-	defer r.changing(off, int64(len(p)))()
-	return r.onFlash(func() nvme.Status {
+	defer r.beginChange(off, int64(len(p)))()
+	return r.useFlashInTurn(func() nvme.Status {
 		if n, err := r.ns.flash.WriteAt(p, off); n < len(p) || err != nil {
 			r.lba = uint64(off+int64(max(n, 0))) >> r.ns.shift
 			return r.c.sub.writeStatus("write flash", off, err)
@@ -97,8 +97,8 @@ func (r *request) writeFlash(p []byte, off int64) nvme.Status {
 
 // discardFlash deallocates the n bytes from off on.
 func (r *request) discardFlash(off, n int64) nvme.Status {
-	defer r.changing(off, n)()
-	return r.onFlash(func() nvme.Status {
+	defer r.beginChange(off, n)()
+	return r.useFlashInTurn(func() nvme.Status {
 		if err := r.ns.flash.Discard(off, n); err != nil {
 			r.lba = uint64(off) >> r.ns.shift
 			return r.c.sub.writeStatus("discard flash", off, err)
@@ -116,8 +116,8 @@ func (s *Subsystem) writeStatus(what string, off int64, err error) nvme.Status {
 	return nvme.WriteFault
 }
 
-// settle syncs where the command forces it, or where the host has turned the write cache off.
-func (r *request) settle(force bool) nvme.Status {
+// syncIfForced syncs where the command forces it, or where the host has turned the write cache off.
+func (r *request) syncIfForced(force bool) nvme.Status {
 	r.c.mu.Lock()
 	force = force || !r.c.features.writeCache
 	r.c.mu.Unlock()
@@ -129,7 +129,7 @@ func (r *request) settle(force bool) nvme.Status {
 
 // syncFlash puts what was written on stable storage, by sync.
 func (r *request) syncFlash(sync func() error) nvme.Status {
-	return r.onFlash(func() nvme.Status {
+	return r.useFlashInTurn(func() nvme.Status {
 		if err := sync(); err != nil {
 			return r.c.sub.writeStatus("sync flash", 0, err)
 		}
@@ -151,7 +151,7 @@ func runWrite(r *request) nvme.Status {
 		return st
 	}
 	h.sectorsWritten.Add(uint64(len(r.data)) / 512)
-	return r.settle(r.cmd.DW(12)&nvme.NVMForceUnitAccess != 0)
+	return r.syncIfForced(r.cmd.DW(12)&nvme.NVMForceUnitAccess != 0)
 }
 
 func runCompare(r *request) nvme.Status {
@@ -174,12 +174,12 @@ func runCompare(r *request) nvme.Status {
 
 func runFlush(r *request) nvme.Status {
 	if r.ns == nil { // every namespace
-		return r.syncFlash(r.c.sub.sync)
+		return r.syncFlash(r.c.sub.syncAll)
 	}
 	if r.ns.readOnly {
 		return nvme.Success
 	}
-	return r.settle(true)
+	return r.syncIfForced(true)
 }
 
 func runWriteZeroes(r *request) nvme.Status {
@@ -201,14 +201,14 @@ func runWriteZeroes(r *request) nvme.Status {
 		}
 		off, left = off+k, left-k
 	}
-	return r.settle(r.cmd.DW(12)&nvme.NVMForceUnitAccess != 0)
+	return r.syncIfForced(r.cmd.DW(12)&nvme.NVMForceUnitAccess != 0)
 }
 
 func runDataset(r *request) nvme.Status {
 	n := datasetRanges(r.cmd)
 	for i := range n {
 		d := nvme.ParseDatasetRange(r.data, i)
-		if st := r.ns.span(d.SLBA, uint64(d.Blocks)); !st.OK() {
+		if st := r.ns.checkBlocks(d.SLBA, uint64(d.Blocks)); !st.OK() {
 			return st
 		}
 	}
@@ -228,5 +228,5 @@ func runDataset(r *request) nvme.Status {
 			return st
 		}
 	}
-	return r.settle(false)
+	return r.syncIfForced(false)
 }

@@ -69,8 +69,8 @@ func newPrograms(device Programs) (*programs, error) {
 
 func (p *programs) noteActive(region int) { p.active[region].Store(int32(p.device.Active(region))) }
 
-// slot describes the program in a slot.
-func (p *programs) slot(slot uint16) (cs.Program, nvme.Status) {
+// describeSlot describes the program in a slot.
+func (p *programs) describeSlot(slot uint16) (cs.Program, nvme.Status) {
 	list := p.device.List()
 	if int(slot) >= p.limits.Slots || int(slot) >= len(list) {
 		return cs.Program{}, nvme.InvalidProgramIndex
@@ -80,7 +80,7 @@ func (p *programs) slot(slot uint16) (cs.Program, nvme.Status) {
 
 // downloadable reports whether a slot can be loaded or emptied now. p.mu is held.
 func (p *programs) downloadable(slot uint16) nvme.Status {
-	e, st := p.slot(slot)
+	e, st := p.describeSlot(slot)
 	switch {
 	case !st.OK():
 		return st
@@ -92,8 +92,8 @@ func (p *programs) downloadable(slot uint16) nvme.Status {
 	return nvme.Success
 }
 
-// load takes one chunk, and hands the image to the device with the last.
-func (p *programs) load(owner *Controller, k cs.Chunk, data []byte) nvme.Status {
+// loadChunk takes one chunk, and hands the image to the device with the last.
+func (p *programs) loadChunk(owner *Controller, k cs.Chunk, data []byte) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if st := p.downloadable(k.Slot); !st.OK() {
@@ -124,8 +124,8 @@ func (p *programs) load(owner *Controller, k cs.Chunk, data []byte) nvme.Status 
 	return p.device.Load(int(k.Slot), k.PUID, l.data)
 }
 
-// forget drops an image that an association has loaded only in part when the association ends.
-func (p *programs) forget(owner *Controller) {
+// forgetPartial drops an image that an association has loaded only in part when the association ends.
+func (p *programs) forgetPartial(owner *Controller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for slot, l := range p.loads {
@@ -135,23 +135,25 @@ func (p *programs) forget(owner *Controller) {
 	}
 }
 
-func (p *programs) unload(slot uint16) nvme.Status {
+func (p *programs) unloadSlot(slot uint16) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if st := p.downloadable(slot); !st.OK() {
 		return st
 	}
-	if e, _ := p.slot(slot); e.Occupancy == cs.SlotEmpty {
+	if e, _ := p.describeSlot(slot); e.Occupancy == cs.SlotEmpty {
 		return nvme.NoProgram
 	}
 	return p.device.Unload(int(slot))
 }
 
-// activate makes a slot's program the active one of a region. Where another is active that is replaced, or refused.
-func (p *programs) activate(ctx context.Context, asks *Controller, region int, slot uint16, replace bool) nvme.Status {
+// activateSlot makes a slot's program the active one of a region. Where another is active that is replaced, or refused.
+func (p *programs) activateSlot(
+	ctx context.Context, asks *Controller, region int, slot uint16, replace bool,
+) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, st := p.slot(slot)
+	e, st := p.describeSlot(slot)
 	switch {
 	case !st.OK():
 		return st
@@ -162,7 +164,7 @@ func (p *programs) activate(ctx context.Context, asks *Controller, region int, s
 	case p.active[region].Load() >= 0 && !replace:
 		return nvme.ProgramsActivatedExceeded
 	}
-	if st := p.close("activate", asks, region, slot); !st.OK() {
+	if st := p.lockGate("activate", asks, region, slot); !st.OK() {
 		return st
 	}
 	defer p.gates[region].Unlock()
@@ -170,10 +172,10 @@ func (p *programs) activate(ctx context.Context, asks *Controller, region int, s
 	return p.device.Activate(ctx, region, int(slot))
 }
 
-// close locks the gate of a region for a change of its active program, unless a host uses the region: it executes, or
-// holds memory in which a program is made ready for the region. The owner of one region of several may change its
+// lockGate locks the gate of a region for a change of its active program, unless a host uses the region: it executes,
+// or holds memory in which a program is made ready for the region. The owner of one region of several may change its
 // program while it holds memory and nothing executes.
-func (p *programs) close(operation string, asks *Controller, region int, slot uint16) nvme.Status {
+func (p *programs) lockGate(operation string, asks *Controller, region int, slot uint16) nvme.Status {
 	holders := p.holders(asks, region)
 	if len(holders) == 0 && p.gates[region].TryLock() {
 		return nvme.Success
@@ -184,11 +186,11 @@ func (p *programs) close(operation string, asks *Controller, region int, slot ui
 	return nvme.ProgramInUse
 }
 
-// test tries a slot's image without activating it.
-func (p *programs) test(ctx context.Context, slot uint16) nvme.Status {
+// testSlot tries a slot's image without activating it.
+func (p *programs) testSlot(ctx context.Context, slot uint16) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, st := p.slot(slot)
+	e, st := p.describeSlot(slot)
 	switch {
 	case !st.OK():
 		return st
@@ -203,7 +205,7 @@ func (p *programs) test(ctx context.Context, slot uint16) nvme.Status {
 func (p *programs) deactivate(asks *Controller, region int, slot uint16) nvme.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, st := p.slot(slot)
+	e, st := p.describeSlot(slot)
 	switch {
 	case !st.OK():
 		return st
@@ -212,7 +214,7 @@ func (p *programs) deactivate(asks *Controller, region int, slot uint16) nvme.St
 	case p.active[region].Load() != int32(slot):
 		return nvme.ProgramNotActivated
 	}
-	if st := p.close("deactivate", asks, region, slot); !st.OK() {
+	if st := p.lockGate("deactivate", asks, region, slot); !st.OK() {
 		return st
 	}
 	defer p.gates[region].Unlock()
@@ -223,8 +225,9 @@ func (p *programs) deactivate(asks *Controller, region int, slot uint16) nvme.St
 // anySlot asks for the active program.
 const anySlot = -1
 
-// enter lets an execution of a slot's program into a region, and keeps the program active there until leave.
-func (p *programs) enter(region, slot int) nvme.Status {
+// enterProgram lets an execution of a slot's program into a region, and keeps the program active there until
+// leaveProgram.
+func (p *programs) enterProgram(region, slot int) nvme.Status {
 	p.gates[region].RLock()
 	active := int(p.active[region].Load())
 	st := nvme.Success
@@ -233,7 +236,7 @@ func (p *programs) enter(region, slot int) nvme.Status {
 		st = nvme.ProgramNotActivated
 	case slot != anySlot && slot != active:
 		st = nvme.ProgramNotActivated
-		if e, s := p.slot(uint16(slot)); !s.OK() {
+		if e, s := p.describeSlot(uint16(slot)); !s.OK() {
 			st = s
 		} else if e.Occupancy == cs.SlotEmpty {
 			st = nvme.NoProgram
@@ -245,4 +248,4 @@ func (p *programs) enter(region, slot int) nvme.Status {
 	return st
 }
 
-func (p *programs) leave(region int) { p.gates[region].RUnlock() }
+func (p *programs) leaveProgram(region int) { p.gates[region].RUnlock() }

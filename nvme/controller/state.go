@@ -97,13 +97,13 @@ const (
 // cc is the controller configuration property.
 type cc uint32
 
-func (v cc) enable() bool  { return v&1 != 0 }
-func (v cc) css() int      { return int(v >> 4 & 7) }
-func (v cc) shutdown() int { return int(v >> 14 & 3) }
+func (v cc) isEnabled() bool   { return v&1 != 0 }
+func (v cc) css() int          { return int(v >> 4 & 7) }
+func (v cc) shutdownKind() int { return int(v >> 14 & 3) }
 
-// possible reports whether this controller can run with the configuration: queue entries of 64 and 16 bytes, pages of 4
-// KiB, round robin arbitration, and a command set selection that CAP offers.
-func (v cc) possible() bool {
+// isPossible reports whether this controller can run with the configuration: queue entries of 64 and 16 bytes, pages of
+// 4 KiB, round robin arbitration, and a command set selection that CAP offers.
+func (v cc) isPossible() bool {
 	mps, ams, sq, cq := v>>7&15, v>>11&7, v>>16&15, v>>20&15
 	return mps == 0 && ams == 0 && sq == 6 && cq == 4 && (v.css() == cssNVM || v.css() == cssMany || v.css() == cssAdmin)
 }
@@ -130,15 +130,15 @@ func (c *Controller) PropertyGet(offset uint32, size int) (uint64, nvme.Status) 
 	case PropertyCC:
 		return uint64(c.cc), nvme.Success
 	case PropertyCSTS:
-		return uint64(c.csts()), nvme.Success
+		return uint64(c.statusProperty()), nvme.Success
 	case PropertyNSSR, PropertyCMBSZ, PropertyPMR:
 		return 0, nvme.Success
 	}
 	return 0, nvme.InvalidField.Final()
 }
 
-// csts returns the controller status property. c.mu is held.
-func (c *Controller) csts() uint32 {
+// statusProperty returns the controller status property. c.mu is held.
+func (c *Controller) statusProperty() uint32 {
 	const rdy, cfs, shst = 1, 1 << 1, 2
 	switch c.state {
 	case stateReady, stateDraining:
@@ -164,35 +164,35 @@ func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Sta
 	defer c.mu.Unlock()
 	old := c.cc
 	c.cc = v
-	if !v.enable() && old.enable() {
+	if !v.isEnabled() && old.isEnabled() {
 		if c.transition(eventDisable) {
 			c.resets++
 			c.cancelAll(nvme.QueueDeleted)
 			resets := c.resets
-			c.background(func() { c.drain(resets) })
+			c.background(func() { c.finishReset(resets) })
 		}
 		return nvme.Success
 	}
-	if v.enable() && !old.enable() {
+	if v.isEnabled() && !old.isEnabled() {
 		switch {
-		case v.possible():
+		case v.isPossible():
 			c.plain.Store(v.css() == cssNVM)
 			c.transition(eventEnable)
 		default:
-			c.fail("configuration is not possible")
+			c.failLocked("configuration is not possible")
 		}
 	}
-	if v.shutdown() != 0 && old.shutdown() == 0 && c.transition(eventShutdown) {
+	if v.shutdownKind() != 0 && old.shutdownKind() == 0 && c.transition(eventShutdown) {
 		c.cancelAll(nvme.QueueDeleted)
 		resets := c.resets
-		c.background(func() { c.shutdown(resets) })
+		c.background(func() { c.finishShutdown(resets) })
 	}
 	return nvme.Success
 }
 
-// drain waits for the commands that a reset has cancelled, and then gives back what the association held. It does
+// finishReset waits for the commands that a reset has cancelled, and then gives back what the association held. It does
 // nothing after a later reset, which drains itself.
-func (c *Controller) drain(resets uint64) {
+func (c *Controller) finishReset(resets uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waitIdle()
@@ -201,21 +201,21 @@ func (c *Controller) drain(resets uint64) {
 	}
 	clear(c.queues)
 	c.features = defaultFeatures(c.kato)
-	c.events.reset()
+	c.events.forgetReports()
 	c.dropHoldings()
 	c.transition(eventDrained)
 }
 
-// shutdown waits for the commands that a shutdown has cancelled, and flushes the flash. What comes after a reset is not
-// its own: other queues, and maybe another shutdown that has not flushed yet.
-func (c *Controller) shutdown(resets uint64) {
+// finishShutdown waits for the commands that a shutdown has cancelled, and flushes the flash. What comes after a reset
+// is not its own: other queues, and maybe another shutdown that has not flushed yet.
+func (c *Controller) finishShutdown(resets uint64) {
 	c.mu.Lock()
 	c.waitIdle()
 	if c.resets == resets {
 		clear(c.queues)
 	}
 	c.mu.Unlock()
-	if err := c.sub.sync(); err != nil {
+	if err := c.sub.syncAll(); err != nil {
 		c.sub.log.Error("shutdown: flush flash", "cntlid", c.id, "error", err)
 	}
 	c.mu.Lock()
@@ -225,8 +225,8 @@ func (c *Controller) shutdown(resets uint64) {
 	}
 }
 
-// fail puts the controller into the failed state, from which only a reset leads on. c.mu is held.
-func (c *Controller) fail(why string) {
+// failLocked puts the controller into the failed state, from which only a reset leads on. c.mu is held.
+func (c *Controller) failLocked(why string) {
 	if c.transition(eventFail) {
 		c.sub.log.Warn("controller failed", "cntlid", c.id, "why", why)
 		c.cancelAll(nvme.QueueDeleted)

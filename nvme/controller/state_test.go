@@ -107,7 +107,7 @@ func TestAShutdownBeforeAResetIsOver(t *testing.T) {
 	require.True(t, c.OpenQueue(1, 2).OK())
 	first <- nil
 	done := make(chan struct{})
-	go func() { c.shutdown(0); close(done) }() // another that is as old
+	go func() { c.finishShutdown(0); close(done) }() // another that is as old
 	(<-syncs) <- nil
 	<-done
 	assert.ErrorIs(t, c.OpenQueue(1, 2), nvme.CommandSequenceError, "it is open")
@@ -115,7 +115,7 @@ func TestAShutdownBeforeAResetIsOver(t *testing.T) {
 	require.True(t, c.PropertySet(PropertyCC, 4, shutdown).OK())
 	second := <-syncs
 	done = make(chan struct{})
-	go func() { c.shutdown(0); close(done) }()
+	go func() { c.finishShutdown(0); close(done) }()
 	(<-syncs) <- nil
 	<-done
 	assert.Equal(t, uint64(5), csts(c), "its flush has not ended")
@@ -160,7 +160,7 @@ func TestCommandSetSelection(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^(7<<4)|selected<<4).OK())
 		require.Equal(t, uint64(1), csts(c))
-		list, st := c.identify(nvme.CNSActiveNamespaces, 0, 0, 0)
+		list, st := c.identifyPage(nvme.CNSActiveNamespaces, 0, 0, 0)
 		require.True(t, st.OK())
 		assert.Equal(t, want.namespaces, nvme.UnmarshalNamespaceList(list))
 		assert.Equal(t, want.queues, c.OpenQueue(1, 2).OK())
@@ -223,7 +223,7 @@ func TestResetEndsCommandsAndGivesMemoryBack(t *testing.T) {
 	out = <-done
 	assert.ErrorIs(t, out.Status(), nvme.QueueDeleted)
 	until(t, func() bool { return csts(c) == 0 })
-	assert.Zero(t, d.slm.reserved())
+	assert.Zero(t, d.slm.reservedBytes())
 	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
 	out = run(1, nvme.Flush(1), nil)
 	assert.ErrorIs(t, out.Status(), nvme.CommandSequenceError, "queues are gone with the reset")
@@ -253,11 +253,11 @@ func TestCloseWaitsForWhatRuns(t *testing.T) {
 		_, err := c.Admin(context.Background(), &cmd, nil)
 		return err != nil
 	})
-	assert.Equal(t, uint64(4096), d.slm.reserved(), "not given back while it is used")
+	assert.Equal(t, uint64(4096), d.slm.reservedBytes(), "not given back while it is used")
 	close(d.compute.hold)
 	require.NoError(t, <-done, "what ran has completed")
 	require.NoError(t, <-closed)
-	assert.Zero(t, d.slm.reserved())
+	assert.Zero(t, d.slm.reservedBytes())
 	assert.Zero(t, d.Associations())
 	require.NoError(t, c.Close(), "twice is not an error")
 	_, ok := c.(nvme.Mapper).MapSLM(at, 4)

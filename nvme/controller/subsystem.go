@@ -152,8 +152,8 @@ func New(opt Options) (*Subsystem, error) {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
 		s.slm = newMemory(opt.Compute.SLM(), p.limits.Weights, opt.Compute.ClearSLM)
-		s.prog, p.holders = p, s.slm.holders
-		s.lendFrom(opt.Flash, opt.Compute)
+		s.prog, p.holders = p, s.slm.namesOfHolders
+		s.lendFromFlash(opt.Flash, opt.Compute)
 	}
 	return s, nil
 }
@@ -176,18 +176,18 @@ func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
 
 // Blocks returns the number of logical blocks of namespace 1, 0 for a drive without flash.
 func (s *Subsystem) Blocks() uint64 {
-	if ns := s.space(cs.NamespaceNVM); ns != nil {
+	if ns := s.blockNamespace(cs.NamespaceNVM); ns != nil {
 		return ns.blocks
 	}
 	return 0
 }
 
 // Counters returns what the drive has counted in its life, for the owner of the drive to keep while it is off.
-func (s *Subsystem) Counters() Counters { return s.health.counters() }
+func (s *Subsystem) Counters() Counters { return s.health.countersNow() }
 
 // SetHealth sets what the drive's sensors measure now, and reports a warning to the hosts that asked for such events.
 func (s *Subsystem) SetHealth(h Health) {
-	s.health.set(h)
+	s.health.setSensors(h)
 	s.eachController(func(c *Controller) { c.healthChanged(h) })
 }
 
@@ -198,7 +198,7 @@ func (s *Subsystem) NamespaceChanged(nsid uint32) {
 
 // FirmwareActivating reports to the hosts that firmware is about to be activated. They wait until that is done.
 func (s *Subsystem) FirmwareActivating() {
-	s.eachController(func(c *Controller) { c.raise(nvme.EventFirmware) })
+	s.eachController(func(c *Controller) { c.raiseEvent(nvme.EventFirmware) })
 }
 
 func (s *Subsystem) eachController(f func(*Controller)) {
@@ -233,7 +233,7 @@ func (s *Subsystem) namespaces() (ids []uint32) {
 
 // commandSet returns the command set of an active namespace.
 func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
-	if s.space(nsid) != nil {
+	if s.blockNamespace(nsid) != nil {
 		return nvme.CSINVM, true
 	}
 	return s.computeSet(nsid)
@@ -244,12 +244,12 @@ func (s *Subsystem) computeSet(nsid uint32) (csi uint8, ok bool) {
 	if s.opt.Compute != nil && nsid == cs.NamespaceSLM {
 		return nvme.CSISLM, true
 	}
-	_, ok = s.regionOf(nsid)
+	_, ok = s.regionOfNamespace(nsid)
 	return nvme.CSICompute, ok
 }
 
-// regionOf returns the region that is a namespace of computational programs.
-func (s *Subsystem) regionOf(nsid uint32) (region int, ok bool) {
+// regionOfNamespace returns the region that is a namespace of computational programs.
+func (s *Subsystem) regionOfNamespace(nsid uint32) (region int, ok bool) {
 	if s.prog == nil || nsid < cs.NamespaceCompute || nsid >= s.firstAdded() {
 		return 0, false
 	}
