@@ -136,7 +136,7 @@ type CoreRate struct {
 type Constraint struct {
 	Name   string `json:"constraint"`
 	Drives int64  `json:"drives"`
-	Why    string `json:"why"`
+	Why    string `json:"reason"`
 }
 
 // Result is a plan.
@@ -148,18 +148,18 @@ type Result struct {
 	DriveRate     float64      `json:"drive_rows_per_second"` // the lower of P and of what the flash yields
 	Constraints   []Constraint `json:"constraints"`
 	Drives        int64        `json:"drives"`
-	Binds         string       `json:"binds"`
-	Busy          int64        `json:"drives_preprocessing_at_once"`
+	Binds         string       `json:"binding_constraint"`
+	Busy          int64        `json:"busy_drives"`
 	Watts         float64      `json:"drives_watts"`
 	CapEx         float64      `json:"drives_capex_usd"`
 	OpEx          float64      `json:"drives_opex_usd"`
 	RowsPerDollar float64      `json:"drives_rows_per_usd"`
-	BusyWatts     float64      `json:"drives_at_once_watts"`
-	BusyUSD       float64      `json:"drives_at_once_usd"` // CapEx + OpEx
+	BusyWatts     float64      `json:"busy_drives_watts"`
+	BusyUSD       float64      `json:"busy_drives_usd"` // CapEx + OpEx
 	Baselines     []Baseline   `json:"cpu_baselines"`
 	Says          string       `json:"conclusion"`
-	Assumes       []string     `json:"assumes"`
-	NotCounted    []string     `json:"not_counted"`
+	Assumes       []string     `json:"assumptions"`
+	NotCounted    []string     `json:"exclusions"`
 }
 
 // Baseline has the CPU cores that would sustain the same T, whatever P is. Watts and dollars are of whole nodes.

@@ -138,7 +138,7 @@ type OffloadReport struct {
 	Known offload.Known `json:"known"`
 	// ProfileLeftOut says that nothing was measured because the job takes less than api.ShortJob times as long as its
 	// profile: the decision is from T and P of the first mini-batches.
-	ProfileLeftOut bool `json:"profile_left_out"`
+	ProfileLeftOut bool `json:"profile_omitted"`
 	// ProfileSeconds is how long the profile took, and ProfileShare its share of the whole so far.
 	ProfileSeconds float64 `json:"profile_seconds"`
 	ProfileShare   float64 `json:"profile_share"`
@@ -147,7 +147,7 @@ type OffloadReport struct {
 	// LocalLimit is how many CPU seconds a second the local side may use now, and LimitedBy what keeps it to that: pacing,
 	// or none without a limit.
 	LocalLimit float64 `json:"local_limit_cores"`
-	LimitedBy  string  `json:"limited_by"`
+	LimitedBy  string  `json:"local_limit_method"`
 	// LocalCPUSeconds is the CPU time of the local side's mini-batches, and LocalWaitSeconds how long its streams waited
 	// for the limit, added up.
 	LocalCPUSeconds  float64 `json:"local_cpu_seconds"`

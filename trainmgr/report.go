@@ -23,8 +23,8 @@ type Report struct {
 	PRowsPerSecond    float64 `json:"p_rows_per_second"` // mean of the drives that hold data
 	Drives            int     `json:"drives"`            // allowed at once: ceil(T/P)
 	DrivesWanted      int     `json:"drives_wanted"`
-	DrivesBusiest     int     `json:"drives_busiest"` // most at once
-	StallSeconds      float64 `json:"stall_seconds"`  // the trainer waited, after its first mini-batch
+	DrivesBusiest     int     `json:"drives_peak"`   // most at once
+	StallSeconds      float64 `json:"stall_seconds"` // the trainer waited, after its first mini-batch
 	Stalls            int     `json:"stalls"`
 	FirstWaitSeconds  float64 `json:"first_wait_seconds"`
 	WorkersBlockedSec float64 `json:"workers_blocked_seconds"` // workers waited for room, added up
@@ -39,7 +39,7 @@ type Report struct {
 	// ExpectedStallSecond is the sum over all epochs.
 	ExpectedStallSecond float64           `json:"expected_stall_seconds"`
 	AllocationNote      string            `json:"allocation"`
-	HeldBackBy          string            `json:"held_back_by"`
+	HeldBackBy          string            `json:"bottleneck"`
 	Notes               []string          `json:"notes,omitempty"`
 	PerDrive            []api.DriveReport `json:"per_drive"`
 	// Offload describes how the drives and the trainer's own CPUs shared the splits; nil if they did not share them.

@@ -53,14 +53,14 @@ func (a *Autoscale) law() autoscale.Options {
 // AutoscaleReport describes how the number of drives followed the trainer.
 type AutoscaleReport struct {
 	Decisions int    `json:"decisions"`
-	Changes   int    `json:"changes"`        // decisions after which another number of drives could run
-	Drives    int    `json:"drives"`         // Drives is how many can run at once now.
-	Fewest    int    `json:"drives_fewest"`  // so far
-	Most      int    `json:"drives_most"`    // so far
-	Taken     int    `json:"drives_taken"`   // how often the job took a drive that it had not
-	Given     int    `json:"drives_given"`   // how often it gave one up
-	Refused   int    `json:"drives_refused"` // how often others had a drive that it would have taken
-	Why       string `json:"why"`            // Why is the reason for the last change.
+	Changes   int    `json:"changes"`         // decisions after which another number of drives could run
+	Drives    int    `json:"drives"`          // Drives is how many can run at once now.
+	Fewest    int    `json:"drives_minimum"`  // so far
+	Most      int    `json:"drives_maximum"`  // so far
+	Taken     int    `json:"drives_acquired"` // how often the job took a drive that it had not
+	Given     int    `json:"drives_released"` // how often it gave one up
+	Refused   int    `json:"drives_refused"`  // how often others had a drive that it would have taken
+	Why       string `json:"reason"`          // Why is the reason for the last change.
 }
 
 // scaling is the autoscaler of a job, from epoch to epoch.

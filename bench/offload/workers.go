@@ -281,7 +281,7 @@ func (b *bench) train(ctx context.Context, w *workers, cpuShare float64, offload
 	var report struct {
 		trainmgr.Report
 		SplitShares *struct { // of a rank of a control plane's job
-			Share float64 `json:"elsewhere_share"`
+			Share float64 `json:"other_workers_share"`
 			Why   string  `json:"offload"`
 		} `json:"split_shares"`
 	}

@@ -26,20 +26,20 @@ type Plan struct {
 type Review struct {
 	Model string `json:"model"`
 	Job   string `json:"job"`
-	From  string `json:"from"` // what the job is known from
+	From  string `json:"source"` // what the job is known from
 	Says  string `json:"conclusion"`
 
-	Workers     string       `json:"workers"` // what is counted: drives or cores
-	Planned     float64      `json:"planned_at_once"`
-	Then        float64      `json:"replanned_at_once"`
-	Allowed     int          `json:"job_allowed_at_once"`
-	Wanted      int          `json:"job_wanted_at_once"`
-	Busiest     int          `json:"job_busiest_at_once"`
+	Workers     string       `json:"worker_kind"` // what is counted: drives or cores
+	Planned     float64      `json:"planned_workers"`
+	Then        float64      `json:"replanned_workers"`
+	Allowed     int          `json:"job_allowed_drives"`
+	Wanted      int          `json:"job_wanted_drives"`
+	Busiest     int          `json:"job_peak_drives"`
 	Assumptions []Assumption `json:"assumptions"` // the one that matters most first
 	Links       []Link       `json:"links"`
 	Stall       Stall        `json:"stall"`
 	Power       *Power       `json:"power,omitempty"`
-	NotCompared []string     `json:"not_compared"`
+	NotCompared []string     `json:"exclusions"`
 }
 
 // Assumption is a figure of the plan beside that of the job.
@@ -52,7 +52,7 @@ type Assumption struct {
 	Ran     float64     `json:"job"`
 	Ratio   float64     `json:"job_over_planned"`
 	// Then is how many drives (or cores) the plan wants at once with the job's figure in the place of its own.
-	Then float64 `json:"replanned_at_once"`
+	Then float64 `json:"replanned_workers"`
 }
 
 // Link is what went over one of the links.

@@ -26,7 +26,7 @@ type Report struct {
 	Figures       []Figure    `json:"figures"` // Figures are those that the plan used.
 	Kinds         []KindCount `json:"figures_by_kind"`
 	Notes         []string    `json:"notes"`
-	NotCounted    []string    `json:"not_counted_anywhere"`
+	NotCounted    []string    `json:"exclusions"`
 }
 
 // KindCount is how many of the figures are of a kind.

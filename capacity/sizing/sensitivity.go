@@ -27,7 +27,7 @@ type Move struct {
 	Swing  float64 `json:"swing_usd" table:"swing, $|%.0f"`
 	AtLow  Outcome `json:"at_low" table:"cheapest at low"`
 	AtHigh Outcome `json:"at_high" table:"cheapest at high"`
-	Turns  bool    `json:"turns"` // another placement becomes the cheapest at an end
+	Turns  bool    `json:"decisive"` // another placement becomes the cheapest at an end
 }
 
 // outcome sizes every placement by another table.
@@ -97,10 +97,10 @@ func tornado(s *sizer, j *Job) ([]Move, error) {
 // BreakEven is the price of one device at which two placements cost the same.
 type BreakEven struct {
 	Placement string  `json:"placement"`
-	Beside    string  `json:"beside"`
+	Beside    string  `json:"alternative"`
 	Device    string  `json:"device"`
-	USD       float64 `json:"usd"`   // below it the placement is the cheaper one
-	Never     bool    `json:"never"` // the price would be below 0
+	USD       float64 `json:"usd"`          // below it the placement is the cheaper one
+	Never     bool    `json:"unattainable"` // the price would be below 0
 	PriceNow  float64 `json:"price_now_usd"`
 }
 

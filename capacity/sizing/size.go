@@ -20,17 +20,17 @@ type Constraint struct {
 	Name     string `json:"constraint"`
 	Resource string `json:"resource"`
 	Count    int64  `json:"count"`
-	Binds    bool   `json:"binds"` // no constraint needs more of the resource
-	Why      string `json:"why"`
+	Binds    bool   `json:"binding"` // no constraint needs more of the resource
+	Why      string `json:"reason"`
 }
 
 // Placement is a sized mode.
 type Placement struct {
 	Name     string `json:"placement"`
 	Title    string `json:"title"`
-	NoFigure string `json:"uncounted_reason,omitempty"` // why nothing is counted
-	Fits     bool   `json:"fits"`                       // the trainers' nodes suffice
-	Misfit   string `json:"misfit,omitempty"`           // why they do not
+	NoFigure string `json:"uncounted_reason,omitempty"`  // why nothing is counted
+	Fits     bool   `json:"feasible"`                    // the trainers' nodes suffice
+	Misfit   string `json:"infeasible_reason,omitempty"` // why they do not
 
 	Drives      int64 `json:"drives"`
 	Spares      int64 `json:"spare_drives"` // Spares replace drives that fail over the years.
@@ -48,7 +48,7 @@ type Placement struct {
 	RowsPerUSD   float64 `json:"rows_per_usd"`
 	RebuildHours float64 `json:"rebuild_hours"`
 
-	Binds       string       `json:"binds"` // the constraint of each resource, in words
+	Binds       string       `json:"binding_constraints"` // the constraint of each resource, in words
 	Constraints []Constraint `json:"constraints"`
 }
 

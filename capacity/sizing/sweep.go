@@ -6,7 +6,7 @@ import "math"
 type Cost struct {
 	Placement string  `json:"placement"`
 	USD       float64 `json:"usd"`
-	Fits      bool    `json:"fits"`
+	Fits      bool    `json:"feasible"`
 }
 
 // Point is the cost of every placement at one T.

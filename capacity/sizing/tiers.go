@@ -6,8 +6,8 @@ import "fmt"
 type Tier struct {
 	Name  string  `json:"tier" table:"tiers by DPP's ratios"`
 	Watts float64 `json:"watts_ratio" table:"watts (1: disks by capacity)|%.3g"`
-	Binds string  `json:"binds" table:"binds"`
-	Why   string  `json:"why" table:"why"`
+	Binds string  `json:"binding_resource" table:"binds"`
+	Why   string  `json:"reason" table:"why"`
 }
 
 // DPP, section VII: disk nodes need over 8 times the capacity that the data takes, to have its IOPS; a node of SSDs has

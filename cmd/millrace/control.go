@@ -142,7 +142,7 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 type controlStarted struct {
 	URL    string `json:"url"`
 	Name   string `json:"name"`
-	Leads  bool   `json:"leads"`
+	Leads  bool   `json:"leader"`
 	Etcd   string `json:"etcd"`
 	Secure bool   `json:"tls"`
 }

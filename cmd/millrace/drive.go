@@ -255,7 +255,7 @@ func (c driveCommands) files() *cobra.Command {
 // trimResult is what `millrace drive trim` prints.
 type trimResult struct {
 	URI  string `json:"uri"`
-	From int64  `json:"from_byte"`
+	From int64  `json:"offset_bytes"`
 	Size int64  `json:"bytes"`
 }
 

@@ -26,7 +26,7 @@ type validation struct {
 
 	// Latencies are the durations of the commands of a drive behind the kernel, as the kernel's driver measured them.
 	Latencies []telemetry.Histogram `json:"latencies,omitempty"`
-	Untimed   string                `json:"not_timed,omitempty"` // why there are none
+	Untimed   string                `json:"untimed_reason,omitempty"` // why there are none
 }
 
 // validateDrive runs the checks on a drive. The kernel's tracepoints time the commands of a drive behind the kernel.

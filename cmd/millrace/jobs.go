@@ -56,18 +56,18 @@ type jobView struct {
 	Stall       float64    `json:"expected_stall_seconds"`
 	Allocation  string     `json:"allocation"`
 	Redelivered uint64     `json:"leases_redelivered"`
-	WaitsFor    string     `json:"waits_for"`
-	Follows     bool       `json:"follows"`
+	WaitsFor    string     `json:"wait_reason"`
+	Follows     bool       `json:"follow"`
 	Abandon     float64    `json:"abandon_after_seconds"` // 0: never
 	Ranks       []rankView `json:"per_rank"`
 
 	Placement    string `json:"placement"`
-	Workers      int32  `json:"workers"`       // without data, at once beside the drives; -1: all
-	WorkersReady int32  `json:"workers_ready"` // without data, prepared for the job
-	SplitsHeld   uint64 `json:"splits_held"`   // granted to drives that hold them
-	SplitsAny    uint64 `json:"splits_any"`    // granted to workers without data
-	SplitsOwn    uint64 `json:"splits_own"`    // of splits_any: granted to ranks' own CPUs
-	Offload      string `json:"offload"`       // how splits are shared with ranks' own CPUs; empty: not at all
+	Workers      int32  `json:"workers"`        // without data, at once beside the drives; -1: all
+	WorkersReady int32  `json:"workers_ready"`  // without data, prepared for the job
+	SplitsHeld   uint64 `json:"splits_held"`    // granted to drives that hold them
+	SplitsAny    uint64 `json:"splits_any"`     // granted to workers without data
+	SplitsOwn    uint64 `json:"splits_own"`     // of splits_any: granted to ranks' own CPUs
+	Offload      string `json:"offload_policy"` // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
 	Lookups      []lookedUpOn        `json:"lookups"` // of keys with a vocabulary: jobs show asks the nodes
@@ -83,12 +83,12 @@ type rankView struct {
 	MiniBatches uint64  `json:"mini_batches" table:"of"`
 	Queue       float64 `json:"queue_mini_batches" table:"queue|%.1f"`
 	Stall       float64 `json:"stall_seconds" table:"stall|%.1f s"`
-	Detached    string  `json:"detached" table:"detached because"` // empty: it is attached, or was not yet
-	T           float64 `json:"t_rows_per_second"`                 // as the launcher measured it; 0: it did not
-	Own         int32   `json:"own_workers"`                       // that serve this rank alone
-	SplitsOwn   uint64  `json:"splits_own"`                        // granted to them
-	Share       float64 `json:"elsewhere_share"`                   // of the splits, for all other workers; -1: these come first
-	Why         string  `json:"offload"`                           // why the share is what it is
+	Detached    string  `json:"detach_reason" table:"detached because"` // empty: it is attached, or was not yet
+	T           float64 `json:"t_rows_per_second"`                      // as the launcher measured it; 0: it did not
+	Own         int32   `json:"own_workers"`                            // that serve this rank alone
+	SplitsOwn   uint64  `json:"splits_own"`                             // granted to them
+	Share       float64 `json:"other_workers_share"`                    // of the splits, for all other workers; -1: these come first
+	Why         string  `json:"offload_reason"`                         // why the share is what it is
 
 	ProfileFrom    string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none yet
 	ProfileSeconds float64 `json:"profile_seconds"` // that the profile took

@@ -27,8 +27,8 @@ type memberView struct {
 	Name    string   `json:"name" table:"member"`
 	ID      string   `json:"id" table:"id"`
 	Peers   []string `json:"peer_urls" table:"at"`
-	Votes   bool     `json:"votes"`
-	Answers bool     `json:"answers"`
+	Votes   bool     `json:"voter"`
+	Answers bool     `json:"reachable"`
 	state   string   `table:"state"`
 }
 

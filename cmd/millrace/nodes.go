@@ -60,13 +60,13 @@ type driveView struct {
 	Regions    uint32   `json:"regions"` // The drive has so many; 0: it does not compute.
 	region     string   `table:"region"`
 	UUID       string   `json:"uuid" table:"uuid"` // The regions of a drive have it in common.
-	Computes   bool     `json:"computes"`
-	ComputesOn string   `json:"computes_on"` // drive, cpu or card
+	Computes   bool     `json:"compute"`
+	ComputesOn string   `json:"compute_location"` // drive, cpu or card
 	Failures   uint64   `json:"source_failures"`
 	Failed     string   `json:"source_error"`
-	Leases     uint64   `json:"leases_failed"` // of a worker of reach any, since the present leader leads
-	SetAside   string   `json:"set_aside"`     // why no split is given to the worker now; empty: splits are
-	Aside      float64  `json:"set_aside_seconds"`
+	Leases     uint64   `json:"leases_failed"`     // of a worker of reach any, since the present leader leads
+	SetAside   string   `json:"suspension_reason"` // why no split is given to the worker now; empty: splits are
+	Aside      float64  `json:"suspension_seconds"`
 }
 
 // describe sets what the table of nodes says. A worker without data holds nothing and makes splits of every partition.
@@ -237,8 +237,8 @@ alone held is not part of jobs that are submitted from then on.`,
 		}
 		result := struct {
 			Node   string `json:"node"`
-			Drains bool   `json:"drains"`
-			Leases int    `json:"leases_out"`
+			Drains bool   `json:"draining"`
+			Leases int    `json:"outstanding_leases"`
 		}{args[0], !undo, leases}
 		return c.Print(result, func(w io.Writer) {
 			if undo {

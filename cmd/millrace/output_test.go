@@ -121,7 +121,7 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(printed["demo"]), &report))
 	for _, key := range []string{"rows", "rows_per_second", "t_rows_per_second", "p_rows_per_second", "drives",
 		"move_seconds", "decode_seconds",
-		"transform_seconds", "fetch_seconds", "stall_seconds", "queue_depth_mean", "held_back_by", "per_drive"} {
+		"transform_seconds", "fetch_seconds", "stall_seconds", "queue_depth_mean", "bottleneck", "per_drive"} {
 		assert.Contains(t, report, key)
 	}
 	assert.EqualValues(t, 3000, report["rows"])

@@ -35,7 +35,7 @@ type draftedPipeline struct {
 	Out      string          `json:"out"` // the file that was written; empty: none
 	Document string          `json:"document"`
 	Rows     int             `json:"sampled_rows"`
-	LeftOut  []draft.LeftOut `json:"left_out"`
+	LeftOut  []draft.LeftOut `json:"omitted_columns"`
 }
 
 func (c pipelineCommands) draftPipeline() *cobra.Command {

@@ -28,9 +28,9 @@ type copyResult struct {
 	Partition string `json:"partition" table:"partition"`
 	Bytes     int64  `json:"bytes" table:"bytes"`
 	Rows      int64  `json:"rows" table:"rows"`
-	From      string `json:"from" table:"from"` // NODE/DRIVE, or the file
-	To        string `json:"to" table:"to"`
-	Done      bool   `json:"done"`
+	From      string `json:"source" table:"from"` // NODE/DRIVE, or the file
+	To        string `json:"destination" table:"to"`
+	Done      bool   `json:"copied"`
 	Error     string `json:"error"`
 	state     string `table:"state"`
 }

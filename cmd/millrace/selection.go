@@ -25,7 +25,7 @@ type appliedSelection struct {
 	Digest         string  `json:"sha256"`
 	Rows           int64   `json:"rows"` // of the data set
 	PassingRows    int64   `json:"passing_rows"`
-	Kept           bool    `json:"kept"` // an earlier run found them
+	Kept           bool    `json:"reused"` // an earlier run found them
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
 }
 

@@ -15,8 +15,8 @@ import (
 type Difference struct {
 	Section string `json:"section"` // the section's name; HEADER for the header
 	Path    string `json:"path"`    // as kernel.granted_khz: elements of lists go by their name where they have one
-	Was     string `json:"was"`     // empty: the first image has no such value
-	Is      string `json:"is"`      // empty: the second has none
+	Was     string `json:"first"`   // empty: the first image has no such value
+	Is      string `json:"second"`  // empty: the second has none
 }
 
 // Diff lists what differs between two images, section by section in the order of the file. Images with the same id

@@ -32,7 +32,7 @@ type Draft struct {
 // LeftOut is a column that the draft does not use.
 type LeftOut struct {
 	Column string `json:"column"`
-	Why    string `json:"why"`
+	Why    string `json:"reason"`
 }
 
 // maxShownColumns bounds the columns that a NothingError names.

@@ -37,7 +37,7 @@ type Column struct {
 	// PresentRows is how many rows have a value: a number that is not null, a list with an element, a map with an entry.
 	// It is nil if that is not known without reading the values.
 	PresentRows *int64 `json:"present_rows,omitempty"`
-	Refused     string `json:"refused,omitempty"` // why a pipeline cannot read it
+	Refused     string `json:"refusal_reason,omitempty"` // why a pipeline cannot read it
 	// Schema and Leaves are there for columns of Parquet files that a pipeline can read.
 	Schema *Schema `json:"schema,omitempty"`
 	Leaves []Leaf  `json:"leaves,omitempty"`

@@ -11,23 +11,23 @@ type Assessment struct {
 	Rows       int64 `json:"rows"`
 	Fewest     int   `json:"fewest_copies"` // of any partition
 	// Short are the partitions with fewer copies than wanted. A partition without copies is lost.
-	Short []Short `json:"short"`
+	Short []Short `json:"incomplete_partitions"`
 	// OneNode are the partitions whose copies all lie on one node: without the node they are lost.
-	OneNode []string `json:"one_node"`
+	OneNode []string `json:"single_node_partitions"`
 	// NotSpread are those of OneNode of which two copies or more are wanted, while another node has a drive. Replicate
 	// mends that.
-	NotSpread []string `json:"not_spread"`
+	NotSpread []string `json:"unspread_partitions"`
 	// RowsPerSecond is what the drives sustain together over a whole epoch, if every partition's rows are shared
 	// between its holders so that they finish together as nearly as possible. 0 if no P is known.
 	RowsPerSecond float64 `json:"sustained_rows_per_second"`
-	Last          Ref     `json:"last"` // the drive that ends last
+	Last          Ref     `json:"slowest_drive"` // the drive that ends last
 }
 
 // Short is a partition that lacks copies.
 type Short struct {
 	Partition string `json:"partition"`
 	Copies    int    `json:"copies"`
-	Wanted    int    `json:"wanted"`
+	Wanted    int    `json:"wanted_copies"`
 }
 
 // Check assesses a placement. partitions are all that are wanted, those too that lie on no drive.

@@ -94,8 +94,8 @@ const (
 
 // Step is one part of the site, and what happened to it.
 type Step struct {
-	What string `json:"what"`
-	Did  Did    `json:"did"`
+	What string `json:"part"`
+	Did  Did    `json:"action"`
 	Note string `json:"note"` // where it is, or why
 }
 

@@ -80,7 +80,7 @@ func (s *Server) handler(secure bool) http.Handler {
 // readiness is the answer of /readyz.
 type readiness struct {
 	Ready    bool     `json:"ready"`
-	Leads    bool     `json:"leads"`
+	Leads    bool     `json:"leading"`
 	Leader   string   `json:"leader"`
 	Problems []string `json:"problems,omitempty"`
 	Bytes    int64    `json:"etcd_bytes"`

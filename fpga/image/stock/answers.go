@@ -142,7 +142,7 @@ func (c *answerCase) settle() error {
 			}
 		}
 	}
-	return fmt.Errorf("the operator %+v takes no values of the types %v: correct its answers", c.op, c.inputs)
+	return fmt.Errorf("the operator %T takes no values of the types %v: correct its answers", c.op, c.inputs)
 }
 
 // takes reports whether the operator takes inputs, and sets what it makes of them.

@@ -23,7 +23,7 @@ func Check(t *testing.T, construct rowvalue.Constructor, answers []rowvalue.Answ
 func CheckIn(t *testing.T, env *rowvalue.Environment, construct rowvalue.Constructor, answers []rowvalue.Answer) {
 	t.Helper()
 	for i, a := range answers {
-		name := fmt.Sprintf("answer %d: %+v of %v", i, a.Op, a.Inputs)
+		name := fmt.Sprintf("answer %d: %T of %v", i, a.Op, a.Inputs)
 		reference, err := construct(a.Op, a.InputTypes(), env)
 		require.NoError(t, err, name)
 		for range 2 { // the second time, results may be kept ones

@@ -121,7 +121,7 @@ func checkViews(t *testing.T, o Opened, _ []byte) {
 		{Addr: 1<<64 - grain, Len: 2 * grain},
 	} {
 		_, ok := o.Target.View(s)
-		assert.False(t, ok, "view %+v of %d bytes", s, size)
+		assert.False(t, ok, "a view of %d bytes at %d, in a memory of %d bytes", s.Len, s.Addr, size)
 	}
 	require.NoError(t, o.Target.Close())
 }
