@@ -35,8 +35,6 @@ func (c controlCommands) run() *cobra.Command {
 		o     control.Options
 		peers []string
 		log   logFlags
-
-		memory string
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -66,10 +64,6 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 			}
 			if err := log.check(); err != nil {
 				return err
-			}
-			var err error
-			if o.RequestMemory, err = quantity.Bytes(memory); err != nil {
-				return cli.WrongUsage(fmt.Errorf("--request-memory: %w", err))
 			}
 			o.Logger = c.log(log)
 			return c.serve(cmd.Context(), o)
@@ -127,7 +121,8 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
 	f.IntVar(&o.MaxConnections, "max-connections", control.DefaultMaxConnections,
 		"connections at once; at most half of them and one more are of one address of another machine")
-	f.StringVar(&memory, "request-memory", "512MiB",
+	o.RequestMemory = 512 << 20
+	f.Var(quantity.BytesFlag[int64]{To: &o.RequestMemory}, "request-memory",
 		"memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
 	f.StringVar(&o.VocabularyFolder, "vocabularies", "",
 		"folder for the vocabularies that jobs name (default: a folder of --data)")

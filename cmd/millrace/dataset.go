@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/partitionfile"
@@ -62,18 +63,17 @@ func (c *console) printWritten(v *writtenDataset) error {
 	})
 }
 
-// writeFlags adds the flags of commands that write partitions.
-func writeFlags(cmd *cobra.Command, o *workload.Options) {
-	f := cmd.Flags()
+// writeFlags adds the flags of commands that write partitions: the default of --row-group-rows, and what --overwrite
+// replaces.
+func writeFlags(f *pflag.FlagSet, o *workload.Options, groupRows, replaced string) {
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
-	f.IntVar(&o.Partitions, "partitions", 1, "partitions")
-	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default by model)")
+	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default "+groupRows+")")
 	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes",
 		"bytes of a data page before compression, about (default 1 MiB)")
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the numbered partitions that exist, all of them")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace "+replaced)
 }
 
 func (c datasetCommands) generate() *cobra.Command {
@@ -127,7 +127,8 @@ folder as it was.`,
 	f.Float64Var(&o.Coverage, "coverage", 0, "share of rows that have a feature (default: the model's)")
 	f.BoolVar(&o.Maps, "maps", false,
 		"rm2 to rm5: features in two maps, float_features and id_list_features, as in DPP's tables")
-	writeFlags(cmd, &o)
+	f.IntVar(&o.Partitions, "partitions", 1, "partitions")
+	writeFlags(f, &o, "by model", "the numbered partitions that exist, all of them")
 	return cmd
 }
 
@@ -141,12 +142,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 			"  millrace dataset inspect day_0.tsv\n" +
 			"  millrace dataset inspect data/ --coverage\n" +
 			"  millrace dataset inspect 's3://rows/2026-11-20/*.parquet' https://data.example/day_0.parquet",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("%s wants at least one FILE", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: wantFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.in = args
 			config, err := in.localConfig(cmd)

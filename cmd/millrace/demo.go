@@ -13,7 +13,6 @@ import (
 
 func demoCommand(c *console) *cobra.Command {
 	var o demo.Options
-	var slm string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "The main job, on this machine, nothing else installed",
@@ -25,13 +24,6 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 		Example: "  millrace demo\n  millrace demo --trainer-rows-per-second 1e6 --output json",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if slm != "" {
-				n, err := quantity.Bytes(slm)
-				if err != nil {
-					return cli.Usagef("--slm: %w", err)
-				}
-				o.SLM = n
-			}
 			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || !(o.RowsPerSecond > 0) || o.Epochs < 1 ||
 				o.Measure < 0 {
 				return cli.Usagef(
@@ -60,7 +52,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 	f.Var(quantity.RateFlag{To: &o.RowsPerSecond}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.DurationVar(&o.Measure, "measure", time.Second, "least time to measure T, and P of each drive to 5 %")
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
-	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
+	f.Var(quantity.BytesFlag[int64]{To: &o.SLM}, "slm", "memory of each drive, as 64MiB")
 	return cmd
 }
 

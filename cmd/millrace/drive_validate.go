@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,10 +56,7 @@ func validateDrive(ctx context.Context, uri string, o health.Options) validation
 }
 
 func (c driveCommands) validate() *cobra.Command {
-	var (
-		scratch string
-		step    time.Duration
-	)
+	var o health.Options
 	cmd := &cobra.Command{
 		Use: "validate URI", Short: "Try whether a drive does what it should",
 		Long: `Tries a drive in steps: link, identify, contents (the volume's members, and whether any lies in
@@ -76,15 +72,8 @@ watched.`,
 			if err := checkURI(args[0]); err != nil {
 				return err
 			}
-			o := health.Options{Step: step}
-			if step <= 0 {
-				return cli.Usagef("--step-timeout %s: want more than 0", step)
-			}
-			if scratch != "" {
-				var err error
-				if o.Scratch, err = quantity.Bytes(scratch); err != nil {
-					return cli.Usagef("--scratch: %w", err)
-				}
+			if o.Step <= 0 {
+				return cli.Usagef("--step-timeout %s: want more than 0", o.Step)
 			}
 			v := validateDrive(cmd.Context(), args[0], o)
 			failed := 0
@@ -100,8 +89,8 @@ watched.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&scratch, "scratch", "", "size of the range that the flash step writes, as 1MiB")
-	cmd.Flags().DurationVar(&step, "step-timeout", health.DefaultStep, "the most time of one step")
+	cmd.Flags().Var(quantity.BytesFlag[int64]{To: &o.Scratch}, "scratch", "size of the range that the flash step writes, as 1MiB")
+	cmd.Flags().DurationVar(&o.Step, "step-timeout", health.DefaultStep, "the most time of one step")
 	return cmd
 }
 

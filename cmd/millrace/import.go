@@ -43,12 +43,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
 			"  millrace dataset import --out data/ table.parquet\n" +
 			"  millrace dataset import --out data/ 's3://rows/2026-11-20/*.parquet'",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("%s wants at least one FILE", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: wantFiles,
 		RunE: c.run,
 	}
 	f := cmd.Flags()
@@ -56,14 +51,7 @@ when all are whole: a command that fails or is interrupted leaves the folder as 
 	c.from.sortFlag(f)
 	c.from.far.addFlags(f)
 	f.Var(quantity.CountFlag[int64]{To: &c.partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
-	f.StringVar(&c.o.Out, "out", "", "folder to write partitions to")
-	f.Var(quantity.CountFlag[int]{To: &c.o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
-	f.Var(quantity.BytesFlag[int]{To: &c.o.PageBytes, Bare: true}, "page-bytes",
-		"bytes of a data page before compression, about (default 1 MiB)")
-	f.IntVar(&c.o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
-	f.StringVar(&c.o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
-	f.StringVar(&c.o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.BoolVar(&c.o.Overwrite, "overwrite", false, "replace partitions that exist; of Criteo rows all the numbered ones")
+	writeFlags(f, &c.o, "262,144", "partitions that exist; of Criteo rows all the numbered ones")
 	return cmd
 }
 

@@ -38,11 +38,11 @@ type input struct {
 	engine    string
 	commands  string
 	image     string
-	slm       string
+	slm       uint64
 	spread    int
 	threads   int
 	streams   int
-	coalesce  string
+	coalesce  uint64
 	noTrainer bool // nothing trains beside it, so that files get every core
 	simulates bool // --engine may be rtl, for which the command makes a simulation
 	far       sourceFlags
@@ -73,7 +73,7 @@ func (i *input) addFlags(cmd *cobra.Command) {
 		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
 	f.StringVar(&i.image, "image", "", "an image file that the drive made of --in is to run, as one with WebAssembly "+
 		"modules (default: the stock image)")
-	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
+	f.Var(quantity.BytesFlag[uint64]{To: &i.slm}, "slm", "device memory to use, as 64MiB (default: all of it)")
 	byDefault := "the machine's cores, less one for the trainer"
 	if i.noTrainer {
 		byDefault = "the machine's cores"
@@ -83,7 +83,7 @@ func (i *input) addFlags(cmd *cobra.Command) {
 	f.IntVar(&i.streams, "streams", 0,
 		"splits that a drive takes at once (default 2, with --in and with a drive in a file one more than its "+
 			"threads; fewer where memory is short)")
-	f.StringVar(&i.coalesce, "coalesce", "",
+	f.Var(quantity.BytesFlag[uint64]{To: &i.coalesce}, "coalesce",
 		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 	i.far.addFlags(f)
 }
@@ -128,7 +128,8 @@ func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
 // localConfig turns the flags into drives to open. It checks every flag before it looks at a file.
 func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	c := local.Config{
-		Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams},
+		Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams,
+			SLM: i.slm, Coalesce: i.coalesce},
 	}
 	if len(i.in) == 0 && len(i.drives) == 0 {
 		return c, cli.Usagef("name files with --in, or drives with --drive%s", i.elsewhere)
@@ -180,20 +181,6 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	}
 	if i.noTrainer {
 		c.TrainerCores = -1
-	}
-	if i.slm != "" {
-		n, err := quantity.Bytes(i.slm)
-		if err != nil {
-			return c, cli.Usagef("--slm: %w", err)
-		}
-		c.SLM = uint64(n)
-	}
-	if i.coalesce != "" {
-		n, err := quantity.Bytes(i.coalesce)
-		if err != nil {
-			return c, cli.Usagef("--coalesce: %w", err)
-		}
-		c.Coalesce = uint64(n)
 	}
 	if i.spread < 0 {
 		return c, cli.Usagef("--spread %d: want 0 or more", i.spread)

@@ -313,7 +313,7 @@ configurations name, and modules that are put only if their configurations say s
 		spec.AbandonAfterSeconds = abandon.Seconds()
 		spec.Pipeline, spec.Partitions, spec.Exclude, spec.MaxDrives = document, partitions, exclude, maxDrives
 		if resume != "" {
-			if spec.Resume, err = readResume(resume); err != nil {
+			if spec.Resume, err = readSealed("resume", resume); err != nil {
 				return err
 			}
 		}

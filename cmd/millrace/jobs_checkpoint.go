@@ -50,7 +50,7 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 		if err != nil {
 			return fmt.Errorf("checkpoint of job %s: %w", args[0], err)
 		}
-		if err := replaceFile(out, []byte(base64.RawURLEncoding.EncodeToString(b))); err != nil {
+		if err := writeSealed(out, b); err != nil {
 			return err
 		}
 		v := checkpointResult{Job: args[0], File: out, Epoch: t.Epoch, Acknowledged: t.Mark}
@@ -64,18 +64,23 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 	})
 }
 
-// readResume reads a file with a token: text, as train and jobs checkpoint write it, or the bytes that a launcher
-// received.
-func readResume(path string) ([]byte, error) {
+// writeSealed writes a token as text.
+func writeSealed(path string, token []byte) error {
+	return writeCheckpoint(path, []byte(base64.RawURLEncoding.EncodeToString(token)))
+}
+
+// readSealed reads a token that a control plane sealed: text, as train and jobs checkpoint write it, or the bytes that a
+// launcher received. what is the name of the token in errors.
+func readSealed(what, path string) ([]byte, error) {
 	b, err := readDocument(path)
 	if err != nil {
-		return nil, fmt.Errorf("resume: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if raw, err := base64.RawURLEncoding.DecodeString(string(bytes.TrimSpace(b))); err == nil {
 		b = raw
 	}
 	if _, err := remote.ReadToken(b); err != nil {
-		return nil, fmt.Errorf("resume %s: %w", path, err)
+		return nil, fmt.Errorf("%s %s: %w", what, path, err)
 	}
 	return b, nil
 }

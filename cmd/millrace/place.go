@@ -156,12 +156,7 @@ again changes nothing, or makes the copies that are missing after a failure; ano
 same name is an error. While nodes are starting the command waits for them, --patience at most.`,
 		Example: "  millrace dataset place --prefix 2026-11-20/ --replicas 2 rm1/part-00000.parquet " +
 			"rm1/part-00001.parquet\n  millrace dataset place --dry-run rm1/part-00000.parquet",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("%s wants the files to place", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: wantFiles,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&prefix, "prefix", "", "put before each file's name, such as DAY/")

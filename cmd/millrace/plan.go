@@ -17,19 +17,20 @@ import (
 
 // planOptions are the flags of plan.
 type planOptions struct {
-	model, size, prices, figures string
-	image, rateFile, media       string
-	pipeline, fromJob, jobID     string
-	in                           []string
-	t, p, bytesPerRow, tensors   float64
-	gpuRate, growth, tGrowth     float64
-	retention, readSize          float64
-	gpus, replicas, ids, nodes   int
-	printPrices, printFigures    bool
-	far                          sourceFlags
-	root                         string
-	files                        pipelineFiles
-	service                      remoteFlags
+	model, prices, figures     string
+	size                       int64
+	image, rateFile, media     string
+	pipeline, fromJob, jobID   string
+	in                         []string
+	t, p, bytesPerRow, tensors float64
+	gpuRate, growth, tGrowth   float64
+	retention, readSize        float64
+	gpus, replicas, ids, nodes int
+	printPrices, printFigures  bool
+	far                        sourceFlags
+	root                       string
+	files                      pipelineFiles
+	service                    remoteFlags
 }
 
 // planResult is the whole answer of plan: the drives alone, and the placements.
@@ -126,7 +127,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.Var(quantity.RateFlag{To: &o.bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
 	f.Var(quantity.RateFlag{To: &o.tensors}, "tensor-bytes-per-row", "bytes of a row's tensors, which go to the "+
 		"trainer")
-	f.StringVar(&o.size, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
+	f.Var(quantity.BytesFlag[int64]{To: &o.size}, "size", "bytes of the data set, as 500TB or 1.5PiB")
 	addNames(f, &o.in, "in", "files of the data set, folders or patterns, its manifest or what dataset inspect "+
 		"wrote (*.json): its bytes, unless --size gives them, and the bytes of a row")
 	f.IntVar(&o.replicas, "replicas", 1, "copies of every partition")

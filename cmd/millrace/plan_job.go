@@ -9,7 +9,6 @@ import (
 	"github.com/millrace/millrace/capacity/sizing"
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/internal/quantity"
 )
 
 // plan sizes the job of the flags.
@@ -167,12 +166,8 @@ func (o *planOptions) takeFlags(job *sizing.Job, need *capacity.Need) (err error
 	if o.readSize > 0 {
 		job.ReadSize = given("--read-bytes", o.readSize)
 	}
-	if o.size != "" {
-		size, err := quantity.Bytes(o.size)
-		if err != nil {
-			return cli.Usagef("--size: %w", err)
-		}
-		job.Bytes = given("--size", float64(size))
+	if o.size > 0 {
+		job.Bytes = given("--size", float64(o.size))
 	}
 	job.Replicas, job.Trainers, job.Medium = o.replicas, o.nodes, sizing.Medium(o.media)
 	job.Growth, job.TGrowth, job.Retention = o.growth, o.tGrowth, o.retention

@@ -61,7 +61,7 @@ type preprocessCommand struct {
 	to       string
 	format   string
 	plan     planFlags
-	queue    string
+	queue    int64
 	files    pipelineFiles
 	kept     selectionFlags
 	timed    cli.TimingFlags
@@ -114,7 +114,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 	f.StringArrayVar(&c.build, "build-vocabulary", nil, "build one of the pipeline's vocabularies by a pass over the "+
 		"data first, and write it to a file that does not exist, as piper=criteo.vocab; piper alone keeps it in "+
 		"memory and writes no file, which is faster; may be given again")
-	f.StringVar(&c.queue, "queue", "", "bound of the queue, as 256MiB")
+	f.Var(quantity.BytesFlag[int64]{To: &c.queue}, "queue", "bound of the queue, as 256MiB")
 	return cmd
 }
 
@@ -130,11 +130,8 @@ func (c *preprocessCommand) run(cmd *cobra.Command, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = cli.TimingError(pacing, err) }()
-	o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true}
+	o := trainmgr.Options{Order: dataset.Deterministic, AllDrives: true, QueueBytes: c.queue}
 	if err := c.plan.set(&o); err != nil {
-		return err
-	}
-	if o.QueueBytes, err = parseQueue(c.queue); err != nil {
 		return err
 	}
 	config, err := c.from.localConfig(cmd)

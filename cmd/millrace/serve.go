@@ -32,7 +32,8 @@ type serveCommand struct{ *console }
 
 // serveFlags are the flags of drive serve.
 type serveFlags struct {
-	flash, size, lba, slm string
+	flash, lba            string
+	size, slm             int64
 	threads, regions      int
 	weights               []int
 	hostIOShare           int
@@ -92,9 +93,10 @@ func (c serveCommand) command() *cobra.Command {
 	fl.BoolVar(&f.diskless, "diskless", false, "serve a drive without flash, whose windows hosts store in its memory")
 	fl.StringVar(&f.state, "state", "", "file beside which a drive without flash keeps its identity and images "+
 		"(FILE.json, FILE.slot1.mimg)")
-	fl.StringVar(&f.size, "size", "", "capacity of a drive that is made (default 1GiB)")
+	fl.Var(quantity.BytesFlag[int64]{To: &f.size}, "size", "capacity of a drive that is made (default 1GiB)")
 	fl.StringVar(&f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)")
-	fl.StringVar(&f.slm, "slm", "4GiB", "local memory")
+	f.slm = 4 << 30
+	fl.Var(quantity.BytesFlag[int64]{To: &f.slm}, "slm", "local memory")
 	fl.IntVar(&f.threads, "threads", 1, "engine threads of each region")
 	fl.IntVar(&f.regions, "regions", 0, "regions of the drive, 1 to 7 (default 1, or as many as the drive has)")
 	fl.IntSliceVar(&f.weights, "region-weights", nil, regionWeightsHelp)
@@ -290,7 +292,8 @@ func (f *serveFlags) explain(err error) error {
 
 // drive reads the flags that describe the drive.
 func (f *serveFlags) drive() (o csd.Options, err error) {
-	o = csd.Options{Path: f.flash, Threads: f.threads, Regions: f.regions, HostIOShare: f.hostIOShare, NQN: f.nqn}
+	o = csd.Options{Path: f.flash, Threads: f.threads, Regions: f.regions, HostIOShare: f.hostIOShare, NQN: f.nqn,
+		Size: f.size, SLMBytes: f.slm}
 	if len(f.weights) > 0 {
 		o.RegionWeights = f.weights
 	}
@@ -298,7 +301,7 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 		return o, err
 	}
 	switch {
-	case f.diskless && (f.flash != "" || f.size != "" || f.lba != ""):
+	case f.diskless && (f.flash != "" || f.size != 0 || f.lba != ""):
 		return o, errors.New("--diskless is a drive without flash: --flash, --size and --lba do not go with it; " +
 			"--state names the file that keeps its identity and images")
 	case f.diskless:
@@ -307,14 +310,6 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 		return o, errors.New("--state is for --diskless; a drive with flash keeps all in --flash")
 	case f.flash == "":
 		return o, errors.New("--flash is wanted: the file that holds the drive (or --diskless for a drive without flash)")
-	}
-	if f.size != "" {
-		if o.Size, err = quantity.Bytes(f.size); err != nil {
-			return o, fmt.Errorf("--size: %w", err)
-		}
-	}
-	if o.SLMBytes, err = quantity.Bytes(f.slm); err != nil {
-		return o, fmt.Errorf("--slm: %w", err)
 	}
 	switch f.lba {
 	case "":

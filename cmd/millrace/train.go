@@ -32,11 +32,12 @@ import (
 
 // jobFlags are the flags that shape a job.
 type jobFlags struct {
-	plan                    planFlags
-	epochs, maxDrives       int
-	order, queue, recording string
-	trainer, trainerCPU     float64
-	measure                 time.Duration
+	plan                planFlags
+	epochs, maxDrives   int
+	order, recording    string
+	queue               int64
+	trainer, trainerCPU float64
+	measure             time.Duration
 }
 
 func (j *jobFlags) addFlags(cmd *cobra.Command) {
@@ -45,7 +46,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&j.epochs, "epochs", 1, "epochs")
 	f.IntVar(&j.maxDrives, "max-drives", 0, "most drives at once (default: as T/P says)")
 	f.StringVar(&j.order, "order", "fastest", "fastest or deterministic")
-	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
+	f.Var(quantity.BytesFlag[int64]{To: &j.queue}, "queue", "bound of the input queue (default 256MiB)")
 	f.StringVar(&j.recording, "record-starved", "",
 		"folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
 	j.trainer = 200_000
@@ -58,7 +59,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 
 // options turns the flags into a job, with a stand-in trainer to measure T with. pacing is that of the drives, or nil.
 func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Trainer, error) {
-	o := trainmgr.Options{Epochs: j.epochs, MaxDrives: j.maxDrives}
+	o := trainmgr.Options{Epochs: j.epochs, MaxDrives: j.maxDrives, QueueBytes: j.queue}
 	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
 		return o, nil,
 			cli.Usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0",
@@ -72,9 +73,6 @@ func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Tr
 		return o, nil, cli.WrongUsage(err)
 	}
 	o.Recording.Dir = j.recording
-	if o.QueueBytes, err = parseQueue(j.queue); err != nil {
-		return o, nil, err
-	}
 	trainer, err := standin.NewBusy(j.trainer, j.trainerCPU)
 	if err != nil {
 		return o, nil, cli.WrongUsage(err)
@@ -414,7 +412,15 @@ func writeToken(path string, t dataset.Token, stamps map[string]api.Stamp) error
 		}
 		b = append(append(b, '\n'), files...)
 	}
-	return replaceFile(path, b)
+	return writeCheckpoint(path, b)
+}
+
+// writeCheckpoint writes or replaces a checkpoint.
+func writeCheckpoint(path string, b []byte) error {
+	if err := wholefile.WritePublic(path, b); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
 }
 
 // checkCheckpoint reports before the job runs that its token cannot be written.
@@ -426,35 +432,6 @@ func checkCheckpoint(path string) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil
-}
-
-// replaceFile replaces a checkpoint in one step.
-func replaceFile(path string, b []byte) error {
-	partial := path + ".partial"
-	err := writeSynced(partial, b)
-	if err == nil {
-		err = wholefile.Rename(partial, path)
-	}
-	if err != nil {
-		// The file may be absent; err is the error that counts.
-		_ = os.Remove(partial)
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	return nil
-}
-
-// writeSynced writes a file and waits until it is on the disk: a file that is renamed earlier may be empty after a
-// power cut, and the token that it replaced is lost.
-func writeSynced(path string, b []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // printLeftOut prints the number of rows of an epoch that are in no mini-batch, unless it is 0.

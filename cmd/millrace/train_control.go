@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -133,8 +132,8 @@ func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog
 	if err := refuseUnused(cmd, c.job.plan.mode(), planUses); err != nil {
 		return err
 	}
-	token, err := readSealed(c.checkpoint)
-	if err != nil {
+	token, err := readSealed("checkpoint", c.checkpoint)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // the rank begins without a token
 		return err
 	}
 	if err := checkCheckpoint(c.checkpoint); err != nil {
@@ -189,7 +188,7 @@ func (c *trainCommand) runRank(cmd *cobra.Command, share *ownFlags, logger *slog
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
 	if c.checkpoint != "" {
-		defer func() { err = errors.Join(err, writeSealed(ctx, c.checkpoint, job)) }()
+		defer func() { err = errors.Join(err, keepToken(ctx, c.checkpoint, job)) }()
 	}
 	c.Announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
 	return c.trainRank(ctx, job, trainer)
@@ -267,35 +266,13 @@ func printSplitShares(w io.Writer, s *remote.SplitShares) {
 	}
 }
 
-// readSealed reads a token of a control plane; it returns nil if the file does not exist.
-func readSealed(path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := readDocument(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	var b []byte
-	if err == nil {
-		b, err = base64.RawURLEncoding.DecodeString(string(text))
-	}
-	if err == nil {
-		_, err = remote.ReadToken(b)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %s: %w", path, err)
-	}
-	return b, nil
-}
-
-// writeSealed writes the rank's token, also after the command was interrupted.
-func writeSealed(ctx context.Context, path string, job *remote.Job) error {
+// keepToken writes the rank's token, also after the command was interrupted.
+func keepToken(ctx context.Context, path string, job *remote.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	token, err := job.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, []byte(base64.RawURLEncoding.EncodeToString(token)))
+	return writeSealed(path, token)
 }

@@ -19,8 +19,9 @@ import (
 
 // upFlags are the flags of up.
 type upFlags struct {
-	dir, control, node, size, context string
-	detach, systemd                   bool
+	dir, control, node, context string
+	size                        int64
+	detach, systemd             bool
 }
 
 // systemSite is the folder of the site that systemd runs.
@@ -58,7 +59,7 @@ what is on it.`,
 		site.DefaultControl+")")
 	fl.StringVar(&f.node, "node-listen", "", "HOST:PORT of the storage node; port 0 picks one and keeps it (default "+
 		site.DefaultNode+")")
-	fl.StringVar(&f.size, "drive-size", "", "capacity of the drive, as 500GiB (default 16GiB)")
+	fl.Var(quantity.BytesFlag[int64]{To: &f.size}, "drive-size", "capacity of the drive, as 500GiB (default 16GiB)")
 	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one; that of "+
 		"launchers is NAME-launcher (default "+site.DefaultContext+")")
 	fl.BoolVar(&f.detach, "detach", false, "return when it is ready, and let it go on in the background")
@@ -69,7 +70,8 @@ what is on it.`,
 
 // options returns the site that the flags describe.
 func (f *upFlags) options() (o site.Options, err error) {
-	o = site.Options{Dir: f.dir, Control: f.control, Node: f.node, Context: f.context, Version: buildVersion().Version}
+	o = site.Options{Dir: f.dir, Control: f.control, Node: f.node, Context: f.context, DriveSize: f.size,
+		Version: buildVersion().Version}
 	if f.detach && f.systemd {
 		return o, cli.Usagef("--detach and --systemd do not go together: systemd runs it in the background")
 	}
@@ -81,11 +83,6 @@ func (f *upFlags) options() (o site.Options, err error) {
 	if f.context != "" {
 		if err := contexts.CheckName(f.context); err != nil {
 			return o, cli.Usagef("--context: %w", err)
-		}
-	}
-	if f.size != "" {
-		if o.DriveSize, err = quantity.Bytes(f.size); err != nil {
-			return o, cli.Usagef("--drive-size: %w", err)
 		}
 	}
 	if o.Dir == "" {
