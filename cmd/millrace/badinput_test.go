@@ -311,7 +311,7 @@ func TestOutputThatExistsIsNotTouched(t *testing.T) {
 	}
 	code, _, errs := millrace(t, "dataset", "import", "--out", data, data+"/part-00000.parquet", "--overwrite")
 	assert.Equal(t, exitFailed, code)
-	errorLine(t, errs, "lies in --out already")
+	errorLine(t, errs, "lies in "+data+" already")
 }
 
 func TestBadText(t *testing.T) {

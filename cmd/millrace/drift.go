@@ -20,7 +20,7 @@ import (
 // comparedSummary is one side of `millrace dataset drift`.
 type comparedSummary struct {
 	Path   string `json:"path"`
-	Digest string `json:"sha256,omitempty"` // of the summary; absent for data
+	Digest string `json:"sha256,omitempty"` // absent for data
 	Rows   int64  `json:"rows"`
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -39,11 +39,6 @@ func checkURI(uri string) error {
 		return cli.WrongUsage(err)
 	}
 	return nil
-}
-
-// withDrive opens a drive, calls fn with it and closes it. Warnings of the drive go to standard error.
-func (c *console) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
-	return withDrive(ctx, uri, c.warnings(), fn)
 }
 
 // warnings is the log of commands without log flags: only warnings and errors appear.
@@ -187,7 +182,7 @@ func (c driveCommands) put() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.withDrive(ctx, args[0], func(dev *sdk.Device) error {
+			return withDrive(ctx, args[0], c.warnings(), func(dev *sdk.Device) error {
 				if dev.Info().ReadOnly {
 					return fmt.Errorf("%s: nothing can be put: the drive is open for reading only", args[0])
 				}
@@ -213,21 +208,13 @@ func (c driveCommands) put() *cobra.Command {
 }
 
 func putFile(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
-	// The file is examined before it is opened: opening a pipe would wait for its writer.
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return m, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
+	f, state, err := openfiles.OpenRegular(path)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return m, err
-	}
 	name := filepath.Base(path)
-	if err := vol.Put(ctx, name, info.Size(), f); err != nil {
+	if err := vol.Put(ctx, name, state.Size, f); err != nil {
 		return m, err
 	}
 	return vol.Stat(name)
@@ -268,7 +255,7 @@ else may be putting files on the drive at the same time.`,
 		Example: "  millrace drive trim file:d0.flash", Args: cli.ExactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.withDrive(ctx, args[0], func(dev *sdk.Device) error {
+			return withDrive(ctx, args[0], c.warnings(), func(dev *sdk.Device) error {
 				vol, err := volume.Open(ctx, dev)
 				if err != nil {
 					return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/internal/terminal"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // imageCommands are the commands of FPGA images, in files and on drives.
@@ -30,22 +30,11 @@ func (c imageCommands) command() *cobra.Command {
 
 // readRegular reads a file of at most limit bytes. The file is examined before it is opened: opening a pipe would wait
 // for its writer.
-func readRegular(path string, limit int64) (b []byte, err error) {
+func readRegular(path string, limit int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is not a regular file", path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if b, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, limit)
-	}
-	return b, nil
+	return wholefile.Read(path, limit)
 }
 
 // readImage reads an image file.

@@ -22,7 +22,7 @@ type slotResult struct {
 	Slot   int        `json:"slot"`
 	Role   image.Role `json:"role"`
 	Image  image.ID   `json:"image"`
-	Region int        `json:"region"` // that the command was for
+	Region int        `json:"region"`
 	Active bool       `json:"active"`
 	Tested bool       `json:"tested"`
 }

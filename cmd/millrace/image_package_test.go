@@ -8,16 +8,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/rtl/packaging"
 )
 
 // TestImagePackage writes a kernel's folder, and refuses what it cannot write.
 func TestImagePackage(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "kernel")
-	p := decode[packagedUnit](t, must(t, "image", "package", "--unit", "clamp", "--out", folder, "--output", "json"))
+	p := decode[packaging.Package](t, must(t, "image", "package", "--unit", "clamp", "--out", folder, "--output", "json"))
 	assert.Equal(t, "millrace_clamp", p.Kernel)
 	assert.Equal(t, []int{8, 8}, []int{p.InputBeat, p.OutputBeat})
-	assert.Contains(t, p.Registers, packagedRegister{"unit_least", 0x80008, 8, "the least value"})
+	assert.Contains(t, p.Registers, packaging.Register{Name: "unit_least", Offset: 0x80008, Bytes: 8, About: "the least value"})
 	assert.Contains(t, p.Files, "kernel.xml")
 	assert.LessOrEqual(t, p.ClockKHz, uint32(223_000))
 	for _, name := range p.Files {

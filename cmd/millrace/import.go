@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,7 +15,6 @@ import (
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
@@ -153,7 +150,7 @@ func (c *importCommand) concatenate(ctx context.Context, named []source.Location
 			readers = append(readers, c.In)
 			continue
 		}
-		f, err := openImported(ctx, at, opener)
+		f, err := partitionfile.OpenWhole(ctx, at, opener)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeAll())
 		}
@@ -163,138 +160,19 @@ func (c *importCommand) concatenate(ctx context.Context, named []source.Location
 	return io.MultiReader(readers...), closeAll, nil
 }
 
-// openImported opens a file of this machine or an object of a store. An object that changes while it is read is an
-// error.
-func openImported(ctx context.Context, at source.Location, opener source.Opener) (io.ReadCloser, error) {
-	if !at.InStore() {
-		return os.Open(at.Name())
+// importParquet copies files that a pipeline can read.
+func (c *importCommand) importParquet(ctx context.Context, named []source.Location, opener source.Opener) error {
+	files := partitionfile.Resolver{Opener: opener}
+	copies, err := files.Copy(ctx, named, c.o.Out, c.o.Overwrite)
+	if errors.Is(err, partitionfile.ErrNotRegular) {
+		return fmt.Errorf("%w; Criteo rows may come from a pipe: say --input-format criteo-tsv or criteo-bin", err)
 	}
-	object, err := opener.Open(ctx, at, source.Identity{})
 	if err != nil {
-		return nil, err
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{source.NewSequence(ctx, object, source.Retry{}), object}, nil
-}
-
-// importedFile is a Parquet file that is copied.
-type importedFile struct {
-	workload.File
-	location source.Location
-	object   io.ReadCloser // nil: a file of this machine
-}
-
-// importParquet copies files that a pipeline can read. It examines all files before it copies the first, and the copies
-// get their names together, when all are whole.
-func (c *importCommand) importParquet(ctx context.Context, named []source.Location,
-	opener source.Opener) (err error) {
-	var opened []importedFile
-	defer func() {
-		for _, f := range opened {
-			if f.object != nil {
-				err = errors.Join(err, f.object.Close())
-			}
-		}
-	}()
-	from := map[string]source.Location{} // by destination
-	for _, at := range named {
-		opened = append(opened, importedFile{location: at})
-		if at.InStore() {
-			// The object is opened before it is described: if it changes in between, its copy fails.
-			if opened[len(opened)-1].object, err = openImported(ctx, at, opener); err != nil {
-				return err
-			}
-		}
-		resolver := partitionfile.Resolver{Opener: opener}
-		info, err := resolver.Describe(ctx, at, partitionfile.Parquet, text.Options{}, false)
-		if errors.Is(err, partitionfile.ErrNotRegular) {
-			return fmt.Errorf("%w; Criteo rows may come from a pipe: say --input-format criteo-tsv or criteo-bin", err)
-		}
-		if err != nil {
-			return err
-		}
-		if err := info.CheckReadable(); err != nil {
-			return err
-		}
-		base := filepath.Base(at.Name())
-		if at.InStore() {
-			if base, err = at.BaseName(); err != nil {
-				return err
-			}
-		}
-		to := filepath.Join(c.o.Out, base)
-		if other, ok := from[to]; ok {
-			return fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into "+
-				"two folders", other, at)
-		}
-		if there, err := os.Stat(to); err == nil {
-			if here, err := os.Stat(at.Name()); err == nil && os.SameFile(here, there) {
-				return fmt.Errorf("%s lies in --out already: choose another folder", at)
-			}
-			if !c.o.Overwrite {
-				return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
-			}
-		}
-		from[to] = at
-		opened[len(opened)-1].File = workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes,
-			RowGroups: info.RowGroups}
-	}
-	if err := copyFiles(ctx, opened, c.o); err != nil {
 		return err
 	}
 	var v writtenDataset
-	for _, f := range opened {
-		v.add([]workload.File{f.File})
+	for _, f := range copies {
+		v.add([]workload.File{{Path: f.Path, Rows: f.Rows, Bytes: f.Bytes, RowGroups: f.RowGroups}})
 	}
 	return c.printWritten(&v)
-}
-
-// copyFiles copies all of the files, or none.
-func copyFiles(ctx context.Context, files []importedFile, o workload.Options) (err error) {
-	set, err := wholefile.NewSet(o.Out, o.Overwrite)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, set.Close()) }()
-	for _, f := range files {
-		in := f.object
-		if in == nil {
-			if in, err = os.Open(f.location.Name()); err != nil {
-				return err
-			}
-		}
-		err := copyFile(ctx, in, set, filepath.Base(f.Path))
-		if f.object == nil {
-			err = errors.Join(err, in.Close())
-		}
-		if err != nil {
-			return fmt.Errorf("import %s: %w", f.location, err)
-		}
-	}
-	return set.Commit()
-}
-
-// copyFile writes a file of a set of what a reader gives.
-func copyFile(ctx context.Context, in io.Reader, set *wholefile.Set, name string) error {
-	out, err := set.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, cancellableReader{ctx, in})
-	return errors.Join(err, out.Sync(), out.Close())
-}
-
-// cancellableReader reads until ctx ends.
-type cancellableReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u cancellableReader) Read(p []byte) (int, error) {
-	if err := context.Cause(u.ctx); err != nil {
-		return 0, err
-	}
-	return u.r.Read(p)
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path"
 	"strings"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -326,18 +325,7 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 const maxDocument = 16 << 20
 
 // readDocument reads a pipeline, prices or a token of at most maxDocument bytes, from a file or a pipe.
-func readDocument(name string) (b []byte, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(f, maxDocument+1))
-	if err == nil && len(b) > maxDocument {
-		err = fmt.Errorf("%s has more than %d bytes: it is not such a document", name, maxDocument)
-	}
-	return b, err
-}
+func readDocument(name string) ([]byte, error) { return wholefile.Read(name, maxDocument) }
 
 // namePipeline adds the name of the document to an error with a line and a column.
 func namePipeline(err error, name string) error {
@@ -350,7 +338,7 @@ func namePipeline(err error, name string) error {
 
 // documentError is the errors of a pipeline document.
 type documentError struct {
-	name  string // of the document
+	name  string
 	wrong problem.Errors
 }
 

@@ -66,13 +66,13 @@ type jobView struct {
 	WorkersReady int32  `json:"workers_ready"`  // without data, prepared for the job
 	SplitsHeld   uint64 `json:"splits_held"`    // granted to drives that hold them
 	SplitsAny    uint64 `json:"splits_any"`     // granted to workers without data
-	SplitsOwn    uint64 `json:"splits_own"`     // of splits_any: granted to ranks' own CPUs
+	SplitsOwn    uint64 `json:"splits_own"`     // Ranks' own CPUs got these of splits_any.
 	Offload      string `json:"offload_policy"` // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
-	Lookups      []lookedUpOn        `json:"lookups"` // of keys with a vocabulary: jobs show asks the nodes
+	Lookups      []lookedUpOn        `json:"lookups"` // jobs show asks the nodes for them
 	Modules      []jobModule         `json:"modules"`
-	Selection    *selectedView       `json:"selection,omitempty"` // of the pipeline's filter, if it has one
+	Selection    *selectedView       `json:"selection,omitempty"`
 }
 
 type rankView struct {
@@ -85,14 +85,14 @@ type rankView struct {
 	Stall       float64 `json:"stall_seconds" table:"stall|%.1f s"`
 	Detached    string  `json:"detach_reason" table:"detached because"` // empty: it is attached, or was not yet
 	T           float64 `json:"t_rows_per_second"`                      // as the launcher measured it; 0: it did not
-	Own         int32   `json:"own_workers"`                            // that serve this rank alone
+	Own         int32   `json:"own_workers"`                            // They serve this rank alone.
 	SplitsOwn   uint64  `json:"splits_own"`                             // granted to them
-	Share       float64 `json:"other_workers_share"`                    // of the splits, for all other workers; -1: these come first
+	Share       float64 `json:"other_workers_share"`                    // -1: the others come first
 	Why         string  `json:"offload_reason"`                         // why the share is what it is
 
-	ProfileFrom    string  `json:"profile_from"`    // measured, stored by an earlier job, or empty: there is none yet
-	ProfileSeconds float64 `json:"profile_seconds"` // that the profile took
-	ProfileShare   float64 `json:"profile_share"`   // of the training time, 0 to 1
+	ProfileFrom    string  `json:"profile_from"` // measured, stored by an earlier job, or empty: there is none yet
+	ProfileSeconds float64 `json:"profile_seconds"`
+	ProfileShare   float64 `json:"profile_share"` // 0 to 1; the profile took this share of the training
 }
 
 func viewJob(s *apiv1.JobStatus) jobView {
@@ -326,7 +326,7 @@ configurations name, and modules that are put only if their configurations say s
 			return err
 		}
 		if wait {
-			if job, err = waitUntilRunning(ctx, client, job); err != nil {
+			if job, err = client.AwaitRunning(ctx, job.Id); err != nil {
 				return err
 			}
 		}
@@ -356,22 +356,6 @@ func pipelineDocument(name string) ([]byte, error) {
 		return pipeline.Document(name)
 	}
 	return b, nil
-}
-
-// waitUntilRunning waits until a job runs.
-func waitUntilRunning(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*apiv1.JobStatus, error) {
-	for st, err := range client.Watch(ctx, job.Id) {
-		if err != nil {
-			return nil, err
-		}
-		switch word, _, _ := strings.Cut(st.State, ":"); word {
-		case "failed", "cancelled", "abandoned":
-			return nil, fmt.Errorf("job %s is %s", st.Id, st.State)
-		case "running", "waiting", "done":
-			return st, nil
-		}
-	}
-	return nil, fmt.Errorf("job %s: the control plane says no more", job.Id)
 }
 
 // checkSpec refuses values of flags that no job has, before a control plane is asked.

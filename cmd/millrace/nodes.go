@@ -57,14 +57,14 @@ type driveView struct {
 	Image      string   `json:"image"`
 	image      string   `table:"image"`
 	Region     uint32   `json:"region"`
-	Regions    uint32   `json:"regions"` // The drive has so many; 0: it does not compute.
+	Regions    uint32   `json:"regions"` // 0: the drive does not compute
 	region     string   `table:"region"`
 	UUID       string   `json:"uuid" table:"uuid"` // The regions of a drive have it in common.
 	Computes   bool     `json:"compute"`
 	ComputesOn string   `json:"compute_location"` // drive, cpu or card
 	Failures   uint64   `json:"source_failures"`
 	Failed     string   `json:"source_error"`
-	Leases     uint64   `json:"leases_failed"`     // of a worker of reach any, since the present leader leads
+	Leases     uint64   `json:"leases_failed"`     // counted since the leader leads, for reach any
 	SetAside   string   `json:"suspension_reason"` // why no split is given to the worker now; empty: splits are
 	Aside      float64  `json:"suspension_seconds"`
 }

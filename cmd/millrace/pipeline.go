@@ -118,7 +118,7 @@ type checkedPipeline struct {
 	Canonical string            `json:"canonical,omitempty"`
 	Label     bool              `json:"label"`
 	Dense     []string          `json:"dense,omitempty"`
-	DenseType string            `json:"dense_type,omitempty"` // of the dense features, if there are any
+	DenseType string            `json:"dense_type,omitempty"` // absent without dense features
 	Keys      []checkedKey      `json:"keys,omitempty"`
 	IDs       string            `json:"ids,omitempty"` // type of the keys' values, if there are keys
 	Notes     []string          `json:"notes,omitempty"`

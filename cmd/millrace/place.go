@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
 	"github.com/millrace/millrace/host/source"
@@ -171,63 +170,15 @@ same name is an error. While nodes are starting the command waits for them, --pa
 		if replicas < 1 {
 			return cli.Usagef("--replicas %d: want 1 or more", replicas)
 		}
-		named := source.ParseLocations(args...)
-		if err := in.findFormat(ctx, named); err != nil {
+		p := &placing{placementCommands: c, flags: &f, client: client, dry: dry}
+		if changed("replicas") {
+			p.replicas = replicas
+		}
+		if err := p.find(ctx, &in, prefix, args); err != nil {
 			return err
-		}
-		format, err := in.fileFormat()
-		if err != nil {
-			return err
-		}
-		sources, err := in.far.open(named)
-		if err != nil {
-			return err
-		}
-		format.Opener, format.Cache = sources.Opener, sources.Cache
-		resolver, err := in.resolver(named)
-		if err != nil {
-			return err
-		}
-		found, err := resolver.Find(ctx, named, partitionfile.Format(in.format))
-		if err != nil {
-			return err
-		}
-		locations := map[string]source.Location{}
-		var files []*cluster.File
-		for _, file := range found {
-			name := prefix + file.Name
-			p, err := cluster.OpenFile(ctx, file.Location, name, format)
-			if err != nil {
-				return err
-			}
-			locations[name], files = file.Location, append(files, p)
-			if err := p.Close(); err != nil {
-				return err
-			}
-		}
-		if !changed("replicas") {
-			replicas = 0 // the number that is kept
-		}
-		p := &placing{
-			placementCommands: c, flags: &f, client: client, files: files, locations: locations, format: format,
-			replicas: replicas,
-			dry:      dry,
 		}
 		return p.run(ctx)
 	})
-}
-
-// fileFormat returns the format that the flags name.
-func (i *input) fileFormat() (cluster.Format, error) {
-	var (
-		format cluster.Format
-		err    error
-	)
-	if format.Source, err = i.source(); err != nil {
-		return format, err
-	}
-	format.Text, err = i.textOptions()
-	return format, err
 }
 
 func (c placementCommands) replicate() *cobra.Command {
@@ -475,12 +426,18 @@ func joinRefs(regions []placement.Ref) string {
 	return strings.Join(names, ", ")
 }
 
+// retirement is what drive retire is to do.
+type retirement struct {
+	drive    placement.Ref
+	replicas int // copies elsewhere; 0: as many as are kept
+	dry      bool
+	wait     time.Duration // for splits that run
+}
+
 func (c placementCommands) retire() *cobra.Command {
 	var (
-		f        remoteFlags
-		replicas int
-		dry      bool
-		wait     time.Duration
+		f remoteFlags
+		r retirement
 	)
 	cmd := &cobra.Command{
 		Use:   "retire NODE/DRIVE",
@@ -494,54 +451,57 @@ whose regions are listed one by one, all regions are drained, whichever is named
 		Example: "  millrace drive retire node0/d3",
 		Args:    cli.ExactArgs("NODE/DRIVE"),
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 0,
+	cmd.Flags().IntVar(&r.replicas, "replicas", 0,
 		"copies of each partition elsewhere (default: the number that is kept)")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
-	cmd.Flags().DurationVar(&wait, "wait", 5*time.Minute, "how long to wait for running splits")
+	cmd.Flags().BoolVar(&r.dry, "dry-run", false, "tell what would be done")
+	cmd.Flags().DurationVar(&r.wait, "wait", 5*time.Minute, "how long to wait for running splits")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		var r placement.Ref
 		var ok bool
-		if r.Node, r.Drive, ok = strings.Cut(args[0], "/"); !ok || r.Node == "" || r.Drive == "" {
+		if r.drive.Node, r.drive.Drive, ok = strings.Cut(args[0], "/"); !ok || r.drive.Node == "" || r.drive.Drive == "" {
 			return cli.Usagef("%q: want NODE/DRIVE", args[0])
 		}
-		if replicas < 0 {
-			return cli.Usagef("--replicas %d: want 1 or more", replicas)
+		if r.replicas < 0 {
+			return cli.Usagef("--replicas %d: want 1 or more", r.replicas)
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
-			regions := on.Regions(r)
-			r = on.Whole(r)
-			parts := on.Numbered(on.Partitions(nil), replicas, func(name string) int { return len(on.Holders(name)) })
-			copies, err := placement.Retire(on.Drives(), parts, r)
-			if err != nil {
-				return err
-			}
-			if !dry {
-				settle, cancel := context.WithTimeout(ctx, wait)
-				err := on.Settle(settle, r)
-				cancel()
-				if err != nil {
-					return err
-				}
-			}
-			if err := c.makeCopies(ctx, on, copies, dry, nil, cluster.Format{}); err != nil {
-				return fmt.Errorf("%w; the drive stays drained: try again", err)
-			}
-			if !dry {
-				if err := f.awaitListing(ctx, client, copies); err != nil {
-					return err
-				}
-				c.Announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions),
-					r.Node))
-			}
-			held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
-				return !slices.Contains(on.Holders(p.Name), r)
-			})
-			if n := on.Below(held); n > 0 {
-				return fmt.Errorf("without drive %s copies are missing of %s, because --replicas %d is below the "+
-					"number that is kept: millrace dataset replicate makes the others, or lowers that number "+
-					"(--replicas)", r, quantity.Of(n, "partition"), replicas)
-			}
-			return nil
+			return c.retireDrive(ctx, on, r, func(copies []placement.Copy) error { return f.awaitListing(ctx, client, copies) })
 		})
 	})
+}
+
+// retireDrive drains a drive, and copies elsewhere what it holds. await waits until the copies are listed.
+func (c placementCommands) retireDrive(ctx context.Context, on *cluster.Cluster, o retirement,
+	await func([]placement.Copy) error) error {
+	regions, r := on.Regions(o.drive), on.Whole(o.drive)
+	parts := on.Numbered(on.Partitions(nil), o.replicas, func(name string) int { return len(on.Holders(name)) })
+	copies, err := placement.Retire(on.Drives(), parts, r)
+	if err != nil {
+		return err
+	}
+	if !o.dry {
+		settle, cancel := context.WithTimeout(ctx, o.wait)
+		err := on.Settle(settle, r)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.makeCopies(ctx, on, copies, o.dry, nil, cluster.Format{}); err != nil {
+		return fmt.Errorf("%w; the drive stays drained: try again", err)
+	}
+	if !o.dry {
+		if err := await(copies); err != nil {
+			return err
+		}
+		c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions), r.Node))
+	}
+	held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
+		return !slices.Contains(on.Holders(p.Name), r)
+	})
+	if n := on.Below(held); n > 0 {
+		return fmt.Errorf("without drive %s copies are missing of %s, because --replicas %d is below the "+
+			"number that is kept: millrace dataset replicate makes the others, or lowers that number "+
+			"(--replicas)", r, quantity.Of(n, "partition"), o.replicas)
+	}
+	return nil
 }

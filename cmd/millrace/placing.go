@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
 	"github.com/millrace/millrace/host/source"
@@ -29,13 +30,55 @@ type placing struct {
 	dry       bool
 }
 
+// find finds the files, and examines them.
+func (p *placing) find(ctx context.Context, in *input, prefix string, args []string) error {
+	named := source.ParseLocations(args...)
+	err := in.findFormat(ctx, named)
+	if err != nil {
+		return err
+	}
+	if p.format.Source, err = in.source(); err != nil {
+		return err
+	}
+	if p.format.Text, err = in.textOptions(); err != nil {
+		return err
+	}
+	sources, err := in.far.open(named)
+	if err != nil {
+		return err
+	}
+	p.format.Opener, p.format.Cache = sources.Opener, sources.Cache
+	resolver, err := in.resolver(named)
+	if err != nil {
+		return err
+	}
+	found, err := resolver.Find(ctx, named, partitionfile.Format(in.format))
+	if err != nil {
+		return err
+	}
+	p.locations = map[string]source.Location{}
+	for _, file := range found {
+		name := prefix + file.Name
+		opened, err := cluster.OpenFile(ctx, file.Location, name, p.format)
+		if err != nil {
+			return err
+		}
+		p.locations[name], p.files = file.Location, append(p.files, opened)
+		if err := opened.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run places the files.
 func (p *placing) run(ctx context.Context) error {
 	var (
 		on     *cluster.Cluster
 		copies []placement.Copy
 		wanted []*apiv1.PartitionCopies
 		began  = time.Now()
-		told   bool
+		said   bool
 	)
 	defer func() {
 		if on != nil {
@@ -51,9 +94,9 @@ func (p *placing) run(ctx context.Context) error {
 		}
 		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) &&
 			time.Since(began) < drivesWait
-		if again && !told {
+		if again && !said {
 			p.Announce(fmt.Sprintf("waiting for storage nodes: %v", err))
-			told = true
+			said = true
 		}
 		return again, err
 	})

@@ -26,7 +26,7 @@ import (
 // plannedData is the data set of --in: a manifest, or descriptions of files, or both, where the manifest is that of the
 // data set and the descriptions are of some of its files.
 type plannedData struct {
-	names        string // of --in
+	names        string // as --in has them
 	partitions   int
 	bytes, rows  int64
 	descriptions []partitionfile.Description

@@ -48,9 +48,9 @@ type preprocessResult struct {
 	RowsDropped    int64               `json:"rows_dropped"`
 	PerDrive       []api.DriveReport   `json:"per_drive"`
 	Vocabularies   []appliedVocabulary `json:"vocabularies"`
-	Selection      *appliedSelection   `json:"selection,omitempty"` // of a pipeline with a filter
+	Selection      *appliedSelection   `json:"selection,omitempty"` // absent without a filter
 	Timing         timing.Report       `json:"timing"`
-	RTL            *rtl.Report         `json:"rtl,omitempty"` // of the engine rtl
+	RTL            *rtl.Report         `json:"rtl,omitempty"` // absent with other engines
 }
 
 // preprocessCommand is the command that writes tensors, and its flags.

@@ -26,13 +26,13 @@ type progress struct {
 	mu     sync.Mutex
 	done   int64
 	total  int64
-	counts []progressCount // of other units, as add was last given them
+	counts []progressCount // add was last given these
 	begun  time.Time
 	last   time.Time
 	bars   *mpb.Progress
 	bar    *mpb.Bar
 
-	text atomic.Pointer[string] // of counts, for the bar, which is drawn while mu may be held
+	text atomic.Pointer[string] // The bar shows counts, and is drawn while mu may be held.
 }
 
 // progressCount is how many things of another unit than the task's are done.

@@ -23,7 +23,7 @@ func (s *selectionFlags) addFlag(f *pflag.FlagSet) {
 // appliedSelection says which rows passed a pipeline's filter.
 type appliedSelection struct {
 	Digest         string  `json:"sha256"`
-	Rows           int64   `json:"rows"` // of the data set
+	Rows           int64   `json:"rows"`
 	PassingRows    int64   `json:"passing_rows"`
 	Kept           bool    `json:"reused"` // an earlier run found them
 	ElapsedSeconds float64 `json:"elapsed_seconds"`

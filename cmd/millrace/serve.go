@@ -137,12 +137,12 @@ type serving struct {
 	BlockSize int      `json:"lba_bytes"`
 	SLM       int64    `json:"slm_bytes"`
 	Regions   int      `json:"regions"`
-	Threads   int      `json:"engine_threads"` // of each region of weight 1
+	Threads   int      `json:"engine_threads"` // A region of weight 1 has these.
 	Weights   []int    `json:"region_weights"`
 	HostIO    int      `json:"host_io_share_percent"`
 	Hosts     []string `json:"hosts"`            // empty: any
 	Faults    string   `json:"faults,omitempty"` // the script
-	Added     []uint32 `json:"added_namespaces"` // of --namespaces
+	Added     []uint32 `json:"added_namespaces"`
 }
 
 func (c serveCommand) serve(ctx context.Context, f serveFlags) (err error) {

@@ -38,7 +38,7 @@ type serviceFlags struct {
 	placement string
 	ownWorker string
 
-	files      remote.Files // that the pipeline uses
+	files      remote.Files
 	statistics statisticsFlags
 }
 

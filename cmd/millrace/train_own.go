@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host/contexts"
@@ -18,8 +17,8 @@ import (
 
 // ownFlags are the flags of a rank whose own CPUs are a worker of the job.
 type ownFlags struct {
-	files   []string // that hold the same partitions
-	offload string   // of the job that is submitted; empty: splits are not shared out
+	files   []string // They hold the same partitions.
+	offload string   // empty: splits are not shared out
 	model   string   // under whose name the profile is kept; empty: it is not kept
 	metrics string   // file in which profiles are kept; empty: the default
 }
@@ -76,7 +75,7 @@ func (c *trainCommand) startOwnWorker(ctx context.Context, client *remote.Client
 	agent, err := worker.Start(ctx, conf, worker.Options{Logger: logger, Version: buildVersion().Version,
 		Serves: &worker.Rank{Job: status.GetId(), Number: c.service.rank}, Denied: deny})
 	if err == nil {
-		if err = awaitOwnWorker(waiting, client, status.GetId(), c.service.rank); err != nil {
+		if err = client.AwaitOwnWorker(waiting, status.GetId(), c.service.rank); err != nil {
 			err = errors.Join(err, agent.Close())
 		}
 	}
@@ -84,31 +83,4 @@ func (c *trainCommand) startOwnWorker(ctx context.Context, client *remote.Client
 		return nil, false, fmt.Errorf("this rank's own CPUs: %w", err)
 	}
 	return agent.Close, true, nil
-}
-
-// ownWorkerTime is how long a rank waits at most until its own CPUs take splits. Without them it begins all the same.
-const ownWorkerTime = 10 * time.Second
-
-// awaitOwnWorker waits until a worker of the rank takes its splits, so that the job's share holds from the beginning.
-func awaitOwnWorker(ctx context.Context, client *remote.Client, id string, rank uint32) error {
-	for end := time.Now().Add(ownWorkerTime); time.Now().Before(end); {
-		status, err := client.Get(ctx, id)
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		if err != nil {
-			return err
-		}
-		for _, r := range status.GetRanks() {
-			if r.GetRank() == rank && r.GetOwnWorkers() > 0 {
-				return nil
-			}
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
 }

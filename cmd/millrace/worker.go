@@ -53,7 +53,7 @@ control plane holds the partitions.`,
 type workerReady struct {
 	Name    string   `json:"name"`
 	URLs    []string `json:"urls"`
-	Threads int      `json:"engine_threads"` // of this machine's cores; 0 where a drive computes
+	Threads int      `json:"engine_threads"` // 0 where a drive computes
 	Drive   string   `json:"drive,omitempty"`
 	Memory  int64    `json:"memory_bytes"`
 	Control []string `json:"control"`

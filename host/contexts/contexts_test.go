@@ -108,7 +108,7 @@ func TestReadKnowsTheFolder(t *testing.T) {
 	require.ErrorContains(t, err, "ends too early", "at the bound it is read")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat(" ", maxFile+1)), 0o600))
 	_, err = Read(path)
-	require.ErrorContains(t, err, "larger than")
+	require.ErrorContains(t, err, "more than")
 }
 
 func TestUpdate(t *testing.T) {

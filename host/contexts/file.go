@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 var (
@@ -137,7 +138,7 @@ func Path(getenv func(string) string) (string, error) {
 
 // Read reads the file. A file that does not exist holds no context. The paths in the result are absolute if path is.
 func Read(path string) (*File, error) {
-	b, err := readBounded(path)
+	b, err := wholefile.Read(path, maxFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return &File{Contexts: map[string]Context{}}, nil
 	}

@@ -6,29 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
 
 // maxFile bounds contexts.yaml.
 const maxFile = 1 << 20
-
-// readBounded reads a file of at most maxFile bytes.
-func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: that is not a file of contexts", path, maxFile)
-	}
-	return b, nil
-}
 
 // Parse reads the file's bytes and checks them. It is strict: a field that is unknown or that comes twice is an error,
 // and every error names the line.

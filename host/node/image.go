@@ -1,13 +1,11 @@
 package node
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host/node/drives"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // loadImage reads the files that a configuration names for the drives' image. The zero value means that the drives
@@ -20,7 +18,7 @@ func loadImage(c ImageConfig) (drives.Image, error) {
 		}
 	}
 	if c.File != "" {
-		content, err := readFileUpTo(c.File, image.MaxSize)
+		content, err := wholefile.Read(c.File, image.MaxSize)
 		if err != nil {
 			return drives.Image{}, fmt.Errorf("image.file: %w", err)
 		}
@@ -56,7 +54,7 @@ func loadTrust(c ImageConfig) (func(*image.Trust) error, error) {
 		}
 	}
 	for i, path := range c.Keys {
-		b, err := readFileUpTo(path, image.MaxKeyFile)
+		b, err := wholefile.Read(path, image.MaxKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("image.keys[%d]: %w", i, err)
 		}
@@ -75,17 +73,4 @@ func loadTrust(c ImageConfig) (func(*image.Trust) error, error) {
 		}
 		return t.Check()
 	}, nil
-}
-
-// readFileUpTo reads a file, and fails if it has more than limit bytes.
-func readFileUpTo(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return b, errors.Join(err, f.Close())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -160,7 +161,7 @@ func TestImageConfigurations(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, m.ID, w.ID)
 	assert.Nil(t, w.Trust)
-	_, err = readFileUpTo(good, 10)
+	_, err = wholefile.Read(good, 10)
 	require.ErrorContains(t, err, "more than 10 bytes")
 	c := DefaultConfig()
 	c.Image.File = "/none"

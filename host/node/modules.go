@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/jobfiles"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -24,7 +25,7 @@ type jobModules struct {
 func loadModules(c *Config) (program.Modules, error) {
 	var keys []ed25519.PublicKey
 	for i, path := range c.Modules.Keys {
-		b, err := readFileUpTo(path, image.MaxKeyFile)
+		b, err := wholefile.Read(path, image.MaxKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("modules.keys[%d]: %w", i, err)
 		}
@@ -36,7 +37,7 @@ func loadModules(c *Config) (program.Modules, error) {
 	}
 	all := program.Modules{}
 	for i, path := range c.Modules.Images {
-		content, err := readFileUpTo(path, image.MaxSize)
+		content, err := wholefile.Read(path, image.MaxSize)
 		if err != nil {
 			return nil, fmt.Errorf("modules.images[%d]: %w", i, err)
 		}

@@ -3,8 +3,9 @@
 //
 // # Overview
 //
+//	terminal.Rows(&text, nodes)                      // a table of structs, whose tags have headings and formats
 //	width := terminal.Width(os.Stdout)               // 0 where it is not a terminal
-//	text := terminal.Table(tabSeparatedLines, width) // as text/tabwriter would, folded where that is wider
+//	shown := terminal.Table(text.String(), width)    // as text/tabwriter would, folded where that is wider
 //	screen := terminal.NewScreen(os.Stdout, width)   // Draw replaces what the last Draw wrote
 //
 // [Table] takes lines whose cells are separated by tabs. Lines with tabs that follow each other make one table. Where a

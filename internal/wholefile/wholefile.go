@@ -1,14 +1,30 @@
-// Package wholefile writes files so that each is complete or absent, also after a crash of the process or the machine.
+// Package wholefile writes files so that each is complete or absent, also after a crash of the process or the machine,
+// and reads files that may not have more than a number of bytes.
 package wholefile
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
+
+// Read reads a file, or what comes out of a pipe. A file of more than most bytes is an error.
+func Read(path string, most int64) (_ []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return b, err
+}
 
 // Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name,
 // a file that had the name is replaced in one step, and the name is on the disk when Write returns. Where Write fails,

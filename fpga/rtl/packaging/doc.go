@@ -5,10 +5,10 @@
 // # Overview
 //
 // [Of] describes the kernel of a unit: its ports, and where a host finds the registers of a run and those of the unit.
-// [Kernel.Files] returns all files of the kernel, for the command `millrace image package`: the unit's sources, those
-// of the shell around it, the top module, kernel.xml, a script for Vivado that packages the kernel, one that links it,
-// and a configuration of the link for each of [Boards]. The files follow from the unit's description and from
-// this package alone, so that a new unit of package rtl has a kernel without a change here.
+// [Kernel.Files] returns all files of the kernel: the unit's sources, those of the shell around it, the top module,
+// kernel.xml, a script for Vivado that packages the kernel, one that links it, and a configuration of the link for each
+// of [Boards]. [Write] writes them into a folder, for the command `millrace image package`. The files follow from the
+// unit's description and from this package alone, so that a new unit of package rtl has a kernel without a change here.
 //
 // A beat of memory holds one transfer of a unit, in the words of 64 bits that package rtl makes of it, and zeros behind
 // them up to a power of two. So functions as rtl.SectionTransfers make what a host writes into a buffer, and those as
