@@ -11,9 +11,6 @@ import (
 // a type of their own that embeds it.
 type console struct{ cli.Console }
 
-// tableCell is terminal.Cell.
-func tableCell(name string) string { return terminal.Cell(name) }
-
 // printRows writes a list: as JSON, or as a table of the fields that have a tag.
 func printRows[T any](c *console, rows []T) error {
 	return c.Print(rows, func(w io.Writer) { terminal.Rows(w, rows) })

@@ -24,7 +24,7 @@ type passFlags struct {
 	in       input
 	pipeline string
 	name     string // name is that of what the pass makes in the pipeline.
-	queue    string
+	queue    int64
 	numbers  statisticsFlags
 	modules  moduleFlags
 	cluster  clusterFlags
@@ -42,7 +42,7 @@ func (p *passFlags) addFlags(cmd *cobra.Command, other string) {
 }
 
 func (p *passFlags) addQueue(f *pflag.FlagSet) {
-	f.StringVar(&p.queue, "queue", "", "bound of the mini-batches that wait, as 256MiB")
+	f.Var(quantity.BytesFlag[int64]{To: &p.queue}, "queue", "bound of the mini-batches that wait, as 256MiB")
 }
 
 // bind gives the pipeline its modules and the numbers of its statistics.
@@ -58,9 +58,7 @@ func (p *passFlags) bind(spec *pipeline.Spec) (*pipeline.Spec, error) {
 func (p *passFlags) open(
 	cmd *cobra.Command, o *passes.Options, out string, inCluster bool,
 ) (_ passes.Source, closeSource func() error, err error) {
-	if o.QueueBytes, err = parseQueue(p.queue); err != nil {
-		return nil, nil, err
-	}
+	o.QueueBytes = p.queue
 	if !inCluster {
 		config, err := p.in.localConfig(cmd)
 		if err != nil {

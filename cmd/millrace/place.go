@@ -493,7 +493,7 @@ func (c placementCommands) retireDrive(ctx context.Context, on *cluster.Cluster,
 		if err := await(copies); err != nil {
 			return err
 		}
-		c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions), r.Node))
+		c.Announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", joinRefs(regions), r.Node))
 	}
 	held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
 		return !slices.Contains(on.Holders(p.Name), r)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/summary"
@@ -200,14 +201,14 @@ and the file is the same bytes as of the same partitions on one machine.`,
 // table writes the result for people.
 func (v *summarized) table(w io.Writer) {
 	if v.Out != "" {
-		fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\n", tableCell(v.Out), v.Bytes, v.Digest)
+		fmt.Fprintf(w, "wrote\t%s, %d bytes\nsha256\t%s\n", terminal.Cell(v.Out), v.Bytes, v.Digest)
 	}
 	fmt.Fprintf(w, "rows\t%d, %.0f a second\n", v.Rows, v.RowsPerSecond)
 	if v.takenFromCluster != nil {
 		v.takenFromCluster.table(w)
 	}
 	for _, column := range v.Skipped {
-		fmt.Fprintf(w, "skipped\t%s: %s\n", tableCell(column.Name), tableCell(column.Reason))
+		fmt.Fprintf(w, "skipped\t%s: %s\n", terminal.Cell(column.Name), terminal.Cell(column.Reason))
 	}
 	fmt.Fprint(w, "column\ttype\tnull\tnan\tinfinite\tleast\tp50\tmean\tdeviation\tgreatest\tdistinct\t"+
 		"most frequent\tlengths\n")
@@ -219,7 +220,7 @@ func (v *summarized) table(w io.Writer) {
 	}
 	for i := range v.Partitions {
 		p := &v.Partitions[i]
-		fmt.Fprintf(w, "%s\t%s\n", tableCell(p.Name), quantity.Of(p.Rows, "row"))
+		fmt.Fprintf(w, "%s\t%s\n", terminal.Cell(p.Name), quantity.Of(p.Rows, "row"))
 		for j := range p.Columns {
 			writeStatistics(w, v.Columns[j].Name, &v.Columns[j], &p.Columns[j])
 		}
@@ -265,8 +266,8 @@ func writeStatistics(w io.Writer, name string, c *summary.Column, s *summary.Sta
 	if s.ListLengths != nil {
 		lengths = fmt.Sprintf("%d to %d, mean %.4g", s.ListLengths.Least, s.ListLengths.Greatest, s.ListLengths.Mean)
 	}
-	fmt.Fprintf(w, "%s\t%s\t%.4g %%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tableCell(name),
-		tableCell(c.Type), 100*s.NullRate(), nans, infinities, value(s.Least), median, shown(s.Mean),
+	fmt.Fprintf(w, "%s\t%s\t%.4g %%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Cell(name),
+		terminal.Cell(c.Type), 100*s.NullRate(), nans, infinities, value(s.Least), median, shown(s.Mean),
 		shown(s.Deviation), value(s.Greatest), distinct, frequent,
 		lengths)
 }

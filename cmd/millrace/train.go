@@ -88,17 +88,6 @@ func (j *jobFlags) options(pacing *timing.Pacing) (trainmgr.Options, *standin.Tr
 	return o, trainer, nil
 }
 
-func parseQueue(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := quantity.Bytes(s)
-	if err != nil {
-		return 0, cli.Usagef("--queue: %w", err)
-	}
-	return n, nil
-}
-
 // trainCommand is the command that runs a job with a stand-in trainer, and its flags.
 type trainCommand struct {
 	*console

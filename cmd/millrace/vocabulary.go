@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/vocabulary"
@@ -63,10 +64,10 @@ type appliedVocabulary struct {
 	// LookedUpBy is "drive" if the tables of all columns were in the drives' memory, "host" if this machine looked all
 	// ids up, and else "drive and host"; of a job of a control plane "drive or node", as the memory of each drive
 	// allows.
-	LookedUpBy   string  `json:"looked_up_by"`
+	LookedUpBy   string  `json:"lookup_place"`
 	Keys         int64   `json:"keys"`
 	BuildSeconds float64 `json:"build_seconds,omitempty"`
-	BuiltFile    string  `json:"built_file,omitempty"` // that --build-vocabulary wrote
+	BuiltFile    string  `json:"file,omitempty"` // --build-vocabulary wrote it.
 }
 
 // appliedVocabularies lists the vocabularies of a pipeline that was run, and which of them were built.
@@ -114,8 +115,8 @@ func printLookups(w io.Writer, drives []api.DriveReport) {
 			keys  []string
 		}{{"in the drive", d.LookedUpInDrive}, {"behind the drive", d.LookedUpByHost}} {
 			if len(of.keys) > 0 {
-				fmt.Fprintf(w, "lookups\t%s: ids of %d keys looked up %s: %s\n", tableCell(d.Name), len(of.keys),
-					of.where, tableCell(strings.Join(of.keys, ", ")))
+				fmt.Fprintf(w, "lookups\t%s: ids of %d keys looked up %s: %s\n", terminal.Cell(d.Name), len(of.keys),
+					of.where, terminal.Cell(strings.Join(of.keys, ", ")))
 			}
 		}
 	}
@@ -145,9 +146,9 @@ func viewVocabularies(job *apiv1.JobStatus) []appliedVocabulary {
 // lookedUpOn says where the ids of a key of a job are looked up, by the drives and workers that are prepared for it.
 type lookedUpOn struct {
 	Key    string `json:"key"`
-	By     string `json:"looked_up_by"`
-	Drives uint32 `json:"in_drives"` // in whose memory the table is
-	Nodes  uint32 `json:"behind_drives"`
+	By     string `json:"lookup_place"`
+	Drives uint32 `json:"drives"` // in whose memory the table is
+	Nodes  uint32 `json:"nodes"`
 }
 
 // where names the place.
@@ -195,7 +196,7 @@ func printKeyLookups(w io.Writer, list []lookedUpOn) {
 			where += fmt.Sprintf(", and by the nodes behind %d", at.nodes)
 		}
 		fmt.Fprintf(w, "lookups\tids of %d keys looked up %s: %s\n", len(keys[at]), where,
-			tableCell(strings.Join(keys[at], ", ")))
+			terminal.Cell(strings.Join(keys[at], ", ")))
 	}
 }
 
@@ -228,9 +229,9 @@ type vocabularyPassFlags struct {
 	passFlags
 	out     string
 	replace bool
-	memory  string
+	memory  int64
 	folder  string
-	disk    string
+	disk    int64
 	put     bool
 }
 
@@ -238,7 +239,7 @@ func (p *vocabularyPassFlags) addFlags(cmd *cobra.Command) {
 	p.in.elsewhere = ", or data of a cluster with --control or --context"
 	p.passFlags.addFlags(cmd, "the file of --out with .work")
 	f := cmd.Flags()
-	f.StringVar(&p.disk, "disk", "", forCluster+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
+	f.Var(quantity.BytesFlag[int64]{To: &p.disk}, "disk", forCluster+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
 	f.BoolVar(&p.put, "put", false, forCluster+"put the file to the control plane, too, for jobs that are submitted "+
 		"within minutes")
 	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
@@ -246,7 +247,7 @@ func (p *vocabularyPassFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all "+
 		"keys")
 	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
-	f.StringVar(&p.memory, "memory", "", "memory for keys; more keys go to disk and are merged (default 512MiB)")
+	f.Var(quantity.BytesFlag[int64]{To: &p.memory}, "memory", "memory for keys; more keys go to disk and are merged (default 512MiB)")
 	f.StringVar(&p.folder, "temporary", "", "folder for keys that do not fit into memory (default: the system's)")
 }
 
@@ -345,21 +346,12 @@ func (c vocabularyCommands) pass(cmd *cobra.Command, p *vocabularyPassFlags, ext
 	if err != nil {
 		return err
 	}
-	pass := reducer.Pass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend, Temporary: p.folder}
+	pass := reducer.Pass{Pipeline: spec, Path: p.out, Replace: p.replace, Extend: extend, Temporary: p.folder,
+		Memory: p.memory}
 	if pass.Name, err = theVocabulary(spec, p.name); err != nil {
 		return err
 	}
-	for _, size := range []struct {
-		flag, text string
-		bytes      *int64
-	}{{"memory", p.memory, &pass.Memory}, {"disk", p.disk, &pass.Disk}} {
-		if size.text == "" {
-			continue
-		}
-		if *size.bytes, err = quantity.Bytes(size.text); err != nil {
-			return cli.Usagef("--%s: %w", size.flag, err)
-		}
-	}
+	pass.Disk = p.disk
 	source, closeSource, err := p.open(cmd, &pass.Options, p.out, inCluster)
 	if err != nil {
 		return err
@@ -420,7 +412,7 @@ func (v *builtVocabulary) table(w io.Writer) {
 	}
 	fmt.Fprintf(w, "keys\t%d of %d that were seen, %d of them new\n", v.Keys, v.Seen, v.Appended)
 	for _, column := range v.Columns {
-		fmt.Fprintf(w, "%s\t%d of %d\n", tableCell(column.Name), column.Keys, column.Seen)
+		fmt.Fprintf(w, "%s\t%d of %d\n", terminal.Cell(column.Name), column.Keys, column.Seen)
 	}
 }
 
@@ -505,7 +497,7 @@ func (c vocabularyCommands) info() *cobra.Command {
 
 // table writes the result for people.
 func (v *vocabularyInfo) table(w io.Writer) {
-	fmt.Fprintf(w, "%s\tversion %s\nsha256\t%s\nrules\t%s\nkeys\t%d\n", tableCell(v.Path), v.Version, v.Digest, v.Rules,
+	fmt.Fprintf(w, "%s\tversion %s\nsha256\t%s\nrules\t%s\nkeys\t%d\n", terminal.Cell(v.Path), v.Version, v.Digest, v.Rules,
 		v.Keys)
 	switch {
 	case v.Counts == nil:
@@ -520,7 +512,7 @@ func (v *vocabularyInfo) table(w io.Writer) {
 		if column.Seen > 0 {
 			seen = fmt.Sprintf(" of %d that were seen", column.Seen)
 		}
-		fmt.Fprintf(w, "%s\t%s%s\n", tableCell(column.Name), quantity.Of(column.Keys, "key"), seen)
+		fmt.Fprintf(w, "%s\t%s%s\n", terminal.Cell(column.Name), quantity.Of(column.Keys, "key"), seen)
 	}
 }
 
@@ -594,7 +586,7 @@ func (d *vocabularyDifference) table(w io.Writer) {
 		if column.OtherChain {
 			other = "\tother operators"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d%s\n", tableCell(column.Name), column.Before, column.After,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d%s\n", terminal.Cell(column.Name), column.Before, column.After,
 			column.SameIDs, column.Moved, column.Added, column.Removed, other)
 	}
 }

@@ -204,8 +204,8 @@ type DriveReport struct {
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	// LookedUpInDrive and LookedUpByHost name the keys whose ids were looked up in vocabularies: by the drive, whose
 	// memory holds their tables, and by this host behind it.
-	LookedUpInDrive []string  `json:"looked_up_in_drive,omitempty"`
-	LookedUpByHost  []string  `json:"looked_up_by_host,omitempty"`
+	LookedUpInDrive []string  `json:"drive_lookup_keys,omitempty"`
+	LookedUpByHost  []string  `json:"host_lookup_keys,omitempty"`
 	Counters        *Counters `json:"counters,omitempty"`
 	// Source counts the reads of partitions that lie elsewhere (HTTP, S3), by all jobs since the partitions were opened.
 	Source  *SourceCounters `json:"source,omitempty"`
