@@ -55,6 +55,16 @@ func requireFloats(t require.TestingT, name string, want, got []float32) {
 	}
 }
 
+// drawLayout draws the layout of a file whose row groups have up to groupRows rows.
+func drawLayout(t *rapid.T, groupRows int) layout {
+	return layout{
+		groupRows: rapid.IntRange(1, groupRows).Draw(t, "groupRows"),
+		batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
+		pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
+		version:   rapid.IntRange(1, 2).Draw(t, "version"),
+	}
+}
+
 // TestEngineIsReference checks that the engine computes the same mini-batches as the reference, for any file,
 // pipeline and rows, and for any windows and slices of the host.
 func TestEngineIsReference(t *testing.T) {
@@ -62,12 +72,7 @@ func TestEngineIsReference(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rows := rapid.IntRange(1, 400).Draw(t, "rows")
 		columns := rapid.IntRange(1, 5).Draw(t, "columns")
-		l := layout{
-			groupRows: rapid.IntRange(1, 500).Draw(t, "groupRows"),
-			batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
-			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
-			version:   rapid.IntRange(1, 2).Draw(t, "version"),
-		}
+		l := drawLayout(t, 500)
 		risky := rapid.IntRange(0, 5).Draw(t, "risky") == 0
 		batch := rapid.IntRange(1, 300).Draw(t, "batch")
 		block := rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")

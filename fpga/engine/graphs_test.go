@@ -316,12 +316,7 @@ func TestGraphsAreReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rows := rapid.IntRange(1, 200).Draw(t, "rows")
-		l := layout{
-			groupRows: rapid.IntRange(1, 250).Draw(t, "groupRows"),
-			batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
-			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
-			version:   rapid.IntRange(1, 2).Draw(t, "version"),
-		}
+		l := drawLayout(t, 250)
 		batch := rapid.IntRange(1, 150).Draw(t, "batch")
 		risky := rapid.IntRange(0, 5).Draw(t, "risky") == 0
 		rng := rand.New(rand.NewPCG(seed, 5))
