@@ -124,7 +124,7 @@ func runRangeSet(r *request) nvme.Status {
 		if _, ok := c.findRangeSet(m.ID, region); !ok {
 			return nvme.InvalidMemoryRangeSetID
 		}
-		if st := c.sub.slm.releaseSet(c, m.ID); !st.OK() {
+		if st := c.sub.slm.ReleaseSet(&c.owner, m.ID); !st.OK() {
 			return st
 		}
 		delete(c.sets, m.ID)
@@ -148,7 +148,7 @@ func runRangeSet(r *request) nvme.Status {
 	if !st.OK() {
 		return st
 	}
-	st = c.sub.slm.claimSet(c, region, id, ranges) // without c.mu: it may have much memory to clear
+	st = c.sub.slm.ClaimSet(&c.owner, region, id, ranges) // without c.mu: it may have much memory to clear
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !st.OK() {

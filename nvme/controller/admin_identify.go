@@ -103,7 +103,7 @@ func (c *Controller) identifyPage(cns uint8, nsid uint32, csi uint8, cntid uint1
 		case csi != set:
 			return nil, nvme.InvalidCommandSet
 		case set == nvme.CSISLM:
-			id := cs.MemoryNamespace{Size: s.slm.sizeInBytes(), Granularity: 2, Reserve: 12}
+			id := cs.MemoryNamespace{Size: s.slm.Size(), Granularity: 2, Reserve: 12}
 			return id.Marshal(), nvme.Success
 		case set == nvme.CSICompute:
 			id := cs.ComputeNamespace{

@@ -212,7 +212,7 @@ func (s *Subsystem) vendorLog() []byte {
 	l.FlashToDRAM, l.DRAMToHost = m.flashToDRAM.readCounters(), m.dramToHost.readCounters()
 	l.HostToDRAM = m.hostToDRAM.readCounters()
 	l.FlashLent = m.flashLent.readCounters()
-	l.SLMBytes, l.SLMReserved = s.slm.sizeInBytes(), s.slm.reservedBytes()
+	l.SLMBytes, l.SLMReserved = s.slm.Size(), s.slm.Reserved()
 	if s.hostIO != nil {
 		l.HostIOShare = uint8(s.opt.HostIOShare)
 	}

@@ -246,8 +246,8 @@ func (c *Controller) beginRequest(r *request) nvme.Status {
 
 // endRequest completes the command: its access to memory ends, an abort replaces its status, and an error is recorded.
 func (c *Controller) endRequest(r *request, st nvme.Status) nvme.Status {
-	if r.access.owner != nil {
-		c.sub.slm.endAccess(&r.access)
+	if r.access.Owner != nil {
+		c.sub.slm.EndAccess(&r.access)
 	}
 	c.mu.Lock()
 	if r.cancel != nil {

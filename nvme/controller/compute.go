@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -42,7 +43,7 @@ type Execution struct {
 	Args []byte
 	// Input is the input range if some of its blocks are lent or were not read, and nil otherwise: then all of its bytes
 	// are in SLM. It is always nil for a device that is not an InputReader.
-	Input *Input
+	Input *slm.Input
 	// Moved is how long the copies of the same command took, 0 if it had none.
 	Moved time.Duration
 	// MovedBytes is how many bytes of flash these copies moved or lent.

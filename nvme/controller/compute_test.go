@@ -477,7 +477,7 @@ func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
 			close(d.compute.hold)
 			require.NoError(t, <-done)
 			admin(t, c, cs.DeleteRangeSet(kept), nil, nvme.Success)
-			require.Zero(t, d.slm.reservedBytes())
+			require.Zero(t, d.slm.Reserved())
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -24,7 +25,9 @@ type Controller struct {
 	sub  *Subsystem
 	id   uint16
 	host HostID
-	kato uint32 // milliseconds, as the host connected
+	// owner holds memory in the association's name.
+	owner slm.Owner
+	kato  uint32 // milliseconds, as the host connected
 
 	admitted bool // has one of MaxAssociations' places; the subsystem's mu guards it
 
@@ -70,7 +73,7 @@ type request struct {
 	more   uint8  // for it too: the log page that says why the command was refused, 0 if none does
 
 	recorded bool // the error information log has the error already
-	access   access
+	access   slm.Access
 	gave     bool // its result is something that the host has from now on: an abort that comes too late does not take it
 
 	// The controller's mu guards these.
@@ -129,7 +132,7 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 		}
 	}
 	c := &Controller{
-		sub: s, id: s.nextID, host: host, kato: kato, queues: map[uint16]*queue{},
+		sub: s, id: s.nextID, host: host, owner: slm.Owner{Name: host.NQN}, kato: kato, queues: map[uint16]*queue{},
 		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16]rangeSet{},
 		begun: s.opt.Now(),
 	}
@@ -252,7 +255,9 @@ func (c *Controller) Close() error {
 func (c *Controller) dropHoldings() {
 	clear(c.sets)
 	if c.sub.slm != nil {
-		c.sub.slm.releaseAll(c)
+		if c.sub.slm.ReleaseAll(&c.owner) {
+			c.sub.log.Error("an association ended before its commands did", "cntlid", c.id)
+		}
 		c.sub.prog.forgetPartial(c)
 	}
 }

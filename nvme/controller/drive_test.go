@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"hash/fnv"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -66,6 +68,8 @@ type stubCompute struct {
 	slots   stubPrograms
 	started chan struct{} // gets a value when an execution begins; nil: no test receives
 	hold    chan struct{} // nil: executions do not wait
+	// clearing is called before memory is cleared; nil: nothing is.
+	clearing func()
 }
 
 func newStub(slm int) *stubCompute {
@@ -79,9 +83,15 @@ func newStub(slm int) *stubCompute {
 }
 
 func (s *stubCompute) SLM() []byte         { return s.slm }
-func (s *stubCompute) ClearSLM(b []byte)   { clear(b) }
 func (s *stubCompute) BackendName() string { return "functional" }
 func (s *stubCompute) Programs() Programs  { return &s.slots }
+
+func (s *stubCompute) ClearSLM(b []byte) {
+	if s.clearing != nil {
+		s.clearing()
+	}
+	clear(b)
+}
 
 func (s *stubCompute) Log() []byte {
 	l := cs.Log{Threads: 1, Rows: 7, Units: []cs.UnitCounter{{Name: "stub", Rows: 7}}}
@@ -273,4 +283,18 @@ func pattern(n int, seed byte) []byte {
 		b[i] = byte(i) ^ byte(i>>8) + seed
 	}
 	return b
+}
+
+// accessesEnd is a log that fails the test if an association ends before the access of a command to memory does.
+type accessesEnd struct{ t testing.TB }
+
+func (l accessesEnd) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("an association ended before its commands did")) {
+		l.t.Error(string(line))
+	}
+	return len(line), nil
+}
+
+func withAccessesThatEnd(t testing.TB) func(*Options) {
+	return func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(accessesEnd{t}, nil)) }
 }

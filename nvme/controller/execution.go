@@ -11,10 +11,10 @@ import (
 // of no bytes belongs to every region.
 func (s *Subsystem) checkRanges(region int, ranges []cs.Range) nvme.Status {
 	for i, a := range ranges {
-		if !s.slm.isInside(a) {
+		if !s.slm.Contains(a) {
 			return nvme.InvalidMemoryRangeSet
 		}
-		if a.Len > 0 && !s.slm.windows[region].Contains(a) {
+		if a.Len > 0 && !s.slm.InRegion(region, a) {
 			return nvme.AccessDenied
 		}
 		for _, b := range ranges[:i] {
@@ -42,7 +42,7 @@ func (s *Subsystem) vendorRegion(cmd *nvme.Command) (int, nvme.Status) {
 
 // enterRegion lets the request into a region, unless another association owns it.
 func (r *request) enterRegion(region, slot int) nvme.Status {
-	if r.c.sub.slm.ownedByAnother(r.c, region) {
+	if r.c.sub.slm.OwnedByAnother(&r.c.owner, region) {
 		return nvme.AccessDenied
 	}
 	st := r.c.sub.prog.enterProgram(region, slot)
@@ -62,15 +62,15 @@ func (s *Subsystem) leaveRegion(region int) {
 // admitted the request before.
 func (r *request) executeProgram(x Execution) (st nvme.Status) {
 	s := r.c.sub
-	if x.Input, st = s.slm.lent.beginInput(x.Ranges, s.inputRange); !st.OK() {
+	if x.Input, st = s.slm.Lent.Begin(x.Ranges, s.inputRange); !st.OK() {
 		return r.failUnread(st)
 	}
 	if x.Input != nil {
-		defer s.slm.lent.endInput(x.Input)
+		defer s.slm.Lent.End(x.Input)
 	}
 	r.result, st = s.opt.Compute.Execute(r.context(), x)
-	if x.Input != nil && !x.Input.failed.OK() {
-		return r.failUnread(x.Input.failed)
+	if x.Input != nil && !x.Input.Status().OK() {
+		return r.failUnread(x.Input.Status())
 	}
 	return st
 }
@@ -111,7 +111,7 @@ func runPreprocess(r *request) nvme.Status {
 		return st
 	}
 	for _, d := range dests {
-		if !s.slm.windows[region].Contains(d) {
+		if !s.slm.InRegion(region, d) {
 			return nvme.AccessDenied
 		}
 	}

@@ -130,5 +130,5 @@ func (l *local) Close() error {
 
 // MapSLM implements nvme.Mapper.
 func (m mapped) MapSLM(off, n uint64) ([]byte, bool) {
-	return m.c.sub.slm.viewOfRange(m.c, cs.Range{Addr: off, Len: n})
+	return m.c.sub.slm.View(&m.c.owner, cs.Range{Addr: off, Len: n})
 }

@@ -132,7 +132,7 @@ func TestADriveThatDoesNotMap(t *testing.T) {
 }
 
 func TestManyHostsAtOnce(t *testing.T) {
-	d := newDrive(t)
+	d := newDrive(t, withAccessesThatEnd(t))
 	var wg sync.WaitGroup
 	for h := range 4 {
 		wg.Go(func() {
@@ -165,6 +165,5 @@ func TestManyHostsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.Zero(t, d.slm.reservedBytes())
-	assert.Empty(t, d.slm.accesses)
+	assert.Zero(t, d.slm.Reserved())
 }

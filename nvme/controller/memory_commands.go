@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -12,10 +13,10 @@ func (r *request) accessRanges(ranges []cs.Range) nvme.Status { return r.accessS
 
 // accessSet begins the command's access to the ranges of a memory range set.
 func (r *request) accessSet(set uint16, ranges []cs.Range) nvme.Status {
-	r.access = access{owner: r.c, ranges: ranges, set: set}
-	st := r.c.sub.slm.beginAccess(&r.access)
+	r.access = slm.Access{Owner: &r.c.owner, Ranges: ranges, Set: set}
+	st := r.c.sub.slm.BeginAccess(&r.access)
 	if !st.OK() {
-		r.access.owner = nil
+		r.access.Owner = nil
 	}
 	return st
 }
@@ -29,7 +30,7 @@ func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command
 		switch {
 		case n == 0 || n > MDTS || n%granularity != 0 || m.Addr%granularity != 0:
 			return 0, nvme.InvalidField
-		case !c.sub.slm.isInside(cs.Range{Addr: m.Addr, Len: n}):
+		case !c.sub.slm.Contains(cs.Range{Addr: m.Addr, Len: n}):
 			return 0, nvme.LBAOutOfRange
 		}
 		return n, nvme.Success
@@ -38,27 +39,29 @@ func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command
 
 func runFetch(r *request) nvme.Status {
 	m := cs.ParseMemory(r.cmd)
+	span := cs.Range{Addr: m.Addr, Len: uint64(m.Len)}
 	start := r.c.sub.opt.Now()
-	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+	if st := r.accessRanges([]cs.Range{span}); !st.OK() {
 		return st
 	}
-	if st := r.c.sub.slm.lent.copyPending(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}); !st.OK() {
+	if st := r.c.sub.slm.Lent.CopyPending(span); !st.OK() {
 		return r.failUnread(st)
 	}
-	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
-	r.c.sub.moves.dramToHost.addMove(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	copy(r.data, r.c.sub.slm.Bytes(span))
+	r.c.sub.moves.dramToHost.addMove(span.Len, r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
 func runStore(r *request) nvme.Status {
 	m := cs.ParseMemory(r.cmd)
+	span := cs.Range{Addr: m.Addr, Len: uint64(m.Len)}
 	start := r.c.sub.opt.Now()
-	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+	if st := r.accessRanges([]cs.Range{span}); !st.OK() {
 		return st
 	}
-	r.c.sub.slm.lent.overwrite(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
-	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
-	r.c.sub.moves.hostToDRAM.addMove(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	r.c.sub.slm.Lent.Overwrite(span)
+	copy(r.c.sub.slm.Bytes(span), r.data)
+	r.c.sub.moves.hostToDRAM.addMove(span.Len, r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
@@ -67,7 +70,7 @@ func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 	switch {
 	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
 		return 0, nvme.InvalidField
-	case !c.sub.slm.isInside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
+	case !c.sub.slm.Contains(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
 		return 0, nvme.LBAOutOfRange
 	}
 	return 0, nvme.Success
@@ -75,11 +78,12 @@ func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 
 func runMemoryFill(r *request) nvme.Status {
 	m := cs.ParseMemory(r.cmd)
-	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+	span := cs.Range{Addr: m.Addr, Len: uint64(m.Len)}
+	if st := r.accessRanges([]cs.Range{span}); !st.OK() {
 		return st
 	}
-	r.c.sub.slm.lent.overwrite(cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
-	b := r.c.sub.slm.bytes[m.Addr:][:m.Len]
+	r.c.sub.slm.Lent.Overwrite(span)
+	b := r.c.sub.slm.Bytes(span)
 	binary.LittleEndian.PutUint32(b, r.cmd.DW(13))
 	for n := cs.SLMGranularity; n < len(b); n *= 2 {
 		copy(b[n:], b[:n])
@@ -114,11 +118,11 @@ func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvm
 			return nil, st
 		}
 		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
-		if !s.slm.isInside(dests[i]) {
+		if !s.slm.Contains(dests[i]) {
 			return nil, nvme.LBAOutOfRange
 		}
 		// A copy of more bytes than the memory has would only keep the drive busy.
-		if total += dests[i].Len; total > s.slm.sizeInBytes() {
+		if total += dests[i].Len; total > s.slm.Size() {
 			return nil, nvme.SizeLimitExceeded
 		}
 	}
@@ -164,8 +168,9 @@ func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved, lent uint64, st nvm
 	if r.lendBlocks(ns, k) {
 		return 0, uint64(k.NLB) << ns.shift, nvme.Success
 	}
-	r.c.sub.slm.lent.overwrite(cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift})
-	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.bytes[k.Dest:][:uint64(k.NLB)<<ns.shift]
+	span := cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
+	r.c.sub.slm.Lent.Overwrite(span)
+	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.Bytes(span)
 	for len(dst) > 0 {
 		if st := r.interrupted(ns); !st.OK() {
 			return moved, 0, st
@@ -185,7 +190,7 @@ func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nv
 	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
 		m.Len == 0, m.Len%cs.SLMGranularity != 0, m.Dest%cs.SLMGranularity != 0:
 		return 0, nvme.InvalidField
-	case !c.sub.slm.isInside(cs.Range{Addr: m.Dest, Len: m.Len}):
+	case !c.sub.slm.Contains(cs.Range{Addr: m.Dest, Len: m.Len}):
 		return 0, nvme.LBAOutOfRange
 	}
 	return uint64(m.Sources) * cs.CopySourceSize, nvme.Success
@@ -225,7 +230,7 @@ func runMemoryCopy(r *request) nvme.Status {
 	st = r.copyBlocks(from, copies)
 	if st.OK() {
 		for i := range dests {
-			if region, ok := r.c.sub.slm.regionOf(dests[i]); ok {
+			if region, ok := r.c.sub.slm.RegionOf(dests[i]); ok {
 				r.c.sub.moves.copied[region].Add(dests[i].Len)
 			}
 		}
@@ -253,7 +258,7 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 			return nvme.InvalidMemoryNamespace
 		case uint64(b.Len) > left || b.Len == 0 || b.Len%cs.SLMGranularity != 0 || b.Addr%cs.SLMGranularity != 0:
 			return nvme.InvalidField
-		case !r.c.sub.slm.isInside(ranges[i]):
+		case !r.c.sub.slm.Contains(ranges[i]):
 			return nvme.LBAOutOfRange
 		case ranges[i].Overlaps(dest):
 			return nvme.OverlappingIORange
@@ -266,13 +271,13 @@ func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
 	if st := r.accessRanges(append(ranges, dest)); !st.OK() {
 		return st
 	}
-	if st := r.c.sub.slm.lent.copyPending(ranges...); !st.OK() {
+	if st := r.c.sub.slm.Lent.CopyPending(ranges...); !st.OK() {
 		return r.failUnread(st)
 	}
-	r.c.sub.slm.lent.overwrite(dest)
+	r.c.sub.slm.Lent.Overwrite(dest)
 	at := m.Dest
 	for _, src := range ranges {
-		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
+		copy(r.c.sub.slm.Bytes(cs.Range{Addr: at, Len: src.Len}), r.c.sub.slm.Bytes(src))
 		at += src.Len
 	}
 	return nvme.Success
@@ -284,11 +289,11 @@ func checkReserve(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.
 }
 
 func runReserve(r *request) nvme.Status {
-	addr, st := r.c.sub.slm.reserveRange(r.c, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
+	addr, st := r.c.sub.slm.Reserve(&r.c.owner, int(cs.ParseRegion(r.cmd)), cs.ParseReservation(r.cmd))
 	r.result, r.gave = addr, true
 	return st
 }
 
 func runRelease(r *request) nvme.Status {
-	return r.c.sub.slm.releaseRange(r.c, cs.ParseReservation(r.cmd))
+	return r.c.sub.slm.Release(&r.c.owner, cs.ParseReservation(r.cmd))
 }

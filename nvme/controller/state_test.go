@@ -223,7 +223,7 @@ func TestResetEndsCommandsAndGivesMemoryBack(t *testing.T) {
 	out = <-done
 	assert.ErrorIs(t, out.Status(), nvme.QueueDeleted)
 	until(t, func() bool { return csts(c) == 0 })
-	assert.Zero(t, d.slm.reservedBytes())
+	assert.Zero(t, d.slm.Reserved())
 	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
 	out = run(1, nvme.Flush(1), nil)
 	assert.ErrorIs(t, out.Status(), nvme.CommandSequenceError, "queues are gone with the reset")
@@ -253,11 +253,11 @@ func TestCloseWaitsForWhatRuns(t *testing.T) {
 		_, err := c.Admin(context.Background(), &cmd, nil)
 		return err != nil
 	})
-	assert.Equal(t, uint64(4096), d.slm.reservedBytes(), "not given back while it is used")
+	assert.Equal(t, uint64(4096), d.slm.Reserved(), "not given back while it is used")
 	close(d.compute.hold)
 	require.NoError(t, <-done, "what ran has completed")
 	require.NoError(t, <-closed)
-	assert.Zero(t, d.slm.reservedBytes())
+	assert.Zero(t, d.slm.Reserved())
 	assert.Zero(t, d.Associations())
 	require.NoError(t, c.Close(), "twice is not an error")
 	_, ok := c.(nvme.Mapper).MapSLM(at, 4)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -64,7 +65,7 @@ type Options struct {
 type Subsystem struct {
 	opt        Options
 	tables     tables
-	slm        *memory
+	slm        *slm.Memory
 	prog       *programs
 	health     *health
 	moves      moves
@@ -151,8 +152,9 @@ func New(opt Options) (*Subsystem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
-		s.slm = newMemory(opt.Compute.SLM(), p.limits.Weights, opt.Compute.ClearSLM)
-		s.prog, p.holders = p, s.slm.namesOfHolders
+		s.slm = slm.New(opt.Compute.SLM(), p.limits.Weights, opt.Compute.ClearSLM)
+		s.prog = p
+		p.holders = func(asks *Controller, region int) []string { return s.slm.Holders(&asks.owner, region) }
 		s.lendFromFlash(opt.Flash, opt.Compute)
 	}
 	return s, nil

@@ -1,6 +1,7 @@
-package controller
+package slm
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,43 +12,47 @@ import (
 // maxClaims bounds the claims of all associations together: every access walks the list.
 const maxClaims = 4096
 
+// Owner is an association that can hold memory, or the name of its host. Two associations of a host are two owners.
+type Owner struct{ Name string }
+
 // claim is a range of subsystem local memory that an association holds: by a reservation of the vendor set (set 0), or
 // by a memory range set. Claims of different associations never overlap. Claims of one association may, so that a range
 // set can name memory that is reserved already.
 type claim struct {
 	off, end uint64
-	owner    *Controller
+	owner    *Owner
 	set      uint16
 	clearing bool // the bytes of earlier holders are being cleared: the owner does not hold the range yet
 }
 
-// access is a running command's use of ranges that its association holds. The ranges stay claimed, by one claim or
+// Access is a running command's use of ranges that its association holds. The ranges stay claimed, by one claim or
 // another, until the access ends.
-type access struct {
-	owner  *Controller
-	ranges []cs.Range
-	set    uint16 // the memory range set that the command named; 0: none
+type Access struct {
+	Owner  *Owner
+	Ranges []cs.Range
+	Set    uint16 // the memory range set that the command named; 0: none
 }
 
-// memory decides which association may touch which byte of subsystem local memory.
-type memory struct {
-	bytes []byte  // not guarded: claims and leases keep commands apart
-	lent  *lender // blocks that the memory holds and that lie on the flash
+// Memory decides which association may touch which byte of subsystem local memory.
+type Memory struct {
+	bytes []byte // not guarded: claims and leases keep commands apart
+	// Lent are the blocks that the memory holds and that lie on the flash.
+	Lent *Lender
 	// windows are the shares of the regions. A byte of a window is memory of its region only, and of several regions each
 	// has one owner: the association that holds memory in the window.
 	windows []cs.Range
 	zero    func([]byte) // clears bytes of earlier holders; constant
 
 	mu       sync.Mutex
-	cleared  *sync.Cond // a claim's bytes have been cleared; its lock is mu
-	claims   []claim    // sorted by off
-	accesses map[*access]struct{}
-	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
+	cleared  *sync.Cond         // a claim's bytes have been cleared; its lock is mu
+	claims   []claim            // sorted by off
+	accesses map[*Access]*Owner // The owner stands here, too: a command that is over may have been used again.
+	dirty    []cs.Range         // holds the bytes of an earlier holder; sorted, apart
 }
 
-// newMemory makes the memory of regions with weights, in which zero clears bytes.
-func newMemory(bytes []byte, weights []int, zero func([]byte)) *memory {
-	m := &memory{bytes: bytes, lent: newLender(bytes), accesses: map[*access]struct{}{}, zero: zero}
+// New makes the memory of regions with weights, in which zero clears bytes.
+func New(bytes []byte, weights []int, zero func([]byte)) *Memory {
+	m := &Memory{bytes: bytes, Lent: newLender(bytes), accesses: map[*Access]*Owner{}, zero: zero}
 	m.cleared = sync.NewCond(&m.mu)
 	for region := range weights {
 		m.windows = append(m.windows, cs.RegionWindow(uint64(len(bytes)), weights, region))
@@ -55,23 +60,30 @@ func newMemory(bytes []byte, weights []int, zero func([]byte)) *memory {
 	return m
 }
 
-func (m *memory) sizeInBytes() uint64 { return uint64(len(m.bytes)) }
+// Size returns the number of bytes.
+func (m *Memory) Size() uint64 { return uint64(len(m.bytes)) }
 
-// regionOf returns the region whose window a range lies in, if it lies in one.
-func (m *memory) regionOf(r cs.Range) (region int, ok bool) {
+// Bytes returns the bytes of a range inside the memory. The caller has access to them.
+func (m *Memory) Bytes(r cs.Range) []byte { return m.bytes[r.Addr : r.Addr+r.Len] }
+
+// InRegion reports whether a range lies in the window of a region.
+func (m *Memory) InRegion(region int, r cs.Range) bool { return m.windows[region].Contains(r) }
+
+// RegionOf returns the region whose window a range lies in, if it lies in one.
+func (m *Memory) RegionOf(r cs.Range) (region int, ok bool) {
 	region = slices.IndexFunc(m.windows, func(w cs.Range) bool { return w.Contains(r) })
 	return region, region >= 0
 }
 
-// isInside reports whether the range lies in the memory.
-func (m *memory) isInside(r cs.Range) bool {
+// Contains reports whether the range lies in the memory.
+func (m *Memory) Contains(r cs.Range) bool {
 	end, ok := r.Ends()
-	return ok && end <= m.sizeInBytes()
+	return ok && end <= m.Size()
 }
 
-// reserveRange claims a range of a region for the vendor set, or with cs.AnyAddress the first that is free, and returns
+// Reserve claims a range of a region for the vendor set, or with cs.AnyAddress the first that is free, and returns
 // its address.
-func (m *memory) reserveRange(owner *Controller, region int, r cs.Range) (uint64, nvme.Status) {
+func (m *Memory) Reserve(owner *Owner, region int, r cs.Range) (uint64, nvme.Status) {
 	if r.Len == 0 || r.Len%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
@@ -90,7 +102,7 @@ func (m *memory) reserveRange(owner *Controller, region int, r cs.Range) (uint64
 	if r.Addr%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
 	}
-	if !m.isInside(r) || !m.windows[region].Contains(r) {
+	if !m.Contains(r) || !m.windows[region].Contains(r) {
 		return 0, nvme.LBAOutOfRange
 	}
 	for _, c := range m.claims {
@@ -106,14 +118,14 @@ func (m *memory) reserveRange(owner *Controller, region int, r cs.Range) (uint64
 
 // isOwnedByAnother reports whether a region of several is owned by another association: it holds memory of the region.
 // m.mu is held.
-func (m *memory) isOwnedByAnother(owner *Controller, region int) bool {
+func (m *Memory) isOwnedByAnother(owner *Owner, region int) bool {
 	return len(m.windows) > 1 && slices.ContainsFunc(m.claims, func(c claim) bool {
 		return c.owner != owner && c.overlapsRange(m.windows[region])
 	})
 }
 
-// ownedByAnother reports whether another association owns a region of several.
-func (m *memory) ownedByAnother(asks *Controller, region int) bool {
+// OwnedByAnother reports whether another association owns a region of several.
+func (m *Memory) OwnedByAnother(asks *Owner, region int) bool {
 	if len(m.windows) == 1 {
 		return false
 	}
@@ -128,7 +140,7 @@ func (c claim) overlapsRange(r cs.Range) bool {
 }
 
 // firstFree returns the address of the first n bytes of a window that nobody holds. m.mu is held.
-func (m *memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
+func (m *Memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
 	const g = cs.ReserveGranularity
 	at, end := window.Addr, window.Addr+window.Len
 	for _, c := range m.claims {
@@ -140,9 +152,9 @@ func (m *memory) firstFree(window cs.Range, n uint64) (uint64, bool) {
 	return at, at <= end && end-at >= n
 }
 
-// claimSet claims the ranges of a memory range set of a region, which lie inside its window. It waits until claims of
+// ClaimSet claims the ranges of a memory range set of a region, which lie inside its window. It waits until claims of
 // the association that overlap them are cleared.
-func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs.Range) nvme.Status {
+func (m *Memory) ClaimSet(owner *Owner, region int, set uint16, ranges []cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for slices.ContainsFunc(m.claims, func(c claim) bool {
@@ -166,7 +178,7 @@ func (m *memory) claimSet(owner *Controller, region int, set uint16, ranges []cs
 // addClaims puts claims into the list and clears the bytes of earlier holders in them. m.mu is held. Clearing much
 // memory takes long, so addClaims unlocks m.mu meanwhile: other commands go on, and the owner holds the claims from the
 // end on.
-func (m *memory) addClaims(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
+func (m *Memory) addClaims(owner *Owner, set uint16, ranges []cs.Range) nvme.Status {
 	if len(m.claims)+len(ranges) > maxClaims {
 		return nvme.InsufficientResources
 	}
@@ -192,7 +204,7 @@ func (m *memory) addClaims(owner *Controller, set uint16, ranges []cs.Range) nvm
 	}
 	m.mu.Unlock()
 	for _, r := range dirty {
-		m.lent.overwrite(r)
+		m.Lent.Overwrite(r)
 		m.zero(m.bytes[r.Addr : r.Addr+r.Len])
 	}
 	m.mu.Lock()
@@ -205,8 +217,8 @@ func (m *memory) addClaims(owner *Controller, set uint16, ranges []cs.Range) nvm
 	return nvme.Success
 }
 
-// releaseRange ends the reservation that is exactly r.
-func (m *memory) releaseRange(owner *Controller, r cs.Range) nvme.Status {
+// Release ends the reservation that is exactly r.
+func (m *Memory) Release(owner *Owner, r cs.Range) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, c := range m.claims {
@@ -222,13 +234,13 @@ func (m *memory) releaseRange(owner *Controller, r cs.Range) nvme.Status {
 	return nvme.AccessDenied
 }
 
-// releaseSet ends the claims of a memory range set.
-func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
+// ReleaseSet ends the claims of a memory range set.
+func (m *Memory) ReleaseSet(owner *Owner, set uint16) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ofSet := func(c claim) bool { return c.owner == owner && c.set == set }
 	for l := range m.accesses {
-		if l.owner == owner && l.set == set {
+		if l.Owner == owner && l.Set == set {
 			return nvme.MemoryRangeSetInUse
 		}
 	}
@@ -239,14 +251,18 @@ func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
 	return nvme.Success
 }
 
-// releaseAll ends every claim of an association. No command of it runs.
-func (m *memory) releaseAll(owner *Controller) {
+// ReleaseAll ends every claim of an association. No command of it runs: if one has not ended its access, ReleaseAll
+// ends it, and reports that the caller is at fault.
+func (m *Memory) ReleaseAll(owner *Owner) (ended bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	before := len(m.accesses)
+	maps.DeleteFunc(m.accesses, func(_ *Access, of *Owner) bool { return of == owner })
 	m.dropClaims(func(c claim) bool { return c.owner == owner })
+	return len(m.accesses) < before
 }
 
-func (m *memory) dropClaims(which func(claim) bool) {
+func (m *Memory) dropClaims(which func(claim) bool) {
 	var ended []cs.Range
 	for _, c := range m.claims {
 		if which(c) {
@@ -260,15 +276,15 @@ func (m *memory) dropClaims(which func(claim) bool) {
 }
 
 // giveBack notes that a claim of a range has ended. m.mu is held.
-func (m *memory) giveBack(r cs.Range) {
-	m.lent.forgetRange(r, func(r cs.Range) bool {
+func (m *Memory) giveBack(r cs.Range) {
+	m.Lent.forgetRange(r, func(r cs.Range) bool {
 		return slices.ContainsFunc(m.claims, func(c claim) bool { return c.off < r.Addr+r.Len && r.Addr < c.end })
 	})
 	m.markDirty(r)
 }
 
-// reservedBytes returns the number of bytes that associations hold.
-func (m *memory) reservedBytes() uint64 {
+// Reserved returns the number of bytes that associations hold.
+func (m *Memory) Reserved() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var sum, at uint64
@@ -281,9 +297,9 @@ func (m *memory) reservedBytes() uint64 {
 	return sum
 }
 
-// namesOfHolders returns the names of the hosts whose associations hold memory of a region, each once, sorted. On a
+// Holders returns the names of the hosts whose associations hold memory of a region, each once, sorted. On a
 // drive of several regions the association that asks is left out: a region is its owner's to change.
-func (m *memory) namesOfHolders(asks *Controller, region int) []string {
+func (m *Memory) Holders(asks *Owner, region int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []string
@@ -291,7 +307,7 @@ func (m *memory) namesOfHolders(asks *Controller, region int) []string {
 		if !c.overlapsRange(m.windows[region]) || c.owner == asks && len(m.windows) > 1 {
 			continue
 		}
-		name := c.owner.host.NQN
+		name := c.owner.Name
 		if name == "" {
 			name = "a host without a name"
 		}
@@ -302,13 +318,13 @@ func (m *memory) namesOfHolders(asks *Controller, region int) []string {
 }
 
 // holdsRange reports whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
-func (m *memory) holdsRange(owner *Controller, r cs.Range) bool {
+func (m *Memory) holdsRange(owner *Owner, r cs.Range) bool {
 	return m.holdsWithout(owner, r, func(claim) bool { return false })
 }
 
 // holdsWithout reports whether the association would hold the range if the claims that ended chooses were gone. m.mu is
 // held.
-func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) bool) bool {
+func (m *Memory) holdsWithout(owner *Owner, r cs.Range, ended func(claim) bool) bool {
 	at, end := r.Addr, r.Addr+r.Len
 	for _, c := range m.claims {
 		if at >= end || c.off > at {
@@ -321,34 +337,35 @@ func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) b
 	return at >= end
 }
 
-// viewOfRange returns the bytes of a range that the association holds.
-func (m *memory) viewOfRange(owner *Controller, r cs.Range) ([]byte, bool) {
-	if !m.isInside(r) {
+// View returns the bytes of a range that the association holds.
+func (m *Memory) View(owner *Owner, r cs.Range) ([]byte, bool) {
+	if !m.Contains(r) {
 		return nil, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.holdsRange(owner, r) || !m.lent.allowView(r) {
+	if !m.holdsRange(owner, r) || !m.Lent.allowView(r) {
 		return nil, false
 	}
 	return m.bytes[r.Addr : r.Addr+r.Len : r.Addr+r.Len], true
 }
 
-// beginAccess checks that the association holds the ranges, which lie inside the memory, and keeps them claimed until
-// endAccess.
-func (m *memory) beginAccess(a *access) nvme.Status {
+// BeginAccess checks that the association holds the ranges, which lie inside the memory, and keeps them claimed until
+// EndAccess.
+func (m *Memory) BeginAccess(a *Access) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range a.ranges {
-		if r.Len > 0 && !m.holdsRange(a.owner, r) {
+	for _, r := range a.Ranges {
+		if r.Len > 0 && !m.holdsRange(a.Owner, r) {
 			return nvme.AccessDenied
 		}
 	}
-	m.accesses[a] = struct{}{}
+	m.accesses[a] = a.Owner
 	return nvme.Success
 }
 
-func (m *memory) endAccess(a *access) {
+// EndAccess ends an access.
+func (m *Memory) EndAccess(a *Access) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.accesses, a)
@@ -356,10 +373,10 @@ func (m *memory) endAccess(a *access) {
 
 // isNeededByAccess reports whether a running command of the association accesses bytes that it holds only by the given
 // claims. m.mu is held.
-func (m *memory) isNeededByAccess(owner *Controller, claims func(claim) bool) bool {
+func (m *Memory) isNeededByAccess(owner *Owner, claims func(claim) bool) bool {
 	only := func(r cs.Range) bool { return r.Len > 0 && !m.holdsWithout(owner, r, claims) }
 	for a := range m.accesses {
-		if a.owner == owner && slices.ContainsFunc(a.ranges, only) {
+		if a.Owner == owner && slices.ContainsFunc(a.Ranges, only) {
 			return true
 		}
 	}
@@ -367,7 +384,7 @@ func (m *memory) isNeededByAccess(owner *Controller, claims func(claim) bool) bo
 }
 
 // markDirty notes that a range was given back with the bytes of its holder in it. m.mu is held.
-func (m *memory) markDirty(r cs.Range) {
+func (m *Memory) markDirty(r cs.Range) {
 	if r.Len == 0 {
 		return
 	}
@@ -416,7 +433,7 @@ func cutRanges(ranges []cs.Range, r cs.Range) (keep []cs.Range) {
 // takeDirty returns the dirty parts of a range that is about to be claimed, and counts them as cleared: the caller
 // clears them, so that the new holder reads nothing of an earlier one. Bytes that another claim of the same owner
 // covers are in use and are left out; they become dirty again when that claim ends. m.mu is held.
-func (m *memory) takeDirty(r cs.Range) (unheld []cs.Range) {
+func (m *Memory) takeDirty(r cs.Range) (unheld []cs.Range) {
 	for _, d := range m.dirty {
 		lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len)
 		if lo < hi {
