@@ -36,7 +36,7 @@ func (s *Spec) BindModule(m Module) (*Spec, error) {
 	names := s.moduleNames()
 	if !slices.Contains(names, m.Name) {
 		p.Add(problem.Place{}, problem.ErrModule, "no operator of the pipeline names module %q%s", problem.Shorten(m.Name),
-			problem.SuggestAccepted(m.Name, names, func(string) bool { return true }))
+			problem.Suggest(m.Name, names))
 	}
 	if m.Bytes != nil {
 		called := calledFunctions{errs: map[string]error{}}
@@ -64,7 +64,7 @@ func (s *Spec) eachModuleCall(f func(module string, o *Op, a problem.Place)) {
 			}
 			if module, ok := ops[i].Argument("module"); ok {
 				if name, ok := module.Value.(Text); ok {
-					f(string(name), &ops[i], a.Index(i, problem.FirstPos(ops[i].Pos, a.Pos)))
+					f(string(name), &ops[i], a.Index(i, ops[i].Pos))
 				}
 			}
 		}
@@ -126,7 +126,7 @@ func checkFunction(p *problem.List, functions *calledFunctions, name string, o *
 		signature.In = append(signature.In, wasmKinds[kind])
 	}
 	if err := functions.whyRefused(string(called), signature); err != nil {
-		at := a.Key(wasmOperator, a.Pos).Key("function", problem.FirstPos(function.Pos, a.Pos))
+		at := a.Key(wasmOperator, a.Pos).Key("function", function.Pos)
 		p.Add(at, problem.ErrModule, "%q: %s", problem.Shorten(name), strings.TrimPrefix(err.Error(), "wasm module: "))
 	}
 }

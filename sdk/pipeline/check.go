@@ -119,7 +119,7 @@ func checkOperator(p *problem.List, o *Op, at place, a problem.Place) {
 	seen := make(map[string]bool)
 	for i := range o.Args {
 		v := &o.Args[i]
-		here := in.Key(problem.Shorten(v.Name), problem.FirstPos(v.Pos, a.Pos))
+		here := in.Key(problem.Shorten(v.Name), v.Pos)
 		param := entry.Param(v.Name)
 		switch {
 		case param == nil:
@@ -302,7 +302,7 @@ type checkedOp struct {
 func (c *checkedOp) Wrong(name string, kind error, format string, args ...any) {
 	at := c.location
 	if v, ok := c.Argument(name); ok {
-		at = at.Key(name, problem.FirstPos(v.Pos, at.Pos))
+		at = at.Key(name, v.Pos)
 	}
 	c.problems.Add(at, kind, format, args...)
 }
@@ -347,14 +347,14 @@ func checkConstants(p *problem.List, o *Op, a problem.Place, constants ...string
 		given, has := o.Argument(name)
 		switch {
 		case ok && has:
-			p.Add(a.Key(name, problem.FirstPos(given.Pos, a.Pos)), problem.ErrValue, "%s beside statistics, want one of them",
+			p.Add(a.Key(name, given.Pos), problem.ErrValue, "%s beside statistics, want one of them",
 				name)
 		case !ok && !has:
 			p.Add(a, problem.ErrMissing, "%s, or statistics instead of constants", name)
 		}
 	}
 	if ok && named.Value == Text("") {
-		p.Add(a.Key(StatisticsParameter, problem.FirstPos(named.Pos, a.Pos)), problem.ErrValue,
+		p.Add(a.Key(StatisticsParameter, named.Pos), problem.ErrValue,
 			"no name, want that of statistics")
 	}
 	return !ok

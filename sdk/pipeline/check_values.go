@@ -97,3 +97,50 @@ func inputsText(o *catalogue.Entry) string {
 	}
 	return fmt.Sprintf("%d inputs", o.Inputs)
 }
+
+// declaredName is a name that a section of the document declares.
+type declaredName struct {
+	name string
+	pos  Pos
+}
+
+// place returns where a section declares the name.
+func (d declaredName) place(section string) problem.Place {
+	return problem.Place{Path: section}.Key(problem.Shorten(d.name), d.pos)
+}
+
+// checkNames checks the names that a section declares, and that they and those that operators give, by nameOf, are the
+// same. An operator that gives none has an empty name.
+func (s *Spec) checkNames(p *problem.List, section string, names []declaredName, most int, kind error,
+	nameOf func(o *Op) string) {
+	if len(names) > most {
+		p.Add(problem.Place{Path: section}, problem.ErrValue, "%d names, want at most %d", len(names), most)
+		return
+	}
+	used, list := map[string]bool{}, make([]string, 0, len(names)) // by declared name, whether an operator gives it
+	for _, d := range names {
+		switch _, twice := used[d.name]; {
+		case d.name == "" || len(d.name) > MaxName:
+			p.Add(d.place(section), problem.ErrValue, "a name of %d bytes, want 1 to %d", len(d.name), MaxName)
+		case twice:
+			p.Add(d.place(section), problem.ErrDuplicate, "%q", problem.Shorten(d.name))
+		}
+		used[d.name], list = false, append(list, d.name)
+	}
+	s.eachChain(func(ops []Op, a problem.Place) {
+		for i := range ops {
+			name := nameOf(&ops[i])
+			if _, declared := used[name]; name != "" && !declared {
+				p.Add(a.Index(i, ops[i].Pos), kind, "%q is not among %s%s", problem.Shorten(name), section,
+					problem.Suggest(name, list))
+				continue
+			}
+			used[name] = true
+		}
+	})
+	for _, d := range names {
+		if !used[d.name] {
+			p.Add(d.place(section), kind, "no operator names it")
+		}
+	}
+}

@@ -189,12 +189,12 @@ func (f *Filter) checkTests(p *problem.List, a problem.Place, depth int, tests *
 			p.Add(a, problem.ErrMissing, "%s: at least one filter", name)
 		}
 		for i := range list {
-			list[i].checkTests(p, a.Key(name, a.Pos).Index(i, problem.FirstPos(list[i].Pos, a.Pos)), depth+1, tests)
+			list[i].checkTests(p, a.Key(name, a.Pos).Index(i, list[i].Pos), depth+1, tests)
 		}
 	case f.Not != nil:
-		f.Not.checkTests(p, a.Key("not", problem.FirstPos(f.Not.Pos, a.Pos)), depth+1, tests)
+		f.Not.checkTests(p, a.Key("not", f.Not.Pos), depth+1, tests)
 	case f.Sampling != nil:
-		f.Sampling.checkParameters(p, a.Key("sampling", problem.FirstPos(f.Sampling.Pos, a.Pos)))
+		f.Sampling.checkParameters(p, a.Key("sampling", f.Sampling.Pos))
 	case len(f.Comparisons) == 0:
 		p.Add(a, problem.ErrMissing, "a comparison: %s", strings.Join(comparisonKeys, ", "))
 	case len(f.Column) > MaxName:
@@ -203,7 +203,7 @@ func (f *Filter) checkTests(p *problem.List, a problem.Place, depth int, tests *
 		seen := map[string]bool{}
 		for i := range f.Comparisons {
 			c := &f.Comparisons[i]
-			here := a.Key(problem.Shorten(c.Key()), problem.FirstPos(c.Pos, a.Pos))
+			here := a.Key(problem.Shorten(c.Key()), c.Pos)
 			if seen[c.Key()] {
 				p.Add(here, problem.ErrDuplicate, "%q", problem.Shorten(c.Key()))
 			}

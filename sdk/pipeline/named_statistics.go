@@ -45,7 +45,7 @@ func (s *Spec) BindStatistics(name string, file *summary.Summary, digest summary
 	if i < 0 {
 		p.Add(problem.Place{Path: "statistics"}, problem.ErrStatistics, "the pipeline has no statistics %q%s",
 			problem.Shorten(name),
-			problem.SuggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
+			problem.Suggest(name, s.statisticsNames()))
 		return nil, p.Err()
 	}
 	bound := *s
@@ -116,12 +116,9 @@ func (n *NamedStatistics) Find(value string) *ValueStatistics {
 // StatisticsName returns the name of the statistics that an operator takes its constants from, or "" if it has
 // constants of its own.
 func (o *Op) StatisticsName() string {
-	if a, ok := o.Argument(StatisticsParameter); ok {
-		if name, ok := a.Value.(Text); ok {
-			return string(name)
-		}
-	}
-	return ""
+	v, _ := o.Given(StatisticsParameter)
+	name, _ := v.(Text)
+	return string(name)
 }
 
 // The keys of statistics, and of one value's.
@@ -238,46 +235,17 @@ func (v *ValueStatistics) field(key string) **float64 {
 
 // checkStatistics checks the declarations, and that operators and declarations name each other.
 func (s *Spec) checkStatistics(p *problem.List) {
-	if len(s.Statistics) > MaxStatistics {
-		p.Add(problem.Place{Path: "statistics"}, problem.ErrValue, "%d names, want at most %d", len(s.Statistics),
-			MaxStatistics)
-		return
-	}
-	declared, used := map[string]bool{}, map[string]bool{}
+	names := make([]declaredName, len(s.Statistics))
 	for i := range s.Statistics {
 		n := &s.Statistics[i]
-		a := problem.Place{Path: "statistics"}.Key(problem.Shorten(n.Name), n.Pos)
-		switch {
-		case n.Name == "" || len(n.Name) > MaxName:
-			p.Add(a, problem.ErrValue, "a name of %d bytes, want 1 to %d", len(n.Name), MaxName)
-		case declared[n.Name]:
-			p.Add(a, problem.ErrDuplicate, "%q", problem.Shorten(n.Name))
-		}
-		declared[n.Name] = true
+		names[i] = declaredName{n.Name, n.Pos}
 		for j := 1; j < len(n.Values); j++ {
 			if n.Values[j-1].Name >= n.Values[j].Name {
-				p.Add(a.Key("values", n.Pos), problem.ErrDuplicate, "%q", problem.Shorten(n.Values[j].Name))
+				p.Add(names[i].place("statistics").Key("values", n.Pos), problem.ErrDuplicate, "%q",
+					problem.Shorten(n.Values[j].Name))
 				break
 			}
 		}
 	}
-	s.eachChain(func(ops []Op, a problem.Place) {
-		for i := range ops {
-			name := ops[i].StatisticsName()
-			if name == "" {
-				continue
-			}
-			used[name] = true
-			if !declared[name] {
-				p.Add(a.Index(i, ops[i].Pos), problem.ErrStatistics, "%q is not among statistics%s", problem.Shorten(name),
-					problem.SuggestAccepted(name, s.statisticsNames(), func(string) bool { return true }))
-			}
-		}
-	})
-	for i := range s.Statistics {
-		if n := &s.Statistics[i]; !used[n.Name] {
-			p.Add(problem.Place{Path: "statistics"}.Key(problem.Shorten(n.Name), n.Pos), problem.ErrStatistics,
-				"no operator uses them")
-		}
-	}
+	s.checkNames(p, "statistics", names, MaxStatistics, problem.ErrStatistics, (*Op).StatisticsName)
 }

@@ -175,7 +175,7 @@ func TestBadStatistics(t *testing.T) {
 			problem.ErrStatistics,
 			`line 1:30: dense[0].ops[0]: statistics do not fit: "sum" is not among statistics`},
 		{"not used", "sparse: [{columns: [i]}]\nstatistics: {s: }", problem.ErrStatistics,
-			"line 2:14: statistics.s: statistics do not fit: no operator uses them"},
+			"line 2:14: statistics.s: statistics do not fit: no operator names it"},
 		{"beside a constant", "dense: [{columns: [i], ops: [normalize: {statistics: s, mean: 1}]}]\nstatistics: {s: }",
 			problem.ErrValue, "mean beside statistics, want one of them"},
 		{"neither", "dense: [{columns: [i], ops: [min_max: {min: 1}]}]", problem.ErrMissing,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,7 @@ func (p *parser) members(n *yaml.Node, a problem.Place, unknown error, keys []st
 		}
 		here := a.Key(problem.Shorten(key.Value), position(n.Content[i]))
 		switch {
-		case !contains(keys, key.Value):
+		case !slices.Contains(keys, key.Value):
 			p.Add(here, unknown, "%q%s", problem.Shorten(key.Value), problem.SuggestAccepted(key.Value, keys,
 				func(name string) bool {
 					return !given(n, name) // the key would be refused as given twice
@@ -127,15 +128,6 @@ func (p *parser) members(n *yaml.Node, a problem.Place, unknown error, keys []st
 func given(n *yaml.Node, name string) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == name {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
 			return true
 		}
 	}
@@ -186,6 +178,17 @@ func (p *parser) text(n *yaml.Node, a problem.Place, of string) string {
 		return ""
 	}
 	return n.Value
+}
+
+// choice reads one of the words that a text such as "int32, int64 or auto" lists. It returns an empty text after an
+// error.
+func (p *parser) choice(n *yaml.Node, a problem.Place, words string) string {
+	word := p.text(n, a, words)
+	if word == "" || slices.Contains(strings.Fields(strings.NewReplacer(",", "", " or ", " ").Replace(words)), word) {
+		return word
+	}
+	p.Add(a, problem.ErrValue, "%q, want %s", problem.Shorten(word), words)
+	return ""
 }
 
 // truth reads true or false.
@@ -273,22 +276,14 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 				s.Batch = int(x.Int)
 			}
 		case "ids":
-			switch t := p.text(v, a, "int32, int64 or auto"); t {
-			case "int32":
+			word := p.choice(v, a, "int32, int64 or auto")
+			s.FitIDs = word == "auto"
+			if word == "int32" {
 				s.IDs = program.IDs32
-			case "auto":
-				s.FitIDs = true
-			case "int64", "":
-			default:
-				p.Add(a, problem.ErrValue, "%q, want int32, int64 or auto", problem.Shorten(t))
 			}
 		case "dense_type":
-			switch t := p.text(v, a, "float32 or bfloat16"); t {
-			case "bfloat16":
+			if p.choice(v, a, "float32 or bfloat16") == "bfloat16" {
 				s.DenseType = program.DenseBFloat16
-			case "float32", "":
-			default:
-				p.Add(a, problem.ErrValue, "%q, want float32 or bfloat16", problem.Shorten(t))
 			}
 		case "label":
 			s.Label = p.label(v, a)
@@ -375,24 +370,12 @@ func (p *parser) values(n *yaml.Node, a problem.Place) []NamedValue {
 			case "ops":
 				v.Ops = p.ops(node, a, n)
 			case "absent":
-				v.AllowAbsent = p.absent(node, a)
+				v.AllowAbsent = p.choice(node, a, "allow or fail") == "allow"
 			}
 		})
 		values = append(values, v)
 	})
 	return values
-}
-
-// absent reads whether partitions may lack a column.
-func (p *parser) absent(n *yaml.Node, a problem.Place) (allow bool) {
-	switch t := p.text(n, a, "allow or fail"); t {
-	case "allow":
-		return true
-	case "fail", "":
-	default:
-		p.Add(a, problem.ErrValue, "%q, want allow or fail", problem.Shorten(t))
-	}
-	return false
 }
 
 // patterns reads a list of names of columns.
@@ -418,25 +401,13 @@ func (p *parser) groups(n *yaml.Node, a problem.Place) []Group {
 			case "ops":
 				g.Ops = p.ops(v, a, n)
 			case "scores":
-				switch t := p.text(v, a, "keep or drop"); t {
-				case "drop":
-					g.DropScores = true
-				case "keep", "":
-				default:
-					p.Add(a, problem.ErrValue, "%q, want keep or drop", problem.Shorten(t))
-				}
+				g.DropScores = p.choice(v, a, "keep or drop") == "drop"
 			case "deduplicate":
 				g.Deduplicate = p.truth(v, a)
 			case "absent":
-				g.AllowAbsent = p.absent(v, a)
+				g.AllowAbsent = p.choice(v, a, "allow or fail") == "allow"
 			case "nan":
-				switch t := p.text(v, a, "keep or fail"); t {
-				case "keep":
-					g.KeepNaN = true
-				case "fail", "":
-				default:
-					p.Add(a, problem.ErrValue, "%q, want keep or fail", problem.Shorten(t))
-				}
+				g.KeepNaN = p.choice(v, a, "keep or fail") == "keep"
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
 				checkName(&p.List, g.As, a)

@@ -32,7 +32,7 @@ func (s *Spec) Bind(name string, file *vocabulary.Vocabulary) (*Spec, error) {
 		var p problem.List
 		p.Add(problem.Place{Path: "vocabularies"}, problem.ErrVocabulary, "the pipeline has no vocabulary %q%s",
 			problem.Shorten(name),
-			problem.SuggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
+			problem.Suggest(name, s.vocabularyNames()))
 		return nil, p.Err()
 	}
 	bound := *s
@@ -103,18 +103,17 @@ func (s *Spec) WithoutMissingVocabularies() (*Spec, error) {
 
 // vocabulary returns the name of the vocabulary that ends the group's chain, or "".
 func (g *Group) vocabulary() string {
-	if len(g.Ops) == 0 || g.Ops[len(g.Ops)-1].Name != VocabularyOperator {
+	if len(g.Ops) == 0 {
 		return ""
 	}
 	return g.Ops[len(g.Ops)-1].VocabularyName()
 }
 
-// VocabularyName returns the parameter of the operator `vocabulary`, or "" if it has none.
+// VocabularyName returns the vocabulary that the operator looks ids up in, or "" if it is another operator.
 func (o *Op) VocabularyName() string {
-	if a, ok := o.Argument("name"); ok {
-		if name, ok := a.Value.(Text); ok {
-			return string(name)
-		}
+	v, _ := o.Given("name")
+	if name, ok := v.(Text); ok && o.Name == VocabularyOperator {
+		return string(name)
 	}
 	return ""
 }
@@ -124,28 +123,12 @@ var vocabularyKeys = []string{"order", "joint", "base", "null_id", "rare_id", "o
 	"unknown"}
 
 // vocabularies reads the declarations.
-func (p *parser) vocabularies(n *yaml.Node, a problem.Place) []Vocabulary {
-	n = p.follow(n, a)
-	if n.Kind != yaml.MappingNode {
-		p.Add(a, problem.ErrValue, "%s, want a mapping of names to vocabularies", describe(n))
-		return nil
-	}
-	if len(n.Content)/2 > MaxVocabularies {
-		p.Add(a, problem.ErrValue, "%d vocabularies, want at most %d", len(n.Content)/2, MaxVocabularies)
-		return nil
-	}
-	var list []Vocabulary
-	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
-		at := problem.Place{Pos: position(n.Content[i]), Path: a.Path}
-		name := p.text(n.Content[i], at, "the name of a vocabulary")
-		if name == "" {
-			continue
-		}
-		here := a.Key(problem.Shorten(name), position(n.Content[i]))
-		v := p.vocabulary(n.Content[i+1], here)
+func (p *parser) vocabularies(n *yaml.Node, a problem.Place) (list []Vocabulary) {
+	p.named(n, a, MaxVocabularies, "vocabularies", func(name string, n *yaml.Node, here problem.Place) {
+		v := p.vocabulary(n, here)
 		v.Name, v.Pos = name, here.Pos
 		list = append(list, v)
-	}
+	})
 	return list
 }
 
@@ -204,53 +187,29 @@ func (p *parser) whole(n *yaml.Node, a problem.Place, least, greatest int64) int
 
 // checkVocabularies checks the declarations, and that operators and declarations name each other.
 func (s *Spec) checkVocabularies(p *problem.List) {
-	declared := map[string]bool{}
-	if len(s.Vocabularies) > MaxVocabularies {
-		p.Add(problem.Place{Path: "vocabularies"}, problem.ErrValue, "%d vocabularies, want at most %d", len(s.Vocabularies),
-			MaxVocabularies)
-		return
-	}
+	names := make([]declaredName, len(s.Vocabularies))
 	for i := range s.Vocabularies {
 		v := &s.Vocabularies[i]
-		a := problem.Place{Path: "vocabularies"}.Key(problem.Shorten(v.Name), v.Pos)
-		switch {
-		case v.Name == "" || len(v.Name) > MaxName:
-			p.Add(a, problem.ErrValue, "a name of %d bytes, want 1 to %d", len(v.Name), MaxName)
-		case declared[v.Name]:
-			p.Add(a, problem.ErrDuplicate, "%q", problem.Shorten(v.Name))
+		names[i] = declaredName{v.Name, v.Pos}
+		err := v.Rules.Normalize().Check()
+		if err == nil {
+			_, err = v.Rules.Normalize().Policy(v.Unknown)
 		}
-		declared[v.Name] = true
-		rules := v.Rules.Normalize()
-		if err := rules.Check(); err != nil {
-			p.Add(a, problem.ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
-		} else if _, err := rules.Policy(v.Unknown); err != nil {
-			p.Add(a, problem.ErrValue, "%s", strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
+		if err != nil {
+			p.Add(names[i].place("vocabularies"), problem.ErrValue, "%s",
+				strings.TrimPrefix(err.Error(), vocabulary.ErrRules.Error()+": "))
 		}
 	}
-	used := map[string]bool{}
+	s.checkNames(p, "vocabularies", names, MaxVocabularies, problem.ErrVocabulary, (*Op).VocabularyName)
 	s.eachChain(func(ops []Op, a problem.Place) {
 		for i := range ops {
-			if ops[i].Name != VocabularyOperator {
-				continue
-			}
-			here, name := a.Index(i, ops[i].Pos), ops[i].VocabularyName()
-			_, named := ops[i].Argument("name")
-			used[name] = true
-			switch {
+			switch here := a.Index(i, ops[i].Pos); {
+			case ops[i].Name != VocabularyOperator:
 			case strings.HasPrefix(a.Path, "values"):
 				p.Add(here, problem.ErrValue, "a vocabulary ends the chain of a key: put it to the group that names the value")
-			case named && !declared[name]:
-				p.Add(here, problem.ErrVocabulary, "%q is not among vocabularies%s", problem.Shorten(name),
-					problem.SuggestAccepted(name, s.vocabularyNames(), func(string) bool { return true }))
 			case i != len(ops)-1:
 				p.Add(here, problem.ErrValue, "a vocabulary ends the chain: move the operators behind it before it")
 			}
 		}
 	})
-	for i := range s.Vocabularies {
-		if v := &s.Vocabularies[i]; !used[v.Name] {
-			p.Add(problem.Place{Path: "vocabularies"}.Key(problem.Shorten(v.Name), v.Pos), problem.ErrVocabulary,
-				"no group uses it")
-		}
-	}
 }

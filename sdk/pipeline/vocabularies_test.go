@@ -110,7 +110,7 @@ func TestBadVocabularies(t *testing.T) {
 		{"id without rare_id", group + "{v: {unknown: id}}", problem.ErrValue, "unknown: id, and no rare_id"},
 		{"bucket without buckets", group + "{v: {unknown: bucket}}", problem.ErrValue, "unknown: bucket, and no oov_buckets"},
 		{"not declared", group + "{w: {}, v: {}}", problem.ErrVocabulary,
-			"line 2:16: vocabularies.w: vocabulary does not fit: no group"},
+			"line 2:16: vocabularies.w: vocabulary does not fit: no operator"},
 		{"not used", "sparse: [{columns: [i], ops: [vocabulary: piper]}]\nvocabularies: {piping: {}}", problem.ErrVocabulary,
 			`line 1:31: sparse[0].ops[0]: vocabulary does not fit: "piper" is not among vocabularies`},
 		{"not the last", "sparse: [{columns: [i], ops: [vocabulary: v, clamp: {min: 0}]}]\nvocabularies: {v: {}}",

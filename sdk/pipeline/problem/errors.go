@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -10,14 +11,6 @@ import (
 
 	"github.com/millrace/millrace/fpga/catalogue"
 )
-
-// FirstPos returns a, or b if a is zero.
-func FirstPos(a, b catalogue.Pos) catalogue.Pos {
-	if a == (catalogue.Pos{}) {
-		return b
-	}
-	return a
-}
 
 // The kinds of errors of a pipeline, for errors.Is.
 var (
@@ -226,19 +219,20 @@ type Place struct {
 	Column string
 }
 
-// Key returns the location of a member of a mapping.
+// Key returns the place of a member of a mapping. A member without a position has that of the mapping.
 func (a Place) Key(name string, pos catalogue.Pos) Place {
 	if a.Path != "" {
 		name = a.Path + "." + name
 	}
-	return Place{Pos: pos, Path: name, Column: a.Column}
+	return Place{Pos: cmp.Or(pos, a.Pos), Path: name, Column: a.Column}
 }
 
-// Index returns the location of an element of a list.
+// Index returns the place of an element of a list. An element without a position has that of the list.
 func (a Place) Index(i int, pos catalogue.Pos) Place {
-	return Place{Pos: pos, Path: fmt.Sprintf("%s[%d]", a.Path, i), Column: a.Column}
+	return Place{Pos: cmp.Or(pos, a.Pos), Path: fmt.Sprintf("%s[%d]", a.Path, i), Column: a.Column}
 }
 
+// Quote shortens foreign text and puts it in quotes.
 func Quote(s string) string { return `"` + Shorten(s) + `"` }
 
 // Shorten shortens foreign text for an error.

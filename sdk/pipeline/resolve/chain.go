@@ -14,15 +14,16 @@ import (
 
 // chain is a column on its way through its operators.
 type chain struct {
-	r       *resolver
-	column  *columntypes.Column
-	entry   *catalogue.Entry // The operator that is being applied.
-	kind    program.Kind
-	nulls   nullness
-	ids     catalogue.Range // Values of another kind than int64 have no range.
-	bounded bool            // an operator bounds the ids, not only their type
-	ops     []program.Op
-	failed  bool
+	r            *resolver
+	column       *columntypes.Column
+	*pipeline.Op // The operator that is being applied, at its place.
+	at           problem.Place
+	kind         program.Kind
+	nulls        nullness
+	ids          catalogue.Range // Values of another kind than int64 have no range.
+	bounded      bool            // an operator bounds the ids, not only their type
+	ops          []program.Op
+	failed       bool
 	// denseList says that the elements of lists become dense columns or one number.
 	denseList bool
 
@@ -46,6 +47,9 @@ func rangeOfColumn(c *columntypes.Column) catalogue.Range {
 	}
 }
 
+// Refuse implements [catalogue.Chain].
+func (c *chain) Refuse(kind error, format string, args ...any) { c.refuse(c.at, kind, format, args...) }
+
 // refuse adds an error and ends the chain.
 func (c *chain) refuse(a problem.Place, err error, format string, args ...any) {
 	c.failed = true
@@ -54,100 +58,100 @@ func (c *chain) refuse(a problem.Place, err error, format string, args ...any) {
 
 func (c *chain) appendOp(op program.Op) { c.ops = append(c.ops, op) }
 
-// convert adds a conversion if the values are of another kind.
-func (c *chain) convert(to program.Kind) {
+// Convert adds a conversion if the values are of another kind.
+func (c *chain) Convert(to program.Kind) {
 	if c.kind != to {
 		c.appendOp(convertop.Op{To: to})
 		c.kind = to
 	}
 }
 
-// requireText refuses values that are not text.
-func (c *chain) requireText(o *pipeline.Op, a problem.Place) bool {
+// RequireText refuses values that are not text.
+func (c *chain) RequireText() bool {
 	switch {
 	case c.kind != program.Bytes:
-		c.refuse(a, problem.ErrColumnType, "%s takes text, and these are %v", o.Name, c.kind)
+		c.Refuse(problem.ErrColumnType, "%s takes text, and these are %v", c.Name, c.kind)
 	case c.column.Logical != "":
-		c.refuse(a, problem.ErrColumnType, "%s takes text, and %s", o.Name, c.describeBytes())
+		c.Refuse(problem.ErrColumnType, "%s takes text, and %s", c.Name, c.DescribeBytes())
 	}
 	return !c.failed
 }
 
-// requireNumbers refuses strings.
-func (c *chain) requireNumbers(o *pipeline.Op, a problem.Place) bool {
+// RequireNumbers refuses strings.
+func (c *chain) RequireNumbers() bool {
 	if c.kind == program.Bytes {
-		c.refuse(a, problem.ErrColumnType, "%s takes numbers, and %s", o.Name, c.describeBytes())
+		c.Refuse(problem.ErrColumnType, "%s takes numbers, and %s", c.Name, c.DescribeBytes())
 		return false
 	}
 	return true
 }
 
-// requireIntegers refuses values that are not int64.
-func (c *chain) requireIntegers(o *pipeline.Op, a problem.Place) bool {
-	if c.requireNumbers(o, a) && c.kind != program.Int64 {
-		c.refuse(a, problem.ErrColumnType, "%s takes ids (int64), and these are %v; bucketize makes ids of real numbers",
-			o.Name, c.kind)
+// RequireIntegers refuses values that are not int64.
+func (c *chain) RequireIntegers() bool {
+	if c.RequireNumbers() && c.kind != program.Int64 {
+		c.Refuse(problem.ErrColumnType, "%s takes ids (int64), and these are %v; bucketize makes ids of real numbers",
+			c.Name, c.kind)
 	}
 	return !c.failed
 }
 
-// toReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
-func (c *chain) toReals(o *pipeline.Op, a problem.Place) bool {
+// RequireReals converts the values to float32 for an operator of real numbers, and reports whether it takes them.
+func (c *chain) RequireReals() bool {
 	if c.column.List && !c.denseList {
-		c.refuse(a, problem.ErrColumnType, "%s of a list: no tensor holds lists of real numbers", o.Name)
+		c.Refuse(problem.ErrColumnType, "%s of a list: no tensor holds lists of real numbers", c.Name)
 		return false
 	}
-	if !c.requireNumbers(o, a) {
+	if !c.RequireNumbers() {
 		return false
 	}
-	c.convert(program.Float32)
+	c.Convert(program.Float32)
 	return true
 }
 
-// wholeNumber returns a parameter for int64 values.
-func (c *chain) wholeNumber(o *pipeline.Op, n pipeline.Number, name string, a problem.Place) int64 {
+// WholeNumber returns a parameter for int64 values.
+func (c *chain) WholeNumber(name string, n pipeline.Number) int64 {
 	if !n.Integer {
-		c.refuse(a, problem.ErrValue, "%s %s of %s must be whole: the values are int64", name, n, o.Name)
+		c.Refuse(problem.ErrValue, "%s %s of %s must be whole: the values are int64", name, n, c.Name)
 	}
 	return n.Int
 }
 
-// realNumber returns a parameter for float32 values, rounded to float32, or for float64 values.
-func (c *chain) realNumber(o *pipeline.Op, n pipeline.Number, name string, a problem.Place) float64 {
+// RealNumber returns a parameter for float32 values, rounded to float32, or for float64 values.
+func (c *chain) RealNumber(name string, n pipeline.Number) float64 {
 	x := n.Real()
 	if c.kind == program.Float32 {
 		x = float64(n.Float32())
 	}
 	if math.IsInf(x, 0) {
-		c.refuse(a, problem.ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
+		c.Refuse(problem.ErrValue, "%s %s of %s does not fit %v", name, n, c.Name, c.kind)
 	}
 	return x
 }
 
-// value returns a parameter as given, or its default.
-func (c *chain) value(o *pipeline.Op, name string) pipeline.Value {
-	if a, ok := o.Argument(name); ok {
-		return a.Value
+// Value returns a parameter as given, or its default.
+func (c *chain) Value(name string) pipeline.Value {
+	if v, ok := c.Given(name); ok {
+		return v
 	}
-	return c.entry.Param(name).Default
+	return pipeline.EntryOf(c.Name).Param(name).Default
 }
 
-func (c *chain) number(o *pipeline.Op, name string) pipeline.Number {
-	return c.value(o, name).(pipeline.Number)
+func (c *chain) Number(name string) pipeline.Number {
+	return c.Value(name).(pipeline.Number)
 }
 
-func (c *chain) word(o *pipeline.Op, name string) string {
-	return string(c.value(o, name).(pipeline.Text))
+func (c *chain) Word(name string) string {
+	return string(c.Value(name).(pipeline.Text))
 }
 
 // end checks that the tensor can hold the chain's values, and converts them.
 func (c *chain) end(to program.Dest, a problem.Place) {
 	switch {
 	case c.kind == program.Bytes:
-		c.refuse(a, problem.ErrColumnType, "%v takes numbers, and %s", to, c.describeBytes())
+		c.refuse(a, problem.ErrColumnType, "%v takes numbers, and %s", to, c.DescribeBytes())
 	case c.encoding != nil: // the host makes real numbers of ids
 	case to != program.ToSparse:
-		c.convert(program.Float32)
+		c.Convert(program.Float32)
 	case c.kind != program.Int64:
 		c.refuse(a, problem.ErrColumnType, "sparse values are ids (int64), and these are %v; bucketize makes ids of real "+
 			"numbers", c.kind)

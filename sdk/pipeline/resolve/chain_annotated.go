@@ -8,14 +8,13 @@ import (
 	"github.com/millrace/millrace/fpga/operator/int96time"
 	rescaleop "github.com/millrace/millrace/fpga/operator/rescale"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/problem"
 )
 
-// annotation returns what the chain's values stand for. It is empty if they are numbers, or if the operators so far
+// Annotation returns what the chain's values stand for. It is empty if they are numbers, or if the operators so far
 // have changed what the values count.
-func (c *chain) annotation() string {
+func (c *chain) Annotation() string {
 	if !program.KeepsUnit(c.ops) {
 		return ""
 	}
@@ -23,11 +22,11 @@ func (c *chain) annotation() string {
 }
 
 // applyTime adds the operator that counts a time in seconds or days.
-func (c *chain) applyTime(o *pipeline.Op, a problem.Place, to int96time.TimeUnit) {
-	word, annotation := c.word(o, "unit"), c.annotation()
+func (c *chain) applyTime(to int96time.TimeUnit) {
+	word, annotation := c.Word("unit"), c.Annotation()
 	if c.column.Reading == program.ReadSeconds && len(c.ops) == 0 {
 		if word != "file" {
-			c.refuse(a, problem.ErrValue, "unit %s, and each partition says its own: it is %s; leave unit out", word,
+			c.Refuse(problem.ErrValue, "unit %s, and each partition says its own: it is %s; leave unit out", word,
 				annotation)
 			return
 		}
@@ -37,9 +36,9 @@ func (c *chain) applyTime(o *pipeline.Op, a problem.Place, to int96time.TimeUnit
 	if c.kind == program.Bytes {
 		switch {
 		case annotation != "INT96":
-			c.refuse(a, problem.ErrColumnType, "%s takes times, and %s", o.Name, c.describeNoTimes())
+			c.Refuse(problem.ErrColumnType, "%s takes times, and %s", c.Name, c.describeNoTimes())
 		case word != "file":
-			c.refuse(a, problem.ErrValue, "unit %s of INT96, which has days and nanoseconds; leave unit out", word)
+			c.Refuse(problem.ErrValue, "unit %s of INT96, which has days and nanoseconds; leave unit out", word)
 		default:
 			c.appendOp(int96time.Op{To: to})
 			c.kind, c.ids, c.bounded = program.Int64, catalogue.AllIntegers, false
@@ -47,19 +46,19 @@ func (c *chain) applyTime(o *pipeline.Op, a problem.Place, to int96time.TimeUnit
 		return
 	}
 	if c.kind != program.Int64 {
-		c.refuse(a, problem.ErrColumnType, "%s takes times kept as integers, and these are %v", o.Name, c.kind)
+		c.Refuse(problem.ErrColumnType, "%s takes times kept as integers, and these are %v", c.Name, c.kind)
 		return
 	}
 	unit, known := columntypes.TimeUnits[word]
 	if !known {
 		if unit, known = columntypes.TimeUnitOf(annotation); !known {
-			c.refuse(a, problem.ErrColumnType,
+			c.Refuse(problem.ErrColumnType,
 				"%s does not know what the values count: %s; say unit: seconds, millis, micros, nanos "+
-					"or days", o.Name, c.describeIntegers())
+					"or days", c.Name, c.describeIntegers())
 			return
 		}
 		if to == int96time.Days && strings.HasPrefix(annotation, "TIME(") {
-			c.refuse(a, problem.ErrColumnType, "to_days of a time of day, which is less than a day: %s; write to_seconds",
+			c.Refuse(problem.ErrColumnType, "to_days of a time of day, which is less than a day: %s; write to_seconds",
 				annotation)
 			return
 		}
@@ -69,7 +68,7 @@ func (c *chain) applyTime(o *pipeline.Op, a problem.Place, to int96time.TimeUnit
 
 // describeIntegers says what the file tells about a column of integers.
 func (c *chain) describeIntegers() string {
-	switch logical := c.annotation(); {
+	switch logical := c.Annotation(); {
 	case logical != "":
 		return "the column is " + logical
 	case c.column.Logical != "":
@@ -113,14 +112,14 @@ func scaled(x int64, r rescaleop.Op) int64 {
 // maxDecimalPrecision is the most digits of a decimal that is read: those of 32 bytes.
 const maxDecimalPrecision = 76
 
-// readVaried reads a column whose partitions store it in different types, if no operator has read it, and reports
+// ReadVaried reads a column whose partitions store it in different types, if no operator has read it, and reports
 // whether it did or refused to.
-func (c *chain) readVaried(o *pipeline.Op, to program.Kind, a problem.Place) bool {
+func (c *chain) ReadVaried(to program.Kind) bool {
 	switch {
 	case c.column.Class() == columntypes.NoClass || len(c.ops) > 0:
 		return false
 	case to == program.Int64 && !c.column.IDsAgree():
-		c.refuse(a, problem.ErrColumnType, "%s to int64 of partitions that differ in the scale: %s", o.Name, c.column.Logical)
+		c.Refuse(problem.ErrColumnType, "%s to int64 of partitions that differ in the scale: %s", c.Name, c.column.Logical)
 	default:
 		c.from.readBy(program.ReadValues, to)
 		c.kind, c.ids = c.from.kind, c.from.ids
@@ -128,18 +127,18 @@ func (c *chain) readVaried(o *pipeline.Op, to program.Kind, a problem.Place) boo
 	return true
 }
 
-// requireDecimal returns the scale of decimals, and refuses other values.
-func (c *chain) requireDecimal(o *pipeline.Op, a problem.Place) (scale uint8, ok bool) {
-	annotation := c.annotation()
+// DecimalScale returns the scale of decimals, and refuses other values.
+func (c *chain) DecimalScale() (scale uint8, ok bool) {
+	annotation := c.Annotation()
 	_, n, ok := columntypes.DecimalScale(annotation)
 	switch {
 	case !ok && c.kind == program.Bytes:
-		c.refuse(a, problem.ErrColumnType, "%s takes DECIMAL, and %s", o.Name, c.describeBytes())
+		c.Refuse(problem.ErrColumnType, "%s takes DECIMAL, and %s", c.Name, c.DescribeBytes())
 	case !ok && c.kind == program.Int64:
-		c.refuse(a, problem.ErrColumnType, "%s takes DECIMAL: %s", o.Name, c.describeIntegers())
+		c.Refuse(problem.ErrColumnType, "%s takes DECIMAL: %s", c.Name, c.describeIntegers())
 	case !ok:
-		c.refuse(a, problem.ErrColumnType, "%s takes DECIMAL, and these are %v", o.Name, c.kind)
-	case !c.r.checkDecimal(annotation, o.Name+" takes", a):
+		c.Refuse(problem.ErrColumnType, "%s takes DECIMAL, and these are %v", c.Name, c.kind)
+	case !c.r.checkDecimal(annotation, c.Name+" takes", c.at):
 		c.failed, ok = true, false
 	}
 	return uint8(n), ok

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
-// describeBytes describes the content of a column of bytes and the way to use it.
-func (c *chain) describeBytes() string {
+// DescribeBytes describes the content of a column of bytes and the way to use it.
+func (c *chain) DescribeBytes() string {
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
 	case "":
@@ -29,5 +29,5 @@ func (c *chain) describeNoTimes() string {
 	if c.column.Logical == "" {
 		return "these are strings; read the text of times with text_to_seconds"
 	}
-	return c.describeBytes()
+	return c.DescribeBytes()
 }

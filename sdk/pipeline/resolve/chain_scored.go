@@ -19,8 +19,8 @@ func (o *Operand) valueType() program.ValueType {
 	return program.ValueType{Kind: o.kind, List: o.Column.List, Scored: o.scored()}
 }
 
-// beginStep makes a step of an operator that takes one whole value. The chain then begins with the step's result.
-func (c *chain) beginStep(o program.Combiner) {
+// BeginStep makes a step of an operator that takes one whole value. The chain then begins with the step's result.
+func (c *chain) BeginStep(o program.Combiner) {
 	in := *c.operand()
 	in.shared = 0
 	of, ok := o.Yield([]program.ValueType{in.valueType()})

@@ -16,42 +16,42 @@ import (
 	"github.com/millrace/millrace/sdk/targetencoding"
 )
 
-// statisticsOf returns what an operator takes from statistics: of the value that the chain has made so far. It returns
+// Statistics returns what an operator takes from statistics: of the value that the chain has made so far. It returns
 // nil after an error.
-func (c *chain) statisticsOf(o *pipeline.Op, a problem.Place) *catalogue.Statistics {
-	if !c.requireNumbers(o, a) {
+func (c *chain) Statistics() *catalogue.Statistics {
+	if !c.RequireNumbers() {
 		return nil
 	}
 	if c.column.List {
-		c.refuse(a, problem.ErrColumnType,
+		c.Refuse(problem.ErrColumnType,
 			"%s of a list takes no statistics: those of lists are their lengths; give constants",
-			o.Name)
+			c.Name)
 		return nil
 	}
 	zero, one := 0.0, 1.0
 	s := &pipeline.ValueStatistics{Mean: &zero, Deviation: &one, Min: &zero, Max: &one, Median: &zero}
 	value := c.valueName()
 	if c.r.statistics != nil { // otherwise it is a trial, which asks only whether the operators take the column
-		s = c.findStatistics(o, value, nil, s, a)
+		s = c.findStatistics(value, nil, s)
 	}
 	if s == nil {
 		return nil
 	}
 	return &catalogue.Statistics{Mean: s.Mean, Deviation: s.Deviation, Min: s.Min, Max: s.Max, Median: s.Median,
-		Value: value, Name: problem.Shorten(o.StatisticsName())}
+		Value: value, Name: problem.Shorten(c.StatisticsName())}
 }
 
 // findStatistics returns the statistics of a value by its name, or the stand-in if they are recorded or their pass is
 // another one. It returns nil after an error.
 func (c *chain) findStatistics(
-	o *pipeline.Op, value string, folding *targetencoding.Folding, standIn *pipeline.ValueStatistics, a problem.Place,
+	value string, folding *targetencoding.Folding, standIn *pipeline.ValueStatistics,
 ) *pipeline.ValueStatistics {
-	name := o.StatisticsName()
+	name := c.StatisticsName()
 	if before := c.r.recorder.takenBefore(c, name); before != "" {
-		c.refuse(a, problem.ErrStatistics,
+		c.Refuse(problem.ErrStatistics,
 			"%s takes its numbers from %q, and so does %s before it: the values behind %s are "+
 				"known only once those numbers are. Name other statistics here, and summarize twice: first %q, then the "+
-				"others with --statistics %s=FILE", o.Name, problem.Shorten(name), before, before, problem.Shorten(name),
+				"others with --statistics %s=FILE", c.Name, problem.Shorten(name), before, before, problem.Shorten(name),
 			problem.Shorten(name))
 		return nil
 	}
@@ -64,7 +64,7 @@ func (c *chain) findStatistics(
 	case c.r.recorder != nil: // what the recorded values need is missed when their pass is resolved
 		return standIn
 	default:
-		c.refuse(a, problem.ErrStatistics,
+		c.Refuse(problem.ErrStatistics,
 			"there is no summary for %q: make one with millrace dataset summarize --pipeline, and "+
 				"name it with --statistics %s=FILE", problem.Shorten(name), problem.Shorten(name))
 		return nil
@@ -72,12 +72,12 @@ func (c *chain) findStatistics(
 	s := from.Find(value)
 	switch {
 	case s == nil && folding == nil && c.from.Step == nil && c.isOwnValue():
-		c.refuse(a, problem.ErrStatistics,
+		c.Refuse(problem.ErrStatistics,
 			"%q has no statistics of %q, or none that are numbers; millrace dataset summarize makes "+
 				"them", problem.Shorten(name), problem.Shorten(value))
 		return nil
 	case s == nil:
-		c.refuse(a, problem.ErrStatistics,
+		c.Refuse(problem.ErrStatistics,
 			"%q has no statistics of %s: millrace dataset summarize --pipeline makes those of values "+
 				"behind other operators; statistics of a column are for an operator that comes first", problem.Shorten(name), value)
 		return nil

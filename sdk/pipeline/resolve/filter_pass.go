@@ -113,19 +113,19 @@ func (c *filterColumn) bucketOf(x float64) int64 {
 // collect resolves the columns that a filter names, and gathers the constants that real numbers are compared with.
 func (f *filterResolver) collect(filter *pipeline.Filter, a problem.Place) {
 	for i := range filter.All {
-		f.collect(&filter.All[i], a.Key("all", a.Pos).Index(i, problem.FirstPos(filter.All[i].Pos, a.Pos)))
+		f.collect(&filter.All[i], a.Key("all", a.Pos).Index(i, filter.All[i].Pos))
 	}
 	for i := range filter.Any {
-		f.collect(&filter.Any[i], a.Key("any", a.Pos).Index(i, problem.FirstPos(filter.Any[i].Pos, a.Pos)))
+		f.collect(&filter.Any[i], a.Key("any", a.Pos).Index(i, filter.Any[i].Pos))
 	}
 	switch {
 	case filter.Not != nil:
-		f.collect(filter.Not, a.Key("not", problem.FirstPos(filter.Not.Pos, a.Pos)))
+		f.collect(filter.Not, a.Key("not", filter.Not.Pos))
 	case filter.Sampling != nil:
 		if filter.Sampling.Key == pipeline.SamplingRow {
 			return
 		}
-		here := a.Key("sampling", problem.FirstPos(filter.Sampling.Pos, a.Pos))
+		here := a.Key("sampling", filter.Sampling.Pos)
 		if c := f.column(filter.Sampling.Key, here); c != nil && c.kind != program.Int64 && c.kind != program.Bytes {
 			f.Add(here, problem.ErrColumnType, "sampling takes ids or strings as its key, and %q has %v",
 				problem.Shorten(c.name), c.kind)
@@ -146,12 +146,12 @@ func (f *filterResolver) collectComparison(c *filterColumn, comparison *pipeline
 	if len(comparison.Values) == 0 {
 		return
 	}
-	here := a.Key(comparison.Key(), problem.FirstPos(comparison.Pos, a.Pos))
-	switch annotation := c.chain.annotation(); {
+	here := a.Key(comparison.Key(), comparison.Pos)
+	switch annotation := c.chain.Annotation(); {
 	case c.kind == program.Bytes:
 		f.Add(here, problem.ErrColumnType,
 			"a filter compares numbers, and %s; such a value can be null, or be the key of a sampling",
-			c.chain.describeBytes())
+			c.chain.DescribeBytes())
 		return
 	case annotation != "":
 		f.Add(here, problem.ErrColumnType,
@@ -209,7 +209,7 @@ func (f *filterResolver) column(name string, a problem.Place) *filterColumn {
 	c.unsigned = o.Step == nil && StaysUnsigned(&o.Column, o.Ops)
 	c.chain = &chain{r: f.resolver, column: &o.Column, kind: o.kind, ops: o.Ops, from: o}
 	if o.kind == program.Bytes && !columntypes.IsCategory(o.Column.Logical) {
-		f.Add(a, problem.ErrColumnType, "%s; name a value (values:) that is made so", c.chain.describeBytes())
+		f.Add(a, problem.ErrColumnType, "%s; name a value (values:) that is made so", c.chain.DescribeBytes())
 		return nil
 	}
 	f.columns[name], f.order = c, append(f.order, c)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
@@ -21,9 +20,9 @@ type featureLookup struct {
 }
 
 // applyVocabulary ends a chain with a lookup.
-func applyVocabulary(c *chain, o *pipeline.Op, a problem.Place) {
-	if c.requireIntegers(o, a) {
-		c.vocabulary = c.r.vocabularies[o.VocabularyName()]
+func applyVocabulary(c *chain) {
+	if c.RequireIntegers() {
+		c.vocabulary = c.r.vocabularies[c.VocabularyName()]
 	}
 }
 

@@ -25,8 +25,8 @@ func (f *Feature) Refusal(to program.Dest) program.Refusal {
 	return program.RefusesNothing
 }
 
-// isUnsigned reports whether the chain's values are unsigned integers of 64 bits.
-func (c *chain) isUnsigned() bool { return c.from.Step == nil && StaysUnsigned(&c.from.Column, c.ops) }
+// IsUnsigned reports whether the chain's values are unsigned integers of 64 bits.
+func (c *chain) IsUnsigned() bool { return c.from.Step == nil && StaysUnsigned(&c.from.Column, c.ops) }
 
 // StaysUnsigned reports whether the values of a column behind operators are its unsigned integers of 64 bits, or
 // constants in place of nulls.

@@ -85,7 +85,7 @@ func (s *statisticsRecorder) record(c *chain, name, value string, folding *targe
 	at.nulls = c.nulls
 	s.uses = append(s.uses, StatisticsUse{Value: value, origin: c.from.origin, ops: c.written, Kind: c.kind,
 		TypeText: info.Describe(), Nullable: at.null(program.MalformedNull) || info.Map.IsMap(), Folding: folding,
-		Unsigned: c.isUnsigned()})
+		Unsigned: c.IsUnsigned()})
 	return true
 }
 

@@ -195,7 +195,7 @@ func (r *resolver) groups(k pipeline.GroupList) []Feature {
 			if r.stopped() {
 				return features
 			}
-			here := a.Key("columns", a.Pos).Index(j, problem.FirstPos(pattern.Pos, a.Pos))
+			here := a.Key("columns", a.Pos).Index(j, pattern.Pos)
 			if v := r.values[pattern.Text]; v != nil {
 				if f := r.valueFeature(v, g, k.To, index, here, a); f != nil {
 					features = append(features, *f)
@@ -226,18 +226,9 @@ func (r *resolver) groups(k pipeline.GroupList) []Feature {
 					r.Add(here, problem.ErrPattern, "%s", wrong)
 					continue
 				}
-				if f := r.feature(c, name, g.Ops, k.To, g.AllowAbsent, a); f != nil {
-					f.group = g
-					if f.DropScores = g.DropScores; g.DropScores && !f.hasScores() {
-						here.Column = column
-						r.Add(here, problem.ErrColumnType, "scores: drop, and it has none")
-						continue
-					}
-					if name := f.movesIDs(); name != "" {
-						here.Column = column
-						r.Add(here, problem.ErrColumnType, "%s moves ids, and each of them has a score; say scores: drop", name)
-						continue
-					}
+				at := here
+				at.Column = column
+				if f := r.groupFeature(r.feature(c, name, g.Ops, k.To, g.AllowAbsent, a), g, at); f != nil {
 					features = append(features, *f)
 				}
 			}
@@ -387,7 +378,7 @@ var nullTypes = []columntypes.Column{
 
 // trial returns a resolver of the same schema whose errors are not reported.
 func (r *resolver) trial() *resolver {
-	return &resolver{List: &problem.List{}, Index: r.Index, vocabularies: r.vocabularies}
+	return &resolver{List: &problem.List{}, Index: r.Index, vocabularies: r.vocabularies, nullAs: r.nullAs}
 }
 
 // refuseDuplicates refuses two features of one name.

@@ -24,32 +24,32 @@ type featureEncoding struct {
 }
 
 // applyTargetEncoding ends a chain with a target encoding.
-func applyTargetEncoding(c *chain, o *pipeline.Op, a problem.Place) {
-	if !c.requireIntegers(o, a) {
+func applyTargetEncoding(c *chain) {
+	if !c.RequireIntegers() {
 		return
 	}
 	if c.column.List {
-		c.refuse(a, problem.ErrColumnType, "%s takes one key a row, and this is a list", o.Name)
+		c.Refuse(problem.ErrColumnType, "%s takes one key a row, and this is a list", c.Name)
 		return
 	}
-	e := &featureEncoding{mode: c.word(o, "mode"), from: o.StatisticsName(), smoothing: c.number(o, "p_smooth").Real(),
-		folding: targetencoding.Folding{Folds: int(c.number(o, "folds").Int), Seed: c.number(o, "seed").Int}}
+	e := &featureEncoding{mode: c.Word("mode"), from: c.StatisticsName(), smoothing: c.Number("p_smooth").Real(),
+		folding: targetencoding.Folding{Folds: int(c.Number("folds").Int), Seed: c.Number("seed").Int}}
 	c.encoding = e
 	if c.r.statistics == nil { // a trial
 		return
 	}
 	if c.r.target == nil {
-		c.refuse(a, problem.ErrMissing, "%s takes the label, and the pipeline has none, or one with an error", o.Name)
+		c.Refuse(problem.ErrMissing, "%s takes the label, and the pipeline has none, or one with an error", c.Name)
 		return
 	}
 	standIn := &pipeline.ValueStatistics{}
-	s := c.findStatistics(o, c.targetName(e.folding), &e.folding, standIn, a)
+	s := c.findStatistics(c.targetName(e.folding), &e.folding, standIn)
 	switch {
 	case s == nil || s == standIn:
 		return
 	case s.Targets == nil || len(s.Targets.Totals) != e.folding.Folds:
-		c.refuse(a, problem.ErrStatistics, "%q has no labels of %s in %d folds: make the summary again",
-			problem.Shorten(o.StatisticsName()),
+		c.Refuse(problem.ErrStatistics, "%q has no labels of %s in %d folds: make the summary again",
+			problem.Shorten(c.StatisticsName()),
 			s.Name, e.folding.Folds)
 		return
 	}
@@ -58,7 +58,7 @@ func applyTargetEncoding(c *chain, o *pipeline.Op, a problem.Place) {
 		e.encoding, err = targetencoding.NewEncoding(s.Targets, e.folding.Seed, e.smoothing, e.mode == "train")
 	}
 	if err != nil {
-		c.refuse(a, problem.ErrStatistics, "%v", err)
+		c.Refuse(problem.ErrStatistics, "%v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (r *resolver) resolveValue(v *valueState, where problem.Place) *Operand {
 	a.Column = v.spec.As
 	if len(v.spec.Inputs) > 0 {
 		v.operand = r.combineInputs(v.spec.Inputs, v.spec.Ops, v.spec.AllowAbsent, a)
-	} else if o := r.operandOf(v.spec.From, v.spec.AllowAbsent, a.Key("from", problem.FirstPos(v.spec.From.Pos, a.Pos)),
+	} else if o := r.operandOf(v.spec.From, v.spec.AllowAbsent, a.Key("from", v.spec.From.Pos),
 		v.spec.Ops); o != nil {
 		from := *o
 		if ch := r.runOperators(&from, v.spec.Ops, 0, a, false); ch != nil {
@@ -138,7 +138,7 @@ func (r *resolver) operandOf(p pipeline.Pattern, absent bool, a problem.Place, o
 		return r.resolveValue(v, a)
 	}
 	found, wrong := r.Match(p.Text, func(name string) bool {
-		trial := &resolver{List: &problem.List{}, Index: r.Index, nullAs: r.nullAs}
+		trial := r.trial()
 		o := trial.columnOperand(Reference{Column: r.byName[name]}, absent, a)
 		return o != nil && trial.runOperators(o, ops, 0, a, false) != nil
 	})
@@ -168,19 +168,19 @@ func (r *resolver) runOperators(o *Operand, ops []pipeline.Op, from int, a probl
 		ops: slices.Clone(o.Ops), denseList: denseList, vocabulary: o.vocabulary, encoding: o.encoding, from: o}
 	for i := from; i < len(ops); i++ {
 		if i > 0 && ops[i-1].Name == "fixed_length" {
-			r.Add(a.Key("ops", a.Pos).Index(i, problem.FirstPos(ops[i].Pos, a.Pos)), problem.ErrValue,
+			r.Add(a.Key("ops", a.Pos).Index(i, ops[i].Pos), problem.ErrValue,
 				"%s behind fixed_length, which ends the "+
 					"operators of a list", ops[i].Name)
 			return nil
 		}
 		if endsInClasses(ch.ops) {
-			r.Add(a.Key("ops", a.Pos).Index(i, problem.FirstPos(ops[i].Pos, a.Pos)), problem.ErrValue,
+			r.Add(a.Key("ops", a.Pos).Index(i, ops[i].Pos), problem.ErrValue,
 				"%s behind onehot, which ends the "+
 					"operators of a dense feature", ops[i].Name)
 			return nil
 		}
 		ch.written = ops[:i]
-		ch.apply(&ops[i], a.Key("ops", a.Pos).Index(i, problem.FirstPos(ops[i].Pos, a.Pos)))
+		ch.apply(&ops[i], a.Key("ops", a.Pos).Index(i, ops[i].Pos))
 		if ch.failed {
 			return nil
 		}
@@ -199,16 +199,16 @@ func (c *chain) operand() *Operand {
 // combineInputs applies ops to inputs: the first operator takes them together. absent says that partitions may lack
 // columns of them. It returns nil after an error.
 func (r *resolver) combineInputs(inputs []pipeline.Pattern, ops []pipeline.Op, absent bool, a problem.Place) *Operand {
-	c := &combination{chain: chain{r: r, entry: pipeline.EntryOf(ops[0].Name)}}
+	c := &combination{chain: chain{r: r, Op: &ops[0], at: a.Key("ops", a.Pos).Index(0, ops[0].Pos)}}
 	for i, p := range inputs {
-		here := a.Key("inputs", a.Pos).Index(i, problem.FirstPos(p.Pos, a.Pos))
+		here := a.Key("inputs", a.Pos).Index(i, p.Pos)
 		o := r.operandOf(p, absent, here, nil)
 		if o == nil {
 			return nil
 		}
 		c.inputs, c.places = append(c.inputs, *o), append(c.places, here)
 	}
-	c.entry.Combine(&combinedOp{&ops[0], c, a.Key("ops", a.Pos).Index(0, problem.FirstPos(ops[0].Pos, a.Pos))})
+	pipeline.EntryOf(c.Name).Combine(c)
 	if c.failed {
 		return nil
 	}
@@ -281,10 +281,10 @@ type combination struct {
 
 // settleInput decides how an input is read, by the kind in which the operator takes it. It reports false after an
 // error.
-func (c *combination) settleInput(i int, o *pipeline.Op, to program.Kind) bool {
+func (c *combination) settleInput(i int, to program.Kind) bool {
 	use := map[program.Kind]catalogue.Use{program.Int64: catalogue.UsedAsIDs, program.Float32: catalogue.UsedAsFloat32,
 		program.Float64: catalogue.UsedAsFloat64}[to]
-	ok := c.r.settle(&c.inputs[i], use, o.Name, c.places[i])
+	ok := c.r.settle(&c.inputs[i], use, c.Name, c.places[i])
 	c.failed = c.failed || !ok
 	return ok
 }
