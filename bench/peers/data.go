@@ -106,7 +106,7 @@ func generate(ctx context.Context, dir, model string, l layout, o dataOptions) (
 func tile(ctx context.Context, out string, l layout, o *dataOptions) ([]workload.File, error) {
 	threads := int64(max(1, o.Threads))
 	o.Rows -= o.Rows % threads
-	text, _, err := workload.Tile(o.Criteo, o.Rows)
+	text, _, err := rm.Tile(o.Criteo, o.Rows)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (s *stage) generate(ctx context.Context) error {
 		})
 		return err
 	}
-	tiled, distinct, err := workload.Tile(s.o.Criteo, s.rows)
+	tiled, distinct, err := rm.Tile(s.o.Criteo, s.rows)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ package rawsocket
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/millrace/millrace/bench/cluster"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/host/workload"
 )
 
 // Connections are some connections of one kind.
@@ -46,7 +46,7 @@ type Options struct {
 // Connect makes connections.
 func Connect(ctx context.Context, o Options) (_ *Connections, err error) {
 	r := &Connections{block: make([]byte, o.Block)}
-	workload.FillIncompressible(r.block)
+	FillIncompressible(r.block)
 	for range max(o.Buffers, o.Connections) {
 		r.into = append(r.into, make([]byte, o.Block))
 	}
@@ -148,4 +148,16 @@ func (r *Connections) Close() error {
 		errs = append(errs, p[0].Close(), p[1].Close())
 	}
 	return errors.Join(errs...)
+}
+
+// FillIncompressible fills b with bytes that neither compress nor repeat, so that no link, file system or page cache
+// makes less of them. Up to seven bytes at the end stay as they are.
+func FillIncompressible(b []byte) {
+	x := uint64(88172645463325252)
+	for ; len(b) >= 8; b = b[8:] {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		binary.LittleEndian.PutUint64(b, x)
+	}
 }

@@ -28,7 +28,7 @@ func tileReal(ctx context.Context, o Options, data, dir string, rows int64) (pat
 		return "", fmt.Errorf("%w: workload %s takes its rows from a file of Criteo's text: name it with --criteo",
 			workload.ErrOptions, data)
 	}
-	tiled, distinct, err := workload.Tile(o.Criteo, rows)
+	tiled, distinct, err := Tile(o.Criteo, rows)
 	if err != nil {
 		return "", err
 	}

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/millrace/millrace/bench/rawsocket"
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 )
@@ -38,7 +38,7 @@ func newStage(o *Options) (s *stage, err error) {
 		}
 	}()
 	s.raw = make([]byte, o.DriveBytes)
-	workload.FillIncompressible(s.raw)
+	rawsocket.FillIncompressible(s.raw)
 	if s.drive, err = csd.Open(csd.Options{Plain: true, Size: o.DriveBytes, LBA: csd.LBA4096, NQN: nqn,
 		WrapFlash: func(f controller.Flash) controller.Flash {
 			_, err = f.WriteAt(s.raw, 0)
@@ -86,7 +86,7 @@ func (s *stage) buffers(n, size int) [][]byte {
 	for i := range list {
 		if len(s.bufs[i]) < size {
 			s.bufs[i] = make([]byte, size)
-			workload.FillIncompressible(s.bufs[i])
+			rawsocket.FillIncompressible(s.bufs[i])
 		}
 		list[i] = s.bufs[i][:size]
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/host/workload"
+	"github.com/millrace/millrace/bench/rawsocket"
 )
 
 func TestEveryCell(t *testing.T) {
@@ -85,7 +85,7 @@ func TestTheEndOfItsContextEndsIt(t *testing.T) {
 func TestRawMovesTheBytesThatItCounts(t *testing.T) {
 	const block = 4 << 10
 	source := make([]byte, 8*block)
-	workload.FillIncompressible(source)
+	rawsocket.FillIncompressible(source)
 	for _, connections := range []int{1, 2} {
 		into := make([][]byte, 4)
 		for i := range into {

@@ -1,9 +1,6 @@
 package workload
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // golden is 2^64 divided by the golden ratio, splitmix64's increment.
 const golden = 0x9e3779b97f4a7c15
@@ -115,16 +112,4 @@ func scatter(rank, key uint64) uint64 {
 	x ^= x >> 16
 	x = (x + key>>32) & mask
 	return x
-}
-
-// FillIncompressible fills b with bytes that neither compress nor repeat, so that no link, file system or page cache
-// makes less of them. Up to seven bytes at the end stay as they are.
-func FillIncompressible(b []byte) {
-	x := uint64(88172645463325252)
-	for ; len(b) >= 8; b = b[8:] {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		binary.LittleEndian.PutUint64(b, x)
-	}
 }

@@ -1,4 +1,4 @@
-package workload
+package rm
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // TestTile checks that rows are repeated in their order and cut where enough were made.
@@ -27,10 +28,10 @@ func TestTile(t *testing.T) {
 		assert.Equal(t, min(rows, 3), distinct)
 	}
 	_, _, err := Tile(path, 0)
-	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorIs(t, err, workload.ErrOptions)
 	write("\n\n")
 	_, _, err = Tile(path, 1)
-	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorIs(t, err, workload.ErrOptions)
 	_, _, err = Tile(filepath.Join(t.TempDir(), "none"), 1)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	write("a\n" + strings.Repeat("x", text.MaxLine) + "\n")

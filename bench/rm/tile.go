@@ -1,4 +1,4 @@
-package workload
+package rm
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/workload"
 )
 
 // maxTiledLine bounds a line that Tile reads, with its end.
@@ -19,7 +20,7 @@ const maxTiledLine = text.MaxLine + 4
 // would have. Empty lines are left out. The rows are not checked: that is the decoder's task.
 func Tile(path string, rows int64) (tiled []byte, distinct int64, err error) {
 	if rows < 1 {
-		return nil, 0, fmt.Errorf("%w: %d rows of %s", ErrOptions, rows, path)
+		return nil, 0, fmt.Errorf("%w: %d rows of %s", workload.ErrOptions, rows, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +42,7 @@ func Tile(path string, rows int64) (tiled []byte, distinct int64, err error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, 0, fmt.Errorf("rows of Criteo: %w", err)
 	case distinct == 0:
-		return nil, 0, fmt.Errorf("%w: %s has no rows", ErrOptions, path)
+		return nil, 0, fmt.Errorf("%w: %s has no rows", workload.ErrOptions, path)
 	}
 	whole := tiled
 	for n := distinct; n < rows; n += distinct {
