@@ -72,17 +72,16 @@ docs/node.schema.json and docs/worker.schema.json are JSON Schemas of the docume
 				}
 			}
 			if as != "" && !document {
-				again := []string{"config", "check", args[0], "--output", c.Output, "--kind", kind}
+				again := []string{"config", "check", args[0], "--output", c.Output, "--kind", configKind(kind, args[0])}
 				if done, err := c.runAsUser(cmd.Context(), as, append(again, far.args()...)...); done || err != nil {
 					return err
 				}
 			}
-			checkKind, err := configKind(kind, args[0])
-			if err != nil {
-				return err
-			}
-			var r configChecked
-			if checkKind == kindWorker {
+			var (
+				r   configChecked
+				err error
+			)
+			if configKind(kind, args[0]) == kindWorker {
 				r, err = checkWorker(cmd.Context(), args[0], document, &far)
 			} else {
 				r, err = checkNode(cmd.Context(), args[0], document)
@@ -94,7 +93,8 @@ docs/node.schema.json and docs/worker.schema.json are JSON Schemas of the docume
 		},
 	}
 	far.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&kind, "kind", "", "whose configuration it is, node or worker (default: by its keys)")
+	cli.AddChoice(cmd.Flags(), &kind, "kind", "", "whose configuration it is, node or worker (default: by its keys)",
+		kindNode, kindWorker)
 	cmd.Flags().BoolVar(&document, "document", false, "look at the document only, not at what it names")
 	cmd.Flags().StringVar(&as, "user", "", "look at it as this user, which only root may (default: as "+serviceUser+
 		" for root, if there is one)")
@@ -109,23 +109,19 @@ const (
 
 // configKind returns the kind of a configuration file: the given kind, or the kind of the daemon that knows more of the
 // document's keys. A file that cannot be read counts as a node's, whose reader then reports the error.
-func configKind(given, path string) (string, error) {
-	switch given {
-	case kindNode, kindWorker:
-		return given, nil
-	case "":
-	default:
-		return "", cli.Usagef("--kind %q: want node or worker", given)
+func configKind(given, path string) string {
+	if given != "" {
+		return given
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return kindNode, nil
+		return kindNode
 	}
 	n, w := node.DefaultConfig(), worker.DefaultConfig()
 	if len(strictyaml.Unknown(b, &w)) < len(strictyaml.Unknown(b, &n)) {
-		return kindWorker, nil
+		return kindWorker
 	}
-	return kindNode, nil
+	return kindNode
 }
 
 // checkNode checks a storage node's configuration.

@@ -62,9 +62,6 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 					"--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for " +
 						"an etcd that runs elsewhere)")
 			}
-			if err := log.check(); err != nil {
-				return err
-			}
 			o.Logger = c.log(log)
 			return c.serve(cmd.Context(), o)
 		},

@@ -68,9 +68,6 @@ that no member of the lost control plane is left before the new one is started.`
 			if o.Revision < 0 {
 				return cli.Usagef("--revision %d: want more than 0", o.Revision)
 			}
-			if err := log.check(); err != nil {
-				return err
-			}
 			o.File, o.Logger = args[0], c.log(log)
 			r, err := store.Restore(o)
 			if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/workload"
@@ -82,10 +81,6 @@ func (c *importCommand) run(cmd *cobra.Command, args []string) error {
 			}
 		}
 	}
-	t, err := c.from.textOptions()
-	if err != nil {
-		return err
-	}
 	sources, err := c.from.far.open(named)
 	if err != nil {
 		return err
@@ -100,16 +95,16 @@ func (c *importCommand) run(cmd *cobra.Command, args []string) error {
 	if c.from.format == "parquet" {
 		return c.importParquet(cmd.Context(), named, sources.Opener)
 	}
-	return c.importRows(cmd.Context(), named, sources.Opener, t)
+	return c.importRows(cmd.Context(), named, sources.Opener)
 }
 
 // importRows makes partitions of Criteo rows.
-func (c *importCommand) importRows(ctx context.Context, named []source.Location, opener source.Opener,
-	t text.Options) error {
+func (c *importCommand) importRows(ctx context.Context, named []source.Location, opener source.Opener) error {
 	r, closeAll, err := c.concatenate(ctx, named, opener)
 	if err != nil {
 		return err
 	}
+	t := c.from.textOptions()
 	p := c.newProgress("import", "rows", 0)
 	var last int64
 	files, counts, err := workload.Import(ctx, r, workload.ImportOptions{

@@ -68,8 +68,8 @@ func (i *input) addFlags(cmd *cobra.Command) {
 		engines = "reference, cpu, drive, or rtl, which simulates the units in SystemVerilog"
 	}
 	f.StringVar(&i.engine, "engine", "", "who computes: "+engines+" (default: the drive, where it computes)")
-	f.StringVar(&i.commands, "commands", "vendor",
-		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
+	cli.AddChoice(f, &i.commands, "commands", "vendor",
+		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI", "vendor", "standard")
 	f.StringVar(&i.image, "image", "", "an image file that the drive made of --in is to run, as one with WebAssembly "+
 		"modules (default: the stock image)")
 	f.Var(quantity.BytesFlag[uint64]{To: &i.slm}, "slm", "device memory to use, as 64MiB (default: all of it)")
@@ -120,8 +120,10 @@ func (i *input) resolver(files []source.Location) (partitionfile.Resolver, error
 func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
 	i.far.addNameFlags(f)
 	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: "+byDefault+")")
-	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
-	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	cli.AddChoice(f, &i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form", "present",
+		"absent")
+	cli.AddChoice(f, &i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null",
+		"fail", "drop", "null")
 }
 
 // localConfig turns the flags into drives to open. It checks every flag before it looks at a file.
@@ -139,9 +141,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 			return c, err
 		}
 	}
-	if c.Text, err = i.textOptions(); err != nil {
-		return c, err
-	}
+	c.Text = i.textOptions()
 	if c.Sort, err = dataset.ParseSort(i.sort); err != nil {
 		return c, cli.WrongUsage(err)
 	}
@@ -157,11 +157,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 			return c, cli.WrongUsage(err)
 		}
 	}
-	switch c.Commands = sdk.Commands(i.commands); c.Commands {
-	case sdk.Vendor, sdk.Standard:
-	default:
-		return c, cli.Usagef("--commands %q: want vendor or standard", i.commands)
-	}
+	c.Commands = sdk.Commands(i.commands)
 	mode := i.mode(&c)
 	if err := i.refuseUnused(cmd, mode); err != nil {
 		return c, err
@@ -280,26 +276,9 @@ func (i *input) source() (program.Source, error) {
 }
 
 // textOptions returns how text partitions are read.
-func (i *input) textOptions() (text.Options, error) {
-	var o text.Options
-	switch i.label {
-	case "present":
-	case "absent":
-		o.LabelAbsent = true
-	default:
-		return o, cli.Usagef("--label %q: want present or absent", i.label)
-	}
-	switch i.malformed {
-	case "fail":
-		o.Policy = text.Fail
-	case "drop":
-		o.Policy = text.Drop
-	case "null":
-		o.Policy = text.Null
-	default:
-		return o, cli.Usagef("--malformed %q: want fail, drop or null", i.malformed)
-	}
-	return o, nil
+func (i *input) textOptions() text.Options {
+	policies := map[string]text.Policy{"fail": text.Fail, "drop": text.Drop, "null": text.Null}
+	return text.Options{LabelAbsent: i.label == "absent", Policy: policies[i.malformed]}
 }
 
 // loadPipeline returns the pipeline of a document, or the built-in pipeline of that name.

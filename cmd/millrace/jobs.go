@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/cmd/cli"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -273,11 +274,11 @@ configurations name, and modules that are put only if their configurations say s
 	fl.StringSliceVar(&exclude, "exclude", nil, "patterns of partitions that are not taken")
 	fl.Uint64Var(&spec.Epochs, "epochs", 1, "how often to go over the partitions")
 	fl.Uint32Var(&spec.Ranks, "ranks", 1, "consumers that share the mini-batches")
-	fl.StringVar(&spec.RankTail, "rank-tail", "drop",
-		"what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
+	cli.AddChoice(fl, &spec.RankTail, "rank-tail", "drop", "what becomes of mini-batches that cannot be shared out "+
+		"equally: drop, or keep (the first ranks get one more)", "drop", "keep")
 	fl.StringVar(&spec.Order, "order", "fastest",
 		"fastest, or deterministic: each rank gets its mini-batches in the plan's order")
-	fl.StringVar(&spec.Placement, "placement", "auto", placementUsage())
+	addPlacement(fl, &spec.Placement, "")
 	fl.StringVar(&spec.Offload, "offload", "", offloadUsage)
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
 	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t",
@@ -340,10 +341,10 @@ const offloadUsage = "share splits out between each rank's own CPUs (a worker th
 	"other workers: extended, paper, fastflow-code, or the share of the others from 0 to 1 (default: the others come " +
 	"first)"
 
-// placementUsage is the usage of --placement.
-func placementUsage() string {
-	return "which workers may make the mini-batches, whose bytes are the same on all: " +
-		strings.Join(record.Placements(), ", ")
+// addPlacement adds the flag --placement, whose usage begins with when.
+func addPlacement(f *pflag.FlagSet, to *string, when string) {
+	cli.AddChoice(f, to, "placement", string(record.PlacementAuto), when+"which workers may make the mini-batches, whose "+
+		"bytes are the same on all: "+strings.Join(record.Placements(), ", "), record.Placements()...)
 }
 
 // pipelineDocument returns the YAML of a pipeline. It is checked here so that an error names the file.
@@ -364,8 +365,6 @@ func checkSpec(spec *apiv1.JobSpec, maxDrives int32, abandon time.Duration) erro
 		return cli.WrongUsage(err)
 	}
 	switch {
-	case spec.RankTail != "drop" && spec.RankTail != "keep":
-		return cli.Usagef("--rank-tail %q: want drop or keep", spec.RankTail)
 	case !(spec.Weight >= 0):
 		return cli.Usagef("--weight %v: want more than 0", spec.Weight)
 	case maxDrives < 0 || abandon < 0:

@@ -17,23 +17,10 @@ type logFlags struct {
 
 func (f *logFlags) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.level, "log-level", "info", "least level that is logged: debug, info, warn or error")
-	fl.StringVar(&f.format, "log-format", "auto",
-		"format of the log on standard error: text, json, or auto for text on a terminal and json elsewhere")
-}
-
-// check refuses a level or a format that does not exist.
-func (f *logFlags) check() error {
-	switch f.level {
-	case "debug", "info", "warn", "error":
-	default:
-		return cli.Usagef("--log-level %q: want debug, info, warn or error", f.level)
-	}
-	switch f.format {
-	case "auto", "text", "json":
-		return nil
-	}
-	return cli.Usagef("--log-format %q: want auto, text or json", f.format)
+	cli.AddChoice(fl, &f.level, "log-level", "info", "least level that is logged: debug, info, warn or error", "debug",
+		"info", "warn", "error")
+	cli.AddChoice(fl, &f.format, "log-format", "auto", "format of the log on standard error: text, json, or auto for "+
+		"text on a terminal and json elsewhere", "auto", "text", "json")
 }
 
 // log returns the command's log, which is silent with --progress none.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/passes"
 	"github.com/millrace/millrace/sdk/pipeline"
-	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/local"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -121,7 +118,7 @@ func (p *clusterFlags) addFlags(cmd *cobra.Command, other string) {
 	f := cmd.Flags()
 	f.StringSliceVar(&p.partitions, "partitions", nil,
 		forCluster+"patterns of partitions' names, with * and ? (default: all)")
-	f.StringVar(&p.placement, "placement", string(record.PlacementAuto), forCluster+placementUsage())
+	addPlacement(f, &p.placement, forCluster)
 	f.StringVar(&p.work, "work", "", forCluster+"folder that keeps what was taken until the file is written, so that "+
 		"the same command goes on from it (default: "+other+")")
 }
@@ -146,9 +143,6 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 	if len(in) > 0 {
 		return true, cli.Usagef("--in names data of this machine: with --control or --context name partitions of the " +
 			"cluster with --partitions")
-	}
-	if !slices.Contains(record.Placements(), p.placement) {
-		return true, cli.Usagef("--placement %q: want one of %s", p.placement, strings.Join(record.Placements(), ", "))
 	}
 	return true, refuseUnused(cmd, onService, hereUses)
 }

@@ -22,9 +22,6 @@ a value is estimated to cost, by docs/performance-kernels.md. Nothing is measure
 			"  millrace pipeline show pipeline.yaml --format dot | dot -Tsvg > pipeline.svg",
 		Args: cli.ExactArgs("PIPELINE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "dot" && format != "json" {
-				return cli.Usagef("--format %s: want text, dot or json", format)
-			}
 			spec, err := c.loadPipeline(args[0])
 			if err != nil {
 				return c.reportProblems(err)
@@ -43,6 +40,6 @@ a value is estimated to cost, by docs/performance-kernels.md. Nothing is measure
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text, dot or json")
+	cli.AddChoice(cmd.Flags(), &format, "format", "text", "text, dot or json", "text", "dot", "json")
 	return cmd
 }

@@ -183,7 +183,7 @@ func TestPipelineShow(t *testing.T) {
 	assert.Equal(t, b, must(t, "pipeline", "show", "rm1", "--output", "json"))
 	code, _, errs := millrace(t, "pipeline", "show", "rm1", "--format", "svg")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errs, "--format svg: want text, dot or json")
+	assert.Contains(t, errs, `--format: "svg": want text, dot or json`)
 	code, _, errs = millrace(t, "pipeline", "show", "rm6")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "rm6")

@@ -40,9 +40,7 @@ func (p *placing) find(ctx context.Context, in *input, prefix string, args []str
 	if p.format.Source, err = in.source(); err != nil {
 		return err
 	}
-	if p.format.Text, err = in.textOptions(); err != nil {
-		return err
-	}
+	p.format.Text = in.textOptions()
 	sources, err := in.far.open(named)
 	if err != nil {
 		return err

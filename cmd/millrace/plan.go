@@ -136,7 +136,7 @@ func (o *planOptions) register(f *pflag.FlagSet) {
 	f.Float64Var(&o.tGrowth, "t-growth", 0, "growth of T a year")
 	f.Float64Var(&o.retention, "retention", 0, "days after which data is replaced by new data (default: never)")
 	f.IntVar(&o.nodes, "training-nodes", 0, "training nodes that there are (default: as few as take the tensors in)")
-	f.StringVar(&o.media, "media", "ssd", "what plain drives are: ssd or hdd")
+	cli.AddChoice(f, &o.media, "media", "ssd", "what plain drives are: ssd or hdd", string(sizing.SSD), string(sizing.HDD))
 	f.Var(quantity.RateFlag{To: &o.readSize}, "read-bytes", "bytes of a read from flash, on average")
 	f.StringVar(&o.prices, "prices", "", "YAML of prices and powers")
 	f.StringVar(&o.figures, "figures", "", "YAML of the other figures that differ for you")
@@ -169,8 +169,6 @@ func (o *planOptions) check(cmd *cobra.Command) error {
 	case !(o.growth >= 0) || !(o.tGrowth >= 0) || !(o.retention >= 0) || o.nodes < 0 || o.gpus < 0:
 		return cli.Usagef("--growth %v, --t-growth %v, --retention %v, --training-nodes %d, --gpus %d: want numbers not "+
 			"below 0", o.growth, o.tGrowth, o.retention, o.nodes, o.gpus)
-	case o.media != string(sizing.SSD) && o.media != string(sizing.HDD):
-		return cli.Usagef("--media %q: want ssd or hdd", o.media)
 	case o.t > 0 && o.gpus > 0:
 		return cli.Usagef("--t and --gpus both say T: give one of them")
 	case o.gpuRate > 0 && o.gpus == 0:

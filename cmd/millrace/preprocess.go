@@ -107,7 +107,7 @@ was left to this machine. A pipeline with a step that no unit computes is refuse
 	f := cmd.Flags()
 	f.StringVar(&c.pipeline, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&c.to, "out", "", "folder (npy) or file (arrow) to write; must not exist")
-	f.StringVar(&c.format, "format", "npy", "npy or arrow")
+	cli.AddChoice(f, &c.format, "format", "npy", "npy or arrow", "npy", "arrow")
 	c.plan.addCutFlags(f)
 	c.files.addFlags(f)
 	c.kept.addFlag(f)
@@ -191,9 +191,6 @@ func (c *preprocessCommand) checkedPipeline(cmd *cobra.Command) (*pipeline.Spec,
 	}
 	if err := c.kept.checkUsed(cmd, spec); err != nil {
 		return nil, nil, err
-	}
-	if c.format != "npy" && c.format != "arrow" {
-		return nil, nil, cli.Usagef("--format %q: want npy or arrow", c.format)
 	}
 	toBuild, err := vocabulariesToBuild(c.build)
 	if err != nil {

@@ -77,9 +77,6 @@ func (c serveCommand) command() *cobra.Command {
 			"  millrace drive serve --diskless --state card0 --create --slm 1GiB --listen 127.0.0.1:4421",
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.log.check(); err != nil {
-				return err
-			}
 			var err error
 			if f.regions, err = regionsOf(cmd, f.regions, f.weights); err != nil {
 				return cli.WrongUsage(err)
@@ -94,7 +91,7 @@ func (c serveCommand) command() *cobra.Command {
 	fl.StringVar(&f.state, "state", "", "file beside which a drive without flash keeps its identity and images "+
 		"(FILE.json, FILE.slot1.mimg)")
 	fl.Var(quantity.BytesFlag[int64]{To: &f.size}, "size", "capacity of a drive that is made (default 1GiB)")
-	fl.StringVar(&f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)")
+	cli.AddChoice(fl, &f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)", "512", "4096")
 	f.slm = 4 << 30
 	fl.Var(quantity.BytesFlag[int64]{To: &f.slm}, "slm", "local memory")
 	fl.IntVar(&f.threads, "threads", 1, "engine threads of each region")
@@ -311,15 +308,7 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	case f.flash == "":
 		return o, errors.New("--flash is wanted: the file that holds the drive (or --diskless for a drive without flash)")
 	}
-	switch f.lba {
-	case "":
-	case "512":
-		o.LBA = csd.LBA512
-	case "4096":
-		o.LBA = csd.LBA4096
-	default:
-		return o, fmt.Errorf("--lba %s: a block has 512 or 4096 bytes", f.lba)
-	}
+	o.LBA = map[string]int{"512": csd.LBA512, "4096": csd.LBA4096}[f.lba]
 	if f.threads < 1 || f.threads > csd.MaxThreads {
 		return o, fmt.Errorf("--threads %d: want 1 to %d", f.threads, csd.MaxThreads)
 	}

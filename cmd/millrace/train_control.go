@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 	"github.com/millrace/millrace/trainmgr/standin"
 )
@@ -52,14 +50,14 @@ func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 	f.Uint32Var(&s.rank, "rank", 0, "for a job of the service: which rank of the job this is")
 	f.Uint32Var(&s.ranks, "ranks", 1,
 		"for a job of the service: ranks of the job that is submitted; each gets an equal number of mini-batches")
-	f.StringVar(&s.rankTail, "rank-tail", "drop",
-		"for a job of the service: mini-batches that cannot be shared out equally: drop or keep")
+	cli.AddChoice(f, &s.rankTail, "rank-tail", "drop",
+		"for a job of the service: mini-batches that cannot be shared out equally: drop or keep", "drop", "keep")
 	f.StringVar(&s.run, "run", "",
 		"for a job of the service: name of the training run, the same for all of its ranks and for no other run "+
 			"(default: $MILLRACE_RUN, else one is made up)")
 	f.BoolVar(&s.resume, "resume", false,
 		"for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
-	f.StringVar(&s.placement, "placement", "auto", "for a job of the service: "+placementUsage())
+	addPlacement(f, &s.placement, "for a job of the service: ")
 	f.StringVar(&s.ownWorker, "own-worker", "",
 		"for a job of the service with --offload: configuration of the worker that this rank's own CPUs are, a YAML "+
 			"file (default: one core less than there are, on a port of this machine; with --cert, at a host of that "+
@@ -94,10 +92,6 @@ func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 	switch {
 	case s.ranks < 1 || s.rank >= s.ranks:
 		return true, cli.Usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
-	case s.rankTail != "drop" && s.rankTail != "keep":
-		return true, cli.Usagef("--rank-tail %q: want drop or keep", s.rankTail)
-	case !slices.Contains(record.Placements(), s.placement):
-		return true, cli.Usagef("--placement %q: want one of %s", s.placement, strings.Join(record.Placements(), ", "))
 	case !(s.weight > 0):
 		return true, cli.Usagef("--weight %v: want more than 0", s.weight)
 	}
