@@ -477,7 +477,6 @@ func (c vocabularyCommands) info() *cobra.Command {
 			counts, err := vocabulary.OpenCounts(args[0], v.Digest)
 			switch {
 			case err == nil:
-				defer func() { err = errors.Join(err, counts.Close()) }()
 				info.Counts = &vocabularyCounts{Rows: int64(counts.Rows), Matches: counts.Vocabulary == v.Digest}
 			case !errors.Is(err, os.ErrNotExist):
 				return err

@@ -369,13 +369,11 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	}
 	var had *oldKeys
 	if b.base != nil {
-		if err := b.makeFolder(t); err != nil {
+		if err := b.makeFolder(t); err != nil { // where runs are merged if there are many
 			return made, err
 		}
 		had = newOldKeys(b.base.vocabulary.Tables[index])
-		if err := t.runs.writeRun(b.base.counts.entriesOfTable(index)); err != nil {
-			return made, err
-		}
+		t.runs.files = append(t.runs.files, b.base.counts.tables[index])
 		for _, key := range b.base.vocabulary.Tables[index] {
 			w.writeUint64(uint64(key))
 		}

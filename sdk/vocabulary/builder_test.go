@@ -187,7 +187,6 @@ func TestGenerationsCountTogether(t *testing.T) {
 		require.NoError(t, err)
 		addInPieces(t, b, part(first, rows))
 		extended := finish(t, b, path)
-		require.NoError(t, counts.Close())
 
 		whole := rules
 		whole.MaxSize, whole.Order = 0, FirstSeen

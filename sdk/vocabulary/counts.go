@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 
+	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
@@ -73,93 +74,107 @@ func (w *countsWriter) commitSidecar(vocabulary Digest, counted [][32]byte) erro
 	return w.file.commitFile()
 }
 
-// CountsReader reads a vocabulary's sidecar: first position and count of every key that was seen. All numbers are
-// little-endian. A sidecar has a header, the tables and a trailer.
+// addRun appends a table of sorted entries, and returns where the file at a path will have it.
+func (w *countsWriter) addRun(path string, sorted iter.Seq2[entry, error]) (runFile, error) {
+	run := runFile{path: path, kept: true, offset: countsHeader}
+	for _, size := range w.sizes {
+		run.offset += int64(size) * entrySize
+	}
+	w.beginTable()
+	var b []byte
+	for e, err := range sorted {
+		if err == nil {
+			err = w.file.err
+		}
+		if err != nil {
+			return run, err
+		}
+		b = e.appendEncoded(b[:0])
+		run.crc = crc32c.Update(run.crc, b)
+		run.entries++
+		w.appendEntry(e)
+	}
+	return run, nil
+}
+
+// Counts is a file of entries: first position and count of every key that was seen. It is the sidecar of a vocabulary,
+// or a part of a pass (see Builder.WritePartial). All numbers are little-endian. The file has a header, the tables and a
+// trailer.
 //
 //	header   0  8  magic "MRVCOUNT"
 //	         8  2  major version, 2 minor version
 //	        12  4  tables
-//	        16  8  rows of all generations
+//	        16  8  rows of all generations; of a part a bound of the rows' numbers
 //	tables         entries in the order of their keys: 8 key, 8 position (row << 24 and the place in the row), 8 count
 //	trailer        a table: 8 entries
 //	               a partition: 32 its digest in a manifest
 //	            4  partitions
-//	           32  SHA-256 of the vocabulary
+//	           32  SHA-256 of the vocabulary; of a part that of the rules and columns, as a vocabulary's header has them
 //	            4  CRC32C of everything before it
-type CountsReader struct {
+type Counts struct {
+	Path       string
 	Vocabulary Digest     // Vocabulary names the vocabulary that the sidecar belongs to
 	Rows       uint64     // Rows counts the rows of all generations
 	Counted    [][32]byte // digests of the partitions that were counted, of all generations
+	Entries    int64      // Entries counts the entries of all tables
 
-	from  io.ReaderAt
-	close func() error
-	begin []int64 // begin is where each table begins, in bytes
-	sizes []int64 // sizes is how many entries each table has
+	tables []runFile
 }
 
-// OpenCounts opens the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of
+// OpenCounts reads the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of
 // another vocabulary if the files were mixed up. If the process that wrote the vocabulary ended before the sidecar had
 // its name, OpenCounts finds it under the name that it had before.
-func OpenCounts(path string, vocabulary Digest) (*CountsReader, error) {
-	r, err := openSidecar(path + CountsSuffix)
-	if err == nil && r.Vocabulary == vocabulary {
-		return r, nil
+func OpenCounts(path string, vocabulary Digest) (*Counts, error) {
+	c, err := OpenPartial(path + CountsSuffix)
+	if err == nil && c.Vocabulary == vocabulary {
+		return c, nil
 	}
-	next, nextErr := openSidecar(path + nextCountsSuffix)
-	if nextErr != nil {
-		return r, err
+	if next, nextErr := OpenPartial(path + nextCountsSuffix); nextErr == nil && next.Vocabulary == vocabulary {
+		return next, nil
 	}
-	if next.Vocabulary != vocabulary {
-		return r, errors.Join(err, next.Close())
-	}
-	if r != nil {
-		return next, r.Close()
-	}
-	return next, nil
+	return c, err
 }
 
 // CompleteCounts gives the sidecar of the vocabulary at path its name if the process that wrote both ended before that.
 func CompleteCounts(path string) error {
-	next, err := openSidecar(path + nextCountsSuffix)
+	next, err := OpenPartial(path + nextCountsSuffix)
 	if err != nil {
 		return nil // there is none, or none that can be used: it is replaced
 	}
 	written, err := DescribeFile(path)
 	if err != nil || written.Digest != next.Vocabulary {
-		return next.Close()
+		return nil
 	}
-	return errors.Join(next.Close(), wholefile.Rename(path+nextCountsSuffix, path+CountsSuffix))
+	return wholefile.Rename(next.Path, path+CountsSuffix)
 }
 
-// openSidecar opens a sidecar and checks all of it.
-func openSidecar(path string) (_ *CountsReader, err error) {
+// OpenPartial reads a sidecar or a part and checks all of it. It keeps nothing open: the file must stay as it is while a
+// builder uses it.
+func OpenPartial(path string) (*Counts, error) {
+	c := &Counts{Path: path}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err == nil {
+		err = c.checkContents(f, info.Size())
 	}
-	r := &CountsReader{from: f, close: f.Close}
-	if err := r.checkSidecar(info.Size()); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return r, nil
+	return c, nil
 }
 
-// Close closes the file.
-func (r *CountsReader) Close() error { return r.close() }
-
 // Tables returns how many tables there are.
-func (r *CountsReader) Tables() int { return len(r.sizes) }
+func (c *Counts) Tables() int { return len(c.tables) }
 
 // Keys returns how many keys of a table were seen.
-func (r *CountsReader) Keys(table int) int64 { return r.sizes[table] }
+func (c *Counts) Keys(table int) int64 { return c.tables[table].entries }
 
-// checkSidecar reads a sidecar of size bytes.
-func (r *CountsReader) checkSidecar(size int64) error {
-	in := &summedReader{r: bufio.NewReaderSize(io.NewSectionReader(r.from, 0, size), 1<<20)}
+// checkContents reads a file of size bytes.
+func (c *Counts) checkContents(from io.ReaderAt, size int64) error {
+	in := &summedReader{r: bufio.NewReaderSize(io.NewSectionReader(from, 0, size), 1<<20)}
 	header, err := in.takeBytes(countsHeader)
 	if err != nil {
 		return err
@@ -176,80 +191,63 @@ func (r *CountsReader) checkSidecar(size int64) error {
 		return damagedError("%d bytes", size)
 	}
 	var end [countsTrailer]byte
-	if _, err := r.from.ReadAt(end[:], size-countsTrailer); err != nil {
+	if _, err := from.ReadAt(end[:], size-countsTrailer); err != nil {
 		return err
 	}
 	tables, partitions := int64(le.Uint32(header[12:])), int64(le.Uint32(end[:]))
-	r.Rows = le.Uint64(header[16:])
+	c.Rows = le.Uint64(header[16:])
 	trailerBytes := 8*tables + 32*partitions + countsTrailer
 	entries := size - countsHeader - trailerBytes
-	if tables == 0 || tables > MaxColumns || r.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
-		return damagedError("%d bytes for %d tables of %d rows", size, tables, r.Rows)
+	if tables == 0 || tables > MaxColumns || c.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
+		return damagedError("%d bytes for %d tables of %d rows", size, tables, c.Rows)
 	}
 	trailer := make([]byte, trailerBytes)
-	if _, err := r.from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
+	if _, err := from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
 		return err
 	}
-	at, left := int64(countsHeader), entries/entrySize
+	c.Entries = entries / entrySize
+	at, left := int64(countsHeader), c.Entries
 	for i := range tables {
 		n := le.Uint64(trailer[8*i:])
 		if n > uint64(left) {
 			return damagedError("table %d has %d entries of %d that are left", i, n, left)
 		}
-		r.begin, r.sizes = append(r.begin, at), append(r.sizes, int64(n))
-		at, left = at+int64(n)*entrySize, left-int64(n)
+		run := runFile{path: c.Path, offset: at, entries: int64(n), kept: true}
+		if run.crc, err = checkEntries(in, i, run.entries, c.Rows); err != nil {
+			return err
+		}
+		c.tables = append(c.tables, run)
+		at, left = at+run.entries*entrySize, left-run.entries
 	}
 	if left > 0 {
 		return damagedError("%d entries of no table", left)
-	}
-	for i, n := range r.sizes {
-		if err := checkEntries(in, i, n, r.Rows); err != nil {
-			return err
-		}
 	}
 	if err := in.readFully(trailer[:len(trailer)-4]); err != nil {
 		return err
 	}
 	for i := range partitions {
-		r.Counted = append(r.Counted, [32]byte(trailer[8*tables+32*i:]))
+		c.Counted = append(c.Counted, [32]byte(trailer[8*tables+32*i:]))
 	}
-	r.Vocabulary = Digest(trailer[8*tables+32*partitions+4:])
+	c.Vocabulary = Digest(trailer[8*tables+32*partitions+4:])
 	if want := le.Uint32(trailer[len(trailer)-4:]); want != in.crc {
-		return damagedError("the CRC32C is %08x, want %08x", want, in.crc)
+		return damagedError("the CRC32C is %08x, want %08x", in.crc, want)
 	}
 	return nil
 }
 
-// checkEntries checks that the entries of a table are sorted by key and possible.
-func checkEntries(in *summedReader, table int, n int64, rows uint64) error {
+// checkEntries checks that the entries of a table are sorted by key and possible, and returns the CRC32C of them.
+func checkEntries(in *summedReader, table, n int64, rows uint64) (crc uint32, err error) {
 	var b [entrySize]byte
 	last := entry{}
 	for i := range n {
 		if err := in.readFully(b[:]); err != nil {
-			return err
+			return 0, err
 		}
 		e := decodeEntry(b[:])
 		if i > 0 && e.key <= last.key || e.count == 0 || e.position>>placeBits >= rows {
-			return damagedError("entry %d of table %d", i, table)
+			return 0, damagedError("entry %d of table %d", i, table)
 		}
-		last = e
+		last, crc = e, crc32c.Update(crc, b[:])
 	}
-	return nil
-}
-
-// entriesOfTable returns the entries of a table.
-func (r *CountsReader) entriesOfTable(index int) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		in := bufio.NewReaderSize(io.NewSectionReader(r.from, r.begin[index], r.sizes[index]*entrySize), 1<<20)
-		var b [entrySize]byte
-		for range r.sizes[index] {
-			if _, err := io.ReadFull(in, b[:]); err != nil {
-				yield(entry{}, fmt.Errorf("read a vocabulary's counts: %w", err))
-				return
-			}
-			if !yield(decodeEntry(b[:]), nil) {
-				return
-			}
-		}
-	}
+	return crc, nil
 }

@@ -28,7 +28,6 @@ func requireCounts(t *testing.T, path string, keys int64) {
 	require.NoError(t, err)
 	assert.Equal(t, v.Digest, counts.Vocabulary)
 	assert.Equal(t, keys, counts.Keys(0))
-	require.NoError(t, counts.Close())
 }
 
 // block makes a folder at a path, over which no file is renamed.
@@ -84,7 +83,6 @@ func TestCountsOfAnotherVocabulary(t *testing.T) {
 	counts, err := OpenCounts(path, Digest{1})
 	require.NoError(t, err)
 	assert.Equal(t, built.Digest, counts.Vocabulary, "the caller compares")
-	require.NoError(t, counts.Close())
 	require.NoError(t, os.Remove(path+CountsSuffix))
 	_, err = OpenCounts(path, built.Digest)
 	assert.ErrorIs(t, err, os.ErrNotExist)

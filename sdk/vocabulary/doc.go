@@ -44,7 +44,7 @@
 //	trailer        a table: 8 keys
 //	            4  CRC32C of everything before it
 //
-// The SHA-256 of the file names the vocabulary. The sidecar's form is described at [CountsReader].
+// The SHA-256 of the file names the vocabulary. The sidecar's form is described at [Counts].
 //
 // # Concurrency
 //

@@ -24,9 +24,9 @@ func (e *CountedError) Error() string {
 func (e *CountedError) Unwrap() error { return ErrCounted }
 
 // checkNotCounted returns a *CountedError for the first partition that an earlier pass counted.
-func (r *CountsReader) checkNotCounted(partitions []Counted) error {
-	before := make(map[[32]byte]bool, len(r.Counted))
-	for _, digest := range r.Counted {
+func (c *Counts) checkNotCounted(partitions []Counted) error {
+	before := make(map[[32]byte]bool, len(c.Counted))
+	for _, digest := range c.Counted {
 		before[digest] = true
 	}
 	for _, p := range partitions {
@@ -40,15 +40,15 @@ func (r *CountsReader) checkNotCounted(partitions []Counted) error {
 // generation is what an earlier pass left.
 type generation struct {
 	vocabulary *Vocabulary
-	counts     *CountsReader
+	counts     *Counts
 	rows       uint64
 }
 
 // Extend begins the next generation of a vocabulary: its keys keep their ids, and keys of the pass that follows are
 // appended in the order of its rules. Counts and positions go on where the sidecar ends, and partitions that it counts
-// are refused with a *CountedError. The columns must be those of the vocabulary. The builder reads counts until it has
-// finished; the caller closes them.
-func Extend(v *Vocabulary, counts *CountsReader, columns []Column, o BuilderOptions) (*Builder, error) {
+// are refused with a *CountedError. The columns must be those of the vocabulary. The file of the counts must stay as it is
+// until the builder has finished.
+func Extend(v *Vocabulary, counts *Counts, columns []Column, o BuilderOptions) (*Builder, error) {
 	if counts.Vocabulary != v.Digest {
 		return nil, fmt.Errorf("%w: the counts are those of vocabulary %v, and this is %v: name the file %s that was "+
 			"written with the vocabulary", ErrOther, counts.Vocabulary, v.Digest, CountsSuffix)

@@ -2,7 +2,6 @@ package reducer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -93,8 +92,7 @@ type fileFold struct {
 	*reduction
 	*vocabulary.Builder
 	*positions
-	counts *vocabulary.CountsReader           // counts are those of the vocabulary that is extended, or nil.
-	files  map[string]*vocabulary.PartialFile // files are the parts of the work folder.
+	files map[string]*vocabulary.Counts // files are the parts of the work folder.
 }
 
 // Add implements passes.Reducer.
@@ -114,15 +112,6 @@ func (f *fileFold) keysInFiles() (n int64) {
 		n += file.Entries
 	}
 	return n
-}
-
-// Close closes the builder and what it reads.
-func (f *fileFold) Close() error {
-	err := f.Builder.Close()
-	if f.counts != nil {
-		err = errors.Join(err, f.counts.Close())
-	}
-	return err
 }
 
 // Restore implements passes.Keeper.
@@ -146,7 +135,7 @@ func (f *fileFold) Full() bool { return f.Spilled() }
 
 // Merge implements passes.Merger.
 func (f *fileFold) Merge(path string, parts []string) (err error) {
-	files := make([]*vocabulary.PartialFile, len(parts))
+	files := make([]*vocabulary.Counts, len(parts))
 	for i, part := range parts {
 		files[i] = f.files[part]
 	}

@@ -9,7 +9,7 @@
 // into a vocabulary.Builder: 8 bytes a key, and 4 bytes a list. The file is the same bytes whichever source made the
 // keys, and in whichever order they came.
 //
-// A part of the work folder is a vocabulary.PartialFile: a sorted run of each table. Parts are merged by sixteen, so
+// A part of the work folder has the form of a sidecar (vocabulary.Counts): a sorted run of each table. Parts are merged by sixteen, so
 // that they are few and take little more than their keys do.
 //
 // # Concurrency
@@ -271,16 +271,16 @@ func (r *reduction) begin(_ context.Context, run passes.Run) (passes.Reducer, er
 		r.folded = m
 		return m, nil
 	}
-	f := &fileFold{reduction: r, positions: at, files: map[string]*vocabulary.PartialFile{}}
+	f := &fileFold{reduction: r, positions: at, files: map[string]*vocabulary.Counts{}}
 	if err := f.roomToBegin(run, len(columns)); err != nil {
 		return nil, err
 	}
 	if r.base == nil {
 		f.Builder, err = vocabulary.NewBuilder(columns, r.rules, o)
-	} else if f.counts, err = vocabulary.OpenCounts(r.Extend, r.base.Digest); err == nil {
-		if f.Builder, err = vocabulary.Extend(r.base, f.counts, columns, o); err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", r.Extend, err), f.counts.Close())
-		}
+	} else if counts, openErr := vocabulary.OpenCounts(r.Extend, r.base.Digest); openErr != nil {
+		err = openErr
+	} else if f.Builder, err = vocabulary.Extend(r.base, counts, columns, o); err != nil {
+		err = fmt.Errorf("%s: %w", r.Extend, err)
 	}
 	if err != nil {
 		return nil, err
