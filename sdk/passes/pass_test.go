@@ -184,7 +184,9 @@ func TestAKillLeavesNoHalves(t *testing.T) {
 	_, err = runPass(t, source, o, &sum{})
 	require.ErrorIs(t, err, passestest.ErrStopped)
 	require.NoError(t, os.WriteFile(filepath.Join(o.Work, "pass.json"), before, 0o600)) // it ended before that
-	require.NoError(t, os.WriteFile(filepath.Join(o.Work, "part-00000099.1.partial"), nil, 0o600))
+	for _, name := range []string{"part-00000099.1.partial", "pass.json.1.partial"} {
+		require.NoError(t, os.WriteFile(filepath.Join(o.Work, name), nil, 0o600))
+	}
 	r := &sum{}
 	source.StopAfter = 0
 	report, err := runPass(t, source, o, r)

@@ -196,8 +196,8 @@ func (w *Work) refuseStrangers() error {
 	return err
 }
 
-// removeStrays removes the temporary files, and parts that pass.json does not name: a process that was killed left
-// them.
+// removeStrays removes the temporary files, files that did not get their name, and parts that pass.json does not name:
+// a process that was killed left them.
 func (w *Work) removeStrays() error {
 	list, err := os.ReadDir(w.path)
 	if err != nil {
@@ -206,7 +206,7 @@ func (w *Work) removeStrays() error {
 	for _, entry := range list {
 		name := entry.Name()
 		named := slices.ContainsFunc(w.description.Parts, func(p part) bool { return p.Name == name })
-		if name == temporaryName || strings.HasPrefix(name, partPrefix) && !named {
+		if name == temporaryName || strings.HasSuffix(name, ".partial") || strings.HasPrefix(name, partPrefix) && !named {
 			if err := os.RemoveAll(filepath.Join(w.path, name)); err != nil {
 				return err
 			}

@@ -62,7 +62,7 @@ func (a *Applier) Apply(in *tensor.MiniBatch, p Partition, row func(i int) int64
 	}
 	out := tensor.New(a.schema, in.Rows, release)
 	out.Name, out.Label = in.Name, in.Label
-	starts := a.starts(in)
+	starts := in.OffsetPerKey()
 	if keys := len(a.schema.Keys); keys > 0 {
 		values := starts[keys]
 		if a.made.IDs == tensor.Int32 {
@@ -112,21 +112,6 @@ func (a *Applier) Apply(in *tensor.MiniBatch, p Partition, row func(i int) int64
 func nearestBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
-}
-
-// starts returns where the values of each key begin.
-func (a *Applier) starts(in *tensor.MiniBatch) []int {
-	starts := make([]int, len(a.made.Keys)+1)
-	for key := range a.made.Keys {
-		starts[key+1] = starts[key] + in.Rows
-		if in.Lengths != nil {
-			starts[key+1] = starts[key]
-			for _, n := range in.Lengths[key*in.Rows:][:in.Rows] {
-				starts[key+1] += int(n)
-			}
-		}
-	}
-	return starts
 }
 
 // spread copies the columns of rows to other places of wider rows.

@@ -23,16 +23,7 @@ func addMiniBatch(add func(column int, first uint64, ids []int64, lengths []int3
 		return fmt.Errorf("vocabulary: a mini-batch of %d keys of %v for %d columns of int64 that are not deduplicated",
 			n, mb.Schema.IDs, columns)
 	}
-	starts := make([]int, n+1)
-	for i := range n {
-		starts[i+1] = starts[i] + mb.Rows
-		if mb.Lengths != nil {
-			starts[i+1] = starts[i]
-			for _, length := range mb.Lengths[i*mb.Rows:][:mb.Rows] {
-				starts[i+1] += int(length)
-			}
-		}
-	}
+	starts := mb.OffsetPerKey()
 	next := make(chan int, n)
 	for i := range n {
 		next <- i

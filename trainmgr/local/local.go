@@ -32,7 +32,7 @@ var ErrConfig = errors.New("local drives")
 type Config struct {
 	Drives []string          // URIs
 	Files  []source.Location // in the order of the data set
-	Names  []string          // of the partitions of Files; if nil, host.NameFiles names them
+	Names  []string          // Names are those of the partitions of Files; if nil, host.NameFiles names them.
 	Spread int               // number of in-process drives, to which files are dealt in turn; 0 means 1
 	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
 	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads sets

@@ -48,8 +48,8 @@ type selectionKey struct{ manifest, filter dataset.Digest }
 // SelectionReport says what Bind found or made.
 type SelectionReport struct {
 	Digest  dataset.Digest
-	Rows    int64 // of the data set
-	Passing int64 // of those
+	Rows    int64 // Rows counts those of the data set.
+	Passing int64 // Passing counts those of Rows that pass.
 	Kept    bool  // it was made before
 }
 

@@ -9,20 +9,19 @@
 // values of the columns, cover the data set and come in the order of an unshuffled plan. Whoever made them, and
 // whatever their size, the summary is the same.
 //
-// A pass that is to survive the end of its process keeps the state of each partition ([Reducer.State]): of those that
-// have ended, and from time to time of the one that is being read. A part of its work folder is a list of states; of
-// two states of a partition the later one counts. A state is about as large as what a partition's statistics take in
+// A pass that is to survive the end of its process keeps the state of each partition: of those that have ended, and
+// from time to time of the one that is being read. A part of its work folder is a list of states; of two states of a
+// partition the later one counts. A state is about as large as what a partition's statistics take in
 // memory, whatever the number of rows: it does not grow with the data.
 //
-// # The form of a state
+// # The form of a part
 //
-//	magic "MRSTATE\x03", digest of the job (32 bytes)
-//	as varints the partition's index in the manifest, its rows that were folded in, the number of the next mini-batch
-//	a length and the state of the columns (package accumulator)
-//	for each column whose labels are counted a length and the table (package targetencoding)
+//	magic "MRSTATE\x04", digest of the job (32 bytes)
+//	for each partition of the part
+//		as varints its index in the manifest and its rows that were folded in
+//		a length and the state of the columns (package accumulator)
+//		for each column whose labels are counted a length and the table (package targetencoding)
 //	CRC32C of the bytes before, 4 bytes, little-endian
-//
-// Before each state a part has its length, as a varint.
 //
 // # Concurrency
 //
@@ -31,7 +30,7 @@
 //
 // # Errors
 //
-// [ErrState] says that bytes are no state of the pass's next partition. Damaged mini-batches give the errors of
+// [ErrState] says that a part is damaged, or of another pass. Damaged mini-batches give the errors of
 // packages accumulator and targetencoding.
 package reducer
 
@@ -55,11 +54,11 @@ import (
 
 // Options describe a pass.
 type Options struct {
-	Job       dataset.Digest // of the pass's job, which its states carry
+	Job       dataset.Digest // Job names the pass's job, and its parts carry it.
 	Columns   []statisticspass.Column
 	Manifest  *dataset.Manifest
 	Plan      *dataset.Plan
-	Selection *selection.Selection // of the rows in the plan; nil: all rows
+	Selection *selection.Selection // Selection has the rows of the plan; nil: all rows.
 	Malformed program.Malformed    // how malformed rows of text are treated
 	WholeOnly bool                 // the summary has no statistics of the partitions
 }
@@ -73,8 +72,8 @@ func (o *Options) countsLabels() bool {
 type Reducer struct {
 	o         Options
 	builder   *accumulator.Builder
-	targets   []*targetencoding.Builder // of each column, over the partitions that have ended; nil: not counted
-	open      []*targetencoding.Builder // of the partition that is being read
+	targets   []*targetencoding.Builder // targets is by column, over the partitions that have ended; nil: not counted.
+	open      []*targetencoding.Builder // open is by column, over the partition that is being read.
 	partition int                       // partition is being read.
 	rows      int64                     // rows counts those of it so far, without malformed rows that are dropped.
 	next      uint64                    // number of the next mini-batch
@@ -127,14 +126,8 @@ func (r *Reducer) openTargets() error {
 	return err
 }
 
-// Partition returns the index of the partition that is being read.
-func (r *Reducer) Partition() int { return r.partition }
-
-// Next returns the number of the mini-batch that is to be added next.
-func (r *Reducer) Next() uint64 { return r.next }
-
-// EndPartitions ends the partitions before one.
-func (r *Reducer) EndPartitions(before int) error {
+// endPartitions ends the partitions before one.
+func (r *Reducer) endPartitions(before int) error {
 	for r.partition < before {
 		if err := r.keepEnded(); err != nil {
 			return err
@@ -164,14 +157,14 @@ func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
 		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number,
 			mb.Rows, r.next, at.Rows)
 	}
-	if err := r.EndPartitions(at.Partition); err != nil {
+	if err := r.endPartitions(at.Partition); err != nil {
 		return err
 	}
 	if at.Partition != r.partition {
 		return fmt.Errorf("mini-batch %d is of partition %d, which has ended", mb.Name.Number, at.Partition)
 	}
 	r.next, r.rows = r.next+1, r.rows+int64(mb.Rows)
-	keys := keyBlocks(mb)
+	starts := mb.OffsetPerKey()
 	columns := make(chan int, len(r.o.Columns))
 	for i := range r.o.Columns {
 		columns <- i
@@ -180,7 +173,7 @@ func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
 	errs := make([]error, len(r.o.Columns))
 	foldColumns := func() {
 		for i := range columns {
-			block := columnBlock(&r.o.Columns[i], mb, keys)
+			block := columnBlock(&r.o.Columns[i], mb, starts)
 			if errs[i] = r.builder.Add(i, block); errs[i] == nil && r.open[i] != nil {
 				errs[i] = r.addTargets(i, at, mb, block)
 			}
@@ -197,7 +190,7 @@ func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
 
 // Finish ends the last partitions and returns the summary.
 func (r *Reducer) Finish() (*summary.Summary, error) {
-	if err := r.EndPartitions(len(r.o.Manifest.Partitions)); err != nil {
+	if err := r.endPartitions(len(r.o.Manifest.Partitions)); err != nil {
 		return nil, err
 	}
 	digest, err := r.o.Manifest.Digest()
@@ -242,30 +235,13 @@ func (r *Reducer) addTargets(column int, at dataset.MiniBatch, mb *tensor.MiniBa
 	return nil
 }
 
-// keyBlocks returns the values and the lengths of each key.
-func keyBlocks(mb *tensor.MiniBatch) []accumulator.Block {
-	blocks := make([]accumulator.Block, len(mb.Schema.Keys))
-	first := 0
-	for i := range blocks {
-		values := mb.Rows
-		if mb.Lengths != nil {
-			blocks[i].Lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
-			values = 0
-			for _, length := range blocks[i].Lengths {
-				values += int(length)
-			}
-		}
-		blocks[i].Integers = mb.Values64[first:][:values]
-		first += values
-	}
-	return blocks
-}
-
-// columnBlock returns a column of a mini-batch.
-func columnBlock(c *statisticspass.Column, mb *tensor.MiniBatch, keys []accumulator.Block) accumulator.Block {
-	var b accumulator.Block
+// columnBlock returns a column of a mini-batch. starts says where the values of each key begin.
+func columnBlock(c *statisticspass.Column, mb *tensor.MiniBatch, starts []int64) (b accumulator.Block) {
 	if c.Key >= 0 {
-		b = keys[c.Key]
+		b.Integers = mb.Values64[starts[c.Key]:starts[c.Key+1]]
+		if mb.Lengths != nil {
+			b.Lengths = mb.Lengths[c.Key*mb.Rows:][:mb.Rows]
+		}
 	}
 	if c.Dense >= 0 {
 		b.Integers, b.Reals, b.Stride = nil, mb.Dense[c.Dense:], len(mb.Schema.Dense)

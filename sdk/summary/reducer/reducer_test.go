@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -79,44 +81,37 @@ func finished(t testing.TB, r *Reducer) []byte {
 	return b
 }
 
-// TestAPassThatGoesOnAnywhere: a reducer that takes over the states of the partitions behind any mini-batch makes the
-// bytes of one that never stopped.
+// TestAPassThatGoesOnAnywhere: a reducer that takes over the parts behind any mini-batch makes the bytes of one that
+// never stopped.
 func TestAPassThatGoesOnAnywhere(t *testing.T) {
-	o := options(t, 250, 100, 330)
+	o := options(t, 250, 0, 100, 330)
+	never, err := New(o)
+	require.NoError(t, err)
 	whole, err := New(o)
 	require.NoError(t, err)
-	var ended [][]byte // states of the partitions that have ended
-	var want []byte
-	restored := []*Reducer{}
+	require.NoError(t, whole.Restore(nil, nil))
+	var parts []string
+	restored := map[uint64]*Reducer{} // by the number of the next mini-batch
 	for number := range o.Plan.MiniBatches() {
-		at, err := o.Plan.MiniBatch(number)
-		require.NoError(t, err)
-		for whole.Partition() < at.Partition {
-			state, err := whole.State()
-			require.NoError(t, err)
-			ended = append(ended, state)
-			require.NoError(t, whole.EndPartitions(whole.Partition()+1))
-		}
+		require.NoError(t, add(t, never, o, number))
 		require.NoError(t, add(t, whole, o, number))
-		open, err := whole.State()
+		path := filepath.Join(t.TempDir(), "part")
+		replaces, err := whole.Keep(path)
 		require.NoError(t, err)
-		position, err := Describe(open)
-		require.NoError(t, err)
-		assert.Equal(t, Position{Job: o.Job, Partition: at.Partition, Rows: at.First + int64(at.Rows), Next: number + 1},
-			position)
+		if replaces {
+			parts = parts[:len(parts)-1]
+		}
+		parts = append(parts, path)
 		r, err := New(o)
 		require.NoError(t, err)
-		for i, state := range ended {
-			require.NoError(t, r.SetState(state))
-			require.NoError(t, r.EndPartitions(i+1))
-		}
-		require.NoError(t, r.SetState(open))
-		require.Equal(t, number+1, r.Next())
-		restored = append(restored, r)
+		require.NoError(t, r.Restore(parts, []dataset.Range{{To: number + 1}}))
+		restored[number+1] = r
 	}
-	want = finished(t, whole)
-	for _, r := range restored {
-		for number := r.Next(); number < o.Plan.MiniBatches(); number++ {
+	require.Len(t, parts, 4, "of the first partition, of those up to the third, of the third and fourth, of the fourth")
+	want := finished(t, never)
+	assert.Equal(t, want, finished(t, whole))
+	for next, r := range restored {
+		for number := next; number < o.Plan.MiniBatches(); number++ {
 			require.NoError(t, add(t, r, o, number))
 		}
 		assert.Equal(t, want, finished(t, r))
@@ -134,7 +129,7 @@ func TestMiniBatchesOutOfOrder(t *testing.T) {
 	large := miniBatch(t, o, 1)
 	large.Rows++
 	require.Error(t, r.Add(dataset.MiniBatch{Number: 1, First: 100, Rows: 100}, large))
-	require.NoError(t, r.EndPartitions(1))
+	require.NoError(t, r.endPartitions(1))
 	require.ErrorContains(t, add(t, r, o, 1), "has ended")
 }
 
@@ -148,89 +143,95 @@ func TestTargetsNeedTheRowsNumbers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// someState returns the state of a pass's first mini-batches.
-func someState(t testing.TB, o Options, miniBatches uint64) []byte {
+// somePart returns a part with a pass's first mini-batches.
+func somePart(t testing.TB, o Options, miniBatches uint64) []byte {
 	t.Helper()
 	r, err := New(o)
 	require.NoError(t, err)
+	require.NoError(t, r.Restore(nil, nil))
 	for number := range miniBatches {
 		require.NoError(t, add(t, r, o, number))
 	}
-	state, err := r.State()
+	path := filepath.Join(t.TempDir(), "part")
+	_, err = r.Keep(path)
 	require.NoError(t, err)
-	return state
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
+}
+
+// restoreBytes restores a part of some mini-batches.
+func restoreBytes(t testing.TB, o Options, part []byte, miniBatches uint64) error {
+	t.Helper()
+	r, err := New(o)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "part")
+	require.NoError(t, os.WriteFile(path, part, 0o600))
+	return r.Restore([]string{path}, []dataset.Range{{To: miniBatches}})
 }
 
 // sealed gives changed bytes the checksum that they need.
-func sealed(state []byte) []byte {
-	body := state[:len(state)-checksumBytes]
+func sealed(part []byte) []byte {
+	body := part[:len(part)-checksumBytes]
 	return binary.LittleEndian.AppendUint32(bytes.Clone(body), crc32c.Checksum(body))
 }
 
-func TestStatesThatAreNotOfThePass(t *testing.T) {
+func TestPartsThatAreNotOfThePass(t *testing.T) {
 	o := options(t, 250, 100)
-	state := someState(t, o, 2)
-	restore := func(o Options, state []byte) error {
-		r, err := New(o)
-		require.NoError(t, err)
-		return r.SetState(state)
-	}
-	require.NoError(t, restore(o, state))
+	part := somePart(t, o, 2)
+	require.NoError(t, restoreBytes(t, o, part, 2))
+	require.ErrorIs(t, restoreBytes(t, o, part, 0), ErrState)
+	require.ErrorIs(t, restoreBytes(t, o, part, 1), ErrState, "it has more rows")
+	require.ErrorIs(t, restoreBytes(t, o, part, 4), ErrState, "of the next partition")
+	require.ErrorIs(t, restoreBytes(t, o, part, 9), ErrState, "of no plan")
 	other := o
 	other.Job[0]++
-	require.ErrorIs(t, restore(other, state), ErrState)
-	other = options(t, 110, 240) // its second mini-batch is of 10 rows
-	require.NoError(t, restore(other, someState(t, other, 1)))
+	require.ErrorIs(t, restoreBytes(t, other, part, 2), ErrState)
 	fewer := o
 	fewer.Columns = o.Columns[:1]
-	require.ErrorIs(t, restore(fewer, state), ErrState)
-	for n := 0; n < len(state); n += 7 {
-		require.ErrorIs(t, restore(o, state[:n]), ErrState, "%d bytes", n)
-		flipped := bytes.Clone(state)
+	require.ErrorIs(t, restoreBytes(t, fewer, part, 2), ErrState)
+	for n := 0; n < len(part); n += 7 {
+		require.ErrorIs(t, restoreBytes(t, o, part[:n], 2), ErrState, "%d bytes", n)
+		flipped := bytes.Clone(part)
 		flipped[n] ^= 4
-		require.ErrorIs(t, restore(o, flipped), ErrState, "byte %d", n)
+		require.ErrorIs(t, restoreBytes(t, o, flipped, 2), ErrState, "byte %d", n)
 	}
-	require.ErrorIs(t, restore(o, sealed(append(bytes.Clone(state), 0))), ErrState)
-	at := len(stateMagic) + len(o.Job)
+	require.ErrorIs(t, restoreBytes(t, o, sealed(append(bytes.Clone(part), 0)), 2), ErrState)
+	at := len(partMagic) + len(o.Job)
 	for name, change := range map[string]func(b []byte){
 		"of another partition":          func(b []byte) { b[at] = 1 },
 		"of other rows":                 func(b []byte) { b[at+1]++ },
-		"a next mini-batch behind it":   func(b []byte) { b[at+3] = 4 },
-		"a next mini-batch of no plan":  func(b []byte) { b[at+3] = 9 },
-		"columns that are longer":       func(b []byte) { b[at+4] = 0xff },
+		"columns that are longer":       func(b []byte) { b[at+3] = 0xff },
 		"a magic of another form":       func(b []byte) { b[7] = 1 },
 		"partition beyond the manifest": func(b []byte) { b[at] = 99 },
 	} {
-		changed := bytes.Clone(state)
+		changed := bytes.Clone(part)
 		change(changed)
-		require.ErrorIs(t, restore(o, sealed(changed)), ErrState, name)
+		require.ErrorIs(t, restoreBytes(t, o, sealed(changed), 2), ErrState, name)
 	}
-	r, err := New(o)
-	require.NoError(t, err)
-	require.NoError(t, r.SetState(state))
-	require.ErrorIs(t, r.SetState(state), ErrState, "rows were folded in before")
 }
 
-// FuzzState: bytes with any content behind a right checksum are a state or an error, and never a panic.
-func FuzzState(f *testing.F) {
+// FuzzPart: bytes with any content behind a right checksum are a part or an error, and never a panic.
+func FuzzPart(f *testing.F) {
 	o := options(f, 250, 100)
-	f.Add(someState(f, o, 0))
-	f.Add(someState(f, o, 2))
-	f.Fuzz(func(t *testing.T, state []byte) {
-		if len(state) < checksumBytes {
+	f.Add(somePart(f, o, 0))
+	f.Add(somePart(f, o, 2))
+	f.Fuzz(func(t *testing.T, part []byte) {
+		if len(part) < checksumBytes {
 			return
 		}
-		state = sealed(state)
 		r, err := New(o)
 		require.NoError(t, err)
-		if err := r.SetState(state); err != nil {
+		last, err := r.restorePart(sealed(part), nil)
+		if err == nil {
+			err = r.restoreState(last)
+		}
+		if err != nil {
 			require.ErrorIs(t, err, ErrState)
 			return
 		}
-		for number := r.Next(); number < o.Plan.MiniBatches(); number++ {
-			if add(t, r, o, number) != nil {
-				return
-			}
+		if r.endPartitions(len(o.Manifest.Partitions)) != nil {
+			return
 		}
 		if made, err := r.Finish(); err == nil {
 			_, _ = made.Encode() // values that contradict each other are an error of the file
