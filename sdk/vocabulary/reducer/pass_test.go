@@ -105,6 +105,23 @@ func TestAPassThatHasNotWrittenItsFile(t *testing.T) {
 	assert.Equal(t, [][]int64{{5, 7, 9, 2}}, v.Tables)
 }
 
+// TestAPartThatHasChanged is an error and no other file.
+func TestAPartThatHasChanged(t *testing.T) {
+	p := newPass(t)
+	source := &passestest.Source{Partitions: [][]int64{{9, 7, 2}}, Batch: 1, StopAfter: 1}
+	_, err := p.Run(t.Context(), source)
+	require.ErrorIs(t, err, passestest.ErrStopped)
+	part := filepath.Join(p.Work, "part-00000001")
+	whole, err := os.ReadFile(part)
+	require.NoError(t, err)
+	whole[len(whole)/2] ^= 1
+	require.NoError(t, os.WriteFile(part, whole, 0o600))
+	_, err = p.Run(t.Context(), source)
+	require.ErrorIs(t, err, passes.ErrWork)
+	require.ErrorIs(t, err, vocabulary.ErrDamaged)
+	require.NoFileExists(t, p.Path)
+}
+
 // TestOptionsThatContradictEachOther are refused before the source is asked.
 func TestOptionsThatContradictEachOther(t *testing.T) {
 	for _, change := range []func(p *Pass){

@@ -436,35 +436,3 @@ func TestAReducerWithoutRoom(t *testing.T) {
 	assert.Less(t, made.Resumed, made.Rows)
 	assert.True(t, bytes.Equal(want, vocabularyBytes(t, pass.Path)))
 }
-
-// TestADamagedWorkFolder: a part that has changed, or is missing, is an error and no other file.
-func TestADamagedWorkFolder(t *testing.T) {
-	data := files(t, 1500)
-	_, _, c := someNodes(t, 1, data)
-	pass := reduction(t, summaryDocument, "seen")
-	ctx, cancel := stopAfter(t.Context(), pass, 500)
-	defer cancel()
-	_, err := pass.Run(ctx, c)
-	require.ErrorIs(t, err, errStop)
-	list, err := filepath.Glob(filepath.Join(pass.Work, "part-*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, list)
-	whole, err := os.ReadFile(list[0])
-	require.NoError(t, err)
-	changed := bytes.Clone(whole)
-	changed[len(changed)/2] ^= 1
-	require.NoError(t, os.WriteFile(list[0], changed, 0o600))
-	_, err = pass.Run(t.Context(), c)
-	require.ErrorIs(t, err, passes.ErrWork)
-	require.NoError(t, os.Remove(list[0]))
-	if len(list) > 1 {
-		_, err = pass.Run(t.Context(), c)
-		require.ErrorIs(t, err, passes.ErrWork)
-	}
-	stranger := reduction(t, summaryDocument, "seen")
-	require.NoError(t, os.MkdirAll(stranger.Work, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(stranger.Work, "thesis.txt"), nil, 0o600))
-	_, err = stranger.Run(t.Context(), c)
-	require.ErrorIs(t, err, passes.ErrWork)
-	assert.FileExists(t, filepath.Join(stranger.Work, "thesis.txt"))
-}
