@@ -52,17 +52,14 @@ time is that of trainer and nodes together. Then it measures durable acknowledge
 			if noFailover {
 				o.LeaderTTL = -1
 			}
-			product, err := cli.FindProgram("millrace")
-			if err != nil {
-				return err
-			}
+			product, absent := cli.FindProgram("millrace")
 			o.Command, o.Progress = []string{product}, c.Announce
 			r, err := benchservice.Run(cmd.Context(), o)
 			if errors.Is(err, benchservice.ErrOptions) {
 				return cli.WrongUsage(err)
 			}
 			if err != nil {
-				return err
+				return errors.Join(err, absent) // a run that failed may have wanted it
 			}
 			return c.Report(r, func(w io.Writer) { printService(w, r) })
 		},
