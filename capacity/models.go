@@ -16,7 +16,7 @@ import (
 var dpp = map[string]struct {
 	petabytes  float64 // compressed bytes that a job reads of, Table III
 	workers    float64 // a trainer node
-	kqps       float64 // of one worker
+	kqps       float64 // A worker has this throughput.
 	storageGBs float64 // received by one worker
 	tensorGBs  float64 // sent by one worker
 }{

@@ -20,10 +20,10 @@ type LoaderReport struct {
 // LoaderResult is one side on one model.
 type LoaderResult struct {
 	Model         string  `json:"model"`
-	Cores         int     `json:"cores"` // that each turn is bound to
+	Cores         int     `json:"cores"` // Each turn is bound to these.
 	Side          string  `json:"side"`
 	Rows          int64   `json:"rows"`
-	RowsPerSecond float64 `json:"rows_per_second"` // of the best turn
+	RowsPerSecond float64 `json:"rows_per_second"` // The best turn had this rate.
 }
 
 // LoaderBase is the side that the others are compared with.

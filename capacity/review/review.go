@@ -69,7 +69,7 @@ type Link struct {
 type Stall struct {
 	Foretold float64 `json:"predicted_seconds"` // by the job, before it ran
 	Ran      float64 `json:"job_seconds"`
-	Share    float64 `json:"job_share"` // of the job's time
+	Share    float64 `json:"job_share"` // The trainer waited for this share of the job's time.
 }
 
 // Power is the power of what preprocesses.

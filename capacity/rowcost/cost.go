@@ -13,8 +13,8 @@ import (
 // Cost is what a row costs on average.
 type Cost struct {
 	Row     timing.Work // without Borders, which are loaded for a mini-batch
-	Borders float64     // of a mini-batch
-	Columns int         // of the files that the pipeline reads; a map is one
+	Borders float64     // A mini-batch has these borders.
+	Columns int         // The pipeline reads these columns of the files; a map is one.
 	// Beyond are the units that the pipeline has and for which the model of drives has no stage, by name.
 	Beyond  []string
 	Assumes []string // what footers do not say, one line each

@@ -16,7 +16,7 @@ var ErrData = errors.New("data")
 type Data struct {
 	Files int
 	Rows  int64
-	Bytes int64 // of the files, with columns that nothing reads
+	Bytes int64 // The files have these bytes, with columns that nothing reads.
 
 	union  columntypes.Union
 	leaves map[string]*leaf
@@ -26,7 +26,7 @@ type Data struct {
 type leaf struct {
 	compressed, unpacked int64
 	values               int64 // with nulls
-	empty                int64 // of values: of lists that are known to be empty or null
+	empty                int64 // Values that are lists known to be empty or null.
 	uncounted            bool  // a file does not say how many lists are empty
 }
 

@@ -20,8 +20,8 @@ type Report struct {
 	Tornado       []Move      `json:"tornado"`
 	BreakEven     []BreakEven `json:"break_even"`
 	Sweep         []Point     `json:"sweep"`
-	Crossovers    []Crossover `json:"crossovers"`         // of the cheapest placement
-	Overtakings   []Crossover `json:"storage_crossovers"` // of in storage and each other placement
+	Crossovers    []Crossover `json:"crossovers"`         // The cheapest placement changes there.
+	Overtakings   []Crossover `json:"storage_crossovers"` // In storage and another placement cost the same there.
 	Tiers         []Tier      `json:"tiers,omitempty"`
 	Figures       []Figure    `json:"figures"` // Figures are those that the plan used.
 	Kinds         []KindCount `json:"figures_by_kind"`

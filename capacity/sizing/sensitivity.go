@@ -11,7 +11,7 @@ type Outcome struct {
 	Cheapest  string  `json:"cheapest"`       // "" if nothing fits
 	USD       float64 `json:"cheapest_usd"`   // USD is the price of the cheapest placement.
 	InStorage float64 `json:"in_storage_usd"` // 0: no counts
-	Margin    float64 `json:"margin_usd"`     // of the cheapest other over in storage; positive: in storage wins
+	Margin    float64 `json:"margin_usd"`     // The cheapest other costs this more than in storage.
 }
 
 // String returns the cheapest placement.

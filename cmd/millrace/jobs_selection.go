@@ -12,9 +12,9 @@ import (
 // selectedView is the selection of a job's filter as it is printed.
 type selectedView struct {
 	Digest         string `json:"sha256"` // empty: it is being made
-	Rows           int64  `json:"rows"`   // of the partitions
+	Rows           int64  `json:"rows"`
 	Tested         int64  `json:"tested_rows"`
-	Passing        int64  `json:"passing_rows"` // of the partitions that are done
+	Passing        int64  `json:"passing_rows"` // so far
 	Partitions     uint32 `json:"partitions"`
 	PartitionsDone uint32 `json:"partitions_done"`
 }

@@ -150,9 +150,9 @@ func (p *clusterFlags) isCluster(cmd *cobra.Command, in []string) (bool, error) 
 // takenFromCluster is what is printed, too, about a pass over a cluster's data.
 type takenFromCluster struct {
 	Job           string `json:"job"`
-	ResumedRows   int64  `json:"resumed_rows"`   // of the rows: that earlier calls of the command took
-	MiniBatches   int    `json:"mini_batches"`   // that this call took
-	ReceivedBytes int64  `json:"received_bytes"` // of tensors in them
+	ResumedRows   int64  `json:"resumed_rows"`   // Earlier calls of the command took these.
+	MiniBatches   int    `json:"mini_batches"`   // This call took these.
+	ReceivedBytes int64  `json:"received_bytes"` // The tensors of this call had these bytes.
 }
 
 // viewTaken describes what a pass took.

@@ -95,7 +95,7 @@ func (c *console) summarize(
 // summarized is what `millrace dataset summarize` prints.
 type summarized struct {
 	Out            string              `json:"out,omitempty"`
-	Digest         string              `json:"sha256,omitempty"` // of the file; absent without --out
+	Digest         string              `json:"sha256,omitempty"` // absent without --out
 	Bytes          int64               `json:"bytes,omitempty"`
 	Manifest       string              `json:"manifest_sha256"`
 	Rows           int64               `json:"rows"`
