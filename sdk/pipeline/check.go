@@ -65,8 +65,7 @@ func (s *Spec) checkParts(p *problem.List) {
 			}
 			if g.Deduplicate && kind.To != program.ToSparse {
 				p.Add(a, problem.ErrValue, "deduplicate: only keys have rows that are lists of ids; put it to a group of sparse "+
-					"or "+
-					"generated")
+					"or generated")
 			}
 			if g.KeepNaN && kind.To != program.ToDense {
 				p.Add(a, problem.ErrValue, "nan: only dense features hold real numbers; bucketize says what becomes of a NaN")

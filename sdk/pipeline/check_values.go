@@ -68,8 +68,7 @@ func (at place) admits(p *problem.List, o *Op, entry *catalogue.Entry, a problem
 			combinersText())
 	case entry.Inputs > 0 && behind:
 		p.Add(a, problem.ErrValue, "%s takes several inputs: write inputs: [a, b] instead of columns, or name a value, "+
-			"and put %s "+
-			"first", o.Name, o.Name)
+			"and put %s first", o.Name, o.Name)
 	case entry.Inputs > 0 && (len(at.inputs) < entry.Inputs || len(at.inputs) > mostInputs(entry)):
 		p.Add(a, problem.ErrValue, "%s takes %s, and these are %d", o.Name, inputsText(entry), len(at.inputs))
 	}

@@ -60,8 +60,7 @@ output label false, dense 7, keys 1, ids int64, fixed false
 func TestDenseListsRefused(t *testing.T) {
 	for _, c := range []struct{ group, want string }{
 		{"dense: [{columns: [user]}]", "a list cannot be dense: only sparse features have several values a row; " +
-			"fixed_length " +
-			"makes dense columns of lists of one length"},
+			"fixed_length makes dense columns of lists of one length"},
 		{"dense: [{columns: [price], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists, and this column has " +
 			"one"},
 		{"dense: [{columns: [packed], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists of numbers, and " +

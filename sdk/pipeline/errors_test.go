@@ -157,8 +157,7 @@ var badDocuments = []struct {
 		`line 1:54: sparse[0].ops[0].get_local_hour.zone: wrong value: "../../etc/localtime" is not a time zone`},
 	{"hour of a zone and an offset", "sparse: [{columns: [i], ops: [get_local_hour: {zone: UTC, offset: +01:00}]}]",
 		problem.ErrValue, "line 1:67: sparse[0].ops[0].get_local_hour.offset: wrong value: an offset beside a zone or its " +
-			"changes, " +
-			"want one of them"},
+			"changes, want one of them"},
 	{"hour of a day's offset", "sparse: [{columns: [i], ops: [get_local_hour: {offset: +24:00}]}]", problem.ErrValue,
 		`line 1:56: sparse[0].ops[0].get_local_hour.offset: wrong value: "+24:00", want hours and minutes ahead of UTC ` +
 			`or behind, as +02:00 and -05:30`},
@@ -171,8 +170,7 @@ var badDocuments = []struct {
 	{"hour of changes by days", "sparse: [{columns: [i], ops: [get_local_hour: {changes: {-9223372036854775808: " +
 		"86400}}]}]",
 		problem.ErrValue, "line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: from -9223372036854775808 on " +
-			"an offset " +
-			"of 86400 seconds, want less than a day"},
+			"an offset of 86400 seconds, want less than a day"},
 	{"hour of a list of changes", "sparse: [{columns: [i], ops: [get_local_hour: {changes: [0]}]}]", problem.ErrValue,
 		"line 1:57: sparse[0].ops[0].get_local_hour.changes: wrong value: a list, want a mapping of times to offsets, in " +
 			"seconds"},
@@ -222,18 +220,15 @@ var badDocuments = []struct {
 			`value a row`},
 	{"list_slice of text", "sparse: [{columns: [slist], ops: [list_slice: {end: 2}]}]", problem.ErrColumnType,
 		`line 1:35: sparse[0].ops[0]: column "slist": wrong type of column: list_slice takes numbers, and these are ` +
-			`strings; ` +
-			`begin with ` + readsText},
+			`strings; begin with ` + readsText},
 	{"list_slice filled up to any length", "sparse: [{columns: [list], ops: [list_slice: {end: -1, pad: 0}]}]",
 		problem.ErrValue,
 		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad: the length of the part depends on the list; lists ` +
-			`are ` +
-			`filled up to at most 1024 elements, as of start 0 and end 10, or of start -10`},
+			`are filled up to at most 1024 elements, as of start 0 and end 10, or of start -10`},
 	{"list_slice filled up with a real number", "sparse: [{columns: [list], ops: [list_slice: {end: 1, pad: 0.5}]}]",
 		problem.ErrValue,
 		`line 1:34: sparse[0].ops[0]: column "list": wrong value: pad 0.5 of list_slice must be whole: the ` +
-			`values ` +
-			`are int64`},
+			`values are int64`},
 	{"ids of what fills up in 32 bits", "ids: int32\nsparse: [{columns: [list], ops: [positive_modulus: 5, list_slice: " +
 		"{end: 1, pad: 2147483648}]}]", problem.ErrIDs,
 		`line 2:10: sparse[0]: column "list": ids do not fit int32: ids of "list" ` +
@@ -279,8 +274,7 @@ var badDocuments = []struct {
 		"to 2, want 0 < from < to"},
 	{"log_spaced of one", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: 2, count: " +
 		"1}}}]}]", problem.ErrValue, "line 1:89: sparse[0].ops[0].bucketize.borders.log_spaced.count: wrong value: 1, " +
-		"want a " +
-		"whole number from 2 to 1048576"},
+		"want a whole number from 2 to 1048576"},
 	{"log_spaced compared as int64", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: " +
 		"2, count: 4}}, compare: int64}]}]", problem.ErrValue,
 		`line 1:31: sparse[0].ops[0]: column "i": wrong value: log_spaced borders are real numbers: compare as float32 or ` +

@@ -53,8 +53,7 @@ func TestStatisticsBecomeConstants(t *testing.T) {
 	assert.Nil(t, s.Statistics[0].Values, "the receiver does not change")
 	require.Len(t, bound.Statistics[0].Values, 3, "columns without an order, and lists, have no numbers")
 	byHand, err := pipeline.Parse([]byte("dense:\n  - {columns: [i, f_null], ops: [normalize: {mean: 2.5, deviation: " +
-		"1.25}, " +
-		"fill_null: 0]}\n  - {columns: [d], ops: [min_max: {min: 1, max: 5}]}\n"))
+		"1.25}, fill_null: 0]}\n  - {columns: [d], ops: [min_max: {min: 1, max: 5}]}\n"))
 	require.NoError(t, err)
 	want, err := resolve.Pipeline(byHand, zoo())
 	require.NoError(t, err)

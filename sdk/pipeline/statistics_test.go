@@ -68,8 +68,7 @@ func TestStatisticsOfEveryKind(t *testing.T) {
 		columns[1])
 
 	named, err := pipeline.Parse([]byte("dense: [{columns: [wide, id], ops: [min_max: {statistics: s}]}, {columns: " +
-		"[wide], " +
-		"as: c, ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
+		"[wide], as: c, ops: [clamp: {min: 0}, min_max: {statistics: s}]}]\nstatistics: {s: }"))
 	require.NoError(t, err)
 	_, columns, err = statisticspass.OfOperators(named, "s", schema)
 	require.NoError(t, err)

@@ -279,12 +279,10 @@ func TestBadValues(t *testing.T) {
 				`columns, or name a value, and put cartesian first`},
 		"of real numbers": {"sparse: [{inputs: [i, f], as: x, ops: [cartesian]}]", problem.ErrColumnType,
 			`line 1:23: sparse[0].inputs[1]: column "x": wrong type of column: cartesian takes ids (int64), and these are ` +
-				`float32; ` +
-				`bucketize makes ids of real numbers`},
+				`float32; bucketize makes ids of real numbers`},
 		"of text": {"sparse: [{inputs: [s, i], as: x, ops: [cartesian]}]", problem.ErrColumnType,
 			`line 1:20: sparse[0].inputs[0]: column "x": wrong type of column: cartesian takes numbers, and these are ` +
-				`strings; begin ` +
-				`with ` + readsText},
+				`strings; begin with ` + readsText},
 		"too long": {"sparse: [{inputs: [i, i], as: x, ops: [cartesian: {max_length: 65537}]}]", problem.ErrValue,
 			`line 1:64: sparse[0].ops[0].cartesian.max_length: wrong value: 65537, want at most 65536`},
 		"a list that is dense": {"dense: [{inputs: [list, i], as: x, ops: [cartesian]}]", problem.ErrColumnType,

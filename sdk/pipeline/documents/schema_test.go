@@ -36,7 +36,8 @@ func jsonSchema() []byte {
 		return choices
 	}
 	root := object(nil, m{
-		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": pipeline.MaxBatch, "default": pipeline.DefaultBatch},
+		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": pipeline.MaxBatch,
+			"default": pipeline.DefaultBatch},
 		"ids":        m{"enum": []string{"int32", "int64", "auto"}, "default": "int64"},
 		"dense_type": m{"enum": []string{"float32", "bfloat16"}, "default": "float32"},
 		"label": object([]string{"column"}, m{
@@ -56,8 +57,9 @@ func jsonSchema() []byte {
 			"default": false}, "absent": absentSchema(),
 	})
 	group["oneOf"] = oneOf("columns", "inputs")
-	value := object([]string{"as"}, m{"as": str, "from": m{"type": "string", "maxLength": pipeline.MaxName}, "inputs": patterns,
-		"ops": m{"$ref": "#/$defs/ops"}, "absent": absentSchema()})
+	value := object([]string{"as"}, m{"as": str, "from": m{"type": "string", "maxLength": pipeline.MaxName},
+		"inputs": patterns,
+		"ops":    m{"$ref": "#/$defs/ops"}, "absent": absentSchema()})
 	value["oneOf"] = oneOf("from", "inputs")
 	root["$defs"] = m{
 		"group": group, "value": value, "filter": filterSchema(),
@@ -133,8 +135,9 @@ func paramSchema(p *catalogue.Param) any {
 	case catalogue.ParamTable:
 		s["oneOf"] = []any{
 			m{"type": "array", "minItems": 1, "maxItems": program.MaxBorders, "items": m{"type": "integer"}},
-			m{"type": "object", "minProperties": 1, "maxProperties": program.MaxBorders, "additionalProperties": m{"type": "integer"},
-				"propertyNames": m{"pattern": "^-?[0-9]+$"}},
+			m{"type": "object", "minProperties": 1, "maxProperties": program.MaxBorders,
+				"additionalProperties": m{"type": "integer"},
+				"propertyNames":        m{"pattern": "^-?[0-9]+$"}},
 		}
 	case catalogue.ParamTextTable:
 		s["type"], s["minProperties"], s["maxProperties"] = "object", 1, program.MaxTexts
