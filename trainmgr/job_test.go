@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
@@ -331,7 +331,7 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 }
 
 func TestNoGoroutineOutlivesTheIteration(t *testing.T) {
-	before := runtime.NumGoroutine()
+	leaks.Check(t)
 	f := newFake(t, 5000, []int{0}, []int{1})
 	f.delay = 50 * time.Microsecond
 	ctx, cancel := context.WithCancel(t.Context())
@@ -347,12 +347,6 @@ func TestNoGoroutineOutlivesTheIteration(t *testing.T) {
 		last = err
 	}
 	require.ErrorIs(t, last, context.Canceled)
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-	}
 }
 
 func TestOneIterationAtATimeAndNoneAfterClose(t *testing.T) {

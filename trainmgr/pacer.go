@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 const (
@@ -75,14 +76,7 @@ func (p *pacer) wait(ctx context.Context) error {
 			return nil
 		}
 		begun := p.now()
-		timer := time.NewTimer(pause)
-		var err error
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			err = context.Cause(ctx)
-		}
+		err := wait.Sleep(ctx, pause)
 		p.mu.Lock()
 		p.waited += p.now().Sub(begun)
 		p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -23,7 +24,7 @@ type queue struct {
 	now        func() time.Time
 
 	mu           sync.Mutex
-	changed      chan struct{} // closed and renewed whenever a field below changes
+	changed      wait.Broadcast // It wakes waits whenever a field below changes.
 	batches      map[uint64]*tensor.MiniBatch
 	arrived      []uint64 // in free order: the numbers in the order of arrival
 	due          uint64   // in plan order: the number that get waits for
@@ -66,7 +67,7 @@ func (s *queueStats) depthMean() float64 {
 func newQueue(limitBytes int64, due uint64, following func(uint64) uint64, now func() time.Time) *queue {
 	q := &queue{
 		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: now,
-		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{}, changed: make(chan struct{}),
+		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{},
 	}
 	q.depthChanged = q.now()
 	return q
@@ -152,7 +153,7 @@ func (q *queue) awaitRoom(ctx context.Context, fits func() bool) error {
 
 // awaitChange waits until the queue changes or ctx ends. q.mu is held before and after, and not during the wait.
 func (q *queue) awaitChange(ctx context.Context) error {
-	changed := q.changed
+	changed := q.changed.Changed()
 	q.mu.Unlock()
 	defer q.mu.Lock()
 	select {
@@ -282,6 +283,5 @@ func (q *queue) accountDepth() {
 
 // wakeWaiters wakes every goroutine that waits for a change. q.mu is held.
 func (q *queue) wakeWaiters() {
-	close(q.changed)
-	q.changed = make(chan struct{})
+	q.changed.Broadcast()
 }

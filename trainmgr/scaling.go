@@ -213,7 +213,7 @@ func (s *scaledPieces) Next(ctx context.Context) (Piece, error) {
 		s.mu.Lock()
 		give := s.scale(queue)
 		piece, wanted := s.start()
-		changed, pending := s.changed, s.schedule.Pending()
+		changed, pending := s.changed.Changed(), s.schedule.Pending()
 		s.mu.Unlock()
 		s.giveUp(ctx, give)
 		switch {

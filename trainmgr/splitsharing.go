@@ -437,7 +437,7 @@ func (s *sharedPieces) startPiece(queue QueueStatus) (piece *sharedPiece, change
 	s.lookForDrives()
 	s.tune(queue)
 	if s.schedule.Pending() == 0 {
-		return nil, s.changed, s.schedule.Running() == 0
+		return nil, s.changed.Changed(), s.schedule.Running() == 0
 	}
 	share.mu.Lock()
 	side := share.counters.Next()
@@ -459,7 +459,7 @@ func (s *sharedPieces) startPiece(queue QueueStatus) (piece *sharedPiece, change
 		}
 	}
 	if !ok {
-		return nil, s.changed, false
+		return nil, s.changed.Changed(), false
 	}
 	share.mu.Lock()
 	defer share.mu.Unlock()
@@ -472,7 +472,7 @@ func (s *sharedPieces) startPiece(queue QueueStatus) (piece *sharedPiece, change
 	piece = &sharedPiece{storagePiece: s.newPiece(split, s.drives[worker].Name), shared: s, worker: worker, side: side}
 	piece.ctx, piece.revoke = context.WithCancelCause(s.ctx)
 	s.running[split] = piece
-	return piece, s.changed, false
+	return piece, nil, false
 }
 
 // errRevoked ends a piece on the trainer's own CPUs that waits for room in the input queue while the trainer waits for
@@ -523,7 +523,7 @@ func (s *sharedPieces) lookForDrives() {
 		for _, d := range drives {
 			s.welcome(d)
 		}
-		s.wake()
+		s.changed.Broadcast()
 	})
 }
 
@@ -549,12 +549,6 @@ func (s *sharedPieces) welcome(drive api.Drive) {
 	defer share.mu.Unlock()
 	share.remoteCount++
 	s.schedule.SetLimit(remoteGroup, share.remoteDrives(share.counters.Ratio()))
-}
-
-// wake wakes Next. storagePieces.mu is held.
-func (s *sharedPieces) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // Close implements Pieces. The iteration's context has ended.
@@ -610,6 +604,6 @@ func (p *sharedPiece) End(err error) error {
 		s.splitSharing.noteRedone()
 		err = nil
 	}
-	s.wake()
+	s.changed.Broadcast()
 	return err
 }

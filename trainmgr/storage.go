@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
@@ -92,7 +93,7 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 		}
 	}
 	planOrder := s.options.Order == dataset.Deterministic
-	pieces := &storagePieces{source: s, changed: make(chan struct{})}
+	pieces := &storagePieces{source: s}
 	if s.splitSharing != nil {
 		pieces.schedule = s.splitSharing.newSchedule(planOrder, s.data.Drives)
 	} else {
@@ -130,7 +131,7 @@ type storagePieces struct {
 
 	mu       sync.Mutex
 	schedule *allocation.Schedule
-	changed  chan struct{} // closed and renewed when a piece ends
+	changed  wait.Broadcast // It wakes Next when a piece ends.
 }
 
 // Next implements Pieces. It waits until the schedule starts a split.
@@ -138,7 +139,7 @@ func (s *storagePieces) Next(ctx context.Context) (Piece, error) {
 	for {
 		s.mu.Lock()
 		split, drive, ok := s.schedule.Start()
-		pending, changed := s.schedule.Pending(), s.changed
+		pending, changed := s.schedule.Pending(), s.changed.Changed()
 		s.mu.Unlock()
 		if ok {
 			return s.newPiece(split, s.source.data.Drives[drive].Name), nil
@@ -216,8 +217,7 @@ func (p *storagePiece) End(err error) error {
 	p.pieces.mu.Lock()
 	defer p.pieces.mu.Unlock()
 	p.pieces.schedule.End(p.split)
-	close(p.pieces.changed)
-	p.pieces.changed = make(chan struct{})
+	p.pieces.changed.Broadcast()
 	return err
 }
 

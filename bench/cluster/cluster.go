@@ -10,6 +10,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -106,10 +107,8 @@ func AwaitNodes(ctx context.Context, client *remote.Client, want int) error {
 		if ready >= want {
 			return nil
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wait.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

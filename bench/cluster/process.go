@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // Program says how the program millrace is run.
@@ -124,10 +125,8 @@ const (
 func (s *Process) AwaitIdle(ctx context.Context) error {
 	for range idleSteps {
 		before := s.ProcessorTime()
-		select {
-		case <-time.After(idleStep):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wait.Sleep(ctx, idleStep); err != nil {
+			return err
 		}
 		if s.ProcessorTime()-before < idleStep/idleShare {
 			return nil

@@ -22,6 +22,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
@@ -168,10 +169,7 @@ func (n *node) beat(ctx context.Context, c apiv1connect.ControlClient) {
 		one, cancel := context.WithTimeout(ctx, time.Second)
 		_, _ = c.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // the next one comes soon
 		cancel()
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-		}
+		_ = wait.Sleep(ctx, 500*time.Millisecond) // the loop ends with ctx
 	}
 }
 

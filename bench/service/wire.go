@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/processors"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -200,10 +201,8 @@ func settle(ctx context.Context, written func() int64) error {
 			return nil
 		}
 		last = now
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := wait.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

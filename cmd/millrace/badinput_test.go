@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/internal/leaks"
 )
 
 // refused runs preprocess in every format and demands: status 1, one line that says all of that, and no output, whole
@@ -401,17 +401,6 @@ func TestTooLittleMemory(t *testing.T) {
 	t.Fatalf("%d bytes do not do either", slm)
 }
 
-// noneLeft waits until no more goroutines run than did before.
-func noneLeft(t *testing.T, before int) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			all := make([]byte, 1<<20)
-			t.Fatalf("goroutines are left:\n%s", all[:runtime.Stack(all, true)])
-		}
-	}
-}
-
 // TestCancelledInTheMiddle: an interrupt ends the command with status 1; nothing is left, neither output nor
 // goroutines.
 func TestCancelledInTheMiddle(t *testing.T) {
@@ -448,7 +437,7 @@ func TestCancelledInTheMiddle(t *testing.T) {
 			for i, a := range args {
 				args[i] = strings.Replace(a, "OUT", out, 1)
 			}
-			before := runtime.NumGoroutine()
+			leaks.Check(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			ended := make(chan struct{})
@@ -469,7 +458,6 @@ func TestCancelledInTheMiddle(t *testing.T) {
 			code := run(ctx, append(args, "--progress", "none"),
 				cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 			close(ended)
-			noneLeft(t, before)
 			require.NoFileExists(t, out+".partial")
 			require.NoDirExists(t, out+".partial")
 			if code == exitDone {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // rollbackRetry is the wait between attempts to bring a drive back.
@@ -22,8 +23,8 @@ type execution struct {
 type progress struct {
 	Drive
 	before    image.ID // ran when the rollout began; zero: none
-	slot      int      // of the new image
-	step      effect   // that failed first
+	slot      int      // The new image is in this slot.
+	step      effect   // This step failed first.
 	cause     error    // why it failed
 	secondary []error  // the error on the way back
 }
@@ -166,10 +167,8 @@ func (x *execution) rollback(ctx context.Context, p *progress) error {
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if wait.Sleep(ctx, rollbackRetry) != nil {
 			return err
-		case <-time.After(rollbackRetry):
 		}
 		var refused *image.LoadError
 		if errors.As(err, &refused) && refused.Step != image.StepInUse {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/vocabulary"
 )
 
@@ -129,10 +130,7 @@ func (c *Cache) fetchFrom(source Source, f *fetch) (whole bool, err error) {
 			return whole, readErr
 		case readErr != nil:
 			tries++
-			select {
-			case <-time.After(pieceRest):
-			case <-c.ctx.Done():
-			}
+			_ = wait.Sleep(c.ctx, pieceRest) // the next reading fails when the context has ended
 			continue
 		}
 		tries = 0

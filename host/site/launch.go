@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // startTime is how long a daemon may take until it is ready.
@@ -206,7 +207,8 @@ func (s *Site) waitReady(ctx context.Context, d daemon, c *child) error {
 	if c != nil {
 		ended = c.ended
 	}
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+	pauses := wait.Backoff{First: 20 * time.Millisecond, Longest: 500 * time.Millisecond}
+	for {
 		last := s.checkReady(ctx, client, d)
 		if last == nil {
 			return nil
@@ -217,7 +219,7 @@ func (s *Site) waitReady(ctx context.Context, d daemon, c *child) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s is not ready: %w: %w; its log is %s", ErrDaemon, d.what, context.Cause(ctx), last,
 				s.logPath(d))
-		case <-time.After(pause):
+		case <-time.After(pauses.Next()):
 		}
 	}
 }

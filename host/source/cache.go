@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 const (
@@ -37,8 +39,8 @@ type Cache struct {
 	mu           sync.Mutex // guards what follows, and all segments and readers of the cache
 	used         int64      // bytes of segments and of spare buffers
 	spareBuffers map[int][][]byte
-	memoryFreed  chan struct{} // closed and replaced when memory becomes free or evictable
-	useCount     uint64        // counts uses of segments
+	memoryFreed  wait.Broadcast // It wakes reads when memory becomes free or evictable.
+	useCount     uint64         // counts uses of segments
 	segments     map[*segment]struct{}
 }
 
@@ -56,16 +58,16 @@ func NewCache(o Options) (*Cache, error) {
 	}
 	return &Cache{
 		memory: o.Memory, retry: o.Retry.withDefaults(), requests: make(chan struct{}, o.Requests),
-		spareBuffers: map[int][][]byte{}, memoryFreed: make(chan struct{}), segments: map[*segment]struct{}{},
+		spareBuffers: map[int][][]byte{}, segments: map[*segment]struct{}{},
 	}, nil
 }
 
 // Statistics count what readers did.
 type Statistics struct {
-	Requests int64         `json:"requests"`       // that were answered with bytes, or failed
-	Bytes    int64         `json:"bytes"`          // that came
-	Unneeded int64         `json:"unneeded_bytes"` // that came and were never read
-	Retries  int64         `json:"retries"`        // of requests
+	Requests int64         `json:"requests"`       // Requests counts those that were answered with bytes, or failed.
+	Bytes    int64         `json:"bytes"`          // Bytes counts those that came.
+	Unneeded int64         `json:"unneeded_bytes"` // Unneeded counts bytes that came and were never read.
+	Retries  int64         `json:"retries"`        // Retries counts those of requests.
 	Waited   time.Duration `json:"waited_ns"`      // between attempts, as servers or the backoff asked
 	Stalled  time.Duration `json:"stalled_ns"`     // for which reads waited for bytes that had not come yet
 }
@@ -203,8 +205,7 @@ func (c *Cache) dropSegment(g *segment) {
 
 // wakeReads wakes the reads that wait for memory, because some became free or evictable.
 func (c *Cache) wakeReads() {
-	close(c.memoryFreed)
-	c.memoryFreed = make(chan struct{})
+	c.memoryFreed.Broadcast()
 }
 
 // fetchSegment carries out a segment's request under the reader's context.

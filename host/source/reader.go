@@ -39,7 +39,7 @@ type Reader struct {
 	// cache.mu guards the fields below.
 	segments       []*segment // sorted by from; they do not overlap
 	footer         *format.File
-	leaves         map[int]bool // of the footer, that streams read
+	leaves         map[int]bool // Streams read these leaves of the footer.
 	layout         layout       // without chunks until it is known
 	longestRequest int64        // bytes of one request
 	requestsAhead  int          // requests ahead of a column
@@ -191,7 +191,7 @@ func (r *Reader) acquireSegment(ctx context.Context, at, end int64) (*segment, e
 			c.mu.Unlock()
 			return g, nil
 		}
-		freed := c.memoryFreed
+		freed := c.memoryFreed.Changed()
 		c.mu.Unlock()
 		select {
 		case <-freed:

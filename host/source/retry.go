@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // Retry says how often and when a failed request is repeated. The zero value works.
 type Retry struct {
-	Attempts int           // of one request in all; 0 is 7
+	Attempts int           // One request has at most these attempts; 0 is 7.
 	First    time.Duration // the longest wait before the second attempt, doubled before each further one; 0 is 100 ms
 	Longest  time.Duration // the longest wait, if the server does not ask for more; 0 is 10 s
-	Timeout  time.Duration // of one attempt; 0 is a minute
+	Timeout  time.Duration // One attempt takes at most this time; 0 is a minute.
 	// Wait waits until d has passed or ctx ends; nil uses a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 	// Random returns a number in [0, 1) that spreads the waits of many readers; nil means that of package rand.
@@ -36,23 +38,12 @@ func (p Retry) withDefaults() Retry {
 		p.Timeout = time.Minute
 	}
 	if p.Wait == nil {
-		p.Wait = waitForTimer
+		p.Wait = wait.Sleep
 	}
 	if p.Random == nil {
 		p.Random = rand.Float64
 	}
 	return p
-}
-
-func waitForTimer(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // errAttemptTimeout ends one attempt.
@@ -63,7 +54,7 @@ var errAttemptTimeout = errors.New("no answer in time")
 // asked for.
 func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Context) error) error {
 	p = p.withDefaults()
-	interval := p.First
+	intervals := wait.Backoff{First: p.First, Longest: p.Longest}
 	for i := 1; ; i++ {
 		err := p.attemptOnce(ctx, name, attempt)
 		if err == nil {
@@ -78,14 +69,13 @@ func (p Retry) Do(ctx context.Context, name string, attempt func(ctx context.Con
 		case i == p.Attempts:
 			return fmt.Errorf("%w (given up after %d attempts)", err, i)
 		}
-		pause := max(time.Duration(p.Random()*float64(interval)), min(after, MaxRetryAfter))
+		pause := max(time.Duration(p.Random()*float64(intervals.Next())), min(after, MaxRetryAfter))
 		if p.Waited != nil {
 			p.Waited(pause)
 		}
 		if err := p.Wait(ctx, pause); err != nil {
 			return err
 		}
-		interval = min(2*interval, p.Longest)
 	}
 }
 

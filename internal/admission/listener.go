@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/lograte"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // DefaultConnections is how many connections a server holds that says no other number.
@@ -98,26 +99,27 @@ const longest = time.Second
 
 // Accept returns the next connection that there is room for.
 func (l *listener) Accept() (net.Conn, error) {
-	for wait := time.Duration(0); ; {
+	pauses := wait.Backoff{First: 5 * time.Millisecond, Longest: longest}
+	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			if !passes(err) {
 				return nil, err
 			}
-			wait = min(max(2*wait, 5*time.Millisecond), longest)
+			pause := pauses.Next()
 			if n, ok := l.limit.files.Allow(); ok {
 				l.limit.log.Error("cannot accept connections: those that are connected go on", "address",
 					l.Addr().String(), "error", err,
-					"connections", l.limit.Held(), "again_in", wait, "suppressed", n)
+					"connections", l.limit.Held(), "again_in", pause, "suppressed", n)
 			}
 			select {
-			case <-time.After(wait):
+			case <-time.After(pause):
 				continue
 			case <-l.closed:
 				return nil, net.ErrClosed
 			}
 		}
-		wait = 0
+		pauses.Reset()
 		peer := Peer(c.RemoteAddr())
 		if err := l.limit.take(peer); err != nil {
 			if n, ok := l.limit.lines.Allow(); ok {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // Why a message is refused.
@@ -31,7 +33,7 @@ type Budget struct {
 	used  int64
 	most  int64 // used at its highest
 	peers map[string]int64
-	freed chan struct{} // closed and replaced when memory is given back
+	freed wait.Broadcast // It wakes calls when memory is given back.
 }
 
 // patience is how long a call waits for memory that others hold before it is refused.
@@ -43,7 +45,7 @@ func NewBudget(bytes int64) *Budget {
 		bytes = DefaultMemory
 	}
 	return &Budget{
-		total: bytes, peer: max(bytes/2, 1), patience: patience, peers: map[string]int64{}, freed: make(chan struct{}),
+		total: bytes, peer: max(bytes/2, 1), patience: patience, peers: map[string]int64{},
 	}
 }
 
@@ -74,11 +76,12 @@ func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 				"%w: this call needs more than the %d bytes that one peer may take: send less, or give the server "+
 					"more memory for requests", ErrMemory, b.peer)
 	case b.peers[h.peer]+n > b.peer:
-		return b.freed, true,
+		return b.freed.Changed(), true,
 			fmt.Errorf("%w: calls of this peer take %d of the %d bytes that one peer may: ask again later", ErrMemory,
 				b.peers[h.peer], b.peer)
 	case b.used+n > b.total:
-		return b.freed, true, fmt.Errorf("%w: calls take %d of %d bytes: ask again later", ErrMemory, b.used, b.total)
+		return b.freed.Changed(), true,
+			fmt.Errorf("%w: calls take %d of %d bytes: ask again later", ErrMemory, b.used, b.total)
 	}
 	h.n += n
 	b.used += n
@@ -135,8 +138,7 @@ func (h *hold) give(n int64) {
 	if b.peers[h.peer] -= n; b.peers[h.peer] == 0 {
 		delete(b.peers, h.peer)
 	}
-	close(b.freed)
-	b.freed = make(chan struct{})
+	b.freed.Broadcast()
 }
 
 // end gives everything back.

@@ -102,7 +102,7 @@ func (c *attachCall) awaitJob() error {
 			j.Asked(time.Now())
 			c.l.settle(time.Now())
 		}
-		phase, words, changed, suspended := j.Phase(), j.Words(), j.changed, j.Suspended()
+		phase, words, changed, suspended := j.Phase(), j.Words(), j.changed.Changed(), j.Suspended()
 		if j.selecting != nil && phase == record.Preparing {
 			words = c.l.status(j, time.Now()).State
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // The death of a leader's process shows in etcd when its lease runs out, seconds later, and later still when etcd's
@@ -22,7 +24,7 @@ const refusalsToDepose = 2
 func (s *Server) deposeDeadLeader(ctx context.Context) {
 	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
 	refused := 0
-	for sleep(ctx, every) {
+	for wait.Sleep(ctx, every) == nil {
 		url, _ := s.store.Leader()
 		if url == "" || url == s.url {
 			refused = 0

@@ -18,6 +18,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/store"
@@ -106,7 +107,7 @@ func TestFailoverUnderTenSeconds(t *testing.T) {
 				require.Eventually(t, func() bool { l, _ := m.store.Leader(); return l == members[at].URL() },
 					time.Minute, time.Millisecond, "member %d", i)
 			}
-			sleep(t.Context(), 3*time.Second)
+			_ = wait.Sleep(t.Context(), 3*time.Second)
 			dead := members[at]
 			members[at] = nil
 			begin := time.Now()

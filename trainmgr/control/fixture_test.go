@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
@@ -264,7 +265,7 @@ func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 				_, _ = k.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // a member that does not lead refuses
 				done()
 			}
-			sleep(ctx, testBeat)
+			_ = wait.Sleep(ctx, testBeat)
 		}
 	}()
 	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
@@ -416,7 +417,7 @@ func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1c
 				return r, err
 			}
 		}
-		if !sleep(ctx, 10*time.Millisecond) {
+		if wait.Sleep(ctx, 10*time.Millisecond) != nil {
 			return r, err
 		}
 	}

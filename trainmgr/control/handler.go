@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/admission"
 	"github.com/millrace/millrace/internal/httpbody"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
@@ -124,7 +125,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 		if r.Ready {
 			return nil
 		}
-		if !sleep(ctx, 50*time.Millisecond) {
+		if wait.Sleep(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("control plane is not ready: %s: %w", strings.Join(r.Problems, "; "), ctx.Err())
 		}
 	}

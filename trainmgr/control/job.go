@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
@@ -35,7 +36,7 @@ type job struct {
 	*lifecycle.Job                     // nil until the job is stored
 	editions       map[int]*edition    // by number: the editions of Job, and the next one while it is being prepared
 	launchers      []launcher          // Each rank has a launcher here.
-	changed        chan struct{}       // closed and replaced when the phase changes
+	changed        wait.Broadcast      // It wakes the calls that watch the job when the phase changes.
 	wake           chan struct{}       // wake wakes the job's goroutine.
 	formerly       map[string]struct{} // partitions of editions that all ranks have left
 	selecting      *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
@@ -49,7 +50,7 @@ type launcher struct {
 	called         bool                  // the launcher's session has called Lease
 	stalledSeconds float64               // stalledSeconds is the sum of sessions that ended.
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
-	wake           chan struct{}         // closed and replaced when the rank has news
+	wake           wait.Broadcast        // It wakes the Lease calls of the rank when the rank has news.
 	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
 	profileCost    profileCost           // The last report with a cost had this one.
 	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
@@ -129,10 +130,7 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
 		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume, offload: s.Offload,
 		editions: map[int]*edition{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
-		changed: make(chan struct{}), wake: make(chan struct{}, 1),
-	}
-	for i := range j.launchers {
-		j.launchers[i].wake = make(chan struct{})
+		wake: make(chan struct{}, 1),
 	}
 	return j, sealed, nil
 }
@@ -205,11 +203,7 @@ func (j *job) poke() {
 }
 
 // notify wakes the Lease calls that wait for a rank.
-func (j *job) notify(rank uint32) {
-	c := &j.launchers[rank]
-	close(c.wake)
-	c.wake = make(chan struct{})
-}
+func (j *job) notify(rank uint32) { j.launchers[rank].wake.Broadcast() }
 
 // tensorSchema returns the JSON of the tensors' schema.
 func (g *edition) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }

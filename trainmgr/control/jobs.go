@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
@@ -91,7 +92,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 			return err
 		}
 		req.Id = j.ID // another job may have its name later
-		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed
+		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed.Changed()
 		l.mu.Unlock()
 		if last == nil || !proto.Equal(withoutContact(last), withoutContact(st)) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
@@ -107,7 +108,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 		case <-t.C:
 		case <-changed:
 			t.Stop()
-			if !sleep(ctx, watchEvery/10) { // phases that follow each other immediately make one message
+			if wait.Sleep(ctx, watchEvery/10) != nil { // phases that follow each other immediately make one message
 				return ctx.Err()
 			}
 		case <-ctx.Done():

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -200,7 +201,7 @@ func (l *leader) tickLoop() {
 	defer l.wg.Done()
 	every := min(100*time.Millisecond, l.o.Beat)
 	room := time.Now()
-	for sleep(l.ctx, every) {
+	for wait.Sleep(l.ctx, every) == nil {
 		now := time.Now()
 		l.mu.Lock()
 		nodeKeeper{l}.nodeEvents(l.fleet.Tick(now), now)

@@ -255,7 +255,7 @@ func (c *leaseCall) awaitGrants() error {
 // wait releases the lock until the rank has news. It reports false if the time is over, the caller has gone, or the
 // term has ended.
 func (c *leaseCall) wait(deadline <-chan time.Time) bool {
-	wake := c.job.launchers[c.session.Rank].wake
+	wake := c.job.launchers[c.session.Rank].wake.Changed()
 	c.l.mu.Unlock()
 	defer c.l.mu.Lock()
 	select {

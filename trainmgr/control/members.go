@@ -16,6 +16,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -99,7 +100,7 @@ func memberError(err error) error {
 
 // promote gives added members their vote when they have caught up, as long as this member leads.
 func (s *Server) promote(ctx context.Context) {
-	for sleep(ctx, s.o.LeaderTTL/5) {
+	for wait.Sleep(ctx, s.o.LeaderTTL/5) == nil {
 		if !s.Leads() {
 			continue
 		}
@@ -143,7 +144,7 @@ func join(ctx context.Context, o *Options) error {
 			o.Peers = peers
 			return nil
 		}
-		if !away || time.Since(begin) > joinTime || !sleep(ctx, joinPause) {
+		if !away || time.Since(begin) > joinTime || wait.Sleep(ctx, joinPause) != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -50,7 +51,7 @@ func (k nodeKeeper) refreshLoop(a *nodeState) {
 		}
 		a.refreshAgain = false
 		k.mu.Unlock()
-		if !ok && !sleep(k.ctx, retryNode) {
+		if !ok && wait.Sleep(k.ctx, retryNode) != nil {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
@@ -71,7 +72,7 @@ func outlast(t *testing.T, s *Server) {
 	t.Helper()
 	l, err := s.leader()
 	require.NoError(t, err)
-	require.True(t, sleep(patient(t), time.Until(l.began.Add(l.o.DeadAfter+20*l.o.ScaleEvery))))
+	require.NoError(t, wait.Sleep(patient(t), time.Until(l.began.Add(l.o.DeadAfter+20*l.o.ScaleEvery))))
 }
 
 // TestLeadersChangeWhileTheHookIsUsed kills the leader at every step in the life of a worker that the hook starts:
@@ -111,7 +112,7 @@ func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
 	require.NoError(t, kill(s)) // the worker lives
 
 	s = leadAgain(t, o)
-	sleep(patient(t), o.DeadAfter/4)
+	_ = wait.Sleep(patient(t), o.DeadAfter/4)
 	c = newClient(s)
 	stop = w.beats(t, c)
 	await(t, c, name)

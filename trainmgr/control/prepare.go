@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
@@ -68,7 +69,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 			c.settle(time.Now())
 		}
 		c.mu.Unlock()
-		if over || !sleep(c.ctx, min(retryNode, 10*c.o.Beat)) {
+		if over || wait.Sleep(c.ctx, min(retryNode, 10*c.o.Beat)) != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func (c *conductor) prepareOnce(g *edition) error {
 			defer func() { <-gate }()
 			var err error
 			for try := range prepareTries {
-				if try > 0 && !sleep(c.ctx, c.o.Beat) {
+				if try > 0 && wait.Sleep(c.ctx, c.o.Beat) != nil {
 					break
 				}
 				if err = c.prepare(name, c.job, g); err == nil || connect.IsWireError(err) &&
@@ -194,7 +195,7 @@ func (c *conductor) awaitHolders(g *edition) {
 		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest),
 			func(h []fleet.DriveID) bool { return len(h) == 0 })
 		c.mu.Unlock()
-		if all || !sleep(c.ctx, c.o.Beat/4) {
+		if all || wait.Sleep(c.ctx, c.o.Beat/4) != nil {
 			return
 		}
 	}

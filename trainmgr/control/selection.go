@@ -13,6 +13,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/jobfiles"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -141,7 +142,7 @@ func (c *conductor) selectRows(g *edition) error {
 // keepSelections makes the selections of a job that has begun again if no member has their files any more, so that
 // nodes which join later can be prepared.
 func (c *conductor) keepSelections() {
-	if !sleep(c.ctx, 2*shareBeats*c.o.Beat) { // other members say meanwhile which files they have
+	if wait.Sleep(c.ctx, 2*shareBeats*c.o.Beat) != nil { // other members say meanwhile which files they have
 		return
 	}
 	c.mu.Lock()

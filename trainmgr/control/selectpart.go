@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -91,7 +92,7 @@ func (r *rowSelector) fetchPieces(f *os.File, partition int, entry dataset.Parti
 				return connect.NewError(connect.CodeUnavailable, fmt.Errorf("it has tested no row for %v, after %d of %d",
 					selectStall, tested, entry.Rows))
 			}
-			if !sleep(r.ctx, selectPause) {
+			if wait.Sleep(r.ctx, selectPause) != nil {
 				return r.ctx.Err()
 			}
 			continue

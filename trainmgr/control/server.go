@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/admission"
 	"github.com/millrace/millrace/internal/httpbody"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -187,13 +188,13 @@ func (s *Server) campaignLoop(ctx context.Context) {
 			if ctx.Err() == nil {
 				s.logger.Warn("the campaign failed; trying again", "error", err)
 				s.roomToLead(ctx, err)
-				sleep(ctx, time.Second)
+				_ = wait.Sleep(ctx, time.Second)
 			}
 			continue
 		}
 		if err := s.leadTerm(ctx, term); err != nil {
 			s.logger.Error("leading ended", "fence", term.Fence(), "error", err)
-			sleep(ctx, time.Second)
+			_ = wait.Sleep(ctx, time.Second)
 		}
 		resign, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		if err := term.Resign(resign); err != nil {
@@ -256,16 +257,4 @@ func (s *Server) notLeader() error {
 		err.AddDetail(d)
 	}
 	return err
-}
-
-// sleep waits. It reports false if the context ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

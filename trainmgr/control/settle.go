@@ -96,8 +96,7 @@ func (l *leader) settleLives(now time.Time) bool {
 func (l *leader) moved(e lifecycle.Moved) {
 	l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
 	j := l.jobs[e.Job]
-	close(j.changed)
-	j.changed = make(chan struct{})
+	j.changed.Broadcast()
 	j.poke()
 }
 

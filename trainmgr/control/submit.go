@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
@@ -161,7 +162,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its
 		// end.
 		if was := l.running(j.spec.Name); was != nil && was.Ending(time.Now()) {
-			over = was.changed
+			over = was.changed.Changed()
 		} else if c, ok := l.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
 			over = c.over
 		} else {
@@ -318,7 +319,7 @@ func (l *leader) selectPartitions(
 			}
 			return data, err
 		}
-		if !sleep(ctx, l.o.Beat/10) {
+		if wait.Sleep(ctx, l.o.Beat/10) != nil {
 			return nil, fmt.Errorf("%w: %w", fleet.ErrNotYet, ctx.Err())
 		}
 		if l.ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -402,7 +403,7 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.CancelJob(patient(t), &apiv1.CancelJobRequest{Id: name})
 		require.NoError(t, err, "cancelled twice")
-		sleep(patient(t), 5*time.Millisecond)
+		_ = wait.Sleep(patient(t), 5*time.Millisecond)
 	}
 	require.Eventually(t, func() bool {
 		r, err := s.ListJobs(patient(t), &apiv1.ListJobsRequest{})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -258,7 +258,7 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 // failure runs a job that must fail and returns its error; nothing may be left behind.
 func failure(t *testing.T, c Config, o trainmgr.Options, opened func()) error {
 	t.Helper()
-	before := runtime.NumGoroutine()
+	leaks.Check(t)
 	m, err := Open(context.Background(), c)
 	require.NoError(t, err)
 	opened()
@@ -272,9 +272,6 @@ func failure(t *testing.T, c Config, o trainmgr.Options, opened func()) error {
 		assert.NoError(t, j.Close())
 	}
 	assert.NoError(t, m.Close())
-	for until := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(until), "goroutines are left")
-	}
 	require.Error(t, err)
 	return err
 }

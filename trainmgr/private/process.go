@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
 )
@@ -46,7 +47,7 @@ type process struct {
 
 	mu        sync.Mutex
 	sessions  []*session                 // one a local rank, the starter's first
-	added     chan struct{}              // closed and renewed when a session is added
+	added     wait.Broadcast             // It tells that a session was added.
 	accepting bool                       // the process still waits for ranks
 	pending   map[*net.UnixConn]struct{} // connections that have not sent their Open
 }
@@ -63,7 +64,7 @@ func Serve(ctx context.Context, conn *net.UnixConn, o Options) (err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer stop()
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	p := &process{options: o, accepting: true, added: make(chan struct{}), pending: map[*net.UnixConn]struct{}{}}
+	p := &process{options: o, accepting: true, pending: map[*net.UnixConn]struct{}{}}
 	if p.starter, err = newSession(conn); err != nil {
 		if trainerLeft(err) {
 			return nil
@@ -262,7 +263,7 @@ func (p *process) addPending(conn *net.UnixConn) bool {
 func (p *process) sessionAdded() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.added
+	return p.added.Changed()
 }
 
 // watchStarter returns a channel that is closed when the starter's connection ends or has bytes to read. No trainer
@@ -344,8 +345,7 @@ func (p *process) addSession(s *session) error {
 		return errParentEnded
 	}
 	p.sessions = append(p.sessions, s)
-	close(p.added)
-	p.added = make(chan struct{})
+	p.added.Broadcast()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -28,13 +29,13 @@ type acks struct {
 
 	mu       sync.Mutex
 	session  []byte
-	groups   []ackGroup    // to be sent, each of another epoch, in the order in which they began
-	waiting  int           // acknowledgements in groups
-	flushing bool          // a caller of flush waits: send without delay
-	added    uint64        // acknowledgements since the start
-	durable  uint64        // acknowledgements that the ledger knows, since the start
-	changed  chan struct{} // closed and renewed when durable or err change
-	err      error         // the first error; nothing is sent after it
+	groups   []ackGroup     // to be sent, each of another epoch, in the order in which they began
+	waiting  int            // acknowledgements in groups
+	flushing bool           // a caller of flush waits: send without delay
+	added    uint64         // acknowledgements since the start
+	durable  uint64         // acknowledgements that the ledger knows, since the start
+	changed  wait.Broadcast // It wakes flush when durable or err change.
+	err      error          // the first error; nothing is sent after it
 }
 
 // ackGroup holds the acknowledgements of one epoch, which one call sends.
@@ -54,7 +55,7 @@ func startAcks(c *Client, job string, session []byte, o AttachOptions,
 	a := &acks{
 		client: c, job: job, session: session, fullGroup: o.Acks, delay: o.AckDelay, noteDurable: noteDurable, ctx: ctx,
 		cancel: cancel,
-		done:   make(chan struct{}), sendSoon: make(chan struct{}, 1), changed: make(chan struct{}),
+		done:   make(chan struct{}), sendSoon: make(chan struct{}, 1),
 	}
 	go a.sendLoop()
 	return a
@@ -191,8 +192,7 @@ func (a *acks) sendGroup() bool {
 
 // noteChange wakes the callers of flush. a.mu is held.
 func (a *acks) noteChange() {
-	close(a.changed)
-	a.changed = make(chan struct{})
+	a.changed.Broadcast()
 }
 
 // wireRanges converts ranges to their wire form.
@@ -211,7 +211,7 @@ func (a *acks) flush(ctx context.Context) error {
 	a.mu.Unlock()
 	for {
 		a.mu.Lock()
-		have, err, changed := a.durable, a.err, a.changed
+		have, err, changed := a.durable, a.err, a.changed.Changed()
 		a.flushing = a.flushing || have < want // another caller may wait for more
 		a.mu.Unlock()
 		switch {

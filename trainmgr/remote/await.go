@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // AwaitRunning waits until a job runs, and returns its status. A job that ends before it runs is an error.
@@ -44,7 +45,7 @@ func (c *Client) AwaitOwnWorker(ctx context.Context, id string, rank uint32) err
 				return nil
 			}
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -184,7 +185,7 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 	var (
 		none      R
 		begin     = time.Now()
-		pause     = firstPause
+		pauses    = wait.Backoff{First: firstPause, Longest: lastPause}
 		follows   = 0
 		diagnoses = map[string]error{}
 	)
@@ -218,7 +219,7 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 			}
 		}
 		follows = 0
-		waited := time.Since(begin)
+		waited, pause := time.Since(begin), pauses.Next()
 		if waited+pause > c.patience() {
 			asked := fmt.Errorf("asked %s for %v: %w", strings.Join(c.options.Control, ", "),
 				waited.Round(time.Millisecond), err)
@@ -228,12 +229,9 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 			return none, fmt.Errorf("%w: %w", ErrUnreachable, asked)
 		}
 		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
-		select {
-		case <-time.After(jittered(pause)):
-		case <-ctx.Done():
-			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if ended := wait.Sleep(ctx, jittered(pause)); ended != nil {
+			return none, fmt.Errorf("%w: %w", ended, err)
 		}
-		pause = min(2*pause, lastPause)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 var (
@@ -261,7 +262,7 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 				return
 			}
 			c.preferNext(c.preferredMember())
-			if err := sleep(ctx, jittered(pause)); err != nil {
+			if err := wait.Sleep(ctx, jittered(pause)); err != nil {
 				yield(nil, fmt.Errorf("watch job %s: %w", id, err))
 				return
 			}

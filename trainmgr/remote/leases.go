@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -64,9 +65,9 @@ type leases struct {
 	adopt        bool                // the leader is new and asks for a description of each lease that the rank holds
 	refusedSince map[int]time.Time   // by the split's position in the plan: since when nodes have refused it
 	ended        endedLeases
-	stuckSince   time.Time     // since when the rank holds no lease for the mini-batch that is due; zero: it holds one
-	changed      chan struct{} // closed and renewed when ready or err change
-	err          error         // ends the delivery
+	stuckSince   time.Time      // since when the rank holds no lease for the mini-batch that is due; zero: it holds one
+	changed      wait.Broadcast // It wakes Next when ready or err change.
+	err          error          // ends the delivery
 }
 
 // Begin implements trainmgr.Source. It starts to ask for leases of the epoch.
@@ -79,7 +80,6 @@ func (r *rank) Begin(ctx context.Context, epoch *trainmgr.Epoch, delivery trainm
 		rank: r, epoch: epoch, delivery: delivery, ctx: ctx, stop: stop,
 		reportNow: make(chan struct{}, 1), askNow: make(chan struct{}, 1), returnNow: make(chan struct{}, 1),
 		held: map[uint64]*piece{}, toReturn: map[string][]uint64{}, refusedSince: map[int]time.Time{},
-		changed: make(chan struct{}),
 	}
 	r.mu.Lock()
 	r.leases = l
@@ -106,7 +106,7 @@ func (l *leases) Next(ctx context.Context) (trainmgr.Piece, error) {
 			l.mu.Unlock()
 			return p, nil
 		}
-		changed := l.changed
+		changed := l.changed.Changed()
 		l.mu.Unlock()
 		select {
 		case <-changed:
@@ -253,8 +253,7 @@ func (l *leases) fail(err error) {
 
 // noteChange wakes the caller of Next. l.mu is held.
 func (l *leases) noteChange() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed.Broadcast()
 }
 
 // wanted reports whether a mini-batch has still to come.

@@ -21,6 +21,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -149,22 +150,7 @@ func (n *node) awaitPause(ctx context.Context) error {
 	n.mu.Lock()
 	pause := time.Until(n.pausedUntil)
 	n.mu.Unlock()
-	return sleep(ctx, pause)
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wait.Sleep(ctx, pause)
 }
 
 // batchRequest holds the values of a request for a mini-batch.

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
@@ -109,7 +110,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			}
 		}
 		r.noteWaiting(resp.Waiting, true, time.Now())
-		if err := sleep(ctx, pause); err != nil {
+		if err := wait.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -140,7 +141,7 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 		}
 		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number,
 			"error", err)
-		if err := sleep(s.ctx, pause); err != nil {
+		if err := wait.Sleep(s.ctx, pause); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/source"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/processor"
@@ -37,7 +38,7 @@ const (
 type supervisor struct {
 	set    *Set
 	config Config
-	faults chan error // of splits that put the drive in question; capacity 1
+	faults chan error // faults has errors of splits that put the drive in question; its capacity is 1.
 
 	// deciding is held while a ready drive begins to take splits, or to refuse them because it is drained, so that the
 	// later of both counts.
@@ -51,19 +52,21 @@ type supervisor struct {
 
 // run keeps the drive open until ctx ends.
 func (v *supervisor) run(ctx context.Context) {
-	for backoff := firstBackoff; ctx.Err() == nil; backoff = min(2*backoff, longestBackoff) {
+	pauses := wait.Backoff{First: firstBackoff, Longest: longestBackoff}
+	for ctx.Err() == nil {
 		worked, err := v.openAndWatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if worked > healthyTime {
-			backoff = firstBackoff
+			pauses.Reset()
 		}
-		v.set.o.Log.Warn("drive failed", "drive", v.config.Name, "error", err, "again_in", backoff)
+		pause := pauses.Next()
+		v.set.o.Log.Warn("drive failed", "drive", v.config.Name, "error", err, "again_in", pause)
 		v.setState(nil, failedPrefix+err.Error())
 		v.set.signalOpened()
 		v.refuseFailed(err)
-		pause(ctx, backoff)
+		_ = wait.Sleep(ctx, pause) // the loop ends with ctx
 	}
 }
 
@@ -163,7 +166,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 	ticker := time.NewTicker(v.set.o.Probe)
 	defer ticker.Stop()
 	var usage utilization
-	repair := repairBackoff{wait: firstBackoff}
+	repair := repairBackoff{pauses: wait.Backoff{First: firstBackoff, Longest: longestBackoff}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -191,7 +194,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 // utilization turns the time that a drive's engine threads have computed since it was opened into a share.
 type utilization struct {
 	busy time.Duration // at the last probe
-	at   time.Time     // of the last probe
+	at   time.Time     // The last probe was at this time.
 }
 
 // add returns the engine threads that were busy since the last probe; ok is false for the first probe, and when the
@@ -206,8 +209,8 @@ func (u *utilization) add(busy time.Duration, now time.Time) (threads float64, o
 
 // repairBackoff is the wait after a repair, which doubles while repairs follow each other closely.
 type repairBackoff struct {
-	wait time.Duration
-	last time.Time // when the last repair ended
+	pauses wait.Backoff
+	last   time.Time // when the last repair ended
 }
 
 // repair handles a fault of a split. A drive that still answers gets the processors of its jobs again, because it may
@@ -217,7 +220,7 @@ func (v *supervisor) repair(ctx context.Context, d *host.Drive, fault error, bac
 	v.refuseFailed(fault)
 	v.setState(d, failedPrefix+fault.Error())
 	if time.Since(backoff.last) > healthyTime {
-		backoff.wait = firstBackoff
+		backoff.pauses.Reset()
 	}
 	if _, err := v.probe(ctx, d); err != nil {
 		return errors.Join(fault, err, o.Manager.RemoveDrive(name))
@@ -228,12 +231,12 @@ func (v *supervisor) repair(ctx context.Context, d *host.Drive, fault error, bac
 			o.Log.Debug("processor did not close well", "drive", name, "digest", host.ShortDigest(job), "error", err)
 		}
 	}
-	pause(ctx, backoff.wait)
+	_ = backoff.pauses.Sleep(ctx) // the caller looks whether ctx has ended
 	select {
 	case <-v.faults: // it was sent before the repair
 	default:
 	}
-	backoff.wait, backoff.last = min(2*backoff.wait, longestBackoff), time.Now()
+	backoff.last = time.Now()
 	v.takeSplits(d)
 	return nil
 }
@@ -280,14 +283,4 @@ func questionsDrive(err error) bool {
 		return false
 	}
 	return errors.Is(err, processor.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable
-}
-
-// pause waits for a time, or until ctx ends.
-func pause(ctx context.Context, wait time.Duration) {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

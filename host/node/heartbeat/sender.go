@@ -17,6 +17,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 const (
@@ -106,22 +107,22 @@ func (s *Sender) Run(ctx context.Context) {
 	if len(s.members) == 0 {
 		return
 	}
-	backoff := firstBackoff
+	pauses := wait.Backoff{First: firstBackoff, Longest: longestBackoff}
 	for ctx.Err() == nil {
-		wait, err := s.Send(ctx)
+		pause, err := s.Send(ctx)
 		switch {
 		case err == nil:
-			backoff = firstBackoff
+			pauses.Reset()
 			s.logProblem("")
 		case ctx.Err() != nil:
 			return
-		case wait > 0:
+		case pause > 0:
 			s.logProblem(err.Error())
 		default:
 			s.logProblem(err.Error())
-			wait, backoff = backoff, min(2*backoff, longestBackoff)
+			pause = pauses.Next()
 		}
-		t := time.NewTimer(wait)
+		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
 		case <-s.trigger:

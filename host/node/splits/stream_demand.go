@@ -18,7 +18,7 @@ type streamDemand struct{ waiting, promised int }
 func (t *Table) nextStreamClosed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.streamClosed
+	return t.streamClosed.Changed()
 }
 
 // demandStream asks splits that have nothing to make, now or later, to close their stream, until the function that it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -34,7 +35,7 @@ type Options struct {
 	Open   Opener
 	Failed func(drive string, err error) // a split failed; must not block
 	Log    *slog.Logger
-	Fence  func() uint64 // of the latest leader, for the log
+	Fence  func() uint64 // Fence returns that of the latest leader, for the log.
 
 	NodeBytes   int64 // buffered bytes past which nothing is made ahead
 	JobBytes    int64 // the same for one job
@@ -58,10 +59,10 @@ type Table struct {
 	refusedJobs   map[dataset.Digest]struct{} // being finished
 	refusedDrives map[string]error            // drives that take no splits, and why
 	draining      bool
-	history       map[Key]history // of splits that ended before all of them was taken
+	history       map[Key]history // history has splits that ended before all of them was taken.
 	demand        map[streamPool]*streamDemand
-	streamClosed  chan struct{} // closed, and replaced, when a stream was closed
-	changed       *sync.Cond    // of mu: a split or a response ended
+	streamClosed  wait.Broadcast // It tells that a stream was closed.
+	changed       *sync.Cond     // changed uses mu: a split or a response ended.
 	closing       bool
 }
 
@@ -77,7 +78,7 @@ func New(o Options) *Table {
 		o: o, open: map[Key]*openSplit{}, unfinished: map[*openSplit]struct{}{}, accounts: newAccounts(&o),
 		responses: map[*Response]struct{}{}, refusedJobs: map[dataset.Digest]struct{}{},
 		refusedDrives: map[string]error{},
-		history:       map[Key]history{}, demand: map[streamPool]*streamDemand{}, streamClosed: make(chan struct{}),
+		history:       map[Key]history{}, demand: map[streamPool]*streamDemand{},
 	}
 	t.changed = sync.NewCond(&t.mu)
 	return t
@@ -340,8 +341,7 @@ func (t *Table) recordClosed(s *openSplit, err error) {
 	if d := t.demand[s.key.streamPool()]; d != nil && d.promised > 0 {
 		d.promised--
 	}
-	close(t.streamClosed)
-	t.streamClosed = make(chan struct{})
+	t.streamClosed.Broadcast()
 	t.endIfDone(s)
 	t.changed.Broadcast()
 }

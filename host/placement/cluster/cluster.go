@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // Cluster is the nodes of a control plane.
@@ -25,8 +26,8 @@ type Cluster struct {
 	client     *http.Client
 	nodes      map[string]*apiv1.NodeStatus
 	drives     []placement.Drive               // a drive of several regions once
-	whole      map[placement.Ref]placement.Ref // of each region: the name of its drive in drives
-	regions    map[placement.Ref][]region      // of each of drives
+	whole      map[placement.Ref]placement.Ref // whole has, for each region, the name of its drive in drives.
+	regions    map[placement.Ref][]region      // regions has those of each of drives.
 	partitions map[string]*apiv1.Partition
 	wanted     map[string]*apiv1.PartitionCopies
 }
@@ -311,10 +312,8 @@ func (c *Cluster) Settle(ctx context.Context, r placement.Ref) error {
 		if n == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("drain %s: %d splits still run: %w", r, n, context.Cause(ctx))
-		case <-time.After(200 * time.Millisecond):
+		if err := wait.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("drain %s: %d splits still run: %w", r, n, err)
 		}
 	}
 }

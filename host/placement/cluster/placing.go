@@ -11,6 +11,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // ErrOther says that a partition of the name lies on a drive with other bytes.
@@ -117,17 +118,16 @@ func (c *Cluster) Lists(copies []placement.Copy) bool {
 // Await calls look, with a pause between two calls, until it succeeds, or fails for good, or the time is over. look
 // reports whether another call may help, and returns the error so far.
 func Await(ctx context.Context, most time.Duration, look func() (again bool, err error)) error {
-	const first, last = 50 * time.Millisecond, time.Second
+	pauses := wait.Backoff{First: 50 * time.Millisecond, Longest: time.Second}
 	deadline := time.Now().Add(most)
-	for pause := first; ; pause = min(2*pause, last) {
+	for {
 		again, err := look()
+		pause := pauses.Next()
 		if err == nil || !again || time.Now().Add(pause).After(deadline) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
+		if ended := wait.Sleep(ctx, pause); ended != nil {
+			return errors.Join(err, ended)
 		}
 	}
 }

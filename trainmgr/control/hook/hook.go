@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // ErrTimeout says that a command took too long and was killed.
@@ -28,7 +30,7 @@ const (
 // Call is one thing to do.
 type Call struct {
 	Action  Action
-	Names   []string // of the workers
+	Names   []string // Names are those of the workers.
 	Jobs    []string // ids of the jobs that want workers
 	Control string   // URL of the control plane
 }
@@ -36,8 +38,8 @@ type Call struct {
 // Options configure a Hook. Command is required; the rest may be left out.
 type Options struct {
 	Command    string        // for the shell
-	Timeout    time.Duration // of one execution; 0: DefaultTimeout
-	Attempts   int           // of one call; 0: DefaultAttempts
+	Timeout    time.Duration // One execution takes at most this time; 0: DefaultTimeout.
+	Attempts   int           // One call has at most these attempts; 0: DefaultAttempts.
 	Backoff    time.Duration // after the first failure, doubled after each; 0: DefaultBackoff
 	Concurrent int           // executions at once; 0: DefaultConcurrent
 	Logger     *slog.Logger  // nil: silent
@@ -83,6 +85,7 @@ func New(o Options) *Hook {
 // Options.Attempts times, or ctx ends.
 func (h *Hook) Run(ctx context.Context, call Call) error {
 	var err error
+	pauses := wait.Backoff{First: h.o.Backoff, Longest: h.o.Backoff << 10}
 	for attempt := 1; ; attempt++ {
 		if err = h.runOnce(ctx, call); err == nil {
 			return nil
@@ -93,12 +96,7 @@ func (h *Hook) Run(ctx context.Context, call Call) error {
 			return fmt.Errorf("worker hook: %s %s: %d attempts: %w", call.Action, strings.Join(call.Names, " "), attempt,
 				err)
 		}
-		pause := time.NewTimer(h.o.Backoff << min(attempt-1, 10))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-		}
+		_ = pauses.Sleep(ctx) // the next attempt fails when ctx has ended
 	}
 }
 

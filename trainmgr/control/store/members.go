@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // ErrMembers says that the members cannot be changed in that way.
@@ -39,9 +41,7 @@ const lonely = "localhost:0"
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	r, err := s.client.MemberList(ctx)
 	for errors.Is(words(err), ErrAway) {
-		select {
-		case <-time.After(electionPause):
-		case <-ctx.Done():
+		if wait.Sleep(ctx, electionPause) != nil {
 			return nil, fmt.Errorf("list members: %w", words(err))
 		}
 		var again error
@@ -115,9 +115,7 @@ func (s *Store) AddMember(ctx context.Context, peerURL string) (Member, error) {
 		if !errors.Is(err, rpctypes.ErrUnhealthy) || time.Since(begin) > settled {
 			return fail(refused(err))
 		}
-		select {
-		case <-time.After(s.retry()):
-		case <-ctx.Done():
+		if wait.Sleep(ctx, s.retry()) != nil {
 			return fail(refused(err))
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"github.com/millrace/millrace/internal/wait"
 )
 
 // The errors of this package, for errors.Is.
@@ -33,15 +35,15 @@ type Store struct {
 	o      Options
 	logger *slog.Logger
 	server *embed.Etcd    // nil: external
-	secure *secureServers // of server
+	secure *secureServers // It is the secure side of server.
 	client *clientv3.Client
 
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex
-	leader string        // the value with which the leader campaigned; guarded by mu
-	seen   chan struct{} // closed and replaced when leader changes; guarded by mu
+	leader string         // the value with which the leader campaigned; guarded by mu
+	seen   wait.Broadcast // It tells that leader has changed; mu guards it.
 }
 
 // Open starts the embedded member, or dials, and waits until etcd answers (with several members: until a majority is
@@ -51,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, logger: o.Logger, seen: make(chan struct{})}
+	s := &Store{o: o, logger: o.Logger}
 	if len(o.External) > 0 {
 		err = s.dial(ctx)
 	} else {
@@ -158,7 +160,7 @@ func (s *Store) key(k string) string { return s.o.Prefix + "/" + k }
 func (s *Store) Leader() (string, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leader, s.seen
+	return s.leader, s.seen.Changed()
 }
 
 // Depose takes the lease of the leader of that value away, if it still leads, so that another member may lead at once.
@@ -186,8 +188,7 @@ func (s *Store) setLeader(url string) {
 	defer s.mu.Unlock()
 	if s.leader != url {
 		s.leader = url
-		close(s.seen)
-		s.seen = make(chan struct{})
+		s.seen.Broadcast()
 	}
 }
 
@@ -198,10 +199,7 @@ func (s *Store) watchLeader(ctx context.Context) {
 		if err := s.followLeader(ctx); err != nil && ctx.Err() == nil {
 			s.logger.Debug("watch the leader", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.retry()):
-		}
+		_ = wait.Sleep(ctx, s.retry()) // the loop ends with ctx
 	}
 }
 
@@ -241,7 +239,7 @@ func (s *Store) followLeader(ctx context.Context) error {
 
 // Health is etcd's own report on its state.
 type Health struct {
-	Bytes   int64    // of this member's data
+	Bytes   int64    // Bytes is the size of this member's data.
 	Quota   int64    // at most; 0 where it is not known
 	Alarms  []string // as etcd names them: "NOSPACE", "CORRUPT"
 	Members int
