@@ -235,21 +235,17 @@ func (d *Drive) newLookupProcessor(ctx context.Context, l *lowering.Lowered) (pr
 	if l.Selection != nil {
 		p = processor.WithSelections(p)
 	}
+	var a processor.Appliers
 	if l.Encodings != nil {
-		applier, err := targetencoding.NewApplier(l.Made, l.Encoded, l.Encodings)
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p = processor.WithEncodings(p, applier)
+		a.Encodings, err = targetencoding.NewApplier(l.Made, l.Encoded, l.Encodings)
 	}
-	if l.Lookups == nil {
-		return p, nil
+	if l.Lookups != nil && err == nil {
+		a.Lookups, err = vocabulary.NewApplier(l.Encoded, l.Schema, l.Lookups)
 	}
-	applier, err := vocabulary.NewApplier(l.Encoded, l.Schema, l.Lookups)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return processor.WithLookups(p, applier), nil
+	return processor.WithAppliers(p, a), nil
 }
 
 // newEngineProcessor makes a processor on the drive's engine.

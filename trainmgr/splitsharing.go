@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
@@ -156,68 +155,6 @@ func (s *splitSharing) report() *OffloadReport {
 		r.LimitedBy = "none"
 	}
 	return r
-}
-
-// sharedStream counts the rows and the time of a stream, and waits for room in the input queue for each mini-batch. The
-// wait ends when the piece is revoked.
-type sharedStream struct {
-	api.Stream
-	piece   *sharedPiece
-	release func() // gives up the room of the mini-batch that Next returned last; nil if Next reserved none
-}
-
-// makeNext makes the next mini-batch and counts it. On the local side the pacer limits the CPU time.
-func (s *sharedStream) makeNext(ctx context.Context) (mb *tensor.MiniBatch, err error) {
-	share := s.piece.shared.splitSharing
-	next := func() error {
-		meter := &share.meters[s.piece.side]
-		meter.Enter()
-		mb, err = s.Stream.Next(ctx)
-		rows := 0
-		if mb != nil {
-			rows = mb.Rows
-		}
-		meter.Leave(rows)
-		return err
-	}
-	if s.piece.side == offload.Remote {
-		err = next()
-		return mb, err
-	}
-	err = share.pacer.run(ctx, share.cpuOfMiniBatch, next)
-	return mb, err
-}
-
-// Next implements api.Stream. The mini-batch that Next returned before is in the input queue.
-func (s *sharedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	s.releaseRoom()
-	mb, err := s.makeNext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	delivery, number := s.piece.shared.delivery, mb.Name.Number
-	if due, ok := delivery.Pending(number); !ok || due != number {
-		return mb, nil // another stream has brought the mini-batch already
-	}
-	s.release, err = delivery.Reserve(s.piece.ctx, number, mb.Bytes())
-	if err != nil {
-		mb.Release()
-		return nil, err
-	}
-	return mb, nil
-}
-
-// Close implements api.Stream.
-func (s *sharedStream) Close() error {
-	s.releaseRoom()
-	return s.Stream.Close()
-}
-
-func (s *sharedStream) releaseRoom() {
-	if s.release != nil {
-		s.release()
-		s.release = nil
-	}
 }
 
 // newSchedule makes the schedule of an epoch: one group of the drives elsewhere and one of the trainer's own
@@ -568,13 +505,7 @@ type sharedPiece struct {
 }
 
 // Open implements Piece.
-func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) {
-	stream, err := p.storagePiece.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &sharedStream{Stream: stream, piece: p}, nil
-}
+func (p *sharedPiece) Open(ctx context.Context) (api.Stream, error) { return p.openShared(ctx, p) }
 
 // End implements Piece. A split that a drive elsewhere did not finish begins again on the trainer's own CPUs or
 // another drive: the delivery recognizes mini-batches that it already has by their numbers, and takes each of them

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -183,33 +184,19 @@ func (p *storagePiece) Numbers() dataset.Range {
 func (p *storagePiece) Drive() string { return p.request.Drive }
 
 // Open implements Piece.
-func (p *storagePiece) Open(ctx context.Context) (api.Stream, error) {
+func (p *storagePiece) Open(ctx context.Context) (api.Stream, error) { return p.openShared(ctx, nil) }
+
+// openShared opens the stream of a piece of a job that divides its splits between two sides; shared is nil in others.
+func (p *storagePiece) openShared(ctx context.Context, shared *sharedPiece) (api.Stream, error) {
 	stream, err := p.pieces.source.storage.Open(ctx, p.request)
 	if err != nil {
 		return nil, err
 	}
+	s := &pieceStream{Stream: stream, shared: shared, left: math.MaxUint64}
 	if split := p.request.Split; p.end < split.FirstNumber+uint64(split.MiniBatches) {
-		return &boundedStream{Stream: stream, left: p.end - p.Numbers().From}, nil
+		s.left = p.end - p.Numbers().From
 	}
-	return stream, nil
-}
-
-// boundedStream ends before the end of its split, where another rank owns the rest.
-type boundedStream struct {
-	api.Stream
-	left uint64 // mini-batches that the rank still owns
-}
-
-// Next implements api.Stream.
-func (s *boundedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	if s.left == 0 {
-		return nil, io.EOF
-	}
-	mb, err := s.Stream.Next(ctx)
-	if err == nil {
-		s.left--
-	}
-	return mb, err
+	return s, nil
 }
 
 // End implements Piece. Every error ends the job, since no other drive of this process could do better.

@@ -240,7 +240,7 @@ func (l *Loops) Turn(
 	if err != nil {
 		return err
 	}
-	return l.streams(ctx, processor.WithLookups(p, applier), resolved.Batch, take)
+	return l.streams(ctx, processor.WithAppliers(p, processor.Appliers{Lookups: applier}), resolved.Batch, take)
 }
 
 // build carries the first loop out.

@@ -15,8 +15,8 @@
 // next step, execute it on the target, and hand the result to the slicer, until a mini-batch is whole. The mini-batch
 // is then lent, as views of the target's memory (views.go), or copied (fetch.go), and Next returns it.
 //
-// [WithSelections] makes mini-batches of the rows that passed a filter, and [WithLookups] applies vocabularies to what
-// any processor makes.
+// [WithSelections] makes mini-batches of the rows that passed a filter, and [WithAppliers] puts target encodings and
+// ids of vocabularies into what any processor makes.
 //
 // Every stream has an equal part of the memory. A mini-batch is lent from the target's memory if that memory is
 // mapped and output buffers stay free. Otherwise it is copied.
