@@ -21,7 +21,7 @@ type Inventory struct {
 	Partitions []Held   // sorted by name; a name twice where drives hold different files of it
 	Schemas    []Schema // each that a partition has, sorted by digest
 	Drives     []Holding
-	Digest     dataset.Digest // of all of the above: unchanged, so is the rest
+	Digest     dataset.Digest // Digest covers all of the above: if it is unchanged, so is the rest.
 }
 
 // Held is a partition and the digest of its schema.

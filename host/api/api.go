@@ -99,7 +99,7 @@ type Drive struct {
 	Partitions []int // indices into the manifest of the partitions that it holds
 	Compute    bool  // the drive preprocesses itself; otherwise its node's CPU does, with the same kernels
 	Threads    int   // engine threads
-	Streams    int   // that a job may have at once, at least 1
+	Streams    int   // A job may have this number of streams at once, at least 1.
 	// Local says that it is the trainer's own CPUs, which make mini-batches beside the drives and workers elsewhere.
 	Local bool
 }
@@ -134,21 +134,21 @@ const ShortJob = 5
 type Source struct {
 	Partition string // its name
 	Copies    []Copy // on drives of nodes
-	URL       string // of a store, reached by every worker in the same way; "": only nodes hold it
+	URL       string // URL is in a store that every worker reaches in the same way; "": only nodes hold it.
 	Identity  string // the identity that pins the content at URL (package host/source); "": none
 }
 
 // Copy is a partition on a drive of a node.
 type Copy struct {
 	Node  string
-	URLs  []string // of the node
+	URLs  []string // URLs are the addresses of the node.
 	Drive string
 }
 
 // Measurement is one drive's throughput for one pipeline.
 type Measurement struct {
 	RowsPerSecond float64
-	Rows          int64         // that RowsPerSecond was measured over: those of the steady state
+	Rows          int64         // RowsPerSecond was measured over these rows: those of the steady state.
 	Elapsed       time.Duration // for them
 	// Spread is half the width of the 95 % confidence interval of RowsPerSecond, as a share of it; 1 if unknown.
 	Spread float64
@@ -197,10 +197,10 @@ type DriveReport struct {
 	Fetch         time.Duration `json:"fetch_ns"`
 	BytesMoved    int64         `json:"moved_bytes"`    // flash to device memory, or read by the node
 	BytesUnneeded int64         `json:"unneeded_bytes"` // moved and not wanted: joined gaps and block edges
-	BytesStored   int64         `json:"stored_bytes"`   // of those moved: read by the node and stored in device memory
-	BytesAhead    int64         `json:"ahead_bytes"`    // of those stored: while the device executed
-	BytesFetched  int64         `json:"fetched_bytes"`  // of tensors, copied from device memory to the node
-	BytesOut      int64         `json:"out_bytes"`      // of tensors
+	BytesStored   int64         `json:"stored_bytes"`   // The node read these and stored them in device memory.
+	BytesAhead    int64         `json:"ahead_bytes"`    // The node stored these while the device executed.
+	BytesFetched  int64         `json:"fetched_bytes"`  // Tensors were copied from device memory to the node.
+	BytesOut      int64         `json:"out_bytes"`      // Tensors have these bytes.
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	// LookedUpInDrive and LookedUpByHost name the keys whose ids were looked up in vocabularies: by the drive, whose
 	// memory holds their tables, and by this host behind it.
@@ -214,12 +214,12 @@ type DriveReport struct {
 
 // SourceCounters count the requests for partitions that no drive of the machine holds.
 type SourceCounters struct {
-	Requests      int64         `json:"requests"` // that were answered, or failed
+	Requests      int64         `json:"requests"` // Requests counts those that were answered, or failed.
 	Bytes         int64         `json:"received_bytes"`
 	BytesUnneeded int64         `json:"unneeded_bytes"` // received and given up before anything read them
 	Retries       int64         `json:"retries"`
 	Waited        time.Duration `json:"waited_ns"`  // between attempts
-	Stalled       time.Duration `json:"stalled_ns"` // that reads stood still for bytes, of all streams together
+	Stalled       time.Duration `json:"stalled_ns"` // Reads stood still for bytes for this time, all streams together.
 }
 
 // Counters are the drive's own (vendor log C0h), for all of the drive's users. In a DriveReport they count since the

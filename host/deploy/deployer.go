@@ -29,7 +29,7 @@ type Drive struct {
 // Options name the image that is rolled out, and configure the rollout. Image or ID is required.
 type Options struct {
 	Image []byte   // the image; nil: the drives hold ID already
-	ID    image.ID // of the image, if Image is nil
+	ID    image.ID // ID is that of the image, if Image is nil.
 	// Policy says when to stop.
 	Policy Policy
 	// Gate returns an error unless a drive that runs the image is in order; nil: Healthy. It is called while the drive

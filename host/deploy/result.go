@@ -20,7 +20,7 @@ type Outcome struct {
 	Drive  string   `json:"drive"`
 	State  State    `json:"state"`
 	Before image.ID `json:"image_before"` // empty: none, or unknown
-	Slot   int      `json:"slot"`         // of the image
+	Slot   int      `json:"slot"`         // The image is in this slot.
 	Err    error    `json:"-"`            // a *DriveError; nil: none
 	Error  string   `json:"error"`        // its text
 }
@@ -29,7 +29,7 @@ type Outcome struct {
 type DriveError struct {
 	Drive string
 	State State  // in which the drive ended
-	Step  string // that failed: look, drain, load, test, activate, gate, resume
+	Step  string // This step failed: look, drain, load, test, activate, gate or resume.
 	Err   error
 }
 

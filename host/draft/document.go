@@ -22,7 +22,7 @@ import (
 // writer writes the document of a draft.
 type writer struct {
 	files   []source.Location
-	rows    int64 // of all files
+	rows    int64 // All files together have these rows.
 	sampled int   // rows that were sampled
 	columns []columntypes.Column
 }

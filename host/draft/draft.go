@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Source  program.Source // format of the files; 0 means Parquet
 	Text    text.Options   // how text is read
-	Sources host.Sources   // of files that are named by a URI
+	Sources host.Sources   // Sources open files that are named by a URI.
 }
 
 // Draft is a pipeline that New made of columns and rows of files, with its assumptions in the comments of the document.

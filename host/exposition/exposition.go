@@ -15,7 +15,7 @@ import (
 
 // Options describe a daemon.
 type Options struct {
-	Version  string           // of the program; empty: devel
+	Version  string           // Version is that of the program; empty: devel.
 	Identity identity.Options // whose certificates are watched
 }
 

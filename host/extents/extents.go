@@ -56,7 +56,7 @@ var refusals = []struct {
 
 // ExtentError says which extent of a file cannot be read, and why. It wraps ErrExtent.
 type ExtentError struct {
-	Offset int64 // of the file
+	Offset int64 // Offset is a place in the file.
 	Why    string
 }
 
@@ -82,7 +82,7 @@ type Disk struct {
 	Block     int    // bytes of a logical block
 	Partition int64  // where the partition begins, in bytes; 0 where the file system has the whole disk
 	Loop      bool
-	NSID      uint32 // of an NVMe namespace, else 0
+	NSID      uint32 // NSID is that of an NVMe namespace, else 0.
 	Control   string // controller of an NVMe namespace, as nvme0; empty where the kernel has several for it, or none
 }
 

@@ -20,7 +20,7 @@ type SMARTLog struct {
 	Sensors     []int   `json:"sensors_celsius"` // those that the drive has
 	Spare       *int    `json:"available_spare_percent"`
 	Threshold   *int    `json:"spare_threshold_percent"`
-	Used        *int    `json:"used_percent"`      // of the drive's life; may pass 100, and 255 means at least that
+	Used        *int    `json:"used_percent"`      // Used may pass 100 % of the drive's life; 255 means at least that.
 	BytesRead   *uint64 `json:"read_bytes"`        // in steps of 512000, rounded up
 	BytesWrote  *uint64 `json:"written_bytes"`     //
 	Reads       uint64  `json:"host_reads"`        // commands

@@ -101,7 +101,7 @@ type files struct {
 	o Options
 
 	mu   sync.Mutex     // guards what follows
-	seen [3]os.FileInfo // of the files when they were read
+	seen [3]os.FileInfo // seen is the state of the files when they were read.
 	cert *tls.Certificate
 	pool *x509.CertPool
 }

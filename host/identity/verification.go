@@ -13,7 +13,7 @@ import (
 // Certificate is a certificate in one of the files of Options, and when it ends.
 type Certificate struct {
 	File      string
-	Authority bool // of the CA file
+	Authority bool // Authority is that of the CA file.
 	Subject   string
 	Expires   time.Time
 	parsed    *x509.Certificate

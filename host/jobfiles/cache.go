@@ -29,7 +29,7 @@ type CacheOptions struct {
 // Cache returns what files hold, vocabularies ready for lookups, and fetches those that its Store lacks.
 type Cache struct {
 	o      CacheOptions
-	ctx    context.Context // of the fetches; ends with Close
+	ctx    context.Context // ctx is that of the fetches; it ends with Close.
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -44,9 +44,9 @@ type Cache struct {
 // Counts are the work of a Cache since it was made, and what it holds.
 type Counts struct {
 	Fetched, Failed uint64 // fetches that ended
-	FetchedBytes    int64  // of files that were fetched whole
+	FetchedBytes    int64  // FetchedBytes counts files that were fetched whole.
 	Loaded          int    // vocabularies that are ready for lookups
-	MemoryBytes     int64  // of them, and of selections and modules
+	MemoryBytes     int64  // MemoryBytes counts their memory, and that of selections and modules.
 }
 
 // loaded is a vocabulary in memory, or one that is being read.

@@ -111,7 +111,7 @@ type Store struct {
 // stored is a whole file.
 type stored struct {
 	bytes int64
-	owner string // of the upload; "" if that is not known
+	owner string // owner began the upload; "" if that is not known.
 	used  time.Time
 	held  int
 }

@@ -9,7 +9,7 @@ import (
 // traffic counts the bytes that went through an interface, or that a process has read and written, until now.
 type traffic struct {
 	received, sent uint64  // bytes
-	rate           float64 // of an interface, bytes a second in either direction; 0: not known
+	rate           float64 // rate returns the bytes a second of an interface in either direction; 0: not known.
 }
 
 // The columns of /proc/net/dev behind the interface's name (proc_pid_net(5)).

@@ -38,7 +38,7 @@ var ErrDenied = heartbeat.ErrDenied
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the agent's own
-	Version  string               // of the program, for the control plane
+	Version  string               // Version is that of the program, for the control plane.
 	// Probe is the time between two probes of a drive, which ask whether it is there and how busy it was; 0 means a
 	// second.
 	Probe time.Duration

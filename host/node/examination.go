@@ -44,7 +44,7 @@ const (
 // examination collects findings.
 type examination struct {
 	c          *Config
-	otherRoles []identity.Role // that the certificate may have, beside the role node
+	otherRoles []identity.Role // The certificate may have these roles beside the role node.
 	findings   []Finding
 }
 

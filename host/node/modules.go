@@ -16,7 +16,7 @@ import (
 
 // jobModules are the WebAssembly modules that this machine's CPU may run. Drives run those of their active images.
 type jobModules struct {
-	ofImages  program.Modules // of the images that the configuration names
+	ofImages  program.Modules // The images that the configuration names have these.
 	submitted bool            // and those that submitters put to the control plane, which cache fetches
 	cache     *jobfiles.Cache
 }

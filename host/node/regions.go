@@ -23,7 +23,7 @@ func location(u *sdk.URI) string {
 // driveRegions are the regions of one drive that a configuration lists as drives.
 type driveRegions struct {
 	first *DriveConfig
-	uri   sdk.URI        // of first
+	uri   sdk.URI        // uri is that of first.
 	names map[int]string // what the configuration calls each region
 }
 

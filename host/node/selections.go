@@ -46,14 +46,14 @@ type nodeSelections struct {
 	manager   *host.Manager
 	temporary *scratch.Folder // nil: the folder is kept
 	log       *slog.Logger
-	ctx       context.Context // of the work; ends with close
+	ctx       context.Context // ctx is that of the work; it ends with close.
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	passes  map[dataset.Digest]*filterPass
 	testing map[testedPartition]*rowTest
-	failed  map[testedPartition]error // of tests that no call has learned of
+	failed  map[testedPartition]error // failed has the errors of tests that no call has learned.
 }
 
 // filterPass is a pass over the columns of a filter. It does not change.

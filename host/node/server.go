@@ -19,7 +19,7 @@ import (
 type server struct {
 	http    *http.Server
 	leave   func(*splits.Peer)
-	peers   sync.Map // of net.Conn: *splits.Peer
+	peers   sync.Map // peers has the *splits.Peer of each net.Conn.
 	log     *slog.Logger
 	running sync.WaitGroup
 }

@@ -22,8 +22,8 @@ type Coverage struct {
 // value.
 type ColumnCoverage struct {
 	Name        string `json:"name"`
-	PresentRows int64  `json:"present_rows"` // of the rows that are known
-	UnknownRows int64  `json:"unknown_rows"` // of partitions whose files do not say it
+	PresentRows int64  `json:"present_rows"` // These of the rows that are known are present.
+	UnknownRows int64  `json:"unknown_rows"` // The files of some partitions do not say it: these rows are theirs.
 	// Share is the share of all rows that have a value; nil if some rows are unknown, or if there are none.
 	Share  *float64 `json:"present_share"`
 	Lacked int      `json:"absent_partitions"`

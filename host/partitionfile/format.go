@@ -46,7 +46,7 @@ func (e *MixedFormatsError) Error() string {
 type UnknownFormatError struct {
 	File    string
 	Content partition.Content
-	Want    Format // of the data set; empty if it is not known
+	Want    Format // Want is the format of the data set; empty if it is not known.
 	Alone   bool   // nothing else was named
 }
 

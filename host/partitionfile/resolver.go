@@ -21,7 +21,7 @@ import (
 // Resolver finds partition files among locations. Without an opener only files of this machine are known.
 type Resolver struct {
 	Opener source.Opener
-	Names  NamePatterns // which files are taken
+	Names  NamePatterns // Names says which files are taken.
 	Pipes  bool         // Expand keeps the names of pipes, and "-"
 	Sort   dataset.Sort // the order of the files
 	// Root is the folder in which the data set begins, for host.NameFound. It may be the zero location.

@@ -16,7 +16,7 @@ import (
 // rows that were deleted or replaced would be read.
 type TableError struct {
 	Kind string // Delta, Hudi or Iceberg
-	Root string // of the table, where it is known
+	Root string // Root is the place of the table, where it is known.
 	Sign string // the file or folder that shows it
 }
 

@@ -9,7 +9,7 @@ import (
 type Assessment struct {
 	Partitions int   `json:"partitions"`
 	Rows       int64 `json:"rows"`
-	Fewest     int   `json:"fewest_copies"` // of any partition
+	Fewest     int   `json:"fewest_copies"` // Every partition has at least this number.
 	// Short are the partitions with fewer copies than wanted. A partition without copies is lost.
 	Short []Short `json:"incomplete_partitions"`
 	// OneNode are the partitions whose copies all lie on one node: without the node they are lost.

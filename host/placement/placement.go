@@ -29,7 +29,7 @@ type Drive struct {
 	FreeBytes int64
 	// P; 0 if unknown: then it counts as the mean of the known ones, or as that of any other drive
 	RowsPerSecond float64
-	Partitions    []string // that it holds
+	Partitions    []string // It holds these partitions.
 	Closed        bool     // it takes no more partitions: it is draining, read-only or out of order
 }
 

@@ -20,7 +20,7 @@ type process struct {
 
 // daemon is one of the site's two programs.
 type daemon struct {
-	name string // of its files
+	name string // name begins the names of its files.
 	what string // in words
 	args []string
 	addr string

@@ -35,7 +35,7 @@ type Options struct {
 	DriveSize     int64  // bytes of the drive
 	Context       string // name of the context
 	Contexts      string // path of contexts.yaml
-	Version       string // of Program, for a reader of the record
+	Version       string // Version is that of Program, for a reader of the record.
 }
 
 // Defaults of Options.

@@ -36,7 +36,7 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // ForbiddenError says that the server refused the credentials, or that it requires credentials and got none.
 type ForbiddenError struct {
 	Name   string
-	Status int // of HTTP
+	Status int // Status is that of HTTP.
 	// Signed says that the URL has a query, as URLs that are signed for a limited time have.
 	Signed bool
 	Err    error
@@ -57,8 +57,8 @@ func (e *ForbiddenError) Unwrap() error { return e.Err }
 // succeed.
 type ThrottledError struct {
 	Name   string
-	Status int           // of HTTP
-	After  time.Duration // that the server asked to wait, 0 if the server did not say
+	Status int           // Status is that of HTTP.
+	After  time.Duration // The server asked to wait for this time, 0 if the server did not say.
 	Err    error
 }
 

@@ -21,7 +21,7 @@ type rowGroup struct{ first, end int64 }
 // chunkPlace is where a column chunk lies.
 type chunkPlace struct {
 	interval
-	firstPage int64 // of the first data page; the bytes before it are the dictionary
+	firstPage int64 // The first data page begins here; the bytes before it are the dictionary.
 	group     int
 	leaf      int
 }

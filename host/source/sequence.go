@@ -11,10 +11,10 @@ type Sequence struct {
 	ctx    context.Context
 	source Source
 	retry  Retry
-	at     int64  // of the source: the end of the bytes that were read
+	at     int64  // The bytes of the source that were read end here.
 	piece  []byte // bytes that were read and not returned
 	buffer []byte
-	err    error // of a read; it stays
+	err    error // A read failed with this error; it stays.
 }
 
 // NewSequence returns a reader of the source's bytes. It ends with ctx, and does not close the source.

@@ -12,7 +12,7 @@ type Stores struct {
 	S3    Opener // s3:
 	Retry Retry
 
-	within *Prefixes // of what may be opened; nil: everything
+	within *Prefixes // Only what is within may be opened; nil: everything.
 }
 
 // notAllowed is the advice of an error about what the prefixes do not allow.

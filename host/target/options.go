@@ -44,7 +44,7 @@ type Options struct {
 	Namespaces []Namespace    // further namespaces of blocks
 	Faults     *faults.Script // faults to inject; nil: none
 
-	ShutdownTime time.Duration // that Close gives to running commands; default DefaultShutdownTime
+	ShutdownTime time.Duration // Close gives this time to running commands; default DefaultShutdownTime.
 	Logger       *slog.Logger  // default: no log
 }
 

@@ -134,7 +134,7 @@ type paxRecords struct {
 	name       string
 	size       int64 // -1 if there is none
 	sparse     bool
-	sparseName string // of a sparse member, whose header has another name
+	sparseName string // A sparse member has this name, and its header has another one.
 }
 
 // parse reads the records of a pax header, "length key=value\n" each.

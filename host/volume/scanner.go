@@ -20,8 +20,8 @@ type Member struct {
 // scanner reads the headers of an archive, one after the other.
 type scanner struct {
 	r      *headerReader
-	size   int64 // of the device
-	offset int64 // of the next header
+	size   int64 // The device has this size.
+	offset int64 // The next header is at this offset.
 }
 
 // next returns the next regular member, and nil for a member of another type. At the end of the archive it returns
@@ -139,7 +139,7 @@ type headerReader struct {
 	r      io.ReaderAt
 	size   int64
 	buf    []byte
-	offset int64 // of buf on the device
+	offset int64 // buf lies at this offset of the device.
 }
 
 const headerBuffer = 16 << 10

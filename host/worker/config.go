@@ -170,9 +170,9 @@ func (e *Engine) check() error {
 
 // memoryParts is how a worker's memory is divided, in bytes.
 type memoryParts struct {
-	engine  int64 // of one job; 0: a drive computes, in memory of its own
+	engine  int64 // One job has this memory; 0: a drive computes, in memory of its own.
 	batches int64 // made and not yet taken, of all jobs
-	read    int64 // of partitions
+	read    int64 // Partitions that are read take this memory.
 }
 
 // divideMemory divides the memory.

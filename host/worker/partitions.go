@@ -21,7 +21,7 @@ const maxKnown = 4096
 // PartitionsOptions configure Partitions. All but Local and Launcher are required.
 type PartitionsOptions struct {
 	Client *http.Client  // towards nodes
-	Stores source.Opener // of partitions that have a URL
+	Stores source.Opener // Stores hold the partitions that have a URL.
 	Cache  *source.Cache // bounds the memory for partitions, and the requests
 	// Locate asks the control plane where partitions of a job lie, by name.
 	Locate func(ctx context.Context, job dataset.Digest, partitions []string) ([]api.Source, error)
@@ -40,7 +40,7 @@ type Partitions struct {
 	mu               sync.Mutex
 	known            map[dataset.Digest]map[string]api.Source // by job and partition
 	openPartitions   map[*remotePartition]struct{}
-	closedStatistics source.Statistics // of partitions that were closed
+	closedStatistics source.Statistics // Partitions that were closed have these statistics.
 }
 
 var _ host.Elsewhere = (*Partitions)(nil)

@@ -37,8 +37,8 @@ type places struct {
 
 	mu        sync.Mutex
 	list      []*place
-	retired   []*place            // that are not named any more
-	suppliers map[*place]struct{} // that bytes came from
+	retired   []*place            // These are not named any more.
+	suppliers map[*place]struct{} // Bytes came from these.
 	located   time.Time           // when the control plane was asked last
 }
 

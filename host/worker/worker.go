@@ -30,8 +30,8 @@ const coalesce = source.LongestRead
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
 	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the worker's own
-	Version  string               // of the program, for the control plane
-	Stores   *source.Stores       // of partitions that have a URL; nil: http and https
+	Version  string               // Version is that of the program, for the control plane.
+	Stores   *source.Stores       // Stores hold the partitions that have a URL; nil: http and https.
 	// Serves is the only rank that the worker makes splits for; nil means every rank. A worker for one rank runs beside
 	// the rank's trainer. It needs no name, leaves one core to the trainer, and listens on any free port of this
 	// machine, unless its configuration says otherwise.

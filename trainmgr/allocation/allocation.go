@@ -111,7 +111,7 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 // workerSums are the sums over the workers of an allocation.
 type workerSums struct {
 	rows           int64
-	rowsPerSecond  float64   // of all workers at once
+	rowsPerSecond  float64   // All workers at once make this rate.
 	ascendingRates []float64 // P of each worker
 	workSeconds    float64   // for all rows, one worker after the other
 	longest        Worker    // the worker that needs the longest for its own rows

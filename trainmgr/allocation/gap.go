@@ -5,7 +5,7 @@ import "math"
 // Gap is the throughput that the holders of the data cannot sustain, and the number of workers of any reach that
 // make up for it.
 type Gap struct {
-	Workers       int     // of any reach, beside the holders
+	Workers       int     // Workers are those of any reach, beside the holders.
 	RowsPerSecond float64 // throughput of the rows that the holders cannot make in time, at the trainer's speed
 	Rows          int64   // rows in an epoch that the holders cannot make in time
 }

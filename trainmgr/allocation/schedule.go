@@ -36,7 +36,7 @@ type scheduledWorker struct {
 	ending       bool // it ends its splits, because more workers run than the limit allows
 	concurrency  int  // splits at once
 	running      int
-	pendingRows  int64 // of the pending splits that the worker holds
+	pendingRows  int64 // The worker holds pending splits with this number of rows.
 	firstPending int   // index into splits; no split before it is pending
 	splits       []int // splits that the worker holds, in plan order
 }

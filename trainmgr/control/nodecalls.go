@@ -38,7 +38,7 @@ type nodeCalls struct {
 // reached is where a node is called, and which server may answer there.
 type reached struct {
 	urls  []string
-	owner string // of the launcher that registered the node as a worker of its own CPUs; "": it is a node
+	owner string // owner registered the node as a worker of its launcher's own CPUs; "": it is a node.
 }
 
 // client returns the client for calls of a node, and a function that ends it. The worker of a launcher must show a

@@ -30,7 +30,7 @@ type Counter interface {
 // Options are the things that a Server needs of its node. All but Tickets are required.
 type Options struct {
 	Splits *splits.Table
-	Plan   func(job dataset.Digest, epoch uint64) (*dataset.Plan, error) // of a prepared job
+	Plan   func(job dataset.Digest, epoch uint64) (*dataset.Plan, error) // Plan returns the plan of a prepared job.
 	Known  func(drive string) error                                      // nil if the node has a drive of the name
 	// Tickets checks the tickets of leases. nil: the node has no control plane, so that there are no leases.
 	Tickets *ticket.Verifier
@@ -45,8 +45,8 @@ type Options struct {
 // Server answers requests for mini-batches. It is safe for concurrent use.
 type Server struct {
 	o            Options
-	refusals     lograte.Limiter // of refused tickets in the log: the client decides how many there are
-	keyQuestions lograte.Limiter // of calls of UnknownKey
+	refusals     lograte.Limiter // refusals bounds the log: the client decides how many tickets are refused.
+	keyQuestions lograte.Limiter // keyQuestions bounds the calls of UnknownKey.
 }
 
 // New makes a Server.

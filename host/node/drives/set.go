@@ -54,7 +54,7 @@ type Set struct {
 	supervisors []*supervisor    // as configured
 	opened      chan struct{}    // wakes RollOut: a drive was opened, or failed to open; capacity 1
 	shared      sdk.SharedDrives // in files: each region of a drive has a supervisor
-	files       *openfiles.Pool  // that this host reads for the drives
+	files       *openfiles.Pool  // This host reads these files for the drives.
 	running     sync.WaitGroup
 
 	mu sync.Mutex // guards the supervisors' state

@@ -18,13 +18,13 @@ import (
 // Options are the things that a Metrics needs of its node. All but Registry and Version are required.
 type Options struct {
 	Registry     *prometheus.Registry // nil: one of its own
-	Version      string               // of the program
+	Version      string               // Version is that of the program.
 	Identity     identity.Options     // whose certificates are watched
 	Status       func() (*apiv1.NodeStatus, error)
 	Drives       func() []drives.Status
 	FreeBytes    func(*host.Drive) int64 // free bytes of the drive's volume
-	Fence        func() uint64           // of the latest leader
-	Vocabularies prometheus.Collector    // of the vocabularies of jobs
+	Fence        func() uint64           // Fence is that of the latest leader.
+	Vocabularies prometheus.Collector    // Vocabularies has the counters of the vocabularies of jobs.
 	// TimeCommands times the kernel's NVMe commands, where the kernel and the process's rights allow it.
 	TimeCommands bool
 	Log          *slog.Logger

@@ -27,7 +27,7 @@ var ErrCopy = errors.New("copy of a partition")
 
 // Source is where a partition is copied from.
 type Source struct {
-	URL, Drive string            // of the node
+	URL, Drive string            // They name the node and a drive of it.
 	Want       dataset.Partition // the partition that it has to be
 }
 
@@ -183,7 +183,7 @@ type checkedReader struct {
 	body         io.Reader
 	sent         func() string // returns the sender's SHA-256 of all bytes, in hex, once they have been read
 	size, at     int64
-	runs         []partition.Run // that the digest covers and that are not read to their end
+	runs         []partition.Run // The digest covers these runs, which are not read to their end.
 	want         dataset.Digest
 	all, content hash.Hash
 	err          error

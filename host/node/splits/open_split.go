@@ -23,7 +23,7 @@ type Key struct {
 	Job   dataset.Digest
 	Epoch uint64
 	Drive string
-	Place int // of the split in the epoch's plan
+	Place int // Place is that of the split in the epoch's plan.
 }
 
 // openSplit is a split that requests were made for: its producer, a goroutine that makes mini-batches with a stream,
@@ -44,7 +44,7 @@ type openSplit struct {
 	lent          int                  // mini-batches that were taken and not given back
 	peers         map[*Peer]int        // open connections that asked, and how often
 	lastRequest   time.Time
-	failed        error // of the last attempt; the next request makes another
+	failed        error // The last attempt failed with this error; the next request makes another attempt.
 	streaming     bool  // the stream is open
 	streamed      bool  // the stream was open before: it would go on at next
 	waitedInVain  bool  // the last step was stepDefer, and no request came
@@ -52,7 +52,7 @@ type openSplit struct {
 	producerEnded bool
 
 	wakeup chan struct{}   // something changed; capacity 1
-	ctx    context.Context // of the stream; constant
+	ctx    context.Context // ctx is that of the stream; it is constant.
 	stop   context.CancelFunc
 }
 

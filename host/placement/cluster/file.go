@@ -25,7 +25,7 @@ import (
 // File is a file, of this machine or elsewhere, that is to become a partition.
 type File struct {
 	dataset.Partition
-	runs    []partition.Run // that the digest covers
+	runs    []partition.Run // The digest covers these runs.
 	sha256  [sha256.Size]byte
 	content io.ReaderAt
 	close   func() error
@@ -34,7 +34,7 @@ type File struct {
 // Format is the format of a file.
 type Format struct {
 	Source program.Source // 0: Parquet
-	Text   text.Options   // of text
+	Text   text.Options   // Text describes a file of text.
 	// Opener and Cache read files that are named by a URI; without an opener a URI is refused.
 	Opener source.Opener
 	Cache  *source.Cache

@@ -26,7 +26,7 @@ const (
 // exchange has the parts of the last answer to a request that the client library does not hand on.
 type exchange struct {
 	status int           // 0 if no answer came
-	after  time.Duration // that the store asked to wait
+	after  time.Duration // The store asked to wait for this time.
 	total  int64         // bytes of the object by Content-Range, -1 if it is not named
 	count  int           // requests so far
 }

@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, pattern source.Location) ([]source.Obj
 type lister struct {
 	location
 	store    *Store
-	parts    []string // of the pattern, between slashes
+	parts    []string // The pattern has these parts between slashes.
 	exchange *exchange
 	seen     int // keys and folders
 	objects  []source.Object

@@ -63,16 +63,16 @@ func (o Options) withDefaults() Options {
 type Inputs struct {
 	Seconds      float64 `json:"seconds"`             // since any fixed moment; grows
 	T            float64 `json:"t_rows_per_second"`   // as measured before the job, all ranks; 0: not known
-	P            float64 `json:"p_rows_per_second"`   // of one drive, as measured before the job; 0: not known
+	P            float64 `json:"p_rows_per_second"`   // P is that of one drive, as measured before the job; 0: not known.
 	Holders      int     `json:"holders"`             // live drives that hold rows not yet delivered
-	Workers      int     `json:"workers,omitempty"`   // of any reach, that could run beside the holders
+	Workers      int     `json:"workers,omitempty"`   // Workers of any reach could run beside the holders.
 	Startable    int     `json:"startable,omitempty"` // workers that could be started beside those
-	MaxDrives    int     `json:"max_drives"`          // of both kinds; 0: no bound
+	MaxDrives    int     `json:"max_drives"`          // MaxDrives bounds both kinds together; 0: no bound.
 	Running      int     `json:"running"`             // drives that work for the job now
 	QueueBatches float64 `json:"queue_batches"`       // in the input queue of the rank that has least
-	QueueLimit   float64 `json:"queue_limit_batches"` // that this queue can hold; 0: not known
+	QueueLimit   float64 `json:"queue_limit_batches"` // This queue can hold at most QueueLimit; 0: not known.
 	Blocked      bool    `json:"blocked"`             // every rank says that its queue is full
-	StallSeconds float64 `json:"stall_seconds"`       // of the rank that waited longest, since its job began; grows
+	StallSeconds float64 `json:"stall_seconds"`       // It is that of the rank that waited longest since its job began.
 	Rows         float64 `json:"rows"`                // taken by all ranks since the job began; grows
 	// mean share of time that the engines of the running drives worked, 0 to 1; 0: not known
 	Busy float64 `json:"busy"`
@@ -85,7 +85,7 @@ type State struct {
 	T        float64 `json:"t_rows_per_second"`        // as seen; 0: not yet
 	P        float64 `json:"p_rows_per_second"`        // as seen; 0: not yet
 	Busy     float64 `json:"busy"`                     // smoothed; 0: not known
-	Seconds  float64 `json:"seconds"`                  // of the last decision
+	Seconds  float64 `json:"seconds"`                  // Seconds is the time of the last decision.
 	Stall    float64 `json:"stall_seconds"`            // then
 	Rows     float64 `json:"rows"`                     // then
 	Queue    float64 `json:"queue_batches"`            // then

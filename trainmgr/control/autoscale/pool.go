@@ -23,9 +23,9 @@ type PoolInputs struct {
 	Seconds  float64 `json:"seconds"`      // since any fixed moment; grows
 	Wanted   int     `json:"wanted"`       // workers that jobs want, all jobs together
 	Live     int     `json:"live"`         // workers that take work
-	Pooled   int     `json:"pooled"`       // of Live: workers that the pool started, and may stop
+	Pooled   int     `json:"pooled"`       // The pool started Pooled workers of Live, and may stop them.
 	Idle     float64 `json:"idle_seconds"` // workers are stopped after there were too many for this time
-	Starting int     `json:"starting"`     // that were started and have not joined yet
+	Starting int     `json:"starting"`     // These were started and have not joined yet.
 	Least    int     `json:"least"`        // workers that are kept even if jobs want fewer
 	Most     int     `json:"most"`         // workers that may live
 	CPU      float64 `json:"cpu"`          // mean shares of their machines that live workers use, 0 to 1; 0: not known
@@ -36,7 +36,7 @@ type PoolInputs struct {
 
 // PoolState is the memory of the law from decision to decision.
 type PoolState struct {
-	Seconds float64 `json:"seconds"`         // of the last decision
+	Seconds float64 `json:"seconds"`         // Seconds is the time of the last decision.
 	Short   float64 `json:"short_seconds"`   // for how long workers have been missing
 	Surplus float64 `json:"surplus_seconds"` // for how long there have been too many
 	// Unwanted is for how long no job has wanted a worker.

@@ -32,7 +32,7 @@ type Dataset struct {
 	Manifest  *dataset.Manifest
 	Schema    []byte // digest of the partitions' schema; of the digests of their schemas, if they have several
 	Malformed uint32
-	Columns   []columntypes.Column // of all partitions, unified
+	Columns   []columntypes.Column // Columns are those of all partitions, unified.
 	Several   bool                 // the partitions have several schemas
 	// MeanLength is the mean number of elements a row of each list column, over the nodes.
 	MeanLength map[string]float64

@@ -88,7 +88,7 @@ type node struct {
 	whole     bool   // status holds an inventory
 	retired   []string
 
-	*sourceIndex // of status; nil: it was not made yet
+	*sourceIndex // It is that of status; nil: it was not made yet.
 }
 
 // Kind is the kind of an Event.
@@ -109,7 +109,7 @@ const (
 type Event struct {
 	Kind Kind
 	Node string
-	Why  string // of Refused
+	Why  string // Why is the reason for Refused.
 }
 
 // Answer is the fleet's answer to a heartbeat.

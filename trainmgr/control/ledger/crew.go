@@ -79,7 +79,7 @@ type readability struct {
 // reading records what the workers of reach Any can read of an epoch: every worker what lies on drives and in stores,
 // and some workers also what lies in files of their own machines.
 type reading struct {
-	readability                             // of every worker
+	readability                             // Every worker can read this.
 	readableVersion uint64                  // readableVersion is that of the ledger's placement.
 	ownFiles        map[*drive]*readability // Workers have these files for themselves, and nothing else holds them.
 }

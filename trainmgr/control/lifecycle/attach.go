@@ -33,7 +33,7 @@ func RunOf(name string) (r Run, err error) {
 
 // Attachment holds what a launcher reports when it becomes a rank's consumer, and the session that it got.
 type Attachment struct {
-	Session      ledger.Session // of the ledger; a session before it is fenced off
+	Session      ledger.Session // Session is that of the ledger; a session before it is fenced off.
 	Run          Run
 	AnnouncesEnd bool          // the launcher will report when the rank is through
 	Connection   presence.Conn // on which it called

@@ -58,7 +58,7 @@ func (m *Machine) Add(t Terms, stored record.State) *Job {
 // Conclusion holds what the leader keeps of a job that has ended.
 type Conclusion struct {
 	Status      []byte // apiv1.JobStatus
-	Token       []byte // of an abandoned job: its acknowledged mini-batches
+	Token       []byte // Token has the acknowledged mini-batches of an abandoned job.
 	Redelivered uint64
 }
 

@@ -12,7 +12,7 @@ type Terms struct {
 	Name          string
 	Submitted     time.Time
 	Ranks         int
-	Epochs        uint64        // of every edition
+	Epochs        uint64        // Every edition has these epochs.
 	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from
 	Follow        bool          // it takes partitions that appear as further editions
 	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter and Config.AttachWithin

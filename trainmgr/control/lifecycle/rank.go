@@ -9,7 +9,7 @@ import (
 // Rank is one rank of a job: its session, and the news that waits for its launcher.
 type Rank struct {
 	session             ledger.Session
-	run                 Run  // that attached last
+	run                 Run  // This run attached last.
 	adopted             bool // this leader knows what the session holds
 	announcesEnd        bool // the launcher will report when the rank is through
 	through             bool // the launcher announced it to this leader

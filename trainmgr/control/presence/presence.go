@@ -31,7 +31,7 @@ type Conn uint64
 // State is the presence of a rank's launcher.
 type State struct {
 	Attached bool
-	Last     time.Time // of its last call
+	Last     time.Time // Last is the time of its last call.
 	Why      string    // why the rank is detached; empty while it is attached
 }
 
@@ -39,7 +39,7 @@ type State struct {
 type Departure struct {
 	Rank
 	Why  string
-	Last time.Time // of its last call
+	Last time.Time // Last is the time of its last call.
 }
 
 // Tracker knows the launchers of all ranks.

@@ -53,7 +53,7 @@ type Submission struct {
 type State struct {
 	Phase       Phase                 `json:"phase"`
 	Why         string                `json:"why,omitempty"`
-	Editions    []Edition             `json:"generations"` // that ranks may still be in
+	Editions    []Edition             `json:"generations"` // Ranks may still be in these editions.
 	Taken       int                   `json:"taken"`       // how many editions the job has had
 	P           map[string]float64    `json:"p_rows_per_second,omitempty"`
 	T           float64               `json:"t_rows_per_second,omitempty"`
@@ -69,7 +69,7 @@ type State struct {
 	Unattached bool `json:"unattached,omitempty"`
 	// the nodes have forgotten the job, since another one needed its room
 	Suspended bool `json:"suspended,omitempty"`
-	// of an abandoned job: its acknowledged mini-batches, for Checkpoint
+	// Token has the acknowledged mini-batches of an abandoned job, for Checkpoint.
 	Token []byte `json:"token,omitempty"`
 	// the rows that the ranks get of each epoch that has begun
 	EpochRows []EpochRows `json:"epoch_rows,omitempty"`

@@ -17,8 +17,8 @@ import (
 // many rows of each partition pass is under PassingKey.
 type Selection struct {
 	Digest dataset.Digest `json:"digest"`
-	Bytes  int64          `json:"bytes"`  // of the selection's file
-	Pieces int            `json:"pieces"` // of the numbers of passing rows
+	Bytes  int64          `json:"bytes"`  // Bytes is the length of the selection's file.
+	Pieces int            `json:"pieces"` // Pieces is how many the numbers of passing rows have.
 }
 
 // File returns the selection's file.

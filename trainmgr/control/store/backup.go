@@ -41,7 +41,7 @@ func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
 type Backup struct {
 	File     string `json:"file"`
 	Bytes    int64  `json:"bytes"`
-	SHA256   string `json:"sha256"` // of the database, which the file ends with
+	SHA256   string `json:"sha256"` // SHA256 is the digest of the database, which the file ends with.
 	Revision int64  `json:"revision"`
 	Jobs     int    `json:"jobs"` // ended ones too
 	Nodes    int    `json:"nodes"`

@@ -15,7 +15,7 @@ import (
 // Options choose the etcd. The zero value with Data is one embedded member.
 type Options struct {
 	Data string // folder of an embedded member
-	Name string // of this member among Peers; empty means "millrace"
+	Name string // Name is that of this member among Peers; empty means "millrace".
 	// Peers are all embedded members, including this one, as NAME=URL; the other members reach a member at its URL. No
 	// peers means one member alone.
 	Peers []string
@@ -30,7 +30,7 @@ type Options struct {
 	// ClientURL lets etcdctl in: http://127.0.0.1:2379, unix:///PATH, https://HOST:PORT for certificates with the role
 	// control. Empty: no client from outside.
 	ClientURL string
-	Prefix    string        // of every key; empty means DefaultPrefix
+	Prefix    string        // Prefix begins every key; empty means DefaultPrefix.
 	Quota     int64         // bytes that an embedded member holds at most; 0 means DefaultQuota
 	Compact   time.Duration // how much history an embedded member keeps; 0 means DefaultCompact
 	TTL       time.Duration // without a sign of life, until another member may lead; whole seconds; 0 means DefaultTTL

@@ -30,7 +30,7 @@ import (
 type secureServers struct {
 	logger   *slog.Logger
 	refusals lograte.Limiter
-	wg       sync.WaitGroup // of the goroutines that serve
+	wg       sync.WaitGroup // wg counts the goroutines that serve.
 
 	peers        net.Listener // nil: etcd serves the other members in clear, or there are none
 	peerServer   *http.Server
