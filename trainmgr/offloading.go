@@ -48,7 +48,6 @@ type Offload struct {
 	// ProfileTime is how long each of the five measurements lasts at least, after a warm-up of a quarter of it; 0 means
 	// DefaultProfileTime.
 	ProfileTime time.Duration
-	Tuner       offload.TunerOptions
 	// RetryAfter is how long a drive that failed is left alone; 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
 	// Record receives every decision that is made while the job runs, one a second; offload.Replay takes them. Nil

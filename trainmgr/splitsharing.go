@@ -107,7 +107,7 @@ func (s *splitSharing) start() {
 	s.counters = offload.NewCounters(s.decision.Ratio)
 	s.pacer.refresh = s.limitLocal
 	if s.options.Ratio == nil && s.options.Policy == offload.Extended { // the other policies decide once
-		s.tuner = offload.NewTuner(s.options.Tuner, s.decision.Ratio)
+		s.tuner = offload.NewTuner(s.decision.Ratio)
 	}
 }
 

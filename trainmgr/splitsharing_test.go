@@ -486,7 +486,6 @@ func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {
 	o := sharedOptions(local, dataset.Fastest, -1)
 	o.QueueBytes = 1000
 	o.Offload.Metrics = &offload.Metrics{Gthp: 100, Lthp: 100} // an old profile: the trainer was slower then
-	o.Offload.Tuner = offload.TunerOptions{Up: 1, Settle: 1}
 	o.Offload.Record = func(r offload.Record) { log = append(log, r) }
 	j, err := Submit(t.Context(), remote, o)
 	require.NoError(t, err)
@@ -495,7 +494,7 @@ func TestTheRatioFollowsWhileTheJobRuns(t *testing.T) {
 	share.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	for _, err := range j.MiniBatches(t.Context()) {
 		require.NoError(t, err)
-		ahead.Add(int64(20 * time.Millisecond))
+		ahead.Add(int64(40 * time.Millisecond))
 		if share.report().RemoteRows > 1000 {
 			break
 		}

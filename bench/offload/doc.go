@@ -5,19 +5,16 @@
 // # Overview
 //
 //	results, err := offload.Simulate(ctx, offload.SimulateOptions{Cases: 1000})
-//	results, err := offload.Run(ctx, offload.Options{Command: ..., Cores: []float64{0.3, 0.7, 1}})
 //
 // [Simulate] draws machines, trainers and workers, and runs each of them in virtual time: a trainer whose step takes
 // CPU and device time, engine threads beside it, a quota of CPU that they share, workers of different speed, a link,
 // an input queue, and whole splits that two counters divide between the sides. The policies get only the noisy
-// measurements that a profile of 50 to 100 mini-batches would make; Extended also observes the job while it runs.
-// [SimulateOptions].Queues draws cases on a second simulator, [Cluster], which shares no code with the first one,
-// [Machine]. [Run] does the same with processes under quotas on this machine, and over a link of limited bandwidth
-// where a network namespace is permitted.
+// measurements that a profile of 50 to 100 mini-batches would make; Extended also observes the job while it runs. A
+// [Machine] is what a case draws.
 //
 // # Concurrency
 //
-// Simulate and Run return when all goroutines and processes that they started have ended.
+// Simulate returns when all goroutines that it started have ended.
 //
 // # Errors
 //

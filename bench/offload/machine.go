@@ -50,7 +50,7 @@ func drawMachine(rng *rand.Rand) *Machine {
 	return m
 }
 
-// profile implements testBed.
+// profile returns the measurements for the policies. noise is the standard deviation of each measurement, as a share.
 func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
 	noisy := func(v float64) float64 { return v * math.Max(1+noise*rng.NormFloat64(), 0.1) }
 	alone := m.trainerAlone()
@@ -70,7 +70,8 @@ func (m *Machine) profile(rng *rand.Rand, noise float64) offload.Metrics {
 	return metrics
 }
 
-// throughput implements testBed.
+// throughput returns the training throughput at a cut and a share. With again it measures on other mini-batches and for
+// longer.
 func (m *Machine) throughput(cut offload.Cut, ratio float64, again bool) float64 {
 	if cut == offload.None {
 		ratio = 0

@@ -25,15 +25,17 @@ type SimulateOptions struct {
 	First int    // number of the first system: Cases 1 and First n draw case n of a seed again
 	Seed  uint64 // seed of the draw
 	// Noise is the standard deviation of a profile's measurements, as a share; 0 means 0.01, and a negative value means
-	// no noise. The queueing network has noise of its own instead.
-	Noise  float64
-	Queues bool // draw queueing networks (Cluster) instead of machines that share processors (Machine)
+	// no noise.
+	Noise float64
+	// Ranks take a mini-batch each, and step when all have one; 0 means 1. The cases are otherwise the same.
+	Ranks int
 }
 
 // Bounds of SimulateOptions.
 const (
 	MaxCases = 1_000_000
 	maxNoise = 0.5
+	maxRanks = 8 // The input queue holds at least this number of mini-batches.
 )
 
 const (
@@ -66,7 +68,7 @@ type Case struct {
 	BestCut   offload.Cut     `json:"best_cut"`
 	BestRatio float64         `json:"best_ratio"`
 	Outcomes  []Outcome       `json:"outcomes"`
-	System    string          `json:"system"` // all parameters of the Machine or Cluster, in words
+	System    string          `json:"system"` // all parameters of the Machine, in words
 }
 
 // Summary is how far a policy was from the sweep's best over all cases.
@@ -87,7 +89,6 @@ type Simulation struct {
 	Seed     uint64    `json:"seed"`
 	Noise    float64   `json:"noise_share"`
 	Summary  []Summary `json:"summary"`
-	Queues   bool      `json:"queues"`
 	Farthest Case      `json:"farthest_case"` // in which Extended is farthest from the best
 	// Beyond names the cases in which Extended is farther than NearShare from the best.
 	Beyond []string `json:"beyond_5_percent,omitempty"`
@@ -109,6 +110,8 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 		return nil, fmt.Errorf("%w: %d cases: want 1 to %d", ErrOptions, o.Cases, MaxCases)
 	case o.First < 0 || o.First > MaxCases:
 		return nil, fmt.Errorf("%w: first case %d: want 0 to %d", ErrOptions, o.First, MaxCases)
+	case o.Ranks < 0 || o.Ranks > maxRanks:
+		return nil, fmt.Errorf("%w: %d ranks: want 1 to %d", ErrOptions, o.Ranks, maxRanks)
 	case !(o.Noise <= maxNoise):
 		return nil, fmt.Errorf("%w: noise %v: want at most %v", ErrOptions, o.Noise, maxNoise)
 	}
@@ -119,7 +122,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Simulation, error) {
 		o.Noise = 0.01
 	}
 	o.Noise = math.Max(o.Noise, 0)
-	s := &Simulation{Cases: o.Cases, Seed: o.Seed, Noise: o.Noise, Queues: o.Queues}
+	s := &Simulation{Cases: o.Cases, Seed: o.Seed, Noise: o.Noise}
 	distances := make([][]float64, len(Policies()))
 	counts := make([]WorkerCount, len(workerPolicies))
 	for i := range counts {
@@ -171,14 +174,11 @@ func (o *SimulateOptions) run(ctx context.Context) ([]Case, error) {
 			for i := int(next.Add(1)) - 1; i < o.Cases && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				number := o.First + i
 				rng := rand.New(rand.NewPCG(o.Seed, uint64(number)))
-				var bed testBed
-				if o.Queues {
-					bed = drawCluster(rng)
-				} else {
-					bed = drawMachine(rng)
-				}
-				cases[i], errs[i] = compare(bed, fmt.Sprintf("case %d", number), rng, o.Noise)
-				cases[i].System = fmt.Sprintf("%+v", bed)
+				m := drawMachine(rng)
+				m.Ranks = o.Ranks
+				m.EpochBatches *= m.ranks()
+				cases[i], errs[i] = compare(m, fmt.Sprintf("case %d", number), rng, o.Noise)
+				cases[i].System = fmt.Sprintf("%+v", m)
 			}
 		})
 	}

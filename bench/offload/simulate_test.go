@@ -12,32 +12,42 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestExtendedIsNearTheBest draws cases on both simulators. The policy Extended comes to within 5 % of a sweep's best
-// in every case, and is nearer than each other policy of the summary, in the mean and in the farthest case. The command
-// bench offload draws more cases. It takes half a minute on a busy machine, because a case is a sweep of all cuts and
-// ratios in the simulator, and with fewer cases the farthest ones would not be among them.
+// TestExtendedIsNearTheBest draws cases. The policy Extended comes to within 5 % of a sweep's best in every case, and
+// is nearer than each other policy of the summary, in the mean and in the farthest case. The command bench offload draws
+// more cases. It takes half a minute on a busy machine, because a case is a sweep of all cuts and ratios in the
+// simulator, and with fewer cases the farthest ones would not be among them.
 func TestExtendedIsNearTheBest(t *testing.T) {
-	for name, o := range map[string]SimulateOptions{
-		"processors": {Cases: simulatedCases, Seed: 1},
-		"queues":     {Cases: simulatedCases / 4, Seed: 2, Queues: true},
-	} {
-		s, err := Simulate(t.Context(), o)
-		require.NoError(t, err)
-		require.Len(t, s.Summary, len(Policies()))
-		extended := s.Summary[0]
-		t.Logf("%s: %+v", name, s.Summary)
-		assert.Equal(t, "extended", extended.Policy)
-		assert.LessOrEqual(t, extended.Largest, NearShare, "%s: %v are too far; %+v", name, s.Beyond, s.Farthest)
-		for _, other := range s.Summary[1:] {
-			assert.Less(t, extended.Mean, other.Mean, other.Policy)
-			assert.Less(t, extended.Largest, other.Largest, other.Policy)
-		}
-		assert.InDelta(t, extended.Largest, s.Farthest.Outcomes[0].Distance, 0)
-		require.Len(t, s.Workers, len(workerPolicies))
-		for i, w := range s.Workers {
-			assert.Equal(t, workerPolicies[i].name, w.Policy)
-		}
+	s, err := Simulate(t.Context(), SimulateOptions{Cases: simulatedCases, Seed: 1})
+	require.NoError(t, err)
+	require.Len(t, s.Summary, len(Policies()))
+	extended := s.Summary[0]
+	t.Logf("%+v", s.Summary)
+	assert.Equal(t, "extended", extended.Policy)
+	assert.LessOrEqual(t, extended.Largest, NearShare, "%v are too far; %+v", s.Beyond, s.Farthest)
+	for _, other := range s.Summary[1:] {
+		assert.Less(t, extended.Mean, other.Mean, other.Policy)
+		assert.Less(t, extended.Largest, other.Largest, other.Policy)
 	}
+	assert.InDelta(t, extended.Largest, s.Farthest.Outcomes[0].Distance, 0)
+	require.Len(t, s.Workers, len(workerPolicies))
+	for i, w := range s.Workers {
+		assert.Equal(t, workerPolicies[i].name, w.Policy)
+	}
+}
+
+// TestRanksWaitForEachOther: several ranks take as many mini-batches as one, in more time, because each waits for the
+// slowest, alone and in a job.
+func TestRanksWaitForEachOther(t *testing.T) {
+	rates := map[int][2]float64{}
+	for _, ranks := range []int{1, 2, 4} {
+		m := plainMachine()
+		m.StepSeconds, m.Variation, m.Ranks = 0.02, 0.3, ranks
+		rates[ranks] = [2]float64{m.trainerAlone().batchesPerSecond, m.run(m.Cuts[0], 0.5, true, 100, 400).batchesPerSecond}
+		assert.InEpsilon(t, rates[ranks][0], rates[ranks][1], 0.03, "the trainer binds")
+	}
+	assert.InDelta(t, 50, rates[1][0], 1e-9)
+	assert.InDelta(t, 50/1.1, rates[2][0], 1e-9, "the greater of two steps is longer by a third of the variation")
+	assert.InDelta(t, 50/1.18, rates[4][0], 1e-9)
 }
 
 // TestWorkerPoliciesAreCompared: Workers has the mean over the cases of each policy's number of workers.
@@ -90,7 +100,8 @@ func TestSimulationRepeats(t *testing.T) {
 	cancel()
 	_, err = Simulate(ctx, SimulateOptions{})
 	require.ErrorIs(t, err, context.Canceled)
-	for _, o := range []SimulateOptions{{Cases: -1}, {Cases: MaxCases + 1}, {Noise: 0.51}} {
+	for _, o := range []SimulateOptions{{Cases: -1}, {Cases: MaxCases + 1}, {Noise: 0.51}, {Ranks: -1},
+		{Ranks: maxRanks + 1}} {
 		_, err := Simulate(t.Context(), o)
 		require.ErrorIs(t, err, ErrOptions)
 	}

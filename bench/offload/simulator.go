@@ -12,11 +12,12 @@ import (
 type Machine struct {
 	Cores         float64 // quota of the trainer's machine
 	StepSeconds   float64 // A step of the trainer takes this time on its device.
-	StepCPU       float64 // of the trainer, before StepSeconds, on a processor of its machine
+	StepCPU       float64 // The trainer uses a processor of its machine for this time, before StepSeconds.
 	LocalCPU      float64 // to preprocess on the trainer's machine
 	LocalThreads  int
 	WorkerSeconds []float64 // Each worker takes this time for a mini-batch, with everything offloaded.
 	LinkSeconds   float64   // The link to the trainer takes this time, with everything offloaded.
+	Ranks         int       // Ranks take a mini-batch each, and step when all have one; 0 means 1.
 	QueueBatches  int       // The input queue holds at most these mini-batches.
 	SplitBatches  int
 	// EpochBatches are the mini-batches of an epoch: the next epoch begins when the trainer has done the last of them,
@@ -90,6 +91,9 @@ type measuredRun struct {
 	cpuPerBatch      float64
 }
 
+// ranks returns Ranks, or 1.
+func (m *Machine) ranks() int { return max(m.Ranks, 1) }
+
 // streamsOfWorker is how many splits a worker makes at once.
 const streamsOfWorker = 2
 
@@ -100,39 +104,21 @@ func (m *Machine) run(cut CutCost, ratio float64, trains bool, warmup, counted i
 	return s.measureTo(warmup + counted)
 }
 
-// offloadCuts implements testBed.
-func (m *Machine) offloadCuts() (cuts []offload.Cut) {
-	for _, c := range m.Cuts {
-		cuts = append(cuts, c.Cut)
-	}
-	return cuts
-}
-
-// begin implements testBed.
-func (m *Machine) begin(cut offload.Cut, ratio float64) tunedJob {
-	return m.newSimulation(m.cost(cut), ratio, true)
-}
-
-// second implements testBed.
+// second returns the seconds of virtual time for one second of the tuner's constants, which are made for a real job. It
+// is about the time in which, by the profile, each stream makes a split.
 func (m *Machine) second(profile *offload.Metrics) float64 {
 	streams := m.LocalThreads + 1 + streamsOfWorker*len(m.WorkerSeconds)
 	return float64(max(2*m.SplitBatches*streams/3, 32)) / math.Max(profile.Lthp, profile.Gthp/4)
 }
 
-// runUntil implements tunedJob.
-func (s *simulation) runUntil(until float64) { s.advance(math.MaxInt, until) }
-
-// inputs implements tunedJob.
+// inputs returns the tuner's observations, without the rates of the profile.
 func (s *simulation) inputs() offload.Inputs {
 	in := s.seen
 	in.TakenRows, in.EpochRows = float64(s.taken), float64(s.m.EpochBatches)
 	return in
 }
 
-// shares implements tunedJob.
-func (s *simulation) shares() *offload.Counters { return s.counters }
-
-// finish implements tunedJob.
+// finish runs on and returns the throughput.
 func (s *simulation) finish() float64 {
 	_, counted := s.m.steadyBatches()
 	return s.measureTo(s.taken + 2*counted).batchesPerSecond
@@ -165,6 +151,8 @@ func (s *simulation) measureTo(taken int) measuredRun {
 // trainerAlone measures the trainer on one cached mini-batch.
 func (m *Machine) trainerAlone() measuredRun {
 	seconds := m.StepCPU/math.Min(1, m.Cores) + m.StepSeconds
+	n := float64(m.ranks())
+	seconds *= 1 + float64(m.Variation*(2*n/(n+1)-1)) // the mean of the greatest of n equally distributed steps
 	return measuredRun{1 / seconds, m.StepCPU}
 }
 
@@ -232,6 +220,14 @@ func (s *simulation) vary(mean float64) float64 {
 	return mean * (1 + float64(s.m.Variation*(2*s.rng.Float64()-1)))
 }
 
+// slowest returns the work of a step of all ranks, which wait for the slowest of them. mean is that of a mini-batch.
+func (s *simulation) slowest(mean float64) (work float64) {
+	for range s.m.ranks() {
+		work = math.Max(work, s.vary(mean))
+	}
+	return work * float64(s.m.ranks())
+}
+
 // use counts CPU time of the trainer's machine.
 func (s *simulation) use(p phase, work float64) {
 	if p == preparing || p == receiving {
@@ -250,16 +246,14 @@ func (s *simulation) startWork() {
 				changed = true
 			}
 		}
-		if s.trainer.phase == idle && s.queued > 0 {
-			s.queued--
+		if ranks := s.m.ranks(); !s.trains && s.queued > 0 {
+			s.taken, s.queued, changed = s.taken+s.queued, 0, true
+		} else if s.trainer.phase == idle && s.queued >= ranks {
+			s.queued -= ranks
 			changed = true
-			if !s.trains {
-				s.taken++
-				continue
-			}
-			s.trainer.phase, s.trainer.left = preparing, s.vary(s.m.StepCPU)
+			s.trainer.phase, s.trainer.left = preparing, s.slowest(s.m.StepCPU)
 			if s.m.StepCPU == 0 {
-				s.trainer.phase, s.trainer.left = stepping, s.vary(s.m.StepSeconds)
+				s.trainer.phase, s.trainer.left = stepping, s.slowest(s.m.StepSeconds)
 			}
 		}
 		changed = s.startSplit() || changed
@@ -353,11 +347,11 @@ func (s *simulation) endPhase(l *lane) {
 // endStep ends a part of the trainer's step.
 func (s *simulation) endStep() {
 	if s.trainer.phase == preparing && s.m.StepSeconds > 0 {
-		s.trainer.phase, s.trainer.left = stepping, s.vary(s.m.StepSeconds)
+		s.trainer.phase, s.trainer.left = stepping, s.slowest(s.m.StepSeconds)
 		return
 	}
 	s.trainer.phase = idle
-	s.taken++
+	s.taken += s.m.ranks()
 }
 
 // setRates divides the processors and the link equally among their users. An engine thread, and a worker, makes one

@@ -3,11 +3,10 @@ package papers
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/millrace/millrace/bench/offload"
+	"github.com/millrace/millrace/internal/quantity"
 	policy "github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -68,39 +67,40 @@ func modelRatios(r *Result) error {
 
 // measureFastFlow lets the policies decide for drawn systems, in virtual time.
 func measureFastFlow(ctx context.Context, o *Options, r *Result) error {
-	for key, queues := range map[string]bool{"processors": false, "queues": true} {
-		if o.Progress != nil {
-			o.Progress("simulate " + key)
-		}
-		cases, err := drawCases(ctx, int(o.size(fastflowCases(queues))), queues)
-		if err != nil {
-			return err
-		}
-		r.set(Modelled, "cases."+key, "systems", float64(len(cases)))
-		for i, name := range []string{"extended", "paper", "code"} {
-			outcomesOf(r, key+"."+name, cases, i)
-		}
-		overService(r, key, cases)
-		if queues {
-			byRanks(r, cases)
-		}
+	cases, err := drawCases(ctx, o, fastflowCases, 1)
+	if err != nil {
+		return err
 	}
+	r.set(Modelled, "cases", "systems", float64(len(cases)))
+	for i, name := range []string{"extended", "paper", "code"} {
+		outcomesOf(r, name, cases, i)
+	}
+	overService(r, cases)
+	for _, ranks := range []int{1, 2, 4} {
+		if ranks > 1 {
+			if cases, err = drawCases(ctx, o, fastflowRankCases, ranks); err != nil {
+				return err
+			}
+		}
+		gainOfRanks(r, ranks, cases[:min(len(cases), int(o.size(fastflowRankCases)))])
+	}
+	r.set(Modelled, "ranks.drawn", "systems", float64(o.size(fastflowRankCases)))
 	return nil
 }
 
-// fastflowCases is the number of systems, of which those of queues take longer.
-func fastflowCases(queues bool) int64 {
-	if queues {
-		return 128
-	}
-	return 512
-}
+// The numbers of systems that are drawn, and the part of them that is drawn again with more ranks.
+const (
+	fastflowCases     = 512
+	fastflowRankCases = 128
+)
 
 // drawCases returns each case by itself.
-func drawCases(ctx context.Context, n int, queues bool) ([]offload.Case, error) {
-	cases := make([]offload.Case, 0, n)
-	for i := range n {
-		s, err := offload.Simulate(ctx, offload.SimulateOptions{Cases: 1, First: i, Seed: fastflowSeed, Queues: queues})
+func drawCases(ctx context.Context, o *Options, n int64, ranks int) (cases []offload.Case, err error) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf("simulate systems with %s", quantity.Of(ranks, "rank")))
+	}
+	for i := range int(o.size(n)) {
+		s, err := offload.Simulate(ctx, offload.SimulateOptions{Cases: 1, First: i, Seed: fastflowSeed, Ranks: ranks})
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func outcomesOf(r *Result, key string, cases []offload.Case, i int) {
 // overService sets the gains of the paper's policy over what tf.data service does: everything offloaded at p'3
 // (TF-DSR), which is what a profile's Rthp of p'3 is; and both sides at once at p'3 (TF-DSLR), by the estimate of
 // section 4.2 from the same profile, which the trainer bounds.
-func overService(r *Result, key string, cases []offload.Case) {
+func overService(r *Result, cases []offload.Case) {
 	gains := map[string][]float64{}
 	for k := range cases {
 		c := &cases[k]
@@ -167,9 +167,9 @@ func overService(r *Result, key string, cases []offload.Case) {
 	}
 	for over, list := range gains {
 		slices.Sort(list)
-		r.set(Modelled, key+".over_"+over+".least", "times", list[0])
-		r.set(Modelled, key+".over_"+over+".median", "times", list[len(list)/2])
-		r.set(Modelled, key+".over_"+over+".most", "times", list[len(list)-1])
+		r.set(Modelled, "over_"+over+".least", "times", list[0])
+		r.set(Modelled, "over_"+over+".median", "times", list[len(list)/2])
+		r.set(Modelled, "over_"+over+".most", "times", list[len(list)-1])
 	}
 }
 
@@ -181,23 +181,14 @@ func mean(values []float64) (m float64) {
 	return m
 }
 
-// ranksOf finds the ranks in a drawn cluster's description.
-var ranksOf = regexp.MustCompile(`\bRanks:(\d+)\b`)
-
-// byRanks sets the mean gain of the paper's policy for jobs of one, two and four ranks.
-func byRanks(r *Result, cases []offload.Case) {
-	gains := map[int][]float64{}
+// gainOfRanks sets the mean gain of the paper's policy for jobs of a number of ranks.
+func gainOfRanks(r *Result, ranks int, cases []offload.Case) {
+	var gains []float64
 	for k := range cases {
-		c := &cases[k]
-		if m := ranksOf.FindStringSubmatch(c.System); m != nil {
-			ranks, _ := strconv.Atoi(m[1]) // digits
-			if outcome := &c.Outcomes[1]; outcome.Decision.Offload {
-				gains[ranks] = append(gains[ranks], outcome.RowsPerSecond/c.NoOffload)
-			}
+		if outcome := &cases[k].Outcomes[1]; outcome.Decision.Offload {
+			gains = append(gains, outcome.RowsPerSecond/cases[k].NoOffload)
 		}
 	}
-	for _, ranks := range []int{1, 2, 4} {
-		r.set(Modelled, fmt.Sprintf("ranks.gain.%d", ranks), "times", mean(gains[ranks]))
-		r.set(Modelled, fmt.Sprintf("ranks.cases.%d", ranks), "systems", float64(len(gains[ranks])))
-	}
+	r.set(Modelled, fmt.Sprintf("ranks.gain.%d", ranks), "times", mean(gains))
+	r.set(Modelled, fmt.Sprintf("ranks.cases.%d", ranks), "systems", float64(len(gains)))
 }

@@ -158,7 +158,7 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 			d.Why = byThreads + d.Why
 		}
 		s.metrics, s.profile, s.others, s.why = m, k.profile, others, d.Why
-		s.tuner, s.began = offload.NewTuner(offload.TunerOptions{}, d.Ratio), now
+		s.tuner, s.began = offload.NewTuner(d.Ratio), now
 		c.setShare(rank, d.Ratio, d.Why, now)
 		return
 	}

@@ -10,7 +10,7 @@
 //		... start the split there ...
 //		counters.Count(side)
 //	}
-//	tuner := offload.NewTuner(offload.TunerOptions{}, d.Ratio)
+//	tuner := offload.NewTuner(d.Ratio)
 //	for every second or so of the running job {
 //		r := tuner.Decide(offload.Inputs{...})        // keep the JSON of r: Replay computes the decisions again
 //		counters.SetRatio(r.Decision.Ratio)

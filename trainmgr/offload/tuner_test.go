@@ -62,22 +62,22 @@ func tuneFor(f *fluid, tuner *Tuner, ratio float64, seconds int) (float64, []Rec
 // standing returns the ratio that applies unless a try gains.
 func standing(r Record) float64 {
 	if after := r.Decision.After; after.Trying {
-		return after.Best
+		return after.fastest().Ratio
 	}
 	return r.Decision.Ratio
 }
 
 // TestTunerFindsTheBalance draws jobs, and changes T, the load and the workers while the tuner runs. The best ratio of
-// which the tuner knows is within 4 % of the best one after 50, 150 and 300 s. After a change it is within 7 %, because
-// the tuner does not search for what promises less than driftGain; a change of a side that has no splits is not seen at
-// all before the next rest is over. In the last 50 s the tuner rests, a last try apart, unless a rest has lasted its
-// time; and its log replays.
+// which the tuner knows is within 4 % of the best one after 60, 150 and 300 s. After a change it is within 7 %, because
+// a smaller change does not end a rest; a change of a side that has no splits, or in the middle of a search, is not
+// seen at all before the next rest is over. In the last 50 s the tuner rests, a last try apart, unless a rest has
+// lasted its time; and its log replays.
 func TestTunerFindsTheBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(10, 1000)
 		ratio := rapid.Float64Range(0.05, 0.95).Draw(t, "ratio")
 		f := &fluid{gthp: rate.Draw(t, "gthp"), local: rate.Draw(t, "local"), remote: rate.Draw(t, "remote")}
-		tuner := NewTuner(TunerOptions{}, ratio)
+		tuner := NewTuner(ratio)
 		var log []Record
 		changed, seen := false, true
 		for range 3 {
@@ -88,17 +88,17 @@ func TestTunerFindsTheBalance(t *testing.T) {
 			for i := range 101 {
 				best = math.Max(best, f.rate(float64(i)/100))
 			}
-			for _, seconds := range []int{50, 150, 300} {
+			for _, seconds := range []int{60, 150, 300} {
 				if !changed {
 					require.GreaterOrEqual(t, f.rate(standing(part[seconds-1])), 0.96*best, "after %d s", seconds)
-				} else if seen && seconds > 50 {
+				} else if seen && seconds > 60 {
 					require.GreaterOrEqual(t, f.rate(standing(part[seconds-1])), 0.93*best, "after %d s", seconds)
 				}
 			}
 			changes, rested := 0, false
 			for i, r := range part {
-				before, after := r.Before.Search, r.Decision.After.Search
-				rested = rested || before.Resting && !after.Resting && after.Rests > 0
+				before, after := &r.Before, &r.Decision.After
+				rested = rested || before.Resting && !after.Resting && after.Rest > 0
 				if i >= 250 && r.Decision.Changed {
 					changes++
 				}
@@ -107,6 +107,9 @@ func TestTunerFindsTheBalance(t *testing.T) {
 				require.LessOrEqual(t, changes, 2)
 			}
 			changed = true
+			if last := &part[len(part)-1].Decision.After; !last.Resting && last.Lacked > 0 {
+				seen = false // the change falls into what a search observes
+			}
 			switch rapid.IntRange(0, 2).Draw(t, "change") {
 			case 0:
 				f.gthp = rate.Draw(t, "gthp")
@@ -130,16 +133,16 @@ func TestTunerFindsTheBalance(t *testing.T) {
 // compares the ratios by rates that were observed since.
 func TestTunerForgetsTheRateBeforeAChange(t *testing.T) {
 	f := &fluid{gthp: 206.5, local: 32, remote: 170}
-	tuner := NewTuner(TunerOptions{}, 0.25)
+	tuner := NewTuner(0.25)
 	ratio, _ := tuneFor(f, tuner, 0.25, 300)
 	f.local = 16
 	ratio, log := tuneFor(f, tuner, ratio, 60)
 	assert.InDelta(t, 170.0/186, ratio, 0.025)
 	for _, r := range log {
-		search := r.Decision.After.Search
-		for _, tried := range search.Tried[:search.Count] {
-			if search.Rests < 2 { // of the search after the change
-				assert.InDelta(t, f.rate(tried.Ratio), tried.Seen.meanRate(), 0.01, "at %.3f", tried.Ratio)
+		after := &r.Decision.After
+		for _, tried := range after.Tried[:after.Count] {
+			if after.Rest == 0 { // of the search after the change
+				assert.InDelta(t, f.rate(tried.Ratio), tried.rate(), 0.01, "at %.3f", tried.Ratio)
 			}
 		}
 	}
@@ -148,7 +151,7 @@ func TestTunerForgetsTheRateBeforeAChange(t *testing.T) {
 // TestTunerTakesALossBack has a machine on which the balance of the observed rates is wrong, because each local row
 // slows the trainer down. The tuner tries, goes back, and waits longer before each further try.
 func TestTunerTakesALossBack(t *testing.T) {
-	tuner, ratio := NewTuner(TunerOptions{}, 1), 1.0
+	tuner, ratio := NewTuner(1), 1.0
 	var in Inputs
 	at := map[float64]int{}
 	for range 1200 {
@@ -173,7 +176,7 @@ func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
 	for _, end := range []float64{0, 1} {
 		f := &fluid{gthp: 500, local: 200, remote: 200, in: Inputs{LocalThroughput: 200 * (1 - end),
 			RemoteThroughput: 200 * end}}
-		tuner, ratio := NewTuner(TunerOptions{}, 0.5), 0.5
+		tuner, ratio := NewTuner(0.5), 0.5
 		for second := range 80 {
 			f.run(ratio)
 			if ratio != end {
@@ -181,8 +184,8 @@ func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
 			}
 			r := tuner.Decide(f.in)
 			ratio = r.Decision.Ratio
-			if second >= 20 {
-				assert.InDelta(t, end, standing(r), 0)
+			if second >= 30 {
+				require.InDelta(t, end, standing(r), 0)
 			}
 		}
 		assert.InDelta(t, end, ratio, 0)
@@ -191,7 +194,7 @@ func TestTunerGoesWhereTheProfileWasBetter(t *testing.T) {
 
 func TestTunerRestsWhileTheTrainerDoesNotWait(t *testing.T) {
 	f := &fluid{gthp: 100, local: 1000, remote: 1000}
-	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0.9), 0.9, 30)
+	_, log := tuneFor(f, NewTuner(0.9), 0.9, 30)
 	for _, r := range log {
 		assert.False(t, r.Decision.Changed)
 		assert.InDelta(t, 0.9, r.Decision.Ratio, 0)
@@ -200,7 +203,7 @@ func TestTunerRestsWhileTheTrainerDoesNotWait(t *testing.T) {
 
 func TestTunerWithoutWorkers(t *testing.T) {
 	f := &fluid{gthp: 300, local: 100, remote: 200}
-	tuner := NewTuner(TunerOptions{}, 0.66)
+	tuner := NewTuner(0.66)
 	ratio, _ := tuneFor(f, tuner, 0.66, 10)
 	f.away = true
 	ratio, log := tuneFor(f, tuner, ratio, 10)
@@ -223,19 +226,18 @@ func TestTunerWithoutWorkers(t *testing.T) {
 func TestTunerTriesASideOfWhichNothingIsKnown(t *testing.T) {
 	for _, begin := range []float64{0, 1} {
 		f := &fluid{gthp: 300, local: 100, remote: 100}
-		ratio, _ := tuneFor(f, NewTuner(TunerOptions{}, begin), begin, 200)
+		ratio, _ := tuneFor(f, NewTuner(begin), begin, 200)
 		assert.InDelta(t, 0.5, ratio, 0.03)
 	}
 	f := &fluid{gthp: 300, local: 100, remote: 300, in: Inputs{RemoteSupply: 300}}
-	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0), 0, 8)
-	assert.InDelta(t, 0.75, log[7].Decision.Ratio, 1e-9, "the profile's rate stands in")
+	_, log := tuneFor(f, NewTuner(0), 0, 12)
+	assert.InDelta(t, 0.75, log[11].Decision.Ratio, 0.035, "the profile's rate stands in")
 }
 
 func TestTunerTakesAnyNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), -1, 0, most}))
-		tuner := NewTuner(TunerOptions{number.Draw(t, "stall"), number.Draw(t, "up"), number.Draw(t, "settle"),
-			number.Draw(t, "gain")}, number.Draw(t, "ratio"))
+		tuner := NewTuner(number.Draw(t, "ratio"))
 		var log []Record
 		for range 20 {
 			var in Inputs
@@ -259,11 +261,153 @@ func TestTunerTakesAnyNumbers(t *testing.T) {
 
 func TestReplayNotices(t *testing.T) {
 	f := &fluid{gthp: 300, local: 100, remote: 200}
-	_, log := tuneFor(f, NewTuner(TunerOptions{}, 0.2), 0.2, 20)
+	_, log := tuneFor(f, NewTuner(0.2), 0.2, 20)
 	require.NoError(t, Replay(log))
 	require.NoError(t, Replay(log[5:]))
 	missing := append(append([]Record(nil), log[:8]...), log[9:]...)
 	require.ErrorIs(t, Replay(missing), ErrReplay)
 	log[10].Decision.Ratio += 0.1
 	require.ErrorIs(t, Replay(log), ErrReplay)
+}
+
+// triedAt returns a state with rates at ratios, each observed for the time of a result.
+func triedAt(rates map[float64]float64) *State {
+	s := &State{}
+	for ratio, rate := range rates {
+		s.Ratio, s.Seen = ratio, Tried{ratio, rate * verifySeconds, verifySeconds}
+		s.record()
+	}
+	return s
+}
+
+// TestPotentialByHand has lines that can be computed by hand.
+func TestPotentialByHand(t *testing.T) {
+	const between = 1 / (2./95 - 1./100) // the line through 100 and 95 rows a second, as far beyond
+	for name, c := range map[string]struct {
+		rates       map[float64]float64
+		in          Inputs
+		ratio, want float64
+	}{
+		"the local side makes no more with fewer splits": {map[float64]float64{0: 100}, Inputs{}, 0.5, 200},
+		"the workers make no more with fewer splits":     {map[float64]float64{1: 100}, Inputs{}, 0.25, 400},
+		"a line beyond two ratios":                       {map[float64]float64{0.4: 100, 0.45: 95}, Inputs{}, 0.5, between},
+		"a line before two ratios":                       {map[float64]float64{0.6: 100, 0.55: 95}, Inputs{}, 0.5, between},
+		"no line goes through an end":                    {map[float64]float64{0.4: 80, 0.8: 90, 1: 110}, Inputs{}, 0.6, 120},
+		"the profile of a side":                          {nil, Inputs{LocalThroughput: 100}, 0.5, 230},
+		"the supply, where nothing was made":             {nil, Inputs{RemoteSupply: 100}, 0.5, 230},
+		"the trainer":                                    {nil, Inputs{TrainerThroughput: 70, LocalThroughput: 50}, 0.5, 70},
+		"the lines of both sides, the higher":            {map[float64]float64{0: 100, 1: 50}, Inputs{}, 0.5, 100},
+	} {
+		assert.InDelta(t, c.want, triedAt(c.rates).potentialAt(c.in, c.ratio), 1e-6, name)
+	}
+}
+
+// TestNoTryBeyondReach has a side that is known to be slow: no ratio is tried at which that side takes longer than the
+// best ratio has taken.
+func TestNoTryBeyondReach(t *testing.T) {
+	in := Inputs{RemoteThroughput: 10}
+	s := triedAt(map[float64]float64{0: 100})
+	target, promised := s.mostPromising(in)
+	assert.InDelta(t, 0.1, target, 0.021)
+	assert.Less(t, promised, 100*(1+0.15))
+	in.LocalThroughput, in.RemoteThroughput = 100, 1
+	_, promised = s.mostPromising(in)
+	assert.Less(t, promised, 100*(1+potentialGain), "the search ends")
+}
+
+// TestSearchNeedsFewTries has machines with a summit anywhere, whose sides make half of what was observed while they
+// were busy: a search comes to within potentialGain of it. A rate that hardly depends on the ratio ends the search
+// soon.
+func TestSearchNeedsFewTries(t *testing.T) {
+	tries := func(rate func(float64) float64, in Inputs, begin, local, remote float64) (best Tried, count int) {
+		s := State{Ratio: begin, Local: local, Remote: remote}
+		for target, promised := begin, math.Inf(1); s.Count < mostTried &&
+			promised >= s.fastest().rate()*(1+potentialGain); target, promised = s.mostPromising(in) {
+			s.Ratio, s.Seen = target, Tried{target, rate(target) * trySeconds, trySeconds}
+			s.record()
+		}
+		return s.fastest(), s.Count
+	}
+	for i := range 49 {
+		summit := float64(i+1) / 50
+		rate := func(x float64) float64 { return math.Min(100*(1-summit)/(1-x), 100*summit/x) }
+		for _, begin := range []float64{0.1, 0.5, 0.9} {
+			best, count := tries(rate, Inputs{}, begin, 200*(1-summit), 200*summit)
+			assert.GreaterOrEqual(t, best.rate(), 100*(1-potentialGain), "summit at %v from %v", summit, begin)
+			assert.LessOrEqual(t, count, 12, "summit at %v from %v", summit, begin)
+		}
+	}
+	best, count := tries(func(x float64) float64 { return 318 - 20*math.Abs(x-0.8) },
+		Inputs{LocalThroughput: 300, RemoteThroughput: 310, LocalSupply: 1000, RemoteSupply: 900}, 0.1, 0, 0)
+	assert.Greater(t, best.rate(), 310.0)
+	assert.LessOrEqual(t, count, 7, "of a flat rate")
+}
+
+// TestTunerObservesWholeEpochs has epochs of 12 seconds, in the last four of which the trainer waits for a slow worker,
+// unless everything is local. The tuner judges no ratio by a part of an epoch, and goes to 0.
+func TestTunerObservesWholeEpochs(t *testing.T) {
+	tuner, ratio := NewTuner(0.2), 0.2
+	in := Inputs{EpochRows: 1000, LocalThroughput: 100, RemoteThroughput: 5, TrainerThroughput: 500, LocalSupply: 100,
+		RemoteSupply: 6}
+	left := in.EpochRows
+	for range 120 {
+		in.Seconds++
+		in.StallSeconds += 0.5
+		made := 100.0
+		if ratio > 0 {
+			made = 125
+			if left < 500 {
+				made = 500.0 / 8
+			}
+		}
+		made = math.Min(made, left)
+		left -= made
+		if left == 0 {
+			left = in.EpochRows
+		}
+		in.TakenRows += made
+		in.LocalRows += made * (1 - ratio)
+		in.RemoteRows += made * ratio
+		in.LocalBusy++
+		in.RemoteBusy++
+		r := tuner.Decide(in)
+		if after := r.Decision.After; r.Before.Trying && !after.Trying {
+			assert.GreaterOrEqual(t, r.Before.Seen.Rows+made, in.EpochRows)
+		}
+		ratio = r.Decision.Ratio
+	}
+	assert.Zero(t, ratio)
+}
+
+// TestShortBusyTimesWeighLittle: rows count when they are done, so an interval in which a side ends a long work seems
+// fast.
+func TestShortBusyTimesWeighLittle(t *testing.T) {
+	rate := 30000.0
+	smooth(&rate, 16384, 0.23, 1)
+	assert.Less(t, rate, 33000.0)
+	rate = 30000
+	smooth(&rate, 71234, 1, 1)
+	assert.Greater(t, rate, 38000.0, "a whole interval weighs its time")
+}
+
+// TestRecordKeepsOrder: ratios are kept in order, a ratio that is tried again has its last rate, and a full search
+// takes no further ratio.
+func TestRecordKeepsOrder(t *testing.T) {
+	s := triedAt(map[float64]float64{0.5: 10, 0: 5, 0.9: 8, 0.25: 12})
+	var ratios []float64
+	for _, tried := range s.Tried[:s.Count] {
+		ratios = append(ratios, tried.Ratio)
+	}
+	assert.Equal(t, []float64{0, 0.25, 0.5, 0.9}, ratios)
+	assert.InDelta(t, 0.25, s.fastest().Ratio, 0)
+	assert.InDelta(t, 12, s.fastest().rate(), 1e-9)
+	s.Ratio, s.Seen = 0.25, Tried{0.25, 3, 1}
+	s.record()
+	assert.Equal(t, 4, s.Count)
+	assert.InDelta(t, 0.5, s.fastest().Ratio, 0)
+	for i := range 2 * mostTried {
+		s.Ratio, s.Seen = 0.91+float64(i)/1000, Tried{0.91 + float64(i)/1000, 1, 1}
+		s.record()
+	}
+	assert.Equal(t, mostTried, s.Count)
 }
