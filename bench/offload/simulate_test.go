@@ -13,8 +13,8 @@ import (
 )
 
 // TestExtendedIsNearTheBest draws cases. The policy Extended comes to within 5 % of a sweep's best in every case, and
-// is nearer than each other policy of the summary, in the mean and in the farthest case. The command bench offload draws
-// more cases. It takes half a minute on a busy machine, because a case is a sweep of all cuts and ratios in the
+// is nearer than each other policy of the summary, in the mean and in the farthest case. The command bench offload
+// draws more cases. It takes half a minute on a busy machine, because a case is a sweep of all cuts and ratios in the
 // simulator, and with fewer cases the farthest ones would not be among them.
 func TestExtendedIsNearTheBest(t *testing.T) {
 	s, err := Simulate(t.Context(), SimulateOptions{Cases: simulatedCases, Seed: 1})

@@ -14,8 +14,8 @@ type choice struct {
 	words []string
 }
 
-// AddChoice adds a flag that takes one of some words, and refuses every other value. value is the default, which need not
-// be one of them.
+// AddChoice adds a flag that takes one of some words, and refuses every other value. value is the default, which need
+// not be one of them.
 func AddChoice(f *pflag.FlagSet, to *string, name, value, usage string, words ...string) {
 	*to = value
 	f.Var(choice{to, words}, name, usage)

@@ -89,7 +89,8 @@ watched.`,
 			return err
 		},
 	}
-	cmd.Flags().Var(quantity.BytesFlag[int64]{To: &o.Scratch}, "scratch", "size of the range that the flash step writes, as 1MiB")
+	cmd.Flags().Var(quantity.BytesFlag[int64]{To: &o.Scratch}, "scratch",
+		"size of the range that the flash step writes, as 1MiB")
 	cmd.Flags().DurationVar(&o.Step, "step-timeout", health.DefaultStep, "the most time of one step")
 	return cmd
 }

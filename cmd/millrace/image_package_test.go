@@ -19,7 +19,8 @@ func TestImagePackage(t *testing.T) {
 	p := decode[packaging.Package](t, must(t, "image", "package", "--unit", "clamp", "--out", folder, "--output", "json"))
 	assert.Equal(t, "millrace_clamp", p.Kernel)
 	assert.Equal(t, []int{8, 8}, []int{p.InputBeat, p.OutputBeat})
-	assert.Contains(t, p.Registers, packaging.Register{Name: "unit_least", Offset: 0x80008, Bytes: 8, About: "the least value"})
+	assert.Contains(t, p.Registers,
+		packaging.Register{Name: "unit_least", Offset: 0x80008, Bytes: 8, About: "the least value"})
 	assert.Contains(t, p.Files, "kernel.xml")
 	assert.LessOrEqual(t, p.ClockKHz, uint32(223_000))
 	for _, name := range p.Files {

@@ -69,8 +69,8 @@ func writeSealed(path string, token []byte) error {
 	return writeCheckpoint(path, []byte(base64.RawURLEncoding.EncodeToString(token)))
 }
 
-// readSealed reads a token that a control plane sealed: text, as train and jobs checkpoint write it, or the bytes that a
-// launcher received. what is the name of the token in errors.
+// readSealed reads a token that a control plane sealed: text, as train and jobs checkpoint write it, or the bytes that
+// a launcher received. what is the name of the token in errors.
 func readSealed(what, path string) ([]byte, error) {
 	b, err := readDocument(path)
 	if err != nil {

@@ -91,7 +91,8 @@ func (c serveCommand) command() *cobra.Command {
 	fl.StringVar(&f.state, "state", "", "file beside which a drive without flash keeps its identity and images "+
 		"(FILE.json, FILE.slot1.mimg)")
 	fl.Var(quantity.BytesFlag[int64]{To: &f.size}, "size", "capacity of a drive that is made (default 1GiB)")
-	cli.AddChoice(fl, &f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)", "512", "4096")
+	cli.AddChoice(fl, &f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)", "512",
+		"4096")
 	f.slm = 4 << 30
 	fl.Var(quantity.BytesFlag[int64]{To: &f.slm}, "slm", "local memory")
 	fl.IntVar(&f.threads, "threads", 1, "engine threads of each region")

@@ -239,7 +239,8 @@ func (p *vocabularyPassFlags) addFlags(cmd *cobra.Command) {
 	p.in.elsewhere = ", or data of a cluster with --control or --context"
 	p.passFlags.addFlags(cmd, "the file of --out with .work")
 	f := cmd.Flags()
-	f.Var(quantity.BytesFlag[int64]{To: &p.disk}, "disk", forCluster+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
+	f.Var(quantity.BytesFlag[int64]{To: &p.disk}, "disk",
+		forCluster+"bound of that folder's bytes, as 200GiB (default: what its disk has)")
 	f.BoolVar(&p.put, "put", false, forCluster+"put the file to the control plane, too, for jobs that are submitted "+
 		"within minutes")
 	f.StringVar(&p.pipeline, "pipeline", "", "the YAML file of the pipeline that declares the vocabulary")
@@ -247,7 +248,8 @@ func (p *vocabularyPassFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&p.out, "out", "", "file to write; FILE"+vocabulary.CountsSuffix+" beside it holds the counts of all "+
 		"keys")
 	f.BoolVar(&p.replace, "overwrite", false, "replace the file of --out")
-	f.Var(quantity.BytesFlag[int64]{To: &p.memory}, "memory", "memory for keys; more keys go to disk and are merged (default 512MiB)")
+	f.Var(quantity.BytesFlag[int64]{To: &p.memory}, "memory",
+		"memory for keys; more keys go to disk and are merged (default 512MiB)")
 	f.StringVar(&p.folder, "temporary", "", "folder for keys that do not fit into memory (default: the system's)")
 }
 
@@ -496,7 +498,8 @@ func (c vocabularyCommands) info() *cobra.Command {
 
 // table writes the result for people.
 func (v *vocabularyInfo) table(w io.Writer) {
-	fmt.Fprintf(w, "%s\tversion %s\nsha256\t%s\nrules\t%s\nkeys\t%d\n", terminal.Cell(v.Path), v.Version, v.Digest, v.Rules,
+	fmt.Fprintf(w, "%s\tversion %s\nsha256\t%s\nrules\t%s\nkeys\t%d\n", terminal.Cell(v.Path), v.Version, v.Digest,
+		v.Rules,
 		v.Keys)
 	switch {
 	case v.Counts == nil:

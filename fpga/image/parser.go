@@ -92,7 +92,8 @@ func Parse(b []byte) (*Image, error) {
 			Major, h.minor, Major, MinorModules), Err: ErrLayout}
 	}
 	if m.findSection(KindParameters) != nil && h.minor < MinorParameters {
-		return nil, &Error{Section: KindParameters.tableName(), Detail: fmt.Sprintf("in an image of version %d.%d, want %d.%d",
+		return nil, &Error{Section: KindParameters.tableName(), Detail: fmt.Sprintf(
+			"in an image of version %d.%d, want %d.%d",
 			Major, h.minor, Major, MinorParameters), Err: ErrLayout}
 	}
 	m.ID = imageIdentity(h, sections)

@@ -71,8 +71,8 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"a text":          {op(func(o *wasm.Op) { o.Out = program.Bytes }), "a value of bytes, want a number"},
 		"no inputs": {op(func(o *wasm.Op) { o.In = [program.MaxInputs]program.Kind{} }),
 			"does not take [int64 float64]"},
-		"other inputs":    {op(func(o *wasm.Op) { o.In[1] = program.Int64 }), "does not take [int64 float64]"},
-		"one too many":    {op(func(o *wasm.Op) { o.In[2] = program.Int64 }), "does not take [int64 float64]"},
+		"other inputs": {op(func(o *wasm.Op) { o.In[1] = program.Int64 }), "does not take [int64 float64]"},
+		"one too many": {op(func(o *wasm.Op) { o.In[2] = program.Int64 }), "does not take [int64 float64]"},
 		"a gap": {op(func(o *wasm.Op) { o.In[4] = program.Int64 }),
 			"input 4 of int64, want numbers and nothing between them"},
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// OpenWhole opens a file of this machine or an object of a store to be read from its beginning to its end. If the object
-// changes meanwhile, reading fails.
+// OpenWhole opens a file of this machine or an object of a store to be read from its beginning to its end. If the
+// object changes meanwhile, reading fails.
 func OpenWhole(ctx context.Context, at source.Location, opener source.Opener) (io.ReadCloser, error) {
 	if !at.InStore() {
 		return os.Open(at.Name())

@@ -4,7 +4,8 @@
 // # Overview
 //
 // [Bytes] keeps bytes as lines of hexadecimal digits, 32 bytes a line, so that a difference can be read; [Text] keeps a
-// text as it is. [Scripts] runs scripts that hold their results, and [Blocks] one of commands. [Read] returns the bytes that [Bytes] kept, for tests that read what an earlier build wrote.
+// text as it is. [Scripts] runs scripts that hold their results, and [Blocks] one of commands. [Read] returns the bytes
+// that [Bytes] kept, for tests that read what an earlier build wrote.
 //
 // With MILLRACE_UPDATE=1 in the environment both functions write the file instead. The golden files of wire forms are
 // listed in docs/compatibility.md: when bytes change there, a reader somewhere no longer understands the stored or

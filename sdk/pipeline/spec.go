@@ -124,6 +124,7 @@ func op(name string, args ...Arg) Op {
 	return o
 }
 
+// Argument returns the argument of a name, and false if the operator was given none.
 func (o *Op) Argument(name string) (*Arg, bool) { return find(o.Args, name) }
 
 func find(args []Arg, name string) (*Arg, bool) {

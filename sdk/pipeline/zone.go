@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 	"time"
-	_ "time/tzdata"
+	_ "time/tzdata" // The zones are those of the build on every machine.
 
 	"github.com/millrace/millrace/sdk/pipeline/problem"
 )

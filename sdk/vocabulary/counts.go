@@ -98,8 +98,8 @@ func (w *countsWriter) addRun(path string, sorted iter.Seq2[entry, error]) (runF
 }
 
 // Counts is a file of entries: first position and count of every key that was seen. It is the sidecar of a vocabulary,
-// or a part of a pass (see Builder.WritePartial). All numbers are little-endian. The file has a header, the tables and a
-// trailer.
+// or a part of a pass (see Builder.WritePartial). All numbers are little-endian. The file has a header, the tables and
+// a trailer.
 //
 //	header   0  8  magic "MRVCOUNT"
 //	         8  2  major version, 2 minor version
@@ -148,8 +148,8 @@ func CompleteCounts(path string) error {
 	return wholefile.Rename(next.Path, path+CountsSuffix)
 }
 
-// OpenPartial reads a sidecar or a part and checks all of it. It keeps nothing open: the file must stay as it is while a
-// builder uses it.
+// OpenPartial reads a sidecar or a part and checks all of it. It keeps nothing open: the file must stay as it is while
+// a builder uses it.
 func OpenPartial(path string) (*Counts, error) {
 	c := &Counts{Path: path}
 	f, err := os.Open(path)

@@ -46,8 +46,8 @@ type generation struct {
 
 // Extend begins the next generation of a vocabulary: its keys keep their ids, and keys of the pass that follows are
 // appended in the order of its rules. Counts and positions go on where the sidecar ends, and partitions that it counts
-// are refused with a *CountedError. The columns must be those of the vocabulary. The file of the counts must stay as it is
-// until the builder has finished.
+// are refused with a *CountedError. The columns must be those of the vocabulary. The file of the counts must stay as it
+// is until the builder has finished.
 func Extend(v *Vocabulary, counts *Counts, columns []Column, o BuilderOptions) (*Builder, error) {
 	if counts.Vocabulary != v.Digest {
 		return nil, fmt.Errorf("%w: the counts are those of vocabulary %v, and this is %v: name the file %s that was "+

@@ -224,7 +224,8 @@ func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
 	a := liveNode(t, c, "a", map[string][]*apiv1.Partition{"d0": {partition(t, "p0", 95), partition(t, "p1", 40)}})
-	b := liveNode(t, c, "b", map[string][]*apiv1.Partition{"d0": {partition(t, "p1", 40)}, "d1": {partition(t, "p2", 200)}})
+	b := liveNode(t, c, "b", map[string][]*apiv1.Partition{
+		"d0": {partition(t, "p1", 40)}, "d1": {partition(t, "p2", 200)}})
 	st := submit(t, c, &apiv1.JobSpec{Name: "ads", Epochs: 2, Ranks: 2, RankTail: "keep", TRowsPerSecond: 1500,
 		Plan: &apiv1.PlanOptions{SplitBatches: 3}})
 	assert.EqualValues(t, 335, st.Rows)

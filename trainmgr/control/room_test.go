@@ -94,9 +94,9 @@ func TestRoomGoesToJobsWithRanks(t *testing.T) {
 	assert.Equal(t, 2, n.measures, "P of each job once")
 }
 
-// TestJobsThatWaitForEachOther: the first job has the room of one node and waits for that of the other, which the second
-// job has, and the second job the other way round. Ranks of both call. The second job, which was submitted later,
-// yields, and runs once the first one is done.
+// TestJobsThatWaitForEachOther: the first job has the room of one node and waits for that of the other, which the
+// second job has, and the second job the other way round. Ranks of both call. The second job, which was submitted
+// later, yields, and runs once the first one is done.
 func TestJobsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))

@@ -24,7 +24,7 @@ import (
 // goldenStatistics reads the case of stats_ops.json whose name has a prefix.
 func goldenStatistics(t *testing.T, prefix string, into any) {
 	t.Helper()
-	document, err := os.ReadFile("../../../fpga/unit/testdata/golden/stats_ops.json")
+	document, err := os.ReadFile("../../fpga/unit/testdata/golden/stats_ops.json")
 	require.NoError(t, err)
 	var file struct{ Cases []json.RawMessage }
 	require.NoError(t, json.Unmarshal(document, &file))

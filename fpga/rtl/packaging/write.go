@@ -28,8 +28,8 @@ type Register struct {
 	About  string `json:"about" table:""`
 }
 
-// Write writes the files of a unit's kernel into a folder that does not exist yet, or is empty: they are never mixed with
-// other files.
+// Write writes the files of a unit's kernel into a folder that does not exist yet, or is empty: they are never mixed
+// with other files.
 func Write(unit rtl.Unit, folder string) (Package, error) {
 	kernel, err := Of(unit)
 	if err != nil {

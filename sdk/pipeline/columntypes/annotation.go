@@ -53,6 +53,7 @@ func DecimalScale(logical string) (precision, scale int, ok bool) {
 	return precision, scale, err == nil && n == 2 && logical == fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
 }
 
+// SecondsOfDay is how many seconds a day has.
 const SecondsOfDay = 86400
 
 // TimeUnit is a unit of time as a fraction or a multiple of a second; one of both is 1.

@@ -18,11 +18,12 @@ const maxVariants = 16
 // VariantClass is a set of types that can be read as one type.
 type VariantClass uint8
 
+// The classes.
 const (
-	NoClass  VariantClass = iota
-	Numbers               // integers, real numbers and decimals, read as values
-	Instants              // TIMESTAMP, DATE and INT96, read as seconds
-	Clocks                // TIME, read as seconds
+	NoClass  VariantClass = iota // a type that is read as itself alone
+	Numbers                      // integers, real numbers and decimals, read as values
+	Instants                     // TIMESTAMP, DATE and INT96, read as seconds
+	Clocks                       // TIME, read as seconds
 )
 
 // keptAsBytes ends the name of a decimal that is stored as bytes.

@@ -77,6 +77,7 @@ func (r *Resolved) DenseWidth() int {
 	return width
 }
 
+// Schema returns the schema of the tensors that the pipeline makes.
 func (r *Resolved) Schema() *tensor.Schema {
 	s := &tensor.Schema{Label: r.Label != nil, IDs: tensor.Int64, Weights: r.Weights()}
 	if r.IDs == program.IDs32 {

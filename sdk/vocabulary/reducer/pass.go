@@ -9,8 +9,8 @@
 // into a vocabulary.Builder: 8 bytes a key, and 4 bytes a list. The file is the same bytes whichever source made the
 // keys, and in whichever order they came.
 //
-// A part of the work folder has the form of a sidecar (vocabulary.Counts): a sorted run of each table. Parts are merged by sixteen, so
-// that they are few and take little more than their keys do.
+// A part of the work folder has the form of a sidecar (vocabulary.Counts): a sorted run of each table. Parts are merged
+// by sixteen, so that they are few and take little more than their keys do.
 //
 // # Concurrency
 //
