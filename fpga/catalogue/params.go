@@ -18,31 +18,6 @@ const (
 	ParamTextTable                      // TextTable
 )
 
-// String returns the type's name for documentation.
-func (t ParamType) String() string {
-	switch t {
-	case ParamInteger:
-		return "integer"
-	case ParamNumber:
-		return "number"
-	case ParamReal:
-		return "real"
-	case ParamChoice:
-		return "word"
-	case ParamBorders:
-		return "borders"
-	case ParamText:
-		return "text"
-	case ParamTable:
-		return "table of integers"
-	case ParamWords:
-		return "list of words"
-	case ParamTextTable:
-		return "table of texts"
-	}
-	return "unknown"
-}
-
 // Param is a parameter of an operator.
 type Param struct {
 	Name     string

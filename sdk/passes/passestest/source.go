@@ -100,8 +100,10 @@ func (r *run) MiniBatches(context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 			mb := tensor.New(r.Schema(), at.Rows, nil)
 			mb.Name.Number = number
 			mb.Values64 = append(mb.Values64, r.source.Partitions[at.Partition][at.First:][:at.Rows]...)
-			if !yield(mb, err) || !yield(mb, err) {
-				return
+			for range 2 {
+				if !yield(mb, err) {
+					return
+				}
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func typeText(p *catalogue.Param) string {
 	case p.Type == catalogue.ParamInteger && p.Min != catalogue.AnyInteger:
 		return fmt.Sprintf("integer, at least %d", p.Min)
 	}
-	return p.Type.String()
+	return typeNames[p.Type]
 }
 
 func defaultText(p *catalogue.Param) string {
@@ -120,4 +120,11 @@ func defaultText(p *catalogue.Param) string {
 		return "none"
 	}
 	return "must be given"
+}
+
+// typeNames are the names of parameters' types in docs/operators.md.
+var typeNames = map[catalogue.ParamType]string{
+	catalogue.ParamInteger: "integer", catalogue.ParamNumber: "number", catalogue.ParamReal: "real",
+	catalogue.ParamBorders: "borders", catalogue.ParamText: "text", catalogue.ParamTable: "table of integers",
+	catalogue.ParamTextTable: "table of texts",
 }
