@@ -1,13 +1,14 @@
 // Package shared finds the reference material that lies beside the project: golden vectors and data that tests
 // read and that never enter the repository.
 //
-// The folder is ../shared beside the module's root, or the one that MILLRACE_SHARED names. Where it is absent a
+// The folder is ../shared beside the project's root, or the one that MILLRACE_SHARED names. Where it is absent a
 // test that needs it skips; with CI=true it fails instead, so that a missing tier cannot go unnoticed.
 package shared
 
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ func Path(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("MILLRACE_SHARED")
 	if root == "" {
-		root = filepath.Join(filepath.Dir(moduleRoot(t)), "shared")
+		root = filepath.Join(filepath.Dir(projectRoot(t)), "shared")
 	}
 	p := filepath.Join(root, filepath.FromSlash(name))
 	if _, err := os.Stat(p); err != nil {
@@ -26,20 +27,23 @@ func Path(t testing.TB, name string) string {
 	return p
 }
 
-// moduleRoot walks up from the test's working directory, which is its package's folder, to the folder with go.mod.
-func moduleRoot(t testing.TB) string {
+// projectModule begins the go.mod of the project's root. Folders below it have modules of their own.
+const projectModule = "module github.com/millrace/millrace\n"
+
+// projectRoot walks up from the test's working directory, which is its package's folder, to the project's root.
+func projectRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if b, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(b), projectModule) {
 			return dir
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			t.Fatal("no go.mod above the test's folder")
+			t.Fatal("the test's folder is not below the project's root")
 		}
 		dir = up
 	}

@@ -125,8 +125,9 @@ func TestJobsThatWaitForEachOther(t *testing.T) {
 	fill(string(get(t, c, second.Id).Digest))
 
 	require.NoError(t, <-attached1)
-	waits := get(t, c, second.Id).State
-	assert.Contains(t, waits, apiv1.RoomHeldBy+first.Id)
+	require.Eventually(t, func() bool {
+		return strings.Contains(get(t, c, second.Id).State, apiv1.RoomHeldBy+first.Id)
+	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, k1.consume(0))
 	until(t, c, first.Id, "done")
 	require.NoError(t, <-attached2)

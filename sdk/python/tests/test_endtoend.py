@@ -314,7 +314,7 @@ class EndToEnd(unittest.TestCase):
                 decision = (float(rank.get("shareElsewhere") or 0), str(rank.get("offload") or ""))
                 if decision not in seen:
                     seen.append(decision)
-                tuned = [x for x in seen if "lacked mini-batches" in x[1]]
+                tuned = [x for x in seen if "which it tries" in x[1]]
                 if tuned or now > end:
                     break
             self.assertTrue(tuned, seen)
