@@ -53,7 +53,7 @@ func TestEveryCommandIsInABlockThatIsRun(t *testing.T) {
 
 // TestDocuments types the commands of the documents, each document in a folder of its own with the built binaries on
 // the PATH and nothing else of this project, in a network of its own where the machine permits one, since documents
-// name ports.
+// name ports. It takes minutes, because it types all of them, README's build of a wheel included.
 func TestDocuments(t *testing.T) {
 	if os.Getenv("MILLRACE_MANUAL") == "" {
 		t.Skip("set MILLRACE_MANUAL=1 and MILLRACE_WHEEL_TOOLS=$(tools/package/wheel setup) to run every command of " +

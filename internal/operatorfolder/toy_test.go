@@ -62,7 +62,8 @@ type answer struct {
 }
 
 // TestAnOperatorIsAFolder adds the operator of testdata to a copy of the tree, generates what follows from the folder,
-// and runs the operator over a file on every engine.
+// and runs the operator over a file on every engine. It takes long, because what imports the operators is compiled
+// again.
 func TestAnOperatorIsAFolder(t *testing.T) {
 	tree := copyTree(t, filepath.Join("..", ".."))
 	before := contents(t, tree)

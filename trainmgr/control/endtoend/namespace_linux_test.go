@@ -17,7 +17,7 @@ import (
 // TestALinkThatIsCut runs a control plane and two storage nodes, each in a network of its own behind a link that the
 // test cuts in the middle of a job. The leader counts a node that is cut off as dead. When the link works again, the
 // job goes on, and every mini-batch comes once with the right bytes. A trainer whose control plane is cut off goes on
-// with the leases that it holds.
+// with the leases that it holds. It takes long, because a node counts as dead after a time of silence.
 func TestALinkThatIsCut(t *testing.T) {
 	if !apartOrSkip(t) {
 		return
