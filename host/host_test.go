@@ -567,7 +567,7 @@ func TestDrivesRefused(t *testing.T) {
 		}, "is there twice"},
 		"no drive": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
-		}, "there is no drive"},
+		}, "the drive does not exist"},
 		"no URI": {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, dir, DriveOptions{}) },
 			"malformed"},
 		"a member that is no Parquet": {func(ctx context.Context) (*Drive, error) {

@@ -309,7 +309,7 @@ func TestImageStatus(t *testing.T) {
 		},
 		{exitUsage, []string{"image", "trust", drive, "--image-policy", "maybe"}, "want require, warn or off"},
 		{exitFailed, []string{"image", "trust", drive, "--image-policy", "require"}, "give a key"},
-		{exitFailed, []string{"image", "trust", "file:" + none, "--image-policy", "off"}, "there is no drive"},
+		{exitFailed, []string{"image", "trust", "file:" + none, "--image-policy", "off"}, "the drive does not exist"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-policy", "maybe"}, "want require, warn or off"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-key", none}, "--image-key"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-revoke", "key:1"}, "--image-revoke"},
@@ -333,7 +333,7 @@ func TestImageStatus(t *testing.T) {
 			"image load"},
 		{exitFailed, []string{"image", "activate", drive, hex}, "no slot holds image"},
 		{exitFailed, []string{"image", "rollback", drive}, "no image was active before"},
-		{exitFailed, []string{"image", "list", "file:" + none}, "there is no drive"},
+		{exitFailed, []string{"image", "list", "file:" + none}, "the drive does not exist"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			code, stdout, stderr := millrace(t, c.args...)

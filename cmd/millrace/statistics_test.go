@@ -85,7 +85,7 @@ func TestStatisticsOfAPipeline(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"no summary", preprocess(pipe, "n"), 1, `there is no summary for "train"`},
+		{"no summary", preprocess(pipe, "n"), 1, `the summary "train" is not given`},
 		{"a summary that is not there", preprocess(pipe, "n", "--statistics", "train="+in("none")), 1, "no such file"},
 		{"other name", preprocess(pipe, "n", "--statistics", "trial="+in("train")), 1, `did you mean "train"?`},
 		{"damaged", preprocess(pipe, "n", "--statistics", "train="+in("damaged")), 1, "damaged"},

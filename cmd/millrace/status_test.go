@@ -214,7 +214,7 @@ func TestStatus1IsForWhatFailed(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"drive", "info", "file:" + dir + "/none"}, "there is no drive"},
+		{[]string{"drive", "info", "file:" + dir + "/none"}, "the drive does not exist"},
 		{[]string{"drive", "ls", "file:" + dir + "/none"}, "none"},
 		{[]string{"drive", "create", "file:" + dir + "/odd?size=777B"}, "multiple of the block size"},
 		{[]string{"drive", "info", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y"}, "connection refused"},

@@ -44,8 +44,8 @@ var (
 	ErrBusy = errors.New("drive is open elsewhere")
 	// ErrGeometry says that the drive was created with another size or block size.
 	ErrGeometry = flash.ErrGeometry
-	// ErrNoDrive says that there is no drive at a path.
-	ErrNoDrive = errors.New("there is no drive")
+	// ErrNoDrive says that the drive of a path does not exist.
+	ErrNoDrive = errors.New("the drive does not exist")
 )
 
 // Options describe a drive to open. The zero value is a new drive in memory.

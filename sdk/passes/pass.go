@@ -59,7 +59,7 @@ type Run interface {
 	Schema() *tensor.Schema
 	// Pipeline returns the pipeline as the source runs it.
 	Pipeline() (*pipeline.Spec, error)
-	// Selection returns which rows pass the pipeline's filter; nil: there is no filter.
+	// Selection returns which rows pass the pipeline's filter, and nil if the pipeline has none.
 	Selection(ctx context.Context) (*selection.Selection, error)
 	// MiniBatches iterates over the mini-batches that the job's token does not cover.
 	MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error]

@@ -124,7 +124,7 @@ func (o *Options) OpenWork(kind string, source Source, made any, facts func() []
 	return w, os.Mkdir(w.Temporary(), 0o700)
 }
 
-// Temporary returns the folder of this process's files; "": there is no work folder.
+// Temporary returns the folder of this process's files. It is empty if the pass has no work folder.
 func (w *Work) Temporary() string {
 	if w.path == "" {
 		return ""

@@ -43,7 +43,7 @@ func TestStatisticsBecomeConstants(t *testing.T) {
 	_, err = resolve.Pipeline(s, zoo())
 	require.ErrorIs(t, err, problem.ErrStatistics)
 	require.ErrorContains(t, err,
-		`line 2:34: dense[0].ops[0]: columns i, f_null: statistics do not fit: there is no summary for "s"`)
+		`line 2:34: dense[0].ops[0]: columns i, f_null: statistics do not fit: the summary "s" is not given`)
 
 	list := numbersOf("list")
 	list.List = true
@@ -280,7 +280,7 @@ filter: {column: i, gt: 3}
 `))
 	require.NoError(t, err)
 	_, _, err = statisticspass.OfOperators(s, "s", schema)
-	require.ErrorContains(t, err, `there is no summary for "first"`)
+	require.ErrorContains(t, err, `the summary "first" is not given`)
 	first, columns, err := statisticspass.OfOperators(s, "first", schema)
 	require.NoError(t, err)
 	require.Len(t, columns, 1)

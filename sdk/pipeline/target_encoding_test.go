@@ -194,7 +194,7 @@ func TestBadTargetEncodings(t *testing.T) {
 		label + group("dense", "list", operator): {problem.ErrColumnType, "list"},
 		label + group("dense", "f", operator):    {problem.ErrColumnType, "takes ids"},
 		label + group("dense", "s", operator):    {problem.ErrColumnType, "takes numbers"},
-		label + group("dense", "i", operator):    {problem.ErrStatistics, "there is no summary"},
+		label + group("dense", "i", operator):    {problem.ErrStatistics, "is not given"},
 	} {
 		s, err := pipeline.Parse([]byte(doc + declared))
 		require.NoError(t, err, doc)

@@ -47,7 +47,7 @@ func isAnnotated(v variant) bool {
 	return strings.ToUpper(v.name) == v.name || strings.Contains(v.name, "(")
 }
 
-// DecimalScale returns the precision and the scale of an annotation, and false if it is no DECIMAL.
+// DecimalScale returns the precision and the scale of an annotation, and false if the annotation is not a DECIMAL.
 func DecimalScale(logical string) (precision, scale int, ok bool) {
 	n, err := fmt.Sscanf(logical, "DECIMAL(%d, %d)", &precision, &scale)
 	return precision, scale, err == nil && n == 2 && logical == fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)

@@ -65,7 +65,7 @@ func (c *chain) findStatistics(
 		return standIn
 	default:
 		c.Refuse(problem.ErrStatistics,
-			"there is no summary for %q: make one with millrace dataset summarize --pipeline, and "+
+			"the summary %q is not given: make one with millrace dataset summarize --pipeline, and "+
 				"name it with --statistics %s=FILE", problem.Shorten(name), problem.Shorten(name))
 		return nil
 	}

@@ -225,7 +225,7 @@ class EndToEnd(unittest.TestCase):
                         self.assertEqual([digest(b) for b in job], want)
                 with self.assertRaisesRegex(PipelineError, 'no statistics "trial"'):
                     c.submit(spec, statistics={"trial": summary})
-                with self.assertRaisesRegex(ServiceError, "there is no summary"):
+                with self.assertRaisesRegex(ServiceError, "the summary .* is not given"):
                     c.submit(spec)
 
     def test_own_cpus_make_a_share(self) -> None:

@@ -460,7 +460,7 @@ vocabularies:
             self.assertEqual([(str(mb.name), mb.dense.tolist()) for mb in job], read[0])
         checked = p.check(self.data, statistics={"train": summary})
         self.assertEqual(checked.digest, whole.check(self.data).digest)
-        with self.assertRaisesRegex(PipelineError, 'there is no summary for "train"'):
+        with self.assertRaisesRegex(PipelineError, 'the summary "train" is not given'):
             p.check(self.data)
         with self.assertRaisesRegex(millrace.OptionsError, "no statistics"):
             millrace.open([self.data], p, statistics={"trial": summary}, tensors="views").__enter__()

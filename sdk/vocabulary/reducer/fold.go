@@ -168,8 +168,8 @@ const (
 	bytesInCounts = 24 // in its sidecar, and in a run that is sorted by the order of ids
 )
 
-// roomToBegin returns a *passes.RoomError if there is no room for a part and a merge of it: twice the memory for keys,
-// or less if the data set cannot have so many keys.
+// roomToBegin returns a *passes.RoomError if the disk lacks room for a part and a merge of it. They take at most twice
+// the memory for keys and, where no column holds lists, at most what the keys of all rows take.
 func (f *fileFold) roomToBegin(run passes.Run, columns int) error {
 	wanted, lists := 2*max(cmp.Or(f.Memory, vocabulary.DefaultMemory), 1<<20), false
 	for _, key := range run.Schema().Keys {
