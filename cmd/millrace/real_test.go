@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -37,17 +35,13 @@ const exitDone, exitFailed, exitUsage, exitUnread = cli.ExitDone, cli.ExitFailed
 // millrace runs the command line as a user would, and returns status, stdout and stderr.
 func millrace(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	code := run(context.Background(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-	return code, out.String(), errs.String()
+	return tree.Run(args...)
 }
 
 // must runs the command line and wants status 0.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
-	code, out, errs := millrace(t, args...)
-	require.Zero(t, code, "millrace %s: %s", strings.Join(args, " "), errs)
-	return out
+	return tree.Must(t, args...)
 }
 
 // awaitJSON waits until the JSON output of a command is as it should be. A command that fails is run again.

@@ -17,10 +17,7 @@ func TestBenchPapersRefuses(t *testing.T) {
 		{"--page", "page.md", "--page wants --results"},
 		{"--timing", "smartssd", "only native is possible here"},
 	} {
-		code, stdout, stderr := millrace(t, "bench", "papers", c.flag, c.value)
-		assert.Equal(t, exitUsage, code, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, "papers", c.flag, c.value)
 	}
 }
 

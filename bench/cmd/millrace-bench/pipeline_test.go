@@ -101,10 +101,7 @@ func TestBenchPipelineRefusesWhatItCannotMeasure(t *testing.T) {
 		{"--time", "0s", "--time"},
 		{"--threads", "100000", "threads"},
 	} {
-		code, stdout, stderr := millrace(t, "bench", "pipeline", c.flag, c.value)
-		assert.Equal(t, exitUsage, code, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, "pipeline", c.flag, c.value)
 	}
 }
 

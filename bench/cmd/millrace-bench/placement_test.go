@@ -32,9 +32,6 @@ func TestBenchPlacement(t *testing.T) {
 		{"--time", "0s", "--time"},
 		{"--partitions", "-1", "partitions"},
 	} {
-		code, stdout, stderr := millrace(t, "bench", "placement", c.flag, c.value)
-		assert.Equal(t, exitUsage, code, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, "placement", c.flag, c.value)
 	}
 }

@@ -41,6 +41,15 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 	}
 }
 
+// refuses demands that a command of bench is refused as wrongly used, with one line that says what is wrong.
+func refuses(t *testing.T, says string, command ...string) {
+	t.Helper()
+	status, stdout, stderr := millrace(t, append([]string{"bench"}, command...)...)
+	assert.Equal(t, exitUsage, status, stderr)
+	assert.Empty(t, stdout)
+	errorLine(t, stderr, says)
+}
+
 // decode decodes what a command printed in JSON.
 func decode[T any](t *testing.T, text string) T {
 	t.Helper()
@@ -94,10 +103,7 @@ func TestRefusedFlags(t *testing.T) {
 		{[]string{"rm", "--threads", "0"}, "--threads"},
 		{[]string{"rm", "--progress", "none", "--rows", "10", "--time", "1ms", "--codec", "lzo"}, "codec"},
 	} {
-		status, stdout, stderr := millrace(t, append([]string{"bench"}, c.args...)...)
-		assert.Equal(t, exitUsage, status, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, c.args...)
 	}
 }
 

@@ -34,9 +34,6 @@ func TestBenchRegions(t *testing.T) {
 		{"--host-io-share", "0", "--host-io-share"},
 		{"--host-io-share", "100", "100 %"},
 	} {
-		code, stdout, stderr := millrace(t, "bench", "regions", c.flag, c.value)
-		assert.Equal(t, exitUsage, code, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, "regions", c.flag, c.value)
 	}
 }

@@ -38,9 +38,6 @@ func TestBenchWireRefusesWhatItCannotMeasure(t *testing.T) {
 		{"--size", "much", "write a number and B"},
 		{"--size", "1000B", "multiple"},
 	} {
-		code, stdout, stderr := millrace(t, "bench", "wire", c.flag, c.value)
-		assert.Equal(t, exitUsage, code, stderr)
-		assert.Empty(t, stdout)
-		errorLine(t, stderr, c.says)
+		refuses(t, c.says, "wire", c.flag, c.value)
 	}
 }
