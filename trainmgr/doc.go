@@ -33,7 +33,7 @@
 //	Source        says where pieces come from: the drives of an api.Storage, or the leases of a control plane
 //	Piece         is consecutive mini-batches of one split that one drive makes
 //	Delivery      is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
-//	scaling       changes how many drives run while the job runs, by the law of package control/autoscale
+//	scaling       changes how many drives run while the job runs, by the law of package trainmgr/autoscale
 //	splitsharing  shares splits between drives and the trainer's own CPUs (package offload decides how many)
 //	pacer         limits the CPU time of the trainer's own workers
 //	queue         is the input queue: bounded in bytes, in order if asked, with its depth and the waits at both ends

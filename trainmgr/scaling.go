@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/autoscale"
 )
 
 // Autoscale lets the number of drives that run at once follow the trainer while the job runs, by the law of package

@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/autoscale"
 )
 
 // scalableStorage is a fakeStorage whose drives can be given up, and be others'.

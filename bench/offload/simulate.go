@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/trainmgr/allocation"
-	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/autoscale"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 

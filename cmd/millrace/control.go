@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
+	"github.com/millrace/millrace/control"
+	"github.com/millrace/millrace/control/hook"
+	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
-	"github.com/millrace/millrace/trainmgr/control"
-	"github.com/millrace/millrace/trainmgr/control/hook"
-	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

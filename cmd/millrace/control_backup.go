@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/trainmgr/control/store"
+	"github.com/millrace/millrace/control/store"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
+	"github.com/millrace/millrace/control"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/trainmgr"
-	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 
 	"github.com/millrace/millrace/cmd/cli"
+	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/trainmgr"
-	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/cli"
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/store"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
@@ -20,9 +23,6 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
 	"github.com/millrace/millrace/sdk/vocabulary"
-	"github.com/millrace/millrace/trainmgr/control/ledger"
-	"github.com/millrace/millrace/trainmgr/control/record"
-	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
 // versionInfo is what `millrace version` prints.

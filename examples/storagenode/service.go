@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/millrace/millrace/control"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
-	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 

@@ -79,7 +79,7 @@ var goldenFiles = map[string]func(goldenCase) verdict{
 	"packed_arrays.json":         all(run(packedArrays)),
 	"policy.json": all(runBy(otherTest{"trainmgr/allocation/golden_test.go", "TestGoldenPolicies"},
 		otherTest{"trainmgr/offload/golden_test.go", "TestGoldenPolicies"},
-		otherTest{"trainmgr/control/autoscale/tfdata_test.go", "TestGoldenTFData"})),
+		otherTest{"trainmgr/autoscale/tfdata_test.go", "TestGoldenTFData"})),
 	"proposed_ops.json":       proposedVerdict,
 	"sigrid_hash.json":        sigridVerdict,
 	"stats_ops.json":          statsVerdict,

@@ -19,7 +19,7 @@ func TestAlerts(t *testing.T) {
 	var source strings.Builder
 	for _, file := range []string{
 		"host/node/metrics/metrics.go", "host/node/metrics/devices.go", "host/exposition/exposition.go",
-		"trainmgr/control/metrics.go",
+		"control/metrics.go",
 	} {
 		b, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)

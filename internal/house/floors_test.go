@@ -7,7 +7,7 @@ import (
 )
 
 // floors from the ground up.
-var floors = []string{"nvme", "fpga", "sdk", "host", "trainmgr", "capacity", "cmd", "bench"}
+var floors = []string{"nvme", "fpga", "sdk", "host", "trainmgr", "control", "capacity", "cmd", "bench"}
 
 // Module is the module's path.
 const Module = "github.com/millrace/millrace"
@@ -22,7 +22,7 @@ func floor(pkg string) int {
 // trainmgrMayImport lists the packages of the module that the launcher's package may import.
 var trainmgrMayImport = map[string]bool{
 	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
-	"trainmgr/offload": true, "trainmgr/control/autoscale": true,
+	"trainmgr/offload": true, "trainmgr/autoscale": true,
 }
 
 // belowDrives reports whether a package of sdk knows nothing of drives: those that are pure, and the way from a
@@ -56,8 +56,8 @@ func Check(from, to string) string {
 	case strings.HasPrefix(to, "examples/"):
 		return ""
 	case strings.HasPrefix(from, "examples/"):
-		if t < 0 || t > slices.Index(floors, "trainmgr") || computes(to) {
-			return "an example imports what a user may import: nvme, fpga but its engine, sdk, host and trainmgr"
+		if t < 0 || t > slices.Index(floors, "control") || computes(to) {
+			return "an example imports what a user may import: nvme, fpga but its engine, sdk, host, trainmgr and control"
 		}
 		return ""
 	case t < 0 && strings.HasPrefix(to, "internal/"):
@@ -68,10 +68,10 @@ func Check(from, to string) string {
 		return "the arrow runs up from " + floors[f] + " to " + floors[t]
 	case from == "trainmgr" && !trainmgrMayImport[to] && !strings.HasPrefix(to, "sdk/pipeline/"):
 		return "package trainmgr imports only sdk/dataset, sdk/pipeline and its rooms, sdk/tensor, host/api, " +
-			"trainmgr/allocation, trainmgr/offload and trainmgr/control/autoscale"
+			"trainmgr/allocation, trainmgr/offload and trainmgr/autoscale"
 	case (from == "trainmgr/allocation" || from == "trainmgr/offload") && to != from:
 		return from + " is pure arithmetic and imports no package of the module"
-	case from == "trainmgr/control/autoscale" && to != from && to != "trainmgr/allocation":
+	case from == "trainmgr/autoscale" && to != from && to != "trainmgr/allocation":
 		return from + " is a pure law and imports only trainmgr/allocation"
 	case f == t && to == "sdk" && belowDrives(from):
 		return "the packages of sdk that know no drives do not import package sdk"
@@ -129,13 +129,13 @@ func CheckOperator(from, to string) string {
 // CheckExternal says why a package may not import a module from outside, or returns "".
 func CheckExternal(from, path string) string {
 	switch {
-	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "trainmgr/control") &&
+	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "control") &&
 		!strings.HasPrefix(from, "cmd/"):
-		return "only trainmgr/control and cmd link etcd"
+		return "only control and cmd link etcd"
 	case strings.HasPrefix(path, "github.com/prometheus/") && from != "host/node" && from != "host/node/metrics" &&
-		from != "host/exposition" && from != "host/worker" && !strings.HasPrefix(from, "trainmgr/control") &&
+		from != "host/exposition" && from != "host/worker" && !strings.HasPrefix(from, "control") &&
 		!strings.HasPrefix(from, "cmd/"):
-		return "only the daemons (host/node, host/node/metrics, host/exposition, host/worker, trainmgr/control) and " +
+		return "only the daemons (host/node, host/node/metrics, host/exposition, host/worker, control) and " +
 			"cmd link Prometheus"
 	case strings.HasPrefix(path, "github.com/minio/") && from != "host/source/s3":
 		return "only host/source/s3 links the client library of S3"

@@ -80,7 +80,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"},
 		{"trainmgr", "sdk"}, {"trainmgr", "trainmgr/local"},
 		{"trainmgr/allocation", "sdk/dataset"}, {"trainmgr/offload", "trainmgr/allocation"},
-		{"trainmgr/control/autoscale", "trainmgr/offload"}, {"trainmgr", "trainmgr/control"},
+		{"trainmgr/autoscale", "trainmgr/offload"}, {"trainmgr", "control"},
 		{"sdk/dataset", "sdk"}, {"sdk/slicer", "sdk"}, {"sdk/tensor/arrowipc", "sdk"}, {"host", "fpga/engine"},
 		{"sdk", "fpga/engine"}, {"sdk/pipeline", "fpga/operator/clamp/kernel"}, {"sdk/pipeline", "fpga/block"},
 		{"examples/launcher", "fpga/operator/kernels"}, {"host/api", "host"},
@@ -93,8 +93,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to string }{
 		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr", "trainmgr/allocation"},
-		{"trainmgr", "trainmgr/offload"}, {"trainmgr", "trainmgr/control/autoscale"},
-		{"trainmgr/control/autoscale", "trainmgr/allocation"},
+		{"trainmgr", "trainmgr/offload"}, {"trainmgr", "trainmgr/autoscale"},
+		{"trainmgr/autoscale", "trainmgr/allocation"},
 		{"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"},
 		{"nvme", "internal/shared"}, {"examples/launcher", "trainmgr/local"},
 		{"examples/python", "examples/storagenode"}, {"host/api/v1/apiv1connect", "host/api/v1"},

@@ -25,7 +25,7 @@ func TestTheRaceTierHasAllGoroutines(t *testing.T) {
 		raced[strings.TrimPrefix(path, Module+"/")] = true
 	}
 	assert.NotContains(t, raced, "fpga/unit/clamp", "this package is pure: the race tier would find nothing in it")
-	assert.Contains(t, raced, "trainmgr/control/endtoend")
+	assert.Contains(t, raced, "control/endtoend")
 
 	tested, starting := map[string]bool{}, map[string]string{}
 	goFiles(t, func(pkg, file string) {

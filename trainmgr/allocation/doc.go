@@ -15,7 +15,7 @@
 //
 // T/P bounds concurrency and not coverage: every partition is preprocessed, each epoch, by a worker that holds it,
 // or by a worker of any reach. The limit of a Schedule may change while it runs. Package trainmgr allocates the drives
-// of one process with WorkersFor, Allocate and Schedule. Package trainmgr/control allocates the drives of a cluster
+// of one process with WorkersFor, Allocate and Schedule. Package control allocates the drives of a cluster
 // with WorkersFor and Allocate; there the ledger hands out the splits.
 //
 // # Concurrency

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
-	"github.com/millrace/millrace/trainmgr/control/autoscale"
+	"github.com/millrace/millrace/trainmgr/autoscale"
 )
 
 // elasticJob is a job over the regions of a drive, whose trainer is as slow as the test says. It checks every

@@ -5858,7 +5858,7 @@ func (x *DecisionsRequest) GetId() string {
 
 type DecisionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Decisions     []string               `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"` // each a JSON document, replayable by trainmgr/control/autoscale
+	Decisions     []string               `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"` // each a JSON document, replayable by trainmgr/autoscale
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -1,0 +1,273 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// attachWait is how long Attach waits until a job is measured; afterwards the launcher calls again.
+const attachWait = 3 * time.Second
+
+// attachCall is one Attach call: it waits until the job can be attached to, gives the caller the rank's session, and
+// stores the session.
+type attachCall struct {
+	l     *leader
+	ctx   context.Context // the caller's
+	req   *apiv1.AttachRequest
+	run   lifecycle.Run
+	token *dataset.Token // nil: the caller has none
+	job   *job
+}
+
+// Attach implements the service.
+func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.AttachResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	c := &attachCall{l: l, ctx: ctx, req: req}
+	resp, err := c.serve()
+	if err != nil {
+		return nil, l.wireError(err)
+	}
+	return resp, nil
+}
+
+// serve carries out the call. It answers when the new session is durable, and with it the end of the earlier
+// session. Either the earlier session is fenced off permanently, or the caller is not attached.
+func (c *attachCall) serve() (*apiv1.AttachResponse, error) {
+	if err := c.readToken(); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", quoteShort(c.req.Id), err)
+	}
+	if err := c.awaitJob(); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.run, err = lifecycle.RunOf(c.req.Run); err != nil {
+		return nil, err
+	}
+	resp, err := c.attachRank()
+	if err != nil {
+		return nil, err
+	}
+	// A later leader needs the ranks for which the job waits, and the run of each rank.
+	if err := c.l.storeState(c.ctx, c.job); err != nil {
+		return nil, err
+	}
+	if err := c.l.sync(c.ctx, true); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", c.job.ID, err)
+	}
+	return resp, nil
+}
+
+// readToken reads the token of the request, if it has one.
+func (c *attachCall) readToken() error {
+	if len(c.req.Token) == 0 {
+		return nil
+	}
+	t, sealed, err := record.UnwrapToken(c.l.key, c.req.Token)
+	if err == nil && !sealed {
+		err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a "+
+			"job's resume)", dataset.ErrToken)
+	}
+	c.token = &t
+	return err
+}
+
+// awaitJob finds the job and waits until it can be attached to.
+func (c *attachCall) awaitJob() error {
+	t := time.NewTimer(attachWait)
+	defer t.Stop()
+	asks := time.NewTicker(attachWait / 10)
+	defer asks.Stop()
+	for {
+		c.l.mu.Lock()
+		j, err := c.l.find(c.ctx, c.req.Id)
+		if err != nil {
+			c.l.mu.Unlock()
+			return err
+		}
+		if !j.Phase().Ended() {
+			j.Asked(time.Now())
+			c.l.settle(time.Now())
+		}
+		phase, words, changed, suspended := j.Phase(), j.Words(), j.changed.Changed(), j.Suspended()
+		if j.selecting != nil && phase == record.Preparing {
+			words = c.l.status(j, time.Now()).State
+		}
+		c.l.mu.Unlock()
+		switch {
+		case phase.Begun() && !suspended:
+			c.job = j
+			return nil
+		case phase == record.Done:
+			return j.doneError()
+		case phase.Ended():
+			return connect.NewError(connect.CodeAborted, fmt.Errorf(
+				"job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, words))
+		}
+		select {
+		case <-changed:
+		case <-asks.C:
+		case <-t.C:
+			return connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID,
+				words))
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case <-c.l.ctx.Done():
+			return c.l.s.notLeader()
+		}
+	}
+}
+
+// doneError is the error of a caller that wants mini-batches of a job without any left.
+func (j *job) doneError() error {
+	return connect.NewError(connect.CodeAborted, fmt.Errorf(
+		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
+}
+
+// attachRank makes the caller a rank's consumer. The caller of attachRank stores the change before it answers.
+func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
+	l, j, rank := c.l, c.job, c.req.Rank
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if c.token == nil && !c.req.Resume {
+		if err := c.checkRun(now); err != nil {
+			return nil, err
+		}
+	}
+	at, err := c.attachInLedger(now)
+	if err != nil {
+		return nil, err
+	}
+	sameRun := j.AttachedLast(rank, c.run)
+	j.Attached(lifecycle.Attachment{
+		Session: at.Session, Run: c.run, AnnouncesEnd: c.req.SaysDone, Connection: l.s.connections.of(c.ctx),
+	}, now)
+	former := &j.launchers[rank]
+	former.endSession(sameRun)
+	l.settle(now)
+	resp, err := c.response(at, now)
+	if err != nil {
+		return nil, err
+	}
+	(&conductor{l, j}).reviewShares(now)
+	if st, err := l.ledger.Status(j.ID, now); err == nil {
+		j.WentBack(st.Epoch, st.Delivered, st.MiniBatches)
+		l.settle(now)
+	}
+	l.logger.Info("rank attached", "job", j.ID, "rank", rank, "epoch", at.Epoch, "token", c.token != nil)
+	return resp, nil
+}
+
+// attachInLedger gives the caller the rank's session. It begins the epoch that the token names, if the epoch was not
+// begun. l.mu is held.
+func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
+	j, token := c.job, c.token
+	if token != nil {
+		g := j.editionOf(token.Epoch)
+		if g == nil {
+			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: the job has no epoch %d (any more)", j.ID,
+				dataset.ErrToken, token.Epoch)
+		}
+		if token.Job != g.Digest {
+			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: it is of %v, this epoch is of %v", j.ID,
+				dataset.ErrOtherJob, token.Job, g.Digest)
+		}
+	}
+	at, err := c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
+	if errors.Is(err, ledger.ErrUnknown) && j.Rank(c.req.Rank) != nil {
+		c.l.settle(now) // begins the epoch that is needed
+		at, err = c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
+	}
+	return at, err
+}
+
+// response returns the answer to a rank that attaches. l.mu is held.
+func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
+	j := c.job
+	g := j.editionOf(at.Epoch)
+	if g == nil {
+		return nil, fmt.Errorf("attach to %s: %w: the job has no epoch %d", j.ID, ledger.ErrUnknown, at.Epoch)
+	}
+	resp := &apiv1.AttachResponse{
+		Job: c.l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
+		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
+		ProfileKeys: (&conductor{c.l, j}).profileKeys(g, c.req.Rank),
+	}
+	resp.Job.Digest, resp.Job.Rows, resp.Passing = g.Digest[:], g.rows(), g.passing
+	resp.Malformed = g.data.Malformed
+	var err error
+	if resp.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
+		return nil, err
+	}
+	if resp.Token, err = at.Token.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if resp.Manifest, err = g.data.Manifest.MarshalJSON(); err != nil {
+		return nil, err
+	}
+	if resp.TensorSchema, err = g.tensorSchema(); err != nil {
+		return nil, err
+	}
+	for _, o := range at.Owned {
+		resp.Owned = append(resp.Owned, &apiv1.NumberRange{From: o.From, To: o.To})
+	}
+	return resp, nil
+}
+
+// checkRun refuses a caller that would unknowingly continue where another run stopped. l.mu is held.
+func (c *attachCall) checkRun(now time.Time) error {
+	j := c.job
+	rank, consumed, err := j.ForeignRun(c.req.Rank, c.run, func(n uint32) (epoch, delivered uint64, err error) {
+		return c.l.ledger.Progress(j.ID, n)
+	})
+	if err != nil || !consumed {
+		return err
+	}
+	if j.Ending(now) {
+		return j.doneError()
+	}
+	st, err := c.l.ledger.Rank(j.ID, rank, now)
+	if err != nil {
+		return err
+	}
+	return partlyConsumedError(j, st)
+}
+
+// partlyConsumedError is the error of a caller if another run has consumed mini-batches of its rank, or of another
+// rank of the job.
+func partlyConsumedError(j *job, st ledger.RankStatus) error {
+	detail := &apiv1.PartlyConsumed{
+		Job: j.ID, Rank: st.Rank, Epoch: st.Epoch, Epochs: j.spec.Epochs,
+		Delivered: st.Delivered, Minibatches: st.Owned, Finished: j.Delivered(),
+	}
+	where := fmt.Sprintf("rank %d is in epoch %d of %d and has acknowledged %d of its %d mini-batches",
+		st.Rank, st.Epoch+1, j.spec.Epochs, st.Delivered, st.Owned)
+	if j.Delivered() {
+		where = "every mini-batch was acknowledged, and its trainers have not said that they are through"
+	}
+	err := connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(
+		"job %s was partly consumed by another run: %s. Give the state or token of your last checkpoint, or say "+
+			"resume to go on without what was acknowledged; "+
+			"for all of the data submit the job under another name, or cancel this one first. If this is a rank of "+
+			"the same run, give all of its ranks the same run", j.ID, where))
+	d, detailErr := connect.NewErrorDetail(detail)
+	if detailErr != nil {
+		return detailErr
+	}
+	err.AddDetail(d)
+	return err
+}

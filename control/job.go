@@ -1,0 +1,209 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/control/fleet"
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/fpga/program"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/wait"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/pipeline/lowering"
+	"github.com/millrace/millrace/sdk/pipeline/resolve"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/autoscale"
+)
+
+// job holds the leader's data of a job beside the job's life. The first block never changes; leader.mu guards the
+// rest.
+type job struct {
+	record.Submission
+	spec     *apiv1.JobSpec // with defaults filled in
+	pipeline *pipeline.Spec
+	plan     dataset.Options // without an epoch
+	resume   *dataset.Token
+	offload  record.Offload
+	makers   ledger.Makers // by the placement
+	storing  sync.Mutex    // held while the state is written; locked before leader.mu
+
+	*lifecycle.Job                     // nil until the job is stored
+	editions       map[int]*edition    // by number: the editions of Job, and the next one while it is being prepared
+	launchers      []launcher          // Each rank has a launcher here.
+	changed        wait.Broadcast      // It wakes the calls that watch the job when the phase changes.
+	wake           chan struct{}       // wake wakes the job's goroutine.
+	formerly       map[string]struct{} // partitions of editions that all ranks have left
+	selecting      *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
+	passes         []*edition          // over the columns of filters, for which nodes are prepared
+	autoscaling
+}
+
+// launcher holds the leader's data of a rank's launcher beside the life of its job.
+type launcher struct {
+	progress       *apiv1.RankReport     // the last report; nil: the launcher has sent none
+	called         bool                  // the launcher's session has called Lease
+	stalledSeconds float64               // stalledSeconds is the sum of sessions that ended.
+	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
+	wake           wait.Broadcast        // It wakes the Lease calls of the rank when the rank has news.
+	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
+	profileCost    profileCost           // The last report with a cost had this one.
+	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
+}
+
+// autoscaling holds the inputs of a job's autoscaler, and its decisions.
+type autoscaling struct {
+	scaler        *autoscale.Controller
+	short         bool                 // P of a drive is that of its first mini-batches: the job is short
+	rows          float64              // rows acknowledged in this leader's term, by all ranks
+	decisions     [][]byte             // the last ones
+	allowedDrives int                  // drives at once, as set in the ledger; 0: no bound
+	measuring     bool                 // P of a drive that has joined is being measured
+	measuredOn    int                  // partition on which a worker of any reach was measured last
+	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
+
+	allowedWorkers int  // workers of any reach, as set in the ledger
+	wantedWorkers  int  // workers of any reach that the autoscaler wants, even if fewer live
+	leastWorkers   int  // workers of any reach without which the job cannot go on
+	needsWorkers   bool // workers of any reach are prepared for the job
+	readable       bool // a worker without files of its own machine can read what is left of the job's epoch
+	attended       bool // a rank is attached
+}
+
+// edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks
+// for.
+type edition struct {
+	record.Edition
+	data           *fleet.Dataset
+	resolved       *resolve.Resolved
+	schema         *tensor.Schema
+	words          []string          // words are those of the edition's partitions, see fleet.Word.
+	holdersFound   [][]fleet.DriveID // see holders
+	holdersVersion uint64            // version of the fleet when holdersFound was computed
+	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it
+	passing        []int64           // by partition: the rows that pass the pipeline's filter; nil: all, or not known yet
+	pass           *apiv1.FilterPass // the edition is a pass over the columns of a filter; nil: it is not
+}
+
+// newEdition makes an edition of the selected partitions. If the pipeline has a filter, the edition gets its digest
+// with its selection.
+func newEdition(j *job, data *fleet.Dataset, number int, first uint64) (*edition, error) {
+	resolved, err := resolve.Pipeline(j.pipeline, data.Columns)
+	if err == nil {
+		err = resolved.CheckPartitions(data.Manifest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
+	}
+	resolved.Malformed = program.Malformed(data.Malformed)
+	lowered, err := lowering.LowerBeforeSelection(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
+	}
+	g := &edition{
+		Edition: record.Edition{Number: number, First: first}, data: data, resolved: resolved, schema: lowered.Schema,
+	}
+	if !g.filters() {
+		if g.Digest, err = g.digestWith(nil, j.plan); err != nil {
+			return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
+		}
+	}
+	for _, p := range data.Manifest.Partitions {
+		g.words = append(g.words, fleet.Word(p.Name, p.Content[:]))
+	}
+	return g, nil
+}
+
+// newJob makes a job from a submission. The error wraps record.ErrSpec, or describes the faults of the pipeline,
+// line by line, or of the token. sealed has the same meaning as for record.Check.
+func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
+	s, sealed, err := record.Check(spec, key)
+	if err != nil {
+		return nil, false, err
+	}
+	j := &job{
+		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
+		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume, offload: s.Offload,
+		editions: map[int]*edition{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
+		wake: make(chan struct{}, 1),
+	}
+	return j, sealed, nil
+}
+
+// terms returns the values of the job's specification that the lifecycle needs.
+func (j *job) terms() lifecycle.Terms {
+	t := lifecycle.Terms{
+		ID: j.Submission.ID, Name: j.spec.Name, Submitted: j.Submission.Submitted, Ranks: int(j.spec.Ranks),
+		Epochs: j.spec.Epochs, Follow: j.spec.Follow,
+		MaxUnattended: time.Duration(j.spec.AbandonAfterSeconds * float64(time.Second)),
+	}
+	if j.resume != nil {
+		t.FirstEpoch = j.resume.Epoch
+	}
+	return t
+}
+
+// ledgerJob returns the job as the ledger describes jobs.
+func (j *job) ledgerJob() ledger.Job {
+	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives),
+		Makers: j.makers}
+	if j.spec.RankTail == "keep" {
+		v.Tail = ledger.KeepTail
+	}
+	if j.spec.Order == "deterministic" {
+		v.Order = dataset.Deterministic
+	}
+	return v
+}
+
+// editionOf returns the edition of an epoch, or nil if the edition is no longer kept or not known yet.
+func (j *job) editionOf(epoch uint64) *edition {
+	if g, ok := j.EditionOf(epoch); ok {
+		return j.editions[g.Number]
+	}
+	return nil
+}
+
+// latest returns the last edition that the job has begun. It returns nil if the job has ended and its editions are
+// not kept.
+func (j *job) latest() *edition {
+	list := j.Editions()
+	if len(list) == 0 {
+		return nil
+	}
+	return j.editions[list[len(list)-1].Number]
+}
+
+// epochRows returns the rows of an epoch of the last edition; 0: not known.
+func (j *job) epochRows() (rows float64) {
+	g := j.latest()
+	if g == nil || g.needsSelection() {
+		return 0
+	}
+	if g.passing == nil {
+		return float64(g.data.Manifest.Rows())
+	}
+	for _, passing := range g.passing {
+		rows += float64(passing)
+	}
+	return rows
+}
+
+// poke wakes the job's goroutine.
+func (j *job) poke() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// notify wakes the Lease calls that wait for a rank.
+func (j *job) notify(rank uint32) { j.launchers[rank].wake.Broadcast() }
+
+// tensorSchema returns the JSON of the tensors' schema.
+func (g *edition) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }

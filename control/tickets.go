@@ -1,0 +1,145 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/control/guard"
+	"github.com/millrace/millrace/control/ledger"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/ticket"
+)
+
+// A ticket remains valid while there is no leader, so that launchers can go on with the leases that they hold. The
+// leader issues a ticket again long before it expires. The ticket of a lease that has come back is void at once: the
+// leader informs the nodes.
+const (
+	ticketTime  = 10 * time.Minute
+	ticketRenew = 3 * time.Minute
+)
+
+// maxBack is the most returned leases that are kept for a node that has not confirmed them.
+const maxBack = 4096
+
+// tickets are the tickets of one answer.
+type tickets struct {
+	unsigned []unsigned
+}
+
+type unsigned struct {
+	ticket *apiv1.Ticket
+	into   *[]byte
+}
+
+// sign signs the tickets, each into its place in the answer.
+func (s *tickets) sign(by *ticket.Signer) error {
+	for _, u := range s.unsigned {
+		b, err := by.Sign(u.ticket)
+		if err != nil {
+			return fmt.Errorf("lease %d: %w", u.ticket.Lease, err)
+		}
+		*u.into = b
+	}
+	return nil
+}
+
+// issueTickets puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the tickets
+// of held leases if they are about to expire or this leader has not issued them. l.mu is held.
+func (c *leaseCall) issueTickets(now time.Time) {
+	issued := &c.job.launchers[c.session.Rank].ticketsIssued
+	if *issued == nil {
+		*issued = map[uint64]time.Time{}
+	}
+	for _, g := range c.resp.Grants {
+		c.issueTicket(g.Lease, func() *[]byte { return &g.Ticket }, now)
+	}
+	fetched := make(map[uint64]bool, len(c.req.Fetched))
+	for _, id := range c.req.Fetched {
+		fetched[id] = true
+	}
+	for _, id := range c.req.Held {
+		at, ok := (*issued)[id]
+		if fetched[id] || ok && now.Sub(at) < ticketRenew {
+			continue
+		}
+		c.issueTicket(id, func() *[]byte {
+			renewed := &apiv1.LeaseTicket{Lease: id}
+			c.resp.Tickets = append(c.resp.Tickets, renewed)
+			return &renewed.Ticket
+		}, now)
+	}
+	if len(*issued) > 2*(len(c.req.Held)+len(c.resp.Grants))+64 {
+		maps.DeleteFunc(*issued, func(lease uint64, _ time.Time) bool { return !c.leased(lease) })
+	}
+}
+
+// issueTicket adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is no
+// ticket for a lease that is over, or whose node has not reported to this leader. l.mu is held.
+func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
+	le, ok := c.l.ledger.Find(c.job.ID, c.session.Rank, lease)
+	if !ok {
+		return
+	}
+	if t := c.l.ticket(c.ctx, c.job, c.session, le, now); t != nil {
+		c.tickets.unsigned = append(c.tickets.unsigned, unsigned{t, place()})
+		c.job.launchers[c.session.Rank].ticketsIssued[lease] = now
+	}
+}
+
+// ticket returns the unsigned ticket of a lease, or nil while the lease's node has not reported to this leader. l.mu
+// is held.
+func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le ledger.Lease,
+	now time.Time) *apiv1.Ticket {
+	g, node := j.editionOf(le.Epoch), le.Drive.Node
+	if g == nil || !l.fleet.Alive(node) {
+		return nil
+	}
+	t := &apiv1.Ticket{
+		Node: node, Incarnation: l.fleet.Status(node).GetIncarnation(), Drive: le.Drive.Name, Digest: g.Digest[:],
+		Epoch: le.Epoch, From: le.From, To: le.To,
+		Lease: le.ID, Job: j.ID, Rank: session.Rank, SessionFence: session.Fence, SessionSeq: session.Generation,
+		Owner: "job/" + j.ID, ExpiresSeconds: seconds(now.Add(ticketTime)),
+	}
+	if j.Owner != "" {
+		t.Owner = string(identity.Launcher) + "/" + j.Owner
+	}
+	if id := guard.Peer(ctx); id != (identity.Identity{}) {
+		t.Holder = id.String()
+	}
+	return t
+}
+
+// returns lists the leases on a node's drives that came back unfinished, in the order of their return.
+type returns struct {
+	last uint64 // the number of the last returned lease
+	list []returned
+}
+
+type returned struct {
+	seq, lease uint64
+	at         time.Time
+}
+
+// add appends a lease that came back.
+func (b *returns) add(lease uint64, now time.Time) {
+	b.last++
+	b.list = append(b.list, returned{b.last, lease, now})
+	if len(b.list) > maxBack {
+		b.list = slices.Delete(b.list, 0, len(b.list)-maxBack)
+	}
+}
+
+// after forgets the leases up to number seen, which the node has confirmed, and the leases whose tickets have
+// expired. It returns the remaining leases and the number of the last one, which the node confirms with its next
+// heartbeat.
+func (b *returns) after(seen uint64, now time.Time) (leases []uint64, upTo uint64) {
+	b.list = slices.DeleteFunc(b.list, func(r returned) bool { return r.seq <= seen || now.Sub(r.at) > ticketTime })
+	for _, r := range b.list {
+		leases = append(leases, r.lease)
+	}
+	return leases, b.last
+}
