@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
-	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
@@ -67,36 +66,6 @@ sparse:
 	assert.Equal(t, map[string]bool{"label": true, "rate": true, "list": true, "map.k": true, "map.v": true,
 		"map.s": true, "id": true}, absent, "id is an input of a value that allows it")
 	assert.False(t, p.Output.Fixed)
-}
-
-// TestAbsentColumnsRefused checks the errors about columns that partitions lack.
-func TestAbsentColumnsRefused(t *testing.T) {
-	for doc, c := range map[string]struct {
-		want error
-		says string
-	}{
-		"sparse: [{columns: [list]}]": {problem.ErrMissingColumn,
-			"a.parquet, c.parquet: it is absent there; write absent: allow to read it as null"},
-		"sparse: [{inputs: [id, list], as: x, ops: [cartesian]}]": {problem.ErrMissingColumn,
-			"a.parquet, c.parquet: it is absent"},
-		"dense: [{columns: [rate]}]":                {problem.ErrMissingColumn, "a.parquet: it is absent"},
-		"dense: [{columns: [rate], absent: allow}]": {problem.ErrNull, "the column may be absent"},
-		"label: {column: label}": {problem.ErrMissingColumn,
-			"write label: {column: label, null: 0}"},
-		"label: {column: label, ops: [clamp: {min: 0}]}": {problem.ErrMissingColumn, "a.parquet: the label is absent"},
-		"sparse: [{columns: [nowhere], absent: allow}]":  {problem.ErrMissingColumn, `"nowhere" is not in the dataset`},
-		"sparse: [{columns: [id], absent: maybe}]":       {problem.ErrValue, `"maybe", want allow or fail`},
-	} {
-		s, err := pipeline.Parse([]byte(doc))
-		if err == nil {
-			var r *resolve.Resolved
-			if r, err = resolve.Pipeline(s, lackingSchema()); err == nil {
-				_, _, err = lowering.Lower(r)
-			}
-		}
-		require.ErrorIs(t, err, c.want, doc)
-		assert.ErrorContains(t, err, c.says, doc)
-	}
 }
 
 // TestAbsentIsNoIdentity checks that a group that allows absent columns makes the same job whether partitions lack

@@ -131,39 +131,6 @@ output label false, dense 5, keys 1, ids int64, fixed false
 	assert.Contains(t, string(r.Canonical()), `"ops":[{"float16":{}},{"log":{"add":"3f800000"}}]`)
 }
 
-func TestAnnotationsRefused(t *testing.T) {
-	for _, c := range []struct{ column, op, want string }{
-		{"number", "to_seconds", "to_seconds does not know what the values count: the file calls them integers and nothing " +
-			"more; say unit: seconds, millis, micros, nanos or days"},
-		{"bare", "to_days", "to_days does not know what the values count: the column is TIMESTAMP; say unit"},
-		{"price", "to_days", "the column is DECIMAL(9, 2); say unit"},
-		{"noon", "to_days", "to_days of a time of day, which is less than a day: TIME(MILLIS); write to_seconds"},
-		{"real", "to_days", "to_days takes times kept as integers, and these are float64"},
-		{"text", "to_days", "to_days takes times, and these are strings; read the text of times with text_to_seconds"},
-		{"int96", "to_days: {unit: nanos}", "unit nanos of INT96, which has days and nanoseconds; leave unit out"},
-		{"int96", "fill_null: 0", "these are times kept as INT96; begin with to_seconds or to_days"},
-		{"int96", "hash_bytes: xxh3", "hash_bytes takes text, and these are times kept as INT96; begin with to_seconds or"},
-		{"wide", "sigrid_hash: {max: 9}", "these are DECIMAL(38, 10) kept as bytes; begin with decimal"},
-		{"number", "decimal: float32", "decimal takes DECIMAL: the file calls them integers and nothing more"},
-		{"millis", "decimal: float32", "decimal takes DECIMAL: the column is TIMESTAMP(MILLIS)"},
-		{"text", "decimal: float32", "decimal takes DECIMAL, and these are strings"},
-		{"real", "decimal: float32", "decimal takes DECIMAL, and these are float64"},
-		{"too_wide", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(77, 2)"},
-		{"negative", "decimal: float32", "decimal takes at most 76 digits, and the column is DECIMAL(5, -1)"},
-		{"half", "hash_bytes: xxh3", "hash_bytes takes strings, and these are float32"},
-		{"text", "decimal: float16", `the text "float16", want one of float32, float64, int64`},
-		{"millis", "to_days: {unit: hours}", `the text "hours", want one of file, seconds, millis, micros, nanos, days`},
-	} {
-		t.Run(c.column+" "+c.op, func(t *testing.T) {
-			s, err := pipeline.Parse([]byte("dense: [{columns: [" + c.column + "], ops: [" + c.op + "]}]"))
-			if err == nil {
-				_, err = resolve.Pipeline(s, annotatedColumns())
-			}
-			require.ErrorContains(t, err, c.want)
-		})
-	}
-}
-
 // TestPartitionsOfSeveralTypes checks how a column is read whose partitions have several units, scales or kinds, or the
 // type null, and that the error of types which cannot be read as one names both partitions.
 func TestPartitionsOfSeveralTypes(t *testing.T) {

@@ -56,37 +56,3 @@ output label false, dense 7, keys 1, ids int64, fixed false
 	assert.Contains(t, string(r.Canonical()), `{"fixed_length":{"length":3}}`)
 	assert.Contains(t, string(r.Canonical()), `{"fixed_length":{"length":2,"pad":"bf000000"}}`)
 }
-
-func TestDenseListsRefused(t *testing.T) {
-	for _, c := range []struct{ group, want string }{
-		{"dense: [{columns: [user]}]", "a list cannot be dense: only sparse features have several values a row; " +
-			"fixed_length makes dense columns of lists of one length"},
-		{"dense: [{columns: [price], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists, and this column has " +
-			"one"},
-		{"dense: [{columns: [packed], ops: [fixed_length: {length: 2}]}]", "fixed_length takes lists of numbers, and " +
-			"this column has bytes: begin with unpack"},
-		{"sparse: [{columns: [item], ops: [fixed_length: {length: 2}]}]", "fixed_length makes dense columns; keys take " +
-			"lists"},
-		{"label: {column: item, ops: [fixed_length: {length: 2}]}", "a list cannot be label"},
-		{"dense: [{columns: [words], ops: [fixed_length: {length: 2}]}]", "fixed_length takes numbers, and these are " +
-			"strings"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 2}, log]}]", "log behind fixed_length, which ends the " +
-			"operators of a list"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 0}]}]", "0, want at least 1"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 65537}]}]", "65537, want at most 65536"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 2, pad: 1.0e300}]}]", "does not fit float32"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 65536}]}, {columns: [price]}]",
-			"65537 columns, want at most"},
-		{"dense: [{columns: [user], ops: [fixed_length: {length: 2}]}, {columns: [user.1]}]",
-			`a second dense feature named "user.1"; name it with as`},
-		{`dense: [{columns: ["lists[1]"], ops: [fixed_length: {length: 2}]}]`, "fixed_length of a map's lists"},
-	} {
-		t.Run(c.group, func(t *testing.T) {
-			s, err := pipeline.Parse([]byte(c.group))
-			if err == nil {
-				_, err = resolve.Pipeline(s, listColumns())
-			}
-			require.ErrorContains(t, err, c.want)
-		})
-	}
-}

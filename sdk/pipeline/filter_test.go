@@ -117,53 +117,14 @@ func TestEqualFiltersAreOne(t *testing.T) {
 	assert.NotEqual(t, failing, r.FilterDigest())
 }
 
-// TestBadFilters checks every refusal, with its place.
+// TestBadFilters checks the bounds of filters, columns that are not numbers, and filters built in Go.
 func TestBadFilters(t *testing.T) {
 	deep := strings.Repeat("{not: ", 32) + "{column: i, eq: 1}" + strings.Repeat("}", 32)
 	wide := "{any: [" + strings.Repeat("{column: i, eq: 1}, ", pipeline.MaxFilterTests) + "]}"
-	for _, c := range []struct {
-		name, filter string
-		is           error
-		want         string
-	}{
-		{"no mapping", "[1]", problem.ErrValue, "line 2:9: filter: wrong value: a list, want a mapping of all, any, not"},
-		{"nothing", "{}", problem.ErrValue, "line 2:9: filter: wrong value: want one of all, any, not, sampling, and column"},
-		{"two forms", "{all: [{column: i, eq: 1}], column: i, eq: 1}", problem.ErrValue, "want one of all, any"},
-		{"no comparison", "{column: i}", problem.ErrMissing,
-			"filter: missing: a comparison: eq, ne, lt, le, gt, ge, in, null"},
-		{"no column", "{eq: 1}", problem.ErrMissingColumn, `filter: missing column: ""`},
-		{"unknown key", "{column: i, eqq: 1}", problem.ErrUnknownKey,
-			`line 2:21: filter.eqq: unknown key: "eqq"; did you mean "eq"?`},
-		{"empty all", "{all: []}", problem.ErrMissing, "filter.all: missing: at least one filter"},
-		{"in nothing", "{column: i, in: []}", problem.ErrValue, "filter.in: wrong value: 0 values, want 1 to 65536"},
-		{"text", "{column: i, eq: DE}", problem.ErrValue, `filter.eq: wrong value: the text "DE", want a number`},
-		{"infinite", "{column: d, eq: .inf}", problem.ErrValue, "filter.eq: wrong value: .inf, want a finite number"},
-		{"not a number", "{column: d, lt: .nan}", problem.ErrValue, "want a finite number"},
-		{"null of no truth", "{column: i, null: 1}", problem.ErrValue, "want true or false"},
-		{"real for ids", "{all: [{column: i, lt: 1.5}]}", problem.ErrValue,
-			`line 2:32: filter.all[0].lt: wrong value: 1.5, want a whole number: the values of "i" are int64`},
-		{"too large", "{column: f, lt: 1.0e300}", problem.ErrValue, "does not fit float32"},
-		{"missing column", "{column: ii, eq: 1}", problem.ErrMissingColumn, `did you mean "i"?`},
-		{"several columns", "{column: 'c_*', eq: 1}", problem.ErrPattern, `"c_*" names 4 columns, want one`},
-		{"unreadable", "{column: odd, null: true}", problem.ErrUnsupported, "INT96 is not decoded"},
-		{"list", "{not: {column: list, null: true}}", problem.ErrColumnType,
-			`line 2:15: filter.not: wrong type of column: "list" has lists`},
-		{"strings", "{column: s, eq: 1}", problem.ErrColumnType, "a filter compares numbers, and these are strings"},
-		{"sampling of reals", "{sampling: {key: f, rate: 0.5}}", problem.ErrColumnType,
-			"sampling takes ids or strings as its key"},
-		{"rate", "{sampling: {key: row, rate: 1.1}}", problem.ErrValue,
-			"filter.sampling: wrong value: rate 1.1, want 0 to 1"},
-		{"no rate", "{sampling: {key: row}}", problem.ErrMissing, "filter.sampling: missing: rate"},
-		{"no key", "{sampling: {rate: 0.5}}", problem.ErrMissing, "filter.sampling: missing: key"},
-		{"salt", "{sampling: {key: row, rate: 0.5, salt: 0.5}}", problem.ErrValue, "filter.sampling.salt: wrong value: 0.5"},
-		{"deep", deep, problem.ErrValue, "deeper than 32"},
-		{"wide", wide, problem.ErrValue, "the filter has more than 4096 tests"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := resolveFilter("sparse: [{columns: [c_0]}]\nfilter: " + c.filter)
-			require.ErrorIs(t, err, c.is)
-			assert.ErrorContains(t, err, c.want)
-		})
+	for filter, want := range map[string]string{deep: "deeper than 32", wide: "the filter has more than 4096 tests"} {
+		_, err := resolveFilter("sparse: [{columns: [c_0]}]\nfilter: " + filter)
+		require.ErrorIs(t, err, problem.ErrValue)
+		assert.ErrorContains(t, err, want)
 	}
 	_, err := resolveFilter("sparse: [{columns: [c_0]}]\nfilter: {column: i, in: [" + strings.Repeat("1, ",
 		pipeline.MaxFilterSet) +

@@ -13,7 +13,6 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
-	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
 
@@ -166,80 +165,6 @@ func TestMapsCanonical(t *testing.T) {
 		digest(`{sparse: [{columns: ["id_list_features[2]"], as: x}]}`))
 	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_score_list_features[1]"]}]}`),
 		digest(`{sparse: [{columns: ["id_score_list_features[1]"], scores: drop}]}`))
-}
-
-func TestMapsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		document string
-		want     error
-		says     string
-	}{
-		"the map itself": {`{sparse: [{columns: [id_list_features]}]}`, problem.ErrColumnType,
-			"it is a map: name its features, as id_list_features[101]"},
-		"a pattern of it":  {`{sparse: [{columns: ["id_list*"]}]}`, problem.ErrColumnType, "it is a map"},
-		"all its features": {`{sparse: [{columns: ["id_list_features[*]"]}]}`, problem.ErrPattern, "only its rows tell"},
-		"no map":           {`{dense: [{columns: ["label[1]"]}]}`, problem.ErrPattern, "label is not a map"},
-		"no such map": {`{dense: [{columns: ["float_feature[1]"]}]}`, problem.ErrMissingColumn,
-			`did you mean "float_features"`},
-		"no key": {`{dense: [{columns: ["float_features[]"]}]}`, problem.ErrPattern, `"" is not a key`},
-		"a word": {`{dense: [{columns: ["float_features[1, x]"]}]}`, problem.ErrPattern, `"x" is not a key`},
-		"a key too large": {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, problem.ErrPattern,
-			"is not a key"},
-		"backwards": {`{dense: [{columns: ["float_features[3..1]"]}]}`, problem.ErrPattern,
-			"the first key of \"3..1\" is above the last"},
-		"very many": {`{dense: [{columns: ["float_features[-9223372036854775808..9223372036854775807]"]}]}`,
-			problem.ErrPattern, "more than"},
-		"many by and by": {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, problem.ErrPattern,
-			"more than"},
-		"no key of text": {`{sparse: [{columns: ["tags[]"]}]}`, problem.ErrPattern,
-			`"" is not a key; write keys with such`},
-		"a comma too many": {`{sparse: [{columns: ["tags[color,]"]}]}`, problem.ErrPattern, `"" is not a key`},
-		"all keys of text": {`{sparse: [{columns: ["tags[*]"]}]}`, problem.ErrPattern, "name them, as [color]"},
-		"an open quote":    {`{sparse: [{columns: ['tags["a]']}]}`, problem.ErrPattern, "is not a key"},
-		"words behind a key": {`{sparse: [{columns: ['tags["a" b]']}]}`, problem.ErrPattern,
-			`"b" behind a key, want a comma`},
-		"a map of text keys": {`{sparse: [{columns: [tags]}]}`, problem.ErrColumnType, "name its features, as tags[name]"},
-		"keys that are refused": {`{sparse: [{columns: ["names[1]"]}]}`, problem.ErrUnsupported,
-			"map whose keys are BYTE_ARRAY"},
-		"a list in dense": {`{dense: [{columns: ["id_list_features[1]"]}]}`, problem.ErrColumnType,
-			"a list cannot be dense"},
-		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, problem.ErrNull, "a row may lack the key"},
-		"scores of none": {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, problem.ErrColumnType,
-			"scores: drop, and it has none"},
-		"windows of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [ngram: 2]}]}`,
-			problem.ErrColumnType,
-			"ngram moves ids, and each of them has a score; say scores: drop"},
-		"a part of scored ids": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [list_slice: {end: 2}]}]}`,
-			problem.ErrColumnType, "list_slice moves ids, and each of them has a score; say scores: drop"},
-		"scores of anything": {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, problem.ErrValue,
-			`"some", want keep or drop`},
-		"a feature twice": {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, problem.ErrDuplicate, ""},
-		"reals for ids":   {`{sparse: [{columns: ["float_features[1]"]}]}`, problem.ErrColumnType, "bucketize makes ids"},
-		"two for a label": {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, problem.ErrPattern,
-			"names 2 features, want one"},
-		"a label of no map": {`{label: {column: "labels[1]"}}`, problem.ErrMissingColumn, "labels"},
-		"text as it is": {`{sparse: [{columns: ["words[color]"]}]}`, problem.ErrColumnType, "these are strings; begin with " +
-			readsText},
-		"times as text": {`{sparse: [{columns: ["seen[1]"], ops: [hash_bytes: xxh3]}]}`, problem.ErrColumnType,
-			"begin with to_seconds"},
-		"scores of text": {`{values: [{as: s, from: "queries[1]", ops: [scores]}], ` +
-			`sparse: [{columns: [s], ops: [bucketize: {borders: [1]}]}]}`, problem.ErrColumnType,
-			"scores takes ids with scores"},
-		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, problem.ErrColumnType,
-			"log of a list"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := pipeline.Parse([]byte(c.document))
-			var r *resolve.Resolved
-			if err == nil {
-				if r, err = resolve.Pipeline(s, mapSchema()); err == nil {
-					_, _, err = lowering.Lower(r)
-				}
-			}
-			require.ErrorIs(t, err, c.want)
-			require.ErrorContains(t, err, c.says)
-		})
-	}
 }
 
 // TestTextValues checks the program of features of maps to text and to other bytes, by themselves and in a step.

@@ -80,45 +80,8 @@ func TestTextsOfMaps(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		doc  string
-		is   error
-		want string
-	}{
-		"numbers": {"sparse: [{columns: [i], ops: [split]}]", problem.ErrColumnType, "split takes text, and these are int64"},
-		"a list": {"sparse: [{columns: [slist], ops: [split, hash_bytes: xxh3]}]", problem.ErrColumnType,
-			"split takes one text a row, and these are lists already: leave split out"},
-		"parts of parts": {`sparse: [{columns: [s], ops: [split, split: ",", hash_bytes: xxh3]}]`, problem.ErrColumnType,
-			"split takes one text a row, and these are lists already: leave split out"},
-		"no separator": {`sparse: [{columns: [s], ops: [split: {separator: ""}, hash_bytes: xxh3]}]`, problem.ErrValue,
-			"text of 0 bytes"},
-		"a long separator": {`sparse: [{columns: [s], ops: [split: {separator: "12345678901234567"}, hash_bytes: xxh3]}]`,
-			problem.ErrValue, "sparse[0].ops[0].split.separator: wrong value: a separator of 17 bytes, want 1 to 16"},
-		"another rule": {"sparse: [{columns: [s], ops: [split: {empty: trim}, hash_bytes: xxh3]}]", problem.ErrValue,
-			`"trim", want one of drop, keep`},
-		"parts that are ids": {"sparse: [{columns: [s], ops: [split]}]", problem.ErrColumnType,
-			"sparse takes numbers, and these are strings"},
-		"parts that are dense": {"dense: [{columns: [s], ops: [split, hash_bytes: xxh3]}]", problem.ErrColumnType,
-			"a list cannot be dense: only sparse features have several values a row; fixed_length makes dense columns of " +
-				"lists of one length, and list_length counts their elements"},
-		"parts that are a label": {"label: {column: s, ops: [split, hash_bytes: xxh3]}", problem.ErrColumnType,
-			"a list cannot be label"},
-		"the length of a scalar": {"dense: [{columns: [i], ops: [list_length]}]", problem.ErrColumnType,
-			"list_length takes lists, and this column has one value a row"},
-		"the length of a text": {"dense: [{columns: [s], ops: [list_length]}]", problem.ErrColumnType,
-			"list_length takes lists, and this column has one value a row"},
-		"the length of a length": {"dense: [{columns: [list], ops: [list_length, list_length]}]", problem.ErrColumnType,
-			"list_length takes lists, and this column has one value a row"},
-		"lists of real numbers that are dense": {"dense: [{columns: [flist], ops: [log]}]", problem.ErrColumnType,
-			"a list cannot be dense"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, _, err := lower(c.doc, zoo())
-			require.ErrorIs(t, err, c.is)
-			require.ErrorContains(t, err, c.want)
-		})
-	}
+// TestAnnotatedBytesAreNotSplit checks that bytes which the file calls something else than text are not split.
+func TestAnnotatedBytesAreNotSplit(t *testing.T) {
 	schema := zoo()
 	for i := range schema {
 		if schema[i].Name == "s" {

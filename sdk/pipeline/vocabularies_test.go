@@ -82,53 +82,6 @@ func TestVocabulariesOfADocument(t *testing.T) {
 	assert.Equal(t, pipeline.VocabularyLookup("piper").Args[0].Value, s.Sparse[0].Ops[1].Args[0].Value)
 }
 
-// TestBadVocabularies checks every refusal of a document, with its place.
-func TestBadVocabularies(t *testing.T) {
-	const group = "sparse: [{columns: [i], ops: [vocabulary: v]}]\nvocabularies: "
-	for _, c := range []struct {
-		name, doc string
-		is        error
-		want      string
-	}{
-		{"no mapping", group + "[v]", problem.ErrValue, "line 2:15: vocabularies: wrong value: a list"},
-		{"name of nothing", group + "{'': {}, v: {}}", problem.ErrValue,
-			"line 2:16: vocabularies: wrong value: text of 0 bytes"},
-		{"unknown key", group + "{v: {bas: 1}}", problem.ErrUnknownKey, `did you mean "base"?`},
-		{"order", group + "{v: {order: seen}}", problem.ErrValue,
-			`line 2:27: vocabularies.v.order: wrong value: order "seen": want first_seen, count or count_text`},
-		{"unknown", group + "{v: {unknown: skip}}", problem.ErrValue, "want error, id, bucket or drop"},
-		{"joint", group + "{v: {joint: 1}}", problem.ErrValue, "want true or false"},
-		{"base", group + "{v: {base: -1}}", problem.ErrValue,
-			"base: wrong value: -1, want a whole number from 0 to 1099511627776"},
-		{"base that is real", group + "{v: {base: 1.5}}", problem.ErrValue, "want a whole number"},
-		{"null id", group + "{v: {null_id: -2147483649}}", problem.ErrValue, "null_id: wrong value"},
-		{"null id among keys", group + "{v: {null_id: 0}}", problem.ErrValue,
-			"line 2:16: vocabularies.v: wrong value: null_id 0"},
-		{"buckets without base", group + "{v: {oov_buckets: 3}}", problem.ErrValue, "3 oov_buckets and base 0"},
-		{"min_count", group + "{v: {min_count: 0}}", problem.ErrValue, "min_count: wrong value: 0"},
-		{"max_size", group + "{v: {max_size: 0}}", problem.ErrValue, "max_size: wrong value: 0"},
-		{"id without rare_id", group + "{v: {unknown: id}}", problem.ErrValue, "unknown: id, and no rare_id"},
-		{"bucket without buckets", group + "{v: {unknown: bucket}}", problem.ErrValue, "unknown: bucket, and no oov_buckets"},
-		{"not declared", group + "{w: {}, v: {}}", problem.ErrVocabulary,
-			"line 2:16: vocabularies.w: vocabulary does not fit: no operator"},
-		{"not used", "sparse: [{columns: [i], ops: [vocabulary: piper]}]\nvocabularies: {piping: {}}", problem.ErrVocabulary,
-			`line 1:31: sparse[0].ops[0]: vocabulary does not fit: "piper" is not among vocabularies`},
-		{"not the last", "sparse: [{columns: [i], ops: [vocabulary: v, clamp: {min: 0}]}]\nvocabularies: {v: {}}",
-			problem.ErrValue,
-			"line 1:31: sparse[0].ops[0]: wrong value: a vocabulary ends the chain"},
-		{"name that is a number", "sparse: [{columns: [i], ops: [vocabulary: 3]}]", problem.ErrValue, "want a word"},
-		{"of a value", "values: [{as: w, from: i, ops: [vocabulary: v]}]\nsparse: [{columns: [w]}]\nvocabularies: {v: {}}",
-			problem.ErrValue, "line 1:33: values[0].ops[0]: wrong value: a vocabulary ends the chain of a key"},
-		{"no name", "sparse: [{columns: [i], ops: [vocabulary]}]", problem.ErrMissing, "name: one of the document's"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := pipeline.Parse([]byte(c.doc))
-			require.ErrorIs(t, err, c.is)
-			assert.ErrorContains(t, err, c.want)
-		})
-	}
-}
-
 // TestLookupsAreLowered lowers a pipeline with vocabularies: the drive makes the keys, the host the ids.
 func TestLookupsAreLowered(t *testing.T) {
 	s, err := pipeline.Parse([]byte(vocabularyDocument))
