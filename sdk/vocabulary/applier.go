@@ -3,7 +3,6 @@ package vocabulary
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"unsafe"
 
@@ -71,30 +70,18 @@ func NewApplier(made, schema *tensor.Schema, lookups []*Lookup) (*Applier, error
 	return a, a.prepareLookups(lookups)
 }
 
-// prepareLookups sets the lookups. Goroutines make the tables that are not there; they end before prepare returns.
+// prepareLookups sets the lookups, and makes the tables that are not there.
 func (a *Applier) prepareLookups(lookups []*Lookup) error {
-	next := make(chan int, len(lookups))
-	for i, l := range lookups {
-		if l != nil {
-			next <- i
+	return inParallel(len(lookups), func(i int) (err error) {
+		if lookups[i] == nil {
+			return nil
 		}
-	}
-	close(next)
-	errs := make([]error, len(lookups))
-	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(next)) {
-		group.Go(func() {
-			for i := range next {
-				l := &readyLookup{Lookup: lookups[i]}
-				if l.kept == nil {
-					l.table, errs[i] = l.prepared()
-				}
-				a.lookups[i] = l
-			}
-		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
+		a.lookups[i] = &readyLookup{Lookup: lookups[i]}
+		if lookups[i].kept == nil {
+			a.lookups[i].table, err = lookups[i].prepared()
+		}
+		return err
+	})
 }
 
 // Schema returns the schema of the mini-batches that come out.

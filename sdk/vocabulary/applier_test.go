@@ -32,7 +32,7 @@ func TestApplyIsTheDefinition(t *testing.T) {
 			column[i] = random[i%7]
 		}
 		v := &Vocabulary{Rules: rules.Normalize(), Columns: columnsNamed(1), Tables: [][]int64{{30, 7, 12, 0, 22, 31}}}
-		require.NoError(t, v.prepareTables())
+		require.NoError(t, v.prepareNext(v.Tables[0]))
 
 		var ids []int64
 		var lengths []int32

@@ -8,13 +8,13 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // DefaultMemory is the memory that a builder takes for keys if its options name none.
@@ -61,10 +61,10 @@ type Builder struct {
 
 // builderTable is one table in the making.
 type builderTable struct {
-	mu          sync.Mutex // guards what follows
-	seen        partial
-	runs        runs
-	elementBits int // elementBits is how many low bits of a position hold its place; the column is above them
+	mu          sync.Mutex            // guards what follows
+	seen        *occurrence.Table     // seen has what came since the last run
+	runs        occurrence.SortedRuns // runs are sorted by key
+	elementBits int                   // elementBits is how many low bits of a position hold its place; the column is above them
 }
 
 // NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
@@ -88,10 +88,9 @@ func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, erro
 	}
 	b.memory = max(memory, 1<<20)
 	tables := countTables(b.columns)
-	mostDense := denseLength(b.memory * 5 / 8 / int64(tables))
 	for range tables {
-		table := &builderTable{elementBits: placeBits, runs: runs{compare: compareByKey}}
-		table.seen.mostDense = mostDense
+		table := &builderTable{elementBits: occurrence.PlaceBits, runs: b.noRuns(),
+			seen: occurrence.NewTable(b.memory * 5 / 8 / int64(tables))}
 		if rules.Joint {
 			table.elementBits -= bits.Len(uint(len(columns) - 1))
 		}
@@ -100,24 +99,17 @@ func NewBuilder(columns []Column, rules Rules, o BuilderOptions) (*Builder, erro
 	return b, nil
 }
 
-// denseLength returns the length of the longest array that a table may have, in some bytes of memory.
-func denseLength(bytes int64) int {
-	length := 1 << maxDenseWidth
-	for length > 0 && int64(length)*denseBytes > bytes {
-		length /= 2
-	}
-	return length
-}
-
 // mostHashed returns how many keys the hash tables hold before one of them is written to disk. Hash tables take half of
 // the memory less what arrays take, and at least an eighth: arrays take up to five eighths, and a quarter is left for
 // the sorting of a table. A key takes up to four slots when its hash table has just grown, and six while it grows.
 func (b *Builder) mostHashed() int64 {
-	return max(b.memory/2-b.dense.Load(), b.memory/8) / (6 * entrySize)
+	return max(b.memory/2-b.dense.Load(), b.memory/8) / (6 * occurrence.EntrySize)
 }
 
 // mostOrdered returns how many entries are held in memory while they are brought in the order of ids.
-func (b *Builder) mostOrdered() int { return int(min(b.memory/(12*entrySize), math.MaxInt32)) }
+func (b *Builder) mostOrdered() int {
+	return int(min(b.memory/(12*occurrence.EntrySize), math.MaxInt32))
+}
 
 // RangeError says that a value has no position: its row lies too far behind the data set's first, or its list is too
 // long.
@@ -140,26 +132,24 @@ func (b *Builder) Add(column int, first uint64, ids []int64, lengths []int32) er
 		return err
 	}
 	t := b.tables[b.columns[column].Table]
-	if b.base != nil {
-		first += b.base.rows
-	}
+	first += b.rowsBefore()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	place := uint64(0)
 	if b.rules.Joint {
 		place = uint64(column) << t.elementBits
 	}
-	hashed, dense := t.seen.hashed.used, t.seen.dense.memoryBytes()
+	hashed, dense := t.seen.Hashed(), t.seen.ArrayBytes()
 	if lengths == nil {
-		t.seen.addColumn(ids, first<<placeBits|place)
+		t.seen.AddColumn(ids, first<<occurrence.PlaceBits|place)
 	} else {
 		t.addLists(first, place, ids, lengths)
 	}
 	b.noteRowsBefore(first + rows)
 	// The table that grows writes its keys to disk when all tables together hold too many, unless it is a small one.
-	b.dense.Add(t.seen.dense.memoryBytes() - dense)
-	if most := b.mostHashed(); b.hashed.Add(int64(t.seen.hashed.used-hashed)) > most &&
-		int64(t.seen.hashed.used) >= most/int64(len(b.tables)) {
+	b.dense.Add(t.seen.ArrayBytes() - dense)
+	if most := b.mostHashed(); b.hashed.Add(int64(t.seen.Hashed()-hashed)) > most &&
+		int64(t.seen.Hashed()) >= most/int64(len(b.tables)) {
 		return b.spillTable(t)
 	}
 	return nil
@@ -175,9 +165,7 @@ func (b *Builder) checkRows(column int, first uint64, ids []int64, lengths []int
 	if lengths != nil {
 		rows = uint64(len(lengths))
 	}
-	if b.base != nil {
-		first += b.base.rows
-	}
+	first += b.rowsBefore()
 	if first > MaxRows-rows || first+rows > MaxRows {
 		return 0, &RangeError{Column: c.Name, Row: first, Length: int64(rows)}
 	}
@@ -213,35 +201,40 @@ func (b *Builder) noteRowsBefore(end uint64) {
 // addLists folds rows in that were checked.
 func (t *builderTable) addLists(first, place uint64, ids []int64, lengths []int32) {
 	for i, n := range lengths {
-		t.seen.addList(ids[:n], (first+uint64(i))<<placeBits|place)
+		t.seen.AddList(ids[:n], (first+uint64(i))<<occurrence.PlaceBits|place)
 		ids = ids[n:]
 	}
 }
 
 // spillTable writes the keys of a table's hash table to disk. The table is locked.
 func (b *Builder) spillTable(t *builderTable) error {
-	sorted := t.seen.takeHashed()
+	sorted := t.seen.TakeHashed()
 	b.hashed.Add(-int64(len(sorted)))
-	if err := b.makeFolder(t); err != nil {
-		return err
-	}
-	return t.runs.writeRun(entriesOf(sorted))
+	return t.runs.Write(sorted)
 }
 
-// makeFolder gives a table a folder for its runs.
-func (b *Builder) makeFolder(t *builderTable) (err error) {
-	if t.runs.folder != "" {
-		return nil
-	}
+// takeAll takes all entries of a table from memory, sorted by key. The table is locked.
+func (b *Builder) takeAll(t *builderTable) []occurrence.Entry {
+	b.hashed.Add(-int64(t.seen.Hashed()))
+	b.dense.Add(-t.seen.ArrayBytes())
+	return t.seen.TakeAll()
+}
+
+// noRuns returns runs without any. The first one gets a folder in that of the builder.
+func (b *Builder) noRuns() occurrence.SortedRuns {
+	return occurrence.SortedRuns{MakeFolder: b.makeFolder}
+}
+
+// makeFolder makes a folder for runs.
+func (b *Builder) makeFolder() (_ string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.folder == nil {
 		if b.folder, err = scratch.Make(b.parent, "millrace-vocabulary-"); err != nil {
-			return err
+			return "", err
 		}
 	}
-	t.runs.folder, err = os.MkdirTemp(b.folder.Path, "table-*")
-	return err
+	return os.MkdirTemp(b.folder.Path, "runs-*")
 }
 
 // Keys returns how many keys all tables have so far. It is exact as long as they fit into the builder's memory. A key
@@ -249,24 +242,10 @@ func (b *Builder) makeFolder(t *builderTable) (err error) {
 func (b *Builder) Keys() (keys int64) {
 	for _, t := range b.tables {
 		t.mu.Lock()
-		keys += int64(t.seen.dense.used + t.seen.hashed.used)
-		for i := range t.runs.files {
-			keys += t.runs.files[i].entries
-		}
+		keys += int64(t.seen.Keys()) + t.runs.Entries()
 		t.mu.Unlock()
 	}
 	return keys
-}
-
-// entriesOf returns entries in memory as a sequence.
-func entriesOf(list []entry) func(yield func(entry, error) bool) {
-	return func(yield func(entry, error) bool) {
-		for _, e := range list {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }
 
 // Close removes the runs. The builder must not be used after it.
@@ -361,39 +340,27 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 	t := b.tables[index]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.hashed.Add(-int64(t.seen.hashed.used))
-	b.dense.Add(-t.seen.dense.memoryBytes())
-	sorted := t.seen.takeEntries()
-	if b.base == nil && len(t.runs.files) == 0 && len(sorted) <= b.mostOrdered() {
+	sorted := b.takeAll(t)
+	if b.base == nil && t.runs.Entries() == 0 && len(sorted) <= b.mostOrdered() {
 		return b.finishInMemory(sorted, w, counts)
 	}
 	var had *oldKeys
 	if b.base != nil {
-		if err := b.makeFolder(t); err != nil { // where runs are merged if there are many
-			return made, err
-		}
 		had = newOldKeys(b.base.vocabulary.Tables[index])
-		t.runs.files = append(t.runs.files, b.base.counts.tables[index])
-		for _, key := range b.base.vocabulary.Tables[index] {
-			w.writeUint64(uint64(key))
-		}
+		t.runs.Add(b.base.counts.tables[index])
+		w.writeKeys(b.base.vocabulary.Tables[index])
 		made.Keys = int64(len(b.base.vocabulary.Tables[index]))
 	}
-	kept := &orderedKeys{runs: runs{compare: b.rules.Order.compareEntries()}, order: b.rules.Order, most: b.mostOrdered(),
-		makeFolder: func() (string, error) {
-			if err := b.makeFolder(t); err != nil {
-				return "", err
-			}
-			return os.MkdirTemp(filepath.Dir(t.runs.folder), "order-*")
-		}}
+	kept := &orderedKeys{runs: b.noRuns(), order: b.rules.Order, most: b.mostOrdered()}
+	kept.runs.Compare = b.rules.Order.compareEntries()
 	counts.beginTable()
-	for e, err := range t.runs.mergedEntries(sorted) {
+	for e, err := range t.runs.Merged(sorted) {
 		if err != nil {
 			return made, err
 		}
 		made.Seen++
 		counts.appendEntry(e)
-		if had.includesNext(e.key) || e.count < b.rules.MinCount {
+		if had.includesNext(e.Key) || e.Count < b.rules.MinCount {
 			continue
 		}
 		if err := kept.addEntry(e); err != nil {
@@ -414,7 +381,7 @@ func (b *Builder) finishTable(index int, w *fileWriter, counts *countsWriter) (m
 			}
 			break
 		}
-		w.writeUint64(uint64(e.key))
+		w.writeUint64(uint64(e.Key))
 		made.Keys++
 		made.Appended++
 	}
@@ -427,18 +394,20 @@ func tooManyKeys(most int64) error {
 
 // finishInMemory writes the keys and counts of a table, whose entries are sorted by key and are all in memory. It
 // brings them in the order of ids where they are.
-func (b *Builder) finishInMemory(sorted []entry, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
+func (b *Builder) finishInMemory(sorted []occurrence.Entry, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
 	made.Seen = int64(len(sorted))
 	counts.beginTable()
-	counts.appendEntries(sorted)
+	for _, e := range sorted {
+		counts.appendEntry(e)
+	}
 	if b.rules.MinCount > 1 {
-		sorted = slices.DeleteFunc(sorted, func(e entry) bool { return e.count < b.rules.MinCount })
+		sorted = slices.DeleteFunc(sorted, func(e occurrence.Entry) bool { return e.Count < b.rules.MinCount })
 	}
 	b.rules.Order.sortEntries(sorted)
 	// A list in memory is shorter than the most keys that a table without a largest size may have.
 	sorted = sorted[:min(int64(len(sorted)), b.rules.mostKeys())]
 	for i := range sorted {
-		w.writeUint64(uint64(sorted[i].key))
+		w.writeUint64(uint64(sorted[i].Key))
 	}
 	made.Keys = int64(len(sorted))
 	made.Appended = made.Keys
@@ -447,33 +416,25 @@ func (b *Builder) finishInMemory(sorted []entry, w *fileWriter, counts *countsWr
 
 // orderedKeys sorts the entries that get ids, on disk where memory is short.
 type orderedKeys struct {
-	runs       runs
-	order      Order
-	memory     []entry
-	most       int // entries in memory
-	makeFolder func() (string, error)
+	runs   occurrence.SortedRuns
+	order  Order
+	memory []occurrence.Entry
+	most   int // entries in memory
 }
 
-func (k *orderedKeys) addEntry(e entry) (err error) {
+func (k *orderedKeys) addEntry(e occurrence.Entry) error {
 	k.memory = append(k.memory, e)
 	if len(k.memory) < k.most {
 		return nil
 	}
-	if k.runs.folder == "" {
-		if k.runs.folder, err = k.makeFolder(); err != nil {
-			return err
-		}
-	}
-	k.sortMemory()
-	err = k.runs.writeRun(entriesOf(k.memory))
+	k.order.sortEntries(k.memory)
+	err := k.runs.Write(k.memory)
 	k.memory = k.memory[:0]
 	return err
 }
 
-func (k *orderedKeys) sortMemory() { k.order.sortEntries(k.memory) }
-
 // allInOrder returns all entries in order.
-func (k *orderedKeys) allInOrder() iter.Seq2[entry, error] {
-	k.sortMemory()
-	return k.runs.mergedEntries(k.memory)
+func (k *orderedKeys) allInOrder() iter.Seq2[occurrence.Entry, error] {
+	k.order.sortEntries(k.memory)
+	return k.runs.Merged(k.memory)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // obvious makes a table's keys as the definition reads, of columns that share the table.
@@ -243,9 +245,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		column = append(column, ids...)
 		require.NoError(t, b.Add(0, uint64(first), ids, nil))
 		require.LessOrEqual(t, b.hashed.Load(), b.mostHashed()+block)
-		require.EqualValues(t, b.tables[0].seen.hashed.used, b.hashed.Load())
+		require.EqualValues(t, b.tables[0].seen.Hashed(), b.hashed.Load())
 	}
-	require.Greater(t, len(b.tables[0].runs.files), maxOpenRuns)
+	runs, err := filepath.Glob(filepath.Join(dir, "millrace-*", "runs-*", "run-*"))
+	require.NoError(t, err)
+	require.Greater(t, len(runs), occurrence.MaxOpenRuns)
 	v := finish(t, b, filepath.Join(dir, "v.vocab"))
 	assert.Equal(t, obvious(Rules{Order: ByCount, MinCount: 1}, []testColumn{scalars(column...)}), v.Tables[0])
 	left, err := filepath.Glob(filepath.Join(dir, "millrace-*"))
@@ -269,15 +273,18 @@ func TestKeysSoFar(t *testing.T) {
 
 // TestRunsThatChangeAreFound flips a bit of a run on disk.
 func TestRunsThatChangeAreFound(t *testing.T) {
-	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: t.TempDir()})
+	dir := t.TempDir()
+	b, err := NewBuilder(columnsNamed(1), Rules{}, BuilderOptions{Folder: dir})
 	require.NoError(t, err)
 	addAll(t, b, []testColumn{scalars(3<<30, 1<<30, 2<<30)})
 	require.NoError(t, b.spillTable(b.tables[0]))
-	run := b.tables[0].runs.files[0].path
-	bytes, err := os.ReadFile(run)
+	runs, err := filepath.Glob(filepath.Join(dir, "millrace-*", "runs-*", "run-*"))
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	bytes, err := os.ReadFile(runs[0])
 	require.NoError(t, err)
 	bytes[17] ^= 1
-	require.NoError(t, os.WriteFile(run, bytes, 0o600))
+	require.NoError(t, os.WriteFile(runs[0], bytes, 0o600))
 	path := filepath.Join(t.TempDir(), "v.vocab")
 	_, err = b.Finish(path)
 	assert.ErrorContains(t, err, "changed on disk")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // CountsSuffix is what the name of a vocabulary's sidecar ends in.
@@ -50,15 +51,9 @@ func newCountsWriter(path string, tables int, rows uint64) (*countsWriter, error
 func (w *countsWriter) beginTable() { w.sizes = append(w.sizes, 0) }
 
 // appendEntry appends an entry to the last table. Entries come in the order of their keys.
-func (w *countsWriter) appendEntry(e entry) {
+func (w *countsWriter) appendEntry(e occurrence.Entry) {
 	w.file.writeEntry(e)
 	w.sizes[len(w.sizes)-1]++
-}
-
-// appendEntries appends entries to the last table, in the order of their keys.
-func (w *countsWriter) appendEntries(sorted []entry) {
-	w.file.writeEntries(sorted)
-	w.sizes[len(w.sizes)-1] += uint64(len(sorted))
 }
 
 // commitSidecar ends the sidecar of a vocabulary that counts the partitions with these digests.
@@ -75,10 +70,11 @@ func (w *countsWriter) commitSidecar(vocabulary Digest, counted [][32]byte) erro
 }
 
 // addRun appends a table of sorted entries, and returns where the file at a path will have it.
-func (w *countsWriter) addRun(path string, sorted iter.Seq2[entry, error]) (runFile, error) {
-	run := runFile{path: path, kept: true, offset: countsHeader}
+func (w *countsWriter) addRun(path string, sorted iter.Seq2[occurrence.Entry, error]) (
+	occurrence.SortedRun, error) {
+	run := occurrence.SortedRun{Path: path, Offset: countsHeader}
 	for _, size := range w.sizes {
-		run.offset += int64(size) * entrySize
+		run.Offset += int64(size) * occurrence.EntrySize
 	}
 	w.beginTable()
 	var b []byte
@@ -89,10 +85,9 @@ func (w *countsWriter) addRun(path string, sorted iter.Seq2[entry, error]) (runF
 		if err != nil {
 			return run, err
 		}
-		b = e.appendEncoded(b[:0])
-		run.crc = crc32c.Update(run.crc, b)
-		run.entries++
-		w.appendEntry(e)
+		b = run.AppendEntry(b[:0], e)
+		w.file.writeBytes(b)
+		w.sizes[len(w.sizes)-1]++
 	}
 	return run, nil
 }
@@ -118,7 +113,7 @@ type Counts struct {
 	Counted    [][32]byte // digests of the partitions that were counted, of all generations
 	Entries    int64      // Entries counts the entries of all tables
 
-	tables []runFile
+	tables []occurrence.SortedRun
 }
 
 // OpenCounts reads the sidecar of a vocabulary, whose path is given, and checks all of it. The sidecar is that of
@@ -170,7 +165,7 @@ func OpenPartial(path string) (*Counts, error) {
 func (c *Counts) Tables() int { return len(c.tables) }
 
 // Keys returns how many keys of a table were seen.
-func (c *Counts) Keys(table int) int64 { return c.tables[table].entries }
+func (c *Counts) Keys(table int) int64 { return c.tables[table].Entries }
 
 // checkContents reads a file of size bytes.
 func (c *Counts) checkContents(from io.ReaderAt, size int64) error {
@@ -198,26 +193,26 @@ func (c *Counts) checkContents(from io.ReaderAt, size int64) error {
 	c.Rows = le.Uint64(header[16:])
 	trailerBytes := 8*tables + 32*partitions + countsTrailer
 	entries := size - countsHeader - trailerBytes
-	if tables == 0 || tables > MaxColumns || c.Rows > MaxRows || entries < 0 || entries%entrySize != 0 {
+	if tables == 0 || tables > MaxColumns || c.Rows > MaxRows || entries < 0 || entries%occurrence.EntrySize != 0 {
 		return damagedError("%d bytes for %d tables of %d rows", size, tables, c.Rows)
 	}
 	trailer := make([]byte, trailerBytes)
 	if _, err := from.ReadAt(trailer, size-int64(len(trailer))); err != nil {
 		return err
 	}
-	c.Entries = entries / entrySize
+	c.Entries = entries / occurrence.EntrySize
 	at, left := int64(countsHeader), c.Entries
 	for i := range tables {
 		n := le.Uint64(trailer[8*i:])
 		if n > uint64(left) {
 			return damagedError("table %d has %d entries of %d that are left", i, n, left)
 		}
-		run := runFile{path: c.Path, offset: at, entries: int64(n), kept: true}
-		if run.crc, err = checkEntries(in, i, run.entries, c.Rows); err != nil {
+		run := occurrence.SortedRun{Path: c.Path, Offset: at, Entries: int64(n)}
+		if run.CRC, err = checkEntries(in, i, run.Entries, c.Rows); err != nil {
 			return err
 		}
 		c.tables = append(c.tables, run)
-		at, left = at+run.entries*entrySize, left-run.entries
+		at, left = at+run.Entries*occurrence.EntrySize, left-run.Entries
 	}
 	if left > 0 {
 		return damagedError("%d entries of no table", left)
@@ -237,14 +232,14 @@ func (c *Counts) checkContents(from io.ReaderAt, size int64) error {
 
 // checkEntries checks that the entries of a table are sorted by key and possible, and returns the CRC32C of them.
 func checkEntries(in *summedReader, table, n int64, rows uint64) (crc uint32, err error) {
-	var b [entrySize]byte
-	last := entry{}
+	var b [occurrence.EntrySize]byte
+	last := occurrence.Entry{}
 	for i := range n {
 		if err := in.readFully(b[:]); err != nil {
 			return 0, err
 		}
-		e := decodeEntry(b[:])
-		if i > 0 && e.key <= last.key || e.count == 0 || e.position>>placeBits >= rows {
+		e := occurrence.DecodeEntry(b[:])
+		if i > 0 && e.Key <= last.Key || e.Count == 0 || e.Position>>occurrence.PlaceBits >= rows {
 			return 0, damagedError("entry %d of table %d", i, table)
 		}
 		last, crc = e, crc32c.Update(crc, b[:])

@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-
-	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 )
 
 // Description is a vocabulary without its keys. It is enough to check a pipeline that uses the vocabulary, and for the
@@ -89,15 +88,23 @@ func ReadDescription(b []byte, digest Digest) (*Description, error) {
 	if r.Len() != 8*tables {
 		return nil, damagedError("%d bytes behind the header for %d tables", r.Len(), tables)
 	}
-	sizes := b[len(b)-8*tables:]
-	for i := range tables {
-		n := binary.LittleEndian.Uint64(sizes[8*i:])
-		if n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
-			return nil, damagedError("table %d has %d keys", i, n)
+	d.Sizes, _, err = tableSizes(b[len(b)-8*tables:], &v.Rules, math.MaxInt64)
+	return d, err
+}
+
+// tableSizes reads the numbers of keys of tables, which together have as many keys as most at most. It returns how many
+// of those are left.
+func tableSizes(b []byte, rules *Rules, most uint64) (sizes []int64, left uint64, err error) {
+	left = most
+	for i := range len(b) / 8 {
+		n := binary.LittleEndian.Uint64(b[8*i:])
+		if bound := min(left, uint64(rules.mostKeys())); n > bound {
+			return nil, 0, damagedError("table %d has %d keys, want at most %d", i, n, bound)
 		}
-		d.Sizes = append(d.Sizes, int64(n))
+		sizes = append(sizes, int64(n))
+		left -= n
 	}
-	return d, nil
+	return sizes, left, nil
 }
 
 // scanVocabulary reads a vocabulary of size bytes and checks it. each gets the bytes of all keys, piece by piece.
@@ -128,14 +135,9 @@ func scanVocabulary(r io.Reader, size int64, each func(keys []byte)) (*Descripti
 		return nil, err
 	}
 	d := &Description{Rules: v.Rules, Columns: v.Columns}
-	left := uint64(keyBytes / 8)
-	for i := range tables {
-		n := binary.LittleEndian.Uint64(sizes[8*i:])
-		if n > left || n > unit.MaxKeys || v.Rules.MaxSize > 0 && n > v.Rules.MaxSize {
-			return nil, damagedError("table %d has %d keys of %d that are left", i, n, left)
-		}
-		d.Sizes = append(d.Sizes, int64(n))
-		left -= n
+	var left uint64
+	if d.Sizes, left, err = tableSizes(sizes, &v.Rules, uint64(keyBytes/8)); err != nil {
+		return nil, err
 	}
 	if left > 0 {
 		return nil, damagedError("%d keys of no table", left)

@@ -7,11 +7,11 @@
 // operator `vocabulary`. [Rules] say in which order keys get ids and which keys get none. Every feature has a
 // table of keys of its own, or all features share one (Rules.Joint).
 //
-// A [Builder] makes a vocabulary from a pass over a data set. It takes the ids of mini-batches in any order, from any
-// goroutine, and keeps for each key its first position and its count. Where memory is short it writes sorted runs to
-// disk and merges them at the end. Neither the order nor the runs change a byte of the result: positions are rows of
-// the data set, first positions are folded by their minimum, and counts by their sum. [Builder.Finish] writes two
-// files, each under its name only when it is whole:
+// A [Builder] makes a vocabulary from a pass over a data set. It takes the ids of mini-batches in any order, from
+// any goroutine, and keeps for each key its first position and its count (package occurrence). Where memory is short
+// it writes sorted runs to disk and merges them at the end. Neither the order nor the runs change a byte of the
+// result: positions are rows of the data set, first positions are folded by their minimum, and counts by their sum.
+// [Builder.Finish] writes two files, each under its name only when it is whole:
 //
 //	F          the vocabulary: keys in the order of their ids
 //	F.counts   the sidecar: first position and count of every key that was seen, kept or not

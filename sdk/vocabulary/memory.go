@@ -1,11 +1,8 @@
 package vocabulary
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -14,9 +11,9 @@ import (
 	"sync/atomic"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
-	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/internal/scratch"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // MemoryBuilder makes a vocabulary for this process, without files: what a run needs that builds a vocabulary and
@@ -228,15 +225,12 @@ func (m *MemoryBuilder) moveToBuilder(index int) error {
 		s.generator = nil
 		for begin := 0; begin < len(keys); begin += m.builder.mostOrdered() {
 			part := keys[begin:min(len(keys), begin+m.builder.mostOrdered())]
-			sorted := make([]entry, len(part))
+			sorted := make([]occurrence.Entry, len(part))
 			for i, key := range part {
-				sorted[i] = entry{key: key, position: s.first<<placeBits + uint64(begin+i), count: 1}
+				sorted[i] = occurrence.Entry{Key: key, Position: s.first<<occurrence.PlaceBits + uint64(begin+i), Count: 1}
 			}
-			sortByKey(sorted)
-			if err := m.builder.makeFolder(to); err != nil {
-				return err
-			}
-			if err := to.runs.writeRun(entriesOf(sorted)); err != nil {
+			occurrence.SortByKey(sorted)
+			if err := to.runs.Write(sorted); err != nil {
 				return err
 			}
 		}
@@ -293,7 +287,7 @@ func (m *MemoryBuilder) Vocabulary() (*Vocabulary, error) {
 	b := m.builder
 	v := &Vocabulary{Rules: b.rules, Columns: slices.Clone(b.columns), Tables: make([][]int64, len(m.tables)),
 		prepared: make([]preparedTable, len(m.tables))}
-	sum := newDigester(fileHeader(v.Rules, v.Columns))
+	sum := newDigestWriter(fileHeader(v.Rules, v.Columns))
 	errs := make([]error, len(m.tables))
 	made := make([]chan struct{}, len(m.tables)) // closed when a table is made
 	next := make(chan int, len(m.tables))
@@ -314,13 +308,17 @@ func (m *MemoryBuilder) Vocabulary() (*Vocabulary, error) {
 	}
 	for i := range made {
 		<-made[i]
-		sum.addTable(v.Tables[i])
+		sum.writeKeys(v.Tables[i])
 	}
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	v.Digest, v.kept = sum.finalDigest(), m.keptIDs()
+	for _, keys := range v.Tables {
+		sum.writeUint64(uint64(len(keys)))
+	}
+	sum.writeChecksum()
+	v.Digest, v.kept = Digest(sum.sum.Sum(nil)), m.keptIDs()
 	return v, nil
 }
 
@@ -394,45 +392,4 @@ func (m *MemoryBuilder) finishThroughFile() (_ *Vocabulary, err error) {
 		return nil, err
 	}
 	return Load(path)
-}
-
-// digester makes the digest of a vocabulary's file without the file.
-type digester struct {
-	sum    hash.Hash
-	crc    uint32
-	sizes  []byte // sizes has the tables' sizes
-	buffer []byte
-}
-
-// newDigester begins the digest of a file that has a header.
-func newDigester(header []byte) *digester {
-	d := &digester{sum: sha256.New(), buffer: make([]byte, 0, 32<<10)}
-	d.addBytes(header)
-	return d
-}
-
-func (d *digester) addBytes(b []byte) {
-	d.crc = crc32c.Update(d.crc, b)
-	_, _ = d.sum.Write(b) // it never fails
-}
-
-// addTable adds the next table.
-func (d *digester) addTable(keys []int64) {
-	d.sizes = binary.LittleEndian.AppendUint64(d.sizes, uint64(len(keys)))
-	for len(keys) > 0 {
-		part := keys[:min(len(keys), cap(d.buffer)/8)]
-		keys = keys[len(part):]
-		buffer := d.buffer[:8*len(part)]
-		for i, key := range part {
-			binary.LittleEndian.PutUint64(buffer[8*i:], uint64(key))
-		}
-		d.addBytes(buffer)
-	}
-}
-
-// finalDigest ends the file.
-func (d *digester) finalDigest() Digest {
-	d.addBytes(d.sizes)
-	_, _ = d.sum.Write(binary.LittleEndian.AppendUint32(nil, d.crc))
-	return Digest(d.sum.Sum(nil))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -24,26 +25,30 @@ func addMiniBatch(add func(column int, first uint64, ids []int64, lengths []int3
 			n, mb.Schema.IDs, columns)
 	}
 	starts := mb.OffsetPerKey()
-	next := make(chan int, n)
-	for i := range n {
-		next <- i
-	}
-	close(next)
+	return inParallel(n, func(i int) error {
+		var lengths []int32
+		if mb.Lengths != nil {
+			lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
+		}
+		return add(i, first, mb.Values64[starts[i]:starts[i+1]], lengths)
+	})
+}
+
+// inParallel calls do for 0 to n-1, on as many goroutines as the machine runs at once, this one included. They end
+// before inParallel returns the errors.
+func inParallel(n int, do func(i int) error) error {
+	var next atomic.Int64
 	errs := make([]error, n)
-	fold := func() {
-		for i := range next {
-			var lengths []int32
-			if mb.Lengths != nil {
-				lengths = mb.Lengths[i*mb.Rows:][:mb.Rows]
-			}
-			errs[i] = add(i, first, mb.Values64[starts[i]:starts[i+1]], lengths)
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			errs[i] = do(i)
 		}
 	}
 	var group sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) - 1 {
-		group.Go(fold)
+		group.Go(work)
 	}
-	fold()
+	work()
 	group.Wait()
 	return errors.Join(errs...)
 }

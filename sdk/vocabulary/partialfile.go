@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // MaxPartials is how many parts are merged at once.
-const MaxPartials = maxOpenRuns
+const MaxPartials = occurrence.MaxOpenRuns
 
 // ErrOtherBuilder says that a part was written by a builder of other rules or columns.
 var ErrOtherBuilder = errors.New("vocabulary: a part of other rules or columns")
@@ -29,7 +31,7 @@ func (b *Builder) Spilled() bool {
 
 // writePart writes a part, whose tables runs returns in their order.
 func writePart(
-	path string, maker Digest, rows uint64, tables int, table func(i int) iter.Seq2[entry, error],
+	path string, maker Digest, rows uint64, tables int, table func(i int) iter.Seq2[occurrence.Entry, error],
 ) (*Counts, error) {
 	w, err := newCountsWriter(path, tables, rows)
 	if err != nil {
@@ -41,7 +43,7 @@ func writePart(
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), w.file.abandonFile())
 		}
-		c.tables, c.Entries = append(c.tables, run), c.Entries+run.entries
+		c.tables, c.Entries = append(c.tables, run), c.Entries+run.Entries
 	}
 	return c, w.commitSidecar(maker, nil)
 }
@@ -55,15 +57,13 @@ func (b *Builder) WritePartial(path string) (*Counts, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := writePart(path, maker, b.rows.Load(), len(b.tables), func(i int) iter.Seq2[entry, error] {
+	made, err := writePart(path, maker, b.rows.Load(), len(b.tables), func(i int) iter.Seq2[occurrence.Entry, error] {
 		t := b.tables[i]
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		b.hashed.Add(-int64(t.seen.hashed.used))
-		b.dense.Add(-t.seen.dense.memoryBytes())
 		taken := t.runs
-		t.runs = runs{compare: compareByKey}
-		return taken.mergedEntries(t.seen.takeEntries())
+		t.runs = b.noRuns()
+		return taken.Merged(b.takeAll(t))
 	})
 	return made, errors.Join(err, b.Close())
 }
@@ -80,13 +80,8 @@ func (b *Builder) Take(c *Counts) error {
 	}
 	for i, t := range b.tables {
 		t.mu.Lock()
-		if err = b.makeFolder(t); err == nil { // where runs are merged if there are many
-			t.runs.files = append(t.runs.files, c.tables[i])
-		}
+		t.runs.Add(c.tables[i])
 		t.mu.Unlock()
-		if err != nil {
-			return err
-		}
 	}
 	b.noteRowsBefore(c.Rows)
 	return nil
@@ -104,11 +99,11 @@ func MergePartials(path string, list ...*Counts) (*Counts, error) {
 		}
 		rows = max(rows, c.Rows)
 	}
-	return writePart(path, list[0].Vocabulary, rows, len(list[0].tables), func(i int) iter.Seq2[entry, error] {
-		sorted := runs{compare: compareByKey}
+	return writePart(path, list[0].Vocabulary, rows, len(list[0].tables), func(i int) iter.Seq2[occurrence.Entry, error] {
+		var runs occurrence.SortedRuns
 		for _, c := range list {
-			sorted.files = append(sorted.files, c.tables[i])
+			runs.Add(c.tables[i])
 		}
-		return sorted.mergedEntries(nil)
+		return runs.Merged(nil)
 	})
 }

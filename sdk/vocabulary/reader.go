@@ -118,11 +118,11 @@ func Read(r io.Reader, size int64) (*Vocabulary, error) {
 	}
 	v := &Vocabulary{Rules: d.Rules, Columns: d.Columns, Digest: d.Digest}
 	for _, n := range d.Sizes {
+		if err := v.prepareNext(keys[:n:n]); err != nil {
+			return nil, err
+		}
 		v.Tables = append(v.Tables, keys[:n:n])
 		keys = keys[n:]
-	}
-	if err := v.prepareTables(); err != nil {
-		return nil, err
 	}
 	return v, nil
 }

@@ -7,43 +7,6 @@ import (
 	"strings"
 )
 
-// Order says in which order keys get their ids.
-type Order uint8
-
-// The orders. The numbers are part of the file's form.
-const (
-	// FirstSeen is the order of first appearance in the data set: DLRM's, Piper's and TorchRec's.
-	FirstSeen Order = iota + 1
-	// ByCount puts frequent keys first, and of equally frequent ones the lesser: NVTabular's.
-	ByCount
-	// ByCountText puts frequent keys first, and of equally frequent ones the key whose decimal text is greater, byte by
-	// byte: TensorFlow Transform's.
-	ByCountText
-)
-
-var orderNames = [...]string{FirstSeen: "first_seen", ByCount: "count", ByCountText: "count_text"}
-
-// OrderNames returns the words of the orders, for documents.
-func OrderNames() []string { return orderNames[FirstSeen:] }
-
-// String returns the word of a pipeline's document.
-func (o Order) String() string {
-	if o < FirstSeen || o > ByCountText {
-		return fmt.Sprintf("order(%d)", uint8(o))
-	}
-	return orderNames[o]
-}
-
-// ParseOrder reads the word of a pipeline's document.
-func ParseOrder(word string) (Order, error) {
-	for o := FirstSeen; o <= ByCountText; o++ {
-		if orderNames[o] == word {
-			return o, nil
-		}
-	}
-	return 0, fmt.Errorf("order %.40q: want first_seen, count or count_text", word)
-}
-
 // OptionalID is an id that may be left out.
 type OptionalID struct {
 	ID    int64

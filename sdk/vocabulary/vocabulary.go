@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 // Version of the file's form.
@@ -25,6 +26,8 @@ var (
 
 // Bounds of a vocabulary.
 const (
+	// MaxRows bounds the rows of a data set that a vocabulary is made of, over all generations.
+	MaxRows      = 1 << (64 - occurrence.PlaceBits)
 	MaxColumns   = 1 << 16
 	MaxNameBytes = 1 << 12 // of a column
 	maxHeader    = headerSize + MaxColumns*(columnSize+MaxNameBytes)
@@ -76,16 +79,9 @@ func (v *Vocabulary) keysOfTable(table int) int64 {
 }
 
 // Keys returns how many keys all tables have.
-func (v *Vocabulary) Keys() int64 {
-	var n int64
-	if v.sizes != nil {
-		for _, size := range v.sizes {
-			n += size
-		}
-		return n
-	}
-	for _, keys := range v.Tables {
-		n += int64(len(keys))
+func (v *Vocabulary) Keys() (n int64) {
+	for table := range countTables(v.Columns) {
+		n += v.keysOfTable(table)
 	}
 	return n
 }
@@ -134,16 +130,6 @@ func prepareTable(keys []int64, table *unit.Table) preparedTable {
 		return func() (*unit.Table, error) { return table, nil }
 	}
 	return sync.OnceValues(func() (*unit.Table, error) { return unit.NewTable(keys) })
-}
-
-// prepareTables makes the tables ready for lookups. It refuses a table that holds a key twice.
-func (v *Vocabulary) prepareTables() error {
-	for _, keys := range v.Tables {
-		if err := v.prepareNext(keys); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // prepareNext makes the next table ready for lookups. It refuses one that holds a key twice.

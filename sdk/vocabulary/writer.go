@@ -1,6 +1,7 @@
 package vocabulary
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/internal/wholefile"
+	"github.com/millrace/millrace/sdk/vocabulary/occurrence"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // fileWriter writes a file beside its name. The file gets its name when it is whole.
 type fileWriter struct {
 	path   string
-	file   *os.File
+	file   *os.File  // nil: only the digest is made
 	buffer []byte    // not yet summed and written
 	sum    hash.Hash // nil: the file has no digest
 	crc    uint32
@@ -39,6 +41,13 @@ func createFile(path string) (*fileWriter, error) {
 	return &fileWriter{path: path, file: f, buffer: make([]byte, 0, fileBuffer)}, nil
 }
 
+// newDigestWriter begins the digest of a vocabulary's file without the file.
+func newDigestWriter(header []byte) *fileWriter {
+	w := &fileWriter{buffer: make([]byte, 0, fileBuffer), sum: sha256.New()}
+	w.writeBytes(header)
+	return w
+}
+
 // writeBytes appends bytes.
 func (w *fileWriter) writeBytes(b []byte) { w.takeBuffer(append(w.buffer, b...)) }
 
@@ -46,28 +55,24 @@ func (w *fileWriter) writeUint64(x uint64) {
 	w.takeBuffer(binary.LittleEndian.AppendUint64(w.buffer, x))
 }
 
-func (w *fileWriter) writeEntry(e entry) { w.takeBuffer(e.appendEncoded(w.buffer)) }
+func (w *fileWriter) writeEntry(e occurrence.Entry) { w.takeBuffer(e.AppendEncoded(w.buffer)) }
 
-// writeEntries appends entries.
-func (w *fileWriter) writeEntries(list []entry) {
-	for len(list) > 0 {
-		begin := len(w.buffer)
-		n := min(len(list), (fileBuffer-begin)/entrySize) // appended leaves room for one
-		b := w.buffer[begin : begin+n*entrySize]
-		for i := range list[:n] {
-			to := b[i*entrySize:][:entrySize]
-			binary.LittleEndian.PutUint64(to, uint64(list[i].key))
-			binary.LittleEndian.PutUint64(to[8:], list[i].position)
-			binary.LittleEndian.PutUint64(to[16:], list[i].count)
+// writeKeys appends keys.
+func (w *fileWriter) writeKeys(keys []int64) {
+	for len(keys) > 0 {
+		buffer := w.buffer
+		n := min(len(keys), (fileBuffer-len(buffer))/8) // takeBuffer leaves room for one
+		for _, key := range keys[:n] {
+			buffer = binary.LittleEndian.AppendUint64(buffer, uint64(key))
 		}
-		w.takeBuffer(w.buffer[:begin+len(b)])
-		list = list[n:]
+		w.takeBuffer(buffer)
+		keys = keys[n:]
 	}
 }
 
 // takeBuffer takes the buffer with more bytes in it.
 func (w *fileWriter) takeBuffer(buffer []byte) {
-	if w.buffer = buffer; len(buffer) > fileBuffer-entrySize {
+	if w.buffer = buffer; len(buffer) > fileBuffer-occurrence.EntrySize {
 		w.flushBuffer()
 	}
 }
@@ -79,7 +84,9 @@ func (w *fileWriter) flushBuffer() {
 		if w.sum != nil {
 			_, _ = w.sum.Write(w.buffer) // it never fails
 		}
-		_, w.err = w.file.Write(w.buffer)
+		if w.file != nil {
+			_, w.err = w.file.Write(w.buffer)
+		}
 	}
 	w.buffer = w.buffer[:0]
 }
@@ -92,11 +99,16 @@ func (w *fileWriter) commitFile() error {
 	return w.renameToFinal()
 }
 
-// sealFile appends the checksum, brings the file to the disk, and returns its digest. If it fails, it removes the file.
-func (w *fileWriter) sealFile() (Digest, error) {
+// writeChecksum appends the checksum, and flushes the buffer.
+func (w *fileWriter) writeChecksum() {
 	w.flushBuffer()
 	w.buffer = binary.LittleEndian.AppendUint32(w.buffer, w.crc)
 	w.flushBuffer()
+}
+
+// sealFile appends the checksum, brings the file to the disk, and returns its digest. If it fails, it removes the file.
+func (w *fileWriter) sealFile() (Digest, error) {
+	w.writeChecksum()
 	if w.err == nil {
 		w.err = w.file.Chmod(0o644)
 	}

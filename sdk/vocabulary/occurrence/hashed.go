@@ -1,4 +1,4 @@
-package vocabulary
+package occurrence
 
 import "math/bits"
 
@@ -84,14 +84,14 @@ func (h *hashedKeys) hashShift() uint { return 64 - uint(bits.TrailingZeros(uint
 func (h *hashedKeys) growTable() { h.rebuildTable(max(2*len(h.slots), leastSlots), nil) }
 
 // rebuildTable gives the table another number of slots, without the keys that drop takes.
-func (h *hashedKeys) rebuildTable(length int, drop func(e entry) bool) {
+func (h *hashedKeys) rebuildTable(length int, drop func(e Entry) bool) {
 	slots, positions := h.slots, h.positions
 	h.slots, h.positions, h.used = make([]hashedSlot, length), make([]uint64, length), 0
 	mask := uint64(length - 1)
 	shift := h.hashShift()
 	for i := range slots {
 		s := &slots[i]
-		if s.count == 0 || drop != nil && drop(entry{key: s.key, position: positions[i], count: s.count}) {
+		if s.count == 0 || drop != nil && drop(Entry{Key: s.key, Position: positions[i], Count: s.count}) {
 			continue
 		}
 		at := hashKey(s.key) >> shift
@@ -104,7 +104,7 @@ func (h *hashedKeys) rebuildTable(length int, drop func(e entry) bool) {
 }
 
 // takeBelow removes the keys from 0 to one before end, and returns their entries in no order.
-func (h *hashedKeys) takeBelow(end int64) (taken []entry) {
+func (h *hashedKeys) takeBelow(end int64) (taken []Entry) {
 	n := 0
 	for width := range h.smallByWidth {
 		if int64(1)<<width <= end {
@@ -112,13 +112,13 @@ func (h *hashedKeys) takeBelow(end int64) (taken []entry) {
 			h.smallByWidth[width] = 0
 		}
 	}
-	taken = make([]entry, 0, n)
+	taken = make([]Entry, 0, n)
 	length := leastSlots
 	for length < 2*(h.used-n) {
 		length *= 2
 	}
-	h.rebuildTable(length, func(e entry) bool {
-		if uint64(e.key) >= uint64(end) {
+	h.rebuildTable(length, func(e Entry) bool {
+		if uint64(e.Key) >= uint64(end) {
 			return false
 		}
 		taken = append(taken, e)
@@ -128,11 +128,11 @@ func (h *hashedKeys) takeBelow(end int64) (taken []entry) {
 }
 
 // takeAll returns the entries in no order, and empties the table.
-func (h *hashedKeys) takeAll() []entry {
-	list := make([]entry, 0, h.used)
+func (h *hashedKeys) takeAll() []Entry {
+	list := make([]Entry, 0, h.used)
 	for i := range h.slots {
 		if s := &h.slots[i]; s.count != 0 {
-			list = append(list, entry{key: s.key, position: h.positions[i], count: s.count})
+			list = append(list, Entry{Key: s.key, Position: h.positions[i], Count: s.count})
 		}
 	}
 	*h = hashedKeys{}

@@ -1,4 +1,4 @@
-package vocabulary
+package occurrence
 
 import (
 	"cmp"
@@ -13,20 +13,20 @@ import (
 )
 
 // seenKeys is what was seen of keys, as the definition reads.
-type seenKeys map[int64]entry
+type seenKeys map[int64]Entry
 
 func (s seenKeys) add(key int64, position uint64) {
 	e, ok := s[key]
 	if !ok {
-		e = entry{key: key, position: position}
+		e = Entry{Key: key, Position: position}
 	}
-	e.position, e.count = min(e.position, position), e.count+1
+	e.Position, e.Count = min(e.Position, position), e.Count+1
 	s[key] = e
 }
 
 // sorted returns the entries in the order of their keys.
-func (s seenKeys) sorted() []entry {
-	list := []entry{}
+func (s seenKeys) sorted() []Entry {
+	list := []Entry{}
 	for _, e := range s {
 		list = append(list, e)
 	}
@@ -53,12 +53,12 @@ func drawKeys(t *rapid.T, random *rand.Rand) func() int64 {
 	return func() int64 { return edges[random.IntN(len(edges))] }
 }
 
-// TestAPartialIsTheDefinition folds blocks of columns and lists in, in and out of order, and compares with a map. The
+// TestATableIsTheDefinition folds blocks of columns and lists in, in and out of order, and compares with a map. The
 // keys change on the way, so that arrays begin and grow while their keys are in the hash table.
-func TestAPartialIsTheDefinition(t *testing.T) {
+func TestATableIsTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		p := partial{mostDense: rapid.SampledFrom([]int{0, 1 << 13, 1 << 17, 1 << maxDenseWidth}).Draw(t, "longest array")}
+		table := Table{mostDense: rapid.SampledFrom([]int{0, 1 << 13, 1 << 17, 1 << maxDenseWidth}).Draw(t, "longest array")}
 		want, hashed := seenKeys{}, seenKeys{}
 		row := uint64(0)
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
@@ -72,98 +72,98 @@ func TestAPartialIsTheDefinition(t *testing.T) {
 			}
 			step := uint64(1)
 			if rapid.Bool().Draw(t, "column") {
-				p.addColumn(keys, row<<placeBits)
-				step <<= placeBits
+				table.AddColumn(keys, row<<PlaceBits)
+				step <<= PlaceBits
 			} else {
-				p.addList(keys, row<<placeBits)
+				table.AddList(keys, row<<PlaceBits)
 			}
 			for i, key := range keys {
-				want.add(key, row<<placeBits+uint64(i)*step)
+				want.add(key, row<<PlaceBits+uint64(i)*step)
 			}
 			row += uint64(len(keys))
 			if rapid.IntRange(0, 5).Draw(t, "write to disk") == 0 {
-				for _, e := range p.takeHashed() {
-					before, ok := hashed[e.key]
+				for _, e := range table.TakeHashed() {
+					before, ok := hashed[e.Key]
 					if ok {
 						e.foldEntry(before)
 					}
-					hashed[e.key] = e
+					hashed[e.Key] = e
 				}
 			}
-			require.LessOrEqual(t, len(p.dense.counts), p.mostDense)
-			require.EqualValues(t, len(p.dense.counts)*denseBytes, p.dense.memoryBytes())
+			require.LessOrEqual(t, len(table.dense.counts), table.mostDense)
+			require.EqualValues(t, len(table.dense.counts)*denseBytes, table.dense.memoryBytes())
 		}
-		last := p.takeEntries()
+		last := table.TakeAll()
 		assert.True(t, slices.IsSortedFunc(last, compareByKey))
 		for _, e := range last {
-			if before, ok := hashed[e.key]; ok {
+			if before, ok := hashed[e.Key]; ok {
 				e.foldEntry(before)
 			}
-			hashed[e.key] = e
+			hashed[e.Key] = e
 		}
 		assert.Equal(t, want.sorted(), hashed.sorted())
-		assert.Empty(t, p.takeEntries())
+		assert.Empty(t, table.TakeAll())
 	})
 }
 
 // TestSmallKeysGetAnArray checks when keys move to an array, from both sides.
 func TestSmallKeysGetAnArray(t *testing.T) {
-	p := partial{mostDense: 1 << 20}
-	p.addColumn([]int64{leastDense}, 1<<placeBits)
-	assert.Empty(t, p.dense.counts, "one key beyond the least array")
-	p.addColumn([]int64{leastDense - 1}, 2<<placeBits)
-	assert.Len(t, p.dense.counts, leastDense)
-	assert.Equal(t, 1, p.hashed.used)
+	table := Table{mostDense: 1 << 20}
+	table.AddColumn([]int64{leastDense}, 1<<PlaceBits)
+	assert.Empty(t, table.dense.counts, "one key beyond the least array")
+	table.AddColumn([]int64{leastDense - 1}, 2<<PlaceBits)
+	assert.Len(t, table.dense.counts, leastDense)
+	assert.Equal(t, 1, table.hashed.used)
 
 	keys := make([]int64, 1<<16/denseShare-2)
 	for i := range keys {
 		keys[i] = 1<<15 + int64(i)
 	}
-	p.addColumn(keys[1:], 3<<placeBits)
-	assert.Len(t, p.dense.counts, leastDense, "one key is missing")
-	p.addColumn(keys[:1], 4<<placeBits)
-	assert.Len(t, p.dense.counts, 1<<16)
-	assert.Zero(t, p.hashed.used)
-	assert.Equal(t, []entry{{leastDense - 1, 2 << placeBits, 1}, {leastDense, 1 << placeBits, 1}}, p.takeEntries()[:2])
+	table.AddColumn(keys[1:], 3<<PlaceBits)
+	assert.Len(t, table.dense.counts, leastDense, "one key is missing")
+	table.AddColumn(keys[:1], 4<<PlaceBits)
+	assert.Len(t, table.dense.counts, 1<<16)
+	assert.Zero(t, table.hashed.used)
+	assert.Equal(t, []Entry{{leastDense - 1, 2 << PlaceBits, 1}, {leastDense, 1 << PlaceBits, 1}}, table.TakeAll()[:2])
 }
 
 // TestCountsBeyondTheirField carries counts of an array over, in the array and on the way into it.
 func TestCountsBeyondTheirField(t *testing.T) {
-	p := partial{mostDense: leastDense}
-	p.hashed.addBlock([]int64{7, 8}, []uint16{0, 1}, 0, 1, true)
-	for i := range p.hashed.slots {
-		if s := &p.hashed.slots[i]; s.key == 7 && s.count > 0 {
+	table := Table{mostDense: leastDense}
+	table.hashed.addBlock([]int64{7, 8}, []uint16{0, 1}, 0, 1, true)
+	for i := range table.hashed.slots {
+		if s := &table.hashed.slots[i]; s.key == 7 && s.count > 0 {
 			s.count = 1 << 40
 		} else if s.key == 8 {
 			s.count = math.MaxUint64
 		}
 	}
-	p.addList([]int64{7, 8, 9}, 2)
-	p.addList([]int64{7, 8, 9}, 5)
-	p.addList([]int64{7, 9}, 8)
-	p.addList([]int64{7, 9}, 10)
-	assert.Equal(t, []entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, p.takeEntries())
+	table.AddList([]int64{7, 8, 9}, 2)
+	table.AddList([]int64{7, 8, 9}, 5)
+	table.AddList([]int64{7, 9}, 8)
+	table.AddList([]int64{7, 9}, 10)
+	assert.Equal(t, []Entry{{7, 0, 1<<40 + 4}, {8, 1, math.MaxUint64}, {9, 4, 4}}, table.TakeAll())
 
 	for _, times := range []int{math.MaxUint16 - 1, math.MaxUint16, math.MaxUint16 + 1, 3*math.MaxUint16 + 1} {
 		for lanes := 1; lanes <= mostLanes; lanes++ { // the last turn has no lane for the keys
-			p := partial{mostDense: leastDense}
+			table := Table{mostDense: leastDense}
 			for i := range lanes {
-				p.addList([]int64{7}, uint64(2000-i))
+				table.AddList([]int64{7}, uint64(2000-i))
 			}
-			for i := range p.dense.lanes[1:] {
-				p.dense.lanes[1+i].greatest = math.MaxUint64
+			for i := range table.dense.lanes[1:] {
+				table.dense.lanes[1+i].greatest = math.MaxUint64
 			}
 			if lanes == mostLanes {
-				p.dense.lanes[0].greatest = math.MaxUint64
+				table.dense.lanes[0].greatest = math.MaxUint64
 			} else {
-				p.dense.lanes[0].greatest = 0
+				table.dense.lanes[0].greatest = 0
 			}
-			p.addList([]int64{5}, 1)
-			p.addList(slices.Repeat([]int64{5, 6}, times), 2)
-			require.Len(t, p.dense.lanes, lanes)
-			assert.Equal(t, []entry{
+			table.AddList([]int64{5}, 1)
+			table.AddList(slices.Repeat([]int64{5, 6}, times), 2)
+			require.Len(t, table.dense.lanes, lanes)
+			assert.Equal(t, []Entry{
 				{5, 1, uint64(times) + 1}, {6, 3, uint64(times)}, {7, uint64(2001 - lanes), uint64(lanes)},
-			}, p.takeEntries(), "%d times, %d lanes", times, lanes)
+			}, table.TakeAll(), "%d times, %d lanes", times, lanes)
 		}
 	}
 
@@ -172,7 +172,7 @@ func TestCountsBeyondTheirField(t *testing.T) {
 	i := slices.IndexFunc(h.slots, func(s hashedSlot) bool { return s.count > 0 })
 	h.slots[i].count = math.MaxUint64
 	h.addBlock([]int64{3}, []uint16{0}, 0, 1, true)
-	assert.Equal(t, []entry{{3, 0, math.MaxUint64}}, h.takeAll(), "a count stays at its greatest value")
+	assert.Equal(t, []Entry{{3, 0, math.MaxUint64}}, h.takeAll(), "a count stays at its greatest value")
 }
 
 // TestTheLongestArrayFitsIntoMemory checks the bound of an array from both sides.
@@ -182,31 +182,23 @@ func TestTheLongestArrayFitsIntoMemory(t *testing.T) {
 	assert.Equal(t, 1<<19, denseLength(denseBytes<<20-1))
 	assert.Equal(t, 1, denseLength(denseBytes))
 	assert.Zero(t, denseLength(denseBytes-1))
-	b, err := NewBuilder(columnsNamed(26), Rules{}, BuilderOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, 1<<20, b.tables[0].seen.mostDense, "26 columns behind a modulus of a million")
+	assert.Equal(t, 1<<20, NewTable(512<<20*5/8/26).mostDense, "26 columns behind a modulus of a million")
 }
 
-// TestEntriesAreSortedByDigits compares with a sort by comparisons, for every order and length around the least.
+// TestEntriesAreSortedByDigits compares with a sort by comparisons, for lengths around the least.
 func TestEntriesAreSortedByDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		mask := rapid.Uint64().Draw(t, "bits")
-		list := make([]entry, leastSorted+rapid.IntRange(-2, 500).Draw(t, "entries"))
+		list := make([]Entry, leastSorted+rapid.IntRange(-2, 500).Draw(t, "entries"))
 		for i := range list {
-			list[i] = entry{int64(random.Uint64() & mask), random.Uint64() & mask, random.Uint64N(9)}
+			list[i] = Entry{int64(random.Uint64() & mask), random.Uint64() & mask, random.Uint64N(9)}
 		}
-		byBoth := func(a, b entry) int { return cmp.Or(compareByKey(a, b), cmp.Compare(a.position, b.position)) }
-		slices.SortFunc(list, byBoth)
-		want := slices.Clone(list)
-		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		sortByKey(list)
+		SortByKey(list)
 		assert.True(t, slices.IsSortedFunc(list, compareByKey))
-		list = want
-		for _, order := range []Order{FirstSeen, ByCount, ByCountText} {
-			sorted := slices.Clone(list)
-			order.sortEntries(sorted)
-			assert.True(t, slices.IsSortedFunc(sorted, order.compareEntries()), order)
-		}
+		want := slices.Clone(list)
+		slices.SortStableFunc(want, func(a, b Entry) int { return cmp.Compare(a.Position, b.Position) })
+		SortByPosition(list)
+		assert.Equal(t, want, list)
 	})
 }

@@ -1,4 +1,4 @@
-package vocabulary
+package occurrence
 
 import (
 	"math"
@@ -147,7 +147,7 @@ func (d *denseKeys) addMostlyNew(keys []int64, position, step uint64, others *bl
 	return n
 }
 
-// addToLane is addBlock for one of several lanes. It notes keys as addAny does.
+// addToLane is addBlock for one of several lanes. It notes keys as addMostlyNew does.
 func (d *denseKeys) addToLane(l *lane, keys []int64, position, step uint64, others *blockKeys) (n int) {
 	counts := d.counts
 	seen := l.seen[:laneWords(len(counts))]
@@ -238,24 +238,24 @@ func (d *denseKeys) growArrays(length int) {
 }
 
 // setEntry gives a key that was not seen what is known of it elsewhere.
-func (d *denseKeys) setEntry(e entry) {
-	count := uint16(min(e.count, math.MaxUint16))
-	d.counts[e.key], d.positions[e.key] = count, e.position
+func (d *denseKeys) setEntry(e Entry) {
+	count := uint16(min(e.Count, math.MaxUint16))
+	d.counts[e.Key], d.positions[e.Key] = count, e.Position
 	d.used++
-	if e.count > uint64(count) {
+	if e.Count > uint64(count) {
 		if d.carried == nil {
 			d.carried = map[int64]uint64{}
 		}
-		d.carried[e.key] = e.count - uint64(count)
+		d.carried[e.Key] = e.Count - uint64(count)
 	}
 }
 
 // appendEntriesTo appends the entries in the order of their keys.
-func (d *denseKeys) appendEntriesTo(list []entry) []entry {
+func (d *denseKeys) appendEntriesTo(list []Entry) []Entry {
 	begin := len(list)
 	for key, count := range d.counts {
 		if count != 0 {
-			list = append(list, entry{key: int64(key), position: d.positions[key], count: uint64(count)})
+			list = append(list, Entry{Key: int64(key), Position: d.positions[key], Count: uint64(count)})
 		}
 	}
 	if len(d.carried) == 0 {
@@ -263,7 +263,7 @@ func (d *denseKeys) appendEntriesTo(list []entry) []entry {
 	}
 	for i := range list[begin:] {
 		e := &list[begin+i]
-		e.count = addCounts(e.count, d.carried[e.key])
+		e.Count = addCounts(e.Count, d.carried[e.Key])
 	}
 	return list
 }

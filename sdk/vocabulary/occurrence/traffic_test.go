@@ -1,4 +1,4 @@
-package vocabulary
+package occurrence
 
 import (
 	"encoding/binary"
@@ -24,16 +24,16 @@ func BenchmarkRunsOfASplit(b *testing.B) {
 				}
 				var sent, entries int
 				var folding, taking time.Duration
-				reducer := partial{mostDense: 1 << 20}
+				reducer := Table{mostDense: 1 << 20}
 				for b.Loop() {
 					begin := time.Now()
-					p := partial{mostDense: 1 << 20}
-					p.addColumn(column, 0)
-					run := p.takeEntries()
+					table := Table{mostDense: 1 << 20}
+					table.AddColumn(column, 0)
+					run := table.TakeAll()
 					sent, entries = len(appendRun(nil, run)), len(run)
 					folding += time.Since(begin)
 					begin = time.Now()
-					reducer.addColumn(column, 0)
+					reducer.AddColumn(column, 0)
 					taking += time.Since(begin)
 				}
 				all := float64(b.N) * float64(rows)
@@ -47,12 +47,12 @@ func BenchmarkRunsOfASplit(b *testing.B) {
 }
 
 // appendRun appends a sorted run of one split as varints.
-func appendRun(b []byte, run []entry) []byte {
+func appendRun(b []byte, run []Entry) []byte {
 	before := int64(0)
 	for _, e := range run {
-		b = binary.AppendUvarint(b, uint64(e.key)-uint64(before))
-		b = binary.AppendUvarint(binary.AppendUvarint(b, e.position>>placeBits), e.count)
-		before = e.key
+		b = binary.AppendUvarint(b, uint64(e.Key)-uint64(before))
+		b = binary.AppendUvarint(binary.AppendUvarint(b, e.Position>>PlaceBits), e.Count)
+		before = e.Key
 	}
 	return b
 }
