@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -38,24 +40,16 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		l.mu.Unlock()
 		return nil, err
 	}
-	if phase, words := j.Phase(), j.Words(); phase.Ended() {
-		l.mu.Unlock()
-		if phase == record.Done { // these numbers were acknowledged earlier, and the answer was lost
-			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
-		}
-		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, words))
-	}
-	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
-	if err == nil {
-		j.Called(session.Rank, l.s.connections.of(ctx), now)
+	over, err := l.machine.Acknowledge(j.Job, session, req.Epoch, runs, l.s.connections.of(ctx), now)
+	if err == nil && !over {
 		for _, r := range runs {
-			j.rows += float64(r.To-r.From) * float64(j.plan.Batch)
+			j.rows += float64(r.To-r.From) * float64(j.Plan.Batch)
 		}
 	}
 	l.settle(now)
-	dirty := l.ledger.Pending() > 0
+	dirty := l.machine.Ledger.Pending() > 0
 	l.mu.Unlock()
-	if err == nil {
+	if err == nil && !over {
 		err = l.sync(ctx, dirty)
 	}
 	if err != nil {
@@ -92,26 +86,18 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	if err != nil {
 		return dataset.Token{}, false, err
 	}
-	if st := j.State(); st.Phase == record.Abandoned && len(st.Token) > 0 && len(req.Session) == 0 {
-		var token dataset.Token
-		err := token.UnmarshalBinary(st.Token)
-		return token, false, err
-	}
-	if !j.Phase().Begun() {
-		return dataset.Token{}, false, connect.NewError(connect.CodeAborted,
-			fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Words()))
-	}
-	var token dataset.Token
-	if len(req.Session) == 0 {
-		token, err = l.ledger.Token(j.ID)
-	} else {
-		var session ledger.Session
-		if session, err = ledger.ParseSession(req.Session); err == nil {
-			if r := j.Rank(session.Rank); r != nil && r.FencedOff(session) {
-				return token, false, ledger.ErrSession
-			}
-			token, err = l.ledger.RankToken(j.ID, session.Rank)
+	var session *ledger.Session
+	if len(req.Session) > 0 {
+		parsed, err := ledger.ParseSession(req.Session)
+		if err != nil {
+			return dataset.Token{}, false, err
 		}
+		session = &parsed
 	}
-	return token, l.ledger.Pending() > 0, err
+	token, err := l.machine.Checkpoint(j.Job, session)
+	var early *machine.NotBegunError
+	if errors.As(err, &early) {
+		err = connect.NewError(connect.CodeAborted, fmt.Errorf("%w: there is nothing to resume", err))
+	}
+	return token, l.machine.Ledger.Pending() > 0, err
 }

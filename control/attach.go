@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -50,14 +51,11 @@ func (c *attachCall) serve() (*apiv1.AttachResponse, error) {
 	if err := c.readToken(); err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", quoteShort(c.req.Id), err)
 	}
-	if err := c.awaitJob(); err != nil {
-		return nil, err
-	}
 	var err error
 	if c.run, err = lifecycle.RunOf(c.req.Run); err != nil {
 		return nil, err
 	}
-	resp, err := c.attachRank()
+	resp, err := c.attachWhenBegun()
 	if err != nil {
 		return nil, err
 	}
@@ -85,114 +83,89 @@ func (c *attachCall) readToken() error {
 	return err
 }
 
-// awaitJob finds the job and waits until it can be attached to.
-func (c *attachCall) awaitJob() error {
+// attachWhenBegun waits until the job can be attached to, and makes the caller a rank's consumer.
+func (c *attachCall) attachWhenBegun() (*apiv1.AttachResponse, error) {
 	t := time.NewTimer(attachWait)
 	defer t.Stop()
 	asks := time.NewTicker(attachWait / 10)
 	defer asks.Stop()
 	for {
-		c.l.mu.Lock()
-		j, err := c.l.find(c.ctx, c.req.Id)
-		if err != nil {
-			c.l.mu.Unlock()
-			return err
-		}
-		if !j.Phase().Ended() {
-			j.Asked(time.Now())
-			c.l.settle(time.Now())
-		}
-		phase, words, changed, suspended := j.Phase(), j.Words(), j.changed.Changed(), j.Suspended()
-		if j.selecting != nil && phase == record.Preparing {
-			words = c.l.status(j, time.Now()).State
-		}
-		c.l.mu.Unlock()
-		switch {
-		case phase.Begun() && !suspended:
-			c.job = j
-			return nil
-		case phase == record.Done:
-			return j.doneError()
-		case phase.Ended():
-			return connect.NewError(connect.CodeAborted, fmt.Errorf(
-				"job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, words))
+		resp, changed, err := c.tryAttach()
+		var early *machine.NotBegunError
+		if !errors.As(err, &early) {
+			return resp, err
 		}
 		select {
 		case <-changed:
 		case <-asks.C:
 		case <-t.C:
-			return connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID,
-				words))
+			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment",
+				early.Job, early.Words))
 		case <-c.ctx.Done():
-			return c.ctx.Err()
+			return nil, c.ctx.Err()
 		case <-c.l.ctx.Done():
-			return c.l.s.notLeader()
+			return nil, c.l.s.notLeader()
 		}
 	}
+}
+
+// tryAttach makes the caller a rank's consumer, if the job has begun. The caller of tryAttach stores the change before
+// it answers. changed is closed when the job's phase changes.
+func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan struct{}, err error) {
+	l := c.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(c.ctx, c.req.Id)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.job = j
+	now := time.Now()
+	at, err := l.machine.Attach(j.Job, machine.AttachRequest{
+		Rank: c.req.Rank, Run: c.run, Token: c.token, Resumes: c.req.Resume, AnnouncesEnd: c.req.SaysDone,
+		Connection: l.s.connections.of(c.ctx),
+	}, now)
+	if err == nil {
+		j.launchers[c.req.Rank].endSession(at.SameRun)
+	}
+	l.settle(now)
+	if err != nil {
+		return nil, j.changed.Changed(), c.attachError(err, now)
+	}
+	if resp, err = c.response(at.Attached, now); err != nil {
+		return nil, nil, err
+	}
+	(&conductor{l, j}).reviewShares(now)
+	l.logger.Info("rank attached", "job", j.ID, "rank", c.req.Rank, "epoch", at.Epoch, "token", c.token != nil)
+	return resp, nil, nil
+}
+
+// attachError returns the error of a caller that is not attached, as the caller gets it. l.mu is held.
+func (c *attachCall) attachError(err error, now time.Time) error {
+	j := c.job
+	var ended *machine.EndedError
+	var early *machine.NotBegunError
+	var consumed *machine.ConsumedError
+	switch {
+	case errors.Is(err, machine.ErrDone):
+		return j.doneError()
+	case errors.As(err, &ended):
+		return connect.NewError(connect.CodeAborted, fmt.Errorf(
+			"job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, ended.Words))
+	case errors.As(err, &early):
+		if j.selecting != nil && j.Phase() == record.Preparing {
+			early.Words = c.l.status(j, now).State
+		}
+	case errors.As(err, &consumed):
+		return partlyConsumedError(j, consumed.Rank)
+	}
+	return err
 }
 
 // doneError is the error of a caller that wants mini-batches of a job without any left.
 func (j *job) doneError() error {
 	return connect.NewError(connect.CodeAborted, fmt.Errorf(
 		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
-}
-
-// attachRank makes the caller a rank's consumer. The caller of attachRank stores the change before it answers.
-func (c *attachCall) attachRank() (*apiv1.AttachResponse, error) {
-	l, j, rank := c.l, c.job, c.req.Rank
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if c.token == nil && !c.req.Resume {
-		if err := c.checkRun(now); err != nil {
-			return nil, err
-		}
-	}
-	at, err := c.attachInLedger(now)
-	if err != nil {
-		return nil, err
-	}
-	sameRun := j.AttachedLast(rank, c.run)
-	j.Attached(lifecycle.Attachment{
-		Session: at.Session, Run: c.run, AnnouncesEnd: c.req.SaysDone, Connection: l.s.connections.of(c.ctx),
-	}, now)
-	former := &j.launchers[rank]
-	former.endSession(sameRun)
-	l.settle(now)
-	resp, err := c.response(at, now)
-	if err != nil {
-		return nil, err
-	}
-	(&conductor{l, j}).reviewShares(now)
-	if st, err := l.ledger.Status(j.ID, now); err == nil {
-		j.WentBack(st.Epoch, st.Delivered, st.MiniBatches)
-		l.settle(now)
-	}
-	l.logger.Info("rank attached", "job", j.ID, "rank", rank, "epoch", at.Epoch, "token", c.token != nil)
-	return resp, nil
-}
-
-// attachInLedger gives the caller the rank's session. It begins the epoch that the token names, if the epoch was not
-// begun. l.mu is held.
-func (c *attachCall) attachInLedger(now time.Time) (ledger.Attached, error) {
-	j, token := c.job, c.token
-	if token != nil {
-		g := j.editionOf(token.Epoch)
-		if g == nil {
-			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: the job has no epoch %d (any more)", j.ID,
-				dataset.ErrToken, token.Epoch)
-		}
-		if token.Job != g.Digest {
-			return ledger.Attached{}, fmt.Errorf("attach to %s: %w: it is of %v, this epoch is of %v", j.ID,
-				dataset.ErrOtherJob, token.Job, g.Digest)
-		}
-	}
-	at, err := c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
-	if errors.Is(err, ledger.ErrUnknown) && j.Rank(c.req.Rank) != nil {
-		c.l.settle(now) // begins the epoch that is needed
-		at, err = c.l.ledger.Attach(j.ID, c.req.Rank, token, now)
-	}
-	return at, err
 }
 
 // response returns the answer to a rank that attaches. l.mu is held.
@@ -207,7 +180,7 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
 		ProfileKeys: (&conductor{c.l, j}).profileKeys(g, c.req.Rank),
 	}
-	resp.Job.Digest, resp.Job.Rows, resp.Passing = g.Digest[:], g.rows(), g.passing
+	resp.Job.Digest, resp.Job.Rows, resp.Passing = g.Digest[:], g.rows(), g.Passing
 	resp.Malformed = g.data.Malformed
 	var err error
 	if resp.Columns, err = api.EncodeColumns(g.data.Columns); err != nil {
@@ -226,25 +199,6 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 		resp.Owned = append(resp.Owned, &apiv1.NumberRange{From: o.From, To: o.To})
 	}
 	return resp, nil
-}
-
-// checkRun refuses a caller that would unknowingly continue where another run stopped. l.mu is held.
-func (c *attachCall) checkRun(now time.Time) error {
-	j := c.job
-	rank, consumed, err := j.ForeignRun(c.req.Rank, c.run, func(n uint32) (epoch, delivered uint64, err error) {
-		return c.l.ledger.Progress(j.ID, n)
-	})
-	if err != nil || !consumed {
-		return err
-	}
-	if j.Ending(now) {
-		return j.doneError()
-	}
-	st, err := c.l.ledger.Rank(j.ID, rank, now)
-	if err != nil {
-		return err
-	}
-	return partlyConsumedError(j, st)
 }
 
 // partlyConsumedError is the error of a caller if another run has consumed mini-batches of its rank, or of another

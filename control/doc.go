@@ -6,8 +6,8 @@
 // millrace.v1.Control. One member leads; the others answer failed_precondition and name the leader. The leader owns
 //
 //	fleet      the nodes that send heartbeats, their drives and partitions (package fleet, pure)
-//	ledger     which mini-batches are delivered, and which are leased (package ledger, pure)
-//	lives      the phases, ranks, editions and epochs of all jobs (package lifecycle, pure)
+//	machine    the calls of launchers, and behind them which mini-batches are delivered and which are leased (package
+//	           ledger), and the phases, ranks, editions and epochs of all jobs (package lifecycle); pure
 //	journal    group commit of what the ledger changed (package store)
 //
 // A call of a launcher or of a node becomes an event of a pure machine, under one lock. The leader carries out the

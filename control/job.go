@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -27,20 +28,18 @@ type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
 	pipeline *pipeline.Spec
-	plan     dataset.Options // without an epoch
-	resume   *dataset.Token
 	offload  record.Offload
 	makers   ledger.Makers // by the placement
 	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
-	*lifecycle.Job                     // nil until the job is stored
-	editions       map[int]*edition    // by number: the editions of Job, and the next one while it is being prepared
-	launchers      []launcher          // Each rank has a launcher here.
-	changed        wait.Broadcast      // It wakes the calls that watch the job when the phase changes.
-	wake           chan struct{}       // wake wakes the job's goroutine.
-	formerly       map[string]struct{} // partitions of editions that all ranks have left
-	selecting      *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
-	passes         []*edition          // over the columns of filters, for which nodes are prepared
+	*machine.Job                     // Its life is nil until the job is stored.
+	editions     editionsByNumber    // the editions of Job, and the next one while it is being prepared
+	launchers    []launcher          // Each rank has a launcher here.
+	changed      wait.Broadcast      // It wakes the calls that watch the job when the phase changes.
+	wake         chan struct{}       // wake wakes the job's goroutine.
+	formerly     map[string]struct{} // partitions of editions that all ranks have left
+	selecting    *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
+	passes       []*edition          // over the columns of filters, for which nodes are prepared
 	autoscaling
 }
 
@@ -50,7 +49,6 @@ type launcher struct {
 	called         bool                  // the launcher's session has called Lease
 	stalledSeconds float64               // stalledSeconds is the sum of sessions that ended.
 	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
-	wake           wait.Broadcast        // It wakes the Lease calls of the rank when the rank has news.
 	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
 	profileCost    profileCost           // The last report with a cost had this one.
 	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
@@ -78,16 +76,25 @@ type autoscaling struct {
 // edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks
 // for.
 type edition struct {
-	record.Edition
+	*machine.Edition
 	data           *fleet.Dataset
 	resolved       *resolve.Resolved
 	schema         *tensor.Schema
-	words          []string          // words are those of the edition's partitions, see fleet.Word.
 	holdersFound   [][]fleet.DriveID // see holders
 	holdersVersion uint64            // version of the fleet when holdersFound was computed
 	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it
-	passing        []int64           // by partition: the rows that pass the pipeline's filter; nil: all, or not known yet
 	pass           *apiv1.FilterPass // the edition is a pass over the columns of a filter; nil: it is not
+}
+
+// editionsByNumber holds the editions of a job.
+type editionsByNumber map[int]*edition
+
+// Edition implements machine.Editions.
+func (e editionsByNumber) Edition(number int) *machine.Edition {
+	if g := e[number]; g != nil {
+		return g.Edition
+	}
+	return nil
 }
 
 // newEdition makes an edition of the selected partitions. If the pipeline has a filter, the edition gets its digest
@@ -106,15 +113,18 @@ func newEdition(j *job, data *fleet.Dataset, number int, first uint64) (*edition
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	g := &edition{
-		Edition: record.Edition{Number: number, First: first}, data: data, resolved: resolved, schema: lowered.Schema,
+		Edition: &machine.Edition{
+			Edition: record.Edition{Number: number, First: first}, Manifest: data.Manifest,
+		},
+		data: data, resolved: resolved, schema: lowered.Schema,
 	}
 	if !g.filters() {
-		if g.Digest, err = g.digestWith(nil, j.plan); err != nil {
+		if g.Digest, err = g.digestWith(nil, j.Plan); err != nil {
 			return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 		}
 	}
 	for _, p := range data.Manifest.Partitions {
-		g.words = append(g.words, fleet.Word(p.Name, p.Content[:]))
+		g.Words = append(g.Words, fleet.Word(p.Name, p.Content[:]))
 	}
 	return g, nil
 }
@@ -128,9 +138,14 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	}
 	j := &job{
 		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
-		pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume, offload: s.Offload,
-		editions: map[int]*edition{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
+		pipeline: s.Pipeline, offload: s.Offload,
+		Job:      &machine.Job{Plan: s.Plan, Resume: s.Resume},
+		editions: editionsByNumber{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		wake: make(chan struct{}, 1),
+	}
+	j.LifeTerms, j.LedgerTerms, j.Data = j.terms(), j.ledgerJob(), j.editions
+	if j.offload.Fixed {
+		j.Shares = &j.offload.Ratio
 	}
 	return j, sealed, nil
 }
@@ -142,8 +157,8 @@ func (j *job) terms() lifecycle.Terms {
 		Epochs: j.spec.Epochs, Follow: j.spec.Follow,
 		MaxUnattended: time.Duration(j.spec.AbandonAfterSeconds * float64(time.Second)),
 	}
-	if j.resume != nil {
-		t.FirstEpoch = j.resume.Epoch
+	if j.Resume != nil {
+		t.FirstEpoch = j.Resume.Epoch
 	}
 	return t
 }
@@ -185,10 +200,10 @@ func (j *job) epochRows() (rows float64) {
 	if g == nil || g.needsSelection() {
 		return 0
 	}
-	if g.passing == nil {
+	if g.Passing == nil {
 		return float64(g.data.Manifest.Rows())
 	}
-	for _, passing := range g.passing {
+	for _, passing := range g.Passing {
 		rows += float64(passing)
 	}
 	return rows
@@ -201,9 +216,6 @@ func (j *job) poke() {
 	default:
 	}
 }
-
-// notify wakes the Lease calls that wait for a rank.
-func (j *job) notify(rank uint32) { j.launchers[rank].wake.Broadcast() }
 
 // tensorSchema returns the JSON of the tensors' schema.
 func (g *edition) tensorSchema() ([]byte, error) { return json.Marshal(g.schema) }

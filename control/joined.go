@@ -25,7 +25,7 @@ func (c *conductor) measureJoined() {
 	if c.job.Phase() != record.Running || c.job.measuring {
 		return
 	}
-	v, err := c.ledger.Status(c.job.ID, now)
+	v, err := c.machine.Ledger.Status(c.job.ID, now)
 	if err != nil {
 		return // no epoch was begun
 	}

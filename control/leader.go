@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/control/guard"
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
@@ -50,13 +51,14 @@ type leader struct {
 
 	handing [64]sync.RWMutex // see handingLock; locked before mu
 
-	mu     sync.Mutex // guards the fields below, the machines and all jobs
-	fleet  *fleet.Fleet
-	ledger *ledger.Ledger
-	lives  *lifecycle.Machine // lives are those of all jobs.
-	jobs   map[string]*job    // by ID: the jobs of lives, with the leader's part of each
-	nodes  map[string]*nodeState
-	claims map[string]claim // by name
+	mu       sync.Mutex // guards the fields below, the machines and all jobs
+	fleet    *fleet.Fleet
+	machine  *machine.Machine                 // It has the jobs as launchers know them.
+	jobs     map[string]*job                  // by ID: the jobs of the machine, with the leader's part of each
+	lastCall uint64                           // The number of the last Lease call.
+	waiting  map[uint64]chan machine.Answered // by call: where a Lease call waits for its answer
+	nodes    map[string]*nodeState
+	claims   map[string]claim // by name
 }
 
 // newLeader makes this member the leader: it loads the stored jobs and starts their goroutines.
@@ -66,13 +68,15 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now,
 		fenced: make(chan struct{}),
 		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
-		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL,
-			GrantAfter: now.Add(2 * s.o.Beat)}),
-		lives: lifecycle.New(lifecycle.Config{
-			AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0),
-			Presence: presence.Options{Silence: s.o.SessionTTL},
+		machine: machine.New(machine.Config{
+			Ledger: ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)},
+			Lives: lifecycle.Config{
+				AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0),
+				Presence: presence.Options{Silence: s.o.SessionTTL},
+			},
 		}),
-		jobs: map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
+		waiting: map[uint64]chan machine.Answered{},
+		jobs:    map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
 	}
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
 	l.calls = nodeCalls{http: s.nodes, identity: s.o.Identity, fence: term.Fence(), reach: l.reachedAt}
@@ -138,7 +142,7 @@ func (l *leader) sync(ctx context.Context, dirty bool) error {
 func (l *leader) flush(most int) []store.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	records := l.ledger.Flush(most)
+	records := l.machine.Ledger.Flush(most)
 	ops := make([]store.Op, len(records))
 	for i, r := range records {
 		if r.Data == nil {
@@ -163,6 +167,7 @@ func limitReached(err error) error {
 // wireError gives an error its code on the wire.
 func (l *leader) wireError(err error) error {
 	var wired *connect.Error
+	var ended *machine.EndedError
 	code := connect.CodeInternal
 	switch {
 	case err == nil || errors.As(err, &wired):
@@ -173,7 +178,7 @@ func (l *leader) wireError(err error) error {
 		return l.s.notLeader()
 	case errors.Is(err, store.ErrNoSpace):
 		code = connect.CodeResourceExhausted
-	case errors.Is(err, ledger.ErrSession):
+	case errors.Is(err, ledger.ErrSession), errors.As(err, &ended):
 		code = connect.CodeAborted
 	case errors.Is(err, ledger.ErrArgument), errors.Is(err, record.ErrSpec), errors.Is(err, dataset.ErrToken),
 		errors.Is(err, dataset.ErrOtherJob), errors.Is(err, dataset.ErrNumber):
@@ -205,11 +210,9 @@ func (l *leader) tickLoop() {
 		now := time.Now()
 		l.mu.Lock()
 		nodeKeeper{l}.nodeEvents(l.fleet.Tick(now), now)
-		l.lives.Tick(now)
-		l.settle(now) // before leases expire: a missing launcher is the better reason for the end of its leases
-		l.ledger.Tick(now)
+		l.machine.Tick(now)
 		l.settle(now)
-		pending := l.ledger.Pending() > 0
+		pending := l.machine.Ledger.Pending() > 0
 		l.mu.Unlock()
 		if pending {
 			l.journal.Kick()
@@ -242,7 +245,7 @@ func (l *leader) makeRoom() {
 // find returns a job by its ID or by its name. A name means the running job of that name, or else the job that ended
 // last. l.mu is held.
 func (l *leader) find(ctx context.Context, id string) (*job, error) {
-	life := l.lives.Find(id)
+	life := l.machine.Lives.Find(id)
 	if life == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list",
 			quoteShort(id)))
@@ -264,14 +267,14 @@ func quoteShort(s string) string {
 func (l *leader) active() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lives.Active()
+	return l.machine.Lives.Active()
 }
 
 // waitsFor describes the partitions with which a job cannot go on, and the nodes that are not prepared for the job, and
 // why. l.mu is held.
 func (l *leader) waitsFor(j *job) string {
 	const most = 4 // partitions that are named
-	words, n := l.ledger.Missing(j.ID, most)
+	words, n := l.machine.Ledger.Missing(j.ID, most)
 	var parts []string
 	for _, w := range words {
 		parts = append(parts, l.fleet.Lost(w))
@@ -326,7 +329,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	if g := j.latest(); g != nil {
 		l.describeEdition(s, j, g)
 	}
-	v, err := l.ledger.Status(j.ID, now)
+	v, err := l.machine.Ledger.Status(j.ID, now)
 	if err != nil {
 		return s // no epoch was begun
 	}
@@ -334,7 +337,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	s.Redelivered += v.Redelivered
 	s.LeftOutRows, s.DeliveredRows = v.LeftOut, j.RowsBefore(v.Epoch)+v.RowsDone
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
-	granted, _ := l.ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
+	granted, _ := l.machine.Ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
 	if g := j.editionOf(v.Epoch); g != nil {
 		l.describeEdition(s, j, g)

@@ -18,7 +18,7 @@ func leased(s *Server) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for _, d := range l.ledger.Drives() {
+	for _, d := range l.machine.Ledger.Drives() {
 		n += d.Leases
 	}
 	return n

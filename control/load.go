@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -133,8 +132,7 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 		}
 	}
 	if state.Phase.Ended() {
-		j.Job = l.lives.Add(j.terms(), state)
-		return j, nil
+		return j, l.machine.Add(j.Job, state, nil, now)
 	}
 	for _, g := range state.Editions {
 		if len(v.pieces[g.Number]) != g.Pieces {
@@ -156,21 +154,19 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 			return nil, fmt.Errorf("edition %d: its digest is %s and was %s: another build cuts the data "+
 				"differently", g.Number, full.Digest, g.Digest)
 		}
-		full.Edition = g
+		full.Edition.Edition = g
 		full.onNodes = !full.needsSelection() // a node without the edition gets it after its next heartbeat
 		j.editions[g.Number] = full
 	}
 	if err := j.rememberPartitions(state, v.pieces); err != nil {
 		return nil, err
 	}
-	if err := l.addToLedger(j, now); err != nil {
-		return nil, err
+	if err := l.machine.Add(j.Job, state, v.records, now); err != nil || !j.Phase().Begun() {
+		return j, err
 	}
-	j.Job = l.lives.Add(j.terms(), state)
-	if !j.Phase().Begun() {
-		return j, nil
-	}
-	return j, l.restoreLedger(j, v.records, now)
+	a := j.State().Allocation
+	j.needsWorkers = j.workersMake() && (!j.drivesMake() || a.Workers != 0)
+	return j, l.allow(j, a.Drives, a.Workers, now)
 }
 
 // rememberPartitions notes the partitions of editions that all ranks have left, so that a job with follow does not
@@ -191,45 +187,11 @@ func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) er
 	return nil
 }
 
-// restoreLedger restores a job in the ledger, in the order that package ledger requires.
-func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) error {
-	for _, r := range records {
-		if r.Kind == ledger.RanksRecord {
-			if err := l.ledger.Restore(r); err != nil {
-				return err
-			}
-		}
-	}
-	live := l.ledger.Live(j.ID)
-	if len(live) == 0 {
-		live = []uint64{j.FirstEpoch}
-	}
-	for _, e := range live {
-		if j.editionOf(e) == nil {
-			continue // a rank waits for an edition that is not there yet
-		}
-		if err := l.beginInLedger(j, e, now); err != nil {
-			return err
-		}
-	}
-	for _, r := range records {
-		if r.Kind == ledger.RanksRecord {
-			continue
-		}
-		if err := l.ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err // ErrUnknown: records of an epoch that all ranks have left are skipped
-		}
-	}
-	a := j.State().Allocation
-	j.needsWorkers = j.workersMake() && (!j.drivesMake() || a.Workers != 0)
-	return l.allow(j, a.Drives, a.Workers, now)
-}
-
 // forget erases jobs that have ended, the oldest first, until keep are left.
 func (l *leader) forget(ctx context.Context, keep int) error {
 	l.mu.Lock()
 	var old []*job
-	for _, life := range l.lives.Ended(keep) {
+	for _, life := range l.machine.Lives.Ended(keep) {
 		old = append(old, l.jobs[life.ID])
 	}
 	l.mu.Unlock()
@@ -251,6 +213,6 @@ func (l *leader) erase(ctx context.Context, j *job) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.jobs, j.ID)
-	l.lives.Forget(j.ID)
+	l.machine.Forget(j.ID)
 	return nil
 }

@@ -129,7 +129,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	gauge("millrace_partitions_short_of_copies", float64(copies.Short))
 	gauge("millrace_partitions_lost", float64(copies.Lost))
 	aside, failures := 0, uint64(0)
-	for _, d := range l.ledger.Drives() {
+	for _, d := range l.machine.Ledger.Drives() {
 		failures += d.Failures
 		if !d.Aside.IsZero() {
 			aside++
@@ -158,7 +158,7 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	}
 	gauge("millrace_job_drives_wanted", float64(st.Allocation.Wanted), j.ID)
 	gauge("millrace_job_drives_allowed", float64(j.allowedDrives), j.ID)
-	v, err := l.ledger.Status(j.ID, now)
+	v, err := l.machine.Ledger.Status(j.ID, now)
 	if err != nil {
 		return // no epoch was begun
 	}
@@ -166,7 +166,7 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	gauge("millrace_job_workers_allowed", float64(v.Allowed), j.ID)
 	gauge("millrace_job_workers_ready", float64(v.Enlisted), j.ID)
 	gauge("millrace_job_workers_running", float64(v.Workers), j.ID)
-	if granted, err := l.ledger.GrantedSplits(j.ID); err == nil {
+	if granted, err := l.machine.Ledger.GrantedSplits(j.ID); err == nil {
 		counter("millrace_splits_granted_total", float64(granted.Held), j.ID, apiv1.ReachHeld)
 		counter("millrace_splits_granted_total", float64(granted.Any), j.ID, apiv1.ReachAny)
 	}

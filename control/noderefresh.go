@@ -159,7 +159,7 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 		return err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g), FilterPass: g.pass,
+		Plan: record.WirePlan(j.Plan), Weight: j.spec.Weight, Sources: l.sourcesFor(node, g), FilterPass: g.pass,
 		Modules: j.spec.Modules}
 	switch {
 	case g.pass != nil:
@@ -213,8 +213,8 @@ func (l *leader) prepare(node string, j *job, g *edition) error {
 // noteOwnFiles notes which partitions of an edition a node's workers have in files of their own machine.
 func (a *nodeState) noteOwnFiles(g *edition, places []uint32) {
 	for _, p := range places {
-		if int64(p) < int64(len(g.words)) && !a.ownFiles[g.words[p]] {
-			a.ownFiles[g.words[p]] = true
+		if int64(p) < int64(len(g.Words)) && !a.ownFiles[g.Words[p]] {
+			a.ownFiles[g.Words[p]] = true
 			a.drivesListed = false // the ledger learns of the files when the drives are listed
 		}
 	}

@@ -121,7 +121,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	l.settle(now)
 	nodeKeeper{l}.refreshNode(req.Node)
 	resp := &apiv1.DrainNodeResponse{}
-	for _, d := range l.ledger.Drives() {
+	for _, d := range l.machine.Ledger.Drives() {
 		if d.Drive.Node == req.Node {
 			resp.Leases += int32(d.Leases)
 		}
@@ -181,7 +181,7 @@ func (k nodeKeeper) nodeEvents(events []fleet.Event, now time.Time) {
 		case fleet.Forgotten:
 			for d := range a.drives {
 				// a drive that the ledger does not know needs no removal
-				_ = k.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
+				_ = k.machine.Ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now)
 			}
 			delete(k.nodes, e.Node)
 			k.storeLater("a node's end", store.Delete(record.NodePrefix+e.Node))
@@ -205,7 +205,7 @@ func (l *leader) storeLater(what string, op store.Op) {
 // loseNode takes back all leases of a node. l.mu is held.
 func (k nodeKeeper) loseNode(a *nodeState, why string, now time.Time) {
 	for d := range a.drives {
-		if err := k.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
+		if err := k.machine.Ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err,
 			ledger.ErrUnknown) {
 			k.logger.Error("lose a drive", "node", a.name, "drive", d, "error", err)
 		}
@@ -250,13 +250,13 @@ func (k nodeKeeper) driveStates(s *apiv1.NodeStatus, now time.Time) {
 		var err error
 		switch {
 		case is == driveFailed:
-			err = k.ledger.LoseDrive(id, d.State, now)
+			err = k.machine.Ledger.LoseDrive(id, d.State, now)
 		case was == driveFailed:
 			a.drivesListed = false // listing the drives again revives this drive
 			k.refreshNode(s.Name)
 			continue
 		default:
-			err = k.ledger.DrainDrive(id, is == driveDraining, now)
+			err = k.machine.Ledger.DrainDrive(id, is == driveDraining, now)
 		}
 		if err != nil {
 			k.logger.Error("a drive's state", "node", s.Name, "drive", d.Name, "error", err)
@@ -289,9 +289,9 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 		}
 		v := ledgerDrive(a.name, d, held)
 		v.Draining = state != driveReady
-		err := k.ledger.PutDrive(v, now)
+		err := k.machine.Ledger.PutDrive(v, now)
 		if err == nil && state == driveFailed {
-			err = k.ledger.LoseDrive(id, d.State, now)
+			err = k.machine.Ledger.LoseDrive(id, d.State, now)
 		}
 		if err != nil {
 			k.logger.Error("list a drive", "node", a.name, "drive", d.Name, "error", err)
@@ -302,7 +302,7 @@ func (k nodeKeeper) listDrives(a *nodeState, now time.Time) {
 	for d := range a.drives {
 		if !have[d] && d != storeDrive(a.name).Name {
 			// a drive that the ledger does not know needs no removal
-			_ = k.ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
+			_ = k.machine.Ledger.RemoveDrive(ledger.DriveID{Node: a.name, Name: d}, now)
 			delete(a.drives, d)
 		}
 	}

@@ -62,20 +62,6 @@ func (k *launcher) endSession(sameRun bool) {
 	k.stalledSeconds, k.progress, k.called = k.stalledSeconds+k.progress.GetStallSeconds(), nil, false
 }
 
-// addToLedger adds a job to the ledger, with the shares that the job's specification fixes. l.mu is held.
-func (l *leader) addToLedger(j *job, now time.Time) error {
-	v := j.ledgerJob()
-	if err := l.ledger.AddJob(v); err != nil || !j.offload.Fixed {
-		return err
-	}
-	for rank := range uint32(v.Ranks) {
-		if err := l.ledger.ShareSplits(v.ID, rank, j.offload.Ratio, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // shareSplits decides for each rank which share of the rank's splits the rank's own CPUs make. l.mu is held.
 func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
 	if !c.job.offload.Shares || c.job.offload.Fixed {
@@ -100,7 +86,7 @@ func (c *conductor) shareSplits(v *ledger.JobStatus, now time.Time) {
 // setShare sets a rank's share in the ledger. l.mu is held.
 func (c *conductor) setShare(rank uint32, share float64, why string, now time.Time) {
 	c.logger.Info("share of the workers elsewhere", "job", c.job.ID, "rank", rank, "ratio", share, "why", why)
-	if err := c.ledger.ShareSplits(c.job.ID, rank, share, now); err != nil {
+	if err := c.machine.Ledger.ShareSplits(c.job.ID, rank, share, now); err != nil {
 		c.logger.Error("share splits", "job", c.job.ID, "rank", rank, "error", err)
 	}
 }
@@ -132,7 +118,7 @@ func (c *conductor) giveToMeasured(k *launcher, rank uint32, now time.Time) bool
 
 // reviewShares decides the shares of all ranks now: a rank has attached, or its own worker has come. l.mu is held.
 func (c *conductor) reviewShares(now time.Time) {
-	if v, err := c.ledger.Status(c.job.ID, now); err == nil {
+	if v, err := c.machine.Ledger.Status(c.job.ID, now); err == nil {
 		c.shareSplits(&v, now)
 	}
 }
@@ -167,7 +153,7 @@ func (c *conductor) shareOfRank(k *launcher, rank uint32, now time.Time) {
 		return // the other policies decide once, and some launchers do not count the sides
 	}
 	counts := s.former.plus(r)
-	waiting := r.GetQueueBatches() * float64(c.job.plan.Batch)
+	waiting := r.GetQueueBatches() * float64(c.job.Plan.Batch)
 	record := s.tuner.Decide(offload.Inputs{
 		Seconds: now.Sub(s.began).Seconds(), StallSeconds: counts.stall,
 		TakenRows: math.Max(counts.ownRows+counts.othersRows-waiting, 0),

@@ -223,7 +223,7 @@ func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) 
 
 func (p *pool) leasesByNode() map[string]int {
 	leases := map[string]int{}
-	for _, d := range p.ledger.Drives() {
+	for _, d := range p.machine.Ledger.Drives() {
 		leases[d.Drive.Node] += d.Busy
 	}
 	return leases

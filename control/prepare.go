@@ -184,7 +184,7 @@ func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(parti
 			return !c.job.drivesMake()
 		}
 		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i]) ||
-			slices.ContainsFunc(withFiles, func(a *nodeState) bool { return a.ownFiles[g.words[i]] })
+			slices.ContainsFunc(withFiles, func(a *nodeState) bool { return a.ownFiles[g.Words[i]] })
 	}
 }
 

@@ -7,22 +7,12 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/machine"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
 // maxReason bounds the reason of a Release call, in bytes.
 const maxReason = 1 << 12
-
-// release is a Release call: a rank gives leases back, and may report that it is through with the job, or that its
-// launcher ends.
-type release struct {
-	session ledger.Session
-	leases  []uint64
-	reason  ledger.Reason
-	why     string
-	through bool // the rank's trainer goes back to no earlier checkpoint
-	leaves  bool // the rank's launcher ends
-}
 
 // Release implements the service.
 func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1.ReleaseResponse, error) {
@@ -35,7 +25,7 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		return nil, l.wireError(err)
 	}
 	j, err := l.release(ctx, req.Id, r)
-	if err == nil && r.through {
+	if err == nil && r.Through {
 		err = l.storeState(ctx, j) // a later leader does not wait for the rank
 		j.poke()
 	}
@@ -46,27 +36,27 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 }
 
 // readRelease checks a Release call. The error wraps ledger.ErrArgument or ledger.ErrSession.
-func readRelease(req *apiv1.ReleaseRequest) (r release, err error) {
+func readRelease(req *apiv1.ReleaseRequest) (r machine.Release, err error) {
 	if len(req.Leases) > maxHeld || len(req.Reason) > maxReason {
 		return r, fmt.Errorf("%w: %d leases for a reason of %d bytes, at most %d and %d", ledger.ErrArgument,
 			len(req.Leases), len(req.Reason), maxHeld, maxReason)
 	}
-	r.leases = req.Leases
-	if r.session, err = ledger.ParseSession(req.Session); err != nil {
+	r.Leases = req.Leases
+	if r.Session, err = ledger.ParseSession(req.Session); err != nil {
 		return r, err
 	}
 	kind, why, _ := strings.Cut(req.Reason, ":")
-	r.why = strings.ToValidUTF8(strings.TrimSpace(why), "?")
+	r.Why = strings.ToValidUTF8(strings.TrimSpace(why), "?")
 	switch kind {
 	case "stop", "":
 	case "done":
-		r.through = true
+		r.Through = true
 	case "detach":
-		r.leaves = true
+		r.Leaves = true
 	case "node":
-		r.reason = ledger.NodeFailed
+		r.Reason = ledger.NodeFailed
 	case "data":
-		r.reason = ledger.DataFailed
+		r.Reason = ledger.DataFailed
 	default:
 		return r, fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong behind a "+
 			"colon", ledger.ErrArgument, quoteShort(req.Reason))
@@ -74,26 +64,17 @@ func readRelease(req *apiv1.ReleaseRequest) (r release, err error) {
 	return r, nil
 }
 
-// release takes leases back. A job that has ended takes none.
-func (l *leader) release(ctx context.Context, id string, r release) (*job, error) {
+// release takes leases back.
+func (l *leader) release(ctx context.Context, id string, r machine.Release) (*job, error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	j, err := l.find(ctx, id)
-	if err != nil || j.Phase().Ended() {
+	if err != nil {
 		return j, err
 	}
-	if err := l.ledger.Release(j.ID, r.session, r.leases, r.reason, r.why, now); err != nil {
-		return j, err
-	}
-	rank := r.session.Rank
-	j.Called(rank, l.s.connections.of(ctx), now)
-	if r.through {
-		j.Through(rank)
-	}
-	if r.leaves {
-		j.Left(rank, now)
-	}
+	r.Connection = l.s.connections.of(ctx)
+	err = l.machine.Release(j.Job, r, now)
 	l.settle(now)
-	return j, nil
+	return j, err
 }

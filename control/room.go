@@ -65,7 +65,7 @@ func (l *leader) askForRoom(a *nodeState, to *job, now time.Time) {
 	slices.SortFunc(holders, func(a, b *job) int { return a.State().Unattended.Compare(b.State().Unattended) })
 	gives := func(j *job) bool { return j.GiveRoom(to.ID, now) }
 	yields := func(j *job) bool {
-		return l.lacksRoom(j) && j.YieldRoom(to.Job, apiv1.RoomHeldBy+to.ID+", which was submitted before")
+		return l.lacksRoom(j) && j.YieldRoom(to.Job.Job, apiv1.RoomHeldBy+to.ID+", which was submitted before")
 	}
 	_ = slices.ContainsFunc(holders, gives) || slices.ContainsFunc(holders, yields)
 	l.settle(now)
@@ -121,7 +121,7 @@ func (c *conductor) delist() {
 		for _, d := range s.Drives {
 			if fleet.ReachesAny(d) {
 				// a worker that the ledger does not know, or that serves another job, is not enlisted
-				_ = c.ledger.Enlist(c.job.ID, ledger.DriveID{Node: s.Name, Name: d.Name}, false, now)
+				_ = c.machine.Ledger.Enlist(c.job.ID, ledger.DriveID{Node: s.Name, Name: d.Name}, false, now)
 			}
 		}
 	})

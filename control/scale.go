@@ -25,7 +25,7 @@ func (c *conductor) scale() {
 	if c.job.Phase().Ended() {
 		return
 	}
-	v, err := c.ledger.Status(c.job.ID, now)
+	v, err := c.machine.Ledger.Status(c.job.ID, now)
 	if err != nil {
 		return // no epoch was begun
 	}
@@ -226,7 +226,7 @@ func (c *conductor) allocate(g *edition, p map[string]float64, t float64, now ti
 // held.
 func (l *leader) allow(j *job, drives, workers int, now time.Time) error {
 	j.allowedDrives, j.allowedWorkers = drives, workers
-	return errors.Join(l.ledger.Allocate(j.ID, drives, now), l.ledger.AllowWorkers(j.ID, workers, now))
+	return errors.Join(l.machine.Ledger.Allocate(j.ID, drives, now), l.machine.Ledger.AllowWorkers(j.ID, workers, now))
 }
 
 // ownWorkers counts the live workers that serve one rank of the job alone. l.mu is held.

@@ -31,18 +31,13 @@ func (g *edition) filters() bool { return g.resolved.Filter != nil }
 // edition has no digest.
 func (g *edition) needsSelection() bool { return g.filters() && g.Selection == nil }
 
-// makePlan cuts the rows of the edition: those that pass the pipeline's filter.
-func (g *edition) makePlan(o dataset.Options) (*dataset.Plan, error) {
-	return dataset.NewSelectedPlan(g.data.Manifest, g.passing, o)
-}
-
 // rows returns how many rows the mini-batches of an epoch are made of, dropped tails included.
 func (g *edition) rows() int64 {
-	if g.passing == nil {
+	if g.Passing == nil {
 		return g.data.Manifest.Rows()
 	}
 	n := int64(0)
-	for _, passing := range g.passing {
+	for _, passing := range g.Passing {
 		n += passing
 	}
 	return n
@@ -69,8 +64,8 @@ func (g *edition) restoreSelection(j *job, s *record.Selection, pieces [][]byte)
 	if err != nil {
 		return err
 	}
-	g.Selection, g.passing = s, passing
-	g.Digest, err = g.digestWith(&s.Digest, j.plan)
+	g.Selection, g.Passing = s, passing
+	g.Digest, err = g.digestWith(&s.Digest, j.Plan)
 	return err
 }
 
@@ -106,7 +101,7 @@ func (c *conductor) selectRows(g *edition) error {
 	if err != nil {
 		return fmt.Errorf("make the selection of the filter: %w", err)
 	}
-	digest, err := g.digestWith(&made.Digest, c.job.plan)
+	digest, err := g.digestWith(&made.Digest, c.job.Plan)
 	if err != nil {
 		return err
 	}
@@ -128,7 +123,7 @@ func (c *conductor) selectRows(g *edition) error {
 		return nil
 	}
 	s := record.Selection{Digest: made.Digest, Bytes: made.Bytes, Pieces: len(pieces)}
-	g.Selection, g.passing, g.Digest, c.job.selecting = &s, made.Passing, digest, nil
+	g.Selection, g.Passing, g.Digest, c.job.selecting = &s, made.Passing, digest, nil
 	c.job.Selected(g.Number, digest, s)
 	c.logger.Info("rows were selected", "job", c.job.ID, "digest", digest.String()[:12], "selection",
 		made.Digest.String()[:12], "rows", g.data.Manifest.Rows(), "passing", g.rows())

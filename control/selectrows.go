@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/millrace/millrace/control/fleet"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -193,8 +194,14 @@ func (r *rowSelector) beginPass() error {
 	if err != nil {
 		return err
 	}
-	r.pass = &edition{Edition: record.Edition{Number: r.g.Number, Digest: digest}, data: r.g.data, words: r.g.words,
-		resolved: resolved, pass: &apiv1.FilterPass{Filter: r.filter[:], Malformed: uint32(r.g.resolved.Malformed)}}
+	r.pass = &edition{
+		Edition: &machine.Edition{
+			Edition:  record.Edition{Number: r.g.Number, Digest: digest},
+			Manifest: r.g.Manifest, Words: r.g.Words,
+		},
+		data: r.g.data, resolved: resolved,
+		pass: &apiv1.FilterPass{Filter: r.filter[:], Malformed: uint32(r.g.resolved.Malformed)},
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.job.passes = append(r.job.passes, r.pass)
@@ -213,7 +220,7 @@ func (r *rowSelector) endPass() {
 
 // uses reports whether nodes are to be prepared for an edition, or a pass, of a digest. l.mu is held.
 func (l *leader) uses(digest dataset.Digest) bool {
-	if l.lives.Uses(digest) {
+	if l.machine.Lives.Uses(digest) {
 		return true
 	}
 	for _, j := range l.jobs {

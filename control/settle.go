@@ -1,142 +1,77 @@
 package control
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
 )
 
-// settle carries out the effects that the ledger and the jobs' lives returned since the last call, until no further
-// effect follows. Every event is followed by a call of settle under the same lock, so that no call sees an event
-// without its effects. l.mu is held.
+// settle carries out the effects that the machine returned since the last call, until no further effect follows. Every
+// event is followed by a call of settle under the same lock, so that no call sees an event without its effects. l.mu is
+// held.
 func (l *leader) settle(now time.Time) {
-	for follows := true; follows; {
-		follows = l.settleLedger(now) || l.settleLives(now)
+	for effects := l.machine.Ready(now); len(effects) > 0; effects = l.machine.Ready(now) {
+		for _, e := range effects {
+			l.carryOut(e, now)
+		}
 	}
 }
 
-// settleLedger passes the ledger's effects to the jobs. It reports whether there were effects. l.mu is held.
-func (l *leader) settleLedger(now time.Time) bool {
-	e := l.ledger.Ready()
-	for _, g := range e.Grants {
-		if j := l.jobs[g.Job]; j != nil {
-			j.Granted(g)
+// carryOut carries out an effect of the machine. l.mu is held.
+func (l *leader) carryOut(e machine.Effect, now time.Time) {
+	switch e := e.(type) {
+	case machine.Life:
+		l.carryOutLife(e.Effect, now)
+	case machine.Answered:
+		l.waiting[e.Call] <- e // The channel has room for the one answer.
+		delete(l.waiting, e.Call)
+	case machine.Revoked:
+		l.logger.Debug("lease revoked", "job", e.Job, "rank", e.Rank, "lease", e.Lease, "why", e.Why)
+	case machine.Returned:
+		if a := l.nodes[e.Drive.Node]; a != nil {
+			a.returned.add(e.ID, now)
 		}
-	}
-	for _, v := range e.Revoked {
-		if j := l.jobs[v.Job]; j != nil {
-			j.Revoked(v)
-			l.logger.Debug("lease revoked", "job", v.Job, "rank", v.Rank, "lease", v.Lease, "why", v.Why)
+	case machine.Delivered:
+		l.jobs[e.Job].poke()
+	case machine.Detached:
+		if e.Err != nil {
+			l.logger.Error("detach a rank", "job", e.Job, "rank", e.Rank, "error", e.Err)
 		}
-	}
-	for _, b := range e.Back {
-		if a := l.nodes[b.Drive.Node]; a != nil {
-			a.returned.add(b.ID, now)
-		}
-	}
-	for _, f := range e.Failed {
-		if j := l.jobs[f.Job]; j != nil {
-			j.Fail(f.Why, now)
-		}
-	}
-	for _, d := range e.Done {
-		if j := l.jobs[d.Job]; j != nil {
-			j.EpochDelivered(d.Number, now)
-			j.poke()
-		}
-	}
-	for _, n := range e.Needed {
-		if j := l.jobs[n.Job]; j != nil {
-			j.EpochNeeded(n.Number)
-		}
-	}
-	return len(e.Grants)+len(e.Revoked)+len(e.Back)+len(e.Failed)+len(e.Done)+len(e.Needed) > 0
-}
-
-// settleLives carries out the effects of the jobs' lives. It reports whether there were effects. l.mu is held.
-func (l *leader) settleLives(now time.Time) bool {
-	effects := l.lives.Ready()
-	for _, e := range effects {
-		switch e := e.(type) {
-		case lifecycle.Moved:
-			l.moved(e)
-		case lifecycle.Refused:
-			l.logger.Error("a transition that cannot be", "job", e.Job, "error", e.Err)
-		case lifecycle.BeginEpoch:
-			l.beginEpoch(l.jobs[e.Job], e.Epoch, now)
-		case lifecycle.DetachRank:
-			l.detachRank(e, now)
-		case lifecycle.EndJob:
-			l.concludeJob(l.jobs[e.Job], e.Phase, now)
-		case lifecycle.WakeRank:
-			l.jobs[e.Job].notify(e.Rank)
-		case lifecycle.FindPartitions:
-			(&conductor{l, l.jobs[e.Job]}).findPartitions()
-		case lifecycle.DropEdition:
-			l.jobs[e.Job].dropEdition(e.Number)
-		case lifecycle.EditionBegun:
-			g := l.jobs[e.Job].editions[e.Edition.Number]
-			g.Edition = e.Edition
-			l.logger.Info("a further edition", "job", e.Job, "edition", g.Number, "epoch", g.First,
-				"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
-		default:
-			l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
-		}
-	}
-	return len(effects) > 0
-}
-
-// moved wakes the calls that watch a job when the job has entered another phase. l.mu is held.
-func (l *leader) moved(e lifecycle.Moved) {
-	l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
-	j := l.jobs[e.Job]
-	j.changed.Broadcast()
-	j.poke()
-}
-
-// detachRank takes back the leases of a rank whose launcher is gone. l.mu is held.
-func (l *leader) detachRank(e lifecycle.DetachRank, now time.Time) {
-	if err := l.ledger.Detach(e.Job, e.Rank, e.Why, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-		l.logger.Error("detach a rank", "job", e.Job, "rank", e.Rank, "error", err)
-	}
-	l.logger.Info("rank detached", "job", e.Job, "rank", e.Rank, "why", e.Why, "last_call", e.Last)
-}
-
-// beginEpoch begins an epoch in the ledger. A job whose epoch cannot begin fails. l.mu is held.
-func (l *leader) beginEpoch(j *job, epoch uint64, now time.Time) {
-	if err := l.beginInLedger(j, epoch, now); err != nil {
-		j.Fail(err.Error(), now)
+		l.logger.Info("rank detached", "job", e.Job, "rank", e.Rank, "why", e.Why, "last_call", e.Last)
+	default:
+		l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
 	}
 }
 
-func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
-	g := j.editionOf(epoch)
-	if g == nil {
-		return fmt.Errorf("%w: job %s has no epoch %d", ledger.ErrUnknown, j.ID, epoch)
+// carryOutLife carries out an effect of a job's life. l.mu is held.
+func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
+	switch e := e.(type) {
+	case lifecycle.Moved: // The calls that watch the job wake.
+		l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
+		j := l.jobs[e.Job]
+		j.changed.Broadcast()
+		j.poke()
+	case lifecycle.Refused:
+		l.logger.Error("a transition that cannot be", "job", e.Job, "error", e.Err)
+	case lifecycle.EndJob:
+		l.concludeJob(l.jobs[e.Job], e.Phase, now)
+	case lifecycle.FindPartitions:
+		(&conductor{l, l.jobs[e.Job]}).findPartitions()
+	case lifecycle.DropEdition:
+		l.jobs[e.Job].dropEdition(e.Number)
+	case lifecycle.EditionBegun:
+		g := l.jobs[e.Job].editions[e.Edition.Number]
+		g.Edition.Edition = e.Edition
+		l.logger.Info("a further edition", "job", e.Job, "edition", g.Number, "epoch", g.First,
+			"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
+	default:
+		l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
 	}
-	o := j.plan
-	o.Epoch = epoch
-	plan, err := g.makePlan(o)
-	if err != nil {
-		return fmt.Errorf("epoch %d: %w", epoch, err)
-	}
-	e := ledger.Epoch{Job: j.ID, Number: epoch, Digest: g.Digest, Plan: plan, Partitions: g.words}
-	if j.resume != nil && j.resume.Epoch == epoch && g.Number == 0 {
-		e.Resume = j.resume
-	}
-	if err := l.ledger.Begin(e, now); err != nil {
-		return err
-	}
-	if rows, live := l.ledger.EpochRows(j.ID, epoch); live {
-		j.EpochBegun(epoch, rows)
-	}
-	return nil
 }
 
 // concludeJob keeps the conclusion of a job that has ended, and removes the job from the ledger. The job's goroutine
@@ -152,8 +87,8 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 		c.Token = l.lastToken(j)
 	}
 	j.Conclude(c)
-	if err := l.ledger.RemoveJob(j.ID, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-		l.logger.Error("forget the job's splits", "job", j.ID, "error", err)
+	if err := l.machine.RemoveFromLedger(j.Job, now); err != nil {
+		l.logger.Error("remove an ended job from the ledger", "job", j.ID, "error", err)
 	}
 }
 
@@ -163,7 +98,7 @@ const maxLastToken = 256 << 10
 // lastToken returns the token of the acknowledged mini-batches of an abandoned job, from which a later trainer can
 // continue. It is nil if there is no token, or if the token is too large. l.mu is held.
 func (l *leader) lastToken(j *job) []byte {
-	t, err := l.ledger.Token(j.ID)
+	t, err := l.machine.Ledger.Token(j.ID)
 	if err == nil {
 		var b []byte
 		if b, err = t.MarshalBinary(); err == nil && len(b) <= maxLastToken {

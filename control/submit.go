@@ -66,7 +66,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	if !sealed {
 		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", stored.ID, "token",
-			j.resume.String())
+			j.Resume.String())
 	}
 	if was, err := l.claimName(ctx, j); was != nil || err != nil {
 		return was, l.wireError(err)
@@ -102,7 +102,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err := l.claimPieces(j.spec.Name, guard.Peer(ctx).Owner(), g.Pieces); err != nil {
 		return nil, l.wireError(err)
 	}
-	submitted := lifecycle.Submission(g.Edition)
+	submitted := lifecycle.Submission(g.Edition.Edition)
 	spec, err := jsonOp(record.Key(stored.ID, "spec"), j.Submission)
 	if err != nil {
 		return nil, l.wireError(err)
@@ -122,11 +122,11 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if l.ctx.Err() != nil {
 		return nil, s.notLeader() // the next leader loads the job
 	}
-	if err := l.addToLedger(j, time.Now()); err != nil {
+	j.editions[0] = g
+	if err := l.machine.Add(j.Job, submitted, nil, time.Now()); err != nil {
 		return nil, l.wireError(err)
 	}
-	l.jobs[stored.ID], j.editions[0] = j, g
-	j.Job = l.lives.Add(j.terms(), submitted)
+	l.jobs[stored.ID] = j
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12],
 		"partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.start(j)
@@ -207,7 +207,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 // their share of the slots already. Callers without an owner are operators, or are not asked for their identity: they
 // have no share of their own. l.mu is held.
 func (l *leader) checkJobSlots(owner string) error {
-	if active := l.lives.Active() + len(l.claims); active >= l.o.MaxJobs {
+	if active := l.machine.Lives.Active() + len(l.claims); active >= l.o.MaxJobs {
 		return limitReached(fmt.Errorf("the control plane has %s that have not ended, as many as it may (--max-jobs): wait "+
 			"for one to end, or have one cancelled", quantity.Of(active, "job")))
 	}
@@ -270,7 +270,7 @@ func (l *leader) claimPieces(name, owner string, pieces int) error {
 
 // running returns the job of a name that has not ended, or nil if there is none. l.mu is held.
 func (l *leader) running(name string) *job {
-	if life := l.lives.Running(name); life != nil {
+	if life := l.machine.Lives.Running(name); life != nil {
 		return l.jobs[life.ID]
 	}
 	return nil
@@ -355,11 +355,11 @@ func checkPlan(j *job, g *edition, most int) error {
 	if g.needsSelection() {
 		return nil
 	}
-	if n := countSplits(g.data.Manifest, g.passing, j.plan); n > float64(most) {
+	if n := countSplits(g.data.Manifest, g.Passing, j.Plan); n > float64(most) {
 		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger "+
 			"batch", record.ErrSpec, n, most)
 	}
-	plan, err := g.makePlan(j.plan)
+	plan, err := g.MakePlan(j.Plan)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
@@ -370,8 +370,8 @@ func checkPlan(j *job, g *edition, most int) error {
 	if _, err := share.LeftOut(plan); err != nil {
 		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
-	if j.resume != nil && g.Number == 0 {
-		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {
+	if j.Resume != nil && g.Number == 0 {
+		if _, err := dataset.Resume(*j.Resume, g.Digest, plan.MiniBatches()); err != nil {
 			return fmt.Errorf("%w: resume: %w", record.ErrSpec, err)
 		}
 	}

@@ -49,12 +49,12 @@ func (s *tickets) sign(by *ticket.Signer) error {
 
 // issueTickets puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the tickets
 // of held leases if they are about to expire or this leader has not issued them. l.mu is held.
-func (c *leaseCall) issueTickets(now time.Time) {
+func (c *leaseCall) issueTickets(resp *apiv1.LeaseResponse, now time.Time) {
 	issued := &c.job.launchers[c.session.Rank].ticketsIssued
 	if *issued == nil {
 		*issued = map[uint64]time.Time{}
 	}
-	for _, g := range c.resp.Grants {
+	for _, g := range resp.Grants {
 		c.issueTicket(g.Lease, func() *[]byte { return &g.Ticket }, now)
 	}
 	fetched := make(map[uint64]bool, len(c.req.Fetched))
@@ -68,19 +68,21 @@ func (c *leaseCall) issueTickets(now time.Time) {
 		}
 		c.issueTicket(id, func() *[]byte {
 			renewed := &apiv1.LeaseTicket{Lease: id}
-			c.resp.Tickets = append(c.resp.Tickets, renewed)
+			resp.Tickets = append(resp.Tickets, renewed)
 			return &renewed.Ticket
 		}, now)
 	}
-	if len(*issued) > 2*(len(c.req.Held)+len(c.resp.Grants))+64 {
-		maps.DeleteFunc(*issued, func(lease uint64, _ time.Time) bool { return !c.leased(lease) })
+	if len(*issued) > 2*(len(c.req.Held)+len(resp.Grants))+64 {
+		maps.DeleteFunc(*issued, func(lease uint64, _ time.Time) bool {
+			return !c.l.machine.Ledger.Leased(c.job.ID, c.session.Rank, lease)
+		})
 	}
 }
 
 // issueTicket adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is no
 // ticket for a lease that is over, or whose node has not reported to this leader. l.mu is held.
 func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
-	le, ok := c.l.ledger.Find(c.job.ID, c.session.Rank, lease)
+	le, ok := c.l.machine.Ledger.Find(c.job.ID, c.session.Rank, lease)
 	if !ok {
 		return
 	}

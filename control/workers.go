@@ -74,10 +74,10 @@ func (k nodeKeeper) listStore(a *nodeState, now time.Time) {
 	var err error
 	switch {
 	case len(words) > 0:
-		err = k.ledger.PutDrive(ledger.Drive{ID: id, Reach: ledger.Source, Partitions: words}, now)
+		err = k.machine.Ledger.PutDrive(ledger.Drive{ID: id, Reach: ledger.Source, Partitions: words}, now)
 		a.drives[id.Name] = driveReady
 	case a.drives[id.Name] != "":
-		err = k.ledger.RemoveDrive(id, now)
+		err = k.machine.Ledger.RemoveDrive(id, now)
 		delete(a.drives, id.Name)
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func (k nodeKeeper) enlist(a *nodeState, now time.Time) {
 			if d.Serves != nil && d.Serves.Rank >= j.spec.Ranks {
 				continue
 			}
-			err := k.ledger.Enlist(j.ID, ledger.DriveID{Node: a.name, Name: d.Name}, true, now)
+			err := k.machine.Ledger.Enlist(j.ID, ledger.DriveID{Node: a.name, Name: d.Name}, true, now)
 			if err != nil {
 				k.logger.Error("enlist a worker", "node", a.name, "drive", d.Name, "job", j.ID, "error", err)
 			}
@@ -249,7 +249,7 @@ func (l *leader) addTroubles(records []*apiv1.NodeRecord, now time.Time) {
 	for _, r := range records {
 		byNode[r.Status.Name] = r
 	}
-	for _, d := range l.ledger.Drives() {
+	for _, d := range l.machine.Ledger.Drives() {
 		r := byNode[d.Drive.Node]
 		if r == nil || d.Failures == 0 {
 			continue

@@ -163,7 +163,7 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 		"le": true}
 
 	queries := map[string]string{}
-	b, err := os.ReadFile("../../../docs/dashboard.json")
+	b, err := os.ReadFile("../../docs/dashboard.json")
 	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct {
@@ -178,7 +178,7 @@ func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(queries), 20)
-	b, err = os.ReadFile("../../../docs/alerts.yaml")
+	b, err = os.ReadFile("../../docs/alerts.yaml")
 	require.NoError(t, err)
 	var alerts struct {
 		Groups []struct {

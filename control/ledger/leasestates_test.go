@@ -147,6 +147,6 @@ func TestStatesOfALease(t *testing.T) {
 		}
 	}
 	statediagram.Picture[string, string]{
-		File: "../../../docs/architecture.md", Name: "a lease", Table: seen, Start: []string{pieceOwed},
+		File: "../../docs/architecture.md", Name: "a lease", Table: seen, Start: []string{pieceOwed},
 	}.Document(t)
 }

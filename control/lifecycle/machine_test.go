@@ -20,7 +20,7 @@ import (
 // TestTheTableIsInTheDocumentation, and exactly the phases that have ended lead nowhere.
 func TestTheTableIsInTheDocumentation(t *testing.T) {
 	statediagram.Picture[record.Phase, phaseEvent]{
-		File: "../../../docs/architecture.md", Name: "a job", Table: phases, Start: []record.Phase{record.Preparing},
+		File: "../../docs/architecture.md", Name: "a job", Table: phases, Start: []record.Phase{record.Preparing},
 	}.Document(t)
 	for p := range phases {
 		assert.Equal(t, phases.Final(p), p.Ended(), "%s", p)

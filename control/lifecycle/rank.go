@@ -77,15 +77,18 @@ func (r *Rank) TakeUnanswered() (leases []uint64) {
 	return leases
 }
 
-// Answer returns the contents of an answer to the rank's launcher: the grants whose leases are not over, and the leases
-// that were revoked. One answer alone contains a revocation.
-func (r *Rank) Answer(leased func(lease uint64) bool) (grants []ledger.Grant, revoked []uint64) {
+// Answer returns the contents of an answer to the rank's launcher: the grants whose leases are not over, the leases
+// among them that no earlier answer contained, and the leases that were revoked. One answer alone contains a revocation.
+func (r *Rank) Answer(leased func(lease uint64) bool) (grants []ledger.Grant, first, revoked []uint64) {
 	for i := range r.offers {
 		if o := &r.offers[i]; leased(o.ID) {
+			if !o.answered {
+				first = append(first, o.ID)
+			}
 			o.answered = true
 			grants = append(grants, o.Grant)
 		}
 	}
 	revoked, r.revoked = r.revoked, nil
-	return grants, revoked
+	return grants, first, revoked
 }

@@ -395,7 +395,7 @@ func (s *scripted) leased(j *Job, rank uint32) func(uint64) bool {
 }
 
 func (s *scripted) answer(j *Job, r *Rank, rank uint32) {
-	grants, revoked := r.Answer(s.leased(j, rank))
+	grants, _, revoked := r.Answer(s.leased(j, rank))
 	var leases []uint64
 	for _, g := range grants {
 		leases = append(leases, g.ID)

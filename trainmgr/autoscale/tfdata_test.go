@@ -12,7 +12,7 @@ import (
 
 // TestGoldenTFData runs the cases of tf.data service in golden/policy.json.
 func TestGoldenTFData(t *testing.T) {
-	raw, err := os.ReadFile("../../../fpga/unit/testdata/golden/policy.json")
+	raw, err := os.ReadFile("../../fpga/unit/testdata/golden/policy.json")
 	require.NoError(t, err)
 	var file struct {
 		Cases []struct {

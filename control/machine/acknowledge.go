@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/presence"
+	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Acknowledge takes a rank's acknowledgements of numbers. The owner makes the ledger's records durable before it
+// answers. over says that the job is done: these numbers were acknowledged earlier, and the answer was lost.
+func (m *Machine) Acknowledge(
+	j *Job, s ledger.Session, epoch uint64, numbers []dataset.Range, c presence.Conn, now time.Time,
+) (over bool, err error) {
+	switch phase := j.Phase(); {
+	case phase == record.Done:
+		return true, nil
+	case phase.Ended():
+		return false, &EndedError{j.ID, j.Words()}
+	}
+	if err := m.Ledger.Acknowledge(j.ID, s, epoch, numbers, now); err != nil {
+		return false, err
+	}
+	j.Called(s.Rank, c, now)
+	return false, nil
+}
+
+// Checkpoint returns the token of what is acknowledged: of a session's rank, or of the whole job if there is no
+// session. The owner makes the ledger's records durable before it answers.
+func (m *Machine) Checkpoint(j *Job, session *ledger.Session) (token dataset.Token, err error) {
+	if st := j.State(); st.Phase == record.Abandoned && len(st.Token) > 0 && session == nil {
+		return token, token.UnmarshalBinary(st.Token)
+	}
+	if !j.Phase().Begun() {
+		return token, &NotBegunError{j.ID, j.Words()}
+	}
+	if session == nil {
+		return m.Ledger.Token(j.ID)
+	}
+	if r := j.Rank(session.Rank); r != nil && r.FencedOff(*session) {
+		return token, ledger.ErrSession
+	}
+	return m.Ledger.RankToken(j.ID, session.Rank)
+}
+
+// Release holds what a rank's launcher says that gives leases back.
+type Release struct {
+	Session    ledger.Session
+	Leases     []uint64
+	Reason     ledger.Reason
+	Why        string
+	Through    bool // The rank's trainer goes back to no earlier checkpoint.
+	Leaves     bool // The rank's launcher ends.
+	Connection presence.Conn
+}
+
+// Release takes leases back. A job that has ended takes none. If the rank is through, the owner makes the job's state
+// durable before it answers, so that a later leader does not wait for the rank.
+func (m *Machine) Release(j *Job, r Release, now time.Time) error {
+	if j.Phase().Ended() {
+		return nil
+	}
+	if err := m.Ledger.Release(j.ID, r.Session, r.Leases, r.Reason, r.Why, now); err != nil {
+		return err
+	}
+	rank := r.Session.Rank
+	j.Called(rank, r.Connection, now)
+	if r.Through {
+		j.Through(rank)
+	}
+	if r.Leaves {
+		j.Left(rank, now)
+	}
+	return nil
+}
