@@ -32,6 +32,8 @@ func (l *leader) carryOut(e machine.Effect, now time.Time) {
 		delete(l.waiting, e.Call)
 	case machine.Revoked:
 		l.logger.Debug("lease revoked", "job", e.Job, "rank", e.Rank, "lease", e.Lease, "why", e.Why)
+	case machine.Adopted:
+		l.logger.Info("leases adopted", "job", e.Job, "rank", e.Rank, "adopted", e.Adopted, "refused", e.Refused)
 	case machine.Returned:
 		if a := l.nodes[e.Drive.Node]; a != nil {
 			a.returned.add(e.ID, now)

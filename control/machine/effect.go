@@ -21,6 +21,13 @@ type Detached struct {
 // Revoked reports that a lease of a rank was taken back.
 type Revoked struct{ ledger.Revocation }
 
+// Adopted reports that a launcher showed what it holds of an earlier leader.
+type Adopted struct {
+	Job              string
+	Rank             uint32
+	Adopted, Refused int // leases
+}
+
 // Returned reports a lease that ended before all of its numbers were delivered: its node has to refuse its tickets.
 type Returned struct{ ledger.Lease }
 
@@ -40,6 +47,7 @@ type Answered struct {
 func (Life) effect()      {}
 func (Detached) effect()  {}
 func (Revoked) effect()   {}
+func (Adopted) effect()   {}
 func (Returned) effect()  {}
 func (Delivered) effect() {}
 func (Answered) effect()  {}

@@ -141,6 +141,7 @@ func (m *Machine) hold(c *leaseCall, now time.Time) error {
 			return err
 		}
 		c.answer.Revoked = append(c.answer.Revoked, refused...)
+		m.emit(Adopted{c.job.ID, r.Session.Rank, len(r.Adopt) - len(refused), len(refused)})
 	}
 	progress := ledger.Progress{Held: r.Held, Fetched: r.Fetched, Blocked: r.Blocked}
 	revoked, err := m.Ledger.Hold(c.job.ID, r.Session, progress, now)
