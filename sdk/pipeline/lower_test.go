@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -114,251 +116,31 @@ func TestTableI(t *testing.T) {
 	}
 }
 
-// goodDocuments are lowered against the zoo; the whole program is compared with testdata/lower.
-var goodDocuments = []struct{ name, doc string }{
-	{"every_operator", `
-name: every
-batch: 10
-label: {column: label, ops: [clamp: {min: 0, max: 1}]}
-dense:
-  - columns: [i, f, d]
-    ops: [clamp: {max: 100}, log]
-  - columns: [i_null, f_null]
-    as: "{column}_{i}"
-    ops: [fill_null: 1, identity]
-sparse:
-  - columns: [list]
-    ops: [fill_null: -1, zero_extend, firstx: 3, positive_modulus: 1000]
-  - columns: [s, s_null]
-    ops: [hex_to_int: {}, sigrid_hash: {max: 7}]
-  - columns: [slist]
-    ops: [{hex_to_int: }, {firstx: {n: 2}}]
-generated:
-  - columns: [flist]
-    ops: [fill_null: 0.5, bucketize: {borders: [0, 0.1, .inf], side: right, nan: last}]
-  - columns: [d]
-    ops: [bucketize: {borders: [0.1, 0.2], compare: float64, nan: error}]
-  - columns: [f]
-    ops: [bucketize: {borders: [0.1, 0.2], compare: float64, nan: first}]
-  - columns: [i]
-    ops: [bucketize: {borders: [-9223372036854775808, 9007199254740993], compare: int64}]
-`},
-	{"refusals", `
-label: {column: d, "null": 1, nan: 0}
-dense:
-  - {columns: [f, d]}
-  - {columns: [f], as: filled, ops: [fill_nan: 0.1, log]}
-  - {columns: [f], as: filled_last, ops: [log, fill_nan: 0.1]}
-  - {columns: [f], as: kept, nan: keep}
-  - {columns: [i], as: counts, ops: [clamp: {min: 0}, log: {add: 1}]}
-  - {columns: [i], as: logs, ops: [log: {add: 1}]}
-  - {columns: [i], as: integers, ops: [fill_nan: 0]}
-  - {columns: [u64], as: number, ops: [fill_null: 0]}
-  - {columns: [f], as: class, ops: [onehot: {classes: 2, lower: 0, upper: 1}]}
-  - {columns: [f], as: same, ops: [fill_nan: 0, min_max: {min: 3, max: 3}]}
-  - {columns: [f], as: scaled, ops: [fill_nan: 0, min_max: {min: 3, max: 4}, normalize: {mean: 1, deviation: 2}]}
-sparse:
-  - {columns: [u64], ops: [fill_null: 0, sigrid_hash: {max: 5}]}
-  - {columns: [u64], as: bits}
-  - {columns: [u64], as: order, ops: [positive_modulus: 5]}
-`},
-	{"real_operators", `
-dense:
-  - {columns: [f], ops: [logit]}
-  - {columns: [i], as: i_logit, ops: [logit: {eps: -1}]}
-  - {columns: [d], ops: [box_cox: {lambda1: 0.5, lambda2: 1}]}
-  - {columns: [f_null], ops: [fill_null: 1, box_cox: {lambda1: 0, mode: rap}]}
-  - {columns: [c_0], ops: [normalize: {mean: 0.1, deviation: 3}]}
-  - {columns: [c_1], ops: [min_max: {min: -1, max: 0.1}]}
-`},
-	{"categories", `
-sparse:
-  - {columns: [s], ops: [hash_bytes: xxh3, positive_modulus: 1000]}
-  - {columns: [s_null], ops: [hash_bytes: {function: murmur3_32}, fill_null: 0, sigrid_hash: {max: 500}]}
-  - {columns: [slist], ops: [hash_bytes: farmhash64, firstx: 5]}
-`},
-	{"numbers_of_text", `
-sparse:
-  - {columns: [s], ops: [text_to_int, positive_modulus: 1000]}
-  - {columns: [slist], ops: [text_to_int: {}, fill_null: -1]}
-  - {columns: [s_null], ops: [text_to_seconds, to_days: {unit: seconds}]}
-  - {columns: [slist], as: times, ops: [text_to_seconds: {offset: "-07:00"}]}
-dense:
-  - {columns: [s], as: hour, ops: [text_to_seconds: +00:00, fill_null: 0, get_local_hour: {offset: "+01:00"}]}
-  - {columns: [s], as: number, ops: [text_to_int, fill_null: 0]}
-`},
-	{"arrays", `
-values: [{as: packed, from: s_null, ops: [unpack: float32]}]
-dense:
-  - {columns: [s], ops: [unpack: float32, fill_nan: 0, fixed_length: {length: 3, pad: 0.5}]}
-  - {columns: [packed], ops: [log: {add: 1}, fixed_length: {length: 2}]}
-sparse:
-  - {columns: [packed], as: buckets, ops: [bucketize: {borders: [0, 1]}, firstx: 5]}
-`},
-	{"tables_of_texts", `
-label: {column: s, ops: [map_text: {table: {"yes": 1, "no": 0}, default: -1}]}
-dense: [{columns: [s_null], ops: [map_text: {table: {"é": 5, "": 7}, unknown: as_null}, fill_null: 2]}]
-sparse:
-  - {columns: [s], ops: [map_text: {table: {b: 9, "a\"\\": 4, "1": -9223372036854775808}}]}
-  - {columns: [slist], ops: [map_text: {table: {no: 0, yes: 1}}, firstx: 2]}
-`},
-	{"casts", `
-sparse:
-  - {columns: [f, d], as: "{column}_whole", ops: [cast: int64]}
-  - {columns: [flist], ops: [cast: {to: int64, overflow: as_null}]}
-  - {columns: [d], as: bits, ops: [cast: float64_bits, sigrid_hash: {max: 1000}]}
-  - {columns: [u64], as: u64_whole, ops: [fill_null: 0, cast: int64]}
-  - {columns: [u64], as: u64_bits, ops: [cast: float64_bits]}
-  - {columns: [i, list], ops: [cast: int64]}
-dense:
-  - {columns: [i], as: wide, ops: [cast: float64, clamp: {max: 9007199254740993}]}
-  - {columns: [u64], ops: [cast: float32, fill_null: 0.5]}
-  - {columns: [d], as: whole, ops: [cast: {to: int64, overflow: as_null}, fill_null: -1]}
-  - {columns: [f], ops: [cast: float32]}
-  - {columns: [i], as: twice, ops: [cast: float64]}
-  - {columns: [d], as: narrow, ops: [cast: float32]}
-`},
-	{"unsigned_buckets", `
-ids: int32
-sparse:
-  - {columns: [s], ops: [hash_bytes: farmhash64, unsigned_modulus: 2147483648]}
-  - {columns: [u64], ops: [fill_null: 0, unsigned_modulus: {modulus: 10}]}
-dense: [{columns: [c_0], as: rest, ops: [unsigned_modulus: 7]}]
-`},
-	{"tables", `
-sparse:
-  - {columns: [i], ops: [map_id: {table: {5: 1, -7: 2}, default: 3}]}
-  - {columns: [list, c_0], ops: [map_id: {table: [4, 5, 6]}]}
-  - {columns: [c_1], ops: [get_local_hour: {offset: "-05:30"}]}
-  - {columns: [c_2], ops: [get_local_hour: {zone: Somewhere, changes: {-9223372036854775808: 0, 100: 3600}}]}
-dense:
-  - {columns: [i_null], ops: [fill_null: 0, get_local_hour: {offset: +00:00}]}
-`},
-	{"parts", `
-sparse:
-  - {columns: [list], ops: [list_slice: {start: -20, pad: -1}, list_slice: {end: 5}]}
-  - {columns: [flist], ops: [list_slice: {start: 1, end: 4, pad: 0.1}, bucketize: {borders: [1]}]}
-  - {columns: [list], as: all, ops: [list_slice]}
-`},
-	{"windows", `
-sparse: [{columns: [list], ops: [firstx: 20, ngram: 2, positive_modulus: 1000]}]
-`},
-	{"crosses", `
-values:
-  - {as: pairs, inputs: [list, small], ops: [cartesian: {max_length: 100}, sigrid_hash: {max: 1000}]}
-  - {as: small, from: c_0, ops: [positive_modulus: 10]}
-  - {as: two, inputs: [c_0, c_1], ops: [cartesian]}
-sparse:
-  - {columns: [c_2]}
-  - {columns: [pairs], ops: [firstx: 5]}
-  - {inputs: [pairs, i_null], as: triples, ops: [cartesian: {overflow: fail}, sigrid_hash: {salt: 3, max: 1000}]}
-  - {columns: [small]}
-  - {inputs: [c_0, i_null], as: apart, ops: [cartesian, positive_modulus: 7]}
-dense: [{columns: [two], ops: [log: {add: 1}]}, {columns: [c_1]}]
-`},
-	{"intersections", `
-values: [{as: both, inputs: [list, i_null], ops: [id_list_transform, positive_modulus: 9]}]
-sparse:
-  - {columns: [both], ops: [ngram: 2]}
-  - {inputs: [c_0, both], as: one, ops: [id_list_transform]}
-`},
-	{"buckets", `
-ids: int32
-values: [{as: cross, inputs: [c_0, i_null, c_1], ops: [hash_cross: 1000, fill_null: 0]}]
-sparse:
-  - {columns: [cross]}
-  - {inputs: [cross, c_2], as: again, ops: [hash_cross: {buckets: 2147483648}]}
-  - {columns: [c_1], ops: [hash_bucket: 5]}
-dense: [{columns: [cross], ops: [log: {add: 1}]}]
-`},
-	{"scores", `
-values:
-  - as: alike
-    inputs: [list, flist, list, list]
-    ops: [compute_score: {function: get_cosine_similarity, zero_norm: zero}]
-sparse:
-  - {columns: [alike], as: bucket, ops: [bucketize: {borders: [0.5]}]}
-dense:
-  - {columns: [alike]}
-  - {inputs: [i_null, list, f], as: sum, ops: [compute_score: {function: get_score_sum}, clamp: {min: 0}]}
-  - {inputs: [i_null, list], as: both, ops: [compute_score: {function: has_id_overlap}]}
-`},
-	{"scored_lists", `
-values:
-  - {as: recent, from: list, ops: [firstx: 20, enumerate, positive_modulus: 100]}
-  - {as: positions, from: recent, ops: [scores]}
-  - {as: alike, inputs: [list, recent], ops: [compute_score: {function: get_jaccard_similarity}]}
-sparse:
-  - {columns: [recent], ops: [firstx: 3]}
-  - {columns: [recent], as: unweighted, scores: drop, ops: [ngram: 2]}
-  - {inputs: [list, alike], as: likeness, ops: [with_scores, sigrid_hash: {max: 9}]}
-  - {inputs: [c_0, d], as: one, ops: [with_scores]}
-  - {columns: [i_null], ops: [enumerate]}
-  - {inputs: [recent, c_0], as: pairs, ops: [cartesian]}
-dense:
-  - {inputs: [c_1, recent, positions], as: latest, ops: [compute_score: {function: get_score_min}]}
-`},
-	{"texts", `
-values:
-  - {as: parts, from: s_null, ops: [split]}
-  - {as: ids, from: parts, ops: [hash_bytes: xxh3, sigrid_hash: {max: 1000}]}
-sparse:
-  - {columns: [ids], as: all}
-  - {columns: [ids], as: first, ops: [firstx: 1]}
-  - {columns: [s], ops: [split: {separator: ", ", empty: keep}, hex_to_int, clamp: {min: 0, max: 9}]}
-  - {columns: [s], as: tabs, ops: [split: "\t", text_to_int]}
-  - {columns: [slist], as: words, ops: [list_length, clamp: {max: 9}]}
-dense:
-  - {columns: [parts], as: count, ops: [list_length, log: {add: 1}]}
-  - {columns: [list], ops: [fill_null: 0, list_length]}
-  - {columns: [flist], ops: [list_length]}
-label: {column: list, ops: [list_length]}
-`},
-	{"classes", `
-values: [{as: cross, inputs: [c_0, c_1], ops: [hash_cross: 3]}]
-dense:
-  - {columns: [i_null], ops: [onehot: {classes: 3}]}
-  - {columns: [f], ops: [onehot: {classes: 2, lower: -1, upper: 1.5}]}
-  - {columns: [cross], ops: [onehot: {classes: 3}]}
-  - {inputs: [c_0, i_null], as: bucket, ops: [hash_cross: 2, onehot: {classes: 2}]}
-  - {columns: [c_1]}
-`},
-	{"fixed_crosses", `
-ids: int32
-sparse:
-  - {inputs: [c_0, c_1], as: a, ops: [cartesian, positive_modulus: 100]}
-  - {inputs: [i_null, c_1], as: b, ops: [cartesian, fill_null: 0, sigrid_hash: {max: 100}]}
-  - {columns: [c_1], ops: [sigrid_hash: {max: 100}]}
-`},
-	{"patterns", `
-dense:
-  - {columns: [c_0..c_2, z_00..z_01, a..b, a*b]}
-  - {columns: ["c_*"], as: "{i}-{n}"}
-`},
-	{"fixed_keys_share_a_column", `
-sparse: [{columns: [c_0]}, {columns: [c_0, c_1], as: "{column}_again"}, {columns: [c_0], as: last}]
-dense: [{columns: [c_1]}]
-label: {column: c_1}
-`},
-	{"jagged_keys_do_not", `
-sparse: [{columns: [c_0]}, {columns: [c_0], as: again}, {columns: [i_null]}]
-dense: [{columns: [c_0]}]
-`},
-	{"lists_are_read_once_a_key", `
-sparse: [{columns: [list]}, {columns: [list], as: again, ops: [firstx: 1]}]
-`},
-	{"only_a_label", "label: {column: label}"},
+// goodDocuments are the documents testdata/lower/NAME.yaml, by their names.
+func goodDocuments(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/lower/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	documents := map[string]string{}
+	for _, file := range files {
+		document, err := os.ReadFile(file)
+		require.NoError(t, err)
+		documents[strings.TrimSuffix(filepath.Base(file), ".yaml")] = string(document)
+	}
+	return documents
 }
 
+// TestGoodDocuments lowers each document against the zoo, and compares the whole program with testdata/lower.
 func TestGoodDocuments(t *testing.T) {
-	for _, c := range goodDocuments {
-		t.Run(c.name, func(t *testing.T) {
-			r, p, err := lower(c.doc, zoo())
+	for name, document := range goodDocuments(t) {
+		t.Run(name, func(t *testing.T) {
+			r, p, err := lower(document, zoo())
 			require.NoError(t, err)
 			q, err := operator.Unmarshal(p.Marshal())
 			require.NoError(t, err)
 			assert.Equal(t, p, q)
-			goldenfile.Text(t, "testdata/lower/"+c.name+".txt", p.String()+string(r.Canonical())+"\n")
+			goldenfile.Text(t, "testdata/lower/"+name+".txt", p.String()+string(r.Canonical())+"\n")
 		})
 	}
 }

@@ -474,8 +474,8 @@ func FuzzYAML(f *testing.F) {
 			return nil
 		})
 	}
-	for _, c := range goodDocuments {
-		f.Add([]byte(c.doc))
+	for _, document := range goodDocuments(f) {
+		f.Add([]byte(document))
 	}
 	f.Add([]byte(mapDocument))
 	f.Add([]byte(`{sparse: [{columns: ["id_score_list_features[-3..2, 9223372036854775807]"], scores: drop}], dense: ` +
