@@ -101,14 +101,8 @@ func TestFunctionsOfModulesThatFail(t *testing.T) {
 		code []byte // what the function does for 47
 		says string
 	}{
-		"it loops":         {w.Op(0x03, 0x40, 0x0c, 0, 0x0b), "runs for more than 131072 instructions"},
-		"it traps":         {w.Op(0x00), "unreachable"},
-		"it divides":       {w.Code(w.ConstI64(1), w.ConstI64(0), w.Op(0x7f, 0x1a)), "integer divide by zero"},
-		"it reads outside": {w.Code(w.ConstI32(1<<20), w.Access(0x29, 0), w.Op(0x1a)), "reads or writes outside"},
-		"it writes outside": {w.Code(w.ConstI32(1<<20), w.ConstI64(1), w.Access(0x37, 0)),
-			"reads or writes outside"},
-		"it grows for ever": {w.Code(w.Op(0x03, 0x40), w.ConstI32(1), w.Op(0x40, 0, 0x1a, 0x0c, 0, 0x0b)),
-			"runs for more than 131072 instructions"},
+		"it loops": {w.Op(0x03, 0x40, 0x0c, 0, 0x0b), "runs for more than 131072 instructions"},
+		"it traps": {w.Op(0x00), "unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := w.Module{Pages: 1, Functions: []w.Function{{Name: "f", Params: []byte{w.I64}, Results: []byte{w.I64},

@@ -145,29 +145,6 @@ func TestFromNothingToTensors(t *testing.T) {
 	}
 }
 
-// TestListsFromDrives: RM2's wide rows and jagged keys on every engine.
-func TestListsFromDrives(t *testing.T) {
-	data := generate(t, "--model", "rm2", "--rows", "22", "--partitions", "2", "--row-group-rows", "4", "--codec",
-		"zstd", "--page-version", "2")
-	uri := drives(t, data, 1, 512)[0]
-	want := map[string]string{}
-	for _, flags := range [][]string{
-		{"--in", data, "--engine", "reference"}, {"--in", data, "--engine", "cpu"}, {"--drive", uri},
-		{"--drive", uri + "?commands=standard", "--slm", "24MiB"},
-	} {
-		out := filepath.Join(t.TempDir(), "out")
-		must(t, append([]string{"preprocess", "--pipeline", "rm2", "--batch", "7", "--out", out}, flags...)...)
-		got := content(t, out)
-		if len(want) == 0 {
-			want = got
-			require.NotContains(t, got, "sparse.npy")
-		}
-		for f := range want {
-			require.True(t, want[f] == got[f], "%s differs with %v", f, flags)
-		}
-	}
-}
-
 // TestTrainStopsAndResumes checks that mini-batches that a trainer acknowledged before it stopped never come again,
 // and that all others do.
 func TestTrainStopsAndResumes(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/shared"
 )
 
@@ -195,60 +194,6 @@ func TestRealCriteoChecksumsOnEveryEngine(t *testing.T) {
 			if strings.HasPrefix(key, "sha256_") || strings.HasPrefix(key, "vocab_") {
 				assert.True(t, run[key] || later(key), "checksum %s is neither run nor said to be of a later operator",
 					key)
-			}
-		}
-	}
-}
-
-// TestRealParquetEnginesAgree: Criteo rows as Parquet, ids reinterpreted as int32 and read as unsigned again.
-func TestRealParquetEnginesAgree(t *testing.T) {
-	file := shared.Path(t, "data/criteo/rap_first_4096.parquet")
-	var info []partitionfile.Description
-	require.NoError(t, json.Unmarshal([]byte(must(t, "dataset", "inspect", file, "--output", "json")), &info))
-	require.Len(t, info, 1)
-	require.EqualValues(t, 4096, info[0].Rows)
-	var dense, sparse []string
-	label := ""
-	for _, c := range info[0].Columns {
-		switch {
-		case strings.HasPrefix(c.Name, "int_"):
-			dense = append(dense, c.Name)
-		case strings.HasPrefix(c.Name, "cat_"):
-			sparse = append(sparse, c.Name)
-		case strings.Contains(c.Name, "label"):
-			label = c.Name
-		}
-	}
-	require.Len(t, dense, 13, "%+v", info[0].Columns)
-	require.Len(t, sparse, 26)
-	doc := fmt.Sprintf("name: rap\nbatch: 1000\nlabel: {column: %s, ops: [fill_null: 0]}\ndense:\n  - columns: [%s]\n"+
-		"    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]\nsparse:\n  - columns: [%s]\n"+
-		"    ops: [fill_null: 0, zero_extend: {}, sigrid_hash: {salt: 0, max: 500000}]\n",
-		label, strings.Join(dense, ", "), strings.Join(sparse, ", "))
-	pipe := filepath.Join(t.TempDir(), "p.yaml")
-	require.NoError(t, os.WriteFile(pipe, []byte(doc), 0o644))
-	want := map[string]string{}
-	for engine, flags := range engines {
-		sizes := []string{"16MiB", "64MiB"}
-		if engine == "reference" { // it has no memory to be short of
-			sizes = sizes[:1]
-		}
-		for _, slm := range sizes {
-			out := filepath.Join(t.TempDir(), "out")
-			args := append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", file, "--out", out},
-				flags...)
-			if engine != "reference" {
-				args = append(args, "--slm", slm)
-			}
-			must(t, args...)
-			for _, name := range []string{"dense.npy", "labels.npy", "values.npy", "sparse.npy", "lengths.npy"} {
-				_, b := array(t, out, name)
-				sum := sha256.Sum256(b)
-				got := hex.EncodeToString(sum[:])
-				if want[name] == "" {
-					want[name] = got
-				}
-				assert.Equal(t, want[name], got, "%s by %s with %s", name, engine, slm)
 			}
 		}
 	}

@@ -207,32 +207,6 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 // goName matches a package's exported name, such as trainmgr.Options.
 var goName = regexp.MustCompile(`\b[a-z]+\.[A-Z][a-z]+[A-Za-z]*\b`)
 
-// TestStatus1IsForWhatFailed: the flags are right and the thing is not.
-func TestStatus1IsForWhatFailed(t *testing.T) {
-	dir, data := t.TempDir(), generate(t, "--rows", "10")
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"drive", "info", "file:" + dir + "/none"}, "the drive does not exist"},
-		{[]string{"drive", "ls", "file:" + dir + "/none"}, "none"},
-		{[]string{"drive", "create", "file:" + dir + "/odd?size=777B"}, "multiple of the block size"},
-		{[]string{"drive", "info", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y"}, "connection refused"},
-		{[]string{"dataset", "inspect", dir + "/none.parquet"}, "none.parquet"},
-		{[]string{"preprocess", "--pipeline", "rm1", "--in", data, "--tail", "drop", "--out", dir + "/out",
-			"--progress", "none"}, "the tail drop leaves out all 10 rows"},
-		{[]string{"plan", "--t", "1", "--prices", file(t, "prices.yaml", "watts: 3\n")}, "prices.yaml"},
-		{[]string{"plan", "--t", "1", "--prices", dir + "/none.yaml"}, "none.yaml"},
-	} {
-		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
-			code, stdout, stderr := millrace(t, c.args...)
-			assert.Equal(t, exitFailed, code)
-			assert.Empty(t, stdout)
-			errorLine(t, stderr, c.says)
-		})
-	}
-}
-
 func TestSeveralErrorsAreOneLine(t *testing.T) {
 	assert.Equal(t, "a; b: c; d", cli.OneLine("a\n\n b: c \r\nd\n"))
 	assert.Empty(t, cli.OneLine("\n"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,6 +136,8 @@ func TestTypesOnEveryEngine(t *testing.T) {
 	var want map[string]string
 	for _, old := range []bool{false, true} {
 		data := writeTypes(t, old)
+		require.Contains(t, must(t, "dataset", "inspect", data),
+			"map of INT32 INT(32) to list of BYTE_ARRAY STRING scored by FLOAT")
 		for name, flags := range map[string][]string{
 			"reference": {"--engine", "reference"}, "cpu": {"--engine", "cpu", "--threads", "2"},
 			"drive, vendor":   {"--engine", "drive"},
@@ -179,4 +182,17 @@ func TestTypesOnEveryEngine(t *testing.T) {
 	require.Equal(t, word+" [] [] []", got["tagged"], "the same text has the same hash")
 	require.Regexp(t, `^\[-?[0-9]+\] \[\] \[\] \[\]$`, got["session"])
 	require.Len(t, keys, len(typesKeys)+3)
+}
+
+// npyOf is the elements of a file of NumPy's format.
+func npyOf[T int32 | int64 | float32](t *testing.T, file string) []T {
+	t.Helper()
+	require.Greater(t, len(file), 10)
+	require.Equal(t, "\x93NUMPY\x01\x00", file[:8])
+	data := file[10+int(binary.LittleEndian.Uint16([]byte(file[8:]))):]
+	var zero T
+	out := make([]T, len(data)/binary.Size(zero))
+	_, err := binary.Decode([]byte(data), binary.LittleEndian, out)
+	require.NoError(t, err)
+	return out
 }

@@ -3,116 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/millrace/millrace/host/node"
-	"github.com/millrace/millrace/internal/shared"
 )
-
-// serveNodes runs a node for each list of files, with a drive that holds them, until the test ends, and waits until
-// the control plane knows some partitions.
-func serveNodes(t *testing.T, control string, partitions int, files ...[]string) {
-	t.Helper()
-	for i, list := range files {
-		drive := "file:" + filepath.Join(t.TempDir(), "d.flash")
-		must(t, "drive", "create", drive+"?size=16MiB&slm=64MiB")
-		must(t, append([]string{"drive", "put", drive, "--progress", "none"}, list...)...)
-		c := node.DefaultConfig()
-		c.Name, c.Listen, c.Control = fmt.Sprint("n", i), []string{"127.0.0.1:0"}, []string{control}
-		c.Measure, c.Drives = node.Duration(time.Millisecond), []node.DriveConfig{{Name: "d0", URI: drive}}
-		a, err := node.Start(t.Context(), c, node.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, a.Close()) })
-	}
-	awaitJSON(t, func(list []nodeView) bool {
-		held := 0
-		for _, n := range list {
-			if n.State == "ready" {
-				held += n.Partitions
-			}
-		}
-		return held == partitions && len(list) == len(files)
-	}, "nodes", "list", "--control", control)
-}
-
-// TestVocabulariesOfRealRowsInACluster builds the vocabularies of DLRM and Piper at five moduli, of TorchRec and of
-// NVTabular over Criteo's rows, which two nodes hold, and compares the ids with checksums that a reference program
-// made.
-func TestVocabulariesOfRealRowsInACluster(t *testing.T) {
-	t.Parallel()
-	const name = "td_day_11_first_3k_rows_original.tsv"
-	document, err := os.ReadFile(shared.Path(t, "golden/criteo_real_checksums.json"))
-	require.NoError(t, err)
-	var golden struct {
-		Cases []map[string]json.RawMessage `json:"cases"`
-	}
-	require.NoError(t, json.Unmarshal(document, &golden))
-	var fields map[string]json.RawMessage
-	for _, c := range golden.Cases {
-		if strings.Contains(string(c["file"]), name) {
-			fields = c
-		}
-	}
-	require.NotNil(t, fields)
-	dir := t.TempDir()
-	must(t, "dataset", "import", "--progress", "none", "--partition-rows", "1100", "--out", dir,
-		shared.Path(t, "data/criteo/"+name))
-	parts, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
-	require.NoError(t, err)
-	require.Len(t, parts, 3)
-	at := controlRun(t)
-	serveNodes(t, at, 4, []string{parts[0], parts[1]}, []string{parts[1], parts[2]})
-
-	type work struct{ ops, rules, sum, cast string }
-	list := []work{}
-	for _, m := range []int{5000, 8192, 524288, 1000000, 40000000} {
-		var of struct {
-			Sum string `json:"sha256_ids_i32_rowmajor"`
-		}
-		require.NoError(t, json.Unmarshal(fields[fmt.Sprintf("vocab_mod_%d", m)], &of))
-		list = append(list, work{fmt.Sprintf("fill_null: 0, positive_modulus: %d, ", m), "", of.Sum, "i32"})
-	}
-	torchrec := work{"fill_null: 0, ", "base: 2, rare_id: 1, min_count: 3", "", "i32"}
-	require.NoError(t, json.Unmarshal(fields["sha256_torchrec_contiguous_thr3_i32_rowmajor"], &torchrec.sum))
-	nvtabular := work{"", "order: count, base: 3, null_id: 1, rare_id: 2", "", "i64"}
-	require.NoError(t, json.Unmarshal(
-		fields["sha256_nvt_categorify_i64_rowmajor (null->1, ties by uint32 value asc)"], &nvtabular.sum))
-	for i, w := range append(list, torchrec, nvtabular) {
-		pipe := file(t, "p.yaml", fmt.Sprintf("batch: %d\n"+
-			"sparse: [{columns: [cat_0..cat_25], ops: [%svocabulary: v]}]\nvocabularies: {v: {%s}}\n",
-			[]int{64, 200, 8192}[i%3], w.ops, w.rules))
-		there, here := filepath.Join(t.TempDir(), "there.vocab"), filepath.Join(t.TempDir(), "here.vocab")
-		var built struct {
-			Rows     int64 `json:"rows"`
-			Received int64 `json:"received_bytes"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(must(t, "vocabulary", "build", "--control", at, "--pipeline", pipe,
-			"--out", there, "--output", "json", "--progress", "none")), &built))
-		require.EqualValues(t, 3000, built.Rows)
-		require.Positive(t, built.Received)
-		require.LessOrEqual(t, built.Received, int64(3000*26*(8+4)))
-		must(t, append([]string{"vocabulary", "build", "--pipeline", pipe, "--out", here, "--progress", "none", "--in"},
-			parts...)...)
-		for _, suffix := range []string{"", ".counts"} {
-			a, err := os.ReadFile(there + suffix)
-			require.NoError(t, err)
-			b, err := os.ReadFile(here + suffix)
-			require.NoError(t, err)
-			require.Equal(t, b, a, "%s%s", w.ops, suffix)
-		}
-		out := filepath.Join(t.TempDir(), "out")
-		must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--vocabulary", "v=" + there,
-			"--out", out, "--in"}, parts...)...)
-		assert.Equal(t, w.sum, packed(t, out, "sparse.npy", w.cast), w.ops+w.rules)
-	}
-}
 
 // TestAVocabularyOfAClusterFromTheCommandLine: what is printed, a job that finds the file that was put, flags that
 // contradict each other, and a folder of another pass.
