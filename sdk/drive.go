@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -61,10 +62,10 @@ func newDrive(dev *Device, c *Compute, slm *SLM) *drive {
 
 // Limits implements Target.
 func (d *drive) Limits() target.Limits {
-	args := d.compute.MaxArgs(driveMoves, target.Ranges) - program.SliceHeader
+	args := d.compute.MaxArgs(driveMoves, target.Ranges) - wire.SliceHeader
 	return target.Limits{
 		Engine: "drive", Memory: d.slm.Size(), Block: uint64(d.dev.BlockSize()), Device: true,
-		Moves: driveMoves, Tasks: max(args/program.SliceTask, 1),
+		Moves: driveMoves, Tasks: max(args/wire.SliceTask, 1),
 		Host: true, HostBlock: d.compute.set.granularity(),
 	}
 }

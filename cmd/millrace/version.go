@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/control/store"
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -67,9 +67,9 @@ type formatsOfData struct {
 func currentFormats() formatsOfData {
 	minor := func(major, minor int) string { return fmt.Sprintf("%d.%d", major, minor) }
 	return formatsOfData{
-		Program:      minor(program.Major, program.Minor),
-		Slice:        minor(program.Major, program.SliceMinor),
-		SliceResult:  minor(program.Major, program.ResultMinor),
+		Program:      minor(wire.Major, wire.Minor),
+		Slice:        minor(wire.Major, wire.SliceMinor),
+		SliceResult:  minor(wire.Major, wire.ResultMinor),
 		Image:        minor(image.Major, image.MinorParameters),
 		DriveState:   strconv.Itoa(csd.StateVersion),
 		NVMe:         minor(nvme.VersionSpec>>16, nvme.VersionSpec>>8&0xff),

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -26,7 +26,7 @@ func TestVersion(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(must(t, "version", "--output", "json")), &v))
 	assert.Equal(t, buildVersion(), v)
 	assert.Equal(t, v.Commit, v.Revision)
-	assert.Equal(t, program.Major, int(v.Formats.Program[0]-'0'))
+	assert.Equal(t, wire.Major, int(v.Formats.Program[0]-'0'))
 	assert.Equal(t, tensor.FrameFormat3, v.Formats.Frame)
 	formats := reflect.ValueOf(v.Formats)
 	for i := range formats.NumField() {

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd/memory"
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
@@ -119,7 +120,7 @@ func (c *compute) executeUnpaced(ctx context.Context, x controller.Execution) (
 	var units engine.Profile
 	state := e.Measure(ctx, mem, x.Args, &units)
 	took := time.Since(start)
-	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(x.Moved))
+	wire.Stamp(mem.Result, uint64(start.Sub(came)), uint64(x.Moved))
 	var err error
 	var pace func(timing.Work, bool) uint64
 	if c.pacing != nil {

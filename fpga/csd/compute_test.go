@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
@@ -61,11 +62,11 @@ func runVectorIn(t testing.TB, c nvme.Conn, region int, v image.Vector) (uint64,
 		}
 	}()
 	defer func() {
-		b := make([]byte, program.ResultHeader+program.MaxMessage+program.ResultTask*64)
+		b := make([]byte, wire.ResultHeader+program.MaxMessage+wire.ResultTask*64)
 		cmd := cs.Fetch(ranges[5].Addr, uint32(len(b)))
 		_, err := c.IO(context.Background(), &cmd, b)
 		require.NoError(t, err)
-		if r, err := program.UnmarshalResult(b); err == nil {
+		if r, err := wire.UnmarshalResult(b); err == nil {
 			assert.Positive(t, r.Wait, "how long it waited for a thread")
 			assert.Zero(t, r.Move, "nothing was moved")
 		}

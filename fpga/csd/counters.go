@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/clock"
 	"github.com/millrace/millrace/nvme/cs"
@@ -64,7 +65,8 @@ func (c *counters) countExecution(mem engine.Memory, args []byte, state program.
 	for i := range units {
 		addUnitTime(&c.units[i], &units[i])
 	}
-	if state == program.BadSlice || c.result.DecodeFrom(mem.Result) != nil || c.slice.DecodeFrom(args) != nil {
+	if state == program.BadSlice || wire.DecodeResult(&c.result, mem.Result) != nil ||
+		wire.DecodeSlice(&c.slice, args) != nil {
 		return
 	}
 	p := c.programCounterOf(mem.Program)

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/fixedlength"
 	"github.com/millrace/millrace/fpga/operator/hashbytes"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -112,7 +113,7 @@ func absentRunner(t *testing.T, rows uint64) *sliceRunner {
 	for i := range c.Sinks {
 		c.Sinks[i].Ops = append([]program.Op{fillnull.Op{}}, c.Sinks[i].Ops...)
 	}
-	b.mem.Program = p.Marshal()
+	b.mem.Program = wire.Marshal(p)
 	b.slice.Digest, b.slice.Program = sha256.Sum256(b.mem.Program), uint64(len(b.mem.Program))
 	b.slice.Tasks = []program.Task{{Column: uint32(column), Count: 10,
 		Chunk: program.ChunkType{Absent: true, Values: rows}}}

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -133,7 +134,7 @@ type sliceRunner struct {
 
 func newSliceRunner(t testing.TB, e *engine.Engine, data []byte, p *program.Program, batch int) *sliceRunner {
 	f := readFooter(t, data)
-	code := p.Marshal()
+	code := wire.Marshal(p)
 	b := &sliceRunner{t: t, e: e, rows: int(f.RowGroups[0].Rows)}
 	b.mem = engine.Memory{Program: code, Input: data}
 	b.slice = program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(batch),
@@ -149,7 +150,7 @@ func newSliceRunner(t testing.TB, e *engine.Engine, data []byte, p *program.Prog
 	} else {
 		b.mem.Output = make([]byte, b.slice.Layout.Values+b.slice.ValueCap*p.Output.IDs.Bytes())
 	}
-	b.mem.Result = make([]byte, program.ResultSize(len(p.Columns)))
+	b.mem.Result = make([]byte, wire.ResultSize(len(p.Columns)))
 	const room = 4 << 20
 	b.mem.Dict, b.mem.Scratch = make([]byte, room*len(p.Columns)), make([]byte, room*len(p.Columns))
 	for i := range p.Columns {
@@ -175,12 +176,12 @@ func (b *sliceRunner) nextBatch() {
 		copy(b.slice.Tasks, b.start)
 		b.at = 0
 	}
-	b.args = b.slice.AppendTo(b.args[:0])
+	b.args = wire.AppendSlice(b.args[:0], &b.slice)
 	if state := b.e.Execute(context.Background(), b.mem, b.args); state != program.Done {
-		r, err := program.UnmarshalResult(b.mem.Result)
+		r, err := wire.UnmarshalResult(b.mem.Result)
 		b.t.Fatal(state, r, err)
 	}
-	if err := b.result.DecodeFrom(b.mem.Result); err != nil {
+	if err := wire.DecodeResult(&b.result, b.mem.Result); err != nil {
 		b.t.Fatal(err)
 	}
 	for i := range b.result.Tasks {

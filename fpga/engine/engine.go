@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 )
 
 // Options configure an Engine. The zero value works.
@@ -106,12 +107,12 @@ func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profil
 	}
 	x.ctx, x.memory, x.profile = ctx, mem, Profile{}
 	x.result = program.Result{Tasks: x.result.Tasks[:0]}
-	if err := x.slice.DecodeFrom(args); err != nil {
+	if err := wire.DecodeSlice(&x.slice, args); err != nil {
 		x.setFailure(program.BadSlice, err)
 		x.result.Tasks = x.result.Tasks[:0]
 		return x.writeResult()
 	}
-	if len(mem.Result) < program.ResultSize(len(x.slice.Tasks)) {
+	if len(mem.Result) < wire.ResultSize(len(x.slice.Tasks)) {
 		return program.BadSlice
 	}
 	x.executeSlice()
@@ -154,12 +155,12 @@ func (e *Engine) returnExecutor(x *executor) {
 
 // writeResult writes the result to the result range and returns its state.
 func (x *executor) writeResult() program.State {
-	size := program.ResultHeader + program.ResultTask*len(x.result.Tasks) +
+	size := wire.ResultHeader + wire.ResultTask*len(x.result.Tasks) +
 		min(len(x.result.Message), program.MaxMessage)
 	if len(x.memory.Result) < size {
 		return program.BadSlice
 	}
-	x.result.AppendTo(x.memory.Result[:0:len(x.memory.Result)])
+	wire.AppendResult(x.memory.Result[:0:len(x.memory.Result)], &x.result)
 	return x.result.State
 }
 

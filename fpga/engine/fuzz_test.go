@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/operator/split"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -92,7 +93,7 @@ func stages(t testing.TB) []stage {
 	}
 	state, r := b.execute()
 	require.Equal(t, program.Done, state, r.Message)
-	out = append(out, stage{b.mem, b.slice.Marshal()})
+	out = append(out, stage{b.mem, wire.MarshalSlice(&b.slice)})
 	rng := rand.New(rand.NewPCG(3, 5))
 	p := criteoProgram(rng, program.CriteoTSV, true)
 	addLookups(t, rng, p, false)
@@ -112,9 +113,9 @@ func (h *host) stage(t testing.TB, rows int) stage {
 		s.Tasks = append(s.Tasks, m.buildTask(j, &input))
 	}
 	st := stage{engine.Memory{Program: h.code, Input: input, Dict: h.dict, Scratch: h.scratch, Output: m.output,
-		Tables: h.tables, Result: make([]byte, program.ResultSize(len(s.Tasks)))}, s.Marshal()}
+		Tables: h.tables, Result: make([]byte, wire.ResultSize(len(s.Tasks)))}, wire.MarshalSlice(&s)}
 	state := h.engine.Execute(context.Background(), st.mem, st.args)
-	r, err := program.UnmarshalResult(st.mem.Result)
+	r, err := wire.UnmarshalResult(st.mem.Result)
 	require.NoError(t, err)
 	require.Equal(t, program.Done, state, "%v", r)
 	return st
@@ -173,7 +174,7 @@ func FuzzExecute(f *testing.F) {
 		state := e.Execute(context.Background(), mem, args)
 		require.Equal(t, input, mem.Input)
 		require.Equal(t, code, mem.Program)
-		r, err := program.UnmarshalResult(mem.Result)
+		r, err := wire.UnmarshalResult(mem.Result)
 		if err != nil {
 			require.Equal(t, program.BadSlice, state, "no room for the result")
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/idlisttransform"
 	scoresop "github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -120,7 +121,7 @@ func TestMapsInGraphsAreReference(t *testing.T) {
 		}
 		p.Columns, p.Graphs = columns, []program.Graph{graph}
 		require.NoError(t, p.Validate(), p)
-		q, err := operator.Unmarshal(p.Marshal())
+		q, err := operator.Unmarshal(wire.Marshal(p))
 		require.NoError(t, err)
 		require.Equal(t, p.String(), q.String())
 		block := rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")

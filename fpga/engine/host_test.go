@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
@@ -71,7 +72,7 @@ type pendingTask struct {
 }
 
 func newHost(e *engine.Engine, p *program.Program, f *format.File, data []byte, seed uint64) *host {
-	h := &host{engine: e, program: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
+	h := &host{engine: e, program: p, file: f, data: data, code: wire.Marshal(p), rng: rand.New(rand.NewPCG(seed, 1))}
 	h.tables = tablesRange(p)
 	h.digest = sha256.Sum256(h.code)
 	if f != nil {
@@ -278,14 +279,14 @@ func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error)
 		m.editSlice(&s)
 	}
 	mem := engine.Memory{Program: m.code, Input: input, Dict: m.dict, Scratch: m.scratch, Output: m.output,
-		Result: make([]byte, program.ResultSize(n)), Tables: m.tables}
+		Result: make([]byte, wire.ResultSize(n)), Tables: m.tables}
 	s.TablesChecked = m.slices > 0 && len(m.tables) > 0
 	ctx := m.host.ctx
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	state := m.engine.Execute(ctx, mem, s.Marshal())
-	r, err := program.UnmarshalResult(mem.Result)
+	state := m.engine.Execute(ctx, mem, wire.MarshalSlice(&s))
+	r, err := wire.UnmarshalResult(mem.Result)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	vocabularyop "github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/vocabulary"
 )
 
@@ -101,8 +102,8 @@ func TestLookupsAreChecked(t *testing.T) {
 	for name, keys := range map[string][]int64{"array": {7, 5, 9}, "hashed": {7, 5, 1 << 40}} {
 		s, m := lookupSlice(t, keys, vocabularyop.Op{Base: 10}, []uint32{5, 7, 7})
 		execute := func() *program.Result {
-			state := e.Execute(context.Background(), m, s.Marshal())
-			r, err := program.UnmarshalResult(m.Result)
+			state := e.Execute(context.Background(), m, wire.MarshalSlice(&s))
+			r, err := wire.UnmarshalResult(m.Result)
 			require.NoError(t, err)
 			require.Equal(t, r.State, state)
 			return r
@@ -146,8 +147,8 @@ func tablesRangeOf(keys []int64) []byte {
 func TestAnAbsentKeyIsNamed(t *testing.T) {
 	e := engine.New(engine.Options{BlockRows: 2})
 	s, m := lookupSlice(t, []int64{1, 2}, vocabularyop.Op{}, []uint32{1, 2, 1, 2, 2, 9, 1})
-	require.Equal(t, program.BadData, e.Execute(context.Background(), m, s.Marshal()))
-	r, err := program.UnmarshalResult(m.Result)
+	require.Equal(t, program.BadData, e.Execute(context.Background(), m, wire.MarshalSlice(&s)))
+	r, err := wire.UnmarshalResult(m.Result)
 	require.NoError(t, err)
 	assert.Equal(t, program.AbsentKey{Given: true, Row: 5, Value: 9}, r.AbsentKey)
 	assert.Contains(t, r.Message, "the lookup table lacks the key 9")

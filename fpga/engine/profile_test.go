@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 )
 
 // TestMeasure checks that every operator of a slice is timed, and that the result states the units' times.
@@ -25,10 +26,10 @@ func TestMeasure(t *testing.T) {
 	data, p := benchmarkProgram(t, rows, dense, sparse, generated, 64, false, "snappy", "dictionary")
 	e := engine.New(engine.Options{BlockRows: block})
 	b := newSliceRunner(t, e, data, p, rows)
-	b.args = b.slice.AppendTo(nil)
+	b.args = wire.AppendSlice(nil, &b.slice)
 	profile := engine.Profile{program.UnitText: {Runs: 9}}
 	require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
-	r, err := program.UnmarshalResult(b.mem.Result)
+	r, err := wire.UnmarshalResult(b.mem.Result)
 	require.NoError(t, err)
 
 	for unit, columns := range map[program.Unit]uint64{
@@ -64,7 +65,7 @@ func TestOperatorsWithoutAPass(t *testing.T) {
 	const rows, dense = 300, 4
 	data, p := benchmarkProgram(t, rows, dense, 3, 2, 64, true, "", "")
 	b := newSliceRunner(t, engine.New(engine.Options{}), data, p, rows)
-	b.args = b.slice.AppendTo(nil)
+	b.args = wire.AppendSlice(nil, &b.slice)
 	var profile engine.Profile
 	require.Equal(t, program.Done, b.e.Measure(context.Background(), b.mem, b.args, &profile))
 	for _, unit := range []program.Unit{fillnull.Unit, clamp.Unit} {
@@ -81,10 +82,10 @@ func TestTheDecoderCountsLengthsAndBytes(t *testing.T) {
 			data, p := benchmarkProgram(t, rows, dense, sparse, 0, 64, lists, "snappy", encoding)
 			e := engine.New(engine.Options{})
 			b := newSliceRunner(t, e, data, p, rows)
-			b.args = b.slice.AppendTo(nil)
+			b.args = wire.AppendSlice(nil, &b.slice)
 			var profile engine.Profile
 			require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
-			r, err := program.UnmarshalResult(b.mem.Result)
+			r, err := wire.UnmarshalResult(b.mem.Result)
 			require.NoError(t, err)
 			ids, lengths := uint64(sparse*rows), uint64(0)
 			if lists {

@@ -15,14 +15,15 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // execute runs the slice as it is and returns the result.
 func (b *sliceRunner) execute() (program.State, *program.Result) {
-	args := b.slice.Marshal()
+	args := wire.MarshalSlice(&b.slice)
 	state := b.e.Execute(context.Background(), b.mem, args)
-	r, err := program.UnmarshalResult(b.mem.Result)
+	r, err := wire.UnmarshalResult(b.mem.Result)
 	require.NoError(b.t, err)
 	require.Equal(b.t, state, r.State)
 	return state, r
@@ -107,17 +108,17 @@ func TestSliceRefused(t *testing.T) {
 
 func TestArgumentsRefused(t *testing.T) {
 	b := smallRunner(t, "", "")
-	for _, args := range [][]byte{nil, {1}, b.slice.Marshal()[:200], append(b.slice.Marshal(), 0)} {
+	for _, args := range [][]byte{nil, {1}, wire.MarshalSlice(&b.slice)[:200], append(wire.MarshalSlice(&b.slice), 0)} {
 		clear(b.mem.Result)
 		require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, args))
-		r, err := program.UnmarshalResult(b.mem.Result)
+		r, err := wire.UnmarshalResult(b.mem.Result)
 		require.NoError(t, err)
 		require.NotEmpty(t, r.Message)
 	}
 	// The result range is one byte too small: nothing is executed.
 	clear(b.mem.Output)
-	b.mem.Result = b.mem.Result[:program.ResultSize(len(b.slice.Tasks))-1]
-	require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, b.slice.Marshal()))
+	b.mem.Result = b.mem.Result[:wire.ResultSize(len(b.slice.Tasks))-1]
+	require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, wire.MarshalSlice(&b.slice)))
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 	b.mem.Result = nil
 	require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, nil))
@@ -178,7 +179,7 @@ func TestProgramsAreKeptByUse(t *testing.T) {
 		all = append(all, b)
 	}
 	run := func(i int) program.State {
-		s := all[i].slice.Marshal()
+		s := wire.MarshalSlice(&all[i].slice)
 		return e.Execute(context.Background(), all[i].mem, s)
 	}
 	for i := range 3 {
@@ -373,13 +374,13 @@ func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	clear(b.mem.Output)
-	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, b.slice.Marshal()))
+	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, wire.MarshalSlice(&b.slice)))
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 	// The walk over the page headers, which comes first and would find that bytes are missing, ends too.
 	b.slice.Tasks[0].Window.Len = 1
 	state, _ := b.execute()
 	require.Equal(t, program.MoreInput, state)
-	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, b.slice.Marshal()))
+	require.Equal(t, program.Idle, b.e.Execute(ctx, b.mem, wire.MarshalSlice(&b.slice)))
 }
 
 // askedContext counts how often somebody asks whether it has ended.

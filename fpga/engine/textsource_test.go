@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 )
 
 // randomText makes n lines in Criteo's form. If malformed is set, one in thirty lines is malformed.
@@ -179,13 +180,13 @@ func TestTextRefused(t *testing.T) {
 
 // textSlice returns a slice of the first rows of a text in memory, and the memory.
 func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
-	code := p.Marshal()
+	code := wire.Marshal(p)
 	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows),
 		Layout: p.Output.Layout(uint32(rows))}
 	s.ValueCap = uint64(rows) * uint64(p.Output.Keys)
 	m := engine.Memory{Program: code, Input: data, Scratch: make([]byte, 40*9*(rows+64))}
 	m.Output = make([]byte, s.Layout.Values+s.ValueCap*p.Output.IDs.Bytes())
-	m.Result = make([]byte, program.ResultSize(1))
+	m.Result = make([]byte, wire.ResultSize(1))
 	s.Tasks = []program.Task{{Count: uint32(rows), Window: program.Span{Len: uint64(len(data))},
 		ChunkLen: uint64(len(data)),
 		Scratch:  program.Span{Len: uint64(len(m.Scratch))}}}
@@ -202,7 +203,7 @@ func TestTextAllocatesNothing(t *testing.T) {
 			data = randomText(rng, 500, true, false)
 		}
 		s, m := textSlice(p, data, 500)
-		e, args := engine.New(engine.Options{BlockRows: 128}), s.AppendTo(nil)
+		e, args := engine.New(engine.Options{BlockRows: 128}), wire.AppendSlice(nil, &s)
 		run := func() {
 			if state := e.Execute(t.Context(), m, args); state != program.Done {
 				t.Fatal(state)
@@ -232,14 +233,14 @@ func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 	data := randomText(rng, rows, true, false)
 	e := engine.New(engine.Options{BlockRows: 64})
 	s, whole := textSlice(p, data, rows)
-	require.Equal(t, program.Done, e.Execute(t.Context(), whole, s.AppendTo(nil)))
+	require.Equal(t, program.Done, e.Execute(t.Context(), whole, wire.AppendSlice(nil, &s)))
 
 	_, m := textSlice(p, data, rows)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	for _, have := range []int{0, 1, 63, 64, 65, 200, 299} {
 		s.Tasks[0].Window.Len = uint64(len(bytes.Join(lines[:have], nil)))
-		require.Equal(t, program.MoreInput, e.Execute(t.Context(), m, s.AppendTo(nil)))
-		r, err := program.UnmarshalResult(m.Result)
+		require.Equal(t, program.MoreInput, e.Execute(t.Context(), m, wire.AppendSlice(nil, &s)))
+		r, err := wire.UnmarshalResult(m.Result)
 		require.NoError(t, err)
 		require.EqualValues(t, have, r.Tasks[0].RowsInWindow)
 		require.Zero(t, r.Tasks[0].Rows)
@@ -250,12 +251,12 @@ func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 		require.Greater(t, r.Tasks[0].Need, s.Tasks[0].Window.Len)
 	}
 	s.Tasks[0].Window.Len = uint64(len(data))
-	require.Equal(t, program.Done, e.Execute(t.Context(), m, s.AppendTo(nil)))
+	require.Equal(t, program.Done, e.Execute(t.Context(), m, wire.AppendSlice(nil, &s)))
 	require.True(t, bytes.Equal(whole.Output, m.Output))
 
 	// Scratch is for a block of rows, not for all.
 	s.Tasks[0].Scratch.Len = 40*9*(64+8) - 1
-	require.Equal(t, program.Done, e.Execute(t.Context(), m, s.AppendTo(nil)), "not all 40 fields are read")
+	require.Equal(t, program.Done, e.Execute(t.Context(), m, wire.AppendSlice(nil, &s)), "not all 40 fields are read")
 	s.Tasks[0].Scratch.Len = 40
-	require.Equal(t, program.MoreScratch, e.Execute(t.Context(), m, s.AppendTo(nil)))
+	require.Equal(t, program.MoreScratch, e.Execute(t.Context(), m, wire.AppendSlice(nil, &s)))
 }

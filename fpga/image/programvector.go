@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 )
 
 // DataPage puts a Thrift page header before the body of a PLAIN, uncompressed data page v1 with n values.
@@ -23,10 +24,11 @@ func DataPage(body []byte, n int) []byte {
 
 // ProgramVector is a known answer of a program: what it makes of a slice of an input.
 func ProgramVector(name string, p *program.Program, slice *program.Slice, input, out []byte) Vector {
-	body := p.Marshal()
+	body := wire.Marshal(p)
 	slice.Digest, slice.Program = sha256.Sum256(body), uint64(len(body))
 	return Vector{
-		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(), Scratch: 4096, Dict: 4096,
+		Name: name, Units: unitsOf(p), Program: body, Input: input, Args: wire.MarshalSlice(slice),
+		Scratch: 4096, Dict: 4096,
 		State: uint64(program.Done), Output: out,
 	}
 }

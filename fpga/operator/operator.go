@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/catalogue"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
@@ -46,5 +47,5 @@ func Find(u program.Unit) (d Definition, ok bool) {
 	return d, ok
 }
 
-// Unmarshal decodes a program of this build's operators and validates it, as [program.Unmarshal] says.
-func Unmarshal(b []byte) (*program.Program, error) { return program.Unmarshal(b, Find) }
+// Unmarshal decodes a program of this build's operators and validates it, as [wire.Unmarshal] says.
+func Unmarshal(b []byte) (*program.Program, error) { return wire.Unmarshal(b, Find) }

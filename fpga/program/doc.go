@@ -1,5 +1,5 @@
-// Package program holds the device program, the wire form of a lowered feature pipeline, and the slice, one unit of
-// its execution.
+// Package program holds the device program, which is a lowered feature pipeline, and the slice, one unit of its
+// execution.
 //
 // # Overview
 //
@@ -32,20 +32,8 @@
 //
 // # Wire form
 //
-// All numbers are little-endian, all structures are multiples of 8 bytes, reserved bytes are zero and checked.
-// A program is a header, then sections; see wire.go for the fields.
-//
-//	header   magic "MILLPROG", major, minor, length of the whole, CRC32C of all other bytes
-//	section  id, flags (bit 0: required), length of the payload; payload, padded to 8
-//
-// A reader skips an unknown section that is not required and refuses an unknown section that is required. Operators are
-// (unit, version, parameters); an unknown unit or version is refused. A slice is a header of 128 bytes and 128 bytes
-// for each task; a result is a header of 128 bytes, 64 bytes for each task, and a message. They carry no checksum: they
-// live as long as one command, whose transport has its own.
-//
-// [Program.Marshal], [Slice.AppendTo] and [Result.AppendTo] write; [Unmarshal], [Slice.DecodeFrom] and
-// [Result.DecodeFrom] read. AppendTo and DecodeFrom of slices and results reuse what they are given and allocate
-// nothing once it has grown.
+// Package wire writes and reads the bytes of programs, slices and results. Numbers of enumerations are part of the wire
+// form.
 //
 // # Concurrency
 //
@@ -53,10 +41,7 @@
 //
 // # Errors
 //
-// [Unmarshal] refuses a required field that it does not know ([ErrUnknown], with an [UnknownError] that names the
-// field), damaged bytes ([ErrCorrupt]), bytes that another major version wrote ([ErrVersion]), and a program that
-// contradicts itself ([ErrInvalid], see [Program.Validate]). Counts are checked against the bytes that are left
-// before anything is allocated.
+// A program that contradicts itself or passes a limit is refused with [ErrInvalid], see [Program.Validate].
 //
 // # Debugging
 //

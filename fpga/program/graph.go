@@ -209,6 +209,16 @@ func checkTextOps(ops []Op) error {
 	return nil
 }
 
+// takesScores reports whether a sink takes scores as weights.
+func (g *Graph) takesScores() bool {
+	for i := range g.Sinks {
+		if g.Sinks[i].Scored {
+			return true
+		}
+	}
+	return false
+}
+
 // String returns the type as pipelines write it.
 func (v ValueType) String() string {
 	switch {

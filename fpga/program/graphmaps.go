@@ -39,16 +39,6 @@ func GraphValues(columns []Column) []GraphValue {
 	return values
 }
 
-// mapsToBytes reports whether the values of a map are bytes.
-func (p *Program) mapsToBytes() bool {
-	return p.anyColumn(func(c *Column) bool { return c.LeafPart() == MapValues && c.Kind == Bytes })
-}
-
-// mapsInGraphs reports whether a graph takes features of maps.
-func (p *Program) mapsInGraphs() bool {
-	return p.anyColumn(func(c *Column) bool { return c.MapLeaf != NoPart })
-}
-
 // validateMapLeaves checks the columns of a graph that are leaves of maps.
 func validateMapLeaves(columns []Column) error {
 	part := func(i int) Part {

@@ -70,19 +70,16 @@ func (k Pick) keyString(keys Kind) string {
 func (k Pick) checkKey(keys Kind) error {
 	switch {
 	case keys != Bytes && k.Text != "":
-		return fmt.Errorf("the text %q as a key of a map whose keys are %v", shortText(k.Text), keys)
+		return fmt.Errorf("the text %.64q as a key of a map whose keys are %v", k.Text, keys)
 	case keys == Bytes && k.Key != 0:
 		return fmt.Errorf("the number %d as a key of a map whose keys are text", k.Key)
 	case len(k.Text) > MaxName:
 		return fmt.Errorf("a key of %d bytes, want at most %d", len(k.Text), MaxName)
 	case !utf8.ValidString(k.Text):
-		return fmt.Errorf("the key %q is not UTF-8", shortText(k.Text))
+		return fmt.Errorf("the key %.64q is not UTF-8", k.Text)
 	}
 	return nil
 }
-
-// shortText cuts a text for an error.
-func shortText(s string) string { return s[:min(len(s), 64)] }
 
 // Continues reports whether a column is read together with the column before it.
 func (p Part) Continues() bool { return p == MapValues || p == MapScores || p == GraphNext }
@@ -106,9 +103,15 @@ func (p *Program) Parts(i int) int {
 	return n
 }
 
-// hasMaps reports whether a column belongs to a map.
-func (p *Program) hasMaps() bool {
-	return p.anyColumn(func(c *Column) bool { return c.LeafPart() != NoPart })
+// TextKeys reports whether a column holds the values of a map whose keys are text.
+func (p *Program) TextKeys(i int) bool {
+	return p.Columns[i].LeafPart() == MapValues && i > 0 && p.Columns[i-1].LeafPart() == MapKeys &&
+		p.Columns[i-1].Kind == Bytes
+}
+
+// HasMaps reports whether a column belongs to a map.
+func (p *Program) HasMaps() bool {
+	return slices.ContainsFunc(p.Columns, func(c Column) bool { return c.LeafPart() != NoPart })
 }
 
 // takesScores reports whether a sink takes scores.
@@ -215,79 +218,4 @@ func (p *Program) validatePart(i int) error {
 		return c.checkScores()
 	}
 	return nil
-}
-
-// appendMaps appends the section of maps.
-func (p *Program) appendMaps(b []byte) []byte {
-	texts := textNumbers{}
-	n := uint32(0)
-	for i := range p.Columns {
-		if p.Columns[i].LeafPart() != NoPart {
-			n++
-		}
-	}
-	b = le.AppendUint32(b, n)
-	b = append(b, boolBit(p.Output.Weights), 0, 0, 0)
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		if c.LeafPart() == NoPart {
-			continue
-		}
-		b = le.AppendUint32(b, uint32(i))
-		b = append(b, byte(c.LeafPart()), 0, 0, 0)
-		b = le.AppendUint32(b, uint32(len(c.Picks)))
-		b = le.AppendUint32(b, 0)
-		for _, k := range c.Picks {
-			if p.textKeys(i) {
-				k.Key = int64(texts.number(k.Text))
-			}
-			b = le.AppendUint64(b, uint64(k.Key))
-			b = append(b, boolBit(k.Scored), 0, 0, 0, 0, 0, 0, 0)
-		}
-	}
-	return b
-}
-
-// readMaps reads the section of maps, behind that of the columns.
-func (p *Program) readMaps(r *reader) {
-	head := r.takeBytes(8, "maps")
-	if r.err != nil {
-		return
-	}
-	p.Output.Weights = r.readBool(head[4], "weights")
-	r.checkZeros(head[5:], "maps")
-	last := -1
-	parts := r.checkCount(uint64(le.Uint32(head)), MaxColumns, partSize, "parts of maps")
-	if r.err == nil && parts == 0 {
-		r.failCorrupt("a section of maps without one")
-	}
-	for range parts {
-		b := r.takeBytes(partSize, "part")
-		if r.err != nil {
-			return
-		}
-		i := int(le.Uint32(b))
-		if i <= last || i >= len(p.Columns) || !Part(b[4]).OfMap() {
-			r.failCorrupt("part %v of column %d of %d, behind column %d", Part(b[4]), i, len(p.Columns), last)
-			return
-		}
-		last = i
-		c := &p.Columns[i]
-		c.Part = Part(b[4])
-		r.checkZeros(b[5:8], "part")
-		r.checkZeros(b[12:], "part")
-		n := r.checkCount(uint64(le.Uint32(b[8:])), MaxSinks, pickSize, "keys")
-		if n == 0 {
-			continue
-		}
-		c.Picks = make([]Pick, n)
-		for j := range c.Picks {
-			k := r.takeBytes(pickSize, "key")
-			if r.err != nil {
-				return
-			}
-			c.Picks[j] = Pick{Key: int64(le.Uint64(k)), Scored: r.readBool(k[8], "scored")}
-			r.checkZeros(k[9:], "key")
-		}
-	}
 }

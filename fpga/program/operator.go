@@ -224,8 +224,8 @@ func MostCombined(c Combiner, inputs []Extent) Extent {
 	return most
 }
 
-// minorOf returns the least minor version of the wire form that can express an operator.
-func minorOf(op any) uint16 {
+// MinorOf returns the least minor version of the wire form that can express an operator.
+func MinorOf(op any) uint16 {
 	if n, ok := op.(versioned); ok {
 		return n.WireMinor()
 	}
@@ -241,6 +241,12 @@ func (s *Sink) denseEnd() denseEnd {
 	return end
 }
 
+// EndsLists reports whether the last operator makes dense columns of lists.
+func (s *Sink) EndsLists() bool {
+	end := s.denseEnd()
+	return end != nil && end.EndsLists()
+}
+
 // denseColumns returns how many neighbouring columns of dense a dense sink writes.
 func (s *Sink) denseColumns() uint32 {
 	if end := s.denseEnd(); end != nil {
@@ -251,7 +257,7 @@ func (s *Sink) denseColumns() uint32 {
 
 // checkOp checks one operator and the values that it gets.
 func checkOp(op Op, in Input) error {
-	if isNil(op) {
+	if IsNil(op) {
 		return fmt.Errorf("is nil")
 	}
 	if t := reflect.TypeOf(op); t.Kind() == reflect.Pointer && t.Elem().Implements(reflect.TypeFor[Op]()) {
@@ -266,8 +272,8 @@ func checkOp(op Op, in Input) error {
 	return nil
 }
 
-// isNil reports whether an operator is nil, or a pointer that is nil.
-func isNil(op any) bool {
+// IsNil reports whether an operator is nil, or a pointer that is nil.
+func IsNil(op any) bool {
 	if op == nil {
 		return true
 	}

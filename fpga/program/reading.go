@@ -36,8 +36,8 @@ const (
 // MaxDecimalScale bounds the scale of a DECIMAL.
 const MaxDecimalScale = 76
 
-// valid reports whether the annotation is one of the above.
-func (a Annotation) valid() bool {
+// Valid reports whether the annotation is one of the above.
+func (a Annotation) Valid() bool {
 	return a <= AnnotatedDays || a >= AnnotatedDecimal && a <= AnnotatedDecimal+MaxDecimalScale
 }
 
@@ -75,9 +75,4 @@ func (c *Column) validateReading(s Source) error {
 		return fmt.Errorf("seconds are int64, not %v", c.Kind)
 	}
 	return nil
-}
-
-// readsAnnotations reports whether a column reads chunks by their annotations.
-func (p *Program) readsAnnotations() bool {
-	return p.anyColumn(func(c *Column) bool { return c.Reading != ReadStored })
 }

@@ -42,7 +42,7 @@ func (p *Program) String() string {
 		}
 		b.WriteByte('\n')
 		keys := Int64 // of the map whose values the column has
-		if p.textKeys(i) {
+		if p.TextKeys(i) {
 			keys = Bytes
 		}
 		for _, k := range c.Picks {
@@ -112,7 +112,7 @@ func writeOps(b *strings.Builder, ops []Op, kind Kind, behind bool) Kind {
 		}
 		b.WriteByte(' ')
 		b.WriteString(operatorText(op, kind))
-		if !isNil(op) {
+		if !IsNil(op) {
 			kind = op.Out(kind)
 		}
 	}

@@ -66,7 +66,7 @@ func (p *Program) Units() []UnitRef {
 		decode = UnitText
 	}
 	refs := []UnitRef{{decode, decode.Version()}}
-	if p.hasMaps() {
+	if p.HasMaps() {
 		refs = append(refs, UnitRef{UnitMap, UnitMap.Version()})
 	}
 	add := func(u Unit) {
@@ -74,7 +74,7 @@ func (p *Program) Units() []UnitRef {
 			refs = append(refs, ref)
 		}
 	}
-	p.forEachOp(func(op Op) { add(op.Unit()) })
+	p.ForEachOp(func(op Op) { add(op.Unit()) })
 	for i := range p.Graphs {
 		for j := range p.Graphs[i].Steps {
 			if c := p.Graphs[i].Steps[j].Combine; c != nil {
@@ -86,8 +86,8 @@ func (p *Program) Units() []UnitRef {
 	return refs
 }
 
-// forEachOp calls f for every operator of one input, in the order of the wire form.
-func (p *Program) forEachOp(f func(Op)) {
+// ForEachOp calls f for every operator of one input, in the order of the wire form.
+func (p *Program) ForEachOp(f func(Op)) {
 	each := func(ops []Op) {
 		for _, op := range ops {
 			f(op)

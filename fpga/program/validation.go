@@ -156,8 +156,6 @@ func (v *coverage) addSink(c *Column, s *Sink) error {
 	if v.sinks++; v.sinks > MaxSinks {
 		return fmt.Errorf("more than %d sinks", MaxSinks)
 	}
-	end := s.denseEnd()
-	fixed := end != nil && end.EndsLists()
 	switch s.To {
 	case ToLabel:
 		switch {
@@ -173,7 +171,7 @@ func (v *coverage) addSink(c *Column, s *Sink) error {
 		v.label = true
 	case ToDense:
 		switch {
-		case c.List && !fixed:
+		case c.List && !s.EndsLists():
 			return fmt.Errorf("a list cannot be dense, unless fixed_length ends its operators")
 		case s.Index >= v.out.Dense, s.denseColumns() > v.out.Dense-s.Index:
 			return fmt.Errorf("the output has %d dense columns", v.out.Dense)
@@ -217,7 +215,7 @@ func (s *Sink) validateOps(c *Column, checked checkedLists) error {
 	for i, op := range s.Ops {
 		end, ok := op.(denseEnd)
 		switch {
-		case !ok || isNil(op):
+		case !ok || IsNil(op):
 		case end.EndsLists() && (i < len(s.Ops)-1 || s.To != ToDense || c.Part != NoPart && c.Part != GraphFirst):
 			return fmt.Errorf("operator %d: %v: is not the last of a dense list", i, op.Unit())
 		case i < len(s.Ops)-1 || s.To != ToDense:

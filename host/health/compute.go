@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/target"
@@ -83,7 +84,7 @@ func (v *validation) prepareVector(ctx context.Context, a *image.Vector, spare i
 	p := &vectorMemory{}
 	at := uint64(0)
 	sizes := []int{len(a.Program), len(a.Input), int(a.Dict), int(a.Scratch), len(a.Output),
-		program.ResultSize(len(a.Args) / program.SliceTask)}
+		wire.ResultSize(len(a.Args) / wire.SliceTask)}
 	if len(a.Tables) > 0 {
 		sizes = append(sizes, len(a.Tables))
 	}

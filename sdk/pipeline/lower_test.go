@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
@@ -137,7 +138,7 @@ func TestGoodDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, p, err := lower(document, zoo())
 			require.NoError(t, err)
-			q, err := operator.Unmarshal(p.Marshal())
+			q, err := operator.Unmarshal(wire.Marshal(p))
 			require.NoError(t, err)
 			assert.Equal(t, p, q)
 			goldenfile.Text(t, "testdata/lower/"+name+".txt", p.String()+string(r.Canonical())+"\n")

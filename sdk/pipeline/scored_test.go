@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/operator"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/problem"
@@ -71,7 +72,7 @@ dense:
 	require.NoError(t, err)
 	assert.Equal(t, []string{"both", "id_list_features[7]", "alone"},
 		[]string{r.Keys[0].Name, r.Keys[1].Name, r.Keys[2].Name})
-	q, err := operator.Unmarshal(p.Marshal())
+	q, err := operator.Unmarshal(wire.Marshal(p))
 	require.NoError(t, err)
 	assert.Equal(t, p, q)
 	goldenfile.Text(t, "testdata/lower/maps_in_steps.txt", p.String()+string(r.Canonical())+"\n")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
@@ -418,7 +419,7 @@ func TestRandomSpecs(t *testing.T) {
 		require.Equal(t, int(p.Output.Keys), len(schema.Keys))
 		require.Equal(t, int(p.Output.Dense), len(schema.Dense))
 		require.Equal(t, p.Output.Fixed, schema.Fixed())
-		q, err := operator.Unmarshal(p.Marshal())
+		q, err := operator.Unmarshal(wire.Marshal(p))
 		require.NoError(t, err)
 		require.Equal(t, p, q)
 
@@ -506,9 +507,9 @@ func FuzzYAML(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			q, err := operator.Unmarshal(p.Marshal())
+			q, err := operator.Unmarshal(wire.Marshal(p))
 			require.NoError(t, err)
-			require.Equal(t, p.Marshal(), q.Marshal())
+			require.Equal(t, wire.Marshal(p), wire.Marshal(q))
 		}
 	})
 }

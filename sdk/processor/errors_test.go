@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/convert"
 	"github.com/millrace/millrace/fpga/operator/fillnull"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
@@ -153,12 +154,12 @@ func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome
 		return o, err
 	}
 	at, _ := l.View(x.Ranges[target.RangeResult])
-	r, err := program.UnmarshalResult(at)
+	r, err := wire.UnmarshalResult(at)
 	if err != nil {
 		return o, err
 	}
 	l.lie(r)
-	copy(at, r.Marshal())
+	copy(at, wire.MarshalResult(r))
 	o.State = r.State
 	return o, nil
 }
@@ -220,11 +221,11 @@ func FuzzResult(f *testing.F) {
 			if n++; n%(which%5+1) != 0 || len(noise) == 0 {
 				return
 			}
-			b := r.Marshal()
+			b := wire.MarshalResult(r)
 			for i, x := range noise {
 				b[16+(i*31+int(which%101))%(len(b)-16)] ^= x
 			}
-			if q, err := program.UnmarshalResult(b); err == nil && q.State < program.BadSlice {
+			if q, err := wire.UnmarshalResult(b); err == nil && q.State < program.BadSlice {
 				*r = *q
 			}
 		}}, prog, schema, processor.Options{Streams: 1, Sync: true})

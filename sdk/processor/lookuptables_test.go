@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/positivemodulus"
 	vocabularyop "github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	unit "github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
@@ -56,7 +57,7 @@ func (d *tableTarget) Store(ctx context.Context, addr uint64, b []byte) error {
 }
 
 func (d *tableTarget) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
-	s, err := program.UnmarshalSlice(x.Args)
+	s, err := wire.UnmarshalSlice(x.Args)
 	if err != nil {
 		return target.Outcome{}, err
 	}
@@ -66,12 +67,12 @@ func (d *tableTarget) Execute(ctx context.Context, x *target.Execution) (target.
 		return o, err
 	}
 	at, _ := d.View(x.Ranges[target.RangeResult])
-	r, err := program.UnmarshalResult(at)
+	r, err := wire.UnmarshalResult(at)
 	if err != nil {
 		return o, err
 	}
 	r.State, r.AbsentKey, o.State = program.BadData, d.lie, program.BadData
-	copy(at, r.Marshal())
+	copy(at, wire.MarshalResult(r))
 	return o, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/target"
@@ -130,7 +131,7 @@ func (m *maker) relocate(ctx context.Context, step *slicer.Relocate) error {
 func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 	x, stats := &m.execution, &m.runner.stats
 	step.Slice.TablesChecked = m.runner.tablesChecked.Load()
-	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, step.Slice.AppendTo(x.Args[:0])
+	x.Moves, x.Ahead, x.Ranges, x.Args = step.Moves, step.Ahead, step.Ranges, wire.AppendSlice(x.Args[:0], step.Slice)
 	outcome, err := m.runner.target.Execute(ctx, x)
 	stats.countTraffic(step.Traffic, m.fedByHost)
 	if err != nil {
@@ -166,7 +167,7 @@ func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
 
 // readResult reads the result block. A slice that failed has one too.
 func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state program.State) error {
-	size := uint64(program.ResultSize(tasks))
+	size := uint64(wire.ResultSize(tasks))
 	b, ok := m.runner.target.View(target.Span{Addr: at.Addr, Len: size})
 	if !ok {
 		if uint64(cap(m.block)) < at.Len {
@@ -180,7 +181,7 @@ func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state
 	fail := func(format string, args ...any) error {
 		return &target.EngineError{Partition: m.partition.Name, State: state, Message: fmt.Sprintf(format, args...)}
 	}
-	if err := m.result.DecodeFrom(b); err != nil {
+	if err := wire.DecodeResult(&m.result, b); err != nil {
 		return fail("%v", err)
 	}
 	if m.result.State != state || len(m.result.Tasks) != tasks && state < program.BadSlice {

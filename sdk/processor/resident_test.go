@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -66,7 +67,7 @@ func TestChecksumsFollowMoves(t *testing.T) {
 					movedAt[at] = n
 				}
 			}
-			s, err := program.UnmarshalSlice(x.Args)
+			s, err := wire.UnmarshalSlice(x.Args)
 			if !assert.NoError(t, err) {
 				return
 			}

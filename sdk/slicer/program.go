@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/sdk/target"
 )
 
@@ -27,7 +28,7 @@ func Prepare(prog *program.Program, limits target.Limits) (*Program, error) {
 		return nil, err
 	}
 	prog = separateKeys(prog)
-	p := &Program{Program: prog, Image: prog.Marshal(), MaxTasks: min(maxSliceTasks, 2*len(prog.Columns)+16)}
+	p := &Program{Program: prog, Image: wire.Marshal(prog), MaxTasks: min(maxSliceTasks, 2*len(prog.Columns)+16)}
 	p.digest = sha256.Sum256(p.Image)
 	if limits.Tasks > 0 {
 		p.MaxTasks = min(p.MaxTasks, limits.Tasks)

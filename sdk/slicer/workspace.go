@@ -1,7 +1,7 @@
 package slicer
 
 import (
-	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/sdk/target"
 )
 
@@ -30,14 +30,14 @@ type Buffer struct {
 // NewWorkspace makes a workspace of a span of memory, for slices of at most maxTasks tasks. The span must have at
 // least LeastWorkspace bytes.
 func NewWorkspace(span target.Span, maxTasks int) *Workspace {
-	result := roundUpToGrain(uint64(program.ResultSize(maxTasks)))
+	result := roundUpToGrain(uint64(wire.ResultSize(maxTasks)))
 	return &Workspace{span: span, result: target.Span{Addr: span.Addr, Len: result}}
 }
 
 // LeastWorkspace returns the least bytes of a workspace for slices of at most maxTasks tasks: a result block and the
 // smallest buffer.
 func LeastWorkspace(maxTasks int) uint64 {
-	return roundUpToGrain(uint64(program.ResultSize(maxTasks))) + grain
+	return roundUpToGrain(uint64(wire.ResultSize(maxTasks))) + grain
 }
 
 // Release gives back a buffer that Done named.

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 )
 
 // selfTest runs an image's known-answer vectors over memory of its own.
@@ -25,11 +26,11 @@ func selfTest(ctx context.Context, e *engine.Engine, vectors []image.Vector) err
 			Scratch: alignedCopy(nil, int(v.Scratch)),
 			Output:  alignedCopy(nil, len(v.Output)),
 			Tables:  alignedCopy(v.Tables, len(v.Tables)),
-			Result:  alignedCopy(nil, program.ResultSize(len(v.Args)/program.SliceTask)),
+			Result:  alignedCopy(nil, wire.ResultSize(len(v.Args)/wire.SliceTask)),
 		}
 		if got := e.Execute(ctx, mem, v.Args); uint64(got) != v.State {
 			why := ""
-			if r, err := program.UnmarshalResult(mem.Result); err == nil {
+			if r, err := wire.UnmarshalResult(mem.Result); err == nil {
 				why = ": " + r.Message
 			}
 			return fmt.Errorf("self-test %q ended in %s, not %s%s", v.Name, got, program.State(v.State), why)

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/scores"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/rowvalue"
 )
 
@@ -35,7 +36,7 @@ func TestAnswersBecomeAVector(t *testing.T) {
 	}
 	assert.Equal(t, []program.ValueType{{Kind: program.Int64}, {Kind: program.Int64, List: true}, {Kind: program.Float32}},
 		types)
-	s, err := program.UnmarshalSlice(v.Args)
+	s, err := wire.UnmarshalSlice(v.Args)
 	require.NoError(t, err)
 	assert.Equal(t, uint32(2), s.Rows)
 	le := binary.LittleEndian

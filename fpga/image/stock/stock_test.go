@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/operator/vocabulary"
 	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
@@ -43,7 +44,7 @@ func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
 		p, err := operator.Unmarshal(v.Program)
 		require.NoError(t, err, v.Name)
 		require.NoError(t, p.Validate(), v.Name)
-		_, err = program.UnmarshalSlice(v.Args)
+		_, err = wire.UnmarshalSlice(v.Args)
 		require.NoError(t, err, v.Name)
 	}
 	known := slices.DeleteFunc(program.Known(), func(u program.UnitRef) bool {
