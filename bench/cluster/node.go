@@ -106,11 +106,6 @@ func (n *Node) SentBytes(ctx context.Context) (int64, error) {
 	return n.metric(ctx, "millrace_node_bytes_total")
 }
 
-// Allocations returns how many objects the node's process has allocated in memory so far, by its metrics.
-func (n *Node) Allocations(ctx context.Context) (int64, error) {
-	return n.metric(ctx, "go_memstats_mallocs_total")
-}
-
 // metric returns the sum of a counter of the node over all its labels.
 func (n *Node) metric(ctx context.Context, name string) (int64, error) {
 	client, err := identity.HTTPClient(n.operator)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // foreignEngines are the ways to compute in process, by the flags that ask for them.
@@ -29,8 +29,8 @@ func TestManyRowGroups(t *testing.T) {
 			[]byte("label: {column: label, ops: [fill_null: 0]}\ndense: [{columns: [f], ops: [fill_null: 0]}]\n"+
 				"sparse: [{columns: [id]}]"), 0o600))
 	many, few := filepath.Join(dir, "many.parquet"), filepath.Join(dir, "few.parquet")
-	require.NoError(t, os.WriteFile(many, foreignparquet.ManyRowGroups(n), 0o600))
-	require.NoError(t, os.WriteFile(few, foreignparquet.FewRowGroups(n), 0o600))
+	require.NoError(t, os.WriteFile(many, foreignparquettest.ManyRowGroups(n), 0o600))
+	require.NoError(t, os.WriteFile(few, foreignparquettest.FewRowGroups(n), 0o600))
 	for _, batch := range []string{"5000", "1024"} {
 		var want map[string]string
 		for name, flags := range foreignEngines {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 const compare = ": damaged or truncated: compare with the writer's copy"
@@ -22,7 +22,7 @@ const compare = ": damaged or truncated: compare with the writer's copy"
 func TestMessages(t *testing.T) {
 	data := generate(t, "--rows", "450", "--row-group-rows", "150", "--codec", "snappy", "--page-bytes", "500")
 	deep := filepath.Join(t.TempDir(), "damaged.parquet")
-	for _, f := range foreignparquet.Files() {
+	for _, f := range foreignparquettest.Files() {
 		if f.Refused != "" {
 			require.NoError(t, os.WriteFile(deep, f.Bytes, 0o600))
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/cmd/cli"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/picture"
@@ -61,7 +61,7 @@ func TestDraftsOfRealFiles(t *testing.T) {
 // TestDraftsOfForeignFiles does the same for files of other writers.
 func TestDraftsOfForeignFiles(t *testing.T) {
 	dir := t.TempDir()
-	for i, f := range foreignparquet.Files() {
+	for i, f := range foreignparquettest.Files() {
 		t.Run(f.Name, func(t *testing.T) {
 			path := filepath.Join(dir, fmt.Sprintf("%d.parquet", i))
 			require.NoError(t, os.WriteFile(path, f.Bytes, 0o600))

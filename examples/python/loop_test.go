@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/examples/storagenode"
+	"github.com/millrace/millrace/examples/storagenodetest"
 )
 
 type impression struct {
@@ -43,8 +43,8 @@ func TestLoop(t *testing.T) {
 	}
 	var file bytes.Buffer
 	require.NoError(t, parquet.Write(&file, rows))
-	service, err := storagenode.Start(t.Context(), t.TempDir(),
-		storagenode.Partition{Name: "day-0.parquet", Bytes: int64(file.Len()), Content: &file})
+	service, err := storagenodetest.Start(t.Context(), t.TempDir(),
+		storagenodetest.Partition{Name: "day-0.parquet", Bytes: int64(file.Len()), Content: &file})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, service.Close()) }()
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // damages returns how many times each column is damaged: n times, or 100 n times if MILLRACE_SWEEP is set.
@@ -26,7 +26,7 @@ func damages(n int) int {
 // TestDamagedChunks damages column chunks: pages are lost, repeated, exchanged, changed and cut off, and pages of
 // nothing are put between them. The engine reads what the reference reads, and refuses what the reference refuses.
 func TestDamagedChunks(t *testing.T) {
-	files := map[string][]byte{"twin": foreignparquet.Twin()}
+	files := map[string][]byte{"twin": foreignparquettest.Twin()}
 	for i, codec := range []string{"", "snappy", "gzip", "zstd", "lz4"} {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))
 		cols := randomColumns(rng, 6, 40)

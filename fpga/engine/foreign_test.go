@@ -9,19 +9,19 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // TestForeignFiles reads files of other writers, faults included, with several kinds of hosts and with the
 // reference. The mini-batches must be those of the same file without faults.
 func TestForeignFiles(t *testing.T) {
-	twin := foreignparquet.Twin()
+	twin := foreignparquettest.Twin()
 	f := readFooter(t, twin)
 	p := readableColumns(f)
 	require.Len(t, p.Columns, 4)
 	ref, err := reference.NewParquet(p, f, bytes.NewReader(twin))
 	require.NoError(t, err)
-	for _, file := range foreignparquet.Files() {
+	for _, file := range foreignparquettest.Files() {
 		f := readFooter(t, file.Bytes)
 		p := readableColumns(f)
 		require.Len(t, p.Columns, 4, file.Name)
@@ -36,7 +36,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", file.Name, habit), func(t *testing.T) {
 				h := newHost(engine.New(engine.Options{}), p, f, file.Bytes, uint64(len(habit)))
 				set(h)
-				rows := int64(foreignparquet.Rows)
+				rows := int64(foreignparquettest.Rows)
 				if len(f.RowGroups) > 1 && habit != "big" {
 					rows = 150 // one task for each row takes long
 				}

@@ -18,10 +18,9 @@
 // of a section's bytes, and [HybridValues] and [WideValues] read the units' results. [DictionaryGather] takes the
 // results of [HybridDecoder] as they are, or [IndexTransfers], and makes results as [PlainDecoder] does. [ListLengths]
 // has [LevelTransfers] and [ListRows], [TextDecoder] has [TextTransfers] and [TextCells], of which [TextRows] makes
-// rows, [RowPacker] has [ColumnTransfers] and [PackedRow], and [GenerateVocabulary] and [ApplyVocabulary] have
-// [KeyTransfers] and [VocabularyResult]. The unit of [Lane] chains units on chip: it takes a section as the decoders
-// do, and [LaneValue] reads what a chain of operators made of a row. The input and the output mark the last transfer of
-// a section.
+// rows, and [RowPacker] has [ColumnTransfers] and [PackedRow]. The unit of [Lane] chains units on chip: it takes a
+// section as the decoders do, and [LaneValue] reads what a chain of operators made of a row. The input and the output
+// mark the last transfer of a section. Unit vocabulary is simulated by the tests of fpga/rtl/cosim alone.
 //
 // # Rules of the sources
 //

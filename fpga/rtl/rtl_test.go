@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/fpga/unit/bucketize"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
-	"github.com/millrace/millrace/fpga/unit/vocabulary"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
@@ -29,7 +28,7 @@ func TestUnitsAndSources(t *testing.T) {
 	for _, unit := range units {
 		generated := "generated/" + unit.Name + "_registers.sv"
 		require.Contains(t, unit.Sources, generated)
-		goldenfile.Text(t, filepath.FromSlash(generated), unit.registerPackage())
+		goldenfile.Text(t, filepath.FromSlash(generated), registerPackage(unit))
 		for _, source := range unit.Sources {
 			used[source] = true
 		}
@@ -153,11 +152,6 @@ func TestTransfers(t *testing.T) {
 	require.Equal(t, TextResult{Skipped: true, Cells: [4]TextCell{1: {Value: 5}, 2: {Value: 6}}},
 		TextCells([]uint64{5 << 32, 6, 1 << 48}))
 
-	require.Empty(t, KeyTransfers(nil))
-	require.Equal(t, []uint64{7, 0, math.MaxUint64, 1}, KeyTransfers([]int64{7, -1}))
-	require.Equal(t, KeyResult{Index: 9, Present: true, New: true}, VocabularyResult(9|1<<32|1<<33))
-	require.Equal(t, KeyResult{Last: true}, VocabularyResult(1<<34))
-
 	full := func() int { return 8 }
 	require.Equal(t, []uint64{0, 0, 0, 0, 1 << 4}, IndexTransfers(nil, full))
 	require.Equal(t, []uint64{7 | 1<<63, 9, 0, 0, 3 | 1<<4}, IndexTransfers([]uint32{7, 1 << 31, 9}, full))
@@ -214,10 +208,6 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		"dictionary of 16385": func() error { _, err := DictionaryGather(make([]uint64, 16385)); return err },
 		"no rows":             func() error { _, err := RowPacker(0); return err },
 		"513 rows":            func() error { _, err := RowPacker(513); return err },
-		"keys below 32769":    func() error { _, err := GenerateVocabulary(1<<15 + 1); return err },
-		"keys below 0":        func() error { _, err := GenerateVocabulary(0); return err },
-		"key 32768":           func() error { _, err := ApplyVocabulary([]int64{1, 1 << 15}); return err },
-		"key -1":              func() error { _, err := ApplyVocabulary([]int64{-1}); return err },
 		"4097 borders":        func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4097)}); return err },
 		"no border":           func() error { _, err := Bucketize(bucketize.Params{}); return err },
 		"no lane of hash before clamp": func() error {
@@ -251,10 +241,6 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 		_, err := Bucketize(bucketize.Params{Borders: wrong})
 		require.ErrorIs(t, err, bucketize.ErrBorders, name)
 	}
-	var duplicate *vocabulary.DuplicateError
-	_, err := ApplyVocabulary([]int64{5, 6, 5})
-	require.ErrorAs(t, err, &duplicate)
-	require.Equal(t, vocabulary.DuplicateError{Key: 5, First: 0, Second: 2}, *duplicate)
 	for _, try := range []func() error{
 		func() error { _, err := SigridHash(sigridhash.Params{Max: math.MaxUint32}); return err },
 		func() error { _, err := PositiveModulus(1); return err },
@@ -263,9 +249,6 @@ func TestWhatTheUnitsDoNotHave(t *testing.T) {
 			return err
 		},
 		func() error { _, err := RowPacker(1); return err },
-		func() error { _, err := GenerateVocabulary(1); return err },
-		func() error { _, err := GenerateVocabulary(1 << 15); return err },
-		func() error { _, err := ApplyVocabulary([]int64{0, 1<<15 - 1}); return err },
 		func() error { _, err := RowPacker(512); return err },
 		func() error { _, err := DictionaryGather(make([]uint64, 16384)); return err },
 		func() error { _, err := Bucketize(bucketize.Params{Borders: borders(4096)}); return err },
@@ -307,4 +290,28 @@ func TestLaneAddresses(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Write{{laneEncoded, 0}, {laneNullable, 1}, {laneRowCount, 70}, {laneStages, 0b101}, {0xa012, 70},
 		{lanePresence, 0x5555555555555555}, {lanePresence + 1, 0b010101}, {0xa030, 9}}, setup.Writes)
+}
+
+// registerPackage returns the SystemVerilog package with the addresses of the unit's own registers.
+func registerPackage(u Unit) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "// The registers of unit %s. Made of units/%s.json; do not edit.\n", u.Name, u.Name)
+	fmt.Fprintf(&b, "package %s_registers;\n", u.Name)
+	for _, r := range u.Registers {
+		if r.Unit != "" {
+			continue // the unit inside has a package of its own
+		}
+		fmt.Fprintf(&b, "  localparam logic [15:0] %s = 16'd%d;  // %s\n", camelCase(r.Name), r.Address, r.About)
+	}
+	b.WriteString("endpackage\n")
+	return b.String()
+}
+
+// camelCase turns snake_case into the form that the lowRISC style guide wants of constants.
+func camelCase(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
 }

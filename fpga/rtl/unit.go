@@ -190,27 +190,3 @@ func (u Unit) Digest() (string, error) {
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
-
-// registerPackage returns the SystemVerilog package with the addresses of the unit's own registers.
-func (u Unit) registerPackage() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "// The registers of unit %s. Made of units/%s.json; do not edit.\n", u.Name, u.Name)
-	fmt.Fprintf(&b, "package %s_registers;\n", u.Name)
-	for _, r := range u.Registers {
-		if r.Unit != "" {
-			continue // the unit inside has a package of its own
-		}
-		fmt.Fprintf(&b, "  localparam logic [15:0] %s = 16'd%d;  // %s\n", camelCase(r.Name), r.Address, r.About)
-	}
-	b.WriteString("endpackage\n")
-	return b.String()
-}
-
-// camelCase turns snake_case into the form that the lowRISC style guide wants of constants.
-func camelCase(name string) string {
-	var b strings.Builder
-	for word := range strings.SplitSeq(name, "_") {
-		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	return b.String()
-}

@@ -97,7 +97,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"trainmgr/autoscale", "trainmgr/allocation"},
 		{"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"},
 		{"nvme", "internal/shared"}, {"examples/launcher", "trainmgr/local"},
-		{"examples/python", "examples/storagenode"}, {"host/api/v1/apiv1connect", "host/api/v1"},
+		{"examples/python", "examples/storagenodetest"}, {"host/api/v1/apiv1connect", "host/api/v1"},
 	} {
 		assert.Empty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
 	}

@@ -119,8 +119,8 @@ func wrap(s string, at int) []string {
 // Schema writes the JSON Schema (draft 2020-12) of documents that Decode takes, with the struct's values as defaults.
 func Schema(title string, v any) []byte {
 	s := schemaOf(reflect.ValueOf(v), "")
-	s.put("$schema", "https://json-schema.org/draft/2020-12/schema")
-	s.put("title", title)
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = title
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic("strictyaml: " + err.Error())
@@ -131,16 +131,14 @@ func Schema(title string, v any) []byte {
 // object is a JSON object; encoding/json sorts its keys.
 type object map[string]any
 
-func (o object) put(key string, v any) { o[key] = v }
-
 func schemaOf(v reflect.Value, enum string) object {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		o := object{"type": "string", "description": name(v.Type())}
 		if t, err := m.MarshalText(); err == nil {
-			o.put("default", string(t))
+			o["default"] = string(t)
 		}
 		// An unquoted number is a number to YAML, and taken too.
-		o.put("type", []string{"string", "integer"})
+		o["type"] = []string{"string", "integer"}
 		return o
 	}
 	o := object{"default": v.Interface()}
@@ -149,7 +147,7 @@ func schemaOf(v reflect.Value, enum string) object {
 		properties := object{}
 		for _, f := range fields(v.Type()) {
 			p := schemaOf(v.FieldByIndex(f.index), f.enum)
-			p.put("description", f.doc)
+			p["description"] = f.doc
 			properties[f.key] = p
 		}
 		return object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -158,22 +156,22 @@ func schemaOf(v reflect.Value, enum string) object {
 		if items["type"] != "object" {
 			delete(items, "default")
 		}
-		o.put("type", "array")
-		o.put("items", items)
+		o["type"] = "array"
+		o["items"] = items
 		if v.Len() == 0 {
-			o.put("default", []any{})
+			o["default"] = []any{}
 		}
 	case reflect.String:
-		o.put("type", "string")
+		o["type"] = "string"
 		if enum != "" {
-			o.put("enum", strings.Split(enum, ","))
+			o["enum"] = strings.Split(enum, ",")
 		}
 	case reflect.Bool:
-		o.put("type", "boolean")
+		o["type"] = "boolean"
 	case reflect.Int, reflect.Int64:
-		o.put("type", "integer")
+		o["type"] = "integer"
 	case reflect.Float64:
-		o.put("type", "number")
+		o["type"] = "number"
 	default:
 		panic("strictyaml: a field of type " + v.Type().String())
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 // FuzzController feeds any submission entry and any data to the admin queue and to an I/O queue. Every command must
@@ -65,7 +65,7 @@ func FuzzController(f *testing.F) {
 func linuxSeeds(t testing.TB) (out []seed) {
 	t.Helper()
 	const capsule, entry, common = 4, 64, 8 // of a PDU: the type, and sizes of a submission entry and the common header
-	traces, err := trace.Golden()
+	traces, err := tracetest.Golden()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,11 +28,6 @@ const (
 	copySize          = 32
 )
 
-// Size is the length of the marshalled descriptor in bytes.
-func (p *Preprocess) Size() int {
-	return PreprocessHeader + len(p.Ranges)*rangeSize + len(p.Copies)*copySize + len(p.Args)
-}
-
 // AppendTo appends the marshalled descriptor to b. It fails with ErrRanges on more than MaxRanges ranges.
 func (p *Preprocess) AppendTo(b []byte) ([]byte, error) {
 	if len(p.Ranges) > MaxRanges {
@@ -62,7 +57,7 @@ func (p *Preprocess) AppendTo(b []byte) ([]byte, error) {
 }
 
 // Marshal returns the marshalled descriptor.
-func (p *Preprocess) Marshal() ([]byte, error) { return p.AppendTo(make([]byte, 0, p.Size())) }
+func (p *Preprocess) Marshal() ([]byte, error) { return p.AppendTo(nil) }
 
 // Unmarshal reads a descriptor that is exactly b. Args then refers into b; Ranges and Copies reuse what p held.
 func (p *Preprocess) Unmarshal(b []byte) error {

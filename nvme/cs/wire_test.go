@@ -31,7 +31,7 @@ func TestPreprocessRoundTrip(t *testing.T) {
 		p := drawPreprocess(t)
 		b, err := p.AppendTo([]byte("before"))
 		require.NoError(t, err)
-		require.Len(t, b, 6+p.Size())
+		require.Len(t, b, 6+PreprocessHeader+len(p.Ranges)*rangeSize+len(p.Copies)*copySize+len(p.Args))
 		back := Preprocess{Ranges: make([]Range, 3), Copies: make([]Copy, 3)} // reused
 		require.NoError(t, back.Unmarshal(b[6:]))
 		require.Equal(t, len(p.Ranges), len(back.Ranges))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 func TestConnectRoundTrip(t *testing.T) {
@@ -108,7 +108,7 @@ func TestDiscoveryLog(t *testing.T) {
 func FuzzUnmarshal(f *testing.F) {
 	f.Add((&ConnectData{SubsystemNQN: DiscoveryNQN, HostNQN: "nqn.2024-01.io.x:y"}).Marshal())
 	f.Add((&DiscoveryLog{Entries: []Entry{{NVM, 0, netip.MustParseAddrPort("127.0.0.1:4420"), DiscoveryNQN}}}).Marshal())
-	traces, err := trace.Golden()
+	traces, err := tracetest.Golden()
 	require.NoError(f, err)
 	for _, pdus := range traces {
 		for _, p := range pdus {

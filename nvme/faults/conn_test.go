@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 // wire is a connection that gives what it holds in pieces of some size, and takes what is written.
@@ -310,7 +310,7 @@ func FuzzReceived(f *testing.F) {
 	f.Add(bytes.Join(commands(), nil), uint16(13))
 	f.Add([]byte("\x04\x03\x48\x4c\xff\xff\xff\xff"), uint16(3))
 	f.Add(binary.LittleEndian.AppendUint32([]byte{4, 3, 72, 76}, 1<<31), uint16(9))
-	traces, err := trace.Golden()
+	traces, err := tracetest.Golden()
 	require.NoError(f, err)
 	for _, pdus := range traces {
 		var stream []byte

@@ -14,24 +14,24 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
-func goldenTraces(t testing.TB) map[string][]trace.PDU {
+func goldenTraces(t testing.TB) map[string][]tracetest.PDU {
 	t.Helper()
-	all, err := trace.Golden()
+	all, err := tracetest.Golden()
 	require.NoError(t, err)
 	return all
 }
 
 // entryOf is the command that a capsule of a trace carries.
-func entryOf(p trace.PDU) nvme.Command {
+func entryOf(p tracetest.PDU) nvme.Command {
 	return nvme.Command(p.Bytes[pdu.CommonSize:pdu.CapsuleCmdSize])
 }
 
 // fitted is a PDU of a trace with what a target chose put in: the names under which the test serves, the controller's
 // identifier and a request's tag, and its digests made again.
-func fitted(p trace.PDU, cntlid, tag uint16) []byte {
+func fitted(p tracetest.PDU, cntlid, tag uint16) []byte {
 	b := append([]byte(nil), p.Bytes...)
 	end := len(b)
 	if b[1]&pdu.FlagDataDigest != 0 {
@@ -76,7 +76,7 @@ type player struct {
 	seen   func(conn int, cmd *nvme.Command, cpl nvme.Completion, data []byte)
 }
 
-func (x *player) play(pdus []trace.PDU) {
+func (x *player) play(pdus []tracetest.PDU) {
 	t := x.s.t
 	for i, p := range pdus {
 		r := x.conns[p.Conn]

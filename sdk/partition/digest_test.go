@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // footerOf returns the footer of a file whose row groups have columns of chunk bytes each, one behind the other.
@@ -155,7 +155,7 @@ func TestDigestReads(t *testing.T) {
 
 // TestDigestIsMadeOnce checks that the uses of an opened file's digest do not read the file.
 func TestDigestIsMadeOnce(t *testing.T) {
-	data := foreignparquet.ManyRowGroups(2000)
+	data := foreignparquettest.ManyRowGroups(2000)
 	require.Greater(t, len(data), wholePartition)
 	r := &recordingReader{ReaderAt: bytes.NewReader(data)}
 	p, err := Open(t.Context(), "p", r, int64(len(data)), program.Parquet, Options{})

@@ -1,5 +1,6 @@
 // Unusedexport lists the declarations of a Go module that only its tests, or nothing at all, use: exported names of
-// every kind by their references, and functions and methods because deadcode cannot reach them.
+// every kind by their references, and functions and methods because deadcode cannot reach them. What an Example calls
+// is used: it is for users. So is what a file for another system calls.
 //
 //	unusedexport [-exceptions FILE] [-dead FILE] FOLDER [PACKAGE...]
 //
@@ -17,6 +18,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,16 +48,17 @@ func run(folder string, patterns []string, exceptionsFile, deadFile string) (rep
 	if err != nil {
 		return 0, err
 	}
-	unused, forTests, err := unusedNames(folder, patterns)
+	found, err := unusedNames(folder, patterns)
 	if err != nil {
 		return 0, err
 	}
-	unreachable, err := readDead(folder, deadFile, forTests)
+	unused := found.unused
+	unreachable, err := readDead(folder, deadFile, found.forTests)
 	if err != nil {
 		return 0, err
 	}
 	for name, at := range unreachable {
-		if _, known := unused[name]; !known {
+		if _, known := unused[name]; !known && !found.usedUnloaded[name] {
 			unused[name] = at
 		}
 	}
@@ -174,11 +177,17 @@ func isForTests(pkg string, p *packages.Package) bool {
 	return p.Imports["testing"] != nil
 }
 
-// unusedNames returns the exported names of packages that no file but a test refers to, with their positions, and the
-// packages that exist for tests only.
-func unusedNames(
-	folder string, patterns []string,
-) (unused map[string]string, forTests map[string]bool, err error) {
+// survey is what unusedNames finds in the packages of a module.
+type survey struct {
+	// unused has the position of each exported name that no file but a test refers to.
+	unused map[string]string
+	// forTests lists the packages that exist for tests only.
+	forTests map[string]bool
+	// usedUnloaded lists the names that Examples, or files for other systems, refer to.
+	usedUnloaded map[string]bool
+}
+
+func unusedNames(folder string, patterns []string) (found survey, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
@@ -190,14 +199,14 @@ func unusedNames(
 		Fset: fset,
 	}, patterns...)
 	if err != nil {
-		return nil, nil, err
+		return found, err
 	}
 	if packages.PrintErrors(loaded) > 0 {
-		return nil, nil, fmt.Errorf("%s does not build", folder)
+		return found, fmt.Errorf("%s does not build", folder)
 	}
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
-		return nil, nil, err
+		return found, err
 	}
 	var (
 		declared = map[string]string{}
@@ -211,14 +220,14 @@ func unusedNames(
 		}
 	}
 	short := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
-	forTests = map[string]bool{}
+	found.forTests, found.usedUnloaded = map[string]bool{}, map[string]bool{}
 	for _, p := range loaded {
 		if p.Module == nil {
 			continue
 		}
 		pkg := short(p.PkgPath)
-		forTests[pkg] = isForTests(pkg, p)
-		if p.Name != "main" && !forTests[pkg] {
+		found.forTests[pkg] = isForTests(pkg, p)
+		if p.Name != "main" && !found.forTests[pkg] {
 			for _, name := range p.Types.Scope().Names() {
 				object := p.Types.Scope().Lookup(name)
 				at := fset.Position(object.Pos())
@@ -227,16 +236,22 @@ func unusedNames(
 				}
 				path, err := filepath.Rel(absolute, at.Filename)
 				if err != nil {
-					return nil, nil, err
+					return found, err
 				}
 				declared[pkg+"."+name] = fmt.Sprintf("%s:%d", filepath.ToSlash(path), at.Line)
 			}
 		}
+		unloaded, err := unloadedUses(p, short)
+		if err != nil {
+			return found, err
+		}
+		maps.Copy(found.usedUnloaded, unloaded)
 		for _, file := range p.Syntax {
 			noteUses(file, p, short, used)
 			blocks = append(blocks, constantBlocks(file, short(p.PkgPath))...)
 		}
 	}
+	maps.Copy(used, found.usedUnloaded)
 	// A block lists the values of a type or of a field of a protocol; it is used where one of them is.
 	for _, block := range blocks {
 		if slices.ContainsFunc(block, func(name string) bool { return used[name] }) {
@@ -248,7 +263,8 @@ func unusedNames(
 	for name := range used {
 		delete(declared, name)
 	}
-	return declared, forTests, nil
+	found.unused = declared
+	return found, nil
 }
 
 // noteUses notes the package-level names that the file refers to, except references within a name's own declaration.

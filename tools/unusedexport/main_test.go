@@ -21,10 +21,11 @@ func write(t *testing.T, text string) string {
 }
 
 func TestUnusedNames(t *testing.T) {
-	names, forTests, err := unusedNames(module, nil)
+	found, err := unusedNames(module, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	names, forTests := found.unused, found.forTests
 	got := slices.Sorted(maps.Keys(names))
 	want := []string{"shape.Alone", "shape.Lonely", "shape.Tested", "shape.Unused"}
 	if !slices.Equal(got, want) {
@@ -32,6 +33,11 @@ func TestUnusedNames(t *testing.T) {
 	}
 	if !forTests["shapetest"] || !forTests["helpers"] || forTests["shape"] {
 		t.Errorf("packages for tests: %v", forTests)
+	}
+	for _, name := range []string{"shape.Shown", "shape.Elsewhere"} {
+		if !found.usedUnloaded[name] {
+			t.Errorf("an Example, or a file for another system, refers to %s", name)
+		}
 	}
 	if at := names["shape.Unused"]; !strings.HasPrefix(at, "shape/shape.go:") {
 		t.Errorf("shape.Unused is at %s", at)

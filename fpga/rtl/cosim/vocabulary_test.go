@@ -12,9 +12,6 @@ import (
 	"github.com/millrace/millrace/fpga/unit/vocabulary"
 )
 
-// vocabularyKeys is the number of keys that unit vocabulary takes.
-const vocabularyKeys = 1 << 15
-
 // drawKeys draws n keys below a modulus. One in four is the key before it or one of the last few, whose lookups the
 // unit has under way.
 func drawKeys(draw *rand.Rand, n int, modulus int64) []int64 {
@@ -46,7 +43,7 @@ func withForeign(draw *rand.Rand, keys []int64) []int64 {
 func vocabularyCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 	var cases []unitCase
 	for _, modulus := range []int64{1, 2, 3, 40, 5000, vocabularyKeys} {
-		setup, err := rtl.GenerateVocabulary(modulus)
+		setup, err := generateVocabulary(modulus)
 		require.NoError(t, err)
 		long := drawKeys(draw, count/4, modulus)
 		sections := [][]int64{{0}, long, drawKeys(draw, count/8, modulus), long,
@@ -59,14 +56,14 @@ func vocabularyCases(t *testing.T, draw *rand.Rand, count int) []unitCase {
 	}
 	if short := 1000; count > short {
 		all := drawPermutation(draw, vocabularyKeys)
-		setup, err := rtl.GenerateVocabulary(vocabularyKeys)
+		setup, err := generateVocabulary(vocabularyKeys)
 		require.NoError(t, err)
 		cases = append(cases, vocabularyCase("vocabulary of all keys", setup, [][]int64{append(all, all[:count]...), all},
 			generatorKernel, generatorReference))
 	}
 	for _, size := range []int{0, 1, 2, 100, vocabularyKeys - 1, vocabularyKeys} {
 		list := drawPermutation(draw, vocabularyKeys)[:size]
-		setup, err := rtl.ApplyVocabulary(list)
+		setup, err := applyVocabulary(list)
 		require.NoError(t, err)
 		keys := withForeign(draw, drawKeys(draw, count/8, vocabularyKeys))
 		for range min(size, count/8) {
@@ -94,7 +91,7 @@ func vocabularyCase(name string, setup rtl.Setup, sections [][]int64, kernel fun
 	reference func([]int64) []uint64) unitCase {
 	c := unitCase{name: name, setup: setup}
 	for _, keys := range sections {
-		c.stream.Words = append(c.stream.Words, rtl.KeyTransfers(keys)...)
+		c.stream.Words = append(c.stream.Words, keyTransfers(keys)...)
 		c.cycles += len(keys)
 	}
 	c.kernel = func(t *testing.T, _ Stream) []uint64 {
@@ -200,20 +197,20 @@ func indicesOf(sections [][]int64, results []uint64) ([]uint64, error) {
 		var indices []int32
 		var made []int64
 		for i, key := range keys {
-			result := rtl.VocabularyResult(results[i])
+			result := vocabularyResult(results[i])
 			switch {
-			case result.Last != (i == len(keys)-1):
-				return nil, fmt.Errorf("section %d, key %d of %d: last is %v", n, i, len(keys), result.Last)
-			case !result.Present && (result.New || result.Index != 0):
-				return nil, fmt.Errorf("section %d, key %d: absent, with index %d, new %v", n, i, result.Index, result.New)
-			case !result.Present:
+			case result.isLastOfSection != (i == len(keys)-1):
+				return nil, fmt.Errorf("section %d, key %d of %d: last is %v", n, i, len(keys), result.isLastOfSection)
+			case !result.hasIndex && (result.isNew || result.index != 0):
+				return nil, fmt.Errorf("section %d, key %d: absent, with index %d, new %v", n, i, result.index, result.isNew)
+			case !result.hasIndex:
 				indices = append(indices, vocabulary.Absent)
 				continue
 			}
-			if result.New {
+			if result.isNew {
 				made = append(made, key)
 			}
-			indices = append(indices, int32(result.Index))
+			indices = append(indices, int32(result.index))
 		}
 		results = results[len(keys):]
 		said = append(said, sayIndices(indices, made)...)

@@ -17,9 +17,19 @@ func ReferenceRound(x float32) uint16 {
 		return inner
 	}
 	outer := inner + 1
+	// exact reads an infinity as the number that its exponent would mean in a wider format.
+	exact := func(bits uint16) *big.Float {
+		exponent, fraction := int(bits>>7&0xff), int64(bits&0x7f)
+		if exponent == 0 {
+			exponent = 1
+		} else {
+			fraction += 1 << 7
+		}
+		return new(big.Float).SetMantExp(new(big.Float).SetInt64(fraction), exponent-127-7)
+	}
 	value := big.NewFloat(math.Abs(float64(x)))
-	below := new(big.Float).Sub(value, referenceValue(inner))
-	above := new(big.Float).Sub(referenceValue(outer), value)
+	below := new(big.Float).Sub(value, exact(inner))
+	above := new(big.Float).Sub(exact(outer), value)
 	switch below.Cmp(above) {
 	case -1:
 		return inner
@@ -30,16 +40,4 @@ func ReferenceRound(x float32) uint16 {
 		return inner
 	}
 	return outer
-}
-
-// referenceValue returns the absolute value of a bfloat16 that is no NaN. It reads an infinity as the number that its
-// exponent would mean in a wider format.
-func referenceValue(bits uint16) *big.Float {
-	exponent, fraction := int(bits>>7&0xff), int64(bits&0x7f)
-	if exponent == 0 {
-		exponent = 1
-	} else {
-		fraction += 1 << 7
-	}
-	return new(big.Float).SetMantExp(new(big.Float).SetInt64(fraction), exponent-127-7)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 // sessions are the traces of a kernel, each with the number of connections that it must have.
@@ -38,12 +38,12 @@ func TestCapture(t *testing.T) {
 				Env: drive.env(), Host: functions, Script: script(t, "millrace", "capture"),
 			})
 			result.Subtests(t, "plain", "digests", "no-flow-control", "discover")
-			golden, err := trace.Golden()
+			golden, err := tracetest.Golden()
 			require.NoError(t, err)
 			for session, conns := range sessions {
 				text, err := os.ReadFile(filepath.Join(dir, session))
 				require.NoError(t, err)
-				got, err := trace.Read(text)
+				got, err := tracetest.Read(text)
 				require.NoError(t, err)
 				assert.Equal(t, conns, connections(got), session)
 				name := "linux-" + kernel + "-" + session
@@ -59,7 +59,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-func connections(pdus []trace.PDU) int {
+func connections(pdus []tracetest.PDU) int {
 	seen := map[int]bool{}
 	for _, p := range pdus {
 		seen[p.Conn] = true
@@ -68,7 +68,7 @@ func connections(pdus []trace.PDU) int {
 }
 
 // opening is what the first connection sends until the controller is enabled.
-func opening(pdus []trace.PDU) (lines []string) {
+func opening(pdus []tracetest.PDU) (lines []string) {
 	for _, p := range pdus {
 		if p.Conn != 0 {
 			break

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 // recorder keeps what hosts send on the connections that a listener takes.
@@ -34,7 +34,7 @@ func (r *recorder) to(name string) (err error) {
 	return err
 }
 
-func (r *recorder) add(p trace.PDU) {
+func (r *recorder) add(p tracetest.PDU) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.file != nil {
@@ -74,11 +74,11 @@ func (c *recordedConn) Read(b []byte) (int, error) {
 	c.buf = append(c.buf, b[:n]...)
 	for len(c.buf) >= pdu.CommonSize {
 		length := int(binary.LittleEndian.Uint32(c.buf[4:]))
-		if length < pdu.CommonSize || length > trace.MaxPDU || len(c.buf) < length {
+		if length < pdu.CommonSize || length > tracetest.MaxPDU || len(c.buf) < length {
 			break
 		}
 		bytes := append([]byte(nil), c.buf[:length]...)
-		c.r.add(trace.PDU{Conn: c.id, Bytes: bytes, What: what(bytes)})
+		c.r.add(tracetest.PDU{Conn: c.id, Bytes: bytes, What: what(bytes)})
 		c.buf = c.buf[length:]
 	}
 	return n, err

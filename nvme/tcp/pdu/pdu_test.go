@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/tcp/trace"
+	"github.com/millrace/millrace/nvme/tcp/tracetest"
 )
 
 func unhex(t testing.TB, s string) []byte {
@@ -260,9 +260,9 @@ func FuzzConnectionRequest(f *testing.F) {
 }
 
 // goldenTraces are what Linux really sends.
-func goldenTraces(t testing.TB) map[string][]trace.PDU {
+func goldenTraces(t testing.TB) map[string][]tracetest.PDU {
 	t.Helper()
-	all, err := trace.Golden()
+	all, err := tracetest.Golden()
 	require.NoError(t, err)
 	return all
 }

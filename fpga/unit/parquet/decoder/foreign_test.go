@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/reference"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // readFile reads every column that can be read of a file, by its path.
@@ -23,12 +23,12 @@ func readFile(t *testing.T, data []byte) (*format.File, map[string][]any) {
 // TestForeignFiles reads files of other writers with their faults, by the kernel and the reference: the rows are those
 // of the same file without faults.
 func TestForeignFiles(t *testing.T) {
-	_, want := readFile(t, foreignparquet.Twin())
+	_, want := readFile(t, foreignparquettest.Twin())
 	require.Len(t, want, 4)
-	for _, file := range foreignparquet.Files() {
+	for _, file := range foreignparquettest.Files() {
 		t.Run(file.Name, func(t *testing.T) {
 			f, got := readFile(t, file.Bytes)
-			require.EqualValues(t, foreignparquet.Rows, f.Rows)
+			require.EqualValues(t, foreignparquettest.Rows, f.Rows)
 			require.Len(t, got, 4)
 			for path, rows := range want {
 				if path == "id" {
@@ -48,7 +48,7 @@ func TestForeignFiles(t *testing.T) {
 // TestForeignFaultsAreOfTheirWriters changes the name of the writer: without it the same pages are refused, for a
 // header that says something else than its page is damage.
 func TestForeignFaultsAreOfTheirWriters(t *testing.T) {
-	for _, file := range foreignparquet.Files()[:4] {
+	for _, file := range foreignparquettest.Files()[:4] {
 		for _, name := range []string{"parquet-cpp-arrow version", "parquet-cpp version"} {
 			data := bytes.Replace(file.Bytes, []byte(name), bytes.Repeat([]byte("x"), len(name)), 1)
 			if bytes.Equal(data, file.Bytes) {
@@ -69,9 +69,9 @@ func TestForeignFaultsAreOfTheirWriters(t *testing.T) {
 // TestManyRowGroups reads a file of 5,000 row groups: nothing bounds their number but the footer.
 func TestManyRowGroups(t *testing.T) {
 	const n = 5000
-	f, got := readFile(t, foreignparquet.ManyRowGroups(n))
+	f, got := readFile(t, foreignparquettest.ManyRowGroups(n))
 	require.Len(t, f.RowGroups, n)
-	_, want := readFile(t, foreignparquet.FewRowGroups(n))
+	_, want := readFile(t, foreignparquettest.FewRowGroups(n))
 	for path, rows := range want {
 		requireSameRows(t, rows, got[path], fmt.Sprintf("%q", path))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/internal/parquettest"
 	"github.com/millrace/millrace/fpga/unit/parquet/reference"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // FuzzFile reads a whole file of any bytes: footer, offset indexes and every column, by decoder and reference.
@@ -22,8 +22,8 @@ func FuzzFile(f *testing.F) {
 	for _, c := range parquettest.Samples()[:20] {
 		f.Add(c.File(r))
 	}
-	f.Add(foreignparquet.Twin())
-	for _, file := range foreignparquet.Files() {
+	f.Add(foreignparquettest.Twin())
+	for _, file := range foreignparquettest.Files() {
 		f.Add(file.Bytes)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

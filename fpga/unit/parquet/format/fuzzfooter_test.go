@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/parquet/internal/parquettest"
-	"github.com/millrace/millrace/internal/foreignparquet"
+	"github.com/millrace/millrace/internal/foreignparquettest"
 )
 
 // FuzzFooter reads any bytes as a file's footer and offset indexes: every range that is read lies inside the file.
@@ -18,8 +18,8 @@ func FuzzFooter(f *testing.F) {
 	for _, c := range parquettest.Samples()[:20] {
 		f.Add(c.File(r))
 	}
-	f.Add(foreignparquet.Twin())
-	for _, file := range foreignparquet.Files() {
+	f.Add(foreignparquettest.Twin())
+	for _, file := range foreignparquettest.Files() {
 		f.Add(file.Bytes)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -27,3 +27,9 @@ type Lonely struct{}
 
 // Self is a method of Lonely.
 func (l *Lonely) Self() *Lonely { return l }
+
+// Shown is called by an Example.
+func Shown() {}
+
+// Elsewhere is used on another system.
+const Elsewhere = 2

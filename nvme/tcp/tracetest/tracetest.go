@@ -1,5 +1,5 @@
-// Package trace holds the bytes that real hosts sent when they connected to Millrace's target, as text, for tests to
-// send again and as seeds for fuzzing. Package kerneltest records it.
+// Package tracetest holds the bytes that real hosts sent when they connected to Millrace's target, as text, for tests
+// to send again and as seeds for fuzzing. Package kerneltest records it.
 //
 // # Format
 //
@@ -17,7 +17,7 @@
 // # Errors
 //
 // Read says in which line what is wrong.
-package trace
+package tracetest
 
 import (
 	"bufio"

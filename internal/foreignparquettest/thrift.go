@@ -1,4 +1,4 @@
-package foreignparquet
+package foreignparquettest
 
 import "encoding/binary"
 

@@ -1,4 +1,4 @@
-package storagenode_test
+package storagenodetest_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/examples/storagenode"
+	"github.com/millrace/millrace/examples/storagenodetest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -33,8 +33,8 @@ sparse:
 func TestJobOnAStorageNode(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, parquet.Write(&file, make([]visit, 250)))
-	service, err := storagenode.Start(t.Context(), t.TempDir(),
-		storagenode.Partition{Name: "day-0.parquet", Bytes: int64(file.Len()), Content: &file})
+	service, err := storagenodetest.Start(t.Context(), t.TempDir(),
+		storagenodetest.Partition{Name: "day-0.parquet", Bytes: int64(file.Len()), Content: &file})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, service.Close()) }()
 

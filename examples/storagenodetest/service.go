@@ -1,9 +1,9 @@
-// Package storagenode shows how a test of a program that uses Millrace starts the services that the program talks
+// Package storagenodetest shows how a test of a program that uses Millrace starts the services that the program talks
 // to: a control plane and a storage node with one drive, in the test's own process, on ports of their own.
 //
 // Start is the code to take over. The test beside it submits a job to the service, trains on it as one rank, and
 // prints how many rows came; the example in examples/python trains on the same service from Python.
-package storagenode
+package storagenodetest
 
 import (
 	"context"
