@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -119,48 +117,6 @@ func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
 	require.Len(t, got.numbers, 100)
 	require.EqualValues(t, 100, c.delivered(0).Mark)
 	require.NoError(t, j.Close())
-}
-
-// TestAcknowledgementsOfTwoEpochsDoNotMix: acknowledgements of an epoch are sent again to a new leader while the rank
-// goes on to the next epoch. Each message names the epoch of its numbers.
-func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
-	var mu sync.Mutex
-	var sent []string
-	c := newCluster(t, clusterOptions{rows: 100, batch: 10, split: 4, epochs: 2})
-	c.acknowledged = func(req *apiv1.AcknowledgeRequest) {
-		mu.Lock()
-		defer mu.Unlock()
-		sent = append(sent, fmt.Sprintf("%s epoch %d %v", req.Session, req.Epoch, runsFrom(req.Numbers)))
-	}
-	a := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour},
-		func(uint64, []dataset.Range, uint64) {})
-	defer a.close()
-	a.addAgain(0, []dataset.Range{{From: 0, To: 10}})
-	require.NoError(t, a.add(1, 0))
-	a.addAgain(0, []dataset.Range{{From: 0, To: 10}})
-	require.NoError(t, a.add(1, 1))
-	require.Error(t, a.flush(t.Context()), "neither session is one of the cluster")
-	mu.Lock()
-	assert.Equal(t, []string{"one epoch 0 [{0 10}]"}, sent)
-	sent = nil
-	mu.Unlock()
-
-	// A rank that goes to another epoch under another session leaves the rest of the previous epoch: the ledger has it.
-	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
-	b := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour},
-		func(uint64, []dataset.Range, uint64) {})
-	defer b.close()
-	b.sending.Lock() // nothing is sent until the rank has gone on
-	b.addAgain(0, []dataset.Range{{From: 0, To: 10}})
-	require.NoError(t, b.add(1, 7))
-	b.sending.Unlock()
-	require.NoError(t, b.changeSession(func() ([]byte, uint64, error) { return []byte("two"), 1, nil }))
-	require.NoError(t, b.flush(t.Context()))
-	mu.Lock()
-	assert.Equal(t, []string{"two epoch 1 [{7 8}]"}, sent)
-	mu.Unlock()
-	assert.ErrorContains(t, b.changeSession(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }),
-		"refused")
 }
 
 // TestALeaderThatIsNewBetweenTwoEpochs: a leader that is new between two epochs gets the acknowledgements of the epoch

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
 // Defaults of AttachOptions.
@@ -28,6 +29,11 @@ const (
 	DefaultAckDelay = 50 * time.Millisecond
 	DefaultAcks     = 1024
 )
+
+// refusedTime is how long nodes may refuse a split, because they do not hold its partition or the partition has
+// changed, before the data counts as at fault. The nodes' heartbeats tell the control plane within seconds that a
+// partition has moved.
+const refusedTime = 5 * time.Second
 
 // AttachOptions select a consumer's rank and how the consumer takes mini-batches. The zero value is rank 0, which
 // continues from the state in the ledger.
@@ -149,14 +155,16 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	if err != nil {
 		return fail(err)
 	}
-	if r.firstEpoch, err = r.epochOf(resp); err != nil {
+	first, err := r.epochOf(resp)
+	if err != nil {
 		return fail(err)
 	}
 	order, err := dataset.ParseOrder(resp.Job.Spec.GetOrder())
 	if err != nil {
 		return fail(err)
 	}
-	r.acks = startAcks(c, r.id, resp.Session, o, r.noteDurable)
+	r.firstEpoch, r.epoch = first.Epoch, first.Epoch
+	r.start(first.attachment(resp.Session))
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
 		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)),
 		Order:      order,
@@ -172,7 +180,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		err = r.measureThroughput(ctx, resp.MeanLength)
 	}
 	if err != nil {
-		r.acks.close()
+		r.stop()
 		return fail(err)
 	}
 	if o.Profile {
@@ -238,7 +246,7 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	case !r.schema.Equal(&schema):
 		return nil, errors.New("the job's schema has changed")
 	}
-	r.session, r.status = resp.Session, resp.Job
+	r.status = resp.Job
 	return resp, nil
 }
 
@@ -252,8 +260,21 @@ func waitsLong(err error) bool {
 // attachTime is how long one member gets to answer Attach, which may wait for the job's preparation.
 const attachTime = 30 * time.Second
 
+// attachedEpoch is an epoch of the answer of Attach, with what the ledger knows of it.
+type attachedEpoch struct {
+	*trainmgr.Epoch
+	durable *dataset.Progress
+}
+
+// attachment returns what the rank's machine keeps of the epoch.
+func (e *attachedEpoch) attachment(session []byte) protocol.Attachment {
+	return protocol.Attachment{Session: session, Epoch: protocol.Epoch{
+		Number: e.Number, Plan: e.Plan, Owned: e.Owned, Durable: e.durable,
+	}}
+}
+
 // epochOf makes an epoch of the answer of Attach.
-func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
+func (r *rank) epochOf(resp *apiv1.AttachResponse) (*attachedEpoch, error) {
 	manifest, err := dataset.ReadManifest(resp.Manifest)
 	if err != nil {
 		return nil, err
@@ -308,8 +329,8 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.durable, r.epoch, r.batch = durable, e, plan.Options().Batch
-	return e, nil
+	r.batch = plan.Options().Batch
+	return &attachedEpoch{Epoch: e, durable: durable}, nil
 }
 
 // planOptions reads the options of a job's plan from their wire form.
@@ -361,7 +382,7 @@ func (j *Job) Profile() ProfileStatus { return j.rank.profiler.status() }
 func (j *Job) Rows() int64 {
 	j.rank.mu.Lock()
 	defer j.rank.mu.Unlock()
-	return j.rank.rowsLeft()
+	return j.rank.machine.RowsLeft()
 }
 
 // MiniBatches iterates over the mini-batches that the rank has not acknowledged, epoch after epoch; see
@@ -384,7 +405,7 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 }
 
 // Flush waits until every acknowledgement so far is durable.
-func (j *Job) Flush(ctx context.Context) error { return j.rank.acks.flush(ctx) }
+func (j *Job) Flush(ctx context.Context) error { return j.rank.flush(ctx) }
 
 // Token returns the token of the mini-batches that this rank has acknowledged, at once and from memory. The token is
 // not sealed by the control plane: it serves as JobSpec.Resume of another job over the same data. Attach takes the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,47 +16,36 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
 // callTime is how long one member gets to answer a call that does not wait for an event.
 const callTime = 5 * time.Second
 
-// Pauses between attempts. Each pause is twice the previous pause. Half of a pause is random, so that the ranks of a
-// job do not call all at once.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = 2 * time.Second
-)
-
 // jittered returns a pause of which half is random.
 func jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause/2) }
 
-// retry is the reaction to an error of a call.
-type retry uint8
-
-const (
-	retryNever     retry = iota // every member would answer the same
-	retryElsewhere              // ask another member
-	retryLater                  // ask the same member again
-)
-
-// retryAfter returns the reaction to an error. An error that did not come over the wire is the network's.
-func retryAfter(err error) retry {
+// faultOf returns the reaction to an error, and the base URL of the leader that it names. An error that did not come
+// over the wire is the network's.
+func (c *Client) faultOf(err error) (fault protocol.CallFault, leader string) {
+	if url, ok := namedLeader(err); ok {
+		return protocol.NotLeader, c.callable(url)
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return retryElsewhere // the attempt took too long; call checks the caller's context before
+		return protocol.AskOther, "" // the attempt took too long; call checks the caller's context before
 	}
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled:
-		return retryElsewhere
+		return protocol.AskOther, ""
 	case code == connect.CodeResourceExhausted:
 		if _, lasts := detailOf[*apiv1.LimitReached](err); lasts {
-			return retryNever
+			return protocol.FinalAnswer, ""
 		}
-		return retryLater
+		return protocol.AskLater, ""
 	case !connect.IsWireError(err) && (code == connect.CodeUnknown || code == connect.CodeInternal):
-		return retryElsewhere
+		return protocol.AskOther, ""
 	}
-	return retryNever
+	return protocol.FinalAnswer, ""
 }
 
 // detailOf returns the detail of a type that the control plane's error carries.
@@ -116,45 +104,51 @@ func withSentinel(err error) error {
 func (c *Client) preferredMember() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.preferred
+	return c.members.Preferred()
 }
 
-// preferNext prefers the member after a member that did not answer, unless another call has changed the preferred
-// member.
-func (c *Client) preferNext(failed string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.preferred != failed {
-		return
+// callable returns the base URL of a leader that a member has named; empty if it named none, or one that cannot be
+// called.
+func (c *Client) callable(leader string) string {
+	if leader == "" {
+		return ""
 	}
-	// The index of a leader that is not among the configured members is -1.
-	c.preferred = c.configured[(slices.Index(c.configured, failed)+1)%len(c.configured)]
-}
-
-// preferLeader prefers the leader that a member has named. It returns false if the leader's URL cannot be called.
-func (c *Client) preferLeader(raw string) bool {
-	base, err := identity.BaseURL(raw)
+	base, err := identity.BaseURL(leader)
 	if err != nil {
-		c.options.Logger.Warn("a member names a leader that cannot be called", "url", raw, "error", err)
-		return false
+		c.options.Logger.Warn("a member names a leader that cannot be called", "url", leader, "error", err)
+		return ""
 	}
+	return base
+}
+
+// noteFailure notes that an attempt at a member failed, and returns what follows.
+func (c *Client) noteFailure(attempts *protocol.Attempts, member string, fault protocol.CallFault,
+	leader string) protocol.Retry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.preferred != base {
-		c.options.Logger.Info("follow the leader", "url", raw)
+	before := c.members.Preferred()
+	retry := attempts.Failed(&c.members, member, fault, leader, time.Now())
+	if leader != "" && leader != before {
+		c.options.Logger.Info("follow the leader", "url", leader)
 	}
-	c.preferred = base
-	return true
+	return retry
+}
+
+// preferNextMember prefers the member after the preferred one.
+func (c *Client) preferNextMember() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members.PreferNext(c.members.Preferred())
 }
 
 // memberClient returns the client of a member.
 func (c *Client) memberClient(base string) controlClient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, ok := c.members[base]
+	m, ok := c.clients[base]
 	if !ok {
 		m = apiv1connect.NewControlClient(c.http, base, connect.WithReadMaxBytes(maxMessage))
-		c.members[base] = m
+		c.clients[base] = m
 	}
 	return m
 }
@@ -173,10 +167,6 @@ func invoke[Q, R any](ctx context.Context, c *Client, attemptTime time.Duration,
 	})
 }
 
-// maxFollows is how many members in a row may name another leader before call pauses: during an election two members
-// may name each other.
-const maxFollows = 3
-
 // call asks the leader, and goes on asking for as long as the client's patience. attemptTime bounds each attempt; 0
 // means no bound, for streams.
 func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
@@ -184,9 +174,7 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 ) (R, error) {
 	var (
 		none      R
-		begin     = time.Now()
-		pauses    = wait.Backoff{First: firstPause, Longest: lastPause}
-		follows   = 0
+		attempts  = protocol.BeginAttempts(time.Now())
 		diagnoses = map[string]error{}
 	)
 	for {
@@ -202,55 +190,34 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
 		if err := c.misconfigured(ctx, base, err, diagnoses); err != nil {
 			return none, err
 		}
-		if url, ok := namedLeader(err); ok {
-			if url != "" && c.preferLeader(url) {
-				if follows++; follows <= maxFollows {
-					continue
-				}
-			} else {
-				c.preferNext(base)
-			}
-		} else {
-			switch retryAfter(err) {
-			case retryNever:
-				return none, withSentinel(err)
-			case retryElsewhere:
-				c.preferNext(base)
-			}
-		}
-		follows = 0
-		waited, pause := time.Since(begin), pauses.Next()
-		if waited+pause > c.patience() {
+		fault, leader := c.faultOf(err)
+		retry := c.noteFailure(&attempts, base, fault, leader)
+		if retry.Never {
 			asked := fmt.Errorf("asked %s for %v: %w", strings.Join(c.options.Control, ", "),
-				waited.Round(time.Millisecond), err)
-			if retryAfter(err) == retryLater { // the leader answered each time
+				retry.Waited.Round(time.Millisecond), err)
+			switch fault {
+			case protocol.FinalAnswer:
+				return none, withSentinel(err)
+			case protocol.AskLater: // the leader answered each time
 				return none, asked
 			}
 			return none, fmt.Errorf("%w: %w", ErrUnreachable, asked)
 		}
-		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
-		if ended := wait.Sleep(ctx, jittered(pause)); ended != nil {
+		if retry.Pause == 0 { // a member named the leader
+			continue
+		}
+		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", retry.Waited)
+		if ended := wait.Sleep(ctx, jittered(retry.Pause)); ended != nil {
 			return none, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }
 
-// noteAnswer notes that a member of a control plane has answered. From now on a failure is the network's or the
-// member's fault, and not the address's.
+// noteAnswer notes that a member of a control plane has answered.
 func (c *Client) noteAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answered = true
-}
-
-// patience returns how long a call goes on asking.
-func (c *Client) patience() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answered {
-		return c.options.Patience
-	}
-	return min(c.options.Patience, c.options.Contact)
+	c.members.NoteAnswer()
 }
 
 // misconfigured returns an error if no member has ever answered and the address or the identity of each configured
@@ -264,7 +231,7 @@ func (c *Client) misconfigured(ctx context.Context, base string, err error, diag
 		}
 	}
 	c.mu.Lock()
-	answered := c.answered
+	answered := c.members.Answered()
 	c.mu.Unlock()
 	if answered {
 		return nil
@@ -274,12 +241,12 @@ func (c *Client) misconfigured(ctx context.Context, base string, err error, diag
 		diagnosis = nil
 	}
 	diagnoses[base] = diagnosis
-	for _, member := range c.configured {
+	for _, member := range c.members.Configured() {
 		if diagnoses[member] == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, diagnoses[c.configured[0]])
+	return fmt.Errorf("%w: %w", ErrUnreachable, diagnoses[c.members.Configured()[0]])
 }
 
 // attempt makes one call of one member.

@@ -18,21 +18,22 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/wait"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
 var (
 	// ErrUnreachable says that no member of the control plane answered as its leader within Options.Patience.
 	ErrUnreachable = errors.New("the control plane does not answer")
 	// ErrFenced says that another consumer has attached as the same rank, so that this consumer gets nothing more.
-	ErrFenced = errors.New("another consumer has attached as this rank")
+	ErrFenced = protocol.ErrFenced
 	// ErrNoJob says that the control plane does not have the job.
 	ErrNoJob = errors.New("no such job")
 	// ErrEnded says that the job was cancelled, has failed, or was abandoned.
-	ErrEnded = errors.New("the job has ended")
+	ErrEnded = protocol.ErrEnded
 	// ErrAbandoned says that the job has ended because no rank had called for too long. It comes with ErrEnded.
 	ErrAbandoned = errors.New("the job was abandoned")
 	// ErrData says that the data or the program is at fault: every node would fail in the same way.
-	ErrData = errors.New("the data is at fault")
+	ErrData = protocol.ErrData
 	// ErrOptions says that options contradict each other or are out of range.
 	ErrOptions = errors.New("options")
 )
@@ -62,12 +63,10 @@ type Client struct {
 	defaultRun string       // names the run of ranks that name none
 	http       *http.Client // to the control plane
 	makers     *http.Client // to nodes and workers, which make mini-batches
-	configured []string     // base URLs of the members in Options.Control
 
-	mu        sync.Mutex
-	members   map[string]controlClient // by base URL: configured members, and leaders that they named
-	preferred string                   // base URL of the member to ask first
-	answered  bool                     // a member has answered once
+	mu      sync.Mutex
+	clients map[string]controlClient // by base URL: configured members, and leaders that they named
+	members protocol.Members
 }
 
 // Dial makes a client. It does not wait for the control plane.
@@ -92,18 +91,18 @@ func Dial(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial control plane: %w", err)
 	}
-	c := &Client{
-		options: o, defaultRun: newRunName(), http: toControl, makers: toMakers, members: map[string]controlClient{},
-	}
+	var configured []string
 	for _, raw := range o.Control {
 		base, err := identity.BaseURL(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%w: control plane: %w", ErrOptions, err)
 		}
-		c.configured = append(c.configured, base)
+		configured = append(configured, base)
 	}
-	c.preferred = c.configured[0]
-	return c, nil
+	return &Client{
+		options: o, defaultRun: newRunName(), http: toControl, makers: toMakers, clients: map[string]controlClient{},
+		members: protocol.NewMembers(configured, o.Patience, o.Contact),
+	}, nil
 }
 
 // makeClients makes the clients towards the control plane, and towards the nodes and workers that make mini-batches.
@@ -225,7 +224,8 @@ type jobStream = connect.ServerStreamForClient[apiv1.GetJobResponse]
 // the same state again.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatus, error] {
 	return func(yield func(*apiv1.JobStatus, error) bool) {
-		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		pauses := wait.Backoff{First: protocol.FirstPause, Longest: protocol.LastPause}
+		for {
 			stream, err := call(ctx, c, 0, func(ctx context.Context, m controlClient) (*jobStream, error) {
 				s, err := m.WatchJob(ctx, &apiv1.WatchJobRequest{Id: id})
 				if err != nil {
@@ -245,7 +245,7 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 			}
 			for ok, messages := true, 1; ok; ok, messages = stream.Receive(), messages+1 {
 				if messages > 1 { // the first one comes at once, also from a member that then ends every stream
-					pause = firstPause
+					pauses.Reset()
 				}
 				if job := stream.Msg().GetJob(); job != nil && !yield(job, nil) {
 					_ = stream.Close()
@@ -257,12 +257,12 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 			if err == nil {
 				return
 			}
-			if retryAfter(err) == retryNever {
+			if fault, _ := c.faultOf(err); fault == protocol.FinalAnswer {
 				yield(nil, fmt.Errorf("watch job %s: %w", id, withSentinel(err)))
 				return
 			}
-			c.preferNext(c.preferredMember())
-			if err := wait.Sleep(ctx, jittered(pause)); err != nil {
+			c.preferNextMember()
+			if err := wait.Sleep(ctx, jittered(pauses.Next())); err != nil {
 				yield(nil, fmt.Errorf("watch job %s: %w", id, err))
 				return
 			}

@@ -16,6 +16,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
 // follower is a member that does not lead.
@@ -161,14 +162,14 @@ func TestAttachWaitsForAsLongAsItTakes(t *testing.T) {
 				return nil
 			}
 			client := cl.dial(t)
-			client.options.Patience = time.Nanosecond
+			client.members = protocol.NewMembers(client.members.Configured(), time.Nanosecond, time.Nanosecond)
 			job, err := client.Attach(t.Context(), "job", AttachOptions{})
 			if !waits {
 				require.ErrorIs(t, err, ErrUnreachable)
 				return
 			}
 			require.NoError(t, err)
-			client.options.Patience = 20 * time.Second
+			client.members = protocol.NewMembers(client.members.Configured(), 20*time.Second, 20*time.Second)
 			require.NoError(t, job.Close())
 		})
 	}
@@ -268,7 +269,7 @@ func TestWatchPausesBeforeItAsksAgain(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, streams)
-	require.GreaterOrEqual(t, time.Since(begin), (firstPause+2*firstPause+4*firstPause+8*firstPause)/2)
+	require.GreaterOrEqual(t, time.Since(begin), (1+2+4+8)*protocol.FirstPause/2)
 }
 
 func TestDrainingAnUnknownNodeIsAboutNoJob(t *testing.T) {

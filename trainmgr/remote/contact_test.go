@@ -76,7 +76,7 @@ func TestANodeIsNotTheControlPlane(t *testing.T) {
 func TestPatienceOnceMet(t *testing.T) {
 	c, err := Dial(Options{Control: []string{"http://127.0.0.1:1"}, Patience: time.Hour, Contact: time.Second})
 	require.NoError(t, err)
-	require.Equal(t, time.Second, c.patience())
+	require.Equal(t, time.Second, c.members.Patience())
 	c.noteAnswer()
-	require.Equal(t, time.Hour, c.patience())
+	require.Equal(t, time.Hour, c.members.Patience())
 }

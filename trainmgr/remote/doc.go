@@ -20,14 +20,19 @@
 //
 // # The parts
 //
-//	Client   calls the control plane: it asks the members in turn, follows the leader and waits while they elect one
-//	rank     is the trainmgr.Source of one rank: its session, and which acknowledgements are durable
-//	leases   asks for leases, names the leases that it holds, reports the queue and gives leases back
-//	piece    is one lease
-//	stream   fetches the mini-batches of one lease, several at once, and yields them in order
-//	node     is one storage node: its addresses, sockets of this machine first, and its failures
-//	acks     are acknowledgements on their way to the ledger, in groups
-//	profiler measures FastFlow's metrics over the first mini-batches, for the share of the rank's own CPUs
+//	Client            calls the control plane, and goes on asking as protocol.Attempts says
+//	protocol.Machine  decides what one rank says to the control plane and to nodes, and when. It is pure
+//	rank              is the trainmgr.Source of one rank: it owns the machine and carries out what the machine decides
+//	leases            are the pieces of one delivery
+//	piece             is one lease
+//	stream            fetches the mini-batches of one lease, several at once, and yields them in order
+//	node              is one storage node: its addresses, sockets of this machine first
+//	profiler          measures FastFlow's metrics over the first mini-batches, for the share of the rank's own CPUs
+//
+// Every event goes through rank.tell, which feeds the machine under the rank's lock and begins what follows
+// (effects.go): calls of the control plane in goroutines, pieces that are cancelled, the timer. Beside the machine, this
+// package decides which mini-batch of a lease is fetched next, as credits and the queue's room allow (stream), and
+// whether addresses or identities are wrong before the first contact (Client.misconfigured).
 //
 // # Exactly once
 //

@@ -30,6 +30,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
 var testSchema = &tensor.Schema{
@@ -552,7 +553,7 @@ func (c *cluster) Release(_ context.Context, req *apiv1.ReleaseRequest) (*apiv1.
 		c.reasons = append(c.reasons, req.Reason)
 		delete(r.leases, id)
 	}
-	if req.Reason == reasonDetach || req.Reason == reasonDone {
+	if req.Reason == protocol.ReasonDetach || req.Reason == protocol.ReasonDone {
 		c.reasons = append(c.reasons, req.Reason)
 		clear(r.leases)
 	}

@@ -21,7 +21,6 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -56,21 +55,19 @@ type node struct {
 	name string
 	http *http.Client
 
-	mu          sync.Mutex
-	bases       []string  // base URLs: Unix sockets first, URLs that failed last
-	urls        []string  // from which bases were made
-	failures    int       // in a row
-	pausedUntil time.Time // no piece of this node starts before
+	mu   sync.Mutex
+	urls []string // at which the node was looked for last
 }
 
-// setAddresses notes where the node is reached. Unix sockets come first, if the node of this name answers there: a
-// socket of another machine may have the same path as a socket of this one.
-func (n *node) setAddresses(ctx context.Context, urls []string) error {
+// findAddresses returns where the node is reached, or nil if it was looked for at these URLs last. Unix sockets come
+// first, if the node of this name answers there: a socket of another machine may have the same path as a socket of this
+// one.
+func (n *node) findAddresses(ctx context.Context, urls []string) ([]string, error) {
 	n.mu.Lock()
 	same := slices.Equal(n.urls, urls)
 	n.mu.Unlock()
 	if same {
-		return nil
+		return nil, nil
 	}
 	var sockets, remote []string
 	for _, raw := range urls {
@@ -88,12 +85,12 @@ func (n *node) setAddresses(ctx context.Context, urls []string) error {
 		}
 	}
 	if len(sockets)+len(remote) == 0 {
-		return fmt.Errorf("%w %s: it cannot be reached at any of %q", errNode, n.name, urls)
+		return nil, fmt.Errorf("%w %s: it cannot be reached at any of %q", errNode, n.name, urls)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.bases, n.urls = append(sockets, remote...), slices.Clone(urls)
-	return nil
+	n.urls = slices.Clone(urls)
+	return append(sockets, remote...), nil
 }
 
 // answers reports whether the node of this name answers at a base URL.
@@ -103,54 +100,6 @@ func (n *node) answers(ctx context.Context, base string) bool {
 	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxDescription)).Describe(ctx,
 		&apiv1.DescribeRequest{})
 	return err == nil && resp.GetStatus().GetName() == n.name
-}
-
-// base returns the base URL to ask next.
-func (n *node) base() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.bases[0]
-}
-
-// putLast puts a base URL that failed behind the others.
-func (n *node) putLast(base string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if i := slices.Index(n.bases, base); i >= 0 {
-		n.bases = append(slices.Delete(n.bases, i, i+1), base)
-	}
-}
-
-// firstNodePause is the pause after the first failure of a node. It doubles with each failure, maxPauseDoublings times
-// at most.
-const (
-	firstNodePause    = 50 * time.Millisecond
-	maxPauseDoublings = 6
-)
-
-// noteResult notes whether a piece of this node succeeded. After a failure the next pieces of this node start after a
-// pause, since the leader may grant the same lease again at once.
-func (n *node) noteResult(ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if ok {
-		n.failures, n.pausedUntil = 0, time.Time{}
-		return
-	}
-	now := time.Now()
-	if now.Before(n.pausedUntil) {
-		return // another piece has seen the same failure
-	}
-	n.failures++
-	n.pausedUntil = now.Add(firstNodePause << min(n.failures-1, maxPauseDoublings))
-}
-
-// awaitPause waits until the node's pause is over.
-func (n *node) awaitPause(ctx context.Context) error {
-	n.mu.Lock()
-	pause := time.Until(n.pausedUntil)
-	n.mu.Unlock()
-	return wait.Sleep(ctx, pause)
 }
 
 // batchRequest holds the values of a request for a mini-batch.

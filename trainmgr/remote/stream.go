@@ -10,13 +10,8 @@ import (
 
 	"github.com/millrace/millrace/internal/wait"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
-
-// maxTries is how often the rank asks for a mini-batch before its node counts as failed.
-const maxTries = 3
-
-// busyPause is the least pause before the rank asks a busy node again; it grows with each failed attempt.
-const busyPause = 20 * time.Millisecond
 
 // stream fetches the mini-batches of a piece, several at once, and yields them in order. It implements api.Stream.
 type stream struct {
@@ -98,8 +93,7 @@ func (s *stream) startFetches() {
 	}
 }
 
-// fetchBatch asks the node for a mini-batch. After a failure it asks at another address, maxTries times at most. It
-// asks a busy node again until AttachOptions.Deadline is over.
+// fetchBatch asks the node for a mini-batch, as often as the rank's machine says.
 func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.piece.leases, s.piece.node
 	r := l.rank
@@ -111,9 +105,9 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 		job: r.digest, epoch: l.epoch.Number, number: number, rows: planned.Rows, until: s.piece.numbers.To,
 		drive: s.piece.drive,
 	}
-	begin := time.Now()
-	for try := 1; ; {
-		base := node.base()
+	f := protocol.Fetch{Node: node.name, Begun: time.Now()}
+	for {
+		base := r.address(node)
 		request.ticket = s.piece.ticket.Load()
 		mb, err := s.fetchOnce(base, request)
 		if err == nil {
@@ -123,21 +117,20 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 		if cause := context.Cause(s.ctx); cause != nil {
 			return nil, cause
 		}
-		var busy *busyError
-		pause := busyPause * time.Duration(try)
-		switch {
-		case errors.Is(err, ErrData), errors.Is(err, errRefused):
+		fault, after := fetchFault(err)
+		var (
+			again bool
+			pause time.Duration
+			tries int
+		)
+		r.tell(func(m *protocol.Machine, now time.Time) {
+			again, pause, tries = m.FetchFailed(&f, base, fault, after, now)
+		})
+		if !again && fault == protocol.OtherFault {
+			err = fmt.Errorf("mini-batch %d: %d attempts: %w", number, tries, err)
+		}
+		if !again {
 			return nil, err
-		case errors.As(err, &busy):
-			pause = max(pause, busy.after)
-			if time.Since(begin)+pause > r.options.Deadline {
-				return nil, err
-			}
-		case try == maxTries:
-			return nil, fmt.Errorf("mini-batch %d: %d attempts: %w", number, try, err)
-		default:
-			node.putLast(base)
-			try++
 		}
 		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number,
 			"error", err)
@@ -145,6 +138,18 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 			return nil, err
 		}
 	}
+}
+
+// fetchFault says how an attempt failed, and how long a busy node asks the rank to wait.
+func fetchFault(err error) (fault protocol.FetchFault, after time.Duration) {
+	var busy *busyError
+	switch {
+	case errors.Is(err, ErrData), errors.Is(err, errRefused):
+		return protocol.FinalFault, 0
+	case errors.As(err, &busy):
+		return protocol.BusyFault, busy.after
+	}
+	return protocol.OtherFault, 0
 }
 
 // fetchOnce asks the node for a mini-batch at one address. An answer after AttachOptions.Deadline is an error.
