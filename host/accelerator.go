@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 )
@@ -47,25 +48,25 @@ func (d *Drive) openFed(ctx context.Context) error {
 	if len(d.o.Members) == 0 {
 		return fmt.Errorf("%w: name the files that this machine is to read for it", sdk.ErrNoFlash)
 	}
-	var files []NamedFile
+	var files []filename.File
 	for _, member := range d.o.Members {
 		pattern := source.ParseLocation(member)
 		found, err := d.expandMember(ctx, pattern)
 		if err != nil {
 			return err
 		}
-		named, err := NameFound(pattern, found, source.Location{})
+		named, err := filename.NameFound(pattern, found, source.Location{})
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(named, func(a, b NamedFile) int { return d.o.Sort.Compare(a.Name, b.Name) })
+		slices.SortFunc(named, func(a, b filename.File) int { return d.o.Sort.Compare(a.Name, b.Name) })
 		files = append(files, named...)
 	}
-	if err := CheckFileNames(files); err != nil {
+	if err := filename.CheckNames(files); err != nil {
 		return err
 	}
-	d.o.FileNames = Names(files)
-	return d.openLocations(ctx, Locations(files), nil)
+	d.o.FileNames = filename.Names(files)
+	return d.openLocations(ctx, filename.Locations(files), nil)
 }
 
 // expandMember returns the files that a member of a drive without flash stands for: a path or a pattern of this

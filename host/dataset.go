@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 )
 
 // describe makes the data set of the partitions that drives hold. If selected is not nil, the data set has the
@@ -80,13 +81,16 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 			return cmp.Compare(selected.Find(a.Name), selected.Find(b.Name))
 		})
 	}
-	schema, err := unify(held)
-	if err != nil {
-		return nil, err
+	// The order of columns does not depend on which drive holds which partition.
+	var union schema.Union
+	for _, p := range held {
+		if err := union.Add(p.Partition, p.text); err != nil {
+			return nil, err
+		}
 	}
-	data.Columns, data.MeanLength = schema.union.Columns(), schema.meanLength()
+	data.Columns, data.MeanLength = union.Columns(), union.MeanLength()
 	for _, d := range drives {
-		ad := api.Drive{Name: d.name, Compute: d.Computes(), Threads: d.threads(), Streams: d.streams()}
+		ad := d.described()
 		for _, p := range d.Partitions() {
 			if i := data.Manifest.Find(p.Name); i >= 0 {
 				ad.Partitions = append(ad.Partitions, i)
@@ -105,14 +109,7 @@ type heldPartition struct {
 	place int
 }
 
-// unify unifies the schemas of partitions in the order of the data set, so that the order of columns does not depend
-// on which drive holds which partition.
-func unify(held []heldPartition) (*schema, error) {
-	s := &schema{}
-	for _, p := range held {
-		if err := s.add(p.Partition, p.text); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+// described returns the drive as a data set describes it, without partitions.
+func (d *Drive) described() api.Drive {
+	return api.Drive{Name: d.name, Compute: d.Computes(), Threads: d.threads(), Streams: d.streams()}
 }

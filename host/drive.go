@@ -60,7 +60,7 @@ type DriveOptions struct {
 	Sources Sources // OpenFiles: of files that are named by a URI
 	// Files keeps the descriptors of the files that this host reads. nil means a pool of the drive's own.
 	Files *openfiles.Pool
-	// FileNames are the names of the partitions that OpenFiles makes of the files. If nil, NameFiles names them.
+	// FileNames are the names of the partitions that OpenFiles makes of the files. If nil, filename.NameEach names them.
 	FileNames []string
 	// FilePlaces are the places of the files of OpenFiles among the files of all drives. If nil, their order is used.
 	FilePlaces []int

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
@@ -47,13 +48,13 @@ func (d *Drive) describeOne(ctx context.Context, drives []*Drive, spec *api.Job)
 			}
 			continue
 		}
-		var columns schema
-		err = columns.add(open.part, d.o.Text)
+		var union schema.Union
+		err = union.Add(open.part, d.o.Text)
 		d.elsewhere.release(open)
 		if err != nil {
 			return nil, err
 		}
-		return datasetElsewhere(spec, drives, columns.union.Columns(), columns.meanLength()), nil
+		return datasetElsewhere(spec, drives, union.Columns(), union.MeanLength()), nil
 	}
 	return nil, fmt.Errorf("read the columns of the job: %w", errors.Join(errs...))
 }
@@ -64,8 +65,7 @@ func datasetElsewhere(
 ) *api.Dataset {
 	data := &api.Dataset{Manifest: spec.Manifest, Columns: columns, MeanLength: meanLength}
 	for _, other := range drives {
-		data.Drives = append(data.Drives, api.Drive{Name: other.name, Compute: other.Computes(),
-			Threads: other.threads(), Streams: other.streams()})
+		data.Drives = append(data.Drives, other.described())
 	}
 	return data
 }

@@ -109,11 +109,7 @@ func (d *Drive) streams() int {
 	} else if d.computesOnCores() {
 		wanted = max(wanted, d.threads()+1)
 	}
-	memory := d.memory()
-	if memory == 0 {
-		memory = d.computer().Compute().SLMSize()
-	}
-	for wanted > 1 && memory < MemoryOfStreams(wanted) {
+	for wanted > 1 && d.bytesOfMemory() < MemoryOfStreams(wanted) {
 		wanted--
 	}
 	return wanted
@@ -136,6 +132,9 @@ func (d *Drive) memory() uint64 {
 	}
 	return d.computer().Compute().SLMSize() / uint64(d.o.Jobs) &^ (memoryGrain - 1)
 }
+
+// bytesOfMemory returns the bytes of the drive's memory that a job has.
+func (d *Drive) bytesOfMemory() uint64 { return cmp.Or(d.memory(), d.computer().Compute().SLMSize()) }
 
 // memoryGrain divides the size of every job's part of a drive's memory.
 const memoryGrain = 1 << 16
@@ -204,11 +203,7 @@ func (d *Drive) lookupMemory(ctx context.Context) (uint64, error) {
 	if d.engine != EngineDrive {
 		return 0, nil
 	}
-	memory := d.memory()
-	if memory == 0 {
-		memory = d.computer().Compute().SLMSize()
-	}
-	least := MemoryOfStreams(d.streams())
+	memory, least := d.bytesOfMemory(), MemoryOfStreams(d.streams())
 	if memory <= least {
 		return 0, nil
 	}

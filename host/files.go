@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
@@ -58,7 +59,7 @@ func (d *Drive) openLocations(ctx context.Context, locations []source.Location, 
 	names := d.o.FileNames
 	if names == nil {
 		var err error
-		if names, err = NameFiles(locations); err != nil {
+		if names, err = filename.NameEach(locations); err != nil {
 			return err
 		}
 	}

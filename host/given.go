@@ -6,14 +6,16 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/filename"
+	"github.com/millrace/millrace/host/inventory"
 	"github.com/millrace/millrace/host/source"
 )
 
 // Given is partitions of a store, which no node holds. An agent whose options have their URLs announces them to the
 // control plane.
 type Given struct {
-	Inventory *Inventory   // their descriptions and schemas; no drive holds them
-	Sources   []api.Source // where each is read, with its identity
+	Inventory *inventory.Inventory // their descriptions and schemas; no drive holds them
+	Sources   []api.Source         // where each is read, with its identity
 }
 
 // Unchanged reports whether the partitions at URIs are those that Given describes: it asks each for its identity and
@@ -53,42 +55,43 @@ func (g *Given) Unchanged(ctx context.Context, files []source.Location, sources 
 }
 
 // DescribeFiles describes files of this machine as a node describes what it holds. No drive holds them.
-func DescribeFiles(ctx context.Context, files []NamedFile) (inventory *Inventory, err error) {
-	d, err := OpenFiles(ctx, Locations(files), DriveOptions{Engine: EngineCPU, FileNames: Names(files)})
+func DescribeFiles(ctx context.Context, files []filename.File) (*inventory.Inventory, error) {
+	given, err := describeOpened(ctx, files, Sources{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if inventory, err = takeInventory([]*Drive{d}); err == nil {
-		inventory.Drives = nil
-	}
-	return inventory, err
+	return given.Inventory, nil
 }
 
 // DescribeGiven opens partitions by their URIs, describes them and closes them again. A worker that makes mini-batches
 // of them opens them by what Given says.
-func DescribeGiven(ctx context.Context, files []NamedFile, sources Sources) (given *Given, err error) {
+func DescribeGiven(ctx context.Context, files []filename.File, sources Sources) (*Given, error) {
 	for _, f := range files {
 		if err := f.Location.CheckAnnounced(); err != nil {
 			return nil, err
 		}
 	}
-	d, err := OpenFiles(ctx, Locations(files), DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: Names(files)})
+	return describeOpened(ctx, files, sources)
+}
+
+// describeOpened opens files, describes them and closes them again.
+func describeOpened(ctx context.Context, files []filename.File, sources Sources) (given *Given, err error) {
+	d, err := OpenFiles(ctx, filename.Locations(files),
+		DriveOptions{Engine: EngineCPU, Sources: sources, FileNames: filename.Names(files)})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	inventory, err := takeInventory([]*Drive{d})
-	if err != nil {
+	var b inventory.Builder
+	if err := b.Add(d.Partitions(), d.o.Text); err != nil {
 		return nil, err
 	}
-	inventory.Drives = nil
-	inventory.Digest = inventory.sum()
-	given = &Given{Inventory: inventory}
+	given = &Given{Inventory: b.Inventory()}
 	for i, p := range d.Partitions() {
-		given.Sources = append(given.Sources, api.Source{
-			Partition: p.Name, URL: files[i].Location.Name(), Identity: d.far[p].Source().Identity().String(),
-		})
+		if r := d.far[p]; r != nil {
+			given.Sources = append(given.Sources, api.Source{Partition: p.Name, URL: files[i].Location.Name(),
+				Identity: r.Source().Identity().String()})
+		}
 	}
 	return given, nil
 }

@@ -21,14 +21,12 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image/stock"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/problem"
@@ -357,16 +355,6 @@ type (
 		Extra float64 `parquet:"extra"`
 	}
 )
-
-// TestTwoColumnsOfOneName checks that the error blames the file with such columns, and not the other partitions.
-func TestTwoColumnsOfOneName(t *testing.T) {
-	leaf := format.Leaf{Path: "a", Name: "a", Physical: format.Int64}
-	file := &format.File{Leaves: []format.Leaf{leaf, leaf}}
-	columns, _ := Columns(partition.FromFooter("p", 9, file, nil), text.Options{})
-	require.Len(t, columns, 2)
-	require.ErrorContains(t, columns[1].Unsupported, "two columns of the file are called a: rename one")
-	require.NotErrorIs(t, columns[1].Unsupported, ErrSchema)
-}
 
 // TestPartitionsAreOneSchema checks that columns that differ and can be merged are widened, that those that cannot are
 // named, and that columns that no pipeline names do no harm.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/inventory"
+	"github.com/millrace/millrace/host/rates"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
@@ -41,12 +43,12 @@ const DefaultMeasureTime = 500 * time.Millisecond
 // api.Storage.
 type Manager struct {
 	o     Options
-	rates *rates
+	rates *rates.Kept
 
 	preparing sync.Mutex // held by Prepare and Finish: one at a time
 
 	inventoryMu sync.Mutex // guards the inventory, and is held while the drives are listed
-	inventory   *Inventory
+	inventory   *inventory.Inventory
 	versions    []heldVersion // versions are those of what the inventory says.
 
 	mu     sync.Mutex
@@ -71,25 +73,13 @@ func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &Manager{o: o, rates: openRates(o.Rates, o.Logger), jobs: map[dataset.Digest]*job{}}
-	seen := map[string]bool{}
+	m := &Manager{o: o, rates: rates.Open(o.Rates, o.Logger), jobs: map[dataset.Digest]*job{}}
 	for _, d := range drives {
-		if seen[d.name] {
-			return nil, fmt.Errorf("two drives are called %s", d.name)
+		if err := m.AddDrive(d); err != nil {
+			return nil, err
 		}
-		seen[d.name] = true
-	}
-	m.drives = slices.Clone(drives)
-	for _, d := range drives {
-		m.logDrive(d)
 	}
 	return m, nil
-}
-
-// logDrive logs a drive that was added.
-func (m *Manager) logDrive(d *Drive) {
-	m.o.Logger.Info("drive", "drive", d.name, "partitions", len(d.Partitions()), "compute", d.Computes(),
-		"threads", d.threads())
 }
 
 // Drives returns the drives, in the order in which they were added.
@@ -109,7 +99,8 @@ func (m *Manager) AddDrive(d *Drive) error {
 		}
 	}
 	m.drives = append(slices.Clip(m.drives), d)
-	m.logDrive(d)
+	m.o.Logger.Info("drive", "drive", d.name, "partitions", len(d.Partitions()), "compute", d.Computes(),
+		"threads", d.threads())
 	return nil
 }
 
@@ -124,13 +115,20 @@ func (m *Manager) RemoveDrive(name string) error {
 	}
 	d := m.drives[i]
 	m.drives = slices.Concat(m.drives[:i], m.drives[i+1:])
+	m.mu.Unlock()
+	return errors.Join(m.stopJobs(d), d.Close())
+}
+
+// stopJobs ends the processors of all jobs on a drive.
+func (m *Manager) stopJobs(d *Drive) error {
+	m.mu.Lock()
 	jobs := slices.Collect(maps.Values(m.jobs))
 	m.mu.Unlock()
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.stop(d))
 	}
-	return errors.Join(append(errs, d.Close())...)
+	return errors.Join(errs...)
 }
 
 // Rescan reads the members of the drives' volumes again.
@@ -215,11 +213,7 @@ func (m *Manager) drive(name string) (*Drive, error) {
 // find returns a prepared job, one of its drives, and the job's processor there.
 func (m *Manager) find(ctx context.Context, digest dataset.Digest,
 	drive string) (*job, *Drive, *driveProcessor, error) {
-	j, err := m.job(digest)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	d, err := m.drive(drive)
+	j, d, err := m.jobOn(digest, drive)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -295,14 +289,7 @@ func (m *Manager) Suspend(drive string) error {
 		return err
 	}
 	d.setSuspended(true)
-	m.mu.Lock()
-	jobs := slices.Collect(maps.Values(m.jobs))
-	m.mu.Unlock()
-	var errs []error
-	for _, j := range jobs {
-		errs = append(errs, j.stop(d))
-	}
-	return errors.Join(errs...)
+	return m.stopJobs(d)
 }
 
 // Resume lets jobs use a drive again. The drive may have another image now.
@@ -354,13 +341,13 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if err != nil {
 		return rate, false, err
 	}
-	key := rateKey{Drive: d.rateIdentity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
+	key := rates.Key{Drive: d.rateIdentity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
 		Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
 	if d.Computes() {
 		key.Commands = d.computer().Info().Commands
 	}
 	if !o.Again {
-		if rate, ok := m.rates.get(key); ok {
+		if rate, ok := m.rates.Get(key); ok {
 			j.mu.Lock()
 			p.rate = rate
 			j.mu.Unlock()
@@ -390,7 +377,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	}
 	j.mu.Unlock()
 	if alone && d.Running() == 0 && !rate.Short {
-		m.rates.put(key, rate)
+		m.rates.Put(key, rate)
 	}
 	level, message := slog.LevelInfo, "measured P"
 	switch {

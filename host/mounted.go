@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/host/extents"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/partition"
 )
@@ -39,7 +40,7 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 		return err
 	}
 	d.maps = map[*partition.Partition]*extents.Map{}
-	names, err := NameFiles(source.ParseLocations(d.o.Members...))
+	names, err := filename.NameEach(source.ParseLocations(d.o.Members...))
 	if err != nil {
 		return err
 	}

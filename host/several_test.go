@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/inventory"
 	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -250,7 +251,7 @@ func TestRescanFindsWhatWasAppended(t *testing.T) {
 	assert.Equal(t, "b.parquet", after.Partitions[1].Name)
 	assert.Equal(t, after.Partitions[0].Schema, after.Partitions[1].Schema)
 	require.Len(t, after.Schemas, 1)
-	assert.Equal(t, []Holding{{"d", []string{"a.parquet", "b.parquet"}}}, after.Drives)
+	assert.Equal(t, []inventory.Holding{{Drive: "d", Partitions: []string{"a.parquet", "b.parquet"}}}, after.Drives)
 	assert.Less(t, m.Status(d).Free, free)
 	rows, _ := take(t, s)
 	assert.Len(t, rows, 40)
@@ -546,39 +547,6 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, kept)
 	assert.Equal(t, third, fourth, "what was measured beside others is not kept")
-	require.NoError(t, m.Close())
-
-	for age, taken := range map[time.Duration]bool{unsettledTime - time.Minute: true, unsettledTime + time.Minute: false} {
-		records[0]["settled"], records[0]["measured"] = false, time.Now().Add(-age).Format(time.RFC3339Nano)
-		b, err = json.Marshal(records)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(state, b, 0o600))
-		m, _ = open()
-		require.NoError(t, m.Prepare(t.Context(), j))
-		_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
-		require.NoError(t, err)
-		assert.Equal(t, taken, kept, "P that had not settled %v ago", age)
-		require.NoError(t, m.Close())
-	}
-	records[0]["settled"] = true
-
-	delete(records[0], "spread_share") // as an earlier version wrote it, which counted the slow beginning
-	b, err = json.Marshal(records)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(state, b, 0o600))
-	m, _ = open()
-	require.NoError(t, m.Prepare(t.Context(), j))
-	_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
-	require.NoError(t, err)
-	assert.False(t, kept)
-	require.NoError(t, m.Close())
-
-	require.NoError(t, os.WriteFile(state, []byte("nonsense"), 0o600))
-	m, _ = open()
-	require.NoError(t, m.Prepare(t.Context(), j))
-	_, kept, err = m.Rate(t.Context(), j.Digest, "d", RateOptions{})
-	require.NoError(t, err)
-	assert.False(t, kept, "a file that cannot be read is begun again")
 	require.NoError(t, m.Close())
 }
 

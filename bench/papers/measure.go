@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/bench/rm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -56,7 +56,7 @@ func measurePipeline(ctx context.Context, data []byte, spec *pipeline.Spec, leas
 	if err != nil {
 		return nil, err
 	}
-	columns, _ := host.Columns(p, text.Options{})
+	columns, _ := schema.Columns(p, text.Options{})
 	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, err

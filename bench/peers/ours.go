@@ -9,9 +9,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -78,7 +78,7 @@ func lowerModel(p *partition.Partition, d *dataset) (*program.Program, *tensor.S
 
 // lower makes a pipeline's program for the file's columns.
 func lower(p *partition.Partition, spec *pipeline.Spec) (*program.Program, *tensor.Schema, error) {
-	columns, _ := host.Columns(p, text.Options{})
+	columns, _ := schema.Columns(p, text.Options{})
 	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, nil, err

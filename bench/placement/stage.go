@@ -14,13 +14,13 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -81,7 +81,7 @@ func (s *stage) open(ctx context.Context, spec *pipeline.Spec) error {
 	if err := s.openPartitions(ctx, extents); err != nil {
 		return err
 	}
-	columns, _ := host.Columns(s.partitions[0], text.Options{})
+	columns, _ := schema.Columns(s.partitions[0], text.Options{})
 	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return err

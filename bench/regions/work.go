@@ -15,11 +15,11 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
@@ -139,7 +139,7 @@ func (w *work) lowerPipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	columns, _ := host.Columns(w.partition, text.Options{})
+	columns, _ := schema.Columns(w.partition, text.Options{})
 	for i := range spec.Vocabularies {
 		if spec, err = w.bindVocabulary(ctx, spec, spec.Vocabularies[i].Name, columns); err != nil {
 			return err

@@ -18,10 +18,10 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/workload"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -105,7 +105,7 @@ func digest(t *testing.T, name string, source program.Source, batch int, data []
 	require.NoError(t, err)
 	spec, err := pipeline.Named(name)
 	require.NoError(t, err)
-	columns, _ := host.Columns(p, text.Options{})
+	columns, _ := schema.Columns(p, text.Options{})
 	resolved, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
 	prog, schema, err := lowering.Lower(resolved)

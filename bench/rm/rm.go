@@ -47,6 +47,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -275,7 +276,7 @@ func (b *bench) open(ctx context.Context, path string) error {
 	if err := b.openPartition(ctx, path); err != nil {
 		return err
 	}
-	columns, _ := host.Columns(b.partition, text.Options{})
+	columns, _ := schema.Columns(b.partition, text.Options{})
 	resolved, err := resolve.Pipeline(b.spec, columns)
 	if err != nil {
 		return err

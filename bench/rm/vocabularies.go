@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/steadyrate"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -135,7 +136,7 @@ func (l *Loops) freeDrive() error {
 func (l *Loops) lower(
 	ctx context.Context, name string, spec *pipeline.Spec,
 ) (processor.Processor, *lowering.Lowered, *resolve.Resolved, error) {
-	columns, _ := host.Columns(l.partition, text.Options{})
+	columns, _ := schema.Columns(l.partition, text.Options{})
 	resolved, err := resolve.Pipeline(spec, columns)
 	if err != nil {
 		return nil, nil, nil, err

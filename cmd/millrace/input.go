@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
@@ -214,7 +215,7 @@ func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	if err != nil {
 		return c, adviseImport(err)
 	}
-	c.Files, c.Names = host.Locations(found), host.Names(found)
+	c.Files, c.Names = filename.Locations(found), filename.Names(found)
 	c.Sort = dataset.SortGiven // the files are already sorted
 	if i.spread > len(c.Files) {
 		return c, cli.Usagef("--spread %d: --in has %s", i.spread, quantity.Of(len(c.Files), "file"))

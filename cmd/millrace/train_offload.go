@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/cmd/cli"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/quantity"
@@ -99,7 +100,7 @@ func (o *offloadFlags) options(cmd *cobra.Command, in *input, remote local.Confi
 	if err != nil {
 		return nil, nil, adviseImport(err)
 	}
-	files, names := host.Locations(found), host.Names(found)
+	files, names := filename.Locations(found), filename.Names(found)
 	ownDrives, err := local.Open(cmd.Context(), local.Config{Files: files, Names: names,
 		DriveOptions: host.DriveOptions{Engine: host.EngineCPU, Source: remote.Source}, Manager: remote.Manager})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/inventory"
 	"github.com/millrace/millrace/host/machineload"
 	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/splits"
@@ -31,21 +32,21 @@ type statusReader struct {
 
 // read returns the node's status. With full, it has the node's partitions and their schemas, too.
 func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
-	inventory, err := s.manager.Inventory()
+	inv, err := s.manager.Inventory()
 	if err != nil {
 		return nil, err
 	}
 	held := s.splits.Holding()
 	status := &apiv1.NodeStatus{
 		Name: s.name, Incarnation: s.incarnation, Urls: s.urls, Protocol: apiv1.Protocol, Version: s.version,
-		Inventory: inventory.Digest[:], ClockSeconds: float64(time.Now().UnixNano()) / 1e9, Draining: s.draining(),
+		Inventory: inv.Digest[:], ClockSeconds: float64(time.Now().UnixNano()) / 1e9, Draining: s.draining(),
 		BufferedBatches: held.Batches, BufferedBytes: held.Bytes, Load: s.readLoad(),
 	}
 	for _, job := range s.manager.Jobs() {
 		status.Jobs = append(status.Jobs, job.String())
 	}
 	partitions := map[string][]string{}
-	for _, h := range inventory.Drives {
+	for _, h := range inv.Drives {
 		partitions[h.Drive] = h.Partitions
 	}
 	for _, d := range s.drives() {
@@ -55,12 +56,12 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 	}
 	given := s.given.Load()
 	if given != nil {
-		status.Inventory = digestWithGiven(inventory, given)
+		status.Inventory = digestWithGiven(inv, given)
 	}
 	if !full {
 		return status, nil
 	}
-	if err := addInventory(status, inventory); err != nil || given == nil {
+	if err := addInventory(status, inv); err != nil || given == nil {
 		return status, err
 	}
 	for _, source := range given.Sources {
@@ -72,9 +73,9 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 }
 
 // digestWithGiven returns the digest of the drives' inventory and of the given partitions.
-func digestWithGiven(inventory *host.Inventory, given *host.Given) []byte {
+func digestWithGiven(inv *inventory.Inventory, given *host.Given) []byte {
 	h := sha256.New()
-	h.Write(inventory.Digest[:])
+	h.Write(inv.Digest[:])
 	h.Write(given.Inventory.Digest[:])
 	for _, source := range given.Sources {
 		fmt.Fprintf(h, "%q %q %q\n", source.Partition, source.URL, source.Identity)
@@ -126,8 +127,8 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 }
 
 // addInventory adds partitions and schemas to a status.
-func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
-	files, err := WireFiles(inventory)
+func addInventory(status *apiv1.NodeStatus, inv *inventory.Inventory) error {
+	files, err := WireFiles(inv)
 	if err != nil {
 		return err
 	}
@@ -137,17 +138,17 @@ func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
 }
 
 // WireFiles returns the partitions and the schemas of an inventory as messages describe them.
-func WireFiles(inventory *host.Inventory) (*apiv1.OwnFiles, error) {
+func WireFiles(inv *inventory.Inventory) (*apiv1.OwnFiles, error) {
 	files := &apiv1.OwnFiles{}
-	for i := range inventory.Partitions {
-		p := &inventory.Partitions[i]
+	for i := range inv.Partitions {
+		p := &inv.Partitions[i]
 		files.Partitions = append(files.Partitions, &apiv1.Partition{
 			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, ContentSha256: p.Content[:],
 			Schema: p.Schema[:],
 		})
 	}
-	for i := range inventory.Schemas {
-		schema := &inventory.Schemas[i]
+	for i := range inv.Schemas {
+		schema := &inv.Schemas[i]
 		columns, err := api.EncodeColumns(schema.Columns)
 		if err != nil {
 			return nil, err

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/openfiles"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 )
 
 // Description describes the contents of a partition file.
@@ -88,7 +88,7 @@ func describePartition(
 		Path: path, Format: fileFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
 		Digest: d.Content.String(),
 	}
-	columns, _ := host.Columns(p, options)
+	columns, _ := schema.Columns(p, options)
 	leaf := 0 // of the file, that the column begins with
 	for _, k := range columns {
 		if p.File != nil && leaf == len(p.File.Leaves) && k.Unsupported == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -100,8 +100,8 @@ func TestFindOrders(t *testing.T) {
 		files, err := Resolver{Sort: c.sort}.Find(t.Context(), source.ParseLocations(inFolder(folder, c.names...)...),
 			Parquet)
 		require.NoError(t, err)
-		assert.Equal(t, c.want, host.Names(files))
-		assert.Equal(t, source.ParseLocations(inFolder(folder, c.want...)...), host.Locations(files))
+		assert.Equal(t, c.want, filename.Names(files))
+		assert.Equal(t, source.ParseLocations(inFolder(folder, c.want...)...), filename.Locations(files))
 	}
 	files, err := Resolver{Root: source.ParseLocation(filepath.Dir(folder))}.Find(t.Context(),
 		source.ParseLocations(folder), Parquet)
@@ -109,10 +109,10 @@ func TestFindOrders(t *testing.T) {
 	assert.Equal(t, filepath.Base(folder)+"/day_1.parquet", files[0].Name)
 	for _, names := range [][]string{{"day_1.parquet", "day_1.parquet"}, {"", "day_1.parquet"}} {
 		_, err := Resolver{}.Find(t.Context(), source.ParseLocations(inFolder(folder, names...)...), Parquet)
-		require.ErrorIs(t, err, host.ErrFileNames)
+		require.ErrorIs(t, err, filename.ErrNames)
 		assert.ErrorContains(t, err, "is there twice: a data set has each file once")
 		_, err = Resolver{}.Expand(t.Context(), source.ParseLocations(inFolder(folder, names...)...), Parquet)
-		require.ErrorIs(t, err, host.ErrFileNames)
+		require.ErrorIs(t, err, filename.ErrNames)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -24,7 +25,7 @@ type Resolver struct {
 	Names  NamePatterns // Names says which files are taken.
 	Pipes  bool         // Expand keeps the names of pipes, and "-"
 	Sort   dataset.Sort // the order of the files
-	// Root is the folder in which the data set begins, for host.NameFound. It may be the zero location.
+	// Root is the folder in which the data set begins, for filename.NameFound. It may be the zero location.
 	Root source.Location
 }
 
@@ -50,24 +51,24 @@ func (r Resolver) Expand(ctx context.Context, names []source.Location, format Fo
 	if err != nil {
 		return nil, err
 	}
-	return host.Locations(files), host.CheckOnce(files)
+	return filename.Locations(files), filename.CheckOnce(files)
 }
 
 // Find is Expand for the files of one data set: it also returns the names of their partitions, and it refuses two files
 // of one name.
-func (r Resolver) Find(ctx context.Context, names []source.Location, format Format) ([]host.NamedFile, error) {
+func (r Resolver) Find(ctx context.Context, names []source.Location, format Format) ([]filename.File, error) {
 	files, err := r.find(ctx, names, format)
 	if err != nil {
 		return nil, err
 	}
-	return files, host.CheckFileNames(files)
+	return files, filename.CheckNames(files)
 }
 
 // find returns the files that names stand for.
-func (r Resolver) find(ctx context.Context, names []source.Location, format Format) ([]host.NamedFile, error) {
-	var files []host.NamedFile
+func (r Resolver) find(ctx context.Context, names []source.Location, format Format) ([]filename.File, error) {
+	var files []filename.File
 	tables := tableSearch{opener: r.Opener}
-	compare := func(a, b host.NamedFile) int { return r.Sort.Compare(a.Name, b.Name) }
+	compare := func(a, b filename.File) int { return r.Sort.Compare(a.Name, b.Name) }
 	for _, name := range names {
 		found, isFile, err := r.list(ctx, name)
 		if err != nil {
@@ -76,7 +77,7 @@ func (r Resolver) find(ctx context.Context, names []source.Location, format Form
 		if err := r.check(ctx, found, isFile, format, &tables); err != nil {
 			return nil, err
 		}
-		named, err := host.NameFound(name, found, r.Root)
+		named, err := filename.NameFound(name, found, r.Root)
 		if err != nil {
 			return nil, err
 		}

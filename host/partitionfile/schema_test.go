@@ -12,9 +12,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 )
 
 type describedRow struct {
@@ -47,7 +47,7 @@ func TestDescriptionsSuffice(t *testing.T) {
 	defer f.Close()
 	p, err := partition.Open(t.Context(), "a.parquet", f, int64(b.Len()), program.Parquet, partition.Options{})
 	require.NoError(t, err)
-	want, _ := host.Columns(p, text.Options{})
+	want, _ := schema.Columns(p, text.Options{})
 	require.Len(t, read.Columns, len(want))
 	leaves := make(map[string]Leaf)
 	for i := range want {

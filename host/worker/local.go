@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
@@ -46,8 +47,8 @@ func describeLocal(ctx context.Context, patterns []string) (files LocalFiles, er
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}
-	d, err := host.OpenFiles(ctx, host.Locations(found),
-		host.DriveOptions{Engine: host.EngineCPU, FileNames: host.Names(found)})
+	d, err := host.OpenFiles(ctx, filename.Locations(found),
+		host.DriveOptions{Engine: host.EngineCPU, FileNames: filename.Names(found)})
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
@@ -161,7 +162,7 @@ func describeGiven(
 		return nil, fmt.Errorf("partitions: %w", err)
 	}
 	if known != nil {
-		same, err := known.Unchanged(ctx, host.Locations(found), sources)
+		same, err := known.Unchanged(ctx, filename.Locations(found), sources)
 		if err != nil {
 			return nil, fmt.Errorf("partitions: %w", err)
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/partition/schema"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -28,7 +28,7 @@ func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch
 	part, err := partition.Open(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.Parquet,
 		partition.Options{Bytes: data})
 	require.NoError(t, err)
-	columns, _ := host.Columns(part, text.Options{})
+	columns, _ := schema.Columns(part, text.Options{})
 	r, err := resolve.Pipeline(spec, columns)
 	require.NoError(t, err)
 	p, schema, err := lowering.Lower(r)

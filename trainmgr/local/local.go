@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/internal/openfiles"
 )
@@ -32,7 +33,7 @@ var ErrConfig = errors.New("local drives")
 type Config struct {
 	Drives []string          // URIs
 	Files  []source.Location // in the order of the data set
-	Names  []string          // Names are those of the partitions of Files; if nil, host.NameFiles names them.
+	Names  []string          // Names are those of the partitions of Files; if nil, filename.NameEach names them.
 	Spread int               // number of in-process drives, to which files are dealt in turn; 0 means 1
 	// TrainerCores is how many cores of this machine the drives made of Files leave to the trainer: 0 means one, below
 	// 0 none. The drives share the other cores as engine threads, at least one each, unless DriveOptions.Threads sets
@@ -79,7 +80,7 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 		names := c.Names
 		if names == nil {
 			var err error
-			if names, err = host.NameFiles(c.Files); err != nil {
+			if names, err = filename.NameEach(c.Files); err != nil {
 				return fail(err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/filename"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -125,7 +126,7 @@ func (o *Open) localConfig(ctx context.Context, named []source.Location, files p
 	if err != nil {
 		return c, &filesError{err}
 	}
-	c.Files, c.Names = host.Locations(found), host.Names(found)
+	c.Files, c.Names = filename.Locations(found), filename.Names(found)
 	return c, nil
 }
 

@@ -1,4 +1,6 @@
-package host
+// Package schema reads the columns of a partition as a pipeline needs to know them, and unifies those of the partitions
+// of a data set. It is pure: the partition's footer was read before.
+package schema
 
 import (
 	"errors"
@@ -14,8 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
 )
 
-// schema is the common schema of a data set's partitions while they are unified.
-type schema struct {
+// Union is the common schema of a data set's partitions while they are unified. The zero value has no partitions.
+type Union struct {
 	first  string // the partition that was added first
 	source program.Source
 	union  columntypes.Union
@@ -23,29 +25,33 @@ type schema struct {
 	rows   float64
 }
 
-// add unifies the schema of a partition with those of the partitions before it, whose names come before its name.
-func (s *schema) add(p *partition.Partition, o text.Options) error {
+// Add unifies the schema of a partition with those of the partitions before it, whose names come before its name. Text
+// is read as o says. The error of a partition of another format wraps columntypes.ErrDisagree.
+func (u *Union) Add(p *partition.Partition, o text.Options) error {
 	columns, values := Columns(p, o)
 	switch {
-	case s.first == "":
-		s.first, s.source, s.values = p.Name, p.Source, map[string]float64{}
-	case s.source != p.Source:
-		return fmt.Errorf("%w: %s is %v, %s is %v", ErrSchema, s.first, s.source, p.Name, p.Source)
+	case u.first == "":
+		u.first, u.source, u.values = p.Name, p.Source, map[string]float64{}
+	case u.source != p.Source:
+		return fmt.Errorf("%w: %s is %v, %s is %v", columntypes.ErrDisagree, u.first, u.source, p.Name, p.Source)
 	}
-	s.union.Add([]string{p.Name}, columns)
+	u.union.Add([]string{p.Name}, columns)
 	for name, n := range values {
-		s.values[name] += n
+		u.values[name] += n
 	}
-	s.rows += float64(p.Rows)
+	u.rows += float64(p.Rows)
 	return nil
 }
 
-// meanLength returns the mean number of elements a row of each list column.
-func (s *schema) meanLength() map[string]float64 {
+// Columns returns the columns of all partitions.
+func (u *Union) Columns() []columntypes.Column { return u.union.Columns() }
+
+// MeanLength returns the mean number of elements a row of each list column.
+func (u *Union) MeanLength() map[string]float64 {
 	m := map[string]float64{}
-	for name, n := range s.values {
-		if s.rows > 0 {
-			m[name] = n / s.rows
+	for name, n := range u.values {
+		if u.rows > 0 {
+			m[name] = n / u.rows
 		}
 	}
 	return m

@@ -1,4 +1,6 @@
-package host
+// Package filename names the partitions of a data set by the files that they are: a partition's name is the path of its
+// file from where the data set begins. Its errors wrap ErrNames, or are those of a location that cannot be read.
+package filename
 
 import (
 	"errors"
@@ -11,14 +13,14 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-// NamedFile is where a file lies, and the name of its partition.
-type NamedFile struct {
+// File is where a file lies, and the name of its partition.
+type File struct {
 	Location source.Location
 	Name     string
 }
 
 // Locations returns the locations of files.
-func Locations(files []NamedFile) []source.Location {
+func Locations(files []File) []source.Location {
 	locations := make([]source.Location, len(files))
 	for i, f := range files {
 		locations[i] = f.Location
@@ -27,7 +29,7 @@ func Locations(files []NamedFile) []source.Location {
 }
 
 // Names returns the names of files.
-func Names(files []NamedFile) []string {
+func Names(files []File) []string {
 	names := make([]string, len(files))
 	for i, f := range files {
 		names[i] = f.Name
@@ -35,13 +37,13 @@ func Names(files []NamedFile) []string {
 	return names
 }
 
-// ErrFileNames says that files do not make the partitions of one data set: a file or a name is there twice, or a file
+// ErrNames says that files do not make the partitions of one data set: a file or a name is there twice, or a file
 // lies outside the root.
-var ErrFileNames = errors.New("name partitions")
+var ErrNames = errors.New("name partitions")
 
-// NameFiles returns the names of the partitions of files that are named one by one, as NameFound does.
-func NameFiles(locations []source.Location) ([]string, error) {
-	files := make([]NamedFile, 0, len(locations))
+// NameEach returns the names of the partitions of files that are named one by one, as NameFound does.
+func NameEach(locations []source.Location) ([]string, error) {
+	files := make([]File, 0, len(locations))
 	for _, at := range locations {
 		named, err := NameFound(at, []source.Location{at}, source.Location{})
 		if err != nil {
@@ -49,7 +51,7 @@ func NameFiles(locations []source.Location) ([]string, error) {
 		}
 		files = append(files, named...)
 	}
-	if err := CheckFileNames(files); err != nil {
+	if err := CheckNames(files); err != nil {
 		return nil, err
 	}
 	return Names(files), nil
@@ -59,7 +61,7 @@ func NameFiles(locations []source.Location) ([]string, error) {
 // from where the data set begins: from the root, if one is given; otherwise from the folder that is named, from the
 // folder before the first wildcard of a pattern, or from a file's own folder. If the path to that beginning ends in
 // folders of values (day=1), they belong to the names. So a file's name does not depend on the files beside it.
-func NameFound(argument source.Location, found []source.Location, root source.Location) ([]NamedFile, error) {
+func NameFound(argument source.Location, found []source.Location, root source.Location) ([]File, error) {
 	begin, given := root, root != source.Location{}
 	if !given {
 		begin = beginningOf(argument, found)
@@ -72,7 +74,7 @@ func NameFound(argument source.Location, found []source.Location, root source.Lo
 	for !given && len(parts) > 0 && strings.Index(parts[len(parts)-1], "=") > 0 {
 		parts = parts[:len(parts)-1]
 	}
-	files := make([]NamedFile, len(found))
+	files := make([]File, len(found))
 	for i, file := range found {
 		if file.InStore() {
 			if _, err := file.BaseName(); err != nil {
@@ -85,15 +87,15 @@ func NameFound(argument source.Location, found []source.Location, root source.Lo
 		}
 		of := elementsOf(whole)
 		if at != place || len(of) <= len(parts) || !slices.Equal(of[:len(parts)], parts) {
-			return nil, fmt.Errorf("%w: %s does not lie below %s, where the data set begins", ErrFileNames, file, begin)
+			return nil, fmt.Errorf("%w: %s does not lie below %s, where the data set begins", ErrNames, file, begin)
 		}
-		files[i] = NamedFile{Location: file, Name: strings.Join(of[len(parts):], "/")}
+		files[i] = File{Location: file, Name: strings.Join(of[len(parts):], "/")}
 	}
 	return files, nil
 }
 
-// CheckOnce refuses a file that is there twice. The error wraps ErrFileNames.
-func CheckOnce(files []NamedFile) error {
+// CheckOnce refuses a file that is there twice. The error wraps ErrNames.
+func CheckOnce(files []File) error {
 	type spot struct{ place, path string }
 	found := make(map[spot]bool, len(files))
 	for _, f := range files {
@@ -102,15 +104,15 @@ func CheckOnce(files []NamedFile) error {
 			return err
 		}
 		if found[spot{place, path}] {
-			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrFileNames, f.Location)
+			return fmt.Errorf("%w: %s is there twice: a data set has each file once", ErrNames, f.Location)
 		}
 		found[spot{place, path}] = true
 	}
 	return nil
 }
 
-// CheckFileNames refuses a file that is there twice, and two files of one name. The error wraps ErrFileNames.
-func CheckFileNames(files []NamedFile) error {
+// CheckNames refuses a file that is there twice, and two files of one name. The error wraps ErrNames.
+func CheckNames(files []File) error {
 	if err := CheckOnce(files); err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func CheckFileNames(files []NamedFile) error {
 	for _, f := range files {
 		if other, ok := byName[f.Name]; ok {
 			return fmt.Errorf("%w: %s and %s would both be called %s: say in which folder the data set begins "+
-				"(--root FOLDER, root= in Python)", ErrFileNames, other, f.Location, f.Name)
+				"(--root FOLDER, root= in Python)", ErrNames, other, f.Location, f.Name)
 		}
 		byName[f.Name] = f.Location
 	}

@@ -1,4 +1,4 @@
-package host
+package filename
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/host/source"
 )
 
-func TestNameFiles(t *testing.T) {
+func TestNameEach(t *testing.T) {
 	t.Chdir("/")
 	for name, c := range map[string]struct{ paths, want []string }{
 		"none":               {[]string{}, []string{}},
@@ -24,7 +24,7 @@ func TestNameFiles(t *testing.T) {
 		"of a bucket":        {[]string{"s3://b/day=1/0", "s3://c/day=2/0"}, []string{"day=1/0", "day=2/0"}},
 		"of a web server":    {[]string{"https://h:1/x%3D%20y/0", "HTTPS://H:1/z/1"}, []string{"x= y/0", "1"}},
 	} {
-		got, err := NameFiles(source.ParseLocations(c.paths...))
+		got, err := NameEach(source.ParseLocations(c.paths...))
 		require.NoError(t, err, name)
 		assert.Equal(t, c.want, got, name)
 	}
@@ -35,8 +35,8 @@ func TestNameFiles(t *testing.T) {
 		"https://h/a and s3://b/a would both be called a":              {"https://h/a", "s3://b/a"},
 		"in which folder the data set begins (--root FOLDER, root= in": {"/x/a", "https://h/a"},
 	} {
-		_, err := NameFiles(source.ParseLocations(paths...))
-		require.ErrorIs(t, err, ErrFileNames)
+		_, err := NameEach(source.ParseLocations(paths...))
+		require.ErrorIs(t, err, ErrNames)
 		assert.ErrorContains(t, err, says)
 	}
 }
@@ -67,11 +67,11 @@ func TestNamesBeginWithTheDataSet(t *testing.T) {
 	} {
 		got, err := NameFound(source.ParseLocation(c.argument), source.ParseLocations(c.file), source.ParseLocation(c.root))
 		require.NoError(t, err, c)
-		assert.Equal(t, []NamedFile{{Location: source.ParseLocation(c.file), Name: c.want}}, got, c)
+		assert.Equal(t, []File{{Location: source.ParseLocation(c.file), Name: c.want}}, got, c)
 	}
 	for _, root := range []string{"/e", "/d/x/0", "s3://b/d"} {
 		_, err := NameFound(source.ParseLocation("/d/x/0"), source.ParseLocations("/d/x/0"), source.ParseLocation(root))
-		require.ErrorIs(t, err, ErrFileNames)
+		require.ErrorIs(t, err, ErrNames)
 		assert.ErrorContains(t, err, "/d/x/0 does not lie below "+root)
 	}
 }
