@@ -2,48 +2,22 @@ package sdk_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	pq "github.com/parquet-go/parquet-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/csd"
-	"github.com/millrace/millrace/fpga/csd/flash"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
-	"github.com/millrace/millrace/nvme/tcp/hosttest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
 )
-
-// faulty is a drive that holds a file, behind a loopback address, and goes wrong by a script.
-func faulty(t *testing.T, data []byte, script string) (uri string, at partition.Extent, in *faults.Injector) {
-	t.Helper()
-	s, err := faults.Parse([]byte(script))
-	require.NoError(t, err)
-	in, err = faults.New(s, faults.Options{})
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "part-0.parquet")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	files, places, err := flash.Files([]string{path}, csd.LBA512, nil)
-	require.NoError(t, err)
-	drive, err := csd.Open(csd.Options{
-		Flash: files, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash,
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
-	address := hosttest.ServeBehind(t, drive.Subsystem(), tcp.TargetOptions{}, in.Listener)
-	return "tcp://" + address + "/" + sharedNQN,
-		partition.Extent{Device: places[0].Offset, Len: places[0].Size}, in
-}
 
 // columnAt returns a pattern that matches the columns of row group 0 with bytes in the block at an offset of a
 // partition: one column, or either of two.
@@ -98,14 +72,19 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uri, at, in := faulty(t, data, c.script)
+			script, err := faults.Parse([]byte(c.script))
+			require.NoError(t, err)
+			in, err := faults.New(script, faults.Options{})
+			require.NoError(t, err)
+			uri, at := servedBehind(t, csd.Options{SLMBytes: 16 << 20, WrapFlash: in.Flash}, tcp.TargetOptions{}, in.Listener,
+				data)
 			dev, err := sdk.Open(t.Context(), uri+"?digests=both",
 				sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: 10 * time.Millisecond}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
 			run := run
 			// The footer is read without faults, so that every fault happens to the run.
-			run.Partition = processortest.Place(t, data, []partition.Extent{at})
+			run.Partition = processortest.Place(t, data, at)
 			p := startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
 			got, err := processortest.Collect(p, run)
 			matched := false
@@ -119,7 +98,7 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			}
 			if errors.Is(err, nvme.UnrecoveredReadError) {
 				require.ErrorContains(t, err, ": block 60: ")
-				require.Regexp(t, `: row group 0: column `+columnAt(run.Partition, 60*512-at.Device)+`: rows `, err.Error())
+				require.Regexp(t, `: row group 0: column `+columnAt(run.Partition, 60*512-at[0].Device)+`: rows `, err.Error())
 			}
 			st := in.Stats()
 			st.Reset = 0
@@ -131,40 +110,6 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			require.NoError(t, err)
 			processortest.RequireSame(t, want, got)
 			require.NoError(t, p.Close())
-		})
-	}
-}
-
-// TestMemoryOfALostAssociation checks that memory ends with the association that holds it. A reservation made before a
-// connection was lost cannot touch a reservation made after it, although both have the same address.
-func TestMemoryOfALostAssociation(t *testing.T) {
-	for _, commands := range []string{"vendor", "standard"} {
-		t.Run(commands, func(t *testing.T) {
-			t.Parallel()
-			uri, _, in := faulty(t, make([]byte, 4096), "{}")
-			dev, err := sdk.Open(t.Context(), uri+"?commands="+commands,
-				sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: time.Millisecond}})
-			require.NoError(t, err)
-			defer func() { require.NoError(t, dev.Close()) }()
-			const n = 64 << 10
-			old, err := dev.ReserveSLM(t.Context(), n)
-			require.NoError(t, err)
-			require.NoError(t, old.Store(t.Context(), 0, []byte("old!")))
-			in.GoAway(0)
-			fresh, err := dev.ReserveSLM(t.Context(), n)
-			for errors.Is(err, tcp.ErrLost) { // until the host has noticed
-				fresh, err = dev.ReserveSLM(t.Context(), n)
-			}
-			require.NoError(t, err)
-			require.Equal(t, old.Addr(), fresh.Addr())
-			require.NoError(t, fresh.Store(t.Context(), 0, []byte("new!")))
-			b := make([]byte, 4)
-			require.ErrorIs(t, old.Fetch(t.Context(), 0, b), tcp.ErrLost)
-			require.ErrorIs(t, old.Store(t.Context(), 0, []byte("old!")), tcp.ErrLost)
-			require.NoError(t, old.Release(t.Context()), "it is given back")
-			require.NoError(t, fresh.Fetch(t.Context(), 0, b))
-			require.Equal(t, "new!", string(b))
-			require.NoError(t, fresh.Release(t.Context()))
 		})
 	}
 }

@@ -30,14 +30,17 @@ import (
 
 const sharedNQN = "nqn.2024-01.io.millrace:shared"
 
-// servedFiles is a drive that holds some files, behind a loopback address.
-func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []partition.Extent) {
+// served is a drive that holds some files, behind a loopback address. The options say what differs from a drive with
+// one region.
+func served(t *testing.T, o csd.Options, target tcp.TargetOptions, files ...[]byte) (uri string,
+	at []partition.Extent) {
 	t.Helper()
-	return servedRegions(t, 1, slm, files...)
+	return servedBehind(t, o, target, func(l net.Listener) net.Listener { return l }, files...)
 }
 
-// servedRegions is servedFiles with a drive of some regions.
-func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri string, at []partition.Extent) {
+// servedBehind is served with a listener around that of the target.
+func servedBehind(t *testing.T, o csd.Options, target tcp.TargetOptions, wrap func(net.Listener) net.Listener,
+	files ...[]byte) (uri string, at []partition.Extent) {
 	t.Helper()
 	var paths []string
 	for i, data := range files {
@@ -49,11 +52,11 @@ func servedRegions(t *testing.T, regions int, slm int64, files ...[]byte) (uri s
 	for _, p := range places {
 		at = append(at, partition.Extent{Device: p.Offset, Len: p.Size})
 	}
-	drive, err := csd.Open(csd.Options{Flash: blocks, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN,
-		Regions: regions})
+	o.Flash, o.LBA, o.Threads, o.NQN = blocks, csd.LBA512, 2, sharedNQN
+	drive, err := csd.Open(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, drive.Close()) })
-	return "tcp://" + hosttest.Serve(t, drive.Subsystem(), tcp.TargetOptions{}) + "/" + sharedNQN, at
+	return "tcp://" + hosttest.ServeBehind(t, drive.Subsystem(), target, wrap) + "/" + sharedNQN, at
 }
 
 // cord is the cable of a host, which can be cut, or left in place without a listener.
@@ -131,7 +134,7 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 			Rows: 2000 + 500*i, Group: 700 + 100*i, Page: 2 << 10, Codec: &pq.Snappy, Seed: uint64(41 + i),
 		})
 	}
-	uri, at := servedFiles(t, slm, data[:]...)
+	uri, at := served(t, csd.Options{SLMBytes: slm}, tcp.TargetOptions{}, data[:]...)
 	rounds := 3
 	if processortest.Raced {
 		rounds = 1
@@ -189,7 +192,7 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 // across the border of the sender's own. All commands are refused, and nothing changes.
 func TestMemoryOfAnotherHostIsRefused(t *testing.T) {
 	const slm = 1 << 20
-	uri, _ := servedFiles(t, slm, make([]byte, 64<<10))
+	uri, _ := served(t, csd.Options{SLMBytes: slm}, tcp.TargetOptions{}, make([]byte, 64<<10))
 	owner, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{})
 	require.NoError(t, err)
 	defer owner.Close()
@@ -332,7 +335,7 @@ func TestHostDies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uri, at := servedFiles(t, slm, data)
+			uri, at := served(t, csd.Options{SLMBytes: slm}, tcp.TargetOptions{}, data)
 			var c cord
 			// A host that dies does not connect again.
 			dial := tcp.DialOptions{DialContext: c.dial, GiveUp: -1, KeepAlive: how.keepAlive}
@@ -391,7 +394,7 @@ func TestHostDies(t *testing.T) {
 // another host now, and the addresses that it remembers do not reach that memory.
 func TestMemoryEndsWithTheConnection(t *testing.T) {
 	const slm = 1 << 20
-	uri, _ := servedFiles(t, slm, make([]byte, 4096))
+	uri, _ := served(t, csd.Options{SLMBytes: slm}, tcp.TargetOptions{}, make([]byte, 4096))
 	for _, query := range []string{"?commands=vendor", "?commands=standard"} {
 		var c cord
 		dial := tcp.DialOptions{DialContext: c.dial, FirstDelay: 50 * time.Millisecond}

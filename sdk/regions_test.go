@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/fpga/image/stock"
+	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/processor/processortest"
@@ -22,7 +24,7 @@ func TestHostsInRegionsAtOnce(t *testing.T) {
 	const regions, share = 5, 4 << 20
 	data := processortest.WriteParquet(t, processortest.Layout{Rows: 1500, Group: 700, Page: 2 << 10, Codec: &pq.Snappy,
 		Seed: 43})
-	uri, at := servedRegions(t, regions, regions*share, data)
+	uri, at := served(t, csd.Options{Regions: regions, SLMBytes: regions * share}, tcp.TargetOptions{}, data)
 	var hosts sync.WaitGroup
 	for region := range regions - 1 {
 		set := []sdk.Commands{sdk.Vendor, sdk.Standard}[region%2]
