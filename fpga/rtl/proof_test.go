@@ -2,11 +2,13 @@ package rtl
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,152 +281,54 @@ func TestVocabulariesAreProven(t *testing.T) {
 	requireCovers(t, 1, func(folder string) string { return proveVocabulary(t, folder, true) }, sources...)
 }
 
+// seededFault is a change of a source that makes it wrong: Old becomes New.
+type seededFault struct{ Source, Name, Old, New string }
+
+// seededFaults returns the faults of a source in testdata/faults.json.
+func seededFaults(t *testing.T, source string) []seededFault {
+	t.Helper()
+	text, err := os.ReadFile("testdata/faults.json")
+	require.NoError(t, err)
+	var list []seededFault
+	require.NoError(t, json.Unmarshal(text, &list))
+	list = slices.DeleteFunc(list, func(f seededFault) bool { return f.Source != source })
+	require.NotEmpty(t, list, source)
+	return list
+}
+
 // TestProofFindsFaults checks that the proofs fail for each of some faults.
 func TestProofFindsFaults(t *testing.T) {
 	toolchain(t, "yosys", "yosys-smtbmc", "z3")
-	try := func(name, source, old, fault string, prove func(t *testing.T, folder string) string, others ...string) {
-		folder := sourceFolder(t, func(file, text string) string {
-			if file != source {
-				return text
-			}
-			changed := strings.ReplaceAll(text, old, fault)
-			require.NotEqual(t, text, changed, "%s: the source does not hold %q", name, old)
-			return changed
-		}, append(others, source)...)
-		t.Run(name, func(t *testing.T) { require.NotEmpty(t, prove(t, folder)) })
-	}
-	for name, fault := range map[string][2]string{
-		"a credit too many":            {"(PointerWidth + 1)'(Depth);", "(PointerWidth + 1)'(Depth + 1);"},
-		"a credit is never given back": {"(issue) + (PointerWidth + 1)'(pop);", "(issue);"},
-		"credits do not stop anything": {"in_ready_o  = credit_q != '0;", "in_ready_o  = 1'b1;"},
-		"a result that waits is left":  {"out_valid_o & out_ready_i;", "out_valid_o;"},
-		"the write stands still":       {"write_q + PointerWidth'(push)", "write_q"},
-		"results pass one another":     {"read_q + PointerWidth'(pop)", "read_q - PointerWidth'(pop)"},
-		"a result enters twice":        {"= under_way_q[Latency-1];", "= under_way_q[Latency-1] | under_way_q[0];"},
+	for source, p := range map[string]struct {
+		prove  func(t *testing.T, folder string, falsify bool) string
+		others []string
+	}{
+		pipeSource: {func(t *testing.T, folder string, _ bool) string { return provePipe(t, folder, 2) }, nil},
+		queueSource: {func(t *testing.T, folder string, falsify bool) string {
+			return proveQueue(t, folder, 2, falsify)
+		}, nil},
+		spreadSource: {proveSpread, nil},
+		listsSource:  {proveLists, []string{pipeSource, listsRegisters}},
+		linesSource:  {proveLines, []string{pipeSource, linesRegisters, delaySource, numbersSource, endsSource}},
+		gatherSource: {proveGather, []string{pipeSource, gatherRegisters}},
+		packerSource: {provePacker, []string{pipeSource, packerRegisters}},
+		vocabSource:  {proveVocabulary, []string{pipeSource, vocabRegisters}},
 	} {
-		try(name, pipeSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			return provePipe(t, folder, 2)
-		})
-	}
-	for name, fault := range map[string][2]string{
-		"a null takes a value":                {"advance & ~absent;", "advance;"},
-		"a null is not a row":                 {"end else if (advance) begin", "end else if (take) begin"},
-		"the nulls of the row before":         {"word_q : bits >> 1", "word_q : bits"},
-		"a word is read twice":                {"6] + 1'b1;", "6];"},
-		"a section begins with any word":      {"begins_q ? first_q : bits_q", "bits_q"},
-		"a section begins within a word":      {"begins_q <= 1'b1;", "begins_q <= 1'b0;"},
-		"the rows end a cycle late":           {"rows_done_q <= row_q == last_row_q;", "rows_done_q <= 1'b0;"},
-		"rows of the section before":          {"rows_done_q <= rows_i == '0;", "rows_done_q <= 1'b1;"},
-		"a transfer is taken over another":    {"~behind_full_q & ~closed_q;", "~closed_q;"},
-		"a transfer behind the last":          {"~behind_full_q & ~closed_q;", "~behind_full_q;"},
-		"a transfer passes another":           {"behind_full_q ? behind_q : in_data_i;", "in_data_i;"},
-		"a transfer is spread twice":          {"(push | behind_full_q) & ~move;", "push | (behind_full_q & ~move);"},
-		"a section ends with any transfer":    {"(ended_q | (leave & last))", "(ended_q | leave)"},
-		"values that are left are no damage":  {"(has_value & rows_done_q) |", ""},
-		"a section is done without a value":   {"ended_q & (rows_done_q | damaged_q);", "ended_q;"},
-		"a mark is not seen":                  {"(leave & held_q[260]) |", ""},
-		"damage goes on to the next section":  {"damaged_q     <= ~next_i & (", "damaged_q     <= ("},
-		"a transfer begins with its second":   {"lane_q <= '0;", "lane_q <= 3'd1;"},
-		"two lanes change places":             {"out_value_o = held_q[127:64];", "out_value_o = held_q[191:128];"},
-		"the last value leaves with the rows": {"lane_q + 3'd1 == count", "lane_q + 3'd2 == count"},
-	} {
-		try(name, spreadSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveSpread(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		})
-	}
-	for name, fault := range map[string][2]string{
-		"a full queue takes a beat":     {"(held != (BeatWidth + 1)'(Beats))", "1'b1"},
-		"a beat behind the last":        {"(~ended_q & (held", "((held"},
-		"bytes of no beat count":        {"= push ? available_q", "= in_valid_i ? available_q"},
-		"taken bytes stay":              {"come - AvailableWidth'(take_i)", "come"},
-		"the next beat is not the next": {"(BeatWidth - 1)'(front[0]);", "(BeatWidth - 1)'(0);"},
-		"the beats change places":       {"front[0] ? {even, odd}", "~front[0] ? {even, odd}"},
-		"dropping does not end":         {"dropping_q & ~(in_valid_i & in_last_i)", "dropping_q"},
-		"what is done is not dropped":   {"<= ~ended_q & ~(in", "<= 1'b0 & ~(in"},
-		"another section is dropped":    {"<= ~ended_q & ~(in", "<= ~(in"},
-		"a dropped beat is kept":        {"in_valid_i & in_ready_o & ~dropping_q;", "in_valid_i & in_ready_o;"},
-	} {
-		try(name, queueSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveQueue(t, folder, 2, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		})
-	}
-	for name, fault := range map[string][2]string{
-		"a transfer is taken beside a last row":  {"admitted & ~closing_q;", "admitted;"},
-		"a last row leaves before there is room": {"closing_q) & admitted;", "(closing_q | admitted));"},
-		"a last row is not awaited":              {"else if (issue) closing_q", "else closing_q"},
-		"a last row of no section":               {"<= ~closing_q & in_data_i[60];", "<= in_data_i[60];"},
-		"the mark comes early":                   {"damaged, closing3_q,", "damaged, closing2_q,"},
-		"a cycle without a transfer is a result": {"<= rst_ni & issued1_q;", "<= rst_ni;"},
-	} {
-		try(name, listsSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveLists(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		}, pipeSource, listsRegisters)
-	}
-	for name, fault := range map[string][2]string{
-		"a transfer is taken beside an end":      {"admitted & ~closing_q;", "admitted;"},
-		"an end leaves before there is room":     {"closing_q) & admitted;", "(closing_q | admitted));"},
-		"an end is not awaited":                  {"else if (issue) begin\n      closing_q", "else begin\n      closing_q"},
-		"an end behind every section":            {"in_data_i[35] & full;", "in_data_i[35];"},
-		"an end behind an end":                   {"<= ~closing_q & in_data_i[35]", "<= in_data_i[35]"},
-		"the mark comes early":                   {"<= last_q[Stages-2];", "<= last_q[Stages-3];"},
-		"a cycle without a transfer is a result": {"{issued_q[Stages-3:0], issue}", "{issued_q[Stages-3:0], 1'b1}"},
-	} {
-		try(name, linesSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveLines(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		}, pipeSource, linesRegisters, delaySource, numbersSource, endsSource)
-	}
-	for name, fault := range map[string][2]string{
-		"a transfer is taken with its first half": {"admitted & (second_q | ~halves);", "admitted;"},
-		"a half is issued without room":           {"issue      = in_valid_i & admitted;", "issue      = in_valid_i;"},
-		"a second half is issued twice":           {"halves & ~second_q;", "halves;"},
-		"a second half is not awaited":            {"else if (issue) second_q", "else second_q"},
-		"a second half is full":                   {"values = 3'(count - 4'd4);", "values = 3'd4;"},
-		"both halves are the last":                {"in_data_i[260] & in_ready_o;", "in_data_i[260];"},
-		"a cycle without a transfer is a result":  {"{issued_q[1:0], issue}", "{issued_q[1:0], 1'b1}"},
-	} {
-		try(name, gatherSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveGather(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		}, pipeSource, gatherRegisters)
-	}
-	for name, fault := range map[string][2]string{
-		"a full half takes a tile":           {"in_ready_o  = ~full_q[fill_q];", "in_ready_o  = 1'b1;"},
-		"a half is free before its last row": {"& ~drain_q};", "};"},
-		"a tile leaves before it came":       {"issue       = full_q[drain_q] & admitted;", "issue       = admitted;"},
-		"a damaged tile is a whole one":      {"column_q[4] | ~column_ends;", "column_q[4];"},
-		"the columns of the other tile":      {"drain_q ? columns_odd_q : columns_even_q;", "columns_even_q;"},
-		"the rows change places":             {"{drain_q, read_q}", "{drain_q, ~read_q}"},
-		"values go to every column":          {"push & (column_q == 5'(column));", "push;"},
-	} {
-		try(name, packerSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := provePacker(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		}, pipeSource, packerRegisters)
-	}
-	for name, fault := range map[string][2]string{
-		"a key comes every cycle":        {"admitted & ~busy_q;", "admitted;"},
-		"the key before is not known":    {"~fixed_q & before_valid_q &", "1'b0 &"},
-		"the key before of no section":   {"before_valid_q <= 1'b0;", "before_valid_q <= 1'b1;"},
-		"any index is good":              {"(held3_q == key3_q) & ({1'b0", "({1'b0"},
-		"keys of the section before":     {"& ({1'b0, index3_q} < (fixed_q ? size_q : count_q))", ""},
-		"a new key is written elsewhere": {": count_q[KeyWidth-1:0];\n  always_ff", ": index3_q;\n  always_ff"},
-		"all keys have one index":        {"(KeyWidth + 1)'(is_new);", "'0;"},
-	} {
-		try(name, vocabSource, fault[0], fault[1], func(t *testing.T, folder string) string {
-			fault := proveVocabulary(t, folder, false)
-			require.True(t, fault == "" || strings.Contains(fault, "proof did fail"), fault)
-			return fault
-		}, pipeSource, vocabRegisters)
+		for _, fault := range seededFaults(t, source) {
+			t.Run(fault.Name, func(t *testing.T) {
+				folder := sourceFolder(t, func(file, text string) string {
+					if file != source {
+						return text
+					}
+					changed := strings.ReplaceAll(text, fault.Old, fault.New)
+					require.NotEqual(t, text, changed, "the source does not hold %q", fault.Old)
+					return changed
+				}, append(p.others, source)...)
+				found := p.prove(t, folder, false)
+				require.NotEmpty(t, found)
+				require.True(t, source == pipeSource || strings.Contains(found, "proof did fail"), found)
+			})
+		}
 	}
 }
 

@@ -89,72 +89,17 @@ func TestShellIsProven(t *testing.T) {
 func TestShellProofFindsFaults(t *testing.T) {
 	onlyWhole(t)
 	toolchain(t, "yosys")
-	faults := map[string][]struct{ name, old, fault string }{
-		controlSource: {
-			{"a write is answered before its word", "address_q & word_q & ~answer_q;", "address_q & ~answer_q;"},
-			{"an answer is lost behind another", "address_q & word_q & ~answer_q;", "address_q & word_q;"},
-			{"an answer is withdrawn", "write | (answer_q & ~bready_i);", "write;"},
-			{"an address is taken over another", "awready_o = ~address_q;", "awready_o = 1'b1;"},
-			{"an answer to a read changes while it waits", "if (!rvalid_o) begin", "begin"},
-			{"a read is lost", "arready_o = ~rvalid_o;", "arready_o = 1'b1;"},
-			{"a run begins during another", "whole_q & ~busy;", "whole_q;"},
-			{"a run begins without its bit", "& write_data_q[0];", ";"},
-			{"a part of a word is written", "write & whole_q & ~busy;", "write & ~busy;"},
-			{"a run that begins reads as idle", "busy = busy_i | start_o;", "busy = busy_i;"},
-			{"a run ends twice", "(done_q | (was_busy_q & ~busy_i));", "(was_busy_q & ~busy_i);"},
-			{"a run has ended before it began", "~start_o & (done_q", "(done_q"},
-			{"the unit has the words in another order", "{write_data_q, low_q};", "{low_q, write_data_q};"},
-		},
-		readerSource: {
-			{"an address changes while it waits", "(~arvalid_o | arready_i)", "1'b1"},
-			{"an address is withdrawn", "ask | (arvalid_o & ~arready_i);", "ask;"},
-			{"a burst of the rest is full", "{1'b0, unasked_q[3:0]};", "5'd16;"},
-			{"the next burst is the same", "next_q + 64'(BurstBytes);", "next_q;"},
-			{"a burst has a beat too few", "8'(beats) - 8'd1;", "8'(beats) - 8'd2;"},
-			{"too many beats are under way", "<= 7'd48);", "<= 7'd49);"},
-			{"a beat that waits counts", "take  = rvalid_i & rready_o;", "take  = rvalid_i;"},
-			{"a beat is taken before the unit", "rready_o = ready_i;", "rready_o = 1'b1;"},
-			{"a run ends before its beats", "left_q != '0;", "unasked_q != '0;"},
-			{"a failed read of the run before", "fault_o <= 1'b0;", "fault_o <= fault_o;"},
-		},
-		writerSource: {
-			{"beats wait for their address", "(begins ? 6'(beats) : 6'd0) - 6'(pop);",
-				"(awvalid_o & awready_i ? 6'(awlen_o[4:0]) + 6'd1 : 6'd0) - 6'(pop);"},
-			{"an address changes while it waits", "begins   = ~awvalid_o &", "begins   ="},
-			{"a burst too many is open", "& (open_q != 4'hf) &", "&"},
-			{"a burst before its results", "unasked_q[5:4] != '0;", "unasked_q[5:3] != '0;"},
-			{"a burst of the rest during the run", "(ended_i & (unasked_q != '0))", "(unasked_q != '0)"},
-			{"the rest is not written", "(full | (ended_i & (unasked_q != '0)));", "full;"},
-			{"results go on behind 2^32", "& ~overflow_o & (results_o", "& (results_o"},
-			{"a result without room", "& (results_o < room_i);", "& (results_o <= room_i);"},
-			{"a result that none awaits", "come & ~ended_i &", "come &"},
-			{"a full FIFO takes a result", "ready_o  = ~held_q[5];", "ready_o  = 1'b1;"},
-			{"the last beat has no mark", "(sent_q == 4'hf) | (asked_q == 6'd1);", "sent_q == 4'hf;"},
-			{"a beat is lost while the memory waits", "wvalid_o & wready_i;", "wvalid_o;"},
-			{"a burst begins in the run before's", "wlast_o & pop ? 4'd0 : ", ""},
-			{"a burst too short", "8'(beats) - 8'd1;", "8'(beats) - 8'd2;"},
-			{"a run ends before its answers", "(held_q != '0) | (open_q != '0);", "(held_q != '0);"},
-			{"results change places", "read_q    <= read_q + 5'(pop);", "read_q    <= read_q - 5'(pop);"},
-		},
-		shellSource: {
-			{"a run ends before its last result", "~reading & (awaited_q == '0);", "~reading;"},
-			{"a run ends before its transfers", "~reading & (awaited_q == '0);", "(awaited_q == '0);"},
-			{"a run ends before it is in memory", "~(ended & ~writing)", "~ended"},
-			{"a result that none awaits counts", "out_ready_o & ~ended &", "out_ready_o &"},
-			{"sections are transfers", "in_ready_i & (Sections != 0 ? in_data_o[InputLast] : 1'b1);", "in_ready_i;"},
-		},
-	}
 	for _, p := range shellProofs() {
 		parameters := p.parameters[len(p.parameters)-1]
-		for _, fault := range faults[p.source] {
-			t.Run(fault.name, func(t *testing.T) {
+		for _, fault := range seededFaults(t, p.source) {
+			t.Run(fault.Name, func(t *testing.T) {
 				t.Parallel()
 				folder := sourceFolder(t, func(file, text string) string {
 					if file != p.source {
 						return text
 					}
-					require.Equal(t, 1, strings.Count(text, fault.old), "%q is not once in the source", fault.old)
-					return strings.Replace(text, fault.old, fault.fault, 1)
+					require.Equal(t, 1, strings.Count(text, fault.Old), "%q is not once in the source", fault.Old)
+					return strings.Replace(text, fault.Old, fault.New, 1)
 				}, p.sources()...)
 				goal := fmt.Sprint("-verify -tempinduct -tempinduct-inductonly -maxsteps ", p.steps)
 				require.Contains(t, p.solve(t, folder, parameters, goal), "proof did fail")
