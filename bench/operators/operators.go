@@ -45,9 +45,9 @@ const (
 
 // Options of a measurement. The zero value works.
 type Options struct {
-	Values  int           // of a column; 0 is DefaultValues
+	Values  int           // A column has this number of values; 0 is DefaultValues.
 	Threads []int         // one measurement for each; empty: 1
-	Time    time.Duration // of each measurement, at least; 0 is DefaultTime
+	Time    time.Duration // Each measurement takes this time at least; 0 is DefaultTime.
 	Seed    uint64
 	Folder  string // for the files of vocabularies; "" is the system's folder for temporary files
 	// Progress, if not nil, receives each step in words.
@@ -58,12 +58,12 @@ type Options struct {
 type Result struct {
 	Operator           string  `json:"operator"`
 	Threads            int     `json:"threads"`
-	Values             int64   `json:"values"` // that were measured
+	Values             int64   `json:"values"`
 	ElapsedSeconds     float64 `json:"elapsed_seconds"`
-	CPUSeconds         float64 `json:"cpu_seconds"` // of the whole process; 0 where the system does not tell
+	CPUSeconds         float64 `json:"cpu_seconds"` // The whole process took them; 0 where the system does not tell.
 	ValuesPerSecond    float64 `json:"values_per_second"`
 	CPUValuesPerSecond float64 `json:"cpu_values_per_second"` // values a second of processor time
-	DataSetValues      int64   `json:"data_set_values"`       // of all of the operator's columns of D-I
+	DataSetValues      int64   `json:"data_set_values"`       // All columns of the operator in D-I have them.
 	DataSetSeconds     float64 `json:"data_set_seconds"`      // for them, at this rate
 	Paper              Paper   `json:"paper"`
 }

@@ -25,7 +25,7 @@ const (
 // operator is one line of MiniPipe's table.
 type operator struct {
 	name    string
-	columns int // of D-I
+	columns int // D-I has this number of columns.
 	paper   Paper
 	// prepare makes the column of a thread and returns what passes the column through the operator.
 	prepare func(o *Options, thread uint64) (turn func() error, err error)

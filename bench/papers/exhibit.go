@@ -41,7 +41,7 @@ type Row struct {
 	Place    string `yaml:"place"` // the section or table that prints it
 	Ours     string `yaml:"ours"`  // with places for values of the run; empty: Missing says why
 	Missing  string `yaml:"missing"`
-	Cause    string `yaml:"cause"` // of the difference between Paper and Ours, in a sentence
+	Cause    string `yaml:"cause"` // It says in a sentence why Paper and Ours differ.
 }
 
 // Bars is a paper's picture: values of the run as bars.

@@ -37,7 +37,7 @@ const (
 // portOperator is an operator of Table 4, as the board's port limits it.
 type portOperator struct {
 	name     string
-	columns  int        // of D-I
+	columns  int        // D-I has this number of columns.
 	width    int        // bytes of a value
 	interval int        // 3.4.1, 3.4.2
 	gpus     [2]float64 // seconds of the RTX 3090 and of the A100

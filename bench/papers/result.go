@@ -93,7 +93,7 @@ type Machine struct {
 	Cores      int    `json:"cores"`
 	System     string `json:"system"`
 	Go         string `json:"go"`
-	LoadBefore string `json:"load_before"` // of 1, 5 and 15 minutes; empty where the system does not tell
+	LoadBefore string `json:"load_before"` // It has the means over 1, 5 and 15 minutes, or is empty.
 	LoadAfter  string `json:"load_after"`
 }
 

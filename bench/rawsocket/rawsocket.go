@@ -37,10 +37,10 @@ type Connections struct {
 type Options struct {
 	Transport      cluster.Transport
 	Dir            string           // for a socket of this machine
-	Server, Client identity.Options // of the two ends, for TLS
+	Server, Client identity.Options // They are the two ends, for TLS.
 	Connections    int
 	Block          int // bytes
-	Buffers        int // that blocks are read into in turn, at least one for each connection
+	Buffers        int // Blocks are read into them in turn; each connection has at least one.
 }
 
 // Connect makes connections.

@@ -106,7 +106,7 @@ type Result struct {
 	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
 
 	Energy *power.Energy `json:"energy,omitempty"` // Energy is what the machine used while the rows were preprocessed.
-	Timing timing.Report `json:"timing"`           // of ElapsedSeconds and the rates; the shares are of the machine's time
+	Timing timing.Report `json:"timing"`           // It holds for ElapsedSeconds and rates, not for shares.
 }
 
 // defaultRows keeps a data set near 100 MB.

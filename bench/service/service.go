@@ -25,11 +25,12 @@ type Options struct {
 	Transports []cluster.Transport // empty: all
 	Nodes      []int               // 1 to MaxNodes; empty: 1, 2, 4
 	Rows       int                 // 0 means 16,384 rows of a mini-batch, which are 4.3 MB.
-	DriveRows  int64               // of the data on each real node's drive; 0 means 2^20, negative leaves real nodes out
+	DriveRows  int64               // 0 means 2^20 rows on each real node's drive; a negative number leaves real nodes out.
 	Threads    int                 // engine threads of each real node's drive; 0 means 1
 	Time       time.Duration       // Each cell takes this time, and raw connections as long again; 0 means 2 s.
 	Splits     int                 // 0 means 10^6 splits of the ledger's job; a negative number leaves the ledger out.
-	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
+	// LeaderTTL is what the control plane that loses its leader has; 0 means its default, 5 s. A negative one leaves
+	// failover out.
 	LeaderTTL time.Duration
 	Progress  func(string) // receives each step in words, if not nil
 }
@@ -56,7 +57,7 @@ type Wire struct {
 	Ratio           float64           `json:"ratio"` // Ratio is that of the rates.
 	// Connections is how many nodes wrote to at once. Without nodes there were as many.
 	Connections int `json:"connections"`
-	// that the trainer's mini-batches lay in; raw blocks are read into as many
+	// Buffers is how many buffers the trainer's mini-batches lay in. Raw blocks are read into as many.
 	Buffers int `json:"buffers"`
 	// Of real nodes: half the width of the 95 % confidence interval of BytesPerSecond, as a share of it, and whether it
 	// was small enough when the measurement ended (package steadyrate). Of CPUSecondsPerGB, NodeCPUPerGB was spent in

@@ -16,7 +16,7 @@ import (
 type load struct {
 	conn   nvme.Conn
 	op     Operation
-	blocks uint64 // of the operation's size, on the drive
+	blocks uint64 // The drive has this number of blocks of the operation's size.
 	starts []chan turn
 	ended  sync.WaitGroup
 

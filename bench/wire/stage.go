@@ -27,7 +27,7 @@ type stage struct {
 	serve  chan error
 	at     string
 	raw    []byte   // as large as the drive
-	bufs   [][]byte // of the initiator: one for each command outstanding
+	bufs   [][]byte // The initiator has one for each command outstanding.
 }
 
 func newStage(o *Options) (s *stage, err error) {

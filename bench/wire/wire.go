@@ -113,7 +113,7 @@ type Result struct {
 	IOPS                  float64   `json:"iops"`
 	BytesPerSecond        float64   `json:"bytes_per_second"`
 	RawTCPBytesPerSecond  float64   `json:"raw_tcp_bytes_per_second"`
-	Ratio                 float64   `json:"ratio"` // of bytes a second to raw TCP's
+	Ratio                 float64   `json:"ratio"` // Ratio divides bytes a second by those of raw TCP.
 	CPUSecondsPerGB       float64   `json:"cpu_seconds_per_gb"`
 	RawTCPCPUSecondsPerGB float64   `json:"raw_tcp_cpu_seconds_per_gb"`
 	CPUSecondsPerCommand  float64   `json:"cpu_seconds_per_command"`

@@ -33,7 +33,7 @@ func OpenWhole(ctx context.Context, at source.Location, opener source.Opener) (i
 type copiedFile struct {
 	at     source.Location
 	object io.ReadCloser // nil: a file of this machine
-	made   Description   // of the copy
+	copied Description
 }
 
 // Copy copies Parquet files that a pipeline can read into a folder, and describes the copies, which keep their base
@@ -67,7 +67,7 @@ func (r Resolver) Copy(
 			return nil, fmt.Errorf("%s and %s have the same base name, by which partitions are named: import them into "+
 				"two folders", other, at)
 		}
-		from[made.Path], copied[len(copied)-1].made = at, made
+		from[made.Path], copied[len(copied)-1].copied = at, made
 		copies = append(copies, made)
 	}
 	return copies, copyFiles(ctx, copied, folder, overwrite)
@@ -118,7 +118,7 @@ func copyFiles(ctx context.Context, files []copiedFile, folder string, overwrite
 				return err
 			}
 		}
-		err := copyFile(ctx, in, set, filepath.Base(f.made.Path))
+		err := copyFile(ctx, in, set, filepath.Base(f.copied.Path))
 		if f.object == nil {
 			err = errors.Join(err, in.Close())
 		}

@@ -30,13 +30,13 @@ const (
 // Options describe the data set that Generate makes. Model, Rows and Out are required.
 type Options struct {
 	Model        Model
-	Rows         int64  // of all partitions together
+	Rows         int64  // All partitions together have them.
 	Out          string // folder, made if absent; partitions are part-00000.parquet ...
 	Partitions   int    // 0 means 1; rows are spread evenly
 	RowGroupRows int    // 0 means a default by model
 	// bytes of a data page before compression, about; 0 means 1 MiB. MaxPageBytes makes a column chunk one page
 	PageBytes   int
-	PageVersion int    // of data pages, 1 or 2; 0 means 1
+	PageVersion int    // Data pages have this version, 1 or 2; 0 means 1.
 	Codec       string // none (or empty), snappy, gzip, zstd, lz4_raw
 	Encoding    string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
 	Seed        uint64

@@ -378,7 +378,7 @@ func TestIDsAreSkewedAndScattered(t *testing.T) {
 	a, na := top(15)
 	b, _ := top(16)
 	assert.NotEqual(t, a, b, "columns scatter ids in different ways")
-	assert.Equal(t, fmt.Sprint(scatter(0, columns(m, 1)[15].key)), a, "the most frequent id is rank 1")
+	assert.Equal(t, fmt.Sprint(scatter(0, columns(m, 1)[15].streamKey)), a, "the most frequent id is rank 1")
 	assert.InDelta(t, 1/zipfMass(1, IDs), float64(na)/100_000, 0.003)
 }
 

@@ -102,14 +102,14 @@ type importer struct {
 	decoder *text.Decoder
 	cols    *text.Columns
 
-	window []byte // read and not decoded
-	eof    bool
-	at     text.Position // of the window, for binary rows
-	read   int64
-	rows   int64
-	counts Counts
-	files  []File
-	values []parquet.Value
+	window   []byte // read and not decoded
+	eof      bool
+	windowAt text.Position // Only binary rows have it.
+	read     int64
+	rows     int64
+	counts   Counts
+	files    []File
+	values   []parquet.Value
 }
 
 // run writes partitions until the input ends; an input without rows is one empty partition.
@@ -229,9 +229,9 @@ func (im *importer) decode(ctx context.Context, limit int64) (int, error) {
 		var res text.Result
 		var err error
 		if im.o.Binary {
-			res, err = text.DecodeBinary(im.cols, n, int(limit)-n, im.window, im.at, im.eof)
-			im.at.Offset += int64(res.Consumed)
-			im.at.Line += int64(res.Rows)
+			res, err = text.DecodeBinary(im.cols, n, int(limit)-n, im.window, im.windowAt, im.eof)
+			im.windowAt.Offset += int64(res.Consumed)
+			im.windowAt.Line += int64(res.Rows)
 		} else {
 			res, err = im.decoder.Decode(im.cols, n, int(limit)-n, im.window, im.eof)
 		}

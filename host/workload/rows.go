@@ -30,15 +30,15 @@ const (
 
 // column makes the values of one column. It is read-only and shared by all partitions.
 type column struct {
-	name  string
-	index int // in the schema, leaves only
-	kind  kind
-	nulls uint64 // a row is null if the upper 32 bits of a random number are below
-	key   uint64 // of its streams
-	bits  uint   // of intColumn, and of a floatColumn of whole numbers: magnitudes up to 2^bits
-	zipf  zipf
+	name      string
+	index     int // in the schema, leaves only
+	kind      kind
+	nulls     uint64 // a row is null if the upper 32 bits of a random number are below
+	streamKey uint64
+	bits      uint // An intColumn, or a floatColumn of whole numbers, has magnitudes up to 2^bits.
+	zipf      zipf
 
-	features []column // of keysColumn and valuesColumn: whose values the map holds, by their place
+	features []column // The map of a keysColumn and a valuesColumn holds their values, by their place.
 }
 
 // columns returns a model's columns.
@@ -53,7 +53,7 @@ func columns(m Model, seed uint64) []column {
 	}
 	for i := range cols {
 		c := column{
-			name: names[i], index: i, nulls: uint64(m.nullRate(i) * (1 << 32)), key: key(seed, model, uint64(i)),
+			name: names[i], index: i, nulls: uint64(m.nullRate(i) * (1 << 32)), streamKey: key(seed, model, uint64(i)),
 			zipf: z,
 		}
 		switch dense := i - 1; {
@@ -89,7 +89,7 @@ func (c *column) appendRows(dst []parquet.Value, block uint64, from, to int) []p
 	if c.features != nil {
 		return c.appendMap(dst, block, from, to)
 	}
-	s := stream(key(c.key, block))
+	s := stream(key(c.streamKey, block))
 	pair := uint64(maxLength + 1) // the length that the next list completes; above maxLength: none
 	for r := range to {
 		emit := r >= from
@@ -181,4 +181,4 @@ func hexDigits(v uint32) []byte {
 }
 
 // id is a rank of the Zipf distribution, scattered.
-func (c *column) id(s *stream) int64 { return int64(scatter(c.zipf.draw(s)-1, c.key)) }
+func (c *column) id(s *stream) int64 { return int64(scatter(c.zipf.draw(s)-1, c.streamKey)) }

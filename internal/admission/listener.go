@@ -19,8 +19,8 @@ const DefaultConnections = 1024
 type Limit struct {
 	most, peer int
 	log        *slog.Logger
-	lines      lograte.Limiter // of connections that are refused
-	files      lograte.Limiter // of a process without file descriptors
+	refusalLog lograte.Limiter
+	noFilesLog lograte.Limiter // It limits lines about file descriptors that the process lacks.
 
 	mu    sync.Mutex
 	held  int
@@ -107,7 +107,7 @@ func (l *listener) Accept() (net.Conn, error) {
 				return nil, err
 			}
 			pause := pauses.Next()
-			if n, ok := l.limit.files.Allow(); ok {
+			if n, ok := l.limit.noFilesLog.Allow(); ok {
 				l.limit.log.Error("cannot accept connections: those that are connected go on", "address",
 					l.Addr().String(), "error", err,
 					"connections", l.limit.Held(), "again_in", pause, "suppressed", n)
@@ -122,7 +122,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		pauses.Reset()
 		peer := Peer(c.RemoteAddr())
 		if err := l.limit.take(peer); err != nil {
-			if n, ok := l.limit.lines.Allow(); ok {
+			if n, ok := l.limit.refusalLog.Allow(); ok {
 				l.limit.log.Warn("connection refused", "from", peer, "address", l.Addr().String(), "error", err,
 					"connections", l.limit.Held(), "suppressed", n)
 			}

@@ -46,10 +46,10 @@ func Files() []File {
 		{Name: "v2 pages that say they are not compressed", ID: "id", Bytes: write(oldest)},
 		{Name: "v2 pages that say they are not compressed, by a later name", ID: "id", Bytes: write(flagged)},
 		{Name: "a root with a type", ID: "id", Bytes: with(func(o *options) { o.typedRoot = true })},
-		{Name: "a leaf without repetition type", ID: "id", Bytes: with(func(o *options) { o.noRepetition = true })},
+		{Name: "a leaf without repetition type", ID: "id", Bytes: with(func(o *options) { o.idHasNoRepetition = true })},
 		{Name: "a column that is nested too deep", ID: "id", Bytes: with(func(o *options) { o.deep = 80 }),
 			Refused: strings.Repeat("g.", 80) + "x"},
-		{Name: "an empty column name", ID: "", Bytes: with(func(o *options) { o.emptyName = true })},
+		{Name: "an empty column name", ID: "", Bytes: with(func(o *options) { o.idHasEmptyName = true })},
 		{Name: "a row group a row", ID: "id", Bytes: with(func(o *options) { o.groupRows = 1 })},
 	}
 }
@@ -77,9 +77,9 @@ type options struct {
 	rowsAreValues       bool // v2 pages say how many values they have instead of rows, and end anywhere
 	flaggedUncompressed bool
 	typedRoot           bool
-	noRepetition        bool // of "id"
-	emptyName           bool // of "id"
-	deep                int  // one more column, below that many nested groups
+	idHasNoRepetition   bool
+	idHasEmptyName      bool
+	deep                int // one more column, below that many nested groups
 }
 
 // column is a leaf and its levels.
@@ -128,7 +128,7 @@ func (o *options) columns(from, to int) []column {
 	flat := func(name string, physical, maxDef int, value func(row int) []byte) column {
 		c := column{name: name, physical: physical, maxDef: maxDef}
 		c.schema = func(w *thrift) int {
-			leaf(w, name, physical, maxDef, name != "id" || !o.noRepetition)
+			leaf(w, name, physical, maxDef, name != "id" || !o.idHasNoRepetition)
 			return 1
 		}
 		for row := from; row < to; row++ {
@@ -141,7 +141,7 @@ func (o *options) columns(from, to int) []column {
 		return c
 	}
 	id := "id"
-	if o.emptyName {
+	if o.idHasEmptyName {
 		id = ""
 	}
 	columns := []column{

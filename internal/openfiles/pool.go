@@ -21,7 +21,7 @@ type Pool struct {
 	budget int
 
 	mu     sync.Mutex       // guards what follows, and the fields of files that say so
-	byPath map[string]*File // that are not closed
+	byPath map[string]*File // It has the files that are not closed.
 	open   int              // descriptors, idle or in use
 	idle   File             // the head of a ring of files whose descriptors nobody uses; idle.next was used longest ago
 }
@@ -49,7 +49,7 @@ type File struct {
 	// pool.mu guards the fields below.
 	file           *os.File // nil: it has no descriptor
 	opens          int      // calls of Open without Close
-	users          int      // of the descriptor
+	users          int      // They use the descriptor now.
 	next, previous *File    // in the ring of idle files; nil outside it
 }
 

@@ -19,24 +19,24 @@ const powercap = "/sys/class/powercap"
 // counter is an energy counter of the kernel's power capping framework. It counts microjoules up to its greatest value,
 // and begins at 0 again.
 type counter struct {
-	label string // its name, behind that of the domain that it is in
-	path  string // of its folder
-	most  uint64 // microjoules, the greatest value
-	last  uint64
-	read  bool
+	label  string // its name, behind that of the domain that it is in
+	folder string
+	most   uint64 // microjoules, the greatest value
+	last   uint64
+	read   bool
 }
 
 func (c *counter) name() string   { return c.label }
-func (c *counter) source() string { return "RAPL, " + filepath.Base(c.path) }
+func (c *counter) source() string { return "RAPL, " + filepath.Base(c.folder) }
 
 // sample implements domain.
 func (c *counter) sample(context.Context, time.Time) (joules float64, err error) {
-	now, err := readCounter(filepath.Join(c.path, "energy_uj"))
+	now, err := readCounter(filepath.Join(c.folder, "energy_uj"))
 	if err != nil {
 		return 0, err
 	}
 	if now > c.most {
-		return 0, fmt.Errorf("%s is at %d uJ, above its range of %d", c.path, now, c.most)
+		return 0, fmt.Errorf("%s is at %d uJ, above its range of %d", c.folder, now, c.most)
 	}
 	passed := now - c.last
 	if now < c.last {
@@ -153,7 +153,7 @@ func newCounter(path string, labels map[string]string) (*counter, error) {
 	if most == 0 {
 		return nil, fmt.Errorf("%s has the range 0", path)
 	}
-	c := &counter{label: labels[path], path: path, most: most}
+	c := &counter{label: labels[path], folder: path, most: most}
 	if whole, part := parent(path); part {
 		c.label = labels[whole] + "/" + c.label
 	}

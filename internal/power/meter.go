@@ -24,9 +24,9 @@ type Options struct {
 
 // Model is the power that the model takes, in watts.
 type Model struct {
-	Core        float64 // of a processor's core that is busy
+	Core        float64 // A processor's core takes it while it is busy.
 	CoreSource  string
-	Drive       float64 // of a drive that computes
+	Drive       float64 // A drive takes it while it computes.
 	DriveSource string
 }
 

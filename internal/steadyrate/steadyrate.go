@@ -31,10 +31,10 @@ const (
 // Rate is what a Meter measured.
 type Rate struct {
 	PerSecond float64
-	Count     int64         // of the work that counts
+	Count     int64         // It counts the work from From on.
 	From      time.Duration // when the work that counts began
 	Elapsed   time.Duration // for the work that counts
-	Intervals int           // that count
+	Intervals int           // They are the intervals from From on.
 	// Spread is half the width of the 95 % confidence interval of the mean of the intervals' rates, as a share of that
 	// mean. It is 1 if it is larger, or unknown because fewer than two intervals count.
 	Spread float64
@@ -48,7 +48,7 @@ type Meter struct {
 	pieces       int // an interval has a multiple of this
 
 	intervals []interval
-	begin     time.Duration // of the open interval
+	openFrom  time.Duration // The open interval began then.
 	last      time.Duration // the latest piece of work was finished then
 	count     int64         // in the open interval
 	finished  int           // pieces in the open interval
@@ -79,10 +79,10 @@ func (m *Meter) Add(at time.Duration, count int64) (more bool) {
 	m.count += count
 	m.finished++
 	m.last = max(m.last, at)
-	elapsed := m.last - m.begin
+	elapsed := m.last - m.openFrom
 	if m.finished%m.pieces == 0 && m.count > 0 && elapsed > 0 && elapsed >= m.least/intervalsInLeast {
 		m.intervals = append(m.intervals, interval{m.count, elapsed})
-		m.begin, m.count, m.finished = m.last, 0, 0
+		m.openFrom, m.count, m.finished = m.last, 0, 0
 		m.rate = steady(m.intervals)
 	}
 	if m.last >= m.limit {

@@ -27,8 +27,8 @@ type Set struct {
 	replace bool
 	lock    *filelock.Held
 
-	mu    sync.Mutex // guards the field below
-	names []string   // that were created and not committed
+	mu          sync.Mutex // guards the field below
+	uncommitted []string
 }
 
 // NewSet begins a set. It makes the folder if there is none. With replace, files that have a name of the set are
@@ -65,7 +65,7 @@ func (s *Set) Create(name string) (*os.File, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.names = append(s.names, name)
+	s.uncommitted = append(s.uncommitted, name)
 	return f, nil
 }
 
@@ -73,12 +73,12 @@ func (s *Set) Create(name string) (*os.File, error) {
 func (s *Set) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.names) > 0 {
-		path := s.Path(s.names[0])
+	for len(s.uncommitted) > 0 {
+		path := s.Path(s.uncommitted[0])
 		if err := os.Rename(path+partialSuffix, path); err != nil {
 			return err
 		}
-		s.names = s.names[1:]
+		s.uncommitted = s.uncommitted[1:]
 	}
 	return syncFolder(s.folder)
 }
@@ -88,9 +88,9 @@ func (s *Set) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, name := range s.names {
+	for _, name := range s.uncommitted {
 		errs = append(errs, os.Remove(s.Path(name)+partialSuffix))
 	}
-	s.names = nil
+	s.uncommitted = nil
 	return errors.Join(append(errs, s.lock.Release())...)
 }

@@ -22,7 +22,7 @@ var ErrSpeed = errors.New("stand-in trainer: rows per second must be above 0")
 // Trainer takes mini-batches at a fixed speed.
 type Trainer struct {
 	rowsPerSecond float64
-	cpuShare      float64   // of a step, on a processor
+	cpuShare      float64   // A step spends this share on a processor.
 	due           time.Time // when the step that runs ends
 
 	// Clock is the clock on which the speed is that of the trainer, also of its processor time; nil: the machine's time.

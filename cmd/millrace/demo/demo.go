@@ -30,10 +30,10 @@ type Options struct {
 	Rows          int64         // 0 means 3,145,728
 	Drives        int           // 0 means 2
 	Partitions    int           // 0 means two a drive
-	RowsPerSecond float64       // of the stand-in trainer; 0 means 5,000,000
+	RowsPerSecond float64       // The stand-in trainer takes them; 0 means 5,000,000.
 	SLM           int64         // bytes of each drive's memory; 0 means its default
 	Epochs        int           // 0 means 1
-	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
+	Measure       time.Duration // T and each drive's P are measured for this time; 0 means 1 s.
 	// Say is called with each step; Generated, Stored and Trained are called with the progress in rows, bytes and rows.
 	// All may be nil.
 	Say       func(string)
