@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/remote/profile"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
@@ -149,7 +150,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	}
 	r := &rank{
 		client: c, options: o, rowsPerSecond: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes),
-		trainer: trainerSpeed{rowsPerSecond: o.RowsPerSecond}, nodes: map[string]*node{},
+		trainer: profile.Trainer{RowsPerSecond: o.RowsPerSecond}, nodes: map[string]*node{},
 	}
 	resp, err := r.attach(ctx, id, o.Token, o.Resume)
 	if err != nil {
@@ -170,10 +171,10 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		Order:      order,
 		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.options.Logger,
 	})
-	if o.Profile && policyDecides(resp.Job.Spec) {
+	if o.Profile && profile.PolicyDecides(resp.Job.Spec) {
 		r.stored.find(r, resp.ProfileKeys)
-		if t := r.stored.trainer(); r.rowsPerSecond == 0 && t.rowsPerSecond > 0 {
-			r.rowsPerSecond, r.trainer = t.rowsPerSecond, t
+		if t := r.stored.trainer(); r.rowsPerSecond == 0 && t.RowsPerSecond > 0 {
+			r.rowsPerSecond, r.trainer = t.RowsPerSecond, t
 		}
 	}
 	if err == nil && r.rowsPerSecond == 0 && o.Step != nil {
@@ -202,8 +203,8 @@ func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]floa
 	if r.rowsPerSecond, err = trainmgr.Throughput(ctx, dummy, r.options.Throughput, step); err != nil {
 		return err
 	}
-	r.trainer = trainerSpeed{
-		rowsPerSecond: r.rowsPerSecond, cpuPerRow: cpu.Seconds() / float64(max(rows, 1)), cpuKnown: processors.Time() > 0,
+	r.trainer = profile.Trainer{
+		RowsPerSecond: r.rowsPerSecond, CPUPerRow: cpu.Seconds() / float64(max(rows, 1)), CPUKnown: processors.Time() > 0,
 	}
 	return nil
 }
@@ -376,7 +377,7 @@ func (j *Job) Status() *apiv1.JobStatus {
 }
 
 // Profile describes the rank's profile; see AttachOptions.Profile.
-func (j *Job) Profile() ProfileStatus { return j.rank.profiler.status() }
+func (j *Job) Profile() ProfileStatus { return j.rank.profiler.Status() }
 
 // Rows returns how many rows this rank's epoch has still to deliver.
 func (j *Job) Rows() int64 {

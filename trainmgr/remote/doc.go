@@ -22,12 +22,12 @@
 //
 //	Client            calls the control plane, and goes on asking as protocol.Attempts says
 //	protocol.Machine  decides what one rank says to the control plane and to nodes, and when. It is pure
-//	rank              is the trainmgr.Source of one rank: it owns the machine and carries out what the machine decides
+//	rank              is the trainmgr.Source of one rank: it owns the machine and carries out what that decides
 //	leases            are the pieces of one delivery
 //	piece             is one lease
 //	stream            fetches the mini-batches of one lease, several at once, and yields them in order
 //	node              is one storage node: its addresses, sockets of this machine first
-//	profiler          measures FastFlow's metrics over the first mini-batches, for the share of the rank's own CPUs
+//	profile.Profiler  measures FastFlow's metrics over the first mini-batches, for the share of the rank's own CPUs
 //
 // Every event goes through rank.tell, which feeds the machine under the rank's lock and begins what follows
 // (effects.go): calls of the control plane in goroutines, pieces that are cancelled, the timer. Beside the machine, this

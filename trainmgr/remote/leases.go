@@ -118,7 +118,7 @@ func (l *leases) report() *apiv1.RankReport {
 		StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.rowsPerSecond, Blocked: queue.Full,
 		Own: sideReport(l.rank.meter(true)), Others: sideReport(l.rank.meter(false)),
 	}
-	l.rank.profiler.report(report)
+	l.rank.profiler.Report(report)
 	return report
 }
 

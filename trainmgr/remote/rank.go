@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/remote/profile"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
@@ -39,8 +40,8 @@ type rank struct {
 	manifest *dataset.Manifest // manifest is that of those partitions.
 
 	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
-	trainer             trainerSpeed
-	profiler            *profiler // nil: the rank is not profiled
+	trainer             profile.Trainer
+	profiler            *profile.Profiler // nil: the rank is not profiled
 	stored              storedProfile
 
 	id     string // id is that of the job. Like digest and schema, it does not change after the first attachment.
@@ -255,10 +256,10 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 		notes = append(notes, "the control plane said last: "+waitingFor)
 	}
 	if p := r.profiler; p != nil {
-		if ended, _, _ := p.ended(); ended {
-			status := p.status()
+		if ended, _, _ := p.Ended(); ended {
+			status := p.Status()
 			note := fmt.Sprintf("the profile took %.1f s, %.1f %% of the training", status.Seconds,
-				100*status.Seconds/max(status.Training, shortestMeasured))
+				100*status.Seconds/max(status.Training, 1e-9))
 			switch {
 			case status.LeftOut:
 				note = "the profile was left out: the job takes less than five times as long"

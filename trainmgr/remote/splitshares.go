@@ -28,10 +28,10 @@ func (j *Job) SplitShares(ctx context.Context) (*SplitShares, error) {
 			s.Elsewhere, s.Why = rank.ShareElsewhere, rank.Offload
 		}
 	}
-	profile := r.profiler.status()
-	s.ProfileFrom, s.Profile = profile.From, profile.Seconds
-	if profile.Training > 0 {
-		s.ProfileShare = min(profile.Seconds/profile.Training, 1)
+	measured := r.profiler.Status()
+	s.ProfileFrom, s.Profile = measured.From, measured.Seconds
+	if measured.Training > 0 {
+		s.ProfileShare = min(measured.Seconds/measured.Training, 1)
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/offload"
+	"github.com/millrace/millrace/trainmgr/remote/profile"
 )
 
 // keyBytes is the length of the digests of which a control plane makes the keys of a profile.
@@ -61,30 +62,30 @@ func (s *storedProfile) find(r *rank, keys *apiv1.ProfileKeys) {
 }
 
 // trainer returns the stored speed of the trainer alone. The zero value means that the store does not have it.
-func (s *storedProfile) trainer() trainerSpeed {
+func (s *storedProfile) trainer() profile.Trainer {
 	if !s.known.Model {
-		return trainerSpeed{}
+		return profile.Trainer{}
 	}
-	return trainerSpeed{rowsPerSecond: s.metrics.Gthp, cpuPerRow: s.metrics.Tcycle, cpuKnown: s.metrics.Tcycle > 0}
+	return profile.Trainer{RowsPerSecond: s.metrics.Gthp, CPUPerRow: s.metrics.Tcycle, CPUKnown: s.metrics.Tcycle > 0}
 }
 
 // whole reports whether the store had every metric that a policy needs: if the trainer does not wait for its own CPUs,
 // the other workers are not needed (Algorithm 1, lines 3 and 4).
 func (s *storedProfile) whole() bool {
-	return s.known.All() || s.known.Model && s.known.Pipeline && s.metrics.Gthp < noStall*s.metrics.Lthp
+	return s.known.All() || s.known.Model && s.known.Pipeline && s.metrics.Gthp < profile.NoStall*s.metrics.Lthp
 }
 
 // put stores a profile in the background, so that a slow file system does not hold the trainer up.
-func (s *storedProfile) put(r *rank, profile *apiv1.OffloadMetrics) {
-	if s.store == nil || profile == nil {
+func (s *storedProfile) put(r *rank, measured *apiv1.OffloadMetrics) {
+	if s.store == nil || measured == nil {
 		return
 	}
 	m := offload.Metrics{
-		Gthp: profile.Gthp, Lthp: profile.Lthp, Pcycle: profile.Pcycle, Tcycle: profile.Tcycle, Cores: profile.Cores,
+		Gthp: measured.Gthp, Lthp: measured.Lthp, Pcycle: measured.Pcycle, Tcycle: measured.Tcycle, Cores: measured.Cores,
 	}
-	have := offload.Known{Model: true, Pipeline: true, Remote: profile.Rthp > 0}
+	have := offload.Known{Model: true, Pipeline: true, Remote: measured.Rthp > 0}
 	if have.Remote {
-		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: profile.Rthp, Ocycle: profile.Ocycle}}
+		m.Candidates = []offload.Candidate{{Cut: offload.All, Rthp: measured.Rthp, Ocycle: measured.Ocycle}}
 	}
 	s.writing.Go(func() {
 		if err := s.store.Put(s.keys, m, have); err != nil {
@@ -111,62 +112,25 @@ func wireMetrics(m *offload.Metrics) *apiv1.OffloadMetrics {
 // known: it takes a profile that is stored, or measures what is missing of it if the job is long enough.
 func (r *rank) startProfile(spec *apiv1.JobSpec) {
 	logger := r.client.options.Logger
-	ahead, suits := suitsProfile(spec, r.currentEpoch())
+	epoch, owned := r.currentEpoch(), uint64(0)
+	for _, numbers := range epoch.Owned {
+		owned += numbers.To - numbers.From
+	}
+	ahead, suits := profile.Suits(spec, epoch.Number, owned)
 	switch s := &r.stored; {
 	case s.whole():
-		r.profiler = takenProfile(wireMetrics(&s.metrics), s.took)
+		r.profiler = profile.Stored(wireMetrics(&s.metrics), s.took)
 		logger.Info("the profile is that of an earlier job with the same model, pipeline and workers: nothing is measured",
 			"job", r.id, "rank", r.options.Rank, "model", r.options.Model)
 	case suits:
-		r.profiler = newProfiler(r.trainer, processors.Available(), r.sample)
+		r.profiler = profile.New(r.trainer, processors.Available(), r.sample)
 		if !r.options.profilesShortJobs {
-			r.profiler.ahead = ahead
+			r.profiler.LookAhead(ahead)
 		}
 		if s.known.Model && s.known.Pipeline {
-			r.profiler.knowOwn(&s.metrics)
+			r.profiler.KnowOwn(&s.metrics)
 			logger.Info("the rank's own CPUs were measured for an earlier job: only the other workers are measured",
 				"job", r.id, "rank", r.options.Rank, "model", r.options.Model)
 		}
 	}
-}
-
-// takenProfile returns a profiler that has its result from the store and measures nothing.
-func takenProfile(result *apiv1.OffloadMetrics, took time.Duration) *profiler {
-	return &profiler{
-		clock: time.Now, began: time.Now().Add(-took), begun: true, result: result, took: took, from: apiv1.ProfileStored,
-	}
-}
-
-// knowOwn makes a profiler that has measured nothing measure only the other workers.
-func (p *profiler) knowOwn(m *offload.Metrics) {
-	p.local = &profiledSide{rowsPerSecond: m.Lthp, trainer: m.Gthp, cpuPerRow: m.Pcycle + m.Tcycle}
-	p.measured = apiv1.SideOthers
-}
-
-// ProfileStatus describes a rank's profile.
-type ProfileStatus struct {
-	From     string  // apiv1.ProfileMeasured, apiv1.ProfileStored, or empty: there is none, or not yet
-	Seconds  float64 // Seconds is how long the profile took.
-	Training float64 // seconds since the rank attached
-	LeftOut  bool    // the job takes less than api.ShortJob times as long as the profile
-}
-
-// status describes the profile. A nil profiler has none.
-func (p *profiler) status() ProfileStatus {
-	if p == nil {
-		return ProfileStatus{}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.statusAt(p.clock())
-}
-
-// statusAt describes the profile at a time. p.mu is held.
-func (p *profiler) statusAt(now time.Time) ProfileStatus {
-	s := ProfileStatus{From: p.from, Seconds: p.took.Seconds(), Training: now.Sub(p.began).Seconds(),
-		LeftOut: p.short}
-	if p.measured != "" && p.begun {
-		s.Seconds = s.Training
-	}
-	return s
 }

@@ -16,6 +16,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/offload"
+	"github.com/millrace/millrace/trainmgr/remote/profile"
 )
 
 // profileKeys are the keys of a control plane whose parts begin with the given bytes.
@@ -52,7 +53,7 @@ func TestAStoredProfileIsNotMeasured(t *testing.T) {
 		}
 		for _, err := range j.MiniBatches(t.Context()) {
 			require.NoError(t, err)
-			if ended, _, _ := j.rank.profiler.ended(); ended {
+			if ended, _, _ := j.rank.profiler.Ended(); ended {
 				require.Eventually(t, sent, time.Minute, time.Millisecond)
 				break
 			}
@@ -144,8 +145,8 @@ func TestEveryKeyIsCompared(t *testing.T) {
 	}
 	found := find(o, 100, keys)
 	assert.True(t, found.whole())
-	assert.Equal(t, trainerSpeed{rowsPerSecond: 5, cpuPerRow: 0.5, cpuKnown: true}, found.trainer())
-	assert.Equal(t, trainerSpeed{}, find(other, 100, keys).trainer())
+	assert.Equal(t, profile.Trainer{RowsPerSecond: 5, CPUPerRow: 0.5, CPUKnown: true}, found.trainer())
+	assert.Equal(t, profile.Trainer{}, find(other, 100, keys).trainer())
 }
 
 // TestProfilesThatAreNotStored: without a name of the model, without keys of the control plane, or without this rank's
@@ -212,51 +213,4 @@ func TestStoredEntriesOfDifferentTimes(t *testing.T) {
 	assert.Zero(t, wireMetrics(m).Ocycle)
 	m.Pcycle = 1
 	assert.InDelta(t, 3, wireMetrics(m).Ocycle, 0)
-}
-
-// TestOnlyTheOthersAreMeasured: with metrics of the rank's own CPUs from the store, the profile is the same as if both
-// sides had been measured.
-func TestOnlyTheOthersAreMeasured(t *testing.T) {
-	t.Parallel()
-	m := newProfiledTrainer(knownTrainer)
-	m.until(t, true, apiv1.SideOthers)
-	m.until(t, false, "")
-	_, want, _ := m.profiler.ended()
-	m = newProfiledTrainer(knownTrainer)
-	m.profiler.knowOwn(&offload.Metrics{Gthp: want.Gthp, Lthp: want.Lthp, Pcycle: want.Pcycle, Tcycle: want.Tcycle})
-	assert.Equal(t, profileWarmup+1+profileSteps, m.until(t, false, ""))
-	_, got, _ := m.profiler.ended()
-	require.NotNil(t, got)
-	for _, v := range []struct{ want, got float64 }{
-		{want.Gthp, got.Gthp}, {want.Lthp, got.Lthp}, {want.Rthp, got.Rthp}, {want.Tcycle, got.Tcycle},
-		{want.Pcycle, got.Pcycle}, {want.Ocycle, got.Ocycle},
-	} {
-		assert.InEpsilon(t, v.want, v.got, 1e-9, "%v", got)
-	}
-}
-
-// TestTheTimeOfAProfile: while the profile goes on, it takes the whole training; then its share falls.
-func TestTheTimeOfAProfile(t *testing.T) {
-	t.Parallel()
-	m := newProfiledTrainer(knownTrainer)
-	m.profiler.clock = func() time.Time { return m.now.at }
-	m.take(true, 10)
-	s := m.profiler.status()
-	assert.InDelta(t, s.Training, s.Seconds, 0)
-	assert.Empty(t, s.From)
-	m.until(t, true, apiv1.SideOthers)
-	m.until(t, false, "")
-	ended := m.profiler.status()
-	assert.Equal(t, apiv1.ProfileMeasured, ended.From)
-	m.take(true, 100)
-	s = m.profiler.status()
-	assert.InDelta(t, ended.Seconds, s.Seconds, 0)
-	assert.InDelta(t, ended.Training+100*m.own.Seconds(), s.Training, 1e-9)
-	var report apiv1.RankReport
-	m.profiler.report(&report)
-	assert.InDelta(t, s.Seconds, report.ProfileSeconds, 0)
-	assert.InDelta(t, s.Training, report.TrainingSeconds, 0)
-	assert.Equal(t, apiv1.ProfileMeasured, report.ProfileFrom)
-	var none *profiler
-	assert.Equal(t, ProfileStatus{}, none.status())
 }

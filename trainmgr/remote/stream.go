@@ -87,7 +87,7 @@ func (s *stream) startFetches() {
 			defer func() { meter.Leave(rows) }()
 			if f.mb, f.err = s.fetchBatch(number); f.mb != nil {
 				rows = f.mb.Rows
-				l.rank.profiler.noteMade(f.mb.Name, s.piece.own)
+				l.rank.profiler.NoteMade(f.mb.Name, s.piece.own)
 			}
 		})
 	}

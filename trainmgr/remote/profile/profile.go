@@ -1,14 +1,24 @@
-package remote
+// Package profile measures FastFlow's metrics of a rank over the first mini-batches of its job, for the share of the
+// rank's own CPUs.
+//
+// # Overview
+//
+// A [Profiler] asks the control plane, through the rank's reports, that one side makes every split of the rank: first
+// the rank's own CPUs, and then all other workers. It observes the training, repeats no step and drops no mini-batch:
+// the rank tells it which side made a mini-batch (NoteMade) and that the trainer takes one (NoteTaken).
+//
+// # Concurrency
+//
+// A Profiler may be used from any goroutine. It calls its sample with its lock held. A nil Profiler measures nothing.
+package profile
 
 import (
-	"context"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/internal/processors"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/offload"
@@ -20,9 +30,8 @@ const (
 	profileTime      = 500 * time.Millisecond       // a window lasts as long unless it has 2*profileSteps before
 	profilePatience  = 8 * profileSteps             // mini-batches in which a side must fill a window
 	sidePatience     = 10 * time.Second             // least time in which a side must fill a window
-	leastProfiled    = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
+	leastMiniBatches = 100 * profileSteps           // mini-batches of a job below which a profile would take too much
 	leastInEpoch     = 4 * profileSteps             // a window lies inside an epoch
-	noStall          = 1.1                          // Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1)
 	steadyDrain      = 10                           // a steady window takes at most one in ten from the queue
 	shortestMeasured = 1e-9                         // seconds: the clock may stand still
 
@@ -31,14 +40,17 @@ const (
 	profileSeconds = 5
 )
 
-// profiler measures FastFlow's metrics of a rank over the first mini-batches of its job. It asks the control plane
+// NoStall is the ratio Gthp/Lthp below which nothing is offloaded (FastFlow, Algorithm 1).
+const NoStall = 1.1
+
+// Profiler measures FastFlow's metrics of a rank over the first mini-batches of its job. It asks the control plane
 // that one side, first the rank's own CPUs and then all other workers, makes every split of the rank, and observes the
 // training. It repeats no step and drops no mini-batch.
-type profiler struct {
-	trainer trainerSpeed
+type Profiler struct {
+	trainer Trainer
 	cores   float64
-	sample  func() profileSample // the counters now
-	clock   func() time.Time     // for reports, whose callers hold locks that sample takes
+	sample  func() Sample    // the counters now
+	clock   func() time.Time // for reports, whose callers hold locks that sample takes
 	began   time.Time
 
 	mu       sync.Mutex
@@ -60,23 +72,23 @@ type profiler struct {
 
 	seen  int // mini-batches of the warm-up, and then of the window
 	rows  int
-	begin *profileSample // The window begins with it; nil means that it has not begun.
-	local *profiledSide  // nil: not measured yet
+	begin *Sample       // The window begins with it; nil means that it has not begun.
+	local *profiledSide // nil: not measured yet
 }
 
-// trainerSpeed is what was measured of the trainer alone, on a dummy mini-batch.
-type trainerSpeed struct {
-	rowsPerSecond float64 // 0: not known
-	cpuPerRow     float64 // seconds
-	cpuKnown      bool
+// Trainer is what was measured of the trainer alone, on a dummy mini-batch.
+type Trainer struct {
+	RowsPerSecond float64 // 0: not known
+	CPUPerRow     float64 // seconds
+	CPUKnown      bool
 }
 
-// profileSample holds a rank's counters at a moment.
-type profileSample struct {
-	at     time.Time
-	stall  time.Duration // the trainer has waited for mini-batches
-	queued int           // mini-batches in the input queue
-	cpu    time.Duration // cpu is what this process used, which holds the trainer and the rank's own worker.
+// Sample holds a rank's counters at a moment.
+type Sample struct {
+	At     time.Time
+	Stall  time.Duration // the trainer has waited for mini-batches
+	Queued int           // mini-batches in the input queue
+	CPU    time.Duration // CPU is what this process used, which holds the trainer and the rank's own worker.
 }
 
 // profiledSide holds the measurements of a side with the trainer.
@@ -86,45 +98,42 @@ type profiledSide struct {
 	cpuPerRow     float64 // seconds of this process
 }
 
-// newProfiler begins a profile.
-func newProfiler(trainer trainerSpeed, cores float64, sample func() profileSample) *profiler {
-	p := &profiler{
+// New begins a profile. sample returns the rank's counters now.
+func New(trainer Trainer, cores float64, sample func() Sample) *Profiler {
+	p := &Profiler{
 		trainer: trainer, cores: cores, sample: sample, clock: time.Now, measured: apiv1.SideOwn, own: map[tensor.Name]bool{},
 		patience: profilePatience,
 	}
 	first := sample()
-	p.began, p.sideBegan = first.at, first.at
-	p.patience += first.queued
+	p.began, p.sideBegan = first.At, first.At
+	p.patience += first.Queued
 	p.left = p.patience
 	return p
 }
 
-// policyDecides reports whether a policy decides a job's shares.
-func policyDecides(spec *apiv1.JobSpec) bool {
+// PolicyDecides reports whether a policy decides a job's shares.
+func PolicyDecides(spec *apiv1.JobSpec) bool {
 	_, err := offload.ParsePolicy(spec.GetOffload())
 	return err == nil && spec.GetOffload() != ""
 }
 
-// suitsProfile reports whether a policy decides a job's shares, and the job is long enough for a profile. ahead is how
-// many mini-batches of the rank are left in the job.
-func suitsProfile(spec *apiv1.JobSpec, epoch *trainmgr.Epoch) (ahead uint64, suits bool) {
-	if !policyDecides(spec) {
-		return 0, false
-	}
-	owned := uint64(0)
-	for _, numbers := range epoch.Owned {
-		owned += numbers.To - numbers.From
-	}
+// Suits reports whether a policy decides a job's shares, and the job is long enough for a profile of a rank that owns
+// so many mini-batches of the epoch. ahead is how many mini-batches of the rank are left in the job.
+func Suits(spec *apiv1.JobSpec, epoch, owned uint64) (ahead uint64, suits bool) {
 	epochs := max(spec.GetEpochs(), 1)
-	if owned < leastInEpoch || epochs <= epoch.Number {
+	if !PolicyDecides(spec) || owned < leastInEpoch || epochs <= epoch {
 		return 0, false
 	}
-	ahead = owned * min(epochs-epoch.Number, math.MaxUint32)
-	return ahead, ahead >= leastProfiled
+	ahead = owned * min(epochs-epoch, math.MaxUint32)
+	return ahead, ahead >= leastMiniBatches
 }
 
-// noteMade records which side made a mini-batch that has come. A nil profiler records nothing.
-func (p *profiler) noteMade(name tensor.Name, own bool) {
+// LookAhead makes a profiler that has measured nothing look whether the rest of the job, as many mini-batches of the
+// rank, takes several times as long as the profile.
+func (p *Profiler) LookAhead(miniBatches uint64) { p.ahead = miniBatches }
+
+// NoteMade records which side made a mini-batch that has come. A nil profiler records nothing.
+func (p *Profiler) NoteMade(name tensor.Name, own bool) {
 	if p == nil {
 		return
 	}
@@ -135,8 +144,8 @@ func (p *profiler) noteMade(name tensor.Name, own bool) {
 	}
 }
 
-// noteTaken counts a mini-batch that the trainer takes. It reports whether the profile has ended with it.
-func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
+// NoteTaken counts a mini-batch that the trainer takes. It reports whether the profile has ended with it.
+func (p *Profiler) NoteTaken(mb *tensor.MiniBatch) (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.measured == "" {
@@ -144,7 +153,7 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 	}
 	if !p.begun {
 		now := p.sample()
-		if p.begun = p.looksLong(now.at); p.short {
+		if p.begun = p.looksLong(now.At); p.short {
 			p.finish(now)
 			return true
 		}
@@ -152,7 +161,7 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 			delete(p.own, mb.Name)
 			return false
 		}
-		p.sideBegan = now.at
+		p.sideBegan = now.At
 	}
 	own, known := p.own[mb.Name]
 	delete(p.own, mb.Name)
@@ -175,7 +184,7 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 		if p.seen >= profileSteps {
 			now := p.sample()
 			switch {
-			case now.at.Sub(p.begin.at) < profileTime && p.seen < 2*profileSteps:
+			case now.At.Sub(p.begin.At) < profileTime && p.seen < 2*profileSteps:
 			case p.drained(now):
 				p.nextWindow(now)
 			default:
@@ -185,7 +194,7 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 		}
 	}
 	if p.left <= 0 && p.left%profileSteps == 0 {
-		if now := p.sample(); now.at.Sub(p.sideBegan) >= sidePatience { // the side makes too little, or nothing
+		if now := p.sample(); now.At.Sub(p.sideBegan) >= sidePatience { // the side makes too little, or nothing
 			p.finish(now)
 		}
 	}
@@ -194,7 +203,7 @@ func (p *profiler) noteTaken(mb *tensor.MiniBatch) (ended bool) {
 
 // looksLong reports whether the profile may begin: the rest of the job takes at least api.ShortJob times as long, at
 // the rate of the first mini-batches. It sets short if that is not so. p.mu is held.
-func (p *profiler) looksLong(now time.Time) bool {
+func (p *Profiler) looksLong(now time.Time) bool {
 	if p.ahead == 0 {
 		return true
 	}
@@ -215,19 +224,19 @@ func (p *profiler) looksLong(now time.Time) bool {
 // drained reports whether the trainer took so much of a window from the queue that the window says little: a trainer
 // that does not wait may leave the side less CPU time than one that does. Once the queue is empty, the trainer and the
 // side have the same rate. p.mu is held.
-func (p *profiler) drained(now profileSample) bool {
-	return steadyDrain*(p.begin.queued-now.queued) > p.seen
+func (p *Profiler) drained(now Sample) bool {
+	return steadyDrain*(p.begin.Queued-now.Queued) > p.seen
 }
 
 // nextWindow begins another window where one ends. p.mu is held.
-func (p *profiler) nextWindow(now profileSample) { p.seen, p.rows, p.begin = 0, 0, &now }
+func (p *Profiler) nextWindow(now Sample) { p.seen, p.rows, p.begin = 0, 0, &now }
 
 // restart begins the window again. p.mu is held.
-func (p *profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }
+func (p *Profiler) restart() { p.seen, p.rows, p.begin = 0, 0, nil }
 
 // finish ends the profile. p.mu is held.
-func (p *profiler) finish(now profileSample) {
-	p.measured, p.own, p.took = "", nil, now.at.Sub(p.began)
+func (p *Profiler) finish(now Sample) {
+	p.measured, p.own, p.took = "", nil, now.At.Sub(p.began)
 	if p.result != nil {
 		p.from = apiv1.ProfileMeasured
 	}
@@ -235,25 +244,25 @@ func (p *profiler) finish(now profileSample) {
 
 // side returns the measurements of the window. Mini-batches that waited when the window began were made before it.
 // p.mu is held.
-func (p *profiler) side(end profileSample, rows int) profiledSide {
-	seconds := math.Max(end.at.Sub(p.begin.at).Seconds(), shortestMeasured)
-	made := max(p.rows-max(0, p.begin.queued-end.queued)*rows, 1)
-	stalled := math.Min(math.Max((end.stall-p.begin.stall).Seconds(), 0), seconds)
+func (p *Profiler) side(end Sample, rows int) profiledSide {
+	seconds := math.Max(end.At.Sub(p.begin.At).Seconds(), shortestMeasured)
+	made := max(p.rows-max(0, p.begin.Queued-end.Queued)*rows, 1)
+	stalled := math.Min(math.Max((end.Stall-p.begin.Stall).Seconds(), 0), seconds)
 	return profiledSide{
 		rowsPerSecond: float64(made) / seconds,
 		trainer:       float64(p.rows) / math.Max(seconds-stalled, shortestMeasured),
-		cpuPerRow:     math.Max((end.cpu-p.begin.cpu).Seconds(), 0) / float64(max(p.rows, 1)),
+		cpuPerRow:     math.Max((end.CPU-p.begin.CPU).Seconds(), 0) / float64(max(p.rows, 1)),
 	}
 }
 
 // noteSide takes the measurements of a side. If the trainer hardly waits for the rank's own CPUs, noteSide leaves out
 // the other workers. p.mu is held.
-func (p *profiler) noteSide(side profiledSide, now profileSample) {
+func (p *Profiler) noteSide(side profiledSide, now Sample) {
 	p.restart()
-	p.left, p.sideBegan = p.patience, now.at
+	p.left, p.sideBegan = p.patience, now.At
 	if p.local == nil {
 		p.local = &side
-		if p.gthp(side) >= noStall*side.rowsPerSecond {
+		if p.gthp(side) >= NoStall*side.rowsPerSecond {
 			p.measured = apiv1.SideOthers
 			return
 		}
@@ -265,9 +274,9 @@ func (p *profiler) noteSide(side profiledSide, now profileSample) {
 }
 
 // gthp returns the throughput of the trainer alone: T, or the highest throughput while the trainer did not wait.
-func (p *profiler) gthp(sides ...profiledSide) float64 {
-	if p.trainer.rowsPerSecond > 0 {
-		return p.trainer.rowsPerSecond
+func (p *Profiler) gthp(sides ...profiledSide) float64 {
+	if p.trainer.RowsPerSecond > 0 {
+		return p.trainer.RowsPerSecond
 	}
 	gthp := 0.0
 	for _, side := range sides {
@@ -278,22 +287,22 @@ func (p *profiler) gthp(sides ...profiledSide) float64 {
 
 // metrics returns the profile. If the CPU time of the trainer alone is not known, the CPU times of the sides contain
 // it, and are left out.
-func (p *profiler) metrics(local profiledSide, others *profiledSide) *apiv1.OffloadMetrics {
+func (p *Profiler) metrics(local profiledSide, others *profiledSide) *apiv1.OffloadMetrics {
 	m := &apiv1.OffloadMetrics{Gthp: p.gthp(local), Lthp: local.rowsPerSecond, Cores: p.cores}
-	if p.trainer.cpuKnown {
-		m.Tcycle, m.Pcycle = p.trainer.cpuPerRow, math.Max(local.cpuPerRow-p.trainer.cpuPerRow, 0)
+	if p.trainer.CPUKnown {
+		m.Tcycle, m.Pcycle = p.trainer.CPUPerRow, math.Max(local.cpuPerRow-p.trainer.CPUPerRow, 0)
 	}
 	if others != nil {
 		m.Gthp, m.Rthp = p.gthp(local, *others), others.rowsPerSecond
 		if m.Pcycle > 0 {
-			m.Ocycle = math.Max(others.cpuPerRow-p.trainer.cpuPerRow, 0)
+			m.Ocycle = math.Max(others.cpuPerRow-p.trainer.CPUPerRow, 0)
 		}
 	}
 	return m
 }
 
-// report fills in the fields of a report. A nil profiler measures nothing.
-func (p *profiler) report(r *apiv1.RankReport) {
+// Report fills in the fields of a report. A nil profiler measures nothing.
+func (p *Profiler) Report(r *apiv1.RankReport) {
 	if p == nil {
 		return
 	}
@@ -306,59 +315,51 @@ func (p *profiler) report(r *apiv1.RankReport) {
 	r.ProfileFrom, r.ProfileSeconds, r.TrainingSeconds = status.From, status.Seconds, status.Training
 }
 
-// ended reports whether the profile has ended, its result, which may be nil, and how long the profile took.
-func (p *profiler) ended() (ended bool, result *apiv1.OffloadMetrics, took time.Duration) {
+// Ended reports whether the profile has ended, its result, which may be nil, and how long the profile took.
+func (p *Profiler) Ended() (ended bool, result *apiv1.OffloadMetrics, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.measured == "", p.result, p.took
 }
 
-// noteTaken counts a mini-batch that the trainer takes.
-func (r *rank) noteTaken(mb *tensor.MiniBatch) {
-	if !r.profiler.noteTaken(mb) {
-		return
+// Stored returns a profiler that has its result from the store and measures nothing. took is how long the search in the
+// store took.
+func Stored(result *apiv1.OffloadMetrics, took time.Duration) *Profiler {
+	return &Profiler{
+		clock: time.Now, began: time.Now().Add(-took), begun: true, result: result, took: took, from: apiv1.ProfileStored,
 	}
-	_, result, took := r.profiler.ended()
-	if r.profiler.status().LeftOut {
-		r.client.options.Logger.Info("no profile: the job takes less than five times as long", "job", r.id,
-			"rank", r.options.Rank)
-		return
-	}
-	if result == nil {
-		r.client.options.Logger.Info("no profile: one side made too few mini-batches", "job", r.id,
-			"rank", r.options.Rank, "took_seconds", took.Seconds())
-		return
-	}
-	r.client.options.Logger.Info("profile", "job", r.id, "rank", r.options.Rank, "took_seconds", took.Seconds(),
-		"gthp", result.Gthp, "lthp", result.Lthp, "pcycle", result.Pcycle, "rthp", result.Rthp, "ocycle", result.Ocycle,
-		"tcycle", result.Tcycle, "cores", result.Cores)
-	r.stored.put(r, result)
 }
 
-// sample returns the rank's counters.
-func (r *rank) sample() profileSample {
-	s := profileSample{at: time.Now(), cpu: processors.Time()}
-	r.mu.Lock()
-	l := r.leases
-	r.mu.Unlock()
-	if l != nil {
-		queue := l.delivery.Status().Queue
-		s.stall, s.queued = queue.Stall, queue.MiniBatches
+// KnowOwn makes a profiler that has measured nothing measure only the other workers.
+func (p *Profiler) KnowOwn(m *offload.Metrics) {
+	p.local = &profiledSide{rowsPerSecond: m.Lthp, trainer: m.Gthp, cpuPerRow: m.Pcycle + m.Tcycle}
+	p.measured = apiv1.SideOthers
+}
+
+// Status describes a rank's profile.
+type Status struct {
+	From     string  // apiv1.ProfileMeasured, apiv1.ProfileStored, or empty: there is none, or not yet
+	Seconds  float64 // Seconds is how long the profile took.
+	Training float64 // seconds since the rank attached
+	LeftOut  bool    // the job takes less than api.ShortJob times as long as the profile
+}
+
+// Status describes the profile. A nil profiler has none.
+func (p *Profiler) Status() Status {
+	if p == nil {
+		return Status{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.statusAt(p.clock())
+}
+
+// statusAt describes the profile at a time. p.mu is held.
+func (p *Profiler) statusAt(now time.Time) Status {
+	s := Status{From: p.from, Seconds: p.took.Seconds(), Training: now.Sub(p.began).Seconds(),
+		LeftOut: p.short}
+	if p.measured != "" && p.begun {
+		s.Seconds = s.Training
 	}
 	return s
-}
-
-// measuredStep returns a step that adds up the rows and the CPU time of its runs.
-func measuredStep(step trainmgr.Step, rows *int64, cpu *time.Duration) trainmgr.Step {
-	run := step.Run
-	if run != nil {
-		step.Run = func(ctx context.Context, mb *tensor.MiniBatch) error {
-			before := processors.Time()
-			err := run(ctx, mb)
-			*cpu += processors.Time() - before
-			*rows += int64(mb.Rows)
-			return err
-		}
-	}
-	return step
 }

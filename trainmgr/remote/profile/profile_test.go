@@ -1,9 +1,6 @@
-package remote
+package profile
 
 import (
-	"context"
-	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,26 +8,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/offload"
 )
 
 // profiledTrainer is a trainer in virtual time: it waits for each mini-batch as long as a side takes for it.
 type profiledTrainer struct {
 	step, own, others time.Duration // of a mini-batch
-	now               profileSample
-	profiler          *profiler
+	now               Sample
+	profiler          *Profiler
 	taken             uint64
 	samples           int
 }
 
 const profiledRows = 10
 
-func newProfiledTrainer(speed trainerSpeed) *profiledTrainer {
+func newProfiledTrainer(speed Trainer) *profiledTrainer {
 	m := &profiledTrainer{step: 10 * time.Millisecond, own: 40 * time.Millisecond, others: 20 * time.Millisecond,
-		now: profileSample{at: time.Unix(1000, 0), cpu: time.Hour, stall: time.Minute}}
-	m.profiler = newProfiler(speed, 4, func() profileSample { m.samples++; return m.now })
+		now: Sample{At: time.Unix(1000, 0), CPU: time.Hour, Stall: time.Minute}}
+	m.profiler = New(speed, 4, func() Sample { m.samples++; return m.now })
 	return m
 }
 
@@ -42,11 +38,11 @@ func (m *profiledTrainer) take(own bool, count int) {
 			period, cpu = m.own, 35*time.Millisecond
 		}
 		period = max(period, m.step)
-		m.now.at, m.now.stall, m.now.cpu = m.now.at.Add(period), m.now.stall+period-m.step, m.now.cpu+cpu
+		m.now.At, m.now.Stall, m.now.CPU = m.now.At.Add(period), m.now.Stall+period-m.step, m.now.CPU+cpu
 		mb := &tensor.MiniBatch{Name: tensor.Name{Number: m.taken}, Rows: profiledRows}
 		m.taken++
-		m.profiler.noteMade(mb.Name, own)
-		m.profiler.noteTaken(mb)
+		m.profiler.NoteMade(mb.Name, own)
+		m.profiler.NoteTaken(mb)
 	}
 }
 
@@ -60,7 +56,7 @@ func (m *profiledTrainer) until(t *testing.T, own bool, side string) (taken int)
 	return taken
 }
 
-var knownTrainer = trainerSpeed{rowsPerSecond: 1000, cpuPerRow: 5e-4, cpuKnown: true}
+var knownTrainer = Trainer{RowsPerSecond: 1000, CPUPerRow: 5e-4, CPUKnown: true}
 
 // TestAShortJobIsNotProfiled looks at half a second of the training, 50 mini-batches a second here: a job of which less
 // than 25 seconds are left is not profiled, and its report ends the leader's wait for a profile.
@@ -68,15 +64,15 @@ func TestAShortJobIsNotProfiled(t *testing.T) {
 	t.Parallel()
 	for ahead, short := range map[uint64]bool{1200: true, 1300: false, 0: false} {
 		m := newProfiledTrainer(knownTrainer)
-		m.profiler.ahead, m.profiler.clock = ahead, func() time.Time { return m.now.at }
+		m.profiler.ahead, m.profiler.clock = ahead, func() time.Time { return m.now.At }
 		report := &apiv1.RankReport{}
 		m.take(false, 1)
-		m.profiler.report(report)
+		m.profiler.Report(report)
 		assert.Equal(t, ahead == 0, report.Profiling != "", "the job is looked at: %d", ahead)
 		m.take(false, 25)
-		m.profiler.report(report)
+		m.profiler.Report(report)
 		assert.Equal(t, short, report.Profiling == "", "%d", ahead)
-		assert.Equal(t, short, m.profiler.status().LeftOut, "%d", ahead)
+		assert.Equal(t, short, m.profiler.Status().LeftOut, "%d", ahead)
 		assert.Positive(t, report.ProfileSeconds)
 		assert.Nil(t, report.Profile)
 		if !short {
@@ -90,16 +86,16 @@ func TestProfileOfBothSides(t *testing.T) {
 	t.Parallel()
 	m := newProfiledTrainer(knownTrainer)
 	report := &apiv1.RankReport{}
-	m.profiler.report(report)
+	m.profiler.Report(report)
 	assert.Empty(t, report.Profiling, "a trainer that takes nothing is not profiled")
 	m.take(false, 1)
-	m.profiler.report(report)
+	m.profiler.Report(report)
 	assert.Equal(t, apiv1.SideOwn, report.Profiling)
 	assert.Equal(t, profileWarmup+1+profileSteps, m.until(t, true, apiv1.SideOthers))
 	m.take(true, 20) // leases from before, which are not the others'
 	assert.Equal(t, profileWarmup+1+profileSteps, m.until(t, false, ""))
 	m.take(true, 200)
-	ended, got, took := m.profiler.ended()
+	ended, got, took := m.profiler.Ended()
 	assert.True(t, ended)
 	assert.Positive(t, took)
 	require.NotNil(t, got)
@@ -110,22 +106,22 @@ func TestProfileOfBothSides(t *testing.T) {
 		assert.InEpsilon(t, v.want, v.got, 1e-9, "%v", got)
 	}
 	assert.Equal(t, 2+2*2, m.samples, "two at the beginning, two of a window")
-	m.profiler.report(report)
+	m.profiler.Report(report)
 	assert.Empty(t, report.Profiling)
 	assert.Same(t, got, report.Profile)
-	var none *profiler
-	none.report(report)
-	none.noteMade(tensor.Name{}, true)
+	var none *Profiler
+	none.Report(report)
+	none.NoteMade(tensor.Name{}, true)
 }
 
 // TestProfileOfAnUnknownTrainer: Gthp is the throughput while the trainer did not wait, and CPU times that contain the
 // trainer's are left out.
 func TestProfileOfAnUnknownTrainer(t *testing.T) {
 	t.Parallel()
-	m := newProfiledTrainer(trainerSpeed{})
+	m := newProfiledTrainer(Trainer{})
 	m.until(t, true, apiv1.SideOthers)
 	m.until(t, false, "")
-	_, got, _ := m.profiler.ended()
+	_, got, _ := m.profiler.Ended()
 	assert.InEpsilon(t, 1000, got.Gthp, 1e-9)
 	assert.Zero(t, got.Tcycle+got.Pcycle+got.Ocycle)
 }
@@ -137,7 +133,7 @@ func TestProfileWithoutAStall(t *testing.T) {
 	m := newProfiledTrainer(knownTrainer)
 	m.own = 10500 * time.Microsecond
 	m.until(t, true, "")
-	_, got, _ := m.profiler.ended()
+	_, got, _ := m.profiler.Ended()
 	require.NotNil(t, got)
 	assert.Zero(t, got.Rthp)
 	assert.Positive(t, got.Lthp)
@@ -149,7 +145,7 @@ func TestProfileWindows(t *testing.T) {
 	t.Parallel()
 	m := newProfiledTrainer(knownTrainer)
 	m.step, m.own = time.Microsecond, 2*time.Microsecond
-	m.profiler.trainer.rowsPerSecond = 1e9
+	m.profiler.trainer.RowsPerSecond = 1e9
 	assert.Equal(t, profileWarmup+1+2*profileSteps, m.until(t, true, apiv1.SideOthers))
 
 	m = newProfiledTrainer(knownTrainer)
@@ -159,23 +155,23 @@ func TestProfileWindows(t *testing.T) {
 
 	m = newProfiledTrainer(knownTrainer)
 	m.take(true, 40)
-	m.now.at = m.now.at.Add(time.Hour)
+	m.now.At = m.now.At.Add(time.Hour)
 	next := &tensor.MiniBatch{Name: tensor.Name{Epoch: 1}, Rows: profiledRows}
-	m.profiler.noteMade(next.Name, true)
-	assert.False(t, m.profiler.noteTaken(next))
+	m.profiler.NoteMade(next.Name, true)
+	assert.False(t, m.profiler.NoteTaken(next))
 	assert.Nil(t, m.profiler.begin)
 
 	m = newProfiledTrainer(knownTrainer)
 	m.take(true, profileWarmup)
-	m.now.queued = 5
+	m.now.Queued = 5
 	m.take(true, 1)
-	m.now.queued = 0
+	m.now.Queued = 0
 	m.until(t, true, apiv1.SideOthers)
 	assert.InEpsilon(t, 225, m.profiler.local.rowsPerSecond, 1e-9)
 
 	m = newProfiledTrainer(knownTrainer)
 	assert.Equal(t, 550, m.until(t, false, ""), "10 s, in steps of profileSteps")
-	ended, got, _ := m.profiler.ended()
+	ended, got, _ := m.profiler.Ended()
 	assert.True(t, ended)
 	assert.Nil(t, got)
 
@@ -192,11 +188,11 @@ func TestAQueueThatDrains(t *testing.T) {
 	m := newProfiledTrainer(knownTrainer)
 	drain := func(count, perMiniBatch int) {
 		for range count {
-			m.now.queued = max(m.now.queued-perMiniBatch, 0)
+			m.now.Queued = max(m.now.Queued-perMiniBatch, 0)
 			m.take(true, 1)
 		}
 	}
-	m.own, m.now.queued = slow, profileSteps
+	m.own, m.now.Queued = slow, profileSteps
 	drain(profileWarmup+1+profileSteps, 1)
 	assert.Equal(t, apiv1.SideOwn, m.profiler.measured, "the whole window came from the queue")
 	m.own = steady
@@ -204,20 +200,20 @@ func TestAQueueThatDrains(t *testing.T) {
 	assert.InEpsilon(t, 250, m.profiler.local.rowsPerSecond, 1e-9)
 
 	m = newProfiledTrainer(knownTrainer)
-	m.now.queued = 5
+	m.now.Queued = 5
 	drain(profileWarmup+1, 0)
 	drain(profileSteps, 1)
 	assert.Equal(t, apiv1.SideOthers, m.profiler.measured, "a tenth from the queue is steady")
 	m = newProfiledTrainer(knownTrainer)
-	m.now.queued = 6
+	m.now.Queued = 6
 	drain(profileWarmup+1, 0)
 	drain(profileSteps, 1)
 	assert.Equal(t, apiv1.SideOwn, m.profiler.measured)
 
 	m = newProfiledTrainer(knownTrainer)
-	m.now.queued = 1 << 20
+	m.now.Queued = 1 << 20
 	drain(profilePatience+2*profileSteps, 1)
-	ended, result, _ := m.profiler.ended()
+	ended, result, _ := m.profiler.Ended()
 	assert.True(t, ended, "a queue that never empties ends the profile")
 	assert.Nil(t, result)
 }
@@ -225,88 +221,66 @@ func TestAQueueThatDrains(t *testing.T) {
 // TestWhichJobsAreProfiled checks that a job is profiled if a policy decides its share and the job is long enough.
 func TestWhichJobsAreProfiled(t *testing.T) {
 	t.Parallel()
-	epoch := func(number, owned uint64) *trainmgr.Epoch {
-		return &trainmgr.Epoch{Number: number, Owned: []dataset.Range{{From: 5, To: 5 + owned}}}
-	}
 	for _, v := range []struct {
-		offload string
-		epochs  uint64
-		epoch   *trainmgr.Epoch
-		want    bool
+		offload              string
+		epochs, epoch, owned uint64
+		want                 bool
 	}{
-		{"extended", 1, epoch(0, leastProfiled), true}, {"extended", 0, epoch(0, leastProfiled), true},
-		{"paper", 25, epoch(0, leastInEpoch), true}, {"paper", 25, epoch(1, leastInEpoch), false},
-		{"extended", 1, epoch(0, leastProfiled-1), false}, {"extended", 1 << 60, epoch(0, leastInEpoch-1), false},
-		{"fastflow-code", 1 << 63, epoch(0, leastInEpoch), true}, {"0.5", 1, epoch(0, leastProfiled), false},
-		{"", 1, epoch(0, leastProfiled), false}, {"extended", 2, epoch(2, leastProfiled), false},
+		{"extended", 1, 0, leastMiniBatches, true}, {"extended", 0, 0, leastMiniBatches, true},
+		{"paper", 25, 0, leastInEpoch, true}, {"paper", 25, 1, leastInEpoch, false},
+		{"extended", 1, 0, leastMiniBatches - 1, false}, {"extended", 1 << 60, 0, leastInEpoch - 1, false},
+		{"fastflow-code", 1 << 63, 0, leastInEpoch, true}, {"0.5", 1, 0, leastMiniBatches, false},
+		{"", 1, 0, leastMiniBatches, false}, {"extended", 2, 2, leastMiniBatches, false},
 	} {
-		ahead, suits := suitsProfile(&apiv1.JobSpec{Offload: v.offload, Epochs: v.epochs}, v.epoch)
+		ahead, suits := Suits(&apiv1.JobSpec{Offload: v.offload, Epochs: v.epochs}, v.epoch, v.owned)
 		assert.Equal(t, v.want, suits, "%v", v)
-		assert.Equal(t, v.want, ahead >= leastProfiled, "%v", v)
+		assert.Equal(t, v.want, ahead >= leastMiniBatches, "%v", v)
 	}
 }
 
-// TestMeasuredStepCountsRuns: rows of every run are added up, and errors pass.
-func TestMeasuredStepCountsRuns(t *testing.T) {
+// TestOnlyTheOthersAreMeasured: with metrics of the rank's own CPUs from the store, the profile is the same as if both
+// sides had been measured.
+func TestOnlyTheOthersAreMeasured(t *testing.T) {
 	t.Parallel()
-	rows, cpu, failure := int64(0), time.Duration(0), errors.New("a fault")
-	step := measuredStep(trainmgr.Step{Run: func(_ context.Context, mb *tensor.MiniBatch) error {
-		if mb.Rows == 7 {
-			return failure
-		}
-		return nil
-	}}, &rows, &cpu)
-	require.NoError(t, step.Run(t.Context(), &tensor.MiniBatch{Rows: 5}))
-	require.ErrorIs(t, step.Run(t.Context(), &tensor.MiniBatch{Rows: 7}), failure)
-	assert.EqualValues(t, 12, rows)
-	assert.GreaterOrEqual(t, cpu, time.Duration(0))
-	assert.Nil(t, measuredStep(trainmgr.Step{}, &rows, &cpu).Run)
+	m := newProfiledTrainer(knownTrainer)
+	m.until(t, true, apiv1.SideOthers)
+	m.until(t, false, "")
+	_, want, _ := m.profiler.Ended()
+	m = newProfiledTrainer(knownTrainer)
+	m.profiler.KnowOwn(&offload.Metrics{Gthp: want.Gthp, Lthp: want.Lthp, Pcycle: want.Pcycle, Tcycle: want.Tcycle})
+	assert.Equal(t, profileWarmup+1+profileSteps, m.until(t, false, ""))
+	_, got, _ := m.profiler.Ended()
+	require.NotNil(t, got)
+	for _, v := range []struct{ want, got float64 }{
+		{want.Gthp, got.Gthp}, {want.Lthp, got.Lthp}, {want.Rthp, got.Rthp}, {want.Tcycle, got.Tcycle},
+		{want.Pcycle, got.Pcycle}, {want.Ocycle, got.Ocycle},
+	} {
+		assert.InEpsilon(t, v.want, v.got, 1e-9, "%v", got)
+	}
 }
 
-// TestALauncherSendsItsProfile: the launcher asks for one side after the other, and sends what it measured.
-func TestALauncherSendsItsProfile(t *testing.T) {
+// TestTheTimeOfAProfile: while the profile goes on, it takes the whole training; then its share falls.
+func TestTheTimeOfAProfile(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, clusterOptions{rows: 4 * leastProfiled, batch: 4, split: 4, nodes: 2})
-	c.spec.Offload = "extended"
-	c.nodes[0].serves = true
-	j := c.attach(t, c.dial(t), AttachOptions{Profile: true, Pieces: 2, RowsPerSecond: 1e12,
-		profilesShortJobs: true})
-	sent := func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return slices.ContainsFunc(c.reports, func(r *apiv1.RankReport) bool { return r.Profile != nil })
-	}
-	taken := 0
-	require.NoError(t, take(t, c, j, leastProfiled/2, func(*tensor.MiniBatch) {
-		// The launcher reports at least twice a second.
-		if ended, _, _ := j.rank.profiler.ended(); ended {
-			if taken++; taken == 1 {
-				require.Eventually(t, sent, time.Minute, time.Millisecond)
-			}
-		}
-	}).err)
-	require.Positive(t, taken)
-	r, err := j.Report(t.Context())
-	require.NoError(t, err)
-	require.Len(t, r.Notes, 1)
-	assert.Contains(t, r.Notes[0], "the profile took")
-	require.NoError(t, j.Close())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var sides []string
-	var profile *apiv1.OffloadMetrics
-	for _, r := range c.reports {
-		if len(sides) == 0 || sides[len(sides)-1] != r.Profiling {
-			sides = append(sides, r.Profiling)
-		}
-		if r.Profile != nil {
-			profile = r.Profile
-		}
-	}
-	assert.Contains(t, sides, apiv1.SideOwn)
-	assert.Contains(t, sides, apiv1.SideOthers)
-	require.NotNil(t, profile)
-	assert.Positive(t, profile.Lthp)
-	assert.Positive(t, profile.Rthp)
-	assert.InDelta(t, 1e12, profile.Gthp, 0)
+	m := newProfiledTrainer(knownTrainer)
+	m.profiler.clock = func() time.Time { return m.now.At }
+	m.take(true, 10)
+	s := m.profiler.Status()
+	assert.InDelta(t, s.Training, s.Seconds, 0)
+	assert.Empty(t, s.From)
+	m.until(t, true, apiv1.SideOthers)
+	m.until(t, false, "")
+	ended := m.profiler.Status()
+	assert.Equal(t, apiv1.ProfileMeasured, ended.From)
+	m.take(true, 100)
+	s = m.profiler.Status()
+	assert.InDelta(t, ended.Seconds, s.Seconds, 0)
+	assert.InDelta(t, ended.Training+100*m.own.Seconds(), s.Training, 1e-9)
+	var report apiv1.RankReport
+	m.profiler.Report(&report)
+	assert.InDelta(t, s.Seconds, report.ProfileSeconds, 0)
+	assert.InDelta(t, s.Training, report.TrainingSeconds, 0)
+	assert.Equal(t, apiv1.ProfileMeasured, report.ProfileFrom)
+	var none *Profiler
+	assert.Equal(t, Status{}, none.Status())
 }
