@@ -22,7 +22,7 @@
 //
 //	Client            calls the control plane, and goes on asking as protocol.Attempts says
 //	protocol.Machine  decides what one rank says to the control plane and to nodes, and when. It is pure
-//	rank              is the trainmgr.Source of one rank: it owns the machine and carries out what that decides
+//	rank              is the trainmgr.Source of one rank: it owns its machine and carries its effects out
 //	leases            are the pieces of one delivery
 //	piece             is one lease
 //	stream            fetches the mini-batches of one lease, several at once, and yields them in order
