@@ -282,67 +282,14 @@ func TestImageStatus(t *testing.T) {
 	img, none := dir+"/stock.mimg", dir+"/none"
 	drive := "file:" + dir + "/d.flash"
 	must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
-	hex := strings.Repeat("ab", 32)
-	for _, c := range []struct {
-		status int
-		args   []string
-		says   string
-	}{
-		{exitUsage, []string{"image", "bogus"}, "unknown command"},
-		{exitUsage, []string{"image", "build", "--out", none}, "either a SPEC, or --stock"},
-		{exitUsage, []string{"image", "build", "--stock", "spec", "--out", none}, "want presto, piper"},
-		{exitUsage, []string{"image", "build", "--stock"}, "--out is wanted"},
-		{exitUsage, []string{"image", "sign", img}, "--key is wanted"},
-		{exitUsage, []string{"image", "verify"}, "wants FILE"},
-		{exitUsage, []string{"image", "verify", img, "--revoke", "x:1"}, "want key:ID or image:ID"},
-		{exitUsage, []string{"image", "verify", img, "--revoke", "image:12"}, "64 hexadecimal digits"},
-		{exitUsage, []string{"image", "diff", img}, "wants FILE FILE"},
-		{exitUsage, []string{"image", "load", "d0", img}, "malformed drive URI"},
-		{exitUsage, []string{"image", "load", drive, img, "--slot", "0"}, "--slot 0"},
-		{exitUsage, []string{"image", "activate", drive, "first"}, "number of a slot"},
-		{exitUsage, []string{"image", "list", "d0"}, "malformed drive URI"},
-		{exitUsage, []string{"image", "trust", "d0"}, "malformed drive URI"},
-		{exitUsage, []string{"image", "trust", drive}, "nothing to change"},
-		{
-			exitUsage, []string{"image", "trust", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y", "--image-policy", "off"},
-			"where it is served",
-		},
-		{exitUsage, []string{"image", "trust", drive, "--image-policy", "maybe"}, "want require, warn or off"},
-		{exitFailed, []string{"image", "trust", drive, "--image-policy", "require"}, "give a key"},
-		{exitFailed, []string{"image", "trust", "file:" + none, "--image-policy", "off"}, "the drive does not exist"},
-		{exitUsage, []string{"drive", "create", "mem:", "--image-policy", "maybe"}, "want require, warn or off"},
-		{exitUsage, []string{"drive", "create", "mem:", "--image-key", none}, "--image-key"},
-		{exitUsage, []string{"drive", "create", "mem:", "--image-revoke", "key:1"}, "--image-revoke"},
-		{exitUsage, []string{"drive", "serve", "--flash", none, "--image-policy", "maybe"},
-			"want require, warn or off"},
-
-		{exitFailed, []string{"drive", "create", "mem:", "--image-policy", "require"}, "give a key"},
-		{exitFailed, []string{"image", "info", none}, "none"},
-		{exitFailed, []string{"image", "info", pub}, "damaged image"},
-		{exitFailed, []string{"image", "info", dir}, "not a regular file"},
-		{exitFailed, []string{"image", "build", pub, "--out", none}, "image document"},
-		{
-			exitFailed, []string{"image", "build", file(t, "bad.yaml", "base: stock\nunits: []\n"), "--out", none},
-			"no units",
-		},
-		{exitFailed, []string{"image", "sign", img, "--key", pub}, "want PRIVATE KEY"},
-		{exitFailed, []string{"image", "verify", img, "--key", none}, "--key"},
-		{exitFailed, []string{"image", "load", drive, pub}, "step format"},
-		{exitFailed, []string{"image", "load", drive, img, "--slot", "9"}, "invalid program index"},
-		{exitFailed, []string{"image", "activate", drive, "2"}, "slot 2 is empty: put an image into it with millrace " +
-			"image load"},
-		{exitFailed, []string{"image", "activate", drive, hex}, "no slot holds image"},
-		{exitFailed, []string{"image", "rollback", drive}, "no image was active before"},
-		{exitFailed, []string{"image", "list", "file:" + none}, "the drive does not exist"},
-	} {
-		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
-			code, stdout, stderr := millrace(t, c.args...)
-			assert.Equal(t, c.status, code, stderr)
-			assert.Empty(t, stdout)
-			errorLine(t, stderr, c.says)
-			assert.NoFileExists(t, none)
-		})
-	}
+	bad := file(t, "bad.yaml", "base: stock\nunits: []\n")
+	refusals(t, "image", func(t *testing.T, status int, args []string, says string) {
+		code, stdout, stderr := millrace(t, args...)
+		assert.Equal(t, status, code, stderr)
+		assert.Empty(t, stdout)
+		errorLine(t, stderr, says)
+		assert.NoFileExists(t, none)
+	}, "IMAGE", img, "DRIVE", drive, "KEY", pub, "DIR", dir, "HEX", strings.Repeat("ab", 32), "BAD", bad)
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	code, _, stderr := millrace(t, "image", "build", specOf(t, "1"), "--out", none)
 	assert.Equal(t, exitFailed, code)

@@ -79,34 +79,10 @@ func TestStatisticsOfAPipeline(t *testing.T) {
 	require.NoError(t, os.WriteFile(in("damaged"), good, 0o600))
 	must(t, "dataset", "summarize", in("day_0.tsv"), "--columns", "int_1", "--out", in("other"), "--progress", "none")
 	must(t, "dataset", "summarize", "--in", in("day_0.tsv"), "--out", in("columns"), "--progress", "none")
-	for _, c := range []struct {
-		name   string
-		args   []string
-		status int
-		want   string
-	}{
-		{"no summary", preprocess(pipe, "n"), 1, `the summary "train" is not given`},
-		{"a summary that is not there", preprocess(pipe, "n", "--statistics", "train="+in("none")), 1, "no such file"},
-		{"other name", preprocess(pipe, "n", "--statistics", "trial="+in("train")), 1, `did you mean "train"?`},
-		{"damaged", preprocess(pipe, "n", "--statistics", "train="+in("damaged")), 1, "damaged"},
-		{"no summary but a pipeline", preprocess(pipe, "n", "--statistics", "train="+pipe), 1, "damaged"},
-		{"of other columns", preprocess(pipe, "n", "--statistics", "train="+in("other")), 1,
-			`p.yaml: line 2:30: dense[0].ops[0]: column "int_0": statistics do not fit: "train" has no statistics of "int_0"`},
-		{"of columns alone", preprocess(pipe, "n", "--statistics", "train="+in("columns")), 1,
-			`"train" has no statistics of cat_0 behind fill_null, clamp`},
-		{"no name", preprocess(pipe, "n", "--statistics", in("train")), 2, "want NAME=FILE"},
-		{"a pipeline without statistics", []string{"dataset", "summarize", "--pipeline", "criteo", in("day_0.tsv")}, 1,
-			"names no statistics"},
-		{"columns and a pipeline", []string{"dataset", "summarize", "--pipeline", pipe, "--columns", "int_0", "--in",
-			in("day_0.tsv")}, 2, "want one of them"},
-		{"a name without a pipeline", []string{"dataset", "summarize", "--name", "s", in("day_0.tsv")}, 2, "--pipeline"},
-		{"statistics without a pipeline", []string{"dataset", "summarize", "--statistics", "s=x", in("day_0.tsv")}, 2,
-			"--pipeline"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			status, _, errs := millrace(t, c.args...)
-			assert.Equal(t, c.status, status, errs)
-			assert.Contains(t, errs, c.want)
-		})
-	}
+	refusals(t, "statistics", func(t *testing.T, status int, args []string, says string) {
+		code, _, errs := millrace(t, args...)
+		assert.Equal(t, status, code, errs)
+		assert.Contains(t, errs, says)
+	}, "PREPROCESS", "preprocess --progress none --pipeline "+pipe+" --in "+in("day_0.tsv")+" --out "+in("n"),
+		"PIPE", pipe, "DIR", dir)
 }

@@ -138,55 +138,12 @@ func TestBadVocabularyCalls(t *testing.T) {
 		change(b)
 		require.NoError(t, os.WriteFile(in(name), b, 0o600))
 	}
-	preprocess := func(pipe string, args ...string) []string {
-		return append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", in("day_1.tsv"), "--out",
-			in("out")}, args...)
-	}
-	for _, c := range []struct {
-		name   string
-		args   []string
-		status int
-		want   string
-	}{
-		{"no file", preprocess(pipe), 1, `"piper" has no file: build it`},
-		{"a file that is not there", preprocess(pipe, "--vocabulary", "piper="+in("b")), 1, "no such file"},
-		{"a value that it lacks", preprocess(pipe, "--vocabulary", "piper="+in("a.vocab")), 1,
-			`row 1: column "cat_0": the vocabulary lacks the key 8`},
-		{"other rules", preprocess(other, "--vocabulary", "piper="+in("a.vocab")), 1, "was made with"},
-		{"other name", preprocess(pipe, "--vocabulary", "pipe="+in("a.vocab")), 1, `did you mean "piper"?`},
-		{"damaged", preprocess(pipe, "--vocabulary", "piper="+in("damaged")), 1, "damaged"},
-		{"other version", preprocess(pipe, "--vocabulary", "piper="+in("version")), 1, "unknown version: 2.0"},
-		{"no name", preprocess(pipe, "--vocabulary", in("a.vocab")), 2, "want NAME=FILE"},
-		{"twice", preprocess(pipe, "--vocabulary", "piper=a", "--vocabulary", "piper=b"), 2, "twice"},
-		{"built without a name", preprocess(pipe, "--build-vocabulary", "=v"), 2, "want NAME or NAME=FILE"},
-		{"built without the file's name", preprocess(pipe, "--build-vocabulary", "piper="), 2,
-			"want NAME or NAME=FILE"},
-		{"built twice", preprocess(pipe, "--build-vocabulary", "piper", "--build-vocabulary", "piper=v"), 2, "twice"},
-		{"built in memory and lacking", preprocess("criteo", "--build-vocabulary", "piper"), 1, "no vocabulary"},
-		{"built over a file", preprocess(pipe, "--build-vocabulary", "piper="+in("a.vocab")), 1, "file already exists"},
-		{"built and lacking", preprocess("criteo", "--build-vocabulary", "piper="+in("n.vocab")), 1, "no vocabulary"},
-		{"built although the output is there", append(preprocess(pipe, "--build-vocabulary", "piper="+in("n.vocab")),
-			"--out", in("other")), 1, "remove it or choose another"},
-		{"built although the folder of the output is not there", append(preprocess(pipe, "--build-vocabulary",
-			"piper="+in("n.vocab")), "--out", in("none/out"), "--format", "arrow"), 1, "no such file or directory"},
-		{"nothing to build", []string{"vocabulary", "build", "--pipeline", "criteo", "--in", in("day_0.tsv"), "--out",
-			in("n.vocab")}, 1, "declares no vocabularies"},
-		{"no output", []string{"vocabulary", "build", "--pipeline", pipe, "--in", in("day_0.tsv")}, 2,
-			"--out is wanted"},
-		{"extended by other rules", []string{"vocabulary", "extend", in("a.vocab"), "--pipeline", other, "--in",
-			in("day_1.tsv"), "--out", in("n.vocab")}, 1, "of another pipeline"},
-		{"extended by what it counts", []string{"vocabulary", "extend", in("a.vocab"), "--pipeline", pipe, "--in",
-			in("day_0.tsv"), "--out", in("n.vocab")}, 1, "day_0.tsv: its keys have their ids"},
-		{"info of a pipeline", []string{"vocabulary", "info", pipe}, 1, "damaged"},
-		{"a control plane", []string{"train", "--control", "http://127.0.0.1:1", "--pipeline", pipe, "--vocabulary",
-			"piper"}, 2, "want NAME=FILE"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			status, _, errs := millrace(t, c.args...)
-			assert.Equal(t, c.status, status, errs)
-			assert.Contains(t, errs, c.want)
-			assert.NoDirExists(t, in("out"))
-			assert.NoFileExists(t, in("n.vocab"))
-		})
-	}
+	refusals(t, "vocabulary", func(t *testing.T, status int, args []string, says string) {
+		code, _, errs := millrace(t, args...)
+		assert.Equal(t, status, code, errs)
+		assert.Contains(t, errs, says)
+		assert.NoDirExists(t, in("out"))
+		assert.NoFileExists(t, in("n.vocab"))
+	}, "PREPROCESS", "preprocess --progress none --pipeline "+pipe+" --in "+in("day_1.tsv")+" --out "+in("out"),
+		"PIPE", pipe, "OTHER", other, "DIR", dir)
 }
