@@ -159,7 +159,7 @@ func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome
 		return o, err
 	}
 	l.lie(r)
-	copy(at, wire.MarshalResult(r))
+	copy(at, wire.AppendResult(nil, r))
 	o.State = r.State
 	return o, nil
 }
@@ -221,7 +221,7 @@ func FuzzResult(f *testing.F) {
 			if n++; n%(which%5+1) != 0 || len(noise) == 0 {
 				return
 			}
-			b := wire.MarshalResult(r)
+			b := wire.AppendResult(nil, r)
 			for i, x := range noise {
 				b[16+(i*31+int(which%101))%(len(b)-16)] ^= x
 			}

@@ -72,7 +72,7 @@ func (d *tableTarget) Execute(ctx context.Context, x *target.Execution) (target.
 		return o, err
 	}
 	r.State, r.AbsentKey, o.State = program.BadData, d.lie, program.BadData
-	copy(at, wire.MarshalResult(r))
+	copy(at, wire.AppendResult(nil, r))
 	return o, nil
 }
 

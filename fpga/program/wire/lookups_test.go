@@ -105,11 +105,11 @@ func TestSliceAndResultOfLookups(t *testing.T) {
 
 	r := someResult()
 	r.AbsentKey = program.AbsentKey{Given: true, Row: 17, Key: 18, Value: -19}
-	goldenfile.Bytes(t, "testdata/result.v1.2.hex", wire.MarshalResult(r))
-	got, err := wire.UnmarshalResult(wire.MarshalResult(r))
+	goldenfile.Bytes(t, "testdata/result.v1.2.hex", wire.AppendResult(nil, r))
+	got, err := wire.UnmarshalResult(wire.AppendResult(nil, r))
 	require.NoError(t, err)
 	assert.Equal(t, r, got)
-	b = wire.MarshalResult(r)
+	b = wire.AppendResult(nil, r)
 	b[wire.AbsentOffset+16] = 0
 	_, err = wire.UnmarshalResult(b)
 	require.ErrorIs(t, err, wire.ErrCorrupt, "a key that is not given")

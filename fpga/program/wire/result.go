@@ -24,11 +24,8 @@ import (
 // longest message.
 func ResultSize(tasks int) int { return ResultHeader + ResultTask*tasks + program.MaxMessage }
 
-// MarshalResult returns the result's wire form, at most ResultSize(len(Tasks)) bytes. A message longer than MaxMessage
-// is shortened.
-func MarshalResult(r *program.Result) []byte { return AppendResult(nil, r) }
-
-// AppendResult appends the result's wire form to b.
+// AppendResult appends the result's wire form to b, at most ResultSize(len(Tasks)) bytes. A message longer than
+// MaxMessage is shortened.
 func AppendResult(b []byte, r *program.Result) []byte {
 	start := len(b)
 	msg := shortenMessage(r.Message)

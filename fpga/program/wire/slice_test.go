@@ -104,12 +104,12 @@ func TestSliceVersions(t *testing.T) {
 }
 
 func TestResultGolden(t *testing.T) {
-	goldenfile.Bytes(t, "testdata/result.v1.1.hex", wire.MarshalResult(someResult()))
+	goldenfile.Bytes(t, "testdata/result.v1.1.hex", wire.AppendResult(nil, someResult()))
 }
 
 // Slices and results that version 1.0 wrote can be read by every later version.
 func TestResultOfVersion10(t *testing.T) {
-	b := wire.MarshalResult(someResult10())
+	b := wire.AppendResult(nil, someResult10())
 	le.PutUint16(b[6:], 0)
 	goldenfile.Bytes(t, "testdata/result.v1.hex", b)
 	r, err := wire.UnmarshalResult(b)
@@ -119,7 +119,7 @@ func TestResultOfVersion10(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	r := someResult()
-	b := wire.MarshalResult(r)
+	b := wire.AppendResult(nil, r)
 	wire.Stamp(b, 1<<40, 5)
 	got, err := wire.UnmarshalResult(b)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestStamp(t *testing.T) {
 	wire.Stamp(none, 1, 2)
 	wire.Stamp(b[:wire.ResultHeader-1], 1, 2)
 	assert.Equal(t, bytes.Repeat([]byte{'x'}, wire.ResultHeader), none)
-	assert.Equal(t, wire.MarshalResult(r), b)
+	assert.Equal(t, wire.AppendResult(nil, r), b)
 }
 
 func TestSliceRoundTrip(t *testing.T) {
@@ -147,7 +147,7 @@ func TestSliceRoundTrip(t *testing.T) {
 }
 
 func TestResultRoundTrip(t *testing.T) {
-	b := wire.MarshalResult(someResult())
+	b := wire.AppendResult(nil, someResult())
 	require.LessOrEqual(t, len(b), wire.ResultSize(2))
 	r, err := wire.UnmarshalResult(b)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestResultMessageIsCut(t *testing.T) {
 		"not made of letters": {strings.Repeat("\x80", 2*program.MaxMessage), program.MaxMessage - 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := wire.MarshalResult((&program.Result{State: program.BadData, Message: c.message}))
+			b := wire.AppendResult(nil, (&program.Result{State: program.BadData, Message: c.message}))
 			require.LessOrEqual(t, len(b), wire.ResultSize(0))
 			r, err := wire.UnmarshalResult(b)
 			require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestResultMessageIsCut(t *testing.T) {
 func TestSliceAndResultReuseMemory(t *testing.T) {
 	s, r := someSlice(), someResult()
 	r.Message = ""
-	sb, rb := wire.MarshalSlice(s), wire.MarshalResult(r)
+	sb, rb := wire.MarshalSlice(s), wire.AppendResult(nil, r)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		sb = wire.AppendSlice(sb[:0], s)
 		rb = wire.AppendResult(rb[:0], r)
@@ -199,7 +199,7 @@ func TestAppendOverOldBytes(t *testing.T) {
 	old := bytes.Repeat([]byte{0xff}, 4096)
 	assert.Equal(t, wire.MarshalSlice(someSlice()), wire.AppendSlice(old[:0], someSlice()))
 	old = bytes.Repeat([]byte{0xff}, 4096)
-	assert.Equal(t, wire.MarshalResult(someResult()), wire.AppendResult(old[:0], someResult()))
+	assert.Equal(t, wire.AppendResult(nil, someResult()), wire.AppendResult(old[:0], someResult()))
 }
 
 func TestSliceDamage(t *testing.T) {
@@ -223,7 +223,7 @@ func TestSliceDamage(t *testing.T) {
 }
 
 func TestResultDamage(t *testing.T) {
-	good := wire.MarshalResult(someResult())
+	good := wire.AppendResult(nil, someResult())
 	for n := range good {
 		_, err := wire.UnmarshalResult(good[:n:n])
 		require.ErrorIs(t, err, wire.ErrCorrupt, "%d bytes", n)
@@ -269,14 +269,14 @@ func FuzzUnmarshalSlice(f *testing.F) {
 }
 
 func FuzzUnmarshalResult(f *testing.F) {
-	f.Add(wire.MarshalResult(someResult()))
-	f.Add(wire.MarshalResult(new(program.Result)))
+	f.Add(wire.AppendResult(nil, someResult()))
+	f.Add(wire.AppendResult(nil, new(program.Result)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := wire.UnmarshalResult(b)
 		if err != nil {
 			return
 		}
-		out := wire.MarshalResult(r)
+		out := wire.AppendResult(nil, r)
 		out[6], out[7] = b[6], b[7] // the writer's minor version
 		require.Equal(t, b[:len(out)], out)
 	})
@@ -302,13 +302,13 @@ func TestValueAt(t *testing.T) {
 	goldenfile.Bytes(t, "testdata/slice.v1.6.hex", wire.MarshalSlice(s))
 	r := someResult()
 	r.Tasks[0].Cursor.ValueAt = program.MaxValueAt
-	goldenfile.Bytes(t, "testdata/result.v1.3.hex", wire.MarshalResult(r))
+	goldenfile.Bytes(t, "testdata/result.v1.3.hex", wire.AppendResult(nil, r))
 	assert.EqualValues(t, 6, le.Uint16(wire.MarshalSlice(s)[6:]))
-	assert.EqualValues(t, 3, le.Uint16(wire.MarshalResult(r)[6:]))
+	assert.EqualValues(t, 3, le.Uint16(wire.AppendResult(nil, r)[6:]))
 	again, err := wire.UnmarshalSlice(wire.MarshalSlice(s))
 	require.NoError(t, err)
 	assert.Equal(t, s, again)
-	got, err := wire.UnmarshalResult(wire.MarshalResult(r))
+	got, err := wire.UnmarshalResult(wire.AppendResult(nil, r))
 	require.NoError(t, err)
 	assert.Equal(t, r, got)
 }
