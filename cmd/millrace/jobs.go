@@ -63,12 +63,12 @@ type jobView struct {
 	Ranks       []rankView `json:"per_rank"`
 
 	Placement    string `json:"placement"`
-	Workers      int32  `json:"workers"`        // without data, at once beside the drives; -1: all
-	WorkersReady int32  `json:"workers_ready"`  // without data, prepared for the job
-	SplitsHeld   uint64 `json:"splits_held"`    // granted to drives that hold them
-	SplitsAny    uint64 `json:"splits_any"`     // granted to workers without data
-	SplitsOwn    uint64 `json:"splits_own"`     // Ranks' own CPUs got these of splits_any.
-	Offload      string `json:"offload_policy"` // how splits are shared with ranks' own CPUs; empty: not at all
+	Workers      int32  `json:"workers"`             // without data, at once beside the drives; -1: all
+	WorkersReady int32  `json:"workers_ready"`       // without data, prepared for the job
+	SplitsHeld   uint64 `json:"splits_held"`         // granted to drives that hold them
+	SplitsAny    uint64 `json:"splits_of_reach_any"` // granted to workers without data
+	SplitsOwn    uint64 `json:"splits_own"`          // Ranks' own CPUs got these of splits_of_reach_any.
+	Offload      string `json:"offload_policy"`      // how splits are shared with ranks' own CPUs; empty: not at all
 
 	Vocabularies []appliedVocabulary `json:"vocabularies"`
 	Lookups      []lookedUpOn        `json:"lookups"` // jobs show asks the nodes for them

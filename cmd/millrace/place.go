@@ -247,7 +247,7 @@ func (c placementCommands) forgetCopies(ctx context.Context, client *remote.Clie
 // verifyView is what dataset verify prints.
 type verifyView struct {
 	placement.Assessment
-	Wanted []int     `json:"wanted_copies"` // the least and the most of any partition
+	Wanted []int     `json:"required_copies"` // the least and the most of any partition
 	Copies []sumView `json:"checked_copies"`
 	Bad    int       `json:"bad_copies"`
 }
@@ -380,7 +380,7 @@ func (v *verifyView) verdict() error {
 		list = append(list, fmt.Sprintf("no node that answers has %s (bring the node back, or put the files again "+
 			"with millrace dataset place)", quantity.Of(gone, "partition")))
 	}
-	if n := len(v.NotSpread); n > 0 {
+	if n := len(v.Spreadable); n > 0 {
 		list = append(list, fmt.Sprintf("one node has all copies of %s (millrace dataset replicate brings one to "+
 			"another)", quantity.Of(n, "partition")))
 	}

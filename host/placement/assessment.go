@@ -14,9 +14,9 @@ type Assessment struct {
 	Short []Short `json:"incomplete_partitions"`
 	// OneNode are the partitions whose copies all lie on one node: without the node they are lost.
 	OneNode []string `json:"single_node_partitions"`
-	// NotSpread are those of OneNode of which two copies or more are wanted, while another node has a drive. Replicate
-	// mends that.
-	NotSpread []string `json:"unspread_partitions"`
+	// Spreadable are those of OneNode of which two copies or more are wanted, while another node has a drive. Replicate
+	// spreads them.
+	Spreadable []string `json:"spreadable_partitions"`
 	// RowsPerSecond is what the drives sustain together over a whole epoch, if every partition's rows are shared
 	// between its holders so that they finish together as nearly as possible. 0 if no P is known.
 	RowsPerSecond float64 `json:"sustained_rows_per_second"`
@@ -27,7 +27,7 @@ type Assessment struct {
 type Short struct {
 	Partition string `json:"partition"`
 	Copies    int    `json:"copies"`
-	Wanted    int    `json:"wanted_copies"`
+	Wanted    int    `json:"required_copies"`
 }
 
 // Check assesses a placement. partitions are all that are wanted, those too that lie on no drive.
@@ -36,7 +36,7 @@ func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	if err != nil {
 		return Assessment{}, err
 	}
-	r := Assessment{Partitions: len(partitions), Short: []Short{}, OneNode: []string{}, NotSpread: []string{}}
+	r := Assessment{Partitions: len(partitions), Short: []Short{}, OneNode: []string{}, Spreadable: []string{}}
 	nodes := map[string]bool{}
 	for _, s := range c.drives {
 		nodes[s.Node] = nodes[s.Node] || !s.Closed
@@ -55,11 +55,11 @@ func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 		}
 		r.OneNode = append(r.OneNode, p.Name)
 		if p.Copies > 1 && len(holders) > 1 && hasOtherNode(nodes, holders[0].Node) {
-			r.NotSpread = append(r.NotSpread, p.Name)
+			r.Spreadable = append(r.Spreadable, p.Name)
 		}
 	}
 	slices.SortFunc(r.Short, func(a, b Short) int { return cmp.Compare(a.Partition, b.Partition) })
-	slices.Sort(r.NotSpread)
+	slices.Sort(r.Spreadable)
 	slices.Sort(r.OneNode)
 	longest := 0.0
 	for _, s := range c.shareRows(partitions) {

@@ -231,7 +231,7 @@ func TestOneNodeIsSaid(t *testing.T) {
 	r, err := Check(ds, ps)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"p00", "p01"}, r.OneNode)
-	assert.Equal(t, []string{"p01"}, r.NotSpread, "p00 is to have one copy, p02 has none")
+	assert.Equal(t, []string{"p01"}, r.Spreadable, "p00 is to have one copy, p02 has none")
 	assert.Equal(t, []Short{{"p02", 0, 2}}, r.Short, "what lies nowhere is counted")
 	assert.Zero(t, r.Fewest)
 
@@ -246,7 +246,7 @@ func TestOneNodeIsSaid(t *testing.T) {
 	r, err = Check(ds, ps[:2])
 	require.NoError(t, err)
 	assert.Empty(t, r.Short)
-	assert.Empty(t, r.NotSpread)
+	assert.Empty(t, r.Spreadable)
 	assert.Equal(t, []string{"p00"}, r.OneNode)
 
 	for name, other := range map[string]func(*Drive){

@@ -34,7 +34,7 @@ var counts = map[string]bool{
 	"splits_running": true, "buffered_mini_batches": true, "source_failures": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "restored_revision": true,
 	"fences_above": true, "num_embeddings": true,
-	"workers": true, "workers_ready": true, "splits_held": true, "splits_any": true, "splits_own": true,
+	"workers": true, "workers_ready": true, "splits_held": true, "splits_of_reach_any": true, "splits_own": true,
 	"own_workers": true, "leases_failed": true,
 	"cases": true, "seed": true, "mean_workers": true,
 	"keys": true, "seen_keys": true, "appended_keys": true, "table": true, "before_keys": true, "after_keys": true,
