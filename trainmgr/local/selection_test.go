@@ -26,7 +26,6 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline/problem"
 	"github.com/millrace/millrace/sdk/selection"
 	"github.com/millrace/millrace/sdk/tensor"
-	"github.com/millrace/millrace/sdk/vocabulary/reducer"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -511,44 +510,4 @@ func TestAFilteredJobResumes(t *testing.T) {
 			require.Equal(t, whole.sums, sums)
 		}
 	}
-}
-
-// TestAVocabularyIsBuiltOfTheRowsThatPass checks that both loops see the same rows, and that ids of other rows are not
-// looked up.
-func TestAVocabularyIsBuiltOfTheRowsThatPass(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.parquet")
-	rows := drawFilterRows(rand.New(rand.NewPCG(7, 7)), 400)
-	writeFilterRows(t, path, rows, 130)
-	spec, err := pipeline.Parse([]byte(`batch: 50
-label: {column: number}
-sparse: [{columns: [ids], ops: [vocabulary: v]}]
-vocabularies: {v: {unknown: error}}
-filter: {column: country, in: [1, 4]}
-`))
-	require.NoError(t, err)
-	c := Config{Files: source.ParseLocations(path), DriveOptions: host.DriveOptions{SLM: 64 << 20}}
-	file := filepath.Join(dir, "v.vocab")
-	made := buildVocabulary(t, c, reducer.Pass{Pipeline: spec, Name: "v", Path: file})
-	seen, passing := map[int64]bool{}, int64(0)
-	for _, r := range rows {
-		if there(r.Country, func(c int64) bool { return c == 1 || c == 4 }) {
-			passing++
-			for _, id := range r.IDs {
-				seen[id] = true
-			}
-		}
-	}
-	assert.Equal(t, passing, made.Rows)
-	assert.EqualValues(t, len(seen), made.Tables[0].Keys)
-	bound, err := BindVocabularies(spec, map[string]string{"v": file})
-	require.NoError(t, err)
-	m, err := Open(t.Context(), c)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	both, _, err := new(Selections).Bind(t.Context(), m, bound)
-	require.NoError(t, err)
-	got := int64(0)
-	runOn(t, m, trainmgr.Options{Pipeline: both, AllDrives: true}, func(mb *tensor.MiniBatch) { got += int64(mb.Rows) })
-	assert.Equal(t, passing, got)
 }
