@@ -20,6 +20,9 @@ const (
 // Parts returns the files of the parts, in their order.
 func (w *Work) Parts() []string { return w.paths(w.description.Parts) }
 
+// partName returns the name of the part that was written after number - 1 others.
+func partName(number int) string { return fmt.Sprintf("%s%08d", partPrefix, number) }
+
 func (w *Work) paths(parts []part) []string {
 	paths := make([]string, len(parts))
 	for i := range parts {
@@ -41,7 +44,7 @@ func (w *Work) bytes() (n int64) {
 func (w *Work) writePart(merged int, more []dataset.Range, write func(path string) (replaced int, err error)) error {
 	d := &w.description
 	d.Written++
-	p := part{Name: fmt.Sprintf("%s%08d", partPrefix, d.Written), Merged: merged}
+	p := part{Name: partName(d.Written), Merged: merged}
 	path := filepath.Join(w.path, p.Name)
 	replaced, err := write(path)
 	if err != nil {

@@ -266,6 +266,69 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	assert.FileExists(t, filepath.Join(o.Work, "thesis.txt"))
 }
 
+// TestPartsThatNoPassWrote edits pass.json: what a pass may have written is taken up, and what none writes is refused
+// before a file is touched.
+func TestPartsThatNoPassWrote(t *testing.T) {
+	partitions, total := values(100)
+	source := &passestest.Source{Partitions: partitions, Batch: 5, StopAfter: 5}
+	o := passes.Options{Work: filepath.Join(t.TempDir(), "work"), Every: time.Nanosecond}
+	_, err := runPass(t, source, o, &sum{})
+	require.ErrorIs(t, err, passestest.ErrStopped)
+	file := filepath.Join(o.Work, "pass.json")
+	good, err := os.ReadFile(file)
+	require.NoError(t, err)
+	type object = map[string]any
+	read := func() (d object, parts []any) {
+		require.NoError(t, json.Unmarshal(good, &d))
+		parts = d["parts"].([]any)
+		require.GreaterOrEqual(t, len(parts), 2)
+		return d, parts
+	}
+	named := func(name string) func(object, []any) {
+		return func(_ object, parts []any) { parts[0].(object)["name"] = name }
+	}
+	for name, c := range map[string]struct {
+		edit    func(d object, parts []any)
+		refusal string // empty: the folder is taken
+	}{
+		"as written":       {func(object, []any) {}, ""},
+		"more was written": {func(d object, _ []any) { d["parts_written"] = 1000 }, ""},
+		"above the folder": {named("../part-00000001"), `names the part "../part-00000001"`},
+		"in a folder":      {named("part-00000001/x"), `names the part "part-00000001/x"`},
+		"absolute":         {named("/part-00000001"), "names the part"},
+		"no name":          {named(""), "names the part"},
+		"a sign":           {named("part-+0000001"), "names the part"},
+		"part 0":           {named("part-00000000"), "behind part 0"},
+		"fewer digits":     {named("part-1"), "names the part"},
+		"no token":         {func(d object, _ []any) { delete(d, "token") }, "lacks the token"},
+		"twice":            {func(_ object, parts []any) { parts[1] = parts[0] }, "behind part"},
+		"fewer written":    {func(d object, _ []any) { d["parts_written"] = 1 }, "its parts_written is 1"},
+		"bytes below 0":    {func(_ object, parts []any) { parts[0].(object)["bytes"] = -1 }, "-1 bytes"},
+		"merges below 0":   {func(_ object, parts []any) { parts[0].(object)["merged"] = -1 }, "merged -1 times"},
+	} {
+		d, parts := read()
+		c.edit(d, parts)
+		b, err := json.Marshal(d)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, b, 0o600))
+		work, err := o.OpenWork("sum", source, nil, func() []passes.Fact { return nil })
+		if c.refusal == "" {
+			require.NoError(t, err, name)
+			require.NoError(t, work.Close())
+			continue
+		}
+		require.ErrorIs(t, err, passes.ErrWork, name)
+		require.ErrorContains(t, err, c.refusal, name)
+		require.ErrorContains(t, err, "remove it to begin again", name)
+	}
+	require.NoError(t, os.WriteFile(file, good, 0o600))
+	source.StopAfter = 0
+	r := &sum{}
+	_, err = runPass(t, source, o, r)
+	require.NoError(t, err)
+	assert.Equal(t, total, r.value+r.kept, "the refusals left all parts")
+}
+
 // TestAFolderHasOneProcess opens a folder and removes it at once, several times in parallel: there is one user at a
 // time, and a folder that another uses already is not removed.
 func TestAFolderHasOneProcess(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/internal/filelock"
@@ -112,8 +113,8 @@ func (o *Options) OpenWork(kind string, source Source, made any, facts func() []
 	if isNew {
 		w.description.Facts = identity
 		err = w.writeDescription()
-	} else {
-		err = w.compare(identity)
+	} else if err = w.compare(identity); err == nil {
+		err = w.checkParts()
 	}
 	if err != nil {
 		return nil, err
@@ -229,6 +230,35 @@ func (w *Work) compare(identity []Fact) error {
 		if have[i].Is != want.Is {
 			return &OtherPassError{Folder: w.path, What: want.What, Have: have[i].Is, Want: want.Is}
 		}
+	}
+	return nil
+}
+
+// checkParts returns an error if pass.json names parts that no pass wrote: a part that lies elsewhere would be read,
+// merged and removed there, and without a token the mini-batches of the parts would be folded in again.
+func (w *Work) checkParts() error {
+	d := &w.description
+	if len(d.Parts) > 0 && d.Token == nil {
+		return w.damaged(fmt.Errorf("%s names %d parts and lacks the token of their mini-batches", descriptionName,
+			len(d.Parts)))
+	}
+	last := 0
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		number, err := strconv.Atoi(strings.TrimPrefix(p.Name, partPrefix))
+		if err != nil || p.Name != partName(number) {
+			return w.damaged(fmt.Errorf("%s names the part %q, where %q would be a name", descriptionName, p.Name,
+				partName(1)))
+		}
+		if number <= last || number > d.Written {
+			return w.damaged(fmt.Errorf("%s names the part %s behind part %d, and its parts_written is %d", descriptionName,
+				p.Name, last, d.Written))
+		}
+		if p.Bytes < 0 || p.Merged < 0 {
+			return w.damaged(fmt.Errorf("%s says of the part %s that it has %d bytes and was merged %d times",
+				descriptionName, p.Name, p.Bytes, p.Merged))
+		}
+		last = number
 	}
 	return nil
 }
