@@ -37,15 +37,5 @@ func TestImageExplore(t *testing.T) {
 		"designs fit the SmartSSD"} {
 		assert.Contains(t, table, want)
 	}
-	for says, args := range map[string][]string{
-		"want rm1 to rm5":        {"--model", "dpp-rm1"},
-		"want ids of 4 or 8":     {"--id-bytes", "2"},
-		"and 1 element or more":  {"--elements", "0"},
-		"33 elements of a unit":  {"--elements", "33"},
-		"clocks of 10 to 10 kHz": {"--clock-khz", "10"},
-	} {
-		code, _, errs := millrace(t, append([]string{"image", "explore"}, args...)...)
-		assert.Equal(t, exitUsage, code, says)
-		assert.Contains(t, errs, says)
-	}
+
 }

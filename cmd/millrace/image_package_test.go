@@ -32,16 +32,6 @@ func TestImagePackage(t *testing.T) {
 	code, _, errs := millrace(t, "image", "package", "--unit", "clamp", "--out", folder)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "the folder is not empty")
-	for says, args := range map[string][]string{
-		"want one of bucketize, clamp,": {"--unit", "none", "--out", filepath.Join(folder, "none")},
-		"--unit \"\"":                   {"--out", filepath.Join(folder, "none")},
-		"--out is wanted":               {"--unit", "clamp"},
-	} {
-		code, _, errs := millrace(t, append([]string{"image", "package"}, args...)...)
-		assert.Equal(t, exitUsage, code, says)
-		assert.Contains(t, errs, says)
-	}
-	assert.NoDirExists(t, filepath.Join(folder, "none"))
 
 	empty := t.TempDir()
 	table := must(t, "image", "package", "--unit", "lane", "--out", empty)

@@ -98,7 +98,6 @@ func TestRefusedReviews(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "both name a job", []string{"--from-job", "x", "--job", "y"}},
 		{exitUsage, "--output html is of a plan", []string{"--from-job", report, "--output", "html"}},
 		{exitUsage, "did not measure T", []string{"--from-job", report}},
 		{exitUsage, "give --pipeline with --in", []string{"--from-job", report, "--model", "ads", "--t", "5"}},

@@ -171,22 +171,11 @@ func TestRefusedPlans(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "--t is wanted", nil},
-		{exitUsage, "give one of them", []string{"--t", "1", "--gpus", "1"}},
-		{exitUsage, "give their number with --gpus", []string{"--t", "1", "--t-gpu", "1"}},
-		{exitUsage, "no source states T of rm1", []string{"--gpus", "8"}},
-		{exitUsage, "--p and --p-from", []string{"--t", "1", "--p", "1", "--p-from", "x"}},
-		{exitUsage, "--image gives P", []string{"--t", "1", "--p", "1", "--image", "x"}},
-		{exitUsage, "want ssd or hdd", []string{"--t", "1", "--media", "tape"}},
-		{exitUsage, "want numbers not below 0", []string{"--t", "1", "--growth", "-1"}},
-		{exitUsage, "or --bytes-per-row and --p, or --p-from", []string{"--t", "1", "--model", "ads"}},
-		{exitUsage, "or --bytes-per-row and --p", []string{"--t", "1", "--model", "ads", "--bytes-per-row", "9"}},
 		{exitFailed, "is not what millrace bench rm", []string{"--t", "1", "--p-from", empty}},
 		{exitFailed, "no rows in 0 partitions:", []string{"--t", "1", "--in", empty}},
 		{exitFailed, "not in canonical form", []string{"--t", "1", "--in", file(t, "m.json", `{"version": 2}`)}},
 		{exitFailed, "is not a figure of the table",
 			[]string{"--t", "1", "--figures", file(t, "f.yaml", "- {name: x, value: 1, kind: assumed, source: x}")}},
-		{exitUsage, "which no plan is for", []string{"--t", "1e29"}},
 		{exitUsage, "compute asks for", []string{"--t", "1e6", "--figures",
 			file(t, "g.yaml", "- {name: host.serve_cores, value: 32, kind: assumed, source: x}"), "--model", "rm5"}},
 		{exitFailed, "read figures", []string{"--t", "1", "--figures", "none.yaml"}},

@@ -184,20 +184,6 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		"no flash":         {nil, exitUsage, "--flash is wanted"},
-		"size":             {[]string{"--flash", "f", "--size", "500"}, exitUsage, "lacks a unit"},
-		"block":            {[]string{"--flash", "f", "--lba", "1024"}, exitUsage, "--lba"},
-		"memory":           {[]string{"--flash", "f", "--slm", "x"}, exitUsage, "--slm"},
-		"threads":          {[]string{"--flash", "f", "--threads", "0"}, exitUsage, "--threads"},
-		"name":             {[]string{"--flash", "f", "--nqn", "d0"}, exitUsage, "nqn.YYYY-MM"},
-		"a host":           {[]string{"--flash", "f", "--allow", "me"}, exitUsage, "--allow"},
-		"advertise":        {[]string{"--flash", "f", "--advertise", "here"}, exitUsage, "--advertise"},
-		"referral":         {[]string{"--flash", "f", "--referral", "there"}, exitUsage, "--referral"},
-		"key":              {[]string{"--flash", "f", "--dhchap-key", "secret"}, exitUsage, "--dhchap-key"},
-		"key file":         {[]string{"--flash", "f", "--dhchap-key", "@" + dir + "/none"}, exitUsage, "none"},
-		"half of the keys": {[]string{"--flash", "f", "--dhchap-ctrl-key", "x"}, exitUsage, "--dhchap-key only"},
-		"everybody":        {[]string{"--flash", "f", "--listen", "0.0.0.0:0"}, exitUsage, "--allow"},
-		"no address":       {[]string{"--flash", "f", "--listen", "4420"}, exitUsage, "HOST:PORT"},
 		"every address": {
 			[]string{"--flash", dir + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "0.0.0.0:0", "--allow", "any"},
 			exitFailed, "--advertise",

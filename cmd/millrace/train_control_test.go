@@ -325,29 +325,6 @@ func TestTrainKeepsItsProfile(t *testing.T) {
 	assert.Contains(t, errs, "no use of this rank's own CPUs")
 }
 
-func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"--job", "x"}, "--control"},
-		{[]string{"--rank", "1", "--in", "x"}, "--control"},
-		{[]string{"--resume", "--in", "x"}, "--control"},
-		{[]string{"--run", "a", "--in", "x"}, "--control"},
-		{[]string{"--control", "http://127.0.0.1:1", "--in", "x"}, "--in"},
-		{[]string{"--control", "http://127.0.0.1:1", "--job", "x", "--batch", "10"}, "--batch"},
-		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--rank", "2", "--ranks", "2"}, "--rank 2"},
-		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--rank-tail", "pad"}, "--rank-tail"},
-		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--weight", "0"}, "--weight"},
-		{[]string{"--control", "127.0.0.1", "--pipeline", "rm1"}, "want http://"},
-		{[]string{"--control", "http://127.0.0.1:1"}, "--pipeline"},
-	} {
-		code, _, errs := millrace(t, append([]string{"train"}, c.args...)...)
-		assert.Equal(t, exitUsage, code, "%q: %s", c.args, errs)
-		assert.Contains(t, errs, c.says)
-	}
-}
-
 // abandonedAndResumed checks that a job to which no trainer comes back ends by itself, and that another job goes on
 // with the rest of it.
 func abandonedAndResumed(t *testing.T, at, dir string) {
