@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -53,7 +54,7 @@ func (c *compute) SLM() []byte { return c.slm }
 func (c *compute) ClearSLM(b []byte) { memory.ClearUsed(b) }
 
 // Programs implements controller.Compute.
-func (c *compute) Programs() controller.Programs { return c.slots }
+func (c *compute) Programs() programs.Device { return c.slots }
 
 // BackendName implements controller.Compute.
 func (c *compute) BackendName() string { return BackendFunctional }

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/faults"
 )
 
@@ -250,12 +251,12 @@ func TestKilledCreate(t *testing.T) {
 // manySlots is a device that a controller refuses.
 type manySlots struct{ controller.Compute }
 
-func (m manySlots) Programs() controller.Programs { return manyPrograms{m.Compute.Programs()} }
+func (m manySlots) Programs() programs.Device { return manyPrograms{m.Compute.Programs()} }
 
-type manyPrograms struct{ controller.Programs }
+type manyPrograms struct{ programs.Device }
 
-func (manyPrograms) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: 1 << 20}
+func (manyPrograms) Limits() programs.Limits {
+	return programs.Limits{Slots: 1 << 20}
 }
 
 func TestDamagedStateIsRefused(t *testing.T) {

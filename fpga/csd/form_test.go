@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/goldenfile"
-	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -31,7 +31,7 @@ func TestFormOfTheState(t *testing.T) {
 			RevokedKeys: []image.KeyID{{4}}, RevokedImages: []image.ID{{5}},
 		},
 		Lost: &flash.Range{From: 4096, To: 8192}, Clean: true,
-		Counters: controller.Counters{
+		Counters: health.Counters{
 			SectorsRead: 1, SectorsWritten: 2, HostReads: 3, HostWrites: 4, Busy: 5, PowerCycles: 6, PowerOn: 7,
 			UnsafeShutdowns: 8, MediaErrors: 9, Errors: 10,
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/internal/ownership"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -31,18 +32,18 @@ const (
 
 // state is what a drive in a file keeps beside its flash, in PATH.json, which is always replaced by a rename.
 type state struct {
-	Version     int                 `json:"version"`
-	UUID        uuid.UUID           `json:"uuid"`
-	Size        int64               `json:"size_bytes"`
-	LBA         int                 `json:"lba_bytes"`
-	images.Kept                     // Kept is that of region 0.
-	Further     []images.Kept       `json:"further_regions,omitempty"`       // regions 1 and up
-	Weights     []int               `json:"region_weights,omitempty"`        // Weights are empty if each is 1.
-	HostIOShare int                 `json:"host_io_share_percent,omitempty"` // 0: no limit
-	Trust       image.Trust         `json:"trust"`
-	Lost        *flash.Range        `json:"lost,omitempty"`
-	Clean       bool                `json:"clean_shutdown"`
-	Counters    controller.Counters `json:"counters"`
+	Version     int             `json:"version"`
+	UUID        uuid.UUID       `json:"uuid"`
+	Size        int64           `json:"size_bytes"`
+	LBA         int             `json:"lba_bytes"`
+	images.Kept                 // Kept is that of region 0.
+	Further     []images.Kept   `json:"further_regions,omitempty"`       // regions 1 and up
+	Weights     []int           `json:"region_weights,omitempty"`        // Weights are empty if each is 1.
+	HostIOShare int             `json:"host_io_share_percent,omitempty"` // 0: no limit
+	Trust       image.Trust     `json:"trust"`
+	Lost        *flash.Range    `json:"lost,omitempty"`
+	Clean       bool            `json:"clean_shutdown"`
+	Counters    health.Counters `json:"counters"`
 }
 
 // regionCount returns the number of regions.
@@ -143,7 +144,7 @@ func parseState(b []byte) (*state, error) {
 
 // keptPart returns the part of a state that must be kept, as text to compare: all but the counters.
 func (s state) keptPart() ([]byte, error) {
-	s.Counters, s.Clean, s.Version = controller.Counters{}, false, s.neededVersion()
+	s.Counters, s.Clean, s.Version = health.Counters{}, false, s.neededVersion()
 	return json.Marshal(s)
 }
 

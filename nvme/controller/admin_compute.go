@@ -30,9 +30,9 @@ func runLoadProgram(r *request) nvme.Status {
 	l := cs.ParseLoad(r.cmd)
 	r.pointToLogPage()
 	if l.Unload {
-		return r.c.sub.prog.unloadSlot(l.Slot)
+		return r.c.sub.prog.Unload(l.Slot)
 	}
-	return r.c.sub.prog.loadChunk(r.c, l.Chunk, r.data)
+	return r.c.sub.prog.LoadChunk(&r.c.owner, l.Chunk, r.data)
 }
 
 func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -45,14 +45,14 @@ func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64,
 
 // pointToLogPage makes the error information log name the log page that says why a command about images was refused.
 func (r *request) pointToLogPage() {
-	if r.c.sub.prog.images != nil {
+	if r.c.sub.prog.Images() != nil {
 		r.more = nvme.LogImages
 	}
 }
 
 func runImageDownload(r *request) nvme.Status {
 	r.pointToLogPage()
-	return r.c.sub.prog.loadChunk(r.c, cs.ParseImageDownload(r.cmd), r.data)
+	return r.c.sub.prog.LoadChunk(&r.c.owner, cs.ParseImageDownload(r.cmd), r.data)
 }
 
 func checkImageActivate(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -64,10 +64,10 @@ func runImageActivate(r *request) nvme.Status {
 	r.pointToLogPage()
 	slot, test := cs.ParseImageActivate(r.cmd)
 	if test {
-		return r.c.sub.prog.testSlot(r.context(), slot)
+		return r.c.sub.prog.Test(r.context(), slot)
 	}
 	region := int(cs.ParseRegion(r.cmd))
-	st := r.c.sub.prog.activateSlot(r.context(), r.c, region, slot, true)
+	st := r.c.sub.prog.Activate(r.context(), &r.c.owner, region, slot, true)
 	if st.OK() {
 		r.c.sub.NamespaceChanged(cs.RegionNamespace(region))
 	}
@@ -92,9 +92,9 @@ func runActivation(r *request) nvme.Status {
 	case !ok:
 		return nvme.InvalidNamespace
 	case sel == cs.SelectDeactivate:
-		return r.c.sub.prog.deactivate(r.c, region, slot)
+		return r.c.sub.prog.Deactivate(&r.c.owner, region, slot)
 	}
-	return r.c.sub.prog.activateSlot(r.context(), r.c, region, slot, false)
+	return r.c.sub.prog.Activate(r.context(), &r.c.owner, region, slot, false)
 }
 
 func checkRangeSet(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {

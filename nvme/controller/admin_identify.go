@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -16,7 +18,6 @@ const (
 	frmw                = 1 | 1<<1  // one firmware slot, read only
 	vwc                 = 1 | 3<<1  // a volatile write cache; Flush takes every namespace
 	sgls                = 1 | 1<<20 // SGLs without alignment; in-capsule data at an offset
-	katoGranularity     = 10        // units of 100 ms
 	capsuleCommand      = (64 + 8192) / 16
 	capsuleResponse     = 1
 	sharedNamespace     = 1 // NMIC
@@ -108,7 +109,7 @@ func (c *Controller) identifyPage(cns uint8, nsid uint32, csi uint8, cntid uint1
 		case set == nvme.CSICompute:
 			id := cs.ComputeNamespace{
 				MaxActive: 1, MaxRangeSets: MaxRangeSets, RangeGranularity: 2, MaxRanges: cs.MaxRanges,
-				MaxProgramMiB: uint64(s.prog.limits.Slots) * (s.prog.limits.MaxBytes >> 20),
+				MaxProgramMiB: uint64(s.prog.Limits().Slots) * (s.prog.Limits().MaxBytes >> 20),
 			}
 			return id.Marshal(), nvme.Success
 		}
@@ -142,9 +143,10 @@ func (c *Controller) identifyController() []byte {
 		ControllerType: controllerTypeIO,
 		AbortLimit:     AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(),
 		LogAttributes: lpa,
-		ErrorEntries:  errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
-		CriticalTemperature: criticalTemperature, TotalCapacity: capacity, KeepAliveGranularity: katoGranularity,
-		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: MaxNSID,
+		ErrorEntries:  health.ErrorEntries - 1, AdminVendorFormat: 0, WarningTemperature: health.WarningTemperature,
+		CriticalTemperature: health.CriticalTemperature, TotalCapacity: capacity,
+		KeepAliveGranularity: features.KeepAliveGranularity,
+		SQES:                 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: MaxNSID,
 		NVMCommands: nvme.ONCSCompare | nvme.ONCSDataset | nvme.ONCSWriteZeroes | nvme.ONCSSaveSelect, WriteCache: vwc,
 		SGLs: sgls, SubsystemNQN: s.opt.NQN, CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse,
 		DataDescriptors: 1,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
@@ -47,7 +48,7 @@ func (s *Subsystem) logPages() []uint8 {
 		nvme.LogEffects, nvme.LogLost}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
-		if s.prog.images != nil {
+		if s.prog.Images() != nil {
 			lids = append(lids, nvme.LogImages)
 		}
 	}
@@ -82,12 +83,12 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	case fabrics.LogDiscovery:
 		return s.discovery.encodePage(), nvme.Success
 	case nvme.LogErrors:
-		return s.health.errorLog(), nvme.Success
+		return s.health.ErrorLog(), nvme.Success
 	case nvme.LogSMART:
 		if nsid != 0 && nsid != nvme.AllNamespaces { // LPA: no health of a single namespace
 			return nil, nvme.InvalidField
 		}
-		return s.health.smartLog(c.criticalWarning(s.currentHealth())), nvme.Success
+		return s.health.SMARTLog(c.criticalWarning(s.currentHealth())), nvme.Success
 	case nvme.LogLost:
 		return nvme.MarshalLost(s.lostBlocks()), nvme.Success
 	case nvme.LogFirmware:
@@ -108,14 +109,14 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	case nvme.LogVendor:
 		return s.vendorLog(), nvme.Success
 	case nvme.LogImages:
-		return s.prog.images.ImageLog(), nvme.Success
+		return s.prog.Images().ImageLog(), nvme.Success
 	}
 	return nil, nvme.InvalidLogPage
 }
 
 // currentHealth returns what the sensors measure, with a warning where the drive has lost blocks.
-func (s *Subsystem) currentHealth() Health {
-	h := s.health.currentSensors()
+func (s *Subsystem) currentHealth() health.Sensors {
+	h := s.health.Sensors()
 	h.Unreliable = h.Unreliable || len(s.lostBlocks()) > 0
 	return h
 }
@@ -133,8 +134,8 @@ func (s *Subsystem) lostBlocks() []nvme.LostRange {
 // firmwareLog is log page 03h: the one slot that there is, or the program slots.
 func (s *Subsystem) firmwareLog() nvme.FirmwareLog {
 	f := nvme.FirmwareLog{Active: 1}
-	if s.prog != nil && s.prog.images != nil {
-		f = s.prog.images.Firmware()
+	if s.prog != nil && s.prog.Images() != nil {
+		f = s.prog.Images().Firmware()
 	}
 	f.Revisions[0] = s.opt.Firmware
 	return f
@@ -149,10 +150,10 @@ func (s *Subsystem) firmwareRevision() string {
 // firmwareUpdates is FRMW: the first slot is read only; where program slots are firmware slots, activation needs no
 // reset.
 func (s *Subsystem) firmwareUpdates() uint8 {
-	if s.prog == nil || s.prog.images == nil {
+	if s.prog == nil || s.prog.Images() == nil {
 		return frmw
 	}
-	return 1 | uint8(min(s.prog.limits.Slots, 7))<<1 | 1<<4
+	return 1 | uint8(min(s.prog.Limits().Slots, 7))<<1 | 1<<4
 }
 
 func (s *Subsystem) effectsLog(csi uint8) ([]byte, nvme.Status) {
@@ -175,14 +176,10 @@ func (s *Subsystem) effectsLog(csi uint8) ([]byte, nvme.Status) {
 // programList is log page 82h: a program is active if it is so in the region of the namespace that the command names,
 // or for another namespace in any region.
 func (s *Subsystem) programList(nsid uint32) []cs.Program {
-	list := s.prog.device.List()
 	if region, ok := s.regionOfNamespace(nsid); ok {
-		active := int(s.prog.active[region].Load())
-		for i := range list {
-			list[i].Active = i == active
-		}
+		return s.prog.ListOf(region)
 	}
-	return list
+	return s.prog.List()
 }
 
 // rangeSets is log page 84h: the memory range sets of the region of the namespace that the command names, or for
@@ -208,10 +205,10 @@ func (s *Subsystem) vendorLog() []byte {
 		l = cs.Log{}
 	}
 	l.Backend = s.opt.Compute.BackendName()
-	m := &s.moves
-	l.FlashToDRAM, l.DRAMToHost = m.flashToDRAM.readCounters(), m.dramToHost.readCounters()
-	l.HostToDRAM = m.hostToDRAM.readCounters()
-	l.FlashLent = m.flashLent.readCounters()
+	m := &s.health.Moves
+	l.FlashToDRAM, l.DRAMToHost = m.FlashToDRAM.Counters(), m.DRAMToHost.Counters()
+	l.HostToDRAM = m.HostToDRAM.Counters()
+	l.FlashLent = m.FlashLent.Counters()
 	l.SLMBytes, l.SLMReserved = s.slm.Size(), s.slm.Reserved()
 	if s.hostIO != nil {
 		l.HostIOShare = uint8(s.opt.HostIOShare)

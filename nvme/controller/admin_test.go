@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -232,7 +234,7 @@ func TestFeatures(t *testing.T) {
 	}
 	for fid, value := range map[uint8]struct{ initial, changed uint32 }{
 		nvme.FeatureArbitration:      {0, 0x01020307},
-		nvme.FeatureTemperature:      {warningTemperature, 350},
+		nvme.FeatureTemperature:      {health.WarningTemperature, 350},
 		nvme.FeatureErrorRecovery:    {0, 7},
 		nvme.FeatureWriteCache:       {1, 0},
 		nvme.FeatureWriteAtomicity:   {0, 1},
@@ -246,14 +248,14 @@ func TestFeatures(t *testing.T) {
 		admin(t, c, nvme.SetFeature(fid, value.changed), nil, nvme.Success)
 		assert.Equal(t, value.changed, get(fid), "feature %02xh", fid)
 		cmd := nvme.GetFeature(fid)
-		for selected := uint32(selectDefault); selected <= selectSaved; selected++ {
+		for selected := uint32(features.SelectDefault); selected <= features.SelectSaved; selected++ {
 			cmd.SetDW(10, uint32(fid)|selected<<8)
 			out := admin(t, c, cmd, nil, nvme.Success)
 			assert.Equal(t, value.initial, out.DW0(), "feature %02xh default", fid)
 		}
-		cmd.SetDW(10, uint32(fid)|selectCapabilities<<8)
+		cmd.SetDW(10, uint32(fid)|features.SelectCapabilities<<8)
 		out := admin(t, c, cmd, nil, nvme.Success)
-		assert.NotZero(t, out.DW0()&capChangeable)
+		assert.NotZero(t, out.DW0()&features.Changeable)
 		cmd.SetDW(10, uint32(fid)|4<<8)
 		admin(t, c, cmd, nil, nvme.InvalidField)
 		cmd = nvme.SetFeature(fid, value.changed)
@@ -261,7 +263,7 @@ func TestFeatures(t *testing.T) {
 		admin(t, c, cmd, nil, nvme.FeatureNotSaveable)
 	}
 	for fid := range 256 {
-		if _, ok := featureCapabilities[uint8(fid)]; !ok {
+		if _, ok := features.Capabilities[uint8(fid)]; !ok {
 			admin(t, c, nvme.SetFeature(uint8(fid), 0), nil, nvme.InvalidField)
 			admin(t, c, nvme.GetFeature(uint8(fid)), nil, nvme.InvalidField)
 		}
@@ -362,7 +364,7 @@ func TestNumberOfQueues(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	d := newDrive(t, func(o *Options) {
-		o.Counters = Counters{SectorsRead: 1999, SectorsWritten: 1, HostReads: 10, PowerCycles: 3, UnsafeShutdowns: 2,
+		o.Counters = health.Counters{SectorsRead: 1999, SectorsWritten: 1, HostReads: 10, PowerCycles: 3, UnsafeShutdowns: 2,
 			PowerOn: 3600e9 * 5, Busy: 60e9 * 7}
 	})
 	c := d.connect()
@@ -384,12 +386,12 @@ func TestHealth(t *testing.T) {
 	l = smart()
 	assert.Equal(t, uint64(3), l.DataUnitsRead)
 	assert.Equal(t, uint64(11), l.HostReads)
-	d.SetHealth(Health{Temperature: warningTemperature, AvailableSpare: 9, SpareThreshold: 10, PercentageUsed: 77,
-		Unreliable: true})
+	d.SetHealth(health.Sensors{Temperature: health.WarningTemperature, AvailableSpare: 9, SpareThreshold: 10,
+		PercentageUsed: 77, Unreliable: true})
 	l = smart()
 	assert.Equal(t, uint8(nvme.WarningSpare|nvme.WarningTemperature|nvme.WarningReliability), l.CriticalWarning)
 	assert.Equal(t, uint8(77), l.PercentageUsed)
-	d.SetHealth(Health{Temperature: warningTemperature - 1, AvailableSpare: 10, SpareThreshold: 10})
+	d.SetHealth(health.Sensors{Temperature: health.WarningTemperature - 1, AvailableSpare: 10, SpareThreshold: 10})
 	assert.Zero(t, smart().CriticalWarning)
 }
 

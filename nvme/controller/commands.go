@@ -238,7 +238,7 @@ func (c *Controller) beginRequest(r *request) nvme.Status {
 		}
 		q.running++
 		r.q = q
-		c.sub.health.enterCommand()
+		c.sub.health.EnterCommand()
 	}
 	c.outstanding[r.outstandingKey()] = r
 	return nvme.Success
@@ -258,7 +258,7 @@ func (c *Controller) endRequest(r *request, st nvme.Status) nvme.Status {
 		c.admin--
 	} else {
 		r.q.running--
-		c.sub.health.leaveCommand()
+		c.sub.health.LeaveCommand()
 	}
 	if r.aborted != nvme.Success && !(st.OK() && r.gave) {
 		st, r.result = r.aborted, 0
@@ -275,9 +275,9 @@ func (c *Controller) endRequest(r *request, st nvme.Status) nvme.Status {
 			return st
 		}
 		if st.Type() == nvme.TypeMedia {
-			c.sub.health.mediaErrors.Add(1)
+			c.sub.health.MediaErrors.Add(1)
 		}
-		c.sub.health.recordError(nvme.ErrorEntry{
+		c.sub.health.RecordError(nvme.ErrorEntry{
 			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(),
 			VendorLog: r.more, Opcode: r.cmd.Opcode(),
 		})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -199,7 +200,7 @@ func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 		type outcome struct {
 			result   uint64
 			memory   []byte
-			counters Counters
+			counters health.Counters
 			moved    cs.Movement
 		}
 		run := func(do func(nvme.Conn) uint64) outcome {

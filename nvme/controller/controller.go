@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
 	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -45,7 +46,7 @@ type Controller struct {
 	queues      map[uint16]*queue // I/O queues
 	outstanding map[uint32]*request
 	admin       int // outstanding commands of the admin queue
-	features    features
+	features    features.State
 	events      events
 	sets        map[uint16]rangeSet // memory range sets
 }
@@ -133,7 +134,7 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 	}
 	c := &Controller{
 		sub: s, id: s.nextID, host: host, owner: slm.Owner{Name: host.NQN}, kato: kato, queues: map[uint16]*queue{},
-		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16]rangeSet{},
+		outstanding: map[uint32]*request{}, features: features.Default(kato, MaxQueues), sets: map[uint16]rangeSet{},
 		begun: s.opt.Now(),
 	}
 	c.idle = sync.NewCond(&c.mu)
@@ -189,7 +190,7 @@ func (c *Controller) OpenQueue(id uint16, size int) nvme.Status {
 		return nvme.InvalidQueueID.Final()
 	case c.state != stateReady || c.cc.css() == cssAdmin || c.queues[id] != nil:
 		return nvme.CommandSequenceError.Final()
-	case id == 0 || int(id) > c.features.queues:
+	case id == 0 || int(id) > c.features.Queues:
 		return nvme.InvalidQueueID.Final()
 	case size < 2 || size > MaxDepth:
 		return nvme.InvalidQueueSize.Final()
@@ -214,7 +215,7 @@ func (c *Controller) CloseQueue(id uint16) {
 // controller counts every command as a sign of life (traffic based keep alive).
 func (c *Controller) Expired(now time.Time) bool {
 	c.mu.Lock()
-	kato := c.features.kato
+	kato := c.features.KeepAlive
 	c.mu.Unlock()
 	return kato > 0 && now.Sub(c.LastSeen()) > time.Duration(kato)*time.Millisecond
 }
@@ -258,7 +259,7 @@ func (c *Controller) dropHoldings() {
 		if c.sub.slm.ReleaseAll(&c.owner) {
 			c.sub.log.Error("an association ended before its commands did", "cntlid", c.id)
 		}
-		c.sub.prog.forgetPartial(c)
+		c.sub.prog.ForgetPartial(&c.owner)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
@@ -50,7 +52,8 @@ func NewDiscovery(o DiscoveryOptions) *Subsystem {
 			NQN: fabrics.DiscoveryNQN, Serial: "discovery", Model: "Millrace discovery", Firmware: "1.0",
 			MaxAssociations: o.MaxAssociations, Now: o.Now, Logger: o.Logger,
 		},
-		tables: discoveryTables(), log: o.Logger, health: newHealth(Counters{}, o.Now), live: map[uint16]*Controller{},
+		tables: discoveryTables(), log: o.Logger, health: health.New(health.Counters{}, o.Now),
+		live:      map[uint16]*Controller{},
 		discovery: &discovery{log: fabrics.DiscoveryLog{Generation: 1, Entries: slices.Clone(o.Entries)}},
 	}
 	s.spaces.Store(new(spaces))
@@ -102,7 +105,7 @@ func (c *Controller) identifyDiscovery() []byte {
 		Serial: o.Serial, Model: o.Model, Firmware: o.Firmware, MDTS: mdtsShift, ControllerID: c.id,
 		Version:     nvme.VersionSpec,
 		AsyncEvents: noticeDiscovery, Attributes: ctratt, ControllerType: controllerTypeDiscovery, AbortLimit: AbortLimit - 1,
-		AsyncEventLimit: AsyncEventLimit - 1, LogAttributes: 1 << 2, KeepAliveGranularity: katoGranularity,
+		AsyncEventLimit: AsyncEventLimit - 1, LogAttributes: 1 << 2, KeepAliveGranularity: features.KeepAliveGranularity,
 		SQES: 0x66, CQES: 0x44, MaxCommands: AdminDepth, SGLs: sgls, SubsystemNQN: o.NQN,
 		CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse, DataDescriptors: 1,
 	}

@@ -60,12 +60,12 @@
 // Everything exported is safe for concurrent use. The namespaces with blocks are a table that is replaced, so that a
 // command finds its namespace without a lock; a command enters its namespace before it touches the flash and leaves it
 // when it completes, and a namespace that is removed waits for the commands in it. Controller.mu guards an
-// association's state, Subsystem.mu the list of associations, programs.mu changes of programs, memory.mu the claims and
-// accesses, lender.mu the lent blocks. programs.mu and memory.mu are taken under Controller.mu, lender.mu under
-// memory.mu. A Flash or a Compute is called with no lock held, except that a copy that was put off reads the flash
-// under lender.mu. The bytes that an earlier holder left in memory are cleared with no lock held; until then no
-// association holds the memory. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end
-// before Close returns.
+// association's state, Subsystem.mu the list of associations, programs.Slots the changes of programs, memory.mu the
+// claims and accesses, lender.mu the lent blocks. The locks of programs.Slots and memory are taken under
+// Controller.mu, lender.mu under memory.mu. A Flash or a Compute is called with no lock held, except that a copy that
+// was put off reads the flash under lender.mu. The bytes that an earlier holder left in memory are cleared with no lock
+// held; until then no association holds the memory. Execute runs in its caller's goroutine. The goroutines of a reset
+// and of a shutdown end before Close returns.
 //
 // # Errors
 //

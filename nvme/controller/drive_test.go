@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -82,9 +83,9 @@ func newStub(slm int) *stubCompute {
 	return s
 }
 
-func (s *stubCompute) SLM() []byte         { return s.slm }
-func (s *stubCompute) BackendName() string { return "functional" }
-func (s *stubCompute) Programs() Programs  { return &s.slots }
+func (s *stubCompute) SLM() []byte               { return s.slm }
+func (s *stubCompute) BackendName() string       { return "functional" }
+func (s *stubCompute) Programs() programs.Device { return &s.slots }
 
 func (s *stubCompute) ClearSLM(b []byte) {
 	if s.clearing != nil {
@@ -141,8 +142,8 @@ type stubPrograms struct {
 	active [cs.MaxRegions]int // by region, the slot + 1; 0: none
 }
 
-func (p *stubPrograms) Limits() ProgramLimits {
-	return ProgramLimits{Slots: 4, MaxBytes: 2 << 20, Regions: p.regions, Weights: p.weights}
+func (p *stubPrograms) Limits() programs.Limits {
+	return programs.Limits{Slots: 4, MaxBytes: 2 << 20, Regions: p.regions, Weights: p.weights}
 }
 
 func (p *stubPrograms) List() []cs.Program {

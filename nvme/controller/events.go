@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 )
 
 // Bits of the Asynchronous Event Configuration feature. Bits 7:0 are those of the critical warning.
@@ -15,7 +16,6 @@ const (
 
 // events is a controller's queue of asynchronous events. The controller's mu guards it.
 type events struct {
-	config  uint32            // feature 0Bh
 	waiting []chan uint32     // one for each outstanding request, oldest first
 	pending []nvme.AsyncEvent // raised while no request waited; no event twice
 	masked  []nvme.AsyncEvent // reported, and their log page not read since
@@ -25,20 +25,21 @@ type events struct {
 
 func (e *events) forgetReports() { *e = events{waiting: e.waiting, raised: e.raised} }
 
-func (e *events) isEnabled(ev nvme.AsyncEvent) bool {
+// isEnabled reports whether a configuration (feature 0Bh) asks for an event.
+func isEnabled(ev nvme.AsyncEvent, config uint32) bool {
 	switch ev {
 	case nvme.EventNamespaceChanged:
-		return e.config&noticeNamespace != 0
+		return config&noticeNamespace != 0
 	case eventDiscoveryChanged:
-		return e.config&noticeDiscovery != 0
+		return config&noticeDiscovery != 0
 	case nvme.EventFirmware:
-		return e.config&noticeFirmware != 0
+		return config&noticeFirmware != 0
 	case nvme.EventReliability:
-		return e.config&nvme.WarningReliability != 0
+		return config&nvme.WarningReliability != 0
 	case nvme.EventTemperature:
-		return e.config&nvme.WarningTemperature != 0
+		return config&nvme.WarningTemperature != 0
 	case nvme.EventSpare:
-		return e.config&nvme.WarningSpare != 0
+		return config&nvme.WarningSpare != 0
 	}
 	return false
 }
@@ -48,13 +49,14 @@ func (e *events) isEnabled(ev nvme.AsyncEvent) bool {
 func (c *Controller) raiseEvent(ev nvme.AsyncEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.events.raiseLocked(ev)
+	c.raiseLocked(ev)
 }
 
 // raiseLocked is raiseEvent. The controller's mu is held.
-func (e *events) raiseLocked(ev nvme.AsyncEvent) {
+func (c *Controller) raiseLocked(ev nvme.AsyncEvent) {
+	e := &c.events
 	e.raised++
-	if !e.isEnabled(ev) || slices.Contains(e.masked, ev) || slices.Contains(e.pending, ev) {
+	if !isEnabled(ev, c.features.AsyncEvents) || slices.Contains(e.masked, ev) || slices.Contains(e.pending, ev) {
 		return
 	}
 	if len(e.waiting) == 0 {
@@ -90,11 +92,11 @@ func (c *Controller) namespaceChanged(nsid uint32) {
 		c.events.changed = append(c.events.changed, nsid)
 		slices.Sort(c.events.changed)
 	}
-	c.events.raiseLocked(nvme.EventNamespaceChanged)
+	c.raiseLocked(nvme.EventNamespaceChanged)
 }
 
 // healthChanged raises what the sensors' values warn of, by this controller's thresholds.
-func (c *Controller) healthChanged(h Health) {
+func (c *Controller) healthChanged(h health.Sensors) {
 	w := c.criticalWarning(h)
 	for bit, ev := range map[uint8]nvme.AsyncEvent{
 		nvme.WarningSpare: nvme.EventSpare, nvme.WarningTemperature: nvme.EventTemperature,
@@ -106,10 +108,10 @@ func (c *Controller) healthChanged(h Health) {
 	}
 }
 
-func (c *Controller) criticalWarning(h Health) uint8 {
+func (c *Controller) criticalWarning(h health.Sensors) uint8 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return h.criticalWarning(c.features.under, c.features.over)
+	return h.CriticalWarning(c.features.Under, c.features.Over)
 }
 
 // asyncEventRequest waits for an event. It completes with Command Abort Requested when ctx ends.

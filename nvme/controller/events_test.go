@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -58,7 +59,7 @@ func TestEventsAreReportedOnceUntilTheirPageIsRead(t *testing.T) {
 func TestHealthEventsFollowTheConfigurationAndTheThreshold(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
-	hot := Health{Temperature: 330, AvailableSpare: 100, Unreliable: true}
+	hot := health.Sensors{Temperature: 330, AvailableSpare: 100, Unreliable: true}
 	d.SetHealth(hot)
 	admin(t, c, nvme.SetFeature(nvme.FeatureAsyncEvents, nvme.WarningTemperature), nil, nvme.Success)
 	d.SetHealth(hot) // below the threshold, and the other warning was not asked for
@@ -66,7 +67,7 @@ func TestHealthEventsFollowTheConfigurationAndTheThreshold(t *testing.T) {
 	d.SetHealth(hot)
 	assert.Equal(t, nvme.EventTemperature, <-waitEvent(c))
 	admin(t, c, nvme.SetFeature(nvme.FeatureAsyncEvents, nvme.WarningReliability|nvme.WarningSpare), nil, nvme.Success)
-	d.SetHealth(Health{Temperature: 300, Unreliable: true, AvailableSpare: 1, SpareThreshold: 2})
+	d.SetHealth(health.Sensors{Temperature: 300, Unreliable: true, AvailableSpare: 1, SpareThreshold: 2})
 	got := []nvme.AsyncEvent{<-waitEvent(c), <-waitEvent(c)}
 	assert.ElementsMatch(t, []nvme.AsyncEvent{nvme.EventReliability, nvme.EventSpare}, got)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -29,7 +30,7 @@ func (s *Subsystem) checkRanges(region int, ranges []cs.Range) nvme.Status {
 // vendorRegion returns the region that a vendor command names.
 func (s *Subsystem) vendorRegion(cmd *nvme.Command) (int, nvme.Status) {
 	region := cs.ParseRegion(cmd)
-	if region >= uint32(s.prog.limits.Regions) {
+	if region >= uint32(s.prog.Limits().Regions) {
 		return 0, nvme.InvalidField
 	}
 	// On a drive without flash the command is sent to a namespace of computational programs: to the first, or the
@@ -45,7 +46,7 @@ func (r *request) enterRegion(region, slot int) nvme.Status {
 	if r.c.sub.slm.OwnedByAnother(&r.c.owner, region) {
 		return nvme.AccessDenied
 	}
-	st := r.c.sub.prog.enterProgram(region, slot)
+	st := r.c.sub.prog.Enter(region, slot)
 	if st.OK() {
 		r.c.sub.hostIO.beginExecution()
 	}
@@ -55,7 +56,7 @@ func (r *request) enterRegion(region, slot int) nvme.Status {
 // leaveRegion ends what enterRegion began.
 func (s *Subsystem) leaveRegion(region int) {
 	s.hostIO.endExecution()
-	s.prog.leaveProgram(region)
+	s.prog.Leave(region)
 }
 
 // executeProgram runs the program of a region over ranges that are leased, after it has set x.Input. enterRegion has
@@ -118,7 +119,7 @@ func runPreprocess(r *request) nvme.Status {
 	if st := r.accessRanges(append(dests, p.Ranges...)); !st.OK() {
 		return st
 	}
-	if st := r.enterRegion(region, anySlot); !st.OK() {
+	if st := r.enterRegion(region, programs.AnySlot); !st.OK() {
 		return st
 	}
 	defer s.leaveRegion(region)

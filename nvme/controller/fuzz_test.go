@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/tracetest"
@@ -134,7 +135,7 @@ func seeds() []seed {
 	for _, lid := range []uint8{0, 1, 2, 3, 4, 5, 0x82, 0x83, 0x84, 0xc0} {
 		out = append(out, seed{0, nvme.GetLog(lid, 0, 0, 4096), nil})
 	}
-	for fid := range featureCapabilities {
+	for fid := range features.Capabilities {
 		out = append(out, seed{0, nvme.GetFeature(fid), nil}, seed{0, nvme.SetFeature(fid, 1), nil})
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/hostshare"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -24,42 +25,6 @@ func TestTheShareOfHostsIsBounded(t *testing.T) {
 			require.ErrorContains(t, err, "5 to 100 are possible", "%d %%", percent)
 		}
 	}
-}
-
-// TestTheBudgetOfHosts holds the rule from both sides of each limit, with times that the test makes up.
-func TestTheBudgetOfHosts(t *testing.T) {
-	const ms = time.Millisecond
-	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
-	b := hostBudget{share: 0.25, counted: at(0)}
-	assert.False(t, b.limitsCommands(at(0)), "no region has computed yet")
-	assert.Zero(t, b.timeToWait(at(0)))
-	b.payForCommand(50 * ms)
-	assert.Zero(t, b.timeToWait(at(0)), "time that was used while no region computed is not owed")
-
-	b.beginExecution()
-	b.beginExecution()
-	b.endExecution(at(ms))
-	assert.True(t, b.limitsCommands(at(time.Hour)), "one region computes still")
-	assert.Zero(t, b.timeToWait(at(time.Hour)))
-	b.payForCommand(hostIOBurst)
-	assert.Zero(t, b.timeToWait(at(time.Hour)), "the burst is used up, and nothing is owed")
-	b.payForCommand(ms)
-	hour := time.Hour
-	assert.Equal(t, 4*ms+1, b.timeToWait(at(hour)), "at a quarter of the time, a millisecond costs four")
-	assert.Positive(t, b.timeToWait(at(hour+4*ms-2)))
-	assert.Zero(t, b.timeToWait(at(hour+4*ms+4)), "parts of a nanosecond are not kept")
-	b.payForCommand(2 * ms)
-	assert.Positive(t, b.timeToWait(at(hour+11*ms)))
-	assert.Zero(t, b.timeToWait(at(hour+13*ms)))
-	assert.Zero(t, b.timeToWait(at(2*hour)), "an hour without commands saves up")
-	b.payForCommand(hostIOBurst + 4)
-	assert.Equal(t, time.Duration(17), b.timeToWait(at(2*hour)), "no more than the burst")
-
-	b.endExecution(at(2 * hour))
-	assert.True(t, b.limitsCommands(at(2*hour+computingLinger-1)), "the next slice of a job may follow")
-	assert.Positive(t, b.timeToWait(at(2*hour)))
-	assert.False(t, b.limitsCommands(at(2*hour+computingLinger)))
-	assert.Zero(t, b.timeToWait(at(2*hour+computingLinger)))
 }
 
 // fakeClock is a clock that stands until a test moves it.
@@ -140,7 +105,10 @@ type limited struct {
 	flash *slowFlash
 }
 
-const flashTakes = 10 * hostIOBurst
+const flashTakes = 10 * burst
+
+// burst is what ordinary commands have saved up at most.
+const burst = time.Millisecond
 
 func newLimited(t testing.TB, percent int) *limited {
 	l := &limited{clock: &fakeClock{now: time.Unix(1000, 0)}}
@@ -210,7 +178,7 @@ func TestOrdinaryCommandsWaitWhileRegionsCompute(t *testing.T) {
 			second := l.begin(t.Context(), c, test.cmd, test.data)
 			l.waiting()
 			// At half of the time, the command before makes it wait as long as that took; the burst is forgiven twice.
-			l.clock.move(flashTakes - 2*hostIOBurst - 4)
+			l.clock.move(flashTakes - 2*burst - 4)
 			assert.Equal(t, uses, l.flash.count(), "it waits for the last nanoseconds")
 			assert.Len(t, l.hostIO.turn, 1)
 			l.clock.move(8)
@@ -221,7 +189,7 @@ func TestOrdinaryCommandsWaitWhileRegionsCompute(t *testing.T) {
 			l.waiting()
 			end()
 			assert.Empty(t, third, "a slice may follow")
-			l.clock.move(computingLinger)
+			l.clock.move(hostshare.Linger)
 			require.NoError(t, <-third)
 		})
 	}
@@ -246,7 +214,7 @@ func TestRegionsDoNotWaitForHosts(t *testing.T) {
 	assert.Empty(t, waits)
 	end()
 	require.NoError(t, <-moves)
-	l.clock.move(computingLinger)
+	l.clock.move(hostshare.Linger)
 	require.NoError(t, <-waits)
 }
 

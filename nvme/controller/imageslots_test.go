@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -35,7 +36,7 @@ type imageCompute struct {
 	r *imageSlots
 }
 
-func (c imageCompute) Programs() Programs { return c.r }
+func (c imageCompute) Programs() programs.Device { return c.r }
 
 func TestADeviceWithImageSlots(t *testing.T) {
 	stub := newStub(testSLM)

@@ -52,7 +52,7 @@ func (r *request) lendBlocks(ns *namespace, k cs.Copy) bool {
 	if ns.id != cs.NamespaceNVM || !s.slm.Lent.Lend(k.Dest, int64(k.SLBA<<ns.shift), n) {
 		return false
 	}
-	s.health.sectorsRead.Add(uint64(n) / 512)
+	s.health.SectorsRead.Add(uint64(n) / 512)
 	return true
 }
 
@@ -64,11 +64,11 @@ func (s *Subsystem) lendFromFlash(flash Flash, compute Compute) {
 		return
 	}
 	s.inputRange = c.InputRange()
-	moved := func(bytes uint64) { s.moves.flashToDRAM.bytes.Add(bytes) }
+	moved := func(bytes uint64) { s.health.Moves.FlashToDRAM.AddBytes(bytes) }
 	s.slm.Lent.From(f, moved, func(off int64, n int, err error) {
 		s.log.Error("read flash for a copy that was put off", "offset", off, "bytes", n, "error", err)
-		s.health.mediaErrors.Add(1)
-		s.health.recordError(nvme.ErrorEntry{
+		s.health.MediaErrors.Add(1)
+		s.health.RecordError(nvme.ErrorEntry{
 			SQID: 0xffff, CID: 0xffff, Status: nvme.UnrecoveredReadError, Location: 0xffff,
 			LBA: uint64(off) >> s.blockNamespace(cs.NamespaceNVM).shift, NSID: cs.NamespaceNVM,
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 )
 
 // TestWhatHappensDuringGetLogIsInThePage, because it is not reported again: its event was reported before.
@@ -22,12 +23,12 @@ func TestWhatHappensDuringGetLogIsInThePage(t *testing.T) {
 		}
 	})
 	c := d.connect()
-	hot := Health{Temperature: 330, AvailableSpare: 100}
+	hot := health.Sensors{Temperature: 330, AvailableSpare: 100}
 	admin(t, c, nvme.SetFeature(nvme.FeatureAsyncEvents, nvme.WarningTemperature), nil, nvme.Success)
 	admin(t, c, nvme.SetFeature(nvme.FeatureTemperature, 320), nil, nvme.Success)
 	d.SetHealth(hot)
 	require.Equal(t, nvme.EventTemperature, <-waitEvent(c))
-	d.SetHealth(Health{Temperature: 300, AvailableSpare: 100})
+	d.SetHealth(health.Sensors{Temperature: 300, AvailableSpare: 100})
 	during = func() { d.SetHealth(hot) }
 	b := make([]byte, nvme.SMARTLogSize)
 	admin(t, c, nvme.GetLog(nvme.LogSMART, nvme.AllNamespaces, 0, nvme.SMARTLogSize), b, nvme.Success)

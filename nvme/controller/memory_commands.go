@@ -48,7 +48,7 @@ func runFetch(r *request) nvme.Status {
 		return r.failUnread(st)
 	}
 	copy(r.data, r.c.sub.slm.Bytes(span))
-	r.c.sub.moves.dramToHost.addMove(span.Len, r.c.sub.opt.Now().Sub(start))
+	r.c.sub.health.Moves.DRAMToHost.Add(span.Len, r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
@@ -61,7 +61,7 @@ func runStore(r *request) nvme.Status {
 	}
 	r.c.sub.slm.Lent.Overwrite(span)
 	copy(r.c.sub.slm.Bytes(span), r.data)
-	r.c.sub.moves.hostToDRAM.addMove(span.Len, r.c.sub.opt.Now().Sub(start))
+	r.c.sub.health.Moves.HostToDRAM.Add(span.Len, r.c.sub.opt.Now().Sub(start))
 	return nvme.Success
 }
 
@@ -138,12 +138,12 @@ func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 	defer func() {
 		took := s.opt.Now().Sub(start)
 		if lent > 0 && moved == 0 {
-			s.moves.flashLent.addMove(lent, took)
+			s.health.Moves.FlashLent.Add(lent, took)
 			return
 		}
-		s.moves.flashToDRAM.addMove(moved, took)
+		s.health.Moves.FlashToDRAM.Add(moved, took)
 		if lent > 0 {
-			s.moves.flashLent.addMove(lent, 0)
+			s.health.Moves.FlashLent.Add(lent, 0)
 		}
 	}()
 	for _, k := range copies {
@@ -231,7 +231,7 @@ func runMemoryCopy(r *request) nvme.Status {
 	if st.OK() {
 		for i := range dests {
 			if region, ok := r.c.sub.slm.RegionOf(dests[i]); ok {
-				r.c.sub.moves.copied[region].Add(dests[i].Len)
+				r.c.sub.health.Moves.Copied[region].Add(dests[i].Len)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 		s.log.Error("read flash", "offset", off, "bytes", len(p), "done", n, "error", err)
 		return nvme.UnrecoveredReadError
 	}
-	s.health.sectorsRead.Add(uint64(len(p)) / 512)
+	s.health.SectorsRead.Add(uint64(len(p)) / 512)
 	return nvme.Success
 }
 
@@ -119,7 +119,7 @@ func (s *Subsystem) writeStatus(what string, off int64, err error) nvme.Status {
 // syncIfForced syncs where the command forces it, or where the host has turned the write cache off.
 func (r *request) syncIfForced(force bool) nvme.Status {
 	r.c.mu.Lock()
-	force = force || !r.c.features.writeCache
+	force = force || !r.c.features.WriteCache
 	r.c.mu.Unlock()
 	if !force {
 		return nvme.Success
@@ -139,24 +139,24 @@ func (r *request) syncFlash(sync func() error) nvme.Status {
 
 func runRead(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
-	r.c.sub.health.hostReads.Add(1)
+	r.c.sub.health.HostReads.Add(1)
 	return r.readForHost(r.data, int64(slba<<r.ns.shift))
 }
 
 func runWrite(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
 	h := r.c.sub.health
-	h.hostWrites.Add(1)
+	h.HostWrites.Add(1)
 	if st := r.writeFlash(r.data, int64(slba<<r.ns.shift)); !st.OK() {
 		return st
 	}
-	h.sectorsWritten.Add(uint64(len(r.data)) / 512)
+	h.SectorsWritten.Add(uint64(len(r.data)) / 512)
 	return r.syncIfForced(r.cmd.DW(12)&nvme.NVMForceUnitAccess != 0)
 }
 
 func runCompare(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
-	r.c.sub.health.hostReads.Add(1)
+	r.c.sub.health.HostReads.Add(1)
 	off := int64(slba << r.ns.shift)
 	buf := make([]byte, min(len(r.data), len(zeros)))
 	for data := r.data; len(data) > 0; {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -270,18 +271,18 @@ func TestErrorLogKeepsTheLatest(t *testing.T) {
 	var broken brokenParts
 	d := newDrive(t, func(o *Options) {
 		o.Flash = broken.wrapFlash(o.Flash)
-		o.Counters = Counters{Errors: 5, MediaErrors: 5}
+		o.Counters = health.Counters{Errors: 5, MediaErrors: 5}
 	})
 	c := d.connect()
 	broken.failRead(0, testFlash, errors.New("dead"))
-	for range errorEntries + 3 {
+	for range health.ErrorEntries + 3 {
 		io(t, c, nvme.Read(1, 0, 1, 512), make([]byte, 512), nvme.UnrecoveredReadError)
 	}
 	page := make([]byte, 4096)
 	admin(t, c, nvme.GetLog(nvme.LogErrors, 0, 0, 4096), page, nvme.Success)
 	entries := nvme.UnmarshalErrors(page)
-	require.Len(t, entries, errorEntries)
-	assert.Equal(t, uint64(5+errorEntries+3), entries[0].Count)
-	assert.Equal(t, uint64(5+4), entries[errorEntries-1].Count)
-	assert.Equal(t, uint64(5+errorEntries+3), d.Counters().MediaErrors)
+	require.Len(t, entries, health.ErrorEntries)
+	assert.Equal(t, uint64(5+health.ErrorEntries+3), entries[0].Count)
+	assert.Equal(t, uint64(5+4), entries[health.ErrorEntries-1].Count)
+	assert.Equal(t, uint64(5+health.ErrorEntries+3), d.Counters().MediaErrors)
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"github.com/millrace/millrace/internal/transition"
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/features"
 )
 
 // state is a controller's state, as CC and CSTS show it.
@@ -200,7 +201,7 @@ func (c *Controller) finishReset(resets uint64) {
 		return
 	}
 	clear(c.queues)
-	c.features = defaultFeatures(c.kato)
+	c.features = features.Default(c.kato, MaxQueues)
 	c.events.forgetReports()
 	c.dropHoldings()
 	c.transition(eventDrained)

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller/health"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/controller/slm"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -48,8 +50,8 @@ type Options struct {
 	// the flash while regions compute; they then take turns. MinHostIOShare to NoHostIOLimit; 0 means NoHostIOLimit.
 	HostIOShare int
 
-	MaxAssociations int      // More are refused; the default is 64, and the most 1024.
-	Counters        Counters // what the drive counted before it was powered on
+	MaxAssociations int             // More are refused; the default is 64, and the most 1024.
+	Counters        health.Counters // what the drive counted before it was powered on
 
 	// Lost returns the bytes of namespace 1 that the drive has lost, n from off on. They are whole blocks, and read as
 	// zeros until they are written again. n is 0 where no bytes are lost. SMART and log page C2h report them. nil: a drive
@@ -66,9 +68,8 @@ type Subsystem struct {
 	opt        Options
 	tables     tables
 	slm        *slm.Memory
-	prog       *programs
-	health     *health
-	moves      moves
+	prog       *programs.Slots
+	health     *health.Monitor
 	hostIO     *hostGate  // nil: no limit
 	inputRange int        // Blocks may be lent in the input range of programs.
 	discovery  *discovery // nil: a drive
@@ -140,7 +141,7 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	s := &Subsystem{
 		opt: opt, tables: newTables(opt.Flash != nil, opt.Compute != nil), log: opt.Logger,
-		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
+		health: health.New(opt.Counters, opt.Now), live: map[uint16]*Controller{},
 		hostIO: newHostGate(opt.HostIOShare, opt.Now),
 	}
 	if own != nil {
@@ -148,13 +149,13 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
-		p, err := newPrograms(opt.Compute.Programs())
+		var err error
+		s.prog, err = programs.New(opt.Compute.Programs(),
+			func(asks *slm.Owner, region int) []string { return s.slm.Holders(asks, region) })
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}
-		s.slm = slm.New(opt.Compute.SLM(), p.limits.Weights, opt.Compute.ClearSLM)
-		s.prog = p
-		p.holders = func(asks *Controller, region int) []string { return s.slm.Holders(&asks.owner, region) }
+		s.slm = slm.New(opt.Compute.SLM(), s.prog.Limits().Weights, opt.Compute.ClearSLM)
 		s.lendFromFlash(opt.Flash, opt.Compute)
 	}
 	return s, nil
@@ -171,7 +172,7 @@ func (s *Subsystem) NQN() string { return s.opt.NQN }
 
 // FlashCopied returns how many bytes of flash the Memory Copy commands of all associations have moved into the device
 // memory of a region, or lent. MovedBytes has those of Preprocess.
-func (s *Subsystem) FlashCopied(region int) uint64 { return s.moves.copied[region].Load() }
+func (s *Subsystem) FlashCopied(region int) uint64 { return s.health.Moves.Copied[region].Load() }
 
 // BlockSize returns the size in bytes of a logical block of namespace 1, 0 for a drive without flash.
 func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
@@ -185,11 +186,11 @@ func (s *Subsystem) Blocks() uint64 {
 }
 
 // Counters returns what the drive has counted in its life, for the owner of the drive to keep while it is off.
-func (s *Subsystem) Counters() Counters { return s.health.countersNow() }
+func (s *Subsystem) Counters() health.Counters { return s.health.Counters() }
 
 // SetHealth sets what the drive's sensors measure now, and reports a warning to the hosts that asked for such events.
-func (s *Subsystem) SetHealth(h Health) {
-	s.health.setSensors(h)
+func (s *Subsystem) SetHealth(h health.Sensors) {
+	s.health.SetSensors(h)
 	s.eachController(func(c *Controller) { c.healthChanged(h) })
 }
 
@@ -263,7 +264,7 @@ func (s *Subsystem) firstAdded() uint32 {
 	if s.prog == nil {
 		return FirstAddedNSID
 	}
-	return cs.RegionNamespace(s.prog.limits.Regions)
+	return cs.RegionNamespace(s.prog.Limits().Regions)
 }
 
 // namespaceUUID returns a UUID that is always the same for the same drive and namespace, and different for any other.

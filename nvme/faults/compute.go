@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 )
 
 // Compute wraps the compute device of a drive.
@@ -24,7 +25,7 @@ func (c *compute) Execute(ctx context.Context, x controller.Execution) (uint64, 
 }
 
 // Programs returns the device's program slots. The drive asks for them before a host connects.
-func (c *compute) Programs() controller.Programs {
+func (c *compute) Programs() programs.Device {
 	p := c.Compute.Programs()
 	c.in.regions.Store(int32(max(p.Limits().Regions, 1) - 1))
 	return p

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
@@ -167,20 +168,20 @@ func (x *player) await(conn int, cmd *nvme.Command) {
 // idleCompute is a device that computes nothing, and idlePrograms its one program slot.
 type (
 	idleCompute  struct{}
-	idlePrograms struct{ controller.Programs }
+	idlePrograms struct{ programs.Device }
 )
 
-func (idleCompute) SLM() []byte                   { return make([]byte, 1<<20) }
-func (idleCompute) ClearSLM(b []byte)             { clear(b) }
-func (idleCompute) Programs() controller.Programs { return idlePrograms{} }
-func (idleCompute) BackendName() string           { return "functional" }
-func (idleCompute) Log() []byte                   { return new(cs.Log).Marshal() }
+func (idleCompute) SLM() []byte               { return make([]byte, 1<<20) }
+func (idleCompute) ClearSLM(b []byte)         { clear(b) }
+func (idleCompute) Programs() programs.Device { return idlePrograms{} }
+func (idleCompute) BackendName() string       { return "functional" }
+func (idleCompute) Log() []byte               { return new(cs.Log).Marshal() }
 func (idleCompute) Execute(context.Context, controller.Execution) (uint64, nvme.Status) {
 	return 0, nvme.Success
 }
 
-func (idlePrograms) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: 1, MaxBytes: 1 << 20}
+func (idlePrograms) Limits() programs.Limits {
+	return programs.Limits{Slots: 1, MaxBytes: 1 << 20}
 }
 
 func (idlePrograms) Active(int) int { return 0 }

@@ -50,7 +50,7 @@ func refusalStatus(err error) nvme.Status {
 	return nvme.InvalidProgramData
 }
 
-// Busy implements controller.ImageSlots.
+// Busy implements programs.ImageSlots.
 func (s *Slots) Busy(operation string, i int, holders []string) {
 	e := &image.LoadError{Step: image.StepInUse, Have: stock.Interface(), Err: &image.BusyError{Holders: holders}}
 	s.mu.RLock()
@@ -61,7 +61,7 @@ func (s *Slots) Busy(operation string, i int, holders []string) {
 	s.refuseCommand(operation, i, e)
 }
 
-// Firmware implements controller.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id. The
+// Firmware implements programs.ImageSlots: the revision of an image is the first 8 hexadecimal digits of its id. The
 // page has room for one active slot, which is region 0's. A drive without an active image runs what slot 1 stands for,
 // its own firmware.
 func (s *Slots) Firmware() nvme.FirmwareLog {
@@ -80,7 +80,7 @@ func (s *Slots) Firmware() nvme.FirmwareLog {
 	return f
 }
 
-// ImageLog implements controller.ImageSlots.
+// ImageLog implements programs.ImageSlots.
 func (s *Slots) ImageLog() []byte {
 	r, changes := s.logPage()
 	b, err := r.Marshal(changes)

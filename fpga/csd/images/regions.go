@@ -141,7 +141,7 @@ func (s *Slots) isExecuted(i int) bool {
 	return slices.ContainsFunc(s.regions, func(r region) bool { return r.active == i })
 }
 
-// Active implements controller.Programs.
+// Active implements programs.Device.
 func (s *Slots) Active(number int) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -153,7 +153,7 @@ func (s *Slots) isBootImage(i int) bool {
 	return slices.ContainsFunc(s.regions, func(r region) bool { return r.boot.Slot == i })
 }
 
-// Deactivate implements controller.Programs. It is not kept: a region starts with its last good image.
+// Deactivate implements programs.Device. It is not kept: a region starts with its last good image.
 func (s *Slots) Deactivate(number int) nvme.Status {
 	s.setRunning(number, noSlot, nil)
 	return nvme.Success

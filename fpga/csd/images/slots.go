@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/wasm"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -255,13 +255,13 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 	return engine.New(engine.Options{Units: refs, Modules: m.Spec.ModuleBytes()}), nil
 }
 
-// Limits implements controller.Programs.
-func (s *Slots) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: Count, MaxBytes: image.MaxSize, Regions: len(s.regions),
+// Limits implements programs.Device.
+func (s *Slots) Limits() programs.Limits {
+	return programs.Limits{Slots: Count, MaxBytes: image.MaxSize, Regions: len(s.regions),
 		Weights: s.opt.RegionWeights}
 }
 
-// List implements controller.Programs.
+// List implements programs.Device.
 func (s *Slots) List() []cs.Program {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -280,7 +280,7 @@ func (s *Slots) List() []cs.Program {
 	return list
 }
 
-// Load implements controller.Programs. The slot's file is replaced by a rename: a kill leaves the old image in it or
+// Load implements programs.Device. The slot's file is replaced by a rename: a kill leaves the old image in it or
 // the new one.
 func (s *Slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	m, err := s.judgeImage(b)
@@ -324,7 +324,7 @@ func (s *Slots) checkVacant(i int) error {
 	return nil
 }
 
-// Unload implements controller.Programs.
+// Unload implements programs.Device.
 func (s *Slots) Unload(i int) nvme.Status {
 	if err := s.checkVacant(i); err != nil {
 		return s.refuseCommand("unload", i, err)
@@ -345,7 +345,7 @@ func (s *Slots) Unload(i int) nvme.Status {
 	return nvme.Success
 }
 
-// Test implements controller.ImageSlots.
+// Test implements programs.ImageSlots.
 func (s *Slots) Test(ctx context.Context, i int) nvme.Status {
 	if _, err := s.prepareEngine(ctx, i); err != nil {
 		return s.refuseCommand("test", i, err)
@@ -353,7 +353,7 @@ func (s *Slots) Test(ctx context.Context, i int) nvme.Status {
 	return nvme.Success
 }
 
-// Activate implements controller.Programs. No program executes in the region meanwhile. The old image stays active
+// Activate implements programs.Device. No program executes in the region meanwhile. The old image stays active
 // until the new one has passed its self-test; the write of PATH.json is the moment from which on the region starts with
 // the new one.
 func (s *Slots) Activate(ctx context.Context, number, i int) nvme.Status {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/controller/programs"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
@@ -52,10 +53,10 @@ type compute struct {
 
 func newCompute(slm int) *compute { return &compute{slm: make([]byte, slm)} }
 
-func (c *compute) SLM() []byte                   { return c.slm }
-func (c *compute) ClearSLM(b []byte)             { clear(b) }
-func (c *compute) BackendName() string           { return "functional" }
-func (c *compute) Programs() controller.Programs { return slots{} }
+func (c *compute) SLM() []byte               { return c.slm }
+func (c *compute) ClearSLM(b []byte)         { clear(b) }
+func (c *compute) BackendName() string       { return "functional" }
+func (c *compute) Programs() programs.Device { return slots{} }
 
 func (c *compute) Log() []byte {
 	l := cs.Log{Backend: c.BackendName(), Threads: 1}
@@ -79,8 +80,8 @@ func (c *compute) Execute(_ context.Context, x controller.Execution) (uint64, nv
 // slots hold the stock program and nothing else.
 type slots struct{}
 
-func (slots) Limits() controller.ProgramLimits {
-	return controller.ProgramLimits{Slots: 1, MaxBytes: 1 << 20}
+func (slots) Limits() programs.Limits {
+	return programs.Limits{Slots: 1, MaxBytes: 1 << 20}
 }
 
 func (slots) List() []cs.Program {
