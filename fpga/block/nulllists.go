@@ -119,6 +119,7 @@ func (b *Buffers) EndBytes(kind program.Kind, v *Values) {
 
 // ReadTexts makes integers of v's strings, which come straight from the decoder. read sets dst to them, and the byte of
 // valid to 0 where a string becomes a null. A list that held a null before becomes empty, and its strings are not read.
+// An error of read that is a [ValueError] becomes a [RowError].
 func (b *Buffers) ReadTexts(v *Values, read func(dst []int64, offsets []uint32, data, valid []byte) error) error {
 	drop := v.List && v.Valid != nil
 	if drop {
@@ -131,7 +132,7 @@ func (b *Buffers) ReadTexts(v *Values, read func(dst []int64, offsets []uint32, 
 	dst := Resize(&b.Int64s, v.Count)
 	if v.Count > 0 {
 		if err := read(dst, v.Offsets, v.Data, v.Valid); err != nil {
-			return err
+			return v.rowError(err)
 		}
 	}
 	v.Kind, v.Int64s, v.OwnsValues, v.Offsets, v.Data = program.Int64, dst, true, nil, nil

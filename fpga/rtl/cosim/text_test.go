@@ -105,7 +105,7 @@ func hexKernel(t *testing.T, tokens []hexToken, nullable bool) []uint64 {
 		err := hextoint.Hex(ids[at:], offsets[at:], data, slices.Clone(flags))
 		var damaged *hextoint.TokenError
 		if errors.As(err, &damaged) {
-			end = at + damaged.Row
+			end = at + damaged.Index
 			results[end] = hexDamaged
 		} else {
 			require.NoError(t, err)

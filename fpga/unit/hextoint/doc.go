@@ -16,7 +16,7 @@
 //
 // # Errors
 //
-// A *TokenError names the row and the token; ErrOffsets says that the column itself is not well formed.
+// A *TokenError names the token and its place; ErrOffsets says that the column itself is not well formed.
 //
 // # Debugging
 //

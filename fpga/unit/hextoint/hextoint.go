@@ -19,14 +19,17 @@ var ErrToken = errors.New("not one to eight hexadecimal digits")
 
 // TokenError names a token that is not a number. It wraps ErrToken or ErrNull.
 type TokenError struct {
-	Row   int    // Row counts from 0 in the column given.
+	Index int    // Index is the token's place in the column, from 0.
 	Token []byte // at most its first 32 bytes
 	Err   error
 }
 
 func (e *TokenError) Error() string {
-	return fmt.Sprintf("hex_to_int: row %d: token %q: %v", e.Row, e.Token, e.Err)
+	return fmt.Sprintf("hex_to_int: token %q: %v", e.Token, e.Err)
 }
+
+// ValueIndex returns the token's place in the column, from 0.
+func (e *TokenError) ValueIndex() int { return e.Index }
 
 // Unwrap returns ErrToken or ErrNull.
 func (e *TokenError) Unwrap() error { return e.Err }
@@ -64,12 +67,12 @@ func Hex(dst []int64, offsets []uint32, data []byte, valid []byte) error {
 	return hex.Pick()(dst, offsets, data, valid)
 }
 
-func tokenError(row int, token []byte) error {
+func tokenError(index int, token []byte) error {
 	err := ErrToken
 	if len(token) == 0 {
 		err = ErrNull
 	}
-	return &TokenError{Row: row, Token: append([]byte(nil), token[:min(len(token), 32)]...), Err: err}
+	return &TokenError{Index: index, Token: append([]byte(nil), token[:min(len(token), 32)]...), Err: err}
 }
 
 // digit holds the value of every hexadecimal digit, and 0x80 for every other byte.

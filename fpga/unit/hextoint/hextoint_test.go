@@ -79,7 +79,7 @@ func TestHexErrors(t *testing.T) {
 	offsets, data := column([]string{"1", "x1", ""})
 	err := hextoint.Hex(make([]int64, 3), offsets, data, nil)
 	require.ErrorIs(t, err, hextoint.ErrToken)
-	require.ErrorContains(t, err, `row 1: token "x1"`)
+	require.ErrorContains(t, err, `hex_to_int: token "x1"`)
 	offsets, data = column([]string{"1", ""})
 	err = hextoint.Hex(make([]int64, 2), offsets, data, nil)
 	require.ErrorIs(t, err, hextoint.ErrNull)
@@ -112,7 +112,7 @@ func TestKernelEqualsReference(t *testing.T) {
 			if !ok && tok != "" {
 				var at *hextoint.TokenError
 				require.ErrorAs(t, err, &at)
-				require.Equal(t, i, at.Row)
+				require.Equal(t, i, at.ValueIndex())
 				return
 			}
 			require.Equal(t, int64(want), dst[i])

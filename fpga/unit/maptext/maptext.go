@@ -33,6 +33,9 @@ type UnknownError struct {
 // shownBytes is how many bytes of a text an error holds.
 const shownBytes = 64
 
+// ValueIndex returns the text's place in the column, from 0.
+func (e *UnknownError) ValueIndex() int { return e.Index }
+
 // Error implements error.
 func (e *UnknownError) Error() string {
 	more := ""

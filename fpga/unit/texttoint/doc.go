@@ -12,7 +12,7 @@
 //
 // # Errors
 //
-// Integers returns a *bytecolumn.TextError, which names the row and the text, and wraps ErrInteger, ErrRange or
+// Integers returns a *bytecolumn.TextError, which names the text and its place, and wraps ErrInteger, ErrRange or
 // bytecolumn.ErrNull. An error that wraps bytecolumn.ErrShape says that the column itself is not well formed.
 //
 // # Debugging

@@ -71,8 +71,8 @@ func TestColumns(t *testing.T) {
 	err := texttoint.Integers(dst, offsets, data, valid)
 	var at *bytecolumn.TextError
 	require.ErrorAs(t, err, &at)
-	require.Equal(t, 3, at.Row)
-	require.EqualError(t, err, `text_to_int: row 3: "?": not a decimal integer (an optional sign, and digits)`)
+	require.Equal(t, 3, at.ValueIndex())
+	require.EqualError(t, err, `text_to_int: "?": not a decimal integer (an optional sign, and digits)`)
 	require.ErrorIs(t, texttoint.Integers(dst, offsets, data, nil), bytecolumn.ErrNull)
 	for name, c := range proving.MalformedColumns() {
 		require.ErrorIs(t, texttoint.Integers(make([]int64, 2), c.Offsets, []byte("1234"), c.Valid), bytecolumn.ErrShape,

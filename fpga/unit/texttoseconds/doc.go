@@ -28,7 +28,7 @@
 //
 // # Errors
 //
-// Seconds returns a *bytecolumn.TextError, which names the row and the text, and wraps ErrForm, ErrDay, ErrNoOffset or
+// Seconds returns a *bytecolumn.TextError, which names the text and its place, and wraps ErrForm, ErrDay, ErrNoOffset or
 // bytecolumn.ErrNull. An error that wraps bytecolumn.ErrShape says that the column itself is not well formed.
 //
 // # Debugging

@@ -126,9 +126,9 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, []int64{0, 0, 86400, 0}, dst)
 	require.Equal(t, []byte{1, 0, 3, 0}, valid)
 	err := texttoseconds.Seconds(dst, offsets, data, []byte{1, 1, 1, 1}, utc)
-	require.EqualError(t, err, `text_to_seconds: row 3: "?": not a time of the form 2021-05-21 02:11:51-07:00`)
+	require.EqualError(t, err, `text_to_seconds: "?": not a time of the form 2021-05-21 02:11:51-07:00`)
 	err = texttoseconds.Seconds(dst, offsets, data, []byte{1, 1, 1, 1}, texttoseconds.Zone{})
-	require.EqualError(t, err, `text_to_seconds: row 0: "1970-01-01": a time without an offset: say with the parameter `+
+	require.EqualError(t, err, `text_to_seconds: "1970-01-01": a time without an offset: say with the parameter `+
 		`offset which one it has, as offset: "+00:00"`)
 	require.ErrorIs(t, texttoseconds.Seconds(dst, offsets, data, nil, utc), bytecolumn.ErrNull)
 	for name, c := range proving.MalformedColumns() {

@@ -2,8 +2,6 @@
 package kernel
 
 import (
-	"errors"
-
 	"github.com/millrace/millrace/fpga/block"
 	"github.com/millrace/millrace/fpga/operator/maptext"
 	"github.com/millrace/millrace/fpga/program"
@@ -41,11 +39,7 @@ func Compile(op program.Op, _ program.Kind, t *block.Tables) (block.Step, error)
 
 // Run implements block.Step.
 func (s *step) Run(b *block.Buffers, v *block.Values) error {
-	err := b.ReadTexts(v, func(dst []int64, offsets []uint32, data, valid []byte) error {
+	return b.ReadTexts(v, func(dst []int64, offsets []uint32, data, valid []byte) error {
 		return s.keys.Map(dst, offsets, data, valid, s.values, s.rule, s.other)
 	})
-	if unknown := (*unit.UnknownError)(nil); errors.As(err, &unknown) {
-		return &block.RowError{Row: v.RowOf(unknown.Index), Err: err}
-	}
-	return err
 }

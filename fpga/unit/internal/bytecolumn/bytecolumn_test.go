@@ -55,8 +55,8 @@ func TestIntegers(t *testing.T) {
 		is      error
 		want    string
 	}{
-		{[]uint32{0, 2, 5}, []byte{1, 1}, errBad, `unit: row 1: "bad": bad`},
-		{[]uint32{0, 2, 2}, nil, ErrNull, `unit: row 1: "": empty text in a column without validity`},
+		{[]uint32{0, 2, 5}, []byte{1, 1}, errBad, `unit: "bad": bad`},
+		{[]uint32{0, 2, 2}, nil, ErrNull, `unit: "": empty text in a column without validity`},
 		{[]uint32{0, 2}, nil, ErrShape, "unit: 2 offsets for 2 values: offsets do not describe the bytes"},
 	} {
 		err := Integers("unit", make([]int64, 2), c.offsets, []byte("okbad"), c.valid, length)
@@ -75,6 +75,7 @@ func TestIntegers(t *testing.T) {
 	var at *TextError
 	require.ErrorAs(t, err, &at)
 	require.Len(t, at.Text, maxShown)
+	require.Zero(t, at.ValueIndex())
 }
 
 var errBad = errors.New("bad")

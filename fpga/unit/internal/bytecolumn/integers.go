@@ -13,16 +13,19 @@ const maxShown = 64
 
 // TextError names a text of which a unit makes no integer.
 type TextError struct {
-	Unit string // The unit's name.
-	Row  int    // The row of the column, from 0.
-	Text []byte // At most the first 64 bytes of the text.
-	Err  error  // ErrNull, or what the unit's function returned.
+	Unit  string // The unit's name.
+	Index int    // Index is the text's place in the column, from 0.
+	Text  []byte // At most the first 64 bytes of the text.
+	Err   error  // ErrNull, or what the unit's function returned.
 }
 
 // Error implements error.
 func (e *TextError) Error() string {
-	return fmt.Sprintf("%s: row %d: %q: %v", e.Unit, e.Row, e.Text, e.Err)
+	return fmt.Sprintf("%s: %q: %v", e.Unit, e.Text, e.Err)
 }
+
+// ValueIndex returns the text's place in the column, from 0.
+func (e *TextError) ValueIndex() int { return e.Index }
 
 // Unwrap returns the reason.
 func (e *TextError) Unwrap() error { return e.Err }
@@ -47,7 +50,7 @@ func Integers(unit string, dst []int64, offsets []uint32, data, valid []byte,
 		} else if dst[i], err = read(text); err == nil {
 			continue
 		}
-		return &TextError{Unit: unit, Row: i, Text: append([]byte(nil), text[:min(len(text), maxShown)]...), Err: err}
+		return &TextError{Unit: unit, Index: i, Text: append([]byte(nil), text[:min(len(text), maxShown)]...), Err: err}
 	}
 	return nil
 }
