@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"sync"
@@ -39,11 +38,10 @@ type referenceProcessor struct {
 
 // Open implements processor.Processor.
 func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
-	p := run.Partition
-	if p == nil || run.Selected != nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 ||
-		run.First > p.Rows || run.Rows > p.Rows-run.First {
-		return nil, errors.New("reference: a run outside its partition, or without a batch")
+	if err := run.CheckOnDemand(); err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
 	}
+	p := run.Partition
 	if p.Source != r.prog.Source {
 		return nil, fmt.Errorf("reference: %s is %v, the pipeline reads %v", p.Name, p.Source, r.prog.Source)
 	}
@@ -51,7 +49,21 @@ func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (proce
 	if err != nil {
 		return nil, fmt.Errorf("reference: %s: %w", p.Name, err)
 	}
-	return &referenceStream{r: r, ctx: ctx, reader: reader, run: run, row: run.First}, nil
+	return processor.NewOnDemand(ctx, run, func(first int64, rows int) (*tensor.MiniBatch, error) {
+		t, err := reader.MiniBatch(first, rows)
+		if err != nil {
+			return nil, fault(&run, first, err)
+		}
+		m, err := r.miniBatch(t)
+		if err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stats.Rows += int64(rows)
+		r.stats.MiniBatches++
+		return m, nil
+	}), nil
 }
 
 func (r *referenceProcessor) reader(p *partition.Partition) (*reference.Reader, error) {
@@ -78,55 +90,11 @@ func (r *referenceProcessor) Stats() processor.Stats {
 // Close implements processor.Processor.
 func (r *referenceProcessor) Close() error { return nil }
 
-// referenceStream is a stream of the reference.
-type referenceStream struct {
-	r      *referenceProcessor
-	ctx    context.Context
-	reader *reference.Reader
-	run    processor.Run
-	row    int64
-	err    error
-}
-
-// Next implements processor.Stream.
-func (s *referenceStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if s.err == nil && s.ctx.Err() != nil {
-		s.err = context.Cause(s.ctx)
-	}
-	end := s.run.First + s.run.Rows
-	if s.err == nil && s.row >= end {
-		s.err = io.EOF
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	rows := int(min(int64(s.run.Batch), end-s.row))
-	t, err := s.reader.MiniBatch(s.row, rows)
-	if err != nil {
-		s.err = s.fault(err)
-		return nil, s.err
-	}
-	m, err := s.r.miniBatch(t)
-	if err != nil {
-		s.err = err
-		return nil, err
-	}
-	s.row += int64(rows)
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	s.r.stats.Rows += int64(rows)
-	s.r.stats.MiniBatches++
-	return m, nil
-}
-
 // fault gives an error of the reference the form that the engine's have.
-func (s *referenceStream) fault(err error) error {
-	p := s.run.Partition
+func fault(run *processor.Run, first int64, err error) error {
+	p := run.Partition
 	e := &partition.DataError{
-		Partition: p.Name, RowGroup: -1, Page: -1, Row: s.row, Err: partition.ErrData,
+		Partition: p.Name, RowGroup: -1, Page: -1, Row: first, Err: partition.ErrData,
 		Message: strings.TrimPrefix(err.Error(), "reference: "),
 	}
 	var page *format.PageError
@@ -141,7 +109,7 @@ func (s *referenceStream) fault(err error) error {
 			e.Err = partition.ErrUnsupported
 		}
 	case !errors.Is(err, reference.ErrData):
-		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, s.row, s.row+int64(s.run.Batch)-1, err)
+		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, first, first+int64(run.Batch)-1, err)
 	}
 	return e
 }
@@ -159,22 +127,8 @@ func (r *referenceProcessor) miniBatch(t *reference.Tensors) (*tensor.MiniBatch,
 	}
 	copy(m.Lengths, t.Lengths)
 	copy(m.Weights, t.Weights)
-	copy(m.Values64, t.Values)
-	if m.Values32 != nil {
-		for i, id := range t.Values {
-			if id < math.MinInt32 || id > math.MaxInt32 {
-				return nil, fmt.Errorf("reference: id %d is not an int32", id)
-			}
-			m.Values32[i] = int32(id)
-		}
+	if err := processor.SetIDs(m, t.Values); err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
 	}
 	return m, nil
-}
-
-// Close implements processor.Stream.
-func (s *referenceStream) Close() error {
-	if s.err == nil {
-		s.err = errors.New("stream is closed")
-	}
-	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -71,18 +69,25 @@ type simulatedProcessor struct {
 
 // Open implements processor.Processor.
 func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
-	part := run.Partition
-	if part == nil || part.Source == program.Parquet && part.File == nil || run.Selected != nil || run.Batch < 1 ||
-		run.First < 0 || run.Rows < 1 || run.First > part.Rows || run.Rows > part.Rows-run.First {
-		return nil, errors.New("engine rtl: a run outside its partition, without a batch, or of selected rows")
+	if err := run.CheckOnDemand(); err != nil {
+		return nil, fmt.Errorf("engine rtl: %w", err)
 	}
-	s := &stream{p: p, ctx: ctx, run: run, row: run.First}
+	part := run.Partition
+	if part.Source == program.Parquet && part.File == nil {
+		return nil, fmt.Errorf("engine rtl: %s: the footer of the partition was not read", part.Name)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, err := p.readerOf(part); err != nil {
 		return nil, fmt.Errorf("engine rtl: %s: %w", part.Name, err)
 	}
-	return s, nil
+	return processor.NewOnDemand(ctx, run, func(first int64, rows int) (*tensor.MiniBatch, error) {
+		m, err := p.miniBatch(part, first, rows)
+		if err != nil {
+			return nil, fault(&run, first, err)
+		}
+		return m, nil
+	}), nil
 }
 
 // readerOf returns the reader of a partition. The caller holds mu.
@@ -137,16 +142,7 @@ func (p *simulatedProcessor) fill(t *lane.Tensors) (*tensor.MiniBatch, error) {
 	copy(m.Label, t.Label)
 	copy(m.Dense, t.Dense)
 	copy(m.Lengths, t.Lengths)
-	copy(m.Values64, t.Values)
-	if m.Values32 != nil {
-		for i, id := range t.Values {
-			if id < math.MinInt32 || id > math.MaxInt32 {
-				return nil, fmt.Errorf("id %d is not an int32", id)
-			}
-			m.Values32[i] = int32(id)
-		}
-	}
-	return m, nil
+	return m, processor.SetIDs(m, t.Values)
 }
 
 // Stats implements processor.Processor; rows and mini-batches are counted only.
@@ -159,44 +155,10 @@ func (p *simulatedProcessor) Stats() processor.Stats {
 // Close implements processor.Processor. The simulators belong to the simulation.
 func (p *simulatedProcessor) Close() error { return nil }
 
-// stream is a stream of mini-batches.
-type stream struct {
-	p   *simulatedProcessor
-	ctx context.Context
-	run processor.Run
-	row int64
-	err error
-}
-
-// Next implements processor.Stream.
-func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if s.err == nil && s.ctx.Err() != nil {
-		s.err = context.Cause(s.ctx)
-	}
-	end := s.run.First + s.run.Rows
-	if s.err == nil && s.row >= end {
-		s.err = io.EOF
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	rows := int(min(int64(s.run.Batch), end-s.row))
-	m, err := s.p.miniBatch(s.run.Partition, s.row, rows)
-	if err != nil {
-		s.err = s.fault(err)
-		return nil, s.err
-	}
-	s.row += int64(rows)
-	return m, nil
-}
-
 // fault gives an error the form that those of other engines have, if the data is at fault.
-func (s *stream) fault(err error) error {
-	part := s.run.Partition
-	e := &partition.DataError{Partition: part.Name, RowGroup: -1, Page: -1, Row: s.row, Err: partition.ErrData,
+func fault(run *processor.Run, first int64, err error) error {
+	part := run.Partition
+	e := &partition.DataError{Partition: part.Name, RowGroup: -1, Page: -1, Row: first, Err: partition.ErrData,
 		Message: err.Error()}
 	var page *format.PageError
 	switch {
@@ -207,13 +169,5 @@ func (s *stream) fault(err error) error {
 		e.Message = page.Err.Error()
 		return e
 	}
-	return fmt.Errorf("engine rtl: %s: rows %d to %d: %w", part.Name, s.row, s.row+int64(s.run.Batch)-1, err)
-}
-
-// Close implements processor.Stream.
-func (s *stream) Close() error {
-	if s.err == nil {
-		s.err = errors.New("stream is closed")
-	}
-	return nil
+	return fmt.Errorf("engine rtl: %s: rows %d to %d: %w", part.Name, first, first+int64(run.Batch)-1, err)
 }
