@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/host/worker"
@@ -195,35 +194,6 @@ func TestSourcesThatGoWrong(t *testing.T) {
 		"--progress", "none", "--output", "json"))
 	assert.EqualValues(t, 20000, r.Rows)
 	assert.Positive(t, r.PerDrive[0].Source.Retries)
-}
-
-// TestPageChecksumsOfSources: a page whose CRC is wrong is an error that names file, row group, column and page,
-// compressed or not; the same page without the damage is not.
-func TestPageChecksumsOfSources(t *testing.T) {
-	for _, codec := range []string{"none", "snappy"} {
-		data := generate(t, "--rows", "6000", "--row-group-rows", "3000", "--codec", codec, "--page-bytes", "1000",
-			"--encoding", "plain")
-		server := served(t, data)
-		b := []byte(content(t, data)["part-00000.parquet"])
-		f, err := format.ReadFooter(bytes.NewReader(b), int64(len(b)))
-		require.NoError(t, err)
-		leaf, ok := f.Leaf("int_3")
-		require.True(t, ok)
-		chunk := &f.RowGroups[1].Columns[leaf.Index]
-		pages, err := format.ReadOffsetIndex(bytes.NewReader(b), f, 1, leaf.Index)
-		require.NoError(t, err)
-		require.Greater(t, len(pages), 2, "the chunk has %d bytes", chunk.Compressed)
-		header, n, err := format.ParsePageHeader(b[pages[2].Offset:])
-		require.NoError(t, err)
-		require.True(t, header.HasCRC)
-		b[pages[2].Offset+int64(n)+int64(header.Compressed)-1] ^= 1 // a value's last byte
-		server.Put("rows/days/part-00000.parquet", b)
-		for _, in := range []string{"s3://rows/days/*", server.URL + "/rows/days/part-00000.parquet"} {
-			refusedAs(t, []string{"npy"}, []string{
-				"part-00000.parquet: row group 1: column \"int_3\": page 2", "page checksum mismatch",
-			}, "--pipeline", "rm1", "--in", in)
-		}
-	}
 }
 
 // TestImportFromElsewhere: Parquet files behind HTTP and in S3 are copied byte for byte, also when the store throttles

@@ -3,17 +3,18 @@ package node
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,13 +89,13 @@ func fill(t testing.TB, scheme string, files map[string][]byte) string {
 	t.Helper()
 	uri := "file:" + filepath.Join(t.TempDir(), "d.flash")
 	if scheme == "mem" {
-		uri = "mem:" + strings.ReplaceAll(t.Name(), "/", "-") + hex.EncodeToString(binaryNoise())
+		uri = "mem:" + strings.ReplaceAll(t.Name(), "/", "-") + fmt.Sprint(rand.Uint32())
 	}
 	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
 	require.NoError(t, err)
 	vol, err := volume.Open(t.Context(), dev)
 	require.NoError(t, err)
-	for _, name := range sorted(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		require.NoError(t, vol.Put(t.Context(), name, int64(len(files[name])), bytes.NewReader(files[name])))
 	}
 	if scheme == "mem" { // it lives as long as somebody has it open
@@ -103,29 +104,6 @@ func fill(t testing.TB, scheme string, files map[string][]byte) string {
 	}
 	require.NoError(t, dev.Close())
 	return uri
-}
-
-func binaryNoise() []byte {
-	var b [4]byte
-	for i := range b {
-		b[i] = byte(rand.Uint32())
-	}
-	return b[:]
-}
-
-func sorted(files map[string][]byte) []string {
-	var names []string
-	for name := range files {
-		names = append(names, name)
-	}
-	for i := range names {
-		for j := range i {
-			if names[i] < names[j] {
-				names[i], names[j] = names[j], names[i]
-			}
-		}
-	}
-	return names
 }
 
 // remote is a drive behind NVMe/TCP that can be killed and brought back.
@@ -384,7 +362,7 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 	t.Helper()
 	dir := t.TempDir()
 	var paths []string
-	for _, name := range sorted(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		paths = append(paths, filepath.Join(dir, name))
 		require.NoError(t, os.WriteFile(paths[len(paths)-1], files[name], 0o600))
 	}
