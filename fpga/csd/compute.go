@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd/images"
 	"github.com/millrace/millrace/fpga/csd/memory"
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/wire"
 	"github.com/millrace/millrace/fpga/timing"
@@ -118,7 +119,7 @@ func (c *compute) executeUnpaced(ctx context.Context, x controller.Execution) (
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	}
 	start := time.Now()
-	var units engine.Profile
+	var units profile.Profile
 	state := e.Measure(ctx, mem, x.Args, &units)
 	took := time.Since(start)
 	wire.Stamp(mem.Result, uint64(start.Sub(came)), uint64(x.Moved))

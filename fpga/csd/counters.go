@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/wire"
@@ -29,7 +30,7 @@ type counters struct {
 	mu         sync.Mutex // guards what follows
 	result     program.Result
 	slice      program.Slice
-	units      [len(engine.Profile{})]cs.UnitCounter // by number; names are filled in by log
+	units      [len(profile.Profile{})]cs.UnitCounter // by number; names are filled in by log
 	transform  cs.UnitCounter
 	programs   map[[32]byte]*programCounter
 	executions uint64
@@ -57,7 +58,7 @@ func newCounters(clock *clock.Clock) counters {
 
 // countExecution counts an execution of ns nanoseconds and the work of its units. Where pace is given, it gets the work
 // that the execution did, and returns the nanoseconds that count instead.
-func (c *counters) countExecution(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile,
+func (c *counters) countExecution(mem engine.Memory, args []byte, state program.State, ns uint64, units *profile.Profile,
 	pace func(w timing.Work, isText bool) uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +97,7 @@ func (c *counters) countExecution(mem engine.Memory, args []byte, state program.
 }
 
 // addUnitTime adds a unit's work in one execution to its counter.
-func addUnitTime(k *cs.UnitCounter, u *engine.UnitTime) {
+func addUnitTime(k *cs.UnitCounter, u *profile.UnitTime) {
 	if u.Runs == 0 {
 		return
 	}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
 func TestUnitTimesAddUp(t *testing.T) {
 	var k cs.UnitCounter
-	for _, u := range []engine.UnitTime{
+	for _, u := range []profile.UnitTime{
 		{},
 		{Runs: 2, Values: 20, Total: 30, Shortest: 10, Longest: 20},
 		{},

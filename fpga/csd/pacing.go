@@ -3,7 +3,7 @@ package csd
 import (
 	"sync"
 
-	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -53,7 +53,7 @@ func (p *pacing) takeExecution(x timing.Execution, moved, stream uint64, s *prog
 
 // workOf returns what an execution did, without what it read of flash. c.mu is held, and c.slice and c.result are the
 // execution's.
-func (c *counters) workOf(p *programCounter, units *engine.Profile) timing.Work {
+func (c *counters) workOf(p *programCounter, units *profile.Profile) timing.Work {
 	decoder := &units[program.UnitParquet]
 	w := timing.Work{
 		OutBytes: float64(c.result.BytesOut),

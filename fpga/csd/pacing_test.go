@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	bucketizeop "github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
@@ -32,8 +32,8 @@ func TestWorkOfAnExecution(t *testing.T) {
 		c.result.Tasks = append(c.result.Tasks, program.TaskResult{Rows: 5})
 	}
 	c.result.Tasks[4].Rows, c.result.BytesOut = 0, 77
-	var units engine.Profile
-	units[program.UnitParquet] = engine.UnitTime{Values: 10, Lengths: 3, Bytes: 52}
+	var units profile.Profile
+	units[program.UnitParquet] = profile.UnitTime{Values: 10, Lengths: 3, Bytes: 52}
 	units[bucketizeop.Unit].Values, units[sigridhash.Unit].Values, units[log.Unit].Values = 1, 2, 4
 	assert.Equal(t, timing.Work{OutBytes: 77, Decoded: 13, DecodedBytes: 52, Bucketized: 1, Borders: 1014, Hashed: 2,
 		Logged: 4}, c.workOf(&programCounter{borders: bordersOf(prog)}, &units))

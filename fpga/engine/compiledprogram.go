@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/chain"
+	"github.com/millrace/millrace/fpga/engine/chunk"
+	"github.com/millrace/millrace/fpga/engine/tensors"
 	"github.com/millrace/millrace/fpga/operator/wasm"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -29,35 +32,21 @@ const textFields = 1 + text.Dense + text.Sparse
 
 // column is one column and the steps and sinks of its values.
 type column struct {
-	name       string
+	chunk.Column
 	field      uint16
-	kind       program.Kind
-	list       bool
 	sparseKeys int // number of sinks that feed keys
 	part       program.Part
-	leafPart   program.Part // A graph has leaves of maps, too.
-	absent     bool         // partitions may lack the column
-	fitsInt64  bool         // a uint64 of 2^63 or more fails the slice
-	reading    program.Reading
 	group      groupPlan // the plan of the column's map or graph, if it belongs to one
 	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
 	// whose values are appended: all values of a key lie behind those of the key before, so each key takes a pass of
-	// its own.
+	// its own. A task of such a column covers all rows of the mini-batch.
 	passes [][]sink
 }
 
-// needsAllRows reports whether a task of the column must cover all rows of the mini-batch. It must where the values of
-// a second key are appended behind all values of the first.
-func (c *column) needsAllRows() bool { return len(c.passes) > 1 }
-
 // sink is a chain of operators and the tensor it ends in.
 type sink struct {
-	tensor  program.Dest
-	index   uint32
-	chain   chain
-	refuses program.Refusal
-	classes uint32          // Columns of a one-hot encoding; else 0.
-	length  block.RowLength // The columns of lists that become columns of dense.
+	tensors.Place
+	chain chain.Chain
 }
 
 // compileProgram prepares a validated program for an engine with these units and modules, unless ctx ends before.
@@ -88,9 +77,8 @@ func compileProgram(ctx context.Context, p *program.Program, units []program.Uni
 	graphs := 0
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
-		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List, absent: from.Absent,
-			fitsInt64: from.FitsInt64, reading: from.Reading}
-		to.leafPart = from.LeafPart()
+		*to = column{field: from.Field, Column: chunk.Column{Name: from.Name, Kind: from.Kind, List: from.List,
+			LeafPart: from.LeafPart(), Absent: from.Absent, FitsInt64: from.FitsInt64, Reading: from.Reading}}
 		switch to.part = from.Part; {
 		case to.part == program.MapKeys:
 			to.group = &mapPlan{columnGroup: columnGroup{leaves: p.Parts(i), valuesLeaf: 1}}
@@ -115,13 +103,14 @@ func compileProgram(ctx context.Context, p *program.Program, units []program.Uni
 				return nil, fmt.Errorf("compile program: column %q, sink %d: %w", from.Name, j, err)
 			}
 			sinks[j] = s
-			if s.tensor == program.ToSparse {
+			if s.Tensor == program.ToSparse {
 				to.sparseKeys++
 			}
 		}
 		switch to.part {
 		case program.NoPart:
 			to.passes = groupPasses(sinks, p.Output.Fixed)
+			to.Rereads = len(to.passes) > 1
 		case program.MapValues:
 			to.group.(*mapPlan).addSinks(from, sinks, p.Columns[i-1].Kind == program.Bytes)
 		}
@@ -136,7 +125,7 @@ func groupPasses(sinks []sink, fixed bool) [][]sink {
 	keys := 0
 	for _, s := range sinks {
 		at := 0
-		if s.tensor == program.ToSparse {
+		if s.Tensor == program.ToSparse {
 			if keys > 0 && !fixed {
 				passes = append(passes, nil)
 				at = len(passes) - 1
@@ -154,7 +143,7 @@ func groupPasses(sinks []sink, fixed bool) [][]sink {
 
 // inPlaceOrder returns 1 if the chain begins with an operator that works in place, else 0.
 func (s sink) inPlaceOrder() int {
-	if s.chain.worksInPlace() {
+	if s.chain.WorksInPlace() {
 		return 1
 	}
 	return 0
@@ -163,16 +152,16 @@ func (s sink) inPlaceOrder() int {
 // compileSink makes the operators of a sink ready for values of some kind. nullsHoldZero reports that the nulls of
 // these values hold 0.
 func compileSink(s *program.Sink, kind program.Kind, nullsHoldZero bool, tables *block.Tables) (sink, error) {
-	c, err := compileChain(s.Ops, kind, nullsHoldZero, tables)
+	c, err := chain.Compile(s.Ops, kind, nullsHoldZero, tables)
 	if err != nil {
 		return sink{}, err
 	}
-	to := sink{tensor: s.To, index: s.Index, chain: c, refuses: s.Refuses}
-	switch last := c.lastStep().(type) {
+	to := sink{Place: tensors.Place{Tensor: s.To, Index: s.Index, Refuses: s.Refuses}, chain: c}
+	switch last := c.LastStep().(type) {
 	case block.ClassNumberer:
-		to.classes = last.Classes()
+		to.Classes = last.Classes()
 	case block.RowLengthener:
-		to.length = last.RowLength()
+		to.Length = last.RowLength()
 	}
 	return to, nil
 }

@@ -12,29 +12,29 @@
 //
 //  1. An executor (executor.go) decodes the slice and takes the compiled program from the cache (programcache.go,
 //     compiledprogram.go).
-//  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. It then walks
-//     each task's page headers (pagecheck.go, taskstate.go) and finds whether window, scratch and dictionary room
-//     hold what the task's rows touch. If a task lacks memory or bytes, the result names the kind and the amount,
-//     and nothing is written. Text is the exception: the engine finds its rows by decoding them, so a slice may
-//     write rows that do not count. The next slice writes those rows again.
-//  3. The execution goes task by task, page by page, block by block. A page is verified, and unpacked into scratch
-//     if it is compressed (page.go, pendingchecksum.go). A rowScan (rowscan.go) decodes a block of rows, small enough
-//     to stay in the first-level cache.
-//  4. A chain of operators transforms the block's values for each sink (chain.go). The steps of package kernels do the
-//     work, with the units of fpga/unit.
-//  5. The tensors take the values at their final place (tensors.go, densetile.go).
+//  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. Package chunk then
+//     walks each task's page headers and finds whether window, scratch and dictionary room hold what the task's rows
+//     touch. If a task lacks memory or bytes, the result names the kind and the amount, and nothing is written. Text is
+//     the exception: the engine finds its rows by decoding them, so a slice may write rows that do not count. The next
+//     slice writes those rows again.
+//  3. The execution goes task by task, page by page, block by block. Package chunk verifies a page, unpacks it into
+//     scratch if it is compressed, and decodes a block of rows, small enough to stay in the first-level cache. A
+//     rowScan (rowscan.go) says how many rows come next.
+//  4. A chain of operators (package chain) transforms the block's values for each sink. The steps of package kernels do
+//     the work, with the units of fpga/unit.
+//  5. The tensors take the values at their final place (package tensors).
 //
 // The leaves of a map are read side by side (mapplan.go, mapreader.go, mapfeatures.go), and their ids are put in the
-// order of keys at the end of the mini-batch (staging.go). The columns of a graph are read in the same way; the steps
-// are computed for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go). Text
-// and binary rows have one task for all columns (textsource.go).
+// order of keys at the end of the mini-batch. The columns of a graph are read in the same way; the steps are computed
+// for as many rows of a block as the second-level cache holds (graphplan.go, graphvalues.go). Text and binary rows have
+// one task for all columns (textsource.go).
 //
 // The check may pass whole pages that the cursor skips; the returned cursor then stands behind them. It may also decode
 // a dictionary into its room if no other task of the slice names that room. Neither is output.
 //
 // # What a host must know
 //
-//   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it. MoreScratch counts
+//   - Scratch holds a tag of chunk.TagBytes before an unpacked page and the page's header behind it. MoreScratch counts
 //     both. Uncompressed pages need no scratch.
 //   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many
 //     bytes from the cursor's page on the host may drop. If scratch holds another page, the engine requests the
@@ -54,29 +54,6 @@
 //     estimate. A host that cannot give Need bytes asks for fewer rows: for one row Need is exact once the page's
 //     header is there.
 //
-// # Checksums
-//
-// The engine verifies the CRC of a compressed page when it unpacks the page. It verifies the CRC of an uncompressed
-// page while it reads the values, and at the latest when the task ends, even if the task needs only a part of the
-// page (pendingchecksum.go). The engine does not verify a page again if the slice's cursor says that the page's bytes
-// in the window were verified before (program.Cursor.Checked): a page is the input of many slices.
-//
-// The engine cannot detect that bytes in the window were replaced after it verified them: the controller moves
-// bytes, and a host that maps the memory writes to any address. A tag over a sample of the bytes would miss a
-// flipped bit, and a tag over all bytes is the checksum itself. So the engine trusts the host's mark, as it trusts
-// the window. That is sound because the checksum guards the host's own rows against the medium, and does not guard
-// the engine against the host: a decoder checks every byte that it reads. A host binds the mark to the move that
-// brought the bytes, as package sdk does, so that the mark cannot outlive them.
-//
-// # Places of values
-//
-// PLAIN byte arrays are found by reading all lengths before them. A page of them holds many mini-batches, so the cursor
-// that a slice returns says at which byte of the page the next row's value lies (program.Cursor.ValueAt), and the next
-// slice begins there. The engine trusts the place as it trusts the mark above: a wrong one costs the host its own rows.
-//
-// A page of lists of version 2 ends with a row. The cursor behind it says so in the same field (program.PageBeginsRow),
-// and the next slice refuses a page of version 1 that begins inside that row.
-//
 // # Lookup tables
 //
 // The tables of vocabularies lie in the tables range, and lookups read them where they lie (lookuptables.go): a table
@@ -95,7 +72,7 @@
 // # Errors
 //
 // Execute returns no Go error: a slice ends in a program.State, and the result's message names the column, the page and
-// the cause. Inside the package a stateError carries the state. Input may be hostile: no bytes of any range make
+// the cause. Inside the package a Error carries the state. Input may be hostile: no bytes of any range make
 // Execute panic or touch memory outside its ranges.
 //
 // # Debugging

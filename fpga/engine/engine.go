@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/wire"
 )
@@ -53,7 +55,7 @@ type LentInput interface {
 
 // window returns the bytes of a window, if it lies inside the input range.
 func (m *Memory) window(s program.Span) ([]byte, bool) {
-	b, ok := spanBytes(m.Input, s)
+	b, ok := s.In(m.Input)
 	if ok && m.Lent != nil && s.Len > 0 {
 		b = m.Lent.Bytes(s.Off, s.Len)
 	}
@@ -99,13 +101,14 @@ func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.S
 }
 
 // Measure executes a slice as Execute does. If p is not nil, it also sets *p to the work of each unit.
-func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profile) program.State {
+func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *profile.Profile) program.State {
 	x := e.takeExecutor()
 	defer e.returnExecutor(x)
 	if p != nil {
-		defer func() { *p = x.profile }()
+		defer func() { *p = x.Profile }()
 	}
-	x.ctx, x.memory, x.profile = ctx, mem, Profile{}
+	x.ctx, x.memory, x.Profile = ctx, mem, profile.Profile{}
+	x.reader.BeginSlice(ctx)
 	x.result = program.Result{Tasks: x.result.Tasks[:0]}
 	if err := wire.DecodeSlice(&x.slice, args); err != nil {
 		x.setFailure(program.BadSlice, err)
@@ -138,13 +141,13 @@ const maxIdleBytes = 8 << 20
 // unless its buffers have grown too large.
 func (e *Engine) returnExecutor(x *executor) {
 	x.ctx, x.memory = nil, Memory{}
-	x.program, x.page.unpacked, x.tasks = nil, nil, releaseTasks(x.tasks)
+	x.program, x.tasks = nil, releaseTasks(x.tasks)
 	x.buffers.ReleaseLookups()
 	x.values = block.Values{}
-	x.resident.opened, x.result.Message, x.pageChecksum = false, "", pendingChecksum{}
+	x.result.Message = ""
+	x.reader.ReleaseMemory()
 	x.mapReader.releaseMemory()
 	x.graphValues.releaseMemory()
-	x.block.Reset(x.block.Kind) // a page may have lent the block its bytes
 	if x.bufferBytes() > maxIdleBytes {
 		return
 	}
@@ -153,8 +156,13 @@ func (e *Engine) returnExecutor(x *executor) {
 	e.idle = append(e.idle, x)
 }
 
+// maxBlockValues is how many values a block has at most.
+func (e *Engine) maxBlockValues() int { return e.maxList + e.blockRows }
+
 // writeResult writes the result to the result range and returns its state.
 func (x *executor) writeResult() program.State {
+	x.result.BytesIn += x.reader.BytesIn
+	x.result.Decode += x.reader.DecodeTime
 	size := wire.ResultHeader + wire.ResultTask*len(x.result.Tasks) +
 		min(len(x.result.Message), program.MaxMessage)
 	if len(x.memory.Result) < size {
@@ -190,7 +198,7 @@ func (x *executor) executeSlice() {
 	} else {
 		x.executeText()
 	}
-	x.output.flushDense()
+	x.output.FlushDense()
 }
 
 // executeParquet checks and then executes every task of a slice over Parquet. If one task lacks memory or bytes, no
@@ -207,19 +215,19 @@ func (x *executor) checkTasks() bool {
 	for i := range x.tasks {
 		t := &x.tasks[i]
 		result := &x.result.Tasks[i]
-		if err := x.checkPages(t); err != nil {
-			result.Cursor = t.cursor
+		if err := x.reader.CheckPages(t, x.slice.Tasks); err != nil {
+			result.Cursor = t.Cursor
 			result.State = x.failWith(err)
 			return false
 		}
-		result.Cursor = t.cursor
-		if t.stopped() {
-			result.State, result.Need = t.stopState, t.stopNeed
-			if t.stopState == program.MoreInput {
-				result.RowsInWindow = t.rowsInWindow
+		result.Cursor = t.Cursor
+		if t.Stopped() {
+			result.State, result.Need = t.StopState, t.StopNeed
+			if t.StopState == program.MoreInput {
+				result.RowsInWindow = t.RowsInWindow
 			}
 			if !stopped {
-				x.result.State, stopped = t.stopState, true
+				x.result.State, stopped = t.StopState, true
 			}
 		}
 	}
@@ -230,7 +238,7 @@ func (x *executor) checkTasks() bool {
 func (x *executor) executeTasks() {
 	for i := 0; i < len(x.tasks); i++ {
 		t := &x.tasks[i]
-		if plan := t.column.group; plan != nil {
+		if plan := x.columnOf(t).group; plan != nil {
 			if stopped, err := x.executeGroup(plan, i); err != nil {
 				x.failWith(err)
 				return
@@ -242,14 +250,14 @@ func (x *executor) executeTasks() {
 		}
 		result := &x.result.Tasks[i]
 		err := x.executeTask(t, result)
-		result.Cursor, result.Page = t.cursor, uint32(t.cursorPageBytes)
+		result.Cursor, result.Page = t.Cursor, uint32(t.PageBytes)
 		if err != nil {
 			result.State = x.failWith(err)
 			return
 		}
-		result.State, result.Need = t.stopState, t.stopNeed
-		if t.stopped() {
-			x.result.State = t.stopState
+		result.State, result.Need = t.StopState, t.StopNeed
+		if t.Stopped() {
+			x.result.State = t.StopState
 			return
 		}
 	}
@@ -257,7 +265,7 @@ func (x *executor) executeTasks() {
 
 // failWith ends the slice with an error's state and message, and returns the state.
 func (x *executor) failWith(err error) program.State {
-	state := errorState(err)
+	state := failure.StateOf(err)
 	x.setFailure(state, err)
 	return state
 }

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/chain"
+	"github.com/millrace/millrace/fpga/engine/chunk"
+	"github.com/millrace/millrace/fpga/engine/profile"
+	"github.com/millrace/millrace/fpga/engine/tensors"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
@@ -14,23 +16,20 @@ import (
 // processing elements, and the state of the slice.
 type executor struct {
 	engine *Engine
-	stopwatch
+	*profile.Stopwatch
 
 	ctx     context.Context
 	memory  Memory
 	slice   program.Slice
 	result  program.Result
 	program *compiledProgram
-	tasks   []taskState
-	output  tensors
+	tasks   []chunk.Task
+	output  tensors.Output
+	staged  tensors.Staging
 
-	block        decoder.Block
-	buffers      block.Buffers
-	values       block.Values // What the current chain takes and makes; on the heap, as steps are called by interface.
-	decoder      decoder.Decoder
-	page         page
-	pageChecksum pendingChecksum
-	resident     residentDictionary
+	reader  *chunk.Reader
+	buffers block.Buffers
+	values  block.Values // What the current chain takes and makes; on the heap, as steps are called by interface.
 
 	textDecoder *text.Decoder
 	textOptions text.Options
@@ -41,18 +40,26 @@ type executor struct {
 }
 
 func newExecutor(e *Engine) *executor {
-	x := &executor{engine: e, stopwatch: stopwatch{epoch: time.Now()}}
-	x.block.MaxValues = e.maxList + e.blockRows
-	x.block.MaxData = maxBlockData
-	return x
+	clock := profile.NewStopwatch()
+	return &executor{engine: e, Stopwatch: clock, reader: chunk.NewReader(clock, e.maxBlockValues())}
 }
 
-// maxBlockData bounds the bytes of a block of byte strings. Operators take short tokens only.
-const maxBlockData = 16 << 20
+// releaseTasks drops the tasks' references to the memory of their slice. It returns an empty list that reuses tasks.
+func releaseTasks(tasks []chunk.Task) []chunk.Task {
+	clear(tasks[:cap(tasks)])
+	return tasks[:0]
+}
 
-// bufferBytes returns the size of the buffers that grow with the data.
+// runChain passes v through a chain. Afterwards no list holds a null.
+func (x *executor) runChain(c chain.Chain, v *block.Values) error {
+	return c.Run(&x.buffers, x.Stopwatch, v)
+}
+
+// columnOf returns the column of a task over Parquet.
+func (x *executor) columnOf(t *chunk.Task) *column { return &x.program.columns[t.Asked.Column] }
+
+// BufferBytes returns the size of the buffers that grow with the data.
 func (x *executor) bufferBytes() int {
-	b := &x.block
-	return 8*(cap(b.I64)+cap(b.F64)) + 4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)) + cap(b.Data) + cap(b.Valid) +
-		cap(b.RowValid) + x.buffers.Size() + x.mapReader.bufferBytes() + x.graphValues.bufferBytes()
+	return x.reader.BufferBytes() + x.buffers.Size() + x.staged.BufferBytes() +
+		x.mapReader.bufferBytes() + x.graphValues.bufferBytes()
 }

@@ -11,7 +11,7 @@ type gatheredBytes struct {
 	data    []byte
 }
 
-// bufferBytes returns the size of the buffers.
+// BufferBytes returns the size of the buffers.
 func (g *gatheredBytes) bufferBytes() int { return 4*cap(g.offsets) + cap(g.data) }
 
 // begin empties g, with room for n values.

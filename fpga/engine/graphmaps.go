@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 )
@@ -45,7 +46,7 @@ type graphFeatureValues struct {
 	lengths          []int32
 }
 
-// bufferBytes returns the size of the buffers.
+// BufferBytes returns the size of the buffers.
 func (v *graphMapValues) bufferBytes() int {
 	n := 8*cap(v.textNumbers) + 4*(cap(v.entries)+cap(v.elementStarts)+cap(v.kept)+cap(v.converted))
 	for i := range v.features {
@@ -85,15 +86,15 @@ func (x *executor) pickFeatures(p *graphPlan, n int) (leaf int, err error) {
 		g.maps = append(g.maps, graphMapValues{})
 	}
 	for i := range p.maps {
-		m, clock := &p.maps[i], x.readClock()
+		m, clock := &p.maps[i], x.ReadClock()
 		if leaf, err := x.checkGraphMap(m); err != nil {
 			return leaf, err
 		}
 		values := &g.maps[i]
-		values.findEntries(m, &x.mapReader.leaves[m.keys].block, n)
-		values.elementStarts = startsOf(&values.elementStarts, x.mapReader.leaves[m.values].block.Inner)
+		values.findEntries(m, &x.mapReader.leaves[m.keys].Block, n)
+		values.elementStarts = startsOf(&values.elementStarts, x.mapReader.leaves[m.values].Block.Inner)
 		if m.scores >= 0 {
-			values.scores = numbersAsFloat32(&values.converted, &x.mapReader.leaves[m.scores].block)
+			values.scores = numbersAsFloat32(&values.converted, &x.mapReader.leaves[m.scores].Block)
 		}
 		for len(values.features) < len(m.features) {
 			values.features = append(values.features, graphFeatureValues{})
@@ -104,7 +105,7 @@ func (x *executor) pickFeatures(p *graphPlan, n int) (leaf int, err error) {
 			g.columns[m.features[k].value] = v
 			picked += v.Count
 		}
-		x.recordRun(program.UnitMap, clock, picked)
+		x.RecordRun(program.UnitMap, clock, picked)
 	}
 	return 0, nil
 }
@@ -112,19 +113,19 @@ func (x *executor) pickFeatures(p *graphPlan, n int) (leaf int, err error) {
 // checkGraphMap checks that the leaves of a map have the same entries, and scores as many elements as ids.
 func (x *executor) checkGraphMap(m *graphMap) (leaf int, err error) {
 	leaves := x.mapReader.leaves
-	keys, values := &leaves[m.keys].block, &leaves[m.values].block
+	keys, values := &leaves[m.keys].Block, &leaves[m.values].Block
 	if !slices.Equal(values.Lengths, keys.Lengths) {
-		return m.values, pageError("another number of entries than the map has keys")
+		return m.values, failure.Page("another number of entries than the map has keys")
 	}
 	if m.scores < 0 {
 		return 0, nil
 	}
-	scores := &leaves[m.scores].block
+	scores := &leaves[m.scores].Block
 	switch {
 	case !slices.Equal(scores.Lengths, keys.Lengths):
-		return m.scores, pageError("another number of entries than the map has keys")
+		return m.scores, failure.Page("another number of entries than the map has keys")
 	case !slices.Equal(scores.Inner, values.Inner):
-		return m.scores, pageError("another number of scores than of ids")
+		return m.scores, failure.Page("another number of scores than of ids")
 	}
 	return 0, nil
 }
@@ -151,19 +152,19 @@ func (v *graphMapValues) findEntries(m *graphMap, b *decoder.Block, n int) {
 // gatherFeature makes feature k of a map.
 func (v *graphMapValues) gatherFeature(x *executor, m *graphMap, k, n int) block.Values {
 	entries := v.entries[m.features[k].keyIndex*n:][:n]
-	b, of := &x.mapReader.leaves[m.values].block, &v.features[k]
+	b, of := &x.mapReader.leaves[m.values].Block, &v.features[k]
 	if !m.list {
-		return of.gatherValues(b, x.mapReader.scans[m.values].column.kind, entries)
+		return of.gatherValues(b, x.mapReader.leaves[m.values].Column.Kind, entries)
 	}
 	var scores []float32
 	if m.features[k].scored {
-		s := &x.mapReader.leaves[m.scores].block
+		s := &x.mapReader.leaves[m.scores].Block
 		scores = v.scores
 		if s.Nulls > 0 {
 			entries = v.withoutNulls(entries, s.Valid)
 		}
 	}
-	return of.gatherLists(b, x.mapReader.scans[m.values].column.kind, entries, v.elementStarts, scores)
+	return of.gatherLists(b, x.mapReader.leaves[m.values].Column.Kind, entries, v.elementStarts, scores)
 }
 
 // withoutNulls returns entries without those whose elements are not all valid.

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/chain"
 	"github.com/millrace/millrace/fpga/operator/kernels"
 	"github.com/millrace/millrace/fpga/program"
 )
 
 // graphPlan is the compiled form of a graph. The columns are read side by side, a block of rows at a time (mapReader).
-// graphValues holds the values of some rows of a block, and the ids of keys go the way of a map's (staging.go).
+// graphValues holds the values of some rows of a block, and the ids of keys go the way of a map's (tensors.Staging).
 //
 // Values are numbered: the columns and the features of maps, and then the steps.
 type graphPlan struct {
@@ -28,7 +29,7 @@ type graphStep struct {
 	inputs   []int // numbers of values
 	operator program.Combiner
 	combine  block.Combiner // The operator made ready; nil if there is none.
-	chain    chain
+	chain    chain.Chain
 	list     bool // the value is a list
 	leaf     int  // a column that the value is made of, for errors
 }
@@ -73,7 +74,7 @@ func compileGraph(g *program.Graph, columns []program.Column,
 		if err != nil {
 			return nil, fmt.Errorf("sink %d: %w", i, err)
 		}
-		p.keys.addSink(&s)
+		p.keys.AddPlace(&s.Place)
 		p.sinks = append(p.sinks, graphSink{s, int(from), leaves[from], g.Sinks[i].Scored})
 	}
 	p.dividePasses()
@@ -103,7 +104,7 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 	for _, n := range from.Inputs {
 		s.inputs = append(s.inputs, int(n))
 	}
-	if s.chain, err = compileChain(from.Ops, of.Kind, !ofStep, tables); err != nil {
+	if s.chain, err = chain.Compile(from.Ops, of.Kind, !ofStep, tables); err != nil {
 		return s, of, err
 	}
 	for _, op := range from.Ops {
@@ -117,14 +118,14 @@ func (p *graphPlan) compileStep(g *program.Graph, i int, types []program.ValueTy
 func (p *graphPlan) dividePasses() {
 	keys := 0
 	for i := range p.sinks {
-		if p.sinks[i].tensor == program.ToSparse {
+		if p.sinks[i].Tensor == program.ToSparse {
 			keys++
 		}
 		if at := max(keys, 1); at > len(p.passes) {
 			p.passes = append(p.passes, graphPass{})
 		}
 		at := 0
-		if p.sinks[i].tensor == program.ToSparse {
+		if p.sinks[i].Tensor == program.ToSparse {
 			at = keys - 1
 		}
 		p.passes[at].sinks = append(p.passes[at].sinks, i)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -34,7 +35,7 @@ type graphValues struct {
 	inputs       []*block.Values
 }
 
-// bufferBytes returns the size of the buffers that grow with the data.
+// BufferBytes returns the size of the buffers that grow with the data.
 func (g *graphValues) bufferBytes() (n int) {
 	n = g.sinkLists.Size()
 	for i := range g.maps {
@@ -46,7 +47,7 @@ func (g *graphValues) bufferBytes() (n int) {
 	return n
 }
 
-// releaseMemory drops the references to the blocks of columns.
+// ReleaseMemory drops the references to the blocks of columns.
 func (g *graphValues) releaseMemory() {
 	clear(g.columns[:cap(g.columns)])
 	for i := range g.values {
@@ -75,13 +76,13 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 	g, reader := &x.graphValues, &x.mapReader
 	g.beginBlock(p)
 	if leaf, err := x.pickFeatures(p, n); err != nil {
-		return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
+		return false, leaf, reader.leaves[leaf].ErrorAtCursor(err)
 	}
 	for i := range p.columns {
 		if p.leafParts[p.sources[i].Column] != program.NoPart {
 			continue // pickFeatures has made it
 		}
-		b := &reader.leaves[p.sources[i].Column].block
+		b := &reader.leaves[p.sources[i].Column].Block
 		v := block.Values{Kind: p.columns[i].Kind, Count: b.Values(), Int64s: b.I64, Float32s: b.F32, Float64s: b.F64,
 			Offsets: b.Offsets, Data: b.Data, List: p.columns[i].List}
 		if b.Nulls > 0 {
@@ -92,7 +93,7 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 		}
 		g.columns[i] = v
 	}
-	written, bytesWritten := x.output.written, x.output.bytesWritten
+	written, bytesWritten := x.output.Written, x.output.BytesWritten
 	for from := 0; from < n; {
 		rows, err := p.rowsTogether(x, from, n)
 		if err == nil {
@@ -102,11 +103,11 @@ func (p *graphPlan) writeBlock(x *executor, row uint64, n int, valuesStart uint6
 			ok, leaf, err = p.writeRows(x, row+uint64(from), rows, valuesStart)
 		}
 		if err != nil {
-			err = rowsError(row+uint64(from), rows, err)
-			return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
+			err = failure.InRows(row+uint64(from), rows, err)
+			return false, leaf, reader.leaves[leaf].ErrorAtCursor(err)
 		}
 		if !ok { // the block's rows are written again
-			x.output.written, x.output.bytesWritten = written, bytesWritten
+			x.output.Written, x.output.BytesWritten = written, bytesWritten
 			return false, 0, nil
 		}
 		from += rows
@@ -153,7 +154,7 @@ func (s *graphStep) mostExtent(g *graphValues) program.Extent {
 	if !s.list {
 		most.Elements = 1
 	}
-	most.Elements = uint64(s.chain.mostElements(int64(most.Elements)))
+	most.Elements = uint64(s.chain.MostElements(int64(most.Elements)))
 	return most
 }
 
@@ -191,18 +192,18 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 			}
 			g.inputs = append(g.inputs, in)
 		}
-		start := x.readClock()
+		start := x.ReadClock()
 		if err := s.combine.Combine(to, g.inputs, rows); err != nil {
 			return fmt.Errorf("%v: %w", s.operator.Unit(), err)
 		}
 		*v = to.View
-		x.recordRun(s.operator.Unit(), start, v.Count)
+		x.RecordRun(s.operator.Unit(), start, v.Count)
 	}
 	x.buffers.Final = block.Destination{}
 	to.NoteLengths(v)
 	if v.Scores == nil {
 		// What takes the value may fill the nulls of a list.
-		if err := x.runSteps(s.chain, v); err != nil {
+		if err := s.chain.RunSteps(&x.buffers, x.Stopwatch, v); err != nil {
 			return err
 		}
 	} else if err := x.runChain(s.chain, v); err != nil {
@@ -216,37 +217,34 @@ func (p *graphPlan) computeStep(x *executor, i, rows int) error {
 // writeRows writes the sinks of the rows that were computed, as rows row, row+1, ... of the mini-batch. ok is false if
 // the output lacks room.
 func (p *graphPlan) writeRows(x *executor, row uint64, rows int, valuesStart uint64) (ok bool, leaf int, err error) {
-	features := &x.mapReader.mapFeatures
-	features.ids, features.weights, features.counts = features.ids[:0], features.weights[:0], features.counts[:0]
+	x.staged.Begin(x.output.HasWeights())
 	for i := range p.sinks {
 		s := &p.sinks[i]
 		v, err := x.runGraphSink(s, row, rows)
 		if err != nil {
 			return false, s.leaf, err
 		}
-		if s.tensor != program.ToSparse || x.output.fixed {
-			if err := x.output.storeScalars(&s.sink, row, v); err != nil {
+		if s.Tensor != program.ToSparse || x.output.Fixed {
+			if err := x.output.StoreScalars(&s.Place, row, v); err != nil {
 				return false, s.leaf, err
 			}
 			continue
 		}
-		if v.List {
-			features.ids = append(features.ids, v.Int64s[:v.Count]...)
-			features.counts = append(features.counts, v.Lengths...)
-			if s.scored {
-				features.weights = append(features.weights, v.Scores...)
-			}
-			features.addUnitWeights(len(x.output.weights) > 0)
-		} else {
-			features.addScalars(v, len(x.output.weights) > 0)
+		switch {
+		case !v.List:
+			x.staged.AddScalars(v)
+		case s.scored:
+			x.staged.AddLists(v, v.Scores)
+		default:
+			x.staged.AddLists(v, nil)
 		}
 		// Ids that the output has no room for are not made.
-		if need := x.output.written + uint64(len(features.ids)); need > x.output.capacity {
-			x.mapReader.scans[0].stopEarly(program.MoreOutput, need)
+		if need := x.output.Written + uint64(len(x.staged.IDs)); need > x.output.Capacity {
+			x.mapReader.leaves[0].StopEarly(program.MoreOutput, need)
 			return false, 0, nil
 		}
 	}
-	if p.keys.count == 0 || x.output.fixed {
+	if p.keys.Count == 0 || x.output.Fixed {
 		return true, 0, nil
 	}
 	ok, err = x.stageRows(&p.columnGroup, row, rows, valuesStart)
@@ -259,15 +257,15 @@ func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (*block.Valu
 	*v = x.graphValues.values[s.value].View
 	x.buffers.Final = block.Destination{}
 	switch {
-	case s.tensor == program.ToDense && s.length.Length == 0:
-		x.buffers.Final.Dense = x.output.denseDestination(uint64(s.index), row, rows)
-	case s.tensor == program.ToSparse && x.output.fixed:
-		x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), rows)
+	case s.Tensor == program.ToDense && s.Length.Length == 0:
+		x.buffers.Final.Dense = x.output.DenseDestination(uint64(s.Index), row, rows)
+	case s.Tensor == program.ToSparse && x.output.Fixed:
+		x.buffers.Final = x.output.IDDestination(x.output.ScalarIndex(uint64(s.Index), row), rows)
 	}
 	lists := &x.graphValues.sinkLists // other sinks and steps read the scores of the value
 	lists.NoteLengths(v)
 	err := x.runChain(s.chain, v)
-	locateAbsentKey(err, &s.sink, row)
+	s.LocateAbsentKey(err, row)
 	if err == nil && s.scored {
 		lists.CutScores(v)
 	}
@@ -278,7 +276,7 @@ func (x *executor) runGraphSink(s *graphSink, row uint64, rows int) (*block.Valu
 // those of the graph.
 func (x *executor) transformGraph(p *graphPlan, columns []column, row uint64, rows int) error {
 	g := &x.graphValues
-	if x.output.fixed || p.keys.count == 0 {
+	if x.output.Fixed || p.keys.Count == 0 {
 		return x.transformGraphPass(p, columns, nil, row, rows)
 	}
 	for i := range p.passes {
@@ -340,21 +338,21 @@ func (p *graphPass) hasSink(sink int) bool {
 func (x *executor) storeGraphSink(s *graphSink, row uint64, rows int) error {
 	v, err := x.runGraphSink(s, row, rows)
 	if err != nil {
-		return rowsError(row, rows, err)
+		return failure.InRows(row, rows, err)
 	}
-	if !v.List || s.tensor == program.ToDense {
-		if s.tensor == program.ToSparse && v.Valid != nil {
+	if !v.List || s.Tensor == program.ToDense {
+		if s.Tensor == program.ToSparse && v.Valid != nil {
 			x.buffers.OwnValues(v) // storeSparse removes nulls in place
 		}
-		return x.output.storeScalars(&s.sink, row, v)
+		return x.output.StoreScalars(&s.Place, row, v)
 	}
 	var weights []float32
 	if s.scored {
 		weights = v.Scores
 	}
-	stored, need, err := x.output.storeLists(uint64(s.index), row, v, weights)
+	stored, need, err := x.output.StoreLists(uint64(s.Index), row, v, weights)
 	if err == nil && stored < rows {
-		err = sliceError("%d values in an output for %d: a row of text makes at most one a key", need, x.output.capacity)
+		err = failure.Slice("%d values in an output for %d: a row of text makes at most one a key", need, x.output.Capacity)
 	}
 	return err
 }

@@ -3,10 +3,9 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 
-	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/vocabulary"
 )
@@ -38,33 +37,25 @@ func compileLookupTables(tables []program.LookupTable) ([]lookupTable, error) {
 func (x *executor) openTables() error {
 	for i := range x.program.lookups {
 		t := &x.program.lookups[i]
-		b, ok := spanBytes(x.memory.Tables, t.span)
+		b, ok := t.span.In(x.memory.Tables)
 		if !ok {
-			return sliceError("lookup table %d at bytes %d+%d of a range of %d", i, t.span.Off, t.span.Len,
+			return failure.Slice("lookup table %d at bytes %d+%d of a range of %d", i, t.span.Off, t.span.Len,
 				len(x.memory.Tables))
 		}
 		if !x.slice.TablesChecked {
 			if x.ctx.Err() != nil {
-				return &stateError{program.Idle, context.Cause(x.ctx)}
+				return failure.New(program.Idle, context.Cause(x.ctx))
 			}
 			if got := program.TableDigest(sha256.Sum256(b)); got != t.digest {
-				return &stateError{program.BadTable, fmt.Errorf("lookup table %d is damaged: the tables range holds %.16v, "+
-					"the program names %.16v: store the table again", i, got, t.digest)}
+				return failure.New(program.BadTable, fmt.Errorf("lookup table %d is damaged: the tables range holds %.16v, "+
+					"the program names %.16v: store the table again", i, got, t.digest))
 			}
 		}
 		view, err := vocabulary.View(t.shape, b)
 		if err != nil {
-			return sliceError("lookup table %d: %w", i, err)
+			return failure.Slice("lookup table %d: %w", i, err)
 		}
 		x.buffers.Lookups = append(x.buffers.Lookups, view)
 	}
 	return nil
-}
-
-// locateAbsentKey completes an error of a chain that ends in a sink, if it is about an absent key. The chain was given
-// values from row first of the mini-batch on.
-func locateAbsentKey(err error, s *sink, first uint64) {
-	if e := (*block.AbsentKeyError)(nil); errors.As(err, &e) && s.tensor == program.ToSparse && !e.Located.Given {
-		e.Located = program.AbsentKey{Given: true, Row: uint32(first) + uint32(e.Row), Key: s.index, Value: e.Key}
-	}
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/convert"
 	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// mapFeatures holds the features of a block of a map: for each feature its values, row by row, and the output of its
-// chain of operators.
+// mapFeatures holds the features of a block of a map: for each feature its values, row by row.
 type mapFeatures struct {
 	textNumbers   []int64  // They are the indexes of the keys of entries, in a map whose keys are text.
 	entryNumbers  []uint32 // Keys x rows, for lists and bytes: the number of a row's entry for a key, plus 1; 0: none.
@@ -30,22 +30,13 @@ type mapFeatures struct {
 	scores          []float32 // Every element before the operators has one.
 	convertedScores []float32 // the block's scores, if they are not float32 in the file
 
-	// The output of all features that become keys, one behind the other.
-	ids        []int64
-	weights    []float32
-	counts     []int32 // keys x rows
-	rowIDs     []int64 // ids in the order of rows
-	rowWeights []float32
-	keyOffsets []uint64 // by key: where its next ids lie or go
-	lengthTile []uint32 // lengths of lengthTileRows rows, row by row
 }
 
-// bufferBytes returns the size of the buffers that grow with the data.
+// BufferBytes returns the size of the buffers that grow with the data.
 func (m *mapFeatures) bufferBytes() int {
 	words := cap(m.entryNumbers) + cap(m.elementStarts) + cap(m.scoredEntries) + cap(m.float32s) + cap(m.lengths) +
-		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores) + cap(m.weights) + cap(m.counts) +
-		cap(m.rowWeights) + cap(m.lengthTile)
-	doubles := cap(m.textNumbers) + cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
+		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores)
+	doubles := cap(m.textNumbers) + cap(m.int64s) + cap(m.float64s)
 	return 4*words + 8*doubles + cap(m.valid) + m.bytes.bufferBytes()
 }
 
@@ -54,28 +45,27 @@ func (m *mapFeatures) bufferBytes() int {
 // begin. ok is false if the output lacks room. leaf is the leaf that an error is about.
 func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint64) (ok bool, leaf int, err error) {
 	reader := &x.mapReader
-	clock := x.readClock()
+	clock := x.ReadClock()
 	if leaf, err := reader.checkLeaves(); err != nil {
-		return false, leaf, reader.scans[leaf].errorAtPage(&reader.scans[leaf].cursor, err)
+		return false, leaf, reader.leaves[leaf].ErrorAtCursor(err)
 	}
-	keys, values := &reader.leaves[0].block, &reader.leaves[1].block
-	list := reader.scans[1].column.list
+	keys, values := &reader.leaves[0].Block, &reader.leaves[1].Block
+	list := reader.leaves[1].Column.List
 	switch {
 	case list:
 		reader.findEntries(plan, n)
 		reader.findElementStarts(values.Inner)
-	case reader.scans[1].column.kind == program.Bytes:
+	case reader.leaves[1].Column.Kind == program.Bytes:
 		reader.findEntries(plan, n)
 	default:
 		reader.spreadNumbers(plan, values, n)
 	}
 	if plan.takesScores {
-		reader.convertScores(&reader.leaves[2].block)
+		reader.convertScores(&reader.leaves[2].Block)
 	}
-	x.recordRun(program.UnitMap, clock, keys.Values())
+	x.RecordRun(program.UnitMap, clock, keys.Values())
 
-	features := &reader.mapFeatures
-	features.ids, features.weights, features.counts = features.ids[:0], features.weights[:0], features.counts[:0]
+	x.staged.Begin(x.output.HasWeights())
 	for i := range plan.picks {
 		pick := &plan.picks[i]
 		if list {
@@ -84,16 +74,15 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 			err = x.runScalarFeature(pick, row, values, n)
 		}
 		if err != nil {
-			s := &reader.scans[1]
-			return false, 1, s.errorAtPage(&s.cursor, err)
+			return false, 1, reader.leaves[1].ErrorAtCursor(err)
 		}
 		// Many sinks may take one long list. Ids that the output has no room for are not made.
-		if need := x.output.written + uint64(len(features.ids)); !x.output.fixed && need > x.output.capacity {
-			reader.scans[1].stopEarly(program.MoreOutput, need)
+		if need := x.output.Written + uint64(len(x.staged.IDs)); !x.output.Fixed && need > x.output.Capacity {
+			reader.leaves[1].StopEarly(program.MoreOutput, need)
 			return false, 1, nil
 		}
 	}
-	if plan.keys.count == 0 || x.output.fixed {
+	if plan.keys.Count == 0 || x.output.Fixed {
 		return true, 0, nil
 	}
 	ok, err = x.stageRows(&plan.columnGroup, row, n, mapStart)
@@ -103,14 +92,14 @@ func (x *executor) writeMapBlock(plan *mapPlan, row uint64, n int, mapStart uint
 // checkLeaves checks that all leaves have the same number of entries in every row, and that scores have as many
 // elements as ids.
 func (m *mapReader) checkLeaves() (leaf int, err error) {
-	keys := &m.leaves[0].block
-	for i := 1; i < len(m.scans); i++ {
-		b := &m.leaves[i].block
+	keys := &m.leaves[0].Block
+	for i := 1; i < len(m.leaves); i++ {
+		b := &m.leaves[i].Block
 		if !slices.Equal(b.Lengths, keys.Lengths) {
-			return i, pageError("another number of entries than the map has keys")
+			return i, failure.Page("another number of entries than the map has keys")
 		}
-		if i == 2 && !slices.Equal(b.Inner, m.leaves[1].block.Inner) {
-			return i, pageError("another number of scores than of ids")
+		if i == 2 && !slices.Equal(b.Inner, m.leaves[1].Block.Inner) {
+			return i, failure.Page("another number of scores than of ids")
 		}
 	}
 	return 0, nil
@@ -119,7 +108,7 @@ func (m *mapReader) checkLeaves() (leaf int, err error) {
 // findEntries finds the entry of each key of the plan in each of n rows. If a row has several entries with one key,
 // the last one counts. Entries whose key is null are skipped.
 func (m *mapReader) findEntries(plan *mapPlan, n int) {
-	b := &m.leaves[0].block
+	b := &m.leaves[0].Block
 	m.entryNumbers = block.Resize(&m.entryNumbers, plan.distinctKeys*n)
 	clear(m.entryNumbers)
 	keys, valid := plan.numbersOf(b, &m.textNumbers), b.Valid
@@ -192,7 +181,7 @@ func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
 	features, size := &m.mapFeatures, plan.distinctKeys*n
 	features.valid = block.Resize(&features.valid, size)
 	clear(features.valid)
-	keys := &m.leaves[0].block
+	keys := &m.leaves[0].Block
 	numbers := plan.numbersOf(keys, &m.textNumbers)
 	switch b.Kind {
 	case format.KindFloat32:
@@ -231,7 +220,7 @@ func spreadByKey[T any](plan *mapPlan, keys *decoder.Block, numbers []int64, val
 // scalarValues returns the values of a feature of a map to numbers or to bytes.
 func (m *mapReader) scalarValues(pick *featurePick, b *decoder.Block, n int) block.Values {
 	at := pick.keyIndex * n
-	v := block.Values{Kind: m.scans[1].column.kind, Count: n, OwnsValues: pick.lastOfKey}
+	v := block.Values{Kind: m.leaves[1].Column.Kind, Count: n, OwnsValues: pick.lastOfKey}
 	if v.Kind == program.Bytes {
 		m.gatherBytes(m.entryNumbers[at:][:n], b, &v)
 		return v
@@ -266,65 +255,41 @@ func (m *mapFeatures) gatherBytes(entries []uint32, b *decoder.Block, v *block.V
 }
 
 // runScalarFeature runs one feature of a map to numbers or to bytes through its chain and writes it. b holds the map's
-// values. Where the feature's ids are appended to those of other keys, it adds them to mapFeatures instead.
+// values. Where the feature's ids are appended to those of other keys, it adds them to the staged ids instead.
 func (x *executor) runScalarFeature(pick *featurePick, row uint64, b *decoder.Block, n int) error {
-	features := &x.mapReader.mapFeatures
 	v := &x.values
 	*v = x.mapReader.scalarValues(pick, b, n)
 	x.buffers.Final = block.Destination{}
 	switch {
-	case pick.tensor == program.ToDense:
-		x.buffers.Final.Dense = x.output.denseDestination(uint64(pick.index), row, n)
-	case pick.tensor == program.ToSparse && x.output.fixed:
-		x.buffers.Final = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
+	case pick.Tensor == program.ToDense:
+		x.buffers.Final.Dense = x.output.DenseDestination(uint64(pick.Index), row, n)
+	case pick.Tensor == program.ToSparse && x.output.Fixed:
+		x.buffers.Final = x.output.IDDestination(x.output.ScalarIndex(uint64(pick.Index), row), n)
 	}
 	if err := x.runChain(pick.chain, v); err != nil {
-		locateAbsentKey(err, &pick.sink, row)
-		return rowsError(row, n, err)
+		pick.LocateAbsentKey(err, row)
+		return failure.InRows(row, n, err)
 	}
-	if pick.tensor != program.ToSparse || x.output.fixed {
-		return x.output.storeScalars(&pick.sink, row, v)
+	if pick.Tensor != program.ToSparse || x.output.Fixed {
+		return x.output.StoreScalars(&pick.Place, row, v)
 	}
-	features.addScalars(v, len(x.output.weights) > 0)
+	x.staged.AddScalars(v)
 	return nil
-}
-
-// addScalars adds a row's id, or none if it is null, for each row of v.
-func (m *mapFeatures) addScalars(v *block.Values, weighted bool) {
-	for r, id := range v.Int64s[:v.Count] {
-		there := v.Valid == nil || v.Valid[r] != 0
-		if there {
-			m.ids = append(m.ids, id)
-			m.counts = append(m.counts, 1)
-		} else {
-			m.counts = append(m.counts, 0)
-		}
-	}
-	m.addUnitWeights(weighted)
-}
-
-// addUnitWeights gives weight 1 to ids that have no weight yet.
-func (m *mapFeatures) addUnitWeights(weighted bool) {
-	if weighted {
-		for len(m.weights) < len(m.ids) {
-			m.weights = append(m.weights, 1)
-		}
-	}
 }
 
 // runListFeature runs one feature of a map to lists through its chain and adds its ids to those of other keys.
 func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Block, n int) error {
-	clock := x.readClock()
+	clock := x.ReadClock()
 	reader := &x.mapReader
 	features := &reader.mapFeatures
 	entries := features.entryNumbers[pick.keyIndex*n:][:n]
 	v := &x.values
-	*v = block.Values{Kind: reader.scans[1].column.kind, List: true, OwnsValues: true, OwnsValid: true,
+	*v = block.Values{Kind: reader.leaves[1].Column.Kind, List: true, OwnsValues: true, OwnsValid: true,
 		OwnsLengths: true}
 	var scores []float32
 	var scoreValid []byte
 	if pick.takesScores {
-		s := &reader.leaves[2].block
+		s := &reader.leaves[2].Block
 		if scores = reader.scoreValues(s); s.Nulls > 0 {
 			scoreValid = s.Valid
 		}
@@ -369,23 +334,23 @@ func (x *executor) runListFeature(pick *featurePick, row uint64, b *decoder.Bloc
 		features.originalLengths = append(features.originalLengths[:0], features.lengths...)
 	}
 	v.Lengths = features.lengths
-	x.recordRun(program.UnitMap, clock, v.Count)
+	x.RecordRun(program.UnitMap, clock, v.Count)
 	x.buffers.Final = block.Destination{}
 	if err := x.runChain(pick.chain, v); err != nil {
-		locateAbsentKey(err, &pick.sink, row)
-		return rowsError(row, n, err)
+		pick.LocateAbsentKey(err, row)
+		return failure.InRows(row, n, err)
 	}
-	features.ids = append(features.ids, v.Int64s[:v.Count]...)
-	features.counts = append(features.counts, v.Lengths[:n]...)
-	if pick.takesScores {
-		// Operators keep the first elements of a list, all of them or none.
-		at := 0
-		for r, l := range v.Lengths[:n] {
-			features.weights = append(features.weights, features.scores[at:at+int(l)]...)
-			at += int(features.originalLengths[r])
-		}
+	if !pick.takesScores {
+		x.staged.AddLists(v, nil)
+		return nil
 	}
-	features.addUnitWeights(len(x.output.weights) > 0)
+	// Operators keep the first elements of a list, all of them or none.
+	kept, from := features.scores[:0], 0
+	for r, l := range v.Lengths[:n] {
+		kept = append(kept, features.scores[from:from+int(l)]...)
+		from += int(features.originalLengths[r])
+	}
+	x.staged.AddLists(v, kept)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // mapPlan is the compiled form of a map. A map's leaves are read side by side, a block of rows at a time, so that
 // each entry is read once for all features of the map. mapReader reads the leaves, mapFeatures holds the features of
-// a block, and staging.go puts the ids at their place.
+// a block, and tensors.Staging puts the ids at their place.
 type mapPlan struct {
 	columnGroup // 2 leaves, or 3 with scores; keys in the order of picks
 	picks       []featurePick
@@ -89,7 +89,7 @@ func (p *mapPlan) addSinks(c *program.Column, sinks []sink, text bool) {
 	var indexes []int
 	p.pickedKeys, indexes = newPickedKeys(c.Picks, text)
 	for i, s := range sinks {
-		p.keys.addSink(&s)
+		p.keys.AddPlace(&s.Place)
 		p.takesScores = p.takesScores || c.Picks[i].Scored
 		p.picks = append(p.picks, featurePick{s, indexes[i], c.Picks[i].Scored, false})
 	}
@@ -161,21 +161,10 @@ func (t *keyTable) indexOf(key int64) uint32 {
 	}
 }
 
-// repetitionLevel returns the greatest repetition level of the column's values.
-func (c *column) repetitionLevel() uint8 {
-	switch {
-	case c.leafPart.OfMap() && c.list:
-		return 2
-	case c.leafPart.OfMap() || c.list:
-		return 1
-	}
-	return 0
-}
-
 // blockSize implements groupPlan.
 func (p *mapPlan) blockSize(x *executor) (values, maxRows int) {
 	values = mapBlockNumbers
-	if x.mapReader.scans[1].column.list {
+	if x.mapReader.leaves[1].Column.List {
 		values = mapBlockElements
 	}
 	return values, max(1, min(x.engine.blockRows, mapBlockPlaces/max(1, p.distinctKeys)))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/operator/bucketize"
 	"github.com/millrace/millrace/fpga/operator/clamp"
 	"github.com/millrace/millrace/fpga/operator/convert"
@@ -27,7 +28,7 @@ func TestMeasure(t *testing.T) {
 	e := engine.New(engine.Options{BlockRows: block})
 	b := newSliceRunner(t, e, data, p, rows)
 	b.args = wire.AppendSlice(nil, &b.slice)
-	profile := engine.Profile{program.UnitText: {Runs: 9}}
+	profile := profile.Profile{program.UnitText: {Runs: 9}}
 	require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
 	r, err := wire.UnmarshalResult(b.mem.Result)
 	require.NoError(t, err)
@@ -66,7 +67,7 @@ func TestOperatorsWithoutAPass(t *testing.T) {
 	data, p := benchmarkProgram(t, rows, dense, 3, 2, 64, true, "", "")
 	b := newSliceRunner(t, engine.New(engine.Options{}), data, p, rows)
 	b.args = wire.AppendSlice(nil, &b.slice)
-	var profile engine.Profile
+	var profile profile.Profile
 	require.Equal(t, program.Done, b.e.Measure(context.Background(), b.mem, b.args, &profile))
 	for _, unit := range []program.Unit{fillnull.Unit, clamp.Unit} {
 		assert.GreaterOrEqual(t, profile[unit].Values, uint64(dense*rows), unit)
@@ -83,7 +84,7 @@ func TestTheDecoderCountsLengthsAndBytes(t *testing.T) {
 			e := engine.New(engine.Options{})
 			b := newSliceRunner(t, e, data, p, rows)
 			b.args = wire.AppendSlice(nil, &b.slice)
-			var profile engine.Profile
+			var profile profile.Profile
 			require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
 			r, err := wire.UnmarshalResult(b.mem.Result)
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/operator"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/wasm/format"
@@ -46,7 +47,7 @@ func (c *programCache) compiledFor(
 	}
 	switch {
 	case s.Program > uint64(len(mem)):
-		return nil, sliceError("a program of %d bytes in a range of %d", s.Program, len(mem))
+		return nil, failure.Slice("a program of %d bytes in a range of %d", s.Program, len(mem))
 	case s.Program > program.MaxSize:
 		return nil, programError(fmt.Errorf("a program of %d bytes, want at most %d", s.Program, program.MaxSize))
 	}
@@ -66,10 +67,10 @@ func (c *programCache) compiledFor(
 	}
 	compiled, err := compileProgram(ctx, p, e.units, e.modules)
 	if err != nil && ctx.Err() != nil {
-		return nil, &stateError{program.Idle, context.Cause(ctx)}
+		return nil, failure.New(program.Idle, context.Cause(ctx))
 	}
 	if errors.Is(err, format.ErrModule) { // it would be refused by every other engine, too
-		return nil, &stateError{program.NoSupport, err}
+		return nil, failure.New(program.NoSupport, err)
 	}
 	if err != nil {
 		return nil, programError(err)
@@ -94,4 +95,4 @@ func (c *programCache) evict() {
 }
 
 // programError is the error of a program that cannot run.
-func programError(err error) error { return &stateError{program.BadProgram, err} }
+func programError(err error) error { return failure.New(program.BadProgram, err) }

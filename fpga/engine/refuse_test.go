@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/chunk"
 	"github.com/millrace/millrace/fpga/operator/log"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
@@ -326,7 +327,7 @@ func TestUnpackedPageStays(t *testing.T) {
 	require.NotZero(t, r.BytesIn)
 	require.Equal(t, want, b.mem.Output)
 	// The page of another window.
-	b.mem.Scratch[engine.TagBytes] ^= 1
+	b.mem.Scratch[chunk.TagBytes] ^= 1
 	state, r = b.execute()
 	require.Equal(t, program.Done, state)
 	require.NotZero(t, r.BytesIn)

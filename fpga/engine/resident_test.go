@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/chunk"
 	"github.com/millrace/millrace/fpga/operator/sigridhash"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -114,10 +115,10 @@ func TestUnpackedPageIsLost(t *testing.T) {
 	for name, damage := range map[string]func(b *sliceRunner, after *program.TaskResult){
 		"all":        func(b *sliceRunner, _ *program.TaskResult) { clear(b.mem.Scratch) },
 		"the tag":    func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[20] ^= 1 },
-		"the page":   func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+3] ^= 1 },
-		"the header": func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+800] ^= 1 },
+		"the page":   func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[chunk.TagBytes+3] ^= 1 },
+		"the header": func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[chunk.TagBytes+800] ^= 1 },
 		"the room": func(b *sliceRunner, _ *program.TaskResult) {
-			b.slice.Tasks[0].Scratch.Len = engine.TagBytes +
+			b.slice.Tasks[0].Scratch.Len = chunk.TagBytes +
 				799
 		},
 		"the room at all": func(b *sliceRunner, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = 5 },

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/chunk"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
@@ -24,44 +26,44 @@ func (x *executor) executeText() {
 	t := &x.tasks[0]
 	result := &x.result.Tasks[0]
 	err := x.executeTextRows(t, result)
-	result.Cursor = t.cursor
+	result.Cursor = t.Cursor
 	if err != nil {
 		result.State = x.failWith(err)
 		return
 	}
-	result.State, result.Need = t.stopState, t.stopNeed
-	if t.stopState == program.MoreInput {
-		result.RowsInWindow = t.rowsInWindow
+	result.State, result.Need = t.StopState, t.StopNeed
+	if t.StopState == program.MoreInput {
+		result.RowsInWindow = t.RowsInWindow
 	}
-	x.result.State = t.stopState
+	x.result.State = t.StopState
 }
 
 // executeTextRows decodes the task's rows and runs them through the chains.
-func (x *executor) executeTextRows(t *taskState, result *program.TaskResult) error {
-	if t.stopped() {
+func (x *executor) executeTextRows(t *chunk.Task, result *program.TaskResult) error {
+	if t.Stopped() {
 		return nil
 	}
-	rows := int(t.task.Count)
+	rows := int(t.Asked.Count)
 	block := rows
-	if x.output.fixed || x.program.output.Keys == 0 {
+	if x.output.Fixed || x.program.output.Keys == 0 {
 		block = min(rows, x.engine.blockRows)
 	}
-	if need := x.layOutScratch(t, block); need > uint64(len(t.scratch)) {
-		t.stopEarly(program.MoreScratch, need)
+	if need := x.layOutScratch(t, block); need > uint64(len(t.Scratch)) {
+		t.StopEarly(program.MoreScratch, need)
 		return nil
 	}
 	at, err := x.skipTextRows(t, rows)
-	if err != nil || t.stopped() {
+	if err != nil || t.Stopped() {
 		return err
 	}
-	written := x.output.written
+	written := x.output.Written
 	var total text.Result
 	for total.Rows < rows {
 		n := min(block, rows-total.Rows)
-		start := x.readClock()
+		start := x.ReadClock()
 		first := at
 		res, err := x.decodeText(t, &at, &x.textColumns, n)
-		now := x.recordRun(program.UnitText, start, res.Rows*x.program.fieldCount)
+		now := x.RecordRun(program.UnitText, start, res.Rows*x.program.fieldCount)
 		x.result.Decode += now - start
 		if err != nil {
 			return err
@@ -71,23 +73,23 @@ func (x *executor) executeTextRows(t *taskState, result *program.TaskResult) err
 		total.Rows += res.Rows
 		if res.Rows < n {
 			total.More = res.More
-			t.rowsInWindow = uint32(total.Rows)
-			return t.requestText(total, rows)
+			t.RowsInWindow = uint32(total.Rows)
+			return requestText(t, total, rows)
 		}
-		err = x.transformText(uint64(t.task.Row)+uint64(total.Rows-n), n)
-		x.result.Transform += x.readClock() - now
+		err = x.transformText(uint64(t.Asked.Row)+uint64(total.Rows-n), n)
+		x.result.Transform += x.ReadClock() - now
 		if err != nil {
 			return fmt.Errorf("lines %d to %d: %w", first.Ordinal+1, at.Ordinal, err)
 		}
 	}
-	x.result.BytesIn += at.Page - t.cursor.Page
+	x.result.BytesIn += at.Page - t.Cursor.Page
 	x.result.Dropped += uint64(total.Dropped)
-	if x.output.fixed {
-		x.output.written += uint64(x.program.output.Keys) * uint64(rows)
+	if x.output.Fixed {
+		x.output.Written += uint64(x.program.output.Keys) * uint64(rows)
 	}
-	result.Rows, result.Values = uint32(rows), x.output.written-written
-	x.result.Values, x.result.BytesOut = x.output.written, x.output.bytesWritten
-	t.cursor = at
+	result.Rows, result.Values = uint32(rows), x.output.Written-written
+	x.result.Values, x.result.BytesOut = x.output.Written, x.output.BytesWritten
+	t.Cursor = at
 	return nil
 }
 
@@ -97,7 +99,7 @@ const textColumnPadding = 8
 
 // layOutScratch points x.textColumns at the columns' places in scratch, if scratch has room. It returns the bytes
 // that they need: 8 for each value and, for text, one more for its validity.
-func (x *executor) layOutScratch(t *taskState, rows int) uint64 {
+func (x *executor) layOutScratch(t *chunk.Task, rows int) uint64 {
 	kept, each := uint64(x.program.fieldCount), uint64(rows+textColumnPadding)
 	need := kept * each * 8
 	nulls := x.program.source == program.CriteoTSV
@@ -105,11 +107,11 @@ func (x *executor) layOutScratch(t *taskState, rows int) uint64 {
 		need += kept * each
 	}
 	x.textColumns = text.Columns{}
-	if need > uint64(len(t.scratch)) {
+	if need > uint64(len(t.Scratch)) {
 		return need
 	}
-	values := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(t.scratch))), kept*each)
-	valid := t.scratch[kept*each*8:]
+	values := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(t.Scratch))), kept*each)
+	valid := t.Scratch[kept*each*8:]
 	for f, used := range x.program.usedFields {
 		if !used {
 			continue
@@ -135,23 +137,23 @@ func (x *executor) fieldColumn(f uint16) (*[]int64, *[]byte) {
 }
 
 // skipTextRows skips the rows that the cursor skips, and returns where the task's rows begin.
-func (x *executor) skipTextRows(t *taskState, rows int) (program.Cursor, error) {
-	at := t.cursor
+func (x *executor) skipTextRows(t *chunk.Task, rows int) (program.Cursor, error) {
+	at := t.Cursor
 	if at.Page > math.MaxInt64 || at.Skip > math.MaxInt32 {
-		return at, sliceError("skip %d rows of text from offset %d: out of bounds", at.Skip, at.Page)
+		return at, failure.Slice("skip %d rows of text from offset %d: out of bounds", at.Skip, at.Page)
 	}
 	for at.Skip > 0 {
-		start := x.readClock()
+		start := x.ReadClock()
 		res, err := x.decodeText(t, &at, &text.Columns{}, int(at.Skip))
-		x.result.Decode += x.recordRun(program.UnitText, start, 0) - start
+		x.result.Decode += x.RecordRun(program.UnitText, start, 0) - start
 		if err != nil {
 			return at, err
 		}
 		at.Skip -= uint64(res.Rows)
 		x.result.Dropped += uint64(res.Dropped)
-		t.cursor = at
+		t.Cursor = at
 		if at.Skip > 0 {
-			return at, t.requestText(res, int(at.Skip)+rows)
+			return at, requestText(t, res, int(at.Skip)+rows)
 		}
 	}
 	return at, nil
@@ -159,11 +161,11 @@ func (x *executor) skipTextRows(t *taskState, rows int) (program.Cursor, error) 
 
 // requestText requests a window that holds a number of rows. res is the result of decoding the rows that the window
 // has.
-func (t *taskState) requestText(res text.Result, rows int) error {
+func requestText(t *chunk.Task, res text.Result, rows int) error {
 	if !res.More {
-		return dataError("the text ends, %d rows are wanted still", rows-res.Rows)
+		return failure.Data("the text ends, %d rows are wanted still", rows-res.Rows)
 	}
-	have := t.windowBytesFrom(t.cursor.Page)
+	have := t.WindowBytesFrom(t.Cursor.Page)
 	// A row of text takes some 250 bytes. The rows seen give a better estimate, and an eighth more makes a second
 	// request unlikely.
 	guess := uint64(256)
@@ -172,16 +174,16 @@ func (t *taskState) requestText(res text.Result, rows int) error {
 	}
 	need := uint64(rows) * guess
 	need = max(need+need/8, have+4096)
-	t.stopEarly(program.MoreInput, min(need, t.task.ChunkLen-t.cursor.Page))
+	t.StopEarly(program.MoreInput, min(need, t.Asked.ChunkLen-t.Cursor.Page))
 	return nil
 }
 
 // decodeText decodes up to n rows at a cursor and moves the cursor behind them.
-func (x *executor) decodeText(t *taskState, at *program.Cursor, to *text.Columns, n int) (res text.Result, err error) {
-	window := t.window[uint64(len(t.window))-t.windowBytesFrom(at.Page):]
+func (x *executor) decodeText(t *chunk.Task, at *program.Cursor, to *text.Columns, n int) (res text.Result, err error) {
+	window := t.Window[uint64(len(t.Window))-t.WindowBytesFrom(at.Page):]
 	position := text.Position{Offset: int64(at.Page), Line: int64(at.Ordinal)}
 	if x.program.source == program.CriteoBinary {
-		res, err = text.DecodeBinary(to, 0, n, window, position, t.windowReachesEnd())
+		res, err = text.DecodeBinary(to, 0, n, window, position, t.WindowReachesEnd())
 		position.Line += int64(res.Rows)
 	} else {
 		if x.textDecoder == nil || x.textOptions != x.program.textOptions {
@@ -191,7 +193,7 @@ func (x *executor) decodeText(t *taskState, at *program.Cursor, to *text.Columns
 			x.textOptions = x.program.textOptions
 		}
 		x.textDecoder.Reset(position)
-		res, err = x.textDecoder.Decode(to, 0, n, window, t.windowReachesEnd())
+		res, err = x.textDecoder.Decode(to, 0, n, window, t.WindowReachesEnd())
 		position = x.textDecoder.Position()
 	}
 	if err != nil {
@@ -215,15 +217,15 @@ func (x *executor) transformText(row uint64, rows int) error {
 				continue // with the first column of the graph
 			}
 			if err := x.transformGraph(plan, x.program.columns[i:][:plan.leaves], row, rows); err != nil {
-				return fmt.Errorf("graph of column %q: %w", col.name, err)
+				return fmt.Errorf("graph of column %q: %w", col.Name, err)
 			}
 			continue
 		}
 		if err := x.transformField(col, row, rows, lastColumn[col.field] == i); err != nil {
-			return fmt.Errorf("column %q: %w", col.name, err)
+			return fmt.Errorf("column %q: %w", col.Name, err)
 		}
 	}
-	x.output.flushDense()
+	x.output.FlushDense()
 	return nil
 }
 

@@ -6,6 +6,14 @@ type Span struct{ Off, Len uint64 }
 // End returns the offset behind the span.
 func (s Span) End() uint64 { return s.Off + s.Len }
 
+// In returns the span's bytes of a memory range; ok is false if the span does not lie inside it.
+func (s Span) In(memory []byte) (b []byte, ok bool) {
+	if s.Off > uint64(len(memory)) || s.Len > uint64(len(memory))-s.Off {
+		return nil, false
+	}
+	return memory[s.Off : s.Off+s.Len : s.Off+s.Len], true
+}
+
 // Slice is one execution: a run of rows of one mini-batch times a run of columns. Its marshalled form is the
 // argument of a Preprocess or Execute command.
 type Slice struct {

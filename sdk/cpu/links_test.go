@@ -28,8 +28,10 @@ func TestLinksNoDrives(t *testing.T) {
 	}
 	slices.Sort(got)
 	assert.Equal(t, []string{
-		"fpga/block", "fpga/catalogue", "fpga/engine", "fpga/engine/reference", "fpga/operator", "fpga/program",
-		"fpga/program/parquetcolumn", "fpga/program/wire", "fpga/rowvalue", "internal/crc32c", "internal/filelock", "internal/hugepages", "internal/quantity",
+		"fpga/block", "fpga/catalogue", "fpga/engine", "fpga/engine/chain", "fpga/engine/chunk", "fpga/engine/failure",
+		"fpga/engine/profile", "fpga/engine/reference", "fpga/engine/tensors", "fpga/operator", "fpga/program",
+		"fpga/program/parquetcolumn", "fpga/program/wire",
+		"fpga/rowvalue", "internal/crc32c", "internal/filelock", "internal/hugepages", "internal/quantity",
 		"internal/scratch", "internal/wholefile", "sdk/cpu", "sdk/dataset", "sdk/partition", "sdk/processor",
 		"sdk/selection", "sdk/slicer", "sdk/target", "sdk/targetencoding", "sdk/tensor", "sdk/vocabulary",
 		"sdk/vocabulary/occurrence",

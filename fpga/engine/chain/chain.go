@@ -1,15 +1,17 @@
-package engine
+// Package chain makes the operators between a column and a tensor ready, and runs them over blocks of values.
+package chain
 
 import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/profile"
 	"github.com/millrace/millrace/fpga/operator/kernels"
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// chain is operators of one input, made ready to run one after the other.
-type chain []link
+// Chain is operators of one input, made ready to run one after the other.
+type Chain []link
 
 // link is one operator of a chain.
 type link struct {
@@ -19,10 +21,10 @@ type link struct {
 	fillsNulls bool
 }
 
-// compileChain makes operators ready for values of kind in. nullsHoldZero reports that the nulls of these values hold
+// Compile makes operators ready for values of kind in. nullsHoldZero reports that the nulls of these values hold
 // 0, as decoded ones do.
-func compileChain(ops []program.Op, in program.Kind, nullsHoldZero bool, tables *block.Tables) (chain, error) {
-	c := make(chain, len(ops))
+func Compile(ops []program.Op, in program.Kind, nullsHoldZero bool, tables *block.Tables) (Chain, error) {
+	c := make(Chain, len(ops))
 	for i, op := range ops {
 		step, err := kernels.CompileStep(op, in, tables)
 		if err != nil {
@@ -45,8 +47,8 @@ func compileChain(ops []program.Op, in program.Kind, nullsHoldZero bool, tables 
 	return c, nil
 }
 
-// worksInPlace reports whether the chain begins with an operator that changes values where they lie.
-func (c chain) worksInPlace() bool {
+// WorksInPlace reports whether the chain begins with an operator that changes values where they lie.
+func (c Chain) WorksInPlace() bool {
 	for i := range c {
 		if c[i].step != nil {
 			_, inPlace := c[i].step.(block.InPlace)
@@ -56,8 +58,8 @@ func (c chain) worksInPlace() bool {
 	return false
 }
 
-// stepCount returns how many steps the chain runs.
-func (c chain) stepCount() (n int) {
+// StepCount returns how many steps the chain runs.
+func (c Chain) StepCount() (n int) {
 	for i := range c {
 		if c[i].step != nil {
 			n++
@@ -66,8 +68,8 @@ func (c chain) stepCount() (n int) {
 	return n
 }
 
-// mostElements returns how many elements the chain makes of a list of n elements at most, if it makes more of them.
-func (c chain) mostElements(n int64) int64 {
+// MostElements returns how many elements the chain makes of a list of n elements at most, if it makes more of them.
+func (c Chain) MostElements(n int64) int64 {
 	for i := range c {
 		if grower, ok := c[i].step.(block.ListGrower); ok {
 			n = grower.MostElements(n)
@@ -76,37 +78,37 @@ func (c chain) mostElements(n int64) int64 {
 	return n
 }
 
-// lastStep returns the last step of the chain; nil if it has none.
-func (c chain) lastStep() block.Step {
+// LastStep returns the last step of the chain; nil if it has none.
+func (c Chain) LastStep() block.Step {
 	if len(c) == 0 {
 		return nil
 	}
 	return c[len(c)-1].step
 }
 
-// runChain passes v through a chain. Afterwards no list holds a null.
-func (x *executor) runChain(c chain, v *block.Values) error {
-	if err := x.runSteps(c, v); err != nil {
+// Run passes v through the chain. Afterwards no list holds a null.
+func (c Chain) Run(b *block.Buffers, clock *profile.Stopwatch, v *block.Values) error {
+	if err := c.RunSteps(b, clock, v); err != nil {
 		return err
 	}
 	if v.List && v.Valid != nil {
-		x.buffers.EmptyNullLists(v)
+		b.EmptyNullLists(v)
 	}
 	return nil
 }
 
-// runSteps passes v through the steps of a chain and times each step. The lists of v may hold nulls afterwards.
-func (x *executor) runSteps(c chain, v *block.Values) error {
-	b, at := &x.buffers, x.readClock()
+// RunSteps passes v through the steps of the chain and times each step. The lists of v may hold nulls afterwards.
+func (c Chain) RunSteps(b *block.Buffers, clock *profile.Stopwatch, v *block.Values) error {
+	at := clock.ReadClock()
 	for i := range c {
 		l, n := &c[i], v.Count
 		switch {
 		case l.fillsNulls && (v.Valid == nil || l.step == nil):
 			v.Valid = nil
-			x.profile[l.unit].addRun(0, uint64(n))
+			clock.Profile[l.unit].AddRun(0, uint64(n))
 			continue
 		case l.step == nil:
-			x.profile[l.unit].addRun(0, uint64(n))
+			clock.Profile[l.unit].AddRun(0, uint64(n))
 			continue
 		case v.List && v.Valid != nil && v.Kind != program.Bytes && !l.fillsNulls:
 			b.EmptyNullLists(v)
@@ -120,7 +122,7 @@ func (x *executor) runSteps(c chain, v *block.Values) error {
 		if err != nil {
 			return err
 		}
-		at = x.recordRun(l.unit, at, n)
+		at = clock.RecordRun(l.unit, at, n)
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
-package engine
+package chunk
 
 import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/block"
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/program/parquetcolumn"
 	"github.com/millrace/millrace/fpga/unit/convert"
@@ -45,7 +46,7 @@ func (r *chunkReading) needed() bool {
 // mayLend reports whether the decoder may return values in place, as bytes of the page.
 func (r *chunkReading) mayLend() bool { return r.reading == program.ReadStored }
 
-// bring converts a block that the decoder has made to the column's kind. firstRow is the row of the mini-batch that the
+// bring converts a block that the decoder has made to the column's kind. FirstRow is the row of the mini-batch that the
 // block begins with; errors name it.
 func (r *chunkReading) bring(b *decoder.Block, firstRow uint64) error {
 	if r.reading == program.ReadStored {
@@ -173,7 +174,7 @@ func wholeNumbers[T float32 | float64](b *decoder.Block, values []T, valid []byt
 			continue
 		}
 		if y != math.Trunc(y) || math.Abs(y) >= endOfWholeReals || y != y {
-			return dataError("row %d of the mini-batch has the real number %v, which is not an id: ids kept as real "+
+			return failure.Data("row %d of the mini-batch has the real number %v, which is not an id: ids kept as real "+
 				"numbers are whole and below 2^53; write the column as int64, or make ids of it with bucketize",
 				firstRow+uint64(rowOfElement(b, i)), y)
 		}

@@ -1,4 +1,4 @@
-package engine
+package chunk
 
 import (
 	"github.com/millrace/millrace/fpga/program"
@@ -48,13 +48,13 @@ func (p *page) holdsValues() bool {
 }
 
 // movePastPage moves the cursor behind a page. The caller sets Skip.
-func (t *taskState) movePastPage(at *program.Cursor, p *page) {
-	if !t.columnType.List || p.holdsValues() {
+func (t *Task) movePastPage(at *program.Cursor, p *page) {
+	if !t.ColumnType.List || p.holdsValues() {
 		at.ValueAt = 0
 	}
 	if p.holdsValues() {
 		at.Seen += uint64(p.header.NumValues)
-		if t.columnType.List && !p.header.MayContinue(&t.columnType) {
+		if t.ColumnType.List && !p.header.MayContinue(&t.ColumnType) {
 			at.ValueAt = program.PageBeginsRow
 		}
 	}
@@ -65,34 +65,34 @@ func (t *taskState) movePastPage(at *program.Cursor, p *page) {
 
 // unpackPage sets p.unpacked to the page's bytes: those in the window if the page is not compressed, else those in
 // scratch, where they may lie already. ok is false if scratch lacks room.
-func (x *executor) unpackPage(t *taskState, at *program.Cursor, p *page, payload []byte) (ok bool, err error) {
+func (r *Reader) unpackPage(t *Task, at *program.Cursor, p *page, payload []byte) (ok bool, err error) {
 	if p.unpacked != nil {
 		return true, nil
 	}
-	if !p.isPacked(&t.columnType) {
+	if !p.isPacked(&t.ColumnType) {
 		h := p.header
 		h.HasCRC = h.HasCRC && !at.Checked
 		late := h.HasCRC && t.verifyWhileReading && p.holdsValues()
 		h.HasCRC = h.HasCRC && !late
-		p.unpacked, err = decoder.Unpack(nil, &h, payload, &t.columnType)
+		p.unpacked, err = decoder.Unpack(nil, &h, payload, &t.ColumnType)
 		if err == nil && late {
-			x.pageChecksum.startPage(t, at, p)
+			r.pageChecksum.startPage(t, at, p)
 		}
 		if at.Skip == 0 {
-			x.result.BytesIn += p.size
+			r.BytesIn += p.size
 		}
 		at.Checked = err == nil && p.header.HasCRC
 		return true, err
 	}
-	if p.scratchNeeded(&t.columnType) > uint64(len(t.scratch)) {
+	if p.scratchNeeded(&t.ColumnType) > uint64(len(t.Scratch)) {
 		return false, nil
 	}
-	clear(t.scratch[:TagBytes]) // the page that lay here is overwritten
-	p.unpacked, err = decoder.Unpack(t.scratch[TagBytes:], &p.header, payload, &t.columnType)
+	clear(t.Scratch[:TagBytes]) // the page that lay here is overwritten
+	p.unpacked, err = decoder.Unpack(t.Scratch[TagBytes:], &p.header, payload, &t.ColumnType)
 	if err != nil {
 		return true, err
 	}
-	x.result.BytesIn += p.size
+	r.BytesIn += p.size
 	if p.header.Type != format.DictionaryPage {
 		t.writeTag(at, p, payload)
 	}

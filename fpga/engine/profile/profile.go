@@ -1,4 +1,5 @@
-package engine
+// Package profile measures how often each unit of an engine ran, and for how long.
+package profile
 
 import (
 	"time"
@@ -18,8 +19,8 @@ type UnitTime struct {
 	Lengths, Bytes uint64
 }
 
-// addRun counts a run of ns nanoseconds over a number of values.
-func (t *UnitTime) addRun(ns, values uint64) {
+// AddRun counts a run of ns nanoseconds over a number of values.
+func (t *UnitTime) AddRun(ns, values uint64) {
 	if t.Runs == 0 || ns < t.Shortest {
 		t.Shortest = ns
 	}
@@ -29,8 +30,8 @@ func (t *UnitTime) addRun(ns, values uint64) {
 	t.Values += values
 }
 
-// addDecoded counts the lengths and the bytes of a block that a decoder yielded.
-func (t *UnitTime) addDecoded(b *decoder.Block, physical format.Type) {
+// AddDecoded counts the lengths and the bytes of a block that a decoder yielded.
+func (t *UnitTime) AddDecoded(b *decoder.Block, physical format.Type) {
 	values, bytes := uint64(b.Values()), uint64(len(b.Data))
 	switch physical {
 	case format.Boolean:
@@ -49,18 +50,21 @@ func (t *UnitTime) addDecoded(b *decoder.Block, physical format.Type) {
 // 0 ns. An operator's time does not include the writing of tensors. Result.Transform is the sum of both.
 type Profile [program.UnitNumbers]UnitTime
 
-// stopwatch reads the monotonic clock and keeps the profile of a slice.
-type stopwatch struct {
+// Stopwatch reads the monotonic clock and keeps the profile of a slice.
+type Stopwatch struct {
 	epoch   time.Time // readings are durations since
-	profile Profile
+	Profile Profile
 }
 
-// readClock returns the nanoseconds since the epoch.
-func (s *stopwatch) readClock() uint64 { return uint64(time.Since(s.epoch)) }
+// NewStopwatch returns a stopwatch whose epoch is now.
+func NewStopwatch() *Stopwatch { return &Stopwatch{epoch: time.Now()} }
 
-// recordRun counts a run of a unit that began at since and ends now, and returns now.
-func (s *stopwatch) recordRun(u program.Unit, since uint64, values int) uint64 {
-	now := s.readClock()
-	s.profile[u].addRun(now-since, uint64(values))
+// ReadClock returns the nanoseconds since the epoch.
+func (s *Stopwatch) ReadClock() uint64 { return uint64(time.Since(s.epoch)) }
+
+// RecordRun counts a run of a unit that began at since and ends now, and returns now.
+func (s *Stopwatch) RecordRun(u program.Unit, since uint64, values int) uint64 {
+	now := s.ReadClock()
+	s.Profile[u].AddRun(now-since, uint64(values))
 	return now
 }

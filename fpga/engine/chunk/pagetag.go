@@ -1,7 +1,8 @@
-package engine
+package chunk
 
 import (
 	"bytes"
+	"encoding/binary"
 	"hash/crc32"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -27,6 +28,8 @@ const tagMagic = 0x6761_7065_6c6c_696d
 // tagSampleBytes is how many bytes of a page's beginning, and of its end, a tag's checksums cover.
 const tagSampleBytes = 256
 
+var littleEndian = binary.LittleEndian
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sampleChecksum adds the first and the last bytes of b to a checksum.
@@ -39,10 +42,10 @@ func sampleChecksum(sum uint32, b []byte) uint32 {
 }
 
 // writeTag writes the tag and the header of the page that lies unpacked in scratch.
-func (t *taskState) writeTag(at *program.Cursor, p *page, payload []byte) {
-	tag, n := t.scratch[:TagBytes], uint64(len(p.unpacked))
-	header := t.scratch[TagBytes+n:][:p.headerSize]
-	copy(header, t.window[at.Page-t.task.WindowAt:])
+func (t *Task) writeTag(at *program.Cursor, p *page, payload []byte) {
+	tag, n := t.Scratch[:TagBytes], uint64(len(p.unpacked))
+	header := t.Scratch[TagBytes+n:][:p.headerSize]
+	copy(header, t.Window[at.Page-t.Asked.WindowAt:])
 	littleEndian.PutUint64(tag, tagMagic)
 	t.writePageIdentity(tag, at, p.size, n, p.headerSize)
 	littleEndian.PutUint32(tag[56:], sampleChecksum(0, payload))
@@ -50,14 +53,14 @@ func (t *taskState) writeTag(at *program.Cursor, p *page, payload []byte) {
 }
 
 // writePageIdentity writes the part of a tag that names the page.
-func (t *taskState) writePageIdentity(tag []byte, at *program.Cursor, size, unpacked uint64, headerSize int) {
+func (t *Task) writePageIdentity(tag []byte, at *program.Cursor, size, unpacked uint64, headerSize int) {
 	littleEndian.PutUint64(tag[8:], at.Page)
 	littleEndian.PutUint64(tag[16:], size)
 	littleEndian.PutUint64(tag[24:], unpacked)
 	littleEndian.PutUint64(tag[32:], at.Seen)
-	littleEndian.PutUint64(tag[40:], t.task.ChunkLen)
+	littleEndian.PutUint64(tag[40:], t.Asked.ChunkLen)
 	littleEndian.PutUint32(tag[48:], uint32(headerSize))
-	littleEndian.PutUint32(tag[52:], t.task.Column)
+	littleEndian.PutUint32(tag[52:], t.Asked.Column)
 }
 
 // tagChecksum is the last field of a tag.
@@ -67,18 +70,18 @@ func tagChecksum(tag, header, unpacked []byte) uint32 {
 
 // findPageInScratch sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the
 // cursor, and agrees with the page's bytes in the window.
-func (t *taskState) findPageInScratch(at *program.Cursor, p *page) bool {
-	size := uint64(len(t.scratch))
+func (t *Task) findPageInScratch(at *program.Cursor, p *page) bool {
+	size := uint64(len(t.Scratch))
 	if size < TagBytes {
 		return false
 	}
-	tag := t.scratch[:TagBytes]
+	tag := t.Scratch[:TagBytes]
 	unpackedSize, headerSize := littleEndian.Uint64(tag[24:]), uint64(littleEndian.Uint32(tag[48:]))
 	if littleEndian.Uint64(tag) != tagMagic || unpackedSize > size-TagBytes || headerSize > size-TagBytes-unpackedSize {
 		return false
 	}
-	unpacked := t.scratch[TagBytes:][:unpackedSize:unpackedSize]
-	header := t.scratch[TagBytes+unpackedSize:][:headerSize:headerSize]
+	unpacked := t.Scratch[TagBytes:][:unpackedSize:unpackedSize]
+	header := t.Scratch[TagBytes+unpackedSize:][:headerSize:headerSize]
 	if littleEndian.Uint32(tag[60:]) != tagChecksum(tag, header, unpacked) {
 		return false
 	}
@@ -90,11 +93,11 @@ func (t *taskState) findPageInScratch(at *program.Cursor, p *page) bool {
 		unpacked: unpacked}
 	var want [TagBytes]byte
 	t.writePageIdentity(want[:], at, found.size, unpackedSize, used)
-	if !bytes.Equal(tag[8:56], want[8:56]) || !found.isPacked(&t.columnType) || !found.holdsValues() {
+	if !bytes.Equal(tag[8:56], want[8:56]) || !found.isPacked(&t.ColumnType) || !found.holdsValues() {
 		return false
 	}
-	if have := t.windowBytesFrom(at.Page); have > 0 {
-		b := t.window[uint64(len(t.window))-have:]
+	if have := t.WindowBytesFrom(at.Page); have > 0 {
+		b := t.Window[uint64(len(t.Window))-have:]
 		if m := min(len(b), used); !bytes.Equal(b[:m], header[:m]) {
 			return false
 		}

@@ -1,8 +1,9 @@
-package engine
+package chunk
 
 import (
 	"encoding/binary"
 
+	"github.com/millrace/millrace/fpga/engine/failure"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
@@ -16,30 +17,30 @@ const absentPageBytes = 16
 
 // setAbsentType sets the type of a chunk that its partition lacks. Such a chunk is read as pages without values: the
 // rows of a number are null, and those of a list are null lists.
-func (t *taskState) setAbsentType(chunk *program.ChunkType) error {
+func (t *Task) setAbsentType(chunk *program.ChunkType) error {
 	only := program.ChunkType{Absent: true, Values: chunk.Values}
-	at := t.task.Cursor
+	at := t.Asked.Cursor
 	switch {
-	case !t.column.absent:
-		return sliceError("column %q: the chunk is absent, and the program says that every partition has the column",
-			t.column.name)
-	case *chunk != only || t.task.ChunkLen != 0:
-		return sliceError("column %q: an absent chunk of %d bytes with a type", t.column.name, t.task.ChunkLen)
+	case !t.Column.Absent:
+		return failure.Slice("column %q: the chunk is absent, and the program says that every partition has the column",
+			t.Column.Name)
+	case *chunk != only || t.Asked.ChunkLen != 0:
+		return failure.Slice("column %q: an absent chunk of %d bytes with a type", t.Column.Name, t.Asked.ChunkLen)
 	case at.Page != 0 || at.Unpacked || at.Dict:
-		return sliceError("column %q: a cursor at byte %d of an absent chunk, unpacked %t, dictionary %t", t.column.name,
+		return failure.Slice("column %q: a cursor at byte %d of an absent chunk, unpacked %t, dictionary %t", t.Column.Name,
 			at.Page, at.Unpacked, at.Dict)
 	}
-	t.columnType = format.ColumnType{Physical: physicalOf(t.column.kind), MaxDef: 1}
-	switch rep := t.column.repetitionLevel(); rep {
+	t.ColumnType = format.ColumnType{Physical: physicalOf(t.Column.Kind), MaxDef: 1}
+	switch rep := t.Column.repetitionLevel(); rep {
 	case 1:
-		t.columnType.List, t.columnType.MaxRep, t.columnType.RepDef = true, 1, 1
+		t.ColumnType.List, t.ColumnType.MaxRep, t.ColumnType.RepDef = true, 1, 1
 	case 2:
-		t.columnType.List, t.columnType.MaxRep = true, 2
-		t.columnType.MaxDef, t.columnType.EntryDef, t.columnType.RepDef = 2, 1, 2
+		t.ColumnType.List, t.ColumnType.MaxRep = true, 2
+		t.ColumnType.MaxDef, t.ColumnType.EntryDef, t.ColumnType.RepDef = 2, 1, 2
 	}
 	t.isAbsent = true
 	whole := at.Skip &^ (absentPageRows - 1) // rows of whole pages, so that these are not skipped one by one
-	t.cursor.Seen, t.cursor.Skip = at.Seen+whole, at.Skip-whole
+	t.Cursor.Seen, t.Cursor.Skip = at.Seen+whole, at.Skip-whole
 	return nil
 }
 
@@ -58,13 +59,13 @@ func physicalOf(k program.Kind) format.Type {
 
 // readAbsentPage makes the page of an absent chunk at a cursor. All of these pages lie at byte 0 and have no bytes of
 // the chunk. The cursor's Seen tells one page from another.
-func (t *taskState) readAbsentPage(at *program.Cursor, p *page) {
-	rows := min(t.task.Chunk.Values-at.Seen, absentPageRows)
+func (t *Task) readAbsentPage(at *program.Cursor, p *page) {
+	rows := min(t.Asked.Chunk.Values-at.Seen, absentPageRows)
 	levels := t.absentLevels[:0]
 	appendRun := func() {
 		levels = append(binary.AppendUvarint(levels, rows<<1), 0) // a run of level 0
 	}
-	if t.columnType.MaxRep > 0 {
+	if t.ColumnType.MaxRep > 0 {
 		appendRun()
 	}
 	repetition := len(levels)

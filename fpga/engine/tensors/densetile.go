@@ -1,10 +1,10 @@
-package engine
+package tensors
 
 import "github.com/millrace/millrace/fpga/unit/rowmajor"
 
-// denseTile holds up to rowmajor.Columns neighbouring columns of the dense tensor, for rows from firstRow of the
+// denseTile holds up to rowmajor.Columns neighbouring columns of the dense tensor, for rows from FirstRow of the
 // mini-batch on. A row of dense may be hundreds of columns long and the engine writes column after column. Values
-// written one by one would touch a cache line each. The tile gathers neighbouring columns, and flushDense writes them
+// written one by one would touch a cache line each. The tile gathers neighbouring columns, and FlushDense writes them
 // together as the tensor has them.
 type denseTile struct {
 	values   *rowmajor.Tile
@@ -13,16 +13,16 @@ type denseTile struct {
 	filled   [rowmajor.Columns]int // how many rows each column has
 }
 
-// denseDestination returns the tile's memory for n values of a column, rows row, row+1, ..., or nil where they do not
+// DenseDestination returns the tile's memory for n values of a column, rows row, row+1, ..., or nil where they do not
 // fit. The caller fills it and then calls storeDense.
-func (o *tensors) denseDestination(column, row uint64, n int) []float32 {
+func (o *Output) DenseDestination(column, row uint64, n int) []float32 {
 	t := &o.denseTile
 	if t.values == nil {
 		t.values = new(rowmajor.Tile)
 	}
 	c := int(column % rowmajor.Columns)
 	if column-uint64(c) != t.column || row != t.firstRow+uint64(t.filled[c]) || t.filled[c] == rowmajor.Rows {
-		o.flushDense()
+		o.FlushDense()
 		t.column, t.firstRow = column-uint64(c), row
 	}
 	if room := t.values.Column(c)[t.filled[c]:]; len(room) >= n {
@@ -31,11 +31,11 @@ func (o *tensors) denseDestination(column, row uint64, n int) []float32 {
 	return nil
 }
 
-// storeDense writes values of a column as rows row, row+1, ... to the tile. They are in the tensor after flushDense.
-func (o *tensors) storeDense(column, row uint64, src []float32) {
+// storeDense writes values of a column as rows row, row+1, ... to the tile. They are in the tensor after FlushDense.
+func (o *Output) storeDense(column, row uint64, src []float32) {
 	t := &o.denseTile
 	for len(src) > 0 {
-		o.denseDestination(column, row, 1)
+		o.DenseDestination(column, row, 1)
 		c := column % rowmajor.Columns
 		dst := t.values.Column(int(c))[t.filled[c]:]
 		n := min(len(dst), len(src))
@@ -47,9 +47,9 @@ func (o *tensors) storeDense(column, row uint64, src []float32) {
 	}
 }
 
-// flushDense writes the tile to the tensor. Rows that all of the first columns have are written as rows, the rest
+// FlushDense writes the tile to the tensor. Rows that all of the first columns have are written as rows, the rest
 // column by column. The tile holds float32, and values are rounded here if the tensor holds bfloat16.
-func (o *tensors) flushDense() {
+func (o *Output) FlushDense() {
 	t := &o.denseTile
 	stride := int(o.denseBytes * o.width)
 	writeRows, writeColumn := t.values.Write, scatter

@@ -1,4 +1,4 @@
-package engine
+package chunk
 
 import (
 	"unsafe"
@@ -17,7 +17,7 @@ import (
 // the checksum's error, even if the wrong bytes led to another error first.
 type pendingChecksum struct {
 	open   bool
-	task   *taskState
+	task   *Task
 	cursor program.Cursor // The page lies there.
 	header format.PageHeader
 	bytes  []byte
@@ -25,11 +25,11 @@ type pendingChecksum struct {
 }
 
 // startPage begins the checksum of a page.
-func (s *pendingChecksum) startPage(t *taskState, c *program.Cursor, p *page) {
+func (s *pendingChecksum) startPage(t *Task, c *program.Cursor, p *page) {
 	*s = pendingChecksum{open: true, task: t, cursor: *c, header: p.header, bytes: p.unpacked}
 }
 
-// sumUpTo adds the bytes before page offset to, unless they were added before.
+// SumUpTo adds the bytes before page offset to, unless they were added before.
 func (s *pendingChecksum) sumUpTo(to int) {
 	if s.open && s.Summed < to {
 		s.Sum = checksum.Update(s.Sum, s.bytes[s.Summed:to])
@@ -47,7 +47,7 @@ func (s *pendingChecksum) verifyPage() error {
 	t, c, err := s.task, s.cursor, s.header.CheckCRC(s.Sum)
 	*s = pendingChecksum{}
 	if err != nil {
-		t.cursor = c
+		t.Cursor = c
 		return t.errorAtPage(&c, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package engine
+package tensors
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 )
 
 // storeOneHot writes classes as rows row, row+1, ... of neighbouring columns of dense, from a column on.
-func (o *tensors) storeOneHot(column, row uint64, v *block.Values, count uint32) {
+func (o *Output) storeOneHot(column, row uint64, v *block.Values, count uint32) {
 	width := o.denseBytes * uint64(count)
 	for i, class := range v.Int64s[:v.Count] {
 		at := o.denseBytes * ((row+uint64(i))*o.width + column)
@@ -22,5 +22,5 @@ func (o *tensors) storeOneHot(column, row uint64, v *block.Values, count uint32)
 			littleEndian.PutUint32(columns[4*class:], math.Float32bits(1))
 		}
 	}
-	o.bytesWritten += width * uint64(v.Count)
+	o.BytesWritten += width * uint64(v.Count)
 }
