@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -93,7 +94,7 @@ func BenchmarkMiniBatches(b *testing.B) {
 			c := DefaultConfig()
 			c.Name, c.Listen = "n0", []string{map[string]string{"unix": socket, "tcp": "127.0.0.1:0"}[network]}
 			c.Drives = []DriveConfig{{Name: "d0",
-				URI: fill(b, "mem", map[string][]byte{"a.parquet": makePartition(b, 1, 2000)})}}
+				URI: fill(b, "mem", map[string][]byte{"a.parquet": nodetest.Partition(b, 1, 2000)})}}
 			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
 				return func(_ context.Context, o api.SplitRequest) (api.Stream, error) {
 					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From),
@@ -107,9 +108,9 @@ func BenchmarkMiniBatches(b *testing.B) {
 }
 
 // benchGets fetches b.N mini-batches, four requests at a time, into fixed buffers.
-func benchGets(b *testing.B, f *fixture, j *job, size int64) {
+func benchGets(b *testing.B, f *fixture, j *nodetest.Job, size int64) {
 	const outstanding = 4
-	total := j.plan.MiniBatches()
+	total := j.Plan.MiniBatches()
 	numbers := make(chan uint64)
 	measure(b, int64(b.N)*size, func() {
 		var wg sync.WaitGroup

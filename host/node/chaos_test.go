@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -76,7 +77,7 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 			return &unlucky{s, rng}, nil
 		}
 	}})
-	jobs := []*job{f.prepare(dataset.Options{SplitBatches: 5}),
+	jobs := []*nodetest.Job{f.prepare(dataset.Options{SplitBatches: 5}),
 		f.prepare(dataset.Options{Shuffle: dataset.ShuffleRows, SplitBatches: 7, Window: 3})}
 	var want [][][]byte
 	for _, j := range jobs {
@@ -118,7 +119,7 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 		for {
 			switch i := rng.n(len(jobs)); rng.n(4) {
 			case 0:
-				_, err := f.node.Finish(context.Background(), &apiv1.FinishRequest{Job: jobs[i].digest[:]})
+				_, err := f.node.Finish(context.Background(), &apiv1.FinishRequest{Job: jobs[i].Digest[:]})
 				assert.NoError(t, err)
 				_, _ = f.node.Prepare(context.Background(), jobs[i].PrepareRequest) // a drive may be away
 			case 1:
@@ -129,7 +130,7 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 				assert.NoError(t, err)
 			case 3:
 				_, _ = f.node.Measure(context.Background(),
-					&apiv1.MeasureRequest{Job: jobs[i].digest[:], Drive: fmt.Sprintf("d%d", rng.n(3))})
+					&apiv1.MeasureRequest{Job: jobs[i].Digest[:], Drive: fmt.Sprintf("d%d", rng.n(3))})
 			}
 			select {
 			case <-stop:

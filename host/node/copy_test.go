@@ -19,12 +19,13 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // TestPartitionsAreServed checks that a partition is served whole, in ranges, and with its digest behind it.
 func TestPartitionsAreServed(t *testing.T) {
-	b := makePartition(t, 1, 900)
+	b := nodetest.Partition(t, 1, 900)
 	f := start(t, nil, fill(t, "file", map[string][]byte{"day 1/a+b.parquet": b}))
 	link := f.base + "/v1/partitions/day%201/" + url.PathEscape("a+b.parquet") + "?drive=d0"
 	status, got, h := f.get(link)
@@ -83,9 +84,9 @@ func TestReplication(t *testing.T) {
 	_, err = to.node.Copy(t.Context(),
 		&apiv1.CopyRequest{Drive: "d1", Partition: r.Status.Partitions[0], FromUrl: to.URLs()[0], FromDrive: "d0"})
 	require.NoError(t, err)
-	s, err := j.plan.Split(0)
+	s, err := j.Plan.Split(0)
 	require.NoError(t, err)
-	for s := range j.plan.All() {
+	for s := range j.Plan.All() {
 		if s.Partition == 0 {
 			assert.True(t, bytes.Equal(want[s.FirstNumber], to.frame(j, "d1", s.FirstNumber, s.FirstNumber+1)),
 				"a replica serves a job that was prepared before")
@@ -97,9 +98,9 @@ func TestReplication(t *testing.T) {
 
 // TestCopiesThatAreNotWhatTheyShouldBe checks that copies of wrong bytes leave nothing behind.
 func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
-	files := map[string][]byte{"a.parquet": makePartition(t, 1, 300)}
+	files := map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 300)}
 	from := start(t, nil, fill(t, "mem", files))
-	to := start(t, nil, fill(t, "mem", map[string][]byte{"other.parquet": makePartition(t, 5, 20)}))
+	to := start(t, nil, fill(t, "mem", map[string][]byte{"other.parquet": nodetest.Partition(t, 5, 20)}))
 	r, err := from.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)
 	good := r.Status.Partitions[0]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
@@ -53,7 +54,7 @@ func TestADriveThatIsKilledComesBack(t *testing.T) {
 	assert.Contains(t, string(b), `"code":"unavailable"`)
 	assert.Equal(t, "1", h.Get("Retry-After"))
 	assert.True(t, bytes.Equal(want[1], f.frame(j, "d1", 1, 8)))
-	_, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.digest[:], Drive: "d0"})
+	_, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.Digest[:], Drive: "d0"})
 	require.ErrorContains(t, err, "unavailable")
 	wire.start()
 	f.wait("the drive to come back", func() bool { return f.state("d0") == "ready" })
@@ -158,11 +159,11 @@ func TestAPanicDoesNotEndTheNode(t *testing.T) {
 // TestBadDataIsDataLoss checks that a partition with damaged pages fails where they are read, every time, and that the
 // drive stays ready.
 func TestBadDataIsDataLoss(t *testing.T) {
-	b := makePartition(t, 1, 400)
+	b := nodetest.Partition(t, 1, 400)
 	for i := 10; i < 200; i++ {
 		b[i] ^= 0x5a
 	}
-	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": b, "b.parquet": makePartition(t, 2, 400)}))
+	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": b, "b.parquet": nodetest.Partition(t, 2, 400)}))
 	j := f.prepare(dataset.Options{Shuffle: dataset.ShuffleNone})
 	for range 2 {
 		status, b, _ := f.get(f.link(j, "d0", 0, 8))
@@ -217,8 +218,8 @@ func TestAnIdleRunIsClosed(t *testing.T) {
 // next one.
 func TestASlowClientIsCutOff(t *testing.T) {
 	// A mini-batch that no socket buffers hold.
-	files := map[string][]byte{"a.parquet": makePartition(t, 1, 1000)}
-	wide := strings.Replace(doc, "columns: [cat_0, list_0]", "columns: [cat_0, list_0]", 1) + "generated:\n"
+	files := map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 1000)}
+	wide := strings.Replace(nodetest.Document, "columns: [cat_0, list_0]", "columns: [cat_0, list_0]", 1) + "generated:\n"
 	for i := range 400 {
 		wide += "  - columns: [int_0]\n    as: \"b" +
 			string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26)) +
@@ -317,14 +318,14 @@ func TestFinishingAJobUnderItsClients(t *testing.T) {
 			}()
 		}
 		f.wait("work", func() bool { return f.splits.Running("") > 0 })
-		_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+		_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})
 		require.NoError(t, err)
 		close(stop)
 		wg.Wait()
 		status, _, _ := f.get(f.link(j, "d0", 0, 1))
 		assert.Equal(t, http.StatusNotFound, status)
 		assert.Zero(t, f.splits.Holding())
-		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})
 		require.NoError(t, err, "finishing one that is unknown is fine")
 	}
 }

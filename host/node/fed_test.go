@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/source/s3"
 	"github.com/millrace/millrace/host/target"
@@ -56,8 +57,8 @@ func startFed(t testing.TB, sources host.Sources, members ...string) *fixture {
 // drive makes which holds them, while the store throttles and breaks off now and then. An object that is written again
 // fails its splits with a typed error, and nothing else: the drive stays in order.
 func TestACardFedFromAStore(t *testing.T) {
-	files := map[string][]byte{"a.parquet": makePartition(t, 1, 20_000), "b.parquet": makePartition(t, 2, 400),
-		"c.parquet": makePartition(t, 3, 75)}
+	files := map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 20_000), "b.parquet": nodetest.Partition(t, 2, 400),
+		"c.parquet": nodetest.Partition(t, 3, 75)}
 	holder := start(t, nil, fill(t, "mem", files))
 	want := holder.prepare(dataset.Options{SplitBatches: 16})
 	server := objectserver.New(t)
@@ -83,8 +84,8 @@ func TestACardFedFromAStore(t *testing.T) {
 	f := startFed(t, storeSources(t, server), "s3://rows/days/[ab].parquet", server.URL+"/rows/days/c.parquet?token=x")
 	hostile.Store(true)
 	j := f.prepare(dataset.Options{SplitBatches: 16})
-	require.Equal(t, want.digest, j.digest)
-	for s := range j.plan.All() {
+	require.Equal(t, want.Digest, j.Digest)
+	for s := range j.Plan.All() {
 		until := s.FirstNumber + uint64(s.MiniBatches)
 		for n := s.FirstNumber; n < until; n++ {
 			status, expected, _ := holder.get(holder.link(want, "d0", n, until))
@@ -99,9 +100,9 @@ func TestACardFedFromAStore(t *testing.T) {
 	hostile.Store(false)
 	fresh := startFed(t, storeSources(t, server), "s3://rows/days/")
 	j = fresh.prepare(dataset.Options{SplitBatches: 16, Seed: 3})
-	server.Put("rows/days/a.parquet", makePartition(t, 9, 20_000))
+	server.Put("rows/days/a.parquet", nodetest.Partition(t, 9, 20_000))
 	changed := 0
-	for s := range j.plan.All() {
+	for s := range j.Plan.All() {
 		status, b, _ := fresh.get(fresh.link(j, "card", s.FirstNumber, s.FirstNumber+1))
 		if status == http.StatusOK { // of another partition, or of bytes that came with the footer
 			continue

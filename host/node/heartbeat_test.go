@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/heartbeat"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -122,7 +123,7 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	f.wait("a beat without the inventory",
 		func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 0 })
 	before := three.had()[0].Inventory
-	p := makePartition(t, 9, 60)
+	p := nodetest.Partition(t, 9, 60)
 	require.NoError(t, f.manager.Drives()[0].Volume().Put(t.Context(), "new.parquet", int64(len(p)),
 		bytes.NewReader(p)))
 	_, err := f.node.Rescan(t.Context(), &apiv1.RescanRequest{})

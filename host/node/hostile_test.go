@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -18,12 +19,12 @@ import (
 // on.
 func TestHostileRequests(t *testing.T) {
 	f := start(t, func(c *Config) { c.Limits.RequestBytes = 4 << 10 }, fill(t, "mem", content(t)))
-	j := f.describeJob(doc, dataset.Options{})
+	j := f.describeJob(nodetest.Document, dataset.Options{})
 	status, b, _ := f.get(f.link(j, "d0", 0, 1))
 	assert.Equal(t, http.StatusNotFound, status, "a job that was not prepared: %s", b)
 	assert.Contains(t, string(b), `"code":"not_found"`)
 	j = f.prepare(dataset.Options{})
-	n := j.plan.MiniBatches()
+	n := j.Plan.MiniBatches()
 	for link, want := range map[string]struct {
 		status int
 		says   string

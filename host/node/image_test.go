@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/image/stock/stocktest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -51,7 +52,7 @@ func (f *fixture) imagesOf() []string {
 
 // rollOut starts a node whose drives d0 and d1 are to get an image, while a job runs on both, and waits until they have
 // it. The job's clients get every mini-batch byte for byte.
-func rollOut(t *testing.T, m *image.Image, j *job, want [][]byte, uris []string) *fixture {
+func rollOut(t *testing.T, m *image.Image, j *nodetest.Job, want [][]byte, uris []string) *fixture {
 	t.Helper()
 	f := start(t, func(c *Config) {
 		c.Image = ImageConfig{File: put(t, "new.mimg", m.Bytes()), ID: m.ID.String()}

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	w "github.com/millrace/millrace/fpga/unit/wasm/wasmtest"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -77,7 +78,7 @@ func TestModulesOfImages(t *testing.T) {
 func TestModulesOfAPreparation(t *testing.T) {
 	const text = "sparse: [{inputs: [cat_0], as: k, " +
 		"ops: [wasm: {module: m, function: negate, in: [int64], out: int64}]}]\n"
-	files := map[string][]byte{"a.parquet": makePartition(t, 1, 300)}
+	files := map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 300)}
 	digest := sha256.Sum256(negateModule())
 	named := func(change func(*apiv1.JobModule)) []*apiv1.JobModule {
 		m := &apiv1.JobModule{Name: "m", Sha256: digest[:], Bytes: int64(len(negateModule()))}

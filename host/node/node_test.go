@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +28,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/internal/leaks"
@@ -37,52 +37,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/columntypes"
-	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
 )
-
-// row is a row of the generated partitions.
-type row struct {
-	Label int32   `parquet:"label"`
-	Int0  *int32  `parquet:"int_0,optional"`
-	Cat0  int64   `parquet:"cat_0"`
-	List0 []int64 `parquet:"list_0,list"`
-}
-
-// makePartition makes the bytes of a Parquet file, the same for the same numbers.
-func makePartition(t testing.TB, seed uint64, rows int) []byte {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 3))
-	all := make([]row, rows)
-	for i := range all {
-		r := &all[i]
-		r.Label, r.Cat0 = int32(rng.IntN(2)), rng.Int64N(1<<40)
-		if rng.IntN(4) > 0 {
-			v := int32(rng.IntN(5000))
-			r.Int0 = &v
-		}
-		for range rng.IntN(5) {
-			r.List0 = append(r.List0, rng.Int64N(1<<40))
-		}
-	}
-	var b bytes.Buffer
-	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10), pq.Compression(&pq.Snappy))
-	_, err := w.Write(all)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return b.Bytes()
-}
-
-const doc = `name: lists
-batch: 50
-label: {column: label}
-dense:
-  - columns: [int_0]
-    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
-sparse:
-  - columns: [cat_0, list_0]
-    ops: [sigrid_hash: {salt: 0, max: 1000}]
-`
 
 // fill puts files on a new drive and returns its URI.
 func fill(t testing.TB, scheme string, files map[string][]byte) string {
@@ -218,22 +174,16 @@ func (f *fixture) wait(what string, holds func() bool) {
 	}
 }
 
-// job is a job that a node was given, and its plan.
-type job struct {
-	digest dataset.Digest
-	plan   *dataset.Plan
-	*apiv1.PrepareRequest
-}
-
 // describeJob makes a job of what the node says that it holds, as the control plane does: of all partitions, or those
 // named.
-func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *job {
+func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *nodetest.Job {
 	f.t.Helper()
 	return f.describeJobWith(nil, text, o, names...)
 }
 
 // describeJobWith does what describeJob does for a pipeline that calls functions of modules.
-func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o dataset.Options, names ...string) *job {
+func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o dataset.Options,
+	names ...string) *nodetest.Job {
 	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(f.t, err)
@@ -256,56 +206,22 @@ func (f *fixture) describeJobWith(modules []pipeline.Module, text string, o data
 			}
 		}
 	}
-	return newJob(f.t, text, o, list, columns, modules...)
-}
-
-func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partition,
-	columns []columntypes.Column, modules ...pipeline.Module) *job {
-	t.Helper()
-	manifest, err := dataset.NewManifest(list)
-	require.NoError(t, err)
-	spec, err := pipeline.Parse([]byte(text))
-	require.NoError(t, err)
-	for _, m := range modules {
-		spec, err = spec.BindModule(m)
-		require.NoError(t, err)
-	}
-	resolved, err := resolve.Pipeline(spec, columns)
-	require.NoError(t, err)
-	if o.Batch == 0 {
-		o.Batch = 50
-	}
-	plan, err := dataset.NewPlan(manifest, o)
-	require.NoError(t, err)
-	o = plan.Options()
-	md, err := manifest.Digest()
-	require.NoError(t, err)
-	j := &job{plan: plan}
-	j.digest, err = dataset.JobDigest(md, resolved.Canonical(), o)
-	require.NoError(t, err)
-	mb, err := manifest.MarshalJSON()
-	require.NoError(t, err)
-	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(text), Manifest: mb,
-		Plan: &apiv1.PlanOptions{
-			Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
-			SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
-		}}
-	return j
+	return nodetest.NewJob(f.t, text, o, list, columns, modules...)
 }
 
 // prepare makes a job and hands it over.
-func (f *fixture) prepare(o dataset.Options, names ...string) *job {
+func (f *fixture) prepare(o dataset.Options, names ...string) *nodetest.Job {
 	f.t.Helper()
-	j := f.describeJob(doc, o, names...)
+	j := f.describeJob(nodetest.Document, o, names...)
 	_, err := f.node.Prepare(f.t.Context(), j.PrepareRequest)
 	require.NoError(f.t, err)
 	return j
 }
 
 // link is the URL of a mini-batch.
-func (f *fixture) link(j *job, drive string, number, until uint64) string {
-	return fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", f.base, j.digest,
-		j.plan.Options().Epoch, url.QueryEscape(drive), number, until)
+func (f *fixture) link(j *nodetest.Job, drive string, number, until uint64) string {
+	return fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", f.base, j.Digest,
+		j.Plan.Options().Epoch, url.QueryEscape(drive), number, until)
 }
 
 // get fetches something.
@@ -333,22 +249,22 @@ func (f *fixture) try(ctx context.Context, link string, header ...string) (int, 
 }
 
 // frame fetches a mini-batch's frame.
-func (f *fixture) frame(j *job, drive string, number, until uint64) []byte {
+func (f *fixture) frame(j *nodetest.Job, drive string, number, until uint64) []byte {
 	f.t.Helper()
 	status, b, h := f.get(f.link(j, drive, number, until))
 	require.Equal(f.t, http.StatusOK, status, "%s", b)
 	require.Equal(f.t, apiv1.FrameType, h.Get("Content-Type"))
 	mb, err := tensor.ReadFrame(b)
 	require.NoError(f.t, err)
-	require.Equal(f.t, tensor.Name{Job: j.digest, Epoch: j.plan.Options().Epoch, Number: number}, mb.Name)
+	require.Equal(f.t, tensor.Name{Job: j.Digest, Epoch: j.Plan.Options().Epoch, Number: number}, mb.Name)
 	return b
 }
 
 // epoch fetches every mini-batch of the plan from one drive, split by split.
-func (f *fixture) epoch(j *job, drive string) [][]byte {
+func (f *fixture) epoch(j *nodetest.Job, drive string) [][]byte {
 	f.t.Helper()
-	frames := make([][]byte, j.plan.MiniBatches())
-	for s := range j.plan.All() {
+	frames := make([][]byte, j.Plan.MiniBatches())
+	for s := range j.Plan.All() {
 		for i := range uint64(s.MiniBatches) {
 			n := s.FirstNumber + i
 			frames[n] = f.frame(j, drive, n, s.FirstNumber+uint64(s.MiniBatches))
@@ -358,7 +274,7 @@ func (f *fixture) epoch(j *job, drive string) [][]byte {
 }
 
 // truth is the same job's mini-batches from a manager in this process, by the reference engine.
-func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
+func truth(t testing.TB, files map[string][]byte, j *nodetest.Job) [][]byte {
 	t.Helper()
 	dir := t.TempDir()
 	var paths []string
@@ -373,11 +289,11 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 	defer func() { require.NoError(t, m.Close()) }()
 	spec, err := pipeline.Parse(j.Pipeline)
 	require.NoError(t, err)
-	require.NoError(t, m.Prepare(t.Context(), &api.Job{Digest: j.digest, Pipeline: spec, Plan: j.plan.Options()}))
-	frames := make([][]byte, j.plan.MiniBatches())
-	for s := range j.plan.All() {
+	require.NoError(t, m.Prepare(t.Context(), &api.Job{Digest: j.Digest, Pipeline: spec, Plan: j.Plan.Options()}))
+	frames := make([][]byte, j.Plan.MiniBatches())
+	for s := range j.Plan.All() {
 		st, err := m.Open(t.Context(),
-			api.SplitRequest{Job: j.digest, Drive: "files", Epoch: j.plan.Options().Epoch, Split: s})
+			api.SplitRequest{Job: j.Digest, Drive: "files", Epoch: j.Plan.Options().Epoch, Split: s})
 		require.NoError(t, err)
 		for {
 			mb, err := st.Next(t.Context())

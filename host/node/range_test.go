@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/sdk"
 )
@@ -34,7 +35,7 @@ func (f *fixture) askRange(method, link string, headers ...string) (*http.Respon
 // TestRangesComeWithTheirChecksum checks the CRC32C behind ranges of every length, and that ranges outside the
 // partition or longer than the bound are refused, from both sides of the bound.
 func TestRangesComeWithTheirChecksum(t *testing.T) {
-	b := makePartition(t, 1, 900)
+	b := nodetest.Partition(t, 1, 900)
 	f := start(t, nil, fill(t, "file", map[string][]byte{"day 1/a+b.parquet": b}))
 	link := apiv1.PartitionURL(f.base, "day 1/a+b.parquet", "d0")
 	n := len(b)
@@ -61,7 +62,7 @@ func TestRangesComeWithTheirChecksum(t *testing.T) {
 // TestAPartitionThatChangedIsNoticed checks that If-Match refuses another footer, and that HEAD reads the partition's
 // end again.
 func TestAPartitionThatChangedIsNoticed(t *testing.T) {
-	b := makePartition(t, 1, 900)
+	b := nodetest.Partition(t, 1, 900)
 	uri := fill(t, "mem", map[string][]byte{"a.parquet": b})
 	f := start(t, nil, uri)
 	link := apiv1.PartitionURL(f.base, "a.parquet", "d0")

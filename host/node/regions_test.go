@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
@@ -77,7 +78,8 @@ func TestRegionsAreDrives(t *testing.T) {
 			assert.Equal(t, slices.Sorted(maps.Keys(files)), d.Partitions, "each holds what the drive holds")
 			assert.Equal(t, list[0].FreeBytes, d.FreeBytes)
 		}
-		jobs := []*job{f.prepare(dataset.Options{SplitBatches: 4}), f.prepare(dataset.Options{SplitBatches: 5, Seed: 1})}
+		jobs := []*nodetest.Job{f.prepare(dataset.Options{SplitBatches: 4}),
+			f.prepare(dataset.Options{SplitBatches: 5, Seed: 1})}
 		var wg sync.WaitGroup
 		for i, j := range jobs {
 			want := truth(t, files, j)
@@ -95,11 +97,11 @@ func TestRegionsAreDrives(t *testing.T) {
 func TestWhatIsPutIsInEveryRegion(t *testing.T) {
 	var puts []upload
 	for i := range 4 {
-		p := putOf(t, fmt.Sprintf("new%d.parquet", i), makePartition(t, uint64(10+i), 300+i))
+		p := putOf(t, fmt.Sprintf("new%d.parquet", i), nodetest.Partition(t, uint64(10+i), 300+i))
 		p.drive = fmt.Sprintf("d%d", i%2)
 		puts = append(puts, p)
 	}
-	f := start(t, nil, fillRegions(t, map[string][]byte{"a.parquet": makePartition(t, 1, 50)}, 2)...)
+	f := start(t, nil, fillRegions(t, map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 50)}, 2)...)
 	free := f.describe().Drives[0].FreeBytes
 	var wg sync.WaitGroup
 	for _, p := range puts {
@@ -250,7 +252,7 @@ func TestARegionThatAnotherHostOwns(t *testing.T) {
 	uris := fillRegions(t, files, 2)
 	wire := serveDrive(t, strings.Split(uris[0], "?")[0])
 	f := start(t, nil, wire.uri()+"?region=0", wire.uri()+"?region=1")
-	j := f.describeJob(doc, dataset.Options{SplitBatches: 4})
+	j := f.describeJob(nodetest.Document, dataset.Options{SplitBatches: 4})
 	want := truth(t, files, j)
 	other, err := sdk.Open(t.Context(), wire.uri()+"?region=1", sdk.DeviceOptions{})
 	require.NoError(t, err)

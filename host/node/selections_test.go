@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
@@ -16,7 +17,7 @@ import (
 )
 
 // describePass makes the pass of a filter over what the node holds, as the control plane does.
-func (f *fixture) describePass(text string) (*job, *resolve.Resolved, dataset.Partition) {
+func (f *fixture) describePass(text string) (*nodetest.Job, *resolve.Resolved, dataset.Partition) {
 	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(f.t, err)
@@ -31,26 +32,26 @@ func (f *fixture) describePass(text string) (*job, *resolve.Resolved, dataset.Pa
 	p := r.Status.Partitions[0]
 	entry := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
 		Content: dataset.Digest(p.ContentSha256)}
-	j := newJob(f.t, text, dataset.Options{Shuffle: dataset.ShuffleNone}, []dataset.Partition{entry}, columns)
+	j := nodetest.NewJob(f.t, text, dataset.Options{Shuffle: dataset.ShuffleNone}, []dataset.Partition{entry}, columns)
 	m, err := selection.PartManifest(entry)
 	require.NoError(f.t, err)
 	digest, err := m.Digest()
 	require.NoError(f.t, err)
-	j.digest, err = dataset.JobDigest(digest, pass.Canonical(), j.plan.Options())
+	j.Digest, err = dataset.JobDigest(digest, pass.Canonical(), j.Plan.Options())
 	require.NoError(f.t, err)
 	filter := resolved.FilterDigest()
-	j.Job, j.Columns, j.FilterPass = j.digest[:], r.Status.Schemas[0].Columns, &apiv1.FilterPass{Filter: filter[:]}
+	j.Job, j.Columns, j.FilterPass = j.Digest[:], r.Status.Schemas[0].Columns, &apiv1.FilterPass{Filter: filter[:]}
 	return j, resolved, entry
 }
 
 // TestSelectRows: a node tests the rows of a partition by the filter of a pass, and keeps the part when the pass is
 // finished. Requests that make no sense are refused.
 func TestSelectRows(t *testing.T) {
-	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 700)}))
+	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 700)}))
 	const text = "sparse: [{columns: [cat_0]}]\nfilter: {column: label, eq: 1}\n"
 	j, resolved, entry := f.describePass(text)
 	ask := func(change func(*apiv1.SelectRowsRequest)) (*apiv1.SelectRowsResponse, error) {
-		r := &apiv1.SelectRowsRequest{Job: j.digest[:], Drive: "d0", Partition: "a.parquet", WaitSeconds: 10}
+		r := &apiv1.SelectRowsRequest{Job: j.Digest[:], Drive: "d0", Partition: "a.parquet", WaitSeconds: 10}
 		if change != nil {
 			change(r)
 		}
@@ -104,7 +105,7 @@ func TestSelectRows(t *testing.T) {
 	_, err = ask(func(r *apiv1.SelectRowsRequest) { r.Offset = 1 << 40 })
 	require.ErrorContains(t, err, "of a part of")
 
-	_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+	_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})
 	require.NoError(t, err)
 	_, err = ask(nil)
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err), "%v", err)

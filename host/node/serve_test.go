@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
@@ -19,8 +20,8 @@ import (
 
 // content is a data set of three partitions.
 func content(t testing.TB) map[string][]byte {
-	return map[string][]byte{"a.parquet": makePartition(t, 1, 1030), "b.parquet": makePartition(t, 2, 400),
-		"c.parquet": makePartition(t, 3, 75)}
+	return map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 1030), "b.parquet": nodetest.Partition(t, 2, 400),
+		"c.parquet": nodetest.Partition(t, 3, 75)}
 }
 
 // TestTheWireGivesWhatTheProcessDoes checks that every mini-batch of every kind of drive, over TCP and a unix socket,
@@ -89,8 +90,8 @@ func TestSeveralClients(t *testing.T) {
 		fill(t, "file", files))
 	j := f.prepare(dataset.Options{SplitBatches: 4})
 	want := truth(t, files, j)
-	splits := make(chan dataset.Split, j.plan.Splits())
-	for s := range j.plan.All() {
+	splits := make(chan dataset.Split, j.Plan.Splits())
+	for s := range j.Plan.All() {
 		splits <- s
 	}
 	close(splits)
@@ -150,7 +151,7 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files))
 	j := f.prepare(dataset.Options{SplitBatches: 12, Shuffle: dataset.ShuffleNone})
-	s, err := j.plan.Split(0)
+	s, err := j.Plan.Split(0)
 	require.NoError(t, err)
 	require.Equal(t, 12, s.MiniBatches, "of the partition that has as many")
 	f.frame(j, "d0", s.FirstNumber, s.FirstNumber+6)

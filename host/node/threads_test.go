@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -52,7 +53,7 @@ func TestDrivesInFilesDivideTheCores(t *testing.T) {
 // TestThreadsMakeTheSameMiniBatches checks that a drive in a file makes the same bytes with one engine thread and with
 // several, whose splits are fetched at once, and that the node tells its threads and the streams that follow from them.
 func TestThreadsMakeTheSameMiniBatches(t *testing.T) {
-	files := map[string][]byte{"a.parquet": makePartition(t, 1, 1500), "b.parquet": makePartition(t, 2, 900)}
+	files := map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 1500), "b.parquet": nodetest.Partition(t, 2, 900)}
 	for _, c := range []struct{ configured, threads, streams int }{
 		{1, 1, 2}, {2, 2, 3}, {5, 5, 6}, {0, runtime.GOMAXPROCS(0), 0},
 	} {
@@ -69,11 +70,11 @@ func TestThreadsMakeTheSameMiniBatches(t *testing.T) {
 }
 
 // epochAtOnce fetches every mini-batch of the plan from one drive, all splits at once.
-func (f *fixture) epochAtOnce(j *job, drive string) [][]byte {
+func (f *fixture) epochAtOnce(j *nodetest.Job, drive string) [][]byte {
 	f.t.Helper()
-	frames := make([][]byte, j.plan.MiniBatches())
+	frames := make([][]byte, j.Plan.MiniBatches())
 	var running sync.WaitGroup
-	for s := range j.plan.All() {
+	for s := range j.Plan.All() {
 		running.Add(1)
 		go func() {
 			defer running.Done()

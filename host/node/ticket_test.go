@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -19,7 +20,7 @@ type granting struct {
 	*fixture
 	m      *member
 	signer *ticket.Signer
-	j      *job
+	j      *nodetest.Job
 }
 
 // grant starts both. change is of the node's configuration.
@@ -40,7 +41,7 @@ func grant(t *testing.T, change func(*Config)) *granting {
 		if change != nil {
 			change(c)
 		}
-	}, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 2000)}))
+	}, fill(t, "mem", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 2000)}))
 	g.wait("the leader's key", func() bool { return g.fence.Get() == 7 })
 	g.j = g.prepare(dataset.Options{SplitBatches: 8})
 	return g
@@ -49,7 +50,7 @@ func grant(t *testing.T, change func(*Config)) *granting {
 // ticket is one for the job's first split.
 func (g *granting) ticket(change func(*apiv1.Ticket)) *apiv1.Ticket {
 	t := &apiv1.Ticket{
-		Node: "n0", Incarnation: g.status.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1,
+		Node: "n0", Incarnation: g.status.incarnation, Drive: "d0", Digest: g.j.Digest[:], From: 0, To: 8, Lease: 1,
 		Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
 		ExpiresSeconds: float64(time.Now().Unix() + 600),
 	}
@@ -166,7 +167,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 // TestWithoutTicketsAsBefore checks a node without a control plane, one whose control plane demands no tickets, and one
 // that has not reached its control plane yet.
 func TestWithoutTicketsAsBefore(t *testing.T) {
-	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 200)}))
+	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 200)}))
 	alone.frame(alone.prepare(dataset.Options{}), "d0", 0, 1)
 
 	g := grant(t, nil)
@@ -180,7 +181,7 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 
 	m := newMember(t) // it does not lead
 	lost := start(t, func(c *Config) { c.Control = []string{m.url} },
-		fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 200)}))
+		fill(t, "mem", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 200)}))
 	j := lost.prepare(dataset.Options{})
 	status, b, h := lost.get(lost.link(j, "d0", 0, 1))
 	assert.Equal(t, http.StatusServiceUnavailable, status)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -62,10 +63,10 @@ func (f *fixture) put(p upload) (status int, text string) {
 // verified against its checksum; that putting it again changes nothing; and that another partition of the name is
 // refused.
 func TestAPartitionIsPut(t *testing.T) {
-	p := putOf(t, "new.parquet", makePartition(t, 3, 200))
-	other := putOf(t, "new.parquet", makePartition(t, 4, 210))
+	p := putOf(t, "new.parquet", nodetest.Partition(t, 3, 200))
+	other := putOf(t, "new.parquet", nodetest.Partition(t, 4, 210))
 	state := t.TempDir()
-	uri := fill(t, "file", map[string][]byte{"a.parquet": makePartition(t, 1, 50)})
+	uri := fill(t, "file", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 50)})
 	begin := func() *fixture { return start(t, func(c *Config) { c.StateDir = state }, uri) }
 	f := begin()
 	status, text := f.put(p)
@@ -100,8 +101,8 @@ func TestAPartitionIsPut(t *testing.T) {
 
 // TestPutsThatAreRefused checks that a refused partition leaves nothing behind.
 func TestPutsThatAreRefused(t *testing.T) {
-	good := putOf(t, "new.parquet", makePartition(t, 3, 200))
-	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 50)}))
+	good := putOf(t, "new.parquet", nodetest.Partition(t, 3, 200))
+	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 50)}))
 	for name, c := range map[string]struct {
 		change func(*upload)
 		status int

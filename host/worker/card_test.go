@@ -57,7 +57,7 @@ func TestADriveComputesForAWorker(t *testing.T) {
 		assert.Equal(t, []string{CardName, "any", "card"}, []string{d.Name, d.Reach, d.ComputesOn})
 		assert.True(t, d.Computes)
 		assert.NotEmpty(t, d.Image)
-		report, err := f.node.Report(t.Context(), &apiv1.ReportRequest{Job: j.digest[:]})
+		report, err := f.node.Report(t.Context(), &apiv1.ReportRequest{Job: j.Digest[:]})
 		require.NoError(t, err)
 		assert.Contains(t, string(report.Drives[0]), "fed by the host")
 	}
@@ -87,6 +87,6 @@ func TestADriveOfAWorkerThatDies(t *testing.T) {
 	f.sameAsHolder(j, holder)
 
 	// The job can be finished on the drive that came back.
-	_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+	_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})
 	require.NoError(t, err)
 }

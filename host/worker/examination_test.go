@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/internal/objectserver"
 	"github.com/millrace/millrace/sdk"
 )
@@ -19,7 +20,7 @@ import (
 // holds the query of a URL.
 func TestExamine(t *testing.T) {
 	server := objectserver.New(t)
-	server.Put("rows/a.parquet", makePartition(t, 1, 40))
+	server.Put("rows/a.parquet", nodetest.Partition(t, 1, 40))
 	uri, _ := serveCard(t, "127.0.0.1:0")
 	plain := "file:" + filepath.Join(t.TempDir(), "plain.flash")
 	dev, err := sdk.Create(t.Context(), plain+"?size=1MiB", sdk.DeviceOptions{Plain: true})

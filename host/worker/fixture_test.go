@@ -8,7 +8,6 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -29,64 +27,19 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/sdk/pipeline"
-	"github.com/millrace/millrace/sdk/pipeline/resolve"
 )
-
-// row is a row of the generated partitions. Other is a column that the pipeline does not read.
-type row struct {
-	Label int32   `parquet:"label"`
-	Int0  *int32  `parquet:"int_0,optional"`
-	Other string  `parquet:"other"`
-	Cat0  int64   `parquet:"cat_0"`
-	List0 []int64 `parquet:"list_0,list"`
-}
-
-// makePartition makes the bytes of a Parquet file, the same for the same numbers.
-func makePartition(t testing.TB, seed uint64, rows int) []byte {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 3))
-	all := make([]row, rows)
-	for i := range all {
-		r := &all[i]
-		r.Label, r.Cat0, r.Other = int32(rng.IntN(2)), rng.Int64N(1<<40), fmt.Sprint(rng.Uint64())
-		if rng.IntN(4) > 0 {
-			v := int32(rng.IntN(5000))
-			r.Int0 = &v
-		}
-		for range rng.IntN(5) {
-			r.List0 = append(r.List0, rng.Int64N(1<<40))
-		}
-	}
-	var b bytes.Buffer
-	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10), pq.Compression(&pq.Snappy))
-	_, err := w.Write(all)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return b.Bytes()
-}
 
 // content is a data set of three partitions.
 func content(t testing.TB) map[string][]byte {
-	return map[string][]byte{"a.parquet": makePartition(t, 1, 1030), "day 1/b.parquet": makePartition(t, 2, 400),
-		"c.parquet": makePartition(t, 3, 75)}
+	return map[string][]byte{"a.parquet": nodetest.Partition(t, 1, 1030), "day 1/b.parquet": nodetest.Partition(t, 2, 400),
+		"c.parquet": nodetest.Partition(t, 3, 75)}
 }
-
-const doc = `name: lists
-batch: 50
-label: {column: label}
-dense:
-  - columns: [int_0]
-    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
-sparse:
-  - columns: [cat_0, list_0]
-    ops: [sigrid_hash: {salt: 0, max: 1000}]
-`
 
 // logger returns a logger that writes to standard error if MILLRACE_LOG is set, and discards everything otherwise.
 func logger() *slog.Logger {
@@ -252,15 +205,8 @@ func (f *fixture) awaitState(word string) {
 	})
 }
 
-// job is a job over the partitions of a holder.
-type job struct {
-	digest dataset.Digest
-	plan   *dataset.Plan
-	*apiv1.PrepareRequest
-}
-
 // describeJob makes a job of all partitions of a holder, and prepares it there.
-func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
+func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *nodetest.Job {
 	t.Helper()
 	client := apiv1connect.NewNodeClient(http.DefaultClient, holder.URLs()[0])
 	r, err := client.Describe(t.Context(), &apiv1.DescribeRequest{})
@@ -272,26 +218,7 @@ func describeJob(t testing.TB, holder *node.Agent, o dataset.Options) *job {
 	}
 	columns, err := api.DecodeColumns(r.Status.Schemas[0].Columns)
 	require.NoError(t, err)
-	manifest, err := dataset.NewManifest(list)
-	require.NoError(t, err)
-	spec, err := pipeline.Parse([]byte(doc))
-	require.NoError(t, err)
-	resolved, err := resolve.Pipeline(spec, columns)
-	require.NoError(t, err)
-	o.Batch = 50
-	plan, err := dataset.NewPlan(manifest, o)
-	require.NoError(t, err)
-	o = plan.Options()
-	sum, err := manifest.Digest()
-	require.NoError(t, err)
-	j := &job{plan: plan}
-	j.digest, err = dataset.JobDigest(sum, resolved.Canonical(), o)
-	require.NoError(t, err)
-	text, err := manifest.MarshalJSON()
-	require.NoError(t, err)
-	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(doc), Manifest: text,
-		Plan: &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
-			SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}}
+	j := nodetest.NewJob(t, nodetest.Document, o, list, columns)
 	_, err = client.Prepare(t.Context(), j.PrepareRequest)
 	require.NoError(t, err)
 	return j
@@ -303,7 +230,7 @@ func copyAt(name string, urls ...string) *apiv1.HeldCopy {
 }
 
 // placeAll places every partition of a job at some copies, in the job's request to the worker and at the leader.
-func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
+func (f *fixture) placeAll(j *nodetest.Job, copies ...*apiv1.HeldCopy) {
 	j.Sources = nil
 	manifest, err := dataset.ReadManifest(j.Manifest)
 	require.NoError(f.t, err)
@@ -315,17 +242,17 @@ func (f *fixture) placeAll(j *job, copies ...*apiv1.HeldCopy) {
 }
 
 // prepare prepares a job at the worker, which must succeed.
-func (f *fixture) prepare(j *job) {
+func (f *fixture) prepare(j *nodetest.Job) {
 	f.t.Helper()
 	_, err := f.node.Prepare(f.t.Context(), j.PrepareRequest)
 	require.NoError(f.t, err)
 }
 
 // fetch asks an agent for a mini-batch's frame.
-func (f *fixture) fetch(base string, j *job, drive string, number, until uint64) (int, []byte) {
+func (f *fixture) fetch(base string, j *nodetest.Job, drive string, number, until uint64) (int, []byte) {
 	f.t.Helper()
-	link := fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", base, j.digest,
-		j.plan.Options().Epoch, url.QueryEscape(drive), number, until)
+	link := fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", base, j.Digest,
+		j.Plan.Options().Epoch, url.QueryEscape(drive), number, until)
 	resp, err := f.client.Get(link)
 	require.NoError(f.t, err)
 	b, err := io.ReadAll(resp.Body)
@@ -353,9 +280,9 @@ func (f *fixture) metric(name string) float64 {
 
 // sameAsHolder checks that every mini-batch of the worker is byte for byte the holder's. A request that fails
 // temporarily is repeated, as launchers do.
-func (f *fixture) sameAsHolder(j *job, holder *node.Agent) {
+func (f *fixture) sameAsHolder(j *nodetest.Job, holder *node.Agent) {
 	f.t.Helper()
-	for s := range j.plan.All() {
+	for s := range j.Plan.All() {
 		until := s.FirstNumber + uint64(s.MiniBatches)
 		for n := s.FirstNumber; n < until; n++ {
 			status, want := f.fetch(holder.URLs()[0], j, "d0", n, until)

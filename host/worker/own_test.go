@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -187,7 +188,7 @@ func TestFilesOfThisMachine(t *testing.T) {
 	}{
 		"the same files": {func(string) error { return nil }, false},
 		"another file": {func(path string) error {
-			return os.WriteFile(path, makePartition(t, 9, 1030), 0o600)
+			return os.WriteFile(path, nodetest.Partition(t, 9, 1030), 0o600)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/host/source"
 	"github.com/millrace/millrace/host/source/s3"
 	"github.com/millrace/millrace/internal/leaks"
@@ -48,7 +49,7 @@ func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 		}
 		return false
 	})
-	server.Put("rows/a.parquet", makePartition(t, 1, 100))
+	server.Put("rows/a.parquet", nodetest.Partition(t, 1, 100))
 	transport := source.NewTransport(nil)
 	t.Cleanup(transport.CloseIdleConnections)
 	objects, err := s3.New(s3.Options{Endpoint: server.URL, Transport: transport})
@@ -66,14 +67,14 @@ func TestPartitionsOfAStoreAreLookedAtAgain(t *testing.T) {
 	await(t, "ten looks", func() bool { n, _ := server.Requests(); return n > seen+20 })
 	assert.Equal(t, before, ranges.Load(), "nothing is read of objects that stay as they are")
 
-	server.Put("rows/b.parquet", makePartition(t, 2, 50))
+	server.Put("rows/b.parquet", nodetest.Partition(t, 2, 50))
 	await(t, "the second partition", func() bool { return len(f.leader.announced()) == 2 })
-	server.Put("rows/a.parquet", makePartition(t, 3, 70))
+	server.Put("rows/a.parquet", nodetest.Partition(t, 3, 70))
 	await(t, "another identity", func() bool { return f.leader.announced()["s3://rows/a.parquet"] != first })
 
 	broken.Store(true)
 	await(t, "looks in vain", func() bool { return refused.Load() > 3 })
-	server.Put("rows/c.parquet", makePartition(t, 4, 20))
+	server.Put("rows/c.parquet", nodetest.Partition(t, 4, 20))
 	assert.Len(t, f.leader.announced(), 2)
 	broken.Store(false)
 	await(t, "the third partition", func() bool { return len(f.leader.announced()) == 3 })

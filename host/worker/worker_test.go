@@ -18,6 +18,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/node/nodetest"
 	"github.com/millrace/millrace/internal/leaks"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -50,10 +51,10 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 		assert.EqualValues(t, 2, d.Threads)
 		assert.False(t, d.Computes)
 
-		m, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.digest[:], Drive: DriveName})
+		m, err := f.node.Measure(t.Context(), &apiv1.MeasureRequest{Job: j.Digest[:], Drive: DriveName})
 		require.NoError(t, err)
 		assert.Positive(t, m.RowsPerSecond)
-		report, err := f.node.Report(t.Context(), &apiv1.ReportRequest{Job: j.digest[:]})
+		report, err := f.node.Report(t.Context(), &apiv1.ReportRequest{Job: j.Digest[:]})
 		require.NoError(t, err)
 		var made struct {
 			Rows   int64 `json:"rows"`
@@ -71,7 +72,7 @@ func TestAWorkerGivesWhatAHolderGives(t *testing.T) {
 		for _, name := range []string{"millrace_worker_read_unneeded_bytes_total", "millrace_node_buffered_minibatches"} {
 			assert.GreaterOrEqual(t, f.metric(name), 0.0, name)
 		}
-		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
+		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.Digest[:]})
 		require.NoError(t, err)
 	}
 }
@@ -187,7 +188,7 @@ func TestAPartitionThatChanged(t *testing.T) {
 	holder, dev := startHolder(t, "n0", files)
 	other := map[string][]byte{}
 	for name := range files {
-		other[name] = makePartition(t, 99, 500)
+		other[name] = nodetest.Partition(t, 99, 500)
 	}
 	impostor, _ := startHolder(t, "n1", other)
 	j := describeJob(t, holder, dataset.Options{SplitBatches: 100})
@@ -207,7 +208,7 @@ func TestAPartitionThatChanged(t *testing.T) {
 	late := startWorker(t, nil)
 	late.placeAll(j, copyAt("n0", holder.URLs()...))
 	late.prepare(j)
-	split, err := j.plan.Split(0)
+	split, err := j.Plan.Split(0)
 	require.NoError(t, err)
 	until := split.FirstNumber + uint64(split.MiniBatches)
 	status, b := late.fetch(late.base, j, DriveName, split.FirstNumber, split.FirstNumber+1)
@@ -274,7 +275,7 @@ func TestAPartitionInAStore(t *testing.T) {
 // TestSourcesThatAWorkerDoesNotOpen: a worker opens no source that an honest worker would not announce, nor one outside
 // of what its configuration names, whatever the control plane says.
 func TestSourcesThatAWorkerDoesNotOpen(t *testing.T) {
-	file := makePartition(t, 1, 1030)
+	file := nodetest.Partition(t, 1, 1030)
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	require.NoError(t, os.WriteFile(path, file, 0o600))
 	holder, _ := startHolder(t, "n0", map[string][]byte{"a.parquet": file})
@@ -326,7 +327,7 @@ func TestJobsAreBounded(t *testing.T) {
 	f.prepare(one)
 	_, err := f.node.Prepare(t.Context(), two.PrepareRequest)
 	require.ErrorContains(t, err, "resource_exhausted")
-	_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: one.digest[:]})
+	_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: one.Digest[:]})
 	require.NoError(t, err)
 	f.prepare(two)
 	f.sameAsHolder(two, holder)
