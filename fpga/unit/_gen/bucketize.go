@@ -59,16 +59,18 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 	n, total, more := Load(Param("n"), GP64()).(reg.GPVirtual), GP64(), Load(Param("more"), GP64())
 	MOVQ(n, total)
 	v := z512
-	low, high, nanTo := v.param32("low"), v.param32("high"), v.param64("nanTo")
-	one, zero, sign, shiftOf := v.all(1), v.reg(), v.all32(1<<31), v.all32(31)
-	VPXORD(zero, zero, zero)
+	b := &bucketLookup{regions: regions, cells: cells, thresholds: thresholds, more: more}
+	b.low, b.high, b.nanTo = v.param32("low"), v.param32("high"), v.param64("nanTo")
+	b.one, b.zero, b.sign, b.shiftOf = v.all(1), v.reg(), v.all32(1<<31), v.all32(31)
+	VPXORD(b.zero, b.zero, b.zero)
 	// the shift as the count of a vector instruction, and a mask of that number of bits
-	count, shift, mask := Load(Param("shift"), GP32()), XMM(), ZMM()
-	VMOVD(count, shift)
+	count := Load(Param("shift"), GP32())
+	b.shift, b.mask = XMM(), ZMM()
+	VMOVD(count, b.shift)
 	bits := GP32()
 	MOVL(U32(1<<32-1), bits)
 	BZHIL(count, bits, bits)
-	VPBROADCASTD(bits, mask)
+	VPBROADCASTD(bits, b.mask)
 	stopMask := K()
 	wish := GP32()
 	Load(Param("stop"), wish.As8())
@@ -76,9 +78,9 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 	NEGL(wish)
 	KMOVW(wish, stopMask)
 
-	lanes := K() // all of them: a gather clears its mask
+	b.lanes = K()
 	MOVL(I32(-1), bits)
-	KMOVW(bits, lanes)
+	KMOVW(bits, b.lanes)
 
 	loop{n: n, lanes: 16, masked: true,
 		body: func(_ int, k reg.Register) {
@@ -95,68 +97,15 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 			KTESTW(nan, stopMask)
 			JNZ(LabelRef("end"))
 
-			// The key: all bits of a negative number are inverted, and only the sign bit of other numbers; -0 + 0 is 0.
-			key, t := ZMM(), ZMM()
-			VADDPS(zero, y, key)
-			VPSRAD(Imm(31), key, t)
-			VPTERNLOGD(Imm(0x1e), sign, t, key) // key ^ (t | sign)
-			at, region, within := ZMM(), ZMM(), ZMM()
-			VPMAXUD(low, key, within)
-			VPMINUD(high, within, within)
-			VPSUBD(low, within, at)
-			VPSRLD(shift, at, at)
 			suffix := "Whole"
 			if k != nil {
 				suffix = "Rest"
 			}
-			TESTQ(regions, regions)
-			JZ(LabelRef("flat" + suffix))
-			all := K()
-			KMOVW(lanes, all)
-			VPXORD(region, region, region)
-			VPGATHERDD(Mem{Base: regions, Index: at, Scale: 4}, all, region)
-			VPANDD(mask, within, within)
-			VPANDD(shiftOf, region, at)
-			VPSRLVD(at, within, within)
-			VPSRLD(Imm(5), region, region)
-			VPADDD(within, region, at)
-			Label("flat" + suffix)
-
-			places := []reg.Register{at.AsY(), YMM()}
-			keys := []reg.Register{key.AsY(), YMM()}
-			VEXTRACTI64X4(Imm(1), at, places[1])
-			VEXTRACTI64X4(Imm(1), key, keys[1])
-			found := v.regs(2)
-			found.each(func(i int, cell reg.VecVirtual) {
-				wide, all := ZMM(), K()
-				KMOVW(lanes, all)
-				VPXORD(cell, cell, cell)
-				VPGATHERDQ(Mem{Base: cells, Index: places[i], Scale: 8}, all, cell)
-				VPMOVZXDQ(keys[i], wide)
-				VPADDQ(wide, cell, cell)
-				VPSRLQ(Imm(32), cell, cell)
-			})
-
-			left := GP64()
-			MOVQ(more, left)
-			Label("more" + suffix)
-			TESTQ(left, left)
-			JZ(LabelRef("enough" + suffix))
-			found.each(func(i int, n reg.VecVirtual) {
-				next, all, reached := YMM(), K(), K()
-				KMOVW(lanes, all)
-				VPXORD(next, next, next)
-				VPGATHERQD(Mem{Base: thresholds, Index: n, Scale: 4}, all, next)
-				VPCMPUD(Imm(5), next, keys[i], reached)
-				VPADDQ(one, n, reached, n)
-			})
-			DECQ(left)
-			JMP(LabelRef("more" + suffix))
-			Label("enough" + suffix)
-
-			VMOVDQA64(nanTo, nan, found[0])
+			key, at := b.findCells(y, suffix)
+			found := b.findBuckets(key, at, suffix)
+			VMOVDQA64(b.nanTo, nan, found[0])
 			KSHIFTRW(Imm(8), nan, nan)
-			VMOVDQA64(nanTo, nan, found[1])
+			VMOVDQA64(b.nanTo, nan, found[1])
 			store64(found[0], k, Mem{Base: dst})
 			store64(found[1], kHigh, Mem{Base: dst, Disp: 64})
 		},
@@ -168,6 +117,81 @@ func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Re
 			SUBQ(n, total)
 			Store(total, ReturnIndex(0))
 		}}.emit()
+}
+
+// bucketLookup is what a lookup keeps in registers.
+type bucketLookup struct {
+	regions, cells, thresholds, more reg.Register
+
+	low, high, nanTo         reg.VecVirtual
+	one, zero, sign, shiftOf reg.VecVirtual
+	// The shift is the count of a vector instruction, and mask has as many bits.
+	shift, mask reg.VecVirtual
+	lanes       reg.OpmaskVirtual // It is all lanes, because a gather clears its mask.
+}
+
+// findCells returns the keys of 16 values, which order them as numbers, and the places of their cells. suffix tells the
+// labels of the loop's bodies apart.
+func (b *bucketLookup) findCells(y reg.VecVirtual, suffix string) (key, at reg.VecVirtual) {
+	// The key: all bits of a negative number are inverted, and only the sign bit of other numbers; -0 + 0 is 0.
+	key, t := ZMM(), ZMM()
+	VADDPS(b.zero, y, key)
+	VPSRAD(Imm(31), key, t)
+	VPTERNLOGD(Imm(0x1e), b.sign, t, key) // key ^ (t | sign)
+	at, region, within := ZMM(), ZMM(), ZMM()
+	VPMAXUD(b.low, key, within)
+	VPMINUD(b.high, within, within)
+	VPSUBD(b.low, within, at)
+	VPSRLD(b.shift, at, at)
+	TESTQ(b.regions, b.regions)
+	JZ(LabelRef("flat" + suffix))
+	all := K()
+	KMOVW(b.lanes, all)
+	VPXORD(region, region, region)
+	VPGATHERDD(Mem{Base: b.regions, Index: at, Scale: 4}, all, region)
+	VPANDD(b.mask, within, within)
+	VPANDD(b.shiftOf, region, at)
+	VPSRLVD(at, within, within)
+	VPSRLD(Imm(5), region, region)
+	VPADDD(within, region, at)
+	Label("flat" + suffix)
+	return key, at
+}
+
+// findBuckets returns the buckets of 16 values with these keys and places of cells.
+func (b *bucketLookup) findBuckets(key, at reg.VecVirtual, suffix string) vectors {
+	places := []reg.Register{at.AsY(), YMM()}
+	keys := []reg.Register{key.AsY(), YMM()}
+	VEXTRACTI64X4(Imm(1), at, places[1])
+	VEXTRACTI64X4(Imm(1), key, keys[1])
+	found := z512.regs(2)
+	found.each(func(i int, cell reg.VecVirtual) {
+		wide, all := ZMM(), K()
+		KMOVW(b.lanes, all)
+		VPXORD(cell, cell, cell)
+		VPGATHERDQ(Mem{Base: b.cells, Index: places[i], Scale: 8}, all, cell)
+		VPMOVZXDQ(keys[i], wide)
+		VPADDQ(wide, cell, cell)
+		VPSRLQ(Imm(32), cell, cell)
+	})
+
+	left := GP64()
+	MOVQ(b.more, left)
+	Label("more" + suffix)
+	TESTQ(left, left)
+	JZ(LabelRef("enough" + suffix))
+	found.each(func(i int, n reg.VecVirtual) {
+		next, all, reached := YMM(), K(), K()
+		KMOVW(b.lanes, all)
+		VPXORD(next, next, next)
+		VPGATHERQD(Mem{Base: b.thresholds, Index: n, Scale: 4}, all, next)
+		VPCMPUD(Imm(5), next, keys[i], reached)
+		VPADDQ(b.one, n, reached, n)
+	})
+	DECQ(left)
+	JMP(LabelRef("more" + suffix))
+	Label("enough" + suffix)
+	return found
 }
 
 // bucketKernel256 writes the lookup with AVX2, eight values at a time. Eight plain loads in place of a gather, with the

@@ -166,6 +166,69 @@ func textRows() {
 	ADDQ(step, step) // bytes of a line's starts
 
 	r := &rowParser{data: data, p: p, cells: cells, planes: planes}
+	r.loadConstants()
+
+	// Without a label the first lane has no field, and the start in its place belongs to the line before.
+	label, labelLanes := GP32(), GP32()
+	Load(Param("label"), label.As8())
+	MOVBLZX(label.As8(), label)
+	MOVL(label, labelLanes)
+	ORL(U32(0xfe), labelLanes)
+	r.lanes, r.bytes = K(), K()
+	KMOVB(labelLanes, r.lanes)
+	flags := ZMM()
+	VPMOVM2Q(r.lanes, flags)
+	VPMOVB2M(flags, r.bytes)
+	first := GP64()
+	MOVL(label, first.As32())
+	XORQ(I8(1), first)
+	ADDQ(first, first)
+	SUBQ(first, p)
+
+	cr := GP32()
+	Load(Param("cr"), cr.As8())
+	MOVBLZX(cr.As8(), cr)
+	r.trim = XMM()
+	VMOVD(cr, r.trim)
+	VPSLLDQ(Imm(14), r.trim, r.trim)
+	NEGL(cr)
+
+	Label("row")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	r.bad, r.longest = ZMM(), XMM()
+	VPXORQ(r.bad, r.bad, r.bad)
+	VPXORQ(r.longest, r.longest, r.longest)
+	valid := GP32()
+	// The bytes that are parsed a block of lines later are prefetched meanwhile: for each line, the length of a line.
+	soon := GP64()
+	MOVWQZX(Mem{Base: p}, soon)
+	ADDQ(data, soon)
+	for i := range 4 {
+		PREFETCHT1(Mem{Base: soon, Disp: textAhead + 64*i})
+	}
+	for g := range textGroups {
+		r.group(g, valid)
+		if g == 0 {
+			NOTL(valid)
+			ANDL(label, valid) // an empty label
+		}
+	}
+	r.checkRow(valid, cr)
+	ADDQ(step, p)
+	ADDQ(I32(4*textFields), cells)
+	INCQ(planes)
+	DECQ(n)
+	JMP(LabelRef("row"))
+	Label("done")
+	SUBQ(n, total)
+	Store(total, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// loadConstants loads the constants that parse fields.
+func (r *rowParser) loadConstants() {
 	r.spread = constant("spread", func(i int) byte { return byte(i / 8 * 2) })
 	r.longer = constant("longer", lane(func(j int) byte { return byte(8 - j) }))
 	front := lane(func(j int) byte {
@@ -217,56 +280,14 @@ func textRows() {
 	r.hexBytes = K()
 	SHLQ(Imm(8*mixedDecimals), hexBytes)
 	KMOVQ(hexBytes, r.hexBytes)
+}
 
-	// Without a label the first lane has no field, and the start in its place belongs to the line before.
-	label, labelLanes := GP32(), GP32()
-	Load(Param("label"), label.As8())
-	MOVBLZX(label.As8(), label)
-	MOVL(label, labelLanes)
-	ORL(U32(0xfe), labelLanes)
-	r.lanes, r.bytes = K(), K()
-	KMOVB(labelLanes, r.lanes)
-	flags := ZMM()
-	VPMOVM2Q(r.lanes, flags)
-	VPMOVB2M(flags, r.bytes)
-	first := GP64()
-	MOVL(label, first.As32())
-	XORQ(I8(1), first)
-	ADDQ(first, first)
-	SUBQ(first, p)
-
-	cr := GP32()
-	Load(Param("cr"), cr.As8())
-	MOVBLZX(cr.As8(), cr)
-	r.trim = XMM()
-	VMOVD(cr, r.trim)
-	VPSLLDQ(Imm(14), r.trim, r.trim)
-	NEGL(cr)
-
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	r.bad, r.longest = ZMM(), XMM()
-	VPXORQ(r.bad, r.bad, r.bad)
-	VPXORQ(r.longest, r.longest, r.longest)
-	valid := GP32()
-	// The bytes that are parsed a block of lines later are prefetched meanwhile: for each line, the length of a line.
-	soon := GP64()
-	MOVWQZX(Mem{Base: p}, soon)
-	ADDQ(data, soon)
-	for i := range 4 {
-		PREFETCHT1(Mem{Base: soon, Disp: textAhead + 64*i})
-	}
-	for g := range textGroups {
-		r.group(g, valid)
-		if g == 0 {
-			NOTL(valid)
-			ANDL(label, valid) // an empty label
-		}
-	}
+// checkRow ends the kernel at a row that is malformed or has a field of more than eight bytes. valid has a bit if the
+// label is empty, and cr is -1 if lines end in CR LF, else 0.
+func (r *rowParser) checkRow(valid, cr reg.GPVirtual) {
 	last := GP64()
-	MOVWQZX(Mem{Base: p, Disp: 2 * textFields}, last)
-	MOVBLZX(Mem{Base: data, Index: last, Scale: 1, Disp: -2}, last.As32())
+	MOVWQZX(Mem{Base: r.p, Disp: 2 * textFields}, last)
+	MOVBLZX(Mem{Base: r.data, Index: last, Scale: 1, Disp: -2}, last.As32())
 	XORL(I8('\r'), last.As32())
 	ANDL(cr, last.As32())
 	ORL(valid, last.As32())
@@ -278,16 +299,6 @@ func textRows() {
 	VPCMPUW(Imm(6), nine, r.longest, long)
 	KORTESTQ(bad, long)
 	JNZ(LabelRef("done"))
-	ADDQ(step, p)
-	ADDQ(I32(4*textFields), cells)
-	INCQ(planes)
-	DECQ(n)
-	JMP(LabelRef("row"))
-	Label("done")
-	SUBQ(n, total)
-	Store(total, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
 }
 
 // hexDigit is a digit's value, or 128.
