@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/metricfile"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -62,7 +63,7 @@ func TestTheJobChoosesItsCutByAProfile(t *testing.T) {
 	local := newFake(t, 1005, []int{0, 1})
 	first, also := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
 	local.delay, first.delay, also.delay = 10*time.Millisecond, 10*time.Millisecond, time.Millisecond
-	store, err := NewMetricFile(filepath.Join(t.TempDir(), "metrics.json"))
+	store, err := metricfile.New(filepath.Join(t.TempDir(), "metrics.json"))
 	require.NoError(t, err)
 	job := func(further ...RemoteStorage) *OffloadReport {
 		o := profiledOptions(local, Step{Run: func(context.Context, *tensor.MiniBatch) error { return nil }})

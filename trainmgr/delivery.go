@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/inputqueue"
 )
 
 // delivery is one epoch while it is delivered: a dispatcher that takes pieces from the source, a goroutine for each
@@ -17,7 +18,7 @@ import (
 type delivery struct {
 	job    *Job
 	epoch  *Epoch
-	queue  *queue
+	queue  *inputqueue.Queue
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the dispatcher and the goroutines of all pieces have ended
 	whole  chan struct{} // closed when every mini-batch has come
@@ -39,7 +40,7 @@ var errNothingMissing = errors.New("every mini-batch has come")
 // Status implements Delivery.
 func (d *delivery) Status() DeliveryStatus {
 	s := DeliveryStatus{Left: d.remaining(), Queue: d.job.Queue()}
-	s.Due, s.Ordered = d.queue.dueNumber()
+	s.Due, s.Ordered = d.queue.DueNumber()
 	return s
 }
 
@@ -55,10 +56,10 @@ func (d *delivery) Whole() <-chan struct{} { return d.whole }
 
 // Reserve implements Delivery.
 func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error) {
-	if err := d.queue.reserve(ctx, number, bytes); err != nil {
+	if err := d.queue.Reserve(ctx, number, bytes); err != nil {
 		return nil, err
 	}
-	return func() { d.queue.release(number, bytes) }, nil
+	return func() { d.queue.Release(number, bytes) }, nil
 }
 
 // startDelivery starts the dispatcher over the mini-batches that the current epoch still owes.
@@ -84,8 +85,8 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	d := &delivery{
-		job: j, epoch: epoch, queue: newQueue(j.options.QueueBytes, dueFrom(0), following, j.options.Now), cancel: cancel,
-		done: make(chan struct{}), whole: make(chan struct{}),
+		job: j, epoch: epoch, queue: inputqueue.New(j.options.QueueBytes, dueFrom(0), following, j.options.Now),
+		cancel: cancel, done: make(chan struct{}), whole: make(chan struct{}),
 		came: came, left: came.Total() - came.Count(), runningOn: map[string]int{},
 		makers: map[uint64]string{},
 	}
@@ -105,14 +106,14 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 // stop ends the delivery's goroutines and adds its queue's statistics to the job's.
 func (d *delivery) stop() {
 	d.cancel(errIterationEnded)
-	d.queue.close(errIterationEnded)
+	d.queue.Close(errIterationEnded)
 	<-d.done
-	d.queue.drain()
+	d.queue.Drain()
 	j := d.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.tally.elapsed += j.options.Now().Sub(j.tally.begun)
-	j.tally.epochs = append(j.tally.epochs, d.queue.statistics())
+	j.tally.epochs = append(j.tally.epochs, d.queue.Statistics())
 	j.tally.current, j.tally.begun = nil, time.Time{}
 }
 
@@ -127,7 +128,7 @@ func (d *delivery) dispatch(ctx context.Context, pieces Pieces) {
 			failure = fmt.Errorf("%d mini-batches of epoch %d were never handed out", left, d.epoch.Number)
 		}
 	}
-	d.queue.close(failure)
+	d.queue.Close(failure)
 	<-ctx.Done()
 	if err := pieces.Close(); err != nil {
 		d.job.options.Logger.Warn("end of an epoch's delivery", "error", err)
@@ -252,7 +253,7 @@ func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch, drive string) 
 		return nil
 	}
 	// The last mini-batch closes whole only when it is in the queue. A put fails only when the whole delivery fails.
-	if err := d.queue.put(ctx, mb); err != nil {
+	if err := d.queue.Put(ctx, mb); err != nil {
 		mb.Release()
 		return err
 	}

@@ -35,9 +35,11 @@
 //	Delivery      is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
 //	scaling       changes how many drives run while the job runs, by the law of package trainmgr/autoscale
 //	splitsharing  shares splits between drives and the trainer's own CPUs (package offload decides how many)
-//	pacer         limits the CPU time of the trainer's own workers
-//	queue         is the input queue: bounded in bytes, in order if asked, with its depth and the waits at both ends
 //	Job           iterates, acknowledges, checkpoints, reports
+//
+// Rooms below hold what stands alone: inputqueue is the input queue, starvation records why a trainer starved, combined
+// makes one storage of own CPUs and drives elsewhere, pacer limits the CPU time of own workers, sidemeter counts what a
+// side makes, profilepass times trainer and drives for a profile, and metricfile keeps the metrics.
 //
 // # Concurrency
 //

@@ -13,6 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/inputqueue"
+	"github.com/millrace/millrace/trainmgr/starvation"
 )
 
 // Job is a submitted job.
@@ -22,7 +24,7 @@ type Job struct {
 	digest  dataset.Digest
 	schema  *tensor.Schema
 
-	recorder *recorder // The iteration under way alone uses it.
+	recorder *starvation.Recorder // The iteration under way alone uses it.
 
 	mu        sync.Mutex // guards the fields below
 	epoch     *Epoch     // the current epoch; the job keeps its Progress up to date
@@ -37,10 +39,10 @@ type tally struct {
 	batches       int64
 	bytes         int64
 	elapsed       time.Duration
-	epochs        []queueStats // epochs has the statistics of epochs that have finished.
-	current       *queue       // current is the queue of the epoch under way; it is nil when no iteration is.
-	begun         time.Time    // when the epoch under way began; zero when no iteration is under way
-	busiestDrives int          // most drives at once
+	epochs        []inputqueue.Statistics // epochs has the statistics of epochs that have finished.
+	current       *inputqueue.Queue       // current is the queue of the epoch under way; it is nil when no iteration is.
+	begun         time.Time               // when the epoch under way began; zero when no iteration is under way
+	busiestDrives int                     // most drives at once
 	drives        map[string]driveTally
 }
 
@@ -128,7 +130,7 @@ func (j *Job) Queue() QueueStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	status := QueueStatus{LimitBytes: j.options.QueueBytes}
-	addStall := func(epoch int, stats queueStats) {
+	addStall := func(epoch int, stats inputqueue.Statistics) {
 		status.Stall += stats.Stall
 		status.TakenRows += stats.TakenRows
 		if epoch > 0 { // the trainer ran already when the epoch began
@@ -139,7 +141,7 @@ func (j *Job) Queue() QueueStatus {
 		addStall(epoch, stats)
 	}
 	if j.tally.current != nil {
-		stats := j.tally.current.statistics()
+		stats := j.tally.current.Statistics()
 		status.MiniBatches, status.Bytes, status.Full = stats.Depth, stats.Bytes, stats.Waiters > 0
 		addStall(len(j.tally.epochs), stats)
 	}
@@ -240,12 +242,12 @@ func (j *Job) beginIteration() error {
 		return fmt.Errorf("%w: the job is being iterated already", ErrOptions)
 	}
 	j.iterating = true
-	j.recorder = j.options.Recording.startRecorder(j.options.Logger)
+	j.recorder = j.options.Recording.Start(j.options.Logger)
 	return nil
 }
 
 func (j *Job) endIteration() {
-	j.recorder.stop()
+	j.recorder.Stop()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.iterating = false
@@ -294,9 +296,9 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.MiniBatch, error) {
 	stopWatch := func() {}
 	if !first {
-		stopWatch = j.recorder.watchWait()
+		stopWatch = j.recorder.WatchWait()
 	}
-	mb, err := d.queue.get(ctx)
+	mb, err := d.queue.Get(ctx)
 	stopWatch()
 	if err != nil {
 		return nil, err

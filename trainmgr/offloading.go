@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/combined"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -39,7 +40,7 @@ type Offload struct {
 	// stored.
 	Model string
 	// Store keeps metrics from one job to the next, so that a job of the same model, pipeline and workers is not
-	// profiled again; nil keeps none. NewMetricFile makes one.
+	// profiled again; nil keeps none. metricfile.New makes one.
 	Store MetricStore
 	// ProfileSteps is how many mini-batches are counted in each of the five measurements at least; 0 means
 	// DefaultProfileSteps. A job that takes less than api.ShortJob times as long as its profile has none, unless
@@ -53,6 +54,14 @@ type Offload struct {
 	// Record receives every decision that is made while the job runs, one a second; offload.Replay takes them. Nil
 	// discards them.
 	Record func(offload.Record)
+}
+
+// MetricStore keeps the metrics of profiles from one job to the next.
+type MetricStore interface {
+	// Lookup returns the stored metrics of the keys.
+	Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error)
+	// Put stores the metrics that have names.
+	Put(keys offload.Keys, m offload.Metrics, have offload.Known) error
 }
 
 // RemoteStorage is a storage that makes mini-batches outside the trainer's CPUs, and the part of the pipeline that it
@@ -237,7 +246,7 @@ type remoteSide struct {
 // turnTo makes the storage of a side the one elsewhere that the job uses. own are the trainer's own workers.
 func (s *storageSource) turnTo(side int, own []api.Drive) {
 	share := s.splitSharing
-	share.storage.use(side)
+	share.storage.Use(side)
 	s.data.Drives = slices.Concat(share.sides[side].drives, own)
 	share.remoteWorkers, share.remoteSupply = share.sides[side].workers, share.sides[side].supply
 }
@@ -247,11 +256,11 @@ func (s *storageSource) findSides(ctx context.Context, own []api.Drive) error {
 	share := s.splitSharing
 	var away []error
 	there := false
-	for part := range share.storage.parts {
-		share.storage.use(part)
-		drives, err := share.storage.join(ctx)
-		if errors.Is(err, ErrOptions) {
-			return err
+	for part := range share.storage.Parts() {
+		share.storage.Use(part)
+		drives, err := share.storage.Join(ctx)
+		if mismatch := (*combined.MismatchError)(nil); errors.As(err, &mismatch) {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 		if err != nil {
 			away = append(away, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/starvation"
 )
 
 var (
@@ -20,6 +21,9 @@ var (
 	// ErrNothingLeft says that an iteration had no mini-batch to deliver, since every one had been acknowledged before.
 	ErrNothingLeft = errors.New("no mini-batch is left")
 )
+
+// Recording configures where to keep Go execution traces of the seconds before the trainer starved.
+type Recording = starvation.Recording
 
 // DefaultQueueBytes bounds the input queue if QueueBytes is 0.
 const DefaultQueueBytes = 256 << 20

@@ -66,7 +66,7 @@ func (s *pieceStream) makeMetered(ctx context.Context) (mb *tensor.MiniBatch, er
 		err = next()
 		return mb, err
 	}
-	err = sharing.pacer.run(ctx, sharing.cpuOfMiniBatch, next)
+	err = sharing.pacer.Run(ctx, sharing.cpuOfMiniBatch, next)
 	return mb, err
 }
 

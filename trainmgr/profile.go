@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/processors"
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr/offload"
+	"github.com/millrace/millrace/trainmgr/profilepass"
 )
 
 // DefaultProfileSteps is how many mini-batches are counted in each measurement of a profile at least if
@@ -98,7 +95,7 @@ func (s *storageSource) withoutProfile(ctx context.Context, t float64) (*offload
 		}
 	}
 	pass := func(rowsPerSecond float64) float64 { // the seconds that a measurement takes
-		return math.Max((1+warmupShare)*DefaultProfileTime.Seconds(),
+		return math.Max((1+profilepass.WarmupShare)*DefaultProfileTime.Seconds(),
 			DefaultProfileSteps*float64(batch)/math.Max(rowsPerSecond, 1))
 	}
 	most, profile := 0.0, pass(t)+2*pass(math.Min(t, share.localSupply))
@@ -144,23 +141,21 @@ type profiler struct {
 	time   time.Duration
 }
 
-// measured holds the measurements of a pass.
-type measured struct {
-	rowsPerSecond float64
-	cpuPerRow     float64 // processor seconds of this process
-}
-
 // measure fills in the unknown metrics. If the trainer does not stall, measure leaves out the workers (Algorithm 1,
 // lines 3 and 4).
 func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offload.Known,
 	gthp float64) (have offload.Known, err error) {
 	have = known
 	if !known.Model {
-		alone, err := p.trainer(ctx)
+		passes, err := p.passes()
 		if err != nil {
 			return have, err
 		}
-		m.Gthp, m.Tcycle, m.Cores, have.Model = alone.rowsPerSecond, alone.cpuPerRow, processors.Available(), true
+		alone, err := passes.Trainer(ctx)
+		if err != nil {
+			return have, err
+		}
+		m.Gthp, m.Tcycle, m.Cores, have.Model = alone.RowsPerSecond, alone.CPUPerRow, processors.Available(), true
 		if gthp > 0 {
 			m.Gthp = gthp // of all ranks, measured the same way
 		}
@@ -170,7 +165,7 @@ func (p *profiler) measure(ctx context.Context, m *offload.Metrics, known offloa
 		if err != nil {
 			return have, err
 		}
-		m.Lthp, m.Pcycle, m.Supply, have.Pipeline = both.rowsPerSecond, pipeline.cpuPerRow, pipeline.rowsPerSecond, true
+		m.Lthp, m.Pcycle, m.Supply, have.Pipeline = both.RowsPerSecond, pipeline.CPUPerRow, pipeline.RowsPerSecond, true
 	}
 	if known.Remote || m.Gthp <= m.Lthp {
 		return have, nil
@@ -194,8 +189,8 @@ func (p *profiler) candidates(ctx context.Context, cpuTimes bool) (list []offloa
 			failed = append(failed, err)
 			continue
 		}
-		c := offload.Candidate{Cut: side.cut, Rthp: both.rowsPerSecond, Ocycle: pipeline.cpuPerRow,
-			Supply: pipeline.rowsPerSecond}
+		c := offload.Candidate{Cut: side.cut, Rthp: both.RowsPerSecond, Ocycle: pipeline.CPUPerRow,
+			Supply: pipeline.RowsPerSecond}
 		if !cpuTimes {
 			c.Ocycle = 0
 		}
@@ -209,43 +204,21 @@ func (p *profiler) candidates(ctx context.Context, cpuTimes bool) (list []offloa
 	return list, len(failed) == 0 && len(list) > 0
 }
 
-// dummy makes a mini-batch of the job's size.
-func (p *profiler) dummy() (*tensor.MiniBatch, error) {
+// passes returns the passes of the profile.
+func (p *profiler) passes() (*profilepass.Passes, error) {
 	s := p.source
-	return Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
-}
-
-// queueDepth returns how many mini-batches wait for the trainer at most in a pass of some streams: a split of each, as
-// far as the job's input queue has room. A drive makes the mini-batches of a slice at once, and in the job the queue
-// lets the trainer go on meanwhile.
-func (p *profiler) queueDepth(streams int) (int, error) {
-	dummy, err := p.dummy()
+	dummy, err := Dummy(s.schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	room := p.source.options.QueueBytes / max(dummy.Bytes(), 1)
-	wanted := int64(streams) * int64(p.source.firstEpoch.Plan.Options().SplitBatches)
-	return int(max(1, min(wanted, room))), nil
-}
-
-// trainer times the trainer alone: every step gets the same mini-batch.
-func (p *profiler) trainer(ctx context.Context) (measured, error) {
-	dummy, err := p.dummy()
-	if err != nil {
-		return measured{}, err
-	}
-	window := newWindow(p.steps, 2, p.time)
-	for !window.whole() {
-		if err := errors.Join(p.run(ctx, dummy), ctx.Err()); err != nil {
-			return measured{}, err
-		}
-		window.count(dummy.Rows, time.Now(), processors.Time())
-	}
-	return window.measured(), nil
+	return &profilepass.Passes{
+		Storage: s.storage, Job: s.digest, Epoch: s.firstEpoch.Number, Plan: s.firstEpoch.Plan, Dummy: dummy,
+		QueueBytes: s.options.QueueBytes, Step: p.run, Steps: p.steps, Time: p.time,
+	}, nil
 }
 
 // side times one side: everything local or everything elsewhere, with the trainer, and then without it.
-func (p *profiler) side(ctx context.Context, local bool) (both, pipeline measured, err error) {
+func (p *profiler) side(ctx context.Context, local bool) (both, pipeline profilepass.Rates, err error) {
 	var drives []api.Drive
 	for _, d := range p.source.data.Drives {
 		if d.Local == local && len(d.Partitions) > 0 {
@@ -255,173 +228,12 @@ func (p *profiler) side(ctx context.Context, local bool) (both, pipeline measure
 	if limit := p.source.options.MaxDrives; !local && limit > 0 {
 		drives = drives[:min(limit, len(drives))]
 	}
-	if both, err = p.pass(ctx, drives, p.run); err != nil {
-		return both, pipeline, err
+	passes, err := p.passes()
+	if err == nil {
+		both, pipeline, err = passes.Side(ctx, drives)
 	}
-	pipeline, err = p.pass(ctx, drives, nil)
+	if errors.Is(err, profilepass.ErrNoSplit) {
+		err = fmt.Errorf("%w: %w", ErrOptions, err)
+	}
 	return both, pipeline, err
-}
-
-// errPassOver ends the streams of a pass.
-var errPassOver = errors.New("the profile has what it needs")
-
-// pass takes mini-batches of some drives, with a step of the trainer on each or without one, and times them. It
-// begins at the first split that a drive holds, and starts over when the splits are used up.
-func (p *profiler) pass(ctx context.Context, drives []api.Drive,
-	step func(ctx context.Context, mb *tensor.MiniBatch) error) (measured, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(errPassOver)
-	var streams sync.WaitGroup
-	held := make([][]dataset.Split, len(drives))
-	concurrent := 0
-	for i, d := range drives {
-		held[i] = p.splitsOn(d)
-		concurrent += min(max(d.Streams, 1), len(held[i]))
-	}
-	if concurrent == 0 {
-		return measured{}, fmt.Errorf("%w: no split is there to profile with", ErrOptions)
-	}
-	depth, err := p.queueDepth(concurrent)
-	if err != nil {
-		return measured{}, err
-	}
-	batches := make(chan *tensor.MiniBatch, depth)
-	for i, d := range drives {
-		splits := held[i]
-		var next atomic.Int64
-		for range min(max(d.Streams, 1), len(splits)) {
-			streams.Go(func() {
-				for ctx.Err() == nil {
-					split := splits[int(next.Add(1)-1)%len(splits)]
-					if err := p.takeSplit(ctx, d, split, batches); err != nil {
-						cancel(err)
-					}
-				}
-			})
-		}
-	}
-	defer func() {
-		cancel(errPassOver)
-		streams.Wait()
-		for len(batches) > 0 {
-			(<-batches).Release()
-		}
-	}()
-	window := newWindow(p.steps, 2+2*concurrent, p.time)
-	for !window.whole() {
-		select {
-		case mb := <-batches:
-			rows := mb.Rows
-			var err error
-			if step != nil {
-				err = step(ctx, mb)
-			}
-			mb.Release()
-			if err != nil {
-				return measured{}, err
-			}
-			window.count(rows, time.Now(), processors.Time())
-		case <-ctx.Done():
-			return measured{}, context.Cause(ctx)
-		}
-	}
-	return window.measured(), nil
-}
-
-// splitsOn returns the splits of the first epoch that a drive holds and that have rows.
-func (p *profiler) splitsOn(d api.Drive) (splits []dataset.Split) {
-	held := map[int]bool{}
-	for _, partition := range d.Partitions {
-		held[partition] = true
-	}
-	for split := range p.source.firstEpoch.Plan.All() {
-		if held[split.Partition] && split.MiniBatches > 0 {
-			splits = append(splits, split)
-		}
-	}
-	return splits
-}
-
-// takeSplit passes on the mini-batches of a split until the pass is over.
-func (p *profiler) takeSplit(ctx context.Context, d api.Drive, split dataset.Split,
-	batches chan<- *tensor.MiniBatch) (err error) {
-	stream, err := p.source.storage.Open(ctx, api.SplitRequest{Job: p.source.digest, Drive: d.Name,
-		Epoch: p.source.firstEpoch.Number, Split: split})
-	if err != nil {
-		return fmt.Errorf("drive %s: %w", d.Name, err)
-	}
-	defer func() { err = errors.Join(err, stream.Close()) }()
-	for {
-		mb, err := stream.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("drive %s: %w", d.Name, err)
-		}
-		select {
-		case batches <- mb:
-		case <-ctx.Done():
-			mb.Release()
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// window is the part of a pass that counts: the mini-batches after the warm-up. It has at least steps mini-batches and
-// lasts for least. The warm-up has a number of mini-batches and lasts for a share of least: a side that starts has
-// empty buffers, and fills them while the trainer's first steps run.
-type window struct {
-	steps, warmup int
-	least         time.Duration
-	seen          int
-	rows          int64
-	started       time.Time // when the first mini-batch was counted
-	begun         time.Time // end of the warm-up; zero: still in it
-	begunAt       int       // mini-batches of the warm-up
-	begunCPU      time.Duration
-	took, tookCPU time.Duration
-}
-
-const (
-	warmupShare = 0.25 // of the least time of a window
-	// mostSteps bounds a window, in multiples of its steps, where the clock stands still.
-	mostSteps = 1000
-)
-
-func newWindow(steps, warmup int, least time.Duration) *window {
-	return &window{steps: steps, warmup: warmup, least: least}
-}
-
-// count counts a mini-batch that the trainer is done with at a time, with the processor time of this process so far.
-func (w *window) count(rows int, now time.Time, cpu time.Duration) {
-	w.seen++
-	if w.started.IsZero() {
-		w.started = now
-	}
-	if w.begunAt == 0 {
-		warm := now.Sub(w.started) >= time.Duration(warmupShare*float64(w.least)) || w.seen >= mostSteps*w.steps
-		if w.seen >= w.warmup && warm {
-			w.begun, w.begunCPU, w.begunAt = now, cpu, w.seen
-		}
-		return
-	}
-	w.rows += int64(rows)
-	w.took, w.tookCPU = now.Sub(w.begun), cpu-w.begunCPU
-}
-
-// whole reports whether the window has enough mini-batches and time.
-func (w *window) whole() bool {
-	if w.begunAt == 0 {
-		return false
-	}
-	counted := w.seen - w.begunAt
-	return counted >= w.steps && w.took >= w.least || counted >= mostSteps*w.steps
-}
-
-// measured returns the measurements of the window.
-func (w *window) measured() measured {
-	seconds := math.Max(w.took.Seconds(), 1e-9) // the clock may stand still
-	rows := math.Max(float64(w.rows), 1)
-	return measured{rowsPerSecond: rows / seconds, cpuPerRow: math.Max(w.tookCPU.Seconds(), 0) / rows}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/metricfile"
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
@@ -25,49 +26,6 @@ func profiledOptions(local *fakeStorage, step Step) Options {
 	o.RowsPerSecond, o.Ranks = 0, []Step{step}
 	o.Offload.ProfileSteps, o.Offload.ProfileTime = 5, time.Nanosecond
 	return o
-}
-
-// TestProfileMeasuresFiftySteps checks FastFlow 5.1: "FastFlow executes only a few iterations and estimates the metrics
-// without processing the entire data. We empirically found that profiling 50 ~ 100 steps (batches) leads to high
-// accuracy with small overheads". Steps that are shorter than the paper's are counted for a second.
-func TestProfileMeasuresFiftySteps(t *testing.T) {
-	for name, c := range map[string]struct {
-		step            time.Duration
-		warmup, counted int
-	}{
-		"steps of the paper":            {100 * time.Millisecond, 4, 50},
-		"as long as the time":           {20 * time.Millisecond, 14, 50},
-		"steps of a millisecond":        {time.Millisecond, 251, 1000},
-		"steps that outlast the window": {2 * time.Second, 3, 50},
-		"a clock that stands still":     {0, mostSteps * DefaultProfileSteps, mostSteps * DefaultProfileSteps},
-	} {
-		w := newWindow(DefaultProfileSteps, 3, DefaultProfileTime)
-		begun := time.Now()
-		for !w.whole() {
-			w.count(10, begun.Add(time.Duration(w.seen)*c.step), time.Duration(w.seen)*c.step/2)
-		}
-		assert.Equal(t, c.warmup, w.begunAt, name)
-		assert.Equal(t, c.warmup+c.counted, w.seen, name)
-		assert.EqualValues(t, 10*c.counted, w.rows, name)
-		if c.step > 0 {
-			assert.InEpsilon(t, 10/c.step.Seconds(), w.measured().rowsPerSecond, 1e-9, name)
-			assert.InEpsilon(t, c.step.Seconds()/20, w.measured().cpuPerRow, 1e-9, name)
-		}
-	}
-}
-
-// TestABufferThatWasFullIsNotMeasured profiles a side whose first mini-batches come from a buffer at once: they do not
-// count.
-func TestABufferThatWasFullIsNotMeasured(t *testing.T) {
-	w := newWindow(DefaultProfileSteps, 3, DefaultProfileTime)
-	at := time.Now()
-	for !w.whole() {
-		if w.seen >= 40 {
-			at = at.Add(5 * time.Millisecond)
-		}
-		w.count(10, at, 0)
-	}
-	assert.InEpsilon(t, 2000, w.measured().rowsPerSecond, 1e-9)
 }
 
 // TestAShortJobIsNotProfiled leaves the profile out where the job takes less than five times as long, and reports that:
@@ -186,7 +144,7 @@ func TestWithoutAStallTheWorkersAreNotProfiled(t *testing.T) {
 // metrics and reloading them if the same input pipeline and model are trained again".
 func TestStoredMetricsAreNotMeasured(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache", "metrics.json")
-	store, err := NewMetricFile(path)
+	store, err := metricfile.New(path)
 	require.NoError(t, err)
 	var steps atomic.Int64
 	step := Step{Run: func(context.Context, *tensor.MiniBatch) error { steps.Add(1); return nil }}
@@ -241,29 +199,6 @@ func TestStoredMetricsAreNotMeasured(t *testing.T) {
 	require.NoError(t, err)
 	if runtime.GOOS != "windows" {
 		assert.Equal(t, os.FileMode(0o600), info.Mode())
-	}
-}
-
-func TestMetricFileErrors(t *testing.T) {
-	dir := t.TempDir()
-	store, err := NewMetricFile(dir) // a folder has the name
-	require.NoError(t, err)
-	_, _, err = store.Lookup(offload.Keys{})
-	require.Error(t, err)
-	require.Error(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}))
-	file := filepath.Join(dir, "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	store, err = NewMetricFile(filepath.Join(file, "below"))
-	require.NoError(t, err)
-	require.ErrorContains(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}), "offload metrics")
-	store, err = NewMetricFile(filepath.Join(dir, "metrics"))
-	require.NoError(t, err)
-	require.ErrorIs(t, store.Put(offload.Keys{}, offload.Metrics{Gthp: -1}, offload.Known{}), offload.ErrMetrics)
-	t.Setenv("XDG_CACHE_HOME", dir)
-	store, err = NewMetricFile("")
-	require.NoError(t, err)
-	if runtime.GOOS == "linux" {
-		assert.Equal(t, filepath.Join(dir, "millrace", "offload-metrics.json"), store.path)
 	}
 }
 

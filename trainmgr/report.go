@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/internal/quantity"
+	"github.com/millrace/millrace/trainmgr/inputqueue"
 )
 
 // Report describes how a job went, so far or at its end. Field names in JSON carry their unit.
@@ -58,10 +59,10 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	tally, leftOut := j.tally, j.epoch.LeftOutRows
 	drives = tally.countDelivered(drives)
 	j.mu.Unlock()
-	epochs := append([]queueStats(nil), tally.epochs...)
+	epochs := append([]inputqueue.Statistics(nil), tally.epochs...)
 	elapsed := tally.elapsed
 	if tally.current != nil {
-		epochs = append(epochs, tally.current.statistics())
+		epochs = append(epochs, tally.current.Statistics())
 		elapsed += j.options.Now().Sub(tally.begun)
 	}
 	allocated := j.source.Allocation()
@@ -115,8 +116,8 @@ func (t *tally) countDelivered(drives []api.DriveReport) []api.DriveReport {
 }
 
 // addQueues adds the statistics of each epoch's input queue.
-func (r *Report) addQueues(epochs []queueStats) {
-	var total queueStats
+func (r *Report) addQueues(epochs []inputqueue.Statistics) {
+	var total inputqueue.Statistics
 	for i, q := range epochs {
 		r.StallSeconds += q.Stall.Seconds()
 		r.Stalls += q.Stalls
@@ -130,7 +131,7 @@ func (r *Report) addQueues(epochs []queueStats) {
 		total.DepthTime += q.DepthTime
 		total.Elapsed += q.Elapsed
 	}
-	r.QueueDepthMean = total.depthMean()
+	r.QueueDepthMean = total.DepthMean()
 }
 
 // addDrives adds the work of each drive, and a note for each drive with a problem.

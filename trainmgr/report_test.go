@@ -65,7 +65,7 @@ func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 			if j.tally.current == nil {
 				return 0
 			}
-			return j.tally.current.statistics().Depth
+			return j.tally.current.Statistics().Depth
 		}
 		make1(0)
 		n := 0

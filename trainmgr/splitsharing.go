@@ -12,7 +12,10 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/combined"
 	"github.com/millrace/millrace/trainmgr/offload"
+	"github.com/millrace/millrace/trainmgr/pacer"
+	"github.com/millrace/millrace/trainmgr/sidemeter"
 )
 
 // The groups of workers in a shared schedule.
@@ -21,13 +24,17 @@ const (
 	localGroup
 )
 
+// pacerMargin is the factor by which the limit of the local side exceeds the CPUs that the trainer leaves free, because
+// both are measured with errors.
+const pacerMargin = 1.1
+
 // tunePeriod is the time between two decisions of the tuner about a running job.
 const tunePeriod = time.Second
 
 // splitSharing is the state, kept from epoch to epoch, of a job that divides its splits between two sides.
 type splitSharing struct {
 	options *Offload
-	storage *combinedStorage
+	storage *combined.Storage
 	logger  *slog.Logger
 	now     func() time.Time
 
@@ -47,7 +54,7 @@ type splitSharing struct {
 	profileTime    time.Duration
 	profileLeftOut bool // the job is too short for it
 
-	pacer pacer // limits the local side
+	pacer pacer.Pacer // limits the local side
 
 	mu       sync.Mutex // guards the fields below
 	counters *offload.Counters
@@ -57,9 +64,9 @@ type splitSharing struct {
 	// that both sides had made at that time.
 	limited     time.Time
 	limitedRows float64
-	meters      [2]SideMeter // by offload.Side
-	splits      [2]uint64    // started splits, by offload.Side
-	epochRows   float64      // epochRows counts the splits of the present epoch.
+	meters      [2]sidemeter.Meter // by offload.Side
+	splits      [2]uint64          // started splits, by offload.Side
+	epochRows   float64            // epochRows counts the splits of the present epoch.
 	redone      uint64
 	retunings   int
 	away        bool // a failure of the drives was logged, and no drive has made a split since
@@ -70,20 +77,20 @@ type splitSharing struct {
 // newSplitSharing returns the state of a job before its first epoch. remote may be nil.
 func newSplitSharing(o *Options, remote api.Storage) *splitSharing {
 	s := &splitSharing{options: &o.Offload, logger: o.Logger, now: time.Now, maxDrives: o.MaxDrives,
-		counters: offload.NewCounters(0), pacer: pacer{now: time.Now}}
+		counters: offload.NewCounters(0), pacer: pacer.Pacer{Now: time.Now}}
 	if s.options.RetryAfter == 0 {
 		s.options.RetryAfter = DefaultRetryAfter
 	}
-	parts := []remotePart{{storage: remote, cut: o.Offload.firstCut()}}
+	parts := []combined.Part{{Storage: remote, Cut: o.Offload.firstCut()}}
 	for _, also := range o.Offload.Also {
-		parts = append(parts, remotePart{storage: also.Storage, cut: also.Cut})
+		parts = append(parts, combined.Part{Storage: also.Storage, Cut: also.Cut})
 	}
-	s.storage = &combinedStorage{local: o.Offload.Local, parts: parts, logger: o.Logger}
+	s.storage = combined.New(o.Offload.Local, parts, o.Logger)
 	return s
 }
 
 // cut returns the cut: the part of the pipeline that the storage elsewhere in use runs.
-func (s *splitSharing) cut() offload.Cut { return s.storage.inUse().cut }
+func (s *splitSharing) cut() offload.Cut { return s.storage.InUse().Cut }
 
 // decide returns the fixed share, or the decision of the policy.
 func (s *splitSharing) decide(m offload.Metrics) (offload.Decision, error) {
@@ -105,7 +112,7 @@ func (s *splitSharing) start() {
 	defer s.mu.Unlock()
 	s.begun = s.now()
 	s.counters = offload.NewCounters(s.decision.Ratio)
-	s.pacer.refresh = s.limitLocal
+	s.pacer.Refresh = s.limitLocal
 	if s.options.Ratio == nil && s.options.Policy == offload.Extended { // the other policies decide once
 		s.tuner = offload.NewTuner(s.decision.Ratio)
 	}
@@ -148,10 +155,10 @@ func (s *splitSharing) report() *OffloadReport {
 	if s.metrics != nil {
 		r.FreeCores = offload.FreeCores(*s.metrics, s.pace)
 	}
-	paced := s.pacer.state()
-	r.LocalLimit, r.LocalCPUSeconds, r.LocalWaitSeconds = paced.cores, paced.used, paced.waited.Seconds()
+	paced := s.pacer.State()
+	r.LocalLimit, r.LocalCPUSeconds, r.LocalWaitSeconds = paced.Cores, paced.Used, paced.Waited.Seconds()
 	r.LimitedBy = "pacing"
-	if paced.cores == 0 {
+	if paced.Cores == 0 {
 		r.LimitedBy = "none"
 	}
 	return r
@@ -192,10 +199,10 @@ func (s *splitSharing) limitLocal() {
 	}
 	s.limited, s.limitedRows = now, rows
 	cores := pacerMargin * offload.FreeCores(*s.metrics, rate)
-	if s.pacer.state().cores == 0 {
+	if s.pacer.State().Cores == 0 {
 		s.logger.Info("the trainer's own workers are paced to the CPU time that the trainer leaves free", "cores", cores)
 	}
-	s.pacer.setLimit(cores)
+	s.pacer.SetLimit(cores)
 }
 
 // tune lets the tuner decide once a second. changed reports whether the tuner changed the ratio.
@@ -442,13 +449,13 @@ func (s *sharedPieces) remoteThere() bool {
 
 // lookForDrives starts a search for the drives that are away, if a search is due. storagePieces.mu is held.
 func (s *sharedPieces) lookForDrives() {
-	if s.looking || s.splitSharing.storage.inUse().storage == nil || len(s.suspended) == 0 && s.remoteThere() ||
+	if s.looking || s.splitSharing.storage.InUse().Storage == nil || len(s.suspended) == 0 && s.remoteThere() ||
 		s.splitSharing.now().Before(s.retryAt) {
 		return
 	}
 	s.looking = true
 	s.joining.Go(func() {
-		drives, err := s.splitSharing.storage.join(s.ctx)
+		drives, err := s.splitSharing.storage.Join(s.ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.looking = false

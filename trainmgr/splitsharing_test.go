@@ -319,7 +319,7 @@ func TestTheSplitThatIsDueComesFirst(t *testing.T) {
 		if j.tally.current == nil {
 			return 0
 		}
-		return j.tally.current.statistics().Waiters
+		return j.tally.current.Statistics().Waiters
 	}
 	rows, numbers := take(t, j, -1)
 	checkRows(t, local, 1005, rows)

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/worker"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/metricfile"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -31,7 +32,7 @@ func (o *ownFlags) metricStore() (trainmgr.MetricStore, error) {
 		}
 		return nil, nil
 	}
-	return trainmgr.NewMetricFile(o.metrics)
+	return metricfile.New(o.metrics)
 }
 
 // reads describes from where the rank's own worker reads partitions.

@@ -30,8 +30,8 @@
 //	profile.Profiler  measures FastFlow's metrics over the first mini-batches, for the share of the rank's own CPUs
 //
 // Every event goes through rank.tell, which feeds the machine under the rank's lock and begins what follows
-// (effects.go): calls of the control plane in goroutines, pieces that are cancelled, the timer. Beside the machine, this
-// package decides which mini-batch of a lease is fetched next, as credits and the queue's room allow (stream), and
+// (effects.go): calls of the control plane in goroutines, pieces that are cancelled, the timer. Beside the machine,
+// this package decides which mini-batch of a lease is fetched next, as credits and the queue's room allow (stream), and
 // whether addresses or identities are wrong before the first contact (Client.misconfigured).
 //
 // # Exactly once

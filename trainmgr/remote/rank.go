@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/remote/profile"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
+	"github.com/millrace/millrace/trainmgr/sidemeter"
 )
 
 // rank is the trainmgr.Source of one rank. Its machine decides what is said to the control plane and to nodes, and the
@@ -39,7 +40,7 @@ type rank struct {
 
 	manifest *dataset.Manifest // manifest is that of those partitions.
 
-	ownMade, othersMade trainmgr.SideMeter // by workers that serve this rank alone, and by all others
+	ownMade, othersMade sidemeter.Meter // by workers that serve this rank alone, and by all others
 	trainer             profile.Trainer
 	profiler            *profile.Profiler // nil: the rank is not profiled
 	stored              storedProfile
@@ -112,7 +113,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 }
 
 // meter returns the meter of the workers that serve this rank alone, or of all others.
-func (r *rank) meter(own bool) *trainmgr.SideMeter {
+func (r *rank) meter(own bool) *sidemeter.Meter {
 	if own {
 		return &r.ownMade
 	}
@@ -120,7 +121,7 @@ func (r *rank) meter(own bool) *trainmgr.SideMeter {
 }
 
 // sideReport tells the control plane what a side has made.
-func sideReport(m *trainmgr.SideMeter) *apiv1.SideReport {
+func sideReport(m *sidemeter.Meter) *apiv1.SideReport {
 	made := m.Read()
 	return &apiv1.SideReport{Rows: float64(made.Rows), BusySeconds: made.Busy.Seconds()}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/metricfile"
 	"github.com/millrace/millrace/trainmgr/offload"
 	"github.com/millrace/millrace/trainmgr/remote/profile"
 )
@@ -26,10 +26,10 @@ func profileKeys(pipeline, own, others byte) *apiv1.ProfileKeys {
 }
 
 // metricsFile returns a store in a file that does not exist yet.
-func metricsFile(t *testing.T) (store *trainmgr.MetricFile, path string) {
+func metricsFile(t *testing.T) (store *metricfile.File, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "metrics.json")
-	store, err := trainmgr.NewMetricFile(path)
+	store, err := metricfile.New(path)
 	require.NoError(t, err)
 	return store, path
 }

@@ -1,6 +1,6 @@
 """Keeps the metrics of profiles from one job to the next, by FastFlow's three keys (docs/offload.md, "Metrics").
 
-The file is that of the launchers in Go (trainmgr.MetricFile): a table in JSON. A lock lets one process at a time change
+The file is that of the launchers in Go (trainmgr/metricfile): a table in JSON. A lock lets one process at a time change
 it, and each change replaces the file in one step. A file that is damaged or of another version is not used; the next
 profile sets it aside, under its name with ``.damaged`` appended.
 """

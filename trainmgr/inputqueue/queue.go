@@ -1,4 +1,14 @@
-package trainmgr
+// Package inputqueue is the input queue of a job: mini-batches between the pieces that bring them and the trainer that
+// takes them, bounded in bytes.
+//
+// # Concurrency
+//
+// A [Queue] may be used from any goroutine. One goroutine at a time calls Get.
+//
+// # Errors
+//
+// Put, Reserve and Get return the cause of their context's end, or the error that closed the queue.
+package inputqueue
 
 import (
 	"context"
@@ -10,14 +20,13 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// queue is the input queue: mini-batches between the pieces that bring them and the trainer that takes them, bounded in
-// bytes.
+// Queue is the input queue of one epoch.
 //
 // A mini-batch is admitted while the bytes in the queue, its own included, stay within the limit. An empty queue admits
 // every mini-batch, so a mini-batch that is larger than the limit passes alone. In plan order the queue always admits
 // the mini-batch that is due, since those behind it cannot leave before it; the queue then exceeds its limit by that
 // mini-batch at most.
-type queue struct {
+type Queue struct {
 	limitBytes int64
 	ordered    bool
 	following  func(number uint64) uint64 // in plan order: the number that is due after this one
@@ -32,15 +41,15 @@ type queue struct {
 	awaitedBytes int64            // reserved for mini-batches that are on their way
 	reserved     map[uint64]int64 // those bytes, by the mini-batch's number
 	roomWaiters  int              // callers of put and reserve that wait for room
-	closed       bool             // put and reserve fail from now on
-	drained      bool             // statistics do not change any more
+	closed       bool             // Put and reserve fail from now on
+	drained      bool             // Statistics do not change any more
 	closeError   error
-	stats        queueStats
+	stats        Statistics
 	depthChanged time.Time // when stats last accounted the depth
 }
 
-// queueStats are a queue's statistics.
-type queueStats struct {
+// Statistics are a queue's statistics.
+type Statistics struct {
 	Depth      int           // mini-batches in the queue now
 	Bytes      int64         // Bytes counts the mini-batches that are in the queue now.
 	Waiters    int           // callers that wait for room now
@@ -55,17 +64,17 @@ type queueStats struct {
 	TakenRows  uint64        // TakenRows counts the rows that the trainer has taken.
 }
 
-// depthMean returns the mean number of mini-batches in the queue over time.
-func (s *queueStats) depthMean() float64 {
+// DepthMean returns the mean number of mini-batches in the queue over time.
+func (s *Statistics) DepthMean() float64 {
 	if s.Elapsed <= 0 {
 		return 0
 	}
 	return float64(s.DepthTime) / float64(s.Elapsed)
 }
 
-// newQueue makes a queue in free order, or, with following, in plan order from due on. now is its clock.
-func newQueue(limitBytes int64, due uint64, following func(uint64) uint64, now func() time.Time) *queue {
-	q := &queue{
+// New makes a queue in free order, or, with following, in plan order from due on. now is its clock.
+func New(limitBytes int64, due uint64, following func(uint64) uint64, now func() time.Time) *Queue {
+	q := &Queue{
 		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: now,
 		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{},
 	}
@@ -73,9 +82,9 @@ func newQueue(limitBytes int64, due uint64, following func(uint64) uint64, now f
 	return q
 }
 
-// put waits for room and adds a mini-batch. A mini-batch whose room is reserved does not wait. If put returns an error
+// Put waits for room and adds a mini-batch. A mini-batch whose room is reserved does not wait. If put returns an error
 // the mini-batch stays the caller's.
-func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
+func (q *Queue) Put(ctx context.Context, mb *tensor.MiniBatch) error {
 	number, size := mb.Name.Number, mb.Bytes()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,11 +106,11 @@ func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 	return nil
 }
 
-// reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its
+// Reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its
 // way, and keeps room for it until release. As in put, a mini-batch passes alone, and so does the mini-batch that is
 // due. A mini-batch before the due one passes too: another caller has put it meanwhile, and this caller must learn
 // that before it asks for the mini-batch that is due.
-func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
+func (q *Queue) Reserve(ctx context.Context, number uint64, size int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	err := q.awaitRoom(ctx, func() bool {
@@ -116,8 +125,8 @@ func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 	return nil
 }
 
-// release gives up reserved room: the mini-batch is in the queue, or will not come.
-func (q *queue) release(number uint64, size int64) {
+// Release gives up reserved room: the mini-batch is in the queue, or will not come.
+func (q *Queue) Release(number uint64, size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.awaitedBytes -= size
@@ -127,7 +136,7 @@ func (q *queue) release(number uint64, size int64) {
 
 // awaitRoom waits until fits returns true, and counts the wait as blocked. It fails when the queue is closed or ctx
 // ends. q.mu is held.
-func (q *queue) awaitRoom(ctx context.Context, fits func() bool) error {
+func (q *Queue) awaitRoom(ctx context.Context, fits func() bool) error {
 	var begin time.Time
 	for !q.closed && !fits() {
 		if begin.IsZero() {
@@ -152,7 +161,7 @@ func (q *queue) awaitRoom(ctx context.Context, fits func() bool) error {
 }
 
 // awaitChange waits until the queue changes or ctx ends. q.mu is held before and after, and not during the wait.
-func (q *queue) awaitChange(ctx context.Context) error {
+func (q *Queue) awaitChange(ctx context.Context) error {
 	changed := q.changed.Changed()
 	q.mu.Unlock()
 	defer q.mu.Lock()
@@ -163,9 +172,9 @@ func (q *queue) awaitChange(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// get waits for the next mini-batch and removes it. After close it returns the mini-batches that are left, and then
+// Get waits for the next mini-batch and removes it. After close it returns the mini-batches that are left, and then
 // the error of close, or io.EOF if that error was nil.
-func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
+func (q *Queue) Get(ctx context.Context) (*tensor.MiniBatch, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var begin time.Time
@@ -194,7 +203,7 @@ func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
 }
 
 // takeNext removes the mini-batch that is next and returns it, or nil if it has not come. q.mu is held.
-func (q *queue) takeNext() *tensor.MiniBatch {
+func (q *Queue) takeNext() *tensor.MiniBatch {
 	number := q.due
 	if !q.ordered {
 		if len(q.arrived) == 0 {
@@ -217,16 +226,16 @@ func (q *queue) takeNext() *tensor.MiniBatch {
 	return mb
 }
 
-// dueNumber returns the number that the trainer waits for next, if the queue is in plan order.
-func (q *queue) dueNumber() (number uint64, ordered bool) {
+// DueNumber returns the number that the trainer waits for next, if the queue is in plan order.
+func (q *Queue) DueNumber() (number uint64, ordered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.due, q.ordered
 }
 
-// close ends the queue: with nil once every mini-batch has been put, with an error if the job failed. Only the first
-// close counts.
-func (q *queue) close(err error) {
+// Close ends the queue: with nil once every mini-batch has been put, with an error if the job failed. Only the first
+// Close counts.
+func (q *Queue) Close(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -236,8 +245,8 @@ func (q *queue) close(err error) {
 	q.wakeWaiters()
 }
 
-// drain releases every mini-batch in the queue.
-func (q *queue) drain() {
+// Drain releases every mini-batch in the queue.
+func (q *Queue) Drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.accountDepth()
@@ -249,8 +258,8 @@ func (q *queue) drain() {
 	q.wakeWaiters()
 }
 
-// statistics returns the queue's statistics until now.
-func (q *queue) statistics() queueStats {
+// Statistics returns the queue's statistics until now.
+func (q *Queue) Statistics() Statistics {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.accountDepth()
@@ -260,7 +269,7 @@ func (q *queue) statistics() queueStats {
 }
 
 // accountTrainerWait counts a wait of the trainer for a mini-batch. q.mu is held.
-func (q *queue) accountTrainerWait(waited time.Duration) {
+func (q *Queue) accountTrainerWait(waited time.Duration) {
 	if q.stats.firstTaken {
 		q.stats.Stall += waited
 		q.stats.Stalls++
@@ -270,7 +279,7 @@ func (q *queue) accountTrainerWait(waited time.Duration) {
 }
 
 // accountDepth adds the depth since the last change to the statistics, unless the queue is drained. q.mu is held.
-func (q *queue) accountDepth() {
+func (q *Queue) accountDepth() {
 	if q.drained {
 		return
 	}
@@ -282,6 +291,6 @@ func (q *queue) accountDepth() {
 }
 
 // wakeWaiters wakes every goroutine that waits for a change. q.mu is held.
-func (q *queue) wakeWaiters() {
+func (q *Queue) wakeWaiters() {
 	q.changed.Broadcast()
 }

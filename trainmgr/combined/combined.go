@@ -1,4 +1,13 @@
-package trainmgr
+// Package combined makes one storage of the trainer's own CPUs and of drives elsewhere.
+//
+// # Concurrency
+//
+// A [Storage] may be used from any goroutine.
+//
+// # Errors
+//
+// A [*MismatchError] says that the two sides have different files under one name.
+package combined
 
 import (
 	"context"
@@ -18,43 +27,51 @@ import (
 // localPrefix begins the names of the trainer's own workers in errors and reports, so that no drive has the same name.
 const localPrefix = "trainer/"
 
-// combinedStorage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
+// Storage is the trainer's own CPUs and the drives elsewhere as one storage. The local part holds every
 // partition and must always answer. A remote part may be unreachable: the partitions that it holds are then unknown.
 // One of the remote parts is in use; the others make nothing.
-type combinedStorage struct {
+type Storage struct {
 	local  api.Storage
 	logger *slog.Logger
 
 	mu       sync.Mutex
-	parts    []remotePart      // at least one
+	parts    []Part            // at least one
 	used     int               // the part in use
 	manifest *dataset.Manifest // manifest is that of the local part; it is nil before Dataset.
 	job      *api.Job          // as it was prepared; nil before
 }
 
-// remotePart is a storage elsewhere, and the part of the pipeline that it runs.
-type remotePart struct {
-	storage  api.Storage // nil: the job names none
-	cut      offload.Cut
+// Part is a storage elsewhere, and the part of the pipeline that it runs.
+type Part struct {
+	Storage  api.Storage // nil: the job names none
+	Cut      offload.Cut
 	prepared bool // it has the job
 }
 
-// use makes another remote part the one in use. No stream of the former part is open.
-func (c *combinedStorage) use(part int) {
+// New makes a storage of a local part and at least one remote part, of which the first is in use.
+func New(local api.Storage, parts []Part, logger *slog.Logger) *Storage {
+	return &Storage{local: local, parts: parts, logger: logger}
+}
+
+// Parts returns how many remote parts there are.
+func (c *Storage) Parts() int { return len(c.parts) }
+
+// Use makes another remote part the one in use. No stream of the former part is open.
+func (c *Storage) Use(part int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.used = part
 }
 
-// inUse returns the remote part in use.
-func (c *combinedStorage) inUse() remotePart {
+// InUse returns the remote part in use.
+func (c *Storage) InUse() Part {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.parts[c.used]
 }
 
-// Dataset implements api.Storage. It returns the drives of the local part; join adds the drives elsewhere.
-func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
+// Dataset implements api.Storage. It returns the drives of the local part; Join adds the drives elsewhere.
+func (c *Storage) Dataset(ctx context.Context) (*api.Dataset, error) {
 	held, err := c.local.Dataset(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the trainer's own CPUs: %w", err)
@@ -74,11 +91,21 @@ func (c *combinedStorage) Dataset(ctx context.Context) (*api.Dataset, error) {
 // errNoRemote says that there is no storage beside the trainer's own CPUs.
 var errNoRemote = errors.New("the job names no drive and no worker")
 
+// MismatchError says that a partition is one file on the trainer's machine and another one elsewhere.
+type MismatchError struct{ Own, Elsewhere dataset.Partition }
+
+// Error implements error.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("partition %s is one file on the trainer's machine (%s, %s) and another one elsewhere (%s, %s): "+
+		"give both sides the same files", e.Own.Name, quantity.Of(e.Own.Rows, "row"), quantity.Of(e.Own.Bytes, "byte"),
+		quantity.Of(e.Elsewhere.Rows, "row"), quantity.Of(e.Elsewhere.Bytes, "byte"))
+}
+
 // remoteDrives asks the remote part in use which drives it has, with the partitions in the numbers of the job's
-// manifest. remoteDrives returns ErrOptions if a partition of the job is another file there. It leaves out partitions
-// that the job does not have, and drives that hold no partition of the job.
-func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
-	remote := c.inUse().storage
+// manifest. remoteDrives returns a MismatchError if a partition of the job is another file there. It leaves out
+// partitions that the job does not have, and drives that hold no partition of the job.
+func (c *Storage) remoteDrives(ctx context.Context) ([]api.Drive, error) {
+	remote := c.InUse().Storage
 	if remote == nil {
 		return nil, errNoRemote
 	}
@@ -94,10 +121,7 @@ func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error)
 		numbers[i] = slices.IndexFunc(manifest.Partitions, func(own dataset.Partition) bool { return own.Name == p.Name })
 		if n := numbers[i]; n >= 0 {
 			if own := manifest.Partitions[n]; own.Content != p.Content || own.Rows != p.Rows || own.Bytes != p.Bytes {
-				return nil, fmt.Errorf("%w: partition %s is one file on the trainer's machine (%s, %s) and another "+
-					"one elsewhere (%s, %s): give both sides the same files", ErrOptions, p.Name,
-					quantity.Of(own.Rows, "row"), quantity.Of(own.Bytes, "byte"), quantity.Of(p.Rows, "row"),
-					quantity.Of(p.Bytes, "byte"))
+				return nil, &MismatchError{Own: own, Elsewhere: p}
 			}
 		}
 	}
@@ -117,8 +141,8 @@ func (c *combinedStorage) remoteDrives(ctx context.Context) ([]api.Drive, error)
 	return drives, nil
 }
 
-// Prepare implements api.Storage. join hands the job to a remote part.
-func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
+// Prepare implements api.Storage. Join hands the job to a remote part.
+func (c *Storage) Prepare(ctx context.Context, job *api.Job) error {
 	if err := c.local.Prepare(ctx, job); err != nil {
 		return fmt.Errorf("the trainer's own CPUs: %w", err)
 	}
@@ -128,8 +152,8 @@ func (c *combinedStorage) Prepare(ctx context.Context, job *api.Job) error {
 	return nil
 }
 
-// join asks the remote part in use for its drives, gives it the job and returns the drives.
-func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
+// Join asks the remote part in use for its drives, gives it the job and returns the drives.
+func (c *Storage) Join(ctx context.Context) ([]api.Drive, error) {
 	drives, err := c.remoteDrives(ctx)
 	if err != nil {
 		return nil, err
@@ -139,7 +163,7 @@ func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 	job.Manifest = c.manifest
 	part := &c.parts[c.used]
 	c.mu.Unlock()
-	if err := part.storage.Prepare(ctx, &job); err != nil {
+	if err := part.Storage.Prepare(ctx, &job); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
@@ -149,11 +173,11 @@ func (c *combinedStorage) join(ctx context.Context) ([]api.Drive, error) {
 }
 
 // part returns the part that a drive belongs to, and the drive's name in that part.
-func (c *combinedStorage) part(drive string) (api.Storage, string, error) {
+func (c *Storage) part(drive string) (api.Storage, string, error) {
 	if name, ok := strings.CutPrefix(drive, localPrefix); ok {
 		return c.local, name, nil
 	}
-	remote := c.inUse().storage
+	remote := c.InUse().Storage
 	if remote == nil {
 		return nil, "", fmt.Errorf("drive %s: %w", drive, api.ErrUnknownDrive)
 	}
@@ -161,7 +185,7 @@ func (c *combinedStorage) part(drive string) (api.Storage, string, error) {
 }
 
 // Measure implements api.Storage.
-func (c *combinedStorage) Measure(ctx context.Context, job dataset.Digest, drive string) (api.Measurement, error) {
+func (c *Storage) Measure(ctx context.Context, job dataset.Digest, drive string) (api.Measurement, error) {
 	part, name, err := c.part(drive)
 	if err != nil {
 		return api.Measurement{}, err
@@ -170,7 +194,7 @@ func (c *combinedStorage) Measure(ctx context.Context, job dataset.Digest, drive
 }
 
 // Open implements api.Storage.
-func (c *combinedStorage) Open(ctx context.Context, request api.SplitRequest) (api.Stream, error) {
+func (c *Storage) Open(ctx context.Context, request api.SplitRequest) (api.Stream, error) {
 	part, name, err := c.part(request.Drive)
 	if err != nil {
 		return nil, err
@@ -180,7 +204,7 @@ func (c *combinedStorage) Open(ctx context.Context, request api.SplitRequest) (a
 }
 
 // Report implements api.Storage. A remote part that is away reports nothing.
-func (c *combinedStorage) Report(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
+func (c *Storage) Report(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
 	reports, err := c.local.Report(ctx, job)
 	if err != nil {
 		return nil, err
@@ -189,11 +213,11 @@ func (c *combinedStorage) Report(ctx context.Context, job dataset.Digest) ([]api
 	for i := range reports {
 		reports[i].Name = localPrefix + reports[i].Name
 	}
-	remote := c.inUse()
+	remote := c.InUse()
 	if !remote.prepared {
 		return reports, nil
 	}
-	there, err := remote.storage.Report(ctx, job)
+	there, err := remote.Storage.Report(ctx, job)
 	if err != nil {
 		c.logger.Warn("the drives elsewhere do not report", "error", err)
 	}
@@ -201,7 +225,7 @@ func (c *combinedStorage) Report(ctx context.Context, job dataset.Digest) ([]api
 }
 
 // Finish implements api.Storage. A remote part that is away forgets the job by itself.
-func (c *combinedStorage) Finish(ctx context.Context, job dataset.Digest) error {
+func (c *Storage) Finish(ctx context.Context, job dataset.Digest) error {
 	c.mu.Lock()
 	parts := slices.Clone(c.parts)
 	c.mu.Unlock()
@@ -209,7 +233,7 @@ func (c *combinedStorage) Finish(ctx context.Context, job dataset.Digest) error 
 		if !part.prepared {
 			continue
 		}
-		if err := part.storage.Finish(ctx, job); err != nil {
+		if err := part.Storage.Finish(ctx, job); err != nil {
 			c.logger.Warn("the drives elsewhere did not forget the job", "error", err)
 		}
 	}

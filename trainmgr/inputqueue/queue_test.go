@@ -1,4 +1,4 @@
-package trainmgr
+package inputqueue
 
 import (
 	"context"
@@ -23,11 +23,11 @@ func batchOf(number uint64, n int) *tensor.MiniBatch {
 }
 
 // tryPut puts and reports whether there was room at once.
-func tryPut(t *testing.T, q *queue, mb *tensor.MiniBatch) bool {
+func tryPut(t *testing.T, q *Queue, mb *tensor.MiniBatch) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := q.put(ctx, mb)
+	err := q.Put(ctx, mb)
 	if err != nil {
 		require.ErrorIs(t, err, context.Canceled)
 	}
@@ -41,7 +41,7 @@ func TestQueueBoundOneBelowAtAndAbove(t *testing.T) {
 		fits  bool
 	}{{"one below", 79, false}, {"at", 80, true}, {"one above", 81, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			q := newQueue(c.limit, 0, nil, time.Now)
+			q := New(c.limit, 0, nil, time.Now)
 			require.True(t, tryPut(t, q, batchOf(0, 10)))
 			assert.Equal(t, c.fits, tryPut(t, q, batchOf(1, 10)))
 		})
@@ -49,10 +49,10 @@ func TestQueueBoundOneBelowAtAndAbove(t *testing.T) {
 }
 
 func TestQueueAdmitsTheOversizedAlone(t *testing.T) {
-	q := newQueue(8, 0, nil, time.Now)
+	q := New(8, 0, nil, time.Now)
 	require.True(t, tryPut(t, q, batchOf(0, 100)))
 	assert.False(t, tryPut(t, q, batchOf(1, 1)))
-	_, err := q.get(t.Context())
+	_, err := q.Get(t.Context())
 	require.NoError(t, err)
 	assert.True(t, tryPut(t, q, batchOf(1, 1)))
 }
@@ -66,53 +66,53 @@ func TestQueueInPlanOrder(t *testing.T) {
 		}
 		return n
 	}
-	q := newQueue(48, 0, after, time.Now)
+	q := New(48, 0, after, time.Now)
 	require.True(t, tryPut(t, q, batchOf(3, 10)))
 	assert.False(t, tryPut(t, q, batchOf(4, 10)), "no room for what is not due")
 	require.True(t, tryPut(t, q, batchOf(0, 10)), "what is due is always admitted")
-	mb, err := q.get(t.Context())
+	mb, err := q.Get(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, mb.Name.Number)
 	require.True(t, tryPut(t, q, batchOf(2, 10)), "1 was acknowledged, so 2 is due")
-	q.close(nil)
+	q.Close(nil)
 	for _, want := range []uint64{2, 3} {
-		mb, err := q.get(t.Context())
+		mb, err := q.Get(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, want, mb.Name.Number)
 	}
-	_, err = q.get(t.Context())
+	_, err = q.Get(t.Context())
 	assert.ErrorIs(t, err, io.EOF)
 }
 
 func TestQueueDeliversWhatItHoldsBeforeTheError(t *testing.T) {
-	q := newQueue(1<<20, 0, nil, time.Now)
+	q := New(1<<20, 0, nil, time.Now)
 	require.True(t, tryPut(t, q, batchOf(7, 1)))
 	boom := errors.New("boom")
-	q.close(boom)
-	q.close(nil)
-	mb, err := q.get(t.Context())
+	q.Close(boom)
+	q.Close(nil)
+	mb, err := q.Get(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, mb.Name.Number)
-	_, err = q.get(t.Context())
+	_, err = q.Get(t.Context())
 	require.ErrorIs(t, err, boom)
-	require.ErrorIs(t, q.put(t.Context(), batchOf(8, 1)), boom)
+	require.ErrorIs(t, q.Put(t.Context(), batchOf(8, 1)), boom)
 }
 
 func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(40, 0, nil, time.Now)
+		q := New(40, 0, nil, time.Now)
 		go func() {
 			time.Sleep(2 * time.Second) // the first wait
-			assert.NoError(t, q.put(t.Context(), batchOf(0, 10)))
-			assert.NoError(t, q.put(t.Context(), batchOf(1, 10))) // enters when 0 is taken, at once
+			assert.NoError(t, q.Put(t.Context(), batchOf(0, 10)))
+			assert.NoError(t, q.Put(t.Context(), batchOf(1, 10))) // enters when 0 is taken, at once
 			time.Sleep(5 * time.Second)
-			assert.NoError(t, q.put(t.Context(), batchOf(2, 10)))
-			assert.NoError(t, q.put(t.Context(), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
-			assert.NoError(t, q.put(t.Context(), batchOf(4, 10))) // is blocked for these 3 s
-			q.close(nil)
+			assert.NoError(t, q.Put(t.Context(), batchOf(2, 10)))
+			assert.NoError(t, q.Put(t.Context(), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
+			assert.NoError(t, q.Put(t.Context(), batchOf(4, 10))) // is blocked for these 3 s
+			q.Close(nil)
 		}()
 		get := func(want uint64) {
-			mb, err := q.get(t.Context())
+			mb, err := q.Get(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, want, mb.Name.Number)
 		}
@@ -123,13 +123,13 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 		get(2) // stalls 4 s
 		synctest.Wait()
 		time.Sleep(3 * time.Second)
-		assert.Equal(t, 1, q.statistics().Waiters)
+		assert.Equal(t, 1, q.Statistics().Waiters)
 		get(3)
 		synctest.Wait()
 		get(4)
-		_, err := q.get(t.Context())
+		_, err := q.Get(t.Context())
 		require.ErrorIs(t, err, io.EOF)
-		s := q.statistics()
+		s := q.Statistics()
 		assert.Equal(t, 2*time.Second, s.FirstWait)
 		assert.Equal(t, 4*time.Second, s.Stall)
 		assert.Equal(t, 1, s.Stalls)
@@ -143,47 +143,47 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 
 func TestQueueDrainReleases(t *testing.T) {
 	released := 0
-	q := newQueue(1<<20, 0, nil, time.Now)
+	q := New(1<<20, 0, nil, time.Now)
 	mb := tensor.New(&tensor.Schema{}, 0, func() { released++ })
 	require.True(t, tryPut(t, q, mb))
-	q.close(nil)
-	q.drain()
+	q.Close(nil)
+	q.Drain()
 	assert.Equal(t, 1, released)
 }
 
 // TestReserveLetsWhatHasComePass: room is reserved for a mini-batch on its way. Neither the mini-batch that is due nor
 // a mini-batch that the trainer has had waits for room; any other waits until room is released.
 func TestReserveLetsWhatHasComePass(t *testing.T) {
-	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
-	require.NoError(t, q.reserve(t.Context(), 9, 80))
+	q := New(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
+	require.NoError(t, q.Reserve(t.Context(), 9, 80))
 	full, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, q.reserve(full, 10, 80), context.DeadlineExceeded)
-	require.NoError(t, q.reserve(t.Context(), 4, 80), "due")
-	require.NoError(t, q.reserve(t.Context(), 3, 80), "came before")
-	q.release(4, 80)
-	q.release(3, 80)
+	require.ErrorIs(t, q.Reserve(full, 10, 80), context.DeadlineExceeded)
+	require.NoError(t, q.Reserve(t.Context(), 4, 80), "due")
+	require.NoError(t, q.Reserve(t.Context(), 3, 80), "came before")
+	q.Release(4, 80)
+	q.Release(3, 80)
 	got := make(chan error)
-	go func() { got <- q.reserve(t.Context(), 10, 80) }()
-	require.Eventually(t, func() bool { return q.statistics().Waiters == 1 }, time.Minute, time.Millisecond)
-	q.release(9, 80)
+	go func() { got <- q.Reserve(t.Context(), 10, 80) }()
+	require.Eventually(t, func() bool { return q.Statistics().Waiters == 1 }, time.Minute, time.Millisecond)
+	q.Release(9, 80)
 	require.NoError(t, <-got)
-	q.close(nil)
-	require.ErrorIs(t, q.reserve(t.Context(), 11, 1), io.ErrClosedPipe)
+	q.Close(nil)
+	require.ErrorIs(t, q.Reserve(t.Context(), 11, 1), io.ErrClosedPipe)
 }
 
 // TestReservedRoomIsKept: a mini-batch whose room is reserved enters at once, though the mini-batch that was due has
 // filled the queue meanwhile. A larger mini-batch than was reserved waits.
 func TestReservedRoomIsKept(t *testing.T) {
-	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
+	q := New(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
 	size := batchOf(9, 3).Bytes()
-	require.NoError(t, q.reserve(t.Context(), 9, size))
+	require.NoError(t, q.Reserve(t.Context(), 9, size))
 	require.True(t, tryPut(t, q, batchOf(4, 24)), "due")
 	require.False(t, tryPut(t, q, batchOf(8, 3)), "no room")
 	require.False(t, tryPut(t, q, batchOf(9, 4)), "more than was reserved")
 	require.True(t, tryPut(t, q, batchOf(9, 3)))
-	q.release(9, size)
+	q.Release(9, size)
 	require.False(t, tryPut(t, q, batchOf(9, 3)), "the room is given up")
-	q.close(nil)
-	q.drain()
+	q.Close(nil)
+	q.Drain()
 }

@@ -1,4 +1,9 @@
-package trainmgr
+// Package starvation keeps Go execution traces of the seconds before a trainer starved for mini-batches.
+//
+// # Concurrency
+//
+// A [Recorder] may be used from any goroutine. A process has one at a time.
+package starvation
 
 import (
 	"fmt"
@@ -15,14 +20,14 @@ import (
 // uses.
 type Recording struct {
 	Dir string // folder of the traces, starved-TIME.trace; empty records nothing
-	// After is how long the trainer waits for a mini-batch before the trace is written; 0 means DefaultStarved.
+	// After is how long the trainer waits for a mini-batch before the trace is written; 0 means DefaultAfter.
 	After time.Duration
 }
 
-// DefaultStarved is the wait after which the trainer starves. A wait of this length costs the trainer steps.
-const DefaultStarved = 200 * time.Millisecond
+// DefaultAfter is the wait after which the trainer starves. A wait of this length costs the trainer steps.
+const DefaultAfter = 200 * time.Millisecond
 
-// Bounds of a recorder.
+// Bounds of a Recorder.
 const (
 	traceWindow   = 5 * time.Second  // that a trace covers
 	traceBytes    = 16 << 20         // of one trace
@@ -30,8 +35,8 @@ const (
 	traceInterval = 10 * time.Second // between two traces
 )
 
-// recorder writes a trace when the trainer has waited too long. The methods of a nil recorder do nothing.
-type recorder struct {
+// Recorder writes a trace when the trainer has waited too long. The methods of a nil Recorder do nothing.
+type Recorder struct {
 	options Recording
 	logger  *slog.Logger
 	flight  *trace.FlightRecorder
@@ -41,24 +46,24 @@ type recorder struct {
 	last    time.Time  // when the last trace was begun
 }
 
-// startRecorder starts recording. It returns nil if there is no folder, or if the process has a recorder already.
-func (r Recording) startRecorder(logger *slog.Logger) *recorder {
+// Start starts recording. It returns nil if there is no folder, or if the process has a recorder already.
+func (r Recording) Start(logger *slog.Logger) *Recorder {
 	if r.Dir == "" {
 		return nil
 	}
 	if r.After <= 0 {
-		r.After = DefaultStarved
+		r.After = DefaultAfter
 	}
 	f := trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: traceWindow, MaxBytes: traceBytes})
 	if err := f.Start(); err != nil {
 		logger.Warn("starving is not recorded", "error", err)
 		return nil
 	}
-	return &recorder{options: r, logger: logger, flight: f}
+	return &Recorder{options: r, logger: logger, flight: f}
 }
 
-// watchWait is called when the trainer begins to wait for a mini-batch. The caller calls stop when the wait is over.
-func (r *recorder) watchWait() (stop func()) {
+// WatchWait is called when the trainer begins to wait for a mini-batch. The caller calls stop when the wait is over.
+func (r *Recorder) WatchWait() (stop func()) {
 	if r == nil {
 		return func() {}
 	}
@@ -67,7 +72,7 @@ func (r *recorder) watchWait() (stop func()) {
 }
 
 // writeTrace writes a trace, unless maxTraces were written or the last trace is younger than traceInterval.
-func (r *recorder) writeTrace() {
+func (r *Recorder) writeTrace() {
 	if !r.mu.TryLock() {
 		return // a trace is being written
 	}
@@ -86,7 +91,7 @@ func (r *recorder) writeTrace() {
 	r.logger.Warn("the trainer starves: see go tool trace", "after_seconds", r.options.After.Seconds(), "trace", path)
 }
 
-func (r *recorder) writeFile(now time.Time) (path string, err error) {
+func (r *Recorder) writeFile(now time.Time) (path string, err error) {
 	if err := os.MkdirAll(r.options.Dir, 0o750); err != nil {
 		return "", err
 	}
@@ -104,8 +109,8 @@ func (r *recorder) writeFile(now time.Time) (path string, err error) {
 	return path, err
 }
 
-// stop ends recording. It waits for a trace that is being written.
-func (r *recorder) stop() {
+// Stop ends recording. It waits for a trace that is being written.
+func (r *Recorder) Stop() {
 	if r == nil {
 		return
 	}

@@ -1,9 +1,10 @@
-package trainmgr
+package metricfile
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +15,9 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// TestMetricFileOfSeveralWriters: writers at once, each with a MetricFile of its own as each process has, lose none of
+// TestFileOfSeveralWriters: writers at once, each with a File of its own as each process has, lose none of
 // each other's entries, and leave no temporary file.
-func TestMetricFileOfSeveralWriters(t *testing.T) {
+func TestFileOfSeveralWriters(t *testing.T) {
 	t.Parallel()
 	const writers, each = 8, 5
 	dir := t.TempDir()
@@ -28,7 +29,7 @@ func TestMetricFileOfSeveralWriters(t *testing.T) {
 	for writer := range writers {
 		group.Go(func() {
 			for i := range each {
-				store, err := NewMetricFile(path)
+				store, err := New(path)
 				if assert.NoError(t, err) {
 					assert.NoError(t, store.Put(keys(writer, i), offload.Metrics{Gthp: 1 + float64(i)},
 						offload.Known{Model: true}))
@@ -37,7 +38,7 @@ func TestMetricFileOfSeveralWriters(t *testing.T) {
 		})
 	}
 	group.Wait()
-	store, err := NewMetricFile(path)
+	store, err := New(path)
 	require.NoError(t, err)
 	for writer := range writers {
 		for i := range each {
@@ -54,13 +55,13 @@ func TestMetricFileOfSeveralWriters(t *testing.T) {
 	}
 }
 
-// TestMetricFileOfAnotherVersion: a file of another version is not used, and is kept beside the one that replaces it.
-func TestMetricFileOfAnotherVersion(t *testing.T) {
+// TestFileOfAnotherVersion: a file of another version is not used, and is kept beside the one that replaces it.
+func TestFileOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"version": 0}`, `{"version": 2}`, "", strings.Repeat(" ", offload.MaxTableBytes+1)} {
 		path := filepath.Join(t.TempDir(), "metrics.json")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		store, err := NewMetricFile(path)
+		store, err := New(path)
 		require.NoError(t, err)
 		keys := offload.KeyParts{Model: "m"}.Keys()
 		_, known, err := store.Lookup(keys)
@@ -74,5 +75,28 @@ func TestMetricFileOfAnotherVersion(t *testing.T) {
 		aside, err := os.ReadFile(path + ".damaged")
 		require.NoError(t, err)
 		assert.Equal(t, text, string(aside))
+	}
+}
+
+func TestFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	store, err := New(dir) // a folder has the name
+	require.NoError(t, err)
+	_, _, err = store.Lookup(offload.Keys{})
+	require.Error(t, err)
+	require.Error(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}))
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	store, err = New(filepath.Join(file, "below"))
+	require.NoError(t, err)
+	require.ErrorContains(t, store.Put(offload.Keys{}, offload.Metrics{}, offload.Known{}), "offload metrics")
+	store, err = New(filepath.Join(dir, "metrics"))
+	require.NoError(t, err)
+	require.ErrorIs(t, store.Put(offload.Keys{}, offload.Metrics{Gthp: -1}, offload.Known{}), offload.ErrMetrics)
+	t.Setenv("XDG_CACHE_HOME", dir)
+	store, err = New("")
+	require.NoError(t, err)
+	if runtime.GOOS == "linux" {
+		assert.Equal(t, filepath.Join(dir, "millrace", "offload-metrics.json"), store.path)
 	}
 }

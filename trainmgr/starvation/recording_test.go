@@ -1,4 +1,4 @@
-package trainmgr
+package starvation
 
 import (
 	"bytes"
@@ -18,14 +18,14 @@ func TestStarvingIsRecorded(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	dir := filepath.Join(t.TempDir(), "traces")
-	r := Recording{Dir: dir, After: time.Hour}.startRecorder(logger)
+	r := Recording{Dir: dir, After: time.Hour}.Start(logger)
 	require.NotNil(t, r)
-	require.Nil(t, Recording{Dir: dir}.startRecorder(logger), "one recorder a process")
-	r.watchWait()()
+	require.Nil(t, Recording{Dir: dir}.Start(logger), "one recorder a process")
+	r.WatchWait()()
 	require.NoDirExists(t, dir)
 
 	r.options.After = time.Millisecond
-	got := r.watchWait()
+	got := r.WatchWait()
 	require.Eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -33,7 +33,7 @@ func TestStarvingIsRecorded(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	got()
 	r.writeTrace()
-	r.stop()
+	r.Stop()
 	r.writeTrace()
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -43,19 +43,19 @@ func TestStarvingIsRecorded(t *testing.T) {
 	assert.True(t, bytes.HasPrefix(b, []byte("go 1.")), "%q", b[:min(len(b), 16)])
 	assert.Contains(t, log.String(), "the trainer starves")
 
-	none := Recording{}.startRecorder(logger)
+	none := Recording{}.Start(logger)
 	require.Nil(t, none)
-	none.watchWait()()
-	none.stop()
+	none.WatchWait()()
+	none.Stop()
 }
 
 func TestARecordingThatCannotBeWritten(t *testing.T) {
 	var log bytes.Buffer
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	r := Recording{Dir: file, After: time.Hour}.startRecorder(slog.New(slog.NewTextHandler(&log, nil)))
+	r := Recording{Dir: file, After: time.Hour}.Start(slog.New(slog.NewTextHandler(&log, nil)))
 	require.NotNil(t, r)
 	r.writeTrace()
-	r.stop()
+	r.Stop()
 	assert.Contains(t, log.String(), "starving is not recorded")
 }

@@ -1,4 +1,13 @@
-package trainmgr
+// Package metricfile keeps the metrics of profiles in a file, from one job to the next.
+//
+// # Concurrency
+//
+// A [File] may be used from any goroutine, and the file by several processes.
+//
+// # Errors
+//
+// A file that is damaged or of another version is an error that wraps offload.ErrTable.
+package metricfile
 
 import (
 	"errors"
@@ -13,21 +22,13 @@ import (
 	"github.com/millrace/millrace/trainmgr/offload"
 )
 
-// MetricStore keeps the metrics of profiles from one job to the next.
-type MetricStore interface {
-	// Lookup returns the stored metrics of the keys.
-	Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error)
-	// Put stores the metrics that have names.
-	Put(keys offload.Keys, m offload.Metrics, have offload.Known) error
-}
-
-// MetricFile is a MetricStore in a file. Several processes may use the file: a lock lets one process at a time
+// File is a trainmgr.MetricStore in a file. Several processes may use the file: a lock lets one process at a time
 // change it, and each change replaces the file in one step.
-type MetricFile struct{ path string }
+type File struct{ path string }
 
-// NewMetricFile returns the store in a file. "" means offload-metrics.json in the folder millrace of the user's cache
+// New returns the store in a file. "" means offload-metrics.json in the folder millrace of the user's cache
 // (os.UserCacheDir). The file need not be there.
-func NewMetricFile(path string) (*MetricFile, error) {
+func New(path string) (*File, error) {
 	if path == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -35,12 +36,12 @@ func NewMetricFile(path string) (*MetricFile, error) {
 		}
 		path = filepath.Join(cache, "millrace", "offload-metrics.json")
 	}
-	return &MetricFile{path}, nil
+	return &File{path}, nil
 }
 
 // read returns the table in the file. A missing file is an empty table. A file that this program cannot read as a
 // table is an empty table too, and damaged then holds the reason.
-func (f *MetricFile) read() (table *offload.Table, damaged, err error) {
+func (f *File) read() (table *offload.Table, damaged, err error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &offload.Table{}, nil, nil
@@ -64,9 +65,9 @@ func (f *MetricFile) read() (table *offload.Table, damaged, err error) {
 // Millrace wrote it.
 const setAsideSuffix = ".damaged"
 
-// Lookup implements MetricStore. A file that is damaged or of another version is an error that wraps offload.ErrTable.
-// The next Put sets the file aside, under its name with ".damaged" appended, and begins another one.
-func (f *MetricFile) Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error) {
+// Lookup implements trainmgr.MetricStore. A file that is damaged or of another version is an error that wraps
+// offload.ErrTable. The next Put sets the file aside, under its name with ".damaged" appended, and begins another one.
+func (f *File) Lookup(keys offload.Keys) (offload.Metrics, offload.Known, error) {
 	table, damaged, err := f.read()
 	if err = errors.Join(err, damaged); err != nil {
 		return offload.Metrics{}, offload.Known{}, fmt.Errorf("offload metrics: %w", err)
@@ -75,8 +76,8 @@ func (f *MetricFile) Lookup(keys offload.Keys) (offload.Metrics, offload.Known, 
 	return m, known, nil
 }
 
-// Put implements MetricStore.
-func (f *MetricFile) Put(keys offload.Keys, m offload.Metrics, have offload.Known) (err error) {
+// Put implements trainmgr.MetricStore.
+func (f *File) Put(keys offload.Keys, m offload.Metrics, have offload.Known) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("offload metrics: %w", err)
 	}
