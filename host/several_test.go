@@ -675,7 +675,13 @@ func TestEnginesAgree(t *testing.T) {
 		"an infinite label": {contents: reals, text: "label: {column: x, null: 0, nan: 0}\nsparse: [{columns: [x], " +
 			"ops: [bucketize: {borders: [0]}]}]", refused: []string{"label", "infinit"}},
 		"a uint64 in dense": {contents: larges, text: "dense: [{columns: [u]}]", refused: []string{"u",
-			"9223372036854775808"}},
+			"9223372036854775808", "cast: float64"}},
+		"a uint64 that cast takes": {contents: larges, text: "dense: [{columns: [u], ops: [cast: float64]}]",
+			want: "dense [9.223372e+18 9.223372e+18 5]\n"},
+		"a uint64 that cast takes for another operator": {contents: larges, text: "sparse: [{columns: [u], ops: " +
+			"[cast: float64, bucketize: {borders: [9, 1e18], compare: float64}]}]", want: "ids [2 2 0]\n"},
+		"a uint64 that becomes null": {contents: larges, text: "sparse: [{columns: [u], ops: [cast: {to: int64, " +
+			"overflow: as_null}]}]", want: "ids [9223372036854775807 5] lengths [1 0 1]\n"},
 		"a uint64 as an id": {contents: larges, text: "sparse: [{columns: [u], ops: [sigrid_hash: {max: 10}]}]",
 			want: "ids [7 1 4]\n"},
 		"uint64 as scores": {contents: scores(1 << 62), text: "sparse: [{inputs: [ids, scores], as: s, ops: " +

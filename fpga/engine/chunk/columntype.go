@@ -83,7 +83,8 @@ func rejectLargeUnsigned(row uint64, b *decoder.Block) error {
 		return nil
 	}
 	i := slices.IndexFunc(b.I64, func(x int64) bool { return x < 0 })
-	return failure.Data("%d (in or behind row %d of the mini-batch) is an unsigned integer of 2^63 or more, which no "+
-		"operator takes as a number: begin with a hash, as hash_bucket, or write the column as float64",
+	return failure.Data("%d (in or behind row %d of the mini-batch) is an unsigned integer of 2^63 or more, which is not "+
+		"an int64: to take it as a number begin with cast, as cast: float64, or write the column as float64; to take it as "+
+		"an id begin with a hash, as hash_bucket",
 		uint64(b.I64[i]), row)
 }

@@ -188,8 +188,8 @@ func (r *Reader) readValue(i int, row int64) (any, error) {
 	}
 	if leaf := &r.file.Leaves[r.leaves[i]]; r.program.Columns[i].FitsInt64 && leaf.Unsigned {
 		if x, ok := largeUnsigned(c.rows[row]); ok {
-			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer of 2^63 or more, which no "+
-				"operator takes as a number", leaf.Name, rowOfPartition, ErrData, x)
+			return nil, fmt.Errorf("column %q: row %d: %w: %d is an unsigned integer of 2^63 or more, which "+
+				"is not an int64: to take it as a number begin with cast, as cast: float64", leaf.Name, rowOfPartition, ErrData, x)
 		}
 	}
 	if col := &r.program.Columns[i]; col.Reading != program.ReadStored {

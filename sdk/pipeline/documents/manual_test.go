@@ -33,7 +33,7 @@ Rules that hold for all of them:
   that arrives in the label always does, as an infinity there. Dense features take infinities, which ` + "`clamp`" + `
   bounds. NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
 - A uint64 from 2^63 on is an id whose bits count, in hashes, tables and keys; an operator or a tensor that takes it as
-  a number fails the split, since an int64 has no such number.
+  a number fails the split, since an int64 has no such number; ` + "`cast: float64`" + ` takes it.
 - Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, ` +
 		`becomes a list
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
