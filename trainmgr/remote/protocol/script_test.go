@@ -17,11 +17,7 @@ import (
 // TestScripts runs testdata/*.txt: blocks of commands and their results.
 func TestScripts(t *testing.T) {
 	goldenfile.Scripts(t, func(t *testing.T, script string) string {
-		s := &scripted{
-			t: t, now: scriptStart, calls: map[string]*scriptedCall{}, grants: map[uint64]Grant{},
-			fetches: map[string]*Fetch{},
-			members: NewMembers([]string{"control-0", "control-1", "control-2"}, time.Minute, time.Minute),
-		}
+		s := newScripted(t)
 		return goldenfile.Blocks(script, func(command string) string {
 			s.out.Reset()
 			s.do(strings.Fields(command))
@@ -29,6 +25,14 @@ func TestScripts(t *testing.T) {
 			return s.out.String()
 		})
 	})
+}
+
+func newScripted(t *testing.T) *scripted {
+	return &scripted{
+		t: t, now: scriptStart, calls: map[string]*scriptedCall{}, grants: map[uint64]Grant{},
+		fetches: map[string]*Fetch{}, cancelled: map[uint64]bool{},
+		members: NewMembers([]string{"control-0", "control-1", "control-2"}, time.Minute, time.Minute),
+	}
 }
 
 var scriptStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -42,6 +46,8 @@ type scripted struct {
 	members Members
 	calls   map[string]*scriptedCall // under way, by name
 	grants  map[uint64]Grant
+
+	cancelled map[uint64]bool // leases whose pieces are to end
 
 	came         *dataset.Progress // mini-batches that have come
 	acknowledged *dataset.Progress
@@ -494,6 +500,7 @@ func (s *scripted) effect(e Effect) {
 		s.grants[e.Lease] = e.Grant
 		s.say("lease %d is granted", e.Lease)
 	case CancelPiece:
+		s.cancelled[e.Lease] = true
 		s.say("the piece of lease %d is cancelled: %s", e.Lease, map[Cancellation]string{Delivered: "delivered",
 			Revoked: "revoked", Stuck: "stuck", NothingMissing: "nothing missing"}[e.Why])
 	case RenewTicket:
