@@ -58,8 +58,8 @@ type Kept struct {
 	list []record // oldest first
 }
 
-// Open reads the measurements that were kept. "" keeps them in memory. When the file cannot be read Open logs that and begins with none: P
-// can be measured again.
+// Open reads the measurements that were kept. "" keeps them in memory. When the file cannot be read Open logs that and
+// begins with none: P can be measured again.
 func Open(path string, log *slog.Logger) *Kept {
 	r := &Kept{path: path, log: log}
 	if path == "" {

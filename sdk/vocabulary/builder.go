@@ -61,10 +61,11 @@ type Builder struct {
 
 // builderTable is one table in the making.
 type builderTable struct {
-	mu          sync.Mutex            // guards what follows
-	seen        *occurrence.Table     // seen has what came since the last run
-	runs        occurrence.SortedRuns // runs are sorted by key
-	elementBits int                   // elementBits is how many low bits of a position hold its place; the column is above them
+	mu   sync.Mutex            // guards what follows
+	seen *occurrence.Table     // seen has what came since the last run
+	runs occurrence.SortedRuns // runs are sorted by key
+	// elementBits is how many low bits of a position hold its place; the column is above them.
+	elementBits int
 }
 
 // NewBuilder begins a vocabulary. The columns' tables follow from the rules: Column.Table is not used.
@@ -394,7 +395,9 @@ func tooManyKeys(most int64) error {
 
 // finishInMemory writes the keys and counts of a table, whose entries are sorted by key and are all in memory. It
 // brings them in the order of ids where they are.
-func (b *Builder) finishInMemory(sorted []occurrence.Entry, w *fileWriter, counts *countsWriter) (made BuiltTable, err error) {
+func (b *Builder) finishInMemory(
+	sorted []occurrence.Entry, w *fileWriter, counts *countsWriter,
+) (made BuiltTable, err error) {
 	made.Seen = int64(len(sorted))
 	counts.beginTable()
 	for _, e := range sorted {
