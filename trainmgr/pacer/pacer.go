@@ -122,6 +122,7 @@ type State struct {
 	Waited      time.Duration
 }
 
+// State returns the limit, what was used and how long streams waited.
 func (p *Pacer) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
