@@ -1,0 +1,767 @@
+package simulation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/lifecycle"
+	"github.com/millrace/millrace/control/machine"
+	"github.com/millrace/millrace/control/presence"
+	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/trainmgr/allocation"
+)
+
+// member is a member of the control plane: it stands for election, and leads with the product's machine.
+type member struct {
+	world    *World
+	name     string
+	number   int
+	alive    bool
+	cut      bool      // from launchers, nodes and other members
+	storeCut bool      // from the store
+	paused   time.Time // Nothing runs until then.
+	drift    float64   // Its clock runs faster by this share.
+	term     *term     // nil: it does not lead, or does not know
+	stands   bool      // It tries to lead again and again.
+	deferred []func()  // What comes while it is paused.
+}
+
+// term is what a member has while it leads.
+type term struct {
+	member   *member
+	fence    uint64
+	machine  *machine.Machine
+	jobs     map[string]*leaderJob
+	nodes    map[string]*leaderNode
+	heard    time.Time // When the store extended the term last.
+	lastCall uint64
+	waiting  map[uint64]func(*machine.LeaseAnswer, error)
+	journal  journal
+	over     bool
+}
+
+// leaderJob is a job as a leader has it.
+type leaderJob struct {
+	*machine.Job
+	of       *job
+	busy     bool // A duty is under way.
+	writing  bool // A state is being written: one after the other, so that the last one is stored last.
+	writes   []func(next func())
+	editions map[int]*machine.Edition
+}
+
+// Edition implements machine.Editions.
+func (j *leaderJob) Edition(number int) *machine.Edition { return j.editions[number] }
+
+// leaderNode is a node as a leader has it.
+type leaderNode struct {
+	incarnation int
+	heard       time.Time
+	dead        bool
+	draining    bool
+	returned    []uint64 // leases that the node has to refuse
+}
+
+func newMember(w *World, i int) *member {
+	m := &member{world: w, name: fmt.Sprintf("member%d", i), number: i, alive: true}
+	if w.random.IntN(2) == 0 {
+		m.drift = (w.random.Float64() - 0.5) / 50
+	}
+	m.stand(time.Duration(i) * 10 * time.Millisecond)
+	return m
+}
+
+// clock returns the member's own time.
+func (m *member) clock() time.Time {
+	since := m.world.now.Sub(start)
+	return m.world.now.Add(time.Duration(float64(since) * m.drift))
+}
+
+// away reports whether nothing reaches the member.
+func (m *member) away() bool { return !m.alive || m.cut }
+
+// run runs something on the member, later if the member is paused.
+func (m *member) run(do func()) {
+	if m.world.now.Before(m.paused) {
+		m.deferred = append(m.deferred, do)
+		return
+	}
+	if m.alive {
+		do()
+	}
+}
+
+// crashMember has a member die and come back.
+func (w *World) crashMember() {
+	m := w.members[w.random.IntN(len(w.members))]
+	if !m.alive {
+		return
+	}
+	w.note("%s dies", m.name)
+	m.alive, m.deferred, m.paused = false, nil, time.Time{}
+	if m.term != nil {
+		m.term.end()
+	}
+	w.after(w.between(100*time.Millisecond, 20*time.Second), m.name+" is started", func() {
+		m.alive = true
+		m.stand(0)
+	})
+}
+
+// pauseMember has a member stand still, as a machine that is migrated does.
+func (w *World) pauseMember() {
+	m := w.members[w.random.IntN(len(w.members))]
+	if !m.alive || w.now.Before(m.paused) {
+		return
+	}
+	m.paused = w.now.Add(w.between(500*time.Millisecond, 90*time.Second))
+	w.after(m.paused.Sub(w.now), m.name+" goes on", func() {
+		list := m.deferred
+		m.deferred = nil
+		for _, do := range list {
+			m.run(do)
+		}
+	})
+}
+
+// stand has the member try to lead after a time.
+func (m *member) stand(after time.Duration) {
+	if m.stands {
+		return
+	}
+	m.stands = true
+	m.world.after(after, m.name+" stands for election", func() {
+		m.stands = false
+		m.run(m.campaign)
+	})
+}
+
+// campaign tries to lead.
+func (m *member) campaign() {
+	if m.term != nil {
+		return
+	}
+	if !m.storeCut {
+		if fence, won := m.world.store.campaign(m); won {
+			m.world.after(m.world.way(), m.name+" leads", func() { m.run(func() { m.lead(fence) }) })
+			return
+		}
+	}
+	m.stand(500 * time.Millisecond)
+}
+
+// leading returns the member that leads by the store's word, or nil.
+func (w *World) leading() *member {
+	for _, m := range w.members {
+		if m.term != nil && m.term.fence == w.store.fence {
+			return m
+		}
+	}
+	return nil
+}
+
+// lead begins a term with what the store has.
+func (m *member) lead(fence uint64) {
+	if m.term != nil {
+		return
+	}
+	now := m.clock()
+	grace := now.Add(2 * beat)
+	if m.world.mutants.has(NoGrace) {
+		grace = now
+	}
+	t := &term{
+		member: m, fence: fence, heard: now,
+		machine: machine.New(machine.Config{
+			Ledger: ledger.Config{Fence: fence, GrantAfter: grace},
+			Lives:  lifecycle.Config{AbandonAfter: time.Hour, Presence: presence.Options{Silence: 30 * time.Second}},
+		}),
+		jobs: map[string]*leaderJob{}, nodes: map[string]*leaderNode{},
+		waiting: map[uint64]func(*machine.LeaseAnswer, error){},
+	}
+	t.journal.term = t
+	m.term = t
+	t.load(now)
+	t.settle()
+	t.tick()
+	t.extend()
+	t.review()
+	for _, id := range slices.Sorted(maps.Keys(t.jobs)) {
+		t.work(t.jobs[id])
+	}
+}
+
+// end ends a term.
+func (t *term) end() {
+	if t.over {
+		return
+	}
+	t.over = true
+	t.member.world.note("%s does not lead any more", t.member.name)
+	t.member.term = nil
+	t.member.stand(500 * time.Millisecond)
+}
+
+// later runs something of the term after a time, unless the term is over.
+func (t *term) later(d time.Duration, what string, do func()) *event {
+	return t.member.world.after(d, t.member.name+": "+what, func() {
+		t.member.run(func() {
+			if !t.over {
+				do()
+			}
+		})
+	})
+}
+
+// extend keeps the term, as long as the store hears from the member.
+func (t *term) extend() {
+	m := t.member
+	if !m.storeCut {
+		if !m.world.store.extend(t.fence) {
+			t.end()
+			return
+		}
+		t.heard = m.clock()
+	} else if m.clock().Sub(t.heard) > leaderTime {
+		t.end()
+		return
+	}
+	t.later(leaderTime/3, "the term goes on", t.extend)
+}
+
+// review has every job look again what there is to do, as time has passed.
+func (t *term) review() {
+	for _, id := range slices.Sorted(maps.Keys(t.jobs)) {
+		if j := t.jobs[id]; !j.Phase().Ended() {
+			j.Review()
+			t.work(j)
+		}
+	}
+	t.later(time.Second, "review", t.review)
+}
+
+// load takes what earlier leaders stored.
+func (t *term) load(now time.Time) {
+	w, data := t.member.world, t.member.world.store.data
+	records := map[string][]ledger.Record{}
+	for _, key := range w.store.sorted() {
+		id, rest, ok := record.SplitKey(key)
+		if !ok || rest == "spec" || rest == "state" || strings.HasPrefix(rest, "data/") {
+			continue
+		}
+		r, err := ledger.RecordOf(id, rest, data[key])
+		if err != nil {
+			w.fail("%s cannot read %s: %v", t.member.name, key, err)
+			return
+		}
+		if r.Kind == ledger.RanksRecord && w.mutants.has(ForgottenRanks) ||
+			r.Kind != ledger.RanksRecord && w.mutants.has(ForgottenRecords) {
+			continue
+		}
+		records[id] = append(records[id], r)
+	}
+	for _, j := range w.jobs {
+		if data[record.Key(j.id, "spec")] == nil {
+			continue
+		}
+		var state record.State
+		if err := json.Unmarshal(data[record.Key(j.id, "state")], &state); err != nil {
+			w.fail("%s cannot read the state of %s: %v", t.member.name, j.id, err)
+			return
+		}
+		if w.mutants.has(ForgottenState) {
+			state = lifecycle.Submission(j.editions[0].record(0))
+		}
+		if w.mutants.has(ForgottenEditions) && len(state.Editions) > 1 {
+			state.Editions = state.Editions[:1]
+		}
+		if err := t.add(j, state, records[j.id], now); err != nil {
+			w.fail("%s cannot take %s: %v", t.member.name, j.id, err)
+			return
+		}
+	}
+}
+
+// record returns an edition as it is stored.
+func (g *edition) record(first uint64) record.Edition {
+	return record.Edition{Number: g.number, First: first, Digest: g.digest, Pieces: 1}
+}
+
+// add takes a job.
+func (t *term) add(j *job, state record.State, records []ledger.Record, now time.Time) error {
+	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}}
+	terms := ledger.Job{ID: j.id, Ranks: j.ranks}
+	if j.keepTail {
+		terms.Tail = ledger.KeepTail
+	}
+	if j.deterministic {
+		terms.Order = 1
+	}
+	l.Job = &machine.Job{
+		LifeTerms: lifecycle.Terms{
+			ID: j.id, Name: j.id, Submitted: start, Ranks: j.ranks, Epochs: j.epochs, Follow: j.follow,
+		},
+		LedgerTerms: terms, Plan: j.plan, Data: l,
+	}
+	for _, g := range state.Editions {
+		l.addEdition(g)
+	}
+	if err := t.machine.Add(l.Job, state, records, now); err != nil {
+		return err
+	}
+	t.jobs[j.id] = l
+	return nil
+}
+
+func (j *leaderJob) addEdition(g record.Edition) {
+	of := j.of.editions[g.Number]
+	j.editions[g.Number] = &machine.Edition{Edition: g, Manifest: of.manifest, Words: of.words}
+}
+
+// submit has a user submit a job to the leader, until it is stored.
+func (w *World) submit(j *job) {
+	again := func() { w.after(time.Second, "submit "+j.id+" again", func() { w.submit(j) }) }
+	m := w.leading()
+	if m == nil || m.away() || w.now.Before(m.paused) {
+		again()
+		return
+	}
+	t := m.term
+	if t.jobs[j.id] != nil { // It was stored, and the answer was lost.
+		j.begin()
+		return
+	}
+	again()
+	if j.submitting == t {
+		return
+	}
+	j.submitting = t
+	state := lifecycle.Submission(j.editions[0].record(0))
+	ops := []op{
+		{key: record.DataKey(j.id, 0, 0), data: []byte("data")}, {key: record.Key(j.id, "state"), data: encode(state)},
+		{key: record.Key(j.id, "spec"), data: []byte("spec")},
+	}
+	t.commit("a submission", ops, func(err error) {
+		switch {
+		case err != nil: // The write may have been made, and the user gets an error.
+			t.commit("no submission", []op{{key: record.Key(j.id, ""), prefix: true}}, func(error) { j.submitting = nil })
+		default:
+			if err := t.add(j, state, nil, m.clock()); err != nil {
+				w.fail("%s cannot take %s: %v", m.name, j.id, err)
+			}
+			t.settle()
+			t.work(t.jobs[j.id])
+		}
+	})
+}
+
+// begin starts the launchers of a job.
+func (j *job) begin() {
+	for _, c := range j.consumers {
+		j.world.after(j.world.between(0, 5*time.Second), "a launcher of "+c.name(), func() { c.launch(nil, false) })
+	}
+}
+
+func encode(state record.State) []byte {
+	b, err := json.Marshal(state)
+	if err != nil {
+		panic(err) // a fault of this package
+	}
+	return b
+}
+
+// commit writes records, and calls done with the store's answer. An answer that is lost is an error, and the write may
+// have been made.
+func (t *term) commit(what string, ops []op, done func(err error)) {
+	w, m := t.member.world, t.member
+	answered := false
+	var late *event
+	answer := func(err error) {
+		if !answered {
+			answered = true
+			late.never()
+			m.run(func() {
+				if errors.Is(err, errFenced) {
+					t.end()
+				}
+				if !t.over {
+					done(err)
+				}
+			})
+		}
+	}
+	lost := w.faulty() && w.chance(w.faults.lostAnswer)
+	w.after(w.way(), m.name+" writes "+what, func() {
+		if m.storeCut || !m.alive {
+			return
+		}
+		err := w.store.apply(t.fence, ops)
+		if lost {
+			return
+		}
+		w.after(w.way(), "the store answers "+m.name, func() {
+			if !m.storeCut {
+				answer(err)
+			}
+		})
+	})
+	late = w.after(5*time.Second, m.name+" waits no longer for the store", func() { answer(errStore) })
+}
+
+// settle carries out the machine's effects.
+func (t *term) settle() {
+	now := t.member.clock()
+	for effects := t.machine.Ready(now); len(effects) > 0; effects = t.machine.Ready(now) {
+		for _, e := range effects {
+			t.carryOut(e, now)
+		}
+	}
+	if t.machine.Ledger.Pending() > 0 && !t.member.world.mutants.has(NeverFlushes) {
+		t.journal.kick()
+	}
+}
+
+// carryOut carries out an effect of the machine.
+func (t *term) carryOut(e machine.Effect, now time.Time) {
+	w := t.member.world
+	switch e := e.(type) {
+	case machine.Answered:
+		reply := t.waiting[e.Call]
+		delete(t.waiting, e.Call)
+		reply(&e.Answer, e.Err)
+	case machine.Returned:
+		if n := t.nodes[e.Drive.Node]; n != nil && !w.mutants.has(LostRevocations) {
+			n.returned = append(n.returned, e.ID)
+		}
+	case machine.Delivered:
+		t.work(t.jobs[e.Job])
+		if w.mutants.has(ConcludeTooEarly) && e.Epoch+1 >= t.jobs[e.Job].EndEpoch() {
+			t.jobs[e.Job].Confirmed(now.Add(time.Hour))
+		}
+	case machine.Life:
+		t.carryOutLife(e.Effect, now)
+	}
+}
+
+func (t *term) carryOutLife(e lifecycle.Effect, now time.Time) {
+	w := t.member.world
+	switch e := e.(type) {
+	case lifecycle.Moved:
+		w.mix(e.Job + string(e.To))
+		w.note("%s: %s is %s (%s)", t.member.name, e.Job, e.To, e.Why)
+		t.work(t.jobs[e.Job])
+	case lifecycle.Refused:
+		w.fail("%s: %s: %v", t.member.name, e.Job, e.Err)
+	case lifecycle.EndJob:
+		j := t.jobs[e.Job]
+		if e.Phase != record.Done {
+			w.fail("%s ends as %s: %s", e.Job, e.Phase, j.Words())
+		}
+		j.Conclude(lifecycle.Conclusion{Status: []byte("status")})
+		if err := t.machine.RemoveFromLedger(j.Job, now); err != nil {
+			w.fail("%v", err)
+		}
+	case lifecycle.FindPartitions:
+		t.findPartitions(t.jobs[e.Job])
+	case lifecycle.DropEdition:
+		delete(t.jobs[e.Job].editions, e.Number)
+	case lifecycle.EditionBegun:
+		t.jobs[e.Job].editions[e.Edition.Number].Edition = e.Edition
+	}
+}
+
+// findPartitions looks for partitions that a job does not have yet.
+func (t *term) findPartitions(j *leaderJob) {
+	number, first := j.NextEdition()
+	if t.member.world.mutants.has(SharedEditions) && number > 1 {
+		number--
+	}
+	if number >= j.of.known {
+		j.PartitionsMissing("")
+		return
+	}
+	g := j.of.editions[number].record(first)
+	j.addEdition(g)
+	j.PartitionsFound(g.Digest)
+}
+
+// tick lets time pass for the machine.
+func (t *term) tick() {
+	now := t.member.clock()
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
+		n := t.nodes[name]
+		if !n.dead && now.Sub(n.heard) > deadAfter && !t.member.world.mutants.has(DeadNodesGrant) {
+			n.dead = true
+			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now) // the ledger knows it since it was heard
+		}
+	}
+	if !t.member.world.mutants.has(TicksStop) {
+		t.machine.Tick(now)
+	}
+	t.settle()
+	t.later(200*time.Millisecond, "tick", t.tick)
+}
+
+func driveOf(node string) ledger.DriveID { return ledger.DriveID{Node: node, Name: "d"} }
+
+// heartbeat takes a heartbeat of a node.
+func (m *member) heartbeat(n *node, incarnation int) {
+	m.run(func() {
+		t := m.term
+		if t == nil {
+			return
+		}
+		now := m.clock()
+		known := t.nodes[n.name]
+		if known == nil {
+			known = &leaderNode{dead: true}
+			t.nodes[n.name] = known
+		}
+		if incarnation < known.incarnation {
+			return // a heartbeat of before the restart
+		}
+		if incarnation > known.incarnation && !known.dead {
+			_ = t.machine.Ledger.LoseDrive(driveOf(n.name), "the node was restarted", now)
+			known.dead = true
+		}
+		known.heard, known.incarnation = now, incarnation
+		if known.dead || known.draining != n.draining {
+			known.dead, known.draining = false, n.draining
+			err := t.machine.Ledger.PutDrive(ledger.Drive{
+				ID: driveOf(n.name), Streams: 3, Partitions: slices.Sorted(maps.Keys(n.holds)), Draining: n.draining,
+			}, now)
+			if err != nil {
+				m.world.fail("%v", err)
+			}
+		}
+		returned := slices.Clone(known.returned)
+		m.world.send("answer to "+n.name, func() bool { return n.cut || m.away() }, func() {
+			for _, id := range returned {
+				n.refused[id] = true
+			}
+		})
+		t.settle()
+	})
+}
+
+// journal commits the ledger's records together, as store.Journal does.
+type journal struct {
+	term   *term
+	busy   bool
+	kept   []op
+	next   []func(error) // calls that the next round answers
+	joined bool
+}
+
+// kick starts a round.
+func (j *journal) kick() {
+	j.joined = true
+	if !j.busy {
+		j.round()
+	}
+}
+
+// sync calls done when everything that the ledger has is durable.
+func (j *journal) sync(dirty bool, done func(error)) {
+	if !dirty && !j.busy && !j.joined {
+		done(nil)
+		return
+	}
+	j.next = append(j.next, done)
+	j.kick()
+}
+
+// round writes everything that the ledger has, and answers the calls that waited for it.
+func (j *journal) round() {
+	calls := j.next
+	j.next, j.joined, j.busy = nil, false, true
+	j.write(func(err error) {
+		j.busy = false
+		for _, done := range calls {
+			done(err)
+		}
+		if !j.term.over && (j.joined || err == nil && len(j.next) > 0) {
+			j.round()
+		}
+	})
+}
+
+func (j *journal) write(done func(error)) {
+	w := j.term.member.world
+	if len(j.kept) == 0 {
+		for _, r := range j.term.machine.Ledger.Flush(8) {
+			j.kept = append(j.kept, op{key: record.Key(r.Job, r.Key()), data: r.Data})
+		}
+		if w.mutants.has(OrderOfRecords) && len(j.kept) > 1 {
+			j.kept = j.kept[1:]
+		}
+	}
+	if len(j.kept) == 0 {
+		done(nil)
+		return
+	}
+	j.term.commit("acknowledgements", j.kept, func(err error) {
+		if err == nil || w.mutants.has(LostWrites) {
+			j.kept = nil
+		}
+		if err != nil {
+			done(err)
+			return
+		}
+		j.write(done)
+	})
+}
+
+// work carries out the next duty of a job.
+func (t *term) work(j *leaderJob) {
+	if j == nil || j.Job == nil || j.busy || t.over {
+		return
+	}
+	w, duty := t.member.world, j.Duty(t.member.clock())
+	if duty == lifecycle.Rest || duty == lifecycle.Retire {
+		return
+	}
+	j.busy = true
+	done := func(err error) {
+		j.busy = false
+		t.settle()
+		if err == nil {
+			t.work(j)
+		} else if !w.mutants.has(DutiesStop) {
+			t.later(time.Second, "try again for "+j.ID, func() { t.work(j) })
+		} else {
+			j.busy = true
+		}
+	}
+	switch duty {
+	case lifecycle.Prepare:
+		t.later(w.between(10*time.Millisecond, time.Second), "nodes are prepared for "+j.ID, func() {
+			if w.faulty() && w.chance(w.faults.prepareFails) {
+				j.Delayed("for a node")
+				done(errStore)
+				return
+			}
+			j.Prepared()
+			done(nil)
+		})
+	case lifecycle.Measure:
+		t.later(w.between(10*time.Millisecond, time.Second), "P of "+j.ID, func() {
+			j.Measured(map[string]float64{"node0/d": 1000}, 0, allocation.Allocation{Drives: 5})
+			done(nil)
+		})
+	case lifecycle.Withdraw:
+		j.Withdrawn()
+		done(nil)
+	case lifecycle.Store:
+		t.store(j, done)
+	case lifecycle.Commit:
+		t.commitState(j, done)
+	case lifecycle.Confirm:
+		if w.mutants.has(NoConfirm) {
+			j.Confirmed(t.member.clock())
+			done(nil)
+			return
+		}
+		t.journal.sync(true, func(err error) {
+			if err == nil {
+				j.Confirmed(t.member.clock())
+			}
+			done(err)
+		})
+	case lifecycle.StoreEdition:
+		t.commit("an edition", []op{{key: record.DataKey(j.ID, j.Preparing(), 0), data: []byte("data")}}, func(err error) {
+			if err != nil {
+				j.EditionDropped()
+			} else {
+				j.EditionStored(1)
+			}
+			done(err)
+		})
+	}
+}
+
+// inTurn has a write of a job's state wait for the write before it.
+func (j *leaderJob) inTurn(write func(next func())) {
+	j.writes = append(j.writes, write)
+	if !j.writing {
+		j.nextWrite()
+	}
+}
+
+func (j *leaderJob) nextWrite() {
+	if j.writing = len(j.writes) > 0; j.writing {
+		write := j.writes[0]
+		j.writes = j.writes[1:]
+		write(j.nextWrite)
+	}
+}
+
+// store stores a job's state, unless it is stored.
+func (t *term) store(j *leaderJob, done func(error)) {
+	j.inTurn(func(next func()) {
+		t.storeNow(j, func(err error) {
+			next()
+			done(err)
+		})
+	})
+}
+
+func (t *term) storeNow(j *leaderJob, done func(error)) {
+	if !j.Unwritten() {
+		done(nil)
+		return
+	}
+	raw := encode(j.Storing(t.member.clock()))
+	ops := []op{{key: record.Key(j.ID, "state"), data: raw}}
+	if t.member.world.mutants.has(OldState) {
+		t.later(2*time.Second, "an old state", func() { t.commit("an old state", ops, func(error) {}) })
+	}
+	if j.Phase().Ended() {
+		ops = append(ops, op{key: record.Key(j.ID, "e"), prefix: true}, op{key: record.Key(j.ID, "ranks")},
+			op{key: record.Key(j.ID, "data/"), prefix: true})
+	}
+	t.commit("a state", ops, func(err error) {
+		if err != nil {
+			j.StoreFailed()
+		}
+		done(err)
+	})
+}
+
+// commitState stores the next state of a job, and lets the job enter it.
+func (t *term) commitState(j *leaderJob, done func(error)) {
+	j.inTurn(func(next func()) {
+		t.commitNow(j, func(err error) {
+			next()
+			done(err)
+		})
+	})
+}
+
+func (t *term) commitNow(j *leaderJob, done func(error)) {
+	w := t.member.world
+	raw := encode(j.StoringNext(t.member.clock()))
+	if w.mutants.has(EarlyCommit) && j.Phase() == record.Measuring ||
+		w.mutants.has(EarlyEdition) && j.Phase() != record.Measuring {
+		j.Committed()
+		t.settle()
+		t.later(4*time.Second, "a late state", func() {
+			t.commit("a late state", []op{{key: record.Key(j.ID, "state"), data: raw}}, done)
+		})
+		return
+	}
+	t.commit("a state", []op{{key: record.Key(j.ID, "state"), data: raw}}, func(err error) {
+		if err != nil {
+			j.CommitFailed()
+		} else {
+			j.Committed()
+		}
+		done(err)
+	})
+}

@@ -1,0 +1,57 @@
+package simulation
+
+import "time"
+
+// send carries a message from one part to another: deliver runs when it comes, unless it is lost. It may come twice.
+// cut says whether a link is cut when the message comes to it.
+func (w *World) send(what string, cut func() bool, deliver func()) {
+	ways := 1
+	if w.faulty() {
+		if w.chance(w.faults.loss) {
+			return
+		}
+		if w.chance(w.faults.doubled) {
+			ways = 2
+		}
+	}
+	for range ways {
+		w.after(w.way(), what, func() {
+			if !cut() {
+				deliver()
+			}
+		})
+	}
+}
+
+// way draws how long a message is on its way.
+func (w *World) way() time.Duration {
+	if !w.faulty() {
+		return w.between(100*time.Microsecond, time.Millisecond)
+	}
+	if w.random.IntN(8) > 0 {
+		return w.between(100*time.Microsecond, 2*time.Millisecond)
+	}
+	return w.between(100*time.Microsecond, w.faults.slow)
+}
+
+// cutLink cuts a part off for some time: a member from all others, a member from the store, or a node from members.
+func (w *World) cutLink() {
+	long := w.between(500*time.Millisecond, 40*time.Second)
+	switch w.random.IntN(3) {
+	case 0:
+		m := w.members[w.random.IntN(len(w.members))]
+		m.cut = true
+		w.note("%s is cut off for %v", m.name, long)
+		w.after(long, "a link is whole", func() { m.cut = false })
+	case 1:
+		m := w.members[w.random.IntN(len(w.members))]
+		m.storeCut = true
+		w.note("%s is cut off from the store for %v", m.name, long)
+		w.after(long, "a link is whole", func() { m.storeCut = false })
+	default:
+		n := w.nodes[w.random.IntN(len(w.nodes))]
+		n.cut = true
+		w.note("%s is cut off from members for %v", n.name, long)
+		w.after(long, "a link is whole", func() { n.cut = false })
+	}
+}

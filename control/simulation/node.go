@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/control/ledger"
+)
+
+// beat is the time between two heartbeats, and deadAfter that after which a silent node is dead.
+const (
+	beat      = time.Second
+	deadAfter = 5 * time.Second
+)
+
+// node is a model of a storage node with one drive.
+type node struct {
+	world       *World
+	name        string
+	holds       map[string]bool // partitions
+	alive       bool
+	cut         bool // from members
+	incarnation int
+	draining    bool
+	refused     map[uint64]bool // leases that came back
+}
+
+func newNode(w *World, i int) *node {
+	n := &node{world: w, name: fmt.Sprintf("node%d", i), holds: map[string]bool{}}
+	n.rise()
+	return n
+}
+
+// rise starts a node that is dead.
+func (n *node) rise() {
+	if n.alive {
+		return
+	}
+	n.alive, n.refused = true, map[uint64]bool{}
+	n.incarnation++
+	n.beat(n.incarnation)
+}
+
+// beat sends a heartbeat to every member; only the leader takes it.
+func (n *node) beat(incarnation int) {
+	if !n.alive || n.incarnation != incarnation {
+		return
+	}
+	for _, m := range n.world.members {
+		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation) })
+	}
+	n.world.after(beat, n.name+" beats", func() { n.beat(incarnation) })
+}
+
+// crashNode has a node die, drain, or drain no more.
+func (w *World) crashNode() {
+	n := w.nodes[w.random.IntN(len(w.nodes))]
+	if w.random.IntN(3) == 0 {
+		n.draining = !n.draining
+		w.after(w.between(time.Second, 20*time.Second), n.name+" drains no more", func() { n.draining = false })
+		return
+	}
+	n.alive = false
+	w.note("%s dies", n.name)
+	w.after(w.between(100*time.Millisecond, 30*time.Second), n.name+" is started", n.rise)
+}
+
+// errFetch says that a node gave no mini-batch.
+var errFetch = errors.New("the node gives no mini-batch")
+
+// serve makes a mini-batch of a lease.
+func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
+	switch {
+	case !n.alive, n.refused[g.ID], n.world.faulty() && n.world.chance(n.world.faults.fetchFails):
+		return "", errFetch
+	case !n.holds[e.edition.words[e.partitionOf(number)]]:
+		n.world.fail("%s is granted mini-batch %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
+	}
+	if n.world.mutants.has(WrongContent) && number%7 == 3 {
+		number++
+	}
+	return e.content(number), nil
+}
+
+// partitionOf returns the place of a mini-batch's partition.
+func (e *epoch) partitionOf(number uint64) int {
+	b, err := e.plan.MiniBatch(number)
+	if err != nil {
+		return 0
+	}
+	return b.Partition
+}

@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// faults are the probabilities and times of a day's faults.
+type faults struct {
+	loss, doubled float64       // of a message
+	slow          time.Duration // The longest way of a message.
+	lostAnswer    float64       // of the store
+	cutEvery      time.Duration // between two cuts of links; 0: none
+	crashEvery    time.Duration // between two deaths of launchers
+	nodeEvery     time.Duration // between two deaths of nodes
+	memberEvery   time.Duration // between two deaths of members
+	pauseEvery    time.Duration // between two pauses of members
+	fetchFails    float64       // of a fetch of a mini-batch
+	prepareFails  float64
+	zombies       float64 // A launcher that is replaced lives on.
+}
+
+// draw draws the schedule of a day.
+func (w *World) draw() {
+	r := w.random
+	pick := func(values ...time.Duration) time.Duration { return values[r.IntN(len(values))] }
+	share := func(values ...float64) float64 { return values[r.IntN(len(values))] }
+	w.faults = faults{
+		loss: share(0, 0, 0.01, 0.05), doubled: share(0, 0.01, 0.05),
+		slow:       pick(2*time.Millisecond, 20*time.Millisecond, 300*time.Millisecond, 2*time.Second),
+		lostAnswer: share(0, 0.01, 0.1),
+		cutEvery:   pick(0, 20*time.Second, time.Minute), crashEvery: pick(0, 10*time.Second, 40*time.Second),
+		nodeEvery: pick(0, 20*time.Second, time.Minute), memberEvery: pick(0, 30*time.Second, 2*time.Minute),
+		pauseEvery: pick(0, 0, 30*time.Second, time.Minute), fetchFails: share(0, 0.02),
+		prepareFails: share(0, 0.1), zombies: share(0, 0.3),
+	}
+	w.calm = start.Add(w.between(20*time.Second, 3*time.Minute))
+	w.store = newStore(w)
+	for i := range 3 {
+		w.members = append(w.members, newMember(w, i))
+	}
+	for i := range 5 {
+		w.nodes = append(w.nodes, newNode(w, i))
+	}
+	for i := range 1 + r.IntN(3) {
+		j := w.drawJob(i)
+		w.jobs = append(w.jobs, j)
+		w.after(w.between(0, 10*time.Second), "submit "+j.id, func() { w.submit(j) })
+	}
+	w.repeat(w.faults.cutEvery, "cut a link", w.cutLink)
+	w.repeat(w.faults.crashEvery, "a launcher dies", w.crashLauncher)
+	w.repeat(w.faults.nodeEvery, "a node dies", w.crashNode)
+	w.repeat(w.faults.memberEvery, "a member dies", w.crashMember)
+	w.repeat(w.faults.pauseEvery, "a member pauses", w.pauseMember)
+	w.after(w.calm.Sub(start), "faults stop", w.heal)
+}
+
+// repeat has a fault occur again and again while faults occur.
+func (w *World) repeat(every time.Duration, what string, do func()) {
+	if every == 0 {
+		return
+	}
+	w.after(w.between(every/10, 2*every), what, func() {
+		if w.faulty() {
+			do()
+			w.repeat(every, what, do)
+		}
+	})
+}
+
+// patience is how long a job may take after faults have stopped.
+const patience = 30 * time.Minute
+
+// heal ends what the faults have left behind.
+func (w *World) heal() {
+	for _, m := range w.members {
+		m.cut, m.storeCut = false, false
+	}
+	for _, n := range w.nodes {
+		n.cut = false
+		n.rise()
+	}
+	w.after(patience, "patience ends", func() {
+		for _, j := range w.jobs {
+			if !j.over {
+				w.fail("job %s has not ended %v after faults stopped: %s", j.id, patience, j.describe())
+			}
+		}
+	})
+}
+
+// drawJob draws a job with its data.
+func (w *World) drawJob(i int) *job {
+	r := w.random
+	j := &job{
+		world: w, id: fmt.Sprintf("job%d", i), epochs: uint64(1 + r.IntN(3)), ranks: 1 + r.IntN(4),
+		keepTail: r.IntN(2) == 0, deterministic: r.IntN(2) == 0, tokens: r.IntN(3) > 0, announces: r.IntN(2) == 0,
+		plan: dataset.Options{Batch: 10, SplitBatches: 1 + r.IntN(5), Seed: r.Uint64N(8)},
+	}
+	if r.IntN(2) == 0 {
+		j.plan.Shuffle = dataset.ShuffleNone
+	}
+	if r.IntN(2) == 0 {
+		j.plan.Tail = dataset.DropTail
+	}
+	more := 0
+	if r.IntN(3) == 0 {
+		j.follow, more = true, r.IntN(3)
+	}
+	j.addEdition(2 + r.IntN(8))
+	for range more {
+		j.addEdition(1 + r.IntN(4))
+	}
+	if j.follow {
+		j.known = 1
+		for n := range more {
+			w.after(w.between(5*time.Second, 2*time.Minute), "partitions of "+j.id+" appear",
+				func() { j.known = max(j.known, n+2) })
+		}
+	}
+	for rank := range j.ranks {
+		j.consumers = append(j.consumers, newConsumer(j, uint32(rank)))
+	}
+	return j
+}

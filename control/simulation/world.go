@@ -1,0 +1,179 @@
+package simulation
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"time"
+)
+
+// start is when every day begins.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// World is one day: its schedule, its parts, and the events to come.
+type World struct {
+	Seed uint64
+
+	now      time.Time
+	random   *rand.Rand
+	events   eventQueue
+	made     uint64 // events
+	Executed int    // events
+	hash     uint64
+	trace    io.Writer // nil: no line for each event
+	mutants  Mutants
+	failure  *Failure
+
+	faults   faults
+	calm     time.Time // when faults stop
+	store    *store
+	members  []*member
+	nodes    []*node
+	jobs     []*job
+	launched int // processes of launchers
+}
+
+// Failure is a broken promise.
+type Failure struct {
+	Seed   uint64
+	Events int // executed until then
+	At     time.Duration
+	What   string
+}
+
+// Error says what was broken, and how to see it again.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("seed %d, event %d, %v: %s\ngo run ./control/simulation/simulate --seed %d --events %d --trace",
+		f.Seed, f.Events, f.At, f.What, f.Seed, f.Events)
+}
+
+// event is something that happens at a time.
+type event struct {
+	at     time.Time
+	number uint64 // Events of one time happen in this order.
+	what   string
+	do     func()
+}
+
+type eventQueue []*event
+
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
+	if !q[i].at.Equal(q[j].at) {
+		return q[i].at.Before(q[j].at)
+	}
+	return q[i].number < q[j].number
+}
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *eventQueue) Push(e any)   { *q = append(*q, e.(*event)) }
+func (q *eventQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return e
+}
+
+// after has something happen after a time.
+func (w *World) after(d time.Duration, what string, do func()) *event {
+	w.made++
+	e := &event{w.now.Add(max(d, 0)), w.made, what, do}
+	heap.Push(&w.events, e)
+	return e
+}
+
+// never has an event not happen.
+func (e *event) never() { e.do = nil }
+
+// note puts something that happened into the hash, and into the trace.
+func (w *World) note(format string, values ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%12v  %s\n", w.now.Sub(start), fmt.Sprintf(format, values...))
+	}
+}
+
+// mix adds a text to the hash over all events.
+func (w *World) mix(text string) {
+	h := w.hash
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211 // FNV-1a
+	}
+	w.hash = (h ^ uint64(w.now.UnixNano())) * 1099511628211
+}
+
+// fail ends the day with a broken promise.
+func (w *World) fail(format string, values ...any) {
+	if w.failure == nil {
+		w.failure = &Failure{w.Seed, w.Executed, w.now.Sub(start), fmt.Sprintf(format, values...)}
+	}
+}
+
+// Hash returns the hash over all events so far.
+func (w *World) Hash() uint64 { return w.hash }
+
+// Run executes events until the day is over, a promise is broken, or most events were executed. It reports whether
+// the day is over.
+func (w *World) Run(most int) (over bool, err error) {
+	for w.Executed < most && w.failure == nil {
+		if w.over() {
+			return true, nil
+		}
+		if len(w.events) == 0 {
+			w.fail("nothing happens any more, and not every job has ended")
+			break
+		}
+		e := heap.Pop(&w.events).(*event)
+		if e.do == nil {
+			continue
+		}
+		w.now = e.at
+		w.Executed++
+		w.mix(e.what)
+		w.note("%s", e.what)
+		e.do()
+	}
+	if w.failure != nil {
+		return false, w.failure
+	}
+	return w.over(), nil
+}
+
+// over reports whether every job has ended as it should.
+func (w *World) over() bool {
+	for _, j := range w.jobs {
+		if !j.over {
+			return false
+		}
+	}
+	return true
+}
+
+// chance draws whether something with a probability occurs.
+func (w *World) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
+
+// between draws a time.
+func (w *World) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.random.Int64N(int64(most-least)+1))
+}
+
+// faulty reports whether faults still occur.
+func (w *World) faulty() bool { return w.now.Before(w.calm) }
+
+// New draws a day from a seed.
+func New(seed uint64, o Options) *World {
+	h := fnv.New64a()
+	w := &World{
+		Seed: seed, now: start, random: rand.New(rand.NewPCG(seed, 0x6d696c6c72616365)), hash: h.Sum64(),
+		trace: o.Trace, mutants: o.Mutants,
+	}
+	w.draw()
+	return w
+}
+
+// Options are those of a day that the seed does not decide.
+type Options struct {
+	Trace   io.Writer // gets a line for each event; nil: none
+	Mutants Mutants
+}
