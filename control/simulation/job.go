@@ -116,6 +116,9 @@ func (j *job) epoch(number uint64) *epoch {
 // end returns the number of epochs that the job has in all.
 func (j *job) end() uint64 { return uint64(len(j.editions)) * j.epochs }
 
+// dropped reports whether a job no longer keeps the edition of an epoch: it keeps the last two.
+func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.known }
+
 // content returns the bytes of a mini-batch, which stand for its tensors: they name the partition and the rows.
 func (e *epoch) content(number uint64) string {
 	b, err := e.plan.MiniBatch(number)
@@ -165,13 +168,15 @@ type consumer struct {
 	model   trained // What this lineage of the model was trained with.
 	saved   trained // The model of the checkpoint; nil: there is none.
 	token   *dataset.Token
-	process *launcher // nil: none lives
-	done    bool      // Its process was told that nothing is left.
-	through bool      // A process of the rank, perhaps one that was taken for dead, was told so.
+	process *launcher                  // nil: none lives
+	saidTo  uint64                     // the fence of the leader that answered last
+	said    map[uint64][]dataset.Range // by epoch: what was answered as acknowledged
+	done    bool                       // Its process was told that nothing is left.
+	through bool                       // A process of the rank, perhaps one that was taken for dead, was told so.
 }
 
 func newConsumer(j *job, rank uint32) *consumer {
-	return &consumer{job: j, rank: rank, model: trained{}}
+	return &consumer{job: j, rank: rank, model: trained{}, said: map[uint64][]dataset.Range{}}
 }
 
 // train trains the model with a mini-batch, and checks that it may.
@@ -202,6 +207,33 @@ func (c *consumer) checkWhole() {
 			}
 		}
 	}
+}
+
+// noteSaid keeps what a leader answered as acknowledged. Acknowledgements inside a split of which others are missing
+// are in the leader's memory only (package ledger, Durability): a later leader does not know them.
+func (c *consumer) noteSaid(fence uint64, e *epoch, numbers []dataset.Range) {
+	share := e.shares[c.rank]
+	if c.saidTo != fence {
+		var whole []dataset.Range
+		for s := range e.plan.All() {
+			from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
+			if from < to && said(c.said[e.number], from, to) {
+				whole = dataset.UnionRanges(whole, []dataset.Range{{From: from, To: to}})
+			}
+		}
+		c.saidTo, c.said[e.number] = fence, whole
+	}
+	c.said[e.number] = dataset.UnionRanges(c.said[e.number], numbers)
+}
+
+// said reports whether ranges have every number from from up to to.
+func said(ranges []dataset.Range, from, to uint64) bool {
+	for _, r := range ranges {
+		if r.From <= from && to <= r.To {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *consumer) name() string { return fmt.Sprintf("%s rank %d", c.job.id, c.rank) }

@@ -32,9 +32,9 @@ type launcher struct {
 	have      trained             // numbers that it fetched, trained, or was told to be acknowledged
 	leases    map[uint64]*holding // by ID
 	queue     []minibatch         // fetched, and not trained yet
-	training  bool
-	unsaid    []dataset.Range // to be acknowledged
-	saying    []dataset.Range // in the call that is under way
+	inStep    *minibatch          // nil: the trainer waits
+	unsaid    []dataset.Range     // to be acknowledged
+	saying    []dataset.Range     // in the call that is under way
 	leasing   bool
 	saves     bool // A checkpoint is under way: the trainer waits.
 	mustShow  bool // The leader is new: it wants to see the leases.
@@ -241,6 +241,14 @@ func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 	case errors.As(err, &ended):
 		w.fail("%s cannot attach: %v", l.name(), err)
 		return
+	case errors.Is(err, dataset.ErrToken) && l.of.job.follow && token != nil && l.of.job.dropped(token.Epoch):
+		// The checkpoint is older than the editions that a job keeps: its run is over.
+		l.ended = true
+		if l.current() {
+			l.of.done = true
+			l.of.job.review()
+		}
+		return
 	case err != nil:
 		var early *machine.NotBegunError
 		if !errors.As(err, &early) && !errors.Is(err, errAway) && !errors.Is(err, errNotLeader) {
@@ -266,6 +274,9 @@ func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 	if l.current() {
 		l.checkAttachment(at)
 	}
+	if l.inStep != nil && l.inStep.epoch == e { // It is trained in any case.
+		l.have.add(e, l.inStep.number)
+	}
 	l.lease()
 }
 
@@ -283,6 +294,14 @@ func (l *launcher) checkAttachment(at attachment) {
 			l.have.add(l.epoch, n)
 			l.acknowledge(n)
 		}
+	}
+	for s := range l.epoch.plan.All() {
+		from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
+		if !l.resume || from >= to || !said(l.of.said[at.Epoch], from, to) || said(at.Token.Acknowledged(), from, to) {
+			continue
+		}
+		w.fail("%s was answered that [%d, %d) of epoch %d are acknowledged, and the leader does not know it", l.name(),
+			from, to, at.Epoch)
 	}
 	if len(at.Owned) > 0 && (at.Owned[0].From != share.From || at.Owned[len(at.Owned)-1].To != share.To) {
 		w.fail("%s owns %v of epoch %d, and its share is %v", l.name(), at.Owned, at.Epoch, share)
@@ -363,10 +382,13 @@ func (l *launcher) lease() {
 		func(t *term, reply func(any, error)) { t.lease(l.of.job, r, 5*time.Second, reply) },
 		func(a any, err error) {
 			l.leasing = false
-			if !l.attached || l.session != session {
+			if l.session != session {
+				l.lease()
 				return
 			}
-			l.takeLease(a, err)
+			if l.attached {
+				l.takeLease(a, err)
+			}
 		})
 }
 
@@ -412,7 +434,7 @@ func (l *launcher) takeLease(a any, err error) {
 		return
 	}
 	got := a.(leaseAnswer)
-	if got.fence < l.fence && !w.mutants.has(StaleAnswers) {
+	if got.fence < l.fence {
 		l.later(100*time.Millisecond, "ask again", l.lease) // the answer of a former leader
 		return
 	}
@@ -423,6 +445,9 @@ func (l *launcher) takeLease(a any, err error) {
 	l.mustShow = got.Adopt
 	for _, id := range got.Revoked {
 		delete(l.leases, id)
+	}
+	if l.past && (len(got.Grants) > 0 || got.EpochDone) {
+		l.enter(l.of.job.epoch(l.epoch.number + 1))
 	}
 	for _, g := range got.Grants {
 		if l.leases[g.ID] == nil && g.Epoch == l.epoch.number {
@@ -446,6 +471,18 @@ func (l *launcher) takeLease(a any, err error) {
 	l.later(w.between(10*time.Millisecond, 200*time.Millisecond), "lease", l.lease)
 }
 
+// enter goes on with an epoch. A launcher that was put back an epoch may have trained a part of it.
+func (l *launcher) enter(e *epoch) {
+	l.epoch, l.past, l.have = e, false, trained{}
+	l.leases, l.queue = map[uint64]*holding{}, nil
+	for n, has := range l.model[e.number] {
+		if has {
+			l.have.add(e, uint64(n))
+			l.acknowledge(uint64(n))
+		}
+	}
+}
+
 // epochTrained reports whether the launcher has trained its share of the epoch, and said so.
 func (l *launcher) epochTrained() bool {
 	share := l.epoch.shares[l.of.rank]
@@ -457,22 +494,20 @@ func (l *launcher) epochTrained() bool {
 	return len(l.unsaid) == 0 && len(l.saying) == 0
 }
 
-// nextEpoch goes on with the next epoch, if there is one.
+// nextEpoch has the launcher ask for the next epoch. A follower for which the schedule has no further partitions is
+// stopped.
 func (l *launcher) nextEpoch() {
-	if e := l.of.job.epoch(l.epoch.number + 1); e != nil {
-		l.epoch, l.have = e, trained{}
-		l.leases, l.queue = map[uint64]*holding{}, nil
-	} else if l.of.job.follow {
-		l.endWhenSaid() // The schedule has no further partitions: the follower is stopped.
-	} else {
-		l.past = true
+	if l.of.job.follow && l.of.job.epoch(l.epoch.number+1) == nil {
+		l.endWhenSaid()
+		return
 	}
+	l.past = true
 }
 
 // fetch fetches the next mini-batch of a lease.
 func (l *launcher) fetch(h *holding) {
 	w := l.world()
-	for h.next < h.To && l.have.has(h.Epoch, h.next) { // It was trained: the acknowledgement was lost.
+	for h.next < h.To && l.have.has(h.Epoch, h.next) && !w.mutants.has(TrainTwice) { // It was trained: the acknowledgement was lost.
 		if l.model.has(h.Epoch, h.next) {
 			l.acknowledge(h.next)
 		}
@@ -559,18 +594,15 @@ func (t *term) release(of *job, r machine.Release, reply func(any, error)) {
 
 // train trains with the mini-batches of the queue, one after the other.
 func (l *launcher) train() {
-	if l.training || l.saves || len(l.queue) == 0 {
+	if l.inStep != nil || l.saves || len(l.queue) == 0 {
 		return
 	}
-	l.training = true
 	b := l.queue[0]
-	l.queue = l.queue[1:]
+	l.inStep, l.queue = &b, l.queue[1:]
 	w := l.world()
 	l.later(w.between(time.Millisecond, 30*time.Millisecond), "a step", func() {
-		l.training = false
-		if b.epoch == l.epoch && l.attached {
-			l.step(b)
-		}
+		l.inStep = nil
+		l.step(b)
 		l.train()
 	})
 }
@@ -605,16 +637,19 @@ func (l *launcher) say() {
 	session, epoch, numbers := l.session, l.epoch.number, l.saying
 	l.call("acknowledge", 5*time.Second, func(t *term, reply func(any, error)) {
 		t.acknowledge(l.of.job, session, epoch, numbers, reply)
-	}, func(_ any, err error) {
+	}, func(fence any, err error) {
 		if l.session != session || !l.attached {
 			return
 		}
 		l.saying = nil
+		if err == nil {
+			l.of.noteSaid(fence.(uint64), l.of.job.epoch(epoch), numbers)
+		}
 		switch {
 		case errors.Is(err, ledger.ErrSession) && !l.world().mutants.has(StaleSession):
 			l.reattach()
 			return
-		case err != nil && !l.world().mutants.has(NoRepeat):
+		case err != nil:
 			l.unsaid = dataset.UnionRanges(l.unsaid, numbers)
 			l.later(200*time.Millisecond, "acknowledge again", l.say)
 			return
@@ -635,14 +670,14 @@ func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []da
 	t.settle()
 	t.work(j)
 	if err != nil || over || t.member.world.mutants.has(EarlyAnswer) {
-		reply(nil, err)
+		reply(t.fence, err)
 		return
 	}
 	t.journal.sync(dirty, func(err error) {
 		if err != nil {
 			err = errAway
 		}
-		reply(nil, err)
+		reply(t.fence, err)
 	})
 }
 
@@ -706,7 +741,7 @@ func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
 		return
 	}
 	token, err := t.machine.Checkpoint(j.Job, &s)
-	if err != nil || t.member.world.mutants.has(EarlyCheckpoint) {
+	if err != nil {
 		reply(token, err)
 		return
 	}
@@ -723,6 +758,9 @@ func (l *launcher) endWhenSaid() {
 	if len(l.unsaid)+len(l.saying) > 0 {
 		l.later(100*time.Millisecond, "end", l.endWhenSaid)
 		return
+	}
+	if c := l.of; l.current() && c.job.tokens { // The last checkpoint is saved before the rank is through.
+		c.saved, c.token = c.model.clone(), l.tokenNow()
 	}
 	if !l.announce {
 		l.end()
@@ -744,10 +782,13 @@ func (l *launcher) end() {
 	if l.ended {
 		return
 	}
+	elsewhere := l.of.through // A process that was taken for dead has attached again, and trained the rest.
 	l.ended, l.of.through = true, true
 	if l.current() {
 		l.of.done = true
-		l.of.checkWhole()
+		if !elsewhere {
+			l.of.checkWhole()
+		}
 		l.of.job.review()
 	}
 }

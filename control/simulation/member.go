@@ -153,7 +153,7 @@ func (m *member) campaign() {
 			return
 		}
 	}
-	m.stand(500 * time.Millisecond)
+	m.stand(time.Second)
 }
 
 // leading returns the member that leads by the store's word, or nil.
@@ -172,14 +172,10 @@ func (m *member) lead(fence uint64) {
 		return
 	}
 	now := m.clock()
-	grace := now.Add(2 * beat)
-	if m.world.mutants.has(NoGrace) {
-		grace = now
-	}
 	t := &term{
 		member: m, fence: fence, heard: now,
 		machine: machine.New(machine.Config{
-			Ledger: ledger.Config{Fence: fence, GrantAfter: grace},
+			Ledger: ledger.Config{Fence: fence, GrantAfter: now.Add(2 * beat)},
 			Lives:  lifecycle.Config{AbandonAfter: time.Hour, Presence: presence.Options{Silence: 30 * time.Second}},
 		}),
 		jobs: map[string]*leaderJob{}, nodes: map[string]*leaderNode{},
@@ -422,7 +418,7 @@ func (t *term) settle() {
 			t.carryOut(e, now)
 		}
 	}
-	if t.machine.Ledger.Pending() > 0 && !t.member.world.mutants.has(NeverFlushes) {
+	if t.machine.Ledger.Pending() > 0 {
 		t.journal.kick()
 	}
 }
@@ -436,7 +432,7 @@ func (t *term) carryOut(e machine.Effect, now time.Time) {
 		delete(t.waiting, e.Call)
 		reply(&e.Answer, e.Err)
 	case machine.Returned:
-		if n := t.nodes[e.Drive.Node]; n != nil && !w.mutants.has(LostRevocations) {
+		if n := t.nodes[e.Drive.Node]; n != nil {
 			n.returned = append(n.returned, e.ID)
 		}
 	case machine.Delivered:
@@ -479,15 +475,15 @@ func (t *term) carryOutLife(e lifecycle.Effect, now time.Time) {
 // findPartitions looks for partitions that a job does not have yet.
 func (t *term) findPartitions(j *leaderJob) {
 	number, first := j.NextEdition()
-	if t.member.world.mutants.has(SharedEditions) && number > 1 {
-		number--
-	}
 	if number >= j.of.known {
 		j.PartitionsMissing("")
 		return
 	}
 	g := j.of.editions[number].record(first)
 	j.addEdition(g)
+	if t.member.world.mutants.has(SharedEditions) {
+		j.editions[number].Manifest, j.editions[number].Words = j.of.editions[0].manifest, j.of.editions[0].words
+	}
 	j.PartitionsFound(g.Digest)
 }
 
@@ -501,9 +497,7 @@ func (t *term) tick() {
 			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now) // the ledger knows it since it was heard
 		}
 	}
-	if !t.member.world.mutants.has(TicksStop) {
-		t.machine.Tick(now)
-	}
+	t.machine.Tick(now)
 	t.settle()
 	t.later(200*time.Millisecond, "tick", t.tick)
 }

@@ -42,12 +42,15 @@ func (n *node) rise() {
 	n.beat(n.incarnation)
 }
 
-// beat sends a heartbeat to every member; only the leader takes it.
+// beat sends a heartbeat to every member, or to the one that leads; only the leader takes it.
 func (n *node) beat(incarnation int) {
 	if !n.alive || n.incarnation != incarnation {
 		return
 	}
 	for _, m := range n.world.members {
+		if !n.world.faulty() && m.term == nil {
+			continue // it knows that the member does not lead
+		}
 		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation) })
 	}
 	n.world.after(beat, n.name+" beats", func() { n.beat(incarnation) })

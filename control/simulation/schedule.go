@@ -71,7 +71,7 @@ func (w *World) repeat(every time.Duration, what string, do func()) {
 }
 
 // patience is how long a job may take after faults have stopped.
-const patience = 30 * time.Minute
+const patience = 15 * time.Minute
 
 // heal ends what the faults have left behind.
 func (w *World) heal() {

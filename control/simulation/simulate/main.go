@@ -19,8 +19,9 @@ func main() {
 	events := flag.Int("events", 10_000, "events of a day, at most")
 	span := flag.Duration("time", time.Minute, "how long to run days of new seeds")
 	trace := flag.Bool("trace", false, "write a line for each event")
+	mutant := flag.String("mutant", "", "a fault to build in, by its words in mutants.go")
 	flag.Parse()
-	o := simulation.Options{}
+	o := simulation.Options{Mutants: simulation.Mutants{simulation.Mutant(*mutant): true}}
 	if *trace {
 		o.Trace = os.Stdout
 	}
