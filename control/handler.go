@@ -95,8 +95,11 @@ func (s *Server) readiness(ctx context.Context) readiness {
 	defer cancel()
 	leader, _ := s.store.Leader()
 	r := readiness{Leads: s.Leads(), Leader: leader}
-	if leader == "" {
+	switch {
+	case leader == "":
 		r.Problems = append(r.Problems, "no leader is known")
+	case leader == s.url && !r.Leads:
+		r.Problems = append(r.Problems, "this member was elected, and reads what is stored")
 	}
 	h, err := s.store.Healthy(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestTheJobChoosesItsCutFromRates(t *testing.T) {
 func TestTheJobChoosesItsCutByAProfile(t *testing.T) {
 	local := newFake(t, 1005, []int{0, 1})
 	first, also := newFake(t, 1005, []int{0, 1}), newFake(t, 1005, []int{0, 1})
-	local.delay, first.delay, also.delay = 10*time.Millisecond, 10*time.Millisecond, time.Millisecond
+	local.delay, first.delay, also.delay = 60*time.Millisecond, 60*time.Millisecond, time.Millisecond
 	store, err := metricfile.New(filepath.Join(t.TempDir(), "metrics.json"))
 	require.NoError(t, err)
 	job := func(further ...RemoteStorage) *OffloadReport {
