@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test test-all race fuzz long golden lint count asm cross bench bench-against bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants rtl rtl-exhaustive generate deb wheel container release clean
+.PHONY: all help build demo test test-all race fuzz long golden lint count asm cross bench bench-against bench-peers bench-python bench-vocabularies bench-loaders bench-speed reproduce sweep mutants simulate rtl rtl-exhaustive generate deb wheel container release clean
 
 all: build
 
@@ -132,7 +132,12 @@ sweep:
 
 # Checks that the suite fails for every off-by-one of the mutation list.
 mutants:
-	MILLRACE_MUTANTS=1 $(GO) test -timeout 90m -run Mutants ./fpga/unit
+	MILLRACE_MUTANTS=1 $(GO) test -timeout 90m -run Mutants ./fpga/unit ./control/simulation
+
+# Days of the control plane's protocol on virtual time, from new seeds, for a minute: SIMULATE='--time 10m'.
+# One day, with a line for each event: SIMULATE='--seed 7 --trace'.
+simulate:
+	$(GO) run ./control/simulation/simulate $(SIMULATE)
 
 # The units in SystemVerilog: lint, simulation beside the kernels, proofs, faults, synthesis.
 rtl:

@@ -1,28 +1,103 @@
 package simulation
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// TestDays runs days of the first seeds.
+// TestDays runs the days of the first seeds until every job of each has ended.
 func TestDays(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(200) {
 		_, err := New(seed, Options{}).Run(200_000)
 		require.NoError(t, err)
 	}
 }
 
-// TestOneSeedIsOneDay runs days twice.
+// TestOneSeedIsOneDay compares the hash over all events of a day with that of the day before this one, which may have
+// been another machine's. After a change of the protocol write them again with MILLRACE_UPDATE=1.
 func TestOneSeedIsOneDay(t *testing.T) {
+	const file = "testdata/hashes.txt"
+	var got strings.Builder
 	for seed := range uint64(20) {
-		a, b := New(seed, Options{}), New(seed, Options{})
-		_, err := a.Run(10_000)
+		w := New(seed, Options{})
+		_, err := w.Run(10_000)
 		require.NoError(t, err)
-		_, err = b.Run(10_000)
+		fmt.Fprintf(&got, "%d %016x\n", seed, w.Hash())
+	}
+	if os.Getenv("MILLRACE_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got.String())
+}
+
+// TestMutantsAreFound builds each fault of a part around the machines into the world, and runs the days of the first
+// seeds until one is broken. By default it runs only the seed that testdata has; MILLRACE_MUTANTS=1 looks for it anew,
+// on at most 2,000 days.
+func TestMutantsAreFound(t *testing.T) {
+	raw, err := os.ReadFile("testdata/mutants.json")
+	require.NoError(t, err)
+	var seeds map[Mutant]uint64
+	require.NoError(t, json.Unmarshal(raw, &seeds))
+	for _, m := range AllMutants {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			require.Contains(t, seeds, m)
+			from, days := seeds[m], uint64(1)
+			if os.Getenv("MILLRACE_MUTANTS") != "" {
+				from, days = 1, 2_000
+			}
+			for seed := from; seed < from+days; seed++ {
+				if _, err := New(seed, Options{Mutants: Mutants{m: true}}).Run(200_000); err != nil {
+					t.Log(err)
+					return
+				}
+			}
+			t.Errorf("no day of %d shows it", days)
+		})
+	}
+}
+
+// TestSourceMutantsAreFound edits the machines one fault at a time, in an overlay, and runs the day that shows it:
+// MILLRACE_MUTANTS=1 go test ./control/simulation -run Mutants. It takes some processor seconds a mutant, because each
+// is compiled.
+func TestSourceMutantsAreFound(t *testing.T) {
+	raw, err := os.ReadFile("testdata/source_mutants.json")
+	require.NoError(t, err)
+	var list []struct {
+		File, Old, New string
+		Seed           uint64
+	}
+	require.NoError(t, json.Unmarshal(raw, &list))
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	for _, m := range list {
+		path := filepath.Join(root, filepath.FromSlash(m.File))
+		source, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.Equal(t, a.Hash(), b.Hash(), seed)
+		require.Contains(t, string(source), m.Old, m.File)
+		if os.Getenv("MILLRACE_MUTANTS") == "" {
+			continue
+		}
+		dir := t.TempDir()
+		edited, overlay := filepath.Join(dir, filepath.Base(path)), filepath.Join(dir, "overlay.json")
+		replace, err := json.Marshal(map[string]map[string]string{"Replace": {path: edited}})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(edited, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o600))
+		require.NoError(t, os.WriteFile(overlay, replace, 0o600))
+		out, err := exec.CommandContext(t.Context(), "go", "run", "-overlay", overlay, "./simulate", "--seed",
+			fmt.Sprint(m.Seed), "--events", "200000").CombinedOutput()
+		if assert.Error(t, err, "%s: %q for %q is not found", m.File, m.New, m.Old) {
+			assert.Contains(t, string(out), "go run ./control/simulation/simulate --seed", "%s: %q", m.File, m.New)
+		}
 	}
 }

@@ -16,7 +16,9 @@ import (
 
 func main() {
 	seed := flag.Uint64("seed", 0, "the seed of one day; 0: days of new seeds")
-	events := flag.Int("events", 10_000, "events of a day, at most")
+	events := flag.Int("events", 100_000, "events of a day, at most")
+	first := flag.Uint64("first", 0, "the first of the new seeds; 0: of the clock")
+	most := flag.Int("days", 1<<30, "how many days of new seeds, at most")
 	span := flag.Duration("time", time.Minute, "how long to run days of new seeds")
 	trace := flag.Bool("trace", false, "write a line for each event")
 	mutant := flag.String("mutant", "", "a fault to build in, by its words in mutants.go")
@@ -35,11 +37,13 @@ func main() {
 		}
 		return
 	}
-	first := uint64(time.Now().UnixNano())
-	fmt.Printf("first seed %d\n", first)
+	if *first == 0 {
+		*first = uint64(time.Now().UnixNano())
+	}
+	fmt.Printf("first seed %d\n", *first)
 	began, days, all := time.Now(), 0, 0
-	for ; time.Since(began) < *span; days++ {
-		w := simulation.New(first+uint64(days), o)
+	for ; time.Since(began) < *span && days < *most; days++ {
+		w := simulation.New(*first+uint64(days), o)
 		_, err := w.Run(*events)
 		all += w.Executed
 		if err != nil {
