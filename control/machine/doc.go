@@ -33,5 +33,6 @@
 //
 // # Debugging
 //
-// The scripts in testdata show which calls lead to which answers and effects; write one to reproduce a question.
+// Package control/simulation runs days of a machine and writes a line for each event. The scripts of packages ledger
+// and lifecycle show what the parts do.
 package machine

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
-	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // member is a member of the control plane: it stands for election, and leads with the product's machine.
@@ -205,8 +204,8 @@ func (t *term) end() {
 }
 
 // later runs something of the term after a time, unless the term is over.
-func (t *term) later(d time.Duration, what string, do func()) *event {
-	return t.member.world.after(d, t.member.name+": "+what, func() {
+func (t *term) later(d time.Duration, what string, do func()) {
+	t.member.world.after(d, t.member.name+": "+what, func() {
 		t.member.run(func() {
 			if !t.over {
 				do()
@@ -492,7 +491,7 @@ func (t *term) tick() {
 	now := t.member.clock()
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
 		n := t.nodes[name]
-		if !n.dead && now.Sub(n.heard) > deadAfter && !t.member.world.mutants.has(DeadNodesGrant) {
+		if !n.dead && now.Sub(n.heard) > deadAfter {
 			n.dead = true
 			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now) // the ledger knows it since it was heard
 		}
@@ -541,221 +540,5 @@ func (m *member) heartbeat(n *node, incarnation int) {
 			}
 		})
 		t.settle()
-	})
-}
-
-// journal commits the ledger's records together, as store.Journal does.
-type journal struct {
-	term   *term
-	busy   bool
-	kept   []op
-	next   []func(error) // calls that the next round answers
-	joined bool
-}
-
-// kick starts a round.
-func (j *journal) kick() {
-	j.joined = true
-	if !j.busy {
-		j.round()
-	}
-}
-
-// sync calls done when everything that the ledger has is durable.
-func (j *journal) sync(dirty bool, done func(error)) {
-	if !dirty && !j.busy && !j.joined {
-		done(nil)
-		return
-	}
-	j.next = append(j.next, done)
-	j.kick()
-}
-
-// round writes everything that the ledger has, and answers the calls that waited for it.
-func (j *journal) round() {
-	calls := j.next
-	j.next, j.joined, j.busy = nil, false, true
-	j.write(func(err error) {
-		j.busy = false
-		for _, done := range calls {
-			done(err)
-		}
-		if !j.term.over && (j.joined || err == nil && len(j.next) > 0) {
-			j.round()
-		}
-	})
-}
-
-func (j *journal) write(done func(error)) {
-	w := j.term.member.world
-	if len(j.kept) == 0 {
-		for _, r := range j.term.machine.Ledger.Flush(8) {
-			j.kept = append(j.kept, op{key: record.Key(r.Job, r.Key()), data: r.Data})
-		}
-		if w.mutants.has(OrderOfRecords) && len(j.kept) > 1 {
-			j.kept = j.kept[1:]
-		}
-	}
-	if len(j.kept) == 0 {
-		done(nil)
-		return
-	}
-	j.term.commit("acknowledgements", j.kept, func(err error) {
-		if err == nil || w.mutants.has(LostWrites) {
-			j.kept = nil
-		}
-		if err != nil {
-			done(err)
-			return
-		}
-		j.write(done)
-	})
-}
-
-// work carries out the next duty of a job.
-func (t *term) work(j *leaderJob) {
-	if j == nil || j.Job == nil || j.busy || t.over {
-		return
-	}
-	w, duty := t.member.world, j.Duty(t.member.clock())
-	if duty == lifecycle.Rest || duty == lifecycle.Retire {
-		return
-	}
-	j.busy = true
-	done := func(err error) {
-		j.busy = false
-		t.settle()
-		if err == nil {
-			t.work(j)
-		} else if !w.mutants.has(DutiesStop) {
-			t.later(time.Second, "try again for "+j.ID, func() { t.work(j) })
-		} else {
-			j.busy = true
-		}
-	}
-	switch duty {
-	case lifecycle.Prepare:
-		t.later(w.between(10*time.Millisecond, time.Second), "nodes are prepared for "+j.ID, func() {
-			if w.faulty() && w.chance(w.faults.prepareFails) {
-				j.Delayed("for a node")
-				done(errStore)
-				return
-			}
-			j.Prepared()
-			done(nil)
-		})
-	case lifecycle.Measure:
-		t.later(w.between(10*time.Millisecond, time.Second), "P of "+j.ID, func() {
-			j.Measured(map[string]float64{"node0/d": 1000}, 0, allocation.Allocation{Drives: 5})
-			done(nil)
-		})
-	case lifecycle.Withdraw:
-		j.Withdrawn()
-		done(nil)
-	case lifecycle.Store:
-		t.store(j, done)
-	case lifecycle.Commit:
-		t.commitState(j, done)
-	case lifecycle.Confirm:
-		if w.mutants.has(NoConfirm) {
-			j.Confirmed(t.member.clock())
-			done(nil)
-			return
-		}
-		t.journal.sync(true, func(err error) {
-			if err == nil {
-				j.Confirmed(t.member.clock())
-			}
-			done(err)
-		})
-	case lifecycle.StoreEdition:
-		t.commit("an edition", []op{{key: record.DataKey(j.ID, j.Preparing(), 0), data: []byte("data")}}, func(err error) {
-			if err != nil {
-				j.EditionDropped()
-			} else {
-				j.EditionStored(1)
-			}
-			done(err)
-		})
-	}
-}
-
-// inTurn has a write of a job's state wait for the write before it.
-func (j *leaderJob) inTurn(write func(next func())) {
-	j.writes = append(j.writes, write)
-	if !j.writing {
-		j.nextWrite()
-	}
-}
-
-func (j *leaderJob) nextWrite() {
-	if j.writing = len(j.writes) > 0; j.writing {
-		write := j.writes[0]
-		j.writes = j.writes[1:]
-		write(j.nextWrite)
-	}
-}
-
-// store stores a job's state, unless it is stored.
-func (t *term) store(j *leaderJob, done func(error)) {
-	j.inTurn(func(next func()) {
-		t.storeNow(j, func(err error) {
-			next()
-			done(err)
-		})
-	})
-}
-
-func (t *term) storeNow(j *leaderJob, done func(error)) {
-	if !j.Unwritten() {
-		done(nil)
-		return
-	}
-	raw := encode(j.Storing(t.member.clock()))
-	ops := []op{{key: record.Key(j.ID, "state"), data: raw}}
-	if t.member.world.mutants.has(OldState) {
-		t.later(2*time.Second, "an old state", func() { t.commit("an old state", ops, func(error) {}) })
-	}
-	if j.Phase().Ended() {
-		ops = append(ops, op{key: record.Key(j.ID, "e"), prefix: true}, op{key: record.Key(j.ID, "ranks")},
-			op{key: record.Key(j.ID, "data/"), prefix: true})
-	}
-	t.commit("a state", ops, func(err error) {
-		if err != nil {
-			j.StoreFailed()
-		}
-		done(err)
-	})
-}
-
-// commitState stores the next state of a job, and lets the job enter it.
-func (t *term) commitState(j *leaderJob, done func(error)) {
-	j.inTurn(func(next func()) {
-		t.commitNow(j, func(err error) {
-			next()
-			done(err)
-		})
-	})
-}
-
-func (t *term) commitNow(j *leaderJob, done func(error)) {
-	w := t.member.world
-	raw := encode(j.StoringNext(t.member.clock()))
-	if w.mutants.has(EarlyCommit) && j.Phase() == record.Measuring ||
-		w.mutants.has(EarlyEdition) && j.Phase() != record.Measuring {
-		j.Committed()
-		t.settle()
-		t.later(4*time.Second, "a late state", func() {
-			t.commit("a late state", []op{{key: record.Key(j.ID, "state"), data: raw}}, done)
-		})
-		return
-	}
-	t.commit("a state", []op{{key: record.Key(j.ID, "state"), data: raw}}, func(err error) {
-		if err != nil {
-			j.CommitFailed()
-		} else {
-			j.Committed()
-		}
-		done(err)
 	})
 }

@@ -8,7 +8,6 @@ const (
 	UnfencedWrites    Mutant = "the store takes writes of former leaders"
 	EarlyAnswer       Mutant = "acknowledgements are answered before they are durable"
 	EarlyAttach       Mutant = "a session is answered before it is durable"
-	LostWrites        Mutant = "records whose write failed are not written again"
 	OrderOfRecords    Mutant = "records are written in another order"
 	ForgottenRecords  Mutant = "a new leader forgets the bitmaps of splits"
 	ForgottenRanks    Mutant = "a new leader forgets the ranks' sessions"
@@ -18,15 +17,12 @@ const (
 	ForeignNumbers    Mutant = "launchers take numbers beyond their leases"
 	TokenOfFetched    Mutant = "tokens hold what was fetched and not trained"
 	WrongContent      Mutant = "a node gives the mini-batch behind the one that was asked for"
-	NoConfirm         Mutant = "a job ends before its last acknowledgements are durable"
 	SharedEditions    Mutant = "a job takes an edition twice"
 	EpochEndsEarly    Mutant = "a launcher goes on to the next epoch with mini-batches left"
-	DeadNodesGrant    Mutant = "leases are granted on dead nodes"
 	DutiesStop        Mutant = "a duty that failed is not tried again"
 	NoRelease         Mutant = "launchers keep leases whose node has failed"
 	NoReattach        Mutant = "launchers do not attach again"
 	ForgottenState    Mutant = "a new leader takes jobs as they were submitted"
-	EarlyCommit       Mutant = "a job runs before its state is durable"
 	EarlyEdition      Mutant = "an edition begins before it is durable"
 	ConcludeTooEarly  Mutant = "a job is removed when its last epoch is delivered"
 	ForgottenEditions Mutant = "a new leader forgets the later editions"
@@ -39,5 +35,7 @@ func (m Mutants) has(name Mutant) bool { return m[name] }
 
 // AllMutants lists the mutants.
 var AllMutants = []Mutant{
-	UnfencedWrites, EarlyAnswer, EarlyAttach, LostWrites, OrderOfRecords, ForgottenRecords, ForgottenRanks, OldState, StaleSession, TrainTwice, ForeignNumbers, TokenOfFetched, WrongContent, NoConfirm, SharedEditions, EpochEndsEarly, DeadNodesGrant, DutiesStop, NoRelease, NoReattach, ForgottenState, EarlyCommit, EarlyEdition, ConcludeTooEarly, ForgottenEditions,
+	UnfencedWrites, EarlyAnswer, EarlyAttach, OrderOfRecords, ForgottenRecords, ForgottenRanks, OldState,
+	StaleSession, TrainTwice, ForeignNumbers, TokenOfFetched, WrongContent, SharedEditions, EpochEndsEarly,
+	DutiesStop, NoRelease, NoReattach, ForgottenState, EarlyEdition, ConcludeTooEarly, ForgottenEditions,
 }

@@ -9,15 +9,15 @@ import (
 
 // faults are the probabilities and times of a day's faults.
 type faults struct {
-	loss, doubled float64       // of a message
+	loss, doubled float64       // The probabilities that a message is lost, or comes twice.
 	slow          time.Duration // The longest way of a message.
-	lostAnswer    float64       // of the store
-	cutEvery      time.Duration // between two cuts of links; 0: none
-	crashEvery    time.Duration // between two deaths of launchers
-	nodeEvery     time.Duration // between two deaths of nodes
-	memberEvery   time.Duration // between two deaths of members
-	pauseEvery    time.Duration // between two pauses of members
-	fetchFails    float64       // of a fetch of a mini-batch
+	lostAnswer    float64       // The probability that the store's answer is lost.
+	cutEvery      time.Duration // The time between two cuts of links; 0: none occurs.
+	crashEvery    time.Duration // The same of deaths of launchers.
+	nodeEvery     time.Duration // The same of deaths of nodes.
+	memberEvery   time.Duration // The same of deaths of members.
+	pauseEvery    time.Duration // The same of pauses of members.
+	fetchFails    float64       // The probability that a node gives no mini-batch.
 	prepareFails  float64
 	zombies       float64 // A launcher that is replaced lives on.
 }

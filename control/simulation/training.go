@@ -1,0 +1,215 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/machine"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// train trains with the mini-batches of the queue, one after the other.
+func (l *launcher) train() {
+	if l.inStep != nil || l.saves || len(l.queue) == 0 {
+		return
+	}
+	b := l.queue[0]
+	l.inStep, l.queue = &b, l.queue[1:]
+	w := l.world()
+	l.later(w.between(time.Millisecond, 30*time.Millisecond), "a step", func() {
+		l.inStep = nil
+		l.step(b)
+		l.train()
+	})
+}
+
+// step trains with one mini-batch.
+func (l *launcher) step(b minibatch) {
+	if l.current() {
+		l.of.train(b.epoch, b.number, b.content)
+	} else {
+		l.model.add(b.epoch, b.number)
+	}
+	l.acknowledge(b.number)
+	l.steps++
+	if l.of.job.tokens && l.steps%10 == 0 {
+		l.saves = true
+		l.save()
+	}
+}
+
+// acknowledge says that a mini-batch was trained.
+func (l *launcher) acknowledge(number uint64) {
+	l.unsaid = dataset.InsertNumber(l.unsaid, number)
+	l.say()
+}
+
+// say makes an Acknowledge call, one after the other.
+func (l *launcher) say() {
+	if len(l.saying) > 0 || len(l.unsaid) == 0 || !l.attached {
+		return
+	}
+	l.saying, l.unsaid = l.unsaid, nil
+	session, epoch, numbers := l.session, l.epoch.number, l.saying
+	l.call("acknowledge", 5*time.Second, func(t *term, reply func(any, error)) {
+		t.acknowledge(l.of.job, session, epoch, numbers, reply)
+	}, func(fence any, err error) {
+		if l.session != session || !l.attached || l.epoch.number != epoch {
+			return
+		}
+		l.saying = nil
+		if err == nil {
+			l.of.noteSaid(fence.(uint64), l.of.job.epoch(epoch), numbers)
+		}
+		switch {
+		case errors.Is(err, ledger.ErrSession) && !l.world().mutants.has(StaleSession):
+			l.reattach()
+			return
+		case err != nil:
+			l.unsaid = dataset.UnionRanges(l.unsaid, numbers)
+			l.later(200*time.Millisecond, "acknowledge again", l.say)
+			return
+		}
+		l.say()
+	})
+}
+
+// acknowledge serves a call.
+func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []dataset.Range, reply func(any, error)) {
+	j := t.jobs[of.id]
+	if j == nil {
+		reply(nil, errNotLeader)
+		return
+	}
+	over, err := t.machine.Acknowledge(j.Job, s, epoch, numbers, 0, t.member.clock())
+	dirty := t.machine.Ledger.Pending() > 0
+	t.settle()
+	t.work(j)
+	if err != nil || over || t.member.world.mutants.has(EarlyAnswer) {
+		reply(t.fence, err)
+		return
+	}
+	t.journal.sync(dirty, func(err error) {
+		if err != nil {
+			err = errAway
+		}
+		reply(t.fence, err)
+	})
+}
+
+// save saves a checkpoint: everything trained is acknowledged first, and the trainer waits.
+func (l *launcher) save() {
+	if !l.attached {
+		l.saves = false
+		return
+	}
+	if len(l.unsaid)+len(l.saying) > 0 {
+		l.later(20*time.Millisecond, "save", l.save)
+		return
+	}
+	session, e := l.session, l.epoch
+	l.call("checkpoint", 5*time.Second, func(t *term, reply func(any, error)) { t.checkpoint(l.of.job, session, reply) },
+		func(a any, err error) {
+			l.saves = false
+			if err == nil && l.session == session && l.epoch == e && l.current() {
+				l.keep(a.(dataset.Token))
+			}
+			l.train()
+			l.lease()
+		})
+}
+
+// keep checks a token and keeps it, with the model.
+func (l *launcher) keep(t dataset.Token) {
+	w, c, share := l.world(), l.of, l.epoch.shares[l.of.rank]
+	if l.epoch.number != t.Epoch || l.epoch.edition.digest != t.Job {
+		w.fail("%s is in epoch %d and gets a token of epoch %d", l.name(), l.epoch.number, t.Epoch)
+		return
+	}
+	missing := false
+	for n := share.From; n < share.To; n++ {
+		said := slices.ContainsFunc(t.Acknowledged(), func(r dataset.Range) bool { return r.From <= n && n < r.To })
+		switch has := c.model.has(t.Epoch, n); {
+		case said && !has:
+			w.fail("%s was not trained with mini-batch %d of epoch %d, and its token has it", l.name(), n, t.Epoch)
+			return
+		case has && !said: // The leader changed after it got the acknowledgement.
+			missing = true
+			l.acknowledge(n)
+		}
+	}
+	if missing {
+		l.saves = true
+		l.later(20*time.Millisecond, "save", l.save)
+		return
+	}
+	if w.mutants.has(TokenOfFetched) {
+		t.Mark, t.Ranges = 0, l.have.ranges(t.Epoch)
+	}
+	c.saved, c.token = c.model.clone(), &t
+}
+
+// checkpoint serves a call.
+func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
+	j := t.jobs[of.id]
+	if j == nil {
+		reply(nil, errNotLeader)
+		return
+	}
+	token, err := t.machine.Checkpoint(j.Job, &s)
+	if err != nil {
+		reply(token, err)
+		return
+	}
+	t.journal.sync(t.machine.Ledger.Pending() > 0, func(err error) {
+		if err != nil {
+			err = errAway
+		}
+		reply(token, err)
+	})
+}
+
+// endWhenSaid ends the launcher when everything that it trained is acknowledged.
+func (l *launcher) endWhenSaid() {
+	if len(l.unsaid)+len(l.saying) > 0 {
+		l.later(100*time.Millisecond, "end", l.endWhenSaid)
+		return
+	}
+	if c := l.of; l.current() && c.job.tokens { // The last checkpoint is saved before the rank is through.
+		c.saved, c.token = c.model.clone(), l.tokenNow()
+	}
+	if !l.announce {
+		l.end()
+		return
+	}
+	if !l.current() {
+		l.of.through = true
+	}
+	r := machine.Release{Session: l.session, Through: true}
+	l.call("through", 5*time.Second, func(t *term, reply func(any, error)) { t.release(l.of.job, r, reply) },
+		func(_ any, err error) {
+			if errors.Is(err, errAway) || errors.Is(err, errNotLeader) {
+				l.later(time.Second, "end", l.endWhenSaid)
+				return
+			}
+			l.end()
+		})
+}
+
+// end ends the launcher: nothing is left for it.
+func (l *launcher) end() {
+	if l.ended {
+		return
+	}
+	elsewhere := l.of.through // A process that was taken for dead has attached again, and trained the rest.
+	l.ended, l.of.through = true, true
+	if l.current() {
+		l.of.done = true
+		if !elsewhere {
+			l.of.checkWhole()
+		}
+		l.of.job.review()
+	}
+}
