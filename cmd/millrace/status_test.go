@@ -51,8 +51,8 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		"DATA", data, "TEXT", prices)
 }
 
-// refusals checks the calls of testdata/refusals/NAME.txt, each as a test of its own. A line is "STATUS ARGUMENTS => WHAT
-// THE ERROR SAYS". The words are pairs of a word in the arguments and of what stands for it.
+// refusals checks the calls of testdata/refusals/NAME.txt, each as a test of its own. A line is "STATUS ARGUMENTS =>
+// WHAT THE ERROR SAYS". The words are pairs of a word in the arguments and of what stands for it.
 func refusals(t *testing.T, name string, check func(t *testing.T, status int, args []string, says string),
 	words ...string) {
 	t.Helper()

@@ -78,7 +78,7 @@ func (r *Rank) TakeUnanswered() (leases []uint64) {
 }
 
 // Answer returns the contents of an answer to the rank's launcher: the grants whose leases are not over, the leases
-// among them that no earlier answer contained, and the leases that were revoked. One answer alone contains a revocation.
+// among them that no earlier answer contained, and the leases that were revoked. Only one answer contains a revocation.
 func (r *Rank) Answer(leased func(lease uint64) bool) (grants []ledger.Grant, first, revoked []uint64) {
 	for i := range r.offers {
 		if o := &r.offers[i]; leased(o.ID) {

@@ -9,7 +9,7 @@ import (
 // Example_operators builds operators in Go, each by the function of its name, and writes the same as a document. The
 // manual of the operators is docs/operators.md.
 func Example_operators() {
-	whole, real := pipeline.Int, pipeline.Real
+	whole, fraction := pipeline.Int, pipeline.Real
 	group := func(columns []pipeline.Pattern, ops ...pipeline.Op) pipeline.Group {
 		return pipeline.Group{Columns: columns, Ops: ops}
 	}
@@ -19,11 +19,11 @@ func Example_operators() {
 	s := &pipeline.Spec{
 		Name: "operators",
 		Dense: []pipeline.Group{
-			group(pipeline.Columns("age"), pipeline.FillMedian("people"), pipeline.BoxCox(real(0.5))),
+			group(pipeline.Columns("age"), pipeline.FillMedian("people"), pipeline.BoxCox(fraction(0.5))),
 			group(pipeline.Columns("income"), pipeline.Normalize(pipeline.With("statistics", pipeline.Text("people")))),
 			group(pipeline.Columns("weight"),
 				pipeline.MinMax(pipeline.With("min", whole(0)), pipeline.With("max", whole(9)))),
-			group(pipeline.Columns("rate"), pipeline.Logit(pipeline.With("eps", real(0.01)))),
+			group(pipeline.Columns("rate"), pipeline.Logit(pipeline.With("eps", fraction(0.01)))),
 			group(pipeline.Columns("kind"), pipeline.OneHot(3)),
 			group(pipeline.Columns("embedding"), pipeline.Unpack("float32"), pipeline.FixedLength(8)),
 			group(pipeline.Columns("pages"), pipeline.ListLength()),

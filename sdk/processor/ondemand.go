@@ -28,11 +28,11 @@ func (r *Run) CheckOnDemand() error {
 	return nil
 }
 
-// NewOnDemand returns the stream of a run on an engine that computes nothing ahead: make makes the mini-batch of some
-// rows of the partition, from first on, when it is requested. The stream ends with ctx, and with the first error of
-// make.
-func NewOnDemand(ctx context.Context, run Run, make func(first int64, rows int) (*tensor.MiniBatch, error)) Stream {
-	return &onDemand{ctx: ctx, run: run, make: make, row: run.First}
+// NewOnDemand returns the stream of a run on an engine that computes nothing ahead: compute makes the mini-batch of
+// some rows of the partition, from first on, when it is requested. The stream ends with ctx, and with the first error
+// of compute.
+func NewOnDemand(ctx context.Context, run Run, compute func(first int64, rows int) (*tensor.MiniBatch, error)) Stream {
+	return &onDemand{ctx: ctx, run: run, make: compute, row: run.First}
 }
 
 // Next implements Stream.
