@@ -32,10 +32,3 @@ const (
 type Mutants map[Mutant]bool
 
 func (m Mutants) has(name Mutant) bool { return m[name] }
-
-// AllMutants lists the mutants.
-var AllMutants = []Mutant{
-	UnfencedWrites, EarlyAnswer, EarlyAttach, OrderOfRecords, ForgottenRecords, ForgottenRanks, OldState,
-	StaleSession, TrainTwice, ForeignNumbers, TokenOfFetched, WrongContent, SharedEditions, EpochEndsEarly,
-	DutiesStop, NoRelease, NoReattach, ForgottenState, EarlyEdition, ConcludeTooEarly, ForgottenEditions,
-}

@@ -58,8 +58,8 @@ func newCounters(clock *clock.Clock) counters {
 
 // countExecution counts an execution of ns nanoseconds and the work of its units. Where pace is given, it gets the work
 // that the execution did, and returns the nanoseconds that count instead.
-func (c *counters) countExecution(mem engine.Memory, args []byte, state program.State, ns uint64, units *profile.Profile,
-	pace func(w timing.Work, isText bool) uint64) {
+func (c *counters) countExecution(mem engine.Memory, args []byte, state program.State, ns uint64,
+	units *profile.Profile, pace func(w timing.Work, isText bool) uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.executions++

@@ -30,7 +30,8 @@ func TestArchitectureNamesWhatThereIs(t *testing.T) {
 func TestFloorsRunDown(t *testing.T) {
 	section, found := Section(read(t, "docs/architecture.md"), "## The floors")
 	require.True(t, found)
-	floors := []string{"nvme", "fpga", "sdk", "host", "trainmgr", "control", "capacity", "cmd", "bench"} // as internal/house has them
+	// as internal/house has them
+	floors := []string{"nvme", "fpga", "sdk", "host", "trainmgr", "control", "capacity", "cmd", "bench"}
 	for _, f := range floors {
 		assert.Contains(t, section, "    "+f+"[", "the picture has no floor %s", f)
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
-var errRankClosed = errors.New("the job is closed")
-
 // calls is the calls of something that ends: a rank, a delivery, or the way to the next epoch.
 type calls struct {
 	ctx    context.Context

@@ -438,15 +438,6 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 	return resp, nil
 }
 
-// runsFrom is the inverse of ranges.
-func runsFrom(list []*apiv1.NumberRange) []dataset.Range {
-	var out []dataset.Range
-	for _, r := range list {
-		out = append(out, dataset.Range{From: r.From, To: r.To})
-	}
-	return out
-}
-
 func (c *cluster) finished(r *fakeRank) bool {
 	for _, o := range r.owned {
 		if n, ok := r.delivered.Pending(o.From); ok && n < o.To {

@@ -28,8 +28,8 @@
 //
 // # Errors
 //
-// Seconds returns a *bytecolumn.TextError, which names the text and its place, and wraps ErrForm, ErrDay, ErrNoOffset or
-// bytecolumn.ErrNull. An error that wraps bytecolumn.ErrShape says that the column itself is not well formed.
+// Seconds returns a *bytecolumn.TextError, which names the text and its place, and wraps ErrForm, ErrDay, ErrNoOffset
+// or bytecolumn.ErrNull. An error that wraps bytecolumn.ErrShape says that the column itself is not well formed.
 //
 // # Debugging
 //

@@ -51,7 +51,6 @@ type delivery struct {
 // lease is what the rank knows of a lease that it holds.
 type lease struct {
 	Grant
-	split   int  // position in the plan
 	fetched bool // every mini-batch has come
 }
 
