@@ -10,7 +10,7 @@ import (
 )
 
 // Acknowledge takes a rank's acknowledgements of numbers. The owner makes the ledger's records durable before it
-// answers. over says that the job is done: these numbers were acknowledged earlier, and the answer was lost.
+// answers. over reports whether the job is done. The numbers of such a call were acknowledged before.
 func (m *Machine) Acknowledge(
 	j *Job, s ledger.Session, epoch uint64, numbers []dataset.Range, c presence.Conn, now time.Time,
 ) (over bool, err error) {
@@ -27,8 +27,8 @@ func (m *Machine) Acknowledge(
 	return false, nil
 }
 
-// Checkpoint returns the token of what is acknowledged: of a session's rank, or of the whole job if there is no
-// session. The owner makes the ledger's records durable before it answers.
+// Checkpoint returns the token of the acknowledged mini-batches of a session's rank, or of the whole job if session is
+// nil. The owner makes the ledger's records durable before it answers.
 func (m *Machine) Checkpoint(j *Job, session *ledger.Session) (token dataset.Token, err error) {
 	if st := j.State(); st.Phase == record.Abandoned && len(st.Token) > 0 && session == nil {
 		return token, token.UnmarshalBinary(st.Token)
@@ -45,14 +45,14 @@ func (m *Machine) Checkpoint(j *Job, session *ledger.Session) (token dataset.Tok
 	return m.Ledger.RankToken(j.ID, session.Rank)
 }
 
-// Release holds what a rank's launcher says that gives leases back.
+// Release is a launcher's message that gives leases back.
 type Release struct {
 	Session    ledger.Session
 	Leases     []uint64
 	Reason     ledger.Reason
 	Why        string
-	Through    bool // The rank's trainer goes back to no earlier checkpoint.
-	Leaves     bool // The rank's launcher ends.
+	Through    bool // The trainer of the rank will not return to an earlier checkpoint.
+	Leaves     bool // The launcher ends.
 	Connection presence.Conn
 }
 

@@ -12,25 +12,25 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// AttachRequest holds what a launcher gives that wants to be a rank's consumer.
+// AttachRequest is the request of a launcher that becomes a rank's consumer.
 type AttachRequest struct {
 	Rank         uint32
 	Run          lifecycle.Run
-	Token        *dataset.Token // nil: the caller has none
-	Resumes      bool           // The caller goes on, whoever consumed what was acknowledged.
-	AnnouncesEnd bool           // The launcher will report when the rank is through.
+	Token        *dataset.Token // The launcher resumes from this token. A nil token means that the launcher has none.
+	Resumes      bool           // The launcher continues behind all acknowledged mini-batches.
+	AnnouncesEnd bool           // The launcher will report that its trainer has finished with the rank.
 	Connection   presence.Conn
 }
 
 // AttachAnswer holds a rank's new session.
 type AttachAnswer struct {
 	ledger.Attached
-	SameRun bool // The rank's former session was of the same run.
+	SameRun bool // The former session of the rank belonged to the same run.
 }
 
 // Attach gives a caller a rank's session, and fences off the earlier one. The owner makes the job's state and the
 // ledger's records durable before it answers: either the earlier session is fenced off permanently, or the caller is
-// not attached. While Attach returns a [*NotBegunError], the caller counts as one that asks.
+// not attached. A caller that gets a [*NotBegunError] counts as a launcher that asks to attach.
 func (m *Machine) Attach(j *Job, r AttachRequest, now time.Time) (a AttachAnswer, err error) {
 	if err := m.awaits(j, now); err != nil {
 		return a, err
@@ -54,7 +54,7 @@ func (m *Machine) Attach(j *Job, r AttachRequest, now time.Time) (a AttachAnswer
 	return a, nil
 }
 
-// awaits records that a caller asks to attach, and returns the error while it cannot.
+// awaits records that a launcher asks to attach. It returns an error if no launcher can attach to the job now.
 func (m *Machine) awaits(j *Job, now time.Time) error {
 	if !j.Phase().Ended() {
 		j.Asked(now)

@@ -1,7 +1,7 @@
-// Package machine is the protocol of the control plane towards launchers, as one machine: the ledger, the lives of jobs
-// and the presence of launchers behind the calls that launchers make. It is pure: no clock (times are arguments), no
-// goroutines, no I/O, no etcd. The leader owns one [Machine] for its term, and carries out what it returns; package
-// control/simulation runs many of them on virtual time.
+// Package machine implements the control plane's side of the protocol with launchers. A [Machine] combines the ledger,
+// the lives of jobs and the presence of launchers. The package is pure: it has no clock (times are arguments), no
+// goroutines, no I/O and no etcd. A leader owns one Machine for its term and carries out the effects that the Machine
+// returns. Package control/simulation runs Machines on virtual time.
 //
 // # Overview
 //
@@ -12,24 +12,24 @@
 //	of connections       ConnectionClosed
 //	of the clock         Tick
 //
-// Events that concern one part only are given to the part: those of drives to Machine.Ledger, the answers to duties
-// (package lifecycle) to the job. After every event, under the same lock, call [Machine.Ready] until it returns
-// nothing, and carry out the effects in their order.
+// The owner reports events of drives to Machine.Ledger, and the answers to duties (package lifecycle) to the job. After
+// every event, under the same lock, the owner calls [Machine.Ready] until it returns no effect, and carries out the
+// effects in their order.
 //
 // # Calls
 //
-// Attach, Acknowledge, Checkpoint and Release have their answer at once. What has to be durable before the caller gets
-// it, each of them says; the owner writes the ledger's records (Ledger.Flush) and the job's state
-// (lifecycle.Job.Storing) first. A Lease call has its answer at once, or it waits until its rank has news: then the
-// answer comes as the effect [Answered], on an event of any kind. The owner keeps the time of a waiting call, and
-// reports with Expire that the time is over, or with Abandon that the caller has gone. A number of the owner's names
-// a call. Every answer repeats a grant until its rank names the lease, since an answer may be lost.
+// Attach, Acknowledge, Checkpoint and Release return their answers. The comment of each method says which writes must
+// be durable before the owner sends the answer: the ledger's records (Ledger.Flush) or the job's state
+// (lifecycle.Job.Storing). Lease returns its answer, or the call waits until its rank has news. The effect [Answered]
+// has the answer of a call that waited. The owner measures the time of a call that waits. It reports the end of the
+// time with Expire, and a caller that has disconnected with Abandon. The owner numbers the calls. Every answer repeats
+// a grant until the rank names the lease, since an answer may be lost.
 //
 // # Errors
 //
-// [*EndedError] for a job that has ended, [ErrDone] for one that has nothing left to deliver, [*NotBegunError] for
-// one to which nobody can attach yet, [*ConsumedError] for a caller that would unknowingly go on where another run
-// stopped. The errors of the ledger come as they are.
+// [*EndedError] for a job that has ended, [ErrDone] for a job that has nothing left to deliver, [*NotBegunError] for
+// a job to which no launcher can attach yet, [*ConsumedError] for a caller whose model would miss mini-batches that
+// another run consumed. Errors of the ledger are returned unchanged.
 //
 // # Debugging
 //

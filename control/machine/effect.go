@@ -5,7 +5,7 @@ import (
 	"github.com/millrace/millrace/control/lifecycle"
 )
 
-// Effect is something that the owner of a Machine carries out: one of the types below.
+// Effect is an action that the owner of a Machine carries out. Its type is one of the types below.
 type Effect interface{ effect() }
 
 // Life holds an effect of a job's life that the owner carries out: Moved, Refused, EndJob, FindPartitions, DropEdition
@@ -21,14 +21,15 @@ type Detached struct {
 // Revoked reports that a lease of a rank was taken back.
 type Revoked struct{ ledger.Revocation }
 
-// Adopted reports that a launcher showed what it holds of an earlier leader.
+// Adopted reports that a launcher listed the leases of an earlier leader.
 type Adopted struct {
 	Job              string
 	Rank             uint32
 	Adopted, Refused int // leases
 }
 
-// Returned reports a lease that ended before all of its numbers were delivered: its node has to refuse its tickets.
+// Returned reports a lease that ended before all of its numbers were delivered. The node of the lease must refuse the
+// tickets of the lease.
 type Returned struct{ ledger.Lease }
 
 // Delivered reports that every mini-batch of an epoch is acknowledged.
@@ -37,11 +38,11 @@ type Delivered struct {
 	Epoch uint64
 }
 
-// Answered is the answer to a Lease call that waited.
+// Answered is the answer to a Lease call that waited. An Err that is not nil replaces the answer.
 type Answered struct {
 	Call   uint64
 	Answer LeaseAnswer
-	Err    error // If it is not nil, it is the answer.
+	Err    error // A fault of the program prevented the end of the leases. Nil means that the leases ended.
 }
 
 func (Life) effect()      {}

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/control/ledger"
 )
 
-// ErrDone is the error of a caller that wants mini-batches of a job without any left.
+// ErrDone is the error of a caller that requests mini-batches of a job whose mini-batches are all acknowledged.
 var ErrDone = errors.New("every mini-batch was acknowledged")
 
 // EndedError is the error of a caller whose job has ended in another way than done.

@@ -12,18 +12,19 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Job is one job, from its submission until it is forgotten. The owner fills in the exported fields and adds it.
+// Job is one job, from its submission until the machine forgets it. The owner fills in the exported fields and adds
+// the job.
 type Job struct {
-	*lifecycle.Job // nil until the job is added
+	*lifecycle.Job // The machine sets the life when the job is added.
 
 	LifeTerms   lifecycle.Terms
 	LedgerTerms ledger.Job
-	Plan        dataset.Options // without an epoch
-	Resume      *dataset.Token  // The token that the job goes on from; nil: it begins anew.
-	Shares      *float64        // The share of its splits that a rank's own CPUs do not make, if the job fixes it.
+	Plan        dataset.Options // The options have no epoch.
+	Resume      *dataset.Token  // The job resumes from this token. A nil token means a new start.
+	Shares      *float64        // A job that fixes the share of the workers elsewhere has it here.
 	Data        Editions
 
-	waiting [][]*leaseCall // by rank: the Lease calls that wait, in the order in which they came
+	waiting [][]*leaseCall // The Lease calls that wait, by rank, in the order in which they came.
 }
 
 // Editions holds the data of a job's editions. Its owner adds and removes them as the job's life says.
@@ -36,8 +37,8 @@ type Editions interface {
 type Edition struct {
 	record.Edition
 	Manifest *dataset.Manifest
-	Words    []string // Each partition has one (see fleet.Word).
-	Passing  []int64  // by partition: the rows that pass the pipeline's filter; nil: all, or not known yet
+	Words    []string // Each partition has one word (see fleet.Word).
+	Passing  []int64  // The rows of each partition that pass the filter. Nil means that all rows pass.
 }
 
 // MakePlan cuts the rows of the edition: those that pass the pipeline's filter.
@@ -97,7 +98,7 @@ func (m *Machine) restore(j *Job, records []ledger.Record, now time.Time) error 
 	}
 	for _, e := range live {
 		if j.editionOf(e) == nil {
-			continue // a rank waits for an edition that is not there yet
+			continue // A rank waits for an edition that the job does not have yet.
 		}
 		if err := m.begin(j, e, now); err != nil {
 			return err
@@ -108,7 +109,7 @@ func (m *Machine) restore(j *Job, records []ledger.Record, now time.Time) error 
 			continue
 		}
 		if err := m.Ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err // ErrUnknown: records of an epoch that all ranks have left are skipped
+			return err // ErrUnknown marks a record of an epoch that all ranks have left.
 		}
 	}
 	return nil
@@ -128,7 +129,7 @@ func (m *Machine) Forget(id string) {
 	m.Lives.Forget(id)
 }
 
-// remove takes a call from those that wait.
+// remove removes a call from the calls that wait.
 func (m *Machine) remove(c *leaseCall) {
 	delete(m.waiting, c.number)
 	list := &c.job.waiting[c.request.Session.Rank]

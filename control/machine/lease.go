@@ -11,16 +11,16 @@ import (
 	"github.com/millrace/millrace/control/record"
 )
 
-// LeaseRequest holds what a rank's launcher says in a Lease call.
+// LeaseRequest is the content of a Lease call.
 type LeaseRequest struct {
 	Session      ledger.Session
 	Epoch        uint64
-	Want         int            // pieces; 0: the call only reports, and never waits
-	Held         []uint64       // The leases whose mini-batches the launcher fetches.
-	Fetched      []uint64       // The leases of which it has every mini-batch.
-	Adopt        []ledger.Lease // What it holds of an earlier leader.
-	Blocked      bool           // Its queue is full.
-	AnnouncesEnd bool           // It will report when the rank is through.
+	Want         int            // The number of pieces that the launcher requests. A call with 0 does not wait.
+	Held         []uint64       // The launcher fetches the mini-batches of these leases.
+	Fetched      []uint64       // The launcher has fetched every mini-batch of these leases.
+	Adopt        []ledger.Lease // The launcher holds these leases of an earlier leader.
+	Blocked      bool           // The input queue of the launcher is full.
+	AnnouncesEnd bool           // The launcher will report that its trainer has finished with the rank.
 	Connection   presence.Conn
 }
 
@@ -28,29 +28,29 @@ type LeaseRequest struct {
 type LeaseAnswer struct {
 	Grants         []ledger.Grant
 	Revoked        []uint64
-	Adopt          bool   // The launcher must show what it holds of an earlier leader.
+	Adopt          bool   // The launcher must list the leases that it holds of an earlier leader.
 	UnknownSession bool   // The launcher must attach again.
-	JobDone        bool   // Nothing is left of the job, for this rank.
-	EpochDone      bool   // Nothing is left to grant of the epoch, for this rank.
-	Waiting        string // Why there is no grant.
-	Reported       bool   // The ledger took what the launcher holds: its further report counts, too.
-	Served         bool   // The launcher's leases go on: they get tickets.
+	JobDone        bool   // The job has no mini-batch left for this rank.
+	EpochDone      bool   // The epoch has no lease left for this rank.
+	Waiting        string // The reason for an answer without a grant.
+	Reported       bool   // The ledger has accepted the progress of the call, so the report of the call is valid, too.
+	Served         bool   // The leases of the launcher continue, and their tickets are renewed.
 
 	first []uint64 // The leases of the grants that no earlier answer contained.
 }
 
 // leaseCall is one Lease call.
 type leaseCall struct {
-	number  uint64 // the owner's
+	number  uint64 // The owner has given the call this number.
 	job     *Job
 	rank    *lifecycle.Rank
 	request LeaseRequest
 	answer  LeaseAnswer
-	want    uint64 // The rank's number of the call.
+	want    uint64 // The rank has given the call this number.
 }
 
-// Lease takes a rank's progress. It returns the answer, or nil if the call waits: then the answer comes as an effect
-// with the call's number.
+// Lease records a rank's progress. It returns the answer, or nil if the call waits. The effect [Answered] has the
+// answer of a call that waited.
 func (m *Machine) Lease(j *Job, number uint64, r LeaseRequest, now time.Time) (*LeaseAnswer, error) {
 	c := &leaseCall{number: number, job: j, request: r}
 	answered, err := m.findRank(c, now)
@@ -215,15 +215,15 @@ func (m *Machine) endWait(c *leaseCall, now time.Time) (answered bool, err error
 	return false, m.Ledger.Want(c.job.ID, c.request.Session, c.request.Epoch, 0, now)
 }
 
-// Expire answers a call whose time is over. A call that does not wait any more has its answer.
+// Expire answers a call whose time has elapsed. It does nothing for a call that has been answered.
 func (m *Machine) Expire(call uint64, now time.Time) {
 	if c := m.waiting[call]; c != nil {
 		m.finish(c, now)
 	}
 }
 
-// Abandon ends a call whose caller has gone, while it waits or after its answer a. The leases that were granted for the
-// call and that no other answer contained come back, so that they can be granted again.
+// Abandon ends a call whose caller has disconnected. a is the answer of the call, or nil if the call waits. Leases that
+// were granted for the call, and that no other answer contained, return to the ledger.
 func (m *Machine) Abandon(j *Job, call uint64, s ledger.Session, a *LeaseAnswer, now time.Time) {
 	var unanswered []uint64
 	if a != nil {
@@ -236,7 +236,7 @@ func (m *Machine) Abandon(j *Job, call uint64, s ledger.Session, a *LeaseAnswer,
 		}
 		unanswered = c.rank.TakeUnanswered()
 	}
-	// A session that was fenced off meanwhile has no lease left to give back.
+	// A session that was fenced off has no lease.
 	_ = m.Ledger.Release(j.ID, s, unanswered, ledger.Stopped, "", now)
 }
 

@@ -18,11 +18,11 @@ type Config struct {
 
 // Machine holds all jobs of a cluster, for one leader's term.
 type Machine struct {
-	Ledger *ledger.Ledger     // It takes the events of drives.
-	Lives  *lifecycle.Machine // It has the questions about all jobs.
+	Ledger *ledger.Ledger     // The owner reports events of drives to the ledger.
+	Lives  *lifecycle.Machine // The lives answer questions about all jobs.
 
 	fence   uint64
-	jobs    map[string]*Job // by ID
+	jobs    map[string]*Job // The key is the ID.
 	waiting map[uint64]*leaseCall
 	effects []Effect
 }
@@ -35,8 +35,8 @@ func New(c Config) *Machine {
 	}
 }
 
-// Ready carries out what the parts have to say to each other, and returns what is left to the owner, in order. What
-// the owner does may lead to further effects: call Ready until it returns none.
+// Ready passes effects between the ledger and the lives, and returns the effects for the owner, in their order. The
+// owner's actions may cause further effects, so the owner calls Ready until it returns none.
 func (m *Machine) Ready(now time.Time) []Effect {
 	m.settle(now)
 	effects := m.effects
@@ -44,7 +44,7 @@ func (m *Machine) Ready(now time.Time) []Effect {
 	return effects
 }
 
-// settle lets the parts say to each other what they have to say. The effects stay for the owner.
+// settle passes effects between the ledger and the lives until none is left. It keeps the effects for the owner.
 func (m *Machine) settle(now time.Time) {
 	for follows := true; follows; {
 		follows = m.takeFromLedger(now)
@@ -102,7 +102,7 @@ func (m *Machine) takeFromLives(now time.Time) bool {
 		case lifecycle.DetachRank:
 			err := m.Ledger.Detach(e.Job, e.Rank, e.Why, now)
 			if errors.Is(err, ledger.ErrUnknown) {
-				err = nil // no epoch of the job has begun
+				err = nil // No epoch of the job has begun.
 			}
 			m.emit(Detached{DetachRank: e, Err: err})
 		case lifecycle.WakeRank:
@@ -139,14 +139,15 @@ func (m *Machine) begin(j *Job, epoch uint64, now time.Time) error {
 	return nil
 }
 
-// Tick lets time pass.
+// Tick applies the passing of time.
 func (m *Machine) Tick(now time.Time) {
 	m.Lives.Tick(now)
-	for m.takeFromLives(now) { // before leases expire: a missing launcher is the better reason for the end of its leases
+	// A missing launcher explains the end of a lease better than the expiry of the lease.
+	for m.takeFromLives(now) {
 		m.takeFromLedger(now)
 	}
 	m.Ledger.Tick(now)
 }
 
-// ConnectionClosed says that a launcher's connection is closed.
+// ConnectionClosed records that a launcher's connection is closed.
 func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.Lives.ConnectionClosed(c, now) }

@@ -1,5 +1,6 @@
-// Package simulation runs days of the protocol between control plane, launchers and nodes in one goroutine, on virtual
-// time, from one seed, and checks what it promises after every event.
+// Package simulation simulates days of the protocol between control plane, launchers and nodes. A day runs in one
+// goroutine, on virtual time, and follows from one seed. The package checks the properties of the protocol at every
+// event.
 //
 // # What is inside
 //
@@ -7,8 +8,8 @@
 // launchers, the records that they store, plans and tokens. Around them stand models, in this package: a store with a
 // fence (in place of etcd), members that are elected and carry out what the machine says (in place of package
 // control), nodes whose mini-batches are functions of their names, and launchers with trainers (in place of
-// trainmgr/remote). What only the product's own goroutines, HTTP, etcd, drives or engines can get wrong is outside, and
-// has its own tests; docs/testing.md says which test finds what.
+// trainmgr/remote). Goroutines, HTTP, etcd, drives and engines are not simulated. docs/testing.md names the tests of
+// those.
 //
 // # A day
 //
@@ -21,17 +22,17 @@
 //
 // # What is checked
 //
-// Safety, at every event: a trainer gets each mini-batch of an epoch once, over all its runs with tokens, and only its
-// own rank's; the mini-batch is that which the plan names; a token holds what was trained; what was answered as
-// acknowledged stays; only one leader's writes are taken. At the end of a job, every mini-batch of every epoch was
-// trained. Liveness: when faults stop, every job ends.
+// Safety, at every event: a trainer gets each mini-batch of an epoch once over all its runs with tokens, and no
+// mini-batch of another rank. The content of a mini-batch is that of the plan. A token contains exactly the trained
+// mini-batches. A split whose acknowledgements one leader has confirmed stays acknowledged. When a job ends, its
+// trainers have trained every mini-batch of every epoch. Liveness: every job ends after the faults have ended.
 //
-// The plan is computed apart from the machines, from the schedule. All events enter a hash: one seed has one hash, on
-// every machine.
+// The package computes the ranks' shares without the machines. All events enter a hash. The hash of a seed is the same
+// on every machine.
 //
 // # Debugging
 //
-// A day that fails says which promise was broken, and prints the line that runs it again:
+// The error of a day that fails names the violated property and the command that repeats the day:
 //
 //	go run ./control/simulation/simulate --seed N --events M --trace
 package simulation

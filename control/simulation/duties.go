@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// journal commits the ledger's records together, as store.Journal does.
+// journal is a model of store.Journal. It commits the ledger's records in rounds.
 type journal struct {
 	term   *term
 	busy   bool
 	kept   []op
-	next   []func(error) // calls that the next round answers
+	next   []func(error) // The next round answers these calls.
 	joined bool
 }
 
@@ -25,7 +25,7 @@ func (j *journal) kick() {
 	}
 }
 
-// sync calls done when everything that the ledger has is durable.
+// sync calls done when all changes of the ledger are durable.
 func (j *journal) sync(dirty bool, done func(error)) {
 	if !dirty && !j.busy && !j.joined {
 		done(nil)
@@ -35,7 +35,7 @@ func (j *journal) sync(dirty bool, done func(error)) {
 	j.kick()
 }
 
-// round writes everything that the ledger has, and answers the calls that waited for it.
+// round writes all changes of the ledger, and answers the calls that wait for them.
 func (j *journal) round() {
 	calls := j.next
 	j.next, j.joined, j.busy = nil, false, true
@@ -139,7 +139,7 @@ func (t *term) work(j *leaderJob) {
 	}
 }
 
-// inTurn has a write of a job's state wait for the write before it.
+// inTurn carries out writes of a job's state one after the other.
 func (j *leaderJob) inTurn(write func(next func())) {
 	j.writes = append(j.writes, write)
 	if !j.writing {
@@ -155,7 +155,7 @@ func (j *leaderJob) nextWrite() {
 	}
 }
 
-// store stores a job's state, unless it is stored.
+// store stores a job's state if the stored state differs.
 func (t *term) store(j *leaderJob, done func(error)) {
 	j.inTurn(func(next func()) {
 		t.storeNow(j, func(err error) {
@@ -187,7 +187,7 @@ func (t *term) storeNow(j *leaderJob, done func(error)) {
 	})
 }
 
-// commitState stores the next state of a job, and lets the job enter it.
+// commitState stores the next state of a job. The job enters the state after the write.
 func (t *term) commitState(j *leaderJob, done func(error)) {
 	j.inTurn(func(next func()) {
 		t.commitNow(j, func(err error) {

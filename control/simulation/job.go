@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// job is a job of the schedule, with what its trainers have got: the oracle.
+// job is a job of the schedule. It records the mini-batches of its trainers and checks them.
 type job struct {
 	world         *World
 	id            string
@@ -17,14 +17,14 @@ type job struct {
 	ranks         int
 	keepTail      bool
 	deterministic bool
-	tokens        bool // Its trainers resume from tokens; otherwise from what was acknowledged.
+	tokens        bool // The trainers resume from tokens. Otherwise they resume behind the acknowledged mini-batches.
 	follow        bool
-	announces     bool // Its launchers announce that they say when their rank is through.
+	announces     bool // The launchers announce that they will report the end of their ranks.
 	plan          dataset.Options
 	editions      []*edition
-	known         int // editions whose partitions there are
+	appeared      int // The number of editions whose partitions exist.
 	consumers     []*consumer
-	submitting    *term // The term in which the job is being stored; nil: none.
+	submitting    *term // The term in which the job is being stored. A nil term means that no leader stores the job.
 	over          bool
 }
 
@@ -37,12 +37,12 @@ type edition struct {
 	epochs   []*epoch // the epochs over the edition
 }
 
-// epoch is what there is to train of an epoch.
+// epoch holds the plan of an epoch.
 type epoch struct {
 	number  uint64
 	edition *edition
 	plan    *dataset.Plan
-	shares  []dataset.Range // by rank, computed apart
+	shares  []dataset.Range // The numbers of each rank, computed without the machines.
 }
 
 // addEdition draws a set of partitions, and copies of them on nodes.
@@ -81,8 +81,8 @@ func (j *job) addEdition(partitions int) {
 	j.editions = append(j.editions, g)
 }
 
-// sharesApart computes the ranks' numbers of an epoch by the words of the specification: mini-batches of each
-// partition, one after the other, and as many for each rank.
+// sharesApart computes the numbers of each rank without the machines and the plan. It counts the mini-batches of the
+// partitions and gives each rank an equal part.
 func (j *job) sharesApart(g *edition) (shares []dataset.Range) {
 	total := uint64(0)
 	for _, p := range g.manifest.Partitions {
@@ -113,13 +113,13 @@ func (j *job) epoch(number uint64) *epoch {
 	return j.editions[g].epochs[number%j.epochs]
 }
 
-// end returns the number of epochs that the job has in all.
+// end returns the number of epochs of all editions.
 func (j *job) end() uint64 { return uint64(len(j.editions)) * j.epochs }
 
-// dropped reports whether a job no longer keeps the edition of an epoch: it keeps the last two.
-func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.known }
+// dropped reports whether a job has dropped the edition of an epoch. A job keeps its last two editions.
+func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.appeared }
 
-// content returns the bytes of a mini-batch, which stand for its tensors: they name the partition and the rows.
+// content returns a text that stands for the tensors of a mini-batch. The text names the partition and the rows.
 func (e *epoch) content(number uint64) string {
 	b, err := e.plan.MiniBatch(number)
 	if err != nil {
@@ -128,7 +128,7 @@ func (e *epoch) content(number uint64) string {
 	return fmt.Sprintf("%s[%d,%d)", e.edition.words[b.Partition], b.First, b.First+int64(b.Rows))
 }
 
-// trained holds what a model was trained with, by epoch.
+// trained holds the mini-batches that a model was trained with, by epoch.
 type trained map[uint64][]bool
 
 func (t trained) has(epoch, number uint64) bool {
@@ -161,25 +161,25 @@ func (t trained) ranges(epoch uint64) (ranges []dataset.Range) {
 	return ranges
 }
 
-// consumer is one rank of a job over all its processes: the model that it trains, and its last checkpoint.
+// consumer is one rank of a job over all its processes. It holds the model and the last checkpoint.
 type consumer struct {
-	job     *job
-	rank    uint32
-	model   trained // What this lineage of the model was trained with.
-	saved   trained // The model of the checkpoint; nil: there is none.
-	token   *dataset.Token
-	process *launcher                  // nil: none lives
-	saidTo  uint64                     // the fence of the leader that answered last
-	said    map[uint64][]dataset.Range // by epoch: what was answered as acknowledged
-	done    bool                       // Its process was told that nothing is left.
-	through bool                       // A process of the rank, perhaps one that was taken for dead, was told so.
+	job        *job
+	rank       uint32
+	model      trained // The model of this lineage was trained with these mini-batches.
+	saved      trained // The model of the last checkpoint. A nil model means that no checkpoint exists.
+	token      *dataset.Token
+	process    *launcher                  // A nil process means that no process lives.
+	answeredBy uint64                     // The fence of the leader that answered last.
+	answered   map[uint64][]dataset.Range // The acknowledged numbers of each epoch.
+	ended      bool                       // The process ended because the job had nothing left for the rank.
+	completed  bool                       // A process completed the rank. The schedule may count it as dead.
 }
 
 func newConsumer(j *job, rank uint32) *consumer {
-	return &consumer{job: j, rank: rank, model: trained{}, said: map[uint64][]dataset.Range{}}
+	return &consumer{job: j, rank: rank, model: trained{}, answered: map[uint64][]dataset.Range{}}
 }
 
-// train trains the model with a mini-batch, and checks that it may.
+// train trains the model with a mini-batch. It checks the number, the rank and the content of the mini-batch.
 func (c *consumer) train(e *epoch, number uint64, content string) {
 	w, share := c.job.world, e.shares[c.rank]
 	switch {
@@ -195,7 +195,7 @@ func (c *consumer) train(e *epoch, number uint64, content string) {
 	c.model.add(e, number)
 }
 
-// checkWhole checks that a rank that is through was trained with every mini-batch of its own.
+// checkWhole checks that the model was trained with every mini-batch of the rank.
 func (c *consumer) checkWhole() {
 	for epoch := range c.job.end() {
 		e := c.job.epoch(epoch)
@@ -209,25 +209,25 @@ func (c *consumer) checkWhole() {
 	}
 }
 
-// noteSaid keeps what a leader answered as acknowledged. Acknowledgements inside a split of which others are missing
-// are in the leader's memory only (package ledger, Durability): a later leader does not know them.
-func (c *consumer) noteSaid(fence uint64, e *epoch, numbers []dataset.Range) {
+// noteAnswered records acknowledgements that a leader has confirmed. Acknowledgements inside a split that is not
+// complete are in the memory of the leader only (package ledger, Durability), so a later leader does not know them.
+func (c *consumer) noteAnswered(fence uint64, e *epoch, numbers []dataset.Range) {
 	share := e.shares[c.rank]
-	if c.saidTo != fence {
+	if c.answeredBy != fence {
 		var whole []dataset.Range
 		for s := range e.plan.All() {
 			from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
-			if from < to && said(c.said[e.number], from, to) {
+			if from < to && covers(c.answered[e.number], from, to) {
 				whole = dataset.UnionRanges(whole, []dataset.Range{{From: from, To: to}})
 			}
 		}
-		c.saidTo, c.said[e.number] = fence, whole
+		c.answeredBy, c.answered[e.number] = fence, whole
 	}
-	c.said[e.number] = dataset.UnionRanges(c.said[e.number], numbers)
+	c.answered[e.number] = dataset.UnionRanges(c.answered[e.number], numbers)
 }
 
-// said reports whether ranges have every number from from up to to.
-func said(ranges []dataset.Range, from, to uint64) bool {
+// covers reports whether one of the ranges contains [from, to).
+func covers(ranges []dataset.Range, from, to uint64) bool {
 	for _, r := range ranges {
 		if r.From <= from && to <= r.To {
 			return true
@@ -238,7 +238,7 @@ func said(ranges []dataset.Range, from, to uint64) bool {
 
 func (c *consumer) name() string { return fmt.Sprintf("%s rank %d", c.job.id, c.rank) }
 
-// describe says how far a job is.
+// describe describes the progress of a job.
 func (j *job) describe() string {
 	var parts []string
 	for _, c := range j.consumers {
@@ -262,10 +262,10 @@ func (j *job) describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// review ends a job whose ranks are all through.
+// review ends a job whose ranks have all ended.
 func (j *job) review() {
 	for _, c := range j.consumers {
-		if !c.done {
+		if !c.ended {
 			return
 		}
 	}

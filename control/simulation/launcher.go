@@ -11,40 +11,40 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// launcher is a process that consumes a rank: it attaches, takes leases, fetches, trains, acknowledges and saves
-// checkpoints, as trainmgr/remote does.
+// launcher is a process that consumes a rank. Like trainmgr/remote, it attaches, takes leases, fetches, trains,
+// acknowledges and saves checkpoints.
 type launcher struct {
 	of       *consumer
 	number   int
 	dead     bool
 	announce bool
-	resume   bool // It goes on from what was acknowledged.
+	resume   bool // The launcher resumes behind the acknowledged mini-batches.
 
-	member    int    // the member that it asks
-	fence     uint64 // the greatest that an answer had
-	attached  bool
-	attaching bool
-	session   ledger.Session
-	epoch     *epoch
-	model     trained             // what its model was trained with: the consumer's, while it is the consumer's process
-	have      trained             // numbers that it fetched, trained, or was told to be acknowledged
-	leases    map[uint64]*holding // by ID
-	queue     []minibatch         // fetched, and not trained yet
-	inStep    *minibatch          // nil: the trainer waits
-	unsaid    []dataset.Range     // to be acknowledged
-	saying    []dataset.Range     // in the call that is under way
-	leasing   bool
-	saves     bool // A checkpoint is under way: the trainer waits.
-	mustShow  bool // The leader is new: it wants to see the leases.
-	steps     int
-	past      bool // It has trained the last epoch that it knows of.
-	ended     bool
+	member         int    // The launcher calls this member.
+	fence          uint64 // The greatest fence of an answer.
+	attached       bool
+	attaching      bool
+	session        ledger.Session
+	epoch          *epoch
+	model          trained             // Only the current process shares the model of the consumer.
+	seen           trained             // The numbers of the epoch that the launcher does not fetch again.
+	leases         map[uint64]*holding // The key is the ID of the lease.
+	queue          []minibatch         // The fetched mini-batches that the trainer has not taken.
+	inStep         *minibatch          // The trainer trains this mini-batch. Nil means that the trainer waits.
+	unacknowledged []dataset.Range     // No call has acknowledged these numbers.
+	acknowledging  []dataset.Range     // The call under way acknowledges these numbers.
+	leasing        bool
+	saving         bool // The trainer waits for a checkpoint.
+	mustShow       bool // A new leader requests the leases.
+	steps          int
+	wantsNextEpoch bool // The launcher has trained its epoch and requests leases of the next one.
+	ended          bool
 }
 
-// holding is a lease that a launcher holds.
+// holding is a lease that a launcher holds, and its progress.
 type holding struct {
 	ledger.Grant
-	next uint64 // the next number to fetch
+	next uint64 // The next number to fetch.
 }
 
 // minibatch is a fetched mini-batch.
@@ -57,24 +57,25 @@ type minibatch struct {
 // launch starts a process of the rank.
 func (c *consumer) launch(token *dataset.Token, resume bool) {
 	w := c.job.world
-	if c.done {
+	if c.ended {
 		return
 	}
 	w.launched++
 	l := &launcher{
 		of: c, number: w.launched, announce: c.job.announces, resume: resume, member: w.random.IntN(3),
-		have: trained{}, leases: map[uint64]*holding{},
+		seen: trained{}, leases: map[uint64]*holding{},
 	}
 	c.process, l.model = l, c.model
 	l.attach(token)
 }
 
-// crashLauncher has a launcher die, and start again: from its checkpoint, or from what was acknowledged.
+// crashLauncher kills a launcher. Another process resumes later, from the checkpoint or behind the acknowledged
+// mini-batches.
 func (w *World) crashLauncher() {
 	j := w.jobs[w.random.IntN(len(w.jobs))]
 	c := j.consumers[w.random.IntN(len(j.consumers))]
 	l := c.process
-	if l == nil || c.done {
+	if l == nil || c.ended {
 		return
 	}
 	zombie := j.tokens && w.chance(w.faults.zombies)
@@ -86,7 +87,7 @@ func (w *World) crashLauncher() {
 	token := c.token
 	if j.tokens {
 		if zombie {
-			l.model = l.model.clone() // what it trains from now on is lost
+			l.model = l.model.clone() // The consumer loses the further training of this process.
 		}
 		c.model = trained{}
 		if c.saved != nil {
@@ -106,16 +107,16 @@ func (l *launcher) world() *World { return l.of.job.world }
 func (l *launcher) name() string  { return fmt.Sprintf("launcher%d of %s", l.number, l.of.name()) }
 func (l *launcher) current() bool { return l.of.process == l }
 
-// describe says what a launcher does.
+// describe describes the state of a launcher.
 func (l *launcher) describe() string {
 	if !l.attached {
 		return fmt.Sprintf("%s attaches (%v)", l.name(), l.attaching)
 	}
 	return fmt.Sprintf("%s is in epoch %d, holds %d leases, has %d in its queue and %d to acknowledge", l.name(),
-		l.epoch.number, len(l.leases), len(l.queue), len(l.unsaid)+len(l.saying))
+		l.epoch.number, len(l.leases), len(l.queue), len(l.unacknowledged)+len(l.acknowledging))
 }
 
-// later runs something of the launcher after a time, unless it is dead.
+// later schedules do, which does not run if the launcher has died or ended.
 func (l *launcher) later(d time.Duration, what string, do func()) *event {
 	return l.world().after(d, l.name()+": "+what, func() {
 		if !l.dead && !l.ended {
@@ -124,14 +125,14 @@ func (l *launcher) later(d time.Duration, what string, do func()) *event {
 	})
 }
 
-// errAway says that a call was not answered in time.
+// errAway reports that a call had no answer in time.
 var errAway = errors.New("no answer")
 
-// errNotLeader says that a member does not lead.
+// errNotLeader reports that a member does not lead.
 var errNotLeader = errors.New("this member does not lead")
 
-// call calls the member that the launcher takes for the leader. serve runs there, and calls reply at most once. done
-// gets the answer, or an error after a time.
+// call sends a request to a member. serve runs on the member and calls reply at most once. done gets the answer, or an
+// error when the patience has elapsed.
 func (l *launcher) call(what string, patience time.Duration, serve func(t *term, reply func(any, error)),
 	done func(any, error)) {
 	w, m := l.world(), l.world().members[l.member]
@@ -164,13 +165,13 @@ func (l *launcher) call(what string, patience time.Duration, serve func(t *term,
 	late = l.later(patience, what+" is given up", func() { answer(nil, errAway) })
 }
 
-// attach makes the launcher the rank's consumer.
+// attach requests a session for the rank.
 func (l *launcher) attach(token *dataset.Token) {
 	if l.attaching {
 		return
 	}
 	l.attaching, l.attached = true, false
-	l.leases, l.queue, l.unsaid, l.saying = map[uint64]*holding{}, nil, nil, nil
+	l.leases, l.queue, l.unacknowledged, l.acknowledging = map[uint64]*holding{}, nil, nil, nil
 	r := machine.AttachRequest{
 		Rank: l.of.rank, Token: token, Resumes: l.resume, AnnouncesEnd: l.announce,
 	}
@@ -179,7 +180,7 @@ func (l *launcher) attach(token *dataset.Token) {
 		func(a any, err error) { l.takeAttachment(token, a, err) })
 }
 
-// attach serves a call.
+// attach serves an Attach call.
 func (t *term) attach(of *job, r machine.AttachRequest, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
@@ -218,7 +219,7 @@ type attachment struct {
 	machine.AttachAnswer
 }
 
-// takeAttachment begins with the session that the launcher got.
+// takeAttachment handles the answer to an Attach call.
 func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 	l.attaching = false
 	w := l.world()
@@ -227,10 +228,10 @@ func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 	case errors.Is(err, machine.ErrDone):
 		l.ended = true
 		if l.current() {
-			l.of.done = true
-			// If no launcher announces its end, nobody waits for a rank that goes back to a checkpoint: it submits
-			// another job. A process that was taken for dead may have brought the rank to its end.
-			if !l.of.through && (!l.of.job.tokens || l.announce) {
+			l.of.ended = true
+			// A job whose launchers announce no end does not wait for a rank that resumes from a checkpoint. A process
+			// that the schedule counts as dead may have completed the rank.
+			if !l.of.completed && (!l.of.job.tokens || l.announce) {
 				l.of.checkWhole()
 			}
 			l.of.job.review()
@@ -240,10 +241,10 @@ func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 		w.fail("%s cannot attach: %v", l.name(), err)
 		return
 	case errors.Is(err, dataset.ErrToken) && l.of.job.follow && token != nil && l.of.job.dropped(token.Epoch):
-		// The checkpoint is older than the editions that a job keeps: its run is over.
+		// The job has dropped the edition of the checkpoint, so the run cannot resume.
 		l.ended = true
 		if l.current() {
-			l.of.done = true
+			l.of.ended = true
 			l.of.job.review()
 		}
 		return
@@ -262,40 +263,41 @@ func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
 		return
 	}
 	l.fence = max(l.fence, at.fence)
-	l.attached, l.session, l.epoch, l.mustShow, l.past = true, at.Session, e, false, false
-	l.have = trained{}
+	l.attached, l.session, l.epoch, l.mustShow, l.wantsNextEpoch = true, at.Session, e, false, false
+	l.seen = trained{}
 	for _, r := range at.Token.Acknowledged() {
 		for n := r.From; n < r.To; n++ {
-			l.have.add(e, n)
+			l.seen.add(e, n)
 		}
 	}
 	if l.current() {
 		l.checkAttachment(at)
 	}
-	if l.inStep != nil && l.inStep.epoch == e { // It is trained in any case.
-		l.have.add(e, l.inStep.number)
+	if l.inStep != nil && l.inStep.epoch == e { // The step under way will train this mini-batch.
+		l.seen.add(e, l.inStep.number)
 	}
 	l.lease()
 }
 
-// checkAttachment checks what the leader says that a rank has: with a token what the token says, and without one
-// nothing that was not trained.
+// checkAttachment compares the acknowledged numbers of the answer with the model, and with the acknowledgements that
+// leaders have confirmed.
 func (l *launcher) checkAttachment(at attachment) {
 	w, share := l.world(), l.epoch.shares[l.of.rank]
 	for n := share.From; n < share.To; n++ {
-		told, has := l.have.has(at.Epoch, n), l.model.has(at.Epoch, n)
+		told, has := l.seen.has(at.Epoch, n), l.model.has(at.Epoch, n)
 		if told && !has {
 			w.fail("%s is told that mini-batch %d of epoch %d is acknowledged, and never trained it", l.name(), n, at.Epoch)
 			return
 		}
-		if has { // An acknowledgement that the leader forgot, or that no leader got.
-			l.have.add(l.epoch, n)
+		if has { // The leader does not have this acknowledgement.
+			l.seen.add(l.epoch, n)
 			l.acknowledge(n)
 		}
 	}
 	for s := range l.epoch.plan.All() {
 		from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
-		if !l.resume || from >= to || !said(l.of.said[at.Epoch], from, to) || said(at.Token.Acknowledged(), from, to) {
+		if !l.resume || from >= to || !covers(l.of.answered[at.Epoch], from, to) ||
+			covers(at.Token.Acknowledged(), from, to) {
 			continue
 		}
 		w.fail("%s was answered that [%d, %d) of epoch %d are acknowledged, and the leader does not know it", l.name(),
@@ -306,8 +308,8 @@ func (l *launcher) checkAttachment(at attachment) {
 	}
 }
 
-// reattach makes the launcher a consumer again, after its session was fenced off or forgotten. A launcher that was
-// replaced ends.
+// reattach requests a session again after the former session has ended. A launcher that the schedule has replaced ends
+// instead.
 func (l *launcher) reattach() {
 	if l.world().mutants.has(NoReattach) {
 		return
@@ -325,7 +327,7 @@ func (l *launcher) reattach() {
 	l.attach(token)
 }
 
-// tokenNow returns the token of what the launcher has trained.
+// tokenNow returns the token of the mini-batches that the launcher has trained.
 func (l *launcher) tokenNow() *dataset.Token {
 	e := l.epoch
 	if e == nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/millrace/millrace/control/machine"
 )
 
-// depth is how many mini-batches a launcher has at most in its queue.
+// depth is the capacity of a launcher's queue, in mini-batches.
 const depth = 12
 
-// lease makes a Lease call, one after the other.
+// lease makes a Lease call if none is under way.
 func (l *launcher) lease() {
-	if l.leasing || !l.attached || l.saves {
+	if l.leasing || !l.attached || l.saving {
 		return
 	}
 	l.leasing = true
 	r := machine.LeaseRequest{Session: l.session, Epoch: l.epoch.number, AnnouncesEnd: l.announce}
-	if l.past {
+	if l.wantsNextEpoch {
 		r.Epoch++
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.leases)) {
@@ -60,7 +60,7 @@ type leaseAnswer struct {
 	*machine.LeaseAnswer
 }
 
-// lease serves a call.
+// lease serves a Lease call.
 func (t *term) lease(of *job, r machine.LeaseRequest, wait time.Duration, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
@@ -84,7 +84,7 @@ func (t *term) lease(of *job, r machine.LeaseRequest, wait time.Duration, reply 
 	t.work(j)
 }
 
-// takeLease takes the answer to a Lease call.
+// takeLease handles the answer to a Lease call.
 func (l *launcher) takeLease(a any, err error) {
 	w := l.world()
 	var ended *machine.EndedError
@@ -98,10 +98,10 @@ func (l *launcher) takeLease(a any, err error) {
 	}
 	got := a.(leaseAnswer)
 	if got.fence < l.fence {
-		l.later(100*time.Millisecond, "ask again", l.lease) // the answer of a former leader
+		l.later(100*time.Millisecond, "ask again", l.lease) // A former leader sent this answer.
 		return
 	}
-	if got.fence > l.fence { // A new leader knows no acknowledgement inside a split that is not whole.
+	if got.fence > l.fence { // A new leader lacks acknowledgements inside incomplete splits.
 		l.fence = got.fence
 		l.acknowledgeAgain()
 	}
@@ -112,7 +112,7 @@ func (l *launcher) takeLease(a any, err error) {
 	for _, id := range got.Revoked {
 		delete(l.leases, id)
 	}
-	if l.past && (len(got.Grants) > 0 || got.EpochDone) {
+	if l.wantsNextEpoch && (len(got.Grants) > 0 || got.EpochDone) {
 		l.enter(l.of.job.epoch(l.epoch.number + 1))
 	}
 	for _, g := range got.Grants {
@@ -137,25 +137,25 @@ func (l *launcher) takeLease(a any, err error) {
 	l.later(w.between(10*time.Millisecond, 200*time.Millisecond), "lease", l.lease)
 }
 
-// enter goes on with an epoch. A launcher that was put back an epoch may have trained a part of it.
+// enter begins an epoch. A launcher that returned to an earlier epoch may have trained a part of the epoch.
 func (l *launcher) enter(e *epoch) {
-	l.epoch, l.past, l.have = e, false, trained{}
-	l.leases, l.queue, l.unsaid, l.saying = map[uint64]*holding{}, nil, nil, nil
+	l.epoch, l.wantsNextEpoch, l.seen = e, false, trained{}
+	l.leases, l.queue, l.unacknowledged, l.acknowledging = map[uint64]*holding{}, nil, nil, nil
 	l.acknowledgeAgain()
 }
 
-// acknowledgeAgain acknowledges what was trained of the epoch.
+// acknowledgeAgain acknowledges every mini-batch of the epoch that the model was trained with.
 func (l *launcher) acknowledgeAgain() {
 	e := l.epoch
 	for n, has := range l.model[e.number] {
 		if has {
-			l.have.add(e, uint64(n))
+			l.seen.add(e, uint64(n))
 			l.acknowledge(uint64(n))
 		}
 	}
 }
 
-// epochTrained reports whether the launcher has trained its share of the epoch, and said so.
+// epochTrained reports whether the launcher has trained and acknowledged its share of the epoch.
 func (l *launcher) epochTrained() bool {
 	share := l.epoch.shares[l.of.rank]
 	for n := share.From; n < share.To; n++ {
@@ -163,24 +163,24 @@ func (l *launcher) epochTrained() bool {
 			return false
 		}
 	}
-	return len(l.unsaid) == 0 && len(l.saying) == 0
+	return len(l.unacknowledged) == 0 && len(l.acknowledging) == 0
 }
 
-// nextEpoch has the launcher ask for the next epoch. A follower for which the schedule has no further partitions is
-// stopped.
+// nextEpoch makes the launcher request the next epoch. A launcher of a job with follow stops if the schedule has no
+// further partitions.
 func (l *launcher) nextEpoch() {
 	if l.of.job.follow && l.of.job.epoch(l.epoch.number+1) == nil {
 		l.endWhenSaid()
 		return
 	}
-	l.past = true
+	l.wantsNextEpoch = true
 }
 
 // fetch fetches the next mini-batch of a lease.
 func (l *launcher) fetch(h *holding) {
 	w := l.world()
-	for h.next < h.To && l.have.has(h.Epoch, h.next) && !w.mutants.has(TrainTwice) {
-		// It was trained, and the acknowledgement was lost.
+	for h.next < h.To && l.seen.has(h.Epoch, h.next) && !w.mutants.has(TrainTwice) {
+		// The acknowledgement of this mini-batch was lost.
 		if l.model.has(h.Epoch, h.next) {
 			l.acknowledge(h.next)
 		}
@@ -207,8 +207,8 @@ func (l *launcher) fetch(h *holding) {
 			return
 		}
 		h.next++
-		if !l.have.has(e.number, number) || w.mutants.has(TrainTwice) {
-			l.have.add(e, number)
+		if !l.seen.has(e.number, number) || w.mutants.has(TrainTwice) {
+			l.seen.add(e, number)
 			l.queue = append(l.queue, minibatch{e, number, content})
 			l.train()
 		}
@@ -231,10 +231,10 @@ func (w *World) nodeOf(name string) *node {
 			return n
 		}
 	}
-	panic("a lease on no node") // a fault of this package
+	panic("a lease on no node") // This package has a fault.
 }
 
-// release gives a lease back whose node has failed.
+// release returns a lease whose node has failed.
 func (l *launcher) release(h *holding) {
 	if l.world().mutants.has(NoRelease) {
 		return
@@ -245,7 +245,7 @@ func (l *launcher) release(h *holding) {
 		func(any, error) {})
 }
 
-// release serves a call.
+// release serves a Release call.
 func (t *term) release(of *job, r machine.Release, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {

@@ -16,29 +16,29 @@ import (
 	"github.com/millrace/millrace/control/record"
 )
 
-// member is a member of the control plane: it stands for election, and leads with the product's machine.
+// member is a member of the control plane. It campaigns for leadership, and leads with the product's machine.
 type member struct {
-	world    *World
-	name     string
-	number   int
-	alive    bool
-	cut      bool      // from launchers, nodes and other members
-	storeCut bool      // from the store
-	paused   time.Time // Nothing runs until then.
-	drift    float64   // Its clock runs faster by this share.
-	term     *term     // nil: it does not lead, or does not know
-	stands   bool      // It tries to lead again and again.
-	deferred []func()  // What comes while it is paused.
+	world       *World
+	name        string
+	number      int
+	alive       bool
+	cut         bool      // The links to launchers, nodes and other members are cut.
+	storeCut    bool      // The link to the store is cut.
+	paused      time.Time // The member executes nothing until this time.
+	drift       float64   // The clock of the member is faster by this share.
+	term        *term     // A member without a term does not lead, or does not know that it leads.
+	campaigning bool      // The next campaign is scheduled.
+	deferred    []func()  // The member executes these functions after its pause.
 }
 
-// term is what a member has while it leads.
+// term is the state of a member that leads.
 type term struct {
 	member   *member
 	fence    uint64
 	machine  *machine.Machine
 	jobs     map[string]*leaderJob
 	nodes    map[string]*leaderNode
-	heard    time.Time // When the store extended the term last.
+	heard    time.Time // The time of the last extension of the term.
 	lastCall uint64
 	waiting  map[uint64]func(*machine.LeaseAnswer, error)
 	journal  journal
@@ -50,7 +50,7 @@ type leaderJob struct {
 	*machine.Job
 	of       *job
 	busy     bool // A duty is under way.
-	writing  bool // A state is being written: one after the other, so that the last one is stored last.
+	writing  bool // A write of a state is under way. Writes follow each other, so the last state is stored last.
 	writes   []func(next func())
 	editions map[int]*machine.Edition
 }
@@ -64,7 +64,7 @@ type leaderNode struct {
 	heard       time.Time
 	dead        bool
 	draining    bool
-	returned    []uint64 // leases that the node has to refuse
+	returned    []uint64 // The node must refuse these leases.
 }
 
 func newMember(w *World, i int) *member {
@@ -85,7 +85,7 @@ func (m *member) clock() time.Time {
 // away reports whether nothing reaches the member.
 func (m *member) away() bool { return !m.alive || m.cut }
 
-// run runs something on the member, later if the member is paused.
+// run runs do, after the pause if the member is paused.
 func (m *member) run(do func()) {
 	if m.world.now.Before(m.paused) {
 		m.deferred = append(m.deferred, do)
@@ -96,7 +96,7 @@ func (m *member) run(do func()) {
 	}
 }
 
-// crashMember has a member die and come back.
+// crashMember kills a member and starts it again later.
 func (w *World) crashMember() {
 	m := w.members[w.random.IntN(len(w.members))]
 	if !m.alive {
@@ -113,7 +113,7 @@ func (w *World) crashMember() {
 	})
 }
 
-// pauseMember has a member stand still, as a machine that is migrated does.
+// pauseMember pauses a member, as the migration of its machine would.
 func (w *World) pauseMember() {
 	m := w.members[w.random.IntN(len(w.members))]
 	if !m.alive || w.now.Before(m.paused) {
@@ -129,19 +129,19 @@ func (w *World) pauseMember() {
 	})
 }
 
-// stand has the member try to lead after a time.
+// stand schedules the next campaign of the member.
 func (m *member) stand(after time.Duration) {
-	if m.stands {
+	if m.campaigning {
 		return
 	}
-	m.stands = true
+	m.campaigning = true
 	m.world.after(after, m.name+" stands for election", func() {
-		m.stands = false
+		m.campaigning = false
 		m.run(m.campaign)
 	})
 }
 
-// campaign tries to lead.
+// campaign asks the store for the leadership.
 func (m *member) campaign() {
 	if m.term != nil {
 		return
@@ -155,7 +155,7 @@ func (m *member) campaign() {
 	m.stand(time.Second)
 }
 
-// leading returns the member that leads by the store's word, or nil.
+// leading returns the member whose term the store has accepted last, or nil if the member does not lead.
 func (w *World) leading() *member {
 	for _, m := range w.members {
 		if m.term != nil && m.term.fence == w.store.fence {
@@ -165,7 +165,7 @@ func (w *World) leading() *member {
 	return nil
 }
 
-// lead begins a term with what the store has.
+// lead begins a term with the records of the store.
 func (m *member) lead(fence uint64) {
 	if m.term != nil {
 		return
@@ -203,7 +203,7 @@ func (t *term) end() {
 	t.member.stand(500 * time.Millisecond)
 }
 
-// later runs something of the term after a time, unless the term is over.
+// later schedules do, which does not run if the term has ended.
 func (t *term) later(d time.Duration, what string, do func()) {
 	t.member.world.after(d, t.member.name+": "+what, func() {
 		t.member.run(func() {
@@ -214,7 +214,7 @@ func (t *term) later(d time.Duration, what string, do func()) {
 	})
 }
 
-// extend keeps the term, as long as the store hears from the member.
+// extend extends the term again and again. The term ends if the store cannot be reached for too long.
 func (t *term) extend() {
 	m := t.member
 	if !m.storeCut {
@@ -230,7 +230,7 @@ func (t *term) extend() {
 	t.later(leaderTime/3, "the term goes on", t.extend)
 }
 
-// review has every job look again what there is to do, as time has passed.
+// review reviews every job once a second.
 func (t *term) review() {
 	for _, id := range slices.Sorted(maps.Keys(t.jobs)) {
 		if j := t.jobs[id]; !j.Phase().Ended() {
@@ -241,7 +241,7 @@ func (t *term) review() {
 	t.later(time.Second, "review", t.review)
 }
 
-// load takes what earlier leaders stored.
+// load reads the records of earlier leaders.
 func (t *term) load(now time.Time) {
 	w, data := t.member.world, t.member.world.store.data
 	records := map[string][]ledger.Record{}
@@ -283,12 +283,12 @@ func (t *term) load(now time.Time) {
 	}
 }
 
-// record returns an edition as it is stored.
+// record returns the stored form of an edition.
 func (g *edition) record(first uint64) record.Edition {
 	return record.Edition{Number: g.number, First: first, Digest: g.digest, Pieces: 1}
 }
 
-// add takes a job.
+// add adds a job to the machine.
 func (t *term) add(j *job, state record.State, records []ledger.Record, now time.Time) error {
 	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}}
 	terms := ledger.Job{ID: j.id, Ranks: j.ranks}
@@ -319,7 +319,7 @@ func (j *leaderJob) addEdition(g record.Edition) {
 	j.editions[g.Number] = &machine.Edition{Edition: g, Manifest: of.manifest, Words: of.words}
 }
 
-// submit has a user submit a job to the leader, until it is stored.
+// submit submits a job to the leader, again and again until the job is stored.
 func (w *World) submit(j *job) {
 	again := func() { w.after(time.Second, "submit "+j.id+" again", func() { w.submit(j) }) }
 	m := w.leading()
@@ -328,7 +328,7 @@ func (w *World) submit(j *job) {
 		return
 	}
 	t := m.term
-	if t.jobs[j.id] != nil { // It was stored, and the answer was lost.
+	if t.jobs[j.id] != nil { // The job is stored, and the answer was lost.
 		j.begin()
 		return
 	}
@@ -344,7 +344,7 @@ func (w *World) submit(j *job) {
 	}
 	t.commit("a submission", ops, func(err error) {
 		switch {
-		case err != nil: // The write may have been made, and the user gets an error.
+		case err != nil: // The store may have carried out the write, and the user gets an error.
 			t.commit("no submission", []op{{key: record.Key(j.id, ""), prefix: true}}, func(error) { j.submitting = nil })
 		default:
 			if err := t.add(j, state, nil, m.clock()); err != nil {
@@ -366,13 +366,13 @@ func (j *job) begin() {
 func encode(state record.State) []byte {
 	b, err := json.Marshal(state)
 	if err != nil {
-		panic(err) // a fault of this package
+		panic(err) // This package has a fault.
 	}
 	return b
 }
 
-// commit writes records, and calls done with the store's answer. An answer that is lost is an error, and the write may
-// have been made.
+// commit writes records and calls done with the result. If the answer of the store is lost, the result is an error,
+// although the store may have carried out the write.
 func (t *term) commit(what string, ops []op, done func(err error)) {
 	w, m := t.member.world, t.member
 	answered := false
@@ -474,7 +474,7 @@ func (t *term) carryOutLife(e lifecycle.Effect, now time.Time) {
 // findPartitions looks for partitions that a job does not have yet.
 func (t *term) findPartitions(j *leaderJob) {
 	number, first := j.NextEdition()
-	if number >= j.of.known {
+	if number >= j.of.appeared {
 		j.PartitionsMissing("")
 		return
 	}
@@ -486,14 +486,15 @@ func (t *term) findPartitions(j *leaderJob) {
 	j.PartitionsFound(g.Digest)
 }
 
-// tick lets time pass for the machine.
+// tick passes the time to the machine.
 func (t *term) tick() {
 	now := t.member.clock()
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
 		n := t.nodes[name]
 		if !n.dead && now.Sub(n.heard) > deadAfter {
 			n.dead = true
-			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now) // the ledger knows it since it was heard
+			// The ledger has the drive of every node that sent a heartbeat.
+			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now)
 		}
 	}
 	t.machine.Tick(now)
@@ -517,7 +518,7 @@ func (m *member) heartbeat(n *node, incarnation int) {
 			t.nodes[n.name] = known
 		}
 		if incarnation < known.incarnation {
-			return // a heartbeat of before the restart
+			return // The node sent this heartbeat before its restart.
 		}
 		if incarnation > known.incarnation && !known.dead {
 			_ = t.machine.Ledger.LoseDrive(driveOf(n.name), "the node was restarted", now)

@@ -1,6 +1,6 @@
 package simulation
 
-// Mutant is a fault that is built into a part of the world, to see that the simulation finds it.
+// Mutant is a fault that a test adds to a part of the world. The simulation must find the fault.
 type Mutant string
 
 // The mutants.
@@ -28,7 +28,7 @@ const (
 	ForgottenEditions Mutant = "a new leader forgets the later editions"
 )
 
-// Mutants is the set of mutants that are built in.
+// Mutants is the set of mutants of a day.
 type Mutants map[Mutant]bool
 
 func (m Mutants) has(name Mutant) bool { return m[name] }

@@ -2,8 +2,8 @@ package simulation
 
 import "time"
 
-// send carries a message from one part to another: deliver runs when it comes, unless it is lost. It may come twice.
-// cut says whether a link is cut when the message comes to it.
+// send carries a message from one part to another. deliver runs when the message arrives. A fault may lose the message
+// or deliver it twice. cut reports whether the link is cut when the message arrives.
 func (w *World) send(what string, cut func() bool, deliver func()) {
 	ways := 1
 	if w.faulty() {
@@ -23,7 +23,7 @@ func (w *World) send(what string, cut func() bool, deliver func()) {
 	}
 }
 
-// way draws how long a message is on its way.
+// way draws the transmission time of a message.
 func (w *World) way() time.Duration {
 	if !w.faulty() {
 		return w.between(100*time.Microsecond, time.Millisecond)
@@ -34,7 +34,8 @@ func (w *World) way() time.Duration {
 	return w.between(100*time.Microsecond, w.faults.slow)
 }
 
-// cutLink cuts a part off for some time: a member from all others, a member from the store, or a node from members.
+// cutLink cuts one link for some time: that of a member to all other parts, that of a member to the store, or that of
+// a node to the members.
 func (w *World) cutLink() {
 	long := w.between(500*time.Millisecond, 40*time.Second)
 	switch w.random.IntN(3) {

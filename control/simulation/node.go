@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/control/ledger"
 )
 
-// beat is the time between two heartbeats, and deadAfter that after which a silent node is dead.
+// A node sends a heartbeat every beat. A leader takes a node for dead that has been silent for deadAfter.
 const (
 	beat      = time.Second
 	deadAfter = 5 * time.Second
@@ -18,45 +18,45 @@ const (
 type node struct {
 	world       *World
 	name        string
-	holds       map[string]bool // partitions
+	holds       map[string]bool // The names of the partitions that the node holds.
 	alive       bool
-	cut         bool // from members
+	cut         bool // The links to the members are cut.
 	incarnation int
 	draining    bool
-	refused     map[uint64]bool // leases that came back
+	refused     map[uint64]bool // The leases that returned to the ledger.
 }
 
 func newNode(w *World, i int) *node {
 	n := &node{world: w, name: fmt.Sprintf("node%d", i), holds: map[string]bool{}}
-	n.rise()
+	n.start()
 	return n
 }
 
-// rise starts a node that is dead.
-func (n *node) rise() {
+// start starts the node if it is dead.
+func (n *node) start() {
 	if n.alive {
 		return
 	}
 	n.alive, n.refused = true, map[uint64]bool{}
 	n.incarnation++
-	n.beat(n.incarnation)
+	n.sendHeartbeat(n.incarnation)
 }
 
-// beat sends a heartbeat to every member, or to the one that leads; only the leader takes it.
-func (n *node) beat(incarnation int) {
+// sendHeartbeat sends a heartbeat to the members. Only the leader uses the heartbeat.
+func (n *node) sendHeartbeat(incarnation int) {
 	if !n.alive || n.incarnation != incarnation {
 		return
 	}
 	for _, m := range n.world.members {
 		if !n.world.faulty() && m.term == nil {
-			continue // it knows that the member does not lead
+			continue // The node knows that the member does not lead.
 		}
 		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation) })
 	}
-	n.world.after(beat, n.name+" beats", func() { n.beat(incarnation) })
+	n.world.after(beat, n.name+" beats", func() { n.sendHeartbeat(incarnation) })
 }
 
-// crashNode has a node die, drain, or drain no more.
+// crashNode kills a node, or changes whether the node drains.
 func (w *World) crashNode() {
 	n := w.nodes[w.random.IntN(len(w.nodes))]
 	if w.random.IntN(3) == 0 {
@@ -66,13 +66,13 @@ func (w *World) crashNode() {
 	}
 	n.alive = false
 	w.note("%s dies", n.name)
-	w.after(w.between(100*time.Millisecond, 30*time.Second), n.name+" is started", n.rise)
+	w.after(w.between(100*time.Millisecond, 30*time.Second), n.name+" is started", n.start)
 }
 
-// errFetch says that a node gave no mini-batch.
+// errFetch reports that a node did not serve a mini-batch.
 var errFetch = errors.New("the node gives no mini-batch")
 
-// serve makes a mini-batch of a lease.
+// serve returns the content of a mini-batch of a lease.
 func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
 	switch {
 	case !n.alive, n.refused[g.ID], n.world.faulty() && n.world.chance(n.world.faults.fetchFails):

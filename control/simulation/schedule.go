@@ -10,19 +10,19 @@ import (
 // faults are the probabilities and times of a day's faults.
 type faults struct {
 	loss, doubled float64       // The probabilities that a message is lost, or comes twice.
-	slow          time.Duration // The longest way of a message.
+	slow          time.Duration // The longest transmission time of a message.
 	lostAnswer    float64       // The probability that the store's answer is lost.
-	cutEvery      time.Duration // The time between two cuts of links; 0: none occurs.
-	crashEvery    time.Duration // The same of deaths of launchers.
-	nodeEvery     time.Duration // The same of deaths of nodes.
-	memberEvery   time.Duration // The same of deaths of members.
-	pauseEvery    time.Duration // The same of pauses of members.
-	fetchFails    float64       // The probability that a node gives no mini-batch.
+	cutEvery      time.Duration // The time between two cuts of links. Zero means that no link is cut.
+	crashEvery    time.Duration // The time between two deaths of launchers.
+	nodeEvery     time.Duration // The time between two deaths of nodes.
+	memberEvery   time.Duration // The time between two deaths of members.
+	pauseEvery    time.Duration // The time between two pauses of members.
+	fetchFails    float64       // The probability that a node does not serve a mini-batch.
 	prepareFails  float64
-	zombies       float64 // A launcher that is replaced lives on.
+	zombies       float64 // The probability that a launcher survives its replacement.
 }
 
-// draw draws the schedule of a day.
+// draw draws the schedule of the day.
 func (w *World) draw() {
 	r := w.random
 	pick := func(values ...time.Duration) time.Duration { return values[r.IntN(len(values))] }
@@ -36,7 +36,7 @@ func (w *World) draw() {
 		pauseEvery: pick(0, 0, 30*time.Second, time.Minute), fetchFails: share(0, 0.02),
 		prepareFails: share(0, 0.1), zombies: share(0, 0.3),
 	}
-	w.calm = start.Add(w.between(20*time.Second, 3*time.Minute))
+	w.faultsEnd = start.Add(w.between(20*time.Second, 3*time.Minute))
 	w.store = newStore(w)
 	for i := range 3 {
 		w.members = append(w.members, newMember(w, i))
@@ -54,10 +54,10 @@ func (w *World) draw() {
 	w.repeat(w.faults.nodeEvery, "a node dies", w.crashNode)
 	w.repeat(w.faults.memberEvery, "a member dies", w.crashMember)
 	w.repeat(w.faults.pauseEvery, "a member pauses", w.pauseMember)
-	w.after(w.calm.Sub(start), "faults stop", w.heal)
+	w.after(w.faultsEnd.Sub(start), "faults stop", w.heal)
 }
 
-// repeat has a fault occur again and again while faults occur.
+// repeat schedules a fault at random times until faults end.
 func (w *World) repeat(every time.Duration, what string, do func()) {
 	if every == 0 {
 		return
@@ -70,17 +70,17 @@ func (w *World) repeat(every time.Duration, what string, do func()) {
 	})
 }
 
-// patience is how long a job may take after faults have stopped.
+// patience is the longest time that a job may take after faults have ended.
 const patience = 15 * time.Minute
 
-// heal ends what the faults have left behind.
+// heal restores the links and the nodes.
 func (w *World) heal() {
 	for _, m := range w.members {
 		m.cut, m.storeCut = false, false
 	}
 	for _, n := range w.nodes {
 		n.cut = false
-		n.rise()
+		n.start()
 	}
 	w.after(patience, "patience ends", func() {
 		for _, j := range w.jobs {
@@ -114,10 +114,10 @@ func (w *World) drawJob(i int) *job {
 		j.addEdition(1 + r.IntN(4))
 	}
 	if j.follow {
-		j.known = 1
+		j.appeared = 1
 		for n := range more {
 			w.after(w.between(5*time.Second, 2*time.Minute), "partitions of "+j.id+" appear",
-				func() { j.known = max(j.known, n+2) })
+				func() { j.appeared = max(j.appeared, n+2) })
 		}
 	}
 	for rank := range j.ranks {

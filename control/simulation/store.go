@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// leaderTime is how long a leader leads that the store does not hear from.
+// leaderTime is the time after which the store replaces a leader that does not extend its term.
 const leaderTime = 3 * time.Second
 
 // errFenced says that another member leads.
 var errFenced = errors.New("another member leads")
 
-// errStore says that a write may have been made or not.
+// errStore reports that the result of a write is unknown.
 var errStore = errors.New("the store has not answered")
 
-// store is a model of etcd: records, and one leader at a time. A write carries the fence of its term, and is made
-// whole or not at all.
+// store is a model of etcd. It holds records and elects one leader at a time. A write carries the fence of its term and
+// is atomic.
 type store struct {
 	world  *World
 	data   map[string][]byte
 	fence  uint64
-	leader *member // nil: none
+	leader *member // A nil leader means that no member leads.
 	until  time.Time
 }
 
 func newStore(w *World) *store { return &store{world: w, data: map[string][]byte{}, fence: 1 << 20} }
 
-// op is a write of one record; data nil deletes it, and with prefix set all whose keys begin so.
+// op writes one record. An op without data deletes the record. An op with prefix deletes all records whose keys have
+// the prefix.
 type op struct {
 	key    string
 	data   []byte
@@ -55,7 +56,7 @@ func (s *store) extend(fence uint64) bool {
 	return true
 }
 
-// apply makes a write, if its fence is that of the last term.
+// apply carries out a write if the fence of the write is that of the last term.
 func (s *store) apply(fence uint64, ops []op) error {
 	if fence != s.fence && !s.world.mutants.has(UnfencedWrites) {
 		return errFenced

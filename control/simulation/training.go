@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// train trains with the mini-batches of the queue, one after the other.
+// train begins a step with the next mini-batch of the queue.
 func (l *launcher) train() {
-	if l.inStep != nil || l.saves || len(l.queue) == 0 {
+	if l.inStep != nil || l.saving || len(l.queue) == 0 {
 		return
 	}
 	b := l.queue[0]
@@ -35,48 +35,48 @@ func (l *launcher) step(b minibatch) {
 	l.acknowledge(b.number)
 	l.steps++
 	if l.of.job.tokens && l.steps%10 == 0 {
-		l.saves = true
+		l.saving = true
 		l.save()
 	}
 }
 
-// acknowledge says that a mini-batch was trained.
+// acknowledge acknowledges a mini-batch.
 func (l *launcher) acknowledge(number uint64) {
-	l.unsaid = dataset.InsertNumber(l.unsaid, number)
-	l.say()
+	l.unacknowledged = dataset.InsertNumber(l.unacknowledged, number)
+	l.sendAcknowledgements()
 }
 
-// say makes an Acknowledge call, one after the other.
-func (l *launcher) say() {
-	if len(l.saying) > 0 || len(l.unsaid) == 0 || !l.attached {
+// sendAcknowledgements makes an Acknowledge call if none is under way.
+func (l *launcher) sendAcknowledgements() {
+	if len(l.acknowledging) > 0 || len(l.unacknowledged) == 0 || !l.attached {
 		return
 	}
-	l.saying, l.unsaid = l.unsaid, nil
-	session, epoch, numbers := l.session, l.epoch.number, l.saying
+	l.acknowledging, l.unacknowledged = l.unacknowledged, nil
+	session, epoch, numbers := l.session, l.epoch.number, l.acknowledging
 	l.call("acknowledge", 5*time.Second, func(t *term, reply func(any, error)) {
 		t.acknowledge(l.of.job, session, epoch, numbers, reply)
 	}, func(fence any, err error) {
 		if l.session != session || !l.attached || l.epoch.number != epoch {
 			return
 		}
-		l.saying = nil
+		l.acknowledging = nil
 		if err == nil {
-			l.of.noteSaid(fence.(uint64), l.of.job.epoch(epoch), numbers)
+			l.of.noteAnswered(fence.(uint64), l.of.job.epoch(epoch), numbers)
 		}
 		switch {
 		case errors.Is(err, ledger.ErrSession) && !l.world().mutants.has(StaleSession):
 			l.reattach()
 			return
 		case err != nil:
-			l.unsaid = dataset.UnionRanges(l.unsaid, numbers)
-			l.later(200*time.Millisecond, "acknowledge again", l.say)
+			l.unacknowledged = dataset.UnionRanges(l.unacknowledged, numbers)
+			l.later(200*time.Millisecond, "acknowledge again", l.sendAcknowledgements)
 			return
 		}
-		l.say()
+		l.sendAcknowledgements()
 	})
 }
 
-// acknowledge serves a call.
+// acknowledge serves an Acknowledge call.
 func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []dataset.Range, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
@@ -99,20 +99,20 @@ func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []da
 	})
 }
 
-// save saves a checkpoint: everything trained is acknowledged first, and the trainer waits.
+// save saves a checkpoint. The trainer waits until every trained mini-batch is acknowledged and the token has come.
 func (l *launcher) save() {
 	if !l.attached {
-		l.saves = false
+		l.saving = false
 		return
 	}
-	if len(l.unsaid)+len(l.saying) > 0 {
+	if len(l.unacknowledged)+len(l.acknowledging) > 0 {
 		l.later(20*time.Millisecond, "save", l.save)
 		return
 	}
 	session, e := l.session, l.epoch
 	l.call("checkpoint", 5*time.Second, func(t *term, reply func(any, error)) { t.checkpoint(l.of.job, session, reply) },
 		func(a any, err error) {
-			l.saves = false
+			l.saving = false
 			if err == nil && l.session == session && l.epoch == e && l.current() {
 				l.keep(a.(dataset.Token))
 			}
@@ -141,17 +141,17 @@ func (l *launcher) keep(t dataset.Token) {
 		}
 	}
 	if missing {
-		l.saves = true
+		l.saving = true
 		l.later(20*time.Millisecond, "save", l.save)
 		return
 	}
 	if w.mutants.has(TokenOfFetched) {
-		t.Mark, t.Ranges = 0, l.have.ranges(t.Epoch)
+		t.Mark, t.Ranges = 0, l.seen.ranges(t.Epoch)
 	}
 	c.saved, c.token = c.model.clone(), &t
 }
 
-// checkpoint serves a call.
+// checkpoint serves a Checkpoint call.
 func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
@@ -173,7 +173,7 @@ func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
 
 // endWhenSaid ends the launcher when everything that it trained is acknowledged.
 func (l *launcher) endWhenSaid() {
-	if len(l.unsaid)+len(l.saying) > 0 {
+	if len(l.unacknowledged)+len(l.acknowledging) > 0 {
 		l.later(100*time.Millisecond, "end", l.endWhenSaid)
 		return
 	}
@@ -185,7 +185,7 @@ func (l *launcher) endWhenSaid() {
 		return
 	}
 	if !l.current() {
-		l.of.through = true
+		l.of.completed = true
 	}
 	r := machine.Release{Session: l.session, Through: true}
 	l.call("through", 5*time.Second, func(t *term, reply func(any, error)) { t.release(l.of.job, r, reply) },
@@ -198,15 +198,15 @@ func (l *launcher) endWhenSaid() {
 		})
 }
 
-// end ends the launcher: nothing is left for it.
+// end ends the launcher, because the job has nothing left for its rank.
 func (l *launcher) end() {
 	if l.ended {
 		return
 	}
-	elsewhere := l.of.through // A process that was taken for dead has attached again, and trained the rest.
-	l.ended, l.of.through = true, true
+	elsewhere := l.of.completed // A process that the schedule counts as dead has trained the rest.
+	l.ended, l.of.completed = true, true
 	if l.current() {
-		l.of.done = true
+		l.of.ended = true
 		if !elsewhere {
 			l.of.checkWhole()
 		}

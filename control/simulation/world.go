@@ -12,47 +12,47 @@ import (
 // start is when every day begins.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// World is one day: its schedule, its parts, and the events to come.
+// World is one simulated day. It holds the schedule, the parts and the pending events.
 type World struct {
 	Seed uint64
 
 	now      time.Time
 	random   *rand.Rand
 	events   eventQueue
-	made     uint64 // events
-	Executed int    // events
+	made     uint64 // The number of events that were scheduled.
+	Executed int    // The number of events that were executed.
 	hash     uint64
-	trace    io.Writer // nil: no line for each event
+	trace    io.Writer // The trace gets a line for each event. A nil trace gets none.
 	mutants  Mutants
 	failure  *Failure
 
-	faults   faults
-	calm     time.Time // when faults stop
-	store    *store
-	members  []*member
-	nodes    []*node
-	jobs     []*job
-	launched int // processes of launchers
+	faults    faults
+	faultsEnd time.Time // No fault occurs from this time on.
+	store     *store
+	members   []*member
+	nodes     []*node
+	jobs      []*job
+	launched  int // The number of launcher processes that were started.
 }
 
-// Failure is a broken promise.
+// Failure describes a property that a day violated.
 type Failure struct {
 	Seed   uint64
-	Events int // executed until then
+	Events int // The number of events that were executed before the failure.
 	At     time.Duration
 	What   string
 }
 
-// Error says what was broken, and how to see it again.
+// Error names the violated property and the command that repeats the day.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("seed %d, event %d, %v: %s\ngo run ./control/simulation/simulate --seed %d --events %d --trace",
 		f.Seed, f.Events, f.At, f.What, f.Seed, f.Events)
 }
 
-// event is something that happens at a time.
+// event is a function that runs at a time.
 type event struct {
 	at     time.Time
-	number uint64 // Events of one time happen in this order.
+	number uint64 // Events of one time run in the order of their numbers.
 	what   string
 	do     func()
 }
@@ -76,7 +76,7 @@ func (q *eventQueue) Pop() any {
 	return e
 }
 
-// after has something happen after a time.
+// after schedules do to run after the duration d.
 func (w *World) after(d time.Duration, what string, do func()) *event {
 	w.made++
 	e := &event{w.now.Add(max(d, 0)), w.made, what, do}
@@ -84,10 +84,10 @@ func (w *World) after(d time.Duration, what string, do func()) *event {
 	return e
 }
 
-// never has an event not happen.
+// never cancels an event.
 func (e *event) never() { e.do = nil }
 
-// note puts something that happened into the hash, and into the trace.
+// note writes a line to the trace.
 func (w *World) note(format string, values ...any) {
 	if w.trace != nil {
 		fmt.Fprintf(w.trace, "%12v  %s\n", w.now.Sub(start), fmt.Sprintf(format, values...))
@@ -103,7 +103,7 @@ func (w *World) mix(text string) {
 	w.hash = (h ^ uint64(w.now.UnixNano())) * 1099511628211
 }
 
-// fail ends the day with a broken promise.
+// fail ends the day, because a property was violated.
 func (w *World) fail(format string, values ...any) {
 	if w.failure == nil {
 		w.failure = &Failure{w.Seed, w.Executed, w.now.Sub(start), fmt.Sprintf(format, values...)}
@@ -113,8 +113,8 @@ func (w *World) fail(format string, values ...any) {
 // Hash returns the hash over all events so far.
 func (w *World) Hash() uint64 { return w.hash }
 
-// Run executes events until the day is over, a promise is broken, or most events were executed. It reports whether
-// the day is over.
+// Run executes events until every job has ended, a property is violated, or most events were executed. It reports
+// whether every job has ended.
 func (w *World) Run(most int) (over bool, err error) {
 	for w.Executed < most && w.failure == nil {
 		if w.over() {
@@ -140,7 +140,7 @@ func (w *World) Run(most int) (over bool, err error) {
 	return w.over(), nil
 }
 
-// over reports whether every job has ended as it should.
+// over reports whether every job has ended.
 func (w *World) over() bool {
 	for _, j := range w.jobs {
 		if !j.over {
@@ -150,18 +150,18 @@ func (w *World) over() bool {
 	return true
 }
 
-// chance draws whether something with a probability occurs.
+// chance returns true with the probability p.
 func (w *World) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
 
-// between draws a time.
+// between draws a duration from least to most.
 func (w *World) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.random.Int64N(int64(most-least)+1))
 }
 
 // faulty reports whether faults still occur.
-func (w *World) faulty() bool { return w.now.Before(w.calm) }
+func (w *World) faulty() bool { return w.now.Before(w.faultsEnd) }
 
-// New draws a day from a seed.
+// New derives the schedule of a day from a seed.
 func New(seed uint64, o Options) *World {
 	h := fnv.New64a()
 	w := &World{
@@ -172,8 +172,8 @@ func New(seed uint64, o Options) *World {
 	return w
 }
 
-// Options are those of a day that the seed does not decide.
+// Options holds the settings of a day that do not follow from the seed.
 type Options struct {
-	Trace   io.Writer // gets a line for each event; nil: none
+	Trace   io.Writer // The trace gets a line for each event. A nil trace gets none.
 	Mutants Mutants
 }

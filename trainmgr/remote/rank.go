@@ -305,21 +305,21 @@ func (n *node) driveReports(ctx context.Context, base string, job dataset.Digest
 // ends, if the control plane answers within seconds.
 func (r *rank) Close() error {
 	r.tell(func(m *protocol.Machine, now time.Time) { m.Leave(now) })
-	var err, untold error
+	var err, reportError error
 	_ = r.await(context.Background(), func(m *protocol.Machine) (left bool) { // at the machine's deadline at the latest
-		left, err, untold = m.Left()
+		left, err, reportError = m.Left()
 		return left
 	})
 	r.stop()
 	r.stored.writing.Wait()
 	switch logger := r.client.options.Logger; {
-	case untold == nil:
+	case reportError == nil:
 	case r.machine.Finished(): // the job ends without that, later
-		logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.options.Rank,
-			"error", untold)
+		logger.Warn("the control plane did not get the report that a rank has finished", "job", r.id, "rank", r.options.Rank,
+			"error", reportError)
 	default: // the rank is fenced, the job has ended, or the control plane is away and will miss the rank
-		logger.Debug("the control plane was not told that a rank detaches", "job", r.id, "rank", r.options.Rank,
-			"error", untold)
+		logger.Debug("the control plane did not get the report that a rank detaches", "job", r.id, "rank", r.options.Rank,
+			"error", reportError)
 	}
 	return err
 }

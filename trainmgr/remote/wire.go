@@ -15,7 +15,7 @@ func wireRanges(ranges []dataset.Range) []*apiv1.NumberRange {
 	return list
 }
 
-// wireRequest converts what a lease call says to its wire form.
+// wireRequest converts a lease call to its wire form.
 func wireRequest(job string, q protocol.LeaseRequest) *apiv1.LeaseRequest {
 	req := &apiv1.LeaseRequest{
 		Id: job, Session: q.Session, Epoch: q.Epoch, SaysDone: true, Want: int32(q.Want), WaitSeconds: q.Wait.Seconds(),

@@ -15,13 +15,13 @@ import (
 )
 
 func main() {
-	seed := flag.Uint64("seed", 0, "the seed of one day; 0: days of new seeds")
+	seed := flag.Uint64("seed", 0, "the seed of one day; 0 with no trace: days of new seeds")
 	events := flag.Int("events", 100_000, "events of a day, at most")
 	first := flag.Uint64("first", 0, "the first of the new seeds; 0: of the clock")
 	most := flag.Int("days", 1<<30, "how many days of new seeds, at most")
 	span := flag.Duration("time", time.Minute, "how long to run days of new seeds")
 	trace := flag.Bool("trace", false, "write a line for each event")
-	mutant := flag.String("mutant", "", "a fault to build in, by its words in mutants.go")
+	mutant := flag.String("mutant", "", "the name of a mutant of mutants.go")
 	flag.Parse()
 	o := simulation.Options{Mutants: simulation.Mutants{simulation.Mutant(*mutant): true}}
 	if *trace {

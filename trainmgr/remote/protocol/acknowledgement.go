@@ -9,7 +9,7 @@ import (
 // acknowledgements carries one rank's acknowledgements to the ledger, in groups. One call is under way at a time;
 // acknowledgements that come meanwhile go with the next call.
 type acknowledgements struct {
-	fullGroup int           // as many acknowledgements are sent without delay
+	fullGroup int           // A group of this size is sent without delay.
 	delay     time.Duration // the longest that an acknowledgement waits for others
 
 	groups  []ackGroup // each of another epoch, in the order in which they began
@@ -18,9 +18,9 @@ type acknowledgements struct {
 	waiting int        // acknowledgements in groups
 	due     time.Time  // when the groups are sent, unless a call is under way; zero: no group waits for it
 	added   uint64     // acknowledgements since the start
-	wanted  uint64     // the first acknowledgements, as many, are to be durable without delay
+	wanted  uint64     // This number of acknowledgements must become durable without delay.
 	err     error      // the first error; nothing is sent after it
-	known   uint64     // the first acknowledgements, as many, were durable when err came
+	known   uint64     // This number of acknowledgements was durable when err occurred.
 }
 
 // ackGroup holds the acknowledgements of one epoch, which one call sends.

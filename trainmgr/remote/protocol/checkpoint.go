@@ -7,14 +7,15 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// maxTokens is how often the rank asks for a token that says what the trainer did.
+// maxTokens is the number of times that a rank requests a token, until the token contains all acknowledgements of the
+// trainer.
 const maxTokens = 3
 
-// Checkpoint is a token on its way: the rank's acknowledgements become durable (Flush), and the control plane seals
-// what it knows of them.
+// Checkpoint is the state of a checkpoint. The rank makes its acknowledgements durable (Flush), and the control plane
+// seals a token of the acknowledgements.
 type Checkpoint struct {
-	local dataset.Token // The trainer had acknowledged what it says when it asked.
-	asked int           // how often the control plane was asked
+	local dataset.Token // The trainer had acknowledged these mini-batches when it requested the checkpoint.
+	asked int           // The number of requests to the control plane.
 	total uint64        // mini-batches of the epoch
 	owned []dataset.Range
 }
@@ -29,9 +30,9 @@ func (m *Machine) AskToken(c *Checkpoint) (session []byte) {
 	return m.session
 }
 
-// TokenSealed compares a sealed token with the trainer's own of then and of now. It reports whether the token says what
-// the trainer did. If an acknowledgement is missing in the token, the rank acknowledges again, and the caller flushes
-// and asks again: the members have elected another leader meanwhile.
+// TokenSealed compares a sealed token with the trainer's acknowledgements at the request, and now. It reports whether
+// the token is right. If the token lacks an acknowledgement, because another leader was elected, the rank acknowledges
+// again, and the caller flushes and requests another token.
 func (m *Machine) TokenSealed(c *Checkpoint, sealed, acknowledged dataset.Token, now time.Time) (ok bool, err error) {
 	if sealed.Epoch != c.local.Epoch {
 		return false, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, sealed.Epoch, c.local.Epoch)

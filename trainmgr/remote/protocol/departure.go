@@ -11,21 +11,22 @@ const finishedTime = 20 * time.Second
 
 // departure is the end of a rank.
 type departure struct {
-	leaving  bool
-	left     bool
-	told     bool // the control plane was told, or cannot be told
-	calling  bool
-	ticket   uint64    // counts the acknowledgements that are to become durable
-	deadline time.Time // zero: the rank does not leave, or has left
-	err      error
-	untold   error // why the control plane was not told
+	leaving     bool
+	left        bool
+	reported    bool // The report of the end has succeeded or failed.
+	calling     bool
+	ticket      uint64    // The rank waits until this number of acknowledgements is durable.
+	deadline    time.Time // The rank leaves at this time at the latest. Zero means that it does not leave, or has left.
+	err         error
+	reportError error // The report of the end failed for this reason.
 }
 
 // Finished reports whether every mini-batch of every epoch is acknowledged.
 func (m *Machine) Finished() bool { return m.through }
 
-// Leave makes the acknowledgements durable, and then tells the control plane that the rank ends: that it is through,
-// or that the launcher detaches. Left reports when that is done, or has taken too long. No epoch is being delivered.
+// Leave makes the acknowledgements durable, and then reports the end of the rank to the control plane: the rank has
+// finished, or its launcher detaches. Left reports whether Leave has succeeded or its time has elapsed. The caller has
+// ended the delivery of the epoch.
 func (m *Machine) Leave(now time.Time) {
 	limit := closeTime
 	if m.Finished() {
@@ -35,10 +36,10 @@ func (m *Machine) Leave(now time.Time) {
 	m.advance(now)
 }
 
-// Left reports whether the rank has left. err says that acknowledgements may not be durable, and untold that the
-// control plane was not told of the end.
-func (m *Machine) Left() (left bool, err, untold error) {
-	return m.departure.left, m.departure.err, m.departure.untold
+// Left reports whether the rank has left. err is not nil if acknowledgements may not be durable. reportError is not nil
+// if the report of the end failed.
+func (m *Machine) Left() (left bool, err, reportError error) {
+	return m.departure.left, m.departure.err, m.departure.reportError
 }
 
 // advanceDeparture takes the rank one step towards its end.
@@ -48,14 +49,14 @@ func (m *Machine) advanceDeparture(now time.Time) {
 		return
 	}
 	late := !now.Before(d.deadline)
-	if !d.calling && !d.told {
+	if !d.calling && !d.reported {
 		durable, err := m.Flushed(d.ticket)
 		if late && err == nil && !durable {
 			err = errLate
 		}
 		switch {
 		case err != nil:
-			d.told, d.err = true, fmt.Errorf("the last acknowledgements may not be durable: %w", err)
+			d.reported, d.err = true, fmt.Errorf("the last acknowledgements may not be durable: %w", err)
 		case durable:
 			reason := ReasonDetach
 			if m.Finished() {
@@ -66,16 +67,16 @@ func (m *Machine) advanceDeparture(now time.Time) {
 		}
 	}
 	if d.calling && late {
-		d.calling, d.told, d.untold = false, true, errLate
+		d.calling, d.reported, d.reportError = false, true, errLate
 	}
-	if d.told {
+	if d.reported {
 		d.leaving, d.left, d.deadline = false, true, time.Time{}
 		m.emit(Wake{})
 	}
 }
 
-// noteDeparted says that the control plane was told of the end, or could not be told.
+// noteDeparted records the result of the report of the end.
 func (m *Machine) noteDeparted(err error, now time.Time) {
-	m.departure.calling, m.departure.told, m.departure.untold = false, true, err
+	m.departure.calling, m.departure.reported, m.departure.reportError = false, true, err
 	m.advance(now)
 }

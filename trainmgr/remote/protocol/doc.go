@@ -1,6 +1,6 @@
-// Package protocol decides what a rank's launcher says to the control plane and to storage nodes, and when. It is pure:
-// no clock (times are arguments), no goroutines, no locks, no network. Package remote owns one Machine for each rank,
-// feeds it events, and carries out the effects that follow.
+// Package protocol decides when a rank's launcher calls the control plane and storage nodes, and the content of the
+// calls. It is pure: it has no clock (times are arguments), no goroutines, no locks and no network. Package remote owns
+// one Machine for each rank, reports events to the Machine, and carries out its effects.
 //
 // # Overview
 //
@@ -28,7 +28,7 @@
 // # Leases
 //
 // While an epoch is delivered, two calls take turns: one asks for leases, and waits at the leader until it grants one;
-// the other names the leases that the rank holds, at least twice a second. Every request is made anew for each attempt,
+// the other names the leases that the rank holds, at least twice a second. Every attempt has a new request,
 // so that an attempt after an election names the leases of that moment. The leader repeats a grant until a call names
 // its lease; the machine ignores a grant of a lease that it holds or held. A lease goes back with the reason: the node
 // failed, the data are at fault, or the rank stops. The lease of a piece that has ended is held until the ledger knows

@@ -19,8 +19,8 @@ const (
 	AskEpoch                    // asks for the next epoch
 )
 
-// CallLease has the owner make a lease call. LeaseRequest returns what each attempt says. Answer with LeaseAnswered or
-// LeaseFailed.
+// CallLease has the owner make a lease call. LeaseRequest returns the content of each attempt. The owner answers with
+// LeaseAnswered or LeaseFailed.
 type CallLease struct{ Purpose Purpose }
 
 // SendAcknowledgements has the owner acknowledge mini-batches. Answer with Acknowledged or AcknowledgeFailed.

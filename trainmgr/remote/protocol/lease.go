@@ -21,7 +21,7 @@ type Grant struct {
 	Ticket      []byte
 }
 
-// LeaseRequest is what a lease call says, beside its report of the rank.
+// LeaseRequest is the content of a lease call without the report of the rank.
 type LeaseRequest struct {
 	Session []byte
 	Epoch   uint64
@@ -54,7 +54,7 @@ type Progress struct {
 	DueLate bool   // the mini-batch that is due has still to come
 }
 
-// LeaseRequest returns what an attempt of a lease call says now.
+// LeaseRequest returns the content of an attempt of a lease call.
 func (m *Machine) LeaseRequest(purpose Purpose, p Progress, now time.Time) LeaseRequest {
 	if purpose == AskEpoch {
 		return LeaseRequest{Session: m.session, Epoch: m.epoch.Number + 1, Want: 1, Wait: leaseWait}

@@ -22,7 +22,7 @@ var (
 // Options are the bounds of a rank. Each is above 0.
 type Options struct {
 	Pieces   int           // Pieces is the most leases of which mini-batches are still to be fetched.
-	Acks     int           // As many acknowledgements are sent without delay.
+	Acks     int           // A group of this size is sent without delay.
 	AckDelay time.Duration // AckDelay is the longest that an acknowledgement waits for others.
 	Deadline time.Duration // Deadline is for one mini-batch of a busy node.
 	// Refused is how long nodes may refuse a split, because they do not hold its partition or the partition has changed,

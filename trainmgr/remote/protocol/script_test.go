@@ -232,9 +232,9 @@ func (s *scripted) await(w []string) {
 	case "leave":
 		m.Leave(s.now)
 		s.wait(func() bool {
-			left, err, untold := m.Left()
+			left, err, reportError := m.Left()
 			if left {
-				s.say("the rank has left: %v, %v", err, untold)
+				s.say("the rank has left: %v, %v", err, reportError)
 			}
 			return left
 		})
@@ -515,7 +515,7 @@ func (s *scripted) effect(e Effect) {
 	}
 }
 
-// requestWords shows what a lease call says.
+// requestWords describes a lease call.
 func requestWords(q LeaseRequest) string {
 	words := fmt.Sprintf("epoch %d as %s", q.Epoch, q.Session)
 	if q.Want > 0 {
