@@ -155,7 +155,8 @@ func (c *leaseCall) wait(call uint64, answered <-chan machine.Answered) (*machin
 	}
 	c.l.mu.Lock()
 	switch {
-	case c.l.ctx.Err() != nil:
+	case c.l.ctx.Err() != nil: // The machine must not answer a call for which nobody waits.
+		c.l.machine.Abandon(c.job.Job, call, c.session, nil, time.Now())
 		delete(c.l.waiting, call)
 		return nil, c.l.s.notLeader()
 	case c.ctx.Err() == nil: // An answer that came meanwhile stays.

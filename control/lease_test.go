@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control/machine"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
@@ -108,4 +110,42 @@ func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	r, err := k.lease(1, 0, 20)
 	require.NoError(t, err)
 	assert.Len(t, r.Grants, 1)
+}
+
+// TestALeaseCallOfATermThatEnds: the call ends with the term, and the machine does not answer it afterwards: a call
+// under the leader's lock would wait for ever.
+func TestALeaseCallOfATermThatEnds(t *testing.T) {
+	t.Parallel()
+	s, _, k := attached(t)
+	_, err := s.DrainNode(t.Context(), &apiv1.DrainNodeRequest{Node: "n", Drain: true})
+	require.NoError(t, err)
+	l := s.leading.Load()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Lease(t.Context(), &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: 1, WaitSeconds: 20})
+		done <- err
+	}()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.waiting) == 1
+	}, time.Minute, time.Millisecond)
+	l.cancel()
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(<-done))
+
+	settled := make(chan error, 1)
+	go func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		now := time.Now()
+		_, err := l.machine.Attach(l.jobs[k.id].Job, machine.AttachRequest{Resumes: true}, now)
+		l.settle(now)
+		settled <- err
+	}()
+	select {
+	case err := <-settled:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("the machine's effects are not carried out")
+	}
 }
