@@ -19,10 +19,11 @@ type event struct {
 	Output  string
 }
 
-// timedTest is a test without the tests within it.
+// timedTest is a test with the tests right within it, its parts.
 type timedTest struct {
 	name, pkg string
 	seconds   float64
+	parts     []timedTest
 }
 
 // report collects the events of go test, and prints what they say of each package.
@@ -33,6 +34,7 @@ type report struct {
 	failed   int // packages
 	skipped  int // tests
 	tests    []timedTest
+	parts    map[string][]timedTest // The key is a package, a space, and a test that has not ended.
 	running  map[string]*packageOutput
 	// reasonGiven reports whether the comment of a test says why it takes long.
 	reasonGiven func(pkg, test string) bool
@@ -50,8 +52,12 @@ type packageOutput struct {
 // slowest is how many tests the end of a report names, and more if more take long.
 const slowest = 10
 
+// slowestParts is how many parts of a long test the end of a report names.
+const slowestParts = 5
+
 func newReport(to io.Writer, packages int, reasonGiven func(pkg, test string) bool) *report {
-	return &report{to: to, packages: packages, running: map[string]*packageOutput{}, reasonGiven: reasonGiven}
+	return &report{to: to, packages: packages, parts: map[string][]timedTest{}, running: map[string]*packageOutput{},
+		reasonGiven: reasonGiven}
 }
 
 // read reads all events. Lines that are not events are printed as they are.
@@ -99,12 +105,26 @@ func (r *report) add(e event) {
 		if e.Action == "skip" {
 			r.skipped++
 		}
-		if !strings.Contains(e.Test, "/") && !p.cached {
-			r.tests = append(r.tests, timedTest{name: e.Test, pkg: e.Package, seconds: e.Elapsed})
+		if !p.cached {
+			r.addTime(e)
 		}
 		if e.Action != "fail" {
 			delete(p.output, e.Test)
 		}
+	}
+}
+
+// addTime adds the time of a test, or of a part of one.
+func (r *report) addTime(e event) {
+	whole, part, isPart := strings.Cut(e.Test, "/")
+	key := e.Package + " " + whole
+	switch {
+	case !isPart:
+		t := timedTest{name: whole, pkg: e.Package, seconds: e.Elapsed, parts: r.parts[key]}
+		r.tests = append(r.tests, t)
+		delete(r.parts, key)
+	case !strings.Contains(part, "/"):
+		r.parts[key] = append(r.parts[key], timedTest{name: part, seconds: e.Elapsed})
 	}
 }
 
@@ -152,7 +172,7 @@ func (r *report) endPackage(e event, p *packageOutput) {
 
 // finish prints the counts and the slowest tests.
 func (r *report) finish() {
-	slices.SortStableFunc(r.tests, func(a, b timedTest) int { return cmp.Compare(b.seconds, a.seconds) })
+	sortByTime(r.tests)
 	fmt.Fprintf(r.to, "%d tests ran in %d packages; %d skipped; %d packages failed\n", len(r.tests), r.ended, r.skipped,
 		r.failed)
 	for i, t := range r.tests {
@@ -167,7 +187,25 @@ func (r *report) finish() {
 			note = "; its comment does not say: It takes ..., because ..."
 		}
 		fmt.Fprintf(r.to, "%8.1f s  %s, %s%s\n", t.seconds, t.name, shortName(t.pkg), note)
+		if t.seconds > longSeconds {
+			r.printParts(t)
+		}
 	}
+}
+
+// printParts prints the slowest parts of a long test that take a second or more.
+func (r *report) printParts(t timedTest) {
+	sortByTime(t.parts)
+	for _, part := range t.parts[:min(slowestParts, len(t.parts))] {
+		if part.seconds >= 1 {
+			fmt.Fprintf(r.to, "    %8.1f s  %s\n", part.seconds, part.name)
+		}
+	}
+}
+
+// sortByTime sorts tests, those that took longest first.
+func sortByTime(tests []timedTest) {
+	slices.SortStableFunc(tests, func(a, b timedTest) int { return cmp.Compare(b.seconds, a.seconds) })
 }
 
 // shortName returns the name of a package without its module's.

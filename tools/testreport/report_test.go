@@ -47,6 +47,7 @@ panic: at once
 3 tests ran in 4 packages; 1 skipped; 2 packages failed
 The slowest tests:
     71.5 s  TestA, host/volume; its comment does not say: It takes ..., because ...
+        70.0 s  part
      2.0 s  TestB, sdk
      0.0 s  TestC, sdk
 `
