@@ -54,6 +54,18 @@ const AllWorkers = -1
 // partnersOfRank is the least number of workers that one rank has among the workers that serve every rank.
 const partnersOfRank = 4
 
+// AllowHolders reports whether some holders are not excluded.
+func (m Makers) AllowHolders() bool {
+	const holders = NoDrives | NoCPUs | NoCards
+	return m&holders != holders
+}
+
+// AllowWorkers reports whether some workers of reach Any are not excluded.
+func (m Makers) AllowWorkers() bool {
+	const workers = NoAny | NoOwn
+	return m&workers != workers
+}
+
 // Allows reports whether a worker is not excluded.
 func (m Makers) Allows(d Drive) bool { return m.allows(d.Reach, d.Compute, d.Serves != nil) }
 
