@@ -45,7 +45,7 @@ func TestANodeOfAnotherMachine(t *testing.T) {
 	l := s.leading.Load()
 	assert.NotEmpty(t, l.reachedAt("n").urls)
 	l.mu.Lock()
-	l.nodes["n"].thisMachine = false
+	l.nearby["n"] = false
 	l.fleet.Status("n").Urls = []string{"unix:/run/docker.sock", "http://127.0.0.1:2379", "https://10.0.0.1:7300"}
 	l.mu.Unlock()
 	assert.Equal(t, []string{"https://10.0.0.1:7300"}, l.reachedAt("n").urls)

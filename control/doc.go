@@ -8,12 +8,14 @@
 //	fleet      the nodes that send heartbeats, their drives and partitions (package fleet, pure)
 //	machine    the calls of launchers, and behind them which mini-batches are delivered and which are leased (package
 //	           ledger), and the phases, ranks, editions and epochs of all jobs (package lifecycle); pure
+//	upkeep     what each node is prepared for, and what it has to be given, asked or sent next; pure
 //	journal    group commit of what the ledger changed (package store)
 //
 // A call of a launcher or of a node becomes an event of a pure machine, under one lock. The leader carries out the
 // effects under the same lock (leader.settle), so that no call sees an event without its effects. Work that takes time
-// is a duty of the job's goroutine (conductor): it prepares nodes, measures P, runs the autoscaler (package autoscale,
-// pure), and writes the job's state. Mini-batches do not pass through the control plane: launchers pull them from the
+// is a duty of the job's goroutine (conductor): it waits for nodes to be prepared, measures P, runs the autoscaler
+// (package autoscale, pure), and writes the job's state. A call of a node has a goroutine of its own, which passes the
+// answer to package upkeep. Mini-batches do not pass through the control plane: launchers pull them from the
 // nodes.
 //
 // # What is stored

@@ -2,12 +2,9 @@ package control
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/millrace/millrace/control/lifecycle"
-	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
@@ -233,33 +230,11 @@ func (c *conductor) retire() {
 	}
 }
 
-// finishEdition makes nodes forget an edition, unless another job has the same digest. A job that begins meanwhile
-// waits and is prepared again.
+// finishEdition makes nodes forget an edition, unless another job has the same digest. It returns when every node has
+// been asked, or when ctx ends.
 func (c *conductor) finishEdition(ctx context.Context, g *edition) {
-	handing := c.handingLock(g.Digest)
-	handing.Lock()
-	defer handing.Unlock()
-	c.mu.Lock()
-	var nodes []string
-	if !c.uses(g.Digest) {
-		c.fleet.Live(func(s *apiv1.NodeStatus) {
-			if a := c.nodes[s.Name]; a != nil && a.preparedJobs[g.Digest] {
-				nodes = append(nodes, s.Name)
-				delete(a.preparedJobs, g.Digest)
-			}
-		})
+	err := c.await(ctx, func(number uint64) { c.upkeep.Dismiss(number, g.Digest) })
+	if err != nil && c.ctx.Err() == nil {
+		c.logger.Warn("not every node has answered that it has forgotten a job", "job", c.job.ID, "error", err)
 	}
-	c.mu.Unlock()
-	for _, n := range nodes {
-		err := c.calls.finish(ctx, n, g.Digest)
-		if err != nil && ctx.Err() == nil {
-			c.logger.Warn("finish a job on a node", "job", c.job.ID, "node", n, "error", err)
-		}
-	}
-}
-
-// handingLock returns the lock of a digest. It is held shared while a job of the digest is handed to a node, and
-// exclusively while a job is taken back from nodes: two jobs may follow each other with one digest.
-func (l *leader) handingLock(digest dataset.Digest) *sync.RWMutex {
-	return &l.handing[digest[0]%byte(len(l.handing))]
 }

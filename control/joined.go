@@ -95,9 +95,10 @@ func (c *conductor) unmeasuredDrive(g *edition, now time.Time) (fleet.DriveID, b
 
 // measurable reports whether P of a worker is not known and can be measured now. l.mu is held.
 func (c *conductor) measurable(at fleet.DriveID, g *edition, p map[string]float64, now time.Time) bool {
-	a, name := c.nodes[at.Node], driveName(at)
+	name := driveName(at)
 	failed, tried := c.job.unmeasured[name]
-	return p[name] <= 0 && a != nil && a.preparedJobs[g.Digest] && a.drives[at.Drive] == driveReady &&
+	return p[name] <= 0 && c.upkeep.IsPrepared(at.Node, g.Digest) &&
+		c.upkeep.Takes(ledger.DriveID{Node: at.Node, Name: at.Drive}) &&
 		!(tried && now.Sub(failed) < measureAgain)
 }
 

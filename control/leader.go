@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
+	"github.com/millrace/millrace/control/upkeep"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/jobfiles"
 	"github.com/millrace/millrace/host/ticket"
@@ -49,7 +50,7 @@ type leader struct {
 	fenced chan struct{} // closed when a write was refused because another member leads
 	fence  sync.Once
 
-	handing [64]sync.RWMutex // see handingLock; locked before mu
+	finishing chan struct{} // It has room for the calls that make nodes forget editions.
 
 	mu       sync.Mutex // guards the fields below, the machines and all jobs
 	fleet    *fleet.Fleet
@@ -57,8 +58,11 @@ type leader struct {
 	jobs     map[string]*job                  // by ID: the jobs of the machine, with the leader's part of each
 	lastCall uint64                           // The number of the last Lease call.
 	waiting  map[uint64]chan machine.Answered // by call: where a Lease call waits for its answer
-	nodes    map[string]*nodeState
-	claims   map[string]claim // by name
+	upkeep   *upkeep.Keeper                   // what each node has to be given or asked
+	lastAsk  uint64                           // The number of the last call of upkeep.Ask or upkeep.Dismiss.
+	asking   map[uint64]chan error            // by number: where a call of these waits for its answer
+	nearby   map[string]bool                  // The last heartbeats of these nodes came from this machine.
+	claims   map[string]claim                 // by name
 }
 
 // newLeader makes this member the leader: it loads the stored jobs and starts their goroutines.
@@ -76,8 +80,10 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 			},
 		}),
 		waiting: map[uint64]chan machine.Answered{},
-		jobs:    map[string]*job{}, nodes: map[string]*nodeState{}, claims: map[string]claim{},
+		jobs:    map[string]*job{}, claims: map[string]claim{}, asking: map[uint64]chan error{},
+		nearby: map[string]bool{}, finishing: make(chan struct{}, finishesAtOnce),
 	}
+	l.upkeep = l.newUpkeep()
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
 	l.calls = nodeCalls{http: s.nodes, identity: s.o.Identity, fence: term.Fence(), reach: l.reachedAt}
 	var err error
@@ -209,8 +215,9 @@ func (l *leader) tickLoop() {
 	for wait.Sleep(l.ctx, every) == nil {
 		now := time.Now()
 		l.mu.Lock()
-		nodeKeeper{l}.nodeEvents(l.fleet.Tick(now), now)
+		l.nodeEvents(l.fleet.Tick(now))
 		l.machine.Tick(now)
+		l.upkeep.Tick(now)
 		l.settle(now)
 		pending := l.machine.Ledger.Pending() > 0
 		l.mu.Unlock()
@@ -291,14 +298,12 @@ func (l *leader) unprepared(j *job, most int) (parts []string) {
 	if g == nil {
 		return nil
 	}
-	for _, a := range l.nodes {
-		switch err := a.unprepared[g.Digest]; {
-		case err == nil || !l.fleet.Alive(a.name):
-		case isRoomError(err):
-			parts = append(parts, l.roomWords(j)+": "+err.Error())
-		default:
-			parts = append(parts, err.Error())
+	for _, f := range l.upkeep.Failures(g.Digest) {
+		why := f.Err.Error()
+		if f.NoRoom {
+			why = l.roomWords(j) + ": " + why
 		}
+		parts = append(parts, why)
 	}
 	slices.Sort(parts)
 	if n := len(parts); n > most {

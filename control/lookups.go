@@ -54,7 +54,7 @@ func (l *leader) addLookups(ctx context.Context, s *apiv1.JobStatus, keys []tens
 	var nodes []string
 	l.mu.Lock()
 	l.fleet.Live(func(status *apiv1.NodeStatus) {
-		if a := l.nodes[status.Name]; a != nil && a.preparedJobs[digest] {
+		if l.upkeep.IsPrepared(status.Name, digest) {
 			nodes = append(nodes, status.Name)
 		}
 	})

@@ -215,8 +215,7 @@ func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) 
 		p.logger.Info("a worker of the pool is drained", "node", s.Name)
 		p.stopping[s.Name] = false
 		p.storeNode(s.Name)
-		nodeKeeper{p.leader}.driveStates(s, now)
-		nodeKeeper{p.leader}.refreshNode(s.Name)
+		p.upkeep.Reported(nodeReport(p.fleet, s.Name))
 	}
 	p.settle(now)
 }

@@ -93,7 +93,8 @@ func (c *conductor) prepareOnce(g *edition) error {
 		}
 	}
 	c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake() && !c.job.drivesMake()
-	nodeKeeper{c.leader}.refreshWorkers()
+	c.upkeep.WorkersNeeded()
+	c.settle(time.Now())
 	c.mu.Unlock()
 	var (
 		mu sync.Mutex
@@ -111,7 +112,7 @@ func (c *conductor) prepareOnce(g *edition) error {
 				if try > 0 && wait.Sleep(c.ctx, c.o.Beat) != nil {
 					break
 				}
-				if err = c.prepare(name, c.job, g); err == nil || connect.IsWireError(err) &&
+				if err = c.prepared(name, g.Digest); err == nil || connect.IsWireError(err) &&
 					connect.CodeOf(err) != connect.CodeUnavailable {
 					break
 				}
@@ -122,11 +123,6 @@ func (c *conductor) prepareOnce(g *edition) error {
 		}()
 	}
 	wg.Wait()
-	for name, err := range nodes {
-		if err != nil {
-			c.logger.Warn("prepare a node", "node", name, "job", c.job.ID, "error", err)
-		}
-	}
 	return c.preparationError(g, nodes)
 }
 
@@ -173,18 +169,12 @@ func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(parti
 	if !c.job.workersMake() {
 		return func(int) bool { return false }
 	}
-	var withFiles []*nodeState
-	for _, a := range c.nodes {
-		if a.preparedJobs[g.Digest] && len(a.ownFiles) > 0 && c.fleet.Alive(a.name) {
-			withFiles = append(withFiles, a)
-		}
-	}
+	ownFile := c.upkeep.OwnFiles(g.Digest)
 	return func(i int) bool {
 		if len(holdersOf[i]) > 0 {
 			return !c.job.drivesMake()
 		}
-		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i]) ||
-			slices.ContainsFunc(withFiles, func(a *nodeState) bool { return a.ownFiles[g.Words[i]] })
+		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i]) || ownFile(g.Words[i])
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/control/fleet"
+	"github.com/millrace/millrace/control/upkeep"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
@@ -40,7 +41,7 @@ func (c *conductor) workerKinds(g *edition, rank uint32) (own, others map[string
 		for _, h := range holders {
 			if !seen[h] && !c.fleet.Draining(h.Node) && c.employs(c.job, h) {
 				seen[h] = true
-				if d := c.driveAt(h); d != nil && driveState(d.State, false) == driveReady {
+				if d := c.driveAt(h); d != nil && driveState(d.State, false) == upkeep.Ready {
 					others[workerKind(d)]++
 				}
 			}

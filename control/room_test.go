@@ -144,7 +144,7 @@ func awaitRefusal(t *testing.T, s *Server, id string) {
 		l := s.leading.Load()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.lacksRoom(l.jobs[id])
+		return l.upkeep.LacksRoom(l.jobs[id].digests())
 	}, time.Minute, 10*time.Millisecond)
 }
 

@@ -218,19 +218,6 @@ func (r *rowSelector) endPass() {
 	}
 }
 
-// uses reports whether nodes are to be prepared for an edition, or a pass, of a digest. l.mu is held.
-func (l *leader) uses(digest dataset.Digest) bool {
-	if l.machine.Lives.Uses(digest) {
-		return true
-	}
-	for _, j := range l.jobs {
-		if slices.ContainsFunc(j.passes, func(g *edition) bool { return g.Digest == digest }) {
-			return true
-		}
-	}
-	return false
-}
-
 // testParts hands the pending partitions to drives until the parts of all are there.
 func (r *rowSelector) testParts() (err error) {
 	inFlight := 0
@@ -334,8 +321,7 @@ func (r *rowSelector) chooseTester(
 			failed, lasting = failed+1, why
 			continue
 		}
-		a := r.nodes[h.Node]
-		if a == nil || !a.preparedJobs[r.pass.Digest] || !r.fleet.Alive(h.Node) || now.Before(r.rests[h]) {
+		if !r.upkeep.IsPrepared(h.Node, r.pass.Digest) || now.Before(r.rests[h]) {
 			continue
 		}
 		if r.running[h] < least {

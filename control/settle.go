@@ -11,13 +11,21 @@ import (
 	"github.com/millrace/millrace/control/record"
 )
 
-// settle carries out the effects that the machine returned since the last call, until no further effect follows. Every
+// settle carries out the effects that the machines returned since the last call, until no further effect follows. Every
 // event is followed by a call of settle under the same lock, so that no call sees an event without its effects. l.mu is
 // held.
 func (l *leader) settle(now time.Time) {
-	for effects := l.machine.Ready(now); len(effects) > 0; effects = l.machine.Ready(now) {
+	for {
+		effects := l.machine.Ready(now)
 		for _, e := range effects {
 			l.carryOut(e, now)
+		}
+		ofNodes := l.upkeep.Ready(now)
+		for _, e := range ofNodes {
+			l.carryOutUpkeep(e, now)
+		}
+		if len(effects)+len(ofNodes) == 0 {
+			return
 		}
 	}
 }
@@ -35,9 +43,7 @@ func (l *leader) carryOut(e machine.Effect, now time.Time) {
 	case machine.Adopted:
 		l.logger.Info("leases adopted", "job", e.Job, "rank", e.Rank, "adopted", e.Adopted, "refused", e.Refused)
 	case machine.Returned:
-		if a := l.nodes[e.Drive.Node]; a != nil {
-			a.returned.add(e.ID, now)
-		}
+		l.upkeep.LeaseReturned(e.Drive.Node, e.ID, now)
 	case machine.Delivered:
 		l.jobs[e.Job].poke()
 	case machine.Detached:
@@ -65,7 +71,9 @@ func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
 	case lifecycle.FindPartitions:
 		(&conductor{l, l.jobs[e.Job]}).findPartitions()
 	case lifecycle.DropEdition:
+		digest := l.jobs[e.Job].editions[e.Number].Digest
 		l.jobs[e.Job].dropEdition(e.Number)
+		l.upkeep.Dropped(digest)
 	case lifecycle.EditionBegun:
 		g := l.jobs[e.Job].editions[e.Edition.Number]
 		g.Edition.Edition = e.Edition

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/control/guard"
@@ -21,9 +20,6 @@ const (
 	ticketTime  = 10 * time.Minute
 	ticketRenew = 3 * time.Minute
 )
-
-// maxBack is the most returned leases that are kept for a node that has not confirmed them.
-const maxBack = 4096
 
 // tickets are the tickets of one answer.
 type tickets struct {
@@ -113,35 +109,4 @@ func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le 
 		t.Holder = id.String()
 	}
 	return t
-}
-
-// returns lists the leases on a node's drives that came back unfinished, in the order of their return.
-type returns struct {
-	last uint64 // the number of the last returned lease
-	list []returned
-}
-
-type returned struct {
-	seq, lease uint64
-	at         time.Time
-}
-
-// add appends a lease that came back.
-func (b *returns) add(lease uint64, now time.Time) {
-	b.last++
-	b.list = append(b.list, returned{b.last, lease, now})
-	if len(b.list) > maxBack {
-		b.list = slices.Delete(b.list, 0, len(b.list)-maxBack)
-	}
-}
-
-// after forgets the leases up to number seen, which the node has confirmed, and the leases whose tickets have
-// expired. It returns the remaining leases and the number of the last one, which the node confirms with its next
-// heartbeat.
-func (b *returns) after(seen uint64, now time.Time) (leases []uint64, upTo uint64) {
-	b.list = slices.DeleteFunc(b.list, func(r returned) bool { return r.seq <= seen || now.Sub(r.at) > ticketTime })
-	for _, r := range b.list {
-		leases = append(leases, r.lease)
-	}
-	return leases, b.last
 }

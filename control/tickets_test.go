@@ -168,30 +168,3 @@ func TestLaunchersOlderThanTickets(t *testing.T) {
 	assert.False(t, beat.TicketsRequired)
 	assert.Len(t, beat.TicketKey.GetPublicKey(), 32, "those that are shown are checked")
 }
-
-// TestWhatANodeIsToldOfLeasesThatCameBack: the node gets all leases that it has not confirmed, within a bound, and
-// as long as a ticket of theirs may be valid.
-func TestWhatANodeIsToldOfLeasesThatCameBack(t *testing.T) {
-	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var b returns
-	b.add(10, begin)
-	b.add(11, begin.Add(time.Minute))
-	leases, seen := b.after(0, begin.Add(time.Minute))
-	assert.Equal(t, []uint64{10, 11}, leases)
-	assert.EqualValues(t, 2, seen)
-	b.add(12, begin.Add(2*time.Minute))
-	leases, seen = b.after(seen, begin.Add(2*time.Minute))
-	assert.Equal(t, []uint64{12}, leases)
-	assert.EqualValues(t, 3, seen)
-	leases, _ = b.after(2, begin.Add(2*time.Minute+ticketTime))
-	assert.Equal(t, []uint64{12}, leases)
-	leases, seen = b.after(2, begin.Add(2*time.Minute+ticketTime+1))
-	assert.Empty(t, leases)
-	assert.EqualValues(t, 3, seen)
-	for i := range uint64(maxBack + 5) {
-		b.add(100+i, begin)
-	}
-	leases, _ = b.after(seen, begin)
-	assert.Len(t, leases, maxBack)
-	assert.EqualValues(t, 105, leases[0])
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/upkeep"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
@@ -34,16 +35,10 @@ func makersOf(p record.Placement) ledger.Makers {
 }
 
 // drivesMake reports whether some holders may make splits of the job.
-func (j *job) drivesMake() bool {
-	const holders = ledger.NoDrives | ledger.NoCPUs | ledger.NoCards
-	return j.makers&holders != holders
-}
+func (j *job) drivesMake() bool { return j.makers.AllowHolders() }
 
 // workersMake reports whether some workers of any reach may make splits of the job.
-func (j *job) workersMake() bool {
-	const others = ledger.NoAny | ledger.NoOwn
-	return j.makers&others != others
-}
+func (j *job) workersMake() bool { return j.makers.AllowWorkers() }
 
 // ledgerDrive returns a drive of a node's status as the ledger describes drives.
 func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
@@ -63,82 +58,6 @@ func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
 	return v
 }
 
-// storeDrive returns the ID of the ledger's entry for the partitions that a node's agent was given by URL. No drive
-// has an empty name.
-func storeDrive(node string) ledger.DriveID { return ledger.DriveID{Node: node} }
-
-// listStore puts the partitions that a node's agent was given by URL into the ledger. l.mu is held.
-func (k nodeKeeper) listStore(a *nodeState, now time.Time) {
-	words := k.fleet.StoreWords(a.name)
-	id := storeDrive(a.name)
-	var err error
-	switch {
-	case len(words) > 0:
-		err = k.machine.Ledger.PutDrive(ledger.Drive{ID: id, Reach: ledger.Source, Partitions: words}, now)
-		a.drives[id.Name] = driveReady
-	case a.drives[id.Name] != "":
-		err = k.machine.Ledger.RemoveDrive(id, now)
-		delete(a.drives, id.Name)
-	}
-	if err != nil {
-		k.logger.Error("list the sources of a node", "node", a.name, "error", err)
-	}
-}
-
-// serves reports whether a node's workers of any reach have to be prepared for a job: a worker of the node serves a
-// rank of the job alone, or the job needs workers beside its holders. l.mu is held.
-func (k nodeKeeper) serves(node string, j *job) bool {
-	if !j.workersMake() || !k.fleet.Reaches(node) {
-		return false
-	}
-	return slices.ContainsFunc(k.fleet.Status(node).GetDrives(), func(d *apiv1.Drive) bool {
-		if !fleet.ReachesAny(d) {
-			return false
-		}
-		if d.Serves != nil {
-			return d.Serves.Job == j.ID && j.makers&ledger.NoOwn == 0
-		}
-		return j.needsWorkers && j.makers&ledger.NoAny == 0
-	})
-}
-
-// enlist enlists a node's workers of any reach in the ledger for the jobs that the node is prepared for. l.mu is
-// held.
-func (k nodeKeeper) enlist(a *nodeState, now time.Time) {
-	for _, d := range k.fleet.Status(a.name).GetDrives() {
-		if !fleet.ReachesAny(d) || a.drives[d.Name] == "" || a.drives[d.Name] == driveFailed {
-			continue
-		}
-		for _, j := range k.jobs {
-			if j.Phase().Ended() || d.Serves != nil && d.Serves.Job != j.ID || !j.workersMake() || !j.preparedOn(a) {
-				continue
-			}
-			if d.Serves != nil && d.Serves.Rank >= j.spec.Ranks {
-				continue
-			}
-			err := k.machine.Ledger.Enlist(j.ID, ledger.DriveID{Node: a.name, Name: d.Name}, true, now)
-			if err != nil {
-				k.logger.Error("enlist a worker", "node", a.name, "drive", d.Name, "job", j.ID, "error", err)
-			}
-			if d.Serves != nil {
-				(&conductor{k.leader, j}).reviewShares(now)
-			}
-		}
-	}
-}
-
-// preparedOn reports whether a node is prepared for every edition of the job that nodes have been asked to prepare.
-func (j *job) preparedOn(a *nodeState) bool {
-	some := false
-	for _, g := range j.editions {
-		if g.onNodes && !a.preparedJobs[g.Digest] {
-			return false
-		}
-		some = some || g.onNodes
-	}
-	return some
-}
-
 // reviewWorkers decides whether a job needs workers of any reach. When the job begins to need workers, their nodes
 // are prepared. l.mu is held.
 func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
@@ -147,7 +66,8 @@ func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
 		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Allowed,
 			"rows_no_drive_can_make", v.Orphans+v.Unheld)
 		c.job.needsWorkers = true
-		nodeKeeper{c.leader}.refreshWorkers()
+		c.upkeep.WorkersNeeded()
+		c.settle(time.Now())
 	}
 	c.job.needsWorkers = c.job.needsWorkers || needs // prepared workers stay prepared
 	c.job.leastWorkers = 0
@@ -180,7 +100,7 @@ func (c *conductor) workersFor() (names []fleet.DriveID) {
 		for _, d := range s.Drives {
 			own := d.Serves != nil
 			switch {
-			case !fleet.ReachesAny(d) || driveState(d.State, false) != driveReady:
+			case !fleet.ReachesAny(d) || driveState(d.State, false) != upkeep.Ready:
 			case own && (d.Serves.Job != c.job.ID || c.job.makers&ledger.NoOwn != 0):
 			case !own && c.job.makers&ledger.NoAny != 0:
 			default:

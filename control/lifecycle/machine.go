@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/presence"
-	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // Config holds the settings that apply to all jobs.
@@ -80,12 +79,6 @@ func (m *Machine) Running(name string) *Job { return m.runningByName[name] }
 
 // Active counts the jobs that have not ended.
 func (m *Machine) Active() int { return len(m.runningByName) }
-
-// Uses reports whether nodes are to be prepared for a job of the digest: two jobs of one pipeline, data and options
-// share it.
-func (m *Machine) Uses(digest dataset.Digest) bool {
-	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return j.OnNodes() && j.hasEditionOf(digest) })
-}
 
 // Ended returns the jobs whose end is stored, the oldest first, without the newest keep.
 func (m *Machine) Ended(keep int) []*Job {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // keepsRoom is how long a job that no rank calls keeps its room on nodes, as a multiple of the silence after which a
@@ -34,6 +35,10 @@ const (
 func (r *room) OnNodes() bool {
 	return !r.Phase().Ended() && (r.has == roomKept || r.has == roomReturning)
 }
+
+// Uses reports whether nodes are to be prepared for an edition of the job with the digest. Two jobs of one pipeline,
+// data and options share a digest.
+func (j *Job) Uses(digest dataset.Digest) bool { return j.OnNodes() && j.hasEditionOf(digest) }
 
 // Suspended reports whether the job has given its room to another job and was not prepared again: no rank can attach
 // or get leases.

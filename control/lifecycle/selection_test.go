@@ -19,12 +19,12 @@ func TestSelected(t *testing.T) {
 	before := j.Storing(scriptStart)
 	j.Selected(1, dataset.Digest{9}, record.Selection{}) // there is none of this number
 	assert.False(t, j.Unwritten())
-	assert.False(t, m.Uses(dataset.Digest{9}))
+	assert.False(t, j.Uses(dataset.Digest{9}))
 
 	first := record.Selection{Digest: dataset.Digest{2}, Bytes: 90, Pieces: 1}
 	j.Selected(0, dataset.Digest{1}, first)
 	assert.True(t, j.Unwritten(), "a later leader need not make it again")
-	assert.True(t, m.Uses(dataset.Digest{1}))
+	assert.True(t, j.Uses(dataset.Digest{1}))
 	assert.Equal(t, &first, j.Editions()[0].Selection)
 	assert.Zero(t, before.Editions[0].Digest)
 
@@ -36,7 +36,7 @@ func TestSelected(t *testing.T) {
 	j.PartitionsFound(dataset.Digest{})
 	assert.Equal(t, 1, j.Preparing())
 	j.Selected(1, dataset.Digest{3}, record.Selection{Digest: dataset.Digest{4}})
-	assert.True(t, m.Uses(dataset.Digest{3}))
+	assert.True(t, j.Uses(dataset.Digest{3}))
 	assert.Len(t, j.Editions(), 1)
 	assert.Equal(t, dataset.Digest{1}, j.Editions()[0].Digest)
 }
