@@ -126,7 +126,7 @@ func (l *Ledger) Pending() int {
 // none. Flush returns each change once: a caller whose write failed writes the same records before any later
 // records, or gives up its leadership. The order matters because a crash may separate two transactions: the ranks
 // records go first, then deletions of epochs that are over, marks, bitmaps, and deletions of bitmaps that the mark
-// has passed.
+// has passed. The records of one call are those of one transaction, which must not delete and write the same record.
 func (l *Ledger) Flush(most int) []Record {
 	var out []Record
 	for _, j := range l.jobs {
@@ -141,6 +141,9 @@ func (l *Ledger) Flush(most int) []Record {
 		out = append(out, j.forgotten[:n]...)
 		if j.forgotten = j.forgotten[n:]; len(j.forgotten) == 0 {
 			j.forgotten = nil
+		}
+		if n > 0 { // An epoch that was forgotten may have begun again, and its records are written after the deletions.
+			return out
 		}
 		for _, e := range j.epochs {
 			out = e.flush(out, most, l.config.Fence)

@@ -325,3 +325,39 @@ func leasesOf(l *Ledger, id string) []Grant {
 	}
 	return out
 }
+
+// TestAnEpochThatBeginsAgainIsWrittenAfterItsDeletion: a rank goes back to an epoch whose deletion was not flushed. No
+// transaction may delete and write the same record, since etcd refuses it.
+func TestAnEpochThatBeginsAgainIsWrittenAfterItsDeletion(t *testing.T) {
+	l := New(Config{Fence: 1})
+	require.NoError(t, l.AddJob(Job{ID: "x"}))
+	begin := func(epoch uint64) {
+		plan, names := testPlan(t, epoch, dataset.Options{Batch: 1, SplitBatches: 1}, "a:4")
+		require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names, Number: epoch}, scriptStart))
+	}
+	begin(0)
+	a, err := l.Attach("x", 0, nil, scriptStart)
+	require.NoError(t, err)
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 4}}, scriptStart))
+	assert.Len(t, l.Flush(100), 2, "the ranks and a mark")
+	l.Want("x", a.Session, 1, 1, scriptStart)
+	begin(1)
+	begin(0)
+	a, err = l.Attach("x", 0, &dataset.Token{}, scriptStart)
+	require.NoError(t, err)
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 2}}, scriptStart))
+
+	deleted, stored := false, []byte(nil)
+	for records := l.Flush(100); len(records) > 0; records = l.Flush(100) {
+		keys := map[string]bool{}
+		for _, r := range records {
+			require.False(t, keys[r.Key()], "one transaction has %s twice", r.Key())
+			keys[r.Key()] = true
+			if r.Key() == "e0/mark" {
+				deleted, stored = deleted || r.Data == nil, r.Data
+			}
+		}
+	}
+	assert.True(t, deleted, "the test needs an epoch that was forgotten")
+	assert.NotNil(t, stored)
+}
