@@ -56,10 +56,12 @@ func (j *job) addEdition(partitions int) {
 			rows = 200 // no edition is empty
 		}
 		name := fmt.Sprintf("%s-%d-%02d", j.id, g.number, i)
-		list = append(list, dataset.Partition{
-			Name: name, Bytes: 1, Rows: rows, RowGroups: []int64{rows}, Content: sha256.Sum256([]byte(name)),
-		})
-		g.words = append(g.words, name)
+		if i < bounded(partitions, w.reduction.Partitions) {
+			list = append(list, dataset.Partition{
+				Name: name, Bytes: 1, Rows: rows, RowGroups: []int64{rows}, Content: sha256.Sum256([]byte(name)),
+			})
+			g.words = append(g.words, name)
+		}
 		for copies := 1 + w.random.IntN(2); copies > 0; copies-- {
 			w.nodes[w.random.IntN(len(w.nodes))].holds[name] = true
 		}

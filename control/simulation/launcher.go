@@ -62,7 +62,7 @@ func (c *consumer) launch(token *dataset.Token, resume bool) {
 	}
 	w.launched++
 	l := &launcher{
-		of: c, number: w.launched, announce: c.job.announces, resume: resume, member: w.random.IntN(3),
+		of: c, number: w.launched, announce: c.job.announces, resume: resume, member: w.random.IntN(len(w.members)),
 		seen: trained{}, leases: map[uint64]*holding{},
 	}
 	c.process, l.model = l, c.model

@@ -397,6 +397,9 @@ func (t *term) commit(what string, ops []op, done func(err error)) {
 			return
 		}
 		err := w.store.apply(t.fence, ops)
+		if errors.Is(err, errWrite) {
+			w.fail("%s writes %s: %v", m.name, what, err)
+		}
 		if lost {
 			return
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -26,6 +28,7 @@ type World struct {
 	mutants  Mutants
 	failure  *Failure
 
+	reduction Reduction
 	faults    faults
 	faultsEnd time.Time // No fault occurs from this time on.
 	store     *store
@@ -37,16 +40,28 @@ type World struct {
 
 // Failure describes a property that a day violated.
 type Failure struct {
-	Seed   uint64
-	Events int // The number of events that were executed before the failure.
-	At     time.Duration
-	What   string
+	Seed      uint64
+	Reduction Reduction
+	Mutants   Mutants
+	Events    int // The number of events that were executed before the failure.
+	At        time.Duration
+	Property  string // The text of the property, which days that violate it share.
+	What      string // The text with the names and numbers of this day.
 }
 
 // Error names the violated property and the command that repeats the day.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("seed %d, event %d, %v: %s\ngo run ./control/simulation/simulate --seed %d --events %d --trace",
-		f.Seed, f.Events, f.At, f.What, f.Seed, f.Events)
+	return fmt.Sprintf("seed %d, event %d, %v: %s\n%s", f.Seed, f.Events, f.At, f.What, f.Command())
+}
+
+// Command returns the command that repeats the day up to the failure.
+func (f *Failure) Command() string {
+	mutants := ""
+	for _, m := range slices.Sorted(maps.Keys(f.Mutants)) {
+		mutants += fmt.Sprintf(" --mutant %q", m)
+	}
+	return fmt.Sprintf("go run ./control/simulation/simulate --seed %d --events %d%v%s --trace", f.Seed, f.Events,
+		f.Reduction, mutants)
 }
 
 // event is a function that runs at a time.
@@ -106,7 +121,10 @@ func (w *World) mix(text string) {
 // fail ends the day, because a property was violated.
 func (w *World) fail(format string, values ...any) {
 	if w.failure == nil {
-		w.failure = &Failure{w.Seed, w.Executed, w.now.Sub(start), fmt.Sprintf(format, values...)}
+		w.failure = &Failure{
+			Seed: w.Seed, Reduction: w.reduction, Mutants: w.mutants, Events: w.Executed, At: w.now.Sub(start),
+			Property: format, What: fmt.Sprintf(format, values...),
+		}
 	}
 }
 
@@ -166,7 +184,7 @@ func New(seed uint64, o Options) *World {
 	h := fnv.New64a()
 	w := &World{
 		Seed: seed, now: start, random: rand.New(rand.NewPCG(seed, 0x6d696c6c72616365)), hash: h.Sum64(),
-		trace: o.Trace, mutants: o.Mutants,
+		trace: o.Trace, mutants: o.Mutants, reduction: o.Reduction,
 	}
 	w.draw()
 	return w
@@ -174,6 +192,10 @@ func New(seed uint64, o Options) *World {
 
 // Options holds the settings of a day that do not follow from the seed.
 type Options struct {
-	Trace   io.Writer // The trace gets a line for each event. A nil trace gets none.
-	Mutants Mutants
+	Trace     io.Writer // The trace gets a line for each event. A nil trace gets none.
+	Mutants   Mutants
+	Reduction Reduction
 }
+
+// Join adds the hash of a day to a hash over days.
+func Join(days, day uint64) uint64 { return (days ^ day) * 1099511628211 }
