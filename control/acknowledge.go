@@ -43,7 +43,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	over, err := l.machine.Acknowledge(j.Job, session, req.Epoch, runs, l.s.connections.of(ctx), now)
 	if err == nil && !over {
 		for _, r := range runs {
-			j.rows += float64(r.To-r.From) * float64(j.Plan.Batch)
+			j.steering.Delivered(r.To - r.From)
 		}
 	}
 	l.settle(now)

@@ -126,7 +126,7 @@ func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan str
 		Connection: l.s.connections.of(c.ctx),
 	}, now)
 	if err == nil {
-		j.launchers[c.req.Rank].endSession(at.SameRun)
+		j.steering.Attached(c.req.Rank, at.SameRun)
 	}
 	l.settle(now)
 	if err != nil {
@@ -178,7 +178,13 @@ func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachR
 	resp := &apiv1.AttachResponse{
 		Job: c.l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
-		ProfileKeys: (&conductor{c.l, j}).profileKeys(g, c.req.Rank),
+	}
+	if j.steering.Divides() {
+		s := j.supply(c.l.fleet, c.l.upkeep, g)
+		own, others := s.Kinds(c.req.Rank)
+		c.l.logger.Debug("keys of a rank's profile", "job", j.ID, "rank", c.req.Rank, "own_workers", own, "other_workers",
+			others)
+		resp.ProfileKeys = j.steering.ProfileKeys(g.resolved.Canonical(), own, others)
 	}
 	resp.Job.Digest, resp.Job.Rows, resp.Passing = g.Digest[:], g.rows(), g.Passing
 	resp.Malformed = g.data.Malformed

@@ -13,10 +13,10 @@
 //
 // A call of a launcher or of a node becomes an event of a pure machine, under one lock. The leader carries out the
 // effects under the same lock (leader.settle), so that no call sees an event without its effects. Work that takes time
-// is a duty of the job's goroutine (conductor): it waits for nodes to be prepared, measures P, runs the autoscaler
-// (package autoscale, pure), and writes the job's state. A call of a node has a goroutine of its own, which passes the
-// answer to package upkeep. Mini-batches do not pass through the control plane: launchers pull them from the
-// nodes.
+// is a duty of the job's goroutine (conductor): it waits for nodes to be prepared, measures P, has the job reviewed
+// about once a second (package steering, pure), and writes the job's state. A call of a node has a goroutine of its
+// own, which passes the answer to package upkeep. Mini-batches do not pass through the control plane: launchers pull
+// them from the nodes.
 //
 // # What is stored
 //

@@ -40,8 +40,7 @@ func (c *conductor) conduct() {
 		}
 		select {
 		case <-ticker.C:
-			c.scale()
-			c.measureJoined()
+			c.steer()
 		case <-c.job.wake:
 		case <-c.ctx.Done():
 			return

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/control/lifecycle"
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/steering"
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/wait"
@@ -19,7 +20,6 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline/lowering"
 	"github.com/millrace/millrace/sdk/pipeline/resolve"
 	"github.com/millrace/millrace/sdk/tensor"
-	"github.com/millrace/millrace/trainmgr/autoscale"
 )
 
 // job holds the leader's data of a job beside the job's life. The first block never changes; leader.mu guards the
@@ -28,7 +28,6 @@ type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
 	pipeline *pipeline.Spec
-	offload  record.Offload
 	makers   ledger.Makers // by the placement
 	storing  sync.Mutex    // held while the state is written; locked before leader.mu
 
@@ -40,50 +39,55 @@ type job struct {
 	formerly     map[string]struct{} // partitions of editions that all ranks have left
 	selecting    *selectionProgress  // selecting is that of the edition that is being prepared; nil while none is made.
 	passes       []*edition          // over the columns of filters, for which nodes are prepared
-	autoscaling
+	decisions    [][]byte            // the last ones of the autoscaler
+	steering     *steering.Job
+	short        bool // P of a drive is that of its first mini-batches: the job is short
+	measuredOn   int  // partition on which a worker of any reach was measured last
+	needsWorkers bool // workers of any reach are prepared for the job
 }
 
-// launcher holds the leader's data of a rank's launcher beside the life of its job.
+// launcher holds the leader's data of a rank's launcher beside the life and the steering of its job.
 type launcher struct {
-	progress       *apiv1.RankReport     // the last report; nil: the launcher has sent none
-	called         bool                  // the launcher's session has called Lease
-	stalledSeconds float64               // stalledSeconds is the sum of sessions that ended.
-	ticketsIssued  map[uint64]time.Time  // by lease: when its last ticket was issued
-	profile        *apiv1.OffloadMetrics // replaced when the launcher reports another profile; nil: none came
-	profileCost    profileCost           // The last report with a cost had this one.
-	ownShare       *ownShare             // nil: no policy decides a share of the rank's splits
-}
-
-// autoscaling holds the inputs of a job's autoscaler, and its decisions.
-type autoscaling struct {
-	scaler        *autoscale.Controller
-	short         bool                 // P of a drive is that of its first mini-batches: the job is short
-	rows          float64              // rows acknowledged in this leader's term, by all ranks
-	decisions     [][]byte             // the last ones
-	allowedDrives int                  // drives at once, as set in the ledger; 0: no bound
-	measuring     bool                 // P of a drive that has joined is being measured
-	measuredOn    int                  // partition on which a worker of any reach was measured last
-	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
-
-	allowedWorkers int  // workers of any reach, as set in the ledger
-	wantedWorkers  int  // workers of any reach that the autoscaler wants, even if fewer live
-	leastWorkers   int  // workers of any reach without which the job cannot go on
-	needsWorkers   bool // workers of any reach are prepared for the job
-	readable       bool // a worker without files of its own machine can read what is left of the job's epoch
-	attended       bool // a rank is attached
+	ticketsIssued map[uint64]time.Time // by lease: when its last ticket was issued
 }
 
 // edition is a set of partitions of a job. The job goes over the set in as many epochs as its specification asks
 // for.
 type edition struct {
 	*machine.Edition
-	data           *fleet.Dataset
-	resolved       *resolve.Resolved
-	schema         *tensor.Schema
-	holdersFound   [][]fleet.DriveID // see holders
-	holdersVersion uint64            // version of the fleet when holdersFound was computed
-	onNodes        bool              // nodes that hold partitions of the edition have been asked to prepare it
-	pass           *apiv1.FilterPass // the edition is a pass over the columns of a filter; nil: it is not
+	data     *fleet.Dataset
+	resolved *resolve.Resolved
+	schema   *tensor.Schema
+	holders  editionHolders    // see holdersIn
+	onNodes  bool              // nodes that hold partitions of the edition have been asked to prepare it
+	pass     *apiv1.FilterPass // the edition is a pass over the columns of a filter; nil: it is not
+}
+
+// editionHolders are the drives that hold the partitions of an edition, at a version of the fleet.
+type editionHolders struct {
+	version     uint64
+	byPartition [][]fleet.DriveID // nil: the fleet was not searched yet
+	drives      []fleet.DriveID   // each drive of byPartition once
+}
+
+// holdersIn returns the drives that hold the edition's partitions now. It searches the partitions of all drives only
+// when a node has reported a change, not every second.
+func (g *edition) holdersIn(f *fleet.Fleet) *editionHolders {
+	h := &g.holders
+	if h.byPartition != nil && h.version == f.Version() {
+		return h
+	}
+	*h = editionHolders{version: f.Version(), byPartition: f.Holders(g.data.Manifest)}
+	seen := map[fleet.DriveID]bool{}
+	for _, holders := range h.byPartition {
+		for _, at := range holders {
+			if !seen[at] {
+				seen[at] = true
+				h.drives = append(h.drives, at)
+			}
+		}
+	}
+	return h
 }
 
 // editionsByNumber holds the editions of a job.
@@ -136,16 +140,18 @@ func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *j
 	if err != nil {
 		return nil, false, err
 	}
+	makers := makersOf(record.Placement(s.Job.Placement))
 	j := &job{
-		Submission: submission, spec: s.Job, makers: makersOf(record.Placement(s.Job.Placement)),
-		pipeline: s.Pipeline, offload: s.Offload,
+		Submission: submission, spec: s.Job, makers: makers, pipeline: s.Pipeline,
 		Job:      &machine.Job{Plan: s.Plan, Resume: s.Resume},
 		editions: editionsByNumber{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
 		wake: make(chan struct{}, 1),
+		steering: steering.New(steering.Terms{ID: submission.ID, Spec: s.Job, Makers: makers, Offload: s.Offload,
+			BatchRows: s.Plan.Batch}),
 	}
 	j.LifeTerms, j.LedgerTerms, j.Data = j.terms(), j.ledgerJob(), j.editions
-	if j.offload.Fixed {
-		j.Shares = &j.offload.Ratio
+	if j.steering.Offload.Fixed {
+		j.Shares = &j.steering.Offload.Ratio
 	}
 	return j, sealed, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/steering"
 	"github.com/millrace/millrace/control/store"
 	"github.com/millrace/millrace/control/upkeep"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -321,7 +322,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 			return s
 		}
 	}
-	a := l.allocationNow(j)
+	a := j.allocationNow(l.fleet)
 	s := &apiv1.JobStatus{
 		Id: j.ID, Spec: j.spec, State: j.Words(), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
 		Drives: int32(a.Drives), DrivesWanted: int32(a.Wanted), Allocation: a.Note,
@@ -332,7 +333,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		s.PRowsPerSecond += p / float64(len(st.P))
 	}
 	if g := j.latest(); g != nil {
-		l.describeEdition(s, j, g)
+		j.describeEdition(s, g)
 	}
 	v, err := l.machine.Ledger.Status(j.ID, now)
 	if err != nil {
@@ -345,7 +346,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	granted, _ := l.machine.Ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
 	if g := j.editionOf(v.Epoch); g != nil {
-		l.describeEdition(s, j, g)
+		j.describeEdition(s, g)
 	}
 	for _, r := range v.Ranks {
 		s.Ranks = append(s.Ranks, j.rankStatus(r))
@@ -353,31 +354,20 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	return s
 }
 
-// allocationNow returns the allocation of a job with the drives that hold its data now: a drive whose node is dead
-// sustains no trainer. l.mu is held.
-func (l *leader) allocationNow(j *job) allocation.Allocation {
+// allocationNow returns the allocation of a job with the drives that hold its data now.
+func (j *job) allocationNow(f *fleet.Fleet) allocation.Allocation {
 	st := j.State()
-	a, g := st.Allocation, j.latest()
-	if g == nil || !j.Phase().Begun() || len(st.P) == 0 {
-		return a
+	g := j.latest()
+	if g == nil || !j.Phase().Begun() {
+		return st.Allocation
 	}
-	drives := l.driveLoads(g, st.P)
-	if len(drives) == len(st.P) {
-		return a
-	}
-	alive := fmt.Sprintf("%d of the %d drives whose P is known hold the data now", len(drives), len(st.P))
-	now, err := allocation.Allocate(st.T, drives, int(j.spec.MaxDrives))
-	if err != nil { // no drives can be allocated
-		a.Drives, a.Note = 0, gapWords(alive, a.Workers)
-		return a
-	}
-	a.Drives, a.ExpectedStall, a.Note = now.Drives, now.ExpectedStall, gapWords(alive+": "+now.Note, a.Workers)
-	return a
+	s := steering.Supply{Partitions: g.data.Manifest.Partitions, Holding: g.holdersIn(f).byPartition}
+	return j.steering.AllocationNow(st.Allocation, &s, &steering.Rates{T: st.T, P: st.P})
 }
 
-// describeEdition sets what the status of a job says of an edition. l.mu is held.
-func (l *leader) describeEdition(s *apiv1.JobStatus, j *job, g *edition) {
-	s.Digest, s.Rows, s.Selection = g.Digest[:], g.rows(), l.selectionStatus(j, g)
+// describeEdition sets what the status of a job says of an edition.
+func (j *job) describeEdition(s *apiv1.JobStatus, g *edition) {
+	s.Digest, s.Rows, s.Selection = g.Digest[:], g.rows(), j.selectionStatus(g)
 	if !g.needsSelection() {
 		return
 	}
@@ -400,16 +390,6 @@ func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
 	if !at.Last.IsZero() {
 		s.LastContactSeconds = seconds(at.Last)
 	}
-	c := &j.launchers[r.Rank]
-	s.StallSeconds = c.stalledSeconds + c.progress.GetStallSeconds()
-	s.QueueBatches = c.progress.GetQueueBatches()
-	s.TRowsPerSecond = c.progress.GetTRowsPerSecond()
-	s.ProfileFrom, s.ProfileSeconds, s.ProfileShare = c.profileCost.from, c.profileCost.seconds, c.profileCost.share()
-	switch {
-	case c.ownShare != nil:
-		s.Offload = c.ownShare.why
-	case j.offload.Fixed && r.Own > 0:
-		s.Offload = "the job fixes the share"
-	}
+	j.steering.Describe(s)
 	return s
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/machine"
+	"github.com/millrace/millrace/control/steering"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
@@ -50,7 +49,7 @@ func checkLeaseRequest(req *apiv1.LeaseRequest) error {
 		return fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held),
 			req.Want, maxHeld, maxWant)
 	}
-	return checkReport(req.Report)
+	return steering.CheckReport(req.Report)
 }
 
 // waitOf returns how long a call waits for grants. A time that is not a number, or out of bounds, counts as 0.
@@ -89,7 +88,7 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 		return nil, err
 	}
 	if a == nil || a.Reported {
-		c.noteReport()
+		j.steering.Called(c.session.Rank, c.req.Report)
 	}
 	var answered chan machine.Answered
 	if a == nil {
@@ -125,19 +124,6 @@ func (c *leaseCall) request() machine.LeaseRequest {
 		})
 	}
 	return r
-}
-
-// noteReport keeps the launcher's report. l.mu is held.
-func (c *leaseCall) noteReport() {
-	at := &c.job.launchers[c.session.Rank]
-	at.called = true
-	if c.req.Report != nil {
-		at.progress = c.req.Report
-		at.noteProfileCost(c.req.Report)
-		if profile := c.req.Report.Profile; profile != nil && !proto.Equal(profile, at.profile) {
-			at.profile = profile // the profile holds until the launcher sends another one
-		}
-	}
 }
 
 // wait releases the lock until the machine answers the call. It returns no answer if the caller has gone. l.mu is held.
@@ -179,10 +165,11 @@ func (c *leaseCall) response(a *machine.LeaseAnswer) (*apiv1.LeaseResponse, erro
 		EpochDone: a.EpochDone, Waiting: a.Waiting, Revoked: a.Revoked,
 	}
 	for _, g := range a.Grants {
+		drive := c.l.fleet.Drive(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name})
 		resp.Grants = append(resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
 			Node: g.Drive.Node, Urls: c.l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
-			Reach: c.l.reachOf(g.Drive), Own: c.l.servedRank(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name}) != nil,
+			Reach: reachOf(drive), Own: drive.GetServes() != nil,
 		})
 	}
 	if a.Served {

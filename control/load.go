@@ -166,7 +166,8 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	}
 	a := j.State().Allocation
 	j.needsWorkers = j.workersMake() && (!j.drivesMake() || a.Workers != 0)
-	return j, l.allow(j, a.Drives, a.Workers, now)
+	j.steering.Restore(a.Drives, a.Workers)
+	return j, allow(l.machine.Ledger, j.ID, a, now)
 }
 
 // rememberPartitions notes the partitions of editions that all ranks have left, so that a job with follow does not

@@ -157,7 +157,8 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 		gauge("millrace_job_p_rows_per_second", p, j.ID, d)
 	}
 	gauge("millrace_job_drives_wanted", float64(st.Allocation.Wanted), j.ID)
-	gauge("millrace_job_drives_allowed", float64(j.allowedDrives), j.ID)
+	allowed, _ := j.steering.Allowed()
+	gauge("millrace_job_drives_allowed", float64(allowed), j.ID)
 	v, err := l.machine.Ledger.Status(j.ID, now)
 	if err != nil {
 		return // no epoch was begun
@@ -174,13 +175,11 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	gauge("millrace_job_epoch", float64(v.Epoch), j.ID)
 	gauge("millrace_split_leases", float64(v.Leases), j.ID)
 	counter("millrace_splits_redelivered_total", float64(st.Redelivered+v.Redelivered), j.ID)
-	for i := range j.launchers {
-		r, rank := &j.launchers[i], strconv.Itoa(i)
-		stall := r.stalledSeconds
-		if r.progress != nil {
-			gauge("millrace_trainer_input_queue_batches", r.progress.QueueBatches, j.ID, rank)
-			stall += r.progress.StallSeconds
+	for i := range j.spec.Ranks {
+		rank := strconv.Itoa(int(i))
+		if batches, reported := j.steering.QueueBatches(i); reported {
+			gauge("millrace_trainer_input_queue_batches", batches, j.ID, rank)
 		}
-		counter("millrace_trainer_stall_seconds_total", stall, j.ID, rank)
+		counter("millrace_trainer_stall_seconds_total", j.steering.StallSeconds(i), j.ID, rank)
 	}
 }

@@ -63,7 +63,7 @@ func (s *Server) ListNodes(_ context.Context, _ *apiv1.ListNodesRequest) (*apiv1
 	defer l.mu.Unlock()
 	now := time.Now()
 	records := l.fleet.Records(now, true)
-	l.addTroubles(records, now)
+	addTroubles(records, l.machine.Ledger.Drives(), now)
 	return &apiv1.ListNodesResponse{Nodes: records}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/hook"
-	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -134,7 +133,7 @@ func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInp
 		in.Starting += w.workers
 	}
 	for _, j := range p.jobs {
-		in.Wanted += p.wantedBy(j)
+		in.Wanted += wantedBy(j)
 	}
 	for _, s := range live {
 		in.Live += sharedWorkers(s)
@@ -158,22 +157,18 @@ func bounded(share float64) float64 {
 	return min(share, 1)
 }
 
-// wantedBy counts the workers of any reach that a job wants from the pool: none while no rank is attached, and none if
-// they could not read what is left. p.mu is held.
-func (p *pool) wantedBy(j *job) int {
-	if j.Phase().Ended() || j.makers&ledger.NoAny != 0 || !j.attended || !j.readable {
+// wantedBy counts the workers of any reach that a job wants from the pool.
+func wantedBy(j *job) int {
+	if j.Phase().Ended() {
 		return 0
 	}
-	if j.Phase() != record.Running {
-		return j.leastWorkers
-	}
-	return max(j.wantedWorkers, j.leastWorkers)
+	return j.steering.PoolWorkers(j.Phase() == record.Running)
 }
 
 // jobsThatWant names the jobs that want workers. p.mu is held.
 func (p *pool) jobsThatWant() (ids []string) {
 	for id, j := range p.jobs {
-		if p.wantedBy(j) > 0 {
+		if wantedBy(j) > 0 {
 			ids = append(ids, id)
 		}
 	}

@@ -254,7 +254,7 @@ func (c *conductor) drivesToMeasure(g *edition) map[string]map[string][]string {
 	drives, seen := map[string]map[string][]string{}, map[fleet.DriveID]bool{}
 	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
-			if seen[h] || !c.employs(c.job, h) {
+			if seen[h] || !c.job.employs(h, c.fleet.Drive(h)) {
 				continue
 			}
 			seen[h] = true

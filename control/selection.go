@@ -69,8 +69,8 @@ func (g *edition) restoreSelection(j *job, s *record.Selection, pieces [][]byte)
 	return err
 }
 
-// status describes how far the selection of an edition is. l.mu is held.
-func (l *leader) selectionStatus(j *job, g *edition) *apiv1.SelectionStatus {
+// selectionStatus describes how far the selection of an edition is.
+func (j *job) selectionStatus(g *edition) *apiv1.SelectionStatus {
 	if !g.filters() {
 		return nil
 	}

@@ -277,7 +277,10 @@ func (r *rowSelector) beginParts(most int) (begun int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	holders := r.fleet.Holders(r.g.data.Manifest)
-	workers := r.workersFor()
+	var workers []fleet.DriveID
+	for _, w := range r.job.workersOf(r.fleet) {
+		workers = append(workers, w.ID)
+	}
 	now := time.Now()
 	var left []int
 	for n, i := range r.pending {
@@ -310,7 +313,9 @@ func (r *rowSelector) beginParts(most int) (begun int, err error) {
 func (r *rowSelector) chooseTester(
 	partition int, holders, workers []fleet.DriveID, now time.Time,
 ) (at fleet.DriveID, ok bool, err error) {
-	candidates := slices.DeleteFunc(slices.Clone(holders), func(h fleet.DriveID) bool { return !r.employs(r.job, h) })
+	candidates := slices.DeleteFunc(slices.Clone(holders), func(h fleet.DriveID) bool {
+		return !r.job.employs(h, r.fleet.Drive(h))
+	})
 	if len(candidates) == 0 {
 		candidates = workers
 	}

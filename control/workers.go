@@ -1,16 +1,14 @@
 package control
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/steering"
 	"github.com/millrace/millrace/control/upkeep"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // makersOf returns the workers that a placement excludes.
@@ -58,118 +56,50 @@ func ledgerDrive(node string, d *apiv1.Drive, words []string) ledger.Drive {
 	return v
 }
 
-// reviewWorkers decides whether a job needs workers of any reach. When the job begins to need workers, their nodes
-// are prepared. l.mu is held.
-func (c *conductor) reviewWorkers(v *ledger.JobStatus) {
-	needs := c.job.workersMake() && (!c.job.drivesMake() || v.Allowed != 0 || v.Orphans+v.Unheld > 0)
-	if needs && !c.job.needsWorkers {
-		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Allowed,
-			"rows_no_drive_can_make", v.Orphans+v.Unheld)
-		c.job.needsWorkers = true
-		c.upkeep.WorkersNeeded()
-		c.settle(time.Now())
-	}
-	c.job.needsWorkers = c.job.needsWorkers || needs // prepared workers stay prepared
-	c.job.leastWorkers = 0
-	c.job.readable = v.RowsLeft == 0 || v.RowsLeft > v.Unheld
-	c.job.attended = slices.ContainsFunc(v.Ranks, func(r ledger.RankStatus) bool { return r.Attached })
-	if v.RowsLeft > v.Unheld && c.job.makers&ledger.NoAny == 0 && (!c.job.drivesMake() || v.Orphans > 0) {
-		c.job.leastWorkers = 1
-	}
-}
-
-// startable counts the workers that the hook can start for a job. l.mu is held.
-func (c *conductor) startable() int {
-	if c.o.WorkerHook == "" || c.job.makers&ledger.NoAny != 0 || !c.job.readable {
-		return 0
-	}
-	live := 0
-	c.fleet.Live(func(s *apiv1.NodeStatus) { live += sharedWorkers(s) })
-	return max(c.o.WorkersMost-live, 0)
-}
-
-// workersFor names the live workers of any reach that could serve a job. l.mu is held.
-func (c *conductor) workersFor() (names []fleet.DriveID) {
-	if !c.job.workersMake() {
+// workersOf lists the live workers of any reach that may make splits of a job, without those that are drained.
+func (j *job) workersOf(f *fleet.Fleet) (workers []steering.Worker) {
+	if !j.workersMake() {
 		return nil
 	}
-	c.fleet.Live(func(s *apiv1.NodeStatus) {
-		if c.fleet.Draining(s.Name) {
+	f.Live(func(s *apiv1.NodeStatus) {
+		if f.Draining(s.Name) {
 			return
 		}
 		for _, d := range s.Drives {
 			own := d.Serves != nil
 			switch {
 			case !fleet.ReachesAny(d) || driveState(d.State, false) != upkeep.Ready:
-			case own && (d.Serves.Job != c.job.ID || c.job.makers&ledger.NoOwn != 0):
-			case !own && c.job.makers&ledger.NoAny != 0:
+			case own && (d.Serves.Job != j.ID || j.makers&ledger.NoOwn != 0):
+			case !own && j.makers&ledger.NoAny != 0:
 			default:
-				names = append(names, fleet.DriveID{Node: s.Name, Drive: d.Name})
+				workers = append(workers, steering.Worker{ID: fleet.DriveID{Node: s.Name, Drive: d.Name}, Drive: d,
+					Ready: true})
 			}
 		}
 	})
-	return names
+	return workers
 }
 
-// employs reports whether a job lets a holder make its splits. l.mu is held.
-func (l *leader) employs(j *job, at fleet.DriveID) bool {
-	d := l.driveAt(at)
+// employs reports whether a job lets a holder make its splits. d is nil if the holder's node does not list it.
+func (j *job) employs(at fleet.DriveID, d *apiv1.Drive) bool {
 	return d != nil && j.makers.Allows(ledgerDrive(at.Node, d, nil))
 }
 
-// gap decides how many workers of any reach a job is allowed beside its drives. l.mu is held.
-func (c *conductor) gap(g *edition, drives []allocation.Worker, p map[string]float64, t float64) int {
-	if !c.job.workersMake() {
-		return 0
-	}
-	if !c.job.drivesMake() && (t == 0 || c.job.makers&ledger.NoAny != 0) {
-		return ledger.AllWorkers // T is not known, or every rank has its own workers
-	}
-	sum, known := 0.0, 0
-	for _, w := range c.workersFor() {
-		if rows := p[driveName(w)]; rows > 0 {
-			sum, known = sum+rows, known+1
-		}
-	}
-	most := int(c.job.spec.MaxDrives)
-	need := allocation.FillGap(t, drives, most, g.data.Manifest.Rows(), sum/float64(max(known, 1))).Workers
-	if most > 0 {
-		need = min(need, max(most-min(most, len(drives)), 0))
-	}
-	return need
-}
-
-// gapWords adds to an allocation's note how many workers of any reach make the splits that the drives leave.
-func gapWords(note string, workers int) string {
-	switch {
-	case workers == ledger.AllWorkers && note == "":
-		return "workers without data make every split, without a bound"
-	case workers == 0:
-		return note
-	case note == "":
-		return fmt.Sprintf("%d workers without data make every split", workers)
-	}
-	return fmt.Sprintf("%s; %d workers without data are allowed for the rest", note, workers)
-}
-
-// reachOf returns the word for a worker's reach in a grant. It is empty if the worker holds the partition. l.mu is
-// held.
-func (l *leader) reachOf(id ledger.DriveID) string {
-	for _, d := range l.fleet.Status(id.Node).GetDrives() {
-		if d.Name == id.Name && fleet.ReachesAny(d) {
-			return apiv1.ReachAny
-		}
+// reachOf returns the word for a worker's reach in a grant. It is empty if the worker holds the partition.
+func reachOf(d *apiv1.Drive) string {
+	if fleet.ReachesAny(d) {
+		return apiv1.ReachAny
 	}
 	return ""
 }
 
-// addTroubles adds the failures of workers of any reach to the records of their nodes. l.mu is held.
-func (l *leader) addTroubles(records []*apiv1.NodeRecord, now time.Time) {
+// addTroubles adds the failures of workers of any reach to the records of their nodes.
+func addTroubles(records []*apiv1.NodeRecord, drives []ledger.DriveStatus, now time.Time) {
 	byNode := map[string]*apiv1.NodeRecord{}
 	for _, r := range records {
 		byNode[r.Status.Name] = r
 	}
-	for _, d := range l.machine.Ledger.Drives() {
+	for _, d := range drives {
 		r := byNode[d.Drive.Node]
 		if r == nil || d.Failures == 0 {
 			continue

@@ -172,6 +172,16 @@ func (f *Fleet) Status(name string) *apiv1.NodeStatus {
 	return nil
 }
 
+// Drive returns the last report of a drive; nil: its node does not list the drive. Do not change the result.
+func (f *Fleet) Drive(at DriveID) *apiv1.Drive {
+	for _, d := range f.Status(at.Node).GetDrives() {
+		if d.Name == at.Drive {
+			return d
+		}
+	}
+	return nil
+}
+
 // Live calls fn for every node that beats, by name.
 func (f *Fleet) Live(fn func(s *apiv1.NodeStatus)) {
 	for _, name := range f.names() {

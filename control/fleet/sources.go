@@ -56,10 +56,8 @@ func (x *sourceIndex) addDrives(drives []*apiv1.Drive) {
 // Flash returns a name of the flash of a drive, which the regions of a drive have in common and no other drive of the
 // node has.
 func (f *Fleet) Flash(at DriveID) string {
-	for _, d := range f.Status(at.Node).GetDrives() {
-		if d.Name == at.Drive && d.Uuid != "" {
-			return "uuid " + d.Uuid
-		}
+	if uuid := f.Drive(at).GetUuid(); uuid != "" {
+		return "uuid " + uuid
 	}
 	return "drive " + at.Drive
 }
