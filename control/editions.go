@@ -3,31 +3,32 @@ package control
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/millrace/millrace/control/fleet"
 )
 
-// findPartitions looks for partitions that a job does not have yet. l.mu is held.
-func (c *conductor) findPartitions() {
-	g, err := c.appeared()
+// findPartitions looks for partitions that nodes hold and the job does not have yet.
+func (j *job) findPartitions(f *fleet.Fleet, mostSplits int) {
+	g, err := j.appeared(f, mostSplits)
 	switch {
 	case err != nil:
-		c.job.PartitionsMissing(err.Error())
+		j.PartitionsMissing(err.Error())
 	case g == nil:
-		c.job.PartitionsMissing("")
+		j.PartitionsMissing("")
 	default:
-		c.job.editions[g.Number] = g
-		c.job.PartitionsFound(g.Digest)
+		j.editions[g.Number] = g
+		j.PartitionsFound(g.Digest)
 	}
 }
 
-// appeared makes an edition of the matching partitions that no earlier edition had. It returns nil if there are
-// none. l.mu is held.
-func (c *conductor) appeared() (*edition, error) {
-	exclude := append([]string(nil), c.job.spec.Exclude...)
-	data, err := c.fleet.SelectNew(c.job.spec.Partitions, exclude, c.job.hadPartition)
+// appeared makes an edition of the matching partitions that no earlier edition had. It returns nil if there are none.
+func (j *job) appeared(f *fleet.Fleet, mostSplits int) (*edition, error) {
+	exclude := append([]string(nil), j.spec.Exclude...)
+	data, err := f.SelectNew(j.spec.Partitions, exclude, j.hadPartition)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	latest := c.job.latest()
+	latest := j.latest()
 	other := func(why string) error {
 		return fmt.Errorf("new partitions (%s, ...) have other columns than the job's%s: exclude them, or submit a job "+
 			"for them",
@@ -37,8 +38,8 @@ func (c *conductor) appeared() (*edition, error) {
 	if !same {
 		data.FollowColumns(latest.data)
 	}
-	number, first := c.job.NextEdition()
-	g, err := newEdition(c.job, data, number, first)
+	number, first := j.NextEdition()
+	g, err := newEdition(j, data, number, first)
 	switch {
 	case same:
 	case err != nil:
@@ -47,7 +48,7 @@ func (c *conductor) appeared() (*edition, error) {
 		return nil, other("")
 	}
 	if err == nil {
-		err = checkPlan(c.job, g, c.o.MaxSplits)
+		err = checkPlan(j, g, mostSplits)
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/control/guard"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/wait"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -65,11 +66,17 @@ func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.G
 	}
 	status := l.status(j, time.Now())
 	var keys []tensor.Key
+	var nodes []string // that are prepared for the edition of the status
 	if g := j.latest(); g != nil {
 		keys = g.schema.Keys
 	}
+	l.fleet.Live(func(s *apiv1.NodeStatus) {
+		if len(status.Digest) == len(dataset.Digest{}) && l.upkeep.IsPrepared(s.Name, dataset.Digest(status.Digest)) {
+			nodes = append(nodes, s.Name)
+		}
+	})
 	l.mu.Unlock()
-	l.addLookups(ctx, status, keys)
+	l.addLookups(ctx, status, keys, nodes)
 	return &apiv1.GetJobResponse{Job: status}, nil
 }
 

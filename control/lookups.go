@@ -41,9 +41,9 @@ func (n *nodeCalls) report(ctx context.Context, node string, job dataset.Digest)
 	return list, err
 }
 
-// addLookups adds to the status of a job with vocabularies where the ids of some keys are looked up. A node that does
-// not answer in time is left out.
-func (l *leader) addLookups(ctx context.Context, s *apiv1.JobStatus, keys []tensor.Key) {
+// addLookups adds to the status of a job with vocabularies where the ids of some keys are looked up. nodes are those
+// that are prepared for the job. A node that does not answer in time is left out.
+func (l *leader) addLookups(ctx context.Context, s *apiv1.JobStatus, keys []tensor.Key, nodes []string) {
 	if len(s.GetSpec().GetVocabularies()) == 0 || len(s.Digest) != len(dataset.Digest{}) {
 		return
 	}
@@ -51,14 +51,6 @@ func (l *leader) addLookups(ctx context.Context, s *apiv1.JobStatus, keys []tens
 	for i := range keys {
 		count[keys[i].Name] = &apiv1.KeyLookups{Key: keys[i].Name}
 	}
-	var nodes []string
-	l.mu.Lock()
-	l.fleet.Live(func(status *apiv1.NodeStatus) {
-		if l.upkeep.IsPrepared(status.Name, digest) {
-			nodes = append(nodes, status.Name)
-		}
-	})
-	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	var (

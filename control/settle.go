@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/record"
@@ -69,7 +70,7 @@ func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
 	case lifecycle.EndJob:
 		l.concludeJob(l.jobs[e.Job], e.Phase, now)
 	case lifecycle.FindPartitions:
-		(&conductor{l, l.jobs[e.Job]}).findPartitions()
+		l.jobs[e.Job].findPartitions(l.fleet, l.o.MaxSplits)
 	case lifecycle.DropEdition:
 		digest := l.jobs[e.Job].editions[e.Number].Digest
 		l.jobs[e.Job].dropEdition(e.Number)
@@ -94,7 +95,10 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 	c := lifecycle.Conclusion{Redelivered: status.Redelivered}
 	c.Status, _ = proto.Marshal(status) // the message has plain fields only and cannot fail
 	if phase == record.Abandoned {
-		c.Token = l.lastToken(j)
+		var err error
+		if c.Token, err = lastToken(l.machine.Ledger, j.ID); err != nil {
+			l.logger.Warn("of an abandoned job no token is kept", "job", j.ID, "error", err)
+		}
 	}
 	j.Conclude(c)
 	if err := l.machine.RemoveFromLedger(j.Job, now); err != nil {
@@ -106,17 +110,17 @@ func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
 const maxLastToken = 256 << 10
 
 // lastToken returns the token of the acknowledged mini-batches of an abandoned job, from which a later trainer can
-// continue. It is nil if there is no token, or if the token is too large. l.mu is held.
-func (l *leader) lastToken(j *job) []byte {
-	t, err := l.machine.Ledger.Token(j.ID)
-	if err == nil {
-		var b []byte
-		if b, err = t.MarshalBinary(); err == nil && len(b) <= maxLastToken {
-			return b
-		}
+// continue.
+func lastToken(l *ledger.Ledger, job string) ([]byte, error) {
+	t, err := l.Token(job)
+	if err != nil {
+		return nil, err
 	}
-	l.logger.Warn("of an abandoned job no token is kept", "job", j.ID, "error", err)
-	return nil
+	b, err := t.MarshalBinary()
+	if err == nil && len(b) > maxLastToken {
+		return nil, fmt.Errorf("it has %d bytes, at most %d", len(b), maxLastToken)
+	}
+	return b, err
 }
 
 // dropEdition forgets the data of an edition that all ranks have left, but for the names of its partitions.

@@ -17,16 +17,17 @@ func (l *leader) storeState(ctx context.Context, j *job) error {
 }
 
 // writeState stores a job's state, or the job's next state. It writes one state at a time, so that the last state is
-// stored last.
+// stored last. It writes nothing if the state is stored already or the job is forgotten.
 func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	j.storing.Lock()
 	defer j.storing.Unlock()
-	ops, ended, err := l.stateOps(j, next)
-	if err == nil && ended { // no leader needs these records of an ended job
-		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
-			store.DeletePrefix(record.Key(j.ID, record.PassingPrefix)),
-			store.Delete(record.Key(j.ID, "ranks")))
+	var ops []store.Op
+	var err error
+	l.mu.Lock()
+	if l.jobs[j.ID] == j && (next || j.Unwritten()) {
+		ops, err = j.stateOps(next, time.Now())
 	}
+	l.mu.Unlock()
 	if err == nil && len(ops) > 0 {
 		err = l.commit(ctx, ops...)
 	}
@@ -38,21 +39,15 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	return err
 }
 
-// stateOps renders a job's state and decisions. It returns no writes if the state is stored already or the job is
-// forgotten.
-func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.jobs[j.ID] != j || !next && !j.Unwritten() {
-		return nil, false, nil
-	}
-	s := j.Storing(time.Now())
+// stateOps renders the job's state, or its next state, and the autoscaler's decisions.
+func (j *job) stateOps(next bool, now time.Time) (ops []store.Op, err error) {
+	s := j.Storing(now)
 	if next {
-		s = j.StoringNext(time.Now())
+		s = j.StoringNext(now)
 	}
 	state, err := jsonOp(record.Key(j.ID, "state"), s)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	ops = append(ops, state)
 	if len(j.decisions) > 0 {
@@ -62,11 +57,15 @@ func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err er
 		}
 		decisions, err := jsonOp(record.Key(j.ID, "decisions"), list)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		ops = append(ops, decisions)
 	}
-	return ops, s.Phase.Ended(), nil
+	if s.Phase.Ended() { // no leader needs these records of an ended job
+		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
+			store.DeletePrefix(record.Key(j.ID, record.PassingPrefix)), store.Delete(record.Key(j.ID, "ranks")))
+	}
+	return ops, nil
 }
 
 // storeEdition renders the data of an edition that a later leader needs, in the order in which to write them.

@@ -161,7 +161,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		var over <-chan struct{}
 		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its
 		// end.
-		if was := l.running(j.spec.Name); was != nil && was.Ending(time.Now()) {
+		if was := runningJob(l.machine.Lives, l.jobs, j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed.Changed()
 		} else if c, ok := l.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
 			over = c.over
@@ -180,7 +180,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		}
 		l.mu.Lock()
 	}
-	if was := l.running(j.spec.Name); was != nil {
+	if was := runningJob(l.machine.Lives, l.jobs, j.spec.Name); was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
 			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
 		}
@@ -196,7 +196,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		return nil, connect.NewError(connect.CodeUnavailable,
 			fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
 	}
-	if err := l.checkJobSlots(guard.Peer(ctx).Owner()); err != nil {
+	if err := checkJobSlots(l.o, l.jobs, l.claims, guard.Peer(ctx).Owner()); err != nil {
 		return nil, err
 	}
 	l.claims[j.spec.Name] = claim{owner: j.Owner, over: make(chan struct{})}
@@ -205,30 +205,34 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 
 // checkJobSlots returns an error if there is no slot for another job, or if launchers of the submitting owner have
 // their share of the slots already. Callers without an owner are operators, or are not asked for their identity: they
-// have no share of their own. l.mu is held.
-func (l *leader) checkJobSlots(owner string) error {
-	if active := l.machine.Lives.Active() + len(l.claims); active >= l.o.MaxJobs {
+// have no share of their own.
+func checkJobSlots(o *Options, jobs map[string]*job, claims map[string]claim, owner string) error {
+	active, held := len(claims), 0 // jobs that have not ended, of all owners and of this one
+	for _, c := range claims {
+		if c.owner == owner {
+			held++
+		}
+	}
+	for _, j := range jobs {
+		if j.Phase().Ended() {
+			continue
+		}
+		active++
+		if j.Owner == owner {
+			held++
+		}
+	}
+	if active >= o.MaxJobs {
 		return limitReached(fmt.Errorf("the control plane has %s that have not ended, as many as it may (--max-jobs): wait "+
 			"for one to end, or have one cancelled", quantity.Of(active, "job")))
 	}
 	if owner == "" {
 		return nil
 	}
-	held := 0
-	for _, c := range l.claims {
-		if c.owner == owner {
-			held++
-		}
-	}
-	for _, j := range l.jobs {
-		if j.Owner == owner && !j.Phase().Ended() {
-			held++
-		}
-	}
-	if most := max(1, int(l.o.OwnerShare*float64(l.o.MaxJobs))); held >= most {
+	if most := max(1, int(o.OwnerShare*float64(o.MaxJobs))); held >= most {
 		return limitReached(fmt.Errorf("owner %s has %s that have not ended, as many as one owner may of the control "+
 			"plane's %d (--owner-share of --max-jobs): wait for one to end, or cancel one (millrace jobs cancel)", owner,
-			quantity.Of(held, "job"), l.o.MaxJobs))
+			quantity.Of(held, "job"), o.MaxJobs))
 	}
 	return nil
 }
@@ -268,10 +272,10 @@ func (l *leader) claimPieces(name, owner string, pieces int) error {
 	return nil
 }
 
-// running returns the job of a name that has not ended, or nil if there is none. l.mu is held.
-func (l *leader) running(name string) *job {
-	if life := l.machine.Lives.Running(name); life != nil {
-		return l.jobs[life.ID]
+// runningJob returns the job of a name that has not ended, or nil if there is none.
+func runningJob(lives *lifecycle.Machine, jobs map[string]*job, name string) *job {
+	if life := lives.Running(name); life != nil {
+		return jobs[life.ID]
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/guard"
 	"github.com/millrace/millrace/control/ledger"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -82,22 +83,22 @@ func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Tim
 	if !ok {
 		return
 	}
-	if t := c.l.ticket(c.ctx, c.job, c.session, le, now); t != nil {
+	if t := newTicket(c.ctx, c.l.fleet, c.job, c.session, le, now); t != nil {
 		c.tickets.unsigned = append(c.tickets.unsigned, unsigned{t, place()})
 		c.job.launchers[c.session.Rank].ticketsIssued[lease] = now
 	}
 }
 
-// ticket returns the unsigned ticket of a lease, or nil while the lease's node has not reported to this leader. l.mu
-// is held.
-func (l *leader) ticket(ctx context.Context, j *job, session ledger.Session, le ledger.Lease,
-	now time.Time) *apiv1.Ticket {
+// newTicket returns the unsigned ticket of a lease, or nil while the lease's node has not reported to this leader.
+func newTicket(
+	ctx context.Context, f *fleet.Fleet, j *job, session ledger.Session, le ledger.Lease, now time.Time,
+) *apiv1.Ticket {
 	g, node := j.editionOf(le.Epoch), le.Drive.Node
-	if g == nil || !l.fleet.Alive(node) {
+	if g == nil || !f.Alive(node) {
 		return nil
 	}
 	t := &apiv1.Ticket{
-		Node: node, Incarnation: l.fleet.Status(node).GetIncarnation(), Drive: le.Drive.Name, Digest: g.Digest[:],
+		Node: node, Incarnation: f.Status(node).GetIncarnation(), Drive: le.Drive.Name, Digest: g.Digest[:],
 		Epoch: le.Epoch, From: le.From, To: le.To,
 		Lease: le.ID, Job: j.ID, Rank: session.Rank, SessionFence: session.Fence, SessionSeq: session.Generation,
 		Owner: "job/" + j.ID, ExpiresSeconds: seconds(now.Add(ticketTime)),

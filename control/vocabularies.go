@@ -236,7 +236,7 @@ func vocabularyCode(err error) connect.Code {
 	return connect.CodeInternal
 }
 
-// files returns the files that a job names: vocabularies, modules and selections. l.mu is held.
+// files returns the files that a job names: vocabularies, modules and selections.
 func (j *job) files() (list []jobfiles.File) {
 	for _, v := range j.spec.Vocabularies {
 		if file, err := record.VocabularyFile(v); err == nil {
@@ -256,16 +256,31 @@ func (j *job) files() (list []jobfiles.File) {
 	return list
 }
 
-// namedVocabularies returns the files that running jobs name, sorted by their digests.
-func (l *leader) namedVocabularies() []jobfiles.File {
+// namedFile is a file that a running job names.
+type namedFile struct {
+	jobfiles.File
+	jobOwner string
+}
+
+// namedFiles returns the files that running jobs name, once for each job.
+func (l *leader) namedFiles() (list []namedFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []jobfiles.File
 	for _, j := range l.jobs {
 		if j.Phase().Ended() {
 			continue
 		}
-		list = append(list, j.files()...)
+		for _, file := range j.files() {
+			list = append(list, namedFile{file, j.Owner})
+		}
+	}
+	return list
+}
+
+// namedVocabularies returns the files that running jobs name, sorted by their digests.
+func (l *leader) namedVocabularies() (list []jobfiles.File) {
+	for _, named := range l.namedFiles() {
+		list = append(list, named.File)
 	}
 	slices.SortFunc(list, func(a, b jobfiles.File) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	return slices.Compact(list)
@@ -275,18 +290,9 @@ func (l *leader) namedVocabularies() []jobfiles.File {
 // files of submitters.
 func (s *Server) fileOwners() map[vocabulary.Digest][]string {
 	owners := map[vocabulary.Digest][]string{}
-	l := s.leading.Load()
-	if l == nil {
-		return owners
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, j := range l.jobs {
-		if j.Phase().Ended() {
-			continue
-		}
-		for _, file := range j.files() {
-			owners[file.Digest] = append(owners[file.Digest], j.Owner)
+	if l := s.leading.Load(); l != nil {
+		for _, named := range l.namedFiles() {
+			owners[named.Digest] = append(owners[named.Digest], named.jobOwner)
 		}
 	}
 	return owners
@@ -294,17 +300,9 @@ func (s *Server) fileOwners() map[vocabulary.Digest][]string {
 
 // launcherNames reports whether a running job that the calling launcher may use names a file.
 func (l *leader) launcherNames(ctx context.Context, digest vocabulary.Digest) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, j := range l.jobs {
-		if j.Phase().Ended() || guard.MayUse(ctx, j.Owner) != nil {
-			continue
-		}
-		if slices.ContainsFunc(j.files(), func(f jobfiles.File) bool { return f.Digest == digest }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.namedFiles(), func(f namedFile) bool {
+		return f.Digest == digest && guard.MayUse(ctx, f.jobOwner) == nil
+	})
 }
 
 // wireVocabularies returns what a node is to fetch for a job.
