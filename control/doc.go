@@ -81,7 +81,7 @@
 // # The pool
 //
 // With Options.WorkerHook the leader starts and stops workers of any reach through a command of the operator
-// (package hook), so that their number is what all jobs together want (autoscale.DecidePool). A worker is drained
+// (package hook), so that their number is what all jobs together want (package workerpool, pure). A worker is drained
 // before it is stopped. The names of these workers begin with "pool-", so that a later leader recognizes them.
 //
 // # Editions

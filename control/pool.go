@@ -1,7 +1,8 @@
 package control
 
 import (
-	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,27 +13,23 @@ import (
 	"github.com/millrace/millrace/control/hook"
 	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/store"
+	"github.com/millrace/millrace/control/workerpool"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/trainmgr/autoscale"
 )
 
-// poolPrefix begins the names of workers that the control plane starts. The control plane stops no other workers.
-const poolPrefix = "pool-"
+// recordWrites is the number of records that one transaction writes at most.
+const recordWrites = 100
 
-// pool starts and stops workers without data through the operator's hook. Its loop is one goroutine; leader.mu guards
-// the fields below state.
+// pool starts and stops workers without data through the operator's hook, as package workerpool decides. Its loop is
+// one goroutine.
 type pool struct {
-	*leader
+	l         *leader
 	hook      *hook.Hook
-	recording sync.Mutex // held while records of workers are written; locked before leader.mu
-	heard     time.Time  // by then, the nodes of earlier terms have called this leader, or are dead
-	adopted   time.Time  // by then, the ranks of earlier terms have presented their leases
-
-	state    autoscale.PoolState
-	held     bool                      // the last decision kept a number of workers that is not the wanted one
-	named    int                       // workers that this leader named
-	starting map[string]expectedWorker // by name
-	stopping map[string]bool           // by name: the hook was asked to stop it
+	recording sync.Mutex // held while records of workers are written; locked before mu
+	mu        struct {   // never locked together with leader.mu
+		sync.Mutex
+		*workerpool.Pool
+	}
 }
 
 // startPool starts the pool's loop if there is a hook.
@@ -40,8 +37,8 @@ func (l *leader) startPool() error {
 	if l.o.WorkerHook == "" {
 		return nil
 	}
-	p := &pool{leader: l, starting: map[string]expectedWorker{}, stopping: map[string]bool{},
-		hook: hook.New(hook.Options{Command: l.o.WorkerHook, Timeout: l.o.WorkerHookTimeout, Logger: l.logger})}
+	p := &pool{l: l, hook: hook.New(hook.Options{Command: l.o.WorkerHook, Timeout: l.o.WorkerHookTimeout,
+		Logger: l.logger})}
 	if err := p.restore(); err != nil {
 		return fmt.Errorf("workers that the hook has started: %w", err)
 	}
@@ -49,63 +46,111 @@ func (l *leader) startPool() error {
 	return nil
 }
 
+// restore reads the workers that earlier leaders started, drained or knew. Nothing else runs yet.
+func (p *pool) restore() error {
+	l := p.l
+	ctx, cancel := context.WithTimeout(l.ctx, nodeTime)
+	defer cancel()
+	now := time.Now()
+	c := workerpool.Config{Fence: l.term.Fence(), Least: l.o.WorkersLeast, Most: l.o.WorkersMost, Idle: l.o.WorkerIdle,
+		Heard: now.Add(l.o.DeadAfter), Adopted: now}
+	for _, j := range l.jobs {
+		if !j.Phase().Ended() {
+			c.Adopted = now.Add(l.o.SessionTTL)
+		}
+	}
+	p.mu.Pool = workerpool.New(c)
+	err := l.term.Scan(ctx, record.PoolPrefix, func(key string, value []byte) error {
+		var w record.PooledWorker
+		err := json.Unmarshal(value, &w)
+		if err == nil {
+			err = p.mu.Restore(strings.TrimPrefix(key, record.PoolPrefix), w, now, l.o.DeadAfter)
+		}
+		if err != nil {
+			l.logger.Warn("a stored worker cannot be read and is passed over", "key", key, "error", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range l.fleet.Records(now, false) {
+		if !l.fleet.Alive(r.Status.Name) {
+			p.mu.RestoreNode(pooledNode(l.fleet, r.Status, nil))
+		}
+	}
+	return nil
+}
+
 func (p *pool) run() {
-	ticker := time.NewTicker(p.o.ScaleEvery)
+	ticker := time.NewTicker(p.l.o.ScaleEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			p.step(time.Now())
-		case <-p.ctx.Done():
+		case <-p.l.ctx.Done():
 			return
 		}
 	}
 }
 
-// step reviews the pool once, and starts, drains and stops workers as autoscale.DecidePool decides.
+// step reviews the pool once, and starts, drains and stops workers.
 func (p *pool) step(now time.Time) {
+	v := p.view(now)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	live := p.review(now)
-	in := p.inputs(live, now)
-	d := autoscale.DecidePool(p.state, in)
-	p.state = d.After
-	if d.Start > 0 || d.Stop > 0 || d.Held && !p.held {
-		p.logger.Info("pool of workers", "start", d.Start, "stop", d.Stop, "why", d.Why, "inputs", in)
+	d := p.mu.Step(v)
+	p.mu.Unlock()
+	logger := p.l.logger
+	if d.Changed {
+		logger.Info("pool of workers", "start", len(d.Start.Names), "stop", len(d.Drain), "why", d.Why, "inputs", d.Inputs)
 	}
-	p.held = d.Held
-	p.start(d.Start, now)
-	p.startAgain(now)
-	p.drainSurplus(live, d.Stop, now)
-	if now.After(p.adopted) { // before that, leases that ranks hold may be unknown
-		p.stopDrained()
+	for _, name := range d.Late {
+		logger.Warn("a worker that was started has not joined", "node", name, "waited", workerpool.JoinPatience)
+	}
+	if len(d.Settled) > 0 {
+		p.l.wg.Go(func() { p.storeOrWarn(d.Settled, "workers that have joined") })
+	}
+	if len(d.Again.Names) > 0 {
+		logger.Info("workers are started again: an earlier leader did not see the hook succeed", "names", d.Again.Names)
+	}
+	for _, c := range []workerpool.Call{d.Start, d.Again} {
+		if len(c.Names) > 0 {
+			p.l.wg.Go(func() { p.callStart(c) })
+		}
+	}
+	p.drain(d.Drain, d.Gone, now)
+	if len(d.Stop.Names) > 0 {
+		p.l.wg.Go(func() { p.callStop(d.Stop) })
 	}
 }
 
-// review forgets workers that have joined or left, and returns the nodes whose workers take work of every rank. p.mu is
-// held.
-func (p *pool) review(now time.Time) (live []*apiv1.NodeStatus) {
-	p.reviewExpected(now)
-	for name := range p.stopping {
-		if p.fleet.Alive(name) || now.Before(p.heard) {
-			continue
-		}
-		delete(p.stopping, name)
-		if err := p.fleet.Drain(name, false); err == nil { // the worker is gone, and its record may be forgotten
-			p.storeNode(name)
+// view describes the nodes, and what jobs want of the pool.
+func (p *pool) view(now time.Time) workerpool.View {
+	l := p.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := workerpool.View{Now: now, Seconds: now.Sub(l.began).Seconds()}
+	for id, j := range l.jobs {
+		if wanted := wantedBy(j); wanted > 0 {
+			v.Wanted += wanted
+			v.Jobs = append(v.Jobs, id)
 		}
 	}
-	p.fleet.Live(func(s *apiv1.NodeStatus) {
-		if strings.HasPrefix(s.Name, poolPrefix) && p.fleet.Asked(s.Name) {
-			if _, known := p.stopping[s.Name]; !known {
-				p.stopping[s.Name] = false // drained by an earlier leader, or by an operator
-			}
-		}
-		if !p.fleet.Draining(s.Name) && sharedWorkers(s) > 0 {
-			live = append(live, s)
-		}
-	})
-	return live
+	slices.Sort(v.Jobs)
+	busy := map[string]int{} // by node
+	for _, d := range l.machine.Ledger.Drives() {
+		busy[d.Drive.Node] += d.Busy
+	}
+	l.fleet.Live(func(s *apiv1.NodeStatus) { v.Nodes = append(v.Nodes, pooledNode(l.fleet, s, busy)) })
+	return v
+}
+
+// pooledNode describes a node as package workerpool takes it.
+func pooledNode(f *fleet.Fleet, s *apiv1.NodeStatus, busy map[string]int) workerpool.Node {
+	return workerpool.Node{Name: s.Name, Workers: sharedWorkers(s), Asked: f.Asked(s.Name), Draining: f.Draining(s.Name),
+		Busy: busy[s.Name], CPU: s.Load.GetCpu(), Memory: s.Load.GetMemory(), Network: s.Load.GetNetwork(),
+		Buffered: int64(s.BufferedBatches)}
 }
 
 // sharedWorkers counts the workers of any reach of a node that serve every rank.
@@ -118,45 +163,6 @@ func sharedWorkers(s *apiv1.NodeStatus) (n int) {
 	return n
 }
 
-// storeNode stores a node's record in the background. p.mu is held.
-func (p *pool) storeNode(name string) {
-	if stored, ok := p.fleet.Stored(name); ok {
-		p.storeLater("a node's record", store.Put(record.NodePrefix+name, stored))
-	}
-}
-
-// inputs collects the inputs of autoscale.DecidePool. p.mu is held.
-func (p *pool) inputs(live []*apiv1.NodeStatus, now time.Time) autoscale.PoolInputs {
-	in := autoscale.PoolInputs{Seconds: now.Sub(p.began).Seconds(), Least: p.o.WorkersLeast, Most: p.o.WorkersMost,
-		Idle: p.o.WorkerIdle.Seconds()}
-	for _, w := range p.starting {
-		in.Starting += w.workers
-	}
-	for _, j := range p.jobs {
-		in.Wanted += wantedBy(j)
-	}
-	for _, s := range live {
-		in.Live += sharedWorkers(s)
-		if strings.HasPrefix(s.Name, poolPrefix) {
-			in.Pooled += sharedWorkers(s)
-		}
-		share := 1 / float64(len(live))
-		in.CPU += share * bounded(s.Load.GetCpu())
-		in.Memory += share * bounded(s.Load.GetMemory())
-		in.Network += share * bounded(s.Load.GetNetwork())
-		in.Buffered += share * float64(max(s.BufferedBatches, 0))
-	}
-	return in
-}
-
-// bounded returns a share from 0 to 1. A value that is not a share counts as unknown, which is 0.
-func bounded(share float64) float64 {
-	if !(share > 0) {
-		return 0
-	}
-	return min(share, 1)
-}
-
 // wantedBy counts the workers of any reach that a job wants from the pool.
 func wantedBy(j *job) int {
 	if j.Phase().Ended() {
@@ -165,93 +171,108 @@ func wantedBy(j *job) int {
 	return j.steering.PoolWorkers(j.Phase() == record.Running)
 }
 
-// jobsThatWant names the jobs that want workers. p.mu is held.
-func (p *pool) jobsThatWant() (ids []string) {
-	for id, j := range p.jobs {
-		if wantedBy(j) > 0 {
-			ids = append(ids, id)
+// drain drains workers of the pool, and undoes it for those that have gone, whose records may be forgotten.
+func (p *pool) drain(names, gone []string, now time.Time) {
+	if len(names)+len(gone) == 0 {
+		return
+	}
+	l := p.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range slices.Concat(names, gone) {
+		drain := slices.Contains(names, name)
+		if !drain && l.fleet.Alive(name) {
+			continue // the node has come back meanwhile: it is stopped again
+		}
+		if err := l.fleet.Drain(name, drain); err != nil {
+			continue // the node has been forgotten
+		}
+		if stored, ok := l.fleet.Stored(name); ok {
+			l.storeLater("a node's record", store.Put(record.NodePrefix+name, stored))
+		}
+		if drain {
+			l.logger.Info("a worker of the pool is drained", "node", name)
+			l.upkeep.Reported(nodeReport(l.fleet, name))
 		}
 	}
-	slices.Sort(ids)
-	return ids
+	l.settle(now)
 }
 
-// start calls the hook to start workers. p.mu is held.
-func (p *pool) start(count int, now time.Time) {
-	if count == 0 {
+// callStart stores the names of workers and then calls the hook to start them. If a leader ends meanwhile, the next
+// leader finds the names.
+func (p *pool) callStart(c workerpool.Call) {
+	err := p.storeWorkers(c.Names)
+	if err == nil {
+		err = p.hook.Run(p.l.ctx, hook.Call{Action: hook.Start, Names: c.Names, Jobs: c.Jobs, Control: p.l.s.url})
+	}
+	if p.l.ctx.Err() != nil {
 		return
 	}
-	names, jobs := make([]string, count), p.jobsThatWant()
-	for i := range names {
-		p.named++
-		names[i] = fmt.Sprintf("%s%x-%d", poolPrefix, p.term.Fence(), p.named)
-		p.starting[names[i]] = expectedWorker{until: now.Add(joinPatience), workers: 1, kept: true, jobs: jobs}
+	if err != nil {
+		p.l.logger.Error("start workers", "names", c.Names, "error", err)
 	}
-	p.wg.Go(func() { p.callStart(names, jobs) })
+	p.mu.Lock()
+	p.mu.Started(c.Names, err == nil)
+	p.mu.Unlock()
+	p.storeOrWarn(c.Names, "workers that were started")
 }
 
-// drainSurplus drains workers of the pool. It begins with the workers that have the fewest leases. p.mu is held.
-func (p *pool) drainSurplus(live []*apiv1.NodeStatus, count int, now time.Time) {
-	if count == 0 {
-		return
+// callStop calls the hook to stop drained workers.
+func (p *pool) callStop(c workerpool.Call) {
+	err := p.l.commit(p.l.ctx) // a leader that was replaced stops nothing
+	if err == nil {
+		err = p.hook.Run(p.l.ctx, hook.Call{Action: hook.Stop, Names: c.Names, Jobs: c.Jobs, Control: p.l.s.url})
 	}
-	leases := p.leasesByNode()
-	live = slices.DeleteFunc(slices.Clone(live), func(s *apiv1.NodeStatus) bool {
-		return !strings.HasPrefix(s.Name, poolPrefix)
-	})
-	slices.SortFunc(live, func(a, b *apiv1.NodeStatus) int {
-		return cmp.Or(cmp.Compare(leases[a.Name], leases[b.Name]), cmp.Compare(a.Name, b.Name))
-	})
-	for _, s := range live[:min(count, len(live))] {
-		if err := p.fleet.Drain(s.Name, true); err != nil {
-			p.logger.Error("drain a worker", "node", s.Name, "error", err)
+	if err != nil && p.l.ctx.Err() == nil {
+		p.l.logger.Error("stop workers", "names", c.Names, "error", err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.mu.StopFailed(c.Names)
+	}
+}
+
+// storeOrWarn writes the records of workers. It logs an error as what, which is not stored.
+func (p *pool) storeOrWarn(names []string, what string) {
+	if err := p.storeWorkers(names); err != nil && p.l.ctx.Err() == nil {
+		p.l.logger.Warn("not stored", "what", what, "error", err)
+	}
+}
+
+// storeWorkers writes the records of workers as they are now: a worker that is not expected any more has none.
+func (p *pool) storeWorkers(names []string) error {
+	p.recording.Lock()
+	defer p.recording.Unlock()
+	for part := range slices.Chunk(names, recordWrites) {
+		ops, err := p.recordOps(part)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(p.l.ctx, nodeTime)
+		err = p.l.commit(ctx, ops...)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("store the names of workers: %w", err)
+		}
+	}
+	return nil
+}
+
+// recordOps renders the records of workers.
+func (p *pool) recordOps(names []string) ([]store.Op, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ops := make([]store.Op, 0, len(names))
+	for _, name := range names {
+		w, expected := p.mu.Record(name)
+		if !expected {
+			ops = append(ops, store.Delete(record.PoolPrefix+name))
 			continue
 		}
-		p.logger.Info("a worker of the pool is drained", "node", s.Name)
-		p.stopping[s.Name] = false
-		p.storeNode(s.Name)
-		p.upkeep.Reported(nodeReport(p.fleet, s.Name))
-	}
-	p.settle(now)
-}
-
-func (p *pool) leasesByNode() map[string]int {
-	leases := map[string]int{}
-	for _, d := range p.machine.Ledger.Drives() {
-		leases[d.Drive.Node] += d.Busy
-	}
-	return leases
-}
-
-// stopDrained calls the hook to stop the drained workers whose leases have ended. p.mu is held.
-func (p *pool) stopDrained() {
-	var names []string
-	leases := p.leasesByNode()
-	for name, told := range p.stopping {
-		if !told && leases[name] == 0 {
-			names = append(names, name)
-			p.stopping[name] = true
+		op, err := jsonOp(record.PoolPrefix+name, w)
+		if err != nil {
+			return nil, err
 		}
+		ops = append(ops, op)
 	}
-	if len(names) == 0 {
-		return
-	}
-	slices.Sort(names)
-	call := hook.Call{Action: hook.Stop, Names: names, Jobs: p.jobsThatWant(), Control: p.s.url}
-	p.wg.Go(func() {
-		err := p.commit(p.ctx) // a leader that was replaced stops nothing
-		if err == nil {
-			err = p.hook.Run(p.ctx, call)
-		}
-		if err != nil && p.ctx.Err() == nil {
-			p.logger.Error("stop workers", "names", names, "error", err)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			for _, name := range names {
-				if _, known := p.stopping[name]; known {
-					p.stopping[name] = false // the hook is called again
-				}
-			}
-		}
-	})
+	return ops, nil
 }

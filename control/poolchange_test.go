@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/workerpool"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/wait"
 )
@@ -160,9 +161,10 @@ func TestAWorkerThatNeverJoinsIsGivenUp(t *testing.T) {
 	s := leadAgain(t, o)
 	l, err := s.leader()
 	require.NoError(t, err)
-	p := &pool{leader: l, starting: map[string]expectedWorker{
-		"pool-1-1": {until: time.Now().Add(-time.Hour), workers: 1, started: true},
-	}}
+	p := &pool{l: l}
+	p.mu.Pool = workerpool.New(workerpool.Config{})
+	overdue := record.PooledWorker{Started: true, Until: time.Now().Add(-time.Hour)}
+	require.NoError(t, p.mu.Restore("pool-1-1", overdue, overdue.Until, 0))
 	require.NoError(t, p.storeWorkers([]string{"pool-1-1", "pool-1-2"}), "a worker that is not expected has no record")
 	require.NoError(t, s.Close())
 
