@@ -80,7 +80,7 @@ func (j *job) selectionStatus(g *edition) *apiv1.SelectionStatus {
 	case g.Selection != nil:
 		s.Sha256, s.Tested, s.Passing, s.PartitionsDone = g.Selection.Digest[:], s.Rows, g.rows(), n
 	case j.selecting != nil:
-		s.Tested, s.Passing, s.PartitionsDone = j.selecting.tested(), j.selecting.passing, j.selecting.done
+		s.Tested, s.Passing, s.PartitionsDone = j.selecting.counts()
 	}
 	return s
 }
@@ -97,7 +97,7 @@ func (c *conductor) selectRows(g *edition) error {
 	if !g.needsSelection() {
 		return c.keepSelection(g)
 	}
-	made, err := (&rowSelector{conductor: c, g: g, shown: true}).run()
+	made, err := (&rowSelector{c: c, g: g, shown: true}).run()
 	if err != nil {
 		return fmt.Errorf("make the selection of the filter: %w", err)
 	}
@@ -166,7 +166,7 @@ func (c *conductor) keepSelection(g *edition) error {
 	}
 	c.logger.Info("no member has the selection of a job: it is made again", "job", c.job.ID, "selection",
 		file.Digest.String())
-	made, err := (&rowSelector{conductor: c, g: g}).run()
+	made, err := (&rowSelector{c: c, g: g}).run()
 	if err == nil && made.Digest != g.Selection.Digest {
 		err = fmt.Errorf("other rows pass the filter now: the selection was %s and is %s", g.Selection.Digest, made.Digest)
 	}
@@ -198,7 +198,7 @@ func (r *rowSelector) join() (*selection.Joined, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	return joined, r.retryWhileBusy(func() error { return r.store(path, joined) }) // files of ended jobs make room
+	return joined, r.c.retryWhileBusy(func() error { return r.store(path, joined) }) // files of ended jobs make room
 }
 
 // store puts the joined file into the store of files by digest, from which members and nodes fetch it. The file counts
@@ -217,7 +217,7 @@ func (r *rowSelector) store(path string, joined *selection.Joined) (err error) {
 			return err
 		}
 		before := have
-		if have, err = r.s.jobFiles.files.Append(r.job.Owner, file, have, piece[:n]); err != nil {
+		if have, err = r.c.s.jobFiles.files.Append(r.c.job.Owner, file, have, piece[:n]); err != nil {
 			return connect.NewError(vocabularyCode(err), err)
 		}
 		if have <= before {

@@ -76,7 +76,7 @@ func (r *rowSelector) fetchPieces(f *os.File, partition int, entry dataset.Parti
 		if r.ended() {
 			return context.Canceled
 		}
-		answer, err := r.calls.selectRows(r.ctx, at.Node, &apiv1.SelectRowsRequest{Job: r.pass.Digest[:], Drive: at.Drive,
+		answer, err := r.c.calls.selectRows(r.c.ctx, at.Node, &apiv1.SelectRowsRequest{Job: r.pass.Digest[:], Drive: at.Drive,
 			Partition: entry.Name, Offset: have, WaitSeconds: selectWait})
 		if err != nil {
 			return err
@@ -86,14 +86,14 @@ func (r *rowSelector) fetchPieces(f *os.File, partition int, entry dataset.Parti
 		case answer.Bytes == 0 && total == 0:
 			if now := min(max(answer.Tested, 0), entry.Rows); now > tested {
 				tested, lastNews = now, time.Now()
-				r.noteTested(partition, tested)
+				r.progress.note(partition, tested)
 			}
 			if time.Since(lastNews) > selectStall {
 				return connect.NewError(connect.CodeUnavailable, fmt.Errorf("it has tested no row for %v, after %d of %d",
 					selectStall, tested, entry.Rows))
 			}
-			if wait.Sleep(r.ctx, selectPause) != nil {
-				return r.ctx.Err()
+			if wait.Sleep(r.c.ctx, selectPause) != nil {
+				return r.c.ctx.Err()
 			}
 			continue
 		case answer.Bytes == 0:
@@ -111,11 +111,4 @@ func (r *rowSelector) fetchPieces(f *os.File, partition int, entry dataset.Parti
 		total, have = answer.Bytes, have+size
 	}
 	return nil
-}
-
-// noteTested records how many rows of a partition were tested.
-func (r *rowSelector) noteTested(partition int, rows int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress.testedRows[partition] = rows
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -29,26 +30,55 @@ const (
 // passPlan is how a pass over the columns of a filter is cut.
 var passPlan = dataset.Options{Batch: pipeline.DefaultBatch, Shuffle: dataset.ShuffleNone, SplitBatches: 64}
 
-// selectionProgress is how far the selection of an edition is. leader.mu guards it.
+// selectionProgress is how far the selection of an edition is. Its methods may be used from any goroutine.
 type selectionProgress struct {
-	testedRows map[int]int64 // by partition, also those that are done
-	passing    int64         // rows of the partitions that are done
-	done       uint32        // partitions
+	mu struct {
+		sync.Mutex
+		testedRows map[int]int64 // by partition, also those that are done
+		passing    int64         // rows of the partitions that are done
+		done       uint32        // partitions
+	}
 }
 
-// tested returns how many rows were tested.
-func (p *selectionProgress) tested() (n int64) {
-	for _, rows := range p.testedRows {
-		n += rows
+// counts returns how many rows were tested, how many rows of the partitions that are done pass, and the number of these
+// partitions.
+func (p *selectionProgress) counts() (tested, passing int64, done uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, rows := range p.mu.testedRows {
+		tested += rows
 	}
-	return n
+	return tested, p.mu.passing, p.mu.done
+}
+
+// note records how many rows of a partition were tested.
+func (p *selectionProgress) note(partition int, rows int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.testedRows[partition] = rows
+}
+
+// noteDone records that the part of a partition is there.
+func (p *selectionProgress) noteDone(partition int, rows, passing int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.testedRows[partition] = rows
+	p.mu.passing += passing
+	p.mu.done++
+}
+
+// forget records that no row of a partition was tested: its part could not be made.
+func (p *selectionProgress) forget(partition int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.mu.testedRows, partition)
 }
 
 // rowSelector makes the selection of an edition. Nodes and workers test the rows of its partitions, each partition in
 // one place; rowSelector fetches the parts, and joins them. Parts that an earlier leader on this member fetched are
 // used again, and nodes keep those that they made.
 type rowSelector struct {
-	*conductor
+	c      *conductor
 	g      *edition
 	shown  bool // the job's status shows the progress
 	filter dataset.Digest
@@ -79,17 +109,17 @@ func (r *rowSelector) partPath(partition int) string {
 
 // run makes the selection.
 func (r *rowSelector) run() (*selection.Joined, error) {
-	r.filter, r.folder = r.g.resolved.FilterDigest(), r.s.selectionFolder(r.job, r.g)
-	r.progress.testedRows = map[int]int64{}
+	r.filter, r.folder = r.g.resolved.FilterDigest(), r.c.s.selectionFolder(r.c.job, r.g)
+	r.progress.mu.testedRows = map[int]int64{}
 	r.running, r.rests = map[fleet.DriveID]int{}, map[fleet.DriveID]time.Time{}
 	r.refused, r.answers = map[int]map[fleet.DriveID]error{}, make(chan partAnswer)
 	if err := os.MkdirAll(r.folder, 0o700); err != nil {
 		return nil, err
 	}
 	if r.shown {
-		r.mu.Lock()
-		r.job.selecting = &r.progress
-		r.mu.Unlock()
+		r.c.mu.Lock()
+		r.c.job.selecting = &r.progress
+		r.c.mu.Unlock()
 	}
 	r.findParts()
 	if err := r.testRows(); err != nil {
@@ -100,7 +130,7 @@ func (r *rowSelector) run() (*selection.Joined, error) {
 		return nil, err
 	}
 	if err := os.RemoveAll(r.folder); err != nil {
-		r.logger.Warn("remove the parts of a selection", "file", r.folder, "error", err)
+		r.c.logger.Warn("remove the parts of a selection", "file", r.folder, "error", err)
 	}
 	return joined, nil
 }
@@ -116,17 +146,8 @@ func (r *rowSelector) findParts() {
 			r.pending = append(r.pending, i)
 			continue
 		}
-		r.note(i, p.Rows, part.Passing())
+		r.progress.noteDone(i, p.Rows, part.Passing())
 	}
-}
-
-// note records that the part of a partition is there.
-func (r *rowSelector) note(partition int, rows, passing int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress.testedRows[partition] = rows
-	r.progress.passing += passing
-	r.progress.done++
 }
 
 // testRows has the rows of the pending partitions tested.
@@ -141,7 +162,7 @@ func (r *rowSelector) testRows() error {
 		return err
 	}
 	defer r.endPass()
-	if err := r.retryWhileBusy(func() error { return r.prepareOnce(r.pass) }); err != nil {
+	if err := r.c.retryWhileBusy(func() error { return r.c.prepareOnce(r.pass) }); err != nil {
 		return err
 	}
 	return r.testParts()
@@ -160,7 +181,7 @@ func (r *rowSelector) testNumbers() error {
 		if err != nil {
 			return err
 		}
-		if err := tested.AddNumbers(r.ctx); err != nil {
+		if err := tested.AddNumbers(r.c.ctx); err != nil {
 			return err
 		}
 		part, err := tested.Finish()
@@ -170,16 +191,16 @@ func (r *rowSelector) testNumbers() error {
 		if err := part.Write(r.partPath(i)); err != nil {
 			return err
 		}
-		r.note(i, p.Rows, part.Passing())
+		r.progress.noteDone(i, p.Rows, part.Passing())
 	}
 	return nil
 }
 
 // beginPass makes the pass over the columns of the filter: nodes are prepared for it as for an edition.
 func (r *rowSelector) beginPass() error {
-	if n := countSplits(r.g.data.Manifest, nil, passPlan); n > float64(r.o.MaxSplits) {
+	if n := countSplits(r.g.data.Manifest, nil, passPlan); n > float64(r.c.o.MaxSplits) {
 		return fmt.Errorf("%w: a pass over the filter's columns of %.0f splits, at most %d", record.ErrSpec, n,
-			r.o.MaxSplits)
+			r.c.o.MaxSplits)
 	}
 	resolved, err := resolve.Pipeline(r.g.resolved.Filter.Spec, r.g.data.Columns)
 	if err != nil {
@@ -202,19 +223,19 @@ func (r *rowSelector) beginPass() error {
 		data: r.g.data, resolved: resolved,
 		pass: &apiv1.FilterPass{Filter: r.filter[:], Malformed: uint32(r.g.resolved.Malformed)},
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.job.passes = append(r.job.passes, r.pass)
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	r.c.job.passes = append(r.c.job.passes, r.pass)
 	return nil
 }
 
 // endPass makes the nodes forget the pass.
 func (r *rowSelector) endPass() {
-	r.mu.Lock()
-	r.job.passes = slices.DeleteFunc(r.job.passes, func(g *edition) bool { return g == r.pass })
-	r.mu.Unlock()
-	if r.ctx.Err() == nil {
-		r.finishEdition(r.ctx, r.pass)
+	r.c.mu.Lock()
+	r.c.job.passes = slices.DeleteFunc(r.c.job.passes, func(g *edition) bool { return g == r.pass })
+	r.c.mu.Unlock()
+	if r.c.ctx.Err() == nil {
+		r.c.finishEdition(r.c.ctx, r.pass)
 	}
 }
 
@@ -232,10 +253,10 @@ func (r *rowSelector) testParts() (err error) {
 			return errors.New("the job has ended")
 		}
 		begun, err := r.beginParts(partsAtOnce - inFlight)
-		if err != nil {
+		if inFlight += begun; err != nil {
 			return err
 		}
-		if inFlight += begun; inFlight > 0 {
+		if inFlight > 0 {
 			lastNews = time.Now()
 		}
 		select {
@@ -244,11 +265,11 @@ func (r *rowSelector) testParts() (err error) {
 			if err := r.take(a); err != nil {
 				return err
 			}
-		case <-time.After(r.o.Beat): // a drive may have joined
-		case <-r.ctx.Done():
-			return r.ctx.Err()
+		case <-time.After(r.c.o.Beat): // a drive may have joined
+		case <-r.c.ctx.Done():
+			return r.c.ctx.Err()
 		}
-		if time.Since(lastNews) > awayTime*r.o.DeadAfter {
+		if time.Since(lastNews) > awayTime*r.c.o.DeadAfter {
 			return r.stuckError()
 		}
 	}
@@ -257,9 +278,9 @@ func (r *rowSelector) testParts() (err error) {
 
 // ended reports whether the job has ended, or the leader.
 func (r *rowSelector) ended() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ctx.Err() != nil || !r.job.OnNodes()
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	return r.c.ctx.Err() != nil || !r.c.job.OnNodes()
 }
 
 // stuckError is the error of partitions that nobody can test.
@@ -272,23 +293,41 @@ func (r *rowSelector) stuckError() error {
 	return err
 }
 
+// testers are the drives and workers that may test rows now.
+type testers struct {
+	holders [][]fleet.DriveID      // by partition: those that may make splits of the job
+	workers []fleet.DriveID        // the workers of any reach that may
+	able    map[fleet.DriveID]bool // The nodes of these are prepared for the pass.
+}
+
+// findTesters returns the drives and workers that may test rows now.
+func (r *rowSelector) findTesters() testers {
+	c := r.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := testers{holders: c.fleet.Holders(r.g.data.Manifest), able: map[fleet.DriveID]bool{}}
+	for _, w := range c.job.workersOf(c.fleet) {
+		t.workers = append(t.workers, w.ID)
+	}
+	for i, holders := range t.holders {
+		t.holders[i] = slices.DeleteFunc(holders, func(h fleet.DriveID) bool { return !c.job.employs(h, c.fleet.Drive(h)) })
+	}
+	for _, at := range slices.Concat(slices.Concat(t.holders...), t.workers) {
+		t.able[at] = c.upkeep.IsPrepared(at.Node, r.pass.Digest)
+	}
+	return t
+}
+
 // beginParts hands pending partitions to drives that have room, at most the given number.
 func (r *rowSelector) beginParts(most int) (begun int, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	holders := r.fleet.Holders(r.g.data.Manifest)
-	var workers []fleet.DriveID
-	for _, w := range r.job.workersOf(r.fleet) {
-		workers = append(workers, w.ID)
-	}
-	now := time.Now()
+	t, now := r.findTesters(), time.Now()
 	var left []int
 	for n, i := range r.pending {
 		if begun == most {
 			left = append(left, r.pending[n:]...)
 			break
 		}
-		at, ok, err := r.chooseTester(i, holders[i], workers, now)
+		at, ok, err := r.chooseTester(i, &t, now)
 		if err != nil {
 			return begun, err
 		}
@@ -298,7 +337,7 @@ func (r *rowSelector) beginParts(most int) (begun int, err error) {
 		}
 		begun++
 		r.running[at]++
-		r.wg.Go(func() {
+		r.c.wg.Go(func() {
 			passing, err := r.fetchPart(i, at)
 			r.answers <- partAnswer{i, at, passing, err}
 		})
@@ -309,15 +348,11 @@ func (r *rowSelector) beginParts(most int) (begun int, err error) {
 
 // chooseTester chooses the drive that tests the rows of a partition: a holder with room, or a worker of any reach if
 // no holder is there. ok is false if none has room now. The error is that of the last drive, if every drive that could
-// make the part has failed for good. l.mu is held.
-func (r *rowSelector) chooseTester(
-	partition int, holders, workers []fleet.DriveID, now time.Time,
-) (at fleet.DriveID, ok bool, err error) {
-	candidates := slices.DeleteFunc(slices.Clone(holders), func(h fleet.DriveID) bool {
-		return !r.job.employs(h, r.fleet.Drive(h))
-	})
+// make the part has failed for good.
+func (r *rowSelector) chooseTester(partition int, t *testers, now time.Time) (at fleet.DriveID, ok bool, err error) {
+	candidates := t.holders[partition]
 	if len(candidates) == 0 {
-		candidates = workers
+		candidates = t.workers
 	}
 	least, failed := partsPerDrive, 0
 	var lasting error
@@ -326,10 +361,7 @@ func (r *rowSelector) chooseTester(
 			failed, lasting = failed+1, why
 			continue
 		}
-		if !r.upkeep.IsPrepared(h.Node, r.pass.Digest) || now.Before(r.rests[h]) {
-			continue
-		}
-		if r.running[h] < least {
+		if t.able[h] && !now.Before(r.rests[h]) && r.running[h] < least {
 			at, least, ok = h, r.running[h], true
 		}
 	}
@@ -345,22 +377,20 @@ func (r *rowSelector) take(a partAnswer) error {
 	r.running[a.at]--
 	if a.err == nil {
 		delete(r.refused, a.partition)
-		r.note(a.partition, p.Rows, a.passing)
+		r.progress.noteDone(a.partition, p.Rows, a.passing)
 		return nil
 	}
-	if r.ctx.Err() != nil {
-		return r.ctx.Err()
+	if r.c.ctx.Err() != nil {
+		return r.c.ctx.Err()
 	}
 	err := fmt.Errorf("partition %s: node %s: drive %s: %w", p.Name, a.at.Node, a.at.Drive, a.err)
-	r.logger.Warn("select rows", "job", r.job.ID, "partition", p.Name, "node", a.at.Node, "drive", a.at.Drive, "error",
+	r.c.logger.Warn("select rows", "job", r.c.job.ID, "partition", p.Name, "node", a.at.Node, "drive", a.at.Drive, "error",
 		a.err)
 	r.pending = append(r.pending, a.partition)
-	r.mu.Lock()
-	delete(r.progress.testedRows, a.partition)
-	r.mu.Unlock()
+	r.progress.forget(a.partition)
 	if mayTestLater(a.err) {
 		r.lastError = err
-		r.rests[a.at] = time.Now().Add(min(retryNode, 10*r.o.Beat))
+		r.rests[a.at] = time.Now().Add(min(retryNode, 10*r.c.o.Beat))
 		return nil
 	}
 	if r.refused[a.partition] == nil {
