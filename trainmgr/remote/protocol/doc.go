@@ -55,5 +55,7 @@
 //
 // # Debugging
 //
-// The scripts in testdata are incidents: events, and what the machine does. epoch.txt is the first to read.
+// The scripts in testdata are incidents: events, and what the machine does. epoch.txt is the first to read. The
+// recordings beside them are the same incidents as the control plane, the nodes and the trainer see them. Package
+// remote and the launcher in Python play them.
 package protocol

@@ -118,6 +118,9 @@ func (m *Machine) releaseIfStuck(p Progress, now time.Time) {
 // LeaseAnswered takes the leader's answer to a lease call.
 func (m *Machine) LeaseAnswered(purpose Purpose, a LeaseAnswer, p Progress, now time.Time) {
 	m.noteFence(a.Fence, now)
+	if 0 < a.Fence && a.Fence < m.fence { // A former leader does not know what its successor did.
+		a = LeaseAnswer{Fence: a.Fence, Adopt: m.delivery != nil && m.delivery.adopt, Waiting: a.Waiting}
+	}
 	switch {
 	case a.UnknownSession:
 		m.LeaseFailed(purpose, fmt.Errorf("%w: attach again, with the trainer's token, to take it back", ErrFenced), now)

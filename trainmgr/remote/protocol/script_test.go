@@ -55,6 +55,8 @@ type scripted struct {
 	fetches      map[string]*Fetch // by node
 	checkpoint   *Checkpoint       // The call for a token is for it.
 	waits        []func() bool     // each reports whether what it waits for is reached, and shows it
+	recording    []recordedStep
+	lastFence    uint64 // The fence of the last answer to a lease call.
 }
 
 // scriptedCall is a call with its attempts.
@@ -141,6 +143,10 @@ func (s *scripted) do(w []string) {
 	switch w[0] {
 	case "attach": // attach SESSION EPOCH [owned=...] [acked=...]: the rank's first, or the answer to a call
 		a := Attachment{Session: []byte(w[1]), Epoch: s.epoch(w[2:])}
+		s.record(recordedStep{
+			Step: "attached", Session: w[1], Epoch: a.Epoch.Number, Owned: recordedRanges(a.Epoch.Owned),
+			Numbers: recordedRanges(s.runs(option(w, "acked"))),
+		})
 		if m == nil {
 			s.machine = New(Options{Pieces: 2, Acks: 4, AckDelay: 50 * time.Millisecond, Deadline: 15 * time.Second,
 				Refused: 5 * time.Second}, a)
@@ -151,6 +157,7 @@ func (s *scripted) do(w []string) {
 		}
 	case "deliver": // deliver [ordered=yes]
 		s.ordered = option(w, "ordered") != ""
+		s.record(recordedStep{Step: "deliver", Ordered: s.ordered})
 		if err := m.BeginDelivery(s.now); err != nil {
 			s.say("error: %v", err)
 		}
@@ -161,6 +168,7 @@ func (s *scripted) do(w []string) {
 	case "start":
 		s.start()
 	case "brings": // brings LEASE: every mini-batch of it
+		s.record(recordedStep{Step: "brings", Lease: s.number(w[1])})
 		g := s.grants[s.number(w[1])]
 		for n := g.From; n < g.To; n++ {
 			_ = s.came.Ack(n)
@@ -172,12 +180,16 @@ func (s *scripted) do(w []string) {
 	case "ends": // ends LEASE OUTCOME [WORDS]
 		outcomes := map[string]Outcome{"unneeded": Unneeded, "interrupted": Interrupted, "failed": NodeFailed,
 			"refused": DataRefused, "faulty": DataFaulty}
+		if w[2] == "failed" {
+			s.record(recordedStep{Step: "fails", Lease: s.number(w[1])})
+		}
 		s.ended(s.number(w[1]), outcomes[w[2]], strings.Join(w[3:], " "))
 	case "node": // node NAME ADDRESS...
 		m.Reached(w[1], w[2:])
 	case "fetch": // fetch NODE busy|fault|final [after=DURATION]
 		s.fetchFails(w[1:])
 	case "step": // step FROM-TO: the trainer is done with mini-batches
+		s.record(recordedStep{Step: "trained", Numbers: recordedRanges(s.runs(w[1]))})
 		for _, r := range s.runs(w[1]) {
 			for n := r.From; n < r.To; n++ {
 				require.NoError(s.t, s.acknowledged.Ack(n))
@@ -198,6 +210,9 @@ func (s *scripted) do(w []string) {
 // await begins something that the script's later answers complete.
 func (s *scripted) await(w []string) {
 	m := s.machine
+	if w[0] != "flush" && w[0] != "stop" {
+		s.record(recordedStep{Step: w[0]}) // checkpoint, end, leave, next
+	}
 	switch w[0] {
 	case "flush":
 		s.flush("the acknowledgements are durable", nil)
@@ -209,8 +224,10 @@ func (s *scripted) await(w []string) {
 			case err != nil:
 				s.say("no next epoch: %v", err)
 			case in:
+				s.record(recordedStep{Step: "entered", Epoch: m.epoch.Number})
 				s.say("the rank is in epoch %d", m.epoch.Number)
 			case after:
+				s.record(recordedStep{Step: "through"})
 				s.say("the rank is through")
 			}
 			return in || after || err != nil
@@ -234,6 +251,7 @@ func (s *scripted) await(w []string) {
 		s.wait(func() bool {
 			left, err, reportError := m.Left()
 			if left {
+				s.record(recordedStep{Step: "left", Lost: err != nil})
 				s.say("the rank has left: %v, %v", err, reportError)
 			}
 			return left
@@ -269,8 +287,13 @@ func (s *scripted) ask(c *Checkpoint) {
 	s.flush("", func() {
 		session := s.machine.AskToken(c)
 		s.checkpoint = c
-		s.begin("token", func() string { return "as " + string(session) }, func(err error) { s.say("no token: %v", err) })
+		s.begin("token", func() string { return "as " + string(session) }, s.noToken)
 	})
+}
+
+func (s *scripted) noToken(err error) {
+	s.record(recordedStep{Step: "unsealed"})
+	s.say("no token: %v", err)
 }
 
 // begin begins a call.
@@ -306,6 +329,7 @@ func (s *scripted) fail(name, how, why string) {
 		return
 	}
 	how, leader, _ := strings.Cut(how, "=")
+	s.recordFault(name, how, leader)
 	fault := map[string]CallFault{"other": AskOther, "later": AskLater, "final": FinalAnswer, "leader": NotLeader}[how]
 	retry := c.attempts.Failed(&s.members, c.member, fault, leader, s.now)
 	switch {
@@ -337,23 +361,28 @@ func (s *scripted) answer(name string, w []string) {
 	}
 	switch name {
 	case "acknowledge":
+		s.record(recordedStep{Step: "acknowledged", Fence: fence})
 		m.Acknowledged(fence, s.now)
 	case "release":
 		m.Released(s.now)
 	case "token":
 		sealed := s.token(s.number(option(w, "epoch")), option(w, "acked"))
+		s.record(recordedStep{Step: "token", Epoch: sealed.Epoch, Numbers: recordedRanges(sealed.Acknowledged())})
 		ok, err := m.TokenSealed(s.checkpoint, sealed, s.acknowledged.Token(), s.now)
 		switch {
 		case err != nil:
-			s.say("no token: %v", err)
+			s.noToken(err)
 		case ok:
+			s.record(recordedStep{Step: "sealed"})
 			s.say("the token is the trainer's")
 		default:
 			s.ask(s.checkpoint)
 		}
 	default:
 		purpose := map[string]Purpose{"ask": AskLeases, "report": ReportLeases, "epoch": AskEpoch}[name]
-		m.LeaseAnswered(purpose, s.leaseAnswer(fence, w), s.progress(), s.now)
+		a := s.leaseAnswer(fence, w)
+		s.recordLeases(purpose, a)
+		m.LeaseAnswered(purpose, a, s.progress(), s.now)
 	}
 }
 
@@ -383,6 +412,9 @@ func (s *scripted) start() {
 	for {
 		id, ok, err := s.machine.StartPiece()
 		if err != nil {
+			if errors.Is(err, ErrFenced) {
+				s.record(recordedStep{Step: "fenced"})
+			}
 			s.say("the delivery fails: %v", err)
 		}
 		if !ok {
@@ -486,12 +518,23 @@ func (s *scripted) effect(e Effect) {
 	switch e := e.(type) {
 	case CallLease:
 		name := map[Purpose]string{AskLeases: "ask", ReportLeases: "report", AskEpoch: "epoch"}[e.Purpose]
-		s.begin(name, func() string { return requestWords(m.LeaseRequest(e.Purpose, s.progress(), s.now)) },
+		s.begin(name, func() string {
+			q := m.LeaseRequest(e.Purpose, s.progress(), s.now)
+			s.recordRequest(e.Purpose, q)
+			return requestWords(q)
+		},
 			func(err error) { m.LeaseFailed(e.Purpose, err, s.now) })
 	case SendAcknowledgements:
-		s.begin("acknowledge", func() string { return fmt.Sprintf("%v of epoch %d as %s", e.Numbers, e.Epoch, e.Session) },
+		s.begin("acknowledge", func() string {
+			s.record(recordedStep{
+				Step: "acknowledge", Session: string(e.Session), Epoch: e.Epoch, Numbers: recordedRanges(e.Numbers),
+			})
+			return fmt.Sprintf("%v of epoch %d as %s", e.Numbers, e.Epoch, e.Session)
+		},
 			func(err error) { m.AcknowledgeFailed(err, s.now) })
 	case Release:
+		reason, _, _ := strings.Cut(e.Reason, ":")
+		s.record(recordedStep{Step: "release", Session: string(e.Session), Leases: e.Leases, Reason: reason})
 		s.begin("release", func() string { return fmt.Sprintf("%v as %s: %s", e.Leases, e.Session, e.Reason) },
 			func(err error) { m.ReleaseFailed(err, s.now) })
 	case Attach:
