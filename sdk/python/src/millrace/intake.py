@@ -28,6 +28,7 @@ __all__ = ["Intake", "Lease", "Work"]
 
 _Id = Union[str, int]
 _MAX_URLS = 64  # of a node
+_MAX_ENDED = 1024  # leases that ended last: far more than end before the leader hears of it
 
 
 @dataclass
@@ -108,6 +109,7 @@ class Intake:
         self.deterministic = deterministic
         self.limit = limit
         self.leases: dict[int, Lease] = {}
+        self._ended: dict[int, None] = {}  # the leases that ended last, the oldest first
         self.frame_bytes = 0  # bytes of the largest frame so far: the estimate for a frame that is under way
         self.begin("0" * 64, 0, Ranges(), Ranges())
 
@@ -143,7 +145,11 @@ class Intake:
         return lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
 
     def granted(self, lease: Lease) -> bool:
-        """Takes a lease. Returns False if it is empty or of another epoch; the caller gives it back."""
+        """Takes a lease. Returns False if it is empty or of another epoch; the caller gives it back. The leader repeats
+        a grant until a call names its lease, so a lease that is held or has ended is ignored.
+        """
+        if lease.id in self.leases or lease.id in self._ended:
+            return True
         if lease.epoch != self.epoch or lease.end <= lease.first:
             return False
         span = Ranges([(lease.first, lease.end)])
@@ -157,7 +163,16 @@ class Intake:
     def dropped(self, ids: Iterable[int]) -> None:
         """Drops leases that were revoked or whose session is gone. Their mini-batches that wait stay."""
         for i in ids:
-            self.leases.pop(i, None)
+            self._end(i)
+
+    def _end(self, id: int) -> Optional[Lease]:
+        """Forgets a lease and returns it, or None if it is not held."""
+        lease = self.leases.pop(id, None)
+        if lease is not None:
+            self._ended[id] = None
+            if len(self._ended) > _MAX_ENDED:
+                del self._ended[next(iter(self._ended))]
+        return lease
 
     def lacking(self, splits: int) -> int:
         """Returns how many more leases this rank needs until ``splits`` of them have mini-batches left to request."""
@@ -238,7 +253,7 @@ class Intake:
         that another worker makes the rest.
         """
         self._fetched(work)
-        return self.leases.pop(work.lease.id, None) is work.lease
+        return self._end(work.lease.id) is work.lease
 
     # --- the trainer's side -------------------------------------------------------------------------------------------
 

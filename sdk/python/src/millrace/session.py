@@ -23,6 +23,7 @@ from .errors import (
     MillraceError,
     OtherJobError,
     ServiceError,
+    TokenError,
     UnreachableError,
 )
 from .exit import AtExit, Leaving
@@ -46,6 +47,7 @@ _HEARTBEAT = 0.5  # seconds: a rank must name the leases that it holds every sec
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
 _STUCK = 2.0  # seconds without a lease for the mini-batch that is due, before a later lease is given back
+_SEALS = 3  # how often a leader is asked for a token that counts what was acknowledged
 _POLICIES = ("extended", "paper", "fastflow-code")  # of offloading; a number is a share without a policy
 _FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
 _PREPARATION = 600.0  # seconds that attaching waits for a job that is being prepared
@@ -256,6 +258,8 @@ class Session(Consumption):
                 raise self.named(e) from e
             with self.cond:
                 self.with_look()
+                if self._with_former(answer):
+                    answer = {}
                 if answer.get("unknownSession"):
                     raise self._fenced("the control plane does not know the session")
                 if answer.get("jobDone"):
@@ -415,11 +419,11 @@ class Session(Consumption):
 
     def seal(self) -> bytes:
         """Returns this rank's token, sealed by the control plane. It counts every mini-batch that was acknowledged
-        before the call.
+        before the call, and none that was not acknowledged.
         """
         with self.cond:
             epoch, told = self.intake.epoch, self.intake.progress.acknowledged.copy()
-        while True:
+        for attempt in range(1, _SEALS + 1):
             self.flush()
             with self.cond:
                 message = {"id": self.called, "session": self._session}
@@ -428,15 +432,23 @@ class Session(Consumption):
             except ServiceError as e:
                 raise self.named(e) from e
             token = read_token(sealed)
-            missing = told.minus(Ranges([(0, token.mark), *token.runs]))
-            if token.epoch > epoch or (token.epoch == epoch and not missing):
-                return sealed
+            counted = Ranges([(0, token.mark), *token.runs])
             with self.cond:
                 self.with_look()
                 if token.epoch != self.intake.epoch:
-                    raise MillraceError(f"a token of epoch {token.epoch}, this rank is in {self.intake.epoch}")
-                # The leader changed after it got the acknowledgements.
-                self.intake.retell(missing)
+                    raise TokenError(f"a token of epoch {token.epoch}, this rank is in {self.intake.epoch}")
+                if token.epoch > epoch:
+                    return sealed
+                extra = counted.minus(self.intake.progress.acknowledged)
+                if extra:  # a run that resumed from it would never get these mini-batches
+                    few = list(extra)[:4]
+                    raise TokenError(f"the ledger says that mini-batches {few} were acknowledged, and they were not")
+                missing = told.minus(counted)
+                if not missing:
+                    return sealed
+                if attempt < _SEALS:  # the leader changed after it got the acknowledgements
+                    self.intake.retell(missing)
+        raise TokenError(f"the ledger does not know that mini-batches {list(missing)[:4]} were acknowledged")
 
     def abandon(self) -> None:
         """Closes in the background. Any thread may call it at any time, the session's own threads included."""
@@ -652,6 +664,8 @@ class Session(Consumption):
 
     def _with_answer(self, answer: dict[str, Any]) -> int:
         """Takes over the leases of an answer of Lease. Returns how many leases were granted."""
+        if self._with_former(answer):
+            return 0
         if answer.get("unknownSession"):
             raise self._fenced("the control plane does not know the session")
         if self._with_fence(answer):
@@ -673,6 +687,10 @@ class Session(Consumption):
         self.intake.all_granted = bool(answer.get("epochDone"))
         self._job_done = self._job_done or bool(answer.get("jobDone"))
         return len(grants)
+
+    def _with_former(self, answer: dict[str, Any]) -> bool:
+        """Reports whether an answer of Lease is that of a former leader, which does not know what its successor did."""
+        return 0 < integer(answer.get("fence"), "fence") < self._fence
 
     def _with_fence(self, answer: dict[str, Any]) -> bool:
         """Reports whether an answer of Lease is the first one of a new leader. An answer of a former leader can come
