@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/store"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -158,6 +160,13 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	require.NoError(t, dead.http.Close())
 	leads(t, members)
 	assert.ErrorIs(t, old.term.Check(patient(t)), store.ErrFenced)
+	// A deposed leader does not know what later leaders did, so it refuses no call for good.
+	for _, refusal := range []error{
+		connect.NewError(connect.CodeNotFound, errors.New("no job of this name")), dataset.ErrToken, ledger.ErrSession,
+	} {
+		assert.True(t, isNotLeader(old.callError(patient(t), refusal)), "%v", refusal)
+	}
+	assert.True(t, isNotLeader(old.wireError(machine.ErrDeposed)))
 	dead.stop()
 	dead.wg.Wait()
 	dead.metrics.unregister()

@@ -181,7 +181,7 @@ func (l *leader) wireError(err error) error {
 		return err
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrClosed):
 		return l.s.notLeader()
-	case l.ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case l.ctx.Err() != nil && errors.Is(err, context.Canceled), errors.Is(err, machine.ErrDeposed):
 		return l.s.notLeader()
 	case errors.Is(err, store.ErrNoSpace):
 		code = connect.CodeResourceExhausted
@@ -206,6 +206,21 @@ func (l *leader) wireError(err error) error {
 		code = connect.CodeCanceled
 	}
 	return connect.NewError(code, err)
+}
+
+// callError gives the error of a launcher's call its code on the wire. A leader makes sure that its term goes on before
+// it refuses a call for good: a later leader may know the job, the epoch or the session that this leader does not know.
+func (l *leader) callError(ctx context.Context, err error) error {
+	err = l.wireError(err)
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound, connect.CodeInvalidArgument, connect.CodeAborted, connect.CodeFailedPrecondition:
+	default:
+		return err
+	}
+	if lost := l.commit(ctx); lost != nil {
+		return l.wireError(lost)
+	}
+	return err
 }
 
 // tickLoop passes the time to the machines.

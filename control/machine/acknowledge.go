@@ -14,6 +14,9 @@ import (
 func (m *Machine) Acknowledge(
 	j *Job, s ledger.Session, epoch uint64, numbers []dataset.Range, c presence.Conn, now time.Time,
 ) (over bool, err error) {
+	if err := m.checkSession(s); err != nil {
+		return false, err
+	}
 	switch phase := j.Phase(); {
 	case phase == record.Done:
 		return true, nil
@@ -30,6 +33,11 @@ func (m *Machine) Acknowledge(
 // Checkpoint returns the token of the acknowledged mini-batches of a session's rank, or of the whole job if session is
 // nil. The owner makes the ledger's records durable before it answers.
 func (m *Machine) Checkpoint(j *Job, session *ledger.Session) (token dataset.Token, err error) {
+	if session != nil {
+		if err := m.checkSession(*session); err != nil {
+			return token, err
+		}
+	}
 	if st := j.State(); st.Phase == record.Abandoned && len(st.Token) > 0 && session == nil {
 		return token, token.UnmarshalBinary(st.Token)
 	}
@@ -59,6 +67,9 @@ type Release struct {
 // Release takes leases back. A job that has ended takes none. If the rank is through, the owner makes the job's state
 // durable before it answers, so that a later leader does not wait for the rank.
 func (m *Machine) Release(j *Job, r Release, now time.Time) error {
+	if err := m.checkSession(r.Session); err != nil {
+		return err
+	}
 	if j.Phase().Ended() {
 		return nil
 	}

@@ -29,7 +29,8 @@
 //
 // [*EndedError] for a job that has ended, [ErrDone] for a job that has nothing left to deliver, [*NotBegunError] for
 // a job to which no launcher can attach yet, [*ConsumedError] for a caller whose model would miss mini-batches that
-// another run consumed. Errors of the ledger are returned unchanged.
+// another run consumed, [ErrDeposed] for a session that a later leader made: the owner answers that it does not lead.
+// Errors of the ledger are returned unchanged.
 //
 // # Debugging
 //

@@ -10,6 +10,10 @@ import (
 // ErrDone is the error of a caller that requests mini-batches of a job whose mini-batches are all acknowledged.
 var ErrDone = errors.New("every mini-batch was acknowledged")
 
+// ErrDeposed is the error of a call with a session that a later leader made. This leader's term is over, and its answer
+// would be of the past: it does not know that the session is valid.
+var ErrDeposed = errors.New("a later leader made the session of this call")
+
 // EndedError is the error of a caller whose job has ended in another way than done.
 type EndedError struct{ Job, Words string }
 

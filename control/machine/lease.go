@@ -53,7 +53,10 @@ type leaseCall struct {
 // answer of a call that waited.
 func (m *Machine) Lease(j *Job, number uint64, r LeaseRequest, now time.Time) (*LeaseAnswer, error) {
 	c := &leaseCall{number: number, job: j, request: r}
-	answered, err := m.findRank(c, now)
+	answered, err := false, m.checkSession(r.Session)
+	if err == nil {
+		answered, err = m.findRank(c, now)
+	}
 	if err == nil && !answered {
 		answered, err = m.takeProgress(c, now)
 	}

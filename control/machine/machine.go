@@ -139,6 +139,14 @@ func (m *Machine) begin(j *Job, epoch uint64, now time.Time) error {
 	return nil
 }
 
+// checkSession returns an error if a later leader made a session.
+func (m *Machine) checkSession(s ledger.Session) error {
+	if s.Fence > m.fence {
+		return ErrDeposed
+	}
+	return nil
+}
+
 // Tick applies the passing of time.
 func (m *Machine) Tick(now time.Time) {
 	m.Lives.Tick(now)
