@@ -24,19 +24,19 @@ func (l *leader) start(j *job) {
 // conduct takes a job from its present state to its end. Each job has one goroutine that runs it.
 func (c *conductor) conduct() {
 	defer c.wg.Done()
-	if c.begunWithFilter() {
+	if c.job.pipeline.Filter != nil && c.s.jobFiles != nil {
 		c.wg.Go(c.keepSelections)
 	}
 	ticker := time.NewTicker(c.o.ScaleEvery)
 	defer ticker.Stop()
 	for {
 		for again := true; again; {
-			duty := c.duty()
+			duty, editions := c.duty()
 			if duty == lifecycle.Retire {
 				c.retire()
 				return
 			}
-			again = c.discharge(duty)
+			again = c.discharge(duty, editions)
 		}
 		select {
 		case <-ticker.C:
@@ -45,40 +45,44 @@ func (c *conductor) conduct() {
 		case <-c.ctx.Done():
 			return
 		}
-		c.mu.Lock()
-		c.job.Review()
-		c.mu.Unlock()
+		c.happen(func(time.Time) { c.job.Review() })
 	}
 }
 
-// begunWithFilter reports whether the job has begun, under an earlier leader, and its pipeline has a filter.
-func (c *conductor) begunWithFilter() bool {
+// duty returns the next duty of the job's goroutine, and the editions that it concerns. If the state was stored a moment
+// ago, duty checks it again after a second.
+func (c *conductor) duty() (duty lifecycle.Duty, editions []*edition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.job.Phase().Begun() && c.job.pipeline.Filter != nil && c.s.jobFiles != nil
-}
-
-// duty returns the next duty of the job's goroutine. If the state was stored a moment ago, duty checks it again
-// after a second.
-func (c *conductor) duty() lifecycle.Duty {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	duty := c.job.Duty(time.Now())
-	if duty == lifecycle.Rest && c.job.Unwritten() {
-		time.AfterFunc(time.Second, c.job.poke)
+	switch duty = c.job.Duty(time.Now()); duty {
+	case lifecycle.Rest:
+		if c.job.Unwritten() {
+			time.AfterFunc(time.Second, c.job.poke)
+		}
+	case lifecycle.Prepare:
+		if !c.job.Returning() {
+			return duty, []*edition{c.job.editions[c.job.Preparing()]}
+		}
+		for _, e := range c.job.Editions() { // ranks may be in all of them
+			editions = append(editions, c.job.editions[e.Number])
+		}
+	case lifecycle.Measure:
+		editions = []*edition{c.job.latest()}
+	case lifecycle.StoreEdition:
+		editions = []*edition{c.job.editions[c.job.Preparing()]}
 	}
-	return duty
+	return duty, editions
 }
 
 // discharge carries out a duty of a job, without the lock. It reports whether the next duty may follow at once,
 // which is not the case after a failure or if there was nothing to do.
-func (c *conductor) discharge(duty lifecycle.Duty) bool {
+func (c *conductor) discharge(duty lifecycle.Duty, editions []*edition) bool {
 	var err error
 	switch duty {
 	case lifecycle.Prepare:
-		c.prepareJob()
+		c.prepareJob(editions)
 	case lifecycle.Measure:
-		c.measureJob()
+		c.measureJob(editions[0])
 	case lifecycle.Withdraw:
 		c.withdraw()
 	case lifecycle.Store:
@@ -94,7 +98,7 @@ func (c *conductor) discharge(duty lifecycle.Duty) bool {
 			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
 		}
 	case lifecycle.StoreEdition:
-		if err = c.storeNextEdition(); err != nil && c.ctx.Err() == nil {
+		if err = c.storeNextEdition(editions[0]); err != nil && c.ctx.Err() == nil {
 			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
 		}
 	default:
@@ -103,27 +107,9 @@ func (c *conductor) discharge(duty lifecycle.Duty) bool {
 	return err == nil && c.ctx.Err() == nil
 }
 
-// happen applies an event to a job's life and carries out its effects.
-func (c *conductor) happen(event func(now time.Time)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	event(now)
-	c.settle(now)
-}
-
-// prepareJob makes the selection of the edition with which the job begins or continues, if the pipeline has a filter,
-// and makes the nodes prepare the edition. A job that had given its room away needs all editions that ranks may be in.
-func (c *conductor) prepareJob() {
-	c.mu.Lock()
-	editions := []*edition{c.job.editions[c.job.Preparing()]}
-	if c.job.Returning() {
-		editions = editions[:0]
-		for _, e := range c.job.Editions() {
-			editions = append(editions, c.job.editions[e.Number])
-		}
-	}
-	c.mu.Unlock()
+// prepareJob makes the selections of the editions with which the job begins or continues, if the pipeline has a filter,
+// and makes the nodes prepare the editions.
+func (c *conductor) prepareJob(editions []*edition) {
 	var err error
 	for _, g := range editions {
 		if err = c.selectRows(g); err == nil {
@@ -146,10 +132,7 @@ func (c *conductor) prepareJob() {
 }
 
 // measureJob measures P of the drives and decides with how many drives the job begins.
-func (c *conductor) measureJob() {
-	c.mu.Lock()
-	g := c.job.latest()
-	c.mu.Unlock()
+func (c *conductor) measureJob(g *edition) {
 	var p map[string]float64
 	err := c.retryWhileBusy(func() (err error) {
 		p, err = c.measureAll(g)
@@ -185,10 +168,7 @@ func (c *conductor) confirmDelivery() error {
 }
 
 // storeNextEdition stores the data of a further edition.
-func (c *conductor) storeNextEdition() error {
-	c.mu.Lock()
-	g := c.job.editions[c.job.Preparing()]
-	c.mu.Unlock()
+func (c *conductor) storeNextEdition(g *edition) error {
 	ops, err := storeEdition(c.job, g)
 	if err == nil {
 		err = c.commitAll(c.ctx, ops)

@@ -294,30 +294,30 @@ func (l *leader) active() int {
 }
 
 // waitsFor describes the partitions with which a job cannot go on, and the nodes that are not prepared for the job, and
-// why. l.mu is held.
-func (l *leader) waitsFor(j *job) string {
+// why.
+func (j *job) waitsFor(l *ledger.Ledger, f *fleet.Fleet, nodes *upkeep.Keeper) string {
 	const most = 4 // partitions that are named
-	words, n := l.machine.Ledger.Missing(j.ID, most)
+	words, n := l.Missing(j.ID, most)
 	var parts []string
 	for _, w := range words {
-		parts = append(parts, l.fleet.Lost(w))
+		parts = append(parts, f.Lost(w))
 	}
 	if n > len(words) {
 		parts = append(parts, "and "+quantity.Of(n-len(words), "more partition"))
 	}
-	return strings.Join(append(parts, l.unprepared(j, most)...), "; ")
+	return strings.Join(append(parts, j.unprepared(nodes, most)...), "; ")
 }
 
-// unprepared describes the nodes that could not be prepared for the job's last edition. l.mu is held.
-func (l *leader) unprepared(j *job, most int) (parts []string) {
+// unprepared describes the nodes that could not be prepared for the job's last edition.
+func (j *job) unprepared(nodes *upkeep.Keeper, most int) (parts []string) {
 	g := j.latest()
 	if g == nil {
 		return nil
 	}
-	for _, f := range l.upkeep.Failures(g.Digest) {
+	for _, f := range nodes.Failures(g.Digest) {
 		why := f.Err.Error()
 		if f.NoRoom {
-			why = l.roomWords(j) + ": " + why
+			why = j.roomWords(nodes) + ": " + why
 		}
 		parts = append(parts, why)
 	}
@@ -354,7 +354,8 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	if err != nil {
 		return s // no epoch was begun
 	}
-	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
+	s.Epoch, s.Minibatches, s.Delivered = v.Epoch, v.MiniBatches, v.Delivered
+	s.WaitsFor = j.waitsFor(l.machine.Ledger, l.fleet, l.upkeep)
 	s.Redelivered += v.Redelivered
 	s.LeftOutRows, s.DeliveredRows = v.LeftOut, j.RowsBefore(v.Epoch)+v.RowsDone
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)

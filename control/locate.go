@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/guard"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
@@ -31,7 +32,7 @@ func (s *Server) Locate(ctx context.Context, req *apiv1.LocateRequest) (*apiv1.L
 	digest := dataset.Digest(req.Job)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.editionOf(digest, guard.Peer(ctx))
+	g := editionFor(l.jobs, digest, guard.Peer(ctx))
 	if g == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("locate: no job that runs has digest %s",
 			digest.String()[:12]))
@@ -48,10 +49,10 @@ func (s *Server) Locate(ctx context.Context, req *apiv1.LocateRequest) (*apiv1.L
 	return &apiv1.LocateResponse{Sources: l.fleet.Locate(partitions)}, nil
 }
 
-// editionOf finds, by its digest, an edition of a job that has not ended and that the caller's workers may make, or
-// returns nil: those of a launcher make jobs of its owner only. l.mu is held.
-func (l *leader) editionOf(digest dataset.Digest, caller identity.Identity) *edition {
-	for _, j := range l.jobs {
+// editionFor finds, by its digest, an edition of a job that has not ended and that the caller's workers may make, or
+// returns nil: those of a launcher make jobs of its owner only.
+func editionFor(jobs map[string]*job, digest dataset.Digest, caller identity.Identity) *edition {
+	for _, j := range jobs {
 		if j.Phase().Ended() || caller.Role == identity.Launcher && j.Owner != caller.Owner() {
 			continue
 		}
@@ -66,12 +67,10 @@ func (l *leader) editionOf(digest dataset.Digest, caller identity.Identity) *edi
 
 // sourcesFor lists where the first partitions of an edition can be read, for a node that has workers of any reach. A
 // worker asks Locate for the other partitions.
-func (l *leader) sourcesFor(node string, g *edition) []*apiv1.PartitionSource {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.fleet.Reaches(node) {
+func sourcesFor(f *fleet.Fleet, node string, g *edition) []*apiv1.PartitionSource {
+	if !f.Reaches(node) {
 		return nil
 	}
 	partitions := g.data.Manifest.Partitions
-	return l.fleet.Locate(partitions[:min(len(partitions), maxPrepared)])
+	return f.Locate(partitions[:min(len(partitions), maxPrepared)])
 }

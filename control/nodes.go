@@ -21,7 +21,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
-	if err := l.checkRegistration(guard.Peer(ctx), req.GetStatus()); err != nil {
+	if err := checkRegistration(l.jobs, guard.Peer(ctx), req.GetStatus()); err != nil {
 		l.mu.Unlock()
 		return nil, err
 	}

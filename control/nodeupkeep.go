@@ -154,7 +154,7 @@ func (l *leader) changeLedger(e upkeep.Effect, now time.Time) {
 	var err error
 	switch e := e.(type) {
 	case upkeep.ListDrives:
-		err = l.listDrives(e, now)
+		err = listDrives(l.fleet, l.machine.Ledger, e, now)
 	case upkeep.DriveChanged:
 		switch e.To {
 		case upkeep.Broken, upkeep.Lost:
@@ -181,18 +181,18 @@ func (l *leader) changeLedger(e upkeep.Effect, now time.Time) {
 	}
 }
 
-// listDrives puts all drives of a node into the ledger. l.mu is held.
-func (l *leader) listDrives(e upkeep.ListDrives, now time.Time) error {
+// listDrives puts all drives of a node into the ledger.
+func listDrives(f *fleet.Fleet, l *ledger.Ledger, e upkeep.ListDrives, now time.Time) error {
 	var errs []error
-	words := l.fleet.Words(e.Node)
+	words := f.Words(e.Node)
 	for _, d := range e.Drives {
 		switch d.Reach {
 		case ledger.Held:
 			d.Partitions = words[d.ID.Name]
 		case ledger.Source:
-			d.Partitions = l.fleet.StoreWords(e.Node)
+			d.Partitions = f.StoreWords(e.Node)
 		}
-		errs = append(errs, l.machine.Ledger.PutDrive(d, now))
+		errs = append(errs, l.PutDrive(d, now))
 	}
 	return errors.Join(errs...)
 }
@@ -212,14 +212,9 @@ func nodeResult(err error) upkeep.Result {
 
 // answered passes the answer of a node to the keeper of the nodes. A leader whose term has ended needs no answer.
 func (l *leader) answered(take func(now time.Time)) {
-	if l.ctx.Err() != nil {
-		return
+	if l.ctx.Err() == nil {
+		l.happen(take)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	take(now)
-	l.settle(now)
 }
 
 // await has the keeper of the nodes answer a call that has the given number. It returns the answer.
@@ -258,11 +253,12 @@ func (l *leader) callPrepare(e upkeep.Prepare) {
 	j := l.jobs[e.Job]
 	list := j.preparations()
 	g := list[slices.IndexFunc(list, func(g *edition) bool { return g.Digest == e.Digest })] // upkeepJobs listed it
+	sources := sourcesFor(l.fleet, e.Node, g)
 	l.wg.Go(func() {
 		var result upkeep.Result
 		req, err := prepareRequest(j, g)
 		if err == nil {
-			req.Sources = l.sourcesFor(e.Node, g)
+			req.Sources = sources
 			var places []uint32
 			places, err = l.calls.prepare(l.ctx, e.Node, req)
 			result = nodeResult(err)

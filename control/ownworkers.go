@@ -22,8 +22,7 @@ var errOwnWorker = errors.New("own worker refused")
 // checkRegistration returns an error unless the caller of a heartbeat may register what the status describes, and
 // notes in the status which owner's launcher registers it. A node registers under the name of its certificate. A
 // launcher registers the workers of its own CPUs. A caller that is not asked for an identity may register everything.
-// l.mu is held.
-func (l *leader) checkRegistration(caller identity.Identity, s *apiv1.NodeStatus) error {
+func checkRegistration(jobs map[string]*job, caller identity.Identity, s *apiv1.NodeStatus) error {
 	if s == nil {
 		return nil // the fleet refuses it
 	}
@@ -35,7 +34,7 @@ func (l *leader) checkRegistration(caller identity.Identity, s *apiv1.NodeStatus
 			"configuration, or issue it another (millrace pki issue --role node --name NAME)", caller.Name,
 			quoteShort(s.Name))
 	case caller.Role == identity.Launcher:
-		if err = l.checkOwnWorker(caller, s); err != nil {
+		if err = checkOwnWorker(jobs, caller, s); err != nil {
 			err = fmt.Errorf("%w: %s registers %s: %w", errOwnWorker, caller, quoteShort(s.Name), err)
 		}
 	}
@@ -47,8 +46,8 @@ func (l *leader) checkRegistration(caller identity.Identity, s *apiv1.NodeStatus
 
 // checkOwnWorker returns an error unless a launcher may register a worker with this status. Every drive serves one
 // rank of a job of the launcher's owner and holds nothing, so that the worker can harm only the owner's own jobs. Its
-// name and its URLs can be no node's. The whole status is checked with every heartbeat. l.mu is held.
-func (l *leader) checkOwnWorker(launcher identity.Identity, s *apiv1.NodeStatus) error {
+// name and its URLs can be no node's. The whole status is checked with every heartbeat.
+func checkOwnWorker(jobs map[string]*job, launcher identity.Identity, s *apiv1.NodeStatus) error {
 	if n := proto.Size(s); n > maxOwnStatus {
 		return fmt.Errorf("its status has %d bytes, at most %d", n, maxOwnStatus)
 	}
@@ -71,21 +70,21 @@ func (l *leader) checkOwnWorker(launcher identity.Identity, s *apiv1.NodeStatus)
 		return errors.New("it has no drive")
 	}
 	for _, d := range s.Drives {
-		if err := l.checkOwnDrive(launcher, d); err != nil {
+		if err := checkOwnDrive(jobs, launcher, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkOwnDrive checks one drive for checkOwnWorker. l.mu is held.
-func (l *leader) checkOwnDrive(launcher identity.Identity, d *apiv1.Drive) error {
+// checkOwnDrive checks one drive for checkOwnWorker.
+func checkOwnDrive(jobs map[string]*job, launcher identity.Identity, d *apiv1.Drive) error {
 	serves := d.GetServes()
 	if len(d.GetPartitions()) > 0 || !fleet.ReachesAny(d) || serves == nil {
 		return fmt.Errorf("its drive %s does not serve one rank alone: a launcher's certificate is enough for nothing else; "+
 			"start it with --serves JOB/RANK, or give it a certificate of the role node", quoteShort(d.GetName()))
 	}
-	j := l.jobs[serves.Job]
+	j := jobs[serves.Job]
 	switch {
 	case j != nil && j.Owner == "":
 		return fmt.Errorf("job %s has no owner: a launcher's worker serves jobs of its owner only; have the launcher submit "+

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/millrace/millrace/control/fleet"
+	"github.com/millrace/millrace/control/upkeep"
 	"github.com/millrace/millrace/internal/wait"
 )
 
@@ -57,18 +58,18 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 		default:
 			what, away = "", time.Time{}
 		}
-		c.mu.Lock()
-		over := !c.job.OnNodes()
-		if what == "" {
-			what = c.roomWords(c.job) + ": "
-		}
-		// a job that has begun waits for a node that is lost as long as it is lost
-		over = over || !away.IsZero() && time.Since(away) > awayTime*c.o.DeadAfter && !c.job.Returning()
-		if !over {
-			c.job.Delayed(what + err.Error())
-			c.settle(time.Now())
-		}
-		c.mu.Unlock()
+		over := false
+		c.happen(func(now time.Time) {
+			if what == "" {
+				what = c.job.roomWords(c.upkeep) + ": "
+			}
+			// a job that has begun waits for a node that is lost as long as it is lost
+			over = !c.job.OnNodes() ||
+				!away.IsZero() && now.Sub(away) > awayTime*c.o.DeadAfter && !c.job.Returning()
+			if !over {
+				c.job.Delayed(what + err.Error())
+			}
+		})
 		if over || wait.Sleep(c.ctx, min(retryNode, 10*c.o.Beat)) != nil {
 			return err
 		}
@@ -79,23 +80,22 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 // reached.
 func (c *conductor) prepareOnce(g *edition) error {
 	c.awaitHolders(g)
-	c.mu.Lock()
-	g.onNodes = true // nodes that join from now on are asked when they join
 	nodes := map[string]error{}
-	for _, holders := range c.fleet.Holders(g.data.Manifest) {
-		if len(holders) == 0 { // a store or a worker's own files may have the partition
-			c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake()
-		}
-		for _, h := range holders {
-			if c.job.drivesMake() {
-				nodes[h.Node] = nil
+	c.happen(func(time.Time) {
+		g.onNodes = true // nodes that join from now on are asked when they join
+		for _, holders := range c.fleet.Holders(g.data.Manifest) {
+			if len(holders) == 0 { // a store or a worker's own files may have the partition
+				c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake()
+			}
+			for _, h := range holders {
+				if c.job.drivesMake() {
+					nodes[h.Node] = nil
+				}
 			}
 		}
-	}
-	c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake() && !c.job.drivesMake()
-	c.upkeep.WorkersNeeded()
-	c.settle(time.Now())
-	c.mu.Unlock()
+		c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake() && !c.job.drivesMake()
+		c.upkeep.WorkersNeeded()
+	})
 	var (
 		mu sync.Mutex
 		wg sync.WaitGroup
@@ -133,7 +133,7 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 	defer c.mu.Unlock()
 	var wait error
 	holdersOf := c.fleet.Holders(g.data.Manifest)
-	readable := c.readable(g, holdersOf)
+	readable := c.job.readable(c.fleet, c.upkeep, g, holdersOf)
 	for i, holders := range holdersOf {
 		var why error
 		ok := readable(i)
@@ -164,17 +164,18 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 
 // readable returns a function that reports whether workers of any reach may make a partition that no holder can
 // make: the partition lies at a URL, on a node whose drives the job excludes, or in files of a worker's own machine.
-// l.mu is held.
-func (c *conductor) readable(g *edition, holdersOf [][]fleet.DriveID) func(partition int) bool {
-	if !c.job.workersMake() {
+func (j *job) readable(
+	f *fleet.Fleet, nodes *upkeep.Keeper, g *edition, holdersOf [][]fleet.DriveID,
+) func(partition int) bool {
+	if !j.workersMake() {
 		return func(int) bool { return false }
 	}
-	ownFile := c.upkeep.OwnFiles(g.Digest)
+	ownFile := nodes.OwnFiles(g.Digest)
 	return func(i int) bool {
 		if len(holdersOf[i]) > 0 {
-			return !c.job.drivesMake()
+			return !j.drivesMake()
 		}
-		return c.fleet.GivenByURL(g.data.Manifest.Partitions[i]) || ownFile(g.Words[i])
+		return f.GivenByURL(g.data.Manifest.Partitions[i]) || ownFile(g.Words[i])
 	}
 }
 
@@ -199,7 +200,7 @@ func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 // others, and their sum is what the drive makes.
 func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
-	drives := c.drivesToMeasure(g)
+	drives := c.job.drivesToMeasure(c.fleet, g)
 	c.mu.Unlock()
 	rows := float64(g.rows()) * float64(c.job.spec.Epochs) / float64(max(len(drives), 1)) // nodes make the job together
 	if len(drives) == 0 && c.job.workersMake() {
@@ -249,19 +250,19 @@ func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 }
 
 // drivesToMeasure returns the drives that hold a partition of an edition and work for the job: by node, and by the
-// flash that regions share. c.mu is held.
-func (c *conductor) drivesToMeasure(g *edition) map[string]map[string][]string {
+// flash that regions share.
+func (j *job) drivesToMeasure(f *fleet.Fleet, g *edition) map[string]map[string][]string {
 	drives, seen := map[string]map[string][]string{}, map[fleet.DriveID]bool{}
-	for _, holders := range c.fleet.Holders(g.data.Manifest) {
+	for _, holders := range f.Holders(g.data.Manifest) {
 		for _, h := range holders {
-			if seen[h] || !c.job.employs(h, c.fleet.Drive(h)) {
+			if seen[h] || !j.employs(h, f.Drive(h)) {
 				continue
 			}
 			seen[h] = true
 			if drives[h.Node] == nil {
 				drives[h.Node] = map[string][]string{}
 			}
-			flash := c.fleet.Flash(h)
+			flash := f.Flash(h)
 			drives[h.Node][flash] = append(drives[h.Node][flash], h.Drive)
 		}
 	}

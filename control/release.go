@@ -65,16 +65,12 @@ func readRelease(req *apiv1.ReleaseRequest) (r machine.Release, err error) {
 }
 
 // release takes leases back.
-func (l *leader) release(ctx context.Context, id string, r machine.Release) (*job, error) {
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	j, err := l.find(ctx, id)
-	if err != nil {
-		return j, err
-	}
+func (l *leader) release(ctx context.Context, id string, r machine.Release) (j *job, err error) {
 	r.Connection = l.s.connections.of(ctx)
-	err = l.machine.Release(j.Job, r, now)
-	l.settle(now)
+	l.happen(func(now time.Time) {
+		if j, err = l.find(ctx, id); err == nil {
+			err = l.machine.Release(j.Job, r, now)
+		}
+	})
 	return j, err
 }

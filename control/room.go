@@ -46,9 +46,9 @@ func (l *leader) askForRoom(e upkeep.NeedRoom, now time.Time) {
 }
 
 // roomWords says what a job waits for that a node has no room for: the room, and the jobs that hold it if the leader
-// knows any. l.mu is held.
-func (l *leader) roomWords(j *job) string {
-	names := l.upkeep.RoomHolders(j.ID, j.digests())
+// knows any.
+func (j *job) roomWords(nodes *upkeep.Keeper) string {
+	names := nodes.RoomHolders(j.ID, j.digests())
 	switch n := len(names); {
 	case n == 0:
 		return "for room"
@@ -60,11 +60,11 @@ func (l *leader) roomWords(j *job) string {
 
 // withdraw makes the nodes forget a job that has given its room away. Its life goes on when a rank attaches.
 func (c *conductor) withdraw() {
-	c.mu.Lock()
-	editions := slices.Collect(maps.Values(c.job.editions))
-	c.upkeep.Withdrawn(c.job.ID)
-	c.settle(time.Now())
-	c.mu.Unlock()
+	var editions []*edition
+	c.happen(func(time.Time) {
+		editions = slices.Collect(maps.Values(c.job.editions))
+		c.upkeep.Withdrawn(c.job.ID)
+	})
 	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
 	defer cancel()
 	for _, g := range editions {

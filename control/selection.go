@@ -143,7 +143,7 @@ func (c *conductor) keepSelections() {
 	c.mu.Lock()
 	var list []*edition
 	for _, g := range c.job.editions {
-		if g.Selection != nil {
+		if g.Selection != nil && c.job.Phase().Begun() {
 			list = append(list, g)
 		}
 	}

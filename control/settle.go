@@ -12,6 +12,15 @@ import (
 	"github.com/millrace/millrace/control/record"
 )
 
+// happen applies an event to the machines and carries out its effects.
+func (l *leader) happen(event func(now time.Time)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	event(now)
+	l.settle(now)
+}
+
 // settle carries out the effects that the machines returned since the last call, until no further effect follows. Every
 // event is followed by a call of settle under the same lock, so that no call sees an event without its effects. l.mu is
 // held.

@@ -22,26 +22,15 @@ const maxDecisions = 64
 
 // steer reviews a job, and carries out what package steering decides.
 func (c *conductor) steer() {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.job.Phase().Ended() {
-		return
-	}
-	v, begun := c.view(now)
-	if !begun {
-		return
-	}
-	g := c.job.editionOf(v.Status.Epoch) // the effects of the decision may drop it
-	d := c.job.steering.Step(v)
-	c.carryOutDecision(&d, &v)
-	if d.Measure != nil {
-		var source *apiv1.PartitionSource
-		if !d.Holder {
-			source = c.job.sourceToMeasure(c.fleet, g)
+	c.happen(func(now time.Time) {
+		if c.job.Phase().Ended() {
+			return
 		}
-		c.wg.Go(func() { c.measureJoined(*d.Measure, d.Holder, g.Digest, source) })
-	}
+		if v, begun := c.view(now); begun {
+			d := c.job.steering.Step(v)
+			c.carryOutDecision(&d, &v)
+		}
+	})
 }
 
 // view describes the job as it is now. It reports false if no epoch was begun. l.mu is held.
@@ -131,7 +120,14 @@ func (c *conductor) carryOutDecision(d *steering.Decision, v *steering.View) {
 		}
 	}
 	divideSplits(c.machine.Ledger, c.job.ID, d.Shares, v.Now, c.logger)
-	c.settle(v.Now)
+	if d.Measure != nil {
+		g := c.job.editionOf(v.Status.Epoch)
+		var source *apiv1.PartitionSource
+		if !d.Holder {
+			source = c.job.sourceToMeasure(c.fleet, g)
+		}
+		c.wg.Go(func() { c.measureJoined(*d.Measure, d.Holder, g.Digest, source) })
+	}
 }
 
 // divideSplits sets the shares of a job's ranks in the ledger.
@@ -179,25 +175,24 @@ func (c *conductor) measureJoined(
 	at fleet.DriveID, holder bool, digest dataset.Digest, source *apiv1.PartitionSource,
 ) {
 	p, err := c.calls.measure(c.ctx, at.Node, at.Drive, digest, source, 0)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
 	if err != nil {
-		c.job.steering.NotMeasured(at, now)
 		c.logger.Warn("measure P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "error", err)
+		c.happen(func(now time.Time) { c.job.steering.NotMeasured(at, now) })
 		return
 	}
-	if c.job.Phase().Ended() {
-		return
-	}
-	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", p.rows,
-		"spread_share", p.spread, "settled", p.settled, "joined", true)
-	c.job.DriveMeasured(driveName(at), p.rows)
-	v, _ := c.view(now)
-	if a := c.job.steering.Measured(at, holder, v); a != nil {
-		c.job.Allocated(*a)
-	}
-	c.job.poke()
+	c.happen(func(now time.Time) {
+		if c.job.Phase().Ended() {
+			return
+		}
+		c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", p.rows,
+			"spread_share", p.spread, "settled", p.settled, "joined", true)
+		c.job.DriveMeasured(driveName(at), p.rows)
+		v, _ := c.view(now)
+		if a := c.job.steering.Measured(at, holder, v); a != nil {
+			c.job.Allocated(*a)
+		}
+		c.job.poke()
+	})
 }
 
 // sourceToMeasure chooses the partition on which P of a worker of any reach is measured. It chooses another
