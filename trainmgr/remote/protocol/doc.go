@@ -57,5 +57,6 @@
 //
 // The scripts in testdata are incidents: events, and what the machine does. epoch.txt is the first to read. The
 // recordings beside them are the same incidents as the control plane, the nodes and the trainer see them. Package
-// remote and the launcher in Python play them.
+// remote and the launcher in Python play them. Package control/simulation runs days of machines and of the control
+// plane, with faults.
 package protocol

@@ -49,7 +49,7 @@ type Machine struct {
 	options   Options
 	session   []byte
 	epoch     Epoch
-	fence     uint64 // The leader that answered last has it; 0: none has answered.
+	fence     uint64 // The leader that answered last has it; 0: none has answered since the rank attached.
 	acks      acknowledgements
 	turnover  turnover
 	delivery  *delivery // nil: no epoch is being delivered
@@ -139,11 +139,12 @@ func (m *Machine) isDurable(numbers dataset.Range) bool {
 }
 
 // noteFence notes which leader answers. If a new one does, the rank acknowledges everything of the epoch again: the old
-// leader may have had acknowledgements of unfinished splits in its memory alone.
+// leader may have had acknowledgements of unfinished splits in its memory alone. The leader that answers first may not be
+// the one that attached the rank.
 func (m *Machine) noteFence(fence uint64, now time.Time) {
-	changed := m.fence != 0 && fence > m.fence
+	first, changed := m.fence == 0, fence > m.fence
 	m.fence = max(m.fence, fence)
-	if changed {
+	if changed && !(first && m.epoch.Durable.Count() == 0) {
 		m.acknowledgeAgain(now)
 	}
 }

@@ -698,7 +698,7 @@ class Session(Consumption):
         """
         fence = integer(answer.get("fence"), "fence", (1 << 64) - 1)
         before, self._fence = self._fence, max(self._fence, fence)
-        return 0 < before < fence
+        return before < fence
 
     def _ended(self) -> None:
         """Raises the reason why the job is over while mini-batches are owed."""
