@@ -35,7 +35,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	}
 	now := time.Now()
 	l.mu.Lock()
-	j, err := l.find(ctx, req.Id)
+	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		l.mu.Unlock()
 		return nil, l.callError(ctx, err)
@@ -46,7 +46,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 			j.steering.Delivered(r.To - r.From)
 		}
 	}
-	l.settle(now)
+	l.settleLocked(now)
 	dirty := l.machine.Ledger.Pending() > 0
 	l.mu.Unlock()
 	if err == nil && !over {
@@ -82,7 +82,7 @@ func (s *Server) Checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (dataset.Token, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j, err := l.find(ctx, req.Id)
+	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		return dataset.Token{}, false, err
 	}

@@ -115,7 +115,7 @@ func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan str
 	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j, err := l.find(c.ctx, c.req.Id)
+	j, err := l.findLocked(c.ctx, c.req.Id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,20 +128,20 @@ func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan str
 	if err == nil {
 		j.steering.Attached(c.req.Rank, at.SameRun)
 	}
-	l.settle(now)
+	l.settleLocked(now)
 	if err != nil {
-		return nil, j.changed.Changed(), c.attachError(err, now)
+		return nil, j.changed.Changed(), c.attachErrorLocked(err, now)
 	}
-	if resp, err = c.response(at.Attached, now); err != nil {
+	if resp, err = c.responseLocked(at.Attached, now); err != nil {
 		return nil, nil, err
 	}
-	(&conductor{l, j}).reviewShares(now)
+	(&conductor{l, j}).reviewSharesLocked(now)
 	l.logger.Info("rank attached", "job", j.ID, "rank", c.req.Rank, "epoch", at.Epoch, "token", c.token != nil)
 	return resp, nil, nil
 }
 
-// attachError returns the error of a caller that is not attached, as the caller gets it. l.mu is held.
-func (c *attachCall) attachError(err error, now time.Time) error {
+// attachErrorLocked returns the error of a caller that is not attached, as the caller gets it.
+func (c *attachCall) attachErrorLocked(err error, now time.Time) error {
 	j := c.job
 	var ended *machine.EndedError
 	var early *machine.NotBegunError
@@ -154,7 +154,7 @@ func (c *attachCall) attachError(err error, now time.Time) error {
 			"job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, ended.Words))
 	case errors.As(err, &early):
 		if j.selecting != nil && j.Phase() == record.Preparing {
-			early.Words = c.l.status(j, now).State
+			early.Words = c.l.statusLocked(j, now).State
 		}
 	case errors.As(err, &consumed):
 		return partlyConsumedError(j, consumed.Rank)
@@ -168,15 +168,15 @@ func (j *job) doneError() error {
 		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
 }
 
-// response returns the answer to a rank that attaches. l.mu is held.
-func (c *attachCall) response(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
+// responseLocked returns the answer to a rank that attaches.
+func (c *attachCall) responseLocked(at ledger.Attached, now time.Time) (*apiv1.AttachResponse, error) {
 	j := c.job
 	g := j.editionOf(at.Epoch)
 	if g == nil {
 		return nil, fmt.Errorf("attach to %s: %w: the job has no epoch %d", j.ID, ledger.ErrUnknown, at.Epoch)
 	}
 	resp := &apiv1.AttachResponse{
-		Job: c.l.status(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
+		Job: c.l.statusLocked(j, now), Session: at.Session.Bytes(), Epoch: at.Epoch,
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
 	}
 	if j.steering.Divides() {

@@ -12,11 +12,11 @@
 //	journal    group commit of what the ledger changed (package store)
 //
 // A call of a launcher or of a node becomes an event of a pure machine, under one lock. The leader carries out the
-// effects under the same lock (leader.settle), so that no call sees an event without its effects. Work that takes time
-// is a duty of the job's goroutine (conductor): it waits for nodes to be prepared, measures P, has the job reviewed
-// about once a second (package steering, pure), and writes the job's state. A call of a node has a goroutine of its
-// own, which passes the answer to package upkeep. Mini-batches do not pass through the control plane: launchers pull
-// them from the nodes.
+// effects under the same lock (leader.settleLocked), so that no call sees an event without its effects. Work that
+// takes time is a duty of the job's goroutine (conductor): it waits for nodes to be prepared, measures P, has the job
+// reviewed about once a second (package steering, pure), and writes the job's state. A call of a node has a goroutine
+// of its own, which passes the answer to package upkeep. Mini-batches do not pass through the control plane: launchers
+// pull them from the nodes.
 //
 // # What is stored
 //
@@ -98,8 +98,9 @@
 //
 // # Concurrency
 //
-// A Server's methods may be used from any goroutine. leader.mu guards the machines and all jobs; no call over the
-// network and no write to etcd is waited for under it. Close ends every goroutine before it returns.
+// A Server's methods may be used from any goroutine. leader.mu guards the machines and all jobs; a method whose name
+// ends in Locked needs it; no call over the network and no write to etcd is waited for under it. Close ends every
+// goroutine before it returns.
 //
 // # Errors
 //

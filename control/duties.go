@@ -49,8 +49,8 @@ func (c *conductor) conduct() {
 	}
 }
 
-// duty returns the next duty of the job's goroutine, and the editions that it concerns. If the state was stored a moment
-// ago, duty checks it again after a second.
+// duty returns the next duty of the job's goroutine, and the editions that it concerns. If the state was stored a
+// moment ago, duty checks it again after a second.
 func (c *conductor) duty() (duty lifecycle.Duty, editions []*edition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *conductor) measureJob(g *edition) {
 		}
 		var a allocation.Allocation
 		if err == nil {
-			a, err = c.allocate(g, p, c.job.spec.TRowsPerSecond, now)
+			a, err = c.allocateLocked(g, p, c.job.spec.TRowsPerSecond, now)
 		}
 		if err != nil {
 			c.job.Fail(err.Error(), now)

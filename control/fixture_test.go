@@ -442,7 +442,7 @@ func isNotLeader(err error) bool {
 // letPass advances the time of launchers and jobs to a moment that the test chooses. l.mu is held.
 func letPass(l *leader, at time.Time) {
 	l.machine.Lives.Tick(at)
-	l.settle(at)
+	l.settleLocked(at)
 }
 
 // attachToJob starts a fake node with one partition of 4,000 rows, submits a job over it, and attaches rank 0.

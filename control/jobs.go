@@ -44,7 +44,7 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	})
 	resp := &apiv1.ListJobsResponse{}
 	for _, j := range jobs {
-		st := l.status(j, time.Now())
+		st := l.statusLocked(j, time.Now())
 		st.Spec = proto.CloneOf(st.Spec)
 		st.Spec.Pipeline, st.Spec.Resume = nil, nil // they are as long as the rest of the status
 		resp.Jobs = append(resp.Jobs, st)
@@ -59,12 +59,12 @@ func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.G
 		return nil, err
 	}
 	l.mu.Lock()
-	j, err := l.find(ctx, req.Id)
+	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		l.mu.Unlock()
 		return nil, err
 	}
-	status := l.status(j, time.Now())
+	status := l.statusLocked(j, time.Now())
 	var keys []tensor.Key
 	var nodes []string // that are prepared for the edition of the status
 	if g := j.latest(); g != nil {
@@ -93,13 +93,13 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest,
 	var last *apiv1.JobStatus
 	for {
 		l.mu.Lock()
-		j, err := l.find(ctx, req.Id)
+		j, err := l.findLocked(ctx, req.Id)
 		if err != nil {
 			l.mu.Unlock()
 			return err
 		}
 		req.Id = j.ID // another job may have its name later
-		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed.Changed()
+		st, ended, changed := l.statusLocked(j, time.Now()), j.Phase().Ended(), j.changed.Changed()
 		l.mu.Unlock()
 		if last == nil || !proto.Equal(withoutContact(last), withoutContact(st)) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
@@ -144,7 +144,7 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 		return nil, err
 	}
 	l.mu.Lock()
-	j, err := l.find(ctx, req.Id)
+	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		l.mu.Unlock()
 		return nil, err
@@ -155,7 +155,7 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 	}
 	now := time.Now()
 	j.Cancel(now)
-	l.settle(now)
+	l.settleLocked(now)
 	l.mu.Unlock()
 	if err := l.storeState(ctx, j); err != nil {
 		return nil, l.wireError(err)
@@ -171,7 +171,7 @@ func (s *Server) Decisions(ctx context.Context, req *apiv1.DecisionsRequest) (*a
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j, err := l.find(ctx, req.Id)
+	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		return nil, err
 	}

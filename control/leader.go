@@ -231,10 +231,10 @@ func (l *leader) tickLoop() {
 	for wait.Sleep(l.ctx, every) == nil {
 		now := time.Now()
 		l.mu.Lock()
-		l.nodeEvents(l.fleet.Tick(now))
+		l.nodeEventsLocked(l.fleet.Tick(now))
 		l.machine.Tick(now)
 		l.upkeep.Tick(now)
-		l.settle(now)
+		l.settleLocked(now)
 		pending := l.machine.Ledger.Pending() > 0
 		l.mu.Unlock()
 		if pending {
@@ -265,9 +265,9 @@ func (l *leader) makeRoom() {
 	}
 }
 
-// find returns a job by its ID or by its name. A name means the running job of that name, or else the job that ended
-// last. l.mu is held.
-func (l *leader) find(ctx context.Context, id string) (*job, error) {
+// findLocked returns a job by its ID or by its name. A name means the running job of that name, or else the job that
+// ended last.
+func (l *leader) findLocked(ctx context.Context, id string) (*job, error) {
 	life := l.machine.Lives.Find(id)
 	if life == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list",
@@ -328,8 +328,8 @@ func (j *job) unprepared(nodes *upkeep.Keeper, most int) (parts []string) {
 	return parts
 }
 
-// status describes a job. l.mu is held.
-func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
+// statusLocked describes a job.
+func (l *leader) statusLocked(j *job, now time.Time) *apiv1.JobStatus {
 	st := j.State()
 	if len(st.Final) > 0 {
 		s := &apiv1.JobStatus{}

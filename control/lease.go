@@ -75,7 +75,7 @@ type leaseCall struct {
 func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	j, err := c.l.find(c.ctx, c.req.Id)
+	j, err := c.l.findLocked(c.ctx, c.req.Id)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 	call, now := c.l.lastCall, time.Now()
 	a, err := c.l.machine.Lease(j.Job, call, c.request(), now)
 	if err != nil {
-		c.l.settle(now)
+		c.l.settleLocked(now)
 		return nil, err
 	}
 	if a == nil || a.Reported {
@@ -95,9 +95,9 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 		answered = make(chan machine.Answered, 1)
 		c.l.waiting[call] = answered
 	}
-	c.l.settle(now)
+	c.l.settleLocked(now)
 	if a == nil {
-		if a, err = c.wait(call, answered); err != nil {
+		if a, err = c.waitLocked(call, answered); err != nil {
 			return nil, err
 		}
 	}
@@ -105,10 +105,10 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 		now := time.Now()
 		c.l.machine.Abandon(j.Job, call, c.session, a, now)
 		delete(c.l.waiting, call)
-		c.l.settle(now)
+		c.l.settleLocked(now)
 		return nil, err
 	}
-	return c.response(a)
+	return c.responseLocked(a)
 }
 
 // request returns what the caller says, as the machine takes it.
@@ -126,8 +126,8 @@ func (c *leaseCall) request() machine.LeaseRequest {
 	return r
 }
 
-// wait releases the lock until the machine answers the call. It returns no answer if the caller has gone. l.mu is held.
-func (c *leaseCall) wait(call uint64, answered <-chan machine.Answered) (*machine.LeaseAnswer, error) {
+// waitLocked releases the lock until the machine answers the call. It returns no answer if the caller has gone.
+func (c *leaseCall) waitLocked(call uint64, answered <-chan machine.Answered) (*machine.LeaseAnswer, error) {
 	c.l.mu.Unlock()
 	deadline := time.NewTimer(waitOf(c.req))
 	defer deadline.Stop()
@@ -148,7 +148,7 @@ func (c *leaseCall) wait(call uint64, answered <-chan machine.Answered) (*machin
 	case c.ctx.Err() == nil: // An answer that came meanwhile stays.
 		now := time.Now()
 		c.l.machine.Expire(call, now)
-		c.l.settle(now)
+		c.l.settleLocked(now)
 	}
 	select {
 	case got := <-answered:
@@ -158,8 +158,8 @@ func (c *leaseCall) wait(call uint64, answered <-chan machine.Answered) (*machin
 	}
 }
 
-// response puts an answer into a message. l.mu is held.
-func (c *leaseCall) response(a *machine.LeaseAnswer) (*apiv1.LeaseResponse, error) {
+// responseLocked puts an answer into a message.
+func (c *leaseCall) responseLocked(a *machine.LeaseAnswer) (*apiv1.LeaseResponse, error) {
 	resp := &apiv1.LeaseResponse{
 		Fence: c.l.term.Fence(), Adopt: a.Adopt, UnknownSession: a.UnknownSession, JobDone: a.JobDone,
 		EpochDone: a.EpochDone, Waiting: a.Waiting, Revoked: a.Revoked,
@@ -173,7 +173,7 @@ func (c *leaseCall) response(a *machine.LeaseAnswer) (*apiv1.LeaseResponse, erro
 		})
 	}
 	if a.Served {
-		c.issueTickets(resp, time.Now())
+		c.issueTicketsLocked(resp, time.Now())
 	}
 	return resp, nil
 }

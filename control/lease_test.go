@@ -139,7 +139,7 @@ func TestALeaseCallOfATermThatEnds(t *testing.T) {
 		defer l.mu.Unlock()
 		now := time.Now()
 		_, err := l.machine.Attach(l.jobs[k.id].Job, machine.AttachRequest{Resumes: true}, now)
-		l.settle(now)
+		l.settleLocked(now)
 		settled <- err
 	}()
 	select {

@@ -72,7 +72,7 @@ func (l *leader) load() error {
 		}
 		l.jobs[id] = j
 	}
-	l.settle(now)
+	l.settleLocked(now)
 	return nil
 }
 

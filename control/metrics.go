@@ -141,7 +141,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for _, j := range l.jobs {
 		phases[j.Phase()]++
 		if !j.Phase().Ended() {
-			m.job(l, j, now, gauge, counter)
+			m.jobLocked(l, j, now, gauge, counter)
 		}
 	}
 	for p, n := range phases {
@@ -149,8 +149,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// job collects the metrics of one job. l.mu is held.
-func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(string, float64, ...string)) {
+// jobLocked collects the metrics of one job.
+func (m *metrics) jobLocked(l *leader, j *job, now time.Time, gauge, counter func(string, float64, ...string)) {
 	st := j.State()
 	gauge("millrace_job_t_rows_per_second", st.T, j.ID)
 	for d, p := range st.P {

@@ -26,14 +26,14 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		return nil, err
 	}
 	answer, events, err := l.fleet.Beat(now, wall, req.Status)
-	l.nodeEvents(events)
+	l.nodeEventsLocked(events)
 	var back []uint64
 	var seen uint64
 	if err == nil {
 		node := req.Status.Name
 		l.nearby[node] = calledFromThisMachine(ctx)
 		l.upkeep.Reported(nodeReport(l.fleet, node))
-		l.settle(now)
+		l.settleLocked(now)
 		if req.ReturnedFence == l.term.Fence() {
 			seen = req.ReturnedSeen
 		}
@@ -92,7 +92,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 		l.logger.Info("node", "node", req.Node, "drain", req.Drain)
 	}
 	l.upkeep.Reported(nodeReport(l.fleet, req.Node))
-	l.settle(now)
+	l.settleLocked(now)
 	resp := &apiv1.DrainNodeResponse{}
 	for _, d := range l.machine.Ledger.Drives() {
 		if d.Drive.Node == req.Node {
@@ -102,8 +102,8 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	return resp, nil
 }
 
-// nodeEvents passes the events of the fleet to the keeper of the nodes. l.mu is held.
-func (l *leader) nodeEvents(events []fleet.Event) {
+// nodeEventsLocked passes the events of the fleet to the keeper of the nodes.
+func (l *leader) nodeEventsLocked(events []fleet.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case fleet.Joined, fleet.Restarted:

@@ -53,7 +53,7 @@ func upkeepJobs(jobs map[string]*job) []upkeep.Job {
 	return list
 }
 
-// forUpkeep describes the job to the keeper of the nodes. leader.mu is held.
+// forUpkeep describes the job to the keeper of the nodes.
 func (j *job) forUpkeep() upkeep.Job {
 	u := upkeep.Job{ID: j.Submission.ID, Ranks: j.spec.Ranks, Makers: j.makers, NeedsWorkers: j.needsWorkers}
 	for _, g := range j.passes {
@@ -71,13 +71,12 @@ func (j *job) forUpkeep() upkeep.Job {
 	return u
 }
 
-// preparations returns what nodes are prepared for: the job's editions, and passes over its filter's columns. l.mu is
-// held.
+// preparations returns what nodes are prepared for: the job's editions, and passes over its filter's columns.
 func (j *job) preparations() []*edition {
 	return slices.AppendSeq(slices.Clone(j.passes), maps.Values(j.editions))
 }
 
-// digests returns the digests of what nodes are prepared for. leader.mu is held.
+// digests returns the digests of what nodes are prepared for.
 func (j *job) digests() (list []dataset.Digest) {
 	for _, g := range j.preparations() {
 		list = append(list, g.Digest)
@@ -114,11 +113,11 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 	return dataset.Digest(b), true
 }
 
-// carryOutUpkeep carries out an effect of the nodes' keeper. l.mu is held.
-func (l *leader) carryOutUpkeep(e upkeep.Effect, now time.Time) {
+// carryOutUpkeepLocked carries out an effect of the nodes' keeper.
+func (l *leader) carryOutUpkeepLocked(e upkeep.Effect, now time.Time) {
 	switch e := e.(type) {
 	case upkeep.Prepare:
-		l.callPrepare(e)
+		l.callPrepareLocked(e)
 	case upkeep.Finish:
 		l.wg.Go(func() {
 			l.finishing <- struct{}{}
@@ -138,19 +137,19 @@ func (l *leader) carryOutUpkeep(e upkeep.Effect, now time.Time) {
 			l.answered(func(now time.Time) { l.upkeep.Drained(e, nodeResult(err), now) })
 		})
 	case upkeep.NeedRoom:
-		l.askForRoom(e, now)
+		l.askForRoomLocked(e, now)
 	case upkeep.Reply:
 		if answer, ok := l.asking[e.Call]; ok { // Otherwise the caller waits no more.
 			answer <- e.Err // The channel has room for the one answer.
 			delete(l.asking, e.Call)
 		}
 	default:
-		l.changeLedger(e, now)
+		l.changeLedgerLocked(e, now)
 	}
 }
 
-// changeLedger carries out an effect of the nodes' keeper that changes the ledger. l.mu is held.
-func (l *leader) changeLedger(e upkeep.Effect, now time.Time) {
+// changeLedgerLocked carries out an effect of the nodes' keeper that changes the ledger.
+func (l *leader) changeLedgerLocked(e upkeep.Effect, now time.Time) {
 	var err error
 	switch e := e.(type) {
 	case upkeep.ListDrives:
@@ -171,7 +170,7 @@ func (l *leader) changeLedger(e upkeep.Effect, now time.Time) {
 	case upkeep.Enlist:
 		err = l.machine.Ledger.Enlist(e.Job, e.Worker, e.Ready, now)
 		if j := l.jobs[e.Job]; err == nil && e.Ready && e.Serves != nil {
-			(&conductor{l, j}).reviewShares(now)
+			(&conductor{l, j}).reviewSharesLocked(now)
 		}
 	default:
 		l.logger.Error("an effect that the leader does not know", "what", fmt.Sprintf("%T", e))
@@ -225,7 +224,7 @@ func (l *leader) await(ctx context.Context, call func(number uint64)) error {
 	number := l.lastAsk
 	l.asking[number] = answer
 	call(number)
-	l.settle(time.Now())
+	l.settleLocked(time.Now())
 	l.mu.Unlock()
 	select {
 	case err := <-answer:
@@ -248,8 +247,8 @@ func (l *leader) prepared(node string, d dataset.Digest) error {
 	return err
 }
 
-// callPrepare gives a node what it needs for an edition. l.mu is held.
-func (l *leader) callPrepare(e upkeep.Prepare) {
+// callPrepareLocked gives a node what it needs for an edition.
+func (l *leader) callPrepareLocked(e upkeep.Prepare) {
 	j := l.jobs[e.Job]
 	list := j.preparations()
 	g := list[slices.IndexFunc(list, func(g *edition) bool { return g.Digest == e.Digest })] // upkeepJobs listed it

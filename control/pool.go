@@ -195,7 +195,7 @@ func (p *pool) drain(names, gone []string, now time.Time) {
 			l.upkeep.Reported(nodeReport(l.fleet, name))
 		}
 	}
-	l.settle(now)
+	l.settleLocked(now)
 }
 
 // callStart stores the names of workers and then calls the hook to start them. If a leader ends meanwhile, the next

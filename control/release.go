@@ -68,7 +68,7 @@ func readRelease(req *apiv1.ReleaseRequest) (r machine.Release, err error) {
 func (l *leader) release(ctx context.Context, id string, r machine.Release) (j *job, err error) {
 	r.Connection = l.s.connections.of(ctx)
 	l.happen(func(now time.Time) {
-		if j, err = l.find(ctx, id); err == nil {
+		if j, err = l.findLocked(ctx, id); err == nil {
 			err = l.machine.Release(j.Job, r, now)
 		}
 	})

@@ -21,10 +21,10 @@ const mostHolders = 3
 // node's jobs.
 func isRoomError(err error) bool { return connect.CodeOf(err) == connect.CodeResourceExhausted }
 
-// askForRoom has a job that no rank calls give its room to a job whose ranks call and for which a node had no room. Of
-// several jobs it is the one that no rank has called for longest, and one job at a time. If every such job is called,
-// one yields that lacks room itself and was submitted later. l.mu is held.
-func (l *leader) askForRoom(e upkeep.NeedRoom, now time.Time) {
+// askForRoomLocked has a job that no rank calls give its room to a job whose ranks call and for which a node had no
+// room. Of several jobs it is the one that no rank has called for longest, and one job at a time. If every such job is
+// called, one yields that lacks room itself and was submitted later.
+func (l *leader) askForRoomLocked(e upkeep.NeedRoom, now time.Time) {
 	to := l.jobs[e.Job]
 	if !to.Attended(now) {
 		return

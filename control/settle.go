@@ -18,21 +18,21 @@ func (l *leader) happen(event func(now time.Time)) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	event(now)
-	l.settle(now)
+	l.settleLocked(now)
 }
 
-// settle carries out the effects that the machines returned since the last call, until no further effect follows. Every
-// event is followed by a call of settle under the same lock, so that no call sees an event without its effects. l.mu is
-// held.
-func (l *leader) settle(now time.Time) {
+// settleLocked carries out the effects that the machines returned since the last call, until no further effect follows.
+// Every event is followed by a call of settleLocked under the same lock, so that no call sees an event without its
+// effects.
+func (l *leader) settleLocked(now time.Time) {
 	for {
 		effects := l.machine.Ready(now)
 		for _, e := range effects {
-			l.carryOut(e, now)
+			l.carryOutLocked(e, now)
 		}
 		ofNodes := l.upkeep.Ready(now)
 		for _, e := range ofNodes {
-			l.carryOutUpkeep(e, now)
+			l.carryOutUpkeepLocked(e, now)
 		}
 		if len(effects)+len(ofNodes) == 0 {
 			return
@@ -40,11 +40,11 @@ func (l *leader) settle(now time.Time) {
 	}
 }
 
-// carryOut carries out an effect of the machine. l.mu is held.
-func (l *leader) carryOut(e machine.Effect, now time.Time) {
+// carryOutLocked carries out an effect of the machine.
+func (l *leader) carryOutLocked(e machine.Effect, now time.Time) {
 	switch e := e.(type) {
 	case machine.Life:
-		l.carryOutLife(e.Effect, now)
+		l.carryOutLifeLocked(e.Effect, now)
 	case machine.Answered:
 		l.waiting[e.Call] <- e // The channel has room for the one answer.
 		delete(l.waiting, e.Call)
@@ -66,8 +66,8 @@ func (l *leader) carryOut(e machine.Effect, now time.Time) {
 	}
 }
 
-// carryOutLife carries out an effect of a job's life. l.mu is held.
-func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
+// carryOutLifeLocked carries out an effect of a job's life.
+func (l *leader) carryOutLifeLocked(e lifecycle.Effect, now time.Time) {
 	switch e := e.(type) {
 	case lifecycle.Moved: // The calls that watch the job wake.
 		l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
@@ -77,7 +77,7 @@ func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
 	case lifecycle.Refused:
 		l.logger.Error("a transition that cannot be", "job", e.Job, "error", e.Err)
 	case lifecycle.EndJob:
-		l.concludeJob(l.jobs[e.Job], e.Phase, now)
+		l.concludeJobLocked(l.jobs[e.Job], e.Phase, now)
 	case lifecycle.FindPartitions:
 		l.jobs[e.Job].findPartitions(l.fleet, l.o.MaxSplits)
 	case lifecycle.DropEdition:
@@ -94,10 +94,10 @@ func (l *leader) carryOutLife(e lifecycle.Effect, now time.Time) {
 	}
 }
 
-// concludeJob keeps the conclusion of a job that has ended, and removes the job from the ledger. The job's goroutine
-// stores the conclusion and makes the nodes forget the job. l.mu is held.
-func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
-	status := l.status(j, now)
+// concludeJobLocked keeps the conclusion of a job that has ended, and removes the job from the ledger. The job's
+// goroutine stores the conclusion and makes the nodes forget the job.
+func (l *leader) concludeJobLocked(j *job, phase record.Phase, now time.Time) {
+	status := l.statusLocked(j, now)
 	for _, r := range status.Ranks {
 		r.Attached = false
 	}

@@ -26,15 +26,15 @@ func (c *conductor) steer() {
 		if c.job.Phase().Ended() {
 			return
 		}
-		if v, begun := c.view(now); begun {
+		if v, begun := c.viewLocked(now); begun {
 			d := c.job.steering.Step(v)
-			c.carryOutDecision(&d, &v)
+			c.carryOutDecisionLocked(&d, &v)
 		}
 	})
 }
 
-// view describes the job as it is now. It reports false if no epoch was begun. l.mu is held.
-func (c *conductor) view(now time.Time) (v steering.View, begun bool) {
+// viewLocked describes the job as it is now. It reports false if no epoch was begun.
+func (c *conductor) viewLocked(now time.Time) (v steering.View, begun bool) {
 	status, err := c.machine.Ledger.Status(c.job.ID, now)
 	if err != nil {
 		return v, false
@@ -92,8 +92,8 @@ func meanBusy(f *fleet.Fleet, drives []ledger.DriveID) (mean float64) {
 	return mean
 }
 
-// carryOutDecision carries out a decision that follows from a view of the job. l.mu is held.
-func (c *conductor) carryOutDecision(d *steering.Decision, v *steering.View) {
+// carryOutDecisionLocked carries out a decision that follows from a view of the job.
+func (c *conductor) carryOutDecisionLocked(d *steering.Decision, v *steering.View) {
 	if d.NeedsWorkers && !c.job.needsWorkers {
 		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Status.Allowed,
 			"rows_no_drive_can_make", v.Status.Orphans+v.Status.Unheld)
@@ -140,19 +140,19 @@ func divideSplits(l *ledger.Ledger, job string, shares []steering.Share, now tim
 	}
 }
 
-// reviewShares decides the shares of all ranks now: a rank has attached, or its own worker has come. l.mu is held.
-func (c *conductor) reviewShares(now time.Time) {
+// reviewSharesLocked decides the shares of all ranks now: a rank has attached, or its own worker has come.
+func (c *conductor) reviewSharesLocked(now time.Time) {
 	if !c.job.steering.Divides() {
 		return
 	}
-	if v, begun := c.view(now); begun {
+	if v, begun := c.viewLocked(now); begun {
 		divideSplits(c.machine.Ledger, c.job.ID, c.job.steering.ReviewShares(v), now, c.logger)
-		c.settle(now)
+		c.settleLocked(now)
 	}
 }
 
-// allocate decides with how many drives the job begins, and sets the number in the ledger. l.mu is held.
-func (c *conductor) allocate(
+// allocateLocked decides with how many drives the job begins, and sets the number in the ledger.
+func (c *conductor) allocateLocked(
 	g *edition, p map[string]float64, t float64, now time.Time,
 ) (allocation.Allocation, error) {
 	s := c.job.supply(c.fleet, c.upkeep, g)
@@ -187,7 +187,7 @@ func (c *conductor) measureJoined(
 		c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", p.rows,
 			"spread_share", p.spread, "settled", p.settled, "joined", true)
 		c.job.DriveMeasured(driveName(at), p.rows)
-		v, _ := c.view(now)
+		v, _ := c.viewLocked(now)
 		if a := c.job.steering.Measured(at, holder, v); a != nil {
 			c.job.Allocated(*a)
 		}

@@ -130,7 +130,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12],
 		"partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.start(j)
-	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
+	return &apiv1.SubmitJobResponse{Job: l.statusLocked(j, time.Now())}, nil
 }
 
 // newID makes a job's ID from the job's name.
@@ -182,7 +182,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 	}
 	if was := runningJob(l.machine.Lives, l.jobs, j.spec.Name); was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
-			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
+			return &apiv1.SubmitJobResponse{Job: l.statusLocked(was, time.Now())}, nil
 		}
 		if guard.MayUse(ctx, was.Owner) != nil {
 			return nil, connect.NewError(connect.CodeAlreadyExists,

@@ -44,15 +44,15 @@ func (s *tickets) sign(by *ticket.Signer) error {
 	return nil
 }
 
-// issueTickets puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the tickets
-// of held leases if they are about to expire or this leader has not issued them. l.mu is held.
-func (c *leaseCall) issueTickets(resp *apiv1.LeaseResponse, now time.Time) {
+// issueTicketsLocked puts the tickets into the answer of a Lease call: the tickets of the answer's grants, and the
+// tickets of held leases if they are about to expire or this leader has not issued them.
+func (c *leaseCall) issueTicketsLocked(resp *apiv1.LeaseResponse, now time.Time) {
 	issued := &c.job.launchers[c.session.Rank].ticketsIssued
 	if *issued == nil {
 		*issued = map[uint64]time.Time{}
 	}
 	for _, g := range resp.Grants {
-		c.issueTicket(g.Lease, func() *[]byte { return &g.Ticket }, now)
+		c.issueTicketLocked(g.Lease, func() *[]byte { return &g.Ticket }, now)
 	}
 	fetched := make(map[uint64]bool, len(c.req.Fetched))
 	for _, id := range c.req.Fetched {
@@ -63,7 +63,7 @@ func (c *leaseCall) issueTickets(resp *apiv1.LeaseResponse, now time.Time) {
 		if fetched[id] || ok && now.Sub(at) < ticketRenew {
 			continue
 		}
-		c.issueTicket(id, func() *[]byte {
+		c.issueTicketLocked(id, func() *[]byte {
 			renewed := &apiv1.LeaseTicket{Lease: id}
 			resp.Tickets = append(resp.Tickets, renewed)
 			return &renewed.Ticket
@@ -76,9 +76,9 @@ func (c *leaseCall) issueTickets(resp *apiv1.LeaseResponse, now time.Time) {
 	}
 }
 
-// issueTicket adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is no
-// ticket for a lease that is over, or whose node has not reported to this leader. l.mu is held.
-func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
+// issueTicketLocked adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is
+// no ticket for a lease that is over, or whose node has not reported to this leader.
+func (c *leaseCall) issueTicketLocked(lease uint64, place func() *[]byte, now time.Time) {
 	le, ok := c.l.machine.Ledger.Find(c.job.ID, c.session.Rank, lease)
 	if !ok {
 		return

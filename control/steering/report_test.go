@@ -37,8 +37,8 @@ func TestASessionOfTheSameRunKeepsTheShare(t *testing.T) {
 	assert.Nil(t, k.profile)
 }
 
-// TestTheTunersClockStandsStillWhileARankIsDetached: an hour between two sessions does not count as an hour in which the job made
-// nothing.
+// TestTheTunersClockStandsStillWhileARankIsDetached: an hour between two sessions does not count as an hour in which
+// the job made nothing.
 func TestTheTunersClockStandsStillWhileARankIsDetached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Terms{ID: "x", BatchRows: 10, Spec: &apiv1.JobSpec{Ranks: 1},

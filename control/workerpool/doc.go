@@ -16,9 +16,9 @@
 //
 // A name is stored before the hook is called with it. A later leader that finds a name whose call has not succeeded
 // calls the hook with the same name again, so that no second worker is started. An expected worker counts as one that
-// is starting, until it joins or [JoinPatience] is over; then its record goes. A worker is drained before it is stopped:
-// the hook is called when the worker's leases have ended, and a worker that has gone after that is no longer drained,
-// so that its record may be forgotten. Only workers whose names begin with "pool-" are stopped.
+// is starting, until it joins or [JoinPatience] is over; then its record goes. A worker is drained before it is
+// stopped: the hook is called when the worker's leases have ended, and a worker that has gone after that is no longer
+// drained, so that its record may be forgotten. Only workers whose names begin with "pool-" are stopped.
 //
 // # A new leader
 //
