@@ -12,7 +12,7 @@ import (
 type journal struct {
 	term   *term
 	busy   bool
-	kept   []op
+	kept   []op          // The records of a write that failed. The next round writes them first.
 	next   []func(error) // The next round answers these calls.
 	joined bool
 }
@@ -27,7 +27,7 @@ func (j *journal) kick() {
 
 // sync calls done when all changes of the ledger are durable.
 func (j *journal) sync(dirty bool, done func(error)) {
-	if !dirty && !j.busy && !j.joined {
+	if !dirty && !j.busy && !j.joined && len(j.kept) == 0 {
 		done(nil)
 		return
 	}

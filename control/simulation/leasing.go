@@ -69,7 +69,12 @@ func (t *term) lease(of *job, r machine.LeaseRequest, wait time.Duration, reply 
 	}
 	t.lastCall++
 	call := t.lastCall
-	answer := func(a *machine.LeaseAnswer, err error) { reply(leaseAnswer{t.fence, a}, err) }
+	answer := func(a *machine.LeaseAnswer, err error) {
+		if err == nil {
+			t.sign(j.ID, r.Session, a.Grants)
+		}
+		reply(leaseAnswer{t.fence, a}, err)
+	}
 	a, err := t.machine.Lease(j.Job, call, r, t.member.clock())
 	if a == nil && err == nil {
 		t.waiting[call] = answer

@@ -538,11 +538,7 @@ func (m *member) heartbeat(n *node, incarnation int) {
 			}
 		}
 		returned := slices.Clone(known.returned)
-		m.world.send("answer to "+n.name, func() bool { return n.cut || m.away() }, func() {
-			for _, id := range returned {
-				n.refused[id] = true
-			}
-		})
+		m.world.send("answer to "+n.name, func() bool { return n.cut || m.away() }, func() { n.answered(t.fence, returned) })
 		t.settle()
 	})
 }

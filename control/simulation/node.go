@@ -14,7 +14,31 @@ const (
 	deadAfter = 5 * time.Second
 )
 
-// node is a model of a storage node with one drive.
+// ticket is what a leader signs to whom a node gives the mini-batches of a lease.
+type ticket struct {
+	fence       uint64 // The fence of the leader that signed the ticket.
+	incarnation int    // The incarnation of the node.
+	job         string
+	session     ledger.Session
+	from, to    uint64
+}
+
+// sign signs tickets of leases.
+func (t *term) sign(job string, session ledger.Session, grants []ledger.Grant) {
+	for _, g := range grants {
+		if n := t.nodes[g.Drive.Node]; n != nil {
+			t.member.world.tickets[g.ID] = ticket{t.fence, n.incarnation, job, session, g.From, g.To}
+		}
+	}
+}
+
+// consumerOf names a rank of a job.
+type consumerOf struct {
+	job  string
+	rank uint32
+}
+
+// node is a model of a storage node with one drive. The tests run one suite against the model and against host/node.
 type node struct {
 	world       *World
 	name        string
@@ -23,7 +47,13 @@ type node struct {
 	cut         bool // The links to the members are cut.
 	incarnation int
 	draining    bool
-	refused     map[uint64]bool // The leases that returned to the ledger.
+	fence       uint64 // The greatest fence of a leader that has answered a heartbeat. The node keeps it when it dies.
+
+	// The node forgets these when it dies.
+	heard    uint64                        // The fence of the leader that has answered last. 0 means none.
+	refused  map[uint64]bool               // The leases that returned to the ledger.
+	open     map[uint64]bool               // The leases of which the node has served mini-batches.
+	sessions map[consumerOf]ledger.Session // The last session of each rank that showed a ticket.
 }
 
 func newNode(w *World, i int) *node {
@@ -37,7 +67,8 @@ func (n *node) start() {
 	if n.alive {
 		return
 	}
-	n.alive, n.refused = true, map[uint64]bool{}
+	n.alive, n.heard, n.refused, n.open = true, 0, map[uint64]bool{}, map[uint64]bool{}
+	n.sessions = map[consumerOf]ledger.Session{}
 	n.incarnation++
 	n.sendHeartbeat(n.incarnation)
 }
@@ -72,14 +103,47 @@ func (w *World) crashNode() {
 // errFetch reports that a node did not serve a mini-batch.
 var errFetch = errors.New("the node gives no mini-batch")
 
+// answered takes the answer of a leader to a heartbeat: the leases that returned to the ledger. The node does not
+// believe a former leader.
+func (n *node) answered(fence uint64, returned []uint64) {
+	if !n.alive || fence < n.fence {
+		return
+	}
+	n.fence, n.heard = fence, fence
+	for _, id := range returned {
+		n.refused[id] = true
+	}
+}
+
+// entitles reports whether a ticket entitles to mini-batches of its lease.
+func (n *node) entitles(lease uint64, t ticket) bool {
+	if t.fence > n.heard || t.incarnation != n.incarnation {
+		return false
+	}
+	rank := consumerOf{t.job, t.session.Rank}
+	switch last := n.sessions[rank]; {
+	case t.session.Fence < last.Fence, t.session.Fence == last.Fence && t.session.Generation < last.Generation:
+		return false
+	default:
+		n.sessions[rank] = t.session
+	}
+	return !n.refused[lease]
+}
+
 // serve returns the content of a mini-batch of a lease.
 func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
+	t := n.world.tickets[g.ID]
 	switch {
-	case !n.alive, n.refused[g.ID], n.world.faulty() && n.world.chance(n.world.faults.fetchFails):
+	case !n.alive, n.world.faulty() && n.world.chance(n.world.faults.fetchFails), !n.entitles(g.ID, t),
+		n.draining && !n.open[g.ID]:
+		return "", errFetch
+	case number < t.from || number >= t.to:
+		n.world.fail("%s is asked for mini-batch %d of a lease of [%d, %d)", n.name, number, t.from, t.to)
 		return "", errFetch
 	case !n.holds[e.edition.words[e.partitionOf(number)]]:
 		n.world.fail("%s is granted mini-batch %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
 	}
+	n.open[g.ID] = true
 	if n.world.mutants.has(WrongContent) && number%7 == 3 {
 		number++
 	}

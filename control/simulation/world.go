@@ -35,7 +35,8 @@ type World struct {
 	members   []*member
 	nodes     []*node
 	jobs      []*job
-	launched  int // The number of launcher processes that were started.
+	launched  int               // The number of launcher processes that were started.
+	tickets   map[uint64]ticket // The key is the ID of the lease.
 }
 
 // Failure describes a property that a day violated.
@@ -185,6 +186,7 @@ func New(seed uint64, o Options) *World {
 	w := &World{
 		Seed: seed, now: start, random: rand.New(rand.NewPCG(seed, 0x6d696c6c72616365)), hash: h.Sum64(),
 		trace: o.Trace, mutants: o.Mutants, reduction: o.Reduction,
+		tickets: map[uint64]ticket{},
 	}
 	w.draw()
 	return w
