@@ -122,7 +122,7 @@ func (k *Keeper) Finished(e Finish) {
 	if p == nil {
 		return
 	}
-	if p.prepared = false; len(p.ownFiles) > 0 {
+	if p.prepared, p.listed = false, false; len(p.ownFiles) > 0 {
 		p.ownFiles, n.listed = nil, false
 	}
 	n.report.Jobs = slices.DeleteFunc(slices.Clone(n.report.Jobs), func(d dataset.Digest) bool { return d == e.Digest })

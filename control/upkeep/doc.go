@@ -51,7 +51,8 @@
 // when it holds other partitions or has other drives.
 //
 // A node forgets an edition (Finish) when no job uses the edition's digest any more. Two jobs may have one digest. If
-// the answer is lost, the next heartbeat that lists the digest has the node called again.
+// the answer is lost, the next heartbeat that lists the digest has the node called again. A node that listed an edition
+// and lists it no more is prepared again.
 //
 // # Drives
 //

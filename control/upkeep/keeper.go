@@ -129,7 +129,23 @@ func (k *Keeper) Reported(r Report) {
 		k.dirty[n.name] = true
 	}
 	n.report = r
+	k.compareJobs(n)
 	k.compareDrives(n)
+}
+
+// compareJobs compares the editions in a report with those that the node counts as prepared for. A node that listed an
+// edition and lists it no more has lost it: a call of Finish that was given up may have reached the node late.
+func (k *Keeper) compareJobs(n *node) {
+	for d, p := range n.pairs {
+		switch has := slices.Contains(n.report.Jobs, d); {
+		case !p.prepared || p.call != 0:
+		case has:
+			p.listed = true
+		case p.listed:
+			p.prepared, p.listed = false, false
+			n.scan, k.dirty[n.name] = true, true
+		}
+	}
 }
 
 // Renewed records that a node holds other partitions or has other drives or URLs than before. The node is called again

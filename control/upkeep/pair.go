@@ -14,6 +14,7 @@ type pair struct {
 	stale      bool   // An earlier incarnation of the node was called: the answer says nothing of the present one.
 	inTurn     bool   // The call is the one that the node's other calls wait for.
 	prepared   bool
+	listed     bool // A heartbeat has listed the edition since the node was prepared.
 	tried      bool // The present incarnation has answered once, or could not be reached.
 	wanted     bool // The node is to be prepared for the edition.
 	last       Result
