@@ -48,7 +48,7 @@ type leader struct {
 	ctx    context.Context // ends with the term
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	fenced chan struct{} // closed when a write was refused because another member leads
+	fenced chan struct{} // closed by stepDown
 	fence  sync.Once
 
 	finishing chan struct{} // It has room for the calls that make nodes forget editions.
@@ -123,15 +123,20 @@ func (l *leader) close() {
 	l.wg.Wait()
 }
 
-// stepDown ends the term: a write was refused because another member leads.
+// stepDown ends the term: a write was refused because another member leads, or an invariant is broken.
 func (l *leader) stepDown() { l.fence.Do(func() { close(l.fenced) }) }
+
+// noteFenced ends the term if the store says that the term is over.
+func (l *leader) noteFenced(err error) {
+	if errors.Is(err, store.ErrFenced) {
+		l.stepDown()
+	}
+}
 
 // commit writes records in one transaction, fenced by the term.
 func (l *leader) commit(ctx context.Context, ops ...store.Op) error {
 	err := l.term.Commit(ctx, ops...)
-	if errors.Is(err, store.ErrFenced) {
-		l.stepDown()
-	}
+	l.noteFenced(err)
 	return err
 }
 
@@ -139,17 +144,25 @@ func (l *leader) commit(ctx context.Context, ops ...store.Op) error {
 // written.
 func (l *leader) sync(ctx context.Context, dirty bool) error {
 	err := l.journal.Sync(ctx, dirty)
-	if errors.Is(err, store.ErrFenced) {
-		l.stepDown()
+	l.noteFenced(err)
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		err = l.machine.Ledger.Broken()
 	}
 	return err
 }
 
-// flush returns the writes for the journal.
+// flush returns the writes for the journal. It ends the term if an invariant of the ledger is broken: the next leader
+// begins with the records.
 func (l *leader) flush(most int) []store.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	records := l.machine.Ledger.Flush(most)
+	if err := l.machine.Ledger.Broken(); err != nil {
+		l.logger.Error("the term ends: the ledger is not in a state that can be", "error", err)
+		l.stepDown()
+	}
 	ops := make([]store.Op, len(records))
 	for i, r := range records {
 		if r.Data == nil {
@@ -175,13 +188,15 @@ func limitReached(err error) error {
 func (l *leader) wireError(err error) error {
 	var wired *connect.Error
 	var ended *machine.EndedError
+	var broken *ledger.InvariantError
 	code := connect.CodeInternal
 	switch {
 	case err == nil || errors.As(err, &wired):
 		return err
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrClosed):
 		return l.s.notLeader()
-	case l.ctx.Err() != nil && errors.Is(err, context.Canceled), errors.Is(err, machine.ErrDeposed):
+	case l.ctx.Err() != nil && errors.Is(err, context.Canceled), errors.Is(err, machine.ErrDeposed),
+		errors.As(err, &broken):
 		return l.s.notLeader()
 	case errors.Is(err, store.ErrNoSpace):
 		code = connect.CodeResourceExhausted

@@ -107,6 +107,42 @@ func BenchmarkMillionSplits(b *testing.B) {
 	}
 }
 
+// BenchmarkFlushUnfinishedSplits acknowledges one mini-batch of each of 32 ranks, in a job of 10^6 splits of which every
+// rank has 8 half delivered, and flushes. It reports the records and bytes of a flush.
+func BenchmarkFlushUnfinishedSplits(b *testing.B) {
+	const ranks, unfinished = 32, 8
+	l, sessions, now := million(b, ranks)
+	first := func(rank int) uint64 { return uint64(rank) * 1_000_000 / ranks * 16 }
+	for r, s := range sessions {
+		var runs []dataset.Range
+		for p := range uint64(unfinished) {
+			runs = append(runs, dataset.Range{From: first(r) + 16*p, To: first(r) + 16*p + 4})
+		}
+		require.NoError(b, l.Acknowledge("x", s, 0, runs, now))
+	}
+	for len(l.Flush(100)) > 0 {
+	}
+	records, bytes, place := 0, 0, uint64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		place++
+		for r, s := range sessions { // inside a further split, so that the number is new
+			n := first(r) + 16*unfinished + place%100_000
+			if err := l.Acknowledge("x", s, 0, []dataset.Range{{From: n, To: n + 1}}, now); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for part := l.Flush(100); len(part) > 0; part = l.Flush(100) {
+			records += len(part)
+			for _, rec := range part {
+				bytes += len(rec.Data)
+			}
+		}
+	}
+	b.ReportMetric(float64(records)/float64(b.N), "records/op")
+	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/op")
+}
+
 // BenchmarkBusyCluster measures one acknowledgement and the grant that follows it, while 10 jobs of 8 ranks all wait
 // for 200 drives whose streams are all in use.
 func BenchmarkBusyCluster(b *testing.B) {

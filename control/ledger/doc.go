@@ -93,12 +93,12 @@
 //
 // # Durability
 //
-// Per job there is a "ranks" record (each rank's session and epoch); per epoch a mark (every split before it is
-// delivered) and one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the
-// bytes). Acknowledgements inside an unfinished split are in memory only, but a rank's part of a split that it
-// shares with a neighbour is in the ranks record. After a failover such numbers are granted again; the launcher,
-// which has delivered them already, drops their mini-batches and acknowledges them again, or it attaches with its
-// token.
+// Per job there is a "ranks" record (each rank's session and epoch). Per epoch there is a mark (every split before it
+// is delivered), and one record for every 1,024 splits at or above the mark: a bitmap of the delivered splits, and the
+// delivered numbers of the unfinished ones (record.go has the bytes). So an acknowledgement that was answered is in
+// the records, wherever in a split it is, and no later leader grants its numbers. Numbers that were acknowledged and
+// not answered may be granted again. The launcher, which has delivered them already, drops their mini-batches and
+// acknowledges them again, or it attaches with its token.
 //
 // # Concurrency
 //
@@ -108,6 +108,7 @@
 //
 // [ErrUnknown] for a job, epoch, rank or drive that the ledger does not have, [ErrSession] for a session that was
 // fenced off, [ErrArgument] for a call that can never succeed, [ErrRecord] for stored bytes that are not whole.
+// [*InvariantError] for a fault of the ledger itself: see Broken.
 //
 // # Debugging
 //

@@ -35,6 +35,7 @@ type epoch struct {
 	base       set   // mini-batches that were delivered before the job was resumed
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
+	runs       int    // runs counts the runs of owed numbers in the partial splits of all shares, see MaxRuns.
 	announced  bool   // Effects.Done has named the epoch
 	journal    journal
 	placement
@@ -65,9 +66,6 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	for i := range e.shares {
 		if sh := &e.shares[i]; j.ranks[i].epoch > b.Number {
 			e.rewind(sh, set{{From: sh.lo, To: sh.hi}})
-		} else if j.ranks[i].epoch == b.Number {
-			e.restoreEdges(sh, j.ranks[i].edges)
-			j.ranks[i].edges = 0
 		}
 	}
 	at := sort.Search(len(j.epochs), func(i int) bool { return j.epochs[i].number > b.Number })
@@ -161,7 +159,7 @@ func (e *epoch) countLeftOut(total uint64) int64 {
 	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, total) {
 		for at := r.From; at < r.To; {
 			s := e.split(e.placeOf(at))
-			end := min(r.To, s.FirstNumber+uint64(s.MiniBatches))
+			end := min(r.To, endOfSplit(s))
 			rows += e.rowsOf(s, at, end)
 			at = end
 		}
@@ -235,12 +233,19 @@ func (e *epoch) rowsOf(s dataset.Split, from, to uint64) int64 {
 	return min(int64(to-s.FirstNumber)*int64(e.batch), s.Rows) - first
 }
 
+// endOfSplit returns the number behind a split's last one.
+func endOfSplit(s dataset.Split) uint64 { return s.FirstNumber + uint64(s.MiniBatches) }
+
 // sharesOf returns the shares that own numbers of a split.
 func (e *epoch) sharesOf(s dataset.Split) []share {
-	end := s.FirstNumber + uint64(s.MiniBatches)
-	i := sort.Search(len(e.shares), func(i int) bool { return e.shares[i].hi > s.FirstNumber })
+	return e.sharesBetween(s.FirstNumber, endOfSplit(s))
+}
+
+// sharesBetween returns the shares that own numbers of [from, to).
+func (e *epoch) sharesBetween(from, to uint64) []share {
+	i := sort.Search(len(e.shares), func(i int) bool { return e.shares[i].hi > from })
 	k := i
-	for k < len(e.shares) && e.shares[k].lo < end {
+	for k < len(e.shares) && e.shares[k].lo < to {
 		k++
 	}
 	return e.shares[i:k]
@@ -293,11 +298,24 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 	}
 	sh := &e.shares[rank]
 	has := ofToken(t)
+	if err := e.checkRoom(len(has.within(sh.lo, sh.hi))); err != nil {
+		return err
+	}
 	for _, r := range e.base.within(sh.lo, sh.hi) {
 		if !has.covers(r.From, r.To) {
 			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: "+
 				"submit the job again with this token", ErrArgument, r.From, r.To)
 		}
+	}
+	return nil
+}
+
+// checkRoom refuses runs of delivered numbers with which the epoch's unfinished splits would have too many.
+func (e *epoch) checkRoom(runs int) error {
+	if e.runs+runs > MaxRuns {
+		return fmt.Errorf("%w: the delivered mini-batches of epoch %d's unfinished splits are in %d runs, and %d more are "+
+			"beyond the limit of %d: acknowledge mini-batches in the order in which they came", ErrArgument, e.number, e.runs,
+			runs, MaxRuns)
 	}
 	return nil
 }
@@ -333,7 +351,8 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	if e == nil {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, j.ranks[number].epoch)
 	}
-	return e.deliveredIn(nil, &e.shares[number]).token(e.digest, e.number), nil
+	t := e.deliveredIn(nil, &e.shares[number]).token(e.digest, e.number)
+	return t, l.checkCount(e, t, e.shares[number:number+1], 0)
 }
 
 // Token returns the checkpoint of the whole job, of all ranks together. A token is of one epoch: the earliest epoch
@@ -356,13 +375,15 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	for i := range e.shares {
 		have = e.deliveredIn(have, &e.shares[i])
 	}
+	others := uint64(0) // resumed, and of no rank
 	for _, r := range e.base.within(e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
 		have = have.appendRun(r.From, r.To)
+		others += r.To - r.From
 	}
 	t := have.token(e.digest, first)
 	if len(t.Ranges) > dataset.MaxTokenRanges {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id,
 			len(t.Ranges), dataset.MaxTokenRanges)
 	}
-	return t, nil
+	return t, l.checkCount(e, t, e.shares, others)
 }

@@ -61,7 +61,6 @@ type rank struct {
 	session  Session
 	attached bool // attached in this leader's term, and not detached since
 	epoch    uint64
-	edges    uint64   // restored, until the epoch is begun
 	leases   []*lease // by epoch, then From
 	streams  int      // streams that nodes make for the rank now
 	want     int
@@ -268,12 +267,9 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	}
 	l.schedule(now)
 	sh := &e.shares[number]
-	return Attached{
-		Session: r.session,
-		Epoch:   at,
-		Token:   e.deliveredIn(nil, sh).token(e.digest, at),
-		Owned:   e.base.gaps(sh.lo, sh.hi),
-	}, nil
+	has := e.deliveredIn(nil, sh).token(e.digest, at)
+	return Attached{Session: r.session, Epoch: at, Token: has, Owned: e.base.gaps(sh.lo, sh.hi)},
+		l.checkCount(e, has, e.shares[number:number+1], 0)
 }
 
 // job finds a job, or returns nil.

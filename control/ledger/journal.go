@@ -22,9 +22,12 @@ func newJournal(splits int) journal {
 
 func chunks(splits int) int { return (splits + ChunkSplits - 1) / ChunkSplits }
 
+// chunkChanged notes that the record of a split's chunk changes.
+func (n *journal) chunkChanged(place int) { n.dirty.set(place / ChunkSplits) }
+
 // splitChanged notes that a split became delivered, or is not delivered any more.
 func (n *journal) splitChanged(place int) {
-	n.dirty.set(place / ChunkSplits)
+	n.chunkChanged(place)
 	if place < n.mark { // the records of the chunks before the mark were deleted: write them again
 		n.dirty.fill(place/ChunkSplits, chunks(n.mark))
 		n.mark, n.dirtyMark = place, true
@@ -66,24 +69,21 @@ func (e *epoch) flush(out []Record, most int, fence uint64) []Record {
 	for _, deletions := range []bool{false, true} {
 		for c := n.dirty.next(0, chunks(n.splits), true); c < chunks(n.splits) && len(out) < most; c = n.dirty.next(c+1,
 			chunks(n.splits), true) {
-			from, to := c*ChunkSplits, min((c+1)*ChunkSplits, n.splits)
-			empty := to <= n.mark || e.done.next(from, to, true) == to
-			if empty != deletions {
+			data := e.chunkData(c, fence)
+			if (data == nil) != deletions {
 				continue
 			}
 			n.dirty.clear(c)
-			rec.Chunk, rec.Data = uint32(c), nil
-			if !empty {
-				rec.Data = encodeChunk(fence, e.done, c, to-from)
-			}
-			if !empty || n.stored.get(c) {
-				out = append(out, rec)
-			}
-			if empty {
+			rec.Chunk, rec.Data = uint32(c), data
+			if data == nil {
+				if n.stored.get(c) {
+					out = append(out, rec)
+				}
 				n.stored.clear(c)
-			} else {
-				n.stored.set(c)
+				continue
 			}
+			out = append(out, rec)
+			n.stored.set(c)
 		}
 	}
 	return out
@@ -105,6 +105,9 @@ func (e *epoch) deletions() []Record {
 // Pending counts the records that differ from the flushed records. If it returns 0, Flush returns none.
 func (l *Ledger) Pending() int {
 	n := 0
+	if l.broken != nil {
+		n++
+	}
 	for _, j := range l.jobs {
 		n += len(j.forgotten)
 		if j.dirtyRanks {
@@ -125,10 +128,24 @@ func (l *Ledger) Pending() int {
 // Flush returns at most most records to be made durable, in the order to write them; call it again until it returns
 // none. Flush returns each change once: a caller whose write failed writes the same records before any later
 // records, or gives up its leadership. The order matters because a crash may separate two transactions: the ranks
-// records go first, then deletions of epochs that are over, marks, bitmaps, and deletions of bitmaps that the mark
-// has passed. The records of one call are those of one transaction, which must not delete and write the same record.
+// records go first, then deletions of epochs that are over, marks, chunks, and deletions of chunks that the mark has
+// passed. The records of one call are those of one transaction, which must not delete and write the same record.
+//
+// When an invariant is broken, Flush returns nothing and Pending is never 0. The owner asks Broken before it answers
+// calls, and gives up its leadership.
 func (l *Ledger) Flush(most int) []Record {
-	var out []Record
+	records := l.changed(most)
+	for _, r := range records {
+		l.checkRecord(r)
+	}
+	if l.broken != nil {
+		return nil
+	}
+	return records
+}
+
+// changed returns at most most records that differ from the flushed records, in the order of Flush.
+func (l *Ledger) changed(most int) (out []Record) {
 	for _, j := range l.jobs {
 		if len(out) >= most {
 			break
@@ -155,10 +172,7 @@ func (l *Ledger) Flush(most int) []Record {
 func (j *job) ranksRecord(fence uint64) Record {
 	ranks := make([]rankEntry, len(j.ranks))
 	for i, r := range j.ranks {
-		ranks[i] = rankEntry{r.session.Fence, r.session.Generation, r.epoch, r.edges}
-		if e := j.epoch(r.epoch); e != nil {
-			ranks[i].edges = e.shares[i].edges()
-		}
+		ranks[i] = rankEntry{r.session.Fence, r.session.Generation, r.epoch}
 	}
 	return Record{Job: j.ID, Kind: RanksRecord, Data: encodeRanks(fence, ranks)}
 }
@@ -179,7 +193,7 @@ func (l *Ledger) Snapshot(id string) ([]Record, error) {
 	return out, nil
 }
 
-// Restore applies a stored record. A job's ranks record is restored after AddJob; the marks and bitmaps of the job's
+// Restore applies a stored record. A job's ranks record is restored after AddJob; the marks and chunks of the job's
 // Live epochs follow in any order when these epochs are begun. Flush deletes the records of epochs that no rank is
 // in. Errors wrap ErrRecord or ErrUnknown.
 func (l *Ledger) Restore(r Record) error {
@@ -205,7 +219,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 		}
 		for i, e := range ranks {
 			j.ranks[i].session = Session{uint32(i), e.fence, e.seq}
-			j.ranks[i].epoch, j.ranks[i].wanted, j.ranks[i].edges = e.epoch, e.epoch, e.edges
+			j.ranks[i].epoch, j.ranks[i].wanted = e.epoch, e.epoch
 		}
 		j.begun = true
 		return nil
@@ -246,28 +260,8 @@ func (l *Ledger) restore(j *job, r Record) error {
 		l.announceComplete(e)
 		return nil
 	}
-	if int64(r.Chunk) >= int64(chunks(e.splits)) {
-		return fmt.Errorf("%w: the plan has %d splits", ErrRecord, e.splits)
-	}
-	first := int(r.Chunk) * ChunkSplits
-	size := min(ChunkSplits, e.splits-first)
-	done, err := decodeChunk(r.Data, size)
-	if err != nil {
+	if err := l.restoreChunk(e, r); err != nil {
 		return err
-	}
-	for i := done.next(0, size, true); i < size; i = done.next(i+1, size, true) {
-		e.restoreSplit(first + i)
-	}
-	n.stored.set(int(r.Chunk))
-	n.dirty.clear(int(r.Chunk))
-	if first+size <= n.mark {
-		n.dirty.set(int(r.Chunk)) // to be deleted
-	}
-	for i := range size {
-		if e.done.get(first+i) != done.get(i) {
-			n.dirty.set(int(r.Chunk))
-			break
-		}
 	}
 	l.announceComplete(e)
 	return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// TestRestoredIsTheSame restores a new leader from a snapshot at any moment. When the ranks have shown their leases
-// and repeated their acknowledgements, the new leader is in the state of the old leader.
+// TestRestoredIsTheSame restores a new leader from a snapshot at any moment. When the ranks have shown their leases,
+// the new leader is in the state of the old leader.
 func TestRestoredIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -67,7 +67,6 @@ func TestRestoredIsTheSame(t *testing.T) {
 		w.lead()
 		for _, tr := range w.trainers {
 			w.adoptLease(tr)
-			w.acknowledge(tr, tr.owned)
 		}
 		require.Equal(t, before, stand())
 	})
@@ -179,6 +178,109 @@ func TestMarkDeletesWhatItPasses(t *testing.T) {
 	assert.Equal(t, Record{Job: "x", Kind: ChunkRecord, Chunk: 1}, out[1])
 }
 
+// TestAnAcknowledgedNumberIsPendingUntilItIsFlushed: an acknowledgement inside a split is a change of the split's
+// chunk, and a leader that has only the flushed records knows the acknowledgement. The chunk's record holds no trace of
+// a split that is finished, or that a token has taken back.
+func TestAnAcknowledgedNumberIsPendingUntilItIsFlushed(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 10}, "a:40")
+	token := set{{From: 12, To: 14}}.token(digestOf("x"), 0)
+	epoch := Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names, Resume: &token}
+	store := map[string]Record{}
+	lead := func() *Ledger {
+		l := New(Config{Fence: 1})
+		require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
+		if ranks, stored := store["ranks"]; stored {
+			require.NoError(t, l.Restore(ranks))
+		}
+		require.NoError(t, l.Begin(epoch, scriptStart))
+		for key, r := range store {
+			if key != "ranks" {
+				require.NoError(t, l.Restore(r))
+			}
+		}
+		require.NoError(t, l.verify())
+		return l
+	}
+	flush := func(l *Ledger, keys ...string) {
+		t.Helper()
+		assert.Positive(t, l.Pending())
+		var got []string
+		for _, r := range l.Flush(100) {
+			got = append(got, r.Key())
+			if store[r.Key()] = r; r.Data == nil {
+				delete(store, r.Key())
+			}
+		}
+		assert.Equal(t, keys, got)
+		assert.Zero(t, l.Pending())
+		tokenNow, err := l.Token("x")
+		require.NoError(t, err)
+		restored := lead()
+		tokenThen, err := restored.Token("x")
+		require.NoError(t, err)
+		assert.Equal(t, tokenNow, tokenThen)
+		assert.Zero(t, restored.Pending(), "what was restored is stored")
+	}
+	l := lead()
+	a, err := l.Attach("x", 0, nil, scriptStart)
+	require.NoError(t, err)
+	b, err := l.Attach("x", 1, nil, scriptStart)
+	require.NoError(t, err)
+	flush(l, "ranks")
+	acknowledge := func(s Session, from, to uint64) {
+		t.Helper()
+		require.NoError(t, l.Acknowledge("x", s, 0, []dataset.Range{{From: from, To: to}}, scriptStart))
+	}
+	acknowledge(a.Session, 3, 5) // inside split 0
+	flush(l, "e0/c000000")
+	acknowledge(a.Session, 11, 15) // inside split 1, around the resumed numbers
+	acknowledge(a.Session, 20, 21) // of split 2, which the ranks share
+	acknowledge(b.Session, 24, 30)
+	flush(l, "e0/c000000")
+	acknowledge(a.Session, 11, 14) // what is delivered already
+	assert.Zero(t, l.Pending())
+	acknowledge(a.Session, 0, 20)
+	flush(l, "e0/mark", "e0/c000000")
+	l = lead()
+	back := set{{From: 12, To: 14}}.token(digestOf("x"), 0)
+	_, err = l.Attach("x", 0, &back, scriptStart)
+	require.NoError(t, err)
+	flush(l, "ranks", "e0/mark", "e0/c000000")
+	_, err = l.Attach("x", 1, &back, scriptStart)
+	require.NoError(t, err)
+	flush(l, "ranks", "e0/c000000")
+	assert.Len(t, store, 1, "nothing is delivered, so that only the ranks have a record")
+}
+
+// TestRunsAreBounded: acknowledgements and tokens that would make a chunk's record too large for etcd are refused.
+func TestRunsAreBounded(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1024}, fmt.Sprintf("a:%d", 2*MaxRuns))
+	l := New(Config{Fence: 1})
+	require.NoError(t, l.AddJob(Job{ID: "x"}))
+	require.NoError(t, l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names}, scriptStart))
+	a, err := l.Attach("x", 0, nil, scriptStart)
+	require.NoError(t, err)
+	var runs []dataset.Range
+	for i := range uint64(MaxRuns) {
+		runs = append(runs, dataset.Range{From: 2 * i, To: 2*i + 1})
+	}
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, runs, scriptStart))
+	more := []dataset.Range{{From: 1, To: 2}}
+	err = l.Acknowledge("x", a.Session, 0, more, scriptStart)
+	require.ErrorIs(t, err, ErrArgument)
+	require.ErrorContains(t, err, "beyond the limit of 131072")
+	for _, r := range l.Flush(100) {
+		assert.Less(t, len(r.Data), 1<<20, r.Key())
+	}
+	token := set{{From: 0, To: 1}, {From: 2, To: 3}}.token(digestOf("x"), 0)
+	_, err = l.Attach("x", 0, &token, scriptStart)
+	require.ErrorIs(t, err, ErrArgument)
+	none := set(nil).token(digestOf("x"), 0)
+	a, err = l.Attach("x", 0, &none, scriptStart)
+	require.NoError(t, err)
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, more, scriptStart), "the token has taken the runs back")
+}
+
 func TestRecordsRefuse(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
 	fresh := func() *Ledger {
@@ -191,10 +293,20 @@ func TestRecordsRefuse(t *testing.T) {
 	ones.fill(0, ChunkSplits)
 	some := newBitset(ChunkSplits)
 	some.fill(0, 476)
-	full, short := encodeChunk(1, ones, 0, 1024), encodeChunk(1, some, 0, 476)
+	full, short := encodeChunk(1, ones, 0, 1024, nil), encodeChunk(1, some, 0, 476, nil)
 	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Data: full}))
 	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Chunk: 1, Data: short}))
 	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: MarkRecord, Data: encodeMark(1, 1500, 1500)}))
+	unfinished := func(parts ...part) []byte { return encodeChunk(1, newBitset(ChunkSplits), 0, 476, parts) }
+	runs := func(numbers ...uint64) (s set) {
+		for i := 0; i < len(numbers); i += 2 {
+			s = append(s, dataset.Range{From: numbers[i], To: numbers[i+1]})
+		}
+		return s
+	}
+	one := unfinished(part{3, runs(0, 1)})
+	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Chunk: 1, Data: one}))
+	const notTheirs = "bytes do not describe its unfinished splits"
 	above := bytes.Clone(short)
 	above[len(above)-1] = 0xff
 	above = seal(ChunkRecord, 476, 1, above[headerBytes:])
@@ -211,11 +323,30 @@ func TestRecordsRefuse(t *testing.T) {
 		{"another size", Record{Data: short, Kind: ChunkRecord}, "chunk of 476 splits, the plan has 1024 there"},
 		{"beyond the plan", Record{Data: short, Kind: ChunkRecord, Chunk: 2}, "the plan has 1500 splits"},
 		{"bits above the last", Record{Data: above, Kind: ChunkRecord, Chunk: 1}, "has bits above them"},
+		{"an unfinished split that is delivered", Record{Data: encodeChunk(1, some, 0, 476, []part{{3, runs(0, 1)}}),
+			Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"unfinished splits that do not ascend", Record{Data: unfinished(part{3, runs(0, 1)}, part{3, runs(0, 1)}),
+			Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"an unfinished split beyond the chunk", Record{Data: unfinished(part{476, runs(0, 1)}),
+			Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"an unfinished split without runs", Record{Data: unfinished(part{3, nil}), Kind: ChunkRecord, Chunk: 1},
+			notTheirs},
+		{"runs that touch", Record{Data: unfinished(part{3, runs(0, 1, 1, 2)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"runs that descend", Record{Data: unfinished(part{3, runs(1, 2, 0, 1)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"an empty run", Record{Data: unfinished(part{3, runs(1, 1)}), Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"a cut run", Record{Data: seal(ChunkRecord, 476, 1, one[headerBytes:len(one)-1]), Kind: ChunkRecord, Chunk: 1},
+			notTheirs},
+		{"a number in more bytes than it needs", Record{Data: seal(ChunkRecord, 476, 1,
+			append(bytes.Clone(one[headerBytes:len(one)-1]), 0x81, 0)), Kind: ChunkRecord, Chunk: 1}, notTheirs},
+		{"a run beyond its split", Record{Data: unfinished(part{3, runs(0, 3)}), Kind: ChunkRecord, Chunk: 1},
+			"numbers [0, 3) of split 1027, which is unfinished and owes 2"},
+		{"a whole split as an unfinished one", Record{Data: unfinished(part{3, runs(0, 2)}), Kind: ChunkRecord, Chunk: 1},
+			"numbers [0, 2) of split 1027, which is unfinished and owes 2"},
 		{"a mark of another plan", Record{Data: encodeMark(1, 10, 1400), Kind: MarkRecord},
 			"mark 10 of 1400 splits, the plan has 1500"},
 		{"a mark beyond", Record{Data: encodeMark(1, 1501, 1500), Kind: MarkRecord}, "mark 1501 of 1500"},
 		{"a later version", Record{Data: later(encodeMark(1, 10, 1500)), Kind: MarkRecord},
-			"version 2, this build reads 1"},
+			"version 3, this build reads 2"},
 		{"ranks after an epoch", Record{Data: encodeRanks(1, make([]rankEntry, 2)), Kind: RanksRecord},
 			"1 epochs begun"},
 	} {
@@ -233,7 +364,7 @@ func TestRecordsRefuse(t *testing.T) {
 
 func later(b []byte) []byte {
 	b = bytes.Clone(b)
-	b[0] = 2
+	b[0] = RecordVersion + 1
 	return seal2(b)
 }
 
@@ -264,10 +395,12 @@ func TestKeys(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	ones := newBitset(ChunkSplits)
 	ones.fill(3, 900)
-	f.Add("ranks", encodeRanks(3, []rankEntry{{1, 2, 0, 3}, {1, 3, 1, 0}}))
+	f.Add("ranks", encodeRanks(3, []rankEntry{{1, 2, 0}, {1, 3, 1}}))
 	f.Add("e0/mark", encodeMark(3, 77, 1500))
-	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024))
-	f.Add("e0/c000001", encodeChunk(3, ones, 0, 476))
+	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024, nil))
+	f.Add("e0/c000001", encodeChunk(3, ones, 0, 476, nil))
+	one := set{{From: 1, To: 2}}
+	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024, []part{{0, one}, {2, set{{From: 0, To: 1}}}, {1000, one}}))
 	f.Add("e1/mark", []byte{})
 	plan, names := testPlan(f, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
@@ -283,8 +416,13 @@ func FuzzRestore(f *testing.F) {
 			if r.Kind != RanksRecord {
 				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
 			}
-			if err := l.Restore(r); err != nil {
+			err := l.Restore(r)
+			if err != nil {
 				require.ErrorIs(t, err, ErrRecord)
+			} else if r.Kind == ChunkRecord && r.Epoch == 0 { // one state has one record
+				if now := l.job("x").epoch(0).chunkData(int(r.Chunk), 0); now != nil {
+					require.Equal(t, now[headerBytes:], sealed[headerBytes:])
+				}
 			}
 			if r.Kind == RanksRecord {
 				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
@@ -306,6 +444,9 @@ func resealed(k Kind, data []byte) []byte {
 		n = len(data) / markBytes
 	case ChunkRecord:
 		n = min(8*len(data), ChunkSplits)
+		if len(data) < ChunkSplits/8 {
+			n = 476 // the second chunk of the plan, with parts
+		}
 	}
 	b[2], b[3] = byte(n), byte(n>>8)
 	return seal2(b)

@@ -93,6 +93,7 @@ func (l *Ledger) newID() uint64 {
 
 // startLease adds a lease to the lists of its rank, drive and split.
 func (l *Ledger) startLease(le *lease) {
+	l.checkLease(le)
 	l.leases[le.ID] = le
 	r, d := le.rank, le.drive
 	i, _ := slices.BinarySearchFunc(r.leases, le, byNumber)
@@ -316,12 +317,15 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 				run.From, run.To, sh.lo, sh.hi)
 		}
 	}
+	if err := e.checkRoom(len(runs)); err != nil {
+		return fmt.Errorf("job %s: rank %d acknowledges: %w", id, r.number, err)
+	}
 	var fresh uint64
 	for _, run := range runs {
 		place := e.placeFor(r, run.From)
 		for from := run.From; from < run.To; place++ {
 			s := e.split(place)
-			to := min(run.To, s.FirstNumber+uint64(s.MiniBatches))
+			to := min(run.To, endOfSplit(s))
 			fresh += l.deliver(e, sh, s, from, to)
 			from = to
 		}

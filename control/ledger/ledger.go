@@ -40,6 +40,7 @@ type Ledger struct {
 	counter uint64 // counter numbers leases and sessions.
 	round   uint64 // round numbers offers.
 	effects Effects
+	broken  *InvariantError // broken is the first broken invariant, or nil.
 	// placementVersion grows with every change of the set of drives, of the partitions that drives hold, and of the
 	// drives on which leases can be granted.
 	placementVersion uint64

@@ -63,7 +63,10 @@ func (s set) count(from, to uint64) uint64 {
 }
 
 // covers reports whether the set has all of [from, to).
-func (s set) covers(from, to uint64) bool { return s.count(from, to) == to-from }
+func (s set) covers(from, to uint64) bool {
+	i := s.indexAfter(from)
+	return from == to || i < len(s) && s[i].From <= from && to <= s[i].To
+}
 
 // appendRun appends a run that does not begin before the end of the last run. It extends the last run if both touch.
 func (s set) appendRun(from, to uint64) set {

@@ -4,31 +4,40 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"strconv"
 	"strings"
+
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // ChunkSplits is how many splits a chunk's bitmap covers.
 const ChunkSplits = 1024
 
+// MaxRuns bounds the runs of delivered numbers in an epoch's unfinished splits. It keeps a chunk's record below the
+// 1.5 MiB that etcd takes. A trainer has few runs: one for each lease, and one for each mini-batch out of order.
+const MaxRuns = 1 << 17
+
 // A record is a header of 16 bytes, little-endian:
 //
-//	version u8 = 1 | kind u8 | n u16 | fence u64 | CRC32C u32 of all before it and of all after it
+//	version u8 = 2 | kind u8 | n u16 | fence u64 | CRC32C u32 of all before it and of all after it
 //
 // and then, by kind,
 //
-//	ranks  n ranks, each: session's fence u64 | session's seq u64 | epoch u64 | edges u64
+//	ranks  n ranks, each: session's fence u64 | session's seq u64 | epoch u64
 //	mark   n = 1: mark u64 | splits of the plan u64
 //	chunk  n splits: (n+7)/8 bytes, bit i%8 of byte i/8 says that split 1024*chunk+i is delivered; bits above n are 0
+//	       for each unfinished split of which some numbers are delivered, ascending: gap | number of runs |
+//	       for each run of delivered numbers: gap | length
 //
-// The bits of edges are set if the rank has delivered its part of the first (bit 0) and of the last (bit 1) split of
-// its share of the epoch. Other ranks may own parts of these splits, and the splits' bits in a chunk are set only
-// when all parts are delivered.
+// The unnamed types are unsigned LEB128 in the fewest bytes. A gap counts what lies between an item and the item before
+// it, or the beginning. Runs count the numbers of their split that the job owes: the numbers from which the job resumed
+// are left out. So one state has one record.
 const (
-	RecordVersion = 1 // version of the records that this build writes and reads
+	RecordVersion = 2 // version of the records that this build writes and reads
 
 	headerBytes = 16
-	rankBytes   = 32
+	rankBytes   = 24
 	markBytes   = 16
 )
 
@@ -39,7 +48,7 @@ type Kind uint8
 const (
 	RanksRecord Kind = iota // sessions and epochs of the ranks
 	MarkRecord              // splits before the mark are delivered
-	ChunkRecord             // the delivered splits of 1,024
+	ChunkRecord             // what is delivered of 1,024 splits
 )
 
 var kindNames = [...]string{"ranks", "mark", "chunk"}
@@ -139,7 +148,7 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 	case MarkRecord:
 		want = n * markBytes
 	case ChunkRecord:
-		want = (n + 7) / 8
+		want = max((n+7)/8, len(body)) // what follows the bitmap has any length
 	}
 	if len(body) != want {
 		return 0, nil, fmt.Errorf("%w: %v of %d entries has %d bytes, want %d", ErrRecord, k, n, len(body), want)
@@ -148,13 +157,7 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 }
 
 // rankEntry is a rank's part of the ranks record.
-type rankEntry struct{ fence, seq, epoch, edges uint64 }
-
-// Edges of a share.
-const (
-	firstEdge = 1 << iota
-	lastEdge
-)
+type rankEntry struct{ fence, seq, epoch uint64 }
 
 func encodeRanks(fence uint64, ranks []rankEntry) []byte {
 	body := make([]byte, 0, len(ranks)*rankBytes)
@@ -162,7 +165,6 @@ func encodeRanks(fence uint64, ranks []rankEntry) []byte {
 		body = binary.LittleEndian.AppendUint64(body, r.fence)
 		body = binary.LittleEndian.AppendUint64(body, r.seq)
 		body = binary.LittleEndian.AppendUint64(body, r.epoch)
-		body = binary.LittleEndian.AppendUint64(body, r.edges)
 	}
 	return seal(RanksRecord, len(ranks), fence, body)
 }
@@ -176,10 +178,7 @@ func decodeRanks(b []byte) ([]rankEntry, error) {
 	for i := range ranks {
 		e := body[i*rankBytes:]
 		word := func(i int) uint64 { return binary.LittleEndian.Uint64(e[8*i:]) }
-		ranks[i] = rankEntry{word(0), word(1), word(2), word(3)}
-		if ranks[i].edges&^(firstEdge|lastEdge) != 0 {
-			return nil, fmt.Errorf("%w: rank %d has edges %#x", ErrRecord, i, ranks[i].edges)
-		}
+		ranks[i] = rankEntry{word(0), word(1), word(2)}
 	}
 	return ranks, nil
 }
@@ -206,32 +205,96 @@ func decodeMark(b []byte, splits int) (mark int, err error) {
 	return int(m), nil
 }
 
-// encodeChunk encodes the n bits of a chunk from the bits of a whole epoch.
-func encodeChunk(fence uint64, done bitset, chunk, n int) []byte {
-	var body [ChunkSplits / 8]byte
-	for w := range (n + 63) / 64 {
-		binary.LittleEndian.PutUint64(body[8*w:], done[chunk*(ChunkSplits/64)+w])
-	}
-	return seal(ChunkRecord, n, fence, body[:(n+7)/8])
+// part is an unfinished split of a chunk, of which some numbers are delivered.
+type part struct {
+	split int // split is the number of the split in the chunk.
+	runs  set // runs has the delivered ones of the numbers that the job owes, counted from the split's first.
 }
 
-// decodeChunk returns a chunk's bits; n is how many splits of the plan it covers.
-func decodeChunk(b []byte, n int) (bits bitset, err error) {
+// encodeChunk encodes the n splits of a chunk, from the bits of a whole epoch and the chunk's parts, ascending.
+func encodeChunk(fence uint64, done bitset, chunk, n int, parts []part) []byte {
+	var bitmap [ChunkSplits / 8]byte
+	for w := range (n + 63) / 64 {
+		binary.LittleEndian.PutUint64(bitmap[8*w:], done[chunk*(ChunkSplits/64)+w])
+	}
+	body, next := bitmap[:(n+7)/8:(n+7)/8], 0
+	for _, p := range parts {
+		body = binary.AppendUvarint(body, uint64(p.split-next))
+		body = binary.AppendUvarint(body, uint64(len(p.runs)))
+		end := uint64(0)
+		for _, r := range p.runs {
+			body = binary.AppendUvarint(body, r.From-end)
+			body = binary.AppendUvarint(body, r.To-r.From)
+			end = r.To
+		}
+		next = p.split + 1
+	}
+	return seal(ChunkRecord, n, fence, body)
+}
+
+// decodeChunk returns a chunk's bits and its parts; n is how many splits of the plan it covers.
+func decodeChunk(b []byte, n int) (done bitset, parts []part, err error) {
 	m, body, err := unseal(ChunkRecord, b)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if m != n || n > ChunkSplits {
-		return nil, fmt.Errorf("%w: chunk of %d splits, the plan has %d there", ErrRecord, m, n)
+		return nil, nil, fmt.Errorf("%w: chunk of %d splits, the plan has %d there", ErrRecord, m, n)
 	}
-	var whole [ChunkSplits / 8]byte
-	copy(whole[:], body)
-	bits = make(bitset, ChunkSplits/64)
-	for w := range bits {
-		bits[w] = binary.LittleEndian.Uint64(whole[8*w:])
+	var bitmap [ChunkSplits / 8]byte
+	copy(bitmap[:], body[:(n+7)/8])
+	done = make(bitset, ChunkSplits/64)
+	for w := range done {
+		done[w] = binary.LittleEndian.Uint64(bitmap[8*w:])
 	}
-	if bits.next(n, ChunkSplits, true) != ChunkSplits {
-		return nil, fmt.Errorf("%w: chunk of %d splits has bits above them", ErrRecord, n)
+	if done.next(n, ChunkSplits, true) != ChunkSplits {
+		return nil, nil, fmt.Errorf("%w: chunk of %d splits has bits above them", ErrRecord, n)
 	}
-	return bits, nil
+	parts, ok := decodeParts(body[(n+7)/8:], n, done)
+	if !ok {
+		return nil, nil, fmt.Errorf("%w: chunk of %d splits: %d bytes do not describe its unfinished splits", ErrRecord, n,
+			len(body)-(n+7)/8)
+	}
+	return done, parts, nil
+}
+
+// decodeParts reads the parts of a chunk of n splits. It reports false for bytes that encodeChunk does not write.
+func decodeParts(b []byte, n int, done bitset) (parts []part, ok bool) {
+	r := numberReader{b}
+	for next := 0; len(r.rest) > 0; {
+		gap, runs := r.number(), r.number()
+		if gap >= uint64(n-next) || runs == 0 || runs > uint64(len(r.rest)/2) || done.get(next+int(gap)) {
+			return nil, false
+		}
+		p := part{split: next + int(gap), runs: make(set, 0, runs)}
+		end := uint64(0)
+		for i := range runs {
+			skipped, length := r.number(), r.number()
+			if skipped > dataset.MaxSplitBatches-end || i > 0 && skipped == 0 {
+				return nil, false
+			}
+			from := end + skipped
+			if length == 0 || length > dataset.MaxSplitBatches-from {
+				return nil, false
+			}
+			end = from + length
+			p.runs = append(p.runs, dataset.Range{From: from, To: end})
+		}
+		parts, next = append(parts, p), p.split+1
+	}
+	return parts, true
+}
+
+// numberReader reads unsigned LEB128 numbers in the fewest bytes.
+type numberReader struct{ rest []byte }
+
+// number returns the next number. It returns the greatest number and ends the bytes if they do not begin with a number.
+func (r *numberReader) number() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
+		r.rest = nil
+		return math.MaxUint64
+	}
+	r.rest = r.rest[n:]
+	return v
 }

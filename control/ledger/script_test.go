@@ -408,15 +408,20 @@ func (s *scripted) flush(most int) string {
 				ranks, _ := decodeRanks(r.Data)
 				fmt.Fprintf(&b, "put %s", key)
 				for _, k := range ranks {
-					fmt.Fprintf(&b, " {session %d.%d epoch %d edges %02b}", k.fence, k.seq, k.epoch, k.edges)
+					fmt.Fprintf(&b, " {session %d.%d epoch %d}", k.fence, k.seq, k.epoch)
 				}
 				b.WriteString("\n")
 			case MarkRecord:
 				fmt.Fprintf(&b, "put %s %d\n", key, body[0])
 			case ChunkRecord:
 				fmt.Fprintf(&b, "put %s %d splits", key, n)
-				for _, o := range body {
+				for _, o := range body[:(n+7)/8] {
 					fmt.Fprintf(&b, " %08b", o)
+				}
+				_, parts, err := decodeChunk(r.Data, n)
+				require.NoError(s.t, err)
+				for _, p := range parts {
+					fmt.Fprintf(&b, " split %d has %s", p.split, showRuns(p.runs))
 				}
 				b.WriteString("\n")
 			}

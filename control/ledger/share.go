@@ -19,7 +19,7 @@ type share struct {
 	done        bitset // by place-first: every owned number of the split is delivered
 
 	// Of splits that are taken and not done:
-	partial  map[int]set      // delivered numbers, including the resumed ones, if there are any
+	partial  map[int]partial
 	again    map[int]struct{} // some lease of the split came back
 	returned []int            // ascending: some number is neither delivered nor leased
 
@@ -27,6 +27,12 @@ type share struct {
 	cursor int     // place below which no split is fresh
 
 	partnerCursors map[*readability]*partnerCursors // by what a worker of reach Any can read
+}
+
+// partial is what is delivered of a split's portion that is not done: some owed numbers, and the resumed ones.
+type partial struct {
+	delivered set
+	runs      int // runs counts the runs of owedRuns.
 }
 
 // prepareShare begins a share of which only the resumed numbers are delivered.
@@ -50,7 +56,7 @@ func (e *epoch) prepareShare(sh *share) {
 
 // reset forgets all but the bitmaps.
 func (sh *share) reset() {
-	sh.partial, sh.again, sh.returned = make(map[int]set), make(map[int]struct{}), nil
+	sh.partial, sh.again, sh.returned = make(map[int]partial), make(map[int]struct{}), nil
 	sh.delivered = 0
 	sh.restart()
 }
@@ -62,52 +68,44 @@ func (sh *share) restart() {
 	clear(sh.next)
 }
 
-// edges returns whether the share's first split and its last split are delivered, as bits.
-func (sh *share) edges() (bits uint64) {
-	if sh.first == sh.last {
-		return 0
-	}
-	if sh.done.get(0) {
-		bits |= firstEdge
-	}
-	if sh.done.get(sh.last - 1 - sh.first) {
-		bits |= lastEdge
-	}
-	return bits
-}
-
-// restoreEdges makes the first and the last split of a share delivered if their bits in a record are set.
-func (e *epoch) restoreEdges(sh *share, bits uint64) {
-	if sh.first == sh.last {
-		return
-	}
-	if bits&firstEdge != 0 {
-		e.restorePart(sh, e.split(sh.first))
-		e.settleSplit(sh.first)
-	}
-	if bits&lastEdge != 0 {
-		e.restorePart(sh, e.split(sh.last-1))
-		e.settleSplit(sh.last - 1)
-	}
-}
-
 // restorePart makes a share's part of a split delivered.
 func (e *epoch) restorePart(sh *share, s dataset.Split) {
 	from, to := sh.portion(s)
-	if sh.lo == sh.hi || sh.done.get(s.Position-sh.first) {
+	at := s.Position - sh.first
+	if from == to || sh.done.get(at) {
 		return
 	}
 	sh.delivered += to - from - sh.deliveredOf(e, s).count(from, to)
-	sh.taken.set(s.Position - sh.first)
-	sh.done.set(s.Position - sh.first)
+	sh.taken.set(at)
+	sh.done.set(at)
+	if len(sh.partial) > 0 {
+		e.keepPartial(sh, s, nil)
+		sh.updateReturned(e, s)
+	}
 	e.uncounted = true
+}
+
+// keepPartial notes the delivered numbers of a split's portion, including the resumed ones, or nil if they are all
+// delivered or none is. The chunk's record changes with them.
+func (e *epoch) keepPartial(sh *share, s dataset.Split, have set) {
+	e.runs -= sh.partial[s.Position].runs
+	delete(sh.partial, s.Position)
+	if have != nil {
+		runs := len(have)
+		if len(e.base) > 0 {
+			runs = len(e.owedRuns(s, have))
+		}
+		e.runs += runs
+		sh.partial[s.Position] = partial{have, runs}
+	}
+	e.journal.chunkChanged(s.Position)
 }
 
 func (sh *share) complete() bool { return sh.delivered == sh.owned }
 
 // portion returns the numbers of a split that are in the share's range.
 func (sh *share) portion(s dataset.Split) (from, to uint64) {
-	from, to = max(sh.lo, s.FirstNumber), min(sh.hi, s.FirstNumber+uint64(s.MiniBatches))
+	from, to = max(sh.lo, s.FirstNumber), min(sh.hi, endOfSplit(s))
 	return from, max(from, to)
 }
 
@@ -119,7 +117,7 @@ func (sh *share) deliveredOf(e *epoch, s dataset.Split) set {
 		return set(nil).appendRun(from, to)
 	}
 	if have, ok := sh.partial[s.Position]; ok {
-		return have
+		return have.delivered
 	}
 	if len(e.base) == 0 {
 		return nil
@@ -189,14 +187,11 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 	sh.taken.set(at)
 	if have.covers(sh.portion(s)) {
 		sh.done.set(at)
-		delete(sh.partial, s.Position)
 		delete(sh.again, s.Position)
+		e.keepPartial(sh, s, nil)
 		e.settleSplit(s.Position)
-		if !e.done.get(s.Position) { // other ranks own numbers of the split
-			e.job.dirtyRanks = true
-		}
 	} else {
-		sh.partial[s.Position] = have
+		e.keepPartial(sh, s, have)
 	}
 	for _, le := range slices.Clone(sh.rank.leasesWithin(e, from, to)) {
 		if have.covers(le.From, le.To) {
@@ -204,11 +199,16 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 		}
 	}
 	sh.updateReturned(e, s)
+	l.checkDelivered(e, sh, s)
 	return fresh
 }
 
 // rewind sets which numbers of a share are delivered, forward or back. The rank has no lease of the share then.
 func (e *epoch) rewind(sh *share, has set) {
+	before := sh.partial
+	for _, have := range before {
+		e.runs -= have.runs
+	}
 	sh.reset()
 	for p := sh.first; p < sh.last; p++ {
 		at := p - sh.first
@@ -224,7 +224,7 @@ func (e *epoch) rewind(sh *share, has set) {
 		}
 		got := have.count(from, to) - resumed
 		sh.delivered += got
-		was := sh.done.get(at)
+		wasDone := sh.done.get(at)
 		switch done := have.covers(from, to); {
 		case done:
 			sh.taken.set(at)
@@ -232,14 +232,17 @@ func (e *epoch) rewind(sh *share, has set) {
 		case got > 0:
 			sh.taken.set(at)
 			sh.done.clear(at)
-			sh.partial[p] = have
+			e.keepPartial(sh, s, have)
 			sh.returned = append(sh.returned, p)
 		default:
 			sh.taken.clear(at)
 			sh.done.clear(at)
 		}
-		if was != sh.done.get(at) {
+		if wasDone != sh.done.get(at) {
 			e.settleSplit(p)
+		}
+		if _, was := before[p]; was || wasDone != sh.done.get(at) {
+			e.journal.chunkChanged(p)
 		}
 	}
 	e.uncounted = true

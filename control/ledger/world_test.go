@@ -28,6 +28,7 @@ type world struct {
 	dead     map[DriveID]bool
 	trainers []*trainer
 	helped   map[string]bool // jobs that have been allowed workers of reach Any beside their holders
+	durable  []dataset.Token // by trainer: what is acknowledged, as of the last moment at which every record was written
 }
 
 // trainer is one rank's process: when it is killed, the model rolls back to the checkpoint.
@@ -201,6 +202,18 @@ func (w *world) lead() {
 			}
 		}
 	}
+	for i, was := range w.durable {
+		tr := w.trainers[i]
+		now, err := w.l.RankToken(tr.job, tr.rank)
+		require.NoError(w.t, err)
+		require.GreaterOrEqual(w.t, now.Epoch, was.Epoch)
+		if has := ofToken(&now); now.Epoch == was.Epoch {
+			for _, r := range was.Acknowledged() {
+				require.True(w.t, has.covers(r.From, r.To), "rank %d acknowledged [%d, %d), and the new leader has %s", tr.rank,
+					r.From, r.To, showRuns(has))
+			}
+		}
+	}
 	for _, d := range w.drives {
 		if !w.dead[d.ID] {
 			w.put(d)
@@ -227,6 +240,7 @@ func (w *world) flush(limit int) {
 	for limit > 0 {
 		records := w.l.Flush(min(limit, 2))
 		if len(records) == 0 {
+			w.noteDurable()
 			return
 		}
 		for _, r := range records {
@@ -237,6 +251,16 @@ func (w *world) flush(limit int) {
 			}
 		}
 		limit -= len(records)
+	}
+}
+
+// noteDurable notes what the trainers have acknowledged, when every record is written.
+func (w *world) noteDurable() {
+	w.durable = nil
+	for _, tr := range w.trainers {
+		token, err := w.l.RankToken(tr.job, tr.rank)
+		require.NoError(w.t, err)
+		w.durable = append(w.durable, token)
 	}
 }
 

@@ -24,8 +24,9 @@
 //
 // Safety, at every event: a trainer gets each mini-batch of an epoch once over all its runs with tokens, and no
 // mini-batch of another rank. The content of a mini-batch is that of the plan. A token contains exactly the trained
-// mini-batches. A split whose acknowledgements one leader has confirmed stays acknowledged. When a job ends, its
-// trainers have trained every mini-batch of every epoch. Liveness: every job ends after the faults have ended.
+// mini-batches. An acknowledgement that a leader has confirmed stays acknowledged, unless a token takes it back. When a
+// job ends, its trainers have trained every mini-batch of every epoch. Liveness: every job ends after the faults have
+// ended.
 //
 // The package computes the ranks' shares without the machines. All events enter a hash. The hash of a seed is the same
 // on every machine.

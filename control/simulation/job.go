@@ -3,6 +3,7 @@ package simulation
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -165,16 +166,15 @@ func (t trained) ranges(epoch uint64) (ranges []dataset.Range) {
 
 // consumer is one rank of a job over all its processes. It holds the model and the last checkpoint.
 type consumer struct {
-	job        *job
-	rank       uint32
-	model      trained // The model of this lineage was trained with these mini-batches.
-	saved      trained // The model of the last checkpoint. A nil model means that no checkpoint exists.
-	token      *dataset.Token
-	process    *launcher                  // A nil process means that no process lives.
-	answeredBy uint64                     // The fence of the leader that answered last.
-	answered   map[uint64][]dataset.Range // The acknowledged numbers of each epoch.
-	ended      bool                       // The process ended because the job had nothing left for the rank.
-	completed  bool                       // A process completed the rank. The schedule may count it as dead.
+	job       *job
+	rank      uint32
+	model     trained // The model of this lineage was trained with these mini-batches.
+	saved     trained // The model of the last checkpoint. A nil model means that no checkpoint exists.
+	token     *dataset.Token
+	process   *launcher                  // A nil process means that no process lives.
+	answered  map[uint64][]dataset.Range // The acknowledgements of each epoch that leaders have confirmed.
+	ended     bool                       // The process ended because the job had nothing left for the rank.
+	completed bool                       // A process completed the rank. The schedule may count it as dead.
 }
 
 func newConsumer(j *job, rank uint32) *consumer {
@@ -211,21 +211,38 @@ func (c *consumer) checkWhole() {
 	}
 }
 
-// noteAnswered records acknowledgements that a leader has confirmed. Acknowledgements inside a split that is not
-// complete are in the memory of the leader only (package ledger, Durability), so a later leader does not know them.
-func (c *consumer) noteAnswered(fence uint64, e *epoch, numbers []dataset.Range) {
-	share := e.shares[c.rank]
-	if c.answeredBy != fence {
-		var whole []dataset.Range
-		for s := range e.plan.All() {
-			from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
-			if from < to && covers(c.answered[e.number], from, to) {
-				whole = dataset.UnionRanges(whole, []dataset.Range{{From: from, To: to}})
+// checkConfirmed checks that a leader knows the acknowledgements that leaders have confirmed, of the jobs whose
+// trainers resume without tokens.
+func (t *term) checkConfirmed() {
+	w := t.member.world
+	if t.fence != w.store.fence {
+		return // Another member leads.
+	}
+	for _, j := range w.jobs {
+		if l := t.jobs[j.id]; j.tokens || l == nil || !l.Phase().Begun() || l.Phase().Ended() {
+			continue
+		}
+		for _, c := range j.consumers {
+			token, err := t.machine.Ledger.RankToken(j.id, c.rank)
+			if err != nil {
+				continue // The leader has not begun the epoch of the rank.
+			}
+			c.checkKnown(t.member.name, token)
+		}
+	}
+}
+
+// checkKnown checks that a token of the rank has the acknowledgements that leaders have confirmed.
+func (c *consumer) checkKnown(member string, token dataset.Token) {
+	for _, epoch := range slices.Sorted(maps.Keys(c.answered)) {
+		for _, r := range c.answered[epoch] {
+			if epoch > token.Epoch || epoch == token.Epoch && !covers(token.Acknowledged(), r.From, r.To) {
+				c.job.world.fail("%s was answered that [%d, %d) of epoch %d are acknowledged, and %s has %v of epoch %d", c.name(),
+					r.From, r.To, epoch, member, token.Acknowledged(), token.Epoch)
+				return
 			}
 		}
-		c.answeredBy, c.answered[e.number] = fence, whole
 	}
-	c.answered[e.number] = dataset.UnionRanges(c.answered[e.number], numbers)
 }
 
 // covers reports whether one of the ranges contains [from, to).

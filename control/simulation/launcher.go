@@ -131,6 +131,9 @@ var errAway = errors.New("no answer")
 // errNotLeader reports that a member does not lead.
 var errNotLeader = errors.New("this member does not lead")
 
+// errNoJob reports that the leader has no such job, which ends a launcher's run.
+var errNoJob = errors.New("there is not such a job")
+
 // call sends a request to a member. serve runs on the member and calls reply at most once. done gets the answer, or an
 // error when the patience has elapsed.
 func (l *launcher) call(what string, patience time.Duration, serve func(t *term, reply func(any, error)),
@@ -184,14 +187,14 @@ func (l *launcher) attach(token *dataset.Token) {
 func (t *term) attach(of *job, r machine.AttachRequest, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
-		reply(nil, errNotLeader)
+		t.refuse(errNoJob, reply)
 		return
 	}
 	a, err := t.machine.Attach(j.Job, r, t.member.clock())
 	t.settle()
 	t.work(j)
 	if err != nil {
-		reply(nil, err)
+		t.refuse(err, reply)
 		return
 	}
 	answer := attachment{fence: t.fence, AttachAnswer: a}
@@ -294,14 +297,8 @@ func (l *launcher) checkAttachment(at attachment) {
 			l.acknowledge(n)
 		}
 	}
-	for s := range l.epoch.plan.All() {
-		from, to := max(s.FirstNumber, share.From), min(s.FirstNumber+uint64(s.MiniBatches), share.To)
-		if !l.resume || from >= to || !covers(l.of.answered[at.Epoch], from, to) ||
-			covers(at.Token.Acknowledged(), from, to) {
-			continue
-		}
-		w.fail("%s was answered that [%d, %d) of epoch %d are acknowledged, and the leader does not know it", l.name(),
-			from, to, at.Epoch)
+	if l.resume {
+		l.of.checkKnown("the answer to "+l.name(), at.Token)
 	}
 	if len(at.Owned) > 0 && (at.Owned[0].From != share.From || at.Owned[len(at.Owned)-1].To != share.To) {
 		w.fail("%s owns %v of epoch %d, and its share is %v", l.name(), at.Owned, at.Epoch, share)

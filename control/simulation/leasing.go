@@ -64,16 +64,21 @@ type leaseAnswer struct {
 func (t *term) lease(of *job, r machine.LeaseRequest, wait time.Duration, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
-		reply(nil, errNotLeader)
+		t.refuse(errNoJob, reply)
 		return
 	}
 	t.lastCall++
 	call := t.lastCall
 	answer := func(a *machine.LeaseAnswer, err error) {
-		if err == nil {
+		switch {
+		case err != nil:
+			t.refuse(err, reply)
+		case a.UnknownSession:
+			t.confirm(reply, func() { reply(leaseAnswer{t.fence, a}, nil) })
+		default:
 			t.sign(j.ID, r.Session, a.Grants)
+			reply(leaseAnswer{t.fence, a}, nil)
 		}
-		reply(leaseAnswer{t.fence, a}, err)
 	}
 	a, err := t.machine.Lease(j.Job, call, r, t.member.clock())
 	if a == nil && err == nil {
@@ -93,7 +98,7 @@ func (t *term) lease(of *job, r machine.LeaseRequest, wait time.Duration, reply 
 func (l *launcher) takeLease(a any, err error) {
 	w := l.world()
 	var ended *machine.EndedError
-	if errors.As(err, &ended) {
+	if errors.As(err, &ended) || errors.Is(err, errNoJob) {
 		w.fail("%s: %v", l.name(), err)
 		return
 	}
@@ -106,7 +111,7 @@ func (l *launcher) takeLease(a any, err error) {
 		l.later(100*time.Millisecond, "ask again", l.lease) // A former leader sent this answer.
 		return
 	}
-	if got.fence > l.fence { // A new leader lacks acknowledgements inside incomplete splits.
+	if got.fence > l.fence { // A control plane that was restored from a backup lacks acknowledgements.
 		l.fence = got.fence
 		l.acknowledgeAgain()
 	}
@@ -254,14 +259,18 @@ func (l *launcher) release(h *holding) {
 func (t *term) release(of *job, r machine.Release, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
-		reply(nil, errNotLeader)
+		t.refuse(errNoJob, reply)
 		return
 	}
 	err := t.machine.Release(j.Job, r, t.member.clock())
 	t.settle()
 	t.work(j)
-	if err != nil || !r.Through {
-		reply(nil, err)
+	if err != nil {
+		t.refuse(err, reply)
+		return
+	}
+	if !r.Through {
+		reply(nil, nil)
 		return
 	}
 	t.store(j, func(err error) {

@@ -412,6 +412,23 @@ func (t *term) commit(what string, ops []op, done func(err error)) {
 	late = w.after(5*time.Second, m.name+" waits no longer for the store", func() { answer(errStore) })
 }
 
+// refuse answers a call with an error that may end the caller's run.
+func (t *term) refuse(err error, reply func(any, error)) {
+	t.confirm(reply, func() { reply(nil, err) })
+}
+
+// confirm lets a final answer leave the member if the store says that the term holds. Otherwise the caller asks another
+// member.
+func (t *term) confirm(reply func(any, error), final func()) {
+	t.commit("nothing, to confirm the term", nil, func(err error) {
+		if err != nil {
+			reply(nil, errNotLeader)
+			return
+		}
+		final()
+	})
+}
+
 // settle carries out the machine's effects.
 func (t *term) settle() {
 	now := t.member.clock()
@@ -422,6 +439,10 @@ func (t *term) settle() {
 	}
 	if t.machine.Ledger.Pending() > 0 {
 		t.journal.kick()
+	}
+	t.checkConfirmed()
+	if err := t.machine.Ledger.Broken(); err != nil {
+		t.member.world.fail("%v", err)
 	}
 }
 

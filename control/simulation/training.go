@@ -55,13 +55,13 @@ func (l *launcher) sendAcknowledgements() {
 	session, epoch, numbers := l.session, l.epoch.number, l.acknowledging
 	l.call("acknowledge", 5*time.Second, func(t *term, reply func(any, error)) {
 		t.acknowledge(l.of.job, session, epoch, numbers, reply)
-	}, func(fence any, err error) {
+	}, func(_ any, err error) {
 		if l.session != session || !l.attached || l.epoch.number != epoch {
 			return
 		}
 		l.acknowledging = nil
 		if err == nil {
-			l.of.noteAnswered(fence.(uint64), l.of.job.epoch(epoch), numbers)
+			l.of.answered[epoch] = dataset.UnionRanges(l.of.answered[epoch], numbers)
 		}
 		switch {
 		case errors.Is(err, ledger.ErrSession) && !l.world().mutants.has(StaleSession):
@@ -80,22 +80,26 @@ func (l *launcher) sendAcknowledgements() {
 func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []dataset.Range, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
-		reply(nil, errNotLeader)
+		t.refuse(errNoJob, reply)
 		return
 	}
 	over, err := t.machine.Acknowledge(j.Job, s, epoch, numbers, 0, t.member.clock())
 	dirty := t.machine.Ledger.Pending() > 0
 	t.settle()
 	t.work(j)
-	if err != nil || over || t.member.world.mutants.has(EarlyAnswer) {
-		reply(t.fence, err)
+	if err != nil {
+		t.refuse(err, reply)
+		return
+	}
+	if over || t.member.world.mutants.has(EarlyAnswer) {
+		reply(nil, nil)
 		return
 	}
 	t.journal.sync(dirty, func(err error) {
 		if err != nil {
 			err = errAway
 		}
-		reply(t.fence, err)
+		reply(nil, err)
 	})
 }
 
@@ -155,12 +159,12 @@ func (l *launcher) keep(t dataset.Token) {
 func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
 	j := t.jobs[of.id]
 	if j == nil {
-		reply(nil, errNotLeader)
+		t.refuse(errNoJob, reply)
 		return
 	}
 	token, err := t.machine.Checkpoint(j.Job, &s)
 	if err != nil {
-		reply(token, err)
+		t.refuse(err, reply)
 		return
 	}
 	t.journal.sync(t.machine.Ledger.Pending() > 0, func(err error) {

@@ -98,9 +98,9 @@ func TestALedgerThatForgotIsNoticed(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestANewLeaderIsToldWhatWasAcknowledged: launchers repeat acknowledgements to a new leader, since the previous leader
-// may have had them only in memory.
-func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
+// TestANewLeaderGetsAllAcknowledgements: launchers repeat acknowledgements to a new leader, since the control plane may
+// have been restored from a backup.
+func TestANewLeaderGetsAllAcknowledgements(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000})
 	n := 0

@@ -31,8 +31,8 @@ func (m *Machine) AskToken(c *Checkpoint) (session []byte) {
 }
 
 // TokenSealed compares a sealed token with the trainer's acknowledgements at the request, and now. It reports whether
-// the token is right. If the token lacks an acknowledgement, because another leader was elected, the rank acknowledges
-// again, and the caller flushes and requests another token.
+// the token is right. If the token lacks an acknowledgement, because the control plane was restored from a backup, the
+// rank acknowledges again, and the caller flushes and requests another token.
 func (m *Machine) TokenSealed(c *Checkpoint, sealed, acknowledged dataset.Token, now time.Time) (ok bool, err error) {
 	if sealed.Epoch != c.local.Epoch {
 		return false, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, sealed.Epoch, c.local.Epoch)

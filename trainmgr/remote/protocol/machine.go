@@ -138,9 +138,9 @@ func (m *Machine) isDurable(numbers dataset.Range) bool {
 	return !ok || pending >= numbers.To
 }
 
-// noteFence notes which leader answers. If a new one does, the rank acknowledges everything of the epoch again: the old
-// leader may have had acknowledgements of unfinished splits in its memory alone. The leader that answers first may not be
-// the one that attached the rank.
+// noteFence notes which leader answers. If a new one does, the rank acknowledges everything of the epoch again: the
+// control plane may have been restored from a backup that is older than the acknowledgements. The leader that answers
+// first may not be the one that attached the rank.
 func (m *Machine) noteFence(fence uint64, now time.Time) {
 	first, changed := m.fence == 0, fence > m.fence
 	m.fence = max(m.fence, fence)
