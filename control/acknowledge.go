@@ -38,7 +38,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	j, err := l.findLocked(ctx, req.Id)
 	if err != nil {
 		l.mu.Unlock()
-		return nil, l.callError(ctx, err)
+		return nil, err
 	}
 	over, err := l.machine.Acknowledge(j.Job, session, req.Epoch, runs, l.s.connections.of(ctx), now)
 	if err == nil && !over {
@@ -53,7 +53,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		err = l.sync(ctx, dirty)
 	}
 	if err != nil {
-		return nil, l.callError(ctx, fmt.Errorf("acknowledge to %s: %w", j.ID, err))
+		return nil, l.wireError(fmt.Errorf("acknowledge to %s: %w", j.ID, err))
 	}
 	return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 }
@@ -70,7 +70,7 @@ func (s *Server) Checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 		err = l.sync(ctx, dirty)
 	}
 	if err != nil {
-		return nil, l.callError(ctx, err)
+		return nil, l.wireError(err)
 	}
 	b, err := token.MarshalBinary()
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	c := &attachCall{l: l, ctx: ctx, req: req}
 	resp, err := c.serve()
 	if err != nil {
-		return nil, l.callError(ctx, err)
+		return nil, l.wireError(err)
 	}
 	return resp, nil
 }

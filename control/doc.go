@@ -39,6 +39,10 @@
 // ledger, waits two heartbeat intervals, in which nodes report and launchers present their leases, and goes on. The
 // fence refuses every later write of the old leader. A job that was being prepared or measured is prepared again.
 //
+// A leader that was replaced and does not know it lacks later jobs and sessions. Before an answer that would end a
+// caller's run leaves a member, etcd confirms the member's term (finalAnswers). If it does not, the caller is sent to
+// another member.
+//
 // # Members
 //
 // A member that is added to the embedded etcd has no vote until it has caught up; then the leader gives it one

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/store"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -161,11 +161,7 @@ func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
 	leads(t, members)
 	assert.ErrorIs(t, old.term.Check(patient(t)), store.ErrFenced)
 	// A deposed leader does not know what later leaders did, so it refuses no call for good.
-	for _, refusal := range []error{
-		connect.NewError(connect.CodeNotFound, errors.New("no job of this name")), dataset.ErrToken, ledger.ErrSession,
-	} {
-		assert.True(t, isNotLeader(old.callError(patient(t), refusal)), "%v", refusal)
-	}
+	assert.True(t, isNotLeader(old.confirm(patient(t))))
 	assert.True(t, isNotLeader(old.wireError(machine.ErrDeposed)))
 	dead.stop()
 	dead.wg.Wait()
@@ -237,6 +233,62 @@ func TestAStaleLeaderWritesNothing(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 100)
+}
+
+// TestAFormerLeaderGivesNoFinalAnswer: a leader that does not know that another member leads, and has never heard of a
+// job and its session, sends callers to another member. Callers that ask at once get the same answer.
+func TestAFormerLeaderGivesNoFinalAnswer(t *testing.T) {
+	t.Parallel()
+	members, c := startCluster(t, 3)
+	defer closeAll(t, members)
+	at := leads(t, members)
+	former := members[at].leading.Load()
+	require.NotNil(t, former)
+	require.NoError(t, former.term.Commit(patient(t), deleteElection()))
+	others := slices.Clone(members)
+	others[at] = nil
+	next := members[leads(t, others)]
+	liveNode(t, newClient(next), "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}})
+	st := submitRunning(t, newClient(next), &apiv1.JobSpec{Name: "job"})
+	k := attachedRank(t, newClient(next), st.Id, 0)
+
+	// No write has shown the former leader that its term is over.
+	stale := apiv1connect.NewControlClient(http.DefaultClient, members[at].URL())
+	ctx := patient(t)
+	calls := []func() error{
+		func() error { _, err := stale.GetJob(ctx, &apiv1.GetJobRequest{Id: st.Id}); return err },
+		func() error { _, err := stale.Attach(ctx, &apiv1.AttachRequest{Id: st.Id, Resume: true}); return err },
+		func() error {
+			_, err := stale.Attach(ctx, &apiv1.AttachRequest{Id: st.Id, Token: []byte("not a token")})
+			return err
+		},
+		func() error {
+			_, err := stale.Lease(ctx, &apiv1.LeaseRequest{Id: st.Id, Session: k.session})
+			return err
+		},
+		func() error { _, err := stale.Lease(ctx, &apiv1.LeaseRequest{Id: st.Id}); return err },
+		func() error {
+			stream, err := stale.WatchJob(ctx, &apiv1.WatchJobRequest{Id: st.Id})
+			if err != nil {
+				return err
+			}
+			defer stream.Close()
+			stream.Receive()
+			return stream.Err()
+		},
+	}
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() {
+			err := call()
+			assert.True(t, isNotLeader(err), "call %d: %v", i, err)
+		})
+	}
+	wg.Wait()
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.GetJobResponse, error) {
+		return m.GetJob(ctx, &apiv1.GetJobRequest{Id: "no such job"})
+	})
+	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err), "the leader's answer is final: %v", err)
 }
 
 // deleteElection deletes the keys of the election.

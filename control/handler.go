@@ -63,7 +63,8 @@ func (s *Server) handler(secure bool) http.Handler {
 		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s failed; the member's log says why",
 			spec.Procedure))
 	})
-	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
+	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10),
+		connect.WithInterceptors(finalAnswers{s}))
 	messages := s.memory.Messages(httpbody.MessageOptions{Most: messageLimit, Peer: caller, Logger: s.logger}, service)
 	mux := http.NewServeMux()
 	mux.Handle(path, guard.New(messages, secure, s.o.Rate))

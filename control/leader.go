@@ -223,21 +223,6 @@ func (l *leader) wireError(err error) error {
 	return connect.NewError(code, err)
 }
 
-// callError gives the error of a launcher's call its code on the wire. A leader makes sure that its term goes on before
-// it refuses a call for good: a later leader may know the job, the epoch or the session that this leader does not know.
-func (l *leader) callError(ctx context.Context, err error) error {
-	err = l.wireError(err)
-	switch connect.CodeOf(err) {
-	case connect.CodeNotFound, connect.CodeInvalidArgument, connect.CodeAborted, connect.CodeFailedPrecondition:
-	default:
-		return err
-	}
-	if lost := l.commit(ctx); lost != nil {
-		return l.wireError(lost)
-	}
-	return err
-}
-
 // tickLoop passes the time to the machines.
 func (l *leader) tickLoop() {
 	defer l.wg.Done()

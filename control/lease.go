@@ -38,7 +38,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		err = c.tickets.sign(l.signer) // without l.mu
 	}
 	if err != nil {
-		return nil, l.callError(ctx, err)
+		return nil, l.wireError(err)
 	}
 	return resp, nil
 }

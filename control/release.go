@@ -30,7 +30,7 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		j.poke()
 	}
 	if err != nil {
-		return nil, l.callError(ctx, err)
+		return nil, l.wireError(err)
 	}
 	return &apiv1.ReleaseResponse{}, nil
 }

@@ -393,6 +393,31 @@ func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
 }
 
 // TestAFullStoreSaysSo: when etcd's quota is used up, writes fail with an error that says so, and reads go on.
+// TestOneCheckServesManyCallers: callers that come while a check is under way share the next check, whatever its
+// result, and a later caller gets another check.
+func TestOneCheckServesManyCallers(t *testing.T) {
+	var c confirmations
+	errOver := errors.New("over")
+	begun, end := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		assert.NoError(t, c.do(func() error { close(begun); <-end; return nil }), "the first check, of the term that held")
+	})
+	<-begun
+	const callers = 50
+	results, checks := make(chan error, callers), make(chan struct{}, callers)
+	for range callers {
+		wg.Go(func() { results <- c.do(func() error { checks <- struct{}{}; return errOver }) })
+	}
+	close(end)
+	wg.Wait()
+	for range callers {
+		assert.ErrorIs(t, <-results, errOver, "the result of the first check is older than the call")
+	}
+	assert.GreaterOrEqual(t, len(checks), 1)
+	assert.NoError(t, c.do(func() error { return nil }), "a later caller gets another check")
+}
+
 func TestAFullStoreSaysSo(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,6 +26,7 @@ type Term struct {
 	election *concurrency.Election
 	guard    clientv3.Cmp
 	fence    uint64
+	confirm  confirmations
 }
 
 // errLapsed is that a candidate's lease ended before it led, as after a pause of its machine.
@@ -203,6 +206,39 @@ func (t *Term) Commit(ctx context.Context, ops ...Op) error {
 
 // Check returns ErrFenced unless this term still holds. It reads from a majority.
 func (t *Term) Check(ctx context.Context) error { return t.Commit(ctx) }
+
+// confirmTime bounds the check of Confirm.
+const confirmTime = 5 * time.Second
+
+// Confirm is Check for many callers. One check serves all callers that came before the check began. A check has its own
+// deadline, and does not end with the caller that makes it.
+func (t *Term) Confirm(ctx context.Context) error {
+	return t.confirm.do(func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
+		defer cancel()
+		return t.Check(ctx)
+	})
+}
+
+// confirmations makes one check for all callers that came before the check began.
+type confirmations struct {
+	begun  atomic.Uint64 // begun counts the checks that have begun.
+	mu     sync.Mutex
+	result error // result is that of the last check, guarded by mu.
+}
+
+// do returns the result of a check that began after the call of do.
+func (c *confirmations) do(check func() error) error {
+	before := c.begun.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun.Load() > before {
+		return c.result // another caller made the check while this one waited
+	}
+	c.begun.Add(1)
+	c.result = check()
+	return c.result
+}
 
 // Get reads a key. It returns false if the key does not exist.
 func (t *Term) Get(ctx context.Context, key string) ([]byte, bool, error) {
