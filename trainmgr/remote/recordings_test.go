@@ -136,6 +136,8 @@ type player struct {
 	redirect      int // The member that the next Lease call is sent to, or -1.
 	loseLease     bool
 	session       string
+	former        string // The session before.
+	underWay      int    // How many Lease calls of the former session may come late.
 	epoch, fence  uint64
 	adopts        bool // The leader asks for the leases.
 	adopted       bool // A leader has asked for them.
@@ -143,7 +145,7 @@ type player struct {
 	silent        bool
 	owned         [][2]uint64
 	granted       map[uint64]playedGrant
-	gone          map[uint64]bool // The leases that have ended.
+	gone          map[uint64]int // The leases that have ended, and how many calls that name each may come late.
 	trained, told numberSet
 	given         map[tensor.Name]bool // The mini-batches that the node gives.
 	failing       map[tensor.Name]bool // The mini-batches that the node does not give.
@@ -157,7 +159,7 @@ type player struct {
 
 func newPlayer(t *testing.T, steps []playedStep) *player {
 	p := &player{
-		t: t, redirect: -1, fence: 1, granted: map[uint64]playedGrant{}, gone: map[uint64]bool{}, trained: numberSet{},
+		t: t, redirect: -1, fence: 1, granted: map[uint64]playedGrant{}, gone: map[uint64]int{}, trained: numberSet{},
 		told: numberSet{}, given: map[tensor.Name]bool{}, failing: map[tensor.Name]bool{}, taken: map[tensor.Name]bool{},
 		passed: map[tensor.Name]bool{}, released: map[uint64]string{},
 		ordered: slices.ContainsFunc(steps, func(s playedStep) bool { return s.Ordered }),
@@ -293,8 +295,13 @@ func (p *player) check(c *playedCall) {
 	if p.silent && c.method != "Acknowledge" {
 		p.problem("%s after the session was fenced off", c.method)
 	}
-	if s := string(c.request.(interface{ GetSession() []byte }).GetSession()); s != p.session {
-		p.problem("%s of session %s, not %s", c.method, s, p.session)
+	session := string(c.request.(interface{ GetSession() []byte }).GetSession())
+	if c.method == "Lease" && session == p.former && p.underWay > 0 {
+		p.underWay--
+		return
+	}
+	if session != p.session {
+		p.problem("%s of session %s, not %s", c.method, session, p.session)
 	}
 	switch r := c.request.(type) {
 	case *apiv1.AcknowledgeRequest:
@@ -309,8 +316,12 @@ func (p *player) check(c *playedCall) {
 		}
 	case *apiv1.LeaseRequest:
 		for _, id := range r.Held {
-			if p.granted[id].Lease != id || p.gone[id] {
+			late, gone := p.gone[id]
+			if p.granted[id].Lease != id || gone && late == 0 {
 				p.problem("holds lease %d, which was not granted or has ended", id)
+			}
+			if gone {
+				p.gone[id] = late - 1
 			}
 		}
 		for _, id := range r.Fetched {
@@ -332,7 +343,8 @@ func (p *player) answer(c *playedCall) {
 	switch r := c.request.(type) {
 	case *apiv1.ReleaseRequest:
 		for _, id := range r.Leases {
-			p.released[id], p.gone[id] = r.Reason, true
+			p.released[id] = r.Reason
+			p.lose(id)
 		}
 		c.answer = &apiv1.ReleaseResponse{}
 	case *apiv1.LeaseRequest:
@@ -356,6 +368,13 @@ func (p *player) answer(c *playedCall) {
 
 // playedTicket is the ticket of every lease.
 var playedTicket = []byte("a ticket")
+
+// lose notes that a lease has ended. Two calls that name it may be under way. p.mu is held.
+func (p *player) lose(lease uint64) {
+	if _, gone := p.gone[lease]; !gone {
+		p.gone[lease] = 2
+	}
+}
 
 // give is the node.
 func (p *player) give(w http.ResponseWriter, r *http.Request) {
@@ -454,9 +473,10 @@ func (p *player) attached(s playedStep) {
 		if s.Epoch != p.epoch {
 			p.trained, p.told = numberSet{}, numberSet{}
 		}
+		p.former, p.underWay = p.session, 2
 		p.session, p.epoch, p.owned = s.Session, s.Epoch, s.Owned
 		for id := range p.granted {
-			p.gone[id] = true
+			p.lose(id)
 		}
 		p.trained.add(s.Numbers...)
 		p.told.add(s.Numbers...)
@@ -501,7 +521,7 @@ func (p *player) leased(s playedStep) {
 		p.adopts, p.fenced = answer.Adopt, answer.UnknownSession
 		p.adopted = p.adopted || p.adopts
 		for _, id := range s.Revoked {
-			p.gone[id] = true
+			p.lose(id)
 		}
 	})
 }
