@@ -120,10 +120,13 @@ func (k *consumer) acknowledge(g *apiv1.Grant) error {
 }
 
 // consume takes mini-batches until the job is done, or until the given number of leases were acknowledged (0: no
-// bound).
+// bound). It fails when no lease came for two minutes.
 func (k *consumer) consume(most int) error {
-	epoch := k.epoch
+	epoch, progress := k.epoch, time.Now()
 	for n := 0; most == 0 || n < most; {
+		if time.Since(progress) > 2*time.Minute {
+			return fmt.Errorf("rank %d: no lease for two minutes after %d pieces", k.rank, n)
+		}
 		r, err := k.lease(2, epoch, 1)
 		if err != nil {
 			return err
@@ -148,6 +151,7 @@ func (k *consumer) consume(most int) error {
 				return err
 			}
 			n++
+			progress = time.Now()
 		}
 		if r.EpochDone && len(r.Grants) == 0 && len(k.held) == 0 {
 			epoch = k.epoch + 1

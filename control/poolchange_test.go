@@ -184,7 +184,7 @@ func TestAWorkerOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	files, command := newHookFiles(t)
 	members, c := startClusterWith(t, 3, func(o *Options) {
-		o.WorkerHook, o.WorkersMost, o.WorkerIdle = command, 4, time.Second
+		o.WorkerHook, o.WorkersMost, o.WorkerIdle = command, 4, 10*time.Second
 	})
 	defer func() { closeAll(t, members) }()
 	_, k := attachToJob(t, c, &apiv1.JobSpec{Name: "job", Placement: "pool", TRowsPerSecond: 1000,

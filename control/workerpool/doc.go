@@ -23,7 +23,8 @@
 // # A new leader
 //
 // Until Config.Heard, nodes of earlier terms may be alive without having called: they count as starting. Until
-// Config.Adopted, ranks may hold leases that the leader does not know: nothing is stopped.
+// Config.Adopted, ranks may hold leases that the leader does not know, and their jobs do not say yet which workers they
+// want: no worker is drained or stopped.
 //
 // # Concurrency
 //

@@ -206,6 +206,10 @@ func (p *Pool) inputs(v *View) autoscale.PoolInputs {
 		in.Network += part * bounded(n.Network)
 		in.Buffered += part * float64(max(n.Buffered, 0))
 	}
+	if !v.Now.After(p.Adopted) { // A job whose ranks have not called this leader yet does not say what it wants.
+		have := in.Live + in.Starting
+		in.Wanted, in.Most = max(in.Wanted, have), max(in.Most, have)
+	}
 	return in
 }
 
