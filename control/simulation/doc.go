@@ -5,11 +5,11 @@
 // # What is inside
 //
 // The product's machines run as they are: package machine with the ledger, the lives of jobs and the presence of
-// launchers, the records that they store, plans and tokens. Around them stand models, in this package: a store with a
-// fence (in place of etcd), members that are elected and carry out what the machine says (in place of package
-// control), nodes whose mini-batches are functions of their names, and launchers with trainers (in place of
-// trainmgr/remote). Goroutines, HTTP, etcd, drives and engines are not simulated. docs/testing.md names the tests of
-// those.
+// launchers, package upkeep with what nodes are prepared for, the records that they store, plans and tokens. Around
+// them stand models, in this package: a store with a fence (in place of etcd), members that are elected and carry out
+// what the machines say (in place of package control), nodes whose mini-batches are functions of their names, and
+// launchers with trainers (in place of trainmgr/remote). Goroutines, HTTP, etcd, drives and engines are not simulated.
+// docs/testing.md names the tests of those.
 //
 // # A day
 //
@@ -26,7 +26,7 @@
 // mini-batch of another rank. The content of a mini-batch is that of the plan. A token contains exactly the trained
 // mini-batches. An acknowledgement that a leader has confirmed stays acknowledged, unless a token takes it back. When a
 // job ends, its trainers have trained every mini-batch of every epoch. Liveness: every job ends after the faults have
-// ended.
+// ended, and nodes forget it.
 //
 // The package computes the ranks' shares without the machines. All events enter a hash. The hash of a seed is the same
 // on every machine.

@@ -99,15 +99,7 @@ func (t *term) work(j *leaderJob) {
 	}
 	switch duty {
 	case lifecycle.Prepare:
-		t.later(w.between(10*time.Millisecond, time.Second), "nodes are prepared for "+j.ID, func() {
-			if w.faulty() && w.chance(w.faults.prepareFails) {
-				j.Delayed("for a node")
-				done(errStore)
-				return
-			}
-			j.Prepared()
-			done(nil)
-		})
+		t.prepareJob(j, done)
 	case lifecycle.Measure:
 		t.later(w.between(10*time.Millisecond, time.Second), "P of "+j.ID, func() {
 			j.Measured(map[string]float64{"node0/d": 1000}, 0, allocation.Allocation{Drives: 5})

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/control/record"
+	"github.com/millrace/millrace/control/upkeep"
 )
 
 // member is a member of the control plane. It campaigns for leadership, and leads with the product's machine.
@@ -38,7 +39,10 @@ type term struct {
 	machine  *machine.Machine
 	jobs     map[string]*leaderJob
 	nodes    map[string]*leaderNode
-	heard    time.Time // The time of the last extension of the term.
+	upkeep   *upkeep.Keeper
+	lastAsk  uint64
+	asking   map[uint64]func(error) // by number: the calls of upkeep.Ask that wait for an answer
+	heard    time.Time              // The time of the last extension of the term.
 	lastCall uint64
 	waiting  map[uint64]func(*machine.LeaseAnswer, error)
 	journal  journal
@@ -53,18 +57,17 @@ type leaderJob struct {
 	writing  bool // A write of a state is under way. Writes follow each other, so the last state is stored last.
 	writes   []func(next func())
 	editions map[int]*machine.Edition
+	begun    map[int]bool // by number: nodes have been asked to prepare the edition
 }
 
 // Edition implements machine.Editions.
 func (j *leaderJob) Edition(number int) *machine.Edition { return j.editions[number] }
 
-// leaderNode is a node as a leader has it.
+// leaderNode is a node as a leader has it, beside what package upkeep keeps.
 type leaderNode struct {
 	incarnation int
 	heard       time.Time
 	dead        bool
-	draining    bool
-	returned    []uint64 // The node must refuse these leases.
 }
 
 func newMember(w *World, i int) *member {
@@ -178,9 +181,9 @@ func (m *member) lead(fence uint64) {
 			Lives:  lifecycle.Config{AbandonAfter: time.Hour, Presence: presence.Options{Silence: 30 * time.Second}},
 		}),
 		jobs: map[string]*leaderJob{}, nodes: map[string]*leaderNode{},
-		waiting: map[uint64]func(*machine.LeaseAnswer, error){},
+		waiting: map[uint64]func(*machine.LeaseAnswer, error){}, asking: map[uint64]func(error){},
 	}
-	t.journal.term = t
+	t.journal.term, t.upkeep = t, t.newUpkeep()
 	m.term = t
 	t.load(now)
 	t.settle()
@@ -290,7 +293,7 @@ func (g *edition) record(first uint64) record.Edition {
 
 // add adds a job to the machine.
 func (t *term) add(j *job, state record.State, records []ledger.Record, now time.Time) error {
-	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}}
+	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}, begun: map[int]bool{}}
 	terms := ledger.Job{ID: j.id, Ranks: j.ranks}
 	if j.keepTail {
 		terms.Tail = ledger.KeepTail
@@ -306,6 +309,7 @@ func (t *term) add(j *job, state record.State, records []ledger.Record, now time
 	}
 	for _, g := range state.Editions {
 		l.addEdition(g)
+		l.begun[g.Number] = state.Phase.Begun()
 	}
 	if err := t.machine.Add(l.Job, state, records, now); err != nil {
 		return err
@@ -432,9 +436,17 @@ func (t *term) confirm(reply func(any, error), final func()) {
 // settle carries out the machine's effects.
 func (t *term) settle() {
 	now := t.member.clock()
-	for effects := t.machine.Ready(now); len(effects) > 0; effects = t.machine.Ready(now) {
+	for {
+		effects := t.machine.Ready(now)
 		for _, e := range effects {
 			t.carryOut(e, now)
+		}
+		ofNodes := t.upkeep.Ready(now)
+		for _, e := range ofNodes {
+			t.carryOutUpkeep(e, now)
+		}
+		if len(effects)+len(ofNodes) == 0 {
+			break
 		}
 	}
 	if t.machine.Ledger.Pending() > 0 {
@@ -455,9 +467,7 @@ func (t *term) carryOut(e machine.Effect, now time.Time) {
 		delete(t.waiting, e.Call)
 		reply(&e.Answer, e.Err)
 	case machine.Returned:
-		if n := t.nodes[e.Drive.Node]; n != nil {
-			n.returned = append(n.returned, e.ID)
-		}
+		t.upkeep.LeaseReturned(e.Drive.Node, e.ID, now)
 	case machine.Delivered:
 		t.work(t.jobs[e.Job])
 		if w.mutants.has(ConcludeTooEarly) && e.Epoch+1 >= t.jobs[e.Job].EndEpoch() {
@@ -483,13 +493,18 @@ func (t *term) carryOutLife(e lifecycle.Effect, now time.Time) {
 			w.fail("%s ends as %s: %s", e.Job, e.Phase, j.Words())
 		}
 		j.Conclude(lifecycle.Conclusion{Status: []byte("status")})
+		for _, number := range slices.Sorted(maps.Keys(j.editions)) {
+			t.drop(j.editions[number])
+		}
 		if err := t.machine.RemoveFromLedger(j.Job, now); err != nil {
 			w.fail("%v", err)
 		}
 	case lifecycle.FindPartitions:
 		t.findPartitions(t.jobs[e.Job])
 	case lifecycle.DropEdition:
+		g := t.jobs[e.Job].editions[e.Number]
 		delete(t.jobs[e.Job].editions, e.Number)
+		t.drop(g)
 	case lifecycle.EditionBegun:
 		t.jobs[e.Job].editions[e.Edition.Number].Edition = e.Edition
 	}
@@ -514,52 +529,17 @@ func (t *term) findPartitions(j *leaderJob) {
 func (t *term) tick() {
 	now := t.member.clock()
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
-		n := t.nodes[name]
-		if !n.dead && now.Sub(n.heard) > deadAfter {
+		if n := t.nodes[name]; !n.dead && now.Sub(n.heard) > deadAfter {
 			n.dead = true
-			// The ledger has the drive of every node that sent a heartbeat.
-			_ = t.machine.Ledger.LoseDrive(driveOf(name), "its node is dead", now)
+			t.upkeep.Died(name, "its node is dead")
 		}
 	}
 	t.machine.Tick(now)
+	if !t.member.world.mutants.has(NoRepeats) {
+		t.upkeep.Tick(now)
+	}
 	t.settle()
 	t.later(200*time.Millisecond, "tick", t.tick)
 }
 
 func driveOf(node string) ledger.DriveID { return ledger.DriveID{Node: node, Name: "d"} }
-
-// heartbeat takes a heartbeat of a node.
-func (m *member) heartbeat(n *node, incarnation int) {
-	m.run(func() {
-		t := m.term
-		if t == nil {
-			return
-		}
-		now := m.clock()
-		known := t.nodes[n.name]
-		if known == nil {
-			known = &leaderNode{dead: true}
-			t.nodes[n.name] = known
-		}
-		if incarnation < known.incarnation {
-			return // The node sent this heartbeat before its restart.
-		}
-		if incarnation > known.incarnation && !known.dead {
-			_ = t.machine.Ledger.LoseDrive(driveOf(n.name), "the node was restarted", now)
-			known.dead = true
-		}
-		known.heard, known.incarnation = now, incarnation
-		if known.dead || known.draining != n.draining {
-			known.dead, known.draining = false, n.draining
-			err := t.machine.Ledger.PutDrive(ledger.Drive{
-				ID: driveOf(n.name), Streams: 3, Partitions: slices.Sorted(maps.Keys(n.holds)), Draining: n.draining,
-			}, now)
-			if err != nil {
-				m.world.fail("%v", err)
-			}
-		}
-		returned := slices.Clone(known.returned)
-		m.world.send("answer to "+n.name, func() bool { return n.cut || m.away() }, func() { n.answered(t.fence, returned) })
-		t.settle()
-	})
-}

@@ -26,6 +26,8 @@ const (
 	EarlyEdition      Mutant = "an edition begins before it is durable"
 	ConcludeTooEarly  Mutant = "a job is removed when its last epoch is delivered"
 	ForgottenEditions Mutant = "a new leader forgets the later editions"
+	NoRepeats         Mutant = "calls of nodes that failed are not repeated"
+	KeptEditions      Mutant = "nodes are not made to forget jobs"
 )
 
 // Mutants is the set of mutants of a day.

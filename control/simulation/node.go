@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // A node sends a heartbeat every beat. A leader takes a node for dead that has been silent for deadAfter.
@@ -54,6 +55,7 @@ type node struct {
 	refused  map[uint64]bool               // The leases that returned to the ledger.
 	open     map[uint64]bool               // The leases of which the node has served mini-batches.
 	sessions map[consumerOf]ledger.Session // The last session of each rank that showed a ticket.
+	prepared map[dataset.Digest]bool       // The editions that the node serves.
 }
 
 func newNode(w *World, i int) *node {
@@ -69,6 +71,7 @@ func (n *node) start() {
 	}
 	n.alive, n.heard, n.refused, n.open = true, 0, map[uint64]bool{}, map[uint64]bool{}
 	n.sessions = map[consumerOf]ledger.Session{}
+	n.prepared = map[dataset.Digest]bool{}
 	n.incarnation++
 	n.sendHeartbeat(n.incarnation)
 }
@@ -78,11 +81,12 @@ func (n *node) sendHeartbeat(incarnation int) {
 	if !n.alive || n.incarnation != incarnation {
 		return
 	}
+	r := n.report()
 	for _, m := range n.world.members {
 		if !n.world.faulty() && m.term == nil {
 			continue // The node knows that the member does not lead.
 		}
-		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation) })
+		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation, r) })
 	}
 	n.world.after(beat, n.name+" beats", func() { n.sendHeartbeat(incarnation) })
 }
@@ -95,7 +99,7 @@ func (w *World) crashNode() {
 		w.after(w.between(time.Second, 20*time.Second), n.name+" drains no more", func() { n.draining = false })
 		return
 	}
-	n.alive = false
+	n.alive, n.prepared = false, nil
 	w.note("%s dies", n.name)
 	w.after(w.between(100*time.Millisecond, 30*time.Second), n.name+" is started", n.start)
 }
@@ -135,7 +139,7 @@ func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
 	t := n.world.tickets[g.ID]
 	switch {
 	case !n.alive, n.world.faulty() && n.world.chance(n.world.faults.fetchFails), !n.entitles(g.ID, t),
-		n.draining && !n.open[g.ID]:
+		!n.prepared[e.edition.digest], n.draining && !n.open[g.ID]:
 		return "", errFetch
 	case number < t.from || number >= t.to:
 		n.world.fail("%s is asked for mini-batch %d of a lease of [%d, %d)", n.name, number, t.from, t.to)

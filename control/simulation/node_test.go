@@ -188,14 +188,20 @@ func newModelNode(t *testing.T) testedNode {
 	for _, name := range m.epoch.edition.words {
 		m.node.holds[name] = true
 	}
+	m.prepare()
 	return m
 }
 
 func (m *modelNode) stop()            { m.node.alive = false }
-func (m *modelNode) start()           { m.node.start() }
+func (m *modelNode) prepare()         { m.node.prepared[m.epoch.edition.digest] = true }
 func (m *modelNode) drain(drain bool) { m.node.draining = drain }
 
-// beat returns what the leading member knows of the node.
+func (m *modelNode) start() {
+	m.node.start()
+	m.prepare()
+}
+
+// beat returns which incarnation the leading member knows, and what the node's heartbeats say.
 func (m *modelNode) beat() (string, bool) {
 	var leader *leaderNode
 	for until := m.world.now.Add(5 * time.Second); m.world.now.Before(until); {
@@ -206,7 +212,7 @@ func (m *modelNode) beat() (string, bool) {
 		leader = l.term.nodes[m.node.name]
 	}
 	require.NotNil(m.t, leader)
-	return fmt.Sprint(leader.incarnation), leader.draining
+	return fmt.Sprint(leader.incarnation), m.node.report().SelfDrains
 }
 
 func (m *modelNode) answer(fence uint64, returned ...uint64) { m.node.answered(fence<<40, returned) }

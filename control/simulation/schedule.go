@@ -108,8 +108,11 @@ func (w *World) heal() {
 	}
 	w.after(patience, "patience ends", func() {
 		for _, j := range w.jobs {
-			if !j.over {
+			switch {
+			case !j.over:
 				w.fail("job %s has not ended %v after faults stopped: %s", j.id, patience, j.describe())
+			case !j.follow && j.remembered():
+				w.fail("job %s has ended, and nodes still have it %v after faults stopped", j.id, patience)
 			}
 		}
 	})

@@ -59,6 +59,7 @@ var allMutants = []Mutant{
 	UnfencedWrites, EarlyAnswer, EarlyAttach, OrderOfRecords, ForgottenRecords, ForgottenRanks, OldState,
 	StaleSession, TrainTwice, ForeignNumbers, TokenOfFetched, WrongContent, SharedEditions, EpochEndsEarly,
 	DutiesStop, NoRelease, NoReattach, ForgottenState, EarlyEdition, ConcludeTooEarly, ForgottenEditions,
+	NoRepeats, KeptEditions,
 }
 
 // TestMutantsAreFound adds each mutant to the world and runs the day of the seed in testdata, which must fail, and the
