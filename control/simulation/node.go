@@ -86,7 +86,8 @@ func (n *node) sendHeartbeat(incarnation int) {
 		if !n.world.faulty() && m.term == nil {
 			continue // The node knows that the member does not lead.
 		}
-		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() }, func() { m.heartbeat(n, incarnation, r) })
+		n.world.send("heartbeat of "+n.name, func() bool { return n.cut || m.away() },
+			func() { m.heartbeat(n, incarnation, r) })
 	}
 	n.world.after(beat, n.name+" beats", func() { n.sendHeartbeat(incarnation) })
 }

@@ -159,8 +159,8 @@ func (w *World) Run(most int) (over bool, err error) {
 	return w.over(), nil
 }
 
-// over reports whether every job has ended, and nodes have forgotten the jobs. A job that follows its data set waits for
-// partitions when its launchers have ended.
+// over reports whether every job has ended, and nodes have forgotten the jobs. A job that follows its data set waits
+// for partitions when its launchers have ended.
 func (w *World) over() bool {
 	for _, j := range w.jobs {
 		if !j.over || !j.follow && j.remembered() {
