@@ -40,14 +40,14 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		l.mu.Unlock()
 		return nil, err
 	}
-	over, err := l.machine.Acknowledge(j.Job, session, req.Epoch, runs, l.s.connections.of(ctx), now)
+	over, err := l.mu.machine.Acknowledge(j.Job, session, req.Epoch, runs, l.s.connections.of(ctx), now)
 	if err == nil && !over {
 		for _, r := range runs {
 			j.steering.Delivered(r.To - r.From)
 		}
 	}
 	l.settleLocked(now)
-	dirty := l.machine.Ledger.Pending() > 0
+	dirty := l.mu.machine.Ledger.Pending() > 0
 	l.mu.Unlock()
 	if err == nil && !over {
 		err = l.sync(ctx, dirty)
@@ -94,10 +94,10 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 		}
 		session = &parsed
 	}
-	token, err := l.machine.Checkpoint(j.Job, session)
+	token, err := l.mu.machine.Checkpoint(j.Job, session)
 	var early *machine.NotBegunError
 	if errors.As(err, &early) {
 		err = connect.NewError(connect.CodeAborted, fmt.Errorf("%w: there is nothing to resume", err))
 	}
-	return token, l.machine.Ledger.Pending() > 0, err
+	return token, l.mu.machine.Ledger.Pending() > 0, err
 }

@@ -121,7 +121,7 @@ func (c *attachCall) tryAttach() (resp *apiv1.AttachResponse, changed <-chan str
 	}
 	c.job = j
 	now := time.Now()
-	at, err := l.machine.Attach(j.Job, machine.AttachRequest{
+	at, err := l.mu.machine.Attach(j.Job, machine.AttachRequest{
 		Rank: c.req.Rank, Run: c.run, Token: c.token, Resumes: c.req.Resume, AnnouncesEnd: c.req.SaysDone,
 		Connection: l.s.connections.of(c.ctx),
 	}, now)
@@ -180,7 +180,7 @@ func (c *attachCall) responseLocked(at ledger.Attached, now time.Time) (*apiv1.A
 		TRowsPerSecond: j.State().T, MeanLength: g.data.MeanLength,
 	}
 	if j.steering.Divides() {
-		s := j.supply(c.l.fleet, c.l.upkeep, g)
+		s := j.supply(c.l.mu.fleet, c.l.mu.upkeep, g)
 		own, others := s.Kinds(c.req.Rank)
 		c.l.logger.Debug("keys of a rank's profile", "job", j.ID, "rank", c.req.Rank, "own_workers", own, "other_workers",
 			others)

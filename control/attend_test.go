@@ -277,7 +277,7 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	l := s.leading.Load()
 	since := time.Now().Add(-50 * time.Minute).UTC()
 	l.mu.Lock()
-	j := l.jobs[st.Id]
+	j := l.mu.jobs[st.Id]
 	j.Called(0, 0, since)
 	letPass(l, time.Now().Add(2*time.Second))
 	require.True(t, since.Equal(j.State().Unattended))
@@ -289,7 +289,7 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	s, c = start(t, o)
 	l = s.leading.Load()
 	l.mu.Lock()
-	j = l.jobs[st.Id]
+	j = l.mu.jobs[st.Id]
 	letPass(l, time.Now().Add(9*time.Minute))
 	before := j.Phase()
 	letPass(l, time.Now().Add(11*time.Minute))
@@ -313,7 +313,7 @@ func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 		time.Minute, time.Millisecond)
 	l.mu.Lock()
 	letPass(l, time.Now().Add(1000*time.Hour))
-	at := l.jobs[k.id].Phase()
+	at := l.mu.jobs[k.id].Phase()
 	l.mu.Unlock()
 	assert.Equal(t, record.Waiting, at)
 }

@@ -85,7 +85,7 @@ func (s *Server) connState(conn net.Conn, to http.ConnState) {
 	}
 	if l := s.leading.Load(); l != nil {
 		l.mu.Lock()
-		l.machine.ConnectionClosed(n, time.Now())
+		l.mu.machine.ConnectionClosed(n, time.Now())
 		l.mu.Unlock()
 	}
 }

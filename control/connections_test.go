@@ -45,12 +45,12 @@ func TestANodeOfAnotherMachine(t *testing.T) {
 	l := s.leading.Load()
 	assert.NotEmpty(t, l.reachedAt("n").urls)
 	l.mu.Lock()
-	l.nearby["n"] = false
-	l.fleet.Status("n").Urls = []string{"unix:/run/docker.sock", "http://127.0.0.1:2379", "https://10.0.0.1:7300"}
+	l.mu.nearby["n"] = false
+	l.mu.fleet.Status("n").Urls = []string{"unix:/run/docker.sock", "http://127.0.0.1:2379", "https://10.0.0.1:7300"}
 	l.mu.Unlock()
 	assert.Equal(t, []string{"https://10.0.0.1:7300"}, l.reachedAt("n").urls)
 	l.mu.Lock()
-	l.fleet.Status("n").Urls = []string{"unix:/run/docker.sock"}
+	l.mu.fleet.Status("n").Urls = []string{"unix:/run/docker.sock"}
 	l.mu.Unlock()
 	err := l.calls.drain(t.Context(), "n", true)
 	require.ErrorContains(t, err, "have it listen on an address of its network")

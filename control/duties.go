@@ -212,7 +212,7 @@ func (c *conductor) retire() {
 // finishEdition makes nodes forget an edition, unless another job has the same digest. It returns when every node has
 // been asked, or when ctx ends.
 func (c *conductor) finishEdition(ctx context.Context, g *edition) {
-	err := c.await(ctx, func(number uint64) { c.upkeep.Dismiss(number, g.Digest) })
+	err := c.await(ctx, func(number uint64) { c.mu.upkeep.Dismiss(number, g.Digest) })
 	if err != nil && c.ctx.Err() == nil {
 		c.logger.Warn("not every node has answered that it has forgotten a job", "job", c.job.ID, "error", err)
 	}

@@ -347,7 +347,7 @@ func TestARestartGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "gone", nodes.Nodes[0].Status.Name)
 	assert.Equal(t, "dead", nodes.Nodes[0].State)
-	assert.True(t, s.leading.Load().fleet.Asked("gone"))
+	assert.True(t, s.leading.Load().mu.fleet.Asked("gone"))
 
 	// The token from before the restart is valid, on the rank's own session and on a new one.
 	k.c = c
@@ -395,7 +395,7 @@ func TestWhoStaysIsStored(t *testing.T) {
 	await(t, c, "n")
 	l := s.leading.Load()
 	l.mu.Lock()
-	assert.Equal(t, "010", l.jobs[st.Id].State().Stays)
+	assert.Equal(t, "010", l.mu.jobs[st.Id].State().Stays)
 	l.mu.Unlock()
 	for i, k := range ranks {
 		k.c, k.stays = c, i == 1

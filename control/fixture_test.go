@@ -441,7 +441,7 @@ func isNotLeader(err error) bool {
 
 // letPass advances the time of launchers and jobs to a moment that the test chooses. l.mu is held.
 func letPass(l *leader, at time.Time) {
-	l.machine.Lives.Tick(at)
+	l.mu.machine.Lives.Tick(at)
 	l.settleLocked(at)
 }
 

@@ -24,8 +24,8 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	jobs := make([]*job, 0, len(l.jobs))
-	for _, j := range l.jobs {
+	jobs := make([]*job, 0, len(l.mu.jobs))
+	for _, j := range l.mu.jobs {
 		if guard.MayUse(ctx, j.Owner) == nil {
 			jobs = append(jobs, j)
 		}
@@ -70,8 +70,8 @@ func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.G
 	if g := j.latest(); g != nil {
 		keys = g.schema.Keys
 	}
-	l.fleet.Live(func(s *apiv1.NodeStatus) {
-		if len(status.Digest) == len(dataset.Digest{}) && l.upkeep.IsPrepared(s.Name, dataset.Digest(status.Digest)) {
+	l.mu.fleet.Live(func(s *apiv1.NodeStatus) {
+		if len(status.Digest) == len(dataset.Digest{}) && l.mu.upkeep.IsPrepared(s.Name, dataset.Digest(status.Digest)) {
 			nodes = append(nodes, s.Name)
 		}
 	})

@@ -53,17 +53,20 @@ type leader struct {
 
 	finishing chan struct{} // It has room for the calls that make nodes forget editions.
 
-	mu       sync.Mutex // guards the fields below, the machines and all jobs
-	fleet    *fleet.Fleet
-	machine  *machine.Machine                 // It has the jobs as launchers know them.
-	jobs     map[string]*job                  // by ID: the jobs of the machine, with the leader's part of each
-	lastCall uint64                           // The number of the last Lease call.
-	waiting  map[uint64]chan machine.Answered // by call: where a Lease call waits for its answer
-	upkeep   *upkeep.Keeper                   // what each node has to be given or asked
-	lastAsk  uint64                           // The number of the last call of upkeep.Ask or upkeep.Dismiss.
-	asking   map[uint64]chan error            // by number: where a call of these waits for its answer
-	nearby   map[string]bool                  // The last heartbeats of these nodes came from this machine.
-	claims   map[string]claim                 // by name
+	// mu guards the machines and all jobs.
+	mu struct {
+		sync.Mutex
+		fleet    *fleet.Fleet
+		machine  *machine.Machine                 // It has the jobs as launchers know them.
+		jobs     map[string]*job                  // The jobs of the machine by ID, with the leader's part of each.
+		lastCall uint64                           // The number of the last Lease call.
+		waiting  map[uint64]chan machine.Answered // Here Lease calls wait for their answers. The key is the call's number.
+		upkeep   *upkeep.Keeper                   // It decides what each node has to be given or asked.
+		lastAsk  uint64                           // The number of the last call of upkeep.Ask or upkeep.Dismiss.
+		asking   map[uint64]chan error            // Here these calls wait for their answers. The key is the call's number.
+		nearby   map[string]bool                  // The last heartbeats of these nodes came from this machine.
+		claims   map[string]claim                 // The key is the name of a job.
+	}
 }
 
 // newLeader makes this member the leader: it loads the stored jobs and starts their goroutines.
@@ -71,20 +74,19 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	now := time.Now()
 	l := &leader{
 		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now,
-		fenced: make(chan struct{}),
-		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
-		machine: machine.New(machine.Config{
-			Ledger: ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)},
-			Lives: lifecycle.Config{
-				AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0),
-				Presence: presence.Options{Silence: s.o.SessionTTL},
-			},
-		}),
-		waiting: map[uint64]chan machine.Answered{},
-		jobs:    map[string]*job{}, claims: map[string]claim{}, asking: map[uint64]chan error{},
-		nearby: map[string]bool{}, finishing: make(chan struct{}, finishesAtOnce),
+		fenced: make(chan struct{}), finishing: make(chan struct{}, finishesAtOnce),
 	}
-	l.upkeep = l.newUpkeep()
+	l.mu.fleet = fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter})
+	l.mu.machine = machine.New(machine.Config{
+		Ledger: ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)},
+		Lives: lifecycle.Config{
+			AbandonAfter: s.o.AbandonAfter, AttachWithin: max(s.o.AttachWithin, 0),
+			Presence: presence.Options{Silence: s.o.SessionTTL},
+		},
+	})
+	l.mu.waiting, l.mu.asking = map[uint64]chan machine.Answered{}, map[uint64]chan error{}
+	l.mu.jobs, l.mu.claims, l.mu.nearby = map[string]*job{}, map[string]claim{}, map[string]bool{}
+	l.mu.upkeep = l.newUpkeep()
 	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
 	l.calls = nodeCalls{http: s.nodes, identity: s.o.Identity, fence: term.Fence(), reach: l.reachedAt}
 	var err error
@@ -106,7 +108,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	if s.jobFiles != nil {
 		l.removeSelectionParts()
 	}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		if !j.Phase().Ended() {
 			l.start(j)
 		}
@@ -148,7 +150,7 @@ func (l *leader) sync(ctx context.Context, dirty bool) error {
 	if err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		err = l.machine.Ledger.Broken()
+		err = l.mu.machine.Ledger.Broken()
 	}
 	return err
 }
@@ -158,8 +160,8 @@ func (l *leader) sync(ctx context.Context, dirty bool) error {
 func (l *leader) flush(most int) []store.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	records := l.machine.Ledger.Flush(most)
-	if err := l.machine.Ledger.Broken(); err != nil {
+	records := l.mu.machine.Ledger.Flush(most)
+	if err := l.mu.machine.Ledger.Broken(); err != nil {
 		l.logger.Error("the term ends: the ledger is not in a state that can be", "error", err)
 		l.stepDown()
 	}
@@ -231,11 +233,11 @@ func (l *leader) tickLoop() {
 	for wait.Sleep(l.ctx, every) == nil {
 		now := time.Now()
 		l.mu.Lock()
-		l.nodeEventsLocked(l.fleet.Tick(now))
-		l.machine.Tick(now)
-		l.upkeep.Tick(now)
+		l.nodeEventsLocked(l.mu.fleet.Tick(now))
+		l.mu.machine.Tick(now)
+		l.mu.upkeep.Tick(now)
 		l.settleLocked(now)
-		pending := l.machine.Ledger.Pending() > 0
+		pending := l.mu.machine.Ledger.Pending() > 0
 		l.mu.Unlock()
 		if pending {
 			l.journal.Kick()
@@ -268,12 +270,12 @@ func (l *leader) makeRoom() {
 // findLocked returns a job by its ID or by its name. A name means the running job of that name, or else the job that
 // ended last.
 func (l *leader) findLocked(ctx context.Context, id string) (*job, error) {
-	life := l.machine.Lives.Find(id)
+	life := l.mu.machine.Lives.Find(id)
 	if life == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list",
 			quoteShort(id)))
 	}
-	j := l.jobs[life.ID]
+	j := l.mu.jobs[life.ID]
 	return j, guard.MayUse(ctx, j.Owner)
 }
 
@@ -290,7 +292,7 @@ func quoteShort(s string) string {
 func (l *leader) active() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.machine.Lives.Active()
+	return l.mu.machine.Lives.Active()
 }
 
 // waitsFor describes the partitions with which a job cannot go on, and the nodes that are not prepared for the job, and
@@ -337,7 +339,7 @@ func (l *leader) statusLocked(j *job, now time.Time) *apiv1.JobStatus {
 			return s
 		}
 	}
-	a := j.allocationNow(l.fleet)
+	a := j.allocationNow(l.mu.fleet)
 	s := &apiv1.JobStatus{
 		Id: j.ID, Spec: j.spec, State: j.Words(), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
 		Drives: int32(a.Drives), DrivesWanted: int32(a.Wanted), Allocation: a.Note,
@@ -350,16 +352,16 @@ func (l *leader) statusLocked(j *job, now time.Time) *apiv1.JobStatus {
 	if g := j.latest(); g != nil {
 		j.describeEdition(s, g)
 	}
-	v, err := l.machine.Ledger.Status(j.ID, now)
+	v, err := l.mu.machine.Ledger.Status(j.ID, now)
 	if err != nil {
 		return s // no epoch was begun
 	}
 	s.Epoch, s.Minibatches, s.Delivered = v.Epoch, v.MiniBatches, v.Delivered
-	s.WaitsFor = j.waitsFor(l.machine.Ledger, l.fleet, l.upkeep)
+	s.WaitsFor = j.waitsFor(l.mu.machine.Ledger, l.mu.fleet, l.mu.upkeep)
 	s.Redelivered += v.Redelivered
 	s.LeftOutRows, s.DeliveredRows = v.LeftOut, j.RowsBefore(v.Epoch)+v.RowsDone
 	s.Workers, s.WorkersReady = int32(v.Allowed), int32(v.Enlisted)
-	granted, _ := l.machine.Ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
+	granted, _ := l.mu.machine.Ledger.GrantedSplits(j.ID) // the ledger has the job: Status found it
 	s.SplitsHeld, s.SplitsAny, s.SplitsOwn = granted.Held, granted.Any, granted.Own
 	if g := j.editionOf(v.Epoch); g != nil {
 		j.describeEdition(s, g)

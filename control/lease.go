@@ -80,9 +80,9 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 		return nil, err
 	}
 	c.job = j
-	c.l.lastCall++
-	call, now := c.l.lastCall, time.Now()
-	a, err := c.l.machine.Lease(j.Job, call, c.request(), now)
+	c.l.mu.lastCall++
+	call, now := c.l.mu.lastCall, time.Now()
+	a, err := c.l.mu.machine.Lease(j.Job, call, c.request(), now)
 	if err != nil {
 		c.l.settleLocked(now)
 		return nil, err
@@ -93,7 +93,7 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 	var answered chan machine.Answered
 	if a == nil {
 		answered = make(chan machine.Answered, 1)
-		c.l.waiting[call] = answered
+		c.l.mu.waiting[call] = answered
 	}
 	c.l.settleLocked(now)
 	if a == nil {
@@ -103,8 +103,8 @@ func (c *leaseCall) serve() (*apiv1.LeaseResponse, error) {
 	}
 	if err := c.ctx.Err(); err != nil {
 		now := time.Now()
-		c.l.machine.Abandon(j.Job, call, c.session, a, now)
-		delete(c.l.waiting, call)
+		c.l.mu.machine.Abandon(j.Job, call, c.session, a, now)
+		delete(c.l.mu.waiting, call)
 		c.l.settleLocked(now)
 		return nil, err
 	}
@@ -142,12 +142,12 @@ func (c *leaseCall) waitLocked(call uint64, answered <-chan machine.Answered) (*
 	c.l.mu.Lock()
 	switch {
 	case c.l.ctx.Err() != nil: // The machine must not answer a call for which nobody waits.
-		c.l.machine.Abandon(c.job.Job, call, c.session, nil, time.Now())
-		delete(c.l.waiting, call)
+		c.l.mu.machine.Abandon(c.job.Job, call, c.session, nil, time.Now())
+		delete(c.l.mu.waiting, call)
 		return nil, c.l.s.notLeader()
 	case c.ctx.Err() == nil: // An answer that came meanwhile stays.
 		now := time.Now()
-		c.l.machine.Expire(call, now)
+		c.l.mu.machine.Expire(call, now)
 		c.l.settleLocked(now)
 	}
 	select {
@@ -165,10 +165,10 @@ func (c *leaseCall) responseLocked(a *machine.LeaseAnswer) (*apiv1.LeaseResponse
 		EpochDone: a.EpochDone, Waiting: a.Waiting, Revoked: a.Revoked,
 	}
 	for _, g := range a.Grants {
-		drive := c.l.fleet.Drive(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name})
+		drive := c.l.mu.fleet.Drive(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name})
 		resp.Grants = append(resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
-			Node: g.Drive.Node, Urls: c.l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
+			Node: g.Drive.Node, Urls: c.l.mu.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
 			Reach: reachOf(drive), Own: drive.GetServes() != nil,
 		})
 	}

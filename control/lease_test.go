@@ -20,7 +20,7 @@ func leased(s *Server) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for _, d := range l.machine.Ledger.Drives() {
+	for _, d := range l.mu.machine.Ledger.Drives() {
 		n += d.Leases
 	}
 	return n
@@ -99,7 +99,7 @@ func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.jobs[k.id].Rank(0).Withdraws(2)
+		return l.mu.jobs[k.id].Rank(0).Withdraws(2)
 	}, time.Minute, time.Millisecond)
 	cancel()
 	require.Error(t, <-done)
@@ -128,7 +128,7 @@ func TestALeaseCallOfATermThatEnds(t *testing.T) {
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.waiting) == 1
+		return len(l.mu.waiting) == 1
 	}, time.Minute, time.Millisecond)
 	l.cancel()
 	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(<-done))
@@ -138,7 +138,7 @@ func TestALeaseCallOfATermThatEnds(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		now := time.Now()
-		_, err := l.machine.Attach(l.jobs[k.id].Job, machine.AttachRequest{Resumes: true}, now)
+		_, err := l.mu.machine.Attach(l.mu.jobs[k.id].Job, machine.AttachRequest{Resumes: true}, now)
 		l.settleLocked(now)
 		settled <- err
 	}()

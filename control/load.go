@@ -36,7 +36,7 @@ func (l *leader) load() error {
 	}
 	now := time.Now()
 	err = l.term.Scan(ctx, record.NodePrefix, func(key string, value []byte) error {
-		if err := l.fleet.Restore(now, value); err != nil {
+		if err := l.mu.fleet.Restore(now, value); err != nil {
 			l.logger.Warn("a stored node cannot be read and is passed over", "key", key, "error", err)
 		}
 		return nil
@@ -70,7 +70,7 @@ func (l *leader) load() error {
 		if err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
-		l.jobs[id] = j
+		l.mu.jobs[id] = j
 	}
 	l.settleLocked(now)
 	return nil
@@ -132,7 +132,7 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 		}
 	}
 	if state.Phase.Ended() {
-		return j, l.machine.Add(j.Job, state, nil, now)
+		return j, l.mu.machine.Add(j.Job, state, nil, now)
 	}
 	for _, g := range state.Editions {
 		if len(v.pieces[g.Number]) != g.Pieces {
@@ -161,13 +161,13 @@ func (l *leader) restoreJob(v *loaded, now time.Time) (*job, error) {
 	if err := j.rememberPartitions(state, v.pieces); err != nil {
 		return nil, err
 	}
-	if err := l.machine.Add(j.Job, state, v.records, now); err != nil || !j.Phase().Begun() {
+	if err := l.mu.machine.Add(j.Job, state, v.records, now); err != nil || !j.Phase().Begun() {
 		return j, err
 	}
 	a := j.State().Allocation
 	j.needsWorkers = j.workersMake() && (!j.drivesMake() || a.Workers != 0)
 	j.steering.Restore(a.Drives, a.Workers)
-	return j, allow(l.machine.Ledger, j.ID, a, now)
+	return j, allow(l.mu.machine.Ledger, j.ID, a, now)
 }
 
 // rememberPartitions notes the partitions of editions that all ranks have left, so that a job with follow does not
@@ -192,8 +192,8 @@ func (j *job) rememberPartitions(state record.State, pieces map[int][][]byte) er
 func (l *leader) forget(ctx context.Context, keep int) error {
 	l.mu.Lock()
 	var old []*job
-	for _, life := range l.machine.Lives.Ended(keep) {
-		old = append(old, l.jobs[life.ID])
+	for _, life := range l.mu.machine.Lives.Ended(keep) {
+		old = append(old, l.mu.jobs[life.ID])
 	}
 	l.mu.Unlock()
 	for _, j := range old {
@@ -213,7 +213,7 @@ func (l *leader) erase(ctx context.Context, j *job) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.jobs, j.ID)
-	l.machine.Forget(j.ID)
+	delete(l.mu.jobs, j.ID)
+	l.mu.machine.Forget(j.ID)
 	return nil
 }

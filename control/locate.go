@@ -32,7 +32,7 @@ func (s *Server) Locate(ctx context.Context, req *apiv1.LocateRequest) (*apiv1.L
 	digest := dataset.Digest(req.Job)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := editionFor(l.jobs, digest, guard.Peer(ctx))
+	g := editionFor(l.mu.jobs, digest, guard.Peer(ctx))
 	if g == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("locate: no job that runs has digest %s",
 			digest.String()[:12]))
@@ -46,7 +46,7 @@ func (s *Server) Locate(ctx context.Context, req *apiv1.LocateRequest) (*apiv1.L
 		}
 		partitions[i] = g.data.Manifest.Partitions[at]
 	}
-	return &apiv1.LocateResponse{Sources: l.fleet.Locate(partitions)}, nil
+	return &apiv1.LocateResponse{Sources: l.mu.fleet.Locate(partitions)}, nil
 }
 
 // editionFor finds, by its digest, an edition of a job that has not ended and that the caller's workers may make, or

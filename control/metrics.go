@@ -119,17 +119,17 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	states := map[string]int{}
-	for _, r := range l.fleet.States(now) {
+	for _, r := range l.mu.fleet.States(now) {
 		states[r]++
 	}
 	for s, n := range states {
 		gauge("millrace_control_nodes", float64(n), s)
 	}
-	copies := l.copies.compare(l.fleet)
+	copies := l.copies.compare(l.mu.fleet)
 	gauge("millrace_partitions_short_of_copies", float64(copies.Short))
 	gauge("millrace_partitions_lost", float64(copies.Lost))
 	aside, failures := 0, uint64(0)
-	for _, d := range l.machine.Ledger.Drives() {
+	for _, d := range l.mu.machine.Ledger.Drives() {
 		failures += d.Failures
 		if !d.Aside.IsZero() {
 			aside++
@@ -138,7 +138,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	gauge("millrace_control_workers_aside", float64(aside))
 	counter("millrace_control_worker_failures_total", float64(failures))
 	phases := map[record.Phase]int{}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		phases[j.Phase()]++
 		if !j.Phase().Ended() {
 			m.jobLocked(l, j, now, gauge, counter)
@@ -159,7 +159,7 @@ func (m *metrics) jobLocked(l *leader, j *job, now time.Time, gauge, counter fun
 	gauge("millrace_job_drives_wanted", float64(st.Allocation.Wanted), j.ID)
 	allowed, _ := j.steering.Allowed()
 	gauge("millrace_job_drives_allowed", float64(allowed), j.ID)
-	v, err := l.machine.Ledger.Status(j.ID, now)
+	v, err := l.mu.machine.Ledger.Status(j.ID, now)
 	if err != nil {
 		return // no epoch was begun
 	}
@@ -167,7 +167,7 @@ func (m *metrics) jobLocked(l *leader, j *job, now time.Time, gauge, counter fun
 	gauge("millrace_job_workers_allowed", float64(v.Allowed), j.ID)
 	gauge("millrace_job_workers_ready", float64(v.Enlisted), j.ID)
 	gauge("millrace_job_workers_running", float64(v.Workers), j.ID)
-	if granted, err := l.machine.Ledger.GrantedSplits(j.ID); err == nil {
+	if granted, err := l.mu.machine.Ledger.GrantedSplits(j.ID); err == nil {
 		counter("millrace_splits_granted_total", float64(granted.Held), j.ID, apiv1.ReachHeld)
 		counter("millrace_splits_granted_total", float64(granted.Any), j.ID, apiv1.ReachAny)
 	}

@@ -21,23 +21,23 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()
-	if err := checkRegistration(l.jobs, guard.Peer(ctx), req.GetStatus()); err != nil {
+	if err := checkRegistration(l.mu.jobs, guard.Peer(ctx), req.GetStatus()); err != nil {
 		l.mu.Unlock()
 		return nil, err
 	}
-	answer, events, err := l.fleet.Beat(now, wall, req.Status)
+	answer, events, err := l.mu.fleet.Beat(now, wall, req.Status)
 	l.nodeEventsLocked(events)
 	var back []uint64
 	var seen uint64
 	if err == nil {
 		node := req.Status.Name
-		l.nearby[node] = calledFromThisMachine(ctx)
-		l.upkeep.Reported(nodeReport(l.fleet, node))
+		l.mu.nearby[node] = calledFromThisMachine(ctx)
+		l.mu.upkeep.Reported(nodeReport(l.mu.fleet, node))
 		l.settleLocked(now)
 		if req.ReturnedFence == l.term.Fence() {
 			seen = req.ReturnedSeen
 		}
-		back, seen = l.upkeep.Returned(node, seen, now)
+		back, seen = l.mu.upkeep.Returned(node, seen, now)
 	}
 	l.mu.Unlock()
 	if err != nil {
@@ -62,8 +62,8 @@ func (s *Server) ListNodes(_ context.Context, _ *apiv1.ListNodesRequest) (*apiv1
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	records := l.fleet.Records(now, true)
-	addTroubles(records, l.machine.Ledger.Drives(), now)
+	records := l.mu.fleet.Records(now, true)
+	addTroubles(records, l.mu.machine.Ledger.Drives(), now)
 	return &apiv1.ListNodesResponse{Nodes: records}, nil
 }
 
@@ -74,9 +74,9 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 		return nil, err
 	}
 	l.mu.Lock()
-	was := l.fleet.Draining(req.Node)
-	err = l.fleet.Drain(req.Node, req.Drain)
-	stored, _ := l.fleet.Stored(req.Node)
+	was := l.mu.fleet.Draining(req.Node)
+	err = l.mu.fleet.Drain(req.Node, req.Drain)
+	stored, _ := l.mu.fleet.Stored(req.Node)
 	l.mu.Unlock()
 	if err != nil {
 		return nil, l.wireError(err)
@@ -91,10 +91,10 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	if was != req.Drain {
 		l.logger.Info("node", "node", req.Node, "drain", req.Drain)
 	}
-	l.upkeep.Reported(nodeReport(l.fleet, req.Node))
+	l.mu.upkeep.Reported(nodeReport(l.mu.fleet, req.Node))
 	l.settleLocked(now)
 	resp := &apiv1.DrainNodeResponse{}
-	for _, d := range l.machine.Ledger.Drives() {
+	for _, d := range l.mu.machine.Ledger.Drives() {
 		if d.Drive.Node == req.Node {
 			resp.Leases += int32(d.Leases)
 		}
@@ -111,30 +111,30 @@ func (l *leader) nodeEventsLocked(events []fleet.Event) {
 			if e.Kind == fleet.Restarted {
 				what = "restarted"
 			}
-			st := l.fleet.Status(e.Node)
+			st := l.mu.fleet.Status(e.Node)
 			l.logger.Info("node "+what, "node", e.Node, "incarnation", st.Incarnation, "version", st.Version, "drives",
 				len(st.Drives))
-			l.upkeep.Joined(nodeReport(l.fleet, e.Node))
+			l.mu.upkeep.Joined(nodeReport(l.mu.fleet, e.Node))
 		case fleet.Inventory:
-			l.upkeep.Renewed(e.Node)
-			for _, j := range l.jobs {
+			l.mu.upkeep.Renewed(e.Node)
+			for _, j := range l.mu.jobs {
 				if !j.Phase().Ended() && j.spec.Follow {
 					j.poke()
 				}
 			}
 		case fleet.Died:
 			l.logger.Warn("node is dead", "node", e.Node, "silent_for", l.o.DeadAfter)
-			l.upkeep.Died(e.Node, "its node is dead")
+			l.mu.upkeep.Died(e.Node, "its node is dead")
 		case fleet.Refused:
 			l.logger.Warn("node refused", "node", e.Node, "why", e.Why)
 		case fleet.Changed:
-			if b, ok := l.fleet.Stored(e.Node); ok {
+			if b, ok := l.mu.fleet.Stored(e.Node); ok {
 				l.storeLater("a node's record", store.Put(record.NodePrefix+e.Node, b))
 			}
-			l.upkeep.Renewed(e.Node) // a drive may have more streams than its node reported before the drive was open
+			l.mu.upkeep.Renewed(e.Node) // a drive may have more streams than its node reported before the drive was open
 		case fleet.Forgotten:
-			l.upkeep.Forgotten(e.Node)
-			delete(l.nearby, e.Node)
+			l.mu.upkeep.Forgotten(e.Node)
+			delete(l.mu.nearby, e.Node)
 			l.storeLater("a node's end", store.Delete(record.NodePrefix+e.Node))
 		}
 	}

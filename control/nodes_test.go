@@ -207,7 +207,7 @@ func TestADriveThatJoinsIsMeasured(t *testing.T) {
 		l := s.leading.Load()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return maps.Clone(l.jobs[st.Id].State().P)
+		return maps.Clone(l.mu.jobs[st.Id].State().P)
 	}
 	require.Eventually(t, func() bool { return len(measured()) == 3 }, time.Minute, 5*time.Millisecond)
 	assert.Equal(t, map[string]float64{"a/d": 500, "b/d": 1500, "b/e": 1500}, measured())

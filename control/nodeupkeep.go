@@ -29,7 +29,7 @@ const finishesAtOnce = 16
 // newUpkeep makes the keeper of the leader's nodes.
 func (l *leader) newUpkeep() *upkeep.Keeper {
 	return upkeep.New(upkeep.Config{
-		Jobs: func() []upkeep.Job { return upkeepJobs(l.jobs) }, Holds: l.fleet.Holds, Retry: retryNode,
+		Jobs: func() []upkeep.Job { return upkeepJobs(l.mu.jobs) }, Holds: l.mu.fleet.Holds, Retry: retryNode,
 		KeepReturned: ticketTime,
 	})
 }
@@ -126,7 +126,7 @@ func (l *leader) carryOutUpkeepLocked(e upkeep.Effect, now time.Time) {
 			if err != nil && l.ctx.Err() == nil {
 				l.logger.Warn("finish a job on a node", "node", e.Node, "digest", e.Digest.String()[:12], "error", err)
 			}
-			l.answered(func(time.Time) { l.upkeep.Finished(e) })
+			l.answered(func(time.Time) { l.mu.upkeep.Finished(e) })
 		})
 	case upkeep.Drain:
 		l.wg.Go(func() {
@@ -134,14 +134,14 @@ func (l *leader) carryOutUpkeepLocked(e upkeep.Effect, now time.Time) {
 			if err != nil && l.ctx.Err() == nil {
 				l.logger.Warn("tell a node to drain", "node", e.Node, "drain", e.Drain, "error", err)
 			}
-			l.answered(func(now time.Time) { l.upkeep.Drained(e, nodeResult(err), now) })
+			l.answered(func(now time.Time) { l.mu.upkeep.Drained(e, nodeResult(err), now) })
 		})
 	case upkeep.NeedRoom:
 		l.askForRoomLocked(e, now)
 	case upkeep.Reply:
-		if answer, ok := l.asking[e.Call]; ok { // Otherwise the caller waits no more.
+		if answer, ok := l.mu.asking[e.Call]; ok { // Otherwise the caller waits no more.
 			answer <- e.Err // The channel has room for the one answer.
-			delete(l.asking, e.Call)
+			delete(l.mu.asking, e.Call)
 		}
 	default:
 		l.changeLedgerLocked(e, now)
@@ -153,23 +153,23 @@ func (l *leader) changeLedgerLocked(e upkeep.Effect, now time.Time) {
 	var err error
 	switch e := e.(type) {
 	case upkeep.ListDrives:
-		err = listDrives(l.fleet, l.machine.Ledger, e, now)
+		err = listDrives(l.mu.fleet, l.mu.machine.Ledger, e, now)
 	case upkeep.DriveChanged:
 		switch e.To {
 		case upkeep.Broken, upkeep.Lost:
-			err = l.machine.Ledger.LoseDrive(e.Drive, e.Why, now)
+			err = l.mu.machine.Ledger.LoseDrive(e.Drive, e.Why, now)
 		default:
-			err = l.machine.Ledger.DrainDrive(e.Drive, e.To == upkeep.Draining, now)
+			err = l.mu.machine.Ledger.DrainDrive(e.Drive, e.To == upkeep.Draining, now)
 		}
 		if e.To != upkeep.Lost { // The log has a line for the node.
 			l.logger.Info("drive", "node", e.Drive.Node, "drive", e.Drive.Name, "from", string(e.From), "to",
 				string(e.To), "why", e.Why)
 		}
 	case upkeep.RemoveDrive:
-		err = l.machine.Ledger.RemoveDrive(e.Drive, now)
+		err = l.mu.machine.Ledger.RemoveDrive(e.Drive, now)
 	case upkeep.Enlist:
-		err = l.machine.Ledger.Enlist(e.Job, e.Worker, e.Ready, now)
-		if j := l.jobs[e.Job]; err == nil && e.Ready && e.Serves != nil {
+		err = l.mu.machine.Ledger.Enlist(e.Job, e.Worker, e.Ready, now)
+		if j := l.mu.jobs[e.Job]; err == nil && e.Ready && e.Serves != nil {
 			(&conductor{l, j}).reviewSharesLocked(now)
 		}
 	default:
@@ -220,9 +220,9 @@ func (l *leader) answered(take func(now time.Time)) {
 func (l *leader) await(ctx context.Context, call func(number uint64)) error {
 	answer := make(chan error, 1)
 	l.mu.Lock()
-	l.lastAsk++
-	number := l.lastAsk
-	l.asking[number] = answer
+	l.mu.lastAsk++
+	number := l.mu.lastAsk
+	l.mu.asking[number] = answer
 	call(number)
 	l.settleLocked(time.Now())
 	l.mu.Unlock()
@@ -232,14 +232,14 @@ func (l *leader) await(ctx context.Context, call func(number uint64)) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.asking, number)
+		delete(l.mu.asking, number)
 		return ctx.Err()
 	}
 }
 
 // prepared has a node prepared for an edition, and waits for the answer.
 func (l *leader) prepared(node string, d dataset.Digest) error {
-	err := l.await(l.ctx, func(number uint64) { l.upkeep.Ask(number, node, d) })
+	err := l.await(l.ctx, func(number uint64) { l.mu.upkeep.Ask(number, node, d) })
 	var away *upkeep.AwayError
 	if errors.As(err, &away) {
 		return connect.NewError(connect.CodeUnavailable, err)
@@ -249,10 +249,10 @@ func (l *leader) prepared(node string, d dataset.Digest) error {
 
 // callPrepareLocked gives a node what it needs for an edition.
 func (l *leader) callPrepareLocked(e upkeep.Prepare) {
-	j := l.jobs[e.Job]
+	j := l.mu.jobs[e.Job]
 	list := j.preparations()
 	g := list[slices.IndexFunc(list, func(g *edition) bool { return g.Digest == e.Digest })] // upkeepJobs listed it
-	sources := sourcesFor(l.fleet, e.Node, g)
+	sources := sourcesFor(l.mu.fleet, e.Node, g)
 	l.wg.Go(func() {
 		var result upkeep.Result
 		req, err := prepareRequest(j, g)
@@ -268,7 +268,7 @@ func (l *leader) callPrepareLocked(e upkeep.Prepare) {
 		if err != nil && l.ctx.Err() == nil {
 			l.logger.Warn("prepare a node", "node", e.Node, "job", e.Job, "error", err)
 		}
-		l.answered(func(now time.Time) { l.upkeep.Prepared(e, result, now) })
+		l.answered(func(now time.Time) { l.mu.upkeep.Prepared(e, result, now) })
 	})
 }
 
@@ -312,9 +312,9 @@ func (g *edition) wordsAt(places []uint32) (words []string) {
 func (l *leader) reachedAt(node string) reached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.fleet.Status(node)
+	s := l.mu.fleet.Status(node)
 	urls := s.GetUrls()
-	if !l.nearby[node] {
+	if !l.mu.nearby[node] {
 		urls = slices.DeleteFunc(slices.Clone(urls), identity.OfThisMachine)
 	}
 	return reached{urls, s.GetOwner()}

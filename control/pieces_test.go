@@ -11,12 +11,13 @@ import (
 // TestDescriptionsOfAnOwner checks that the descriptions of one owner's jobs, which are kept in etcd, are bounded
 // together, and those of callers without an owner are not.
 func TestDescriptionsOfAnOwner(t *testing.T) {
-	l := &leader{o: &Options{OwnerShare: 0.5}, claims: map[string]claim{}}
+	l := &leader{o: &Options{OwnerShare: 0.5}}
+	l.mu.claims = map[string]claim{}
 	submit := func(name, owner string, pieces int) error {
-		l.claims[name] = claim{owner: owner}
+		l.mu.claims[name] = claim{owner: owner}
 		err := l.claimPieces(name, owner, pieces)
 		if err != nil {
-			delete(l.claims, name)
+			delete(l.mu.claims, name)
 		}
 		return err
 	}
@@ -28,7 +29,7 @@ func TestDescriptionsOfAnOwner(t *testing.T) {
 	assert.Error(t, submit("third", "ads", 1))
 	require.NoError(t, submit("other", "news", maxPieces/2))
 	require.NoError(t, submit("of an operator", "", maxPieces))
-	delete(l.claims, "second")
+	delete(l.mu.claims, "second")
 	require.NoError(t, submit("third", "ads", 1))
 	l.o.OwnerShare = 1e-9
 	require.NoError(t, submit("alone", "small", 1), "one job is always let in")

@@ -54,7 +54,7 @@ func (p *pool) restore() error {
 	now := time.Now()
 	c := workerpool.Config{Fence: l.term.Fence(), Least: l.o.WorkersLeast, Most: l.o.WorkersMost, Idle: l.o.WorkerIdle,
 		Heard: now.Add(l.o.DeadAfter), Adopted: now}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		if !j.Phase().Ended() {
 			c.Adopted = now.Add(l.o.SessionTTL)
 		}
@@ -74,9 +74,9 @@ func (p *pool) restore() error {
 	if err != nil {
 		return err
 	}
-	for _, r := range l.fleet.Records(now, false) {
-		if !l.fleet.Alive(r.Status.Name) {
-			p.mu.RestoreNode(pooledNode(l.fleet, r.Status, nil))
+	for _, r := range l.mu.fleet.Records(now, false) {
+		if !l.mu.fleet.Alive(r.Status.Name) {
+			p.mu.RestoreNode(pooledNode(l.mu.fleet, r.Status, nil))
 		}
 	}
 	return nil
@@ -131,7 +131,7 @@ func (p *pool) view(now time.Time) workerpool.View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := workerpool.View{Now: now, Seconds: now.Sub(l.began).Seconds()}
-	for id, j := range l.jobs {
+	for id, j := range l.mu.jobs {
 		if wanted := wantedBy(j); wanted > 0 {
 			v.Wanted += wanted
 			v.Jobs = append(v.Jobs, id)
@@ -139,10 +139,10 @@ func (p *pool) view(now time.Time) workerpool.View {
 	}
 	slices.Sort(v.Jobs)
 	busy := map[string]int{} // by node
-	for _, d := range l.machine.Ledger.Drives() {
+	for _, d := range l.mu.machine.Ledger.Drives() {
 		busy[d.Drive.Node] += d.Busy
 	}
-	l.fleet.Live(func(s *apiv1.NodeStatus) { v.Nodes = append(v.Nodes, pooledNode(l.fleet, s, busy)) })
+	l.mu.fleet.Live(func(s *apiv1.NodeStatus) { v.Nodes = append(v.Nodes, pooledNode(l.mu.fleet, s, busy)) })
 	return v
 }
 
@@ -181,18 +181,18 @@ func (p *pool) drain(names, gone []string, now time.Time) {
 	defer l.mu.Unlock()
 	for _, name := range slices.Concat(names, gone) {
 		drain := slices.Contains(names, name)
-		if !drain && l.fleet.Alive(name) {
+		if !drain && l.mu.fleet.Alive(name) {
 			continue // the node has come back meanwhile: it is stopped again
 		}
-		if err := l.fleet.Drain(name, drain); err != nil {
+		if err := l.mu.fleet.Drain(name, drain); err != nil {
 			continue // the node has been forgotten
 		}
-		if stored, ok := l.fleet.Stored(name); ok {
+		if stored, ok := l.mu.fleet.Stored(name); ok {
 			l.storeLater("a node's record", store.Put(record.NodePrefix+name, stored))
 		}
 		if drain {
 			l.logger.Info("a worker of the pool is drained", "node", name)
-			l.upkeep.Reported(nodeReport(l.fleet, name))
+			l.mu.upkeep.Reported(nodeReport(l.mu.fleet, name))
 		}
 	}
 	l.settleLocked(now)

@@ -67,7 +67,7 @@ echo $MILLRACE_WORKER_NAMES >> `+dir+`/$MILLRACE_WORKER_ACTION
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return !l.fleet.Alive(names[0]) && !l.fleet.Asked(names[0])
+		return !l.mu.fleet.Alive(names[0]) && !l.mu.fleet.Asked(names[0])
 	}, time.Minute, 10*time.Millisecond, "its record may be forgotten")
 	assert.Equal(t, names, lines(filepath.Join(dir, "start")), "no other was started")
 }

@@ -146,7 +146,7 @@ func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return !l.fleet.Asked(name)
+		return !l.mu.fleet.Asked(name)
 	}, time.Minute, 10*time.Millisecond, "the record of a worker that is gone may be forgotten")
 	assert.Len(t, files.calls("start"), 2)
 	require.NoError(t, s.Close())

@@ -61,7 +61,7 @@ func (c *conductor) retryWhileBusy(do func() error) error {
 		over := false
 		c.happen(func(now time.Time) {
 			if what == "" {
-				what = c.job.roomWords(c.upkeep) + ": "
+				what = c.job.roomWords(c.mu.upkeep) + ": "
 			}
 			// a job that has begun waits for a node that is lost as long as it is lost
 			over = !c.job.OnNodes() ||
@@ -83,7 +83,7 @@ func (c *conductor) prepareOnce(g *edition) error {
 	nodes := map[string]error{}
 	c.happen(func(time.Time) {
 		g.onNodes = true // nodes that join from now on are asked when they join
-		for _, holders := range c.fleet.Holders(g.data.Manifest) {
+		for _, holders := range c.mu.fleet.Holders(g.data.Manifest) {
 			if len(holders) == 0 { // a store or a worker's own files may have the partition
 				c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake()
 			}
@@ -94,7 +94,7 @@ func (c *conductor) prepareOnce(g *edition) error {
 			}
 		}
 		c.job.needsWorkers = c.job.needsWorkers || c.job.workersMake() && !c.job.drivesMake()
-		c.upkeep.WorkersNeeded()
+		c.mu.upkeep.WorkersNeeded()
 	})
 	var (
 		mu sync.Mutex
@@ -132,8 +132,8 @@ func (c *conductor) preparationError(g *edition, nodes map[string]error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var wait error
-	holdersOf := c.fleet.Holders(g.data.Manifest)
-	readable := c.job.readable(c.fleet, c.upkeep, g, holdersOf)
+	holdersOf := c.mu.fleet.Holders(g.data.Manifest)
+	readable := c.job.readable(c.mu.fleet, c.mu.upkeep, g, holdersOf)
 	for i, holders := range holdersOf {
 		var why error
 		ok := readable(i)
@@ -183,7 +183,7 @@ func (j *job) readable(
 func (c *conductor) awaitHolders(g *edition) {
 	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
 		c.mu.Lock()
-		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest),
+		all := !slices.ContainsFunc(c.mu.fleet.Holders(g.data.Manifest),
 			func(h []fleet.DriveID) bool { return len(h) == 0 })
 		c.mu.Unlock()
 		if all || wait.Sleep(c.ctx, c.o.Beat/4) != nil {
@@ -200,7 +200,7 @@ func driveName(p fleet.DriveID) string { return p.Node + "/" + p.Drive }
 // others, and their sum is what the drive makes.
 func (c *conductor) measureAll(g *edition) (map[string]float64, error) {
 	c.mu.Lock()
-	drives := c.job.drivesToMeasure(c.fleet, g)
+	drives := c.job.drivesToMeasure(c.mu.fleet, g)
 	c.mu.Unlock()
 	rows := float64(g.rows()) * float64(c.job.spec.Epochs) / float64(max(len(drives), 1)) // nodes make the job together
 	if len(drives) == 0 && c.job.workersMake() {

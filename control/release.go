@@ -69,7 +69,7 @@ func (l *leader) release(ctx context.Context, id string, r machine.Release) (j *
 	r.Connection = l.s.connections.of(ctx)
 	l.happen(func(now time.Time) {
 		if j, err = l.findLocked(ctx, id); err == nil {
-			err = l.machine.Release(j.Job, r, now)
+			err = l.mu.machine.Release(j.Job, r, now)
 		}
 	})
 	return j, err

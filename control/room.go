@@ -25,23 +25,23 @@ func isRoomError(err error) bool { return connect.CodeOf(err) == connect.CodeRes
 // room. Of several jobs it is the one that no rank has called for longest, and one job at a time. If every such job is
 // called, one yields that lacks room itself and was submitted later.
 func (l *leader) askForRoomLocked(e upkeep.NeedRoom, now time.Time) {
-	to := l.jobs[e.Job]
+	to := l.mu.jobs[e.Job]
 	if !to.Attended(now) {
 		return
 	}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		if j.Withdrawing() {
 			return
 		}
 	}
 	holders := make([]*job, len(e.Holders))
 	for i, id := range e.Holders {
-		holders[i] = l.jobs[id]
+		holders[i] = l.mu.jobs[id]
 	}
 	slices.SortStableFunc(holders, func(a, b *job) int { return a.State().Unattended.Compare(b.State().Unattended) })
 	gives := func(j *job) bool { return j.GiveRoom(to.ID, now) }
 	why := apiv1.RoomHeldBy + to.ID + ", which was submitted before"
-	yields := func(j *job) bool { return l.upkeep.LacksRoom(j.digests()) && j.YieldRoom(to.Job.Job, why) }
+	yields := func(j *job) bool { return l.mu.upkeep.LacksRoom(j.digests()) && j.YieldRoom(to.Job.Job, why) }
 	_ = slices.ContainsFunc(holders, gives) || slices.ContainsFunc(holders, yields)
 }
 
@@ -63,7 +63,7 @@ func (c *conductor) withdraw() {
 	var editions []*edition
 	c.happen(func(time.Time) {
 		editions = slices.Collect(maps.Values(c.job.editions))
-		c.upkeep.Withdrawn(c.job.ID)
+		c.mu.upkeep.Withdrawn(c.job.ID)
 	})
 	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
 	defer cancel()

@@ -246,7 +246,7 @@ func (l *leader) removeSelectionParts() {
 		return // no selection was made here
 	}
 	wanted := map[string]bool{}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		for _, g := range j.editions {
 			wanted[filepath.Base(l.s.selectionFolder(j, g))] = !j.Phase().Ended()
 		}

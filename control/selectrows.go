@@ -305,15 +305,15 @@ func (r *rowSelector) findTesters() testers {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := testers{holders: c.fleet.Holders(r.g.data.Manifest), able: map[fleet.DriveID]bool{}}
-	for _, w := range c.job.workersOf(c.fleet) {
+	t := testers{holders: c.mu.fleet.Holders(r.g.data.Manifest), able: map[fleet.DriveID]bool{}}
+	for _, w := range c.job.workersOf(c.mu.fleet) {
 		t.workers = append(t.workers, w.ID)
 	}
 	for i, holders := range t.holders {
-		t.holders[i] = slices.DeleteFunc(holders, func(h fleet.DriveID) bool { return !c.job.employs(h, c.fleet.Drive(h)) })
+		t.holders[i] = slices.DeleteFunc(holders, func(h fleet.DriveID) bool { return !c.job.employs(h, c.mu.fleet.Drive(h)) })
 	}
 	for _, at := range slices.Concat(slices.Concat(t.holders...), t.workers) {
-		t.able[at] = c.upkeep.IsPrepared(at.Node, r.pass.Digest)
+		t.able[at] = c.mu.upkeep.IsPrepared(at.Node, r.pass.Digest)
 	}
 	return t
 }

@@ -26,11 +26,11 @@ func (l *leader) happen(event func(now time.Time)) {
 // effects.
 func (l *leader) settleLocked(now time.Time) {
 	for {
-		effects := l.machine.Ready(now)
+		effects := l.mu.machine.Ready(now)
 		for _, e := range effects {
 			l.carryOutLocked(e, now)
 		}
-		ofNodes := l.upkeep.Ready(now)
+		ofNodes := l.mu.upkeep.Ready(now)
 		for _, e := range ofNodes {
 			l.carryOutUpkeepLocked(e, now)
 		}
@@ -46,16 +46,16 @@ func (l *leader) carryOutLocked(e machine.Effect, now time.Time) {
 	case machine.Life:
 		l.carryOutLifeLocked(e.Effect, now)
 	case machine.Answered:
-		l.waiting[e.Call] <- e // The channel has room for the one answer.
-		delete(l.waiting, e.Call)
+		l.mu.waiting[e.Call] <- e // The channel has room for the one answer.
+		delete(l.mu.waiting, e.Call)
 	case machine.Revoked:
 		l.logger.Debug("lease revoked", "job", e.Job, "rank", e.Rank, "lease", e.Lease, "why", e.Why)
 	case machine.Adopted:
 		l.logger.Info("leases adopted", "job", e.Job, "rank", e.Rank, "adopted", e.Adopted, "refused", e.Refused)
 	case machine.Returned:
-		l.upkeep.LeaseReturned(e.Drive.Node, e.ID, now)
+		l.mu.upkeep.LeaseReturned(e.Drive.Node, e.ID, now)
 	case machine.Delivered:
-		l.jobs[e.Job].poke()
+		l.mu.jobs[e.Job].poke()
 	case machine.Detached:
 		if e.Err != nil {
 			l.logger.Error("detach a rank", "job", e.Job, "rank", e.Rank, "error", e.Err)
@@ -71,21 +71,21 @@ func (l *leader) carryOutLifeLocked(e lifecycle.Effect, now time.Time) {
 	switch e := e.(type) {
 	case lifecycle.Moved: // The calls that watch the job wake.
 		l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
-		j := l.jobs[e.Job]
+		j := l.mu.jobs[e.Job]
 		j.changed.Broadcast()
 		j.poke()
 	case lifecycle.Refused:
 		l.logger.Error("a transition that cannot be", "job", e.Job, "error", e.Err)
 	case lifecycle.EndJob:
-		l.concludeJobLocked(l.jobs[e.Job], e.Phase, now)
+		l.concludeJobLocked(l.mu.jobs[e.Job], e.Phase, now)
 	case lifecycle.FindPartitions:
-		l.jobs[e.Job].findPartitions(l.fleet, l.o.MaxSplits)
+		l.mu.jobs[e.Job].findPartitions(l.mu.fleet, l.o.MaxSplits)
 	case lifecycle.DropEdition:
-		digest := l.jobs[e.Job].editions[e.Number].Digest
-		l.jobs[e.Job].dropEdition(e.Number)
-		l.upkeep.Dropped(digest)
+		digest := l.mu.jobs[e.Job].editions[e.Number].Digest
+		l.mu.jobs[e.Job].dropEdition(e.Number)
+		l.mu.upkeep.Dropped(digest)
 	case lifecycle.EditionBegun:
-		g := l.jobs[e.Job].editions[e.Edition.Number]
+		g := l.mu.jobs[e.Job].editions[e.Edition.Number]
 		g.Edition.Edition = e.Edition
 		l.logger.Info("a further edition", "job", e.Job, "edition", g.Number, "epoch", g.First,
 			"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
@@ -105,12 +105,12 @@ func (l *leader) concludeJobLocked(j *job, phase record.Phase, now time.Time) {
 	c.Status, _ = proto.Marshal(status) // the message has plain fields only and cannot fail
 	if phase == record.Abandoned {
 		var err error
-		if c.Token, err = lastToken(l.machine.Ledger, j.ID); err != nil {
+		if c.Token, err = lastToken(l.mu.machine.Ledger, j.ID); err != nil {
 			l.logger.Warn("of an abandoned job no token is kept", "job", j.ID, "error", err)
 		}
 	}
 	j.Conclude(c)
-	if err := l.machine.RemoveFromLedger(j.Job, now); err != nil {
+	if err := l.mu.machine.RemoveFromLedger(j.Job, now); err != nil {
 		l.logger.Error("remove an ended job from the ledger", "job", j.ID, "error", err)
 	}
 }

@@ -24,7 +24,7 @@ func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
 	var ops []store.Op
 	var err error
 	l.mu.Lock()
-	if l.jobs[j.ID] == j && (next || j.Unwritten()) {
+	if l.mu.jobs[j.ID] == j && (next || j.Unwritten()) {
 		ops, err = j.stateOps(next, time.Now())
 	}
 	l.mu.Unlock()

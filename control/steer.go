@@ -35,19 +35,19 @@ func (c *conductor) steer() {
 
 // viewLocked describes the job as it is now. It reports false if no epoch was begun.
 func (c *conductor) viewLocked(now time.Time) (v steering.View, begun bool) {
-	status, err := c.machine.Ledger.Status(c.job.ID, now)
+	status, err := c.mu.machine.Ledger.Status(c.job.ID, now)
 	if err != nil {
 		return v, false
 	}
 	st := c.job.State()
 	v = steering.View{
-		Supply: c.job.supply(c.fleet, c.upkeep, c.job.editionOf(status.Epoch)), Rates: steering.Rates{T: st.T, P: st.P},
+		Supply: c.job.supply(c.mu.fleet, c.mu.upkeep, c.job.editionOf(status.Epoch)), Rates: steering.Rates{T: st.T, P: st.P},
 		Now: now, Seconds: now.Sub(c.began).Seconds(), Running: c.job.Phase() == record.Running,
-		ShortMeasured: c.job.short, Status: status, Allocation: st.Allocation, Busy: meanBusy(c.fleet, status.Running),
+		ShortMeasured: c.job.short, Status: status, Allocation: st.Allocation, Busy: meanBusy(c.mu.fleet, status.Running),
 		EpochRows: c.job.epochRows(), EpochsAfter: float64(c.job.EndEpoch()) - float64(status.Epoch) - 1,
 	}
 	if c.o.WorkerHook != "" {
-		v.Startable = startable(c.fleet, c.o.WorkersMost)
+		v.Startable = startable(c.mu.fleet, c.o.WorkersMost)
 	}
 	return v, true
 }
@@ -98,7 +98,7 @@ func (c *conductor) carryOutDecisionLocked(d *steering.Decision, v *steering.Vie
 		c.logger.Info("the job needs workers without data", "job", c.job.ID, "allowed", v.Status.Allowed,
 			"rows_no_drive_can_make", v.Status.Orphans+v.Status.Unheld)
 		c.job.needsWorkers = true // prepared workers stay prepared
-		c.upkeep.WorkersNeeded()
+		c.mu.upkeep.WorkersNeeded()
 	}
 	if d.T > 0 {
 		c.job.TrainerMeasured(d.T)
@@ -112,19 +112,19 @@ func (c *conductor) carryOutDecisionLocked(d *steering.Decision, v *steering.Vie
 	if a := d.Allocation; a != nil {
 		c.logger.Info("scaled", "job", c.job.ID, "from", v.Allocation.Drives, "to", a.Drives, "workers_from",
 			v.Allocation.Workers, "workers_to", a.Workers, "why", a.Note, "inputs", d.Scaled.Inputs)
-		if err := allow(c.machine.Ledger, c.job.ID, *a, v.Now); err != nil {
+		if err := allow(c.mu.machine.Ledger, c.job.ID, *a, v.Now); err != nil {
 			c.logger.Error("allow drives", "job", c.job.ID, "error", err)
 		} else {
 			c.job.Allocated(*a)
 			c.job.poke()
 		}
 	}
-	divideSplits(c.machine.Ledger, c.job.ID, d.Shares, v.Now, c.logger)
+	divideSplits(c.mu.machine.Ledger, c.job.ID, d.Shares, v.Now, c.logger)
 	if d.Measure != nil {
 		g := c.job.editionOf(v.Status.Epoch)
 		var source *apiv1.PartitionSource
 		if !d.Holder {
-			source = c.job.sourceToMeasure(c.fleet, g)
+			source = c.job.sourceToMeasure(c.mu.fleet, g)
 		}
 		c.wg.Go(func() { c.measureJoined(*d.Measure, d.Holder, g.Digest, source) })
 	}
@@ -146,7 +146,7 @@ func (c *conductor) reviewSharesLocked(now time.Time) {
 		return
 	}
 	if v, begun := c.viewLocked(now); begun {
-		divideSplits(c.machine.Ledger, c.job.ID, c.job.steering.ReviewShares(v), now, c.logger)
+		divideSplits(c.mu.machine.Ledger, c.job.ID, c.job.steering.ReviewShares(v), now, c.logger)
 		c.settleLocked(now)
 	}
 }
@@ -155,14 +155,14 @@ func (c *conductor) reviewSharesLocked(now time.Time) {
 func (c *conductor) allocateLocked(
 	g *edition, p map[string]float64, t float64, now time.Time,
 ) (allocation.Allocation, error) {
-	s := c.job.supply(c.fleet, c.upkeep, g)
+	s := c.job.supply(c.mu.fleet, c.mu.upkeep, g)
 	a, err := c.job.steering.Allocate(&s, &steering.Rates{T: t, P: p}, c.job.short)
 	if err != nil {
 		return a, err
 	}
 	c.logger.Info("allocated drives", "job", c.job.ID, "drives", a.Drives, "wanted", a.Wanted, "workers", a.Workers,
 		"t_rows_per_second", t, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
-	return a, allow(c.machine.Ledger, c.job.ID, a, now)
+	return a, allow(c.mu.machine.Ledger, c.job.ID, a, now)
 }
 
 // allow sets in the ledger how many drives a job may run, and how many workers of any reach beside them.

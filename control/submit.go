@@ -73,8 +73,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	defer func() {
 		l.mu.Lock()
-		close(l.claims[j.spec.Name].over)
-		delete(l.claims, j.spec.Name)
+		close(l.mu.claims[j.spec.Name].over)
+		delete(l.mu.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
 	if j.pipeline.Filter != nil && s.jobFiles == nil {
@@ -123,10 +123,10 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, s.notLeader() // the next leader loads the job
 	}
 	j.editions[0] = g
-	if err := l.machine.Add(j.Job, submitted, nil, time.Now()); err != nil {
+	if err := l.mu.machine.Add(j.Job, submitted, nil, time.Now()); err != nil {
 		return nil, l.wireError(err)
 	}
-	l.jobs[stored.ID] = j
+	l.mu.jobs[stored.ID] = j
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12],
 		"partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.start(j)
@@ -161,9 +161,9 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		var over <-chan struct{}
 		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its
 		// end.
-		if was := runningJob(l.machine.Lives, l.jobs, j.spec.Name); was != nil && was.Ending(time.Now()) {
+		if was := runningJob(l.mu.machine.Lives, l.mu.jobs, j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed.Changed()
-		} else if c, ok := l.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
+		} else if c, ok := l.mu.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
 			over = c.over
 		} else {
 			break
@@ -180,7 +180,7 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		}
 		l.mu.Lock()
 	}
-	if was := runningJob(l.machine.Lives, l.jobs, j.spec.Name); was != nil {
+	if was := runningJob(l.mu.machine.Lives, l.mu.jobs, j.spec.Name); was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
 			return &apiv1.SubmitJobResponse{Job: l.statusLocked(was, time.Now())}, nil
 		}
@@ -192,14 +192,14 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 			fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another "+
 				"name", j.spec.Name, was.ID))
 	}
-	if _, ok := l.claims[j.spec.Name]; ok {
+	if _, ok := l.mu.claims[j.spec.Name]; ok {
 		return nil, connect.NewError(connect.CodeUnavailable,
 			fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
 	}
-	if err := checkJobSlots(l.o, l.jobs, l.claims, guard.Peer(ctx).Owner()); err != nil {
+	if err := checkJobSlots(l.o, l.mu.jobs, l.mu.claims, guard.Peer(ctx).Owner()); err != nil {
 		return nil, err
 	}
-	l.claims[j.spec.Name] = claim{owner: j.Owner, over: make(chan struct{})}
+	l.mu.claims[j.spec.Name] = claim{owner: j.Owner, over: make(chan struct{})}
 	return nil, nil
 }
 
@@ -247,12 +247,12 @@ func (l *leader) claimPieces(name, owner string, pieces int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held := 0
-	for _, c := range l.claims {
+	for _, c := range l.mu.claims {
 		if c.owner == owner {
 			held += c.pieces
 		}
 	}
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		if j.Owner == owner && !j.Phase().Ended() {
 			for _, g := range j.editions {
 				held += g.Pieces
@@ -266,9 +266,9 @@ func (l *leader) claimPieces(name, owner string, pieces int) error {
 			"put rows into fewer files", name, quantity.Text(int64(pieces)*record.PieceBytes), owner,
 			quantity.Text(int64(held)*record.PieceBytes), quantity.Text(int64(most)*record.PieceBytes)))
 	}
-	c := l.claims[name]
+	c := l.mu.claims[name]
 	c.pieces = pieces
-	l.claims[name] = c
+	l.mu.claims[name] = c
 	return nil
 }
 
@@ -310,7 +310,7 @@ func (l *leader) selectPartitions(
 	begin := time.Now()
 	for {
 		l.mu.Lock()
-		data, err := l.fleet.SelectOrOwn(patterns, exclude, own)
+		data, err := l.mu.fleet.SelectOrOwn(patterns, exclude, own)
 		l.mu.Unlock()
 		young := time.Since(l.began) < l.o.DeadAfter
 		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {

@@ -71,7 +71,7 @@ func (c *leaseCall) issueTicketsLocked(resp *apiv1.LeaseResponse, now time.Time)
 	}
 	if len(*issued) > 2*(len(c.req.Held)+len(resp.Grants))+64 {
 		maps.DeleteFunc(*issued, func(lease uint64, _ time.Time) bool {
-			return !c.l.machine.Ledger.Leased(c.job.ID, c.session.Rank, lease)
+			return !c.l.mu.machine.Ledger.Leased(c.job.ID, c.session.Rank, lease)
 		})
 	}
 }
@@ -79,11 +79,11 @@ func (c *leaseCall) issueTicketsLocked(resp *apiv1.LeaseResponse, now time.Time)
 // issueTicketLocked adds the ticket of a lease to the tickets to sign; place returns its place in the answer. There is
 // no ticket for a lease that is over, or whose node has not reported to this leader.
 func (c *leaseCall) issueTicketLocked(lease uint64, place func() *[]byte, now time.Time) {
-	le, ok := c.l.machine.Ledger.Find(c.job.ID, c.session.Rank, lease)
+	le, ok := c.l.mu.machine.Ledger.Find(c.job.ID, c.session.Rank, lease)
 	if !ok {
 		return
 	}
-	if t := newTicket(c.ctx, c.l.fleet, c.job, c.session, le, now); t != nil {
+	if t := newTicket(c.ctx, c.l.mu.fleet, c.job, c.session, le, now); t != nil {
 		c.tickets.unsigned = append(c.tickets.unsigned, unsigned{t, place()})
 		c.job.launchers[c.session.Rank].ticketsIssued[lease] = now
 	}

@@ -118,7 +118,7 @@ func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	l.mu.Lock()
 	for id := range k.held {
 		old = id
-		l.jobs[st.Id].launchers[0].ticketsIssued[id] = time.Now().Add(-ticketRenew)
+		l.mu.jobs[st.Id].launchers[0].ticketsIssued[id] = time.Now().Add(-ticketRenew)
 		break
 	}
 	l.mu.Unlock()

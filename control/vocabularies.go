@@ -266,7 +266,7 @@ type namedFile struct {
 func (l *leader) namedFiles() (list []namedFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, j := range l.jobs {
+	for _, j := range l.mu.jobs {
 		if j.Phase().Ended() {
 			continue
 		}
