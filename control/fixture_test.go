@@ -261,7 +261,7 @@ func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 			}
 			n.mu.Unlock()
 			for _, k := range c.members {
-				one, done := context.WithTimeout(ctx, time.Second)
+				one, done := context.WithTimeout(ctx, 3*time.Second)
 				_, _ = k.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // a member that does not lead refuses
 				done()
 			}
@@ -273,10 +273,11 @@ func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
 	return stop
 }
 
-// testBeat is short. A node counts as dead only after many missed heartbeats, because the machine is loaded.
+// testBeat is short. A node counts as dead only after hundreds of missed heartbeats, because on a loaded machine a
+// heartbeat may take seconds.
 const (
 	testBeat = 20 * time.Millisecond
-	testDead = 2 * time.Second
+	testDead = 10 * time.Second
 )
 
 // testOptions are the options of a single member. Its term is long, since no other member can take over and a loaded

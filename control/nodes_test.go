@@ -41,7 +41,6 @@ func nodeRecord(t *testing.T, s *Server, name string) *apiv1.NodeRecord {
 func TestLeasesOfADeadNodeComeBack(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
-	o.DeadAfter = 2 * time.Second // on a busy machine the other node must stay alive
 	s, c := start(t, o)
 	both := []*apiv1.Partition{partition(t, "p0", 400)}
 	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": both})

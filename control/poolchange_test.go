@@ -78,7 +78,7 @@ func outlast(t *testing.T, s *Server) {
 
 // TestLeadersChangeWhileTheHookIsUsed kills the leader at every step in the life of a worker that the hook starts:
 // while the hook starts the worker, before the worker joins, while the worker lives, and while the hook stops it. One
-// worker is kept, so that a leader that does not know of the worker starts a second one at once. It takes half a
+// worker is kept, so that a leader that does not know of the worker starts a second one at once. It takes most of a
 // minute, because each of six leaders waits for the end of the lease of the leader that was killed, which is two
 // seconds so that a busy machine keeps it, and two of them wait until a silent node counts as dead.
 func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
@@ -86,7 +86,8 @@ func TestLeadersChangeWhileTheHookIsUsed(t *testing.T) {
 	o := testOptions(t)
 	files, command := newHookFiles(t)
 	o.WorkerHook, o.WorkersLeast, o.WorkersMost, o.WorkerIdle = command, 1, 4, 10*time.Millisecond
-	o.LeaderTTL = 2 * time.Second // of which the next leader waits for the rest
+	o.LeaderTTL = 2 * time.Second // The next leader waits for the rest of it.
+	o.DeadAfter = 5 * time.Second
 
 	files.hold(t)
 	s := leadAgain(t, o)
