@@ -18,8 +18,8 @@ type noData struct{}
 
 func (noData) Edition(int) *machine.Edition { return nil }
 
-// TestALeaderDoesNotJudgeSessionsOfLaterLeaders makes each call with a session of a later leader. A leader whose term is
-// over, and that does not know it yet, must not say that the session was fenced off.
+// TestALeaderDoesNotJudgeSessionsOfLaterLeaders makes each call with a session of a later leader. A leader whose term
+// is over, and that does not know it yet, must not say that the session was fenced off.
 func TestALeaderDoesNotJudgeSessionsOfLaterLeaders(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	m := machine.New(machine.Config{Ledger: ledger.Config{Fence: 5}})

@@ -20,7 +20,13 @@ type job struct {
 	deterministic bool
 	tokens        bool // The trainers resume from tokens. Otherwise they resume behind the acknowledged mini-batches.
 	follow        bool
-	announces     bool // The launchers announce that they will report the end of their ranks.
+	filters       bool           // Only some rows of each partition become mini-batches.
+	from          *dataset.Token // The job resumes from this token of a former job. Nil means a new start.
+	cancelled     bool           // The user has cancelled the job.
+	drives        int            // The number of nodes that may run at once. 0 means no bound.
+	workers       int            // The number of workers without data that may run beside the nodes.
+	share         *float64       // The share of the splits that the trainer's own CPUs do not make. Nil: it has none.
+	announces     bool           // The launchers announce that they will report the end of their ranks.
 	plan          dataset.Options
 	editions      []*edition
 	appeared      int // The number of editions whose partitions exist.
@@ -34,6 +40,7 @@ type edition struct {
 	number   int
 	digest   dataset.Digest
 	manifest *dataset.Manifest
+	passing  []int64 // The rows of each partition that pass the filter. Nil means that the job has no filter.
 	words    []string
 	epochs   []*epoch // the epochs over the edition
 }
@@ -43,7 +50,8 @@ type epoch struct {
 	number  uint64
 	edition *edition
 	plan    *dataset.Plan
-	shares  []dataset.Range // The numbers of each rank, computed without the machines.
+	shares  []dataset.Range   // The numbers of each rank, computed without the machines.
+	before  *dataset.Progress // The mini-batches that a former job has trained. Nil means none.
 }
 
 // addEdition draws a set of partitions, and copies of them on nodes.
@@ -57,54 +65,92 @@ func (j *job) addEdition(partitions int) {
 			rows = 200 // no edition is empty
 		}
 		name := fmt.Sprintf("%s-%d-%02d", j.id, g.number, i)
+		var passing int64
+		if j.filters {
+			passing = (rows+1)/2 + w.random.Int64N(rows/2+1)
+		}
 		if i < bounded(partitions, w.reduction.Partitions) {
 			list = append(list, dataset.Partition{
 				Name: name, Bytes: 1, Rows: rows, RowGroups: []int64{rows}, Content: sha256.Sum256([]byte(name)),
 			})
 			g.words = append(g.words, name)
+			if j.filters {
+				g.passing = append(g.passing, passing)
+			}
 		}
 		for copies := 1 + w.random.IntN(2); copies > 0; copies-- {
-			w.nodes[w.random.IntN(len(w.nodes))].holds[name] = true
+			w.nodes[w.random.IntN(mostNodes)].holds[name] = true
 		}
 	}
 	var err error
 	if g.manifest, err = dataset.NewManifest(list); err != nil {
 		panic(err) // a fault of this package
 	}
+	j.planEpochs(g)
+}
+
+// planEpochs adds an edition to the job and plans the epochs over it.
+func (j *job) planEpochs(g *edition) {
+	var err error
 	for i := range j.epochs {
 		o := j.plan
 		o.Epoch = uint64(g.number)*j.epochs + i
 		e := &epoch{number: o.Epoch, edition: g}
-		if e.plan, err = dataset.NewPlan(g.manifest, o); err != nil {
-			panic(err)
+		if e.plan, err = dataset.NewSelectedPlan(g.manifest, g.passing, o); err != nil {
+			panic(err) // a fault of this package
 		}
-		e.shares = j.sharesApart(g)
+		if t := j.from; t != nil && t.Epoch == e.number {
+			e.before = e.progress(t.Acknowledged())
+		}
+		e.shares = j.sharesApart(e)
 		g.epochs = append(g.epochs, e)
 	}
 	j.editions = append(j.editions, g)
 }
 
 // sharesApart computes the numbers of each rank without the machines and the plan. It counts the mini-batches of the
-// partitions and gives each rank an equal part.
-func (j *job) sharesApart(g *edition) (shares []dataset.Range) {
+// partitions and gives each rank an equal part of those that the job owes.
+func (j *job) sharesApart(e *epoch) (shares []dataset.Range) {
+	var owed []uint64
 	total := uint64(0)
-	for _, p := range g.manifest.Partitions {
-		n := uint64(p.Rows) / uint64(j.plan.Batch)
-		if p.Rows%int64(j.plan.Batch) != 0 && j.plan.Tail == dataset.KeepTail {
+	for i, p := range e.edition.manifest.Partitions {
+		rows := p.Rows
+		if e.edition.passing != nil {
+			rows = e.edition.passing[i]
+		}
+		n := uint64(rows) / uint64(j.plan.Batch)
+		if rows%int64(j.plan.Batch) != 0 && j.plan.Tail == dataset.KeepTail {
 			n++
 		}
-		total += n
+		for ; n > 0; n-- {
+			if e.owes(total) {
+				owed = append(owed, total)
+			}
+			total++
+		}
 	}
-	from := uint64(0)
-	for rank := range uint64(j.ranks) {
-		n := total / uint64(j.ranks)
-		if j.keepTail && rank < total%uint64(j.ranks) {
+	each, more := len(owed)/j.ranks, len(owed)%j.ranks
+	for rank := range j.ranks {
+		n := each
+		if j.keepTail && rank < more {
 			n++
 		}
-		shares = append(shares, dataset.Range{From: from, To: from + n})
-		from += n
+		var share dataset.Range
+		if n > 0 {
+			share = dataset.Range{From: owed[0], To: owed[n-1] + 1}
+		}
+		shares, owed = append(shares, share), owed[n:]
 	}
 	return shares
+}
+
+// owes reports whether the job has to deliver a mini-batch, because no former job has.
+func (e *epoch) owes(number uint64) bool { return e.before == nil || !e.before.Acked(number) }
+
+// owned reports whether the job has to deliver a mini-batch to a rank.
+func (e *epoch) owned(rank uint32, number uint64) bool {
+	share := e.shares[rank]
+	return share.From <= number && number < share.To && e.owes(number)
 }
 
 // epoch returns an epoch by its number, or nil.
@@ -114,6 +160,22 @@ func (j *job) epoch(number uint64) *epoch {
 		return nil
 	}
 	return j.editions[g].epochs[number%j.epochs]
+}
+
+// firstEpoch returns the epoch in which the job begins.
+func (j *job) firstEpoch() uint64 {
+	if j.from == nil {
+		return 0
+	}
+	return j.from.Epoch
+}
+
+// beginning returns the token of a rank that has trained nothing.
+func (j *job) beginning() *dataset.Token {
+	if j.from != nil {
+		return j.from
+	}
+	return &dataset.Token{Job: j.editions[0].digest}
 }
 
 // end returns the number of epochs of all editions.
@@ -154,16 +216,6 @@ func (t trained) clone() trained {
 	return c
 }
 
-// ranges returns the numbers of an epoch, as tokens have them.
-func (t trained) ranges(epoch uint64) (ranges []dataset.Range) {
-	for n, has := range t[epoch] {
-		if has {
-			ranges = dataset.InsertNumber(ranges, uint64(n))
-		}
-	}
-	return ranges
-}
-
 // consumer is one rank of a job over all its processes. It holds the model and the last checkpoint.
 type consumer struct {
 	job       *job
@@ -175,6 +227,7 @@ type consumer struct {
 	answered  map[uint64][]dataset.Range // The acknowledgements of each epoch that leaders have confirmed.
 	ended     bool                       // The process ended because the job had nothing left for the rank.
 	completed bool                       // A process completed the rank. The schedule may count it as dead.
+	zombies   int                        // The number of processes that lived on when the schedule replaced them.
 }
 
 func newConsumer(j *job, rank uint32) *consumer {
@@ -187,7 +240,7 @@ func (c *consumer) train(e *epoch, number uint64, content string) {
 	switch {
 	case c.model.has(e.number, number):
 		w.fail("%s trains mini-batch %d of epoch %d twice", c.name(), number, e.number)
-	case number < share.From || number >= share.To:
+	case !e.owned(c.rank, number):
 		w.fail("%s trains mini-batch %d of epoch %d, which is another rank's: its own are %v", c.name(), number, e.number,
 			share)
 	case content != e.content(number):
@@ -199,10 +252,10 @@ func (c *consumer) train(e *epoch, number uint64, content string) {
 
 // checkWhole checks that the model was trained with every mini-batch of the rank.
 func (c *consumer) checkWhole() {
-	for epoch := range c.job.end() {
+	for epoch := c.job.firstEpoch(); epoch < c.job.end(); epoch++ {
 		e := c.job.epoch(epoch)
 		for n := e.shares[c.rank].From; n < e.shares[c.rank].To; n++ {
-			if !c.model.has(epoch, n) {
+			if e.owes(n) && !c.model.has(epoch, n) {
 				c.job.world.fail("%s is told that the job is done, and mini-batch %d of epoch %d was never trained",
 					c.name(), n, epoch)
 				return

@@ -3,56 +3,47 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/lifecycle"
 	"github.com/millrace/millrace/control/machine"
+	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
-// launcher is a process that consumes a rank. Like trainmgr/remote, it attaches, takes leases, fetches, trains,
-// acknowledges and saves checkpoints.
+// launcher is a process that consumes a rank. The product's machine (package protocol) decides what the process says to
+// the control plane and to nodes. The launcher carries that out over the simulated network, as trainmgr/remote does
+// over HTTP, and trains.
 type launcher struct {
 	of       *consumer
 	number   int
-	dead     bool
+	dead     bool // The process was killed, or has ended.
 	announce bool
-	resume   bool // The launcher resumes behind the acknowledged mini-batches.
 
-	member         int    // The launcher calls this member.
-	fence          uint64 // The greatest fence of an answer.
-	attached       bool
-	attaching      bool
-	session        ledger.Session
-	epoch          *epoch
-	model          trained             // Only the current process shares the model of the consumer.
-	seen           trained             // The numbers of the epoch that the launcher does not fetch again.
-	leases         map[uint64]*holding // The key is the ID of the lease.
-	queue          []minibatch         // The fetched mini-batches that the trainer has not taken.
-	inStep         *minibatch          // The trainer trains this mini-batch. Nil means that the trainer waits.
-	unacknowledged []dataset.Range     // No call has acknowledged these numbers.
-	acknowledging  []dataset.Range     // The call under way acknowledges these numbers.
-	leasing        bool
-	saving         bool // The trainer waits for a checkpoint.
-	mustShow       bool // A new leader requests the leases.
-	steps          int
-	wantsNextEpoch bool // The launcher has trained its epoch and requests leases of the next one.
-	ended          bool
+	members  protocol.Members
+	machine  *protocol.Machine // A nil machine means that the process is not attached.
+	tick     *event            // It ticks the machine. Nil means that the machine waits for no time.
+	tickAt   time.Time
+	calls    []*call       // The calls under way.
+	waits    []func() bool // Each of them reports whether the state that it waits for is reached.
+	settling bool
+
+	epoch        *epoch
+	owned        []dataset.Range
+	acknowledged *dataset.Progress // The mini-batches of the epoch that the trainer has acknowledged.
+	delivery     *delivery         // A nil delivery means that no epoch is being delivered.
+	turning      *call             // The last call for the next epoch.
+	training     bool              // The trainer makes a step.
+	saving       bool              // The trainer waits for a checkpoint.
+	steps        int
+	quits        error // The process ends for this reason, after the step under way.
 }
 
-// holding is a lease that a launcher holds, and its progress.
-type holding struct {
-	ledger.Grant
-	next uint64 // The next number to fetch.
-}
-
-// minibatch is a fetched mini-batch.
-type minibatch struct {
-	epoch   *epoch
-	number  uint64
-	content string
-}
+// errStopped ends a process that its operator stops.
+var errStopped = errors.New("the process is stopped")
 
 // launch starts a process of the rank.
 func (c *consumer) launch(token *dataset.Token, resume bool) {
@@ -61,16 +52,27 @@ func (c *consumer) launch(token *dataset.Token, resume bool) {
 		return
 	}
 	w.launched++
-	l := &launcher{
-		of: c, number: w.launched, announce: c.job.announces, resume: resume, member: w.random.IntN(len(w.members)),
-		seen: trained{}, leases: map[uint64]*holding{},
+	var names []string
+	for _, m := range w.members {
+		names = append(names, m.name)
 	}
-	c.process, l.model = l, c.model
-	l.attach(token)
+	first := w.random.IntN(len(names))
+	l := &launcher{
+		of: c, number: w.launched, announce: c.job.announces,
+		members: protocol.NewMembers(slices.Concat(names[first:], names[:first]), w.faults.patience, w.faults.patience),
+	}
+	c.process = l
+	l.callAttach(token, resume, func(at attachment) {
+		a := l.enter(at)
+		l.machine = protocol.New(protocol.Options{
+			Pieces: 3, Acks: 5, AckDelay: 50 * time.Millisecond, Deadline: 3 * time.Second, Refused: 5 * time.Second,
+		}, a)
+		l.deliver()
+	}, func(err error) { l.cannotAttach(token, resume, err) })
 }
 
-// crashLauncher kills a launcher. Another process resumes later, from the checkpoint or behind the acknowledged
-// mini-batches.
+// crashLauncher kills a launcher, or has it end. Another process resumes later, from the checkpoint or behind the
+// acknowledged mini-batches.
 func (w *World) crashLauncher() {
 	j := w.jobs[w.random.IntN(len(w.jobs))]
 	c := j.consumers[w.random.IntN(len(j.consumers))]
@@ -78,268 +80,399 @@ func (w *World) crashLauncher() {
 	if l == nil || c.ended {
 		return
 	}
+	if w.random.IntN(4) == 0 {
+		w.note("%s is stopped", l.name())
+		l.quit(errStopped)
+		return
+	}
 	zombie := j.tokens && w.chance(w.faults.zombies)
 	w.note("%s dies (it lives on: %v)", l.name(), zombie)
-	c.process = nil
-	if !zombie {
-		l.dead = true
+	if zombie {
+		c.zombies++
+	} else {
+		l.die()
 	}
-	token := c.token
-	if j.tokens {
-		if zombie {
-			l.model = l.model.clone() // The consumer loses the further training of this process.
-		}
-		c.model = trained{}
-		if c.saved != nil {
-			c.model = c.saved.clone()
-		} else {
-			token = j.beginning(c.rank)
-		}
-	}
-	w.after(w.between(100*time.Millisecond, 20*time.Second), "a launcher of "+c.name()+" starts again",
-		func() { c.launch(token, !j.tokens) })
+	c.startAgain(c.lose(), !j.tokens)
 }
 
-// beginning returns the token of a rank that has trained nothing.
-func (j *job) beginning(uint32) *dataset.Token { return &dataset.Token{Job: j.editions[0].digest} }
+// die ends the process. Its host closes the connections.
+func (l *launcher) die() {
+	for _, c := range l.calls {
+		c.hangUp()
+	}
+	l.dead = true
+	w := l.world()
+	for _, m := range w.members {
+		w.send("connections of "+l.name()+" are closed", m.away, func() {
+			m.run(func() {
+				if t := m.term; t != nil {
+					t.machine.ConnectionClosed(l.connection(), m.clock())
+					t.settle()
+				}
+			})
+		})
+	}
+}
 
-func (l *launcher) world() *World { return l.of.job.world }
-func (l *launcher) name() string  { return fmt.Sprintf("launcher%d of %s", l.number, l.of.name()) }
-func (l *launcher) current() bool { return l.of.process == l }
+// lose takes the model of the last checkpoint, because the process that had trained further is lost. It returns the
+// checkpoint's token. Jobs without tokens keep their model.
+func (c *consumer) lose() *dataset.Token {
+	switch {
+	case !c.job.tokens:
+		return nil
+	case c.saved == nil:
+		c.model = trained{}
+		return c.job.beginning()
+	}
+	c.model = c.saved.clone()
+	return c.token
+}
+
+// startAgain starts another process of the rank.
+func (c *consumer) startAgain(token *dataset.Token, resume bool) {
+	c.process = nil
+	w := c.job.world
+	w.after(w.between(100*time.Millisecond, 20*time.Second), "a launcher of "+c.name()+" starts again",
+		func() { c.launch(token, resume) })
+}
+
+func (l *launcher) world() *World             { return l.of.job.world }
+func (l *launcher) name() string              { return fmt.Sprintf("launcher%d of %s", l.number, l.of.name()) }
+func (l *launcher) current() bool             { return l.of.process == l }
+func (l *launcher) connection() presence.Conn { return presence.Conn(l.number) }
 
 // describe describes the state of a launcher.
 func (l *launcher) describe() string {
-	if !l.attached {
-		return fmt.Sprintf("%s attaches (%v)", l.name(), l.attaching)
+	if l.machine == nil {
+		return l.name() + " attaches"
 	}
-	return fmt.Sprintf("%s is in epoch %d, holds %d leases, has %d in its queue and %d to acknowledge", l.name(),
-		l.epoch.number, len(l.leases), len(l.queue), len(l.unacknowledged)+len(l.acknowledging))
+	words := fmt.Sprintf("%s is in epoch %d, has %d calls under way, waits for %q", l.name(), l.epoch.number,
+		len(l.calls), l.machine.WaitingFor())
+	if d := l.delivery; d != nil {
+		words += fmt.Sprintf(", has %d pieces and %d mini-batches, %d have to come", len(d.running), len(d.queue),
+			d.came.Total()-d.came.Count())
+	}
+	return words
 }
 
-// later schedules do, which does not run if the launcher has died or ended.
+// later schedules do, which does not run if the launcher has ended.
 func (l *launcher) later(d time.Duration, what string, do func()) *event {
 	return l.world().after(d, l.name()+": "+what, func() {
-		if !l.dead && !l.ended {
+		if !l.dead {
 			do()
 		}
 	})
 }
 
-// errAway reports that a call had no answer in time.
-var errAway = errors.New("no answer")
-
-// errNotLeader reports that a member does not lead.
-var errNotLeader = errors.New("this member does not lead")
-
-// errNoJob reports that the leader has no such job, which ends a launcher's run.
-var errNoJob = errors.New("there is not such a job")
-
-// call sends a request to a member. serve runs on the member and calls reply at most once. done gets the answer, or an
-// error when the patience has elapsed.
-func (l *launcher) call(what string, patience time.Duration, serve func(t *term, reply func(any, error)),
-	done func(any, error)) {
-	w, m := l.world(), l.world().members[l.member]
-	answered := false
-	var late *event
-	answer := func(a any, err error) {
-		if answered || l.dead || l.ended {
-			return
-		}
-		answered = true
-		late.never()
-		if err != nil && (errors.Is(err, errAway) || errors.Is(err, errNotLeader)) {
-			l.member = (l.member + 1) % len(w.members)
-		}
-		done(a, err)
-	}
-	w.send(l.name()+": "+what, m.away, func() {
-		m.run(func() {
-			t := m.term
-			back := func(a any, err error) {
-				w.send("answer to "+l.name()+": "+what, m.away, func() { answer(a, err) })
-			}
-			if t == nil {
-				back(nil, errNotLeader)
-				return
-			}
-			serve(t, back)
-		})
-	})
-	late = l.later(patience, what+" is given up", func() { answer(nil, errAway) })
+// tell reports an event to the machine, and carries out what follows.
+func (l *launcher) tell(event func(m *protocol.Machine, now time.Time)) {
+	event(l.machine, l.world().now)
+	l.settle()
 }
 
-// attach requests a session for the rank.
-func (l *launcher) attach(token *dataset.Token) {
-	if l.attaching {
+// await has the machine's states compared after every event, until reached returns true.
+func (l *launcher) await(reached func() bool) {
+	l.waits = append(l.waits, reached)
+	l.settle()
+}
+
+// settle carries out the machine's effects until none follows, and continues what waits for a state of the machine.
+func (l *launcher) settle() {
+	if l.settling {
+		return // The loop below takes what has come.
+	}
+	l.settling = true
+	for again := true; again && !l.dead; {
+		again = false
+		for _, e := range l.machine.Ready() {
+			l.carryOut(e)
+			again = true
+		}
+		waits := l.waits
+		l.waits = nil
+		for _, reached := range waits {
+			if !l.dead && !reached() {
+				l.waits = append(l.waits, reached)
+			} else {
+				again = true
+			}
+		}
+		again = l.startPieces() || again
+	}
+	l.settling = false
+	l.setTick()
+}
+
+// setTick schedules the next tick of the machine.
+func (l *launcher) setTick() {
+	var next time.Time
+	if !l.dead {
+		next = l.machine.Deadline()
+	}
+	if next.Equal(l.tickAt) {
 		return
 	}
-	l.attaching, l.attached = true, false
-	l.leases, l.queue, l.unacknowledged, l.acknowledging = map[uint64]*holding{}, nil, nil, nil
+	if l.tick != nil {
+		l.tick.never()
+		l.tick = nil
+	}
+	if l.tickAt = next; next.IsZero() {
+		return
+	}
+	l.tick = l.later(next.Sub(l.world().now), "tick", func() {
+		l.tick, l.tickAt = nil, time.Time{}
+		l.tell(func(m *protocol.Machine, now time.Time) { m.Tick(now) })
+	})
+}
+
+// carryOut carries out an effect of the machine.
+func (l *launcher) carryOut(effect protocol.Effect) {
+	d := l.delivery
+	switch e := effect.(type) {
+	case protocol.CallLease:
+		l.callLease(e.Purpose)
+	case protocol.SendAcknowledgements:
+		l.sendAcknowledgements(e)
+	case protocol.Release:
+		c := l.call("release", callTime, func() request {
+			return func(t *term, _ *connection, reply func(any, error)) { t.release(l.of.job, e, l, reply) }
+		}, func(_ any, err error) {
+			l.tell(func(m *protocol.Machine, now time.Time) {
+				if err != nil {
+					m.ReleaseFailed(err, now)
+				} else {
+					m.Released(now)
+				}
+			})
+		})
+		if d != nil {
+			d.returning = c
+		}
+	case protocol.Attach:
+		l.turning = l.callAttach(nil, false, func(at attachment) {
+			a := l.enter(at)
+			l.tell(func(m *protocol.Machine, now time.Time) { m.Attached(a, now) })
+		}, func(err error) { l.tell(func(m *protocol.Machine, now time.Time) { m.AttachFailed(err, now) }) })
+	case protocol.Granted:
+		if of := l.world().nodeOf(e.Node).serves; of != nil && *of != (ledger.RankRef{Job: l.of.job.id, Rank: l.of.rank}) {
+			l.world().fail("%s is granted a lease on %s, which serve another rank", l.name(), e.Node)
+		}
+		d.pieces[e.Lease] = &piece{Grant: e.Grant, next: e.From}
+	case protocol.CancelPiece:
+		d.cancelPiece(e)
+	case protocol.AcknowledgeAgain:
+		l.world().note("%s acknowledges epoch %d again", l.name(), e.Epoch)
+	case protocol.RenewTicket, protocol.TrainerWaits, protocol.Wake:
+	}
+}
+
+// callLease makes one lease call. It makes a new request for every attempt.
+func (l *launcher) callLease(purpose protocol.Purpose) {
+	c := l.call("lease", callTime, func() request {
+		q := l.machine.LeaseRequest(purpose, l.progress(), l.world().now)
+		r := wireRequest(l, q)
+		return func(t *term, via *connection, reply func(any, error)) { t.lease(l.of.job, via, r, q.Wait, reply) }
+	}, func(a any, err error) {
+		l.tell(func(m *protocol.Machine, now time.Time) {
+			if err != nil {
+				m.LeaseFailed(purpose, err, now)
+			} else {
+				m.LeaseAnswered(purpose, a.(protocol.LeaseAnswer), l.progress(), now)
+			}
+		})
+	})
+	if purpose == protocol.AskEpoch {
+		l.turning = c
+	} else {
+		l.delivery.lending[purpose] = c
+	}
+}
+
+// sendAcknowledgements makes one call that acknowledges mini-batches.
+func (l *launcher) sendAcknowledgements(e protocol.SendAcknowledgements) {
+	l.call("acknowledge", callTime, func() request {
+		return func(t *term, _ *connection, reply func(any, error)) { t.acknowledge(l.of.job, e, l, reply) }
+	}, func(fence any, err error) {
+		if epoch := l.of.job.epoch(e.Epoch); err == nil && l.current() && epoch != nil {
+			l.of.answered[e.Epoch] = dataset.UnionRanges(l.of.answered[e.Epoch], e.Numbers)
+		}
+		l.tell(func(m *protocol.Machine, now time.Time) {
+			if err != nil {
+				m.AcknowledgeFailed(err, now)
+			} else {
+				m.Acknowledged(fence.(uint64), now)
+			}
+		})
+	})
+}
+
+// callAttach makes one Attach call.
+func (l *launcher) callAttach(
+	token *dataset.Token, resume bool, attached func(attachment), failed func(error),
+) *call {
 	r := machine.AttachRequest{
-		Rank: l.of.rank, Token: token, Resumes: l.resume, AnnouncesEnd: l.announce,
+		Rank: l.of.rank, Token: token, Resumes: resume, AnnouncesEnd: l.announce, Connection: l.connection(),
 	}
 	r.Run, _ = lifecycle.RunOf(l.of.job.id) // The name is short.
-	l.call("attach", 10*time.Second, func(t *term, reply func(any, error)) { t.attach(l.of.job, r, reply) },
-		func(a any, err error) { l.takeAttachment(token, a, err) })
-}
-
-// attach serves an Attach call.
-func (t *term) attach(of *job, r machine.AttachRequest, reply func(any, error)) {
-	j := t.jobs[of.id]
-	if j == nil {
-		t.refuse(errNoJob, reply)
-		return
-	}
-	a, err := t.machine.Attach(j.Job, r, t.member.clock())
-	t.settle()
-	t.work(j)
-	if err != nil {
-		t.refuse(err, reply)
-		return
-	}
-	answer := attachment{fence: t.fence, AttachAnswer: a}
-	if t.member.world.mutants.has(EarlyAttach) {
-		reply(answer, nil)
-		return
-	}
-	t.store(j, func(err error) {
-		if err != nil {
-			reply(nil, errAway)
-			return
+	return l.call(attachCall, attachTime, func() request {
+		return func(t *term, _ *connection, reply func(any, error)) {
+			t.attach(l.of.job, r, t.member.clock().Add(attachWait), reply)
 		}
-		t.journal.sync(true, func(err error) {
-			if err != nil {
-				reply(nil, errAway)
-				return
-			}
-			reply(answer, nil)
-		})
+	}, func(a any, err error) {
+		if err != nil {
+			failed(err)
+		} else {
+			attached(a.(attachment))
+		}
 	})
 }
 
-type attachment struct {
-	fence uint64
-	machine.AttachAnswer
+// cannotAttach ends a process that could not attach.
+func (l *launcher) cannotAttach(token *dataset.Token, resume bool, err error) {
+	w, c := l.world(), l.of
+	l.dead = true
+	switch {
+	case !l.current():
+	case errors.Is(err, machine.ErrDone):
+		c.ended = true
+		// A job whose launchers announce no end does not wait for a rank that resumes from a checkpoint. A process that
+		// the schedule counts as dead may have completed the rank.
+		if !c.completed && (!c.job.tokens || l.announce) {
+			c.checkWhole()
+		}
+		c.job.review()
+	case errors.Is(err, dataset.ErrToken) && c.job.follow && token != nil && c.job.dropped(token.Epoch):
+		c.ended = true // The job has dropped the edition of the checkpoint, so the run cannot resume.
+		c.job.review()
+	case errors.Is(err, errUnreachable):
+		c.startAgain(token, resume)
+	default:
+		w.fail("%s cannot attach: %v", l.name(), err)
+	}
 }
 
-// takeAttachment handles the answer to an Attach call.
-func (l *launcher) takeAttachment(token *dataset.Token, a any, err error) {
-	l.attaching = false
-	w := l.world()
-	var ended *machine.EndedError
-	switch {
-	case errors.Is(err, machine.ErrDone):
-		l.ended = true
-		if l.current() {
-			l.of.ended = true
-			// A job whose launchers announce no end does not wait for a rank that resumes from a checkpoint. A process
-			// that the schedule counts as dead may have completed the rank.
-			if !l.of.completed && (!l.of.job.tokens || l.announce) {
-				l.of.checkWhole()
-			}
-			l.of.job.review()
-		}
-		return
-	case errors.As(err, &ended):
-		w.fail("%s cannot attach: %v", l.name(), err)
-		return
-	case errors.Is(err, dataset.ErrToken) && l.of.job.follow && token != nil && l.of.job.dropped(token.Epoch):
-		// The job has dropped the edition of the checkpoint, so the run cannot resume.
-		l.ended = true
-		if l.current() {
-			l.of.ended = true
-			l.of.job.review()
-		}
-		return
-	case err != nil:
-		var early *machine.NotBegunError
-		if !errors.As(err, &early) && !errors.Is(err, errAway) && !errors.Is(err, errNotLeader) {
-			w.fail("%s cannot attach: %v", l.name(), err)
-		}
-		l.later(w.between(50*time.Millisecond, time.Second), "attach again", func() { l.attach(token) })
-		return
-	}
-	at := a.(attachment)
-	e := l.of.job.epoch(at.Epoch)
+// enter takes the epoch that an Attach call has answered.
+func (l *launcher) enter(at attachment) protocol.Attachment {
+	e, w := l.of.job.epoch(at.Epoch), l.world()
 	if e == nil {
 		w.fail("%s is attached to epoch %d, which there is not", l.name(), at.Epoch)
-		return
+		e = l.of.job.epoch(0)
+		at.Token = dataset.Token{Job: e.edition.digest}
 	}
-	l.fence = max(l.fence, at.fence)
-	l.attached, l.session, l.epoch, l.mustShow, l.wantsNextEpoch = true, at.Session, e, false, false
-	l.seen = trained{}
-	for _, r := range at.Token.Acknowledged() {
-		for n := r.From; n < r.To; n++ {
-			l.seen.add(e, n)
-		}
-	}
+	l.epoch, l.owned, l.acknowledged = e, at.Owned, e.progress(at.Token.Acknowledged())
 	if l.current() {
-		l.checkAttachment(at)
+		l.of.checkAttachment(l.name(), e, at)
 	}
-	if l.inStep != nil && l.inStep.epoch == e { // The step under way will train this mini-batch.
-		l.seen.add(e, l.inStep.number)
-	}
-	l.lease()
+	return protocol.Attachment{Session: at.Session.Bytes(), Epoch: protocol.Epoch{
+		Number: e.number, Plan: e.plan, Owned: at.Owned, Durable: e.progress(at.Token.Acknowledged()),
+	}}
 }
 
-// checkAttachment compares the acknowledged numbers of the answer with the model, and with the acknowledgements that
-// leaders have confirmed.
-func (l *launcher) checkAttachment(at attachment) {
-	w, share := l.world(), l.epoch.shares[l.of.rank]
-	for n := share.From; n < share.To; n++ {
-		told, has := l.seen.has(at.Epoch, n), l.model.has(at.Epoch, n)
-		if told && !has {
-			w.fail("%s is told that mini-batch %d of epoch %d is acknowledged, and never trained it", l.name(), n, at.Epoch)
+// nextEpoch goes on to the next epoch. A launcher of a job with follow ends if the schedule has no further partitions.
+func (l *launcher) nextEpoch() {
+	if l.of.job.follow && l.of.job.epoch(l.epoch.number+1) == nil {
+		l.finish()
+		return
+	}
+	l.tell(func(m *protocol.Machine, now time.Time) { m.BeginNextEpoch(now) })
+	l.await(func() bool {
+		inNext, afterLast, err := l.machine.NextEpoch()
+		switch {
+		case err != nil:
+			l.quit(err)
+			l.leave()
+		case l.quits != nil:
+			l.tell(func(m *protocol.Machine, now time.Time) { m.StopNextEpoch(now) })
+			l.turning.end(nil, errHungUp)
+			l.leave()
+		case inNext:
+			l.deliver()
+		case afterLast:
+			l.finish()
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// quit ends the process for a reason. A trainer finishes the step under way.
+func (l *launcher) quit(why error) {
+	if l.quits != nil || l.dead || l.machine == nil {
+		return
+	}
+	l.quits = why
+	w := l.world()
+	w.note("%s quits: %v", l.name(), why)
+	replaced := errors.Is(why, protocol.ErrFenced) || errors.Is(why, protocol.ErrEnded)
+	expected := errors.Is(why, errStopped) || errors.Is(why, errUnreachable) || replaced && l.of.zombies > 0
+	if l.current() && !l.of.job.cancelled && !expected {
+		w.fail("%s fails: %v", l.name(), why)
+	}
+	if l.delivery != nil {
+		l.goOn()
+	} else {
+		l.settle() // The wait for the next epoch ends.
+	}
+}
+
+// finish ends the rank after its last epoch. The trainer saves its last checkpoint before.
+func (l *launcher) finish() {
+	if !l.of.job.tokens {
+		l.leave()
+		return
+	}
+	l.save(func(err error) {
+		if err != nil && l.announce { // A trainer without its last checkpoint must not say that it is through.
+			l.die()
+			if l.current() {
+				l.of.startAgain(l.of.lose(), false)
+			}
 			return
 		}
-		if has { // The leader does not have this acknowledgement.
-			l.seen.add(l.epoch, n)
-			l.acknowledge(n)
+		if err != nil && l.current() { // The job may have ended, and the trainer knows that it has trained all.
+			token := l.acknowledged.Token()
+			l.of.saved, l.of.token = l.of.model.clone(), &token
 		}
-	}
-	if l.resume {
-		l.of.checkKnown("the answer to "+l.name(), at.Token)
-	}
-	if len(at.Owned) > 0 && (at.Owned[0].From != share.From || at.Owned[len(at.Owned)-1].To != share.To) {
-		w.fail("%s owns %v of epoch %d, and its share is %v", l.name(), at.Owned, at.Epoch, share)
-	}
+		l.leave()
+	})
 }
 
-// reattach requests a session again after the former session has ended. A launcher that the schedule has replaced ends
-// instead.
-func (l *launcher) reattach() {
-	if l.world().mutants.has(NoReattach) {
+// leave makes the acknowledgements durable and reports the end of the rank.
+func (l *launcher) leave() {
+	through := l.machine.Finished() && l.quits == nil
+	if through && !l.announce {
+		l.end()
 		return
 	}
-	if !l.current() {
-		l.dead = true
-		return
+	if through && !l.current() {
+		l.of.completed = true
 	}
-	var token *dataset.Token
-	if l.of.job.tokens {
-		token = l.tokenNow()
-	} else {
-		l.resume = true
-	}
-	l.attach(token)
+	l.tell(func(m *protocol.Machine, now time.Time) { m.Leave(now) })
+	l.await(func() bool {
+		left, _, _ := l.machine.Left()
+		if left && l.quits == nil {
+			l.end()
+		} else if left {
+			l.die()
+			if l.current() {
+				l.of.startAgain(l.of.lose(), !l.of.job.tokens)
+			}
+		}
+		return left
+	})
 }
 
-// tokenNow returns the token of the mini-batches that the launcher has trained.
-func (l *launcher) tokenNow() *dataset.Token {
-	e := l.epoch
-	if e == nil {
-		if l.of.token != nil {
-			return l.of.token
+// end ends the launcher, because the job has nothing left for its rank.
+func (l *launcher) end() {
+	elsewhere := l.of.completed // A process that the schedule counts as dead has trained the rest.
+	l.of.completed = true
+	l.die()
+	if l.current() {
+		l.of.ended = true
+		if !elsewhere {
+			l.of.checkWhole()
 		}
-		return l.of.job.beginning(l.of.rank)
+		l.of.job.review()
 	}
-	t := &dataset.Token{Job: e.edition.digest, Epoch: e.number}
-	for _, r := range l.model.ranges(e.number) {
-		if r.From == 0 {
-			t.Mark = r.To
-		} else {
-			t.Ranges = append(t.Ranges, r)
-		}
-	}
-	return t
 }

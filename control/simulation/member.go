@@ -29,6 +29,7 @@ type member struct {
 	drift       float64   // The clock of the member is faster by this share.
 	term        *term     // A member without a term does not lead, or does not know that it leads.
 	campaigning bool      // The next campaign is scheduled.
+	follows     string    // The member names this leader to callers. Empty means that it knows none.
 	deferred    []func()  // The member executes these functions after its pause.
 }
 
@@ -105,12 +106,18 @@ func (w *World) crashMember() {
 	if !m.alive {
 		return
 	}
+	m.crash(w.between(100*time.Millisecond, 20*time.Second))
+}
+
+// crash kills the member and starts it again later.
+func (m *member) crash(down time.Duration) {
+	w := m.world
 	w.note("%s dies", m.name)
 	m.alive, m.deferred, m.paused = false, nil, time.Time{}
 	if m.term != nil {
 		m.term.end()
 	}
-	w.after(w.between(100*time.Millisecond, 20*time.Second), m.name+" is started", func() {
+	w.after(down, m.name+" is started", func() {
 		m.alive = true
 		m.stand(0)
 	})
@@ -126,6 +133,8 @@ func (w *World) pauseMember() {
 	w.after(m.paused.Sub(w.now), m.name+" goes on", func() {
 		list := m.deferred
 		m.deferred = nil
+		// The goroutines of a process that goes on run in any order.
+		w.random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 		for _, do := range list {
 			m.run(do)
 		}
@@ -154,6 +163,7 @@ func (m *member) campaign() {
 			m.world.after(m.world.way(), m.name+" leads", func() { m.run(func() { m.lead(fence) }) })
 			return
 		}
+		m.follows = m.world.store.leaderBeside(m)
 	}
 	m.stand(time.Second)
 }
@@ -202,7 +212,12 @@ func (t *term) end() {
 	}
 	t.over = true
 	t.member.world.note("%s does not lead any more", t.member.name)
-	t.member.term = nil
+	t.member.term, t.member.follows = nil, ""
+	if t.member.alive {
+		for _, call := range slices.Sorted(maps.Keys(t.waiting)) {
+			t.waiting[call](nil, &notLeaderError{})
+		}
+	}
 	t.member.stand(500 * time.Millisecond)
 }
 
@@ -294,7 +309,7 @@ func (g *edition) record(first uint64) record.Edition {
 // add adds a job to the machine.
 func (t *term) add(j *job, state record.State, records []ledger.Record, now time.Time) error {
 	l := &leaderJob{of: j, editions: map[int]*machine.Edition{}, begun: map[int]bool{}}
-	terms := ledger.Job{ID: j.id, Ranks: j.ranks}
+	terms := ledger.Job{ID: j.id, Ranks: j.ranks, Drives: j.drives}
 	if j.keepTail {
 		terms.Tail = ledger.KeepTail
 	}
@@ -303,9 +318,10 @@ func (t *term) add(j *job, state record.State, records []ledger.Record, now time
 	}
 	l.Job = &machine.Job{
 		LifeTerms: lifecycle.Terms{
-			ID: j.id, Name: j.id, Submitted: start, Ranks: j.ranks, Epochs: j.epochs, Follow: j.follow,
+			ID: j.id, Name: j.id, Submitted: start, Ranks: j.ranks, Epochs: j.epochs, FirstEpoch: j.firstEpoch(),
+			Follow: j.follow,
 		},
-		LedgerTerms: terms, Plan: j.plan, Data: l,
+		LedgerTerms: terms, Plan: j.plan, Resume: j.from, Shares: j.share, Data: l,
 	}
 	for _, g := range state.Editions {
 		l.addEdition(g)
@@ -315,12 +331,15 @@ func (t *term) add(j *job, state record.State, records []ledger.Record, now time
 		return err
 	}
 	t.jobs[j.id] = l
-	return nil
+	if l.Phase().Ended() {
+		return nil
+	}
+	return t.machine.Ledger.AllowWorkers(j.id, j.workers, now)
 }
 
 func (j *leaderJob) addEdition(g record.Edition) {
 	of := j.of.editions[g.Number]
-	j.editions[g.Number] = &machine.Edition{Edition: g, Manifest: of.manifest, Words: of.words}
+	j.editions[g.Number] = &machine.Edition{Edition: g, Manifest: of.manifest, Words: of.words, Passing: of.passing}
 }
 
 // submit submits a job to the leader, again and again until the job is stored.
@@ -416,17 +435,12 @@ func (t *term) commit(what string, ops []op, done func(err error)) {
 	late = w.after(5*time.Second, m.name+" waits no longer for the store", func() { answer(errStore) })
 }
 
-// refuse answers a call with an error that may end the caller's run.
-func (t *term) refuse(err error, reply func(any, error)) {
-	t.confirm(reply, func() { reply(nil, err) })
-}
-
 // confirm lets a final answer leave the member if the store says that the term holds. Otherwise the caller asks another
 // member.
 func (t *term) confirm(reply func(any, error), final func()) {
 	t.commit("nothing, to confirm the term", nil, func(err error) {
 		if err != nil {
-			reply(nil, errNotLeader)
+			reply(nil, &notLeaderError{})
 			return
 		}
 		final()
@@ -489,7 +503,7 @@ func (t *term) carryOutLife(e lifecycle.Effect, now time.Time) {
 		w.fail("%s: %s: %v", t.member.name, e.Job, e.Err)
 	case lifecycle.EndJob:
 		j := t.jobs[e.Job]
-		if e.Phase != record.Done {
+		if e.Phase != record.Done && !(j.of.cancelled && e.Phase == record.Cancelled) {
 			w.fail("%s ends as %s: %s", e.Job, e.Phase, j.Words())
 		}
 		j.Conclude(lifecycle.Conclusion{Status: []byte("status")})

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
@@ -39,7 +38,8 @@ type consumerOf struct {
 	rank uint32
 }
 
-// node is a model of a storage node with one drive. The tests run one suite against the model and against host/node.
+// node is a model of a storage node with one drive, or of a worker without data. The tests run one suite against the
+// model and against host/node.
 type node struct {
 	world       *World
 	name        string
@@ -48,7 +48,9 @@ type node struct {
 	cut         bool // The links to the members are cut.
 	incarnation int
 	draining    bool
-	fence       uint64 // The greatest fence of a leader that has answered a heartbeat. The node keeps it when it dies.
+	reach       ledger.Reach
+	serves      *ledger.RankRef // A trainer's own CPUs serve this rank alone. Nil means every rank.
+	fence       uint64          // The greatest fence of a leader that has answered. The node keeps it when it dies.
 
 	// The node forgets these when it dies.
 	heard    uint64                        // The fence of the leader that has answered last. 0 means none.
@@ -58,10 +60,9 @@ type node struct {
 	prepared map[dataset.Digest]bool       // The editions that the node serves.
 }
 
-func newNode(w *World, i int) *node {
-	n := &node{world: w, name: fmt.Sprintf("node%d", i), holds: map[string]bool{}}
-	n.start()
-	return n
+// addNode adds a node, or a worker of a reach, to the world.
+func (w *World) addNode(name string, reach ledger.Reach, serves *ledger.RankRef) {
+	w.nodes = append(w.nodes, &node{world: w, name: name, holds: map[string]bool{}, reach: reach, serves: serves})
 }
 
 // start starts the node if it is dead.
@@ -100,13 +101,22 @@ func (w *World) crashNode() {
 		w.after(w.between(time.Second, 20*time.Second), n.name+" drains no more", func() { n.draining = false })
 		return
 	}
-	n.alive, n.prepared = false, nil
-	w.note("%s dies", n.name)
-	w.after(w.between(100*time.Millisecond, 30*time.Second), n.name+" is started", n.start)
+	n.die(w.between(100*time.Millisecond, 30*time.Second))
 }
 
-// errFetch reports that a node did not serve a mini-batch.
-var errFetch = errors.New("the node gives no mini-batch")
+// die kills the node and starts it again later.
+func (n *node) die(down time.Duration) {
+	n.alive, n.prepared = false, nil
+	n.world.note("%s dies", n.name)
+	n.world.after(down, n.name+" is started", n.start)
+}
+
+var (
+	// errFetch reports that a node did not serve a mini-batch.
+	errFetch = errors.New("the node gives no mini-batch")
+	// errBusy reports that a node would serve a mini-batch later.
+	errBusy = errors.New("the node is busy")
+)
 
 // answered takes the answer of a leader to a heartbeat: the leases that returned to the ledger. The node does not
 // believe a former leader.
@@ -145,7 +155,9 @@ func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
 	case number < t.from || number >= t.to:
 		n.world.fail("%s is asked for mini-batch %d of a lease of [%d, %d)", n.name, number, t.from, t.to)
 		return "", errFetch
-	case !n.holds[e.edition.words[e.partitionOf(number)]]:
+	case n.world.faulty() && n.world.chance(n.world.faults.fetchFails):
+		return "", errBusy
+	case n.reach == ledger.Held && !n.holds[e.edition.words[e.partitionOf(number)]]:
 		n.world.fail("%s is granted mini-batch %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
 	}
 	n.open[g.ID] = true
@@ -153,6 +165,16 @@ func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
 		number++
 	}
 	return e.content(number), nil
+}
+
+// nodeOf finds a node by its name.
+func (w *World) nodeOf(name string) *node {
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	panic("a lease on no node") // This package has a fault.
 }
 
 // partitionOf returns the place of a mini-batch's partition.

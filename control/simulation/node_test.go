@@ -170,7 +170,8 @@ var nodeSuite = map[string]func(t *testing.T, n testedNode){
 	},
 }
 
-// modelNode drives the model on virtual time.
+// modelNode drives the model on virtual time. The day has no launcher of the job whose tickets the suite signs: the
+// tickets of a launcher's later session would void those of the suite.
 type modelNode struct {
 	t     *testing.T
 	world *World
@@ -219,7 +220,7 @@ func (m *modelNode) answer(fence uint64, returned ...uint64) { m.node.answered(f
 
 func (m *modelNode) sign(lease, fence, generation uint64) {
 	m.world.tickets[lease] = ticket{
-		fence: fence << 40, incarnation: m.node.incarnation, job: "job0",
+		fence: fence << 40, incarnation: m.node.incarnation, job: "suite",
 		session: ledger.Session{Fence: 7, Generation: generation}, to: 4,
 	}
 }

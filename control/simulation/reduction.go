@@ -46,6 +46,9 @@ var faultKinds = []faultKind{
 	{"full-store", func(w *World) { w.faults.fullEvery = 0 }},
 	{"failed-fetches", func(w *World) { w.faults.fetchFails = 0 }},
 	{"failed-preparations", func(w *World) { w.faults.prepareFails = 0 }},
+	{"rollouts", func(w *World) { w.faults.rollOutAt = 0 }},
+	{"resubmissions", func(w *World) { w.faults.resubmissions = false }},
+	{"allocations", func(w *World) { w.faults.allocateEvery = 0 }},
 	{"drift", func(w *World) {
 		for _, m := range w.members {
 			m.drift = 0
@@ -131,12 +134,11 @@ func (w *World) reduce() {
 			kind.remove(w)
 		}
 	}
-	members, nodes := bounded(mostMembers, r.Members), bounded(mostNodes, r.Nodes)
+	members, nodes := bounded(mostMembers, r.Members), bounded(len(w.nodes), r.Nodes)
 	for _, m := range w.members[members:] {
 		m.alive = false
 	}
 	for i, n := range w.nodes[nodes:] {
-		n.alive, n.cut = false, true
 		maps.Copy(w.nodes[i%nodes].holds, n.holds)
 	}
 	w.members, w.nodes = w.members[:members], w.nodes[:nodes]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -20,7 +21,11 @@ type faults struct {
 	fullEvery     time.Duration // The time between two times at which the store is full.
 	fetchFails    float64       // The probability that a node does not serve a mini-batch.
 	prepareFails  float64
-	zombies       float64 // The probability that a launcher survives its replacement.
+	zombies       float64       // The probability that a launcher survives its replacement.
+	patience      time.Duration // The time for which launchers ask for a leader.
+	allocateEvery time.Duration // The time between two changes of allocations.
+	rollOutAt     time.Duration // The time of a rollout. Zero means that the day has none.
+	resubmissions bool          // Jobs are cancelled and submitted again.
 }
 
 // The greatest numbers that a schedule draws.
@@ -51,6 +56,8 @@ func (w *World) draw() {
 		nodeEvery: pick(0, 20*time.Second, time.Minute), memberEvery: pick(0, 30*time.Second, 2*time.Minute),
 		pauseEvery: pick(0, 0, 30*time.Second, time.Minute), fetchFails: share(0, 0.02),
 		prepareFails: share(0, 0.1), zombies: share(0, 0.3),
+		patience: pick(20*time.Second, 2*time.Minute), allocateEvery: pick(0, 10*time.Second, time.Minute),
+		rollOutAt: pick(0, 0, 0, 15*time.Second, 40*time.Second), resubmissions: true,
 	}
 	if w.Seed%4 == 3 {
 		w.faults.fullEvery = 30 * time.Second
@@ -61,16 +68,35 @@ func (w *World) draw() {
 		w.members = append(w.members, newMember(w, i))
 	}
 	for i := range mostNodes {
-		w.nodes = append(w.nodes, newNode(w, i))
+		w.addNode(fmt.Sprintf("node%d", i), ledger.Held, nil)
+	}
+	for i := range r.IntN(3) {
+		w.addNode(fmt.Sprintf("worker%d", i), ledger.Any, nil)
 	}
 	for i := range 1 + r.IntN(mostJobs) {
 		j, submitted := w.drawJob(i), w.between(0, 10*time.Second)
-		if w.reduction.has(i) {
-			w.jobs = append(w.jobs, j)
-			w.after(submitted, "submit "+j.id, func() { w.submit(j) })
+		again, resubmitted := r.IntN(3) == 0, w.between(15*time.Second, 90*time.Second)
+		if !w.reduction.has(i) {
+			continue
+		}
+		w.jobs = append(w.jobs, j)
+		w.after(submitted, "submit "+j.id, func() { w.submit(j) })
+		if again && !j.follow {
+			w.after(resubmitted, "resubmit "+j.id, func() {
+				if w.faults.resubmissions {
+					w.resubmit(j)
+				}
+			})
 		}
 	}
 	w.reduce()
+	for _, n := range w.nodes {
+		n.start()
+	}
+	w.repeat(w.faults.allocateEvery, "an allocation changes", w.changeAllocation)
+	if w.faults.rollOutAt > 0 {
+		w.after(w.faults.rollOutAt, "a rollout begins", w.rollOut)
+	}
 	w.repeat(w.faults.cutEvery, "cut a link", w.cutLink)
 	w.repeat(w.faults.crashEvery, "a launcher dies", w.crashLauncher)
 	w.repeat(w.faults.nodeEvery, "a node dies", w.crashNode)
@@ -124,7 +150,8 @@ func (w *World) drawJob(i int) *job {
 	j := &job{
 		world: w, id: fmt.Sprintf("job%d", i), epochs: uint64(1 + r.IntN(mostEpochs)), ranks: 1 + r.IntN(mostRanks),
 		keepTail: r.IntN(2) == 0, deterministic: r.IntN(2) == 0, tokens: r.IntN(3) > 0, announces: r.IntN(2) == 0,
-		plan: dataset.Options{Batch: 10, SplitBatches: 1 + r.IntN(5), Seed: r.Uint64N(8)},
+		filters: r.IntN(4) == 0,
+		plan:    dataset.Options{Batch: 10, SplitBatches: 1 + r.IntN(5), Seed: r.Uint64N(8)},
 	}
 	if r.IntN(2) == 0 {
 		j.plan.Shuffle = dataset.ShuffleNone
@@ -132,13 +159,21 @@ func (w *World) drawJob(i int) *job {
 	if r.IntN(2) == 0 {
 		j.plan.Tail = dataset.DropTail
 	}
+	big := r.IntN(24) == 0
+	if big { // The job has more splits than one record of the ledger has bits.
+		j.epochs, j.ranks, j.tokens, j.plan.SplitBatches, j.plan.Batch = 1, 1+r.IntN(2), false, 1, 1
+	}
 	j.epochs = min(j.epochs, uint64(bounded(mostEpochs, w.reduction.Epochs)))
 	j.ranks = bounded(j.ranks, w.reduction.Ranks)
 	more := 0
 	if r.IntN(3) == 0 {
 		j.follow, more = true, r.IntN(mostEditions)
 	}
-	j.addEdition(2 + r.IntN(mostPartitions-1))
+	partitions := 2 + r.IntN(mostPartitions-1)
+	if big {
+		partitions += 5
+	}
+	j.addEdition(partitions)
 	for range more {
 		j.addEdition(1 + r.IntN(4))
 	}
@@ -155,5 +190,55 @@ func (w *World) drawJob(i int) *job {
 	for rank := range j.ranks {
 		j.consumers = append(j.consumers, newConsumer(j, uint32(rank)))
 	}
+	j.workers = r.IntN(4) - 1
+	if share := float64(r.IntN(20)) / 4; share <= 1 {
+		j.share = &share
+		for rank := range j.ranks {
+			w.addNode(fmt.Sprintf("own CPUs of %s-%d", j.id, rank), ledger.Any,
+				&ledger.RankRef{Job: j.id, Rank: uint32(rank)})
+		}
+	}
 	return j
+}
+
+// changeAllocation changes the number of nodes that a job runs at once, as the autoscaler does.
+func (w *World) changeAllocation() {
+	j := w.jobs[w.random.IntN(len(w.jobs))]
+	j.drives = w.random.IntN(mostNodes + 1)
+	m := w.leading()
+	if m == nil || w.now.Before(m.paused) || m.term.jobs[j.id] == nil || m.term.jobs[j.id].Phase().Ended() {
+		return // A later leader takes the job with the number.
+	}
+	if err := m.term.machine.Ledger.Allocate(j.id, j.drives, m.clock()); err != nil {
+		w.fail("allocate %d drives to %s: %v", j.drives, j.id, err)
+	}
+	m.term.settle()
+}
+
+// rollOut restarts every member and every node, one after another, as an operator does who brings another version.
+func (w *World) rollOut() {
+	var steps []func()
+	for _, m := range w.members {
+		steps = append(steps, func() { m.crash(w.between(time.Second, 5*time.Second)) })
+	}
+	for _, n := range w.nodes {
+		steps = append(steps, func() {
+			n.draining = true
+			w.after(w.between(time.Second, 4*time.Second), n.name+" is stopped", func() {
+				n.draining = false
+				n.die(w.between(time.Second, 4*time.Second))
+			})
+		})
+	}
+	var next func()
+	next = func() {
+		if len(steps) == 0 {
+			return
+		}
+		step := steps[0]
+		steps = steps[1:]
+		step()
+		w.after(w.between(4*time.Second, 10*time.Second), "the rollout goes on", next)
+	}
+	next()
 }

@@ -62,6 +62,14 @@ func (s *store) leads(fence uint64) bool {
 	return s.fence == fence && s.leader != nil && s.world.now.Before(s.until)
 }
 
+// leaderBeside names the leader, unless it is the member that asks or the member's term is over.
+func (s *store) leaderBeside(m *member) string {
+	if s.leader == nil || s.leader == m || !s.world.now.Before(s.until) {
+		return ""
+	}
+	return s.leader.name
+}
+
 // extend keeps a leader in its place.
 func (s *store) extend(fence uint64) bool {
 	if !s.leads(fence) {

@@ -6,214 +6,410 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/control/ledger"
-	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
-// train begins a step with the next mini-batch of the queue.
-func (l *launcher) train() {
-	if l.inStep != nil || l.saving || len(l.queue) == 0 {
-		return
-	}
-	b := l.queue[0]
-	l.inStep, l.queue = &b, l.queue[1:]
-	w := l.world()
-	l.later(w.between(time.Millisecond, 30*time.Millisecond), "a step", func() {
-		l.inStep = nil
-		l.step(b)
-		l.train()
-	})
+// depth is the capacity of a launcher's queue, in mini-batches.
+const depth = 12
+
+// delivery is an epoch while it is delivered: pieces that fetch, and the queue between them and the trainer. It stands
+// for the delivery of package trainmgr.
+type delivery struct {
+	of        *launcher
+	came      *dataset.Progress // The mini-batches that have come, or need not come.
+	taken     *dataset.Progress // Those of them that are not in the queue.
+	queue     []minibatch       // in the order in which they came
+	onTheWay  int               // The queue keeps room for so many mini-batches.
+	pieces    map[uint64]*piece // The key is the lease.
+	running   []*piece
+	lending   [2]*call // The lease calls under way, by purpose.
+	returning *call    // The call under way that gives leases back.
+	ending    bool
 }
 
-// step trains with one mini-batch.
-func (l *launcher) step(b minibatch) {
-	if l.current() {
-		l.of.train(b.epoch, b.number, b.content)
+// piece is a lease whose mini-batches are fetched.
+type piece struct {
+	protocol.Grant
+	next      uint64 // The next number to fetch.
+	started   bool
+	over      bool
+	cancelled bool
+	reserved  bool // The queue keeps room for the next mini-batch.
+	waits     bool // It waits for room in the queue.
+}
+
+// minibatch is a fetched mini-batch.
+type minibatch struct {
+	number  uint64
+	content string
+}
+
+// progress returns the Progress of an epoch of which numbers are acknowledged.
+func (e *epoch) progress(numbers []dataset.Range) *dataset.Progress {
+	t := dataset.Token{Job: e.edition.digest, Epoch: e.number, Ranges: numbers}
+	if len(numbers) > 0 && numbers[0].From == 0 {
+		t.Mark, t.Ranges = numbers[0].To, numbers[1:]
+	}
+	p, err := dataset.Resume(t, t.Job, e.plan.MiniBatches())
+	if err != nil {
+		panic(err) // This package has a fault.
+	}
+	return p
+}
+
+// deliver begins the delivery of the epoch.
+func (l *launcher) deliver() {
+	e := l.epoch
+	settled := dataset.UnionRanges(l.acknowledged.Token().Acknowledged(),
+		dataset.ComplementRanges(l.owned, e.plan.MiniBatches()))
+	l.delivery = &delivery{
+		of: l, came: e.progress(settled), taken: e.progress(settled), pieces: map[uint64]*piece{},
+	}
+	var err error
+	l.tell(func(m *protocol.Machine, now time.Time) { err = m.BeginDelivery(now) })
+	if err != nil {
+		l.delivery = nil
+		l.quit(err)
+		l.leave()
+		return
+	}
+	l.goOn()
+}
+
+// progress returns how far the delivery is. The zero Progress is that of no delivery.
+func (l *launcher) progress() (p protocol.Progress) {
+	d := l.delivery
+	if d == nil {
+		return p
+	}
+	p = protocol.Progress{
+		Left: d.came.Total() - d.came.Count(), Queued: len(d.queue), Ordered: l.of.job.deterministic, Due: d.due(),
+	}
+	p.DueLate = p.Ordered && p.Due < d.came.Total() && !d.came.Acked(p.Due)
+	return p
+}
+
+// due returns the number that the trainer waits for next, if it takes mini-batches in the plan's order.
+func (d *delivery) due() uint64 {
+	due, _ := d.taken.Pending(0)
+	return due
+}
+
+// blocked reports whether a piece waits for room in the queue.
+func (d *delivery) blocked() bool {
+	return slices.ContainsFunc(d.running, func(p *piece) bool { return p.waits })
+}
+
+// startPieces starts the pieces of granted leases. It reports whether it has started one.
+func (l *launcher) startPieces() (started bool) {
+	for d := l.delivery; d != nil && !d.ending && !d.came.Done() && !l.dead; {
+		id, ok, err := l.machine.StartPiece()
+		if err != nil {
+			l.quit(err)
+			return started
+		}
+		if !ok {
+			return started
+		}
+		started = true
+		p := d.pieces[id]
+		p.started = true
+		d.running = append(d.running, p)
+		l.later(l.machine.NodePause(p.Node, l.world().now), "a piece starts", func() {
+			if !p.over && !p.cancelled {
+				l.tell(func(m *protocol.Machine, _ time.Time) { m.Reached(p.Node, p.URLs) })
+				d.fetch(p)
+			}
+		})
+	}
+	return started
+}
+
+// cancelPiece ends the piece of a lease, or forgets it.
+func (d *delivery) cancelPiece(e protocol.CancelPiece) {
+	p, l := d.pieces[e.Lease], d.of
+	if p == nil {
+		return
+	}
+	outcome := protocol.Interrupted
+	if e.Why == protocol.NothingMissing {
+		outcome = protocol.Unneeded
 	} else {
-		l.model.add(b.epoch, b.number)
+		delete(d.pieces, e.Lease)
 	}
-	l.acknowledge(b.number)
-	l.steps++
-	if l.of.job.tokens && l.steps%10 == 0 {
-		l.saving = true
-		l.save()
+	if p.started && !p.over && !p.cancelled {
+		p.cancelled = true
+		l.later(l.world().between(0, 2*time.Millisecond), "a piece ends", func() { d.endPiece(p, outcome, "") })
 	}
 }
 
-// acknowledge acknowledges a mini-batch.
-func (l *launcher) acknowledge(number uint64) {
-	l.unacknowledged = dataset.InsertNumber(l.unacknowledged, number)
-	l.sendAcknowledgements()
-}
-
-// sendAcknowledgements makes an Acknowledge call if none is under way.
-func (l *launcher) sendAcknowledgements() {
-	if len(l.acknowledging) > 0 || len(l.unacknowledged) == 0 || !l.attached {
+// endPiece reports the end of a piece.
+func (d *delivery) endPiece(p *piece, outcome protocol.Outcome, why string) {
+	if p.over {
 		return
 	}
-	l.acknowledging, l.unacknowledged = l.unacknowledged, nil
-	session, epoch, numbers := l.session, l.epoch.number, l.acknowledging
-	l.call("acknowledge", 5*time.Second, func(t *term, reply func(any, error)) {
-		t.acknowledge(l.of.job, session, epoch, numbers, reply)
-	}, func(_ any, err error) {
-		if l.session != session || !l.attached || l.epoch.number != epoch {
+	l := d.of
+	p.over, p.waits = true, false
+	d.release(p)
+	d.running = slices.DeleteFunc(d.running, func(o *piece) bool { return o == p })
+	l.tell(func(m *protocol.Machine, now time.Time) {
+		if m.PieceEnded(p.Lease, outcome, why, now) == protocol.EndsJob {
+			l.quit(errors.New("the data are at fault: " + why))
+		}
+	})
+	l.goOn()
+}
+
+// reserve keeps room in the queue for the next mini-batch of a piece, if there is room. The mini-batch that is due, and
+// each before it, needs none.
+func (d *delivery) reserve(p *piece) bool {
+	p.reserved = len(d.queue)+d.onTheWay < depth || d.of.of.job.deterministic && p.next <= d.due()
+	p.waits = !p.reserved
+	if p.reserved {
+		d.onTheWay++
+	}
+	return p.reserved
+}
+
+// release gives up the room that the queue keeps for a piece, and wakes the pieces that wait for room.
+func (d *delivery) release(p *piece) {
+	if p.reserved {
+		p.reserved = false
+		d.onTheWay--
+	}
+	d.wake()
+}
+
+// wake continues the pieces that wait for room.
+func (d *delivery) wake() {
+	for _, p := range slices.Clone(d.running) {
+		if p.waits && !p.cancelled && !d.ending {
+			d.fetch(p)
+		}
+	}
+}
+
+// fetch fetches the next mini-batch of a piece, or ends the piece.
+func (d *delivery) fetch(p *piece) {
+	l := d.of
+	for p.next < p.To && d.came.Acked(p.next) {
+		p.next++ // Another piece has brought this mini-batch.
+	}
+	if p.next == p.To {
+		p.waits = false
+		d.endPiece(p, protocol.Complete, "")
+		return
+	}
+	if d.reserve(p) {
+		d.ask(p, &protocol.Fetch{Node: p.Node, Begun: l.world().now})
+	}
+}
+
+// ask asks the node for the next mini-batch of a piece.
+func (d *delivery) ask(p *piece, f *protocol.Fetch) {
+	l := d.of
+	w, e, number := l.world(), l.epoch, p.next
+	n := w.nodeOf(l.machine.Address(p.Node))
+	answered := false
+	var late *event
+	answer := func(content string, err error) {
+		if answered || l.dead || p.over || p.cancelled {
 			return
 		}
-		l.acknowledging = nil
+		answered = true
+		late.never()
 		if err == nil {
-			l.of.answered[epoch] = dataset.UnionRanges(l.of.answered[epoch], numbers)
-		}
-		switch {
-		case errors.Is(err, ledger.ErrSession) && !l.world().mutants.has(StaleSession):
-			l.reattach()
-			return
-		case err != nil:
-			l.unacknowledged = dataset.UnionRanges(l.unacknowledged, numbers)
-			l.later(200*time.Millisecond, "acknowledge again", l.sendAcknowledgements)
+			d.put(p, content)
 			return
 		}
-		l.sendAcknowledgements()
-	})
-}
-
-// acknowledge serves an Acknowledge call.
-func (t *term) acknowledge(of *job, s ledger.Session, epoch uint64, numbers []dataset.Range, reply func(any, error)) {
-	j := t.jobs[of.id]
-	if j == nil {
-		t.refuse(errNoJob, reply)
-		return
-	}
-	over, err := t.machine.Acknowledge(j.Job, s, epoch, numbers, 0, t.member.clock())
-	dirty := t.machine.Ledger.Pending() > 0
-	t.settle()
-	t.work(j)
-	if err != nil {
-		t.refuse(err, reply)
-		return
-	}
-	if over || t.member.world.mutants.has(EarlyAnswer) {
-		reply(nil, nil)
-		return
-	}
-	t.journal.sync(dirty, func(err error) {
-		if err != nil {
-			err = errAway
+		fault := protocol.OtherFault
+		if errors.Is(err, errBusy) {
+			fault = protocol.BusyFault
 		}
-		reply(nil, err)
-	})
-}
-
-// save saves a checkpoint. The trainer waits until every trained mini-batch is acknowledged and the token has come.
-func (l *launcher) save() {
-	if !l.attached {
-		l.saving = false
-		return
-	}
-	if len(l.unacknowledged)+len(l.acknowledging) > 0 {
-		l.later(20*time.Millisecond, "save", l.save)
-		return
-	}
-	session, e := l.session, l.epoch
-	l.call("checkpoint", 5*time.Second, func(t *term, reply func(any, error)) { t.checkpoint(l.of.job, session, reply) },
-		func(a any, err error) {
-			l.saving = false
-			if err == nil && l.session == session && l.epoch == e && l.current() {
-				l.keep(a.(dataset.Token))
+		again, pause, _ := l.machine.FetchFailed(f, n.name, fault, 0, w.now)
+		if !again {
+			d.endPiece(p, protocol.NodeFailed, err.Error())
+			return
+		}
+		l.later(pause, "asks a node again", func() {
+			if !p.over && !p.cancelled {
+				d.ask(p, f)
 			}
-			l.train()
-			l.lease()
 		})
-}
-
-// keep checks a token and keeps it, with the model.
-func (l *launcher) keep(t dataset.Token) {
-	w, c, share := l.world(), l.of, l.epoch.shares[l.of.rank]
-	if l.epoch.number != t.Epoch || l.epoch.edition.digest != t.Job {
-		w.fail("%s is in epoch %d and gets a token of epoch %d", l.name(), l.epoch.number, t.Epoch)
-		return
 	}
-	missing := false
-	for n := share.From; n < share.To; n++ {
-		said := slices.ContainsFunc(t.Acknowledged(), func(r dataset.Range) bool { return r.From <= n && n < r.To })
-		switch has := c.model.has(t.Epoch, n); {
-		case said && !has:
-			w.fail("%s was not trained with mini-batch %d of epoch %d, and its token has it", l.name(), n, t.Epoch)
-			return
-		case has && !said: // The leader changed after it got the acknowledgement.
-			missing = true
-			l.acknowledge(n)
-		}
-	}
-	if missing {
-		l.saving = true
-		l.later(20*time.Millisecond, "save", l.save)
-		return
-	}
-	if w.mutants.has(TokenOfFetched) {
-		t.Mark, t.Ranges = 0, l.seen.ranges(t.Epoch)
-	}
-	c.saved, c.token = c.model.clone(), &t
-}
-
-// checkpoint serves a Checkpoint call.
-func (t *term) checkpoint(of *job, s ledger.Session, reply func(any, error)) {
-	j := t.jobs[of.id]
-	if j == nil {
-		t.refuse(errNoJob, reply)
-		return
-	}
-	token, err := t.machine.Checkpoint(j.Job, &s)
-	if err != nil {
-		t.refuse(err, reply)
-		return
-	}
-	t.journal.sync(t.machine.Ledger.Pending() > 0, func(err error) {
-		if err != nil {
-			err = errAway
-		}
-		reply(token, err)
+	dead := func() bool { return !n.alive }
+	w.send(l.name()+" fetches", dead, func() {
+		content, err := n.serve(e, ledger.Grant{Lease: ledger.Lease{ID: p.Lease}}, number)
+		w.send(n.name+" answers "+l.name(), dead, func() { answer(content, err) })
 	})
+	late = l.later(3*time.Second, "the fetch is given up", func() { answer("", errFetch) })
 }
 
-// endWhenSaid ends the launcher when everything that it trained is acknowledged.
-func (l *launcher) endWhenSaid() {
-	if len(l.unacknowledged)+len(l.acknowledging) > 0 {
-		l.later(100*time.Millisecond, "end", l.endWhenSaid)
+// put puts a mini-batch into the queue, unless another piece has brought it.
+func (d *delivery) put(p *piece, content string) {
+	l := d.of
+	if !d.came.Acked(p.next) {
+		_ = d.came.Ack(p.next) // The number is of the plan.
+		d.queue = append(d.queue, minibatch{p.next, content})
+	}
+	p.next++
+	d.release(p)
+	if d.came.Done() {
+		l.tell(func(m *protocol.Machine, _ time.Time) { m.EveryBatchCame() })
+	}
+	if !p.over && !p.cancelled {
+		d.fetch(p)
+	}
+	l.goOn()
+}
+
+// next removes the mini-batch that the trainer takes next from the queue.
+func (d *delivery) next() (b minibatch, ok bool) {
+	at := 0
+	if d.of.of.job.deterministic {
+		due := d.due()
+		at = slices.IndexFunc(d.queue, func(b minibatch) bool { return b.number == due })
+	}
+	if at < 0 || at >= len(d.queue) {
+		return b, false
+	}
+	b = d.queue[at]
+	d.queue = slices.Delete(d.queue, at, at+1)
+	_ = d.taken.Ack(b.number) // The number is of the plan.
+	d.wake()
+	return b, true
+}
+
+// goOn begins the trainer's next step, or ends the delivery.
+func (l *launcher) goOn() {
+	d := l.delivery
+	if l.dead || d == nil || d.ending || l.training || l.saving {
 		return
 	}
-	if c := l.of; l.current() && c.job.tokens { // The last checkpoint is saved before the rank is through.
-		c.saved, c.token = c.model.clone(), l.tokenNow()
-	}
-	if !l.announce {
-		l.end()
+	if l.quits != nil {
+		d.end()
 		return
 	}
-	if !l.current() {
-		l.of.completed = true
-	}
-	r := machine.Release{Session: l.session, Through: true}
-	l.call("through", 5*time.Second, func(t *term, reply func(any, error)) { t.release(l.of.job, r, reply) },
-		func(_ any, err error) {
-			if errors.Is(err, errAway) || errors.Is(err, errNotLeader) {
-				l.later(time.Second, "end", l.endWhenSaid)
-				return
-			}
-			l.end()
+	l.training = true // Nothing that follows from the room in the queue begins a step, too.
+	if b, ok := d.next(); ok {
+		l.later(l.world().between(time.Millisecond, 30*time.Millisecond), "a step", func() {
+			l.training = false
+			l.step(b)
+			l.goOn()
 		})
-}
-
-// end ends the launcher, because the job has nothing left for its rank.
-func (l *launcher) end() {
-	if l.ended {
 		return
 	}
-	elsewhere := l.of.completed // A process that the schedule counts as dead has trained the rest.
-	l.ended, l.of.completed = true, true
+	l.training = false
+	if d.came.Done() && len(d.queue) == 0 && len(d.running) == 0 {
+		d.end()
+	}
+}
+
+// step trains with one mini-batch, and acknowledges it.
+func (l *launcher) step(b minibatch) {
+	e := l.epoch
 	if l.current() {
-		l.of.ended = true
-		if !elsewhere {
-			l.of.checkWhole()
-		}
-		l.of.job.review()
+		l.of.train(e, b.number, b.content)
 	}
+	_ = l.acknowledged.Ack(b.number) // The number is of the plan.
+	var err error
+	l.tell(func(m *protocol.Machine, now time.Time) { err = m.Acknowledge(e.number, b.number, now) })
+	if err != nil {
+		l.quit(err)
+		return
+	}
+	if l.steps++; l.of.job.tokens && l.steps%10 == 0 && l.quits == nil {
+		l.save(func(err error) {
+			if errors.Is(err, protocol.ErrFenced) {
+				l.quit(err)
+			}
+			l.goOn()
+		})
+	}
+}
+
+// end ends the delivery: its pieces end, its acknowledgements become durable, and its leases go back.
+func (d *delivery) end() {
+	l := d.of
+	d.ending = true
+	for len(d.running) > 0 {
+		d.endPiece(d.running[0], protocol.Interrupted, "")
+	}
+	l.tell(func(m *protocol.Machine, now time.Time) { m.EndDelivery(now) })
+	for _, c := range d.lending {
+		c.end(nil, errHungUp)
+	}
+	l.await(func() bool {
+		ended, err := l.machine.DeliveryEnded()
+		if !ended {
+			return false
+		}
+		if err != nil {
+			l.world().note("%s ends a delivery: %v", l.name(), err)
+		}
+		l.delivery = nil
+		d.returning.end(nil, errHungUp)
+		if l.quits != nil {
+			l.leave()
+		} else {
+			l.nextEpoch()
+		}
+		return true
+	})
+}
+
+// save saves a checkpoint: a token of the acknowledged mini-batches, which the control plane seals, and the model.
+func (l *launcher) save(then func(error)) {
+	l.saving = true
+	l.askToken(protocol.BeginCheckpoint(l.acknowledged.Token()), func(err error) {
+		l.saving = false
+		then(err)
+	})
+}
+
+// askToken makes the acknowledgements durable and has a token sealed.
+func (l *launcher) askToken(c *protocol.Checkpoint, then func(error)) {
+	var ticket uint64
+	l.tell(func(m *protocol.Machine, now time.Time) { ticket = m.Flush(now) })
+	l.await(func() bool {
+		durable, err := l.machine.Flushed(ticket)
+		if err != nil {
+			then(err)
+		} else if durable {
+			l.seal(c, then)
+		}
+		return durable || err != nil
+	})
+}
+
+// seal asks for a token, and again if the token lacks an acknowledgement.
+func (l *launcher) seal(c *protocol.Checkpoint, then func(error)) {
+	session := l.machine.AskToken(c)
+	l.call("checkpoint", callTime, func() request {
+		return func(t *term, _ *connection, reply func(any, error)) { t.checkpoint(l.of.job, session, reply) }
+	}, func(a any, err error) {
+		if err != nil {
+			then(err)
+			return
+		}
+		sealed, ok := a.(dataset.Token), false
+		if l.current() {
+			l.of.checkToken(l.name(), l.epoch, sealed)
+		}
+		l.tell(func(m *protocol.Machine, now time.Time) {
+			ok, err = m.TokenSealed(c, sealed, l.acknowledged.Token(), now)
+		})
+		switch {
+		case err != nil:
+			then(err)
+		case !ok:
+			l.askToken(c, then)
+		default:
+			if l.current() {
+				l.of.keep(l.name(), l.epoch, sealed)
+			}
+			then(nil)
+		}
+	})
 }

@@ -27,7 +27,7 @@ func (t *term) upkeepJobs() (jobs []upkeep.Job) {
 		if j.Phase().Ended() {
 			continue
 		}
-		u := upkeep.Job{ID: id, Ranks: uint32(j.of.ranks)}
+		u := upkeep.Job{ID: id, Ranks: uint32(j.of.ranks), NeedsWorkers: j.of.workers != 0}
 		for _, number := range slices.Sorted(maps.Keys(j.editions)) {
 			if g := j.editions[number]; j.Uses(g.Digest) {
 				u.Editions = append(u.Editions, upkeep.Edition{
@@ -97,6 +97,8 @@ func (t *term) carryOutUpkeep(e upkeep.Effect, now time.Time) {
 		} else {
 			err = t.machine.Ledger.DrainDrive(e.Drive, e.To == upkeep.Draining, now)
 		}
+	case upkeep.Enlist:
+		err = t.machine.Ledger.Enlist(e.Job, e.Worker, e.Ready, now)
 	case upkeep.NeedRoom: // The jobs of a day give no room away.
 	default:
 		w.fail("%s does not know the effect %T", t.member.name, e)
@@ -145,6 +147,7 @@ func (t *term) callNode(n *node, what string, do func() error, done func(upkeep.
 func (t *term) prepareJob(j *leaderJob, done func(error)) {
 	g := j.editions[j.Preparing()]
 	j.begun[g.Number] = true
+	t.upkeep.WorkersNeeded()
 	var nodes []string
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
 		if !t.nodes[name].dead && t.member.world.nodeOf(name).holdsSome(g.Manifest) {
@@ -187,8 +190,13 @@ func (t *term) drop(g *machine.Edition) {
 
 // report returns what a heartbeat of the node says.
 func (n *node) report() upkeep.Report {
-	r := upkeep.Report{Node: n.name, Incarnation: time.Duration(n.incarnation).String(), SelfDrains: n.draining}
-	d := upkeep.Drive{Drive: ledger.Drive{ID: driveOf(n.name), Streams: 3}, State: upkeep.Ready}
+	r := upkeep.Report{
+		Node: n.name, Incarnation: time.Duration(n.incarnation).String(), SelfDrains: n.draining,
+		Owned: n.serves != nil,
+	}
+	d := upkeep.Drive{
+		Drive: ledger.Drive{ID: driveOf(n.name), Streams: 3, Reach: n.reach, Serves: n.serves}, State: upkeep.Ready,
+	}
 	if n.draining {
 		d.State = upkeep.Draining
 	}
@@ -222,9 +230,9 @@ func (n *node) holdsSome(m *dataset.Manifest) bool {
 	return slices.ContainsFunc(m.Partitions, func(p dataset.Partition) bool { return n.holds[p.Name] })
 }
 
-// remembered reports whether some node is prepared for the job.
+// remembered reports whether some node is prepared for the job. A launcher's own CPUs end with their job.
 func (j *job) remembered() bool {
 	return slices.ContainsFunc(j.editions, func(g *edition) bool {
-		return slices.ContainsFunc(j.world.nodes, func(n *node) bool { return n.prepared[g.digest] })
+		return slices.ContainsFunc(j.world.nodes, func(n *node) bool { return n.serves == nil && n.prepared[g.digest] })
 	})
 }
