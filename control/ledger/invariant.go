@@ -24,13 +24,13 @@ func (e *InvariantError) Error() string {
 
 // The invariants.
 const (
-	deliveredOnce   = "a number is delivered once, so that no more numbers are delivered than the rank owns"
-	leaseInSplit    = "a lease lies in its rank's part of a split, and no other lease has its numbers"
-	markDelivered   = "every split before the mark is delivered"
-	recordIsState   = "a record that is written is the state"
-	stateHasRecord  = "what a record says is delivered is delivered after the record was read"
-	tokenIsCounted  = "a token has as many numbers as are counted as delivered"
-	rowsAreNotOwing = "no fewer than no rows of a partition are left"
+	deliveredOnce  = "a number is delivered once, so that no more numbers are delivered than the rank owns"
+	leaseInSplit   = "a lease lies in its rank's part of a split, and no other lease has its numbers"
+	markDelivered  = "every split before the mark is delivered"
+	recordIsState  = "a record that is written is the state"
+	stateHasRecord = "what a record says is delivered is delivered after the record was read"
+	tokenIsCounted = "a token has as many numbers as are counted as delivered"
+	rowsLeft       = "the rows of a partition that are left are not fewer than 0"
 )
 
 // Broken returns the first broken invariant, or nil.
@@ -56,7 +56,7 @@ func (l *Ledger) checkDelivered(e *epoch, sh *share, s dataset.Split) {
 		_ = l.breaks(e, deliveredOnce, "rank %d has delivered %d of %d", sh.rank.number, sh.delivered, sh.owned)
 	}
 	if rows := e.left[s.Partition]; rows < 0 && !e.uncounted {
-		_ = l.breaks(e, rowsAreNotOwing, "partition %d has %d", s.Partition, rows)
+		_ = l.breaks(e, rowsLeft, "partition %d has %d", s.Partition, rows)
 	}
 }
 

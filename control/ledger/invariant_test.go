@@ -20,7 +20,7 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 			acknowledge(9, 10)
 			return nil
 		},
-		rowsAreNotOwing: func(_ *Ledger, e *epoch, acknowledge func(from, to uint64)) error {
+		rowsLeft: func(_ *Ledger, e *epoch, acknowledge func(from, to uint64)) error {
 			e.left[0] = 0
 			acknowledge(9, 10)
 			return nil

@@ -136,7 +136,7 @@ func (k *Keeper) Drained(e Drain, r Result, now time.Time) {
 	}
 	k.dirty[n.name] = true
 	stale := e.Incarnation != n.report.Incarnation
-	n.drain.call, n.drain.told, n.drain.unsure = 0, e.Drain, stale || r.Outcome != Done
+	n.drain.call, n.drain.asked, n.drain.unsure = 0, e.Drain, stale || r.Outcome != Done
 	if !stale && r.Outcome != Done {
 		n.drain.repeatAt = now.Add(k.config.Retry)
 	}

@@ -52,14 +52,14 @@ type node struct {
 
 // drain is what a node was asked about new splits.
 type drain struct {
-	told     bool   // The node was asked to refuse them.
+	asked    bool   // The node was asked to refuse them.
 	unsure   bool   // The answer to the last call was lost, or an earlier incarnation was called.
 	call     uint64 // the number of the call that is under way; 0: none is
 	repeatAt time.Time
 }
 
 // needsCall reports whether the node has to be asked once more.
-func (d *drain) needsCall(asked bool) bool { return d.call == 0 && (d.unsure || d.told != asked) }
+func (d *drain) needsCall(wanted bool) bool { return d.call == 0 && (d.unsure || d.asked != wanted) }
 
 // New makes a keeper that knows no node.
 func New(c Config) *Keeper {
@@ -100,7 +100,7 @@ func (k *Keeper) Joined(r Report) {
 		// The owner may be newer than the node. A call that was meant for an earlier incarnation may reach this one.
 		was := n.drain
 		n.drain = drain{
-			told: r.DrainAsked && r.SelfDrains, unsure: was.call != 0 || was.told || was.unsure, call: was.call,
+			asked: r.DrainAsked && r.SelfDrains, unsure: was.call != 0 || was.asked || was.unsure, call: was.call,
 		}
 	}
 	for d, p := range n.pairs {
