@@ -167,11 +167,7 @@ func (w *faultyWorld) end(i int) {
 
 func (w *faultyWorld) report(n *realNode) Report {
 	r := Report{Node: n.name, Incarnation: fmt.Sprint(n.heard), SelfDrains: n.drains, DrainAsked: n.drainAsked}
-	for _, d := range slices.SortedFunc(maps.Keys(n.has), func(a, b dataset.Digest) int {
-		return slices.Compare(a[:], b[:])
-	}) {
-		r.Jobs = append(r.Jobs, d)
-	}
+	r.Jobs = slices.SortedFunc(maps.Keys(n.has), func(a, b dataset.Digest) int { return slices.Compare(a[:], b[:]) })
 	d := Drive{Drive: ledger.Drive{ID: ledger.DriveID{Node: n.name, Name: "d"}, Streams: 1}, State: Ready}
 	if n.worker {
 		d.Reach = ledger.Any
