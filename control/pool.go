@@ -150,7 +150,7 @@ func (p *pool) view(now time.Time) workerpool.View {
 func pooledNode(f *fleet.Fleet, s *apiv1.NodeStatus, busy map[string]int) workerpool.Node {
 	return workerpool.Node{Name: s.Name, Workers: sharedWorkers(s), Asked: f.Asked(s.Name), Draining: f.Draining(s.Name),
 		Busy: busy[s.Name], CPU: s.Load.GetCpu(), Memory: s.Load.GetMemory(), Network: s.Load.GetNetwork(),
-		Buffered: int64(s.BufferedBatches)}
+		Buffered: s.BufferedBatches}
 }
 
 // sharedWorkers counts the workers of any reach of a node that serve every rank.

@@ -310,7 +310,9 @@ func (r *rowSelector) findTesters() testers {
 		t.workers = append(t.workers, w.ID)
 	}
 	for i, holders := range t.holders {
-		t.holders[i] = slices.DeleteFunc(holders, func(h fleet.DriveID) bool { return !c.job.employs(h, c.mu.fleet.Drive(h)) })
+		t.holders[i] = slices.DeleteFunc(holders, func(at fleet.DriveID) bool {
+			return !c.job.employs(at, c.mu.fleet.Drive(at))
+		})
 	}
 	for _, at := range slices.Concat(slices.Concat(t.holders...), t.workers) {
 		t.able[at] = c.mu.upkeep.IsPrepared(at.Node, r.pass.Digest)

@@ -163,8 +163,8 @@ func (l *leader) claimName(ctx context.Context, j *job) (*apiv1.SubmitJobRespons
 		// end.
 		if was := runningJob(l.mu.machine.Lives, l.mu.jobs, j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed.Changed()
-		} else if c, ok := l.mu.claims[j.spec.Name]; was == nil && ok { // every rank of a run submits the job at the same time
-			over = c.over
+		} else if c, ok := l.mu.claims[j.spec.Name]; was == nil && ok {
+			over = c.over // Every rank of a run submits the job at the same time.
 		} else {
 			break
 		}

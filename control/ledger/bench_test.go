@@ -107,8 +107,8 @@ func BenchmarkMillionSplits(b *testing.B) {
 	}
 }
 
-// BenchmarkFlushUnfinishedSplits acknowledges one mini-batch of each of 32 ranks, in a job of 10^6 splits of which every
-// rank has 8 half delivered, and flushes. It reports the records and bytes of a flush.
+// BenchmarkFlushUnfinishedSplits acknowledges one mini-batch of each of 32 ranks and flushes, in a job of a million
+// splits in which every rank has 8 splits half delivered. It reports the records and bytes of a flush.
 func BenchmarkFlushUnfinishedSplits(b *testing.B) {
 	const ranks, unfinished = 32, 8
 	l, sessions, now := million(b, ranks)
@@ -120,7 +120,8 @@ func BenchmarkFlushUnfinishedSplits(b *testing.B) {
 		}
 		require.NoError(b, l.Acknowledge("x", s, 0, runs, now))
 	}
-	for len(l.Flush(100)) > 0 {
+	for part := l.Flush(100); len(part) > 0; {
+		part = l.Flush(100)
 	}
 	records, bytes, place := 0, 0, uint64(0)
 	b.ReportAllocs()

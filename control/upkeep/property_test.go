@@ -333,8 +333,8 @@ func (w *faultyWorld) check() {
 			} else {
 				require.Empty(w.t, p.waiting, "a job waits, and no call is under way")
 			}
-			if real := w.node(n.name); p.prepared && p.call == 0 && real.runs && real.incarnation == real.heard {
-				require.True(w.t, real.has[d], "%s counts as prepared for an edition that it does not have", n.name)
+			if at := w.node(n.name); p.prepared && p.call == 0 && at.runs && at.incarnation == at.heard {
+				require.True(w.t, at.has[d], "%s counts as prepared for an edition that it does not have", n.name)
 			}
 		}
 		for d, state := range n.drives {
