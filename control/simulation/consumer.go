@@ -14,7 +14,7 @@ func (c *consumer) checkAttachment(by string, e *epoch, at attachment) {
 	told := e.progress(at.Token.Acknowledged())
 	for n := share.From; n < share.To; n++ {
 		if told.Acked(n) && e.owes(n) && !c.model.has(e.number, n) {
-			w.fail("%s is told that mini-batch %d of epoch %d is acknowledged, and never trained it", by, n, e.number)
+			w.fail("%s learns that mini-batch %d of epoch %d is acknowledged, and never trained it", by, n, e.number)
 			return
 		}
 	}

@@ -10,8 +10,7 @@
 // store with a fence (in place of etcd), members that are elected and carry out what the machines say (in place of
 // package control), nodes and workers whose mini-batches are functions of their names, and launchers that carry out
 // what their machine says, fetch, queue and train (in place of trainmgr/remote and trainmgr). Goroutines, HTTP, etcd,
-// drives and engines are not simulated.
-// docs/testing.md names the tests of those.
+// drives and engines are not simulated. docs/testing.md names the tests of those.
 //
 // # A day
 //
@@ -31,8 +30,7 @@
 // mini-batches. An acknowledgement that a leader has confirmed stays acknowledged, unless a token takes it back. When a
 // job ends, its trainers have trained every mini-batch of every epoch, but for those of the token that the job resumes
 // from. A launcher is fenced off only if another process of its rank lived, and fails otherwise only if no leader
-// answered for longer than its patience. Liveness: every job ends after the faults have ended,
-// and nodes forget it.
+// answered for longer than its patience. Liveness: every job ends after the faults have ended, and nodes forget it.
 //
 // The package computes the ranks' shares without the machines. All events enter a hash. The hash of a seed is the same
 // on every machine.

@@ -256,7 +256,7 @@ func (c *consumer) checkWhole() {
 		e := c.job.epoch(epoch)
 		for n := e.shares[c.rank].From; n < e.shares[c.rank].To; n++ {
 			if e.owes(n) && !c.model.has(epoch, n) {
-				c.job.world.fail("%s is told that the job is done, and mini-batch %d of epoch %d was never trained",
+				c.job.world.fail("%s learns that the job is done, and mini-batch %d of epoch %d was never trained",
 					c.name(), n, epoch)
 				return
 			}

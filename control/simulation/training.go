@@ -20,7 +20,7 @@ type delivery struct {
 	came      *dataset.Progress // The mini-batches that have come, or need not come.
 	taken     *dataset.Progress // Those of them that are not in the queue.
 	queue     []minibatch       // in the order in which they came
-	onTheWay  int               // The queue keeps room for so many mini-batches.
+	onTheWay  int               // The queue keeps room for mini-batches that are on their way: this is their number.
 	pieces    map[uint64]*piece // The key is the lease.
 	running   []*piece
 	lending   [2]*call // The lease calls under way, by purpose.
