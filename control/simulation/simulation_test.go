@@ -25,13 +25,17 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestOneSeedIsOneDay runs the days of 1,000 seeds until every job has ended. It compares the hashes over the events of
-// 50 days each with the hashes in testdata, which another machine may have written. After a change of the protocol,
-// MILLRACE_UPDATE=1 writes the hashes. With -short, 50 days run.
+// TestOneSeedIsOneDay runs the days of 200 seeds until every job has ended, of 50 with -short, and of 1,000 with
+// MILLRACE_MUTANTS=1 (make mutants). It compares the hashes over the events of 50 days each with the hashes in testdata,
+// which another machine may have written. After a change of the protocol, MILLRACE_UPDATE=1 writes the hashes of 1,000
+// days. It takes half a minute on a busy machine, because it computes a million and a half events.
 func TestOneSeedIsOneDay(t *testing.T) {
 	const file, group = "testdata/hashes.txt", 50
-	days := 1000
-	if testing.Short() {
+	days, update := 4*group, os.Getenv("MILLRACE_UPDATE") != ""
+	switch {
+	case update || os.Getenv("MILLRACE_MUTANTS") != "":
+		days = 1000
+	case testing.Short():
 		days = group
 	}
 	var got strings.Builder
@@ -46,7 +50,7 @@ func TestOneSeedIsOneDay(t *testing.T) {
 			hash = 0
 		}
 	}
-	if os.Getenv("MILLRACE_UPDATE") != "" && !testing.Short() {
+	if update {
 		require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o600))
 	}
 	want, err := os.ReadFile(file)
