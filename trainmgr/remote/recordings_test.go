@@ -27,12 +27,16 @@ import (
 )
 
 // TestRecordings plays incidents that the launcher in Python plays, too: protocol/testdata/recordings/README.md says
-// what the steps mean.
+// what the steps mean. It leaves out turnover, which needs an order of calls that the client's goroutines do not fix:
+// the script of package protocol covers it.
 func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("protocol", "testdata", "recordings", "*.jsonl"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
+		if filepath.Base(file) == "turnover.jsonl" {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
 			t.Parallel()
 			b, err := os.ReadFile(file)
@@ -133,7 +137,8 @@ type player struct {
 
 	scripted      *apiv1.LeaseResponse // The answer to the next Lease call of scriptedEpoch.
 	scriptedEpoch uint64
-	redirect      int // The member that the next Lease call is sent to, or -1.
+	answered      func() // It changes what the launcher may say once it has this answer.
+	redirect      int    // The member that the next Lease call is sent to, or -1.
 	loseLease     bool
 	session       string
 	former        string // The session before.
@@ -359,6 +364,7 @@ func (p *player) answer(c *playedCall) {
 			c.err, p.redirect = err, -1
 		case p.scripted != nil && r.Epoch == p.scriptedEpoch:
 			c.answer, p.scripted = p.scripted, nil
+			p.answered() // The launcher may call again before the step goes on.
 		default:
 			p.adopts = p.adopts && len(r.Adopt) == 0
 			c.answer = &apiv1.LeaseResponse{Fence: p.fence, Adopt: p.adopts}
@@ -508,22 +514,22 @@ func (p *player) leased(s playedStep) {
 			}
 		}
 		p.scripted, p.scriptedEpoch = answer, s.Epoch
+		p.answered = func() {
+			p.mark = len(p.calls)
+			if s.Fence < p.fence {
+				return
+			}
+			if s.Fence > p.fence {
+				p.fence, p.told = s.Fence, numberSet{}
+			}
+			p.adopts, p.fenced = answer.Adopt, answer.UnknownSession
+			p.adopted = p.adopted || p.adopts
+			for _, id := range s.Revoked {
+				p.lose(id)
+			}
+		}
 	})
 	p.await("a Lease call", func() bool { return p.scripted == nil })
-	p.locked(func() {
-		p.mark = len(p.calls)
-		if s.Fence < p.fence {
-			return
-		}
-		if s.Fence > p.fence {
-			p.fence, p.told = s.Fence, numberSet{}
-		}
-		p.adopts, p.fenced = answer.Adopt, answer.UnknownSession
-		p.adopted = p.adopted || p.adopts
-		for _, id := range s.Revoked {
-			p.lose(id)
-		}
-	})
 }
 
 // each calls do with every mini-batch of a lease.

@@ -62,7 +62,7 @@ class Player:
         self.calls: list[_Call] = []  # all of them, in their order
         self.mark = 0  # the calls that came since the step before begin here
         self.scripted: Optional[dict[str, Any]] = None  # the answer to the next Lease call
-        self.scripted_epoch = 0
+        self.leased: dict[str, Any] = {}  # the step of this answer
         self.redirect: Optional[int] = None  # the member that the next Lease call is sent to
         self.lose_lease = self.lose_all = False
         self.session, self.epoch, self.fence = "", 0, 1
@@ -164,8 +164,9 @@ class Player:
             detail = ("millrace.v1.NotLeader", b"\x0a" + bytes([len(url)]) + url)
             call.refusal = Refusal(400, "failed_precondition", "not the leader", [detail])
             self.redirect = None
-        elif self.scripted is not None and int(call.message.get("epoch", 0)) == self.scripted_epoch:
+        elif self.scripted is not None and int(call.message.get("epoch", 0)) == self.leased["epoch"]:
             call.answer, self.scripted = self.scripted, None
+            self._apply(self.leased)  # before the launcher has the answer and calls again
         else:
             self.adopts = self.adopts and not call.message.get("adopt")
             call.answer = {"fence": str(self.fence), **({"adopt": True} if self.adopts else {})}
@@ -210,7 +211,7 @@ class Player:
                 seen = [(c.method, c.message) for c in self.calls[-3:]]
                 raise AssertionError(f"step {i + 1}, {step}: {e}; the last calls: {seen}") from e
             with self.cond:
-                self.mark = len(self.calls) if step["step"] in ("leased", "trained", "acknowledged") else self.mark
+                self.mark = len(self.calls) if step["step"] in ("trained", "acknowledged") else self.mark
                 if self.problems:
                     raise AssertionError(f"at step {i + 1}, {step}: {self.problems[0]}")
 
@@ -264,30 +265,31 @@ class Player:
             }
             for g in step.get("grants", ())
         ]
-        says = set(step.get("says", ()))
         with self.cond:
             for g in step.get("grants", ()):
                 self.failing -= {(g["epoch"], n) for n in range(g["from"], g["to"])}
-            self.scripted_epoch = step["epoch"]
+            self.leased = step
             self.scripted = {
                 "fence": str(step["fence"]),
                 "grants": grants,
                 "revoked": [str(x) for x in step.get("revoked", ())],
-                **{word: True for word in says},
+                **{word: True for word in step.get("says", ())},
             }
-            scripted = self.scripted
-        self._wait(lambda: self.scripted is not scripted, "a Lease call")
-        with self.cond:
-            if step["fence"] < self.fence:
-                return
-            if step["fence"] > self.fence:
-                self.fence, self.told = step["fence"], Ranges()
-            self.adopts = "adopt" in says
-            self.adopted = self.adopted or self.adopts
-            self.fenced = "unknownSession" in says
-            for g in step.get("grants", ()):
-                self.granted.setdefault(g["lease"], g)
-            self.gone.update({x: 2 for x in step.get("revoked", ()) if x not in self.gone})
+        self._wait(lambda: self.scripted is None, "a Lease call")
+
+    def _apply(self, step: dict[str, Any]) -> None:
+        """Changes what the launcher may say, because a Lease call gets the answer of this step."""
+        self.mark = len(self.calls)
+        if step["fence"] < self.fence:
+            return
+        if step["fence"] > self.fence:
+            self.fence, self.told = step["fence"], Ranges()
+        self.adopts = "adopt" in step.get("says", ())
+        self.adopted = self.adopted or self.adopts
+        self.fenced = "unknownSession" in step.get("says", ())
+        for g in step.get("grants", ()):
+            self.granted.setdefault(g["lease"], g)
+        self.gone.update({x: 2 for x in step.get("revoked", ()) if x not in self.gone})
 
     def _lease(self, step: dict[str, Any]) -> None:
         def left(leases: Any) -> set[int]:
