@@ -26,9 +26,9 @@ func TestDays(t *testing.T) {
 }
 
 // TestOneSeedIsOneDay runs the days of 200 seeds until every job has ended, of 50 with -short, and of 1,000 with
-// MILLRACE_MUTANTS=1 (make mutants). It compares the hashes over the events of 50 days each with the hashes in testdata,
-// which another machine may have written. After a change of the protocol, MILLRACE_UPDATE=1 writes the hashes of 1,000
-// days. It takes half a minute on a busy machine, because it computes a million and a half events.
+// MILLRACE_MUTANTS=1 (make mutants). It compares the hashes over the events of 50 days each with the hashes in
+// testdata, which another machine may have written. After a change of the protocol, MILLRACE_UPDATE=1 writes the hashes
+// of 1,000 days. It takes half a minute on a busy machine, because it computes a million and a half events.
 func TestOneSeedIsOneDay(t *testing.T) {
 	const file, group = "testdata/hashes.txt", 50
 	days, update := 4*group, os.Getenv("MILLRACE_UPDATE") != ""
