@@ -97,6 +97,10 @@ class Player:
         message = json.loads(h.rfile.read(int(h.headers["Content-Length"])))
         call = _Call(h.path.rpartition("/")[2], message, member)
         with self.cond:
+            # One call of each other method is under way at a time: the launcher gave an earlier one up.
+            former = self._open_call(call.method)
+            if former is not None and call.method != "Lease":
+                former.lost = True
             self.calls.append(call)
             self._check(call)
             self._answer(call)
@@ -221,6 +225,17 @@ class Player:
                 raise AssertionError(f"{what}: it does not come")
             return reached()
 
+    def _wait_turnover(self, reached: Callable[[], Any], what: str) -> Any:
+        """Waits for something that the launcher does after its acknowledgements, and answers these meanwhile."""
+
+        def answering() -> Any:
+            result = reached()
+            if not result:
+                self._answer_acknowledgement()
+            return result
+
+        return self._wait(answering, what)
+
     def _open_call(self, method: str) -> Optional[_Call]:
         return next((c for c in self.calls if c.method == method and not c.over), None)
 
@@ -229,7 +244,7 @@ class Player:
         if self.job is None and self.trainer is None:
             self.trainer = threading.Thread(target=self._train, daemon=True)
             self.trainer.start()
-        call = self._wait(lambda: self._open_call("Attach"), "Attach")
+        call = self._wait_turnover(lambda: self._open_call("Attach"), "Attach")
         with self.cond:
             if step["epoch"] != self.epoch:
                 self.trained, self.told, self.turning = Ranges(), Ranges(), False
@@ -275,7 +290,8 @@ class Player:
                 "revoked": [str(x) for x in step.get("revoked", ())],
                 **{word: True for word in step.get("says", ())},
             }
-        self._wait(lambda: self.scripted is None, "a Lease call")
+        wait = self._wait_turnover if step["epoch"] > self.epoch else self._wait
+        wait(lambda: self.scripted is None, "a Lease call")
 
     def _apply(self, step: dict[str, Any]) -> None:
         """Changes what the launcher may say, because a Lease call gets the answer of this step."""
