@@ -144,6 +144,27 @@ func BenchmarkFlushUnfinishedSplits(b *testing.B) {
 	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/op")
 }
 
+// BenchmarkGaps acknowledges every other mini-batch of a split in one call.
+func BenchmarkGaps(b *testing.B) {
+	for _, gaps := range []uint64{1 << 10, 1 << 13, 1 << 16} {
+		b.Run(fmt.Sprintf("gaps=%d", gaps), func(b *testing.B) {
+			plan, names := testPlan(b, 0, dataset.Options{Batch: 1, SplitBatches: int(2 * gaps)}, fmt.Sprintf("a:%d", 2*gaps))
+			var runs []dataset.Range
+			for i := range gaps {
+				runs = append(runs, dataset.Range{From: 2 * i, To: 2*i + 1})
+			}
+			for b.Loop() {
+				l := New(Config{Fence: 1})
+				require.NoError(b, l.AddJob(Job{ID: "x"}))
+				require.NoError(b, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+				a, err := l.Attach("x", 0, nil, scriptStart)
+				require.NoError(b, err)
+				require.NoError(b, l.Acknowledge("x", a.Session, 0, runs, scriptStart))
+			}
+		})
+	}
+}
+
 // BenchmarkBusyCluster measures one acknowledgement and the grant that follows it, while 10 jobs of 8 ranks all wait
 // for 200 drives whose streams are all in use.
 func BenchmarkBusyCluster(b *testing.B) {

@@ -149,10 +149,7 @@ func (e *epoch) restoreRuns(place int, runs set) {
 			continue
 		}
 		before := sh.deliveredOf(e, s)
-		have := slices.Clone(before)
-		for _, r := range numbers {
-			have = have.union(max(from, r.From), min(to, r.To))
-		}
+		have := set(dataset.UnionRanges(before, numbers.within(from, to)))
 		switch fresh := have.count(from, to) - before.count(from, to); {
 		case fresh == 0:
 		case have.covers(from, to):

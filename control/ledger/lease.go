@@ -320,15 +320,13 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	if err := e.checkRoom(len(runs)); err != nil {
 		return fmt.Errorf("job %s: rank %d acknowledges: %w", id, r.number, err)
 	}
-	var fresh uint64
-	for _, run := range runs {
-		place := e.placeFor(r, run.From)
-		for from := run.From; from < run.To; place++ {
-			s := e.split(place)
-			to := min(run.To, endOfSplit(s))
-			fresh += l.deliver(e, sh, s, from, to)
-			from = to
-		}
+	sorted := slices.SortedFunc(slices.Values(runs), func(a, b dataset.Range) int { return cmp.Compare(a.From, b.From) })
+	numbers, fresh := set(dataset.UnionRanges(sorted, nil)), uint64(0)
+	for len(numbers) > 0 {
+		s := e.split(e.placeFor(r, numbers[0].From))
+		var here set
+		here, numbers = numbers.cut(endOfSplit(s))
+		fresh += l.deliver(e, sh, s, here)
 	}
 	if fresh == 0 {
 		return nil

@@ -53,6 +53,15 @@ func (s set) within(from, to uint64) set {
 	return out
 }
 
+// cut returns the numbers below at, and the others. It may reuse s.
+func (s set) cut(at uint64) (below, above set) {
+	i := s.indexAfter(at)
+	if below = s[:i:i]; i < len(s) && s[i].From < at {
+		below, s[i].From = append(below, dataset.Range{From: s[i].From, To: at}), at
+	}
+	return below, s[i:]
+}
+
 // count returns how many numbers of [from, to) the set has.
 func (s set) count(from, to uint64) uint64 {
 	var n uint64

@@ -164,28 +164,25 @@ func (sh *share) updateReturned(e *epoch, s dataset.Split) {
 	}
 }
 
-// deliver makes numbers [from, to) of a split's portion delivered. It returns the count of numbers that were not
-// delivered before.
-func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) uint64 {
+// deliver makes numbers of a split's portion delivered. It returns the count of numbers that were not delivered before.
+func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint64 {
 	at := s.Position - sh.first
 	if sh.done.get(at) {
 		return 0
 	}
-	have := sh.deliveredOf(e, s)
-	fresh := (to - from) - have.count(from, to)
+	from, to := sh.portion(s)
+	before := sh.deliveredOf(e, s)
+	have := set(dataset.UnionRanges(before, numbers))
+	fresh := have.count(from, to) - before.count(from, to)
 	if fresh == 0 {
 		return 0
 	}
-	for _, r := range sh.pendingOf(e, s).within(from, to) {
+	for _, r := range dataset.IntersectRanges(sh.pendingOf(e, s), numbers) {
 		e.left[s.Partition] -= e.rowsOf(s, r.From, r.To)
 	}
 	sh.delivered += fresh
-	if _, owned := sh.partial[s.Position]; !owned {
-		have = slices.Clone(have) // the result of deliveredOf may be shared
-	}
-	have = have.union(from, to)
 	sh.taken.set(at)
-	if have.covers(sh.portion(s)) {
+	if have.covers(from, to) {
 		sh.done.set(at)
 		delete(sh.again, s.Position)
 		e.keepPartial(sh, s, nil)
@@ -193,7 +190,7 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 	} else {
 		e.keepPartial(sh, s, have)
 	}
-	for _, le := range slices.Clone(sh.rank.leasesWithin(e, from, to)) {
+	for _, le := range slices.Clone(sh.rank.leasesWithin(e, numbers[0].From, numbers[len(numbers)-1].To)) {
 		if have.covers(le.From, le.To) {
 			l.transition(le, onDelivered)
 		}
@@ -218,9 +215,7 @@ func (e *epoch) rewind(sh *share, has set) {
 		resumed := uint64(0)
 		if len(e.base) > 0 {
 			resumed = e.base.count(from, to)
-			for _, r := range e.base.within(from, to) {
-				have = have.union(r.From, r.To)
-			}
+			have = dataset.UnionRanges(have, e.base.within(from, to))
 		}
 		got := have.count(from, to) - resumed
 		sh.delivered += got
