@@ -25,6 +25,18 @@ func TestDays(t *testing.T) {
 	}
 }
 
+// TestAPanicViolatesAProperty: a day in which a machine panics is repeated as other days that fail.
+func TestAPanicViolatesAProperty(t *testing.T) {
+	var trace strings.Builder
+	w := New(1, Options{Trace: &trace})
+	w.after(0, "a fault", func() { panic("a fault of a machine") })
+	_, err := w.Run(10)
+	var failure *Failure
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, "a machine panics: a fault of a machine", failure.What)
+	assert.Contains(t, trace.String(), "simulation_test.go", "the trace has the stack")
+}
+
 // TestOneSeedIsOneDay runs the days of 200 seeds until every job has ended, of 50 with -short, and of 1,000 with
 // MILLRACE_MUTANTS=1 (make mutants). It compares the hashes over the events of 50 days each with the hashes in
 // testdata, which another machine may have written. After a change of the protocol, MILLRACE_UPDATE=1 writes the hashes

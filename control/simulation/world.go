@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -151,12 +152,24 @@ func (w *World) Run(most int) (over bool, err error) {
 		w.Executed++
 		w.mix(e.what)
 		w.note("%s", e.what)
-		e.do()
+		w.execute(e)
 	}
 	if w.failure != nil {
 		return false, w.failure
 	}
 	return w.over(), nil
+}
+
+// execute executes an event. A panic violates a property, so that its day is repeated and shrunk as other days are. The
+// trace has the stack of the panic.
+func (w *World) execute(e *event) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.note("%s", debug.Stack())
+			w.fail("a machine panics: %v", v)
+		}
+	}()
+	e.do()
 }
 
 // over reports whether every job has ended, and nodes have forgotten the jobs. A job that follows its data set waits
