@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/control/machine"
-	"github.com/millrace/millrace/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
@@ -50,7 +49,6 @@ type request func(t *term, via *connection, reply func(any, error))
 
 // connection carries one attempt.
 type connection struct {
-	number   presence.Conn
 	member   *member
 	answered bool   // The caller has its answer, or waits no longer.
 	hungUp   bool   // The member knows that the caller waits no longer.
@@ -76,7 +74,7 @@ func (c *call) attempt() {
 	}
 	w := l.world()
 	m := w.memberOf(l.members.Preferred())
-	via := &connection{number: presence.Conn(l.number), member: m}
+	via := &connection{member: m}
 	c.via = via
 	serve := c.begin()
 	answer := func(a any, err error) {

@@ -3,20 +3,19 @@ package simulation
 import (
 	"maps"
 
+	"github.com/millrace/millrace/control/machine"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // checkAttachment compares the answer to an Attach call with the model, and with the acknowledgements that leaders have
 // confirmed. The trainer of a job without tokens continues behind the acknowledged mini-batches: the model forgets the
 // steps whose acknowledgements were lost, and gets their mini-batches again.
-func (c *consumer) checkAttachment(by string, e *epoch, at attachment) {
+func (c *consumer) checkAttachment(by string, e *epoch, at machine.AttachAnswer) {
 	w, share := c.job.world, e.shares[c.rank]
-	told := e.progress(at.Token.Acknowledged())
-	for n := share.From; n < share.To; n++ {
-		if told.Acked(n) && e.owes(n) && !c.model.has(e.number, n) {
-			w.fail("%s learns that mini-batch %d of epoch %d is acknowledged, and never trained it", by, n, e.number)
-			return
-		}
+	acknowledged := e.progress(at.Token.Acknowledged())
+	if n, found := c.lacks(e, acknowledged); found {
+		w.fail("%s learns that mini-batch %d of epoch %d is acknowledged, and never trained it", by, n, e.number)
+		return
 	}
 	if len(at.Owned) > 0 && (at.Owned[0].From != share.From || at.Owned[len(at.Owned)-1].To != share.To) {
 		w.fail("%s owns %v of epoch %d, and its share is %v", by, at.Owned, e.number, share)
@@ -26,24 +25,20 @@ func (c *consumer) checkAttachment(by string, e *epoch, at attachment) {
 	}
 	c.checkKnown("the answer to "+by, at.Token)
 	for n := range c.model[e.number] {
-		c.model[e.number][n] = c.model[e.number][n] && told.Acked(uint64(n))
+		c.model[e.number][n] = c.model[e.number][n] && acknowledged.Acked(uint64(n))
 	}
 	maps.DeleteFunc(c.model, func(epoch uint64, _ []bool) bool { return epoch > e.number })
 }
 
 // checkToken checks that a sealed token contains only mini-batches that the model was trained with.
 func (c *consumer) checkToken(by string, e *epoch, t dataset.Token) {
-	w, share := c.job.world, e.shares[c.rank]
+	w := c.job.world
 	if t.Epoch != e.number || t.Job != e.edition.digest {
 		w.fail("%s is in epoch %d and gets a token of epoch %d", by, e.number, t.Epoch)
 		return
 	}
-	has := e.progress(t.Acknowledged())
-	for n := share.From; n < share.To; n++ {
-		if has.Acked(n) && e.owes(n) && !c.model.has(e.number, n) {
-			w.fail("%s was not trained with mini-batch %d of epoch %d, and its token has it", by, n, e.number)
-			return
-		}
+	if n, found := c.lacks(e, e.progress(t.Acknowledged())); found {
+		w.fail("%s was not trained with mini-batch %d of epoch %d, and its token has it", by, n, e.number)
 	}
 }
 

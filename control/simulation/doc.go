@@ -19,9 +19,10 @@
 // occurs. Jobs are cancelled and submitted again with a token. Allocations change. Members and nodes are restarted one
 // after another. [World.Run] executes events in the order of their times; events of one time run in the order in which
 // they were made. Faults occur in the first part of a day: messages that are late, lost, doubled or overtaken, members,
-// launchers and nodes that are cut off from each other or from the store, that stop for minutes, die and come back,
-// clocks that run apart, leaders that are replaced and do not know it, a store that answers late or whose answer is
-// lost. Then they stop, and every job has to end within a bound.
+// launchers and nodes that are cut off from each other or from the store, that die and come back, members that stop for
+// minutes, clocks that run apart, leaders that are replaced and do not know it, fetches and preparations that nodes
+// refuse, a store that is full, answers late or whose answer is lost. Then they stop, and every job has to end within a
+// bound.
 //
 // # What is checked
 //

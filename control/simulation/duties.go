@@ -56,7 +56,7 @@ func (j *journal) write(done func(error)) {
 		for _, r := range j.term.machine.Ledger.Flush(8) {
 			j.kept = append(j.kept, op{key: record.Key(r.Job, r.Key()), data: r.Data})
 		}
-		if w.mutants.has(OrderOfRecords) && len(j.kept) > 1 {
+		if w.mutant == OrderOfRecords && len(j.kept) > 1 {
 			j.kept = j.kept[1:]
 		}
 	}
@@ -91,7 +91,7 @@ func (t *term) work(j *leaderJob) {
 		t.settle()
 		if err == nil {
 			t.work(j)
-		} else if !w.mutants.has(DutiesStop) {
+		} else if w.mutant != DutiesStop {
 			t.later(time.Second, "try again for "+j.ID, func() { t.work(j) })
 		} else {
 			j.busy = true
@@ -164,7 +164,7 @@ func (t *term) storeNow(j *leaderJob, done func(error)) {
 	}
 	raw := encode(j.Storing(t.member.clock()))
 	ops := []op{{key: record.Key(j.ID, "state"), data: raw}}
-	if t.member.world.mutants.has(OldState) {
+	if t.member.world.mutant == OldState {
 		t.later(2*time.Second, "an old state", func() { t.commit("an old state", ops, func(error) {}) })
 	}
 	if j.Phase().Ended() {
@@ -192,7 +192,7 @@ func (t *term) commitState(j *leaderJob, done func(error)) {
 func (t *term) commitNow(j *leaderJob, done func(error)) {
 	w := t.member.world
 	raw := encode(j.StoringNext(t.member.clock()))
-	if w.mutants.has(EarlyEdition) && j.Phase() != record.Measuring {
+	if w.mutant == EarlyEdition && j.Phase() != record.Measuring {
 		j.Committed()
 		t.settle()
 		t.later(4*time.Second, "a late state", func() {

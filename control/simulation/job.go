@@ -250,16 +250,24 @@ func (c *consumer) train(e *epoch, number uint64, content string) {
 	c.model.add(e, number)
 }
 
+// lacks returns the first of the rank's mini-batches that has contains and the model was not trained with. A nil has
+// contains every mini-batch.
+func (c *consumer) lacks(e *epoch, has *dataset.Progress) (number uint64, found bool) {
+	for n := e.shares[c.rank].From; n < e.shares[c.rank].To; n++ {
+		if (has == nil || has.Acked(n)) && e.owes(n) && !c.model.has(e.number, n) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
 // checkWhole checks that the model was trained with every mini-batch of the rank.
 func (c *consumer) checkWhole() {
 	for epoch := c.job.firstEpoch(); epoch < c.job.end(); epoch++ {
-		e := c.job.epoch(epoch)
-		for n := e.shares[c.rank].From; n < e.shares[c.rank].To; n++ {
-			if e.owes(n) && !c.model.has(epoch, n) {
-				c.job.world.fail("%s learns that the job is done, and mini-batch %d of epoch %d was never trained",
-					c.name(), n, epoch)
-				return
-			}
+		if n, found := c.lacks(c.job.epoch(epoch), nil); found {
+			c.job.world.fail("%s learns that the job is done, and mini-batch %d of epoch %d was never trained", c.name(), n,
+				epoch)
+			return
 		}
 	}
 }
@@ -288,24 +296,14 @@ func (t *term) checkConfirmed() {
 // checkKnown checks that a token of the rank has the acknowledgements that leaders have confirmed.
 func (c *consumer) checkKnown(member string, token dataset.Token) {
 	for _, epoch := range slices.Sorted(maps.Keys(c.answered)) {
-		for _, r := range c.answered[epoch] {
-			if epoch > token.Epoch || epoch == token.Epoch && !covers(token.Acknowledged(), r.From, r.To) {
-				c.job.world.fail("%s was answered that [%d, %d) of epoch %d are acknowledged, and %s has %v of epoch %d", c.name(),
-					r.From, r.To, epoch, member, token.Acknowledged(), token.Epoch)
-				return
-			}
+		answered := c.answered[epoch]
+		if epoch > token.Epoch ||
+			epoch == token.Epoch && !slices.Equal(dataset.IntersectRanges(answered, token.Acknowledged()), answered) {
+			c.job.world.fail("%s was answered that %v of epoch %d are acknowledged, and %s has %v of epoch %d", c.name(),
+				answered, epoch, member, token.Acknowledged(), token.Epoch)
+			return
 		}
 	}
-}
-
-// covers reports whether one of the ranges contains [from, to).
-func covers(ranges []dataset.Range, from, to uint64) bool {
-	for _, r := range ranges {
-		if r.From <= from && to <= r.To {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *consumer) name() string { return fmt.Sprintf("%s rank %d", c.job.id, c.rank) }

@@ -18,10 +18,9 @@ import (
 // the control plane and to nodes. The launcher carries that out over the simulated network, as trainmgr/remote does
 // over HTTP, and trains.
 type launcher struct {
-	of       *consumer
-	number   int
-	dead     bool // The process was killed, or has ended.
-	announce bool
+	of     *consumer
+	number int
+	dead   bool // The process was killed, or has ended.
 
 	members  protocol.Members
 	machine  *protocol.Machine // A nil machine means that the process is not attached.
@@ -58,11 +57,11 @@ func (c *consumer) launch(token *dataset.Token, resume bool) {
 	}
 	first := w.random.IntN(len(names))
 	l := &launcher{
-		of: c, number: w.launched, announce: c.job.announces,
+		of: c, number: w.launched,
 		members: protocol.NewMembers(slices.Concat(names[first:], names[:first]), w.faults.patience, w.faults.patience),
 	}
 	c.process = l
-	l.callAttach(token, resume, func(at attachment) {
+	l.callAttach(token, resume, func(at machine.AttachAnswer) {
 		a := l.enter(at)
 		l.machine = protocol.New(protocol.Options{
 			Pieces: 3, Acks: 5, AckDelay: 50 * time.Millisecond, Deadline: 3 * time.Second, Refused: 5 * time.Second,
@@ -249,7 +248,7 @@ func (l *launcher) carryOut(effect protocol.Effect) {
 			d.returning = c
 		}
 	case protocol.Attach:
-		l.turning = l.callAttach(nil, false, func(at attachment) {
+		l.turning = l.callAttach(nil, false, func(at machine.AttachAnswer) {
 			a := l.enter(at)
 			l.tell(func(m *protocol.Machine, now time.Time) { m.Attached(a, now) })
 		}, func(err error) { l.tell(func(m *protocol.Machine, now time.Time) { m.AttachFailed(err, now) }) })
@@ -308,10 +307,10 @@ func (l *launcher) sendAcknowledgements(e protocol.SendAcknowledgements) {
 
 // callAttach makes one Attach call.
 func (l *launcher) callAttach(
-	token *dataset.Token, resume bool, attached func(attachment), failed func(error),
+	token *dataset.Token, resume bool, attached func(machine.AttachAnswer), failed func(error),
 ) *call {
 	r := machine.AttachRequest{
-		Rank: l.of.rank, Token: token, Resumes: resume, AnnouncesEnd: l.announce, Connection: l.connection(),
+		Rank: l.of.rank, Token: token, Resumes: resume, AnnouncesEnd: l.of.job.announces, Connection: l.connection(),
 	}
 	r.Run, _ = lifecycle.RunOf(l.of.job.id) // The name is short.
 	return l.call(attachCall, attachTime, func() request {
@@ -322,7 +321,7 @@ func (l *launcher) callAttach(
 		if err != nil {
 			failed(err)
 		} else {
-			attached(a.(attachment))
+			attached(a.(machine.AttachAnswer))
 		}
 	})
 }
@@ -337,7 +336,7 @@ func (l *launcher) cannotAttach(token *dataset.Token, resume bool, err error) {
 		c.ended = true
 		// A job whose launchers announce no end does not wait for a rank that resumes from a checkpoint. A process that
 		// the schedule counts as dead may have completed the rank.
-		if !c.completed && (!c.job.tokens || l.announce) {
+		if !c.completed && (!c.job.tokens || l.of.job.announces) {
 			c.checkWhole()
 		}
 		c.job.review()
@@ -352,7 +351,7 @@ func (l *launcher) cannotAttach(token *dataset.Token, resume bool, err error) {
 }
 
 // enter takes the epoch that an Attach call has answered.
-func (l *launcher) enter(at attachment) protocol.Attachment {
+func (l *launcher) enter(at machine.AttachAnswer) protocol.Attachment {
 	e, w := l.of.job.epoch(at.Epoch), l.world()
 	if e == nil {
 		w.fail("%s is attached to epoch %d, which there is not", l.name(), at.Epoch)
@@ -423,7 +422,7 @@ func (l *launcher) finish() {
 		return
 	}
 	l.save(func(err error) {
-		if err != nil && l.announce { // A trainer without its last checkpoint must not say that it is through.
+		if err != nil && l.of.job.announces { // A trainer without its last checkpoint must not say that it is through.
 			l.die()
 			if l.current() {
 				l.of.startAgain(l.of.lose(), false)
@@ -441,7 +440,7 @@ func (l *launcher) finish() {
 // leave makes the acknowledgements durable and reports the end of the rank.
 func (l *launcher) leave() {
 	through := l.machine.Finished() && l.quits == nil
-	if through && !l.announce {
+	if through && !l.of.job.announces {
 		l.end()
 		return
 	}

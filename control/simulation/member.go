@@ -21,7 +21,6 @@ import (
 type member struct {
 	world       *World
 	name        string
-	number      int
 	alive       bool
 	cut         bool      // The links to launchers, nodes and other members are cut.
 	storeCut    bool      // The link to the store is cut.
@@ -72,7 +71,7 @@ type leaderNode struct {
 }
 
 func newMember(w *World, i int) *member {
-	m := &member{world: w, name: fmt.Sprintf("member%d", i), number: i, alive: true}
+	m := &member{world: w, name: fmt.Sprintf("member%d", i), alive: true}
 	if w.random.IntN(2) == 0 {
 		m.drift = (w.random.Float64() - 0.5) / 50
 	}
@@ -178,6 +177,15 @@ func (w *World) leading() *member {
 	return nil
 }
 
+// service returns the term of the leader that a user reaches now, or nil.
+func (w *World) service() *term {
+	m := w.leading()
+	if m == nil || m.away() || w.now.Before(m.paused) {
+		return nil
+	}
+	return m.term
+}
+
 // lead begins a term with the records of the store.
 func (m *member) lead(fence uint64) {
 	if m.term != nil {
@@ -273,8 +281,8 @@ func (t *term) load(now time.Time) {
 			w.fail("%s cannot read %s: %v", t.member.name, key, err)
 			return
 		}
-		if r.Kind == ledger.RanksRecord && w.mutants.has(ForgottenRanks) ||
-			r.Kind != ledger.RanksRecord && w.mutants.has(ForgottenRecords) {
+		if r.Kind == ledger.RanksRecord && w.mutant == ForgottenRanks ||
+			r.Kind != ledger.RanksRecord && w.mutant == ForgottenRecords {
 			continue
 		}
 		records[id] = append(records[id], r)
@@ -288,10 +296,10 @@ func (t *term) load(now time.Time) {
 			w.fail("%s cannot read the state of %s: %v", t.member.name, j.id, err)
 			return
 		}
-		if w.mutants.has(ForgottenState) {
+		if w.mutant == ForgottenState {
 			state = lifecycle.Submission(j.editions[0].record(0))
 		}
-		if w.mutants.has(ForgottenEditions) && len(state.Editions) > 1 {
+		if w.mutant == ForgottenEditions && len(state.Editions) > 1 {
 			state.Editions = state.Editions[:1]
 		}
 		if err := t.add(j, state, records[j.id], now); err != nil {
@@ -345,12 +353,11 @@ func (j *leaderJob) addEdition(g record.Edition) {
 // submit submits a job to the leader, again and again until the job is stored.
 func (w *World) submit(j *job) {
 	again := func() { w.after(time.Second, "submit "+j.id+" again", func() { w.submit(j) }) }
-	m := w.leading()
-	if m == nil || m.away() || w.now.Before(m.paused) {
+	t := w.service()
+	if t == nil {
 		again()
 		return
 	}
-	t := m.term
 	if t.jobs[j.id] != nil { // The job is stored, and the answer was lost.
 		j.begin()
 		return
@@ -370,8 +377,8 @@ func (w *World) submit(j *job) {
 		case err != nil: // The store may have carried out the write, and the user gets an error.
 			t.commit("no submission", []op{{key: record.Key(j.id, ""), prefix: true}}, func(error) { j.submitting = nil })
 		default:
-			if err := t.add(j, state, nil, m.clock()); err != nil {
-				w.fail("%s cannot take %s: %v", m.name, j.id, err)
+			if err := t.add(j, state, nil, t.member.clock()); err != nil {
+				w.fail("%s cannot take %s: %v", t.member.name, j.id, err)
 			}
 			t.settle()
 			t.work(t.jobs[j.id])
@@ -484,7 +491,7 @@ func (t *term) carryOut(e machine.Effect, now time.Time) {
 		t.upkeep.LeaseReturned(e.Drive.Node, e.ID, now)
 	case machine.Delivered:
 		t.work(t.jobs[e.Job])
-		if w.mutants.has(ConcludeTooEarly) && e.Epoch+1 >= t.jobs[e.Job].EndEpoch() {
+		if w.mutant == ConcludeTooEarly && e.Epoch+1 >= t.jobs[e.Job].EndEpoch() {
 			t.jobs[e.Job].Confirmed(now.Add(time.Hour))
 		}
 	case machine.Life:
@@ -533,7 +540,7 @@ func (t *term) findPartitions(j *leaderJob) {
 	}
 	g := j.of.editions[number].record(first)
 	j.addEdition(g)
-	if t.member.world.mutants.has(SharedEditions) {
+	if t.member.world.mutant == SharedEditions {
 		j.editions[number].Manifest, j.editions[number].Words = j.of.editions[0].manifest, j.of.editions[0].words
 	}
 	j.PartitionsFound(g.Digest)
@@ -549,7 +556,7 @@ func (t *term) tick() {
 		}
 	}
 	t.machine.Tick(now)
-	if !t.member.world.mutants.has(NoRepeats) {
+	if t.member.world.mutant != NoRepeats {
 		t.upkeep.Tick(now)
 	}
 	t.settle()

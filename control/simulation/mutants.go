@@ -22,8 +22,3 @@ const (
 	NoRepeats         Mutant = "calls of nodes that failed are not repeated"
 	KeptEditions      Mutant = "nodes are not made to forget jobs"
 )
-
-// Mutants is the set of mutants of a day.
-type Mutants map[Mutant]bool
-
-func (m Mutants) has(name Mutant) bool { return m[name] }

@@ -14,7 +14,7 @@ const (
 	deadAfter = 5 * time.Second
 )
 
-// ticket is what a leader signs to whom a node gives the mini-batches of a lease.
+// ticket is what a leader signs for a lease: a node gives the mini-batches of the lease to the session of the ticket.
 type ticket struct {
 	fence       uint64 // The fence of the leader that signed the ticket.
 	incarnation int    // The incarnation of the node.
@@ -32,12 +32,6 @@ func (t *term) sign(job string, session ledger.Session, grants []ledger.Grant) {
 	}
 }
 
-// consumerOf names a rank of a job.
-type consumerOf struct {
-	job  string
-	rank uint32
-}
-
 // node is a model of a storage node with one drive, or of a worker without data. The tests run one suite against the
 // model and against host/node.
 type node struct {
@@ -53,11 +47,11 @@ type node struct {
 	fence       uint64          // The greatest fence of a leader that has answered. The node keeps it when it dies.
 
 	// The node forgets these when it dies.
-	heard    uint64                        // The fence of the leader that has answered last. 0 means none.
-	refused  map[uint64]bool               // The leases that returned to the ledger.
-	open     map[uint64]bool               // The leases of which the node has served mini-batches.
-	sessions map[consumerOf]ledger.Session // The last session of each rank that showed a ticket.
-	prepared map[dataset.Digest]bool       // The editions that the node serves.
+	heard    uint64                            // The fence of the leader that has answered last. 0 means none.
+	refused  map[uint64]bool                   // The leases that returned to the ledger.
+	open     map[uint64]bool                   // The leases of which the node has served mini-batches.
+	sessions map[ledger.RankRef]ledger.Session // The last session of each rank that showed a ticket.
+	prepared map[dataset.Digest]bool           // The editions that the node serves.
 }
 
 // addNode adds a node, or a worker of a reach, to the world.
@@ -71,7 +65,7 @@ func (n *node) start() {
 		return
 	}
 	n.alive, n.heard, n.refused, n.open = true, 0, map[uint64]bool{}, map[uint64]bool{}
-	n.sessions = map[consumerOf]ledger.Session{}
+	n.sessions = map[ledger.RankRef]ledger.Session{}
 	n.prepared = map[dataset.Digest]bool{}
 	n.incarnation++
 	n.sendHeartbeat(n.incarnation)
@@ -135,7 +129,7 @@ func (n *node) entitles(lease uint64, t ticket) bool {
 	if t.fence > n.heard || t.incarnation != n.incarnation {
 		return false
 	}
-	rank := consumerOf{t.job, t.session.Rank}
+	rank := ledger.RankRef{Job: t.job, Rank: t.session.Rank}
 	switch last := n.sessions[rank]; {
 	case t.session.Fence < last.Fence, t.session.Fence == last.Fence && t.session.Generation < last.Generation:
 		return false
@@ -146,11 +140,11 @@ func (n *node) entitles(lease uint64, t ticket) bool {
 }
 
 // serve returns the content of a mini-batch of a lease.
-func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
-	t := n.world.tickets[g.ID]
+func (n *node) serve(e *epoch, lease, number uint64) (string, error) {
+	t := n.world.tickets[lease]
 	switch {
-	case !n.alive, n.world.faulty() && n.world.chance(n.world.faults.fetchFails), !n.entitles(g.ID, t),
-		!n.prepared[e.edition.digest], n.draining && !n.open[g.ID]:
+	case !n.alive, n.world.faulty() && n.world.chance(n.world.faults.fetchFails), !n.entitles(lease, t),
+		!n.prepared[e.edition.digest], n.draining && !n.open[lease]:
 		return "", errFetch
 	case number < t.from || number >= t.to:
 		n.world.fail("%s is asked for mini-batch %d of a lease of [%d, %d)", n.name, number, t.from, t.to)
@@ -160,8 +154,8 @@ func (n *node) serve(e *epoch, g ledger.Grant, number uint64) (string, error) {
 	case n.reach == ledger.Held && !n.holds[e.edition.words[e.partitionOf(number)]]:
 		n.world.fail("%s is granted mini-batch %d of epoch %d, whose partition it does not hold", n.name, number, e.number)
 	}
-	n.open[g.ID] = true
-	if n.world.mutants.has(WrongContent) && number%7 == 3 {
+	n.open[lease] = true
+	if n.world.mutant == WrongContent && number%7 == 3 {
 		number++
 	}
 	return e.content(number), nil

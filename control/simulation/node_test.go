@@ -29,7 +29,7 @@ import (
 )
 
 // testedNode is a storage node that the suite drives. It has one job, of one partition, whose first mini-batches are
-// [0, 4).
+// [0, 4). The leader with fence 7 has answered it.
 type testedNode interface {
 	// stop ends the node without a word, and start starts it once more.
 	stop()
@@ -48,21 +48,7 @@ type testedNode interface {
 
 // TestNodeSuite checks that the model of a node behaves as package host/node.
 func TestNodeSuite(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T) testedNode{
-		"model": newModelNode, "host/node": newAgentNode,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for name, check := range nodeSuite {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					n := begin(t)
-					n.answer(7)
-					check(t, n)
-				})
-			}
-		})
-	}
+	runSuite(t, nodeSuite, map[string]func(t *testing.T) testedNode{"model": newModelNode, "host/node": newAgentNode})
 }
 
 // nodeSuite holds what leaders and launchers rely on.
@@ -190,6 +176,7 @@ func newModelNode(t *testing.T) testedNode {
 		m.node.holds[name] = true
 	}
 	m.prepare()
+	m.answer(7)
 	return m
 }
 
@@ -226,7 +213,7 @@ func (m *modelNode) sign(lease, fence, generation uint64) {
 }
 
 func (m *modelNode) fetch(lease, number uint64) string {
-	content, err := m.node.serve(m.epoch, ledger.Grant{Lease: ledger.Lease{ID: lease}}, number)
+	content, err := m.node.serve(m.epoch, lease, number)
 	if err != nil {
 		m.world.failure = nil // The launcher of a day that asks for a number beyond its lease has a fault.
 		return ""
@@ -272,6 +259,7 @@ func newAgentNode(t *testing.T) testedNode {
 	a.config.StateDir, a.config.Drives = t.TempDir(), []agent.DriveConfig{{Name: "d0", URI: uri}}
 	a.start()
 	t.Cleanup(a.stop)
+	a.answer(7)
 	return a
 }
 
@@ -324,7 +312,8 @@ func (a *agentNode) locked(do func()) {
 	do()
 }
 
-// awaitBeats waits for two heartbeats: the second one follows the answer to the first.
+// awaitBeats waits for three heartbeats: the first may have been under way, and the third follows the answer to the
+// second.
 func (a *agentNode) awaitBeats() (last *apiv1.NodeStatus) {
 	begun := 0
 	a.locked(func() { begun = len(a.beats) })

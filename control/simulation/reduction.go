@@ -11,13 +11,10 @@ import (
 	"strings"
 )
 
-// Fault is a kind of fault of a day.
-type Fault string
-
 // Reduction makes the day of a seed smaller. The zero value is the day that the seed draws.
 type Reduction struct {
-	Jobs    []int // The numbers of the jobs that take place. A nil list has all jobs.
-	Without []Fault
+	Jobs    []int    // The numbers of the jobs that take place. A nil list has all jobs.
+	Without []string // The names of the kinds of faults that do not occur.
 
 	// These are upper bounds. 0 means that the schedule is not bounded.
 	Ranks, Epochs, Editions, Partitions, Nodes, Members int
@@ -27,7 +24,7 @@ type Reduction struct {
 
 // faultKind is a kind of fault, and how a day loses it.
 type faultKind struct {
-	name   Fault
+	name   string
 	remove func(*World)
 }
 
@@ -74,7 +71,7 @@ var bounds = []struct {
 func (r Reduction) String() string {
 	var b strings.Builder
 	if r.Jobs != nil {
-		fmt.Fprintf(&b, " --jobs %s", joined(r.Jobs))
+		fmt.Fprintf(&b, " --jobs %s", strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Jobs), "[]"), " ", ","))
 	}
 	for _, bound := range bounds {
 		if n := *bound.of(&r); n > 0 {
@@ -82,20 +79,12 @@ func (r Reduction) String() string {
 		}
 	}
 	if len(r.Without) > 0 {
-		fmt.Fprintf(&b, " --without %s", joined(r.Without))
+		fmt.Fprintf(&b, " --without %s", strings.Join(r.Without, ","))
 	}
 	if r.Draw > 0 {
 		fmt.Fprintf(&b, " --draw %d", r.Draw)
 	}
 	return b.String()
-}
-
-func joined[T any](list []T) string {
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = fmt.Sprint(v)
-	}
-	return strings.Join(words, ",")
 }
 
 // Define defines the flags of the reduction.
@@ -115,10 +104,10 @@ func (r *Reduction) Define(set *flag.FlagSet) {
 	}
 	set.Func("without", "the kinds of faults that a day does not have, as cuts,pauses", func(value string) error {
 		for _, word := range strings.Split(value, ",") {
-			if !slices.ContainsFunc(faultKinds, func(k faultKind) bool { return string(k.name) == word }) {
+			if !slices.ContainsFunc(faultKinds, func(k faultKind) bool { return k.name == word }) {
 				return errors.New("unknown kind of fault " + word)
 			}
-			r.Without = append(r.Without, Fault(word))
+			r.Without = append(r.Without, word)
 		}
 		return nil
 	})

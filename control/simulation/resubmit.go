@@ -15,12 +15,11 @@ func (w *World) resubmit(j *job) {
 	if j.over {
 		return
 	}
-	m := w.leading()
-	if m == nil || m.away() || w.now.Before(m.paused) || m.term.jobs[j.id] == nil {
+	t := w.service()
+	if t == nil || t.jobs[j.id] == nil {
 		again()
 		return
 	}
-	t := m.term
 	token, err := t.machine.Checkpoint(t.jobs[j.id].Job, nil)
 	if early := (*machine.NotBegunError)(nil); errors.As(err, &early) {
 		again()
@@ -84,13 +83,13 @@ func (j *job) mergedToken() dataset.Token {
 // cancel cancels a job, again and again until that is stored.
 func (w *World) cancel(j *job) {
 	again := func() { w.after(time.Second, "cancel "+j.id+" again", func() { w.cancel(j) }) }
-	m := w.leading()
-	if m == nil || m.away() || w.now.Before(m.paused) || m.term.jobs[j.id] == nil {
+	t := w.service()
+	if t == nil || t.jobs[j.id] == nil {
 		again()
 		return
 	}
-	t, l := m.term, m.term.jobs[j.id]
-	l.Cancel(m.clock())
+	l := t.jobs[j.id]
+	l.Cancel(t.member.clock())
 	t.settle()
 	answered := false
 	t.store(l, func(err error) {
@@ -112,9 +111,9 @@ func (w *World) submitAfter(former *job, token dataset.Token) {
 		from: &token,
 	}
 	for _, g := range former.editions {
-		j.planEpochs(&edition{
-			number: g.number, digest: g.digest, manifest: g.manifest, passing: g.passing, words: g.words,
-		})
+		same := *g
+		same.epochs = nil
+		j.planEpochs(&same)
 	}
 	for rank := range j.ranks {
 		j.consumers = append(j.consumers, newConsumer(j, uint32(rank)))
@@ -122,11 +121,9 @@ func (w *World) submitAfter(former *job, token dataset.Token) {
 	if !j.tokens { // The mini-batches of the token were acknowledged, so the trainers of the former job have them.
 		e := former.epoch(token.Epoch)
 		has := e.progress(token.Acknowledged())
-		for rank, c := range former.consumers {
-			for n := e.shares[rank].From; n < e.shares[rank].To; n++ {
-				if e.owes(n) && has.Acked(n) && !c.model.has(e.number, n) {
-					w.fail("the token of %s has mini-batch %d of epoch %d, which was never trained", former.id, n, e.number)
-				}
+		for _, c := range former.consumers {
+			if n, found := c.lacks(e, has); found {
+				w.fail("the token of %s has mini-batch %d of epoch %d, which was never trained", former.id, n, e.number)
 			}
 		}
 	}

@@ -47,9 +47,6 @@ func notStored(err error) error {
 	return errAway
 }
 
-// attachment is the answer to an Attach call.
-type attachment struct{ machine.AttachAnswer }
-
 // attach serves an Attach call. It waits for a job that has not begun.
 func (t *term) attach(of *job, r machine.AttachRequest, until time.Time, reply func(any, error)) {
 	j := t.find(of, reply)
@@ -69,8 +66,8 @@ func (t *term) attach(of *job, r machine.AttachRequest, until time.Time, reply f
 		reply(nil, err)
 		return
 	}
-	if t.member.world.mutants.has(EarlyAttach) {
-		reply(attachment{a}, nil)
+	if t.member.world.mutant == EarlyAttach {
+		reply(a, nil)
 		return
 	}
 	t.store(j, func(err error) {
@@ -83,7 +80,7 @@ func (t *term) attach(of *job, r machine.AttachRequest, until time.Time, reply f
 				reply(nil, notStored(err))
 				return
 			}
-			reply(attachment{a}, nil)
+			reply(a, nil)
 		})
 	})
 }
@@ -147,7 +144,7 @@ func wireAnswer(fence uint64, a *machine.LeaseAnswer) protocol.LeaseAnswer {
 // wireRequest returns a Lease call as the leader gets it.
 func wireRequest(l *launcher, q protocol.LeaseRequest) machine.LeaseRequest {
 	r := machine.LeaseRequest{
-		Epoch: q.Epoch, Want: q.Want, Held: q.Held, Fetched: q.Fetched, AnnouncesEnd: l.announce,
+		Epoch: q.Epoch, Want: q.Want, Held: q.Held, Fetched: q.Fetched, AnnouncesEnd: l.of.job.announces,
 		Blocked: l.delivery != nil && l.delivery.blocked(), Connection: l.connection(),
 	}
 	r.Session = sessionOf(q.Session)
@@ -179,7 +176,7 @@ func (t *term) acknowledge(of *job, e protocol.SendAcknowledgements, l *launcher
 	dirty := t.machine.Ledger.Pending() > 0
 	t.settle()
 	t.work(j)
-	if err != nil || over || t.member.world.mutants.has(EarlyAnswer) {
+	if err != nil || over || t.member.world.mutant == EarlyAnswer {
 		reply(t.fence, err)
 		return
 	}

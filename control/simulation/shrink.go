@@ -37,7 +37,7 @@ func (s *shrinking) take(r Reduction, events int) bool {
 		return false
 	}
 	s.tried[r.String()] = true
-	w := New(s.first.Seed, Options{Mutants: s.first.Mutants, Reduction: r})
+	w := New(s.first.Seed, Options{Mutant: s.first.Mutant, Reduction: r})
 	_, err := w.Run(events)
 	var failure *Failure
 	if !errors.As(err, &failure) || failure.Property != s.first.Property || w.Hash() == s.hash {

@@ -18,7 +18,7 @@ func checkShrunk(t *testing.T, failure *Failure) {
 	assert.Equal(t, failure.Property, short.Property)
 	assert.LessOrEqual(t, short.Events, failure.Events)
 
-	_, err := New(short.Seed, Options{Mutants: short.Mutants, Reduction: short.Reduction}).Run(short.Events)
+	_, err := New(short.Seed, Options{Mutant: short.Mutant, Reduction: short.Reduction}).Run(short.Events)
 	var again *Failure
 	require.ErrorAs(t, err, &again, "the shorter day does not repeat")
 	assert.Equal(t, short, again)
@@ -27,7 +27,7 @@ func checkShrunk(t *testing.T, failure *Failure) {
 // TestReductionsAreFlags writes reductions as flags and reads them again.
 func TestReductionsAreFlags(t *testing.T) {
 	for _, want := range append(Reduction{}.smaller(), Reduction{}, Reduction{
-		Jobs: []int{0, 2}, Without: []Fault{"cuts", "drift"}, Ranks: 1, Epochs: 2, Editions: 3, Partitions: 4, Nodes: 5,
+		Jobs: []int{0, 2}, Without: []string{"cuts", "drift"}, Ranks: 1, Epochs: 2, Editions: 3, Partitions: 4, Nodes: 5,
 		Members: 2, Draw: 7,
 	}) {
 		var got Reduction
@@ -46,7 +46,7 @@ func TestReductionsAreFlags(t *testing.T) {
 func TestReductionsHold(t *testing.T) {
 	for seed := range uint64(20) {
 		w := New(seed, Options{Reduction: Reduction{
-			Jobs: []int{0}, Without: []Fault{"cuts"}, Ranks: 1, Epochs: 1, Editions: 1, Partitions: 2, Nodes: 2, Members: 1,
+			Jobs: []int{0}, Without: []string{"cuts"}, Ranks: 1, Epochs: 1, Editions: 1, Partitions: 2, Nodes: 2, Members: 1,
 		}})
 		require.Len(t, w.jobs, 1)
 		j := w.jobs[0]

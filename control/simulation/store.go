@@ -109,7 +109,7 @@ func (s *store) apply(fence uint64, ops []op) error {
 		return err
 	case s.full && slices.ContainsFunc(ops, func(o op) bool { return o.data != nil }):
 		return errFull
-	case !s.leads(fence) && !s.world.mutants.has(UnfencedWrites):
+	case !s.leads(fence) && s.world.mutant != UnfencedWrites:
 		return errFenced
 	}
 	for _, o := range ops {

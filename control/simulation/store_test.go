@@ -44,12 +44,15 @@ type testedStore interface {
 
 // TestStoreSuite checks that the model of the store behaves as etcd behind package store.
 func TestStoreSuite(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T) testedStore{
-		"model": newTestedModel, "etcd": newTestedEtcd,
-	} {
+	runSuite(t, storeSuite, map[string]func(t *testing.T) testedStore{"model": newTestedModel, "etcd": newTestedEtcd})
+}
+
+// runSuite runs each check of a suite on a model and on what the model stands for. begin makes them, by their names.
+func runSuite[T any](t *testing.T, suite map[string]func(*testing.T, T), begin map[string]func(*testing.T) T) {
+	for name, begin := range begin {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for name, check := range storeSuite {
+			for name, check := range suite {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					check(t, begin(t))

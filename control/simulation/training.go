@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/control/ledger"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
@@ -240,7 +239,7 @@ func (d *delivery) ask(p *piece, f *protocol.Fetch) {
 	}
 	dead := func() bool { return !n.alive }
 	w.send(l.name()+" fetches", dead, func() {
-		content, err := n.serve(e, ledger.Grant{Lease: ledger.Lease{ID: p.Lease}}, number)
+		content, err := n.serve(e, p.Lease, number)
 		w.send(n.name+" answers "+l.name(), dead, func() { answer(content, err) })
 	})
 	late = l.later(3*time.Second, "the fetch is given up", func() { answer("", errFetch) })

@@ -80,7 +80,7 @@ func (t *term) carryOutUpkeep(e upkeep.Effect, now time.Time) {
 		})
 	case upkeep.Finish:
 		n := w.nodeOf(e.Node)
-		t.callNode(n, "forget a job", func() error { return n.forget(e.Digest) },
+		t.callNode(n, "forget a job", func() error { delete(n.prepared, e.Digest); return nil },
 			func(upkeep.Result) { t.upkeep.Finished(e) })
 	case upkeep.Reply:
 		reply := t.asking[e.Call]
@@ -183,7 +183,7 @@ func (t *term) prepareJob(j *leaderJob, done func(error)) {
 
 // drop has nodes forget an edition that a job uses no more.
 func (t *term) drop(g *machine.Edition) {
-	if !t.member.world.mutants.has(KeptEditions) {
+	if t.member.world.mutant != KeptEditions {
 		t.upkeep.Dropped(g.Digest)
 	}
 }
@@ -216,12 +216,6 @@ func (n *node) prepare(d dataset.Digest) error {
 		return errRoom
 	}
 	n.prepared[d] = true
-	return nil
-}
-
-// forget makes the node forget an edition.
-func (n *node) forget(d dataset.Digest) error {
-	delete(n.prepared, d)
 	return nil
 }
 

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"runtime/debug"
-	"slices"
 	"time"
 )
 
@@ -26,7 +24,7 @@ type World struct {
 	Executed int    // The number of events that were executed.
 	hash     uint64
 	trace    io.Writer // The trace gets a line for each event. A nil trace gets none.
-	mutants  Mutants
+	mutant   Mutant    // Empty means none.
 	failure  *Failure
 
 	reduction Reduction
@@ -44,7 +42,7 @@ type World struct {
 type Failure struct {
 	Seed      uint64
 	Reduction Reduction
-	Mutants   Mutants
+	Mutant    Mutant
 	Events    int // The number of events that were executed before the failure.
 	At        time.Duration
 	Property  string // The text of the property, which days that violate it share.
@@ -58,12 +56,12 @@ func (f *Failure) Error() string {
 
 // Command returns the command that repeats the day up to the failure.
 func (f *Failure) Command() string {
-	mutants := ""
-	for _, m := range slices.Sorted(maps.Keys(f.Mutants)) {
-		mutants += fmt.Sprintf(" --mutant %q", m)
+	mutant := ""
+	if f.Mutant != "" {
+		mutant = fmt.Sprintf(" --mutant %q", f.Mutant)
 	}
 	return fmt.Sprintf("go run ./control/simulation/simulate --seed %d --events %d%v%s --trace", f.Seed, f.Events,
-		f.Reduction, mutants)
+		f.Reduction, mutant)
 }
 
 // event is a function that runs at a time.
@@ -124,7 +122,7 @@ func (w *World) mix(text string) {
 func (w *World) fail(format string, values ...any) {
 	if w.failure == nil {
 		w.failure = &Failure{
-			Seed: w.Seed, Reduction: w.reduction, Mutants: w.mutants, Events: w.Executed, At: w.now.Sub(start),
+			Seed: w.Seed, Reduction: w.reduction, Mutant: w.mutant, Events: w.Executed, At: w.now.Sub(start),
 			Property: format, What: fmt.Sprintf(format, values...),
 		}
 	}
@@ -199,7 +197,7 @@ func New(seed uint64, o Options) *World {
 	h := fnv.New64a()
 	w := &World{
 		Seed: seed, now: start, random: rand.New(rand.NewPCG(seed, 0x6d696c6c72616365)), hash: h.Sum64(),
-		trace: o.Trace, mutants: o.Mutants, reduction: o.Reduction,
+		trace: o.Trace, mutant: o.Mutant, reduction: o.Reduction,
 		tickets: map[uint64]ticket{},
 	}
 	w.draw()
@@ -209,7 +207,7 @@ func New(seed uint64, o Options) *World {
 // Options holds the settings of a day that do not follow from the seed.
 type Options struct {
 	Trace     io.Writer // The trace gets a line for each event. A nil trace gets none.
-	Mutants   Mutants
+	Mutant    Mutant
 	Reduction Reduction
 }
 

@@ -48,13 +48,10 @@ func run(arguments []string, out io.Writer) error {
 	set.DurationVar(&s.shrink, "shrink", 20*time.Second,
 		"how long to look for a shorter day than one that violates a property")
 	set.BoolVar(&s.trace, "trace", false, "write a line for each event, and look for no shorter day")
-	mutant := set.String("mutant", "", "the name of a mutant of mutants.go")
+	set.StringVar((*string)(&s.options.Mutant), "mutant", "", "the name of a mutant of mutants.go")
 	s.options.Reduction.Define(set)
 	if err := set.Parse(arguments); err != nil {
 		return err
-	}
-	if *mutant != "" {
-		s.options.Mutants = simulation.Mutants{simulation.Mutant(*mutant): true}
 	}
 	if s.trace {
 		s.options.Trace = out
