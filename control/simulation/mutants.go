@@ -21,4 +21,5 @@ const (
 	ForgottenEditions Mutant = "a new leader forgets the later editions"
 	NoRepeats         Mutant = "calls of nodes that failed are not repeated"
 	KeptEditions      Mutant = "nodes are not made to forget jobs"
+	UnconfirmedErrors Mutant = "a leader refuses a call for good and does not know that its term is over"
 )

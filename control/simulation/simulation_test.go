@@ -88,6 +88,7 @@ var mutants = map[Mutant]uint64{
 	ForgottenEditions: 3,
 	NoRepeats:         343,
 	KeptEditions:      3,
+	UnconfirmedErrors: 1796058774811350765,
 }
 
 // TestMutantsAreFound adds each mutant to the world and runs the day of its seed, which must fail, and the shortest day
