@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept lists seeds whose days once found a fault of the product or of this package.
-var kept = []uint64{203, 276, 305, 393, 423, 430, 440, 547, 1796058974651560118, 1796059055389520714,
-	1796058619179109735, 1796058774811350765, 1796058375611205197, 1796058422606830656, 1796058429663582394}
+// kept lists seeds whose days once found a fault of the product or of this package. After a change of what all schedules
+// draw, their days are others, and the seeds leave the list.
+var kept = []uint64{276, 423, 440, 1796058774811350765}
 
 // TestDays runs the days of the kept seeds until every job has ended.
 func TestDays(t *testing.T) {
