@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept lists seeds whose days once found a fault of the product or of this package. After a change of what all schedules
-// draw, their days are others, and the seeds leave the list.
+// kept lists seeds whose days once found a fault of the product or of this package. After a change of what all
+// schedules draw, their days are others, and the seeds leave the list.
 var kept = []uint64{276, 423, 440, 1796058774811350765}
 
 // TestDays runs the days of the kept seeds until every job has ended.

@@ -25,7 +25,7 @@ type walk struct {
 	rt        *rapid.T
 	measuring *fleet.DriveID
 	failedAt  map[fleet.DriveID]time.Time
-	changedAt time.Time // when the number of drives and workers changed last
+	changedAt time.Time // when the autoscaler changed the number of drives and workers last
 	bound     [3]int    // holders, workers and workers that can be started, then
 }
 
@@ -168,7 +168,7 @@ func (w *walk) checkShares(shares []Share) []Share {
 }
 
 // checkNumbers checks the bounds of drives and workers, and that the numbers do not change twice within the time in
-// which the autoscaler lets a change settle, unless a bound moves or T was learned.
+// which the autoscaler lets a change settle. A change because a bound moved, or T was learned, is not counted.
 func (w *walk) checkNumbers(d Decision) {
 	if !w.view.Running {
 		return
@@ -187,8 +187,9 @@ func (w *walk) checkNumbers(d Decision) {
 	if bound == w.bound && d.T == 0 {
 		since := w.view.Now.Sub(w.changedAt).Seconds()
 		require.GreaterOrEqual(w.rt, since, float64(autoscale.DefaultSettle), "the numbers changed a moment before")
+		w.changedAt = w.view.Now
 	}
-	w.bound, w.changedAt = bound, w.view.Now
+	w.bound = bound
 }
 
 // checkMeasurement checks that one worker is measured at a time, whose P is not known, and which disturbs no launcher.
