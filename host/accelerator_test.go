@@ -130,7 +130,7 @@ func TestACardThatDies(t *testing.T) {
 		require.ErrorIs(t, err, tcp.ErrLost)
 		require.ErrorContains(t, err, "a.parquet")
 		require.NoError(t, s.Close())
-		require.Less(t, len(delivered), split.MiniBatches)
+		require.Less(t, len(delivered), split.Fragments)
 		s, err = m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "cpu", Split: split, From: len(delivered)})
 		require.NoError(t, err)
 		_, rest := take(t, s)

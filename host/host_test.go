@@ -162,13 +162,13 @@ func TestSplitsFromAnyMiniBatch(t *testing.T) {
 						return rows, numbers
 					}
 					whole, numbers := open(0)
-					require.Len(t, numbers, split.MiniBatches)
-					require.Equal(t, split.FirstNumber, numbers[0])
+					require.Len(t, numbers, split.Fragments)
+					require.Equal(t, split.FirstFragment, numbers[0])
 					for _, r := range whole {
 						require.False(t, seen[r])
 						seen[r] = true
 					}
-					for from := 1; from < split.MiniBatches; from++ {
+					for from := 1; from < split.Fragments; from++ {
 						rows, rest := open(from)
 						require.Equal(t, whole[from*10:], rows)
 						require.Equal(t, numbers[from:], rest)

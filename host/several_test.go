@@ -134,7 +134,7 @@ func TestSeveralDataSets(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 1, d.Running())
 		rows, numbers := take(t, s)
-		assert.Equal(t, split.FirstNumber, numbers[0])
+		assert.Equal(t, split.FirstFragment, numbers[0])
 		got = append(got, rows...)
 		require.NoError(t, s.Close())
 	}

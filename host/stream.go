@@ -37,7 +37,7 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 	if err != nil {
 		return nil, err
 	}
-	if split != request.Split || request.From < 0 || request.From >= split.MiniBatches {
+	if split != request.Split || request.From < 0 || request.From >= split.Fragments {
 		return nil, fmt.Errorf("order of mini-batch %d of %v, and the plan has %v: both sides must plan alike",
 			request.From, request.Split, split)
 	}
@@ -49,7 +49,7 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 		return nil, part.failed(ctx, err)
 	}
 	batch := plan.Options().Batch
-	skipped := int64(s.next) * int64(batch)
+	skipped := split.RowsBefore(batch, s.next)
 	_, selected := j.rows(split.Partition)
 	s.source, err = p.Open(ctx, processor.Run{
 		Partition: part.Partition, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
@@ -68,7 +68,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mb.Name.Number >= s.request.Split.FirstNumber+uint64(s.request.From) {
+		if mb.Name.Number >= s.request.Split.FirstFragment+uint64(s.request.From) {
 			// Behind the mixing of rows, which decides which rows meet in a mini-batch.
 			unique, err := mb.Deduplicate()
 			if err != nil {
@@ -87,7 +87,7 @@ func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
 		return s.nextNamed(ctx)
 	}
 	if len(s.mixed) == 0 {
-		if s.next == s.request.Split.MiniBatches {
+		if s.next == s.request.Split.Fragments {
 			return s.nextNamed(ctx) // io.EOF, or an error
 		}
 		if err := s.mixWindow(ctx); err != nil {
@@ -102,7 +102,7 @@ func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
 // mixWindow makes the mini-batches of one window and mixes their rows. It copies them as they come, so that a window
 // does not hold the drive's memory.
 func (s *stream) mixWindow(ctx context.Context) error {
-	window, err := s.plan.Window(s.request.Split.FirstNumber + uint64(s.next))
+	window, err := s.plan.Window(s.request.Split.FirstFragment + uint64(s.next))
 	if err != nil {
 		return err
 	}
@@ -110,16 +110,16 @@ func (s *stream) mixWindow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unmixed := make([]*tensor.MiniBatch, 0, window.MiniBatches)
+	unmixed := make([]*tensor.MiniBatch, 0, window.Fragments)
 	defer func() {
 		for _, mb := range unmixed {
 			mb.Release()
 		}
 	}()
-	for range window.MiniBatches {
+	for range window.Fragments {
 		mb, err := s.nextNamed(ctx)
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the split ended %d mini-batches into a window of %d", len(unmixed), window.MiniBatches)
+			return fmt.Errorf("the split ended %d mini-batches into a window of %d", len(unmixed), window.Fragments)
 		}
 		if err != nil {
 			return err
@@ -145,15 +145,15 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 		return nil, err
 	}
 	split := &s.request.Split
-	if s.next >= split.MiniBatches {
+	if s.next >= split.Fragments {
 		mb.Release()
-		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.MiniBatches)
+		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.Fragments)
 	}
 	s.job.noteLent(s.processor, mb)
 	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch,
-		Number: split.FirstNumber + uint64(s.next)}
+		Number: split.FirstFragment + uint64(s.next)}
 	s.next++
-	if s.next == split.MiniBatches {
+	if s.next == split.Fragments {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.
 		if err := s.partition.checkUnchanged(ctx); err != nil {
 			mb.Release()

@@ -108,10 +108,10 @@ type fakeStream struct {
 }
 
 func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	if s.next == s.o.Split.MiniBatches {
+	if s.next == s.o.Split.Fragments {
 		return nil, io.EOF
 	}
-	number := s.o.Split.FirstNumber + uint64(s.next)
+	number := s.o.Split.FirstFragment + uint64(s.next)
 	if err := s.f.failAt[number]; err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	cut := s.o.Split.MiniBatch(10, s.next)
+	cut := s.o.Split.Fragment(10, s.next)
 	s.next++
 	s.f.alive.Add(1)
 	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}},

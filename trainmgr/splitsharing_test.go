@@ -367,7 +367,7 @@ func TestADriveThatLiesIsNotBelieved(t *testing.T) {
 type liar struct{ *fakeStorage }
 
 func (l liar) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
-	o.Split.FirstNumber += 4
+	o.Split.FirstFragment += 4
 	return l.fakeStorage.Open(ctx, o)
 }
 

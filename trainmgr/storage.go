@@ -101,8 +101,8 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 		pieces.schedule = allocation.NewSchedule(planOrder, s.allocated.Drives, streams)
 	}
 	for split := range epoch.Plan.All() {
-		end := split.FirstNumber + uint64(split.MiniBatches)
-		from, ok := delivery.Pending(split.FirstNumber)
+		end := split.End()
+		from, ok := delivery.Pending(split.FirstFragment)
 		if !ok || from >= end {
 			continue
 		}
@@ -111,7 +111,7 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 		}
 		pieces.schedule.Add(split.Rows, holders[split.Partition])
 		pieces.requests = append(pieces.requests, api.SplitRequest{
-			Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber),
+			Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstFragment),
 		})
 		pieces.ends = append(pieces.ends, end)
 	}
@@ -177,7 +177,7 @@ type storagePiece struct {
 // Numbers implements Piece.
 func (p *storagePiece) Numbers() dataset.Range {
 	split := p.request.Split
-	return dataset.Range{From: split.FirstNumber + uint64(p.request.From), To: p.end}
+	return dataset.Range{From: split.FirstFragment + uint64(p.request.From), To: p.end}
 }
 
 // Drive implements Piece.
@@ -193,7 +193,7 @@ func (p *storagePiece) openShared(ctx context.Context, shared *sharedPiece) (api
 		return nil, err
 	}
 	s := &pieceStream{Stream: stream, shared: shared, left: math.MaxUint64}
-	if split := p.request.Split; p.end < split.FirstNumber+uint64(split.MiniBatches) {
+	if split := p.request.Split; p.end < split.FirstFragment+uint64(split.Fragments) {
 		s.left = p.end - p.Numbers().From
 	}
 	return s, nil

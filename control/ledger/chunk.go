@@ -24,7 +24,7 @@ func (e *epoch) chunkData(chunk int, fence uint64) []byte {
 
 // owedRuns returns delivered numbers of a split as a chunk's record has them.
 func (e *epoch) owedRuns(s dataset.Split, delivered set) set {
-	resumed, at, skipped := e.base[e.base.indexAfter(s.FirstNumber):], s.FirstNumber, uint64(0)
+	resumed, at, skipped := e.base[e.base.indexAfter(s.FirstFragment):], s.FirstFragment, uint64(0)
 	index := func(n uint64) uint64 { // n is at or above at
 		for len(resumed) > 0 && resumed[0].From < n {
 			end := min(resumed[0].To, n)
@@ -34,7 +34,7 @@ func (e *epoch) owedRuns(s dataset.Split, delivered set) set {
 			}
 			resumed = resumed[1:]
 		}
-		return n - s.FirstNumber - skipped
+		return n - s.FirstFragment - skipped
 	}
 	var out set
 	for _, r := range delivered {
@@ -48,7 +48,7 @@ func (e *epoch) owedRuns(s dataset.Split, delivered set) set {
 func (e *epoch) partsOf(chunk int) (parts []part) {
 	first, end := chunk*ChunkSplits, min((chunk+1)*ChunkSplits, e.splits)
 	var places []int
-	shares := e.sharesBetween(e.split(first).FirstNumber, endOfSplit(e.split(end-1)))
+	shares := e.sharesBetween(e.split(first).FirstFragment, e.split(end-1).End())
 	for i := range shares {
 		sh := &shares[i]
 		if sh.lo == sh.hi {
@@ -135,7 +135,7 @@ func (e *epoch) countOwed(s dataset.Split) (owed uint64) {
 // restoreRuns makes numbers of a split delivered, in every share. The runs are those of a chunk's record.
 func (e *epoch) restoreRuns(place int, runs set) {
 	s := e.split(place)
-	numbers, at, index := set(nil), s.FirstNumber, uint64(0)
+	numbers, at, index := set(nil), s.FirstFragment, uint64(0)
 	for _, r := range runs {
 		from := e.base.endOfOwed(at, r.From-index)
 		at, index = e.base.endOfOwed(from, r.To-r.From), r.To

@@ -94,13 +94,13 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 			g := p.out[0]
 			s, err := p.plan.Split(g.Split)
 			require.NoError(t, err)
-			first, err := p.plan.MiniBatch(g.From)
+			first, err := p.plan.Fragment(g.From)
 			require.NoError(t, err)
-			last, err := p.plan.MiniBatch(g.To - 1)
+			last, err := p.plan.Fragment(g.To - 1)
 			require.NoError(t, err)
 			assert.Equal(t, first.Partition, last.Partition, "self-contained: of one partition")
 			assert.Equal(t, first.First+10*int64(g.To-1-g.From), last.First, "successive rows")
-			assert.LessOrEqual(t, g.To-g.From, uint64(s.MiniBatches))
+			assert.LessOrEqual(t, g.To-g.From, uint64(s.Fragments))
 			p.deliver(100)
 		}
 		p.finish(0)

@@ -159,7 +159,7 @@ func (e *epoch) countLeftOut(total uint64) int64 {
 	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, total) {
 		for at := r.From; at < r.To; {
 			s := e.split(e.placeOf(at))
-			end := min(r.To, endOfSplit(s))
+			end := min(r.To, s.End())
 			rows += e.rowsOf(s, at, end)
 			at = end
 		}
@@ -223,22 +223,18 @@ func (e *epoch) placeOf(number uint64) int {
 	if number >= e.plan.MiniBatches() {
 		return e.splits
 	}
-	mb, _ := e.plan.MiniBatch(number)
-	return mb.Split
+	f, _ := e.plan.Fragment(number)
+	return f.Split
 }
 
 // rowsOf counts the rows of mini-batches [from, to) of a split.
 func (e *epoch) rowsOf(s dataset.Split, from, to uint64) int64 {
-	first := int64(from-s.FirstNumber) * int64(e.batch)
-	return min(int64(to-s.FirstNumber)*int64(e.batch), s.Rows) - first
+	return s.RowsBefore(e.batch, int(to-s.FirstFragment)) - s.RowsBefore(e.batch, int(from-s.FirstFragment))
 }
-
-// endOfSplit returns the number behind a split's last one.
-func endOfSplit(s dataset.Split) uint64 { return s.FirstNumber + uint64(s.MiniBatches) }
 
 // sharesOf returns the shares that own numbers of a split.
 func (e *epoch) sharesOf(s dataset.Split) []share {
-	return e.sharesBetween(s.FirstNumber, endOfSplit(s))
+	return e.sharesBetween(s.FirstFragment, s.End())
 }
 
 // sharesBetween returns the shares that own numbers of [from, to).

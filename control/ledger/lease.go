@@ -325,7 +325,7 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	for len(numbers) > 0 {
 		s := e.split(e.placeFor(r, numbers[0].From))
 		var here set
-		here, numbers = numbers.cut(endOfSplit(s))
+		here, numbers = numbers.cut(s.End())
 		fresh += l.deliver(e, sh, s, here)
 	}
 	if fresh == 0 {

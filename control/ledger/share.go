@@ -105,7 +105,7 @@ func (sh *share) complete() bool { return sh.delivered == sh.owned }
 
 // portion returns the numbers of a split that are in the share's range.
 func (sh *share) portion(s dataset.Split) (from, to uint64) {
-	from, to = max(sh.lo, s.FirstNumber), min(sh.hi, endOfSplit(s))
+	from, to = max(sh.lo, s.FirstFragment), min(sh.hi, s.End())
 	return from, max(from, to)
 }
 

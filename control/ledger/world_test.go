@@ -293,8 +293,8 @@ func (w *world) effects() {
 			require.Equal(w.t, Held, d.Reach, "granted on what can only be read")
 			require.Zero(w.t, w.l.job(g.Job).Makers&NoDrives, "the job excludes drives")
 		}
-		require.LessOrEqual(w.t, s.FirstNumber, g.From)
-		require.LessOrEqual(w.t, g.To, s.FirstNumber+uint64(s.MiniBatches), "a piece is at most a split")
+		require.LessOrEqual(w.t, s.FirstFragment, g.From)
+		require.LessOrEqual(w.t, g.To, s.FirstFragment+uint64(s.Fragments), "a piece is at most a split")
 		require.True(w.t, tr.owned.covers(g.From, g.To), "granted what is not owned")
 		tr.leases[g.ID] = g.Lease
 	}

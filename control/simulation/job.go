@@ -186,7 +186,7 @@ func (j *job) dropped(epoch uint64) bool { return int(epoch/j.epochs)+2 < j.appe
 
 // content returns a text that stands for the tensors of a mini-batch. The text names the partition and the rows.
 func (e *epoch) content(number uint64) string {
-	b, err := e.plan.MiniBatch(number)
+	b, err := e.plan.Fragment(number)
 	if err != nil {
 		return "no mini-batch"
 	}

@@ -173,7 +173,7 @@ func (w *World) nodeOf(name string) *node {
 
 // partitionOf returns the place of a mini-batch's partition.
 func (e *epoch) partitionOf(number uint64) int {
-	b, err := e.plan.MiniBatch(number)
+	b, err := e.plan.Fragment(number)
 	if err != nil {
 		return 0
 	}

@@ -97,8 +97,8 @@ func BenchmarkMiniBatches(b *testing.B) {
 				URI: fill(b, "mem", map[string][]byte{"a.parquet": nodetest.Partition(b, 1, 2000)})}}
 			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
 				return func(_ context.Context, o api.SplitRequest) (api.Stream, error) {
-					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From),
-						end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
+					return &endless{like: like, order: o, number: o.Split.FirstFragment + uint64(o.From),
+						end: o.Split.FirstFragment + uint64(o.Split.Fragments)}, nil
 				}
 			}})
 			j := f.prepare(dataset.Options{Batch: 1, SplitBatches: 1000})

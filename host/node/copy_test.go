@@ -88,7 +88,7 @@ func TestReplication(t *testing.T) {
 	require.NoError(t, err)
 	for s := range j.Plan.All() {
 		if s.Partition == 0 {
-			assert.True(t, bytes.Equal(want[s.FirstNumber], to.frame(j, "d1", s.FirstNumber, s.FirstNumber+1)),
+			assert.True(t, bytes.Equal(want[s.FirstFragment], to.frame(j, "d1", s.FirstFragment, s.FirstFragment+1)),
 				"a replica serves a job that was prepared before")
 			break
 		}

@@ -86,8 +86,8 @@ func TestACardFedFromAStore(t *testing.T) {
 	j := f.prepare(dataset.Options{SplitBatches: 16})
 	require.Equal(t, want.Digest, j.Digest)
 	for s := range j.Plan.All() {
-		until := s.FirstNumber + uint64(s.MiniBatches)
-		for n := s.FirstNumber; n < until; n++ {
+		until := s.FirstFragment + uint64(s.Fragments)
+		for n := s.FirstFragment; n < until; n++ {
 			status, expected, _ := holder.get(holder.link(want, "d0", n, until))
 			require.Equal(t, http.StatusOK, status)
 			status, b, _ := f.get(f.link(j, "card", n, until))
@@ -103,7 +103,7 @@ func TestACardFedFromAStore(t *testing.T) {
 	server.Put("rows/days/a.parquet", nodetest.Partition(t, 9, 20_000))
 	changed := 0
 	for s := range j.Plan.All() {
-		status, b, _ := fresh.get(fresh.link(j, "card", s.FirstNumber, s.FirstNumber+1))
+		status, b, _ := fresh.get(fresh.link(j, "card", s.FirstFragment, s.FirstFragment+1))
 		if status == http.StatusOK { // of another partition, or of bytes that came with the footer
 			continue
 		}

@@ -265,9 +265,9 @@ func (f *fixture) epoch(j *nodetest.Job, drive string) [][]byte {
 	f.t.Helper()
 	frames := make([][]byte, j.Plan.MiniBatches())
 	for s := range j.Plan.All() {
-		for i := range uint64(s.MiniBatches) {
-			n := s.FirstNumber + i
-			frames[n] = f.frame(j, drive, n, s.FirstNumber+uint64(s.MiniBatches))
+		for i := range uint64(s.Fragments) {
+			n := s.FirstFragment + i
+			frames[n] = f.frame(j, drive, n, s.FirstFragment+uint64(s.Fragments))
 		}
 	}
 	return frames

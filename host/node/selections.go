@@ -294,14 +294,14 @@ func (s *nodeSelections) test(key testedPartition, t *rowTest, pass *filterPass,
 // testSplit tests the rows of one split of the pass.
 func (s *nodeSelections) testSplit(key testedPartition, t *rowTest, drive string, batch int, split dataset.Split,
 	tested *selection.Reducer) error {
-	for i := range split.MiniBatches {
+	for i := range split.Fragments {
 		s.mu.Lock()
 		abandoned := time.Since(t.asked) > abandonedSelection
 		s.mu.Unlock()
 		if abandoned {
 			return errAbandoned
 		}
-		at := split.MiniBatch(batch, i)
+		at := split.Fragment(batch, i)
 		response, err := s.splits.Get(s.ctx, splits.Request{
 			Key:   splits.Key{Job: key.pass, Drive: drive, Place: split.Position},
 			Split: split, Number: at.Number, Until: at.Number + testedAhead,

@@ -104,13 +104,13 @@ func TestSeveralClients(t *testing.T) {
 			defer wg.Done()
 			for s := range splits {
 				var credits sync.WaitGroup
-				for i := range uint64(s.MiniBatches) {
+				for i := range uint64(s.Fragments) {
 					credits.Add(1)
 					go func() {
 						defer credits.Done()
-						n := s.FirstNumber + i
+						n := s.FirstFragment + i
 						status, b, _, err := f.try(t.Context(),
-							f.link(j, fmt.Sprintf("d%d", client), n, s.FirstNumber+uint64(s.MiniBatches)))
+							f.link(j, fmt.Sprintf("d%d", client), n, s.FirstFragment+uint64(s.Fragments)))
 						if assert.NoError(t, err) && assert.Equal(t, http.StatusOK, status, "%s", b) {
 							assert.True(t, bytes.Equal(want[n], b))
 							mu.Lock()
@@ -153,15 +153,15 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	j := f.prepare(dataset.Options{SplitBatches: 12, Shuffle: dataset.ShuffleNone})
 	s, err := j.Plan.Split(0)
 	require.NoError(t, err)
-	require.Equal(t, 12, s.MiniBatches, "of the partition that has as many")
-	f.frame(j, "d0", s.FirstNumber, s.FirstNumber+6)
+	require.Equal(t, 12, s.Fragments, "of the partition that has as many")
+	f.frame(j, "d0", s.FirstFragment, s.FirstFragment+6)
 	f.wait("five to be made ahead", func() bool { return f.splits.Holding().Batches == 5 })
 	// Two more splits want a stream, and the drive has two: the first split, which has nothing to make, gives its own
 	// up.
-	f.frame(j, "d0", s.FirstNumber+12, s.FirstNumber+13)
-	f.frame(j, "d0", s.FirstNumber+24, s.FirstNumber+25)
+	f.frame(j, "d0", s.FirstFragment+12, s.FirstFragment+13)
+	f.frame(j, "d0", s.FirstFragment+24, s.FirstFragment+25)
 	for i := range uint64(12) {
-		f.frame(j, "d0", s.FirstNumber+i, s.FirstNumber+12)
+		f.frame(j, "d0", s.FirstFragment+i, s.FirstFragment+12)
 	}
 	r, err := f.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)

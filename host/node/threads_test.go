@@ -78,9 +78,9 @@ func (f *fixture) epochAtOnce(j *nodetest.Job, drive string) [][]byte {
 		running.Add(1)
 		go func() {
 			defer running.Done()
-			for i := range uint64(s.MiniBatches) {
-				n := s.FirstNumber + i
-				link := f.link(j, drive, n, s.FirstNumber+uint64(s.MiniBatches))
+			for i := range uint64(s.Fragments) {
+				n := s.FirstFragment + i
+				link := f.link(j, drive, n, s.FirstFragment+uint64(s.Fragments))
 				status, b, _, err := f.try(f.t.Context(), link)
 				if !assert.NoError(f.t, err) || !assert.Equal(f.t, http.StatusOK, status, "%s", b) {
 					return

@@ -283,8 +283,8 @@ func (f *fixture) metric(name string) float64 {
 func (f *fixture) sameAsHolder(j *nodetest.Job, holder *node.Agent) {
 	f.t.Helper()
 	for s := range j.Plan.All() {
-		until := s.FirstNumber + uint64(s.MiniBatches)
-		for n := s.FirstNumber; n < until; n++ {
+		until := s.FirstFragment + uint64(s.Fragments)
+		for n := s.FirstFragment; n < until; n++ {
 			status, want := f.fetch(holder.URLs()[0], j, "d0", n, until)
 			require.Equal(f.t, http.StatusOK, status, "%s", want)
 			var got []byte

@@ -12,7 +12,7 @@ const jobMagic = "millrace.job\x01"
 //
 //	"millrace.job" 01h | manifest digest, 32 bytes | length of pipeline, u64 | pipeline |
 //	batch, u64 | tail, u8 (keep 0, drop 1) | shuffle, u8 (splits 0, none 1, rows 2) | window, u64 (0 unless rows) |
-//	seed, u64 | split_batches, u64
+//	seed, u64 | split_batches, u64 | boundary, u8 = 1 (only if it is none)
 //
 // pipeline is the canonical form of the feature pipeline (sdk/pipeline). The epoch is not part of a job's identity.
 // The error wraps ErrOptions.
@@ -20,8 +20,8 @@ func JobDigest(manifest Digest, pipeline []byte, o Options) (Digest, error) {
 	return SelectedJobDigest(manifest, nil, pipeline, o)
 }
 
-// SelectedJobDigest is JobDigest for a job over selected rows: the digest of the selection, 32 bytes, comes behind
-// split_batches. Without a selection (nil) it is JobDigest. The error wraps ErrOptions.
+// SelectedJobDigest is JobDigest for a job over selected rows: the digest of the selection, 32 bytes, comes
+// last. Without a selection (nil) it is JobDigest. The error wraps ErrOptions.
 func SelectedJobDigest(manifest Digest, selection *Digest, pipeline []byte, o Options) (Digest, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -41,6 +41,9 @@ func SelectedJobDigest(manifest Digest, selection *Digest, pipeline []byte, o Op
 	b = binary.LittleEndian.AppendUint64(b, window)
 	b = binary.LittleEndian.AppendUint64(b, o.Seed)
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.SplitBatches))
+	if o.Boundary != BoundaryPartition {
+		b = append(b, byte(o.Boundary))
+	}
 	if selection != nil {
 		b = append(b, selection[:]...)
 	}

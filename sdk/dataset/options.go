@@ -18,7 +18,7 @@ const (
 	MaxWindowRows       = 1<<31 - 1 // rows of a window, which RowPermutation lists
 )
 
-// Tail says what becomes of a partition's last mini-batch if it is short.
+// Tail says what becomes of the last mini-batch, of each partition or with BoundaryNone of the epoch, if it is short.
 type Tail uint8
 
 // The tails.
@@ -69,16 +69,43 @@ func (s *Shuffle) UnmarshalText(b []byte) error {
 
 var shuffleNames = [...]string{"splits", "none", "rows"}
 
-// Options say how a data set is cut and ordered. The zero value means mini-batches of 8,192 rows, short tails kept,
-// splits of 16 mini-batches shuffled by seed 0, and epoch 0.
+// Boundary says where mini-batches end early.
+type Boundary uint8
+
+// The boundaries; the package comment defines them.
+const (
+	BoundaryPartition Boundary = iota // Mini-batches end at the end of a partition (the default).
+	BoundaryNone                      // A mini-batch is consecutive rows of the sequence, across splits and partitions.
+)
+
+// String returns partition or none.
+func (b Boundary) String() string { return nameOf(uint8(b), boundaryNames[:]) }
+
+// MarshalText returns partition or none.
+func (b Boundary) MarshalText() ([]byte, error) {
+	return marshalName(uint8(b), boundaryNames[:], "boundary")
+}
+
+// UnmarshalText reads partition or none.
+func (b *Boundary) UnmarshalText(text []byte) error {
+	v, err := parseName(text, boundaryNames[:], "boundary")
+	*b = Boundary(v)
+	return err
+}
+
+var boundaryNames = [...]string{"partition", "none"}
+
+// Options say how a data set is cut and ordered. The zero value means mini-batches of 8,192 rows that end where
+// partitions do, short tails kept, splits of 16 mini-batches shuffled by seed 0, and epoch 0.
 type Options struct {
-	Batch        int     // rows of a mini-batch, 1..MaxBatch; 0 means DefaultBatch
-	Tail         Tail    // what becomes of short mini-batches
-	Shuffle      Shuffle // what is mixed
-	Seed         uint64  // The seed of the shuffle.
-	Epoch        uint64  // counted from 0
-	SplitBatches int     // mini-batches of a split, 1..MaxSplitBatches; 0 means DefaultSplitBatches
-	// mini-batches of a window of ShuffleRows, 1..SplitBatches; 0 means DefaultWindow, or SplitBatches if that is less
+	Batch        int      // rows of a mini-batch, 1..MaxBatch; 0 means DefaultBatch
+	Boundary     Boundary // where mini-batches end early
+	Tail         Tail     // what becomes of short mini-batches
+	Shuffle      Shuffle  // what is mixed
+	Seed         uint64   // The seed of the shuffle.
+	Epoch        uint64   // counted from 0
+	SplitBatches int      // mini-batches of a split, 1..MaxSplitBatches; 0 means DefaultSplitBatches
+	// fragments of a window of ShuffleRows, 1..SplitBatches; 0 means DefaultWindow, or SplitBatches if that is less
 	Window int
 }
 
@@ -110,6 +137,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: split_batches %d, want 1 to %d", ErrOptions, o.SplitBatches, MaxSplitBatches)
 	case int(o.Tail) >= len(tailNames):
 		return o, fmt.Errorf("%w: tail %d", ErrOptions, o.Tail)
+	case int(o.Boundary) >= len(boundaryNames):
+		return o, fmt.Errorf("%w: boundary %d", ErrOptions, o.Boundary)
 	case int(o.Shuffle) >= len(shuffleNames):
 		return o, fmt.Errorf("%w: shuffle %d", ErrOptions, o.Shuffle)
 	case o.Window < 1 || o.Window > o.SplitBatches:

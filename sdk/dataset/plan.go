@@ -7,55 +7,70 @@ import (
 	"sort"
 )
 
-// ErrNumber says that the plan has no mini-batch, split or window of that number.
+// ErrNumber says that the plan has no mini-batch, fragment, split or window of that number.
 var ErrNumber = errors.New("dataset: not in the plan")
 
 // MaxSplits is the most splits of a plan. For more, choose a larger batch or more mini-batches in a split.
 const MaxSplits = 1<<31 - 1
 
-// MiniBatch is one mini-batch of a plan.
+// MiniBatch is one mini-batch of a plan: its fragments, joined in their order.
 type MiniBatch struct {
-	Number    uint64 // its position in the plan
+	Number        uint64 // its position in the plan
+	Rows          int
+	FirstFragment uint64 // number of its first fragment
+	Fragments     int    // how many it has, at least 1
+}
+
+// Fragment is the rows of one mini-batch in one split. With BoundaryPartition every mini-batch has one fragment, of the
+// same number.
+type Fragment struct {
+	Number    uint64 // its position among the fragments of the plan, in the order of the sequence
+	MiniBatch uint64 // number of the mini-batch
+	Offset    int    // rows of the mini-batch before this fragment
 	Partition int    // index into the manifest
 	First     int64  // its first row in the partition; of a selected plan, the number of its first passing row
 	Rows      int    // how many rows from there
 	Split     int    // position of its split in the plan
 }
 
-// Split is one split of a plan: consecutive mini-batches of one partition.
+// Split is one split of a plan: consecutive rows of one partition, cut into fragments.
 type Split struct {
-	Position    int    // in this epoch's plan
-	ID          int    // its position in dataset order, the same in every epoch
-	Partition   int    // index into the manifest
-	First       int64  // its first row in the partition; of a selected plan, the number of its first passing row
-	Rows        int64  // how many rows from there, without a dropped tail
-	FirstNumber uint64 // number of its first mini-batch
-	MiniBatches int    // how many it has, at least 1
+	Position      int    // in this epoch's plan
+	ID            int    // its position in dataset order, the same in every epoch
+	Partition     int    // index into the manifest
+	First         int64  // its first row in the partition; of a selected plan, the number of its first passing row
+	Rows          int64  // how many rows from there, without a dropped tail
+	FirstFragment uint64 // number of its first fragment
+	Fragments     int    // how many it has, at least 1
+	Before        int    // rows of its first mini-batch that lie in splits before it; 0 with BoundaryPartition
+	FirstBatch    uint64 // number of its first mini-batch
 }
 
 // String describes the split, for errors.
 func (s Split) String() string {
-	return fmt.Sprintf("split %d at position %d (rows %d+%d of partition %d, mini-batches %d+%d)",
-		s.ID, s.Position, s.First, s.Rows, s.Partition, s.FirstNumber, s.MiniBatches)
+	return fmt.Sprintf("split %d at position %d (rows %d+%d of partition %d, fragments %d+%d)",
+		s.ID, s.Position, s.First, s.Rows, s.Partition, s.FirstFragment, s.Fragments)
 }
 
-// Plan is an epoch's plan. It holds at most three integers for each split, and no list of mini-batches.
+// Plan is an epoch's plan. It holds at most five integers for each split, and no list of mini-batches.
 type Plan struct {
-	options      Options
-	partitions   []int64  // rows of each
-	firstSplitID []int    // by partition; one more at the end
-	splitIDs     []uint32 // by position; nil in dataset order
-	firstNumbers []uint64 // by position: the number of the split's first mini-batch; one more at the end
-	rows         int64    // delivered
-	leftOut      int64    // rows of dropped tails
+	options        Options
+	partitions     []int64  // rows of each
+	firstSplitID   []int    // by partition; one more at the end
+	ends           []int64  // by ID: the row of the partition behind the split's last; nil with BoundaryPartition
+	splitIDs       []uint32 // by position; nil in dataset order
+	firstFragments []uint64 // by position: the number of the split's first fragment; one more at the end
+	firstRows      []int64  // by position: its first row in the sequence; nil with BoundaryPartition; one more at the end
+	rows           int64    // delivered
+	leftOut        int64    // rows of dropped tails
 }
 
 // NewPlan cuts and orders a manifest's rows. Errors wrap ErrOptions or ErrManifest.
 func NewPlan(m *Manifest, o Options) (*Plan, error) { return NewSelectedPlan(m, nil, o) }
 
 // NewSelectedPlan cuts and orders the rows of a manifest that pass a filter: passing has their number in each
-// partition, and nil means all rows. The plan counts passing rows only, as if the partitions had no others. Errors wrap
-// ErrOptions or ErrManifest.
+// partition, and nil means all rows. The plan counts passing rows only, as if the partitions had no others; it does not
+// know in which row groups they are. Errors wrap ErrOptions or ErrManifest.
 func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -68,50 +83,88 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("%w: a selection of %d partitions for %d", ErrManifest, len(passing), len(m.Partitions))
 	}
 	p := &Plan{options: o, partitions: make([]int64, len(m.Partitions)), firstSplitID: make([]int, len(m.Partitions)+1)}
+	all := int64(0)
 	for i := range m.Partitions {
 		entry := &m.Partitions[i]
 		if err := entry.validate(); err != nil {
 			return nil, fmt.Errorf("%w: partition %q: %w", ErrManifest, entry.Name, err)
 		}
-		p.partitions[i] = entry.Rows
+		rows, groups := entry.Rows, entry.RowGroups
 		if passing != nil {
-			if passing[i] < 0 || passing[i] > entry.Rows {
-				return nil, fmt.Errorf("%w: partition %q: %d of %d rows are selected", ErrManifest, entry.Name, passing[i],
+			if rows, groups = passing[i], nil; rows < 0 || rows > entry.Rows {
+				return nil, fmt.Errorf("%w: partition %q: %d of %d rows are selected", ErrManifest, entry.Name, rows,
 					entry.Rows)
 			}
-			p.partitions[i] = passing[i]
 		}
-		batches, perSplit := p.countBatches(i), int64(o.SplitBatches)
-		splits := batches / perSplit
-		if batches%perSplit != 0 {
-			splits++
+		p.partitions[i] = rows
+		all += rows
+		if err := p.cutPartition(i, groups); err != nil {
+			return nil, err
 		}
-		if splits > MaxSplits-int64(p.firstSplitID[i]) {
-			return nil, fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions,
-				int64(MaxSplits))
-		}
-		p.firstSplitID[i+1] = p.firstSplitID[i] + int(splits)
 	}
-	splits := p.firstSplitID[len(m.Partitions)]
 	if o.Shuffle != ShuffleNone {
-		p.splitIDs = make([]uint32, splits)
+		p.splitIDs = make([]uint32, p.firstSplitID[len(m.Partitions)])
 		random := newGenerator(o.Seed, o.Epoch, uint64(DomainSplits))
 		permute(&random, p.splitIDs)
 	}
-	p.firstNumbers = make([]uint64, splits+1)
-	for position := range splits {
-		s := p.splitOfID(p.splitID(position))
-		p.firstNumbers[position+1] = p.firstNumbers[position] + uint64(s.MiniBatches)
-		p.rows += s.Rows
+	if o.Boundary == BoundaryNone {
+		p.numberSequence(all)
+	} else {
+		p.numberPartitions()
 	}
-	p.leftOut = -p.rows
-	for _, rows := range p.partitions {
-		p.leftOut += rows
-	}
+	p.leftOut = all - p.rows
 	return p, nil
 }
 
-// countBatches counts a partition's mini-batches.
+// cutPartition cuts a partition into splits.
+func (p *Plan) cutPartition(i int, groups []int64) (err error) {
+	splits := int64(0)
+	if p.options.Boundary == BoundaryNone {
+		if p.ends, err = newCutter(p.options).cut(p.ends, p.partitions[i], groups); err != nil {
+			return err
+		}
+		p.firstSplitID[i+1] = len(p.ends)
+		return nil
+	}
+	batches, perSplit := p.countBatches(i), int64(p.options.SplitBatches)
+	if splits = batches / perSplit; batches%perSplit != 0 {
+		splits++
+	}
+	if splits > MaxSplits-int64(p.firstSplitID[i]) {
+		return fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, int64(MaxSplits))
+	}
+	p.firstSplitID[i+1] = p.firstSplitID[i] + int(splits)
+	return nil
+}
+
+// numberPartitions numbers the fragments of a plan in which mini-batches end where partitions do.
+func (p *Plan) numberPartitions() {
+	splits := p.firstSplitID[len(p.partitions)]
+	p.firstFragments = make([]uint64, splits+1)
+	for position := range splits {
+		s := p.splitOfID(p.splitID(position))
+		p.firstFragments[position+1] = p.firstFragments[position] + uint64(s.Fragments)
+		p.rows += s.Rows
+	}
+}
+
+// numberSequence numbers the fragments of a plan whose mini-batches are consecutive rows of the sequence. Splits behind
+// the last mini-batch, whose rows are all left out, are not in the plan.
+func (p *Plan) numberSequence(all int64) {
+	batch := int64(p.options.Batch)
+	if p.rows = all; p.options.Tail == DropTail {
+		p.rows -= all % batch
+	}
+	p.firstFragments, p.firstRows = []uint64{0}, []int64{0}
+	for position := 0; p.firstRows[position] < p.rows; position++ {
+		first := p.firstRows[position]
+		end := min(first+p.splitOfID(p.splitID(position)).Rows, p.rows)
+		p.firstRows = append(p.firstRows, end)
+		p.firstFragments = append(p.firstFragments, p.firstFragments[position]+uint64((end-1)/batch-first/batch+1))
+	}
+}
+
+// countBatches counts a partition's mini-batches in a plan in which mini-batches end where partitions do.
 func (p *Plan) countBatches(partition int) int64 {
 	rows, batch := p.partitions[partition], int64(p.options.Batch)
 	n := rows / batch
@@ -125,10 +178,23 @@ func (p *Plan) countBatches(partition int) int64 {
 func (p *Plan) Options() Options { return p.options }
 
 // MiniBatches returns how many mini-batches the plan has; they are numbered from 0.
-func (p *Plan) MiniBatches() uint64 { return p.firstNumbers[len(p.firstNumbers)-1] }
+func (p *Plan) MiniBatches() uint64 {
+	if p.firstRows == nil {
+		return p.Fragments()
+	}
+	batch := int64(p.options.Batch)
+	n := p.rows / batch
+	if p.rows%batch != 0 {
+		n++
+	}
+	return uint64(n)
+}
+
+// Fragments returns how many fragments the plan has; they are numbered from 0.
+func (p *Plan) Fragments() uint64 { return p.firstFragments[len(p.firstFragments)-1] }
 
 // Splits returns how many splits the plan has. Their positions count from 0.
-func (p *Plan) Splits() int { return len(p.firstNumbers) - 1 }
+func (p *Plan) Splits() int { return len(p.firstFragments) - 1 }
 
 // Rows returns the rows that the plan delivers: all but dropped tails.
 func (p *Plan) Rows() int64 { return p.rows }
@@ -138,18 +204,29 @@ func (p *Plan) LeftOut() int64 { return p.leftOut }
 
 // rowsFrom returns the rows of the mini-batches from a number on.
 func (p *Plan) rowsFrom(number uint64) (rows int64) {
-	for position := p.Splits() - 1; position >= 0 && p.firstNumbers[position+1] > number; position-- {
+	for position := p.Splits() - 1; position >= 0; position-- {
 		s := p.splitAt(position)
-		rows += s.Rows - int64(max(number, s.FirstNumber)-s.FirstNumber)*int64(p.options.Batch)
+		if s.FirstBatch >= number {
+			rows += s.Rows
+			continue
+		}
+		if before := int64(number-s.FirstBatch)*int64(p.options.Batch) - int64(s.Before); before < s.Rows {
+			rows += s.Rows - before
+		}
+		break
 	}
 	return rows
 }
 
 // String describes the plan in words.
 func (p *Plan) String() string {
-	return fmt.Sprintf("%d rows of %d partitions in %d mini-batches of %d and %d splits of %d, "+
+	across := ""
+	if p.options.Boundary == BoundaryNone {
+		across = " across partitions"
+	}
+	return fmt.Sprintf("%d rows of %d partitions in %d mini-batches of %d%s and %d splits of %d, "+
 		"shuffle %v, seed %d, epoch %d",
-		p.rows, len(p.partitions), p.MiniBatches(), p.options.Batch, p.Splits(), p.options.SplitBatches,
+		p.rows, len(p.partitions), p.MiniBatches(), p.options.Batch, across, p.Splits(), p.options.SplitBatches,
 		p.options.Shuffle, p.options.Seed, p.options.Epoch)
 }
 
@@ -158,12 +235,82 @@ func (p *Plan) MiniBatch(number uint64) (MiniBatch, error) {
 	if number >= p.MiniBatches() {
 		return MiniBatch{}, fmt.Errorf("%w: mini-batch %d of %d", ErrNumber, number, p.MiniBatches())
 	}
-	position := sort.Search(p.Splits(), func(i int) bool { return p.firstNumbers[i+1] > number })
-	s, err := p.Split(position)
-	if err != nil {
-		return MiniBatch{}, err
+	if p.firstRows == nil {
+		f, err := p.Fragment(number)
+		return MiniBatch{Number: number, Rows: f.Rows, FirstFragment: number, Fragments: 1}, err
 	}
-	return s.MiniBatch(p.options.Batch, int(number-s.FirstNumber)), nil
+	rows := min(int64(p.options.Batch), p.rows-int64(number)*int64(p.options.Batch))
+	first := p.firstFragmentOf(number)
+	return MiniBatch{Number: number, Rows: int(rows), FirstFragment: first,
+		Fragments: int(p.firstFragmentOf(number+1) - first)}, nil
+}
+
+// firstFragmentOf returns the number of a mini-batch's first fragment; that of Fragments for the number behind the last
+// mini-batch.
+func (p *Plan) firstFragmentOf(number uint64) uint64 {
+	switch {
+	case p.firstRows == nil:
+		return min(number, p.Fragments())
+	case number >= p.MiniBatches():
+		return p.Fragments()
+	}
+	row := int64(number) * int64(p.options.Batch)
+	position := sort.Search(p.Splits(), func(i int) bool { return p.firstRows[i+1] > row })
+	s := p.splitAt(position)
+	return s.FirstFragment + (number - s.FirstBatch)
+}
+
+// FragmentsOf returns the fragments of a range of mini-batches, which may end at MiniBatches.
+func (p *Plan) FragmentsOf(miniBatches Range) Range {
+	return Range{From: p.firstFragmentOf(miniBatches.From), To: p.firstFragmentOf(miniBatches.To)}
+}
+
+// MiniBatchesOf returns the mini-batches of which all fragments are in a range of fragments, which may end at Fragments.
+// The range is empty if there is none.
+func (p *Plan) MiniBatchesOf(fragments Range) Range {
+	r := Range{From: p.miniBatchAt(fragments.From), To: p.miniBatchAt(fragments.To)}
+	if p.firstFragmentOf(r.From) < fragments.From {
+		r.From++
+	}
+	r.To = max(r.To, r.From)
+	return r
+}
+
+// miniBatchAt returns the mini-batch that a fragment belongs to; that of MiniBatches for the number behind the last
+// fragment.
+func (p *Plan) miniBatchAt(fragment uint64) uint64 {
+	f, err := p.Fragment(fragment)
+	if err != nil {
+		return p.MiniBatches()
+	}
+	return f.MiniBatch
+}
+
+// Fragment returns the fragment of a number, in time logarithmic in the number of splits. The error wraps ErrNumber.
+func (p *Plan) Fragment(number uint64) (Fragment, error) {
+	if number >= p.Fragments() {
+		return Fragment{}, fmt.Errorf("%w: fragment %d of %d", ErrNumber, number, p.Fragments())
+	}
+	position := sort.Search(p.Splits(), func(i int) bool { return p.firstFragments[i+1] > number })
+	s := p.splitAt(position)
+	return s.Fragment(p.options.Batch, int(number-s.FirstFragment)), nil
+}
+
+// FragmentAt returns the fragment of a mini-batch that begins at a row of the mini-batch. The error wraps ErrNumber.
+func (p *Plan) FragmentAt(miniBatch uint64, offset int) (Fragment, error) {
+	mb, err := p.MiniBatch(miniBatch)
+	if err != nil {
+		return Fragment{}, err
+	}
+	i := sort.Search(mb.Fragments, func(i int) bool {
+		f, _ := p.Fragment(mb.FirstFragment + uint64(i))
+		return f.Offset >= offset
+	})
+	f, err := p.Fragment(mb.FirstFragment + uint64(i))
+	if err != nil || f.MiniBatch != miniBatch || f.Offset != offset {
+		return Fragment{}, fmt.Errorf("%w: no fragment of mini-batch %d begins at its row %d", ErrNumber, miniBatch, offset)
+	}
+	return f, nil
 }
 
 // Split returns the split at a position of the plan. The error wraps ErrNumber.
@@ -185,16 +332,33 @@ func (p *Plan) All() iter.Seq[Split] {
 	}
 }
 
-// MiniBatch returns the mini-batch of an index in the split, counted from 0. batch is the rows of a mini-batch.
-func (s Split) MiniBatch(batch, index int) MiniBatch {
-	first := int64(index) * int64(batch)
-	return MiniBatch{
-		Number:    s.FirstNumber + uint64(index),
+// End returns the number behind that of the split's last fragment.
+func (s Split) End() uint64 { return s.FirstFragment + uint64(s.Fragments) }
+
+// RowsBefore returns the rows of the split before the fragment of an index, counted from 0. The index may be that behind
+// the last fragment. batch is the rows of a mini-batch.
+func (s Split) RowsBefore(batch, index int) int64 {
+	if index == 0 {
+		return 0
+	}
+	return min(int64(index)*int64(batch)-int64(s.Before), s.Rows)
+}
+
+// Fragment returns the fragment of an index in the split, counted from 0. batch is the rows of a mini-batch.
+func (s Split) Fragment(batch, index int) Fragment {
+	before := s.RowsBefore(batch, index)
+	f := Fragment{
+		Number:    s.FirstFragment + uint64(index),
+		MiniBatch: s.FirstBatch + uint64(index),
 		Partition: s.Partition,
-		First:     s.First + first,
-		Rows:      int(min(int64(batch), s.Rows-first)),
+		First:     s.First + before,
+		Rows:      int(s.RowsBefore(batch, index+1) - before),
 		Split:     s.Position,
 	}
+	if index == 0 {
+		f.Offset = s.Before
+	}
+	return f
 }
 
 // splitID returns the ID of the split at a position.
@@ -208,62 +372,69 @@ func (p *Plan) splitID(position int) int {
 // splitAt returns the split at a position, which must be in the plan.
 func (p *Plan) splitAt(position int) Split {
 	s := p.splitOfID(p.splitID(position))
-	s.Position, s.FirstNumber = position, p.firstNumbers[position]
+	s.Position, s.FirstFragment = position, p.firstFragments[position]
+	s.FirstBatch = s.FirstFragment
+	if p.firstRows != nil {
+		batch, first := int64(p.options.Batch), p.firstRows[position]
+		s.Rows = p.firstRows[position+1] - first
+		s.Fragments = int(p.firstFragments[position+1] - s.FirstFragment)
+		s.Before, s.FirstBatch = int(first%batch), uint64(first/batch)
+	}
 	return s
 }
 
-// splitOfID returns the split of an ID without its position and its first number.
+// splitOfID returns the split of an ID without what depends on its position.
 func (p *Plan) splitOfID(id int) Split {
 	partition := sort.Search(len(p.partitions), func(i int) bool { return p.firstSplitID[i+1] > id })
+	s := Split{ID: id, Partition: partition}
+	if p.options.Boundary == BoundaryNone {
+		if id > p.firstSplitID[partition] {
+			s.First = p.ends[id-1]
+		}
+		s.Rows = p.ends[id] - s.First
+		return s
+	}
 	batch, splitBatches := int64(p.options.Batch), int64(p.options.SplitBatches)
 	firstBatch := int64(id-p.firstSplitID[partition]) * splitBatches // of the partition's mini-batches
 	batches := min(splitBatches, p.countBatches(partition)-firstBatch)
-	firstRow := firstBatch * batch
-	return Split{
-		ID:          id,
-		Partition:   partition,
-		First:       firstRow,
-		Rows:        min(batches*batch, p.partitions[partition]-firstRow),
-		MiniBatches: int(batches),
-	}
+	s.First = firstBatch * batch
+	s.Rows = min(batches*batch, p.partitions[partition]-s.First)
+	s.Fragments = int(batches)
+	return s
 }
 
-// Window is consecutive mini-batches of one split whose rows ShuffleRows mixes.
+// Window is consecutive fragments of one split whose rows ShuffleRows mixes.
 type Window struct {
-	Split       int    // position of its split in the plan
-	Index       int    // The number of the window in the split, from 0.
-	FirstNumber uint64 // number of its first mini-batch
-	MiniBatches int
-	Rows        int // The rows of all its mini-batches.
+	Split         int    // position of its split in the plan
+	Index         int    // The number of the window in the split, from 0.
+	FirstFragment uint64 // number of its first fragment
+	Fragments     int
+	Rows          int // The rows of all its fragments.
 }
 
 // String describes the window, for errors.
 func (w Window) String() string {
-	return fmt.Sprintf("window %d of the split at position %d (%d rows, mini-batches %d+%d)",
-		w.Index, w.Split, w.Rows, w.FirstNumber, w.MiniBatches)
+	return fmt.Sprintf("window %d of the split at position %d (%d rows, fragments %d+%d)",
+		w.Index, w.Split, w.Rows, w.FirstFragment, w.Fragments)
 }
 
-// Window returns the window of a mini-batch. Without ShuffleRows the window is the mini-batch alone. The error wraps
+// Window returns the window of a fragment. Without ShuffleRows the window is the fragment alone. The error wraps
 // ErrNumber.
-func (p *Plan) Window(number uint64) (Window, error) {
-	mb, err := p.MiniBatch(number)
+func (p *Plan) Window(fragment uint64) (Window, error) {
+	f, err := p.Fragment(fragment)
 	if err != nil {
 		return Window{}, err
 	}
-	s, err := p.Split(mb.Split)
-	if err != nil {
-		return Window{}, err
-	}
-	windowBatches := 1
+	s := p.splitAt(f.Split)
+	size := 1 // fragments
 	if p.options.Shuffle == ShuffleRows {
-		windowBatches = p.options.Window
+		size = p.options.Window
 	}
-	w := Window{Split: s.Position, Index: int(number-s.FirstNumber) / windowBatches}
-	firstBatch := w.Index * windowBatches // of the split's mini-batches
-	w.FirstNumber = s.FirstNumber + uint64(firstBatch)
-	w.MiniBatches = min(windowBatches, s.MiniBatches-firstBatch)
-	firstRow := int64(firstBatch) * int64(p.options.Batch)
-	w.Rows = int(min(int64(w.MiniBatches)*int64(p.options.Batch), s.Rows-firstRow))
+	w := Window{Split: s.Position, Index: int(fragment-s.FirstFragment) / size}
+	first := w.Index * size // of the split's fragments
+	w.FirstFragment = s.FirstFragment + uint64(first)
+	w.Fragments = min(size, s.Fragments-first)
+	w.Rows = int(s.RowsBefore(p.options.Batch, first+w.Fragments) - s.RowsBefore(p.options.Batch, first))
 	return w, nil
 }
 
@@ -273,7 +444,7 @@ func (p *Plan) RowPermutation(w Window) ([]uint32, error) {
 	if p.options.Shuffle != ShuffleRows {
 		return nil, nil
 	}
-	planned, err := p.Window(w.FirstNumber)
+	planned, err := p.Window(w.FirstFragment)
 	if err != nil {
 		return nil, err
 	}

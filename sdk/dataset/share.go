@@ -43,13 +43,16 @@ func (s Share) LeftOut(p *Plan) (int64, error) {
 			"rows out: use the rank tail keep, fewer ranks or a smaller batch", ErrAllLeftOut,
 			quantity.Of(total, "mini-batch"), ranks)
 	}
-	most := int64(0)
+	what, whole := fmt.Sprintf("no partition (of %d) has", len(p.partitions)), int64(0)
 	for _, n := range p.partitions {
-		most = max(most, n)
+		whole = max(whole, n)
 	}
-	return rows, fmt.Errorf("%w: the tail drop leaves out all %s, since no partition (of %d) has the %s of a "+
-		"mini-batch: use the tail keep, or a batch of at most %s", ErrAllLeftOut, quantity.Of(rows, "row"),
-		len(p.partitions), quantity.Of(p.options.Batch, "row"), quantity.Of(most, "row"))
+	if p.options.Boundary == BoundaryNone {
+		what, whole = "the data set lacks", rows
+	}
+	return rows, fmt.Errorf("%w: the tail drop leaves out all %s, since %s the %s of a mini-batch: use the tail keep, "+
+		"or a batch of at most %s", ErrAllLeftOut, quantity.Of(rows, "row"), what,
+		quantity.Of(p.options.Batch, "row"), quantity.Of(whole, "row"))
 }
 
 // Numbers returns the share of an epoch that has total mini-batches: consecutive numbers, as a control plane deals them

@@ -3,7 +3,7 @@ package dataset
 // SplitCounter counts the splits of a plan of which every mini-batch is done. It has one user at a time.
 type SplitCounter struct {
 	plan *Plan
-	left []uint64 // mini-batches of each split that are not done
+	left []uint64 // fragments of each split that are not done
 	done int
 }
 
@@ -11,19 +11,25 @@ type SplitCounter struct {
 func NewSplitCounter(p *Plan) *SplitCounter {
 	c := &SplitCounter{plan: p, left: make([]uint64, p.Splits())}
 	for i := range c.left {
-		c.left[i] = p.firstNumbers[i+1] - p.firstNumbers[i]
+		c.left[i] = p.firstFragments[i+1] - p.firstFragments[i]
 	}
 	return c
 }
 
 // Add counts a mini-batch as done, each of which comes once. The error wraps ErrNumber.
 func (c *SplitCounter) Add(number uint64) error {
-	at, err := c.plan.MiniBatch(number)
+	mb, err := c.plan.MiniBatch(number)
 	if err != nil {
 		return err
 	}
-	if c.left[at.Split]--; c.left[at.Split] == 0 {
-		c.done++
+	for i := range mb.Fragments {
+		at, err := c.plan.Fragment(mb.FirstFragment + uint64(i))
+		if err != nil {
+			return err
+		}
+		if c.left[at.Split]--; c.left[at.Split] == 0 {
+			c.done++
+		}
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ type Run interface {
 type Reducer interface {
 	// Add folds a mini-batch in, each of which comes once; at says which rows the plan has in it. The memory of the
 	// mini-batch is used again after Add.
-	Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error
+	Add(at dataset.Fragment, mb *tensor.MiniBatch) error
 }
 
 // Keeper is a Reducer that can write what it has folded in to files, so that the pass survives its process.
@@ -218,7 +218,7 @@ func (f *fold) restore() error {
 	f.splits = dataset.NewSplitCounter(plan)
 	for _, numbers := range covered {
 		for number := numbers.From; number < numbers.To; number++ {
-			at, err := plan.MiniBatch(number)
+			at, err := plan.Fragment(number)
 			if err == nil {
 				err = f.splits.Add(number)
 			}
@@ -246,7 +246,7 @@ func (f *fold) add(mb *tensor.MiniBatch) error {
 	if len(dataset.IntersectRanges(f.work.covered(), one)) > 0 || len(dataset.IntersectRanges(f.taken, one)) > 0 {
 		return nil
 	}
-	at, err := f.run.Plan().MiniBatch(number)
+	at, err := f.run.Plan().Fragment(number)
 	if err == nil {
 		err = f.splits.Add(number)
 	}

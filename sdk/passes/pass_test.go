@@ -29,7 +29,7 @@ type sum struct {
 	fails       error
 }
 
-func (s *sum) Add(_ dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (s *sum) Add(_ dataset.Fragment, mb *tensor.MiniBatch) error {
 	for _, id := range mb.Values64 {
 		s.value += id
 	}

@@ -17,6 +17,7 @@ type Run struct {
 	Partition   *partition.Partition
 	First, Rows int64 // rows [First, First+Rows); Rows must be at least 1
 	Batch       int
+	FirstBatch  int // rows of the first mini-batch, if it has fewer than Batch; 0: it has Batch
 	// Selected says which rows of the partition there are; First and Rows then count those. nil: all rows. Only a
 	// processor of WithSelections takes it.
 	Selected *selection.Rows

@@ -25,7 +25,7 @@ func NewReducer(m *dataset.Manifest, filter dataset.Digest, c *Condition) (*Redu
 }
 
 // Add tests the rows of a mini-batch. The mini-batches of a partition come in their order.
-func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (r *Reducer) Add(at dataset.Fragment, mb *tensor.MiniBatch) error {
 	if err := r.AddRows(at.Partition, at.First, at.Rows, mb); err != nil {
 		return fmt.Errorf("%s: %w", r.manifest.Partitions[at.Partition].Name, err)
 	}

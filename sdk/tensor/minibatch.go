@@ -48,6 +48,9 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
+// Fragment is a place in a mini-batch: a fragment has the rows [First, First+Rows) of the mini-batch's Of rows.
+type Fragment struct{ First, Of int }
+
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,
 // nor read them after Release. Package vocabulary, which takes mini-batches over before they have another holder,
 // writes ids over their keys.
@@ -55,6 +58,8 @@ type MiniBatch struct {
 	Name   Name
 	Schema *Schema // shared by all mini-batches of a job; must not be changed
 	Rows   int     // B
+	// Fragment says which rows of the mini-batch these are. The zero value: all of them.
+	Fragment Fragment
 
 	Label    []float32 // [B], nil if the schema has no label
 	Dense    []float32 // [B, D] row-major, nil if the schema's dense is BFloat16

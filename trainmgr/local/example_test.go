@@ -73,7 +73,7 @@ func Example() {
 type largest struct{ value float32 }
 
 // Add implements passes.Reducer.
-func (l *largest) Add(_ dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (l *largest) Add(_ dataset.Fragment, mb *tensor.MiniBatch) error {
 	for row := range mb.Rows {
 		l.value = max(l.value, mb.Dense[row*len(mb.Schema.Dense)])
 	}

@@ -270,8 +270,8 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 				require.NoError(t, err)
 				for epoch := range uint64(2) {
 					var a, b []string
-					for i := range uint64(w.MiniBatches) {
-						n := tensor.Name{Epoch: epoch, Number: w.FirstNumber + i}
+					for i := range uint64(w.Fragments) {
+						n := tensor.Name{Epoch: epoch, Number: w.FirstFragment + i}
 						require.Len(t, mixed[n], len(straight[n]), "mini-batch %v", n)
 						a, b = append(a, straight[n]...), append(b, mixed[n]...)
 					}
@@ -282,7 +282,7 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 						}
 					}
 				}
-				number += uint64(w.MiniBatches)
+				number += uint64(w.Fragments)
 			}
 			assert.Greater(t, moved, 5, "the rows are as they were")
 		})

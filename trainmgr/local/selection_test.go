@@ -189,7 +189,7 @@ func collect(t *testing.T, c Config, spec *pipeline.Spec) *collected {
 	for mb, err := range job.MiniBatches(t.Context()) {
 		require.NoError(t, err)
 		require.NoError(t, mb.Validate())
-		at, err := plan.MiniBatch(mb.Name.Number)
+		at, err := plan.Fragment(mb.Name.Number)
 		require.NoError(t, err)
 		require.Equal(t, at.Rows, mb.Rows)
 		offsets, names := mb.Offsets(nil), []string{}

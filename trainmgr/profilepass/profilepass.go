@@ -153,7 +153,7 @@ func (p *Passes) splitsOn(d api.Drive) (splits []dataset.Split) {
 		held[partition] = true
 	}
 	for split := range p.Plan.All() {
-		if held[split.Partition] && split.MiniBatches > 0 {
+		if held[split.Partition] && split.Fragments > 0 {
 			splits = append(splits, split)
 		}
 	}

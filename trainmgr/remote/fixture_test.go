@@ -477,10 +477,10 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 			if out(n) {
 				continue
 			}
-			mb, _ := c.plan[r.epoch].MiniBatch(n)
+			mb, _ := c.plan[r.epoch].Fragment(n)
 			s, _ := c.plan[r.epoch].Split(mb.Split)
 			to := n + 1
-			for to < min(o.To, s.FirstNumber+uint64(s.MiniBatches)) && !out(to) {
+			for to < min(o.To, s.FirstFragment+uint64(s.Fragments)) && !out(to) {
 				to++
 			}
 			c.lease++

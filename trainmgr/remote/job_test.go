@@ -298,7 +298,7 @@ func TestANewLeaderIsTold(t *testing.T) {
 	for _, h := range c.adopted {
 		s, err := c.plan[0].Split(int(h.Split))
 		require.NoError(t, err)
-		require.True(t, h.From >= s.FirstNumber && h.To <= s.FirstNumber+uint64(s.MiniBatches) && h.From < h.To, "%v",
+		require.True(t, h.From >= s.FirstFragment && h.To <= s.FirstFragment+uint64(s.Fragments) && h.From < h.To, "%v",
 			h)
 		require.NotNil(t, c.node(h.Node))
 		require.Equal(t, "d 0", h.Drive)

@@ -1564,6 +1564,7 @@ type PlanOptions struct {
 	Seed          uint64                 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
 	SplitBatches  int64                  `protobuf:"varint,5,opt,name=split_batches,json=splitBatches,proto3" json:"split_batches,omitempty"`
 	Window        int64                  `protobuf:"varint,6,opt,name=window,proto3" json:"window,omitempty"`
+	Boundary      string                 `protobuf:"bytes,7,opt,name=boundary,proto3" json:"boundary,omitempty"` // partition, none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1638,6 +1639,13 @@ func (x *PlanOptions) GetWindow() int64 {
 		return x.Window
 	}
 	return 0
+}
+
+func (x *PlanOptions) GetBoundary() string {
+	if x != nil {
+		return x.Boundary
+	}
+	return ""
 }
 
 type MeasureRequest struct {
@@ -7674,14 +7682,15 @@ const file_millrace_proto_rawDesc = "" +
 	"\tJobModule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xa2\x01\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xbe\x01\n" +
 	"\vPlanOptions\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
 	"\x04tail\x18\x02 \x01(\tR\x04tail\x12\x18\n" +
 	"\ashuffle\x18\x03 \x01(\tR\ashuffle\x12\x12\n" +
 	"\x04seed\x18\x04 \x01(\x04R\x04seed\x12#\n" +
 	"\rsplit_batches\x18\x05 \x01(\x03R\fsplitBatches\x12\x16\n" +
-	"\x06window\x18\x06 \x01(\x03R\x06window\"\x9f\x01\n" +
+	"\x06window\x18\x06 \x01(\x03R\x06window\x12\x1a\n" +
+	"\bboundary\x18\a \x01(\tR\bboundary\"\x9f\x01\n" +
 	"\x0eMeasureRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05drive\x18\x02 \x01(\tR\x05drive\x12\x14\n" +

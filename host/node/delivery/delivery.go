@@ -102,11 +102,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 	if err != nil {
 		return nil, err
 	}
-	m, err := plan.MiniBatch(q.number)
+	f, err := plan.Fragment(q.number)
 	if err != nil {
 		return nil, err
 	}
-	split, err := plan.Split(m.Split)
+	split, err := plan.Split(f.Split)
 	if err != nil {
 		return nil, err
 	}

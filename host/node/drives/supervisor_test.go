@@ -102,7 +102,7 @@ func TestAReadyDriveTakesSplits(t *testing.T) {
 			Splits: table, Owner: func(string) *csd.Owner { return nil },
 			Changed: func() {
 				if s.Statuses()[0].Ready() {
-					request := splits.Request{Key: splits.Key{Drive: "d0"}, Split: dataset.Split{MiniBatches: 1}, Until: 1}
+					request := splits.Request{Key: splits.Key{Drive: "d0"}, Split: dataset.Split{Fragments: 1}, Until: 1}
 					_, err := table.Get(t.Context(), request, func() {})
 					ready <- err
 				}

@@ -84,7 +84,7 @@ func newOpenSplit(t *Table, q *Request, taken map[uint64]bool) *openSplit {
 }
 
 // end returns the number behind the split's last mini-batch.
-func (s *openSplit) end() uint64 { return s.split.FirstNumber + uint64(s.split.MiniBatches) }
+func (s *openSplit) end() uint64 { return s.split.End() }
 
 // wake makes the producer decide again.
 func (s *openSplit) wake() {
@@ -142,7 +142,7 @@ func (s *openSplit) lacks(number uint64) bool { return !s.taken[number] && s.rea
 
 // lacksUpTo reports whether a mini-batch from next up to limit, exclusive, is lacking. Table.mu is held.
 func (s *openSplit) lacksUpTo(limit uint64) bool {
-	if len(s.taken) == s.split.MiniBatches {
+	if len(s.taken) == s.split.Fragments {
 		return false
 	}
 	for n := s.next; n < limit; n++ {
@@ -156,7 +156,7 @@ func (s *openSplit) lacksUpTo(limit uint64) bool {
 // lacksBefore reports whether a mini-batch is lacking before number, from where the stream would go on. Table.mu is
 // held.
 func (s *openSplit) lacksBefore(number uint64) bool {
-	from := s.split.FirstNumber
+	from := s.split.FirstFragment
 	if s.streamed {
 		from = s.next
 	}

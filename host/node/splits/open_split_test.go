@@ -43,8 +43,8 @@ func TestWhereAStreamIsOpened(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &openSplit{
-				split: dataset.Split{FirstNumber: first,
-					MiniBatches: 16}, next: c.next, streamed: c.streamed, waitedInVain: c.waitedInVain,
+				split: dataset.Split{FirstFragment: first,
+					Fragments: 16}, next: c.next, streamed: c.streamed, waitedInVain: c.waitedInVain,
 				waiting: map[uint64][]*waiter{}, taken: map[uint64]bool{}, ready: map[uint64]*tensor.MiniBatch{},
 			}
 			for _, n := range c.waiting {

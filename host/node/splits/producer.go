@@ -93,7 +93,7 @@ func (p *producer) closeStream() {
 func (p *producer) openStream(number uint64) {
 	s, t := p.split, p.split.table
 	request := api.SplitRequest{
-		Job: s.key.Job, Drive: s.key.Drive, Epoch: s.key.Epoch, Split: s.split, From: int(number - s.split.FirstNumber),
+		Job: s.key.Job, Drive: s.key.Drive, Epoch: s.key.Epoch, Split: s.split, From: int(number - s.split.FirstFragment),
 	}
 	deadline := time.Now().Add(t.o.BusyWait)
 	satisfied := func() {}
@@ -147,7 +147,7 @@ func (p *producer) makeMiniBatch(number uint64) {
 	switch {
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("the split ended at mini-batch %d of %d: %w",
-			number-s.split.FirstNumber, s.split.MiniBatches, io.ErrUnexpectedEOF)
+			number-s.split.FirstFragment, s.split.Fragments, io.ErrUnexpectedEOF)
 	case err == nil && mb.Name.Number != number:
 		err = fmt.Errorf("the drive made mini-batch %d where %d was next", mb.Name.Number, number)
 		mb.Release()

@@ -293,7 +293,7 @@ func (t *Table) endIfDone(s *openSplit) {
 	if s.ended || busy || s.failed != nil || s.lacksUpTo(s.end()) {
 		return
 	}
-	if len(s.taken) < s.split.MiniBatches {
+	if len(s.taken) < s.split.Fragments {
 		t.history[s.key] = history{s.taken, time.Now()}
 	}
 	t.end(s, ErrStopped)

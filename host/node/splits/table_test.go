@@ -38,8 +38,8 @@ func (d *drive) opener(_ context.Context, r api.SplitRequest) (api.Stream, error
 	}
 	d.open++
 	d.opens = append(d.opens, r.From)
-	name := tensor.Name{Job: [32]byte(r.Job), Epoch: r.Epoch, Number: r.Split.FirstNumber + uint64(r.From)}
-	return &source{d: d, name: name, end: r.Split.FirstNumber + uint64(r.Split.MiniBatches)}, nil
+	name := tensor.Name{Job: [32]byte(r.Job), Epoch: r.Epoch, Number: r.Split.FirstFragment + uint64(r.From)}
+	return &source{d: d, name: name, end: r.Split.FirstFragment + uint64(r.Split.Fragments)}, nil
 }
 
 // source is one stream of a drive.
@@ -119,7 +119,7 @@ const size = 4
 
 // ask makes a request for a mini-batch of the p-th split, which has 16, on drive d.
 func ask(p int, number, until uint64) Request {
-	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstNumber: uint64(16 * p), MiniBatches: 16},
+	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstFragment: uint64(16 * p), Fragments: 16},
 		Number: number, Until: until}
 }
 

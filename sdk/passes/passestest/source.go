@@ -96,7 +96,7 @@ func (r *run) MiniBatches(context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 				yield(nil, ErrStopped)
 				return
 			}
-			at, err := r.plan.MiniBatch(number)
+			at, err := r.plan.Fragment(number)
 			mb := tensor.New(r.Schema(), at.Rows, nil)
 			mb.Name.Number = number
 			mb.Values64 = append(mb.Values64, r.source.Partitions[at.Partition][at.First:][:at.Rows]...)

@@ -152,7 +152,7 @@ func (r *Reducer) endPartitions(before int) error {
 }
 
 // Add folds the next mini-batch in. Goroutines take one column after the other.
-func (r *Reducer) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (r *Reducer) Add(at dataset.Fragment, mb *tensor.MiniBatch) error {
 	if mb.Name.Number != r.next || mb.Rows > at.Rows {
 		return fmt.Errorf("mini-batch %d with %d rows came, want mini-batch %d, of at most %d rows", mb.Name.Number,
 			mb.Rows, r.next, at.Rows)
@@ -210,7 +210,7 @@ func (r *Reducer) Finish() (*summary.Summary, error) {
 }
 
 // addTargets counts the labels of a column of a mini-batch.
-func (r *Reducer) addTargets(column int, at dataset.MiniBatch, mb *tensor.MiniBatch, keys accumulator.Block) error {
+func (r *Reducer) addTargets(column int, at dataset.Fragment, mb *tensor.MiniBatch, keys accumulator.Block) error {
 	name := r.o.Manifest.Partitions[at.Partition].Name
 	partition, err := targetencoding.NewPartition(name)
 	if err != nil {

@@ -66,7 +66,7 @@ func miniBatch(t testing.TB, o Options, number uint64) *tensor.MiniBatch {
 // add folds a mini-batch of a pass in.
 func add(t testing.TB, r *Reducer, o Options, number uint64) error {
 	t.Helper()
-	at, err := o.Plan.MiniBatch(number)
+	at, err := o.Plan.Fragment(number)
 	require.NoError(t, err)
 	return r.Add(at, miniBatch(t, o, number))
 }
@@ -128,7 +128,7 @@ func TestMiniBatchesOutOfOrder(t *testing.T) {
 	require.Error(t, add(t, r, o, 0))
 	large := miniBatch(t, o, 1)
 	large.Rows++
-	require.Error(t, r.Add(dataset.MiniBatch{Number: 1, First: 100, Rows: 100}, large))
+	require.Error(t, r.Add(dataset.Fragment{Number: 1, First: 100, Rows: 100}, large))
 	require.NoError(t, r.endPartitions(1))
 	require.ErrorContains(t, add(t, r, o, 1), "has ended")
 }

@@ -102,7 +102,7 @@ func (r *Reducer) Restore(parts []string, covered []dataset.Range) error {
 		return fmt.Errorf("%w: mini-batches %v, which do not come in order", ErrState, covered)
 	}
 	r.next = covered[0].To
-	at, err := r.o.Plan.MiniBatch(r.next - 1)
+	at, err := r.o.Plan.Fragment(r.next - 1)
 	if err != nil || at.Partition != r.partition || at.First+int64(at.Rows) < r.rows {
 		return fmt.Errorf("%w: %d rows of partition %d are behind mini-batch %d", ErrState, r.rows, r.partition, r.next-1)
 	}

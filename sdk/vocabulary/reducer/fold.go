@@ -31,7 +31,7 @@ func newPositions(plan *dataset.Plan, partitions int) (*positions, error) {
 	p := &positions{firstRows: make([]int64, 0, plan.MiniBatches()), rows: make([]int64, partitions)}
 	first := int64(0)
 	for number := range plan.MiniBatches() {
-		at, err := plan.MiniBatch(number)
+		at, err := plan.Fragment(number)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func newPositions(plan *dataset.Plan, partitions int) (*positions, error) {
 
 // add returns the first row of a mini-batch. Rows may be missing from mini-batches that come in order: of others it is
 // not known how many were dropped before.
-func (p *positions) add(at dataset.MiniBatch, mb *tensor.MiniBatch) (first uint64, err error) {
+func (p *positions) add(at dataset.Fragment, mb *tensor.MiniBatch) (first uint64, err error) {
 	inOrder := at.Number == p.next
 	if mb.Rows > at.Rows || !inOrder && (p.dropped > 0 || mb.Rows < at.Rows) {
 		return 0, fmt.Errorf("mini-batch %d came with %d rows, want %d", at.Number, mb.Rows, at.Rows)
@@ -66,7 +66,7 @@ type memoryFold struct {
 }
 
 // Add implements passes.Reducer.
-func (m *memoryFold) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (m *memoryFold) Add(at dataset.Fragment, mb *tensor.MiniBatch) error {
 	first, err := m.positions.add(at, mb)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ type fileFold struct {
 }
 
 // Add implements passes.Reducer.
-func (f *fileFold) Add(at dataset.MiniBatch, mb *tensor.MiniBatch) error {
+func (f *fileFold) Add(at dataset.Fragment, mb *tensor.MiniBatch) error {
 	first, err := f.positions.add(at, mb)
 	if err != nil {
 		return err

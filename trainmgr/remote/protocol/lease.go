@@ -200,10 +200,10 @@ func (m *Machine) checkGrant(g Grant) error {
 	if err != nil {
 		return err
 	}
-	end := split.FirstNumber + uint64(split.MiniBatches)
-	if g.Epoch != m.epoch.Number || g.From >= g.To || g.From < split.FirstNumber || g.To > end {
+	end := split.End()
+	if g.Epoch != m.epoch.Number || g.From >= g.To || g.From < split.FirstFragment || g.To > end {
 		return fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d",
-			g.From, g.To, g.Epoch, g.Split, split.FirstNumber, end, m.epoch.Number)
+			g.From, g.To, g.Epoch, g.Split, split.FirstFragment, end, m.epoch.Number)
 	}
 	return nil
 }
