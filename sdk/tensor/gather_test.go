@@ -63,6 +63,7 @@ func TestGatherMovesWholeRows(t *testing.T) {
 				var all []row
 				for i, n := range sizes {
 					m := random(t, s, n, uint64(i))
+					m.Fragment = Fragment{First: i, Of: 99}
 					window = append(window, m)
 					all = append(all, rowsOf(m)...)
 				}
@@ -77,6 +78,7 @@ func TestGatherMovesWholeRows(t *testing.T) {
 				for k, m := range out {
 					require.NoError(rt, m.Validate())
 					require.Equal(rt, window[k].Name, m.Name)
+					require.Equal(rt, window[k].Fragment, m.Fragment)
 					require.Equal(rt, sizes[k], m.Rows)
 					for _, r := range rowsOf(m) {
 						require.Equal(rt, all[perm[at]], r)

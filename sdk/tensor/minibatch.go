@@ -51,6 +51,9 @@ func ParseName(s string) (Name, error) {
 // Fragment is a place in a mini-batch: a fragment has the rows [First, First+Rows) of the mini-batch's Of rows.
 type Fragment struct{ First, Of int }
 
+// String returns FIRST/OF.
+func (f Fragment) String() string { return fmt.Sprintf("%d/%d", f.First, f.Of) }
+
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,
 // nor read them after Release. Package vocabulary, which takes mini-batches over before they have another holder,
 // writes ids over their keys.
@@ -167,7 +170,7 @@ func (m *MiniBatch) Lent() bool { return m.lent }
 // Clone returns a copy with memory of its own and one holder.
 func (m *MiniBatch) Clone() *MiniBatch {
 	c := New(m.Schema, m.Rows, nil)
-	c.Name = m.Name
+	c.Name, c.Fragment = m.Name, m.Fragment
 	c.Label, c.Dense, c.Dense16 = slices.Clone(m.Label), slices.Clone(m.Dense), slices.Clone(m.Dense16)
 	c.Values32, c.Values64 = slices.Clone(m.Values32), slices.Clone(m.Values64)
 	c.Lengths, c.Weights = slices.Clone(m.Lengths), slices.Clone(m.Weights)
@@ -190,7 +193,7 @@ func (m *MiniBatch) Bytes() int64 {
 		8*int64(len(m.Values64))
 }
 
-// Equal reports whether both have the same name, schema and tensors, bit for bit: NaNs of the same bits are equal,
+// Equal reports whether both have the same name, place, schema and tensors, bit for bit: NaNs of the same bits are equal,
 // 0 and -0 are not.
 func (m *MiniBatch) Equal(o *MiniBatch) bool { return Diff(m, o) == "" }
 
@@ -204,6 +207,8 @@ func Diff(a, b *MiniBatch) string {
 		return "one of the mini-batches is nil"
 	case a.Name != b.Name:
 		return fmt.Sprintf("name: %v, %v", a.Name, b.Name)
+	case a.Fragment != b.Fragment:
+		return fmt.Sprintf("fragment: %v, %v", a.Fragment, b.Fragment)
 	case a.Rows != b.Rows:
 		return fmt.Sprintf("rows: %d, %d", a.Rows, b.Rows)
 	case !a.Schema.Equal(b.Schema):
