@@ -9,22 +9,31 @@ const (
 	MaxSplitFragments = 2 * MaxSplitBatches
 )
 
-// cutter cuts partitions into splits whose ends are, where the package comment says so, ends of row groups.
+// cutter cuts partitions into splits as the package comment says for BoundaryNone.
 type cutter struct {
-	splitRows int64 // about so many rows has a split
-	largest   int64 // rows of a split that is a row group of its own
-	limit     int   // ends, beyond which cut stops
+	splitRows int64 // The rows of a split that ends at no row group's end.
+	half      int64 // How far a row group's end may be from there.
+	largest   int64 // The most rows of a split that is a row group of its own, or a part of one.
+	limit     int   // The most splits of a plan.
 }
 
 // newCutter returns the cutter of a plan.
 func newCutter(o Options) cutter {
 	splitRows := int64(o.SplitBatches) * int64(o.Batch)
 	alone := min(maxGroupRows, int64(MaxSplitFragments-1)*int64(o.Batch))
-	return cutter{splitRows: splitRows, largest: max(splitRows, alone), limit: MaxSplits}
+	return cutter{splitRows: splitRows, half: splitRows / 2, largest: max(splitRows, alone), limit: MaxSplits}
 }
 
 // cut appends the end of each split of a partition. Without row groups every split but the last has splitRows.
 func (c cutter) cut(ends []int64, rows int64, groups []int64) ([]int64, error) {
+	longest := c.splitRows
+	if len(groups) > 0 {
+		longest = max(c.splitRows+c.half, c.largest)
+	}
+	// Ends that do not fit are refused before the memory of all the others is spent on them.
+	if rows/longest > int64(c.limit-len(ends)) {
+		return nil, c.tooMany()
+	}
 	groupEnd, next := int64(0), 0 // groups before next end at groupEnd
 	for at := int64(0); at < rows; {
 		for groupEnd <= at && next < len(groups) {
@@ -37,7 +46,7 @@ func (c cutter) cut(ends []int64, rows int64, groups []int64) ([]int64, error) {
 			at = c.endOfSplit(at, rows, groupEnd, groups[next-1:])
 		}
 		if len(ends) == c.limit {
-			return nil, fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, c.limit)
+			return nil, c.tooMany()
 		}
 		ends = append(ends, at)
 	}
@@ -49,9 +58,8 @@ func (c cutter) endOfSplit(at, rows, groupEnd int64, groups []int64) int64 {
 	if c.isLarge(groups[0]) {
 		return min(groupEnd, at+min(c.largest, rows-at))
 	}
-	half := c.splitRows / 2
-	end, distance := at+min(c.splitRows, rows-at), half+1
-	for i := 0; groupEnd-at <= c.splitRows+half; i++ {
+	end, distance := at+min(c.splitRows, rows-at), c.half+1
+	for i := 0; groupEnd-at <= c.splitRows+c.half; i++ {
 		if d := max(groupEnd-at-c.splitRows, c.splitRows-(groupEnd-at)); d < distance {
 			end, distance = groupEnd, d
 		}
@@ -67,4 +75,9 @@ func (c cutter) endOfSplit(at, rows, groupEnd int64, groups []int64) int64 {
 }
 
 // isLarge reports whether a row group has more rows than one and a half splits.
-func (c cutter) isLarge(rows int64) bool { return rows > c.splitRows+c.splitRows/2 }
+func (c cutter) isLarge(rows int64) bool { return rows > c.splitRows+c.half }
+
+// tooMany returns the error of a plan that has more splits than its limit.
+func (c cutter) tooMany() error {
+	return fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, c.limit)
+}

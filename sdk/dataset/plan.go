@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"sort"
 )
 
@@ -96,6 +97,9 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 					entry.Rows)
 			}
 		}
+		if rows > math.MaxInt64-all {
+			return nil, fmt.Errorf("%w: partition %q: the rows of all partitions pass 2^63", ErrManifest, entry.Name)
+		}
 		p.partitions[i] = rows
 		all += rows
 		if err := p.cutPartition(i, groups); err != nil {
@@ -118,7 +122,6 @@ func NewSelectedPlan(m *Manifest, passing []int64, o Options) (*Plan, error) {
 
 // cutPartition cuts a partition into splits.
 func (p *Plan) cutPartition(i int, groups []int64) (err error) {
-	splits := int64(0)
 	if p.options.Boundary == BoundaryNone {
 		if p.ends, err = newCutter(p.options).cut(p.ends, p.partitions[i], groups); err != nil {
 			return err
@@ -127,7 +130,8 @@ func (p *Plan) cutPartition(i int, groups []int64) (err error) {
 		return nil
 	}
 	batches, perSplit := p.countBatches(i), int64(p.options.SplitBatches)
-	if splits = batches / perSplit; batches%perSplit != 0 {
+	splits := batches / perSplit
+	if batches%perSplit != 0 {
 		splits++
 	}
 	if splits > MaxSplits-int64(p.firstSplitID[i]) {
@@ -155,7 +159,8 @@ func (p *Plan) numberSequence(all int64) {
 	if p.rows = all; p.options.Tail == DropTail {
 		p.rows -= all % batch
 	}
-	p.firstFragments, p.firstRows = []uint64{0}, []int64{0}
+	splits := p.firstSplitID[len(p.partitions)]
+	p.firstFragments, p.firstRows = make([]uint64, 1, splits+1), make([]int64, 1, splits+1)
 	for position := 0; p.firstRows[position] < p.rows; position++ {
 		first := p.firstRows[position]
 		end := min(first+p.splitOfID(p.splitID(position)).Rows, p.rows)

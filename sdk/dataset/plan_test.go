@@ -15,30 +15,30 @@ func TestPlanInDatasetOrder(t *testing.T) {
 	m := manifest(t, 25, 0, 8, 10)
 	p, err := NewPlan(m, Options{Batch: 4, SplitBatches: 3, Shuffle: ShuffleNone})
 	require.NoError(t, err)
-	want := []MiniBatch{
-		{0, 0, 0, 4, 0}, {1, 0, 4, 4, 0}, {2, 0, 8, 4, 0},
-		{3, 0, 12, 4, 1}, {4, 0, 16, 4, 1}, {5, 0, 20, 4, 1},
-		{6, 0, 24, 1, 2},
-		{7, 2, 0, 4, 3}, {8, 2, 4, 4, 3},
-		{9, 3, 0, 4, 4}, {10, 3, 4, 4, 4}, {11, 3, 8, 2, 4},
+	want := []Fragment{
+		{0, 0, 0, 0, 0, 4, 0}, {1, 1, 0, 0, 4, 4, 0}, {2, 2, 0, 0, 8, 4, 0},
+		{3, 3, 0, 0, 12, 4, 1}, {4, 4, 0, 0, 16, 4, 1}, {5, 5, 0, 0, 20, 4, 1},
+		{6, 6, 0, 0, 24, 1, 2},
+		{7, 7, 0, 2, 0, 4, 3}, {8, 8, 0, 2, 4, 4, 3},
+		{9, 9, 0, 3, 0, 4, 4}, {10, 10, 0, 3, 4, 4, 4}, {11, 11, 0, 3, 8, 2, 4},
 	}
-	assert.Equal(t, want, batches(t, p))
+	assert.Equal(t, want, fragments(t, p))
 	assert.EqualValues(t, 43, p.Rows())
 	splits := slices.Collect(p.All())
 	assert.Equal(t, []Split{
-		{0, 0, 0, 0, 12, 0, 3}, {1, 1, 0, 12, 12, 3, 3}, {2, 2, 0, 24, 1, 6, 1}, {3, 3, 2, 0, 8, 7, 2},
-		{4, 4, 3, 0, 10, 9, 3},
+		{0, 0, 0, 0, 12, 0, 3, 0, 0}, {1, 1, 0, 12, 12, 3, 3, 0, 3}, {2, 2, 0, 24, 1, 6, 1, 0, 6},
+		{3, 3, 2, 0, 8, 7, 2, 0, 7}, {4, 4, 3, 0, 10, 9, 3, 0, 9},
 	}, splits)
 
 	p, err = NewPlan(m, Options{Batch: 4, SplitBatches: 3, Shuffle: ShuffleNone, Tail: DropTail})
 	require.NoError(t, err)
-	want = []MiniBatch{
-		{0, 0, 0, 4, 0}, {1, 0, 4, 4, 0}, {2, 0, 8, 4, 0},
-		{3, 0, 12, 4, 1}, {4, 0, 16, 4, 1}, {5, 0, 20, 4, 1},
-		{6, 2, 0, 4, 2}, {7, 2, 4, 4, 2},
-		{8, 3, 0, 4, 3}, {9, 3, 4, 4, 3},
+	want = []Fragment{
+		{0, 0, 0, 0, 0, 4, 0}, {1, 1, 0, 0, 4, 4, 0}, {2, 2, 0, 0, 8, 4, 0},
+		{3, 3, 0, 0, 12, 4, 1}, {4, 4, 0, 0, 16, 4, 1}, {5, 5, 0, 0, 20, 4, 1},
+		{6, 6, 0, 2, 0, 4, 2}, {7, 7, 0, 2, 4, 4, 2},
+		{8, 8, 0, 3, 0, 4, 3}, {9, 9, 0, 3, 4, 4, 3},
 	}
-	assert.Equal(t, want, batches(t, p))
+	assert.Equal(t, want, fragments(t, p))
 	assert.EqualValues(t, 40, p.Rows())
 }
 
@@ -93,6 +93,7 @@ func TestPlanRefuses(t *testing.T) {
 		"splits too large":      {SplitBatches: MaxSplitBatches + 1},
 		"an unknown tail":       {Tail: 2},
 		"an unknown shuffle":    {Shuffle: 3},
+		"an unknown boundary":   {Boundary: 2},
 		"a negative window":     {Window: -1},
 		"a window over a split": {SplitBatches: 4, Window: 5},
 		"a window too large":    {Batch: MaxBatch, SplitBatches: 128, Window: 128, Shuffle: ShuffleRows},
@@ -122,7 +123,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	p, err := NewPlan(huge, Options{Batch: MaxBatch, SplitBatches: MaxSplitBatches, Shuffle: ShuffleNone})
 	require.NoError(t, err)
-	last, err := p.MiniBatch(p.MiniBatches() - 1)
+	last, err := p.Fragment(p.Fragments() - 1)
 	require.NoError(t, err)
 	assert.EqualValues(t, math.MaxInt64, last.First+int64(last.Rows))
 }
@@ -161,9 +162,9 @@ func TestPlanUsesTheDocumentedKeys(t *testing.T) {
 
 	first, err := p.Split(5)
 	require.NoError(t, err)
-	w, err := p.Window(first.FirstNumber + 7)
+	w, err := p.Window(first.FirstFragment + 7)
 	require.NoError(t, err)
-	assert.Equal(t, Window{Split: 5, Index: 2, FirstNumber: first.FirstNumber + 6, MiniBatches: 2, Rows: 20}, w)
+	assert.Equal(t, Window{Split: 5, Index: 2, FirstFragment: first.FirstFragment + 6, Fragments: 2, Rows: 20}, w)
 	perm, err := p.RowPermutation(w)
 	require.NoError(t, err)
 	rows := make([]uint32, 20)
@@ -181,7 +182,7 @@ func TestWithoutRowShuffleAWindowIsAMiniBatch(t *testing.T) {
 	require.NoError(t, err)
 	w, err := p.Window(3)
 	require.NoError(t, err)
-	assert.Equal(t, Window{Split: 0, Index: 3, FirstNumber: 3, MiniBatches: 1, Rows: 5}, w)
+	assert.Equal(t, Window{Split: 0, Index: 3, FirstFragment: 3, Fragments: 1, Rows: 5}, w)
 	perm, err := p.RowPermutation(w)
 	require.NoError(t, err)
 	assert.Nil(t, perm)
@@ -251,13 +252,13 @@ func TestPlanCoversEveryRowOnce(t *testing.T) {
 		for s := range p.All() {
 			require.False(t, ids[s.ID])
 			ids[s.ID] = true
-			require.Equal(t, number, s.FirstNumber)
-			require.LessOrEqual(t, s.MiniBatches, o.SplitBatches)
+			require.Equal(t, number, s.FirstFragment)
+			require.LessOrEqual(t, s.Fragments, o.SplitBatches)
 			var inSplit int64
-			for i := range s.MiniBatches {
-				mb, err := p.MiniBatch(number)
+			for i := range s.Fragments {
+				mb, err := p.Fragment(number)
 				require.NoError(t, err)
-				require.Equal(t, mb, s.MiniBatch(o.Batch, i))
+				require.Equal(t, mb, s.Fragment(o.Batch, i))
 				require.Equal(t, number, mb.Number)
 				require.Equal(t, s.First+inSplit, mb.First)
 				require.Zero(t, mb.First%int64(o.Batch), "cut from row 0")
@@ -293,17 +294,17 @@ func TestPlanCoversEveryRowOnce(t *testing.T) {
 
 // windows checks that windows cut the plan into runs and that their permutations are permutations.
 func windows(t *rapid.T, p *Plan) {
-	for number := uint64(0); number < p.MiniBatches(); {
+	for number := uint64(0); number < p.Fragments(); {
 		w, err := p.Window(number)
 		require.NoError(t, err)
-		require.Equal(t, number, w.FirstNumber)
+		require.Equal(t, number, w.FirstFragment)
 		rows := 0
-		for i := range w.MiniBatches {
-			mb, err := p.MiniBatch(number + uint64(i))
+		for i := range w.Fragments {
+			f, err := p.Fragment(number + uint64(i))
 			require.NoError(t, err)
-			require.Equal(t, w.Split, mb.Split)
-			rows += mb.Rows
-			again, err := p.Window(mb.Number)
+			require.Equal(t, w.Split, f.Split)
+			rows += f.Rows
+			again, err := p.Window(f.Number)
 			require.NoError(t, err)
 			require.Equal(t, w, again)
 		}
@@ -317,7 +318,7 @@ func windows(t *rapid.T, p *Plan) {
 				require.EqualValues(t, i, v)
 			}
 		}
-		number += uint64(w.MiniBatches)
+		number += uint64(w.Fragments)
 	}
 }
 
@@ -331,7 +332,7 @@ func TestPlanIgnoresRowGroups(t *testing.T) {
 	require.NoError(t, err)
 	pb, err := NewPlan(b, Options{Batch: 7})
 	require.NoError(t, err)
-	assert.Equal(t, batches(t, pa), batches(t, pb))
+	assert.Equal(t, fragments(t, pa), fragments(t, pb))
 }
 
 func TestPlanOfAMillionSplits(t *testing.T) {
@@ -343,10 +344,10 @@ func TestPlanOfAMillionSplits(t *testing.T) {
 	assert.Equal(t, 1_000_000, p.Splits())
 	assert.EqualValues(t, 16_000_000, p.MiniBatches())
 	for _, number := range []uint64{0, 1, 15, 16, 8_000_000, 15_999_999} {
-		mb, err := p.MiniBatch(number)
+		f, err := p.Fragment(number)
 		require.NoError(t, err)
-		assert.EqualValues(t, number/16, mb.Split)
-		assert.EqualValues(t, number%16, mb.First/8192%16)
+		assert.EqualValues(t, number/16, f.Split)
+		assert.EqualValues(t, number%16, f.First/8192%16)
 	}
 }
 
@@ -373,13 +374,13 @@ func TestNamesOfChoices(t *testing.T) {
 	assert.Equal(t, "unknown(9)", Tail(9).String())
 }
 
-func batches(t *testing.T, p *Plan) []MiniBatch {
-	t.Helper()
-	var out []MiniBatch
-	for i := range p.MiniBatches() {
-		mb, err := p.MiniBatch(i)
+// fragments returns all fragments of a plan.
+func fragments(t require.TestingT, p *Plan) []Fragment {
+	var out []Fragment
+	for i := range p.Fragments() {
+		f, err := p.Fragment(i)
 		require.NoError(t, err)
-		out = append(out, mb)
+		out = append(out, f)
 	}
 	return out
 }
@@ -401,9 +402,8 @@ func ExamplePlan() {
 	})
 	plan, _ := NewPlan(m, Options{Batch: 4, Shuffle: ShuffleNone})
 	for i := range plan.MiniBatches() {
-		mb, _ := plan.MiniBatch(i)
-		fmt.Printf("%d: %s rows %d to %d\n", mb.Number, m.Partitions[mb.Partition].Name, mb.First,
-			mb.First+int64(mb.Rows)-1)
+		f, _ := plan.FragmentAt(i, 0)
+		fmt.Printf("%d: %s rows %d to %d\n", i, m.Partitions[f.Partition].Name, f.First, f.First+int64(f.Rows)-1)
 	}
 	// Output:
 	// 0: day_0 rows 0 to 3
