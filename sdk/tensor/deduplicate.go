@@ -65,18 +65,20 @@ func (m *MiniBatch) validateInverse() error {
 }
 
 // Deduplicate returns the mini-batch deduplicated in the sets of its schema: the mini-batch itself if there are no
-// sets, or if it is deduplicated already. Otherwise the result has sparse tensors of its own, shares the others, and
-// takes over the caller's hold on m: the last Release of the result releases m. The mini-batch must be valid. The
-// result depends on the tensors alone. The error wraps ErrShape.
+// sets, if it is deduplicated already, or if it is a fragment, which Join deduplicates with its partners. Otherwise the
+// result has sparse tensors of its own, shares the others, and takes over the caller's hold on m: the last Release of
+// the result releases m. The mini-batch must be valid. The result depends on the tensors alone. The error wraps
+// ErrShape.
 func (m *MiniBatch) Deduplicate() (*MiniBatch, error) {
 	sets := m.Schema.Sets()
-	if sets == 0 || m.Unique != nil {
+	if sets == 0 || m.Unique != nil || m.Fragment != (Fragment{}) {
 		return m, nil
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
 	o := New(m.Schema, m.Rows, m.Release)
+	o.lent = m.lent
 	o.Name, o.Label, o.Dense, o.Dense16 = m.Name, m.Label, m.Dense, m.Dense16
 	o.Unique, o.Inverse = make([]int32, sets), make([]int32, sets*m.Rows)
 	o.growSparse(m.Values())

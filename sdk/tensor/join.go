@@ -1,0 +1,94 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Join returns the mini-batch of which parts are the fragments: all of them, in the order of their rows. The result has
+// memory of its own and one holder, and is deduplicated if the schema has sets; the parts stay the caller's to release.
+// The error wraps ErrShape. It names the first part that is not the fragment that comes next, or the rows that are
+// missing.
+func Join(parts []*MiniBatch) (*MiniBatch, error) {
+	if len(parts) == 0 {
+		return nil, shapeError("no fragment to join")
+	}
+	first := parts[0]
+	rows, values := 0, 0
+	for i, p := range parts {
+		if err := checkPart(first, p, rows); err != nil {
+			return nil, shapeError("fragment %d of %d of mini-batch %v: %w", i, len(parts), first.Name, err)
+		}
+		rows, values = rows+p.Rows, values+p.Values()
+	}
+	if of := first.Fragment.Of; rows != of {
+		return nil, shapeError("mini-batch %v lacks the rows from %d on: its fragments have %d of %d rows", first.Name,
+			rows, rows, of)
+	}
+	o, err := Make(first.Schema, rows, values)
+	if err != nil {
+		return nil, err
+	}
+	o.Name = first.Name
+	joinRows(o, parts)
+	joinKeys(o, parts)
+	return o.Deduplicate()
+}
+
+// checkPart checks that a part is the fragment of first's mini-batch that begins at a row, and that its tensors have
+// their shapes. Only the first part's schema is checked by itself, when the whole mini-batch is made.
+func checkPart(first, p *MiniBatch, row int) error {
+	switch f := p.Fragment; {
+	case p.Name != first.Name:
+		return fmt.Errorf("it is of mini-batch %v", p.Name)
+	case !p.Schema.Equal(first.Schema):
+		return errors.New("it has another schema: " + diffSchemas(first.Schema, p.Schema))
+	case p.Unique != nil:
+		return errors.New("it is deduplicated: join first")
+	case f.Of != first.Fragment.Of:
+		return fmt.Errorf("it is of %d rows, and the first is of %d", f.Of, first.Fragment.Of)
+	case f.First != row:
+		return fmt.Errorf("it begins at row %d, want row %d", f.First, row)
+	case p.Rows > f.Of-row:
+		return fmt.Errorf("it ends at row %d of %d", row+p.Rows, f.Of)
+	}
+	return p.validateTensors()
+}
+
+// joinRows copies the tensors that have one line a row.
+func joinRows(o *MiniBatch, parts []*MiniBatch) {
+	row, d := 0, len(o.Schema.Dense)
+	for _, p := range parts {
+		copy(o.Label[min(row, len(o.Label)):], p.Label)
+		copy(o.Dense[min(row*d, len(o.Dense)):], p.Dense)
+		copy(o.Dense16[min(row*d, len(o.Dense16)):], p.Dense16)
+		row += p.Rows
+	}
+}
+
+// joinKeys copies the sparse tensors: for each key the parts' runs, one after the other.
+func joinKeys(o *MiniBatch, parts []*MiniBatch) {
+	fixed := o.Schema.Fixed()
+	offsets := make([][]int64, len(parts))
+	for i, p := range parts {
+		offsets[i] = p.OffsetPerKey()
+	}
+	value, row := 0, 0 // of the whole mini-batch's tensors
+	for key := range o.Schema.Keys {
+		for i, p := range parts {
+			from, to := offsets[i][key], offsets[i][key+1]
+			if o.Schema.IDs == Int32 {
+				copy(o.Values32[value:], p.Values32[from:to])
+			} else {
+				copy(o.Values64[value:], p.Values64[from:to])
+			}
+			if o.Schema.Weights {
+				copy(o.Weights[value:], p.Weights[from:to])
+			}
+			if !fixed {
+				copy(o.Lengths[row:], p.Lengths[key*p.Rows:(key+1)*p.Rows])
+			}
+			value, row = value+int(to-from), row+p.Rows
+		}
+	}
+}
