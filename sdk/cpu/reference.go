@@ -52,7 +52,7 @@ func (r *referenceProcessor) Open(ctx context.Context, run processor.Run) (proce
 	return processor.NewOnDemand(ctx, run, func(first int64, rows int) (*tensor.MiniBatch, error) {
 		t, err := reader.MiniBatch(first, rows)
 		if err != nil {
-			return nil, fault(&run, first, err)
+			return nil, fault(&run, first, rows, err)
 		}
 		m, err := r.miniBatch(t)
 		if err != nil {
@@ -91,7 +91,7 @@ func (r *referenceProcessor) Stats() processor.Stats {
 func (r *referenceProcessor) Close() error { return nil }
 
 // fault gives an error of the reference the form that the engine's have.
-func fault(run *processor.Run, first int64, err error) error {
+func fault(run *processor.Run, first int64, rows int, err error) error {
 	p := run.Partition
 	e := &partition.DataError{
 		Partition: p.Name, RowGroup: -1, Page: -1, Row: first, Err: partition.ErrData,
@@ -109,7 +109,7 @@ func fault(run *processor.Run, first int64, err error) error {
 			e.Err = partition.ErrUnsupported
 		}
 	case !errors.Is(err, reference.ErrData):
-		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, first, first+int64(run.Batch)-1, err)
+		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, first, first+int64(rows)-1, err)
 	}
 	return e
 }

@@ -40,7 +40,7 @@ func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*mak
 	return begun, begun.beginAt(run.First, learned)
 }
 
-// beginAt makes the slicer of the run's rows from a row on, in the maker's memory.
+// beginAt makes the slicer of the run's rows from a row on, with which a mini-batch begins, in the maker's memory.
 func (m *maker) beginAt(first int64, learned *slicer.Learned) error {
 	r, buffers := m.runner, ringBuffers
 	if r.opts.Copy {
@@ -53,7 +53,8 @@ func (m *maker) beginAt(first int64, learned *slicer.Learned) error {
 			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Buffers: buffers, Direct: r.target.Direct(m.partition),
 			FromHost: m.fedByHost,
 		},
-	}, m.partition, slicer.Rows{First: first, Count: m.run.First + m.run.Rows - first, Batch: m.run.Batch})
+	}, m.partition, slicer.Rows{First: first, Count: m.run.First + m.run.Rows - first, Batch: m.run.Batch,
+		FirstBatch: m.run.firstBatchAt(first)})
 	if err == nil {
 		m.slicer = s
 	}

@@ -19,13 +19,14 @@ type onDemand struct {
 	err  error
 }
 
-// CheckOnDemand returns an error for a run that NewOnDemand does not take.
+// CheckOnDemand returns an error for a run that NewOnDemand does not take. It wraps ErrFirstBatch if that is out of
+// range.
 func (r *Run) CheckOnDemand() error {
-	if p := r.Partition; p == nil || r.Selected != nil || r.Batch < 1 || r.First < 0 || r.Rows < 1 || r.First > p.Rows ||
+	if p := r.Partition; p == nil || r.Selected != nil || r.First < 0 || r.Rows < 1 || r.First > p.Rows ||
 		r.Rows > p.Rows-r.First {
-		return errors.New("a run outside its partition, without a batch, or of selected rows")
+		return errors.New("a run outside its partition, or of selected rows")
 	}
-	return nil
+	return r.checkBatches()
 }
 
 // NewOnDemand returns the stream of a run on an engine that computes nothing ahead: compute makes the mini-batch of
@@ -50,7 +51,7 @@ func (s *onDemand) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	rows := int(min(int64(s.run.Batch), end-s.row))
+	rows := s.run.batchAt(s.row)
 	m, err := s.make(s.row, rows)
 	if err != nil {
 		s.err = err

@@ -12,15 +12,48 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Run is a run of rows of one partition, cut into mini-batches of Batch rows; the last may be short.
+// Run is a run of rows of one partition, cut into mini-batches of Batch rows. The last may be short, and the first one if
+// FirstBatch says so.
 type Run struct {
 	Partition   *partition.Partition
 	First, Rows int64 // rows [First, First+Rows); Rows must be at least 1
 	Batch       int
-	FirstBatch  int // rows of the first mini-batch, if it has fewer than Batch; 0: it has Batch
+	// FirstBatch is the rows of the run's first mini-batch, at most Batch; 0 means Batch. A run whose rows end before has
+	// that mini-batch only.
+	FirstBatch int
 	// Selected says which rows of the partition there are; First and Rows then count those. nil: all rows. Only a
 	// processor of WithSelections takes it.
 	Selected *selection.Rows
+}
+
+// batchAt returns the rows of the mini-batch that begins at a row of the run.
+func (r *Run) batchAt(row int64) int {
+	rows := r.Batch
+	if r.FirstBatch > 0 && row == r.First {
+		rows = r.FirstBatch
+	}
+	return int(min(int64(rows), r.First+r.Rows-row))
+}
+
+// firstBatchAt returns FirstBatch for the part of the run from a row on, at which a mini-batch begins.
+func (r *Run) firstBatchAt(row int64) int {
+	if row != r.First {
+		return 0
+	}
+	return r.FirstBatch
+}
+
+// checkBatches returns an error if the sizes of the run's mini-batches are out of range. It wraps ErrFirstBatch if that
+// of the first is.
+func (r *Run) checkBatches() error {
+	switch {
+	case r.Batch < 1 || r.Batch > tensor.MaxRows:
+		return fmt.Errorf("%s: open a stream: a batch of %d rows, want 1 to %d", r.Partition.Name, r.Batch, tensor.MaxRows)
+	case r.FirstBatch < 0 || r.FirstBatch > r.Batch:
+		return fmt.Errorf("%s: open a stream: %w: %d rows, want 0 to the batch of %d", r.Partition.Name, ErrFirstBatch,
+			r.FirstBatch, r.Batch)
+	}
+	return nil
 }
 
 // Processor runs one lowered pipeline on one device. It is safe for concurrent use.

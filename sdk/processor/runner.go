@@ -61,13 +61,14 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 		return nil, errors.New("open a stream: no partition")
 	case run.Selected != nil:
 		return nil, fmt.Errorf("%s: open a stream: it is over selected rows: use WithSelections", p.Name)
-	case run.Batch < 1 || run.Batch > tensor.MaxRows:
-		return nil, fmt.Errorf("%s: open a stream: a batch of %d rows, want 1 to %d", p.Name, run.Batch, tensor.MaxRows)
 	case run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First:
 		return nil, fmt.Errorf("%s: open a stream: rows %d+%d of %d", p.Name, run.First, run.Rows, p.Rows)
 	case p.Source != r.pipeline.program.Source:
 		return nil, fmt.Errorf("%s: open a stream: it is %v, the pipeline reads %v", p.Name, p.Source,
 			r.pipeline.program.Source)
+	}
+	if err := run.checkBatches(); err != nil {
+		return nil, err
 	}
 	share, err := r.memory.takeShare(ctx)
 	if err != nil {

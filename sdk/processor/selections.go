@@ -35,15 +35,15 @@ func (p *selectingProcessor) Open(ctx context.Context, run Run) (Stream, error) 
 	case run.Selected.Tested() != run.Partition.Rows:
 		return nil, fmt.Errorf("%s: open a stream: a selection of %d rows, and the partition has %d", run.Partition.Name,
 			run.Selected.Tested(), run.Partition.Rows)
-	case run.Batch < 1 || run.Batch > tensor.MaxRows:
-		return nil, fmt.Errorf("%s: open a stream: a batch of %d rows, want 1 to %d", run.Partition.Name, run.Batch,
-			tensor.MaxRows)
 	case run.First < 0 || run.Rows < 1 || run.First > run.Selected.Passing() ||
 		run.Rows > run.Selected.Passing()-run.First:
 		return nil, fmt.Errorf("%s: open a stream: rows %d+%d of %d selected ones", run.Partition.Name, run.First, run.Rows,
 			run.Selected.Passing())
 	}
-	s := &selectedStream{processor: p, run: run, number: run.First, end: run.First + run.Rows,
+	if err := run.checkBatches(); err != nil {
+		return nil, err
+	}
+	s := &selectedStream{processor: p, run: run, number: run.First,
 		last:       run.Selected.Row(run.First + run.Rows - 1),
 		openSource: func(run Run) (Stream, error) { return p.Processor.Open(ctx, run) }}
 	return s, s.openAt(run.Selected.Row(run.First))
@@ -63,10 +63,11 @@ type selectedStream struct {
 	run        Run
 	openSource func(Run) (Stream, error)
 
-	number, end int64 // The selected rows with which the next mini-batch begins, and before which the run ends.
-	last        int64 // row of the partition that is the run's last selected one
+	number int64 // The selected row with which the next mini-batch begins.
+	last   int64 // row of the partition that is the run's last selected one
 
 	source Stream
+	opened Run   // The rows of the partition that the source was opened with.
 	row    int64 // The row of the partition with which the source's next mini-batch begins.
 
 	whole  *tensor.MiniBatch // The source's mini-batch that has rows to take; nil: none.
@@ -79,11 +80,13 @@ type selectedStream struct {
 
 // openAt opens the source at a row of the partition.
 func (s *selectedStream) openAt(row int64) error {
-	source, err := s.openSource(Run{Partition: s.run.Partition, First: row, Rows: s.last - row + 1, Batch: s.run.Batch})
+	opened := Run{Partition: s.run.Partition, First: row, Rows: s.last - row + 1, Batch: s.run.Batch,
+		FirstBatch: s.run.firstBatchAt(s.number)}
+	source, err := s.openSource(opened)
 	if err != nil {
 		return err
 	}
-	s.source, s.row = source, row
+	s.source, s.opened, s.row = source, opened, row
 	return nil
 }
 
@@ -92,7 +95,7 @@ func (s *selectedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	want := int(min(int64(s.run.Batch), s.end-s.number))
+	want := s.run.batchAt(s.number)
 	if want == 0 {
 		return nil, io.EOF
 	}
@@ -151,7 +154,7 @@ func (s *selectedStream) takeWhole(ctx context.Context) error {
 	for len(s.chosen) == 0 {
 		taken := s.number // number of the selected row that is wanted next
 		if s.making != nil {
-			taken = s.number + min(int64(s.run.Batch), s.end-s.number) - int64(s.making.Missing())
+			taken = s.number + int64(s.run.batchAt(s.number)-s.making.Missing())
 		}
 		if wanted := s.run.Selected.Row(taken); s.skips(wanted) {
 			if err := errors.Join(s.source.Close(), s.openAt(wanted)); err != nil {
@@ -167,7 +170,7 @@ func (s *selectedStream) takeWhole(ctx context.Context) error {
 		}
 		s.processor.rows.Add(-int64(mb.Rows))
 		s.processor.miniBatches.Add(-1)
-		if want := min(int64(s.run.Batch), s.last+1-s.row); int64(mb.Rows) != want {
+		if want := s.opened.batchAt(s.row); mb.Rows != want {
 			mb.Release()
 			return s.fail(fmt.Errorf("%s: a mini-batch of %d rows from row %d on, want %d", s.run.Partition.Name, mb.Rows,
 				s.row, want))

@@ -84,7 +84,7 @@ func (p *simulatedProcessor) Open(ctx context.Context, run processor.Run) (proce
 	return processor.NewOnDemand(ctx, run, func(first int64, rows int) (*tensor.MiniBatch, error) {
 		m, err := p.miniBatch(part, first, rows)
 		if err != nil {
-			return nil, fault(&run, first, err)
+			return nil, fault(&run, first, rows, err)
 		}
 		return m, nil
 	}), nil
@@ -156,7 +156,7 @@ func (p *simulatedProcessor) Stats() processor.Stats {
 func (p *simulatedProcessor) Close() error { return nil }
 
 // fault gives an error the form that those of other engines have, if the data is at fault.
-func fault(run *processor.Run, first int64, err error) error {
+func fault(run *processor.Run, first int64, rows int, err error) error {
 	part := run.Partition
 	e := &partition.DataError{Partition: part.Name, RowGroup: -1, Page: -1, Row: first, Err: partition.ErrData,
 		Message: err.Error()}
@@ -169,5 +169,5 @@ func fault(run *processor.Run, first int64, err error) error {
 		e.Message = page.Err.Error()
 		return e
 	}
-	return fmt.Errorf("engine rtl: %s: rows %d to %d: %w", part.Name, first, first+int64(run.Batch)-1, err)
+	return fmt.Errorf("engine rtl: %s: rows %d to %d: %w", part.Name, first, first+int64(rows)-1, err)
 }

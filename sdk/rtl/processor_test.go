@@ -54,7 +54,7 @@ func TestMiniBatchesAreThoseOfTheCPU(t *testing.T) {
 			simulated, err := s.NewProcessor(prog, schema)
 			require.NoError(t, err)
 			onCPU := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 8 << 20})
-			for _, run := range []processor.Run{{Rows: 128, Batch: 64}, {First: 128, Rows: 172, Batch: 50},
+			for _, run := range []processor.Run{{Rows: 128, Batch: 64}, {First: 128, Rows: 172, Batch: 50, FirstBatch: 22},
 				{First: 299, Rows: 1, Batch: 9}} {
 				run.Partition = part
 				processortest.RequireSame(t, processortest.MiniBatches(t, onCPU, run),

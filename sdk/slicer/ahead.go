@@ -8,8 +8,8 @@ import (
 
 // planAhead plans the moves that bring windows of later slices while the slice that was built executes, so that a link
 // between the host and the target is busy while the engine is. The slice's tasks must be written: what is planned here
-// goes to memory that they do not name. batchRows are the rows of a whole mini-batch, and end is the row of the
-// partition that the stream ends before.
+// goes to memory that they do not name. batchRows are the rows of a whole mini-batch, as the next one is even where the
+// first is short, and end is the row of the partition that the stream ends before.
 //
 // The planned moves are those that the builder would plan for the next slices, as far as the input area holds them
 // beside the windows of this slice. They do not influence what a mini-batch holds. Only moves from the host are

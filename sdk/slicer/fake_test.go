@@ -476,6 +476,7 @@ type fakeRun struct {
 	workspace *Workspace
 
 	slices, rows    int
+	sizes           []int // rows of each mini-batch
 	traffic         Traffic
 	stalled, tries  int // most slices without progress, most attempts at building a slice
 	portions        int // most portions of a mini-batch
@@ -517,6 +518,7 @@ func (r *fakeRun) step() (Step, *program.Result, error) {
 		return step, res, err
 	case *Done:
 		r.rows += int(x.Rows)
+		r.sizes = append(r.sizes, int(x.Rows))
 		r.workspace.Release(x.Buffer)
 	}
 	return step, nil, nil

@@ -54,8 +54,8 @@ func (o *output) beginMiniBatch() {
 	o.buffer, o.valuesWritten, o.valuesWanted, o.bufferWritten, o.movedFrom = nil, 0, 0, false, nil
 }
 
-// acquireBuffer gets a buffer for a mini-batch. batchRows are the rows of a whole one: a short last one does not
-// shrink the ring.
+// acquireBuffer gets a buffer for a mini-batch. batchRows are the rows of a whole one: a short first or last one does
+// not shrink the ring.
 func (o *output) acquireBuffer(batchRows uint32) error {
 	workspace := o.arena.workspace
 	size := o.bufferSizeFor(batchRows, o.guessValues(batchRows))

@@ -113,10 +113,24 @@ func (r *fakeRun) run(t require.TestingT) error {
 	}
 }
 
+// sizes returns the rows of each mini-batch of a run.
+func (r Rows) sizes() (sizes []int) {
+	left := int(r.Count)
+	if r.FirstBatch > 0 {
+		sizes = append(sizes, min(r.FirstBatch, left))
+		left -= sizes[0]
+	}
+	for left > 0 {
+		sizes = append(sizes, min(r.Batch, left))
+		left -= sizes[len(sizes)-1]
+	}
+	return sizes
+}
+
 // TestEveryFileEnds runs files of many shapes in memories of many sizes. The fake engine checks that every window
 // holds the bytes that it is said to hold, and that dictionaries and unpacked pages are where they are said to be.
 // Every run ends with all rows or with a MemoryError. With a little more memory than the errors demand, the run ends
-// with all rows.
+// with all rows, in mini-batches of the sizes that were asked for.
 func TestEveryFileEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
@@ -132,6 +146,7 @@ func TestEveryFileEnds(t *testing.T) {
 		c.Limits.HostBlock = rapid.SampledFrom([]uint64{0, 4, 64}).Draw(t, "host block")
 		first := rapid.Int64Range(0, f.partition.Rows-1).Draw(t, "first")
 		rows := Rows{First: first, Count: f.partition.Rows - first, Batch: rapid.IntRange(1, 700).Draw(t, "batch")}
+		rows.FirstBatch = rapid.IntRange(0, rows.Batch).Draw(t, "first batch")
 		memory := rapid.Uint64Range(8<<10, 500<<10).Draw(t, "memory")
 		spare := rapid.SampledFrom([]uint64{8, 64, 1 << 62}).Draw(t, "spare") // a share of what the error asks for
 		for range 1000 {
@@ -141,6 +156,7 @@ func TestEveryFileEnds(t *testing.T) {
 			var short *MemoryError
 			if !errors.As(err, &short) {
 				require.EqualValues(t, rows.Count, r.rows)
+				require.Equal(t, rows.sizes(), r.sizes)
 				return
 			}
 			memory = short.Need + short.Need/spare

@@ -19,7 +19,7 @@ import (
 //	column NAME page=BYTESxROWS [last=TIMES] [dict=PAGEBYTES:BYTES] [room=BYTES] [list=VALUES] [declared=VALUES]
 //	       [first=N] [part=keys|values|scores]
 //	file ROWS,ROWS... [indexed]        the row groups of a file of those columns
-//	run memory=BYTES batch=N [rows=FIRST+COUNT] [block=N] [buffers=N] [direct] [host]
+//	run memory=BYTES batch=N [firstbatch=N] [rows=FIRST+COUNT] [block=N] [buffers=N] [direct] [host]
 //	step [N]                           what the slicer does next, and the engine's answer
 //	finish                             all further steps, in one line
 func TestScripts(t *testing.T) {
@@ -99,7 +99,8 @@ func (s *scripted) do(w []string) string {
 		}
 		c := Config{Limits: target.Limits{Engine: "fake", Block: s.number(arg(w, "block"))}}
 		c.Options = Options{Buffers: int(s.number(arg(w, "buffers"))), Direct: has(w, "direct"), FromHost: has(w, "host")}
-		rows := Rows{First: int64(first), Count: int64(count), Batch: int(s.number(arg(w, "batch")))}
+		rows := Rows{First: int64(first), Count: int64(count), Batch: int(s.number(arg(w, "batch"))),
+			FirstBatch: int(s.number(arg(w, "firstbatch")))}
 		var err error
 		if s.run, err = s.file.begin(s.number(arg(w, "memory")), c, rows); err != nil {
 			return "error: " + err.Error() + "\n"

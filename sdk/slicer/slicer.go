@@ -38,10 +38,12 @@ type Options struct {
 	FromHost bool
 }
 
-// Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows; the last may be short.
+// Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows. The last may be short, and
+// the first one if FirstBatch says so.
 type Rows struct {
 	First, Count int64
 	Batch        int
+	FirstBatch   int // rows of the first mini-batch, at most Batch; 0 means Batch
 }
 
 // Slicer says which slice of which mini-batch comes next.
@@ -57,7 +59,8 @@ type Slicer struct {
 	results        results
 
 	next, end int64 // rows of the partition still to be made are [next, end)
-	batchRows int
+	batchRows int   // rows of a whole mini-batch
+	nextRows  int   // rows of the mini-batch that begins at next, unless the run ends before
 	state     state
 	steps     steps
 }
@@ -84,7 +87,10 @@ const (
 // New returns the slicer of a run of rows of a partition, which must lie inside it. It fails where the partition is not
 // what the program reads.
 func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
-	s := &Slicer{next: rows.First, end: rows.First + rows.Count, batchRows: rows.Batch}
+	s := &Slicer{next: rows.First, end: rows.First + rows.Count, batchRows: rows.Batch, nextRows: rows.Batch}
+	if rows.FirstBatch > 0 {
+		s.nextRows = rows.FirstBatch
+	}
 	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyForColumns(len(c.Program.Columns))}
 	s.arena = arena{workspace: c.Memory}
 	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
@@ -141,7 +147,7 @@ func (s *Slicer) nextStep() (Step, error) {
 				s.columns.noteResumePoints()
 				return &End{}, nil
 			}
-			s.batch.beginRows(s.next, uint32(min(int64(s.batchRows), s.end-s.next)), s.columns.partition)
+			s.batch.beginRows(s.next, uint32(min(int64(s.nextRows), s.end-s.next)), s.columns.partition)
 			s.state = starting
 		case starting:
 			if ask := s.starter.beginChunks(); ask != nil {
@@ -244,6 +250,7 @@ func (s *Slicer) finishMiniBatch() *Done {
 	s.steps.done = Done{Buffer: s.output.buffer, Rows: s.batch.rows, Layout: placement, Values: s.output.packedValues()}
 	s.output.buffer = nil
 	s.next += int64(s.batch.rows)
+	s.nextRows = s.batchRows
 	s.state = idle
 	return &s.steps.done
 }

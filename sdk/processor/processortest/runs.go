@@ -88,3 +88,23 @@ func MiniBatches(t testing.TB, p processor.Processor, run processor.Run) []*tens
 	require.NoError(t, err)
 	return out
 }
+
+// Join returns one mini-batch that holds the rows of several in their order.
+func Join(t require.TestingT, parts []*tensor.MiniBatch) *tensor.MiniBatch {
+	rows := 0
+	for _, m := range parts {
+		rows += m.Rows
+	}
+	joined, err := tensor.NewCompactor(parts[0].Schema, rows)
+	require.NoError(t, err)
+	for _, m := range parts {
+		all := make([]uint32, m.Rows)
+		for i := range all {
+			all[i] = uint32(i)
+		}
+		require.NoError(t, joined.Append(m, all))
+	}
+	m, err := joined.MiniBatch()
+	require.NoError(t, err)
+	return m
+}
