@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace/millrace/control/fleet"
 	"github.com/millrace/millrace/control/ledger"
-	"github.com/millrace/millrace/control/record"
 	"github.com/millrace/millrace/control/upkeep"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -279,10 +278,10 @@ func prepareRequest(j *job, g *edition) (*apiv1.PrepareRequest, error) {
 		return nil, err
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest,
-		Plan: record.WirePlan(j.Plan), Weight: j.spec.Weight, FilterPass: g.pass, Modules: j.spec.Modules}
+		Plan: apiv1.WritePlan(j.Plan), Weight: j.spec.Weight, FilterPass: g.pass, Modules: j.spec.Modules}
 	switch {
 	case g.pass != nil:
-		req.Plan = record.WirePlan(passPlan)
+		req.Plan = apiv1.WritePlan(passPlan)
 	case g.Selection != nil:
 		req.Selection = &apiv1.JobSelection{Sha256: g.Selection.Digest[:], Bytes: g.Selection.Bytes}
 		fallthrough

@@ -119,13 +119,16 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	if s.Pipeline, err = bindModules(s.Pipeline, spec.Modules); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	if s.Plan, err = PlanOptions(spec.Plan, s.Pipeline.Batch); err == nil {
+	if s.Plan, err = apiv1.ReadPlan(spec.Plan); err == nil {
 		err = s.Plan.CheckWindow()
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	spec.Plan = WirePlan(whole(s.Plan))
+	if s.Plan.Batch == 0 {
+		s.Plan.Batch = s.Pipeline.Batch
+	}
+	spec.Plan = apiv1.WritePlan(whole(s.Plan))
 	sealed = true
 	if len(spec.Resume) > 0 {
 		var t dataset.Token
@@ -141,40 +144,6 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 	return s, sealed, nil
 }
 
-// PlanOptions reads a plan's options.
-func PlanOptions(p *apiv1.PlanOptions, batch int) (dataset.Options, error) {
-	o := dataset.Options{Batch: batch, Seed: p.Seed}
-	bound := func(v, most int64, what string) (int, error) {
-		if v < 0 || v > most {
-			return 0, fmt.Errorf("plan: %s %d, want 0 to %d", what, v, most)
-		}
-		return int(v), nil
-	}
-	var err error
-	if p.Batch != 0 {
-		if o.Batch, err = bound(p.Batch, dataset.MaxBatch, "batch"); err != nil {
-			return o, err
-		}
-	}
-	if o.SplitBatches, err = bound(p.SplitBatches, dataset.MaxSplitBatches, "split_batches"); err != nil {
-		return o, err
-	}
-	if o.Window, err = bound(p.Window, dataset.MaxSplitBatches, "window"); err != nil {
-		return o, err
-	}
-	if p.Tail != "" {
-		if err := o.Tail.UnmarshalText([]byte(p.Tail)); err != nil {
-			return o, fmt.Errorf("plan: tail: %w", err)
-		}
-	}
-	if p.Shuffle != "" {
-		if err := o.Shuffle.UnmarshalText([]byte(p.Shuffle)); err != nil {
-			return o, fmt.Errorf("plan: shuffle: %w", err)
-		}
-	}
-	return o, nil
-}
-
 // whole fills in the defaults of dataset.NewPlan.
 func whole(o dataset.Options) dataset.Options {
 	if o.Batch == 0 {
@@ -184,10 +153,4 @@ func whole(o dataset.Options) dataset.Options {
 		o.SplitBatches = dataset.DefaultSplitBatches
 	}
 	return o
-}
-
-// WirePlan is the wire form of a plan's options, for nodes and launchers.
-func WirePlan(o dataset.Options) *apiv1.PlanOptions {
-	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
-		SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}
 }

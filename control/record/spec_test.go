@@ -77,6 +77,7 @@ func TestSpecsThatCanNeverBe(t *testing.T) {
 		"split":          func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{SplitBatches: -1} },
 		"no such window": func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Window: 2} },
 		"window":         func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Window: math.MaxInt64} },
+		"boundary":       func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Boundary: "x"} },
 		"tail":           func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Tail: "x"} },
 		"shuffle":        func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Shuffle: "x"} },
 		"token":          func(j *apiv1.JobSpec) { j.Resume = []byte("x") },
@@ -106,17 +107,6 @@ func TestTokensAreReadWithTheSpec(t *testing.T) {
 		assert.Equal(t, seal, sealed)
 		assert.EqualValues(t, 3, s.Resume.Epoch)
 	}
-}
-
-func TestPlansTravelWhole(t *testing.T) {
-	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63,
-		SplitBatches: 7, Window: 3}
-	got, err := PlanOptions(WirePlan(o), 5)
-	require.NoError(t, err)
-	assert.Equal(t, o, got)
-	got, err = PlanOptions(&apiv1.PlanOptions{}, 5)
-	require.NoError(t, err)
-	assert.Equal(t, dataset.Options{Batch: 5}, got)
 }
 
 // TestVocabulariesOfAJob: a job names a described file for each vocabulary of its pipeline, and no other.

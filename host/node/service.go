@@ -100,24 +100,6 @@ func readDigest(b []byte) (dataset.Digest, error) {
 	return dataset.Digest(b), nil
 }
 
-// readPlan reads a plan's options. The plan itself checks their numbers.
-func readPlan(p *apiv1.PlanOptions) (dataset.Options, error) {
-	o := dataset.Options{
-		Batch: int(p.GetBatch()), Seed: p.GetSeed(), SplitBatches: int(p.GetSplitBatches()), Window: int(p.GetWindow()),
-	}
-	if t := p.GetTail(); t != "" {
-		if err := o.Tail.UnmarshalText([]byte(t)); err != nil {
-			return o, fmt.Errorf("%w: plan: %w", errorcode.ErrRequest, err)
-		}
-	}
-	if t := p.GetShuffle(); t != "" {
-		if err := o.Shuffle.UnmarshalText([]byte(t)); err != nil {
-			return o, fmt.Errorf("%w: plan: %w", errorcode.ErrRequest, err)
-		}
-	}
-	return o, nil
-}
-
 // readJob reads the job of a request.
 func readJob(r *apiv1.PrepareRequest) (*api.Job, error) {
 	var j api.Job
@@ -131,9 +113,9 @@ func readJob(r *apiv1.PrepareRequest) (*api.Job, error) {
 	if j.Manifest, err = dataset.ReadManifest(r.GetManifest()); err != nil {
 		return nil, err
 	}
-	o, err := readPlan(r.GetPlan())
+	o, err := apiv1.ReadPlan(r.GetPlan())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errorcode.ErrRequest, err)
 	}
 	plan, err := dataset.NewPlan(j.Manifest, o)
 	if err != nil {

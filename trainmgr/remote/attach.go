@@ -280,10 +280,11 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*attachedEpoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := planOptions(resp.Job.Spec.GetPlan(), resp.Epoch)
+	o, err := apiv1.ReadPlan(resp.Job.Spec.GetPlan())
 	if err != nil {
 		return nil, err
 	}
+	o.Epoch = resp.Epoch
 	if o.Batch == 0 { // the job takes the batch of its pipeline
 		spec, err := pipeline.Parse(resp.Job.Spec.GetPipeline())
 		if err != nil {
@@ -332,35 +333,6 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*attachedEpoch, error) {
 	defer r.mu.Unlock()
 	r.batch = plan.Options().Batch
 	return &attachedEpoch{Epoch: e, durable: durable}, nil
-}
-
-// planOptions reads the options of a job's plan from their wire form.
-func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
-	o := dataset.Options{Seed: p.GetSeed(), Epoch: epoch}
-	for _, field := range []struct {
-		name   string
-		wire   int64
-		option *int
-	}{
-		{"batch", p.GetBatch(), &o.Batch}, {"split_batches", p.GetSplitBatches(), &o.SplitBatches},
-		{"window", p.GetWindow(), &o.Window},
-	} {
-		if field.wire < 0 || field.wire > math.MaxInt32 {
-			return o, fmt.Errorf("plan: %s of %d", field.name, field.wire)
-		}
-		*field.option = int(field.wire)
-	}
-	if t := p.GetTail(); t != "" {
-		if err := o.Tail.UnmarshalText([]byte(t)); err != nil {
-			return o, err
-		}
-	}
-	if s := p.GetShuffle(); s != "" {
-		if err := o.Shuffle.UnmarshalText([]byte(s)); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
 }
 
 // ID returns the job's id, which names it in every call.

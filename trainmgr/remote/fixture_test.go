@@ -147,8 +147,9 @@ func newCluster(t testing.TB, o clusterOptions) *cluster {
 	c.man, err = dataset.NewManifest(parts)
 	require.NoError(t, err)
 	for e := range c.spec.Epochs {
-		po, err := planOptions(c.spec.Plan, e)
+		po, err := apiv1.ReadPlan(c.spec.Plan)
 		require.NoError(t, err)
+		po.Epoch = e
 		p, err := dataset.NewPlan(c.man, po)
 		require.NoError(t, err)
 		c.plan = append(c.plan, p)

@@ -96,8 +96,5 @@ func NewJob(t testing.TB, document string, o dataset.Options, list []dataset.Par
 	text, err := manifest.MarshalJSON()
 	require.NoError(t, err)
 	return &Job{digest, plan, &apiv1.PrepareRequest{Job: digest[:], Pipeline: []byte(document), Manifest: text,
-		Plan: &apiv1.PlanOptions{
-			Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
-			SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
-		}}}
+		Plan: apiv1.WritePlan(o)}}
 }
