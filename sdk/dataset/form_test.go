@@ -44,6 +44,8 @@ func TestFormOfAJob(t *testing.T) {
 		{Shuffle: ShuffleRows, Window: 4},
 		{Seed: math.MaxUint64},
 		{SplitBatches: 8},
+		{Boundary: BoundaryNone},
+		{Boundary: BoundaryNone, Batch: 100, Shuffle: ShuffleRows, Window: 4},
 	} {
 		d, err := JobDigest(counting(), []byte(`{"name":"rm1"}`), o)
 		require.NoError(t, err)

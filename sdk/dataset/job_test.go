@@ -49,6 +49,7 @@ func TestJobDigestTellsJobsApart(t *testing.T) {
 		"window":   digest(Digest{}, "p", Options{Shuffle: ShuffleRows, Window: 3}),
 		"seed":     digest(Digest{}, "p", Options{Seed: 1}),
 		"splits":   digest(Digest{}, "p", Options{SplitBatches: 8}),
+		"boundary": digest(Digest{}, "p", Options{Boundary: BoundaryNone}),
 	} {
 		assert.Empty(t, seen[d], what)
 		seen[d] = what

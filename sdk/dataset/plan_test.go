@@ -367,6 +367,16 @@ func TestNamesOfChoices(t *testing.T) {
 		require.NoError(t, back.UnmarshalText(b))
 		assert.Equal(t, v, back)
 	}
+	for _, v := range []Boundary{BoundaryPartition, BoundaryNone} {
+		b, err := v.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, v.String(), string(b))
+		var back Boundary
+		require.NoError(t, back.UnmarshalText(b))
+		assert.Equal(t, v, back)
+	}
+	var boundary Boundary
+	require.ErrorIs(t, boundary.UnmarshalText([]byte("file")), ErrOptions)
 	var s Shuffle
 	require.ErrorIs(t, s.UnmarshalText([]byte("all")), ErrOptions)
 	_, err := Shuffle(9).MarshalText()

@@ -36,7 +36,8 @@ func TestRowsAreDeliveredOrLeftOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := rapid.SliceOfN(rapid.Int64Range(0, 60), 1, 8).Draw(rt, "rows")
 		p, err := NewPlan(manifest(t, rows...), Options{Batch: rapid.IntRange(1, 40).Draw(rt, "batch"), SplitBatches: 3,
-			Tail: Tail(rapid.IntRange(0, 1).Draw(rt, "tail")), Epoch: rapid.Uint64Range(0, 5).Draw(rt, "epoch")})
+			Boundary: Boundary(rapid.IntRange(0, 1).Draw(rt, "boundary")),
+			Tail:     Tail(rapid.IntRange(0, 1).Draw(rt, "tail")), Epoch: rapid.Uint64Range(0, 5).Draw(rt, "epoch")})
 		require.NoError(rt, err)
 		s := Share{Ranks: rapid.IntRange(1, 6).Draw(rt, "ranks"), KeepTail: rapid.Bool().Draw(rt, "keep")}
 		left, err := s.LeftOut(p)
@@ -55,6 +56,30 @@ func TestRowsAreDeliveredOrLeftOut(t *testing.T) {
 		require.Equal(rt, all, delivered+left)
 		require.Equal(rt, all > 0 && delivered == 0, errors.Is(err, ErrAllLeftOut), "%v", err)
 	})
+}
+
+func TestADataSetOfLessThanAMiniBatchIsNotLeftOutSilently(t *testing.T) {
+	for boundary, want := range map[Boundary]string{
+		BoundaryPartition: "no partition (of 2) has the 10 rows of a mini-batch: use the tail keep, or a batch of at most 6",
+		BoundaryNone:      "the data set lacks the 10 rows of a mini-batch: use the tail keep, or a batch of at most 9 rows",
+	} {
+		o := Options{Batch: 10, Boundary: boundary, Tail: DropTail}
+		p, err := NewPlan(manifest(t, 6, 3), o)
+		require.NoError(t, err)
+		_, err = Share{}.LeftOut(p)
+		require.ErrorIs(t, err, ErrAllLeftOut)
+		require.ErrorContains(t, err, want)
+		o.Batch = 9
+		p, err = NewPlan(manifest(t, 6, 3), o)
+		require.NoError(t, err)
+		left, err := Share{}.LeftOut(p)
+		if boundary == BoundaryPartition {
+			require.ErrorIs(t, err, ErrAllLeftOut)
+		} else {
+			require.NoError(t, err)
+			assert.Zero(t, left)
+		}
+	}
 }
 
 func TestAShareOfOneRankIsEverything(t *testing.T) {

@@ -43,10 +43,16 @@ def permute(s, n):
     return p
 
 
-cases = [((0, 0, 1), 1), ((0, 0, 1), 2), ((0, 0, 1), 10), ((1, 0, 1), 10), ((0, 1, 1), 10), ((M, M, 1), 10),
-         ((42, 7, 2, 3, 0), 1000), ((42, 7, 2, 3, 1), 1000), ((42, 7, 1), 100000)]
-print("// Made by testdata/shuffle.py; do not edit.\n\npackage dataset\n\nvar goldenShuffles = []struct {\n\tkey []uint64\n\tn int\n\tstate uint64\n\thead []uint32\n}{")
-for k, n in cases:
-    p = permute(Stream(key(*k)), n)
-    print("\t{[]uint64{%s}, %d, 0x%016x, []uint32{%s}}," % (", ".join(map(str, k)), n, key(*k), ", ".join(map(str, p[:10]))))
-print("}")
+def main():
+    cases = [((0, 0, 1), 1), ((0, 0, 1), 2), ((0, 0, 1), 10), ((1, 0, 1), 10), ((0, 1, 1), 10), ((M, M, 1), 10),
+             ((42, 7, 2, 3, 0), 1000), ((42, 7, 2, 3, 1), 1000), ((42, 7, 1), 100000)]
+    print("// Made by testdata/shuffle.py; do not edit.\n\npackage dataset\n\nvar goldenShuffles = []struct {")
+    print("\tkey []uint64\n\tn int\n\tstate uint64\n\thead []uint32\n}{")
+    for k, n in cases:
+        p, parts = permute(Stream(key(*k)), n), ", ".join(map(str, k))
+        print("\t{[]uint64{%s}, %d, 0x%016x, []uint32{%s}}," % (parts, n, key(*k), ", ".join(map(str, p[:10]))))
+    print("}")
+
+
+if __name__ == "__main__":
+    main()
