@@ -3,8 +3,8 @@
 //   - [Manifest] lists the partitions of a data set in its order: name, bytes, rows, rows of each row group, SHA-256
 //     over the footer and samples of the bytes. The order is the one in which files were given. The files of a folder
 //     or a pattern are in the natural order of names, see [CompareNames].
-//   - [Plan] is a function of the manifest and [Options]: which rows of which partitions mini-batch number i has, and in
-//     which splits they are.
+//   - [Plan] is a function of the manifest and [Options]: which rows of which partitions mini-batch number i has, and
+//     in which splits they are.
 //   - [JobDigest] names a job: equal digests deliver equal mini-batches.
 //   - [Progress] counts acknowledged mini-batches of an epoch, [Token] is its wire form: the checkpoint that the
 //     trainer keeps.
@@ -14,14 +14,14 @@
 // A split is consecutive rows of one partition: the unit of work, lease and redelivery. A split has an ID, which is its
 // position in dataset order (partitions as in the manifest, then by row), and a position in an epoch's plan. The
 // sequence of an epoch is the rows of its splits, by position. Mini-batches are consecutive rows of the sequence and
-// are numbered from 0 in its order. A fragment is the rows of one mini-batch in one split; fragments are numbered from 0
-// in the order of the sequence, too. So a split has consecutive fragments, of consecutive mini-batches, and a mini-batch
-// has consecutive fragments. [Boundary] says where mini-batches end early. Drives, threads, placement and crashes do not
-// enter the plan.
+// are numbered from 0 in its order. A fragment is the rows of one mini-batch in one split; fragments are numbered from
+// 0 in the order of the sequence, too. So a split has consecutive fragments, of consecutive mini-batches, and a
+// mini-batch has consecutive fragments. [Boundary] says where mini-batches end early. Drives, threads, placement and
+// crashes do not enter the plan.
 //
-// With [BoundaryPartition], the default, a mini-batch is Batch consecutive rows of one partition, cut by row number from
-// row 0, straight across row groups. Only a partition's last mini-batch may be short; [DropTail] leaves it out. A split
-// is SplitBatches consecutive mini-batches of one partition; only a partition's last split may have fewer. Every
+// With [BoundaryPartition], the default, a mini-batch is Batch consecutive rows of one partition, cut by row number
+// from row 0, straight across row groups. Only a partition's last mini-batch may be short; [DropTail] leaves it out. A
+// split is SplitBatches consecutive mini-batches of one partition; only a partition's last split may have fewer. Every
 // mini-batch has one fragment, of the mini-batch's number.
 //
 // With [BoundaryNone] a mini-batch is Batch consecutive rows of the sequence, across splits and partitions: with T rows
@@ -62,9 +62,9 @@
 // rows, with [Plan.RowPermutation] and tensor.Gather, and drives take no part in it.
 //
 // The effect on a model: with ShuffleSplits the rows of a mini-batch are neighbours in their file, in file order, and
-// so are the mini-batches of a split; only the order of splits changes from epoch to epoch. Data that is sorted by
-// time or by user stays sorted inside a mini-batch. ShuffleRows breaks that order up inside a window (Window x Batch
-// rows), never beyond it. With BoundaryPartition rows of different splits or partitions never meet in a mini-batch; with
+// so are the mini-batches of a split; only the order of splits changes from epoch to epoch. Data that is sorted by time
+// or by user stays sorted inside a mini-batch. ShuffleRows breaks that order up inside a window (Window x Batch rows),
+// never beyond it. With BoundaryPartition rows of different splits or partitions never meet in a mini-batch; with
 // BoundaryNone they meet in the mini-batches at the ends of splits, and other splits meet in every epoch. If the files
 // themselves are sorted by label or time, shuffle them once when they are written.
 //

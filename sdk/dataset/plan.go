@@ -270,8 +270,8 @@ func (p *Plan) FragmentsOf(miniBatches Range) Range {
 	return Range{From: p.firstFragmentOf(miniBatches.From), To: p.firstFragmentOf(miniBatches.To)}
 }
 
-// MiniBatchesOf returns the mini-batches of which all fragments are in a range of fragments, which may end at Fragments.
-// The range is empty if there is none.
+// MiniBatchesOf returns the mini-batches of which all fragments are in a range of fragments, which may end at
+// Fragments. The range is empty if there is none.
 func (p *Plan) MiniBatchesOf(fragments Range) Range {
 	r := Range{From: p.miniBatchAt(fragments.From), To: p.miniBatchAt(fragments.To)}
 	if p.firstFragmentOf(r.From) < fragments.From {
@@ -340,8 +340,8 @@ func (p *Plan) All() iter.Seq[Split] {
 // End returns the number behind that of the split's last fragment.
 func (s Split) End() uint64 { return s.FirstFragment + uint64(s.Fragments) }
 
-// RowsBefore returns the rows of the split before the fragment of an index, counted from 0. The index may be that behind
-// the last fragment. batch is the rows of a mini-batch.
+// RowsBefore returns the rows of the split before the fragment of an index, counted from 0. The index may be that
+// behind the last fragment. batch is the rows of a mini-batch.
 func (s Split) RowsBefore(batch, index int) int64 {
 	if index == 0 {
 		return 0
