@@ -14,7 +14,9 @@ import (
 )
 
 // delivery is one epoch while it is delivered: a dispatcher that takes pieces from the source, a goroutine for each
-// piece under way, and the input queue between them and the trainer. It is the source's Delivery.
+// piece under way, and the input queue between them and the trainer. It is the source's Delivery. What pieces bring is
+// counted in fragments of the plan, and what the trainer takes in mini-batches. A mini-batch of several fragments is
+// joined from them when the last one has come.
 type delivery struct {
 	job    *Job
 	epoch  *Epoch
@@ -24,11 +26,19 @@ type delivery struct {
 	whole  chan struct{} // closed when every mini-batch has come
 
 	mu         sync.Mutex
-	came       *dataset.Progress // mini-batches that were settled at the beginning, or put into the queue since
-	left       uint64            // mini-batches that have still to come
-	runningOn  map[string]int    // pieces under way, by drive
-	wholeKnown bool              // whole is closed
-	makers     map[uint64]string // the drives that made the mini-batches in the queue, by number
+	came       *dataset.Progress  // fragments that were settled at the beginning, or put into the queue since
+	left       uint64             // mini-batches that have still to come
+	runningOn  map[string]int     // pieces under way, by drive
+	wholeKnown bool               // whole is closed
+	makers     map[uint64][]maker // the drives that made the mini-batches in the queue, by number
+	joiner     joiner
+}
+
+// maker is a drive that made one fragment of a mini-batch.
+type maker struct {
+	drive string
+	rows  int
+	first bool // It made the mini-batch's first row.
 }
 
 // errIterationEnded cancels the pieces when the trainer takes no more.
@@ -56,10 +66,14 @@ func (d *delivery) Whole() <-chan struct{} { return d.whole }
 
 // Reserve implements Delivery.
 func (d *delivery) Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error) {
-	if err := d.queue.Reserve(ctx, number, bytes); err != nil {
+	fragment, err := d.epoch.Plan.Fragment(number)
+	if err != nil {
 		return nil, err
 	}
-	return func() { d.queue.Release(number, bytes) }, nil
+	if err := d.queue.Reserve(ctx, fragment, bytes); err != nil {
+		return nil, err
+	}
+	return func() { d.queue.Release(fragment, bytes) }, nil
 }
 
 // startDelivery starts the dispatcher over the mini-batches that the current epoch still owes.
@@ -71,7 +85,7 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	came, err := dataset.Resume(settled.Token(), settled.Token().Job, settled.Total())
+	came, err := epoch.fragmentsOf(settled)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +101,8 @@ func (j *Job) startDelivery(ctx context.Context) (*delivery, error) {
 	d := &delivery{
 		job: j, epoch: epoch, queue: inputqueue.New(j.options.QueueBytes, dueFrom(0), following, j.options.Now),
 		cancel: cancel, done: make(chan struct{}), whole: make(chan struct{}),
-		came: came, left: came.Total() - came.Count(), runningOn: map[string]int{},
-		makers: map[uint64]string{},
+		came: came, left: settled.Total() - settled.Count(), runningOn: map[string]int{},
+		makers: map[uint64][]maker{}, joiner: joiner{waiting: map[uint64][]*tensor.MiniBatch{}},
 	}
 	d.closeIfWhole()
 	pieces, err := j.source.Begin(ctx, epoch, d)
@@ -109,6 +123,7 @@ func (d *delivery) stop() {
 	d.queue.Close(errIterationEnded)
 	<-d.done
 	d.queue.Drain()
+	d.joiner.drain()
 	j := d.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -198,7 +213,7 @@ func (d *delivery) noteEnd(drive string) {
 	}
 }
 
-// takePiece puts every mini-batch of a piece that has still to come into the input queue. It is the worker of PreSto
+// takePiece puts every fragment of a piece that has still to come into the input queue. It is the worker of PreSto
 // IV-B.
 func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 	stream, err := piece.Open(ctx)
@@ -210,8 +225,7 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 			err = errors.Join(err, piece.Wrap(closeErr))
 		}
 	}()
-	numbers := piece.Numbers()
-	for next := numbers.From; ; {
+	for next := piece.Numbers().From; ; {
 		mb, err := stream.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return d.checkBrought(piece)
@@ -219,25 +233,49 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 		if err != nil {
 			return piece.Wrap(err)
 		}
-		got := mb.Name
-		want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
-		if got == want && got.Number >= numbers.To {
+		fragment, err := d.checkFragment(mb, piece.Numbers(), next)
+		if err != nil {
 			mb.Release()
-			return fmt.Errorf("%v: mini-batch %v came beyond [%d, %d)", piece, got, numbers.From, numbers.To)
+			return fmt.Errorf("%v: %w", piece, err)
 		}
-		if got != want || got.Number < next {
-			mb.Release()
-			want.Number = next
-			return fmt.Errorf("%v: mini-batch %v came where %v was due", piece, got, want)
-		}
-		next = got.Number + 1
-		if err := d.put(ctx, mb, piece.Drive()); err != nil {
+		next = fragment.Number + 1
+		if err := d.put(ctx, fragment, mb, piece.Drive()); err != nil {
 			return piece.Wrap(err)
 		}
 	}
 }
 
-// checkBrought returns an error if a piece ended without a mini-batch that it had to bring.
+// checkFragment returns the fragment of the plan that mb is. It must be one of a piece's numbers, next or a later one.
+func (d *delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, next uint64) (dataset.Fragment, error) {
+	plan, got := d.epoch.Plan, mb.Name
+	fragment, err := plan.FragmentAt(got.Number, mb.Fragment.First)
+	want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
+	switch {
+	case got == want && (err != nil || fragment.Number >= numbers.To):
+		return fragment, fmt.Errorf("mini-batch %v came beyond [%d, %d)", placed(got, mb.Fragment), numbers.From,
+			numbers.To)
+	case got != want || fragment.Number < next:
+		due, place := placeOf(plan, next)
+		want.Number = due.MiniBatch
+		return fragment, fmt.Errorf("mini-batch %v came where %v was due", placed(got, mb.Fragment), placed(want, place))
+	}
+	_, place := placeOf(plan, fragment.Number)
+	if place != mb.Fragment || fragment.Rows != mb.Rows {
+		return fragment, fmt.Errorf("mini-batch %v came with %d rows, want %v with %d", placed(got, mb.Fragment),
+			mb.Rows, placed(want, place), fragment.Rows)
+	}
+	return fragment, nil
+}
+
+// placed names a mini-batch, or a fragment of it, for errors.
+func placed(name tensor.Name, place tensor.Fragment) string {
+	if place == (tensor.Fragment{}) {
+		return name.String()
+	}
+	return fmt.Sprintf("%v (from row %d of %d on)", name, place.First, place.Of)
+}
+
+// checkBrought returns an error if a piece ended without a fragment that it had to bring.
 func (d *delivery) checkBrought(piece Piece) error {
 	numbers := piece.Numbers()
 	if missing, ok := d.Pending(numbers.From); ok && missing < numbers.To {
@@ -246,40 +284,73 @@ func (d *delivery) checkBrought(piece Piece) error {
 	return nil
 }
 
-// put puts a mini-batch of a drive into the queue, or releases it if the same mini-batch has come before.
-func (d *delivery) put(ctx context.Context, mb *tensor.MiniBatch, drive string) error {
-	if !d.claim(mb.Name.Number, drive) {
+// put puts a fragment of a drive into the queue, or releases it if the same fragment has come before. If the fragment
+// is not the whole mini-batch, it waits for its partners.
+func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tensor.MiniBatch, drive string) (err error) {
+	if !d.claim(fragment, drive) {
 		mb.Release()
 		return nil
 	}
 	// The last mini-batch closes whole only when it is in the queue. A put fails only when the whole delivery fails.
-	if err := d.queue.Put(ctx, mb); err != nil {
+	if mb.Fragment == (tensor.Fragment{}) {
+		err = d.queue.Put(ctx, fragment, mb)
+	} else {
+		err = d.queue.Hold(ctx, fragment, mb.Bytes())
+	}
+	if err != nil {
 		mb.Release()
 		return err
+	}
+	if mb.Fragment != (tensor.Fragment{}) {
+		if err := d.join(mb); err != nil {
+			d.cancel(err) // no other piece brings the fragments again
+			return err
+		}
 	}
 	d.closeIfWhole()
 	return nil
 }
 
-// claim records that a mini-batch has come. It returns false if the mini-batch came before.
-func (d *delivery) claim(number uint64, drive string) bool {
+// join keeps a fragment for which the queue has room. If it is the last one of its mini-batch, join puts the mini-batch
+// into the queue.
+func (d *delivery) join(part *tensor.MiniBatch) error {
+	d.mu.Lock()
+	parts := d.joiner.add(part)
+	d.mu.Unlock()
+	if parts == nil {
+		return nil
+	}
+	defer releaseAll(parts)
+	whole, err := tensor.Join(parts)
+	if err != nil {
+		return err
+	}
+	d.queue.PutJoined(whole)
+	return nil
+}
+
+// claim records that a fragment has come. It returns false if the fragment came before.
+func (d *delivery) claim(f dataset.Fragment, drive string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.came.Acked(number) || d.came.Ack(number) != nil {
+	if d.came.Acked(f.Number) || d.came.Ack(f.Number) != nil {
 		return false
 	}
-	d.left--
-	d.makers[number] = drive
+	all := d.epoch.Plan.FragmentsOf(dataset.Range{From: f.MiniBatch, To: f.MiniBatch + 1})
+	if missing, ok := d.came.Pending(all.From); !ok || missing >= all.To {
+		d.left--
+	}
+	d.makers[f.MiniBatch] = append(d.makers[f.MiniBatch], maker{drive, f.Rows, f.Offset == 0})
 	return true
 }
 
-// takeMaker returns the drive that made a mini-batch which has left the queue.
-func (d *delivery) takeMaker(number uint64) string {
+// takeMakers returns the drives that made a mini-batch which has left the queue.
+func (d *delivery) takeMakers(number uint64) []maker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	drive := d.makers[number]
+	makers := d.makers[number]
 	delete(d.makers, number)
-	return drive
+	return makers
 }
 
 // remaining returns how many mini-batches have still to come.

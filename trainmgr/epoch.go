@@ -17,15 +17,28 @@ type Epoch struct {
 // settled returns a new Progress in which every mini-batch that need not come counts as acknowledged: the
 // mini-batches that were acknowledged, and those that the consumer does not own.
 func (e *Epoch) settled() (*dataset.Progress, error) {
-	token, total := e.Progress.Token(), e.Plan.MiniBatches()
-	numbers := token.Acknowledged()
+	numbers, total := e.Progress.Token().Acknowledged(), e.Plan.MiniBatches()
 	if e.Owned != nil {
 		numbers = dataset.UnionRanges(numbers, dataset.ComplementRanges(e.Owned, total))
 	}
-	if len(numbers) > 0 && numbers[0].From == 0 {
-		token.Mark, token.Ranges = numbers[0].To, numbers[1:]
-	} else {
-		token.Mark, token.Ranges = 0, numbers
+	return e.progressOf(numbers, total)
+}
+
+// fragmentsOf returns a new Progress in which the fragments of the mini-batches of another one count as acknowledged.
+func (e *Epoch) fragmentsOf(miniBatches *dataset.Progress) (*dataset.Progress, error) {
+	var fragments []dataset.Range
+	for _, r := range miniBatches.Token().Acknowledged() {
+		fragments = append(fragments, e.Plan.FragmentsOf(r))
+	}
+	return e.progressOf(fragments, e.Plan.Fragments())
+}
+
+// progressOf returns a new Progress in which ranges of total numbers count as acknowledged.
+func (e *Epoch) progressOf(ranges []dataset.Range, total uint64) (*dataset.Progress, error) {
+	token := e.Progress.Token()
+	token.Mark, token.Ranges = 0, ranges
+	if len(ranges) > 0 && ranges[0].From == 0 {
+		token.Mark, token.Ranges = ranges[0].To, ranges[1:]
 	}
 	return dataset.Resume(token, token.Job, total)
 }

@@ -46,7 +46,8 @@ type tally struct {
 	drives        map[string]driveTally
 }
 
-// driveTally is what the trainer got from one drive.
+// driveTally is what the trainer got from one drive. A mini-batch of several drives' rows counts for the drive of its
+// first row.
 type driveTally struct{ rows, batches int64 }
 
 // JobOptions are the settings of a job beside the epochs of its Source.
@@ -307,11 +308,17 @@ func (j *Job) nextBatch(ctx context.Context, d *delivery, first bool) (*tensor.M
 		mb.Release()
 		return nil, context.Cause(ctx)
 	}
-	drive := d.takeMaker(mb.Name.Number)
+	makers := d.takeMakers(mb.Name.Number)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	of := j.tally.drives[drive]
-	j.tally.drives[drive] = driveTally{of.rows + int64(mb.Rows), of.batches + 1}
+	for _, m := range makers {
+		of := j.tally.drives[m.drive]
+		of.rows += int64(m.rows)
+		if m.first {
+			of.batches++
+		}
+		j.tally.drives[m.drive] = of
+	}
 	j.tally.rows += int64(mb.Rows)
 	j.tally.batches++
 	j.tally.bytes += mb.Bytes()

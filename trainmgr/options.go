@@ -33,11 +33,12 @@ type Options struct {
 	Pipeline *pipeline.Spec
 
 	Batch        int // rows of a mini-batch; 0 takes the pipeline's, or dataset.DefaultBatch
+	Boundary     dataset.Boundary
 	Tail         dataset.Tail
 	Shuffle      dataset.Shuffle
 	Seed         uint64
 	SplitBatches int // 0 means dataset.DefaultSplitBatches
-	Window       int // The window of dataset.ShuffleRows is counted in mini-batches.
+	Window       int // The window of dataset.ShuffleRows is counted in fragments, which are mini-batches or parts of them.
 	Epochs       int // 0 means 1
 	// Share is the part of every epoch that the job delivers: one rank's of several. It is not part of the job's
 	// digest.
@@ -82,8 +83,8 @@ type Options struct {
 // planOptions returns the options of the plan of one epoch.
 func (o *Options) planOptions(epoch uint64) dataset.Options {
 	return dataset.Options{
-		Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches,
-		Window: o.Window,
+		Batch: o.Batch, Boundary: o.Boundary, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch,
+		SplitBatches: o.SplitBatches, Window: o.Window,
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 
 // pieceStream is the stream of a piece. It ends before the end of the split if another rank owns the rest. If the job
 // divides its splits between two sides, the stream counts the rows and the time of its side, and waits for room in the
-// input queue for each mini-batch; the wait ends when the piece is revoked.
+// input queue for each fragment; the wait ends when the piece is revoked.
 type pieceStream struct {
 	api.Stream
-	left    uint64       // mini-batches of the split that the rank still owns
+	left    uint64       // fragments of the split that the rank still owns
 	shared  *sharedPiece // nil: the drives make every split
-	release func()       // gives up the room of the mini-batch that Next returned last; nil if Next reserved none
+	release func()       // gives up the room of the fragment that Next returned last; nil if Next reserved none
 }
 
 // Next implements api.Stream. The mini-batch that Next returned before is in the input queue.
@@ -37,9 +37,10 @@ func (s *pieceStream) Next(ctx context.Context) (mb *tensor.MiniBatch, err error
 	if s.shared == nil {
 		return mb, nil
 	}
-	delivery, number := s.shared.shared.delivery, mb.Name.Number
+	split := s.shared.request.Split
+	delivery, number := s.shared.shared.delivery, split.FirstFragment+(mb.Name.Number-split.FirstBatch)
 	if due, ok := delivery.Pending(number); !ok || due != number {
-		return mb, nil // another stream has brought the mini-batch already
+		return mb, nil // another stream has brought the fragment already
 	}
 	if s.release, err = delivery.Reserve(s.shared.ctx, number, mb.Bytes()); err != nil {
 		mb.Release()

@@ -10,7 +10,8 @@ import (
 
 // Source is where a job's mini-batches come from. Two packages implement it: this one over the drives of an api.Storage
 // (see [Submit]), and trainmgr/remote over the leases of a control plane. The Job holds what both need: the input
-// queue, the order, the mini-batches that came already, the token and the report.
+// queue, the order, the mini-batches that came already, the token and the report. A source brings mini-batches in
+// fragments, numbered as dataset.Plan numbers them, and the job joins them; what it acknowledges are mini-batches.
 type Source interface {
 	// Epoch returns the epoch to deliver. The job calls it once when it is made, and again whenever every mini-batch of
 	// the epoch before has been acknowledged. It returns io.EOF after the last epoch.
@@ -37,14 +38,14 @@ type Pieces interface {
 	Close() error
 }
 
-// Piece is consecutive mini-batches of one split that one drive makes: a split, or the rest of a split of which some
-// mini-batches came already. The job takes each piece in a goroutine of its own.
+// Piece is consecutive fragments of one split that one drive makes: a split, or the rest of a split of which some
+// fragments came already. The job takes each piece in a goroutine of its own.
 type Piece interface {
-	// Numbers returns the mini-batches' numbers.
+	// Numbers returns the fragments' numbers.
 	Numbers() dataset.Range
-	// Drive names the drive that makes the mini-batches.
+	// Drive names the drive that makes the fragments.
 	Drive() string
-	// Open begins the mini-batches. The stream yields in ascending order those that are pending in the Delivery; it may
+	// Open begins the fragments. The stream yields in ascending order those that are pending in the Delivery; it may
 	// yield others of the piece.
 	Open(ctx context.Context) (api.Stream, error)
 	// End is called when the piece has ended, with the error that ended it or nil. The error that End returns ends the
@@ -61,15 +62,15 @@ type Piece interface {
 type Delivery interface {
 	// Status returns how much has still to come, and the state of the input queue.
 	Status() DeliveryStatus
-	// Pending returns the least number, from or above, of a mini-batch that has still to come: the consumer owns it, it
-	// was not acknowledged, and it was not put into the queue. ok is false if there is none.
+	// Pending returns the least number, from or above, of a fragment that has still to come: the consumer owns its
+	// mini-batch, which was not acknowledged, and the fragment was not put into the queue. ok is false if there is none.
 	Pending(from uint64) (number uint64, ok bool)
 	// Whole returns a channel that is closed once every mini-batch has come. A piece that still runs then can bring
 	// nothing new.
 	Whole() <-chan struct{}
-	// Reserve waits until a mini-batch of about that many bytes fits the input queue, and keeps room for it. A source
-	// that fetches over a network reserves room first, so that the queue's bound includes mini-batches on their way.
-	// The caller calls release once, when the mini-batch is in the queue or will not come.
+	// Reserve waits until the fragment of a number, of about that many bytes, fits the input queue, and keeps room for
+	// it. A source that fetches over a network reserves room first, so that the queue's bound includes fragments on their
+	// way. The caller calls release once, when the fragment is in the queue or will not come.
 	Reserve(ctx context.Context, number uint64, bytes int64) (release func(), err error)
 }
 
@@ -77,6 +78,6 @@ type Delivery interface {
 type DeliveryStatus struct {
 	Left    uint64 // mini-batches that have still to come
 	Ordered bool   // the trainer takes mini-batches in the plan's order
-	Due     uint64 // the number that the trainer waits for next, if Ordered
+	Due     uint64 // the number of the mini-batch that the trainer waits for next, if Ordered
 	Queue   QueueStatus
 }

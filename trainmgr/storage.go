@@ -100,6 +100,7 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	} else {
 		pieces.schedule = allocation.NewSchedule(planOrder, s.allocated.Drives, streams)
 	}
+	pieces.schedule.LimitAhead(s.splitsAhead())
 	for split := range epoch.Plan.All() {
 		end := split.End()
 		from, ok := delivery.Pending(split.FirstFragment)
@@ -107,7 +108,7 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 			continue
 		}
 		if len(epoch.Owned) > 0 {
-			end = min(end, epoch.Owned[0].To)
+			end = min(end, epoch.Plan.FragmentsOf(epoch.Owned[0]).To)
 		}
 		pieces.schedule.Add(split.Rows, holders[split.Partition])
 		pieces.requests = append(pieces.requests, api.SplitRequest{
@@ -124,11 +125,28 @@ func (s *storageSource) Begin(ctx context.Context, epoch *Epoch, delivery Delive
 	return pieces, nil
 }
 
+// streamSplitsAhead is how many splits may be under way, or have ended before an earlier one, for each stream of the
+// drives, if mini-batches are joined from several splits. Fragments of those splits wait for their partners. With four,
+// a drive whose splits come anywhere in the sequence seldom waits for its turn.
+const streamSplitsAhead = 4
+
+// splitsAhead returns how far the schedule may run ahead of the first split that is not done; 0: any number of splits,
+// since no mini-batch is joined.
+func (s *storageSource) splitsAhead() (splits int) {
+	if s.options.Boundary == dataset.BoundaryPartition {
+		return 0
+	}
+	for _, drive := range s.data.Drives {
+		splits += streamSplitsAhead * max(drive.Streams, 1)
+	}
+	return splits
+}
+
 // storagePieces hands out the splits that the schedule starts.
 type storagePieces struct {
 	source   *storageSource
 	requests []api.SplitRequest // by the schedule's index of the split, without the drive
-	ends     []uint64           // by the same index: the number at which the rank's part of the split ends
+	ends     []uint64           // by the same index: the fragment at which the rank's part of the split ends
 
 	mu       sync.Mutex
 	schedule *allocation.Schedule
@@ -171,7 +189,7 @@ type storagePiece struct {
 	pieces  *storagePieces
 	split   int // the schedule's index of the split
 	request api.SplitRequest
-	end     uint64 // number at which the piece ends: the split's end, or that of the rank's share inside it
+	end     uint64 // the fragment at which the piece ends: the split's end, or that of the rank's share inside it
 }
 
 // Numbers implements Piece.

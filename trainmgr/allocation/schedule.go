@@ -11,7 +11,8 @@ import (
 // At most limit workers run at once, each with at most its own number of splits at a time. In free order a running
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
 // place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
-// waits for always runs.
+// waits for always runs. Free order with LimitAhead lies between the two: the first split that is not done runs or is
+// the next of its holders, and no worker runs far ahead of it.
 //
 // Where the limit is lowered, those workers go on that have the most rows left. Each of the others ends the splits that
 // it runs and starts no other, until it is idle: then it waits for its turn.
@@ -20,6 +21,7 @@ import (
 // split. A schedule begins with group 0.
 type Schedule struct {
 	planOrder    bool
+	ahead        int   // In free order, splits start only among this many from the first undone one on; 0: any.
 	limits       []int // workers at once, by group
 	workers      []scheduledWorker
 	splits       []scheduledSplit
@@ -76,6 +78,11 @@ func (s *Schedule) AddGroup(limit int, concurrency []int) (group int) {
 	return group
 }
 
+// LimitAhead bounds how far a schedule in free order runs ahead. Only the given number of splits may start, counted in
+// plan order from the first split that is not done; 0 means any. A worker whose next split comes later waits. If several
+// workers could take another's place, the one whose next split comes first does.
+func (s *Schedule) LimitAhead(splits int) { s.ahead = splits }
+
 // Add appends a pending split in plan order and returns its index. holders are the indices of the workers that hold it.
 func (s *Schedule) Add(rows int64, holders []int) (split int) {
 	split = len(s.splits)
@@ -102,7 +109,7 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	}
 	for w := range s.workers {
 		if running := s.workers[w].running; running > 0 && running < s.workers[w].concurrency && s.usable(w, group) {
-			if next := s.nextPending(w); next >= 0 {
+			if next := s.nextPending(w); next >= 0 && s.isNear(next) {
 				return s.markRunning(next, w)
 			}
 		}
@@ -113,8 +120,8 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 	best := -1
 	for w := range s.workers {
 		candidate := &s.workers[w]
-		if s.usable(w, group) && candidate.running == 0 && candidate.pendingRows > 0 &&
-			(best < 0 || candidate.pendingRows > s.workers[best].pendingRows) {
+		if s.usable(w, group) && candidate.running == 0 && candidate.pendingRows > 0 && s.isNear(s.nextPending(w)) &&
+			(best < 0 || s.startsBefore(w, best)) {
 			best = w
 		}
 	}
@@ -122,6 +129,26 @@ func (s *Schedule) StartIn(group int) (split, worker int, ok bool) {
 		return 0, 0, false
 	}
 	return s.markRunning(s.nextPending(best), best)
+}
+
+// isNear reports whether a pending split may start as far as LimitAhead goes.
+func (s *Schedule) isNear(split int) bool { return s.ahead == 0 || split-s.undone() < s.ahead }
+
+// startsBefore reports whether, of two idle workers with pending splits, the first is to start: it has more rows left,
+// or with LimitAhead its next split comes first.
+func (s *Schedule) startsBefore(a, b int) bool {
+	if s.ahead > 0 {
+		return s.nextPending(a) < s.nextPending(b)
+	}
+	return s.workers[a].pendingRows > s.workers[b].pendingRows
+}
+
+// undone returns the first split that is not done. There must be one.
+func (s *Schedule) undone() int {
+	for s.splits[s.firstUndone].state == splitDone {
+		s.firstUndone++
+	}
+	return s.firstUndone
 }
 
 // startInPlanOrder starts the first pending split if a worker of the group that holds it is free.
@@ -247,16 +274,14 @@ func (s *Schedule) CanServe(group int) bool {
 	})
 }
 
-// Stalled reports whether, in plan order, the first pending split precedes every running split. Then no running split
-// can bring the mini-batch that the trainer waits for next. A split that was returned can stall the schedule.
+// Stalled reports whether, in plan order or with LimitAhead, the first pending split precedes every running split. In
+// plan order no running split can then bring the mini-batch that the trainer waits for next; with LimitAhead the
+// schedule may be as far ahead of that split as it is allowed. A split that was returned can stall the schedule.
 func (s *Schedule) Stalled() bool {
-	if !s.planOrder || s.pending == 0 {
+	if !s.planOrder && s.ahead == 0 || s.pending == 0 {
 		return false
 	}
-	for s.splits[s.firstUndone].state == splitDone {
-		s.firstUndone++
-	}
-	return s.splits[s.firstUndone].state == splitPending
+	return s.splits[s.undone()].state == splitPending
 }
 
 // usable reports whether a worker belongs to the group and may start splits.

@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,6 +95,33 @@ func TestScheduleStarts(t *testing.T) {
 	}
 }
 
+// TestScheduleRunsAheadOnlySoFar: worker 1, whose splits take long, has splits 1 and 4, and worker 0 the others.
+func TestScheduleRunsAheadOnlySoFar(t *testing.T) {
+	all := []int{0, 2, 3, 5}
+	for ahead, want := range map[int][]int{0: all, 1: all[:1], 2: all[:2], 3: all[:3], 4: all[:3], 5: all} {
+		s := NewSchedule(false, 2, []int{1, 1})
+		s.LimitAhead(ahead)
+		for split := range 6 {
+			s.Add(10, []int{map[bool]int{true: 1}[split == 1 || split == 4]})
+		}
+		var made []int
+		for {
+			started := startAll(s)
+			if len(started) == 0 {
+				break
+			}
+			for _, x := range started {
+				if x.worker == 0 {
+					made = append(made, x.split)
+					s.End(x.split)
+				}
+			}
+		}
+		require.Equal(t, want, made, "ahead %d", ahead)
+		require.False(t, s.Stalled())
+	}
+}
+
 func TestScheduleProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
@@ -101,6 +129,11 @@ func TestScheduleProperties(t *testing.T) {
 		ordered := rapid.Bool().Draw(t, "ordered")
 		concurrency := rapid.SliceOfN(rapid.IntRange(1, 3), workers, workers).Draw(t, "concurrency")
 		s := NewSchedule(ordered, limit, concurrency)
+		ahead := 0
+		if !ordered {
+			ahead = rapid.IntRange(0, 6).Draw(t, "ahead")
+			s.LimitAhead(ahead)
+		}
 		n := rapid.IntRange(0, 40).Draw(t, "splits")
 		for range n {
 			holders := rapid.SliceOfNDistinct(rapid.IntRange(0, workers-1), 1, workers, rapid.ID).Draw(t, "holders")
@@ -108,7 +141,7 @@ func TestScheduleProperties(t *testing.T) {
 		}
 		seen := map[int]bool{}
 		var running []started
-		lastStart := -1
+		lastStart, firstUndone := -1, 0
 		for !s.ended() {
 			for _, st := range startAll(s) {
 				require.False(t, seen[st.split], "split %d started twice", st.split)
@@ -117,6 +150,7 @@ func TestScheduleProperties(t *testing.T) {
 					require.Equal(t, lastStart+1, st.split)
 					lastStart = st.split
 				}
+				require.True(t, ahead == 0 || st.split < firstUndone+ahead, "split %d with %d undone", st.split, firstUndone)
 				running = append(running, st)
 				per := 0
 				for _, r := range running {
@@ -131,6 +165,9 @@ func TestScheduleProperties(t *testing.T) {
 			i := rapid.IntRange(0, len(running)-1).Draw(t, "end")
 			s.End(running[i].split)
 			running = append(running[:i], running[i+1:]...)
+			for seen[firstUndone] && !slices.ContainsFunc(running, func(r started) bool { return r.split == firstUndone }) {
+				firstUndone++
+			}
 		}
 		require.Len(t, seen, n)
 	})
@@ -141,6 +178,9 @@ func TestScheduleGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ordered := rapid.Bool().Draw(t, "ordered")
 		s := NewSchedule(ordered, 1, []int{1, 2})
+		if !ordered {
+			s.LimitAhead(rapid.IntRange(0, 4).Draw(t, "ahead"))
+		}
 		require.Equal(t, 1, s.AddGroup(2, []int{2, 1})) // workers 2 and 3
 		n := rapid.IntRange(1, 30).Draw(t, "splits")
 		for range n {
@@ -169,7 +209,12 @@ func TestScheduleGroups(t *testing.T) {
 			if !s.CanServe(group) {
 				group = 1
 			}
-			if split, worker, ok := s.StartIn(group); ok {
+			split, worker, ok := s.StartIn(group)
+			if !ok && s.Stalled() {
+				group = 1
+				split, worker, ok = s.StartIn(group)
+			}
+			if ok {
 				require.Equal(t, group, min(worker/2, 1))
 				require.False(t, s.workers[worker].suspended)
 				require.False(t, done[split])

@@ -1,13 +1,30 @@
 // Package inputqueue is the input queue of a job: mini-batches between the pieces that bring them and the trainer that
 // takes them, bounded in bytes.
 //
+// # Fragments
+//
+// A mini-batch whose rows lie in several splits comes in fragments. The owner of the queue keeps those that wait for
+// their partners and joins them; [Queue.Hold] waits for room for such a fragment and counts its bytes, and
+// [Queue.PutJoined] replaces what was held of a mini-batch by the mini-batch. The trainer can take only whole
+// mini-batches, so a queue that is full of fragments must admit more:
+//
+//   - A fragment of a mini-batch of which a fragment is held is always admitted.
+//   - In plan order every fragment of the mini-batch that is due is admitted. The owner starts splits in plan order, so
+//     one of the pieces under way brings each of them.
+//   - In free order, while there is no whole mini-batch to take, everything is admitted. Every piece under way goes on
+//     until one of them completes a mini-batch.
+//
+// The queue then exceeds its limit by no more than the mini-batches that the splits under way, and those since the
+// earliest of them, share with one another, and one mini-batch. The owner bounds how far ahead of the earliest split
+// another one starts.
+//
 // # Concurrency
 //
 // A [Queue] may be used from any goroutine. One goroutine at a time calls Get.
 //
 // # Errors
 //
-// Put, Reserve and Get return the cause of their context's end, or the error that closed the queue.
+// Put, Hold, Reserve and Get return the cause of their context's end, or the error that closed the queue.
 package inputqueue
 
 import (
@@ -17,6 +34,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/wait"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -25,7 +43,7 @@ import (
 // A mini-batch is admitted while the bytes in the queue, its own included, stay within the limit. An empty queue admits
 // every mini-batch, so a mini-batch that is larger than the limit passes alone. In plan order the queue always admits
 // the mini-batch that is due, since those behind it cannot leave before it; the queue then exceeds its limit by that
-// mini-batch at most.
+// mini-batch at most. The package comment has the rules for fragments.
 type Queue struct {
 	limitBytes int64
 	ordered    bool
@@ -35,12 +53,13 @@ type Queue struct {
 	mu           sync.Mutex
 	changed      wait.Broadcast // It wakes waits whenever a field below changes.
 	batches      map[uint64]*tensor.MiniBatch
-	arrived      []uint64 // in free order: the numbers in the order of arrival
-	due          uint64   // in plan order: the number that get waits for
-	bytes        int64
-	awaitedBytes int64            // reserved for mini-batches that are on their way
-	reserved     map[uint64]int64 // those bytes, by the mini-batch's number
-	roomWaiters  int              // callers of put and reserve that wait for room
+	held         map[uint64]int64 // bytes of the fragments that wait for their partners, by the mini-batch's number
+	arrived      []uint64         // in free order: the numbers in the order of arrival
+	due          uint64           // in plan order: the number that get waits for
+	bytes        int64            // of the mini-batches, and of the fragments that wait
+	awaitedBytes int64            // reserved for fragments that are on their way
+	reserved     map[uint64]int64 // those bytes, by the fragment's number
+	roomWaiters  int              // callers of Put, Hold and Reserve that wait for room
 	closed       bool             // Put and reserve fail from now on
 	drained      bool             // Statistics do not change any more
 	closeError   error
@@ -51,7 +70,7 @@ type Queue struct {
 // Statistics are a queue's statistics.
 type Statistics struct {
 	Depth      int           // mini-batches in the queue now
-	Bytes      int64         // Bytes counts the mini-batches that are in the queue now.
+	Bytes      int64         // Bytes counts the mini-batches in the queue now, and the fragments that wait.
 	Waiters    int           // callers that wait for room now
 	MaxBytes   int64         // most bytes at once
 	Stall      time.Duration // the trainer waited, after its first mini-batch
@@ -76,62 +95,111 @@ func (s *Statistics) DepthMean() float64 {
 func New(limitBytes int64, due uint64, following func(uint64) uint64, now func() time.Time) *Queue {
 	q := &Queue{
 		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: now,
-		batches: map[uint64]*tensor.MiniBatch{}, reserved: map[uint64]int64{},
+		batches: map[uint64]*tensor.MiniBatch{}, held: map[uint64]int64{}, reserved: map[uint64]int64{},
 	}
 	q.depthChanged = q.now()
 	return q
 }
 
-// Put waits for room and adds a mini-batch. A mini-batch whose room is reserved does not wait. If put returns an error
-// the mini-batch stays the caller's.
-func (q *Queue) Put(ctx context.Context, mb *tensor.MiniBatch) error {
-	number, size := mb.Name.Number, mb.Bytes()
+// Put waits for room and adds a mini-batch of one fragment. A mini-batch whose room is reserved does not wait. If Put
+// returns an error the mini-batch stays the caller's.
+func (q *Queue) Put(ctx context.Context, fragment dataset.Fragment, mb *tensor.MiniBatch) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err := q.awaitRoom(ctx, func() bool {
-		return len(q.batches) == 0 || q.bytes+size <= q.limitBytes || q.ordered && number == q.due ||
-			q.reserved[number] >= size
-	})
-	if err != nil {
+	if err := q.awaitRoomFor(ctx, fragment, mb.Bytes()); err != nil {
 		return err
 	}
+	q.add(mb)
+	return nil
+}
+
+// Hold waits for room for a fragment that waits for its partners, and counts its bytes until PutJoined. A fragment
+// whose room is reserved does not wait.
+func (q *Queue) Hold(ctx context.Context, fragment dataset.Fragment, size int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.awaitRoomFor(ctx, fragment, size); err != nil {
+		return err
+	}
+	q.held[fragment.MiniBatch] += size
+	q.addBytes(size)
+	q.wakeWaiters()
+	return nil
+}
+
+// PutJoined adds the mini-batch of which all fragments are held, in their place. It does not wait.
+func (q *Queue) PutJoined(mb *tensor.MiniBatch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	number := mb.Name.Number
+	q.bytes -= q.held[number]
+	delete(q.held, number)
+	q.add(mb)
+}
+
+// add adds a mini-batch. q.mu is held.
+func (q *Queue) add(mb *tensor.MiniBatch) {
 	q.accountDepth()
+	number := mb.Name.Number
 	q.batches[number] = mb
 	if !q.ordered {
 		q.arrived = append(q.arrived, number)
 	}
-	q.bytes += size
-	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
+	q.addBytes(mb.Bytes())
 	q.wakeWaiters()
-	return nil
 }
 
-// Reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its
-// way, and keeps room for it until release. As in put, a mini-batch passes alone, and so does the mini-batch that is
-// due. A mini-batch before the due one passes too: another caller has put it meanwhile, and this caller must learn
-// that before it asks for the mini-batch that is due.
-func (q *Queue) Reserve(ctx context.Context, number uint64, size int64) error {
+// addBytes counts bytes that the queue has from now on. q.mu is held.
+func (q *Queue) addBytes(size int64) {
+	q.bytes += size
+	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
+}
+
+// Reserve waits until a fragment that is still to be fetched fits beside what the queue holds and what is on its way,
+// and keeps room for it until release. As in Put, a fragment passes alone, and so does every fragment of the mini-batch
+// that is due. A fragment before the due mini-batch passes too: another caller has put it meanwhile, and this caller
+// must learn that before it asks for the mini-batch that is due.
+func (q *Queue) Reserve(ctx context.Context, fragment dataset.Fragment, size int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err := q.awaitRoom(ctx, func() bool {
-		alone := len(q.batches) == 0 && q.awaitedBytes == 0
-		return alone || q.bytes+q.awaitedBytes+size <= q.limitBytes || q.ordered && number <= q.due
-	})
+	err := q.awaitRoom(ctx, func() bool { return q.admits(fragment.MiniBatch, size, q.awaitedBytes) })
 	if err != nil {
 		return err
 	}
 	q.awaitedBytes += size
-	q.reserved[number] = size
+	q.reserved[fragment.Number] = size
 	return nil
 }
 
-// Release gives up reserved room: the mini-batch is in the queue, or will not come.
-func (q *Queue) Release(number uint64, size int64) {
+// Release gives up reserved room: the fragment has come, or will not come.
+func (q *Queue) Release(fragment dataset.Fragment, size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.awaitedBytes -= size
-	delete(q.reserved, number)
+	delete(q.reserved, fragment.Number)
 	q.wakeWaiters()
+}
+
+// admits reports whether size bytes of a mini-batch may come now. awaited are the bytes that come before them. q.mu is
+// held.
+func (q *Queue) admits(number uint64, size, awaited int64) bool {
+	_, begun := q.held[number]
+	switch {
+	case begun, q.bytes+awaited+size <= q.limitBytes, q.ordered && number <= q.due:
+		return true
+	case len(q.batches) > 0:
+		return false
+	case len(q.held) > 0:
+		return !q.ordered
+	}
+	return awaited == 0
+}
+
+// awaitRoomFor waits until a fragment that has come may enter the queue. q.mu is held.
+func (q *Queue) awaitRoomFor(ctx context.Context, fragment dataset.Fragment, size int64) error {
+	return q.awaitRoom(ctx, func() bool {
+		return q.reserved[fragment.Number] >= size || q.admits(fragment.MiniBatch, size, 0)
+	})
 }
 
 // awaitRoom waits until fits returns true, and counts the wait as blocked. It fails when the queue is closed or ctx
@@ -245,7 +313,7 @@ func (q *Queue) Close(err error) {
 	q.wakeWaiters()
 }
 
-// Drain releases every mini-batch in the queue.
+// Drain releases every mini-batch in the queue, and counts no fragment as held any more.
 func (q *Queue) Drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -254,6 +322,7 @@ func (q *Queue) Drain() {
 		mb.Release()
 		delete(q.batches, number)
 	}
+	clear(q.held)
 	q.arrived, q.bytes, q.drained = nil, 0, true
 	q.wakeWaiters()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -22,12 +23,17 @@ func batchOf(number uint64, n int) *tensor.MiniBatch {
 	return mb
 }
 
+// whole returns the only fragment of a mini-batch of a plan in which every mini-batch has one.
+func whole(number uint64) dataset.Fragment {
+	return dataset.Fragment{Number: number, MiniBatch: number}
+}
+
 // tryPut puts and reports whether there was room at once.
 func tryPut(t *testing.T, q *Queue, mb *tensor.MiniBatch) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := q.Put(ctx, mb)
+	err := q.Put(ctx, whole(mb.Name.Number), mb)
 	if err != nil {
 		require.ErrorIs(t, err, context.Canceled)
 	}
@@ -95,7 +101,7 @@ func TestQueueDeliversWhatItHoldsBeforeTheError(t *testing.T) {
 	assert.EqualValues(t, 7, mb.Name.Number)
 	_, err = q.Get(t.Context())
 	require.ErrorIs(t, err, boom)
-	require.ErrorIs(t, q.Put(t.Context(), batchOf(8, 1)), boom)
+	require.ErrorIs(t, q.Put(t.Context(), whole(8), batchOf(8, 1)), boom)
 }
 
 func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
@@ -103,12 +109,12 @@ func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
 		q := New(40, 0, nil, time.Now)
 		go func() {
 			time.Sleep(2 * time.Second) // the first wait
-			assert.NoError(t, q.Put(t.Context(), batchOf(0, 10)))
-			assert.NoError(t, q.Put(t.Context(), batchOf(1, 10))) // enters when 0 is taken, at once
+			assert.NoError(t, q.Put(t.Context(), whole(0), batchOf(0, 10)))
+			assert.NoError(t, q.Put(t.Context(), whole(1), batchOf(1, 10))) // enters when 0 is taken, at once
 			time.Sleep(5 * time.Second)
-			assert.NoError(t, q.Put(t.Context(), batchOf(2, 10)))
-			assert.NoError(t, q.Put(t.Context(), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
-			assert.NoError(t, q.Put(t.Context(), batchOf(4, 10))) // is blocked for these 3 s
+			assert.NoError(t, q.Put(t.Context(), whole(2), batchOf(2, 10)))
+			assert.NoError(t, q.Put(t.Context(), whole(3), batchOf(3, 10))) // enters when 2 is taken, and waits 3 s in the queue
+			assert.NoError(t, q.Put(t.Context(), whole(4), batchOf(4, 10))) // is blocked for these 3 s
 			q.Close(nil)
 		}()
 		get := func(want uint64) {
@@ -155,21 +161,21 @@ func TestQueueDrainReleases(t *testing.T) {
 // a mini-batch that the trainer has had waits for room; any other waits until room is released.
 func TestReserveLetsWhatHasComePass(t *testing.T) {
 	q := New(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
-	require.NoError(t, q.Reserve(t.Context(), 9, 80))
+	require.NoError(t, q.Reserve(t.Context(), whole(9), 80))
 	full, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, q.Reserve(full, 10, 80), context.DeadlineExceeded)
-	require.NoError(t, q.Reserve(t.Context(), 4, 80), "due")
-	require.NoError(t, q.Reserve(t.Context(), 3, 80), "came before")
-	q.Release(4, 80)
-	q.Release(3, 80)
+	require.ErrorIs(t, q.Reserve(full, whole(10), 80), context.DeadlineExceeded)
+	require.NoError(t, q.Reserve(t.Context(), whole(4), 80), "due")
+	require.NoError(t, q.Reserve(t.Context(), whole(3), 80), "came before")
+	q.Release(whole(4), 80)
+	q.Release(whole(3), 80)
 	got := make(chan error)
-	go func() { got <- q.Reserve(t.Context(), 10, 80) }()
+	go func() { got <- q.Reserve(t.Context(), whole(10), 80) }()
 	require.Eventually(t, func() bool { return q.Statistics().Waiters == 1 }, time.Minute, time.Millisecond)
-	q.Release(9, 80)
+	q.Release(whole(9), 80)
 	require.NoError(t, <-got)
 	q.Close(nil)
-	require.ErrorIs(t, q.Reserve(t.Context(), 11, 1), io.ErrClosedPipe)
+	require.ErrorIs(t, q.Reserve(t.Context(), whole(11), 1), io.ErrClosedPipe)
 }
 
 // TestReservedRoomIsKept: a mini-batch whose room is reserved enters at once, though the mini-batch that was due has
@@ -177,13 +183,115 @@ func TestReserveLetsWhatHasComePass(t *testing.T) {
 func TestReservedRoomIsKept(t *testing.T) {
 	q := New(100, 4, func(n uint64) uint64 { return n + 1 }, time.Now)
 	size := batchOf(9, 3).Bytes()
-	require.NoError(t, q.Reserve(t.Context(), 9, size))
+	require.NoError(t, q.Reserve(t.Context(), whole(9), size))
 	require.True(t, tryPut(t, q, batchOf(4, 24)), "due")
 	require.False(t, tryPut(t, q, batchOf(8, 3)), "no room")
 	require.False(t, tryPut(t, q, batchOf(9, 4)), "more than was reserved")
 	require.True(t, tryPut(t, q, batchOf(9, 3)))
-	q.Release(9, size)
+	q.Release(whole(9), size)
 	require.False(t, tryPut(t, q, batchOf(9, 3)), "the room is given up")
 	q.Close(nil)
 	q.Drain()
+}
+
+// tryHold holds a fragment and reports whether there was room at once.
+func tryHold(t *testing.T, q *Queue, fragment dataset.Fragment, size int64) bool {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := q.Hold(ctx, fragment, size)
+	if err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	return err == nil
+}
+
+// part returns a fragment of a mini-batch of several.
+func part(number, miniBatch uint64) dataset.Fragment {
+	return dataset.Fragment{Number: number, MiniBatch: miniBatch}
+}
+
+func TestFragmentsThatWaitCountInTheLimit(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit int64
+		fits  bool
+	}{{"one below", 79, false}, {"at", 80, true}, {"one above", 81, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			q := New(c.limit, 0, nil, time.Now)
+			require.True(t, tryPut(t, q, batchOf(0, 10)))
+			assert.Equal(t, c.fits, tryHold(t, q, part(5, 3), 40))
+			bytes := int64(40)
+			if c.fits {
+				bytes = 80
+			}
+			assert.Equal(t, bytes, q.Statistics().Bytes)
+			assert.Equal(t, 1, q.Statistics().Depth)
+		})
+	}
+}
+
+func TestAQueueFullOfFragmentsInFreeOrder(t *testing.T) {
+	q := New(40, 0, nil, time.Now)
+	require.True(t, tryHold(t, q, part(1, 1), 40))
+	require.True(t, tryHold(t, q, part(5, 3), 40), "there is nothing to take")
+	require.NoError(t, q.Reserve(t.Context(), part(9, 6), 40), "there is nothing to take")
+	require.NoError(t, q.Reserve(t.Context(), part(11, 7), 40), "fragments wait: what is on its way may not help")
+	require.True(t, tryPut(t, q, batchOf(4, 10)), "there is nothing to take")
+	require.False(t, tryPut(t, q, batchOf(5, 1)), "the trainer can take 4")
+	require.False(t, tryHold(t, q, part(13, 8), 4), "the trainer can take 4")
+	require.True(t, tryHold(t, q, part(6, 3), 40), "its partner waits")
+	require.NoError(t, q.Reserve(t.Context(), part(7, 3), 40), "its partner waits")
+	require.Equal(t, int64(160), q.Statistics().Bytes)
+
+	q.PutJoined(batchOf(3, 15))
+	require.Equal(t, int64(140), q.Statistics().Bytes, "80 bytes of fragments became 60")
+	require.Equal(t, int64(160), q.Statistics().MaxBytes)
+	for _, want := range []uint64{4, 3} {
+		mb, err := q.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, mb.Name.Number)
+	}
+	require.Equal(t, int64(40), q.Statistics().Bytes)
+	require.True(t, tryPut(t, q, batchOf(5, 1)))
+	q.Drain()
+	require.Zero(t, q.Statistics().Bytes)
+}
+
+func TestAQueueFullOfFragmentsInPlanOrder(t *testing.T) {
+	q := New(40, 2, func(n uint64) uint64 { return n + 1 }, time.Now)
+	require.True(t, tryHold(t, q, part(7, 4), 40), "an empty queue admits what comes")
+	require.False(t, tryHold(t, q, part(9, 5), 1), "it is not due")
+	require.False(t, tryPut(t, q, batchOf(5, 1)), "it is not due")
+	require.True(t, tryHold(t, q, part(2, 2), 40), "due")
+	require.True(t, tryHold(t, q, part(3, 2), 40), "due")
+	q.PutJoined(batchOf(2, 20))
+	mb, err := q.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), mb.Name.Number)
+	require.True(t, tryHold(t, q, part(4, 3), 40), "due")
+	require.True(t, tryHold(t, q, part(8, 4), 40), "its partner waits")
+	q.PutJoined(batchOf(4, 20))
+	require.False(t, tryHold(t, q, part(9, 5), 1), "it is not due")
+	require.NoError(t, q.Reserve(t.Context(), part(5, 3), 40), "due")
+	require.True(t, tryHold(t, q, part(5, 3), 40))
+	q.Release(part(5, 3), 40)
+	q.PutJoined(batchOf(3, 20))
+	for _, want := range []uint64{3, 4} {
+		mb, err := q.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, mb.Name.Number)
+	}
+	require.Zero(t, q.Statistics().Bytes)
+}
+
+// TestAFragmentWithReservedRoomDoesNotWait holds a fragment of as many bytes as were reserved, and not of one more.
+func TestAFragmentWithReservedRoomDoesNotWait(t *testing.T) {
+	q := New(40, 0, nil, time.Now)
+	require.NoError(t, q.Reserve(t.Context(), part(8, 5), 30))
+	require.True(t, tryPut(t, q, batchOf(0, 10)))
+	require.False(t, tryHold(t, q, part(8, 5), 31))
+	require.False(t, tryHold(t, q, part(9, 5), 30), "the room is that of another fragment")
+	require.True(t, tryHold(t, q, part(8, 5), 30))
+	q.Release(part(8, 5), 30)
 }

@@ -1,0 +1,64 @@
+package trainmgr
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// joiner keeps the fragments of mini-batches until the last fragment of each has come. It is a pure machine: its owner
+// joins what it returns.
+type joiner struct {
+	waiting map[uint64][]*tensor.MiniBatch // by the mini-batch's number, in the order of the rows
+}
+
+// add keeps a fragment. If the fragment is the last one of its mini-batch that was missing, add returns all of them in
+// the order of their rows, and keeps them no longer. No fragment is added twice.
+func (j *joiner) add(part *tensor.MiniBatch) (whole []*tensor.MiniBatch) {
+	number := part.Name.Number
+	parts := j.waiting[number]
+	at, _ := slices.BinarySearchFunc(parts, part.Fragment.First, func(p *tensor.MiniBatch, first int) int {
+		return p.Fragment.First - first
+	})
+	parts = slices.Insert(parts, at, part)
+	rows := 0
+	for _, p := range parts {
+		rows += p.Rows
+	}
+	if rows == part.Fragment.Of {
+		delete(j.waiting, number)
+		return parts
+	}
+	j.waiting[number] = parts
+	return nil
+}
+
+// drain releases the fragments that still wait.
+func (j *joiner) drain() {
+	for number, parts := range j.waiting {
+		releaseAll(parts)
+		delete(j.waiting, number)
+	}
+}
+
+// releaseAll releases fragments.
+func releaseAll(parts []*tensor.MiniBatch) {
+	for _, p := range parts {
+		p.Release()
+	}
+}
+
+// placeOf returns the fragment of a number, and its place in the mini-batch as the fragment itself must say it. The
+// zero place is that of a fragment which is the whole mini-batch. Behind the plan's last fragment both are zero.
+func placeOf(plan *dataset.Plan, number uint64) (dataset.Fragment, tensor.Fragment) {
+	fragment, err := plan.Fragment(number)
+	if err != nil {
+		return dataset.Fragment{}, tensor.Fragment{}
+	}
+	mb, err := plan.MiniBatch(fragment.MiniBatch)
+	if err != nil || mb.Fragments == 1 {
+		return fragment, tensor.Fragment{}
+	}
+	return fragment, tensor.Fragment{First: fragment.Offset, Of: mb.Rows}
+}
