@@ -166,11 +166,15 @@ func (c *leaseCall) responseLocked(a *machine.LeaseAnswer) (*apiv1.LeaseResponse
 	}
 	for _, g := range a.Grants {
 		drive := c.l.mu.fleet.Drive(fleet.DriveID{Node: g.Drive.Node, Drive: g.Drive.Name})
-		resp.Grants = append(resp.Grants, &apiv1.Grant{
+		grant := &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
 			Node: g.Drive.Node, Urls: c.l.mu.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
 			Reach: reachOf(drive), Own: drive.GetServes() != nil,
-		})
+		}
+		if g.MiniBatch != g.From {
+			grant.MiniBatch = &g.MiniBatch
+		}
+		resp.Grants = append(resp.Grants, grant)
 	}
 	if a.Served {
 		c.issueTicketsLocked(resp, time.Now())

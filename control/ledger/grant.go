@@ -89,7 +89,8 @@ func (l *Ledger) grant(o offer, now time.Time) {
 	j.countGrant(r, d)
 	j.addRunning(d)
 	l.startLease(le)
-	l.effects.Grants = append(l.effects.Grants, Grant{j.ID, r.number, le.Lease, again})
+	l.effects.Grants = append(l.effects.Grants, Grant{Job: j.ID, Rank: r.number, Lease: le.Lease,
+		MiniBatch: s.FirstBatch + piece.From - s.FirstFragment, Again: again})
 }
 
 // addRunning adds a drive to the job's running drives. If there is no room, the drive takes the place of an idle

@@ -24,7 +24,8 @@ type Grant struct {
 	Job  string
 	Rank uint32
 	Lease
-	Again bool // some of the split had been granted before and came back
+	MiniBatch uint64 // number of the mini-batch of the fragment From; those behind it are of the mini-batches behind it
+	Again     bool   // some of the split had been granted before and came back
 }
 
 // Revocation informs a rank that a lease is gone. Mini-batches of it that were fetched may still be delivered and

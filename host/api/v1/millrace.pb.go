@@ -7024,7 +7024,7 @@ type Grant struct {
 	Lease  uint64                 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Epoch  uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Split  uint32                 `protobuf:"varint,3,opt,name=split,proto3" json:"split,omitempty"` // place in the epoch's plan
-	From   uint64                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`   // first mini-batch number
+	From   uint64                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`   // first fragment number
 	To     uint64                 `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`       // exclusive
 	Node   string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
 	Urls   []string               `protobuf:"bytes,7,rep,name=urls,proto3" json:"urls,omitempty"` // of the node
@@ -7032,7 +7032,10 @@ type Grant struct {
 	Ticket []byte                 `protobuf:"bytes,9,opt,name=ticket,proto3" json:"ticket,omitempty"` // a SignedTicket, to be shown to the node
 	Own    bool                   `protobuf:"varint,11,opt,name=own,proto3" json:"own,omitempty"`     // the worker serves this rank alone
 	// of the worker; if a worker of reach any reports bad data, the rank reports it to the leader and does not end
-	Reach         string `protobuf:"bytes,10,opt,name=reach,proto3" json:"reach,omitempty"`
+	Reach string `protobuf:"bytes,10,opt,name=reach,proto3" json:"reach,omitempty"`
+	// the number of the mini-batch that the fragment from is of, and the fragments behind it are of the mini-batches
+	// behind it; absent if it is from, as it always is with boundary partition
+	MiniBatch     *uint64 `protobuf:"varint,12,opt,name=mini_batch,json=miniBatch,proto3,oneof" json:"mini_batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7142,6 +7145,13 @@ func (x *Grant) GetReach() string {
 		return x.Reach
 	}
 	return ""
+}
+
+func (x *Grant) GetMiniBatch() uint64 {
+	if x != nil && x.MiniBatch != nil {
+		return *x.MiniBatch
+	}
+	return 0
 }
 
 type AcknowledgeRequest struct {
@@ -8114,7 +8124,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\atickets\x18\t \x03(\v2\x18.millrace.v1.LeaseTicketR\atickets\";\n" +
 	"\vLeaseTicket\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x16\n" +
-	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xeb\x01\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\x9e\x02\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -8127,7 +8137,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06ticket\x18\t \x01(\fR\x06ticket\x12\x10\n" +
 	"\x03own\x18\v \x01(\bR\x03own\x12\x14\n" +
 	"\x05reach\x18\n" +
-	" \x01(\tR\x05reach\"\x88\x01\n" +
+	" \x01(\tR\x05reach\x12\"\n" +
+	"\n" +
+	"mini_batch\x18\f \x01(\x04H\x00R\tminiBatch\x88\x01\x01B\r\n" +
+	"\v_mini_batch\"\x88\x01\n" +
 	"\x12AcknowledgeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -8465,6 +8478,7 @@ func file_millrace_proto_init() {
 	if File_millrace_proto != nil {
 		return
 	}
+	file_millrace_proto_msgTypes[103].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
