@@ -161,7 +161,7 @@ func TestDeduplicateIsItsDefinition(t *testing.T) {
 				read, err := ReadFrame(frame)
 				require.NoError(rt, err)
 				require.Empty(rt, Diff(d, read))
-				read, err = ReadFrameOf(frame, dataSum(frame), m.Name, s)
+				read, err = ReadFrameOf(frame, dataSum(frame), m.Name, Fragment{}, s)
 				require.NoError(rt, err)
 				require.Empty(rt, Diff(d, read))
 				back, err := AppendFrame(nil, read)
@@ -279,8 +279,9 @@ func TestDeduplicatedFramesThatLie(t *testing.T) {
 				for _, v := range m.views(e) {
 					data = append(data, v...)
 				}
-				_, err := ReadFrame(append(appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), m.Unique, e,
-					dataSum(append(make([]byte, 8), data...))), data...))
+				subject := frameSubject{m.Name, Fragment{}, m.Schema, m.Rows, m.Values(), m.Unique}
+				head := appendHeader(nil, &subject, e, dataSum(append(make([]byte, 8), data...)))
+				_, err := ReadFrame(append(head, data...))
 				require.ErrorIs(t, err, ErrFrame)
 				assert.ErrorContains(t, err, c.says)
 			}

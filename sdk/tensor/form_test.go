@@ -44,6 +44,10 @@ func TestFormOfAFrame(t *testing.T) {
 			`"format":"millrace.frame/3"`, `"sets":"[1,1,0,2]","unique":"[2,1]","crc32c"`,
 			`"kjt.inverse":{"dtype":"I32","shape":[2,3]`,
 		}},
+		{"fragment", formOfFragment(), "testdata/frame.v4.hex", []string{
+			`"format":"millrace.frame/4"`, `/1/5","fragment":"1/4","shapes"`, `"sets":"[1,1,0,2]","crc32c"`,
+			`"kjt.lengths":{"dtype":"I32","shape":[4,2]`,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := AppendFrame(nil, c.batch)

@@ -24,8 +24,15 @@ const FrameFormat2 = "millrace.frame/2"
 // FrameFormat3 is the format of frames of deduplicated mini-batches.
 const FrameFormat3 = "millrace.frame/3"
 
-// frameFormat returns the format of the frames of a schema's mini-batches: the first that can hold them.
-func frameFormat(s *Schema) string {
+// FrameFormat4 is the format of frames of fragments of mini-batches. Whoever knows no fragments refuses it.
+const FrameFormat4 = "millrace.frame/4"
+
+// frameFormat returns the format of the frames of a schema's mini-batches, or of their fragments: the first that can
+// hold them.
+func frameFormat(s *Schema, fragment Fragment) string {
+	if fragment != (Fragment{}) {
+		return FrameFormat4
+	}
 	if s.Sets() > 0 {
 		return FrameFormat3
 	}
@@ -49,8 +56,10 @@ const MaxFrameHeader = 64 << 20
 // The JSON has no white space inside and its fields in this order: __metadata__, then the tensors as they lie, each
 // with dtype (F32, I32, I64, BF16), shape and data_offsets. Metadata, all strings, in this order:
 //
-//	format          millrace.frame/1; millrace.frame/2 where dense is bfloat16; millrace.frame/3 with sets
-//	name            JOB/EPOCH/NUMBER, the job's digest in hex
+//	format          millrace.frame/1; millrace.frame/2 where dense is bfloat16; millrace.frame/3 with sets;
+//	                millrace.frame/4 of a fragment
+//	name            JOB/EPOCH/NUMBER, the job's digest in hex; NUMBER is that of the mini-batch, also of a fragment
+//	fragment        FIRST/OF: the frame has rows FIRST, FIRST+1, ... of a mini-batch of OF rows (only of a fragment)
 //	shapes          {"rows":B,"dense":D,"keys":F,"values":N}
 //	dense           JSON list of the dense features' names
 //	keys            JSON list of the keys' names
@@ -59,23 +68,27 @@ const MaxFrameHeader = 64 << 20
 //	ids             int32 or int64 (only with keys)
 //	lengths         ones (only with keys, and only if every length is 1 and kjt.lengths is left out)
 //	sets            JSON list, one for each key: the set in which it is deduplicated, or 0 (only if there are sets)
-//	unique          JSON list, one for each set: how many different rows it has (only if there are sets)
+//	unique          JSON list, one for each set: how many different rows it has (only if there are sets, and not of a
+//	                fragment)
 //	crc32c          of the tensors' bytes, 8 hex digits
 //
 // Strings escape only ", \ and characters below space (as \u00xx). There is nothing else in a frame, so one mini-batch
 // has one frame.
+//
+// A fragment is not deduplicated: its tensors are those of a schema without sets. FIRST and OF are decimal numbers
+// without needless zeros. A fragment has at least one row, and fewer than OF.
 type Frame struct {
 	Header []byte   // length and JSON, a multiple of 64 bytes
 	Data   [][]byte // views, in order
 }
 
-// EncodeFrame returns a mini-batch's frame. It validates the mini-batch; the error wraps ErrShape.
+// EncodeFrame returns the frame of a mini-batch or of a fragment, which it validates. The error wraps ErrShape.
 func EncodeFrame(m *MiniBatch) (Frame, error) {
 	if err := m.Validate(); err != nil {
 		return Frame{}, fmt.Errorf("frame of mini-batch %v: %w", m.Name, err)
 	}
-	if m.Unique == nil && m.Schema.Sets() > 0 {
-		return Frame{}, shapeError("frame of mini-batch %v: it is not deduplicated yet", m.Name)
+	if err := m.checkFragment(); err != nil {
+		return Frame{}, fmt.Errorf("frame of mini-batch %v: %w", m.Name, err)
 	}
 	e, err := layout(m.Schema, m.Rows, m.Values(), m.Unique, 1)
 	if err != nil {
@@ -86,12 +99,33 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	for _, d := range f.Data {
 		crc = crc32c.Update(crc, d)
 	}
-	f.Header = appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), m.Unique, e, crc)
+	f.Header = appendHeader(nil, &frameSubject{m.Name, m.Fragment, m.Schema, m.Rows, m.Values(), m.Unique}, e, crc)
 	if len(f.Header) > MaxFrameHeader+8 {
 		return Frame{}, shapeError("frame of mini-batch %v: the header has %d bytes, at most %d", m.Name,
 			len(f.Header)-8, MaxFrameHeader)
 	}
 	return f, nil
+}
+
+// checkFragment checks which rows of the mini-batch a frame is of, and that fragments are not deduplicated, and whole
+// mini-batches are where the schema has sets. The error wraps ErrShape.
+func (m *MiniBatch) checkFragment() error {
+	f := m.Fragment
+	switch whole := f == (Fragment{}); {
+	case whole && m.Unique == nil && m.Schema.Sets() > 0:
+		return shapeError("it is not deduplicated yet")
+	case whole:
+		return nil
+	case m.Unique != nil:
+		return shapeError("fragment %v is deduplicated: deduplicate when its mini-batch is joined", f)
+	case f.Of < 1 || f.Of > MaxRows:
+		return shapeError("fragment %v: the mini-batch has %d rows, want 1 to %d", f, f.Of, MaxRows)
+	case m.Rows < 1 || f.First < 0 || f.First > f.Of-m.Rows:
+		return shapeError("fragment %v has %d rows, want 1 to %d", f, m.Rows, f.Of-max(f.First, 0))
+	case m.Rows == f.Of:
+		return shapeError("fragment %v has all of its rows: a whole mini-batch is not marked as a fragment", f)
+	}
+	return nil
 }
 
 // Len returns the length of the whole frame in bytes.
@@ -147,12 +181,25 @@ func (d DType) safetensors() string {
 	return ""
 }
 
+// frameSubject is what a frame's header says, besides where the tensors lie.
+type frameSubject struct {
+	name         Name
+	fragment     Fragment
+	schema       *Schema
+	rows, values int
+	unique       []int32 // nil: not deduplicated
+}
+
 // appendShapes appends the header's JSON up to the number of rows.
-func appendShapes(b []byte, name Name, s *Schema) []byte {
+func appendShapes(b []byte, name Name, fragment Fragment, s *Schema) []byte {
 	b = append(b, `{"__metadata__":{"format":"`...)
-	b = append(b, frameFormat(s)...)
+	b = append(b, frameFormat(s, fragment)...)
 	b = append(b, `","name":"`...)
 	b = name.appendTo(b)
+	if fragment != (Fragment{}) {
+		b = strconv.AppendInt(append(b, `","fragment":"`...), int64(fragment.First), 10)
+		b = strconv.AppendInt(append(b, '/'), int64(fragment.Of), 10)
+	}
 	return append(b, `","shapes":"{\"rows\":`...)
 }
 
@@ -181,13 +228,13 @@ func headerRoom(s *Schema, unique []int32) int {
 }
 
 // appendHeader appends a frame's length and JSON. It allocates at most once, unless names need many escapes.
-func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int32, e Extents, crc uint32) []byte {
-	start := len(b)
-	b = slices.Grow(b, headerRoom(s, unique))
+func appendHeader(b []byte, f *frameSubject, e Extents, crc uint32) []byte {
+	start, s := len(b), f.schema
+	b = slices.Grow(b, headerRoom(s, f.unique))
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	b = appendShapes(b, name, s)
-	b = appendCounts(strconv.AppendInt(b, int64(rows), 10), s)
-	b = append(strconv.AppendInt(b, int64(values), 10), '}')
+	b = appendShapes(b, f.name, f.fragment, s)
+	b = appendCounts(strconv.AppendInt(b, int64(f.rows), 10), s)
+	b = append(strconv.AppendInt(b, int64(f.values), 10), '}')
 	b = append(b, `","dense":"[`...)
 	for i, d := range s.Dense {
 		b = appendNested(comma(b, i), d)
@@ -211,13 +258,16 @@ func appendHeader(b []byte, name Name, s *Schema, rows, values int, unique []int
 			b = append(b, `,"lengths":"ones"`...)
 		}
 	}
-	if unique != nil {
+	if s.Sets() > 0 {
 		b = append(b, `,"sets":"[`...)
 		for i := range s.Keys {
 			b = strconv.AppendInt(comma(b, i), int64(s.Keys[i].Set), 10)
 		}
-		b = append(b, `]","unique":"[`...)
-		for i, n := range unique {
+		b = append(b, `]"`...)
+	}
+	if f.unique != nil {
+		b = append(b, `,"unique":"[`...)
+		for i, n := range f.unique {
 			b = strconv.AppendInt(comma(b, i), int64(n), 10)
 		}
 		b = append(b, `]"`...)

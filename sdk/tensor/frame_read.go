@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/millrace/millrace/internal/crc32c"
 )
@@ -15,6 +17,7 @@ type frameHeader struct {
 	Metadata struct {
 		Format        string `json:"format"`
 		Name          string `json:"name"`
+		Fragment      string `json:"fragment"`
 		Shapes        string `json:"shapes"`
 		Dense         string `json:"dense"`
 		Keys          string `json:"keys"`
@@ -41,20 +44,21 @@ type frameTensor struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// ReadFrame reads a whole frame. The tensors are views of b if its memory is aligned to their elements, and copies
+// ReadFrame reads a whole frame, of a mini-batch or of a fragment. The tensors are views of b if its memory is aligned to their elements, and copies
 // otherwise; b must not change while the mini-batch is used. Frames are foreign bytes: ReadFrame checks every length,
 // offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header equals the
 // header that EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
-// ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch.
+// ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch, and
+// which fragment of it the frame is of.
 // crc is the CRC32C of the bytes after the header; the caller computes it while it reads the frame, when the bytes
 // are still in the processor's cache. A mini-batch has exactly one frame. So ReadFrameOf compares the header with
 // the expected one, and parses it only if the two differ, to say what is wrong, or if the schema has sets of keys. The
 // schema must be valid.
 // The error wraps ErrFrame.
-func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error) {
-	if m := readExpected(b, crc, name, s); m != nil {
+func ReadFrameOf(b []byte, crc uint32, name Name, fragment Fragment, s *Schema) (*MiniBatch, error) {
+	if m := readExpected(b, crc, name, fragment, s); m != nil {
 		return m, nil
 	}
 	m, err := readSummed(b, &crc)
@@ -63,6 +67,9 @@ func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error)
 		return nil, err
 	case m.Name != name:
 		return nil, fmt.Errorf("%w: it is mini-batch %v, not %v", ErrFrame, m.Name, name)
+	case m.Fragment != fragment:
+		return nil, fmt.Errorf("%w: mini-batch %v: it has the rows %v, not %v", ErrFrame, m.Name, m.Fragment,
+			fragment)
 	case !m.Schema.Equal(s):
 		return nil, fmt.Errorf("%w: mini-batch %v has another schema", ErrFrame, m.Name)
 	}
@@ -70,8 +77,9 @@ func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error)
 }
 
 // readExpected returns the mini-batch if the frame is exactly the expected one, and nil otherwise.
-func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
-	if len(b) < 8 || s.Sets() > 0 { // only the parsed header says how many rows are unique
+func readExpected(b []byte, crc uint32, name Name, fragment Fragment, s *Schema) *MiniBatch {
+	deduplicated := s.Sets() > 0 && fragment == (Fragment{}) // only the parsed header says how many rows are unique
+	if len(b) < 8 || deduplicated {
 		return nil
 	}
 	n := binary.LittleEndian.Uint64(b)
@@ -79,7 +87,7 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 		return nil
 	}
 	head := b[:8+n]
-	rest, ok := bytes.CutPrefix(head[8:], appendShapes(nil, name, s))
+	rest, ok := bytes.CutPrefix(head[8:], appendShapes(nil, name, fragment, s))
 	if !ok {
 		return nil
 	}
@@ -99,16 +107,16 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	if err != nil || e.Bytes != int64(len(b)-len(head)) {
 		return nil
 	}
-	want := appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), nil, e, crc)
-	if !bytes.Equal(head, want) {
+	subject := frameSubject{name, fragment, s, int(rows), int(values), nil}
+	if want := appendHeader(make([]byte, 0, len(head)), &subject, e, crc); !bytes.Equal(head, want) {
 		return nil
 	}
 	m, err := FromMemory(s, int(rows), int(values), b[len(head):], e, nil)
 	if err != nil {
 		return nil
 	}
-	m.Name = name
-	if m.validateTensors() != nil {
+	m.Name, m.Fragment = name, fragment
+	if m.checkFragment() != nil || m.validateTensors() != nil {
 		return nil
 	}
 	return m
@@ -153,11 +161,15 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if err := strictJSON(head[8:], &h); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	if f := h.Metadata.Format; f != FrameFormat && f != FrameFormat2 && f != FrameFormat3 {
-		return nil, fmt.Errorf("format %.40q, this build reads %q, %q and %q", f, FrameFormat, FrameFormat2,
-			FrameFormat3)
+	formats := []string{FrameFormat, FrameFormat2, FrameFormat3, FrameFormat4}
+	if f := h.Metadata.Format; !slices.Contains(formats, f) {
+		return nil, fmt.Errorf("format %.40q, this build reads %q", f, formats)
 	}
 	name, err := ParseName(h.Metadata.Name)
+	if err != nil {
+		return nil, err
+	}
+	fragment, err := h.fragment()
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +177,14 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := frameFormat(s); h.Metadata.Format != want {
+	if want := frameFormat(s, fragment); h.Metadata.Format != want {
 		return nil, fmt.Errorf("format %q, want %q for these tensors", h.Metadata.Format, want)
 	}
-	unique, err := h.unique(s)
-	if err != nil {
-		return nil, err
+	var unique []int32
+	if fragment == (Fragment{}) {
+		if unique, err = h.unique(s); err != nil {
+			return nil, err
+		}
 	}
 	e, err := layout(s, rows, values, unique, 1)
 	if err != nil {
@@ -191,18 +205,34 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if want := fmt.Sprintf("%08x", crc); h.Metadata.CRC32C != want {
 		return nil, fmt.Errorf("CRC32C %s, the header says %.20q: the data was changed", want, h.Metadata.CRC32C)
 	}
-	if !bytes.Equal(head, appendHeader(nil, name, s, rows, values, unique, e, crc)) {
+	if !bytes.Equal(head, appendHeader(nil, &frameSubject{name, fragment, s, rows, values, unique}, e, crc)) {
 		return nil, fmt.Errorf("the header is not in canonical form")
 	}
 	m, err := fromMemory(s, rows, values, unique, data, e, nil)
 	if err != nil {
 		return nil, err
 	}
-	m.Name = name
+	m.Name, m.Fragment = name, fragment
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, m.checkFragment()
+}
+
+// fragment reads which rows of the mini-batch the frame is of. checkFragment checks them.
+func (h *frameHeader) fragment() (f Fragment, err error) {
+	text := h.Metadata.Fragment
+	if text == "" {
+		return f, nil
+	}
+	first, of, ok := strings.Cut(text, "/")
+	if f.First, err = strconv.Atoi(first); ok && err == nil {
+		f.Of, err = strconv.Atoi(of)
+	}
+	if !ok || err != nil {
+		return f, fmt.Errorf("fragment %.60q, want FIRST/OF, two numbers", text)
+	}
+	return f, nil
 }
 
 // schema makes the schema from the metadata and from the tensors that the header lists.

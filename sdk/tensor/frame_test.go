@@ -280,23 +280,23 @@ func TestReadFrameOf(t *testing.T) {
 				b, err := AppendFrame(nil, m)
 				require.NoError(t, err)
 				crc := dataSum(b)
-				require.NotNil(t, readExpected(b, crc, m.Name, s), "it was parsed")
-				back, err := ReadFrameOf(b, crc, m.Name, s)
+				require.NotNil(t, readExpected(b, crc, m.Name, Fragment{}, s), "it was parsed")
+				back, err := ReadFrameOf(b, crc, m.Name, Fragment{}, s)
 				require.NoError(t, err)
 				require.Empty(t, Diff(m, back))
 				require.Equal(t, m.Name, back.Name)
 
-				_, err = ReadFrameOf(b, crc+1, m.Name, s)
+				_, err = ReadFrameOf(b, crc+1, m.Name, Fragment{}, s)
 				require.ErrorIs(t, err, ErrFrame)
 				require.ErrorContains(t, err, "CRC32C")
 				other := m.Name
 				other.Number++
-				_, err = ReadFrameOf(b, crc, other, s)
+				_, err = ReadFrameOf(b, crc, other, Fragment{}, s)
 				require.ErrorIs(t, err, ErrFrame)
 				require.ErrorContains(t, err, other.String())
 				for _, wrong := range schemas() {
 					if !wrong.Equal(s) {
-						_, err = ReadFrameOf(b, crc, m.Name, wrong)
+						_, err = ReadFrameOf(b, crc, m.Name, Fragment{}, wrong)
 						require.ErrorIs(t, err, ErrFrame)
 						require.ErrorContains(t, err, "another schema")
 					}
@@ -321,13 +321,13 @@ func TestReadFrameOfRefusesBytes(t *testing.T) {
 				if uint64(i) >= n {
 					crc = dataSum(c)
 				}
-				_, err := ReadFrameOf(c, crc, m.Name, m.Schema)
+				_, err := ReadFrameOf(c, crc, m.Name, Fragment{}, m.Schema)
 				require.ErrorIs(t, err, ErrFrame, "bit %d of byte %d of %d (data from %d)", bit, i, len(b), n)
 			}
-			_, err := ReadFrameOf(b[:i], sum, m.Name, m.Schema)
+			_, err := ReadFrameOf(b[:i], sum, m.Name, Fragment{}, m.Schema)
 			require.ErrorIs(t, err, ErrFrame, "cut to %d", i)
 		}
-		_, err = ReadFrameOf(append(bytes.Clone(b), 0), sum, m.Name, m.Schema)
+		_, err = ReadFrameOf(append(bytes.Clone(b), 0), sum, m.Name, Fragment{}, m.Schema)
 		require.ErrorIs(t, err, ErrFrame)
 	}
 }
@@ -349,7 +349,7 @@ func TestReadFrameRefusesWrongLengths(t *testing.T) {
 		_, err := ReadFrame(b)
 		require.ErrorIs(t, err, ErrFrame)
 		require.ErrorIs(t, err, ErrShape)
-		_, err = ReadFrameOf(b, dataSum(b), m.Name, m.Schema)
+		_, err = ReadFrameOf(b, dataSum(b), m.Name, Fragment{}, m.Schema)
 		require.ErrorIs(t, err, ErrShape)
 	}
 }
@@ -369,12 +369,18 @@ func FuzzReadFrame(f *testing.F) {
 			f.Add(b[8:8+n], b[8+n:])
 		}
 	}
-	for _, s := range setSchemas() {
-		m, err := repetitive(f, s, 5, func(n int) int { return n / 2 }).Deduplicate()
-		require.NoError(f, err)
-		b, err := AppendFrame(nil, m)
+	for name, s := range setSchemas() {
+		fragment := repetitive(f, s, 5, func(n int) int { return n / 2 })
+		fragment.Fragment = Fragment{First: len(name), Of: 5 + len(name)}
+		b, err := AppendFrame(nil, fragment)
 		require.NoError(f, err)
 		n := binary.LittleEndian.Uint64(b)
+		f.Add(b[8:8+n], b[8+n:])
+		m, err := repetitive(f, s, 5, func(n int) int { return n / 2 }).Deduplicate()
+		require.NoError(f, err)
+		b, err = AppendFrame(nil, m)
+		require.NoError(f, err)
+		n = binary.LittleEndian.Uint64(b)
 		f.Add(b[8:8+n], b[8+n:])
 	}
 	f.Fuzz(func(t *testing.T, head, data []byte) {
@@ -392,12 +398,12 @@ func FuzzReadFrame(f *testing.F) {
 		m, err := ReadFrame(b)
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
-			_, err = ReadFrameOf(b, dataSum(b), expected.Name, expected.Schema)
+			_, err = ReadFrameOf(b, dataSum(b), expected.Name, Fragment{}, expected.Schema)
 			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
 		require.NoError(t, m.Validate())
-		known, err := ReadFrameOf(b, dataSum(b), m.Name, m.Schema)
+		known, err := ReadFrameOf(b, dataSum(b), m.Name, m.Fragment, m.Schema)
 		require.NoError(t, err)
 		require.Empty(t, Diff(m, known))
 		again, err := AppendFrame(nil, m)
@@ -457,7 +463,7 @@ func TestAFrameOfManyColumnsAllocatesLittle(t *testing.T) {
 	frame, err := AppendFrame(nil, m)
 	require.NoError(t, err)
 	crc := crc32c.Checksum(frame[len(f.Header):])
-	reading := testing.AllocsPerRun(20, func() { _, err = ReadFrameOf(frame, crc, m.Name, s) })
+	reading := testing.AllocsPerRun(20, func() { _, err = ReadFrameOf(frame, crc, m.Name, Fragment{}, s) })
 	require.NoError(t, err)
 	t.Logf("%.0f allocations to encode a frame, %.0f to read it", encoding, reading)
 	assert.Less(t, encoding, 40.0) // the larger part is the map of names of Schema.Validate

@@ -193,8 +193,8 @@ func (m *MiniBatch) Bytes() int64 {
 		8*int64(len(m.Values64))
 }
 
-// Equal reports whether both have the same name, place, schema and tensors, bit for bit: NaNs of the same bits are equal,
-// 0 and -0 are not.
+// Equal reports whether both have the same name, fragment, schema and tensors, bit for bit: NaNs of the same bits are
+// equal, 0 and -0 are not.
 func (m *MiniBatch) Equal(o *MiniBatch) bool { return Diff(m, o) == "" }
 
 // Diff says where two mini-batches first differ, or returns "" if they are Equal.

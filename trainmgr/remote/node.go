@@ -21,6 +21,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -102,30 +103,49 @@ func (n *node) answers(ctx context.Context, base string) bool {
 	return err == nil && resp.GetStatus().GetName() == n.name
 }
 
-// batchRequest holds the values of a request for a mini-batch.
+// batchRequest holds the values of a request for a fragment.
 type batchRequest struct {
-	job    [32]byte // digest
-	epoch  uint64
-	number uint64
-	rows   int    // rows is how many the plan gives the mini-batch.
-	until  uint64 // end of the piece's numbers
-	drive  string
-	ticket *string // in base64; nil: none
+	name     tensor.Name // of the mini-batch
+	number   uint64      // of the fragment
+	rows     int         // rows is how many the plan gives the fragment.
+	fragment tensor.Fragment
+	until    uint64 // end of the piece's numbers
+	drive    string
+	ticket   *string // in base64; nil: none
+}
+
+// newBatchRequest returns the request for a fragment of a plan.
+func newBatchRequest(job dataset.Digest, epoch uint64, plan *dataset.Plan, number uint64) (*batchRequest, error) {
+	f, err := plan.Fragment(number)
+	if err != nil {
+		return nil, err
+	}
+	mb, err := plan.MiniBatch(f.MiniBatch)
+	if err != nil {
+		return nil, err
+	}
+	q := &batchRequest{
+		name: tensor.Name{Job: job, Epoch: epoch, Number: f.MiniBatch}, number: number, rows: f.Rows,
+	}
+	if mb.Fragments > 1 {
+		q.fragment = tensor.Fragment{First: f.Offset, Of: mb.Rows}
+	}
+	return q, nil
 }
 
 // query returns the path and query of the request.
 func (q *batchRequest) query() string {
 	b := make([]byte, 0, 256)
 	b = append(b, apiv1.MiniBatchPath+"?job="...)
-	b = hex.AppendEncode(b, q.job[:])
-	b = strconv.AppendUint(append(b, "&epoch="...), q.epoch, 10)
+	b = hex.AppendEncode(b, q.name.Job[:])
+	b = strconv.AppendUint(append(b, "&epoch="...), q.name.Epoch, 10)
 	b = append(append(b, "&drive="...), url.QueryEscape(q.drive)...)
 	b = strconv.AppendUint(append(b, "&number="...), q.number, 10)
 	b = strconv.AppendUint(append(b, "&until="...), q.until, 10)
 	return string(b)
 }
 
-// fetchFrame fetches one mini-batch, which holds a buffer of the pool until it is released. The error wraps ErrData if
+// fetchFrame fetches one fragment, which holds a buffer of the pool until it is released. The error wraps ErrData if
 // to ask again would not help, errRefused if only another node could help, a busyError if the node could help later,
 // and errNode otherwise.
 func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, pool *buffers,
@@ -164,19 +184,19 @@ func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, poo
 	return mb, nil
 }
 
-// readBatch makes a mini-batch of a frame. It refuses a frame of another mini-batch than the request's.
+// readBatch makes a mini-batch, or a fragment of one, of a frame. It refuses every other frame than that of the request.
 func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 	pool *buffers) (*tensor.MiniBatch, error) {
-	want := tensor.Name{Job: q.job, Epoch: q.epoch, Number: q.number}
-	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
+	got, err := tensor.ReadFrameOf(buf, crc, q.name, q.fragment, schema)
 	if err != nil {
 		return nil, err
 	}
 	if got.Rows != q.rows {
-		return nil, fmt.Errorf("mini-batch %d has %d rows, the plan gives it %d", q.number, got.Rows, q.rows)
+		return nil, fmt.Errorf("fragment %d of mini-batch %v has %d rows, the plan gives it %d", q.number, q.name, got.Rows,
+			q.rows)
 	}
 	mb := tensor.New(schema, got.Rows, func() { pool.put(buf) })
-	mb.Name = got.Name
+	mb.Name, mb.Fragment = got.Name, got.Fragment
 	mb.Label, mb.Dense, mb.Dense16, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Dense16, got.Lengths, got.Weights
 	mb.Values32, mb.Values64 = got.Values32, got.Values64
 	mb.Unique, mb.Inverse = got.Unique, got.Inverse

@@ -341,7 +341,7 @@ func TestNoMemoryIsAllocatedForTensors(t *testing.T) {
 	n := &node{name: "n", http: http.DefaultClient}
 	pool := newBuffers(64 << 20)
 	get := func() {
-		q := &batchRequest{job: name.Job, rows: rows, until: 1}
+		q := &batchRequest{name: name, number: name.Number, rows: rows, until: name.Number + 1}
 		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), q, pool, testSchema)
 		require.NoError(t, err)
 		mb.Release()
@@ -402,10 +402,10 @@ func TestTheSumOfAFrame(t *testing.T) {
 			crc, err = readSummed(bytes.NewReader(frame), buf)
 			require.NoError(t, err)
 		}
-		got, err := tensor.ReadFrameOf(buf, crc, mb.Name, mb.Schema)
+		got, err := tensor.ReadFrameOf(buf, crc, mb.Name, tensor.Fragment{}, mb.Schema)
 		require.NoError(t, err)
 		require.Empty(t, tensor.Diff(mb, got))
-		_, err = tensor.ReadFrameOf(buf, crc+1, mb.Name, mb.Schema)
+		_, err = tensor.ReadFrameOf(buf, crc+1, mb.Name, tensor.Fragment{}, mb.Schema)
 		require.ErrorIs(t, err, tensor.ErrFrame)
 	}
 	for _, junk := range []string{"", "short", "\xff\xff\xff\xff\xff\xff\xff\xff, a header beyond all bounds",

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
 
-// stream fetches the mini-batches of a piece, several at once, and yields them in order. It implements api.Stream.
+// stream fetches the fragments of a piece, several at once, and yields them in order. It implements api.Stream.
 type stream struct {
 	piece    *piece
 	ctx      context.Context
@@ -24,9 +24,8 @@ type stream struct {
 	wg       sync.WaitGroup
 }
 
-// fetch is one mini-batch on its way.
+// fetch is one fragment on its way.
 type fetch struct {
-	number  uint64
 	release func()        // gives back the room that the input queue keeps
 	done    chan struct{} // closed when mb or err is set
 	mb      *tensor.MiniBatch
@@ -56,7 +55,7 @@ func openStream(p *piece) *stream {
 
 var errStreamClosed = errors.New("the stream is closed")
 
-// startFetches asks for one mini-batch after another, as credits and the room of the input queue allow.
+// startFetches asks for one fragment after another, as credits and the room of the input queue allow.
 func (s *stream) startFetches() {
 	defer close(s.fetches)
 	l := s.piece.leases
@@ -78,7 +77,7 @@ func (s *stream) startFetches() {
 			<-s.credits
 			continue
 		}
-		f := &fetch{number: number, release: release, done: make(chan struct{})}
+		f := &fetch{release: release, done: make(chan struct{})}
 		s.fetches <- f // has room for all credits
 		s.wg.Go(func() {
 			defer close(f.done)
@@ -93,18 +92,15 @@ func (s *stream) startFetches() {
 	}
 }
 
-// fetchBatch asks the node for a mini-batch, as often as the rank's machine says.
+// fetchBatch asks the node for a fragment, as often as the rank's machine says.
 func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.piece.leases, s.piece.node
 	r := l.rank
-	planned, err := l.epoch.Plan.MiniBatch(number)
+	request, err := newBatchRequest(r.digest, l.epoch.Number, l.epoch.Plan, number)
 	if err != nil {
 		return nil, err
 	}
-	request := &batchRequest{
-		job: r.digest, epoch: l.epoch.Number, number: number, rows: planned.Rows, until: s.piece.numbers.To,
-		drive: s.piece.drive,
-	}
+	request.until, request.drive = s.piece.numbers.To, s.piece.drive
 	f := protocol.Fetch{Node: node.name, Begun: time.Now()}
 	for {
 		base := r.address(node)
@@ -127,12 +123,12 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 			again, pause, tries = m.FetchFailed(&f, base, fault, after, now)
 		})
 		if !again && fault == protocol.OtherFault {
-			err = fmt.Errorf("mini-batch %d: %d attempts: %w", number, tries, err)
+			err = fmt.Errorf("fragment %d: %d attempts: %w", number, tries, err)
 		}
 		if !again {
 			return nil, err
 		}
-		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number,
+		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "fragment", number,
 			"error", err)
 		if err := wait.Sleep(s.ctx, pause); err != nil {
 			return nil, err
@@ -152,7 +148,7 @@ func fetchFault(err error) (fault protocol.FetchFault, after time.Duration) {
 	return protocol.OtherFault, 0
 }
 
-// fetchOnce asks the node for a mini-batch at one address. An answer after AttachOptions.Deadline is an error.
+// fetchOnce asks the node for a fragment at one address. An answer after AttachOptions.Deadline is an error.
 func (s *stream) fetchOnce(base string, request *batchRequest) (*tensor.MiniBatch, error) {
 	r := s.piece.leases.rank
 	late := fmt.Errorf("no answer within %v", r.options.Deadline)
@@ -165,7 +161,7 @@ func (s *stream) fetchOnce(base string, request *batchRequest) (*tensor.MiniBatc
 	return mb, err
 }
 
-// releasePrevious gives back the room of the mini-batch that Next returned last.
+// releasePrevious gives back the room of the fragment that Next returned last.
 func (s *stream) releasePrevious() {
 	if s.previous != nil {
 		s.previous.release()
