@@ -12,21 +12,21 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// stream makes the mini-batches of one split for one request. It implements api.Stream.
+// stream makes the fragments of one split for one request. It implements api.Stream.
 type stream struct {
 	job       *job
 	processor *driveProcessor
 	request   api.SplitRequest
 	plan      *dataset.Plan // plan is that of the request's epoch.
 	source    processor.Stream
-	next      int                 // mini-batch of the split that the source makes next
+	next      int                 // fragment of the split that the source makes next
+	unwanted  int                 // fragments that come before the requested one, of the same window
 	mixed     []*tensor.MiniBatch // mixed are those of the current window, with their rows mixed, that are not taken.
 	partition *splitPartition
 	closed    bool
 }
 
-// openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins
-// in.
+// openStream opens a stream. With mixed rows it begins at the first fragment of the window that the request begins in.
 func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.SplitRequest,
 	part *splitPartition) (*stream, error) {
 	plan, err := j.plan(request.Epoch)
@@ -38,22 +38,23 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 		return nil, err
 	}
 	if split != request.Split || request.From < 0 || request.From >= split.Fragments {
-		return nil, fmt.Errorf("order of mini-batch %d of %v, and the plan has %v: both sides must plan alike",
+		return nil, fmt.Errorf("order of fragment %d of %v, and the plan has %v: both sides must plan alike",
 			request.From, request.Split, split)
 	}
 	s := &stream{job: j, processor: p, request: request, plan: plan, next: request.From, partition: part}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
-		s.next -= s.next % o.Window
+		s.unwanted = s.next % o.Window
+		s.next -= s.unwanted
 	}
 	if err := part.checkUnchanged(ctx); err != nil {
 		return nil, part.failed(ctx, err)
 	}
 	batch := plan.Options().Batch
-	skipped := split.RowsBefore(batch, s.next)
+	first := split.Fragment(batch, s.next)
 	_, selected := j.rows(split.Partition)
 	s.source, err = p.Open(ctx, processor.Run{
-		Partition: part.Partition, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
-		Selected: selected,
+		Partition: part.Partition, First: first.First, Rows: split.First + split.Rows - first.First, Batch: batch,
+		FirstBatch: first.Rows, Selected: selected,
 	})
 	if err != nil {
 		return nil, err
@@ -61,15 +62,16 @@ func (j *job) openStream(ctx context.Context, p *driveProcessor, request api.Spl
 	return s, nil
 }
 
-// Next returns the next mini-batch, named; io.EOF ends the split.
+// Next returns the next fragment, named; io.EOF ends the split.
 func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	for {
 		mb, err := s.nextMixed(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if mb.Name.Number >= s.request.Split.FirstFragment+uint64(s.request.From) {
-			// Behind the mixing of rows, which decides which rows meet in a mini-batch.
+		if s.unwanted == 0 {
+			// Behind the mixing of rows, which decides which rows meet. A fragment that is not a whole mini-batch stays as
+			// it is, for tensor.Join to deduplicate.
 			unique, err := mb.Deduplicate()
 			if err != nil {
 				mb.Release()
@@ -77,11 +79,12 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 			}
 			return unique, nil
 		}
-		mb.Release() // it lies in the window before the requested mini-batch
+		s.unwanted--
+		mb.Release()
 	}
 }
 
-// nextMixed returns the next mini-batch, with its rows mixed inside its window where the plan says so.
+// nextMixed returns the next fragment, with its rows mixed inside its window where the plan says so.
 func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.plan.Options().Shuffle != dataset.ShuffleRows {
 		return s.nextNamed(ctx)
@@ -99,8 +102,8 @@ func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
 	return mb, nil
 }
 
-// mixWindow makes the mini-batches of one window and mixes their rows. It copies them as they come, so that a window
-// does not hold the drive's memory.
+// mixWindow makes the fragments of one window and mixes their rows. It copies them as they come, so that a window does
+// not hold the drive's memory.
 func (s *stream) mixWindow(ctx context.Context) error {
 	window, err := s.plan.Window(s.request.Split.FirstFragment + uint64(s.next))
 	if err != nil {
@@ -119,7 +122,7 @@ func (s *stream) mixWindow(ctx context.Context) error {
 	for range window.Fragments {
 		mb, err := s.nextNamed(ctx)
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the split ended %d mini-batches into a window of %d", len(unmixed), window.Fragments)
+			return fmt.Errorf("the split ended %d fragments into a window of %d", len(unmixed), window.Fragments)
 		}
 		if err != nil {
 			return err
@@ -135,7 +138,8 @@ func (s *stream) mixWindow(ctx context.Context) error {
 	return err
 }
 
-// nextNamed takes the next mini-batch from the source and gives it its name.
+// nextNamed takes the next fragment from the source and gives it its name, and its place if it is not the whole
+// mini-batch.
 func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	mb, err := s.source.Next(ctx)
 	if err != nil {
@@ -147,11 +151,24 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	split := &s.request.Split
 	if s.next >= split.Fragments {
 		mb.Release()
-		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.Fragments)
+		return nil, fmt.Errorf("the drive made more than the split's %d fragments", split.Fragments)
+	}
+	fragment := split.Fragment(s.plan.Options().Batch, s.next)
+	whole, err := s.plan.MiniBatch(fragment.MiniBatch)
+	if err != nil {
+		mb.Release()
+		return nil, err
+	}
+	if mb.Rows != fragment.Rows {
+		defer mb.Release()
+		return nil, fmt.Errorf("the drive made %d rows for fragment %d of %v, which has %d", mb.Rows, s.next, split,
+			fragment.Rows)
 	}
 	s.job.noteLent(s.processor, mb)
-	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch,
-		Number: split.FirstFragment + uint64(s.next)}
+	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch, Number: fragment.MiniBatch}
+	if whole.Fragments > 1 {
+		mb.Fragment = tensor.Fragment{First: fragment.Offset, Of: whole.Rows}
+	}
 	s.next++
 	if s.next == split.Fragments {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.

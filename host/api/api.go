@@ -164,11 +164,12 @@ type SplitRequest struct {
 	Drive string
 	Epoch uint64
 	Split dataset.Split
-	From  int // first mini-batch of the split that is wanted, 0 for all
+	From  int // first fragment of the split that is wanted, 0 for all
 }
 
-// Stream yields the mini-batches that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases
-// each.
+// Stream yields the fragments that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases
+// each. A fragment that is not a whole mini-batch says so (tensor.MiniBatch.Fragment), and tensor.Join makes the
+// mini-batch.
 type Stream interface {
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	Close() error
@@ -183,8 +184,8 @@ type DriveReport struct {
 	Engine        string  `json:"engine"`
 	RowsPerSecond float64 `json:"p_rows_per_second"`
 	Spread        float64 `json:"p_spread_share"` // Measurement.Spread; 0 if unknown
-	// Rows and MiniBatches are those that the drive made. In the report of a training job, they are those that the
-	// trainer got from the drive.
+	// Rows and MiniBatches are those that the drive made, each fragment of a mini-batch being one. In the report of a
+	// training job, they are those that the trainer got from the drive.
 	Rows        int64 `json:"rows"`
 	MiniBatches int64 `json:"mini_batches"`
 	// CountedRows is set in the report of a training job: the rows that the times, bytes and counters cover. The drive
