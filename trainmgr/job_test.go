@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,8 @@ type fakeStorage struct {
 
 	mu       sync.Mutex
 	jobs     map[dataset.Digest]*api.Job
-	alive    atomic.Int64 // mini-batches not released
+	plans    map[uint64]*dataset.Plan // by epoch
+	alive    atomic.Int64             // mini-batches not released
 	finished int
 }
 
@@ -48,14 +50,19 @@ func newFake(t require.TestingT, rows int64, holds ...[]int) *fakeStorage {
 			n = max(n, p+1)
 		}
 	}
+	return newFakeOf(t, slices.Repeat([]int64{rows}, n), holds...)
+}
+
+// newFakeOf makes drives that each hold some of the partitions, whose rows are given.
+func newFakeOf(t require.TestingT, rows []int64, holds ...[]int) *fakeStorage {
 	var parts []dataset.Partition
-	for i := range n {
-		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%03d", i), Bytes: rows, Rows: rows,
-			RowGroups: []int64{rows}})
+	for i, n := range rows {
+		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%03d", i), Bytes: n, Rows: n,
+			RowGroups: []int64{n}})
 	}
 	m, err := dataset.NewManifest(parts)
 	require.NoError(t, err)
-	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m,
+	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, plans: map[uint64]*dataset.Plan{}, data: &api.Dataset{Manifest: m,
 		Columns: columntypes.TextSchema(false)}}
 	for i, h := range holds {
 		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true,
@@ -101,6 +108,23 @@ func (f *fakeStorage) Finish(context.Context, dataset.Digest) error {
 	return nil
 }
 
+// planOf returns the plan that a split is of.
+func (f *fakeStorage) planOf(o api.SplitRequest) (*dataset.Plan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.plans[o.Epoch]; p != nil {
+		return p, nil
+	}
+	job := f.jobs[o.Job]
+	options, manifest := job.Plan, job.Manifest
+	if options.Epoch = o.Epoch; manifest == nil {
+		manifest = f.data.Manifest
+	}
+	p, err := dataset.NewPlan(manifest, options)
+	f.plans[o.Epoch] = p
+	return p, err
+}
+
 type fakeStream struct {
 	f    *fakeStorage
 	o    api.SplitRequest
@@ -122,12 +146,17 @@ func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	cut := s.o.Split.Fragment(10, s.next)
+	plan, err := s.f.planOf(s.o)
+	if err != nil {
+		return nil, err
+	}
+	cut, place := placeOf(plan, number)
 	s.next++
 	s.f.alive.Add(1)
 	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}},
 		IDs: tensor.Int64}, cut.Rows, func() { s.f.alive.Add(-1) })
-	mb.Name = tensor.Name{Job: [32]byte(s.o.Job), Epoch: s.o.Epoch, Number: number}
+	mb.Name = tensor.Name{Job: [32]byte(s.o.Job), Epoch: s.o.Epoch, Number: cut.MiniBatch}
+	mb.Fragment = place
 	mb.Label = make([]float32, cut.Rows)
 	mb.Values64 = make([]int64, cut.Rows)
 	for i := range mb.Values64 {
