@@ -301,21 +301,17 @@ func (p *Plan) Fragment(number uint64) (Fragment, error) {
 	return s.Fragment(p.options.Batch, int(number-s.FirstFragment)), nil
 }
 
-// FragmentAt returns the fragment of a mini-batch that begins at a row of the mini-batch. The error wraps ErrNumber.
-func (p *Plan) FragmentAt(miniBatch uint64, offset int) (Fragment, error) {
+// FragmentAt returns the fragment of an index, counted from 0, of a mini-batch. The error wraps ErrNumber.
+func (p *Plan) FragmentAt(miniBatch uint64, index int) (Fragment, error) {
 	mb, err := p.MiniBatch(miniBatch)
 	if err != nil {
 		return Fragment{}, err
 	}
-	i := sort.Search(mb.Fragments, func(i int) bool {
-		f, _ := p.Fragment(mb.FirstFragment + uint64(i))
-		return f.Offset >= offset
-	})
-	f, err := p.Fragment(mb.FirstFragment + uint64(i))
-	if err != nil || f.MiniBatch != miniBatch || f.Offset != offset {
-		return Fragment{}, fmt.Errorf("%w: no fragment of mini-batch %d begins at its row %d", ErrNumber, miniBatch, offset)
+	if index < 0 || index >= mb.Fragments {
+		return Fragment{}, fmt.Errorf("%w: fragment %d of the %d of mini-batch %d", ErrNumber, index, mb.Fragments,
+			miniBatch)
 	}
-	return f, nil
+	return p.Fragment(mb.FirstFragment + uint64(index))
 }
 
 // Split returns the split at a position of the plan. The error wraps ErrNumber.

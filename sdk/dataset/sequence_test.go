@@ -69,7 +69,7 @@ func TestSequenceIsCutIntoFragments(t *testing.T) {
 			require.Equal(t, want, have)
 		}
 		checkSplits(t, p, list)
-		checkOffsets(t, p, list)
+		checkIndices(t, p, list)
 		checkRanges(t, p, list)
 		windows(t, p)
 		for _, err := range []error{ignore(p.MiniBatch(p.MiniBatches())), ignore(p.Fragment(p.Fragments())),
@@ -106,20 +106,22 @@ func checkSplits(t *rapid.T, p *Plan, list []Fragment) {
 	require.Len(t, list, number)
 }
 
-// checkOffsets checks that a fragment is found at the row where it begins, and nowhere else.
-func checkOffsets(t *rapid.T, p *Plan, list []Fragment) {
-	for _, f := range list {
-		for offset := f.Offset - 1; offset <= f.Offset+f.Rows; offset++ {
-			have, err := p.FragmentAt(f.MiniBatch, offset)
-			if err == nil {
-				require.Equal(t, list[have.Number], have)
-				require.Equal(t, offset, have.Offset)
-				require.Equal(t, f.MiniBatch, have.MiniBatch)
-			} else {
-				require.ErrorIs(t, err, ErrNumber)
-				require.NotEqual(t, f.Offset, offset)
-			}
+// checkIndices checks that the fragments of every mini-batch are found by their index, and no others.
+func checkIndices(t *rapid.T, p *Plan, list []Fragment) {
+	index := 0
+	for i, f := range list {
+		if index++; i == 0 || f.MiniBatch != list[i-1].MiniBatch {
+			index = 0
 		}
+		have, err := p.FragmentAt(f.MiniBatch, index)
+		require.NoError(t, err)
+		require.Equal(t, f, have)
+		if i+1 == len(list) || f.MiniBatch != list[i+1].MiniBatch {
+			_, err = p.FragmentAt(f.MiniBatch, index+1)
+			require.ErrorIs(t, err, ErrNumber)
+		}
+		_, err = p.FragmentAt(f.MiniBatch, -1)
+		require.ErrorIs(t, err, ErrNumber)
 	}
 }
 

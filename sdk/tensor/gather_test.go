@@ -63,7 +63,7 @@ func TestGatherMovesWholeRows(t *testing.T) {
 				var all []row
 				for i, n := range sizes {
 					m := random(t, s, n, uint64(i))
-					m.Fragment = Fragment{First: i, Of: 99}
+					m.Fragment = Fragment{Index: i, Of: 99}
 					window = append(window, m)
 					all = append(all, rowsOf(m)...)
 				}

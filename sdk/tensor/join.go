@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// Join returns the mini-batch of which parts are the fragments: all of them, in the order of their rows. The result has
-// memory of its own and one holder, and is deduplicated if the schema has sets; the parts stay the caller's to release.
-// The error wraps ErrShape. It names the first part that is not the fragment that comes next, or the rows that are
-// missing.
+// Join returns the mini-batch of which parts are the fragments: all of them, in their order. The result has memory of
+// its own and one holder, and is deduplicated if the schema has sets; the parts stay the caller's to release. The error
+// wraps ErrShape and names the first part that is not the fragment that comes next.
 func Join(parts []*MiniBatch) (*MiniBatch, error) {
 	if len(parts) == 0 {
 		return nil, shapeError("no fragment to join")
@@ -16,14 +15,10 @@ func Join(parts []*MiniBatch) (*MiniBatch, error) {
 	first := parts[0]
 	rows, values := 0, 0
 	for i, p := range parts {
-		if err := checkPart(first, p, rows); err != nil {
+		if err := checkPart(first, p, Fragment{Index: i, Of: len(parts)}); err != nil {
 			return nil, shapeError("fragment %d of %d of mini-batch %v: %w", i, len(parts), first.Name, err)
 		}
 		rows, values = rows+p.Rows, values+p.Values()
-	}
-	if of := first.Fragment.Of; rows != of {
-		return nil, shapeError("mini-batch %v lacks the rows from %d on: its fragments have %d of %d rows", first.Name,
-			rows, rows, of)
 	}
 	o, err := Make(first.Schema, rows, values)
 	if err != nil {
@@ -35,22 +30,18 @@ func Join(parts []*MiniBatch) (*MiniBatch, error) {
 	return o.Deduplicate()
 }
 
-// checkPart checks that a part is the fragment of first's mini-batch that begins at a row, and that its tensors have
-// their shapes. Only the first part's schema is checked by itself, when the whole mini-batch is made.
-func checkPart(first, p *MiniBatch, row int) error {
-	switch f := p.Fragment; {
+// checkPart checks that a part is a given fragment of first's mini-batch, and that its tensors have their shapes. Only
+// the first part's schema is checked by itself, when the whole mini-batch is made.
+func checkPart(first, p *MiniBatch, want Fragment) error {
+	switch {
 	case p.Name != first.Name:
 		return fmt.Errorf("it is of mini-batch %v", p.Name)
 	case !p.Schema.Equal(first.Schema):
 		return errors.New("it has another schema: " + diffSchemas(first.Schema, p.Schema))
 	case p.Unique != nil:
 		return errors.New("it is deduplicated: join first")
-	case f.Of != first.Fragment.Of:
-		return fmt.Errorf("it is of %d rows, and the first is of %d", f.Of, first.Fragment.Of)
-	case f.First != row:
-		return fmt.Errorf("it begins at row %d, want row %d", f.First, row)
-	case p.Rows > f.Of-row:
-		return fmt.Errorf("it ends at row %d of %d", row+p.Rows, f.Of)
+	case p.Fragment != want:
+		return fmt.Errorf("it says %v, want %v", p.Fragment, want)
 	}
 	return p.validateTensors()
 }

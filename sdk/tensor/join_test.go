@@ -22,14 +22,14 @@ func joinSchemas() map[string]*Schema {
 func fragmentsOf(t require.TestingT, m *MiniBatch, sizes []int) (parts []*MiniBatch) {
 	offsets := m.Offsets(nil)
 	first := 0
-	for _, n := range sizes {
+	for i, n := range sizes {
 		rows := make([]rowRef, n)
 		for r := range rows {
 			rows[r].row = first + r
 		}
 		p, err := gatherOne([]*MiniBatch{m}, [][]int64{offsets}, rows)
 		require.NoError(t, err)
-		p.Name, p.Fragment = m.Name, Fragment{First: first, Of: m.Rows}
+		p.Name, p.Fragment = m.Name, Fragment{Index: i, Of: len(sizes)}
 		parts = append(parts, p)
 		first += n
 	}
@@ -109,19 +109,15 @@ func TestJoinRefuses(t *testing.T) {
 		want  string
 	}{
 		"nothing":        {func([]*MiniBatch) []*MiniBatch { return nil }, "no fragment to join"},
-		"the first left": {func(p []*MiniBatch) []*MiniBatch { return p[1:] }, "begins at row 2, want row 0"},
-		"a middle one": {func(p []*MiniBatch) []*MiniBatch { return append(p[:1:1], p[2]) },
-			"begins at row 5, want row 2"},
-		"the last left": {func(p []*MiniBatch) []*MiniBatch { return p[:2] },
-			"lacks the rows from 5 on: its fragments have 5 of 9 rows"},
-		"one twice": {func(p []*MiniBatch) []*MiniBatch { return append(p[:2:2], p[1:]...) },
-			"begins at row 2, want row 5"},
+		"the first left": {func(p []*MiniBatch) []*MiniBatch { return p[1:] }, "it says 1/3, want 0/2"},
+		"a middle one":   {func(p []*MiniBatch) []*MiniBatch { return append(p[:1:1], p[2]) }, "it says 0/3, want 0/2"},
+		"the last left":  {func(p []*MiniBatch) []*MiniBatch { return p[:2] }, "it says 0/3, want 0/2"},
+		"one twice":      {func(p []*MiniBatch) []*MiniBatch { return append(p[:2:2], p[1:]...) }, "it says 0/3, want 0/4"},
 		"another order": {func(p []*MiniBatch) []*MiniBatch { return []*MiniBatch{p[0], p[2], p[1]} },
-			"begins at row 5, want row 2"},
+			"it says 2/3, want 1/3"},
 		"another name":   {spoilPart(func(p *MiniBatch) { p.Name.Number++ }), "it is of mini-batch"},
-		"another whole":  {spoilPart(func(p *MiniBatch) { p.Fragment.Of++ }), "it is of 10 rows, and the first is of 9"},
-		"too many rows":  {spoilAll(func(p *MiniBatch) { p.Fragment.Of = 8 }), "ends at row 9 of 8"},
-		"no mark":        {spoilAll(func(p *MiniBatch) { p.Fragment = Fragment{} }), "ends at row 2 of 0"},
+		"another whole":  {spoilPart(func(p *MiniBatch) { p.Fragment.Of++ }), "it says 1/4, want 1/3"},
+		"no mark":        {spoilAll(func(p *MiniBatch) { p.Fragment = Fragment{} }), "it says 0/0, want 0/3"},
 		"a wrong length": {spoilPart(func(p *MiniBatch) { p.Lengths[0]++ }), "the lengths sum to"},
 		"another schema": {spoilPart(func(p *MiniBatch) { p.Schema = schemas()["lists int32"] }),
 			"it has another schema: a label"},

@@ -48,11 +48,12 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// Fragment is a place in a mini-batch: a fragment has the rows [First, First+Rows) of the mini-batch's Of rows.
-type Fragment struct{ First, Of int }
+// Fragment is a place in a mini-batch: number Index, counted from 0, of the Of fragments whose rows the mini-batch has,
+// in their order. How many rows a fragment has does not say where it lies: malformed rows may have been dropped.
+type Fragment struct{ Index, Of int }
 
 // String returns FIRST/OF.
-func (f Fragment) String() string { return fmt.Sprintf("%d/%d", f.First, f.Of) }
+func (f Fragment) String() string { return fmt.Sprintf("%d/%d", f.Index, f.Of) }
 
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,
 // nor read them after Release. Package vocabulary, which takes mini-batches over before they have another holder,
@@ -61,7 +62,7 @@ type MiniBatch struct {
 	Name   Name
 	Schema *Schema // shared by all mini-batches of a job; must not be changed
 	Rows   int     // B
-	// Fragment says which rows of the mini-batch these are. The zero value: all of them.
+	// Fragment says which fragment of the mini-batch this is. The zero value: it is the whole mini-batch.
 	Fragment Fragment
 
 	Label    []float32 // [B], nil if the schema has no label

@@ -160,7 +160,7 @@ func TestCloneLendsNothing(t *testing.T) {
 		change func(c *MiniBatch)
 	}{
 		"name":     {nil, func(c *MiniBatch) { c.Name.Number++ }},
-		"place":    {nil, func(c *MiniBatch) { c.Fragment.First++ }},
+		"place":    {nil, func(c *MiniBatch) { c.Fragment.Index++ }},
 		"whole":    {nil, func(c *MiniBatch) { c.Fragment = Fragment{} }},
 		"rows":     {nil, func(c *MiniBatch) { c.Rows++ }},
 		"label":    {func(m *MiniBatch) bool { return m.Schema.Label }, func(c *MiniBatch) { c.Label[0]++ }},
@@ -177,7 +177,7 @@ func TestCloneLendsNothing(t *testing.T) {
 	for name, s := range schemas() {
 		t.Run(name, func(t *testing.T) {
 			m, same := random(t, s, 5, 1), random(t, s, 5, 1)
-			m.Fragment, same.Fragment = Fragment{First: 2, Of: 8}, Fragment{First: 2, Of: 8}
+			m.Fragment, same.Fragment = Fragment{Index: 2, Of: 8}, Fragment{Index: 2, Of: 8}
 			if hasDense(Float32)(m) {
 				m.Dense[0], same.Dense[0] = 0, 0 // whose sign changes
 			}
