@@ -12,6 +12,10 @@ behind ``kjt.lengths``, ``sets`` and ``unique`` before ``crc32c``, and the forma
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
 header again and refuses a frame whose header differs.
 
+The frame of a fragment, some of a mini-batch's rows, has ``fragment`` (FIRST/OF) behind ``name``, the name of the whole
+mini-batch, and the format ``millrace.frame/4``. It is not deduplicated: ``sets`` says what :func:`millrace.join.join`
+deduplicates when it has all rows.
+
 Frames are untrusted bytes. Every length, offset, type and shape is checked before it is used, no allocation exceeds the
 frame's own length, and every fault raises a :class:`millrace.errors.FrameError`.
 
@@ -32,11 +36,25 @@ from . import crc32c
 from .errors import FrameError, SchemaError
 from .schema import Key, Schema
 
-__all__ = ["ALIGN", "FORMAT", "MAX_HEADER", "Extent", "MiniBatch", "Name", "decode", "encode", "packed", "read"]
+__all__ = [
+    "ALIGN",
+    "FORMAT",
+    "MAX_HEADER",
+    "Extent",
+    "Fragment",
+    "MiniBatch",
+    "Name",
+    "decode",
+    "encode",
+    "packed",
+    "read",
+]
 
 FORMAT = "millrace.frame/1"
 FORMAT_2 = "millrace.frame/2"  # of frames whose dense tensor is bfloat16
 FORMAT_3 = "millrace.frame/3"  # of frames of deduplicated mini-batches
+FORMAT_4 = "millrace.frame/4"  # of frames of fragments
+_FORMATS = (FORMAT, FORMAT_2, FORMAT_3, FORMAT_4)
 ALIGN = 64
 MAX_HEADER = 64 << 20  # bytes of JSON, padding included
 MAX_ROWS = 1 << 30
@@ -71,6 +89,29 @@ class Name(NamedTuple):
         return cls(m[1], int(m[2]), int(m[3]))
 
 
+class Fragment(NamedTuple):
+    """The place of a fragment: it has the rows from ``first`` on of the ``of`` rows of its mini-batch."""
+
+    first: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.first}/{self.of}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fragment":
+        """Reads FIRST/OF; raises :class:`FrameError`."""
+        m = re.fullmatch(r"(0|[1-9][0-9]{0,9})/([1-9][0-9]{0,9})", text, re.ASCII)
+        if not m:
+            raise FrameError(f"fragment {text[:60]!r}, want FIRST/OF")
+        return cls(int(m[1]), int(m[2]))
+
+    def check(self, rows: int) -> None:
+        """Raises :class:`FrameError` if a fragment of this many rows does not lie there, or is the whole mini-batch."""
+        if not (self.of <= MAX_ROWS and 0 < rows < self.of and 0 <= self.first <= self.of - rows):
+            raise FrameError(f"fragment {self} has {rows} rows")
+
+
 class Extent(NamedTuple):
     """Where a tensor lies in the data: its name, type (float32, int32, int64, bfloat16), shape, first byte and bytes."""
 
@@ -82,8 +123,10 @@ class Extent(NamedTuple):
 
 
 def _rows_of_keys(schema: Schema, rows: int, unique: Sequence[int]) -> list[int]:
-    """Returns how many rows each key has: the different rows of its set, or all rows."""
-    return [unique[k.set - 1] if k.set else rows for k in schema.keys]
+    """Returns how many rows each key has: the different rows of its set, or all rows. ``unique`` is empty where nothing
+    is deduplicated.
+    """
+    return [unique[k.set - 1] if k.set and unique else rows for k in schema.keys]
 
 
 def packed(schema: Schema, rows: int, values: int, unique: Sequence[int] = ()) -> tuple[Extent, ...]:
@@ -157,14 +200,22 @@ class MiniBatch:
     rows: int
     extents: tuple[Extent, ...]
     data: memoryview
-    nbytes: int  # of the whole frame
+    nbytes: int  # of the whole frame; of the tensors, if the mini-batch was joined
     unique: tuple[int, ...] = ()  # different rows of each set of keys
+    fragment: Fragment | None = None  # None: the whole mini-batch
+
+    def content(self, name: str) -> memoryview:
+        """Returns the bytes of a tensor by its name in the frame; none if there is no such tensor."""
+        for e in self.extents:
+            if e.name == name:
+                return self.data[e.offset : e.offset + e.nbytes]
+        return self.data[:0]
 
     def tensor(self, name: str) -> memoryview | None:
         """Returns a tensor by its name in the frame (``dense``, ``kjt.values``, ...), or None if there is none."""
         for e in self.extents:
             if e.name == name:
-                view = self.data[e.offset : e.offset + e.nbytes]
+                view = self.content(name)
                 letter: Any = _TYPES[e.dtype][0]
                 shaped: memoryview = (
                     view.cast(letter) if len(e.shape) == 1 or not e.nbytes else view.cast(letter, e.shape)
@@ -218,7 +269,7 @@ class MiniBatch:
         e = next((e for e in self.extents if e.name == "kjt.lengths"), None)
         if e is None:
             return self
-        lengths = self.data[e.offset : e.offset + e.nbytes].cast("i")
+        lengths = self.content("kjt.lengths").cast("i")
         total = at = 0
         for k, rows in zip(self.schema.keys, self.rows_of_keys):
             part = lengths[at : at + rows].tolist()
@@ -232,10 +283,7 @@ class MiniBatch:
         return self
 
     def _validate_inverse(self) -> None:
-        e = next((e for e in self.extents if e.name == "kjt.inverse"), None)
-        if e is None:
-            return
-        inverse = self.data[e.offset : e.offset + e.nbytes].cast("i")
+        inverse = self.content("kjt.inverse").cast("i")
         for i, n in enumerate(self.unique):
             greatest = -1
             for r, index in enumerate(inverse[i * self.rows : (i + 1) * self.rows]):
@@ -269,8 +317,10 @@ class _Lists(NamedTuple):
     schema: Schema
 
 
-def _format(schema: Schema) -> str:
-    """Returns the format of the frames of a schema's mini-batches: the first that can hold them."""
+def _format(schema: Schema, fragment: Fragment | None) -> str:
+    """Returns the format of the frames of a schema's mini-batches, or of fragments: the first that can hold them."""
+    if fragment is not None:
+        return FORMAT_4
     if schema.sets:
         return FORMAT_3
     return FORMAT_2 if schema.dense and schema.dense_type == "bfloat16" else FORMAT
@@ -297,11 +347,17 @@ def _header(
     extents: Sequence[Extent],
     crc: int,
     unique: Sequence[int] = (),
+    fragment: Fragment | None = None,
 ) -> bytes:
     shapes = f'{{"rows":{rows},"dense":{len(schema.dense)},"keys":{len(schema.keys)},"values":{values}}}'
-    text = f'{{"__metadata__":{{"format":"{_format(schema)}","name":"{name}","shapes":"{_escape(shapes)}"'
+    text = f'{{"__metadata__":{{"format":"{_format(schema, fragment)}","name":"{name}"'
+    if fragment is not None:
+        text += f',"fragment":"{fragment}"'
+    text += f',"shapes":"{_escape(shapes)}"'
+    if schema.sets:
+        lists += f',"sets":"[{",".join(str(k.set) for k in schema.keys)}]"'
     if unique:
-        lists += f',"sets":"[{",".join(str(k.set) for k in schema.keys)}]","unique":"[{",".join(map(str, unique))}]"'
+        lists += f',"unique":"[{",".join(map(str, unique))}]"'
     text += f'{lists},"crc32c":"{crc:08x}"}}'
     for e in extents:
         dims = ",".join(map(str, e.shape))
@@ -312,15 +368,33 @@ def _header(
     return struct.pack("<Q", len(raw)) + raw
 
 
-def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any], unique: Sequence[int] = ()) -> bytes:
-    """Returns a mini-batch's frame, byte for byte the one that a node sends.
+def _laid_out(
+    schema: Schema, rows: int, values: int, unique: Sequence[int], fragment: Fragment | None
+) -> tuple[Extent, ...]:
+    """Returns the extents of the tensors of a mini-batch, or of a fragment, which is not deduplicated."""
+    if fragment is None:
+        return packed(schema, rows, values, unique)
+    fragment.check(rows)
+    return packed(schema.without_sets(), rows, values)
+
+
+def encode(
+    name: Name,
+    schema: Schema,
+    rows: int,
+    tensors: dict[str, Any],
+    unique: Sequence[int] = (),
+    fragment: Fragment | None = None,
+) -> bytes:
+    """Returns the frame of a mini-batch or of a fragment, byte for byte the one that a node sends.
 
     Args:
         rows: rows of the mini-batch.
         tensors: the tensors by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``kjt.inverse``, ``label``,
             ``kjt.weights``), as bytes-like objects that hold the elements in memory order; exactly the tensors that the
             schema has.
-        unique: how many different rows each set of keys has.
+        unique: how many different rows each set of keys has; empty for a fragment, which is not deduplicated.
+        fragment: which rows of the mini-batch these are; None: all.
 
     Raises:
         SchemaError: the schema contradicts itself.
@@ -329,14 +403,15 @@ def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any], uniqu
     schema.validate()
     views = {k: memoryview(v).cast("B") for k, v in tensors.items()}
     values = len(views["kjt.values"]) // _TYPES[schema.ids][1] if schema.keys and "kjt.values" in views else 0
-    extents = packed(schema, rows, values, unique)
+    extents = _laid_out(schema, rows, values, unique, fragment)
     if {e.name for e in extents} != set(views):
         raise FrameError(f"tensors {sorted(views)}, want {sorted(e.name for e in extents)}")
     for e in extents:
         if len(views[e.name]) != e.nbytes:
             raise FrameError(f"tensor {e.name} has {len(views[e.name])} bytes, want {e.nbytes}")
     data = b"".join(views[e.name] for e in extents)
-    return _header(name, schema, _lists(schema), rows, values, extents, crc32c.checksum(data), unique) + data
+    crc = crc32c.checksum(data)
+    return _header(name, schema, _lists(schema), rows, values, extents, crc, unique, fragment) + data
 
 
 # Schemas by the text of their lists. All mini-batches of a job have the same text, so it is parsed once.
@@ -442,23 +517,22 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     meta = doc.pop("__metadata__", None) if isinstance(doc, dict) else None
     if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
         raise FrameError("the header has no metadata of text")
-    if meta.get("format") not in (FORMAT, FORMAT_2, FORMAT_3):
-        raise FrameError(
-            f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r}, {FORMAT_2!r} and {FORMAT_3!r}"
-        )
+    if meta.get("format") not in _FORMATS:
+        raise FrameError(f"format {str(meta.get('format'))[:40]!r}, this version reads {', '.join(_FORMATS)}")
     name = Name.parse(meta.get("name", ""))
     lists = _schema(meta, doc)
     schema = lists.schema
-    if meta["format"] != _format(schema):
-        raise FrameError(f"format {meta['format']!r}, want {_format(schema)!r} for these tensors")
+    fragment = Fragment.parse(meta["fragment"]) if "fragment" in meta else None
+    if meta["format"] != _format(schema, fragment):
+        raise FrameError(f"format {meta['format']!r}, want {_format(schema, fragment)!r} for these tensors")
     shapes = _load(meta.get("shapes", ""), "shapes")
     if not isinstance(shapes, dict):
         raise FrameError("shapes: want an object")
     rows, values = _integer(shapes.get("rows"), MAX_ROWS), _integer(shapes.get("values"), MAX_VALUES)
-    unique = _load(meta.get("unique", ""), "unique") if schema.sets else []
+    unique = _load(meta.get("unique", ""), "unique") if schema.sets and fragment is None else []
     if not isinstance(unique, list):
         raise FrameError("unique: want a list")
-    extents = packed(schema, rows, values, unique)
+    extents = _laid_out(schema, rows, values, unique, fragment)
     _compare(doc, extents)
     total = extents[-1].offset + extents[-1].nbytes
     if len(data) != total:
@@ -467,13 +541,13 @@ def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
     if not re.fullmatch("[0-9a-f]{8}", said):
         raise FrameError(f"crc32c {said[:20]!r}")
     # One header belongs to these tensors. Any other header is refused here at the latest.
-    if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16), unique):
+    if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16), unique, fragment):
         raise FrameError("the header is not in canonical form")
     if check if check is not None else crc32c.fast():
         crc = crc32c.checksum(data)
         if crc != int(said, 16):
             raise FrameError(f"{name}: CRC32C {crc:08x}, the header says {said}: the data was changed")
-    return MiniBatch(name, schema, rows, extents, data, len(view), tuple(unique))
+    return MiniBatch(name, schema, rows, extents, data, len(view), tuple(unique), fragment)
 
 
 def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .bounds import document
@@ -61,6 +61,10 @@ class Schema:
     def sets(self) -> int:
         """How many sets of keys are deduplicated."""
         return max((k.set for k in self.keys), default=0)
+
+    def without_sets(self) -> "Schema":
+        """Returns the schema of the same tensors before they are deduplicated."""
+        return replace(self, keys=tuple(replace(k, set=0) for k in self.keys)) if self.sets else self
 
     @property
     def key_names(self) -> tuple[str, ...]:
