@@ -150,12 +150,12 @@ func (e *epoch) restoreRuns(place int, runs set) {
 		}
 		before := sh.deliveredOf(e, s)
 		have := set(dataset.UnionRanges(before, numbers.within(from, to)))
-		switch fresh := have.count(from, to) - before.count(from, to); {
-		case fresh == 0:
+		switch {
+		case have.count(from, to) == before.count(from, to):
 		case have.covers(from, to):
 			e.restorePart(sh, s)
 		default:
-			sh.delivered += fresh
+			sh.delivered.gain(s, before, have)
 			sh.taken.set(place - sh.first)
 			e.keepPartial(sh, s, have)
 			sh.updateReturned(e, s)

@@ -17,11 +17,11 @@ type Epoch struct {
 	Digest     dataset.Digest // the job's, as tokens name it
 	Plan       *dataset.Plan
 	Partitions []string       // by the plan's partition index: the name that Drive.Partitions has for the partition
-	Resume     *dataset.Token // numbers that are not owed; if it is nil or of another epoch, all are owed
+	Resume     *dataset.Token // mini-batches that are not owed; if it is nil or of another epoch, all are owed
 }
 
-// epoch is an epoch with its state. The ranges of the shares follow each other from number 0. The numbers behind the
-// last range, fewer than there are ranks, belong to no rank.
+// epoch is an epoch with its state. The ranges of the shares follow each other from number 0. The mini-batches behind
+// the last range, fewer than there are ranks, belong to no rank.
 type epoch struct {
 	job        *job
 	number     uint64
@@ -32,7 +32,8 @@ type epoch struct {
 	batch      int
 	leftOut    int64 // rows of dropped tails, and of mini-batches that belong to no rank
 	rows       int64 // rows of the mini-batches that ranks own
-	base       set   // mini-batches that were delivered before the job was resumed
+	resumed    set   // mini-batches that were delivered before the job was resumed
+	base       set   // fragments of resumed
 	shares     []share
 	done       bitset // splits of which every owned number is delivered
 	runs       int    // runs counts the runs of owed numbers in the partial splits of all shares, see MaxRuns.
@@ -105,7 +106,8 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 		if _, err := dataset.Resume(*b.Resume, b.Digest, total); err != nil {
 			return nil, err
 		}
-		e.base = ofToken(b.Resume)
+		e.resumed = ofToken(b.Resume)
+		e.base = e.fragmentsOf(e.resumed)
 	}
 	for s := range b.Plan.All() {
 		if s.Partition >= len(b.Partitions) {
@@ -115,7 +117,7 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	}
 	e.shares = make([]share, j.Ranks)
 	e.cutShares(total, j.Tail)
-	e.leftOut = e.countLeftOut(total)
+	e.leftOut = e.countLeftOut()
 	for i := range e.shares {
 		e.shares[i].rank = j.ranks[i]
 		e.prepareShare(&e.shares[i])
@@ -129,10 +131,10 @@ func newEpoch(j *job, b Epoch) (*epoch, error) {
 	return e, nil
 }
 
-// cutShares cuts the owed numbers into shares: contiguous runs of equal count.
+// cutShares cuts the owed mini-batches into shares: contiguous runs of equal count.
 func (e *epoch) cutShares(total uint64, tail Tail) {
 	ranks := uint64(len(e.shares))
-	owed := total - e.base.count(0, total)
+	owed := total - e.resumed.count(0, total)
 	each, more := owed/ranks, owed%ranks
 	if tail == DropTail {
 		more = 0
@@ -144,19 +146,22 @@ func (e *epoch) cutShares(total uint64, tail Tail) {
 			n++
 		}
 		sh := &e.shares[i]
-		sh.lo, sh.owned = at, n
-		at = e.base.endOfOwed(at, n)
+		sh.miniBatches.From = at
+		at = e.resumed.endOfOwed(at, n)
 		if i == len(e.shares)-1 && owed == each*ranks+more {
-			at = total // including the resumed numbers behind the last owed one
+			at = total // including the resumed mini-batches behind the last owed one
 		}
-		sh.hi = at
+		sh.miniBatches.To = at
+		fragments := e.plan.FragmentsOf(sh.miniBatches)
+		sh.lo, sh.hi = fragments.From, fragments.To
+		sh.owned = amount{fragments: sh.hi - sh.lo - e.base.count(sh.lo, sh.hi), miniBatches: n}
 	}
 }
 
 // countLeftOut counts the rows that no rank gets.
-func (e *epoch) countLeftOut(total uint64) int64 {
+func (e *epoch) countLeftOut() int64 {
 	rows := e.plan.LeftOut()
-	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, total) {
+	for _, r := range e.base.gaps(e.shares[len(e.shares)-1].hi, e.plan.Fragments()) {
 		for at := r.From; at < r.To; {
 			s := e.split(e.placeOf(at))
 			end := min(r.To, s.End())
@@ -220,14 +225,14 @@ func (e *epoch) split(place int) dataset.Split {
 
 // placeOf returns the split that a number of the plan is in.
 func (e *epoch) placeOf(number uint64) int {
-	if number >= e.plan.MiniBatches() {
+	if number >= e.plan.Fragments() {
 		return e.splits
 	}
 	f, _ := e.plan.Fragment(number)
 	return f.Split
 }
 
-// rowsOf counts the rows of mini-batches [from, to) of a split.
+// rowsOf counts the rows of fragments [from, to) of a split.
 func (e *epoch) rowsOf(s dataset.Split, from, to uint64) int64 {
 	return s.RowsBefore(e.batch, int(to-s.FirstFragment)) - s.RowsBefore(e.batch, int(from-s.FirstFragment))
 }
@@ -292,12 +297,12 @@ func (e *epoch) checkToken(t *dataset.Token, rank int) error {
 	if _, err := dataset.Resume(*t, e.digest, e.plan.MiniBatches()); err != nil {
 		return err
 	}
-	sh := &e.shares[rank]
+	own := e.shares[rank].miniBatches
 	has := ofToken(t)
-	if err := e.checkRoom(len(has.within(sh.lo, sh.hi))); err != nil {
+	if err := e.checkRoom(len(has.within(own.From, own.To))); err != nil {
 		return err
 	}
-	for _, r := range e.base.within(sh.lo, sh.hi) {
+	for _, r := range e.resumed.within(own.From, own.To) {
 		if !has.covers(r.From, r.To) {
 			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: "+
 				"submit the job again with this token", ErrArgument, r.From, r.To)
@@ -334,7 +339,7 @@ func (e *epoch) deliveredIn(out set, sh *share) set {
 	return out
 }
 
-// RankToken returns the delivered numbers of a rank's range in the rank's epoch, including the resumed ones.
+// RankToken returns the delivered mini-batches of a rank's range in the rank's epoch, including the resumed ones.
 func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	j, err := l.findJob(id)
 	if err != nil {
@@ -347,8 +352,25 @@ func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
 	if e == nil {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, j.ranks[number].epoch)
 	}
-	t := e.deliveredIn(nil, &e.shares[number]).token(e.digest, e.number)
-	return t, l.checkCount(e, t, e.shares[number:number+1], 0)
+	return l.tokenOf(e, e.shares[number:number+1], nil)
+}
+
+// tokenOf returns the delivered mini-batches of shares that follow each other, and of more, which has resumed fragments
+// behind them.
+func (l *Ledger) tokenOf(e *epoch, shares []share, more set) (dataset.Token, error) {
+	var has set
+	for i := range shares {
+		has = e.deliveredIn(has, &shares[i])
+	}
+	for _, r := range more {
+		has = has.appendRun(r.From, r.To)
+	}
+	whole := e.miniBatchesOf(has)
+	t := whole.token(e.digest, e.number)
+	if fragments := e.fragmentsOf(whole); !slices.Equal(fragments, has) {
+		return t, l.breaks(e, deliveredWhole, "of the fragments %v, the whole mini-batches have %v", has, fragments)
+	}
+	return t, l.checkCount(e, t, shares, e.miniBatchesOf(more))
 }
 
 // Token returns the checkpoint of the whole job, of all ranks together. A token is of one epoch: the earliest epoch
@@ -367,19 +389,11 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 	if !j.begun || e == nil {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: no epoch was begun", ErrUnknown, id)
 	}
-	var have set
-	for i := range e.shares {
-		have = e.deliveredIn(have, &e.shares[i])
-	}
-	others := uint64(0) // resumed, and of no rank
-	for _, r := range e.base.within(e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
-		have = have.appendRun(r.From, r.To)
-		others += r.To - r.From
-	}
-	t := have.token(e.digest, first)
-	if len(t.Ranges) > dataset.MaxTokenRanges {
+	ofNoRank := e.base.within(e.shares[len(e.shares)-1].hi, e.plan.Fragments())
+	t, err := l.tokenOf(e, e.shares, ofNoRank)
+	if err == nil && len(t.Ranges) > dataset.MaxTokenRanges {
 		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id,
 			len(t.Ranges), dataset.MaxTokenRanges)
 	}
-	return t, l.checkCount(e, t, e.shares, others)
+	return t, err
 }

@@ -24,6 +24,7 @@ func (e *InvariantError) Error() string {
 
 // The invariants.
 const (
+	deliveredWhole = "all fragments of a mini-batch are delivered, or none"
 	deliveredOnce  = "a number is delivered once, so that no more numbers are delivered than the rank owns"
 	leaseInSplit   = "a lease lies in its rank's part of a split, and no other lease has its numbers"
 	markDelivered  = "every split before the mark is delivered"
@@ -52,8 +53,8 @@ func (l *Ledger) breaks(e *epoch, invariant, found string, values ...any) error 
 
 // checkDelivered checks the counts of a share after some of its numbers became delivered.
 func (l *Ledger) checkDelivered(e *epoch, sh *share, s dataset.Split) {
-	if sh.delivered > sh.owned {
-		_ = l.breaks(e, deliveredOnce, "rank %d has delivered %d of %d", sh.rank.number, sh.delivered, sh.owned)
+	if got, owned := sh.delivered.fragments, sh.owned.fragments; got > owned {
+		_ = l.breaks(e, deliveredOnce, "rank %d has delivered %d of %d", sh.rank.number, got, owned)
 	}
 	if rows := e.left[s.Partition]; rows < 0 && !e.uncounted {
 		_ = l.breaks(e, rowsLeft, "partition %d has %d", s.Partition, rows)
@@ -71,15 +72,16 @@ func (l *Ledger) checkLease(le *lease) {
 }
 
 // checkCount checks a token of the shares before it leaves the ledger: it lies in the plan, and has the numbers that
-// were counted one by one.
-func (l *Ledger) checkCount(e *epoch, t dataset.Token, shares []share, others uint64) error {
-	has, want, end := uint64(0), others, uint64(0)
+// were counted one by one. more are the mini-batches of no share.
+func (l *Ledger) checkCount(e *epoch, t dataset.Token, shares []share, more set) error {
+	has, want, end := uint64(0), more.count(0, e.plan.MiniBatches()), uint64(0)
 	for _, r := range t.Acknowledged() {
 		has += r.To - r.From
 		end = r.To
 	}
 	for i := range shares {
-		want += shares[i].delivered + e.base.count(shares[i].lo, shares[i].hi)
+		own := shares[i].miniBatches
+		want += shares[i].delivered.miniBatches + e.resumed.count(own.From, own.To)
 	}
 	if has != want || end > e.plan.MiniBatches() {
 		return l.breaks(e, tokenIsCounted, "a token has %d numbers below %d of %d, and %d are counted", has, end,

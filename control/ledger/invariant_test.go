@@ -44,7 +44,7 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 			return l.checkRead(e, 0, newBitset(ChunkSplits), []part{{2, set{{From: 0, To: 1}}}})
 		},
 		tokenIsCounted: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
-			e.shares[0].delivered++
+			e.shares[0].delivered.miniBatches++
 			_, err := l.Token("x")
 			return err
 		},

@@ -208,14 +208,14 @@ func ParseSession(b []byte) (Session, error) {
 type Attached struct {
 	Session Session
 	Epoch   uint64
-	Token   dataset.Token   // the delivered numbers of the rank's range of the epoch, including the resumed ones
-	Owned   []dataset.Range // numbers of the rank, delivered or not
+	Token   dataset.Token   // the delivered mini-batches of the rank's range of the epoch, including the resumed ones
+	Owned   []dataset.Range // mini-batches of the rank, delivered or not
 }
 
 // Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a
-// token the rank's delivered numbers become the token's, back or forward. If the token's epoch was not begun,
+// token the rank's delivered mini-batches become the token's, back or forward. If the token's epoch was not begun,
 // Effects.Needed names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob. A token
-// without the numbers that the job itself resumed from is ErrArgument. Answer the caller when the records that Flush
+// without the mini-batches that the job itself resumed from is ErrArgument. Answer the caller when the records that Flush
 // then returns are durable.
 func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
 	j, err := l.findJob(id)
@@ -255,7 +255,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 		for _, o := range j.epochs {
 			switch sh := &o.shares[number]; {
 			case o == e:
-				o.rewind(sh, ofToken(token))
+				o.rewind(sh, o.fragmentsOf(ofToken(token)))
 			case o.number > at:
 				o.rewind(sh, nil)
 			default:
@@ -267,9 +267,9 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	}
 	l.schedule(now)
 	sh := &e.shares[number]
-	has := e.deliveredIn(nil, sh).token(e.digest, at)
-	return Attached{Session: r.session, Epoch: at, Token: has, Owned: e.base.gaps(sh.lo, sh.hi)},
-		l.checkCount(e, has, e.shares[number:number+1], 0)
+	has, err := l.tokenOf(e, e.shares[number:number+1], nil)
+	own := sh.miniBatches
+	return Attached{Session: r.session, Epoch: at, Token: has, Owned: e.resumed.gaps(own.From, own.To)}, err
 }
 
 // job finds a job, or returns nil.

@@ -290,11 +290,11 @@ func (l *Ledger) adoptLease(j *job, r *rank, a Lease, now time.Time) bool {
 	return true
 }
 
-// Acknowledge makes numbers of the rank delivered; a repeated acknowledgement changes nothing. The epoch is the
+// Acknowledge makes mini-batches of the rank delivered; a repeated acknowledgement changes nothing. The epoch is the
 // rank's, an earlier one, or the next one if the rank's own epoch is complete. If the next epoch was not begun,
 // Effects.Needed names it and the error wraps ErrUnknown. Either all runs are acknowledged or, with an error, none:
-// numbers that are not the rank's are ErrArgument. The rank need not hold a lease of the numbers any more. Answer
-// the caller when the records that Flush then returns are durable.
+// mini-batches that are not the rank's are ErrArgument. The rank need not hold a lease of them any more. Answer the
+// caller when the records that Flush then returns are durable.
 func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Range, now time.Time) error {
 	j, r, err := l.findConsumer(id, s)
 	if err != nil {
@@ -313,16 +313,16 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	}
 	sh := &e.shares[r.number]
 	for _, run := range runs {
-		if run.From >= run.To || run.From < sh.lo || run.To > sh.hi {
+		if own := sh.miniBatches; run.From >= run.To || run.From < own.From || run.To > own.To {
 			return fmt.Errorf("%w: job %s: rank %d acknowledges [%d, %d), it has [%d, %d)", ErrArgument, id, r.number,
-				run.From, run.To, sh.lo, sh.hi)
+				run.From, run.To, own.From, own.To)
 		}
 	}
 	if err := e.checkRoom(len(runs)); err != nil {
 		return fmt.Errorf("job %s: rank %d acknowledges: %w", id, r.number, err)
 	}
 	sorted := slices.SortedFunc(slices.Values(runs), func(a, b dataset.Range) int { return cmp.Compare(a.From, b.From) })
-	numbers, fresh := set(dataset.UnionRanges(sorted, nil)), uint64(0)
+	numbers, fresh := e.fragmentsOf(dataset.UnionRanges(sorted, nil)), uint64(0)
 	for len(numbers) > 0 {
 		s := e.split(e.placeFor(r, numbers[0].From))
 		var here set

@@ -190,7 +190,7 @@ func (w *world) finish() {
 						n)
 				}
 			}
-			require.Len(t, tr.seen[uint64(e)], int(ep.shares[tr.rank].owned))
+			require.Len(t, tr.seen[uint64(e)], int(ep.shares[tr.rank].owned.miniBatches))
 			if w.l.job(tr.job).Tail == DropTail {
 				require.Equal(t, ep.shares[0].owned, ep.shares[tr.rank].owned, "ranks have equal counts")
 			}

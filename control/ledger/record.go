@@ -270,11 +270,11 @@ func decodeParts(b []byte, n int, done bitset) (parts []part, ok bool) {
 		end := uint64(0)
 		for i := range runs {
 			skipped, length := r.number(), r.number()
-			if skipped > dataset.MaxSplitBatches-end || i > 0 && skipped == 0 {
+			if skipped > dataset.MaxSplitFragments-end || i > 0 && skipped == 0 {
 				return nil, false
 			}
 			from := end + skipped
-			if length == 0 || length > dataset.MaxSplitBatches-from {
+			if length == 0 || length > dataset.MaxSplitFragments-from {
 				return nil, false
 			}
 			end = from + length

@@ -11,10 +11,11 @@ import (
 // contain these numbers. Parts of the first and the last split may belong to other ranks.
 type share struct {
 	rank        *rank
+	miniBatches dataset.Range // all their fragments are [lo, hi)
 	lo, hi      uint64
 	first, last int
-	owned       uint64 // numbers
-	delivered   uint64 // numbers of owned that are delivered
+	owned       amount // what was not resumed
+	delivered   amount // what is delivered of owned
 	taken       bitset // by place-first: the split was granted before, or is delivered; otherwise it is fresh
 	done        bitset // by place-first: every owned number of the split is delivered
 
@@ -57,7 +58,7 @@ func (e *epoch) prepareShare(sh *share) {
 // reset forgets all but the bitmaps.
 func (sh *share) reset() {
 	sh.partial, sh.again, sh.returned = make(map[int]partial), make(map[int]struct{}), nil
-	sh.delivered = 0
+	sh.delivered = amount{}
 	sh.restart()
 }
 
@@ -75,7 +76,7 @@ func (e *epoch) restorePart(sh *share, s dataset.Split) {
 	if from == to || sh.done.get(at) {
 		return
 	}
-	sh.delivered += to - from - sh.deliveredOf(e, s).count(from, to)
+	sh.delivered.gain(s, sh.deliveredOf(e, s), set{{From: from, To: to}})
 	sh.taken.set(at)
 	sh.done.set(at)
 	if len(sh.partial) > 0 {
@@ -101,7 +102,7 @@ func (e *epoch) keepPartial(sh *share, s dataset.Split, have set) {
 	e.journal.chunkChanged(s.Position)
 }
 
-func (sh *share) complete() bool { return sh.delivered == sh.owned }
+func (sh *share) complete() bool { return sh.delivered.fragments == sh.owned.fragments }
 
 // portion returns the numbers of a split that are in the share's range.
 func (sh *share) portion(s dataset.Split) (from, to uint64) {
@@ -173,14 +174,13 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, numbers set) uint
 	from, to := sh.portion(s)
 	before := sh.deliveredOf(e, s)
 	have := set(dataset.UnionRanges(before, numbers))
-	fresh := have.count(from, to) - before.count(from, to)
+	fresh := sh.delivered.gain(s, before, have)
 	if fresh == 0 {
 		return 0
 	}
 	for _, r := range dataset.IntersectRanges(sh.pendingOf(e, s), numbers) {
 		e.left[s.Partition] -= e.rowsOf(s, r.From, r.To)
 	}
-	sh.delivered += fresh
 	sh.taken.set(at)
 	if have.covers(from, to) {
 		sh.done.set(at)
@@ -212,13 +212,12 @@ func (e *epoch) rewind(sh *share, has set) {
 		s := e.split(p)
 		from, to := sh.portion(s)
 		have := has.within(from, to)
-		resumed := uint64(0)
+		var resumed set
 		if len(e.base) > 0 {
-			resumed = e.base.count(from, to)
-			have = dataset.UnionRanges(have, e.base.within(from, to))
+			resumed = e.base.within(from, to)
+			have = dataset.UnionRanges(have, resumed)
 		}
-		got := have.count(from, to) - resumed
-		sh.delivered += got
+		got := sh.delivered.gain(s, resumed, have)
 		wasDone := sh.done.get(at)
 		switch done := have.covers(from, to); {
 		case done:

@@ -40,7 +40,7 @@ type RankStatus struct {
 	Epoch     uint64
 	Owned     uint64 // mini-batches of the epoch
 	Delivered uint64
-	Leased    uint64 // leased and not delivered
+	Leased    uint64 // mini-batches whose first rows are leased, and that are not delivered
 	Leases    int
 	Wanted    int    // pieces that the rank waits for
 	Out       bool   // everything of the rank's epoch is delivered or leased
@@ -69,8 +69,8 @@ func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
 	if e := j.epoch(first); e != nil {
 		e.refreshPlacement()
 		for i := range e.shares {
-			st.MiniBatches += e.shares[i].owned
-			st.Delivered += e.shares[i].delivered
+			st.MiniBatches += e.shares[i].owned.miniBatches
+			st.Delivered += e.shares[i].delivered.miniBatches
 		}
 		st.LeftOut = e.leftOut
 		e.refreshReadable(l.placementVersion)
@@ -133,7 +133,7 @@ func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, er
 	}
 	r := j.ranks[number]
 	if e := j.epoch(r.epoch); e != nil {
-		delivered = e.shares[number].delivered
+		delivered = e.shares[number].delivered.miniBatches
 	}
 	return r.epoch, delivered, nil
 }
@@ -152,12 +152,14 @@ func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
 		return st
 	}
 	sh := &e.shares[r.number]
-	st.Owned, st.Delivered = sh.owned, sh.delivered
+	st.Owned, st.Delivered = sh.owned.miniBatches, sh.delivered.miniBatches
+	var leased amount
 	for _, le := range r.leases {
-		n := le.To - le.From - sh.deliveredOf(e, e.split(le.Split)).count(le.From, le.To)
-		st.Leased += n
+		s := e.split(le.Split)
+		leased.gain(s, nil, sh.deliveredOf(e, s).gaps(le.From, le.To))
 	}
-	st.Out = st.Delivered+st.Leased == st.Owned
+	st.Leased = leased.miniBatches
+	st.Out = sh.delivered.fragments+leased.fragments == sh.owned.fragments
 	st.Waiting = l.waitingReason(j, r, e, sh, st.Out, now)
 	return st
 }
@@ -170,7 +172,8 @@ func (l *Ledger) waitingReason(j *job, r *rank, e *epoch, sh *share, out bool, n
 	case r.want > 0 && r.wanted != r.epoch && sh.complete():
 		return fmt.Sprintf("epoch %d was not begun", r.wanted)
 	case r.want > 0 && r.wanted != r.epoch:
-		return fmt.Sprintf("%d mini-batches of epoch %d are not acknowledged", sh.owned-sh.delivered, r.epoch)
+		return fmt.Sprintf("%d mini-batches of epoch %d are not acknowledged",
+			sh.owned.miniBatches-sh.delivered.miniBatches, r.epoch)
 	case out:
 		return ""
 	case now.Before(l.config.GrantAfter):

@@ -84,13 +84,13 @@ func (e *epoch) verify() error {
 		if !slices.IsSorted(sh.returned) {
 			return fmt.Errorf("rank %d: returned %v", i, sh.returned)
 		}
-		var delivered, owned uint64
+		var delivered, owned amount
 		for p := sh.first; p < sh.last; p++ {
 			s := e.split(p)
 			from, to := sh.portion(s)
-			resumed := e.base.count(from, to)
-			owned += to - from - resumed
-			delivered += sh.deliveredOf(e, s).count(from, to) - resumed
+			resumed := e.base.within(from, to)
+			owned.gain(s, resumed, set(nil).appendRun(from, to))
+			delivered.gain(s, resumed, sh.deliveredOf(e, s))
 			pending := len(sh.pendingOf(e, s)) > 0
 			at := p - sh.first
 			if sh.done.get(at) && !sh.taken.get(at) {
@@ -107,8 +107,12 @@ func (e *epoch) verify() error {
 			}
 		}
 		if delivered != sh.delivered || owned != sh.owned {
-			return fmt.Errorf("rank %d counts %d of %d delivered, it is %d of %d", i, sh.delivered, sh.owned, delivered,
+			return fmt.Errorf("rank %d counts %v of %v delivered, it is %v of %v", i, sh.delivered, sh.owned, delivered,
 				owned)
+		}
+		has := e.deliveredIn(nil, sh)
+		if whole := e.fragmentsOf(e.miniBatchesOf(has)); !slices.Equal(whole, has) {
+			return fmt.Errorf("rank %d: of the fragments %v, the whole mini-batches have %v", i, has, whole)
 		}
 		for k := 1; k < len(sh.rank.leases); k++ {
 			a, b := sh.rank.leases[k-1], sh.rank.leases[k]

@@ -408,7 +408,8 @@ func (w *world) want(tr *trainer, n int) {
 }
 
 func (e *epoch) ownedBy(rank uint32) set {
-	return e.base.gaps(e.shares[rank].lo, e.shares[rank].hi)
+	own := e.shares[rank].miniBatches
+	return e.resumed.gaps(own.From, own.To)
 }
 
 func (tr *trainer) complete() bool {

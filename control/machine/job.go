@@ -112,7 +112,7 @@ func (m *Machine) restore(j *Job, records []ledger.Record, now time.Time) error 
 			return err // ErrUnknown marks a record of an epoch that all ranks have left.
 		}
 	}
-	return nil
+	return m.Ledger.EndRestore(j.ID)
 }
 
 // RemoveFromLedger removes a job that has ended from the ledger.

@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// amount counts fragments, and the mini-batches that begin with one of them.
+type amount struct{ fragments, miniBatches uint64 }
+
+// gain counts fragments of a split's portion that became delivered: those of after that are not in before. It returns
+// how many these are.
+func (a *amount) gain(s dataset.Split, before, after set) uint64 {
+	fresh := after.count(s.FirstFragment, s.End()) - before.count(s.FirstFragment, s.End())
+	a.fragments += fresh
+	a.miniBatches += fresh
+	first := s.FirstFragment
+	if s.Before > 0 && after.covers(first, first+1) && !before.covers(first, first+1) {
+		a.miniBatches-- // It began in a split before this one.
+	}
+	return fresh
+}
+
+// fragmentsOf returns the fragments of mini-batches.
+func (e *epoch) fragmentsOf(miniBatches set) set {
+	out := make(set, 0, len(miniBatches))
+	for _, r := range miniBatches {
+		f := e.plan.FragmentsOf(r)
+		out = out.appendRun(f.From, f.To)
+	}
+	return out
+}
+
+// miniBatchesOf returns the mini-batches of which a set has all fragments.
+func (e *epoch) miniBatchesOf(fragments set) set {
+	out := make(set, 0, len(fragments))
+	for _, r := range fragments {
+		m := e.plan.MiniBatchesOf(r)
+		out = out.appendRun(m.From, m.To)
+	}
+	return out
+}
+
+// EndRestore ends the restore of a job, whose records were all restored. The fragments of one mini-batch can be in the
+// records of two chunks, and the last leader may have died when it had written one of them. Such a mini-batch was
+// acknowledged, and the acknowledgement was not answered: it is delivered again, with all its fragments. The error wraps
+// ErrUnknown.
+func (l *Ledger) EndRestore(id string) error {
+	j, err := l.findJob(id)
+	if err != nil {
+		return fmt.Errorf("end the restore: %w", err)
+	}
+	for _, e := range j.epochs {
+		for i := range e.shares {
+			has := e.deliveredIn(nil, &e.shares[i])
+			if whole := e.fragmentsOf(e.miniBatchesOf(has)); !slices.Equal(whole, has) {
+				e.rewind(&e.shares[i], whole)
+			}
+		}
+	}
+	return nil
+}
