@@ -10,14 +10,14 @@ type journal struct {
 	splits     int
 	mark       int    // as stored, or about to be stored: every split before it is delivered
 	dirtyMark  bool   // differs from what is stored
-	markStored bool   // there is a record
+	storedMark int    // The mark in the record, or -1 if there is no record.
 	dirty      bitset // by chunk
 	stored     bitset // by chunk: there is a record
 }
 
 func newJournal(splits int) journal {
 	n := chunks(splits)
-	return journal{splits: splits, dirty: newBitset(n), stored: newBitset(n)}
+	return journal{splits: splits, storedMark: -1, dirty: newBitset(n), stored: newBitset(n)}
 }
 
 func chunks(splits int) int { return (splits + ChunkSplits - 1) / ChunkSplits }
@@ -49,42 +49,61 @@ func (e *epoch) advanceMark() {
 	}
 }
 
-// flush appends the epoch's records, at most most in all.
+// flush appends the epoch's records, at most most in all. A mark that goes on is written before the records of chunks.
+// A mark that goes back is written after them, since the chunks that it had passed have no records until then.
 func (e *epoch) flush(out []Record, most int, fence uint64) []Record {
 	e.advanceMark()
 	n := &e.journal
-	rec := Record{Job: e.job.ID, Epoch: e.number}
-	if n.dirtyMark && len(out) < most {
-		n.dirtyMark = false
-		rec.Kind, rec.Data = MarkRecord, nil
-		if n.mark > 0 {
-			rec.Data = encodeMark(fence, n.mark, n.splits)
-		}
-		if n.mark > 0 || n.markStored {
-			out = append(out, rec)
-		}
-		n.markStored = n.mark > 0
+	if n.mark >= n.storedMark {
+		out = e.flushMark(out, most, fence)
 	}
-	rec.Kind = ChunkRecord
-	for _, deletions := range []bool{false, true} {
-		for c := n.dirty.next(0, chunks(n.splits), true); c < chunks(n.splits) && len(out) < most; c = n.dirty.next(c+1,
-			chunks(n.splits), true) {
-			data := e.chunkData(c, fence)
-			if (data == nil) != deletions {
-				continue
-			}
-			n.dirty.clear(c)
-			rec.Chunk, rec.Data = uint32(c), data
-			if data == nil {
-				if n.stored.get(c) {
-					out = append(out, rec)
-				}
-				n.stored.clear(c)
-				continue
-			}
-			out = append(out, rec)
-			n.stored.set(c)
+	out = e.flushChunks(out, most, fence, false)
+	out = e.flushMark(out, most, fence)
+	return e.flushChunks(out, most, fence, true)
+}
+
+// flushMark appends the record of the mark if the mark has changed.
+func (e *epoch) flushMark(out []Record, most int, fence uint64) []Record {
+	n := &e.journal
+	if !n.dirtyMark || len(out) >= most {
+		return out
+	}
+	n.dirtyMark = false
+	rec := Record{Job: e.job.ID, Kind: MarkRecord, Epoch: e.number}
+	if n.mark > 0 {
+		rec.Data = encodeMark(fence, n.mark, n.splits)
+	}
+	if n.mark > 0 || n.storedMark >= 0 {
+		out = append(out, rec)
+	}
+	if n.storedMark = n.mark; n.mark == 0 {
+		n.storedMark = -1
+	}
+	return out
+}
+
+// flushChunks appends the records of the chunks that have changed, or the deletions of those that need no record any
+// more.
+func (e *epoch) flushChunks(out []Record, most int, fence uint64, deletions bool) []Record {
+	n := &e.journal
+	rec := Record{Job: e.job.ID, Kind: ChunkRecord, Epoch: e.number}
+	all := chunks(n.splits)
+	for c := n.dirty.next(0, all, true); c < all && len(out) < most; c = n.dirty.next(c+1, all, true) {
+		data := e.chunkData(c, fence)
+		if (data == nil) != deletions {
+			continue
 		}
+		n.dirty.clear(c)
+		rec.Chunk, rec.Data = uint32(c), data
+		if data == nil {
+			if n.stored.get(c) {
+				out = append(out, rec)
+			}
+			n.stored.clear(c)
+			continue
+		}
+		out = append(out, rec)
+		n.stored.set(c)
 	}
 	return out
 }
@@ -92,7 +111,7 @@ func (e *epoch) flush(out []Record, most int, fence uint64) []Record {
 // deletions returns records that delete all records of the epoch.
 func (e *epoch) deletions() []Record {
 	var out []Record
-	if e.journal.markStored {
+	if e.journal.storedMark >= 0 {
 		out = append(out, Record{Job: e.job.ID, Kind: MarkRecord, Epoch: e.number})
 	}
 	n := chunks(e.splits)
@@ -129,7 +148,8 @@ func (l *Ledger) Pending() int {
 // none. Flush returns each change once: a caller whose write failed writes the same records before any later
 // records, or gives up its leadership. The order matters because a crash may separate two transactions: the ranks
 // records go first, then deletions of epochs that are over, marks, chunks, and deletions of chunks that the mark has
-// passed. The records of one call are those of one transaction, which must not delete and write the same record.
+// passed; a mark that goes back goes behind the chunks. The records of one call are those of one transaction, which must
+// not delete and write the same record.
 //
 // When an invariant is broken, Flush returns nothing and Pending is never 0. The owner asks Broken before it answers
 // calls, and gives up its leadership.
@@ -256,7 +276,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 			mark/ChunkSplits, true) {
 			n.dirty.set(c)
 		}
-		n.mark, n.markStored, n.dirtyMark = mark, true, false
+		n.mark, n.storedMark, n.dirtyMark = mark, mark, false
 		l.announceComplete(e)
 		return nil
 	}

@@ -245,7 +245,7 @@ func TestAnAcknowledgedNumberIsPendingUntilItIsFlushed(t *testing.T) {
 	back := set{{From: 12, To: 14}}.token(digestOf("x"), 0)
 	_, err = l.Attach("x", 0, &back, scriptStart)
 	require.NoError(t, err)
-	flush(l, "ranks", "e0/mark", "e0/c000000")
+	flush(l, "ranks", "e0/c000000", "e0/mark")
 	_, err = l.Attach("x", 1, &back, scriptStart)
 	require.NoError(t, err)
 	flush(l, "ranks", "e0/c000000")
@@ -501,4 +501,57 @@ func TestAnEpochThatBeginsAgainIsWrittenAfterItsDeletion(t *testing.T) {
 	}
 	assert.True(t, deleted, "the test needs an epoch that was forgotten")
 	assert.NotNil(t, stored)
+}
+
+// TestARankThatGoesBackTakesNoOtherRankBack: a mark that goes back needs the chunks' records that it had deleted. They
+// are written before it, so that a leader that dies between two transactions loses no other rank's acknowledgements.
+func TestARankThatGoesBackTakesNoOtherRankBack(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1}, "a:6000")
+	for transactions := range 9 {
+		store := map[string]Record{}
+		lead := func() *Ledger {
+			l := New(Config{Fence: 1})
+			require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
+			if ranks, stored := store["ranks"]; stored {
+				require.NoError(t, l.Restore(ranks))
+			}
+			require.NoError(t, l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names}, scriptStart))
+			for key, r := range store {
+				if key != "ranks" {
+					require.NoError(t, l.Restore(r))
+				}
+			}
+			require.NoError(t, l.EndRestore("x"))
+			return l
+		}
+		flush := func(l *Ledger) (left bool) {
+			records := l.Flush(1)
+			for _, r := range records {
+				if store[r.Key()] = r; r.Data == nil {
+					delete(store, r.Key())
+				}
+			}
+			return len(records) > 0
+		}
+		l := lead()
+		for rank, own := range []dataset.Range{{From: 0, To: 3000}, {From: 3000, To: 5999}} {
+			a, err := l.Attach("x", uint32(rank), nil, scriptStart)
+			require.NoError(t, err)
+			require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{own}, scriptStart))
+		}
+		for flush(l) {
+		}
+		require.Len(t, store, 3, "the ranks, the mark, and the chunk in which it is")
+		none := set(nil).token(digestOf("x"), 0)
+		_, err := l.Attach("x", 0, &none, scriptStart)
+		require.NoError(t, err)
+		for range transactions {
+			flush(l)
+		}
+		l = lead()
+		token, err := l.RankToken("x", 1)
+		require.NoError(t, err)
+		require.Equal(t, "0:3000-5999", showToken(token), "after %d transactions", transactions)
+		require.NoError(t, l.verify())
+	}
 }
