@@ -79,8 +79,8 @@ def encoded(schema: Schema, rows: Sequence[Row], fragment: Optional[Fragment] = 
 def cut(schema: Schema, rows: Sequence[Row], ends: Sequence[int]) -> list[MiniBatch]:
     """The fragments that end before these rows."""
     parts, at = [], 0
-    for end in ends:
-        parts.append(frame.decode(encoded(schema, rows[at:end], Fragment(at, len(rows))), check=True).validate())
+    for i, end in enumerate(ends):
+        parts.append(frame.decode(encoded(schema, rows[at:end], Fragment(i, len(ends))), check=True).validate())
         at = end
     return parts
 
@@ -93,6 +93,7 @@ class Joining(unittest.TestCase):
             schema = SCHEMAS[seed % len(SCHEMAS)]
             rows = [row(schema, r) for _ in range(r.randrange(2, 25))]
             ends = sorted({*r.sample(range(1, len(rows)), r.randrange(1, min(5, len(rows)))), len(rows)})
+            ends += [len(rows)] * (seed % 2)  # a fragment whose rows were all dropped
             with self.subTest(seed=seed, ends=ends):
                 want = frame.decode(encoded(schema, rows))
                 have = join(cut(schema, rows, ends), pool.take).validate()
@@ -110,10 +111,10 @@ class Joining(unittest.TestCase):
         schema = SCHEMAS[0]
         rows = [row(schema, random.Random(n)) for n in range(9)]
         a, b, c = cut(schema, rows, (2, 5, 9))
-        other = frame.decode(encoded(SCHEMAS[3], [row(SCHEMAS[3], random.Random(1))], Fragment(2, 9)))
-        longer = frame.decode(encoded(schema, rows[5:], Fragment(5, 10)))
+        other = frame.decode(encoded(SCHEMAS[3], [row(SCHEMAS[3], random.Random(1))], Fragment(1, 3)))
+        longer = frame.decode(encoded(schema, rows[5:], Fragment(2, 4)))
         whole = frame.decode(encoded(schema, rows))
-        for parts in ([a, c], [a, b], [b, c], [c, b, a], [a, b, b, c], [a, other], [a, b, longer], [whole], [a, whole]):
+        for parts in ([a, c], [a, b], [b, c], [c, b, a], [a, b, b, c], [a, other, c], [a, b, longer], [whole], [a, whole]):
             with self.assertRaises(FrameError):
                 join(parts, Pool().take)
 
@@ -123,24 +124,21 @@ class Frames(unittest.TestCase):
         text = pathlib.Path(__file__).parents[2].joinpath("tensor/testdata/frame.v4.hex").read_text()
         raw = bytes.fromhex("".join(text.split()))
         mb = frame.decode(raw, check=True).validate()
-        assert mb.fragment is not None
-        self.assertLess(mb.rows, mb.fragment.of)
+        self.assertIsNotNone(mb.fragment)
         tensors = {e.name: mb.content(e.name) for e in mb.extents}
         self.assertEqual(frame.encode(mb.name, mb.schema, mb.rows, tensors, fragment=mb.fragment), raw)
 
     def test_places_from_both_sides(self) -> None:
         rows = [row(SCHEMAS[0], random.Random(n)) for n in range(4)]
-        for place in ((0, 5), (1, 5), (0, 1 << 30), ((1 << 30) - 4, 1 << 30)):
+        for place in ((0, 2), (1, 2), (0, 1 << 30), ((1 << 30) - 1, 1 << 30)):
             self.assertEqual(frame.decode(encoded(SCHEMAS[0], rows, Fragment(*place))).fragment, place)
-        for place in ((0, 4), (2, 5), (0, 3), (0, (1 << 30) + 1), (-1, 5)):
+        for place in ((0, 1), (2, 2), (0, 0), (0, (1 << 30) + 1), (-1, 2)):
             with self.assertRaises(FrameError):
                 encoded(SCHEMAS[0], rows, Fragment(*place))
-        with self.assertRaises(FrameError):
-            encoded(SCHEMAS[0], [], Fragment(0, 5))
 
     def test_damaged_places(self) -> None:
         raw = encoded(SCHEMAS[2], [row(SCHEMAS[2], random.Random(1))] * 3, Fragment(11, 15))
-        for bad in (b"-1/15", b"11-15", b"111/5", b"13/15", b"+1/15", b"11/03", b" 1/15", b"11/1 "):
+        for bad in (b"-1/15", b"11-15", b"111/5", b"15/15", b"+1/15", b"11/03", b" 1/15", b"11/1 "):
             with self.subTest(bad), self.assertRaises(FrameError):
                 frame.decode(raw.replace(b"11/15", bad))
         with self.assertRaisesRegex(FrameError, "format"):

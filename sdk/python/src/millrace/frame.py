@@ -12,9 +12,9 @@ behind ``kjt.lengths``, ``sets`` and ``unique`` before ``crc32c``, and the forma
 ``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
 header again and refuses a frame whose header differs.
 
-The frame of a fragment, some of a mini-batch's rows, has ``fragment`` (FIRST/OF) behind ``name``, the name of the whole
+The frame of a fragment, some of a mini-batch's rows, has ``fragment`` (INDEX/OF) behind ``name``, the name of the whole
 mini-batch, and the format ``millrace.frame/4``. It is not deduplicated: ``sets`` says what :func:`millrace.join.join`
-deduplicates when it has all rows.
+deduplicates when it has all fragments.
 
 Frames are untrusted bytes. Every length, offset, type and shape is checked before it is used, no allocation exceeds the
 frame's own length, and every fault raises a :class:`millrace.errors.FrameError`.
@@ -90,26 +90,28 @@ class Name(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """The place of a fragment: it has the rows from ``first`` on of the ``of`` rows of its mini-batch."""
+    """The place of a fragment: number ``index``, counted from 0, of the ``of`` fragments whose rows the mini-batch has.
+    """
 
-    first: int
+    index: int
     of: int
 
     def __str__(self) -> str:
-        return f"{self.first}/{self.of}"
+        return f"{self.index}/{self.of}"
 
     @classmethod
     def parse(cls, text: str) -> "Fragment":
-        """Reads FIRST/OF; raises :class:`FrameError`."""
+        """Reads INDEX/OF; raises :class:`FrameError`."""
         m = re.fullmatch(r"(0|[1-9][0-9]{0,9})/([1-9][0-9]{0,9})", text, re.ASCII)
         if not m:
-            raise FrameError(f"fragment {text[:60]!r}, want FIRST/OF")
-        return cls(int(m[1]), int(m[2]))
+            raise FrameError(f"fragment {text[:60]!r}, want INDEX/OF")
+        return cls(int(m[1]), int(m[2])).check()
 
-    def check(self, rows: int) -> None:
-        """Raises :class:`FrameError` if a fragment of this many rows does not lie there, or is the whole mini-batch."""
-        if not (self.of <= MAX_ROWS and 0 < rows < self.of and 0 <= self.first <= self.of - rows):
-            raise FrameError(f"fragment {self} has {rows} rows")
+    def check(self) -> "Fragment":
+        """Returns itself; raises :class:`FrameError` if there is no such fragment."""
+        if not (2 <= self.of <= MAX_ROWS and 0 <= self.index < self.of):
+            raise FrameError(f"fragment {self}, want INDEX/OF: an index from 0 of 2 to {MAX_ROWS} fragments")
+        return self
 
 
 class Extent(NamedTuple):
@@ -374,7 +376,7 @@ def _laid_out(
     """Returns the extents of the tensors of a mini-batch, or of a fragment, which is not deduplicated."""
     if fragment is None:
         return packed(schema, rows, values, unique)
-    fragment.check(rows)
+    fragment.check()
     return packed(schema.without_sets(), rows, values)
 
 
@@ -394,7 +396,7 @@ def encode(
             ``kjt.weights``), as bytes-like objects that hold the elements in memory order; exactly the tensors that the
             schema has.
         unique: how many different rows each set of keys has; empty for a fragment, which is not deduplicated.
-        fragment: which rows of the mini-batch these are; None: all.
+        fragment: which fragment of the mini-batch this is; None: the whole mini-batch.
 
     Raises:
         SchemaError: the schema contradicts itself.

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 from typing import Callable, Sequence
 
 from .errors import FrameError
-from .frame import Fragment, MiniBatch, packed
+from .frame import MiniBatch, packed
 from .schema import Schema
 
 __all__ = ["join"]
@@ -71,7 +71,7 @@ def join(parts: Sequence[MiniBatch], memory: Callable[[int], memoryview]) -> Min
     """Returns the mini-batch of fragments.
 
     Args:
-        parts: all fragments of one mini-batch in the order of their rows; each is valid (:meth:`MiniBatch.validate`).
+        parts: all fragments of one mini-batch in their order; each is valid (:meth:`MiniBatch.validate`).
         memory: returns memory of this many bytes for the tensors.
 
     Raises:
@@ -79,14 +79,10 @@ def join(parts: Sequence[MiniBatch], memory: Callable[[int], memoryview]) -> Min
     """
     first = parts[0]
     schema, rows = first.schema, 0
-    for p in parts:
-        if p.fragment is None or p.name != first.name or p.schema != schema:
-            raise FrameError(f"{p.name}: it is not a fragment of {first.name} with the same schema")
-        if p.fragment != Fragment(rows, first.fragment.of if first.fragment else 0):
-            raise FrameError(f"{p.name}: fragment {p.fragment} does not follow {rows} rows")
+    for i, p in enumerate(parts):
+        if p.fragment != (i, len(parts)) or p.name != first.name or p.schema != schema:
+            raise FrameError(f"{p.name}: fragment {p.fragment}, want {i}/{len(parts)} of {first.name}")
         rows += p.rows
-    if first.fragment is None or rows != first.fragment.of:
-        raise FrameError(f"{first.name}: fragments {[str(p.fragment) for p in parts[:8]]} have {rows} rows")
     pieces = _Pieces()
     for p in parts:
         pieces.add("label", p.content("label"))
