@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/remote/protocol"
 )
@@ -97,14 +98,16 @@ func (l *leases) progress() (p protocol.Progress) {
 		return p
 	}
 	status := l.delivery.Status()
-	p = protocol.Progress{Left: status.Left, Queued: status.Queue.MiniBatches, Ordered: status.Ordered, Due: status.Due}
+	p = protocol.Progress{Left: status.Left, Queued: status.Queue.MiniBatches, Ordered: status.Ordered}
 	if p.Ordered {
-		p.DueLate = l.wanted(status.Due)
+		due := l.epoch.Plan.FragmentsOf(dataset.Range{From: status.Due, To: status.Due + 1})
+		p.Due, p.DueLate = l.delivery.Pending(due.From)
+		p.DueLate = p.DueLate && p.Due < due.To
 	}
 	return p
 }
 
-// wanted reports whether a mini-batch has still to come.
+// wanted reports whether a fragment has still to come.
 func (l *leases) wanted(number uint64) bool {
 	pending, ok := l.delivery.Pending(number)
 	return ok && pending == number

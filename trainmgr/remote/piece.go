@@ -17,9 +17,9 @@ import (
 // piece is one lease. It implements trainmgr.Piece.
 type piece struct {
 	leases  *leases
-	lease   uint64 // the leader's number of the lease
-	numbers dataset.Range
-	split   int // position in the plan
+	lease   uint64        // the leader's number of the lease
+	numbers dataset.Range // of fragments
+	split   int           // position in the plan
 	node    *node
 	urls    []string // where the node is reached
 	drive   string
@@ -57,7 +57,7 @@ func (p *piece) Drive() string { return p.node.name + "/" + p.drive }
 
 // String implements trainmgr.Piece.
 func (p *piece) String() string {
-	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)",
+	return fmt.Sprintf("node %s, drive %s: split %d, fragments [%d, %d)",
 		p.node.name, p.drive, p.split, p.numbers.From, p.numbers.To)
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/millrace/millrace/sdk/dataset"
 )
 
 const (
@@ -15,8 +13,7 @@ const (
 	leaseWait = 500 * time.Millisecond
 	// leaseRest is the pause after a call that asked for leases, and that the leader answered at once without one.
 	leaseRest = 250 * time.Millisecond
-	// stuckTime is how long the rank may hold no lease for the mini-batch that is due, before it gives a later lease
-	// back.
+	// stuckTime is how long the rank may hold no lease for the fragment that is due, before it gives a later lease back.
 	stuckTime = 2 * time.Second
 	// closeTime is how long the end of a delivery, and of a rank, waits for the control plane.
 	closeTime = 3 * time.Second
@@ -43,7 +40,7 @@ type delivery struct {
 	toReturn    []returned        // leases to give back
 	returning   *returned         // leases that the call under way gives back; nil: none
 	refused     map[int]time.Time // by the split's position in the plan: since when nodes have refused it
-	stuckSince  time.Time         // since when the rank holds no lease for the mini-batch that is due; zero: it holds one
+	stuckSince  time.Time         // since when the rank holds no lease for the fragment that is due; zero: it holds one
 	err         error             // ends the delivery
 	ending      *ending           // nil: the trainer still takes mini-batches
 }
@@ -51,7 +48,7 @@ type delivery struct {
 // lease is what the rank knows of a lease that it holds.
 type lease struct {
 	Grant
-	fetched bool // every mini-batch has come
+	fetched bool // every fragment has come
 }
 
 // returned is leases that go back for one reason.
@@ -253,20 +250,22 @@ func (d *delivery) drop(l *lease) {
 	}
 }
 
-// dropDelivered forgets the leases of which the ledger knows that every mini-batch was delivered.
+// dropDelivered forgets the leases of which the ledger knows that every mini-batch was delivered. A fragment of a
+// mini-batch whose other fragments have still to come is not delivered: the ledger lends it to nobody else while the
+// rank holds its lease.
 func (m *Machine) dropDelivered() {
 	if m.delivery == nil {
 		return
 	}
 	for _, id := range sortedKeys(m.delivery.held) {
-		if l := m.delivery.held[id]; l.fetched && m.isDurable(dataset.Range{From: l.From, To: l.To}) {
+		if l := m.delivery.held[id]; l.fetched && m.isDurable(l) {
 			m.delivery.drop(l)
 			m.emit(CancelPiece{Lease: id, Why: Delivered})
 		}
 	}
 }
 
-// StartPiece returns a lease whose mini-batches are to be fetched from now on. ok is false while there is none. The
+// StartPiece returns a lease whose fragments are to be fetched from now on. ok is false while there is none. The
 // error ends the delivery.
 func (m *Machine) StartPiece() (id uint64, ok bool, err error) {
 	d := m.delivery

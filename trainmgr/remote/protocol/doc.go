@@ -34,6 +34,10 @@
 // failed, the data are at fault, or the rank stops. The lease of a piece that has ended is held until the ledger knows
 // that its mini-batches were acknowledged.
 //
+// A lease is of fragments (dataset.Plan): the numbers of a [Grant], and Progress.Due, are fragments' numbers, and
+// acknowledgements, tokens and Epoch.Owned are mini-batches' numbers. A mini-batch may have its first and last fragments
+// in other splits, under other leases. So a lease is held until the mini-batches at its ends are acknowledged too.
+//
 // # Acknowledgements
 //
 // They travel in groups, one call at a time. A leader with another fence may lack the acknowledgements that its

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Grant is a lease that the leader grants: mini-batches of one split that a drive of a node makes.
+// Grant is a lease that the leader grants: fragments of one split that a drive of a node makes.
 type Grant struct {
 	Lease       uint64 // the leader's number of the lease
 	Epoch       uint64
 	Split       int    // position in the plan
-	From, To    uint64 // the mini-batches' numbers
+	From, To    uint64 // the fragments' numbers
 	Node, Drive string
 	URLs        []string // where the node is reached
 	Own         bool     // The worker serves this rank alone.
@@ -28,7 +28,7 @@ type LeaseRequest struct {
 	Want    int           // leases to grant now; 0: none
 	Wait    time.Duration // the longest that the leader waits until it can grant one
 	Held    []uint64      // leases that the rank holds
-	Fetched []uint64      // those of them of which every mini-batch has come
+	Fetched []uint64      // those of them of which every fragment has come
 	Adopt   []Grant       // a description of each, for a leader that asked for it
 }
 
@@ -50,7 +50,7 @@ type Progress struct {
 	Left    uint64 // mini-batches that have still to come
 	Queued  int    // mini-batches in the input queue
 	Ordered bool   // the trainer takes mini-batches in the plan's order
-	Due     uint64 // the number that the trainer waits for next, if Ordered
+	Due     uint64 // if Ordered: the first fragment that has still to come, of the mini-batch that is due, or of all
 	DueLate bool   // the mini-batch that is due has still to come
 }
 
@@ -85,8 +85,8 @@ func (m *Machine) LeaseRequest(purpose Purpose, p Progress, now time.Time) Lease
 	return req
 }
 
-// releaseIfStuck gives the last lease back if the rank has held no lease for the mini-batch that is due for stuckTime.
-// The drive that could make that mini-batch may be busy with leases whose mini-batches wait for room behind it.
+// releaseIfStuck gives the last lease back if the rank has held no lease for the fragment that is due for stuckTime.
+// The drive that could make that fragment may be busy with leases whose fragments wait for room behind it.
 func (m *Machine) releaseIfStuck(p Progress, now time.Time) {
 	d := m.delivery
 	var last *lease
@@ -202,7 +202,7 @@ func (m *Machine) checkGrant(g Grant) error {
 	}
 	end := split.End()
 	if g.Epoch != m.epoch.Number || g.From >= g.To || g.From < split.FirstFragment || g.To > end {
-		return fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d",
+		return fmt.Errorf("fragments [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d",
 			g.From, g.To, g.Epoch, g.Split, split.FirstFragment, end, m.epoch.Number)
 	}
 	return nil
@@ -226,7 +226,7 @@ type Outcome uint8
 
 // The outcomes of a piece.
 const (
-	Complete    Outcome = iota // every mini-batch of the lease has come
+	Complete    Outcome = iota // every fragment of the lease has come
 	Unneeded                   // cancelled because NothingMissing
 	Interrupted                // cancelled for another reason, or the delivery has ended
 	NodeFailed

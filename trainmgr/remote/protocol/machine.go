@@ -132,10 +132,12 @@ func (m *Machine) RowsLeft() (rows int64) {
 	return rows
 }
 
-// isDurable reports whether the ledger knows that every mini-batch of a range was acknowledged.
-func (m *Machine) isDurable(numbers dataset.Range) bool {
-	pending, ok := m.epoch.Durable.Pending(numbers.From)
-	return !ok || pending >= numbers.To
+// isDurable reports whether the ledger knows that every mini-batch of which a lease has a fragment was acknowledged.
+func (m *Machine) isDurable(l *lease) bool {
+	last, err := m.epoch.Plan.Fragment(l.To - 1)
+	first, _ := m.epoch.Plan.Fragment(l.From)
+	pending, ok := m.epoch.Durable.Pending(first.MiniBatch)
+	return err == nil && (!ok || pending > last.MiniBatch)
 }
 
 // noteFence notes which leader answers. If a new one does, the rank acknowledges everything of the epoch again: the

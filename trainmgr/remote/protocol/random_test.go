@@ -15,10 +15,16 @@ import (
 // TestEveryAcknowledgementBecomesDurable delivers an epoch while answers are lost, leaders change, leases are revoked,
 // and pieces fail, in a random order. In the end the ledger knows every mini-batch, and the rank holds no lease.
 func TestEveryAcknowledgementBecomesDurable(t *testing.T) {
+	for _, boundary := range []string{"partition", "none"} {
+		t.Run(boundary, func(t *testing.T) { deliverAtRandom(t, boundary) })
+	}
+}
+
+func deliverAtRandom(t *testing.T, boundary string) {
 	for seed := range uint64(200) {
 		r := &randomDelivery{scripted: newScripted(t), rng: rand.New(rand.NewPCG(seed, 1)), fence: 1,
 			running: map[uint64]bool{}}
-		r.do(strings.Fields("attach s1 0"))
+		r.do(strings.Fields("attach s1 0 boundary=" + boundary))
 		r.do(strings.Fields("deliver"))
 		r.settle()
 		for events := 0; r.acknowledged.Count() < r.acknowledged.Total(); events++ {
@@ -33,7 +39,7 @@ func TestEveryAcknowledgementBecomesDurable(t *testing.T) {
 		r.do([]string{"end"})
 		r.settle()
 		for events := 0; len(r.waits) > 0; events++ {
-			require.Less(t, events, 1000, "seed %d: %s", seed, r.out.String())
+			require.Less(t, events, 5000, "seed %d: %s", seed, r.out.String()) // milliseconds: the end has 3 s
 			r.answerCall()
 			r.elapse(r.now.Add(time.Millisecond))
 		}
@@ -80,8 +86,8 @@ func (r *randomDelivery) event() {
 			}
 		}
 	case 7:
-		for n := range r.came.Total() {
-			if r.came.Acked(n) && !r.acknowledged.Acked(n) && r.rng.IntN(2) == 0 {
+		for n := range r.acknowledged.Total() {
+			if r.isWhole(n) && !r.acknowledged.Acked(n) && r.rng.IntN(2) == 0 {
 				r.do([]string{"step", fmt.Sprintf("%d-%d", n, n+1)})
 			}
 		}
@@ -109,10 +115,11 @@ func (r *randomDelivery) answerCall() {
 	case r.rng.IntN(4) == 0:
 		words = []string{"fail", name, "other", "lost"}
 	case name == "ask" && r.machine.delivery.ending == nil:
-		split := uint64(r.rng.IntN(4)) * 2
-		if next, ok := r.came.Pending(split); ok && next < split+2 {
+		split, err := r.machine.epoch.Plan.Split(r.rng.IntN(4))
+		require.NoError(r.t, err)
+		if next, ok := r.came.Pending(split.FirstFragment); ok && next < split.End() {
 			r.lease++
-			words = append(words, fmt.Sprintf("grants=%d:%d-%d@n0", r.lease, next, split+2))
+			words = append(words, fmt.Sprintf("grants=%d:%d-%d@n0", r.lease, next, split.End()))
 		}
 	case name == "report" && r.rng.IntN(5) == 0:
 		if held := sortedKeys(r.machine.delivery.held); len(held) > 0 && !r.machine.delivery.held[held[0]].fetched {

@@ -49,7 +49,7 @@ type scripted struct {
 
 	cancelled map[uint64]bool // leases whose pieces are to end
 
-	came         *dataset.Progress // mini-batches that have come
+	came         *dataset.Progress // fragments that have come
 	acknowledged *dataset.Progress
 	ordered      bool
 	fetches      map[string]*Fetch // by node
@@ -98,25 +98,33 @@ func (s *scripted) runs(w string) (runs []dataset.Range) {
 	return runs
 }
 
-// epoch makes an epoch of 8 mini-batches in splits of 2: epoch N [owned=FROM-TO,...] [acked=FROM-TO,...].
+// epoch makes an epoch of 8 mini-batches of 10 rows in 4 splits: epoch N [owned=FROM-TO,...] [acked=FROM-TO,...]
+// [boundary=none]. Splits have 2 mini-batches. With boundary=none they have 25, 25, 25 and 5 rows, so that mini-batches 2
+// and 7 have two fragments each, and the splits are the fragments [0, 3), [3, 6), [6, 9) and [9, 10).
 func (s *scripted) epoch(w []string) Epoch {
-	m, err := dataset.NewManifest([]dataset.Partition{{Name: "a", Bytes: 1, Rows: 80, RowGroups: []int64{80}}})
+	m, err := dataset.NewManifest([]dataset.Partition{{Name: "a", Bytes: 1, Rows: 80, RowGroups: []int64{25, 25, 25, 5}}})
 	require.NoError(s.t, err)
 	number := s.number(w[0])
-	plan, err := dataset.NewPlan(m, dataset.Options{Batch: 10, SplitBatches: 2, Shuffle: dataset.ShuffleNone,
-		Epoch: number})
+	options := dataset.Options{Batch: 10, SplitBatches: 2, Shuffle: dataset.ShuffleNone, Epoch: number}
+	if option(w, "boundary") == "none" {
+		options.Boundary = dataset.BoundaryNone
+	}
+	plan, err := dataset.NewPlan(m, options)
 	require.NoError(s.t, err)
 	e := Epoch{Number: number, Plan: plan, Owned: []dataset.Range{{From: 0, To: 8}}}
 	if v := option(w, "owned"); v != "" {
 		e.Owned = s.runs(v)
 	}
 	token := s.token(number, option(w, "acked"))
-	for _, p := range []**dataset.Progress{&e.Durable, &s.came, &s.acknowledged} {
+	for _, p := range []**dataset.Progress{&e.Durable, &s.acknowledged} {
 		*p, err = dataset.Resume(token, token.Job, plan.MiniBatches())
 		require.NoError(s.t, err)
 	}
-	for _, r := range dataset.ComplementRanges(e.Owned, plan.MiniBatches()) {
-		for n := r.From; n < r.To; n++ {
+	s.came, err = dataset.Resume(dataset.Token{Job: token.Job, Epoch: number}, token.Job, plan.Fragments())
+	require.NoError(s.t, err)
+	for _, r := range append(token.Acknowledged(), dataset.ComplementRanges(e.Owned, plan.MiniBatches())...) {
+		fragments := plan.FragmentsOf(r)
+		for n := fragments.From; n < fragments.To; n++ {
 			require.NoError(s.t, s.came.Ack(n))
 		}
 	}
@@ -132,16 +140,30 @@ func (s *scripted) token(epoch uint64, acked string) dataset.Token {
 }
 
 func (s *scripted) progress() Progress {
-	due, late := s.came.Pending(0)
-	queued := int(s.came.Count() - s.acknowledged.Count()) // what the rank does not own counts as well
-	return Progress{Left: s.came.Total() - s.came.Count(), Queued: queued, Ordered: s.ordered, Due: due, DueLate: late}
+	whole := uint64(0) // mini-batches
+	for n := range s.acknowledged.Total() {
+		if s.isWhole(n) {
+			whole++
+		}
+	}
+	p := Progress{Left: s.acknowledged.Total() - whole, Ordered: s.ordered}
+	p.Queued = int(whole - s.acknowledged.Count()) // what the rank does not own counts as well
+	p.Due, p.DueLate = s.came.Pending(0)
+	return p
+}
+
+// isWhole reports whether every fragment of a mini-batch has come, or is not the rank's.
+func (s *scripted) isWhole(number uint64) bool {
+	fragments := s.machine.epoch.Plan.FragmentsOf(dataset.Range{From: number, To: number + 1})
+	missing, ok := s.came.Pending(fragments.From)
+	return !ok || missing >= fragments.To
 }
 
 // do carries out a command of a script.
 func (s *scripted) do(w []string) {
 	m := s.machine
 	switch w[0] {
-	case "attach": // attach SESSION EPOCH [owned=...] [acked=...]: the rank's first, or the answer to a call
+	case "attach": // attach SESSION EPOCH [owned=...] [acked=...] [boundary=none]: the rank's first, or the answer to a call
 		a := Attachment{Session: []byte(w[1]), Epoch: s.epoch(w[2:])}
 		s.record(recordedStep{
 			Step: "attached", Session: w[1], Epoch: a.Epoch.Number, Owned: recordedRanges(a.Epoch.Owned),
@@ -167,7 +189,7 @@ func (s *scripted) do(w []string) {
 		s.fail(w[1], w[2], strings.Join(w[3:], " "))
 	case "start":
 		s.start()
-	case "brings": // brings LEASE: every mini-batch of it
+	case "brings": // brings LEASE: every fragment of it
 		s.record(recordedStep{Step: "brings", Lease: s.number(w[1])})
 		g := s.grants[s.number(w[1])]
 		for n := g.From; n < g.To; n++ {
@@ -402,7 +424,9 @@ func (s *scripted) leaseAnswer(fence uint64, w []string) LeaseAnswer {
 		if _, err := fmt.Sscanf(p, "%d:%d-%d@%s", &g.Lease, &g.From, &g.To, &g.Node); err != nil {
 			continue
 		}
-		g.Split = int(g.From / 2)
+		if f, err := s.machine.epoch.Plan.Fragment(g.From); err == nil {
+			g.Split = f.Split
+		}
 		a.Grants = append(a.Grants, g)
 	}
 	return a
