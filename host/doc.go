@@ -22,7 +22,8 @@
 //
 //	Manager        drives and jobs
 //	  Drive        a device and its partitions; one processor a job
-//	    stream     one split: names the processor's mini-batches, and mixes rows where the plan asks for it
+//	    stream     one split: names the processor's mini-batches, says which are fragments of one, and mixes rows where
+//	               the plan asks for it
 //
 // # Concurrency
 //

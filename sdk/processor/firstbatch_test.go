@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -181,4 +182,25 @@ func TestFirstBatchBounds(t *testing.T) {
 		run := processor.Run{Partition: part, Rows: 3, Batch: 10, FirstBatch: 7, Selected: p.selected}
 		require.Equal(t, []int{3}, sizesOf(processortest.MiniBatches(t, p.processor, run)), name)
 	}
+}
+
+// TestFirstBatchOfSelectedRowsIsNotCopied selects every row: the mini-batches are then those that the engine made, with
+// the engine's memory, although the first is short.
+func TestFirstBatchOfSelectedRowsIsNotCopied(t *testing.T) {
+	data := processortest.WriteParquet(t, processortest.Layout{Rows: 100, Group: 50, Page: 1 << 10, Seed: 62})
+	part := processortest.Open(t, data, true)
+	prog, schema := processortest.Fixed()
+	p := processor.WithSelections(processortest.OnCPU(t, prog, schema, processor.Options{SLM: 8 << 20, Streams: 1}))
+	s, err := p.Open(t.Context(), processor.Run{Partition: part, First: 5, Rows: 33, Batch: 10, FirstBatch: 3,
+		Selected: selectRows(t, part, func(int) bool { return true })})
+	require.NoError(t, err)
+	defer s.Close()
+	for range 4 {
+		mb, err := s.Next(t.Context())
+		require.NoError(t, err)
+		require.True(t, mb.Lent())
+		mb.Release()
+	}
+	_, err = s.Next(t.Context())
+	require.ErrorIs(t, err, io.EOF)
 }
