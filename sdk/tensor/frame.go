@@ -59,7 +59,8 @@ const MaxFrameHeader = 64 << 20
 //	format          millrace.frame/1; millrace.frame/2 where dense is bfloat16; millrace.frame/3 with sets;
 //	                millrace.frame/4 of a fragment
 //	name            JOB/EPOCH/NUMBER, the job's digest in hex; NUMBER is that of the mini-batch, also of a fragment
-//	fragment        FIRST/OF: the frame has rows FIRST, FIRST+1, ... of a mini-batch of OF rows (only of a fragment)
+//	fragment        INDEX/OF: the fragment of that index, counted from 0, of the OF of the mini-batch (only of a
+//	                fragment)
 //	shapes          {"rows":B,"dense":D,"keys":F,"values":N}
 //	dense           JSON list of the dense features' names
 //	keys            JSON list of the keys' names
@@ -75,8 +76,8 @@ const MaxFrameHeader = 64 << 20
 // Strings escape only ", \ and characters below space (as \u00xx). There is nothing else in a frame, so one mini-batch
 // has one frame.
 //
-// A fragment is not deduplicated: its tensors are those of a schema without sets. FIRST and OF are decimal numbers
-// without needless zeros. A fragment has at least one row, and fewer than OF.
+// A fragment is not deduplicated: its tensors are those of a schema without sets. INDEX and OF are decimal numbers
+// without needless zeros. OF is at least 2: the only fragment of a mini-batch is the mini-batch.
 type Frame struct {
 	Header []byte   // length and JSON, a multiple of 64 bytes
 	Data   [][]byte // views, in order
@@ -107,8 +108,8 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	return f, nil
 }
 
-// checkFragment checks which rows of the mini-batch a frame is of, and that fragments are not deduplicated, and whole
-// mini-batches are where the schema has sets. The error wraps ErrShape.
+// checkFragment checks which fragment a frame is of, and that fragments are not deduplicated, and that whole mini-batches
+// are if the schema has sets. The error wraps ErrShape.
 func (m *MiniBatch) checkFragment() error {
 	f := m.Fragment
 	switch whole := f == (Fragment{}); {
@@ -118,12 +119,10 @@ func (m *MiniBatch) checkFragment() error {
 		return nil
 	case m.Unique != nil:
 		return shapeError("fragment %v is deduplicated: deduplicate when its mini-batch is joined", f)
-	case f.Of < 1 || f.Of > MaxRows:
-		return shapeError("fragment %v: the mini-batch has %d rows, want 1 to %d", f, f.Of, MaxRows)
-	case m.Rows < 1 || f.First < 0 || f.First > f.Of-m.Rows:
-		return shapeError("fragment %v has %d rows, want 1 to %d", f, m.Rows, f.Of-max(f.First, 0))
-	case m.Rows == f.Of:
-		return shapeError("fragment %v has all of its rows: a whole mini-batch is not marked as a fragment", f)
+	case f.Of < 2 || f.Of > MaxRows:
+		return shapeError("fragment %v: the mini-batch has %d fragments, want 2 to %d", f, f.Of, MaxRows)
+	case f.Index < 0 || f.Index >= f.Of:
+		return shapeError("fragment %v: its index is %d, want 0 to %d", f, f.Index, f.Of-1)
 	}
 	return nil
 }
@@ -197,7 +196,7 @@ func appendShapes(b []byte, name Name, fragment Fragment, s *Schema) []byte {
 	b = append(b, `","name":"`...)
 	b = name.appendTo(b)
 	if fragment != (Fragment{}) {
-		b = strconv.AppendInt(append(b, `","fragment":"`...), int64(fragment.First), 10)
+		b = strconv.AppendInt(append(b, `","fragment":"`...), int64(fragment.Index), 10)
 		b = strconv.AppendInt(append(b, '/'), int64(fragment.Of), 10)
 	}
 	return append(b, `","shapes":"{\"rows\":`...)

@@ -44,19 +44,17 @@ type frameTensor struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// ReadFrame reads a whole frame, of a mini-batch or of a fragment. The tensors are views of b if its memory is aligned to their elements, and copies
-// otherwise; b must not change while the mini-batch is used. Frames are foreign bytes: ReadFrame checks every length,
-// offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header equals the
-// header that EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
+// ReadFrame reads the frame of a mini-batch or of a fragment. The tensors are views of b if its memory is aligned to
+// their elements, and copies otherwise; b must not change while the mini-batch is used. Frames are foreign bytes:
+// ReadFrame checks every length, offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the
+// header equals the header that EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
 // ReadFrameOf reads a frame as ReadFrame does, for a caller that knows the name and the schema of the mini-batch, and
-// which fragment of it the frame is of.
-// crc is the CRC32C of the bytes after the header; the caller computes it while it reads the frame, when the bytes
-// are still in the processor's cache. A mini-batch has exactly one frame. So ReadFrameOf compares the header with
-// the expected one, and parses it only if the two differ, to say what is wrong, or if the schema has sets of keys. The
-// schema must be valid.
-// The error wraps ErrFrame.
+// which fragment of it the frame is of. crc is the CRC32C of the bytes after the header; the caller computes it while it
+// reads the frame, when the bytes are still in the processor's cache. A mini-batch and a fragment have exactly one frame.
+// So ReadFrameOf compares the header with the expected one, and parses it only if the two differ, to say what is wrong,
+// or if the mini-batch is deduplicated. The schema must be valid. The error wraps ErrFrame.
 func ReadFrameOf(b []byte, crc uint32, name Name, fragment Fragment, s *Schema) (*MiniBatch, error) {
 	if m := readExpected(b, crc, name, fragment, s); m != nil {
 		return m, nil
@@ -68,8 +66,7 @@ func ReadFrameOf(b []byte, crc uint32, name Name, fragment Fragment, s *Schema) 
 	case m.Name != name:
 		return nil, fmt.Errorf("%w: it is mini-batch %v, not %v", ErrFrame, m.Name, name)
 	case m.Fragment != fragment:
-		return nil, fmt.Errorf("%w: mini-batch %v: it has the rows %v, not %v", ErrFrame, m.Name, m.Fragment,
-			fragment)
+		return nil, fmt.Errorf("%w: mini-batch %v: it is fragment %v, not %v", ErrFrame, m.Name, m.Fragment, fragment)
 	case !m.Schema.Equal(s):
 		return nil, fmt.Errorf("%w: mini-batch %v has another schema", ErrFrame, m.Name)
 	}
@@ -219,18 +216,18 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	return m, m.checkFragment()
 }
 
-// fragment reads which rows of the mini-batch the frame is of. checkFragment checks them.
+// fragment reads which fragment of the mini-batch the frame is of. checkFragment checks it.
 func (h *frameHeader) fragment() (f Fragment, err error) {
 	text := h.Metadata.Fragment
 	if text == "" {
 		return f, nil
 	}
-	first, of, ok := strings.Cut(text, "/")
-	if f.First, err = strconv.Atoi(first); ok && err == nil {
+	index, of, ok := strings.Cut(text, "/")
+	if f.Index, err = strconv.Atoi(index); ok && err == nil {
 		f.Of, err = strconv.Atoi(of)
 	}
 	if !ok || err != nil {
-		return f, fmt.Errorf("fragment %.60q, want FIRST/OF, two numbers", text)
+		return f, fmt.Errorf("fragment %.60q, want INDEX/OF, two numbers", text)
 	}
 	return f, nil
 }

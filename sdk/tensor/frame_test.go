@@ -371,7 +371,7 @@ func FuzzReadFrame(f *testing.F) {
 	}
 	for name, s := range setSchemas() {
 		fragment := repetitive(f, s, 5, func(n int) int { return n / 2 })
-		fragment.Fragment = Fragment{First: len(name), Of: 5 + len(name)}
+		fragment.Fragment = Fragment{Index: len(name), Of: 1 + len(name)}
 		b, err := AppendFrame(nil, fragment)
 		require.NoError(f, err)
 		n := binary.LittleEndian.Uint64(b)

@@ -52,7 +52,7 @@ func ParseName(s string) (Name, error) {
 // in their order. How many rows a fragment has does not say where it lies: malformed rows may have been dropped.
 type Fragment struct{ Index, Of int }
 
-// String returns FIRST/OF.
+// String returns INDEX/OF.
 func (f Fragment) String() string { return fmt.Sprintf("%d/%d", f.Index, f.Of) }
 
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,

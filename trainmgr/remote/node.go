@@ -128,7 +128,7 @@ func newBatchRequest(job dataset.Digest, epoch uint64, plan *dataset.Plan, numbe
 		name: tensor.Name{Job: job, Epoch: epoch, Number: f.MiniBatch}, number: number, rows: f.Rows,
 	}
 	if mb.Fragments > 1 {
-		q.fragment = tensor.Fragment{First: f.Offset, Of: mb.Rows}
+		q.fragment = tensor.Fragment{Index: int(number - mb.FirstFragment), Of: mb.Fragments}
 	}
 	return q, nil
 }
@@ -184,7 +184,8 @@ func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, poo
 	return mb, nil
 }
 
-// readBatch makes a mini-batch, or a fragment of one, of a frame. It refuses every other frame than that of the request.
+// readBatch makes a mini-batch, or a fragment of one, of a frame. It refuses a frame of anything but the request's
+// fragment.
 func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 	pool *buffers) (*tensor.MiniBatch, error) {
 	got, err := tensor.ReadFrameOf(buf, crc, q.name, q.fragment, schema)
@@ -192,8 +193,8 @@ func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
 		return nil, err
 	}
 	if got.Rows != q.rows {
-		return nil, fmt.Errorf("fragment %d of mini-batch %v has %d rows, the plan gives it %d", q.number, q.name, got.Rows,
-			q.rows)
+		return nil, fmt.Errorf("fragment %d, of mini-batch %v, has %d rows, the plan gives it %d", q.number, q.name,
+			got.Rows, q.rows)
 	}
 	mb := tensor.New(schema, got.Rows, func() { pool.put(buf) })
 	mb.Name, mb.Fragment = got.Name, got.Fragment
