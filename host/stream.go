@@ -167,7 +167,7 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 	s.job.noteLent(s.processor, mb)
 	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch, Number: fragment.MiniBatch}
 	if whole.Fragments > 1 {
-		mb.Fragment = tensor.Fragment{First: fragment.Offset, Of: whole.Rows}
+		mb.Fragment = tensor.Fragment{Index: int(fragment.Number - whole.FirstFragment), Of: whole.Fragments}
 	}
 	s.next++
 	if s.next == split.Fragments {

@@ -50,7 +50,7 @@ func TestTextAgrees(t *testing.T) {
 			for _, first := range firsts {
 				for _, batch := range []int{1, 300} {
 					rows := min(whole.Rows-first, int64(3*batch))
-					run := processor.Run{Partition: whole, First: first, Rows: rows, Batch: batch}
+					run := processor.Run{Partition: whole, First: first, Rows: rows, Batch: batch, FirstBatch: batch / 3}
 					want := processortest.Reference(t, prog, schema, run)
 					p := processortest.OnCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
 					processortest.RequireSame(t, want, processortest.MiniBatches(t, p, run), "in memory", first, batch)
