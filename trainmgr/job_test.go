@@ -62,8 +62,8 @@ func newFakeOf(t require.TestingT, rows []int64, holds ...[]int) *fakeStorage {
 	}
 	m, err := dataset.NewManifest(parts)
 	require.NoError(t, err)
-	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, plans: map[uint64]*dataset.Plan{}, data: &api.Dataset{Manifest: m,
-		Columns: columntypes.TextSchema(false)}}
+	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, plans: map[uint64]*dataset.Plan{},
+		data: &api.Dataset{Manifest: m, Columns: columntypes.TextSchema(false)}}
 	for i, h := range holds {
 		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true,
 			Threads: 1, Streams: 2})

@@ -167,8 +167,8 @@ func deliverJoined(rt *rapid.T, storage api.Storage, o Options, stop int,
 	return numbers, token
 }
 
-// inBubble runs a function in a bubble of synctest, in which a wait for what cannot come ends the test. A failure of the
-// function is one of the caller's.
+// inBubble runs a function in a bubble of synctest, in which a wait for what cannot come ends the test. A failure of
+// the function is one of the caller's.
 func inBubble(t *testing.T, run func()) {
 	var failure any
 	synctest.Test(t, func(*testing.T) {

@@ -115,7 +115,8 @@ var (
 		"job rank run resume own-worker cert key ca":           {onService | onJob},
 		"power-file power-idle selections autoscale exclude":   {inProcess},
 		"pipeline vocabulary statistics wasm batch max-drives": {inProcess | onService},
-		"split-batches window epochs tail shuffle order seed":  {inProcess | onService},
+		"split-batches window epochs boundary tail shuffle":    {inProcess | onService},
+		"order seed": {inProcess | onService},
 
 		"offload":                       {inProcess | withOwnCPUs, onService},
 		"offload-model offload-metrics": {inProcess | withOwnCPUs, onService | onJob},

@@ -12,7 +12,7 @@ import (
 // planFlags are the flags of train, jobs submit and preprocess that say how rows become mini-batches.
 type planFlags struct {
 	batch, splitBatches, window int
-	tail, shuffle               string
+	boundary, tail, shuffle     string
 	seed                        uint64
 }
 
@@ -20,7 +20,10 @@ type planFlags struct {
 func (p *planFlags) addCutFlags(f *pflag.FlagSet) {
 	f.IntVar(&p.batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
 	f.IntVar(&p.splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
-	f.StringVar(&p.tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
+	f.StringVar(&p.boundary, "boundary", "partition",
+		"partition: mini-batches end where a partition does; none: they go on in the next partition")
+	f.StringVar(&p.tail, "tail", "keep",
+		"the short last mini-batch of a partition, or with --boundary none of an epoch: keep or drop")
 }
 
 // addFlags adds the flags that say how rows are cut and mixed.
@@ -31,33 +34,40 @@ func (p *planFlags) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&p.seed, "seed", 0, "seed of the shuffle")
 }
 
-// set sets the options of the plan in a job's, and refuses values that no plan has. Without addFlags nothing is mixed.
-func (p *planFlags) set(o *trainmgr.Options) error {
-	o.Batch, o.SplitBatches, o.Window, o.Seed = p.batch, p.splitBatches, p.window, p.seed
-	if err := o.Tail.UnmarshalText([]byte(p.tail)); err != nil {
-		return cli.WrongUsage(err)
+// options returns the options of the plan, and refuses values that no plan has. Without addFlags nothing is mixed.
+func (p *planFlags) options() (dataset.Options, error) {
+	o := dataset.Options{Batch: p.batch, Shuffle: dataset.ShuffleNone, Seed: p.seed, SplitBatches: p.splitBatches,
+		Window: p.window}
+	if err := o.Boundary.UnmarshalText([]byte(p.boundary)); err != nil {
+		return o, cli.WrongUsage(err)
 	}
-	o.Shuffle = dataset.ShuffleNone
+	if err := o.Tail.UnmarshalText([]byte(p.tail)); err != nil {
+		return o, cli.WrongUsage(err)
+	}
 	if p.shuffle != "" {
 		if err := o.Shuffle.UnmarshalText([]byte(p.shuffle)); err != nil {
-			return cli.WrongUsage(err)
+			return o, cli.WrongUsage(err)
 		}
 	}
-	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle,
-		SplitBatches: o.SplitBatches, Window: o.Window})
-	if err != nil {
-		return cli.WrongUsage(err)
+	if _, err := dataset.NewPlan(&dataset.Manifest{}, o); err != nil {
+		return o, cli.WrongUsage(err)
 	}
-	return nil
+	return o, nil
+}
+
+// set sets the options of the plan in a job's.
+func (p *planFlags) set(o *trainmgr.Options) error {
+	plan, err := p.options()
+	o.Batch, o.Boundary, o.Tail, o.Shuffle = plan.Batch, plan.Boundary, plan.Tail, plan.Shuffle
+	o.Seed, o.SplitBatches, o.Window = plan.Seed, plan.SplitBatches, plan.Window
+	return err
 }
 
 // message returns the options of the plan as a control plane takes them.
 func (p *planFlags) message() (*apiv1.PlanOptions, error) {
-	if err := p.set(&trainmgr.Options{}); err != nil {
+	plan, err := p.options()
+	if err != nil {
 		return nil, err
 	}
-	return &apiv1.PlanOptions{
-		Batch: int64(p.batch), Tail: p.tail, Shuffle: p.shuffle, Seed: p.seed, SplitBatches: int64(p.splitBatches),
-		Window: int64(p.window),
-	}, nil
+	return apiv1.WritePlan(plan), nil
 }

@@ -79,8 +79,8 @@ func (s *Schedule) AddGroup(limit int, concurrency []int) (group int) {
 }
 
 // LimitAhead bounds how far a schedule in free order runs ahead. Only the given number of splits may start, counted in
-// plan order from the first split that is not done; 0 means any. A worker whose next split comes later waits. If several
-// workers could take another's place, the one whose next split comes first does.
+// plan order from the first split that is not done; 0 means any. A worker whose next split comes later waits. If
+// several workers could take another's place, the one whose next split comes first does.
 func (s *Schedule) LimitAhead(splits int) { s.ahead = splits }
 
 // Add appends a pending split in plan order and returns its index. holders are the indices of the workers that hold it.

@@ -54,7 +54,7 @@ func TestMembersOfAnOpen(t *testing.T) {
 			Label: "l", Malformed: "m", Sort: "q", Root: "u", Pipeline: "p",
 			Vocabularies: map[string]string{"v": "w"}, Modules: map[string]string{"x": "y"}},
 		Plan: Plan{
-			Batch: 2, Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
+			Batch: 2, Boundary: "b", Tail: "t", Shuffle: "s", Seed: 3, SplitBatches: 4, Window: 5, Epochs: 6, Order: "o",
 		},
 		Limits: Limits{QueueBytes: 7, EngineBytes: 8, Threads: 9, TrainerCores: 10},
 		Share:  Share{Rank: 11, Ranks: 12, RankTail: "r", LocalRanks: 13, Listen: "n", Patience: 14},
@@ -64,7 +64,7 @@ func TestMembersOfAnOpen(t *testing.T) {
 	assert.Equal(t,
 		`{"version":1,"files":["f"],"include":["g"],"exclude":["h"],"input_format":"i","label":"l","malformed":"m",`+
 			`"sort":"q","root":"u","pipeline":"p","vocabularies":{"v":"w"},"modules":{"x":"y"},`+
-			`"batch":2,"tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
+			`"batch":2,"boundary":"b","tail":"t","shuffle":"s","seed":3,"split_batches":4,"window":5,"epochs":6,"order":"o",`+
 			`"queue_bytes":7,"engine_bytes":8,"threads":9,"trainer_cores":10,`+
 			`"rank":11,"ranks":12,"rank_tail":"r","local_ranks":13,"listen":"n","patience":14,"token":"k"}`, string(b))
 }

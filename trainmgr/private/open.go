@@ -55,6 +55,7 @@ type Source struct {
 // Plan says which rows make which mini-batch, and in which order they come.
 type Plan struct {
 	Batch        int    `json:"batch,omitempty"` // 0 takes the pipeline's
+	Boundary     string `json:"boundary,omitempty"`
 	Tail         string `json:"tail,omitempty"`
 	Shuffle      string `json:"shuffle,omitempty"`
 	Seed         uint64 `json:"seed,omitempty"`

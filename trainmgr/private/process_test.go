@@ -236,6 +236,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"a tail that is all": {
 			Open{Source: whole, Plan: Plan{Batch: 51, Tail: "drop"}}, CodeOptions, "leaves out all 50 rows",
 		},
+		"a boundary that no plan has": {
+			Open{Source: whole, Plan: Plan{Boundary: "file"}}, CodeOptions, `boundary "file", want one of [partition none]`,
+		},
 		"a window that is not mixed": {Open{Source: whole, Plan: Plan{Window: 2}}, CodeOptions, "for shuffle rows"},
 		"a wrong rank": {
 			Open{Source: whole, Share: Share{Rank: 2, Ranks: 2}}, CodeOptions, "rank 2 of 2",

@@ -148,6 +148,9 @@ func (o *Open) jobOptions() (j trainmgr.Options, err error) {
 	j.Epochs = int(max(o.Epochs, 1))
 	j.AllDrives, j.QueueBytes = true, 1 // the buffers are the queue
 	j.Share = dataset.Share{Rank: o.Rank, Ranks: max(o.Ranks, 1), KeepTail: o.RankTail == "keep"}
+	if o.Boundary != "" {
+		err = errors.Join(err, wrapOption("boundary", j.Boundary.UnmarshalText([]byte(o.Boundary))))
+	}
 	if o.Tail != "" {
 		err = errors.Join(err, wrapOption("tail", j.Tail.UnmarshalText([]byte(o.Tail))))
 	}

@@ -160,7 +160,8 @@ func (p *Passes) splitsOn(d api.Drive) (splits []dataset.Split) {
 	return splits
 }
 
-// takeSplit passes on the mini-batches of a split until the pass is over.
+// takeSplit passes on the mini-batches of a split until the pass is over. A fragment of a mini-batch passes as a
+// mini-batch with fewer rows: rows are what a pass counts.
 func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split,
 	batches chan<- *tensor.MiniBatch) (err error) {
 	stream, err := p.Storage.Open(ctx, api.SplitRequest{Job: p.Job, Drive: d.Name,
@@ -177,6 +178,13 @@ func (p *Passes) takeSplit(ctx context.Context, d api.Drive, split dataset.Split
 		if err != nil {
 			return fmt.Errorf("drive %s: %w", d.Name, err)
 		}
+		mb.Fragment = tensor.Fragment{}
+		deduplicated, err := mb.Deduplicate()
+		if err != nil {
+			mb.Release()
+			return fmt.Errorf("drive %s: %w", d.Name, err)
+		}
+		mb = deduplicated
 		select {
 		case batches <- mb:
 		case <-ctx.Done():

@@ -175,6 +175,28 @@ class Open(unittest.TestCase):
             with self.assertRaisesRegex(FilesError, "does not lie below"):
                 self.open(files=files, root=folder / "more")
 
+    def test_mini_batches_across_files(self) -> None:
+        across = {"boundary": "none", "batch": 700, "order": "deterministic", "tensors": "views"}
+        with self.open(shuffle="none", **across) as job:
+            batches = [[int(row[1]) for row in batch.dense.tolist()] for batch in job]
+        self.assertEqual([len(rows) for rows in batches], [700, 700, 700, 300])
+        self.assertEqual(sum(batches, []), list(range(2400)))
+        with self.open(boundary="partition", shuffle="none", batch=700, tensors="views") as job:
+            self.assertEqual(sorted(batch.rows for batch in job), [100, 200, 700, 700, 700])
+        for tail, rows in (("keep", 2400), ("drop", 2100)):
+            with self.subTest(tail=tail), self.open(tail=tail, split_batches=1, **across) as job:
+                seen, states = [], []
+                for batch in job:
+                    seen += [int(row[1]) for row in batch.dense.tolist()]
+                    states.append(job.state_dict())
+                self.assertEqual(len(set(seen)), rows)
+            with self.open(tail=tail, split_batches=1, state=states[1], **across) as job:
+                rest = [int(row[1]) for batch in job for row in batch.dense.tolist()]
+            self.assertIn(len(rest), (rows - 700, rows - 1400))
+            self.assertEqual(rest, seen[-len(rest) :])
+        with self.assertRaises(OtherJobError):
+            self.open(state=states[1], **{**across, "boundary": "partition"})
+
     def test_a_vocabulary(self) -> None:
         document = PIPELINE.replace("sigrid_hash: {salt: 0, max: 1000}", "vocabulary: items")
         self.document.write_text(document + "vocabularies: {items: {base: 5}}\n")
@@ -511,6 +533,8 @@ class Open(unittest.TestCase):
             ("shuffle", "everything"),
             ("tensors", "numpy"),
             ("order", "any"),
+            ("boundary", "file"),
+            ("boundary", ""),
             ("tail", "short"),
             ("rank_tail", "short"),
             ("input_format", "csv"),

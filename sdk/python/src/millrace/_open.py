@@ -98,6 +98,7 @@ def open(  # noqa: A001 (the public name)
     shuffle: Optional[Literal["none", "splits", "rows"]] = None,
     seed: int = 0,
     order: Optional[Literal["fastest", "deterministic"]] = None,
+    boundary: Optional[Literal["partition", "none"]] = None,
     tail: Optional[Literal["keep", "drop"]] = None,
     split_batches: Optional[int] = None,
     window: Optional[int] = None,
@@ -150,7 +151,10 @@ def open(  # noqa: A001 (the public name)
         shuffle: ``none``, ``splits`` (the default) or ``rows``.
         seed: seeds the shuffle, from 0 to 2^64 - 1.
         order: ``fastest`` (the default) or ``deterministic``, which gives the same sequence every time.
-        tail: what becomes of a partition's last mini-batch if it has fewer rows: ``keep`` (the default) or ``drop``.
+        boundary: ``partition`` (the default): a mini-batch ends where a file does; ``none``: it goes on in the next
+            file, so that only the epoch's last mini-batch has fewer rows.
+        tail: what becomes of the last mini-batch of a file, or with ``boundary="none"`` of the epoch, if it has fewer
+            rows: ``keep`` (the default) or ``drop``.
         split_batches: how many mini-batches a split has.
         window: how many mini-batches of a split ``shuffle="rows"`` mixes with each other.
         rank, world_size: this process's place among the ranks. None takes torch.distributed's, else torchrun's or
@@ -217,6 +221,7 @@ def open(  # noqa: A001 (the public name)
     arguments.choice("tensors", tensors, ("torch", "views"))
     arguments.choice("order", order, ("fastest", "deterministic"))
     arguments.choice("shuffle", shuffle, ("none", "splits", "rows"))
+    arguments.choice("boundary", boundary, ("partition", "none"))
     arguments.choice("tail", tail, ("keep", "drop"))
     arguments.choice("rank_tail", rank_tail, ("drop", "keep"))
     arguments.choice("input_format", input_format, ("parquet", "criteo-tsv", "criteo-bin"))
@@ -242,7 +247,13 @@ def open(  # noqa: A001 (the public name)
     built = pipeline if isinstance(pipeline, Pipeline) else None
     place = find_ranks(rank, world_size)
     plan = _given(
-        batch=batch, tail=tail, shuffle=shuffle, seed=seed or None, split_batches=split_batches, window=window
+        batch=batch,
+        boundary=boundary,
+        tail=tail,
+        shuffle=shuffle,
+        seed=seed or None,
+        split_batches=split_batches,
+        window=window,
     )
     of_files = _given(
         include=arguments.patterns("include", include),

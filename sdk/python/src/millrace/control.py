@@ -45,7 +45,7 @@ _SPEC = frozenset(
         "follow exclude placement offload abandon_after_seconds vocabularies modules"
     ).split()
 )
-_PLAN = frozenset("batch tail shuffle seed split_batches window".split())
+_PLAN = frozenset("batch boundary tail shuffle seed split_batches window".split())
 _AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}
 
 

@@ -27,7 +27,8 @@ class Opening:
     Attributes:
         files: names of files and folders, and patterns.
         pipeline: a YAML document, or the name of a built-in pipeline.
-        plan: how rows are cut into mini-batches: batch, tail, shuffle, seed, split_batches, window.
+        plan: how rows are cut into mini-batches: batch, boundary, tail, shuffle, seed,
+            split_batches, window.
         options: further members of the private process's message, or fields of the control plane's job.
         ranks: this process's place among the ranks.
         control: the argument of :class:`millrace.client.Job`; None preprocesses on this machine.
