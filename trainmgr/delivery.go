@@ -248,7 +248,7 @@ func (d *delivery) takePiece(ctx context.Context, piece Piece) (err error) {
 // checkFragment returns the fragment of the plan that mb is. It must be one of a piece's numbers, next or a later one.
 func (d *delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, next uint64) (dataset.Fragment, error) {
 	plan, got := d.epoch.Plan, mb.Name
-	fragment, err := plan.FragmentAt(got.Number, mb.Fragment.First)
+	fragment, err := plan.FragmentAt(got.Number, mb.Fragment.Index)
 	want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
 	switch {
 	case got == want && (err != nil || fragment.Number >= numbers.To):
@@ -260,7 +260,7 @@ func (d *delivery) checkFragment(mb *tensor.MiniBatch, numbers dataset.Range, ne
 		return fragment, fmt.Errorf("mini-batch %v came where %v was due", placed(got, mb.Fragment), placed(want, place))
 	}
 	_, place := placeOf(plan, fragment.Number)
-	if place != mb.Fragment || fragment.Rows != mb.Rows {
+	if place != mb.Fragment || mb.Rows > fragment.Rows { // malformed rows may have been dropped
 		return fragment, fmt.Errorf("mini-batch %v came with %d rows, want %v with %d", placed(got, mb.Fragment),
 			mb.Rows, placed(want, place), fragment.Rows)
 	}
@@ -272,7 +272,7 @@ func placed(name tensor.Name, place tensor.Fragment) string {
 	if place == (tensor.Fragment{}) {
 		return name.String()
 	}
-	return fmt.Sprintf("%v (from row %d of %d on)", name, place.First, place.Of)
+	return fmt.Sprintf("%v (fragment %d, from 0, of %d)", name, place.Index, place.Of)
 }
 
 // checkBrought returns an error if a piece ended without a fragment that it had to bring.
@@ -287,7 +287,7 @@ func (d *delivery) checkBrought(piece Piece) error {
 // put puts a fragment of a drive into the queue, or releases it if the same fragment has come before. If the fragment
 // is not the whole mini-batch, it waits for its partners.
 func (d *delivery) put(ctx context.Context, fragment dataset.Fragment, mb *tensor.MiniBatch, drive string) (err error) {
-	if !d.claim(fragment, drive) {
+	if !d.claim(fragment, maker{drive, mb.Rows, fragment.Offset == 0}) {
 		mb.Release()
 		return nil
 	}
@@ -330,7 +330,7 @@ func (d *delivery) join(part *tensor.MiniBatch) error {
 }
 
 // claim records that a fragment has come. It returns false if the fragment came before.
-func (d *delivery) claim(f dataset.Fragment, drive string) bool {
+func (d *delivery) claim(f dataset.Fragment, by maker) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.came.Acked(f.Number) || d.came.Ack(f.Number) != nil {
@@ -340,7 +340,7 @@ func (d *delivery) claim(f dataset.Fragment, drive string) bool {
 	if missing, ok := d.came.Pending(all.From); !ok || missing >= all.To {
 		d.left--
 	}
-	d.makers[f.MiniBatch] = append(d.makers[f.MiniBatch], maker{drive, f.Rows, f.Offset == 0})
+	d.makers[f.MiniBatch] = append(d.makers[f.MiniBatch], by)
 	return true
 }
 

@@ -10,23 +10,19 @@ import (
 // joiner keeps the fragments of mini-batches until the last fragment of each has come. It is a pure machine: its owner
 // joins what it returns.
 type joiner struct {
-	waiting map[uint64][]*tensor.MiniBatch // by the mini-batch's number, in the order of the rows
+	waiting map[uint64][]*tensor.MiniBatch // by the mini-batch's number, in the order of the fragments
 }
 
 // add keeps a fragment. If the fragment is the last one of its mini-batch that was missing, add returns all of them in
-// the order of their rows, and keeps them no longer. No fragment is added twice.
+// their order, and keeps them no longer. No fragment is added twice.
 func (j *joiner) add(part *tensor.MiniBatch) (whole []*tensor.MiniBatch) {
 	number := part.Name.Number
 	parts := j.waiting[number]
-	at, _ := slices.BinarySearchFunc(parts, part.Fragment.First, func(p *tensor.MiniBatch, first int) int {
-		return p.Fragment.First - first
+	at, _ := slices.BinarySearchFunc(parts, part.Fragment.Index, func(p *tensor.MiniBatch, index int) int {
+		return p.Fragment.Index - index
 	})
 	parts = slices.Insert(parts, at, part)
-	rows := 0
-	for _, p := range parts {
-		rows += p.Rows
-	}
-	if rows == part.Fragment.Of {
+	if len(parts) == part.Fragment.Of {
 		delete(j.waiting, number)
 		return parts
 	}
@@ -60,5 +56,5 @@ func placeOf(plan *dataset.Plan, number uint64) (dataset.Fragment, tensor.Fragme
 	if err != nil || mb.Fragments == 1 {
 		return fragment, tensor.Fragment{}
 	}
-	return fragment, tensor.Fragment{First: fragment.Offset, Of: mb.Rows}
+	return fragment, tensor.Fragment{Index: int(number - mb.FirstFragment), Of: mb.Fragments}
 }
