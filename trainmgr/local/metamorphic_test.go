@@ -135,37 +135,50 @@ func drawSetup(rt *rapid.T) setup {
 	}
 }
 
+// cutting is what of a plan's options the ways of a job differ in.
+type cutting struct {
+	boundary dataset.Boundary
+	shuffle  dataset.Shuffle
+}
+
 // TestOneJobManyWays: the mini-batches of one job are the same by name, wherever the partitions lie, whichever worker
 // computes, and whatever the memory, the order and the number of workers are. -rapid.checks 1000 draws more setups.
 func TestOneJobManyWays(t *testing.T) {
 	d := newDataSet(t, 130, 1000, 300, 201, 100, 49, 155)
+	miniBatches := map[dataset.Boundary]int{dataset.BoundaryPartition: 6 + 5 + 2 + 1 + 4, dataset.BoundaryNone: 17}
 	for _, name := range []string{"lists", "fixed", "narrow", "sets"} {
 		t.Run(name, func(t *testing.T) {
 			shelf := shelf{}
-			plans := map[dataset.Shuffle]trainmgr.Options{}
-			want := map[dataset.Shuffle]work{}
-			for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
-				plans[shuffle] = trainmgr.Options{Shuffle: shuffle, Seed: 11, SplitBatches: 3, Window: 2, Epochs: 2}
-				straight := setup{place: "files", drives: 1, engine: "cpu", order: dataset.Deterministic, streams: 1}
-				want[shuffle] = run(t, straight.config(t, d, nil), straight.options(t, plans[shuffle], name), nil)
-				require.Len(t, want[shuffle].sums, 2*(6+5+2+1+4))
-			}
-			// The reference, which is slow, for one epoch of one of them.
-			truth := setup{place: "files", drives: 1, engine: "reference", order: dataset.Deterministic, streams: 1}
-			o := truth.options(t, plans[dataset.ShuffleRows], name)
-			o.Epochs = 1
-			first := run(t, truth.config(t, d, nil), o, nil).sums
-			require.Len(t, first, 6+5+2+1+4)
-			for mb, sum := range first {
-				require.Equal(t, sum, want[dataset.ShuffleRows].sums[mb], "mini-batch %v", mb)
+			plans := map[cutting]trainmgr.Options{}
+			want := map[cutting]work{}
+			for boundary, n := range miniBatches {
+				for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
+					cut := cutting{boundary, shuffle}
+					plans[cut] = trainmgr.Options{Boundary: boundary, Shuffle: shuffle, Seed: 11, SplitBatches: 3, Window: 2,
+						Epochs: 2}
+					straight := setup{place: "files", drives: 1, engine: "cpu", order: dataset.Deterministic, streams: 1}
+					want[cut] = run(t, straight.config(t, d, nil), straight.options(t, plans[cut], name), nil)
+					require.Len(t, want[cut].sums, 2*n)
+				}
+				// The reference, which is slow, for one epoch of one of them.
+				cut := cutting{boundary, dataset.ShuffleRows}
+				truth := setup{place: "files", drives: 1, engine: "reference", order: dataset.Deterministic, streams: 1}
+				o := truth.options(t, plans[cut], name)
+				o.Epochs = 1
+				first := run(t, truth.config(t, d, nil), o, nil).sums
+				require.Len(t, first, n)
+				for mb, sum := range first {
+					require.Equal(t, sum, want[cut].sums[mb], "mini-batch %v", mb)
+				}
 			}
 			rapid.Check(t, func(rt *rapid.T) {
-				shuffle := dataset.Shuffle(rapid.Uint8Range(0, 2).Draw(rt, "shuffle"))
+				cut := cutting{dataset.Boundary(rapid.Uint8Range(0, 1).Draw(rt, "boundary")),
+					dataset.Shuffle(rapid.Uint8Range(0, 2).Draw(rt, "shuffle"))}
 				s := drawSetup(rt)
-				got := run(rt, s.config(t, d, shelf), s.options(t, plans[shuffle], name), nil)
-				require.Equal(rt, want[shuffle].sums, got.sums)
+				got := run(rt, s.config(t, d, shelf), s.options(t, plans[cut], name), nil)
+				require.Equal(rt, want[cut].sums, got.sums)
 				if s.order == dataset.Deterministic {
-					require.Equal(rt, want[shuffle].order, got.order)
+					require.Equal(rt, want[cut].order, got.order)
 				}
 				require.EqualValues(rt, 2*d.total(), got.report.Rows)
 				if s.most > 0 {
