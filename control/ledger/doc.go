@@ -4,12 +4,21 @@
 //
 // # Overview
 //
-// An epoch's plan (sdk/dataset) numbers the mini-batches. The numbers that a job still owes (all, without those of the
-// token that it resumes from) are cut into as many contiguous parts of equal count as the job has ranks: a rank's
+// An epoch's plan (sdk/dataset) numbers the mini-batches. The mini-batches that a job still owes (all, without those of
+// the token that it resumes from) are cut into as many contiguous parts of equal count as the job has ranks: a rank's
 // share. A rank is granted leases: pieces [from, to) of one split of its share, on one drive that holds the split's
-// partition. The rank pulls the mini-batches from that drive's node, delivers them, and acknowledges ranges of numbers.
-// An acknowledged number is delivered. A lease that comes back is granted again, from its first number that is not
-// acknowledged.
+// partition. The rank pulls them from that drive's node, delivers mini-batches, and acknowledges ranges of them. What is
+// acknowledged is delivered. A lease that comes back is granted again, from its first number that is not delivered.
+//
+// # Fragments
+//
+// A mini-batch whose rows lie in several splits has a fragment in each (dataset.Fragment); with BoundaryPartition every
+// mini-batch is one fragment of the same number. All numbers inside are those of fragments: of shares, leases, splits
+// and records. So are those of a Lease. What a rank says and hears otherwise is numbers of mini-batches: the runs of
+// Acknowledge, tokens, what a rank owns, and the counts of Status. A mini-batch is of one rank, and its fragments become
+// delivered together. A rank fetches every fragment of a lease without waiting for those of a later lease, which may be
+// granted only when the drive has a free stream: a lease of which the rank has everything is reported as fetched, even
+// if its last fragment waits for its mini-batch.
 //
 // # The calls, in order
 //
@@ -22,6 +31,7 @@
 //		l.Begin(ledger.Epoch{Job: job, Number: e, Plan: plan, Resume: token, ...}, now)
 //	}
 //	l.Restore(record)                          // its marks and chunks (RecordOf makes one of a key and a value)
+//	l.EndRestore(job)                          // when all of the job's records were restored
 //
 // Events, each followed by carrying out l.Ready():
 //
@@ -99,6 +109,12 @@
 // the records, wherever in a split it is, and no later leader grants its numbers. Numbers that were acknowledged and
 // not answered may be granted again. The launcher, which has delivered them already, drops their mini-batches and
 // acknowledges them again, or it attaches with its token.
+//
+// The fragments of one mini-batch can be in the records of two chunks, or one of them before the mark, and a leader can
+// die when only one record is written. EndRestore takes such a mini-batch back, whose acknowledgement was not answered.
+// The records are not kept in one transaction instead: neighbouring chunks share a mini-batch nearly always, so that one
+// transaction would have all chunks when a rank goes back. A mark that goes back is written after the chunks that it had
+// passed, whose records it had deleted.
 //
 // # Concurrency
 //

@@ -177,6 +177,7 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 		for _, r := range records[1:] {
 			require.NoError(t, p.l.Restore(r))
 		}
+		require.NoError(t, p.l.EndRestore("x"))
 		require.NoError(t, p.l.PutDrive(bigDrive, p.now))
 		gone, err := p.l.Adopt("x", p.session, []Lease{p.out[0].Lease}, p.now)
 		require.NoError(t, err)

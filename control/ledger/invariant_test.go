@@ -14,6 +14,7 @@ import (
 // does not hold, nothing is written from then on, and the owner learns it.
 func TestABrokenInvariantIsNamed(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 4}, "a:40")
+	across, _ := testPlan(t, 0, dataset.Options{Batch: 4, SplitBatches: 1, Boundary: dataset.BoundaryNone}, "a:6", "b:6")
 	for invariant, breaks := range map[string]func(l *Ledger, e *epoch, acknowledge func(from, to uint64)) error{
 		deliveredOnce: func(_ *Ledger, e *epoch, acknowledge func(from, to uint64)) error {
 			e.shares[0].delivered = e.shares[0].owned
@@ -42,6 +43,13 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 		},
 		stateHasRecord: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
 			return l.checkRead(e, 0, newBitset(ChunkSplits), []part{{2, set{{From: 0, To: 1}}}})
+		},
+		deliveredWhole: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
+			e.plan = across // Fragments 1 and 2 are of mini-batch 1.
+			e.shares[0].first, e.shares[0].last = 0, 1
+			e.shares[0].partial[0] = partial{delivered: set{{From: 0, To: 2}}}
+			_, err := l.Token("x")
+			return err
 		},
 		tokenIsCounted: func(l *Ledger, e *epoch, _ func(from, to uint64)) error {
 			e.shares[0].delivered.miniBatches++

@@ -108,6 +108,8 @@ func TestStoreIsTheSnapshot(t *testing.T) {
 					require.NoError(t, stored.Restore(r))
 				}
 			}
+			require.NoError(t, fresh.EndRestore(j.ID))
+			require.NoError(t, stored.EndRestore(j.ID))
 			require.NoError(t, stored.verify())
 			a, err := fresh.Token(j.ID)
 			require.NoError(t, err)
@@ -360,6 +362,24 @@ func TestRecordsRefuse(t *testing.T) {
 		})
 	}
 	assert.ErrorIs(t, fresh().Restore(Record{Job: "y", Kind: MarkRecord}), ErrUnknown)
+	assert.ErrorIs(t, fresh().EndRestore("y"), ErrUnknown)
+}
+
+// TestPartsHaveAsManyNumbersAsASplitHasFragments reads a chunk whose split has numbers up to the limit, and beyond.
+func TestPartsHaveAsManyNumbersAsASplitHasFragments(t *testing.T) {
+	for _, run := range []dataset.Range{
+		{From: 0, To: dataset.MaxSplitFragments}, {From: dataset.MaxSplitFragments - 1, To: dataset.MaxSplitFragments},
+	} {
+		parts := []part{{0, set{run}}}
+		_, got, err := decodeChunk(encodeChunk(1, newBitset(ChunkSplits), 0, 1, parts), 1)
+		require.NoError(t, err)
+		assert.Equal(t, parts, got)
+		for _, beyond := range []dataset.Range{{From: run.From, To: run.To + 1}, {From: run.To, To: run.To + 1}} {
+			parts := []part{{0, set{beyond}}}
+			_, _, err = decodeChunk(encodeChunk(1, newBitset(ChunkSplits), 0, 1, parts), 1)
+			require.ErrorIs(t, err, ErrRecord, "%v", beyond)
+		}
+	}
 }
 
 func later(b []byte) []byte {
@@ -403,6 +423,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024, []part{{0, one}, {2, set{{From: 0, To: 1}}}, {1000, one}}))
 	f.Add("e1/mark", []byte{})
 	plan, names := testPlan(f, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
+	epochs := []Epoch{{Job: "x", Plan: plan, Partitions: names}, threeChunks(f)}
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
 		r, err := RecordOf("x", key, data)
 		if err != nil {
@@ -410,26 +431,34 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		for _, sealed := range [][]byte{data, resealed(r.Kind, data)} {
-			r.Data = sealed
-			l := New(Config{})
-			require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
-			if r.Kind != RanksRecord {
-				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+			for _, epoch := range epochs {
+				r.Data = sealed
+				restoreAlone(t, r, epoch)
 			}
-			err := l.Restore(r)
-			if err != nil {
-				require.ErrorIs(t, err, ErrRecord)
-			} else if r.Kind == ChunkRecord && r.Epoch == 0 { // one state has one record
-				if now := l.job("x").epoch(0).chunkData(int(r.Chunk), 0); now != nil {
-					require.Equal(t, now[headerBytes:], sealed[headerBytes:])
-				}
-			}
-			if r.Kind == RanksRecord {
-				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
-			}
-			require.NoError(t, l.verify())
 		}
 	})
+}
+
+// restoreAlone restores one record of any bytes in an epoch.
+func restoreAlone(t *testing.T, r Record, epoch Epoch) {
+	l := New(Config{})
+	require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
+	if r.Kind != RanksRecord {
+		require.NoError(t, l.Begin(epoch, scriptStart))
+	}
+	err := l.Restore(r)
+	if err != nil {
+		require.ErrorIs(t, err, ErrRecord)
+	} else if r.Kind == ChunkRecord && r.Epoch == 0 { // one state has one record
+		if now := l.job("x").epoch(0).chunkData(int(r.Chunk), 0); now != nil {
+			require.Equal(t, now[headerBytes:], r.Data[headerBytes:])
+		}
+	}
+	if r.Kind == RanksRecord {
+		require.NoError(t, l.Begin(epoch, scriptStart))
+	}
+	require.NoError(t, l.EndRestore("x"))
+	require.NoError(t, l.verify())
 }
 
 // resealed gives foreign bytes a valid header, so that the ledger reads the bytes behind the header.

@@ -76,6 +76,9 @@ func (s *scripted) restart(fence uint64, window time.Duration) string {
 		require.NoError(s.t, err)
 		require.NoError(s.t, s.l.Restore(r))
 	}
+	for _, j := range s.jobs {
+		require.NoError(s.t, s.l.EndRestore(j.ID))
+	}
 	return s.effects(nil)
 }
 
@@ -221,6 +224,9 @@ func (s *scripted) do(line string) string {
 		return s.effects(err)
 	case "epoch":
 		o := dataset.Options{Batch: 10, SplitBatches: s.number("split"), Shuffle: dataset.ShuffleNone}
+		if boundary := s.arg("boundary"); boundary != "" {
+			require.NoError(s.t, o.Boundary.UnmarshalText([]byte(boundary)))
+		}
 		plan, names := testPlan(s.t, uint64(s.atoi(w[2])), o, list(s.arg("data"))...)
 		e := Epoch{Job: w[1], Number: uint64(s.atoi(w[2])), Digest: digestOf(w[1]), Plan: plan, Partitions: names,
 			Resume: s.token(w[1], s.arg("resume"))}

@@ -38,7 +38,8 @@ type trainer struct {
 	session    Session
 	epoch      uint64
 	owned      set
-	has        set // numbers of the epoch, as in the token
+	has        set // mini-batches of the epoch, as in the token
+	fetched    set // fragments of the epoch, of mini-batches that it has, or that lack others
 	leases     map[uint64]Lease
 	seen       map[uint64]map[uint64]int // by epoch and number: how often the model saw the mini-batch
 	checkpoint struct {
@@ -125,9 +126,10 @@ func newWorld(t *rapid.T) *world {
 		}
 		w.jobs = append(w.jobs, j)
 		w.last[j.ID] = uint64(rapid.IntRange(1, 2).Draw(t, "epochs"))
-		split := rapid.IntRange(1, 5).Draw(t, "split")
+		o := dataset.Options{Batch: 10, SplitBatches: rapid.IntRange(1, 5).Draw(t, "split"), Seed: 7,
+			Boundary: dataset.Boundary(rapid.IntRange(0, 1).Draw(t, "boundary"))}
 		for e := range w.last[j.ID] {
-			plan, names := rapidPlan(t, e, dataset.Options{Batch: 10, SplitBatches: split, Seed: 7}, data...)
+			plan, names := rapidPlan(t, e, o, data...)
 			b := Epoch{Job: j.ID, Number: e, Digest: digestOf(j.ID), Plan: plan, Partitions: names}
 			if total := plan.MiniBatches(); e == 0 && total > 0 && rapid.Bool().Draw(t, "resumed") {
 				b.Resume = drawToken(t, j.ID, total)
@@ -201,7 +203,9 @@ func (w *world) lead() {
 				require.NoError(w.t, w.l.Restore(r))
 			}
 		}
+		require.NoError(w.t, w.l.EndRestore(j.ID))
 	}
+	require.NoError(w.t, w.l.verify())
 	for i, was := range w.durable {
 		tr := w.trainers[i]
 		now, err := w.l.RankToken(tr.job, tr.rank)
@@ -295,7 +299,11 @@ func (w *world) effects() {
 		}
 		require.LessOrEqual(w.t, s.FirstFragment, g.From)
 		require.LessOrEqual(w.t, g.To, s.FirstFragment+uint64(s.Fragments), "a piece is at most a split")
-		require.True(w.t, tr.owned.covers(g.From, g.To), "granted what is not owned")
+		owned := w.l.job(g.Job).epoch(g.Epoch).fragmentsOf(tr.owned)
+		require.True(w.t, owned.covers(g.From, g.To), "granted what is not owned")
+		f, err := b.Plan.Fragment(g.From)
+		require.NoError(w.t, err)
+		require.Equal(w.t, f.MiniBatch, g.MiniBatch)
 		tr.leases[g.ID] = g.Lease
 	}
 	for _, r := range e.Revoked {
@@ -344,7 +352,7 @@ func (w *world) attach(tr *trainer, token *dataset.Token) {
 	require.NoError(w.t, err)
 	tr.leases = map[uint64]Lease{}
 	tr.session, tr.epoch, tr.done = a.Session, a.Epoch, false
-	tr.owned, tr.has = set(a.Owned), ofToken(&a.Token)
+	tr.owned, tr.has, tr.fetched = set(a.Owned), ofToken(&a.Token), nil
 	w.effects()
 	w.flush(1 << 20) // an Attach is answered when it is durable
 }
@@ -366,6 +374,23 @@ func (w *world) kill(tr *trainer) {
 	w.attach(tr, tr.token())
 	require.Equal(w.t, tr.checkpoint.epoch, tr.epoch)
 	require.Equal(w.t, showRuns(tr.checkpoint.has), showRuns(tr.has), "the token is the truth")
+}
+
+// dieWhileAttaching lets a trainer return to its checkpoint. The leader dies when it has written some of the records
+// and before it answers, so that the trainer attaches again.
+func (w *world) dieWhileAttaching(tr *trainer, written int) {
+	token := tr.checkpoint.has.token(digestOf(tr.job), tr.checkpoint.epoch)
+	if _, err := w.l.Attach(tr.job, tr.rank, &token, w.now); err == nil {
+		w.flush(written)
+	}
+	w.effects()
+	for i, o := range w.trainers {
+		if o == tr {
+			w.durable[i] = dataset.Token{}
+		}
+	}
+	w.lead()
+	w.kill(tr)
 }
 
 // call handles the error of a trainer's call: if the session is gone, the trainer attaches again with its token.
@@ -401,7 +426,7 @@ func (w *world) want(tr *trainer, n int) {
 		err = w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now)
 		require.NoError(w.t, err)
 		require.NoError(w.t, w.l.Begin(b, w.now))
-		tr.has, tr.leases = nil, map[uint64]Lease{}
+		tr.has, tr.fetched, tr.leases = nil, nil, map[uint64]Lease{}
 		tr.owned = w.l.job(tr.job).epoch(tr.epoch).ownedBy(tr.rank)
 	}
 	w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, n, w.now))
@@ -421,23 +446,42 @@ func (tr *trainer) complete() bool {
 	return true
 }
 
-// deliver gives the model the numbers of a lease that it does not have yet, and acknowledges them unless the
-// acknowledgement is lost.
+// touched returns the mini-batches that have some of the fragments [from, to) of a trainer's epoch.
+func (w *world) touched(tr *trainer, from, to uint64) dataset.Range {
+	plan := w.epochs[tr.job][tr.epoch].Plan
+	first, err := plan.Fragment(from)
+	require.NoError(w.t, err)
+	last, err := plan.Fragment(to - 1)
+	require.NoError(w.t, err)
+	return dataset.Range{From: first.MiniBatch, To: last.MiniBatch + 1}
+}
+
+// deliver fetches fragments of a lease, gives the model the mini-batches that are whole then and that it does not have
+// yet, and acknowledges them unless the acknowledgement is lost.
 func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 	if tr.seen[tr.epoch] == nil {
 		tr.seen[tr.epoch] = map[uint64]int{}
 	}
-	for _, g := range tr.has.gaps(from, to) {
-		for n := g.From; n < g.To; n++ {
-			tr.seen[tr.epoch][n]++
+	tr.fetched = slices.Clone(tr.fetched).union(from, to)
+	touched := w.touched(tr, from, to)
+	var acknowledged set
+	for n := touched.From; n < touched.To; n++ {
+		mb, err := w.epochs[tr.job][tr.epoch].Plan.MiniBatch(n)
+		require.NoError(w.t, err)
+		if !tr.has.covers(n, n+1) && !tr.fetched.covers(mb.FirstFragment, mb.FirstFragment+uint64(mb.Fragments)) {
+			continue
 		}
+		if !tr.has.covers(n, n+1) {
+			tr.seen[tr.epoch][n]++
+			tr.has = slices.Clone(tr.has).union(n, n+1)
+		}
+		acknowledged = acknowledged.appendRun(n, n+1)
 	}
-	tr.has = slices.Clone(tr.has).union(from, to)
-	if tr.has.covers(le.From, le.To) {
+	if all := w.touched(tr, le.From, le.To); tr.has.covers(all.From, all.To) {
 		delete(tr.leases, le.ID)
 	}
-	if !lost {
-		w.acknowledge(tr, set{{From: from, To: to}})
+	if !lost && len(acknowledged) > 0 {
+		w.acknowledge(tr, acknowledged)
 	}
 }
 
@@ -460,12 +504,19 @@ func (w *world) acknowledge(tr *trainer, runs set) {
 // beat does a launcher's work of every second: it extends leases, reports, and acknowledges again the granted
 // mini-batches that the trainer has.
 func (w *world) beat(tr *trainer) {
-	var held []uint64
-	for id := range tr.leases {
-		held = append(held, id)
+	held, p := tr.ids(), Progress{Blocked: tr.blocked}
+	for _, id := range held {
+		if le := tr.leases[id]; tr.fetched.covers(le.From, le.To) {
+			le.Fetched = true
+			tr.leases[id] = le
+		}
+		if tr.leases[id].Fetched {
+			p.Fetched = append(p.Fetched, id)
+		} else {
+			p.Held = append(p.Held, id)
+		}
 	}
-	slices.Sort(held)
-	gone, err := w.l.Hold(tr.job, tr.session, Progress{Held: held, Blocked: tr.blocked}, w.now)
+	gone, err := w.l.Hold(tr.job, tr.session, p, w.now)
 	session := tr.session
 	w.call(tr, err)
 	if session != tr.session {
@@ -476,7 +527,8 @@ func (w *world) beat(tr *trainer) {
 	}
 	for _, id := range held {
 		if le, ok := tr.leases[id]; ok {
-			if has := tr.has.within(le.From, le.To); len(has) > 0 {
+			touched := w.touched(tr, le.From, le.To)
+			if has := tr.has.within(touched.From, touched.To); len(has) > 0 {
 				w.acknowledge(tr, has)
 			}
 		}

@@ -99,6 +99,7 @@ func (s *scripted) restoreLedger(j *Job) {
 			require.NoError(s.t, s.ledger.Restore(r))
 		}
 	}
+	require.NoError(s.t, s.ledger.EndRestore(j.ID))
 }
 
 // begin has the ledger begin an epoch: of every partition, mini-batches of 10 rows and splits of 2 mini-batches.
