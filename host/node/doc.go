@@ -6,7 +6,7 @@
 // [Start] opens the drives that a [Config] names and listens. One port serves Connect's Node service (package
 // host/api/v1) and, beside it,
 //
-//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U   one mini-batch
+//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U   one fragment
 //	GET /v1/partitions/NAME?drive=D                                 a partition's bytes, or a Range of them
 //	PUT /v1/partitions/NAME?drive=D                                 a new partition for a drive
 //	GET /metrics, /readyz

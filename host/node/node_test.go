@@ -256,7 +256,9 @@ func (f *fixture) frame(j *nodetest.Job, drive string, number, until uint64) []b
 	require.Equal(f.t, apiv1.FrameType, h.Get("Content-Type"))
 	mb, err := tensor.ReadFrame(b)
 	require.NoError(f.t, err)
-	require.Equal(f.t, tensor.Name{Job: j.Digest, Epoch: j.Plan.Options().Epoch, Number: number}, mb.Name)
+	fragment, err := j.Plan.Fragment(number)
+	require.NoError(f.t, err)
+	require.Equal(f.t, tensor.Name{Job: j.Digest, Epoch: j.Plan.Options().Epoch, Number: fragment.MiniBatch}, mb.Name)
 	return b
 }
 

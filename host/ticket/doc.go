@@ -9,7 +9,7 @@
 // ([Verifier.Check]). So a ticket cannot be made from the knowledge of a node, or from messages overheard at a node,
 // and leaders and nodes share no secret.
 //
-// A ticket is good for the mini-batches of one lease on one drive of one node, as long as the node runs. It is void
+// A ticket is good for the fragments of one lease on one drive of one node, as long as the node runs. It is void
 //
 //	when it has expired             by the leader's clock, as the node learned it last; launchers get another in time
 //	when its lease was returned     the leader says so with the next heartbeat

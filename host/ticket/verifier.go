@@ -117,7 +117,7 @@ func (v *Verifier) leaderClock(now time.Time) float64 {
 	return v.clock + now.Sub(v.clockAt).Seconds()
 }
 
-// Ask is the mini-batch that a request asks for.
+// Ask is the fragment that a request asks for.
 type Ask struct {
 	Job    [32]byte
 	Epoch  uint64
@@ -164,7 +164,7 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 		return nil, v.void(t, "it is %s's, and %s shows it", t.Holder, peer)
 	case !bytes.Equal(t.Digest, ask.Job[:]) || t.Epoch != ask.Epoch || t.Drive != ask.Drive || ask.Number < t.From ||
 		ask.Number >= t.To:
-		return nil, v.void(t, "it is for mini-batches [%d, %d) of epoch %d of job %.12x on drive %s; asked for is %d "+
+		return nil, v.void(t, "it is for fragments [%d, %d) of epoch %d of job %.12x on drive %s; asked for is %d "+
 			"of epoch %d of job %.12x on drive %s",
 			t.From, t.To, t.Epoch, t.Digest, t.Drive, ask.Number, ask.Epoch, ask.Job, ask.Drive)
 	}

@@ -108,8 +108,8 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	return f, nil
 }
 
-// checkFragment checks which fragment a frame is of, and that fragments are not deduplicated, and that whole mini-batches
-// are if the schema has sets. The error wraps ErrShape.
+// checkFragment checks which fragment a frame is of, and that fragments are not deduplicated, and whole mini-batches
+// are, if the schema has sets. The error wraps ErrShape.
 func (m *MiniBatch) checkFragment() error {
 	f := m.Fragment
 	switch whole := f == (Fragment{}); {

@@ -3714,7 +3714,7 @@ type Ticket struct {
 	Drive        string                 `protobuf:"bytes,4,opt,name=drive,proto3" json:"drive,omitempty"`
 	Digest       []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"` // the job's
 	Epoch        uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	From         uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"` // mini-batches
+	From         uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"` // fragments
 	To           uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"`     // exclusive
 	Lease        uint64                 `protobuf:"varint,9,opt,name=lease,proto3" json:"lease,omitempty"`
 	Job          string                 `protobuf:"bytes,10,opt,name=job,proto3" json:"job,omitempty"` // its id
@@ -6657,7 +6657,7 @@ type LeaseRequest struct {
 	Held          []uint64               `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"`                   // ids of the leases that the rank works on: they are extended, and a new leader adopts them
 	Adopt         []*HeldLease           `protobuf:"bytes,8,rep,name=adopt,proto3" json:"adopt,omitempty"`                         // the held leases in full, for a leader that has not seen this session yet
 	SaysDone      bool                   `protobuf:"varint,10,opt,name=says_done,json=saysDone,proto3" json:"says_done,omitempty"` // as in AttachRequest, for a new leader
-	Fetched       []uint64               `protobuf:"varint,9,rep,packed,name=fetched,proto3" json:"fetched,omitempty"`             // leases of held whose mini-batches are all at the launcher: they need no drive any more
+	Fetched       []uint64               `protobuf:"varint,9,rep,packed,name=fetched,proto3" json:"fetched,omitempty"`             // leases of held whose fragments are all at the launcher: they need no drive any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Counter counts the mini-batches that a Server delivers. Its methods may be called from any number of goroutines.
+// Counter counts the mini-batches that a Server delivers; each fragment counts as one. Its methods may be called from
+// any number of goroutines.
 type Counter interface {
 	// Delivered counts a mini-batch that was written, and the time since its request.
 	Delivered(drive string, rows int, bytes int64, took time.Duration)
@@ -89,7 +90,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// admit checks the request's ticket and gets the mini-batch that it asks for, made before or made now.
+// admit checks the request's ticket and gets the fragment that it asks for, made before or made now.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits.Response, error) {
 	owner, err := s.checkTicket(r, &q)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // a deadline in the past ends the writing
 }
 
-// checkTicket checks the ticket of a request, and lets no mini-batch past the ticket's lease be made ahead. It
+// checkTicket checks the ticket of a request, and lets no fragment past the ticket's lease be made ahead. It
 // returns the owner in whose account the split counts. Without a control plane there are no leases and no tickets.
 func (s *Server) checkTicket(r *http.Request, q *query) (owner string, err error) {
 	if s.o.Tickets == nil {

@@ -5,13 +5,17 @@
 //
 //	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
 //
-// answers with mini-batch N of the job's epoch, made on the drive: as a frame, or as an Arrow IPC file where the
-// request accepts one. Mini-batches up to U, exclusive, may be made ahead of their requests (package splits). A frame
+// answers with fragment N of the plan of the job's epoch, made on the drive: as a frame, or as an Arrow IPC file where
+// the request accepts one. Fragments up to U, exclusive, may be made ahead of their requests (package splits). A frame
 // is written straight from the drive's memory where that is mapped; the memory is given back when the response was
 // written.
 //
+// A fragment is the part of a mini-batch that lies in one split (dataset.Plan). With boundary partition every
+// mini-batch has one fragment, of its own number. A fragment that is not the whole mini-batch has the mini-batch's
+// name, says which fragment it is, and has no Arrow IPC file.
+//
 // Where the node has a control plane, the header Millrace-Ticket must carry the ticket of a lease that covers the
-// mini-batch (package ticket), and nothing is made ahead past that lease.
+// fragment (package ticket), and nothing is made ahead past that lease.
 //
 // # Concurrency
 //

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -24,9 +26,13 @@ type body struct {
 }
 
 // encodeBody encodes a mini-batch in the format that the request accepts: a frame, whose tensors are not copied, or an
-// Arrow IPC file.
+// Arrow IPC file. A fragment has frames alone, since a file would look like that of the whole mini-batch.
 func encodeBody(r *http.Request, mb *tensor.MiniBatch) (body, error) {
 	if strings.Contains(r.Header.Get("Accept"), apiv1.ArrowType) {
+		if mb.Fragment != (tensor.Fragment{}) {
+			return body{}, fmt.Errorf("%w: mini-batch %v has rows of other splits too, and this is fragment %v: fragments "+
+				"have no Arrow file, accept %s and join them", errorcode.ErrRequest, mb.Name, mb.Fragment, apiv1.FrameType)
+		}
 		file, err := arrowFile(mb)
 		if err != nil {
 			return body{}, err

@@ -83,7 +83,7 @@ func (m *Metrics) makeCounters() {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "millrace_node_" + name, Help: help}, labels)
 	}
 	m.rows = counter("rows_total", "Rows of mini-batches written to launchers.", "drive")
-	m.batches = counter("minibatches_total", "Mini-batches written to launchers.", "drive")
+	m.batches = counter("minibatches_total", "Mini-batches written to launchers, and fragments of mini-batches.", "drive")
 	m.bytes = counter("bytes_total", "Bytes of mini-batches written to launchers.", "drive")
 	m.failures = counter("minibatch_failures_total", "Requests for mini-batches that were answered with an error.",
 		"code")

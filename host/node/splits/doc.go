@@ -9,6 +9,9 @@
 // once; any other waits for it. [Table.Done] reports whether a response was fully written. An unwritten mini-batch
 // stays buffered for the next request.
 //
+// The numbers of requests, and of what is buffered, are those of fragments (dataset.Plan): a mini-batch is here what a
+// split has of it, and two splits may make fragments of one mini-batch.
+//
 // A request for a mini-batch that was taken before opens the split again at that mini-batch. A drive has few streams: a
 // split that has nothing to make closes its stream when another split of the job waits for one.
 //

@@ -27,15 +27,15 @@ type Key struct {
 }
 
 // openSplit is a split that requests were made for: its producer, a goroutine that makes mini-batches with a stream,
-// and the mini-batches that were made and not taken. Table.mu guards its fields, except those whose comments say
-// otherwise.
+// and the mini-batches that were made and not taken. Its numbers are those of fragments: a mini-batch here is the part
+// of a mini-batch that the split has. Table.mu guards its fields, except those whose comments say otherwise.
 type openSplit struct {
 	key   Key           // constant
 	split dataset.Split // constant
 	table *Table        // constant
 	owner string        // in whose account the split counts; "": in none; constant
 
-	next  uint64                       // number of the mini-batch that the stream makes next
+	next  uint64                       // number of the fragment that the stream makes next
 	limit uint64                       // mini-batches are made ahead up to here, exclusive
 	ready map[uint64]*tensor.MiniBatch // made and not taken
 	// written to a client: such a mini-batch is not made ahead again, and not kept when it is made on the way to another
@@ -83,8 +83,13 @@ func newOpenSplit(t *Table, q *Request, taken map[uint64]bool) *openSplit {
 	return s
 }
 
-// end returns the number behind the split's last mini-batch.
+// end returns the number behind the split's last fragment.
 func (s *openSplit) end() uint64 { return s.split.End() }
+
+// numberOf returns the number of a fragment that the split's stream made: mb's name has the number of its mini-batch.
+func (s *openSplit) numberOf(mb *tensor.MiniBatch) uint64 {
+	return mb.Name.Number - s.split.FirstBatch + s.split.FirstFragment
+}
 
 // wake makes the producer decide again.
 func (s *openSplit) wake() {

@@ -45,7 +45,7 @@ func (p *producer) run() {
 	}
 }
 
-// beginStep returns what the producer does next, and the number of the mini-batch that the stream makes next.
+// beginStep returns what the producer does next, and the number of the fragment that the stream makes next.
 func (s *openSplit) beginStep() (step, uint64) {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *producer) closeStream() {
 	p.split.table.recordClosed(p.split, err)
 }
 
-// openStream opens the stream at a mini-batch of the split. Where the drive has no free stream it waits for one, for at
+// openStream opens the stream at a fragment of the split. Where the drive has no free stream it waits for one, for at
 // most Options.BusyWait.
 func (p *producer) openStream(number uint64) {
 	s, t := p.split, p.split.table
@@ -148,8 +148,9 @@ func (p *producer) makeMiniBatch(number uint64) {
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("the split ended at mini-batch %d of %d: %w",
 			number-s.split.FirstFragment, s.split.Fragments, io.ErrUnexpectedEOF)
-	case err == nil && mb.Name.Number != number:
-		err = fmt.Errorf("the drive made mini-batch %d where %d was next", mb.Name.Number, number)
+	case err == nil && s.numberOf(mb) != number:
+		err = fmt.Errorf("the drive made mini-batch %d where %d was next", mb.Name.Number,
+			s.split.FirstBatch+number-s.split.FirstFragment)
 		mb.Release()
 	case err == nil:
 		s.table.add(s, mb)

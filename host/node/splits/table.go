@@ -84,12 +84,12 @@ func New(o Options) *Table {
 	return t
 }
 
-// Request asks for a mini-batch of a split.
+// Request asks for a fragment of a split.
 type Request struct {
 	Key
 	Split  dataset.Split
-	Number uint64
-	Until  uint64 // mini-batches are made ahead up to here, exclusive; above Number
+	Number uint64 // of the fragment
+	Until  uint64 // fragments are made ahead up to here, exclusive; above Number
 	Peer   *Peer  // the connection; nil if unknown
 	Owner  string // in whose account the split counts if this request opens it; "": in none
 }
@@ -229,7 +229,7 @@ func (t *Table) giveBack(s *openSplit, mb *tensor.MiniBatch, written bool) {
 	defer t.mu.Unlock()
 	s.lent--
 	s.lastRequest = time.Now()
-	number := mb.Name.Number
+	number := s.numberOf(mb)
 	if written {
 		s.taken[number] = true
 		if twin := s.ready[number]; twin != nil { // it was made again meanwhile
@@ -267,7 +267,7 @@ func (t *Table) add(s *openSplit, mb *tensor.MiniBatch) {
 	defer t.mu.Unlock()
 	t.accounts.add(s.key.Job, s.owner, 1, mb.Bytes())
 	s.next++
-	if s.ended || !s.offer(mb.Name.Number, mb) {
+	if s.ended || !s.offer(s.numberOf(mb), mb) {
 		t.release(s, mb)
 	}
 }

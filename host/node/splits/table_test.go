@@ -38,8 +38,8 @@ func (d *drive) opener(_ context.Context, r api.SplitRequest) (api.Stream, error
 	}
 	d.open++
 	d.opens = append(d.opens, r.From)
-	name := tensor.Name{Job: [32]byte(r.Job), Epoch: r.Epoch, Number: r.Split.FirstFragment + uint64(r.From)}
-	return &source{d: d, name: name, end: r.Split.FirstFragment + uint64(r.Split.Fragments)}, nil
+	name := tensor.Name{Job: [32]byte(r.Job), Epoch: r.Epoch, Number: r.Split.FirstBatch + uint64(r.From)}
+	return &source{d: d, name: name, end: r.Split.FirstBatch + uint64(r.Split.Fragments)}, nil
 }
 
 // source is one stream of a drive.
@@ -117,10 +117,11 @@ func table(t *testing.T, d *drive, change func(*Options)) *Table {
 // size is the bytes of a mini-batch.
 const size = 4
 
-// ask makes a request for a mini-batch of the p-th split, which has 16, on drive d.
+// ask returns a request for a fragment of one of the drive's splits, of 16 fragments each. The last mini-batch of a
+// split has rows of the next split too, so the first mini-batch of split p has the number 15 p.
 func ask(p int, number, until uint64) Request {
-	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstFragment: uint64(16 * p), Fragments: 16},
-		Number: number, Until: until}
+	split := dataset.Split{FirstFragment: uint64(16 * p), Fragments: 16, FirstBatch: uint64(15 * p)}
+	return Request{Key: Key{Drive: "d", Place: p}, Split: split, Number: number, Until: until}
 }
 
 // take gets a mini-batch and checks that it is the right one.
@@ -128,9 +129,24 @@ func take(t *testing.T, s *Table, q Request) *Response {
 	t.Helper()
 	p, err := s.Get(t.Context(), q, func() {})
 	require.NoError(t, err)
-	require.Equal(t, q.Number, p.MiniBatch().Name.Number)
-	require.Equal(t, []float32{float32(q.Number)}, p.MiniBatch().Label)
+	number := q.Number - q.Split.FirstFragment + q.Split.FirstBatch
+	require.Equal(t, number, p.MiniBatch().Name.Number)
+	require.Equal(t, []float32{float32(number)}, p.MiniBatch().Label)
 	return p
+}
+
+// TestAStreamMakesTheNextFragment checks that a request fails if the drive makes another mini-batch than that of the
+// fragment.
+func TestAStreamMakesTheNextFragment(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, func(o *Options) {
+		o.Open = func(ctx context.Context, r api.SplitRequest) (api.Stream, error) {
+			r.Split.FirstBatch++
+			return d.opener(ctx, r)
+		}
+	})
+	_, err := s.Get(t.Context(), ask(2, 34, 35), func() {})
+	require.ErrorContains(t, err, "the drive made mini-batch 33 where 32 was next")
 }
 
 func eventually(t *testing.T, what func() bool) {

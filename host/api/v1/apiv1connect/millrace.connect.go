@@ -159,7 +159,7 @@ type NodeClient interface {
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
-	// NextMiniBatch returns one mini-batch. Its binding is HTTP/1.1:
+	// NextMiniBatch returns one fragment. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
 	//
@@ -170,9 +170,11 @@ type NodeClient interface {
 	//	     row or a program fails and would fail again), resource_exhausted and unavailable with Retry-After (busy,
 	//	     draining).
 	//
-	// N is the mini-batch's number in the epoch's plan. The node finds the split and opens it on the drive at that
-	// mini-batch, or continues after the last request for the split. Ahead of the requests the node makes the
-	// following mini-batches, up to but not including U, into a bounded buffer. The header Millrace-Ticket carries the
+	// N is the number of a fragment in the epoch's plan: of what a mini-batch has in one split. With boundary partition a
+	// mini-batch has one fragment, of its own number. A fragment that is not the whole mini-batch has a frame that says
+	// which fragment it is, and no Arrow file; whoever delivers joins them. The node finds the split and opens it on the
+	// drive at that fragment, or continues after the last request for the split. Ahead of the requests the node makes the
+	// following fragments, up to but not including U, into a bounded buffer. The header Millrace-Ticket carries the
 	// lease's ticket (see Ticket). The outstanding requests are the credits. A repeated request for a number returns
 	// the same bytes.
 	NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error)
@@ -424,7 +426,7 @@ type NodeHandler interface {
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Inspect describes a drive that is open on the node: its identity, its health, its images or its files.
 	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
-	// NextMiniBatch returns one mini-batch. Its binding is HTTP/1.1:
+	// NextMiniBatch returns one fragment. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
 	//
@@ -435,9 +437,11 @@ type NodeHandler interface {
 	//	     row or a program fails and would fail again), resource_exhausted and unavailable with Retry-After (busy,
 	//	     draining).
 	//
-	// N is the mini-batch's number in the epoch's plan. The node finds the split and opens it on the drive at that
-	// mini-batch, or continues after the last request for the split. Ahead of the requests the node makes the
-	// following mini-batches, up to but not including U, into a bounded buffer. The header Millrace-Ticket carries the
+	// N is the number of a fragment in the epoch's plan: of what a mini-batch has in one split. With boundary partition a
+	// mini-batch has one fragment, of its own number. A fragment that is not the whole mini-batch has a frame that says
+	// which fragment it is, and no Arrow file; whoever delivers joins them. The node finds the split and opens it on the
+	// drive at that fragment, or continues after the last request for the split. Ahead of the requests the node makes the
+	// following fragments, up to but not including U, into a bounded buffer. The header Millrace-Ticket carries the
 	// lease's ticket (see Ticket). The outstanding requests are the credits. A repeated request for a number returns
 	// the same bytes.
 	NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error)
